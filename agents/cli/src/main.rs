@@ -1,0 +1,3 @@
+//! `tensorlink`: command line, HTTP API and terminal interface of a node.
+
+fn main() {}

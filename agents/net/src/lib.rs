@@ -1,0 +1,1 @@
+//! The `Net` port by libp2p: discovery, tensor streams, publish-subscribe and NAT traversal.

@@ -1,0 +1,1 @@
+//! Commitments to tensors, programs, states, steps and claims; dissection and the dispute state machine. Pure.

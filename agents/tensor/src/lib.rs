@@ -1,0 +1,1 @@
+//! The `Engine` on libtorch: exact and native, on CPU and CUDA.

@@ -1,0 +1,1 @@
+//! The validator role: draw claims, re-execute them, prove what differs, vote.

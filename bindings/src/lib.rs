@@ -1,0 +1,1 @@
+//! Contract bindings, generated from the compiled contracts.

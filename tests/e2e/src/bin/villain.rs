@@ -1,0 +1,3 @@
+//! The honest worker over a corrupted engine. Test-only.
+
+fn main() {}

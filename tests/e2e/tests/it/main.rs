@@ -1,0 +1,1 @@
+//! Real agents on a real chain, scenarios as tables.

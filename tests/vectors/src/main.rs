@@ -1,0 +1,3 @@
+//! Writes the vectors that lie beside this crate.
+
+fn main() {}
