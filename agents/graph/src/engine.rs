@@ -1,0 +1,62 @@
+//! What executes operators.
+
+use tensorlink_num::{Tensor, TensorError};
+use tensorlink_types::{JobKey, Operator};
+use thiserror::Error;
+
+/// What an operator may draw on besides its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StepContext {
+    /// Keys every pseudo-random draw (rule N-4).
+    pub job_key: JobKey,
+    /// Absolute step of the job, from 0.
+    pub step: u32,
+}
+
+/// Why an engine could not execute an operator. An accepted program on well-typed tensors fails only with
+/// [`EngineError::Device`].
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// The operator breaks a rule that the program checker enforces, or its operands are not of the types it names.
+    #[error("malformed operator: {0}")]
+    Malformed(String),
+    /// A tensor's data does not fit its type.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// The device or its library failed; try another device.
+    #[error("device failure: {0}")]
+    Device(String),
+}
+
+/// Executes operators exactly. Two engines given the same operator, operands and context return the same bits; this is
+/// what the network stakes money on, so every implementation passes `tensorlink_graph::conformance`.
+pub trait Engine {
+    /// A tensor on the engine's device. Cheap to clone.
+    type Tensor: Clone;
+
+    /// For logs: library, device, kernels chosen by the start-up self-test.
+    fn describe(&self) -> String;
+
+    /// Moves a tensor to the device.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] when memory runs out.
+    fn import(&self, tensor: &Tensor) -> Result<Self::Tensor, EngineError>;
+
+    /// Moves a tensor to the host.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] when the device fails.
+    fn export(&self, tensor: &Self::Tensor) -> Result<Tensor, EngineError>;
+
+    /// Computes one operator; `operands` in the operator's order and of the types it names.
+    ///
+    /// # Errors
+    /// [`EngineError::Malformed`] if the operator or an operand breaks its rule.
+    fn execute(
+        &self,
+        operator: &Operator,
+        operands: &[&Self::Tensor],
+        context: &StepContext,
+    ) -> Result<Self::Tensor, EngineError>;
+}

@@ -1,0 +1,243 @@
+//! The structs that cross the border to Solidity, word for word as `contracts/types` and `contracts/interfaces`
+//! declare them. Field order is part of the commitment; a vector test on both sides keeps them equal.
+
+use alloy_sol_types::{Eip712Domain, sol};
+
+use crate::ids::{JobId, Lane};
+use crate::operator;
+
+sol! {
+    /// One operand of an operator; `source` 1 output, 2 state, 3 constant, 4 from previous, 5 from next stage.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Operand {
+        uint8 source;
+        uint32 index;
+        uint256 tensorType;
+    }
+
+    /// One instruction of a program.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Operator {
+        uint8 opcode;
+        uint256 output;
+        Operand[] operands;
+        int64[] attributes;
+    }
+
+    /// Preimage of a program root (rule C-5).
+    #[derive(Debug, PartialEq, Eq)]
+    struct ProgramHeader {
+        uint32 operatorCount;
+        uint32 constantCount;
+        uint32 stateCount;
+        uint32 microBatches;
+        bytes32 operators;
+        bytes32 constants;
+        bytes32 wiring;
+    }
+
+    /// Which operators produce the next state and the boundary tensors; `ProgramHeader.wiring` is the hash of its ABI
+    /// encoding.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Wiring {
+        uint32[] state;
+        uint32[] toNext;
+        uint32[] toPrevious;
+    }
+
+    /// Roots of the boundary tensors of an interval, one tree for each neighbour and direction (zero where there is no
+    /// neighbour); `Claim.io` is the hash of its ABI encoding.
+    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    struct BoundaryLogs {
+        bytes32 fromPrevious;
+        bytes32 toPrevious;
+        bytes32 fromNext;
+        bytes32 toNext;
+    }
+
+    /// What a worker asserts about one interval. EIP-712, domain of `Checkpoints`.
+    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    struct Claim {
+        uint64 job;
+        uint16 stage;
+        uint16 replica;
+        uint32 interval;
+        bytes32 parentState;
+        bytes32 newState;
+        bytes32 io;
+    }
+
+    /// The rest of the previous claim's record, by which a new claim proves that it continues it.
+    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    struct ClaimLink {
+        bytes32 parentState;
+        bytes32 io;
+        uint64 committedAt;
+    }
+
+    /// A worker's signed answer to an auditor about one step. EIP-712, domain of `Disputes`.
+    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    struct StepStatement {
+        bytes32 claimId;
+        address auditor;
+        uint32 step;
+        bytes32 preState;
+        bytes32 postState;
+        bytes32 trace;
+    }
+
+    /// Boundary tensors one stage sent to a neighbour in an interval, signed by the sender. EIP-712, domain of `Disputes`.
+    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    struct EdgeLog {
+        uint64 job;
+        uint16 replica;
+        uint16 fromStage;
+        uint16 toStage;
+        uint32 interval;
+        bytes32 root;
+    }
+
+    /// A worker's binding offer for one lane. EIP-712, domain of `Jobs`.
+    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    struct Offer {
+        uint64 job;
+        uint16 stage;
+        uint16 replica;
+        address worker;
+        uint128 pricePerInterval;
+        uint40 expires;
+    }
+
+    /// Terms of a job, fixed when it is posted. Amounts in wei of `token` (0 for ETH), stake in wei of SNO, times in
+    /// seconds.
+    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    struct JobTerms {
+        address token;
+        uint16 stages;
+        uint16 replicas;
+        uint32 intervals;
+        uint32 stepsPerInterval;
+        uint40 acceptBy;
+        uint40 duration;
+        uint32 challengeWindow;
+        uint128 workerStake;
+        bytes32[] programs;
+        bytes32[] initialStates;
+        bytes manifest;
+    }
+
+    /// Consecutive leaves of a tensor's tree, opened against its data root (rule C-3).
+    #[derive(Debug, PartialEq, Eq)]
+    struct LeafRange {
+        uint32 firstLeaf;
+        bytes leaves;
+        bytes32[] siblings;
+    }
+
+    /// A tensor's place in its commitment (`membership`: siblings from the bottom) and the leaves that are needed of it.
+    #[derive(Debug, PartialEq, Eq)]
+    struct TensorOpening {
+        bytes32 dataRoot;
+        bytes32[] membership;
+        LeafRange[] ranges;
+    }
+
+    /// Everything that convicts a worker whose signed trace holds one wrong element.
+    #[derive(Debug, PartialEq, Eq)]
+    struct ElementProof {
+        Claim claim;
+        uint64 committedAt;
+        BoundaryLogs logs;
+        StepStatement statement;
+        bytes signature;
+        ProgramHeader program;
+        Operator operator;
+        uint32 operatorIndex;
+        bytes32[] operatorMembership;
+        uint64 element;
+        TensorOpening output;
+        TensorOpening[] operands;
+    }
+
+    /// Everything that convicts a worker whose signed trace is not wired to its state or its logs.
+    #[derive(Debug, PartialEq, Eq)]
+    struct WiringProof {
+        Claim claim;
+        uint64 committedAt;
+        BoundaryLogs logs;
+        StepStatement statement;
+        bytes signature;
+        ProgramHeader program;
+        Wiring wiring;
+        uint8 sink;
+        uint32 index;
+        bytes32 traceRoot;
+        bytes32[] traceMembership;
+        bytes32 sinkRoot;
+        bytes32[] sinkMembership;
+    }
+
+    /// Two signed statements about one claim that cannot both be true, or one that its claim contradicts.
+    #[derive(Debug, PartialEq, Eq)]
+    struct ContradictionProof {
+        Claim claim;
+        uint64 committedAt;
+        StepStatement first;
+        bytes firstSignature;
+        StepStatement second;
+        bytes secondSignature;
+    }
+
+    /// What an operator may draw on besides its operands.
+    #[derive(Debug, PartialEq, Eq)]
+    struct StepContext {
+        bytes32 jobKey;
+        uint32 step;
+    }
+
+    /// Bytes of an operand that were opened, in the tensor's canonical encoding.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Window {
+        uint64 firstByte;
+        bytes data;
+    }
+}
+
+/// [`WiringProof::sink`]: the state after the step.
+pub const SINK_STATE: u8 = 1;
+/// [`WiringProof::sink`]: the log of tensors sent to the next stage.
+pub const SINK_TO_NEXT: u8 = 2;
+/// [`WiringProof::sink`]: the log of tensors sent to the previous stage.
+pub const SINK_TO_PREVIOUS: u8 = 3;
+
+/// EIP-712 domain of one of the protocol's contracts: name `Tensorlink`, version `1`.
+pub fn domain(chain_id: u64, contract: alloy_primitives::Address) -> Eip712Domain {
+    alloy_sol_types::eip712_domain! {
+        name: "Tensorlink",
+        version: "1",
+        chain_id: chain_id,
+        verifying_contract: contract,
+    }
+}
+
+impl Claim {
+    /// The lane this claim belongs to.
+    pub const fn lane(&self) -> Lane {
+        Lane { job: JobId(self.job), stage: self.stage, replica: self.replica }
+    }
+}
+
+impl From<&operator::Operator> for Operator {
+    fn from(op: &operator::Operator) -> Self {
+        let operand = |operand: &operator::Operand| {
+            let (source, index) = operand.source.to_pair();
+            Operand { source, index, tensorType: operand.ty.to_word() }
+        };
+        Self {
+            opcode: op.opcode as u8,
+            output: op.output.to_word(),
+            operands: op.operands.iter().map(operand).collect(),
+            attributes: op.attributes.clone(),
+        }
+    }
+}

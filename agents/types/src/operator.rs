@@ -1,0 +1,157 @@
+//! Opcodes, operands and operators: the instruction set of a program.
+//!
+//! What each opcode computes is rule N-*n* of `agents/num/SPEC.md`, *n* being the opcode's number plus 10.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::tensor_type::TensorType;
+
+/// Most operands of an operator.
+pub const MAX_OPERANDS: usize = 4;
+/// Most attributes of an operator.
+pub const MAX_ATTRIBUTES: usize = 8;
+/// Longest reduction (dot product, row sum, row maximum) of one operator; longer ones are split by the compiler.
+pub const MAX_REDUCTION: u64 = 4096;
+
+macro_rules! opcodes {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $operands:literal, [$($attribute:literal),*];)*) => {
+        /// What an operator computes. Discriminants are the on-chain numbers; 0 is invalid.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[repr(u8)]
+        pub enum Opcode { $($(#[$doc])* $name = $code,)* }
+
+        impl Opcode {
+            /// Every opcode, in numerical order.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// Number of operands.
+            pub const fn operands(self) -> usize {
+                match self { $(Self::$name => $operands,)* }
+            }
+
+            /// Names of the attributes, in order.
+            pub const fn attributes(self) -> &'static [&'static str] {
+                match self { $(Self::$name => &[$($attribute,)*],)* }
+            }
+
+            /// Name as programs and error messages write it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)* }
+            }
+        }
+
+        impl TryFrom<u8> for Opcode {
+            type Error = UnknownOpcode;
+
+            fn try_from(code: u8) -> Result<Self, UnknownOpcode> {
+                match code { $($code => Ok(Self::$name),)* _ => Err(UnknownOpcode(code)) }
+            }
+        }
+    };
+}
+
+opcodes! {
+    /// `y[m,n] = rescale(Σ_k a[m,k]·b[n,k], shift)`; both operands are read along rows.
+    MatMul = 1, 2, ["shift"];
+    /// `y[n,m] = a[m,n]`.
+    Transpose = 2, 1, [];
+    /// `y[i] = rescale(ca·a[i] + cb·b[i mod |b|], shift)`.
+    Combine = 3, 2, ["ca", "cb", "shift"];
+    /// `y[i] = rescale(c·a[i], shift)`.
+    Scale = 4, 1, ["c", "shift"];
+    /// `y[i] = rescale(a[i]·b[i mod |b|], shift)`.
+    Mul = 5, 2, ["shift"];
+    /// `y[i] = max(a[i], 0)`.
+    Relu = 6, 1, [];
+    /// `y[i] = x[i] > 0 ? dy[i] : 0`, operands `dy, x`.
+    ReluGrad = 7, 2, [];
+    /// Piecewise-linear function given by a table; operands `x, table`.
+    Lookup = 8, 2, ["input_shift", "low", "fraction_bits", "shift"];
+    /// `y[m] = max_k a[m,k]`.
+    RowMax = 9, 1, [];
+    /// `y[m,k] = exp(−(max[m] − a[m,k]))` by a table of powers of two; operands `a, max, table`.
+    ExpNeg = 10, 3, ["multiplier", "input_shift"];
+    /// `y[m] = rescale(Σ_k a[m,k], shift)`.
+    RowSum = 11, 1, ["shift"];
+    /// `y[m,k] = round(p[m,k]·2^bits / z[m])`, operands `p, z`.
+    Normalize = 12, 2, ["bits"];
+    /// `y[m,k] = rescale(p[m,k] − (label[m] = k ? one : 0), shift)`, operands `p, label`.
+    OneHotSub = 13, 2, ["one", "shift"];
+    /// Rows of a data set drawn by Philox: `y[i,·] = data[draw(step, first_row + i), ·]`.
+    Sample = 14, 1, ["first_row"];
+}
+
+/// A number that names no opcode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("opcode {0} is unknown: this program was made for another version")]
+pub struct UnknownOpcode(pub u8);
+
+/// Where an operand's tensor comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Output of an earlier operator of the same step.
+    Output(u32),
+    /// State tensor before the step.
+    State(u32),
+    /// Constant of the program: table or data set.
+    Constant(u32),
+    /// Tensor received from the previous stage for this micro-batch.
+    FromPrevious(u32),
+    /// Tensor received from the next stage for this micro-batch.
+    FromNext(u32),
+}
+
+impl Source {
+    /// On-chain pair (kind, index); kind 0 is invalid.
+    pub const fn to_pair(self) -> (u8, u32) {
+        match self {
+            Self::Output(i) => (1, i),
+            Self::State(i) => (2, i),
+            Self::Constant(i) => (3, i),
+            Self::FromPrevious(i) => (4, i),
+            Self::FromNext(i) => (5, i),
+        }
+    }
+}
+
+/// One operand of an operator.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Operand {
+    /// Where the tensor comes from.
+    pub source: Source,
+    /// Its type, repeated here so that the contract needs no other operator to check this one.
+    pub ty: TensorType,
+}
+
+/// One instruction of a program.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Operator {
+    /// What is computed.
+    pub opcode: Opcode,
+    /// Operands, in the order of the opcode's definition.
+    pub operands: Vec<Operand>,
+    /// Attributes, in the order of [`Opcode::attributes`].
+    pub attributes: Vec<i64>,
+    /// Type of the output.
+    pub output: TensorType,
+}
+
+impl fmt::Display for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(", self.opcode.name())?;
+        for (i, operand) in self.operands.iter().enumerate() {
+            let comma = if i > 0 { ", " } else { "" };
+            write!(f, "{comma}{:?}: {}", operand.source, operand.ty)?;
+        }
+        write!(f, ")")?;
+        for (name, value) in self.opcode.attributes().iter().zip(&self.attributes) {
+            write!(f, " {name}={value}")?;
+        }
+        write!(f, " -> {}", self.output)
+    }
+}

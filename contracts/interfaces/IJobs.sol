@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {JobTerms, Offer} from "../types/Types.sol";
+
+/// @title Jobs: terms, escrow, assignments
+/// @notice A job is posted with its escrow, given to workers by their signed offers, started, and ends settled. A lane is
+/// (stage, replica). Payment is per final claim, to the worker of the lane. All payouts are pulled with `collect`.
+///
+/// | state | move | next |
+/// |---|---|---|
+/// | Posted | accept (user, all lanes in one call) | Accepted |
+/// | Posted, Accepted | cancel (user; anyone after `acceptBy`) | Settled |
+/// | Accepted | start (user) | Running |
+/// | Running | cancel (user; anyone after the deadline), conviction of a lane | Closing |
+/// | Running | settle (anyone, all claims of all lanes final) | Settled |
+/// | Closing | settle (anyone, no claim pending) | Settled |
+interface IJobs {
+    /// @dev 0 is a job that does not exist.
+    enum State {
+        None,
+        Posted,
+        Accepted,
+        Running,
+        Closing,
+        Settled
+    }
+
+    /// @dev `escrow` is what is left of the deposit, wei of `token`. `deadline` is the last time a claim can be committed.
+    struct Job {
+        address user;
+        State state;
+        uint40 startedAt;
+        uint40 deadline;
+        uint128 escrow;
+        address token;
+        uint16 stages;
+        uint16 replicas;
+        uint32 intervals;
+        uint32 stepsPerInterval;
+        uint40 acceptBy;
+        uint40 duration;
+        uint32 challengeWindow;
+        uint128 workerStake;
+        bytes32 jobKey;
+    }
+
+    event JobPosted(uint64 indexed job, address indexed user, uint256 deposit, JobTerms terms);
+    event JobAccepted(uint64 indexed job, Offer[] offers);
+    event JobStarted(uint64 indexed job, bytes32 jobKey, uint40 deadline);
+    event JobClosing(uint64 indexed job, bool convicted);
+    event JobSettled(uint64 indexed job, uint256 refund);
+    event Paid(uint64 indexed job, address indexed worker, uint16 stage, uint16 replica, uint32 claims, uint256 amount);
+    event Collected(address indexed account, address indexed token, uint256 amount);
+
+    error WrongState(uint64 job, State state);
+    error NotUser(address caller);
+    error InvalidTerms(string field);
+    error WrongDeposit(uint256 sent, uint256 declared);
+    error OfferExpired(uint256 index);
+    error OfferMismatch(uint256 index);
+    error BadOfferSignature(uint256 index);
+    error DuplicateWorker(address worker);
+    error EscrowTooSmall(uint256 escrow, uint256 needed);
+    error AcceptPeriodOver(uint40 acceptBy);
+    error ClaimsPending(uint16 stage, uint16 replica);
+    error NothingToCollect();
+    error TransferFailed();
+    error Unauthorized(address caller);
+
+    /// @notice Registers a job and takes `deposit` of `terms.token` (as `msg.value` for ETH) into escrow.
+    function post(JobTerms calldata terms, uint256 deposit) external payable returns (uint64 job);
+
+    /// @notice Assigns every lane by its worker's signed offer and locks the workers' stake. Offers in lane order: replica-major
+    /// (`replica * stages + stage`). A worker may hold one lane of a job only, so replicas are independent.
+    function accept(uint64 job, Offer[] calldata offers, bytes[] calldata signatures) external;
+
+    /// @notice Fixes the job key and the deadline, and opens the lanes for claims.
+    function start(uint64 job) external;
+
+    /// @notice Before the start: returns the whole escrow and the locks. After: closes the job to new claims; those committed stay payable.
+    function cancel(uint64 job) external;
+
+    /// @notice Returns the unearned rest to the user and unlocks the workers' stake. Anyone, once no claim is pending.
+    function settle(uint64 job) external;
+
+    /// @notice Pays out everything credited to the caller in `token` (0 for ETH).
+    function collect(address token) external returns (uint256 amount);
+
+    /// @notice Credits `claims` finalised claims to the lane's worker. Only `Checkpoints`.
+    function pay(uint64 job, uint16 stage, uint16 replica, uint32 claims) external;
+
+    /// @notice Closes the job because a lane was convicted; consumes that lane's lock. Only `Disputes`.
+    function convict(uint64 job, uint16 stage, uint16 replica) external returns (address worker, uint256 stake, address user);
+
+    function jobOf(uint64 job) external view returns (Job memory);
+    function programOf(uint64 job, uint16 stage) external view returns (bytes32);
+    function initialStateOf(uint64 job, uint16 stage) external view returns (bytes32);
+    function workerOf(uint64 job, uint16 stage, uint16 replica) external view returns (address);
+    function priceOf(uint64 job, uint16 stage, uint16 replica) external view returns (uint128);
+    function creditOf(address account, address token) external view returns (uint256);
+    function jobCount() external view returns (uint64);
+}
