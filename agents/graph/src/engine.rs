@@ -1,17 +1,9 @@
 //! What executes operators.
 
+pub use tensorlink_num::StepContext;
 use tensorlink_num::{Tensor, TensorError};
-use tensorlink_types::{JobKey, Operator};
+use tensorlink_types::Operator;
 use thiserror::Error;
-
-/// What an operator may draw on besides its operands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StepContext {
-    /// Keys every pseudo-random draw (rule N-4).
-    pub job_key: JobKey,
-    /// Absolute step of the job, from 0.
-    pub step: u32,
-}
 
 /// Why an engine could not execute an operator. An accepted program on well-typed tensors fails only with
 /// [`EngineError::Device`].
