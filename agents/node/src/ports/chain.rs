@@ -1,0 +1,316 @@
+//! The contracts, as a role sees them: confirmed events in order, views, and calls that happen once.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use tensorlink_types::abi::{Claim, ClaimLink, ContradictionProof, ElementProof, JobTerms, Offer, WiringProof};
+use tensorlink_types::{Address, B256, Bytes, ClaimId, JobId, JobKey, Lane, U256};
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+/// Addresses of a deployment, as `deploy/<chain id>.toml` holds them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Deployment {
+    pub chain_id: u64,
+    /// First block that can hold an event of these contracts.
+    pub block: u64,
+    pub sno: Address,
+    pub staking: Address,
+    pub jobs: Address,
+    pub checkpoints: Address,
+    pub disputes: Address,
+    pub step_verifier: Address,
+}
+
+/// A block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Head {
+    /// Height.
+    pub number: u64,
+    /// Hash.
+    pub hash: B256,
+    /// Seconds.
+    pub timestamp: u64,
+}
+
+/// Which balance of an account in `Staking`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Executes stages.
+    Worker,
+    /// Audits claims.
+    Validator,
+}
+
+/// A job's state, as in `IJobs.State`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum JobState {
+    Posted,
+    Accepted,
+    Running,
+    Closing,
+    Settled,
+}
+
+/// What `Jobs` holds of a job. Amounts in wei of `token` (zero address: ETH), stake in wei of SNO, times in seconds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct JobView {
+    pub id: JobId,
+    pub user: Address,
+    pub state: JobState,
+    pub escrow: u128,
+    pub token: Address,
+    pub stages: u16,
+    pub replicas: u16,
+    pub intervals: u32,
+    pub steps_per_interval: u32,
+    pub accept_by: u64,
+    pub duration: u64,
+    pub started_at: u64,
+    pub deadline: u64,
+    pub challenge_window: u64,
+    pub worker_stake: u128,
+    pub job_key: JobKey,
+}
+
+/// What `Checkpoints` holds of a lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LaneView {
+    /// Who holds it.
+    pub worker: Address,
+    /// Claims `[0, finalized)` are final.
+    pub finalized: u32,
+    /// Claims from here on are void.
+    pub void_from: Option<u32>,
+}
+
+/// A stake balance, wei of SNO.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct StakeView {
+    pub bonded: u128,
+    pub unbonding: u128,
+    pub locked: u128,
+    /// When the unbonding part can be withdrawn, seconds.
+    pub release_at: u64,
+}
+
+/// Parameters fixed at deployment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Parameters {
+    pub unbonding_delay: u64,
+    pub validator_collateral: u128,
+    pub dispute_period: u64,
+    pub dispute_bond: u128,
+    pub min_challenge_window: u64,
+    pub max_challenge_window: u64,
+    pub bounty_bps: u16,
+    pub harm_bps: u16,
+}
+
+/// How a worker was convicted, as in `IDisputes.Fault`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// One output element of one operator is wrong.
+    Element,
+    /// The trace is not wired to the state or to a boundary log.
+    Wiring,
+    /// Signed statements contradict each other or the claim.
+    Contradiction,
+}
+
+/// Something that happened on chain.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Event {
+    JobPosted { job: JobId, user: Address, deposit: U256, terms: JobTerms },
+    JobAccepted { job: JobId, offers: Vec<Offer> },
+    JobStarted { job: JobId, job_key: JobKey, deadline: u64 },
+    JobClosing { job: JobId, convicted: bool },
+    JobSettled { job: JobId, refund: U256 },
+    Paid { lane: Lane, worker: Address, claims: u32, amount: U256 },
+    ClaimCommitted { id: ClaimId, claim: Claim, committed_at: u64 },
+    ClaimsFinalized { lane: Lane, from: u32, to: u32 },
+    ClaimsVoided { lane: Lane, from: u32 },
+    DisputeOpened { dispute: U256, claim: ClaimId, challenger: Address, deadline: u64 },
+    DisputeWon { dispute: U256, claim: ClaimId },
+    DisputeLost { dispute: U256, claim: ClaimId },
+    Convicted {
+        claim: ClaimId,
+        worker: Address,
+        auditor: Address,
+        fault: Fault,
+        step: u32,
+        operator: u32,
+        element: u64,
+        claimed: String,
+        recomputed: String,
+    },
+    Staked { account: Address, role: Role, amount: U256 },
+    UnstakeRequested { account: Address, role: Role, amount: U256, release_at: u64 },
+    StakeWithdrawn { account: Address, role: Role, amount: U256 },
+    Slashed { account: Address, amount: U256, bounty: U256, harm: U256, burned: U256 },
+}
+
+/// A confirmed event and where it stands. Positions are unique and increase.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct EventAt {
+    /// Height of its block.
+    pub block: u64,
+    /// Hash of its block.
+    pub block_hash: B256,
+    /// Timestamp of its block, seconds.
+    pub timestamp: u64,
+    /// Index of the log in the block.
+    pub log_index: u64,
+    /// Transaction that caused it.
+    pub transaction: B256,
+    /// What happened.
+    pub event: Event,
+}
+
+/// A state-changing call. Allowances and permits that it needs are the adapter's business.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs)]
+pub enum Call {
+    Stake { role: Role, amount: U256 },
+    RequestUnstake { role: Role, amount: U256 },
+    WithdrawStake { role: Role },
+    Post { terms: JobTerms, deposit: U256 },
+    Accept { job: JobId, offers: Vec<Offer>, signatures: Vec<Bytes> },
+    Start { job: JobId },
+    Cancel { job: JobId },
+    Settle { job: JobId },
+    Collect { token: Address },
+    Commit { claim: Claim, previous: ClaimLink },
+    Finalize { claims: Vec<(Claim, u64)> },
+    OpenDispute { claim: Claim, committed_at: u64 },
+    Prove(Box<ElementProof>),
+    ProveWiring(Box<WiringProof>),
+    ProveContradiction(Box<ContradictionProof>),
+    TimeoutDispute { dispute: U256 },
+}
+
+/// A mined, successful call.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Transaction hash.
+    pub transaction: B256,
+    /// Block it was mined in.
+    pub block: u64,
+    /// Gas used.
+    pub gas: u64,
+    /// Events it caused in our contracts, not yet confirmed.
+    pub events: Vec<Event>,
+}
+
+/// Why the chain did not do or say what we asked.
+#[derive(Debug, Error)]
+pub enum ChainError {
+    /// The contract refused. Retrying the same call is pointless.
+    #[error("the contract refuses: {name}{arguments}")]
+    Reverted {
+        /// Name of the custom error, e.g. `WindowOpen`; `Unknown` if none of ours.
+        name: String,
+        /// Its arguments for people, e.g. `(1700000000)`.
+        arguments: String,
+    },
+    /// The endpoint is down, slow or talks nonsense. Retried with back-off inside the adapter before this is returned.
+    #[error("the RPC endpoint does not answer usefully: {0}; check --rpc")]
+    Unavailable(String),
+    /// The endpoint serves another chain than the deployment file names.
+    #[error("the endpoint is chain {actual}, the deployment is for chain {expected}: check --rpc and --deployment")]
+    WrongChain {
+        /// Of the deployment.
+        expected: u64,
+        /// Of the endpoint.
+        actual: u64,
+    },
+    /// The account cannot pay.
+    #[error("{account} has {balance} wei of {asset}, needs {needed}")]
+    InsufficientFunds {
+        /// Who pays.
+        account: Address,
+        /// `ETH` or `SNO`.
+        asset: &'static str,
+        /// What it has.
+        balance: U256,
+        /// What it needs.
+        needed: U256,
+    },
+    /// The transaction was not mined in time although its fee was raised. It may still be; its effect must be looked up before a retry.
+    #[error("transaction {0} is not mined yet although its fee was raised")]
+    Pending(B256),
+    /// This node is shutting down.
+    #[error("the node is shutting down")]
+    Closed,
+}
+
+/// The contracts of one deployment, seen and acted on from one account.
+#[async_trait]
+pub trait Chain: Send + Sync + 'static {
+    /// Who we are.
+    fn account(&self) -> Address;
+
+    /// Which contracts these are.
+    fn deployment(&self) -> &Deployment;
+
+    /// The newest block.
+    async fn head(&self) -> Result<Head, ChainError>;
+
+    /// Every confirmed event from block `from` on, in order, each once, without end. Gaps after an outage are filled; a reorganisation below
+    /// the confirmation depth is never seen. The channel is bounded: a slow reader slows the reading of the chain.
+    async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError>;
+
+    /// Confirmed events of a past range, both ends included.
+    async fn past_events(&self, from: u64, to: u64) -> Result<Vec<EventAt>, ChainError>;
+
+    /// Sends a call and waits until it is mined.
+    async fn send(&self, call: Call) -> Result<Receipt, ChainError>;
+
+    /// Executes a call locally on the newest state, without sending it; returns the gas it would use.
+    async fn simulate(&self, call: &Call) -> Result<u64, ChainError>;
+
+    /// Parameters of the deployment.
+    async fn parameters(&self) -> Result<Parameters, ChainError>;
+
+    /// A job, if it exists.
+    async fn job(&self, job: JobId) -> Result<Option<JobView>, ChainError>;
+
+    /// Number of jobs ever posted; ids run from 1 to it.
+    async fn job_count(&self) -> Result<u64, ChainError>;
+
+    /// Registered program root of a stage.
+    async fn program_root(&self, job: JobId, stage: u16) -> Result<B256, ChainError>;
+
+    /// Registered initial state root of a stage.
+    async fn initial_state(&self, job: JobId, stage: u16) -> Result<B256, ChainError>;
+
+    /// Who holds a lane (zero address: nobody) and its price per interval in wei of the job's token.
+    async fn assignment(&self, lane: Lane) -> Result<(Address, u128), ChainError>;
+
+    /// A lane's claims.
+    async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError>;
+
+    /// Record of a claim (rule C-11), zero if none.
+    async fn record(&self, lane: Lane, interval: u32) -> Result<B256, ChainError>;
+
+    /// A stake balance.
+    async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError>;
+
+    /// Whether an account holds a validator's collateral.
+    async fn is_validator(&self, account: Address) -> Result<bool, ChainError>;
+
+    /// Balance of an account, wei of `token` (zero address: ETH).
+    async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError>;
+
+    /// What an account can collect from `Jobs`, wei of `token` (zero address: ETH).
+    async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError>;
+}
