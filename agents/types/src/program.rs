@@ -34,6 +34,11 @@ pub struct ConstantSlot {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Segment {
+    /// What a step needs once, from state and constants only: weights cast to operand width. Comes first.
+    Prepare {
+        /// Operators.
+        operators: Range<u32>,
+    },
     /// Forward pass of a micro-batch.
     Forward {
         /// Micro-batch, from 0.
@@ -53,6 +58,18 @@ pub enum Segment {
         /// Operators.
         operators: Range<u32>,
     },
+}
+
+impl Segment {
+    /// The operators it covers.
+    pub const fn operators(&self) -> &Range<u32> {
+        match self {
+            Self::Prepare { operators }
+            | Self::Forward { operators, .. }
+            | Self::Backward { operators, .. }
+            | Self::Update { operators } => operators,
+        }
+    }
 }
 
 /// The step function of one pipeline stage: operators in execution order, and how they are wired to the world.
