@@ -1,10 +1,38 @@
 //! Exact integer arithmetic: tensors of mantissas, and the scalar reference of every operator.
 //!
-//! `SPEC.md` in this folder is the specification, rule by rule; this crate is its executable form, written for clarity
-//! and exact over the integers (`i128` accumulators). Fast engines are measured against it.
+//! `SPEC.md` in this folder is the specification, rule by rule; this crate is its executable form. Fast engines and the
+//! contract are measured against it.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`mod@tensor`] | a type and its mantissas, valid by construction (N-1) |
+//! | [`fixed`] | rescale, div, clamp (N-2, N-3) |
+//! | [`philox`] | pseudo-random draws (N-4) |
+//! | [`kernel`] | what makes an operator acceptable (N-6, N-7, N-11 to N-24) |
+//! | [`mod@execute`] | whole operators, in `i64` where the checker proved that it holds them |
+//! | [`mod@element`] | one element and what it reads, as the rules are written, over `i128` |
+//! | [`error`] | why an operator was refused |
+//! | [`context`] | job key and step |
+//!
+//! No input makes this crate panic.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::indexing_slicing)
+)]
 
 pub mod context;
+pub mod element;
+pub mod error;
+pub mod execute;
+pub mod fixed;
+pub mod kernel;
+pub mod philox;
 pub mod tensor;
 
 pub use context::StepContext;
-pub use tensor::{Tensor, TensorError};
+pub use element::{Read, accessor, element, reads};
+pub use error::{OpError, Place};
+pub use execute::execute;
+pub use kernel::check_operator;
+pub use tensor::{Mantissas, Tensor, TensorError};

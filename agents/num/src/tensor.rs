@@ -84,7 +84,7 @@ impl Mantissas {
 
     /// The mantissa at a row-major index, if there is one.
     pub fn get(&self, index: usize) -> Option<i64> {
-        #[allow(clippy::useless_conversion)]
+        #[allow(clippy::useless_conversion, reason = "the macro also widens what is 64 bits already")]
         {
             each_width!(self, v => v.get(index).map(|m| i64::from(*m)))
         }
@@ -92,7 +92,7 @@ impl Mantissas {
 
     /// All mantissas, widened.
     pub fn to_vec(&self) -> Vec<i64> {
-        #[allow(clippy::useless_conversion)]
+        #[allow(clippy::useless_conversion, reason = "the macro also widens what is 64 bits already")]
         {
             each_width!(self, v => v.iter().map(|m| i64::from(*m)).collect())
         }
@@ -110,7 +110,7 @@ impl Tensor {
             return Err(TensorError::Length { ty, unit: "bytes", expected, actual });
         }
         let limit = ty.limit();
-        #[allow(clippy::useless_conversion)]
+        #[allow(clippy::useless_conversion, reason = "the macro also widens what is 64 bits already")]
         let offender = each_width!(&mantissas, v => v.iter().position(|m| {
             let m = i64::from(*m);
             m > limit || m < -limit
@@ -171,10 +171,7 @@ impl Tensor {
         }
         macro_rules! decode {
             ($t:ty) => {
-                bytes
-                    .chunks_exact(size_of::<$t>())
-                    .filter_map(|c| c.try_into().ok().map(<$t>::from_le_bytes))
-                    .collect()
+                bytes.chunks_exact(size_of::<$t>()).filter_map(|c| c.try_into().ok().map(<$t>::from_le_bytes)).collect()
             };
         }
         let mantissas = match ty.width() {
