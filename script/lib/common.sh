@@ -1,0 +1,70 @@
+# shellcheck shell=bash
+# Sourced by the scripts beside this folder: where the project lies, how to speak, how to remember what is done.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+TOOLCHAIN=$ROOT/.toolchain # everything fetched or built for the project, ignored by git
+LOGS=$TOOLCHAIN/logs
+
+# shellcheck source=script/lib/env.sh
+. "$ROOT/script/lib/env.sh"
+
+say() { printf '%s\n' "$*"; }
+
+die() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# fresh NAME KEY: was NAME done for this very KEY?   stamp NAME KEY: it is now.
+fresh() { [[ "$(cat "$TOOLCHAIN/stamps/$1" 2>/dev/null)" == "$2" ]]; }
+stamp() { mkdir -p "$TOOLCHAIN/stamps" && printf '%s\n' "$2" >"$TOOLCHAIN/stamps/$1"; }
+
+# The job that `step` has under way, in its own process group so that an interrupt can end all of it.
+STEP_JOB=
+end_step_job() {
+    if [[ -n $STEP_JOB ]]; then
+        kill -TERM -- "-$STEP_JOB" 2>/dev/null || true
+        STEP_JOB=
+    fi
+}
+trap end_step_job EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# step NAME COMMAND...: runs COMMAND with its output in a log, shows NAME and the seconds that pass.
+# Fails with the end of the log when COMMAND does. A terminal sees one line that counts; a file, a line now and then.
+step() {
+    local name=$1 log start=$SECONDS told=0 code=0
+    shift
+    mkdir -p "$LOGS"
+    log=$LOGS/$(printf '%s' "$name" | tr -cs 'A-Za-z0-9.' '-').log
+    set -m
+    (
+        set -euo pipefail
+        "$@"
+    ) >"$log" 2>&1 </dev/null &
+    STEP_JOB=$!
+    set +m
+    [[ -t 1 ]] || say "$name ..."
+    while kill -0 "$STEP_JOB" 2>/dev/null; do
+        if [[ -t 1 ]]; then
+            printf '\r%s ... %d s ' "$name" $((SECONDS - start))
+        elif ((SECONDS - start >= told + 30)); then
+            told=$((SECONDS - start))
+            say "$name ... $told s"
+        fi
+        sleep 0.2
+    done
+    wait "$STEP_JOB" || code=$?
+    STEP_JOB=
+    [[ ! -t 1 ]] || printf '\r\033[K'
+    if ((code == 0)); then
+        say "$name: done in $((SECONDS - start)) s"
+    else
+        say "$name: failed after $((SECONDS - start)) s; the end of $log:"
+        tail -n 20 "$log" | sed 's/^/    /'
+    fi
+    return "$code"
+}
