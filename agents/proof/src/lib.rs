@@ -1,1 +1,7 @@
-//! Commitments to tensors, programs, states, steps and claims; dissection and the dispute state machine. Pure.
+//! Commitments.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+pub mod keccak;
+pub mod merkle;
