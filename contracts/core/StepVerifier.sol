@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStepVerifier} from "../interfaces/IStepVerifier.sol";
+import {Opcodes} from "../libraries/Opcodes.sol";
+import {TensorTypes} from "../libraries/TensorTypes.sol";
+import {Elementwise} from "../libraries/operators/Elementwise.sol";
+import {Linear} from "../libraries/operators/Linear.sol";
+import {Sampling} from "../libraries/operators/Sampling.sol";
+import {Softmax} from "../libraries/operators/Softmax.sol";
+import {Tables} from "../libraries/operators/Tables.sol";
+import {Operator, StepContext, TensorType, Window} from "../types/Types.sol";
+
+/// @title StepVerifier: one output element of one operator
+/// @notice Rules N-11 to N-24 of `agents/num/SPEC.md`, one function each in `libraries/operators`.
+/// @dev The program checker decides off chain which programs are accepted; this contract decides what a number is. It refuses
+/// every operator on which its arithmetic could differ from the definition, and beyond that checks only what the result
+/// depends on: the shift that N-7 binds to the exponents is taken as it stands.
+contract StepVerifier is IStepVerifier {
+    using TensorTypes for TensorType;
+
+    /// @inheritdoc IStepVerifier
+    function recompute(
+        Operator calldata operator,
+        uint64 element,
+        StepContext calldata context,
+        Window[][] calldata windows
+    ) external pure returns (int256 mantissa) {
+        if (!operator.output.isValid()) revert MalformedOperator();
+        if (element >= operator.output.elements()) revert ElementOutOfRange(element);
+
+        uint8 opcode = operator.opcode;
+        if (opcode == Opcodes.MAT_MUL) return Linear.matMul(operator, element, windows);
+        if (opcode == Opcodes.TRANSPOSE) return Linear.transpose(operator, element, windows);
+        if (opcode == Opcodes.COMBINE) return Elementwise.combine(operator, element, windows);
+        if (opcode == Opcodes.SCALE) return Elementwise.scale(operator, element, windows);
+        if (opcode == Opcodes.MUL) return Elementwise.mul(operator, element, windows);
+        if (opcode == Opcodes.RELU) return Elementwise.relu(operator, element, windows);
+        if (opcode == Opcodes.RELU_GRAD) return Elementwise.reluGrad(operator, element, windows);
+        if (opcode == Opcodes.LOOKUP) return Tables.lookup(operator, element, windows);
+        if (opcode == Opcodes.ROW_MAX) return Softmax.rowMax(operator, element, windows);
+        if (opcode == Opcodes.EXP_NEG) return Tables.expNeg(operator, element, windows);
+        if (opcode == Opcodes.ROW_SUM) return Softmax.rowSum(operator, element, windows);
+        if (opcode == Opcodes.NORMALIZE) return Softmax.normalize(operator, element, windows);
+        if (opcode == Opcodes.ONE_HOT_SUB) return Softmax.oneHotSub(operator, element, windows);
+        if (opcode == Opcodes.SAMPLE) return Sampling.sample(operator, element, context, windows);
+        revert UnknownOpcode(opcode);
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+/// @title The two roundings (N-2, N-3)
+library FixedPoint {
+    /// @dev Largest shift either way.
+    int256 internal constant MAX_SHIFT = 63;
+
+    /// @notice `x / 2^shift` rounded half to even, then clamped to `±(2^(bits − 1) − 1)`.
+    /// @dev Exact for `|x| < 2^191`, `|shift| <= 63`, `2 <= bits <= 64`: nothing overflows there.
+    function rescaleHalfEven(int256 x, int256 shift, uint256 bits) internal pure returns (int256 y) {
+        unchecked {
+            if (shift <= 0) {
+                // SAFETY of the cast: 0 <= −shift <= 63.
+                y = x << uint256(-shift);
+            } else {
+                // SAFETY of the casts: 0 < shift <= 63; the remainder is that of the floor, so two's complement bits serve.
+                uint256 s = uint256(shift);
+                y = x >> s;
+                uint256 remainder = uint256(x) & ((1 << s) - 1);
+                uint256 half = 1 << (s - 1);
+                if (remainder > half || (remainder == half && y & 1 == 1)) ++y;
+            }
+        }
+        return clamp(y, bits);
+    }
+
+    /// @notice `⌊(2a + b) / 2b⌋`: the quotient rounded half up. `b > 0`; `|a| < 2^254`, `b < 2^254`.
+    function divHalfUp(int256 a, int256 b) internal pure returns (int256 q) {
+        int256 numerator = 2 * a + b;
+        int256 denominator = 2 * b;
+        q = numerator / denominator;
+        // Solidity truncates towards zero; the rule floors.
+        if (numerator < 0 && q * denominator != numerator) --q;
+    }
+
+    /// @notice `y` limited to `±(2^(bits − 1) − 1)`, `2 <= bits <= 64`.
+    function clamp(int256 y, uint256 bits) internal pure returns (int256) {
+        // SAFETY: bits <= 64, so the limit is below 2^63.
+        int256 limit = int256((1 << (bits - 1)) - 1);
+        if (y > limit) return limit;
+        return y < -limit ? -limit : y;
+    }
+}

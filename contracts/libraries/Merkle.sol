@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {TensorType} from "../types/Types.sol";
+
+/// @title Trees of digests and of tensors
+/// @notice Rules C-2 to C-4 of `agents/proof/SPEC.md`. The depth of a tree follows from a count that the caller has from a
+/// commitment, never from the proof. Domain bytes keep tensor leaves (0), nodes (1), tensor roots (2) and list leaves (3)
+/// apart. No function reverts on a bad proof; all return false.
+library Merkle {
+    uint256 private constant LEAF_BYTES = 256;
+
+    /// @notice Least depth of a binary tree that holds `count` leaves; 0 for none and for one.
+    function depth(uint256 count) internal pure returns (uint256 levels) {
+        while (levels < 256 && (count > 1 << levels)) ++levels;
+    }
+
+    /// @notice `H(0x02 ‖ type word ‖ data root)`.
+    function tensorRoot(TensorType tensorType, bytes32 dataRoot) internal pure returns (bytes32 root) {
+        // SAFETY: uses memory beyond the free pointer and leaves it free.
+        assembly ("memory-safe") {
+            let p := mload(0x40)
+            mstore8(p, 2)
+            mstore(add(p, 1), tensorType)
+            mstore(add(p, 33), dataRoot)
+            root := keccak256(p, 65)
+        }
+    }
+
+    /// @notice Whether `digest` is entry `index` of the list of `count` digests that `root` commits to.
+    /// @param siblings from the leaf up; exactly `depth(count)` of them.
+    function isMember(bytes32 root, bytes32 digest, uint256 index, uint256 count, bytes32[] calldata siblings)
+        internal
+        pure
+        returns (bool)
+    {
+        // INVARIANT: an index names one leaf, and padding is no entry.
+        if (index >= count || siblings.length != depth(count)) return false;
+        bytes32 node;
+        // SAFETY: uses memory beyond the free pointer and leaves it free; `siblings` is walked to its length.
+        assembly ("memory-safe") {
+            let p := mload(0x40)
+            mstore8(p, 3)
+            mstore(add(p, 1), digest)
+            node := keccak256(p, 33)
+
+            mstore8(p, 1)
+            let left := add(p, 1)
+            let next := siblings.offset
+            for { let end := add(next, shl(5, siblings.length)) } lt(next, end) { next := add(next, 32) } {
+                // The node goes right when its index is odd; its sibling takes the other place.
+                let odd := shl(5, and(index, 1))
+                mstore(add(left, odd), node)
+                mstore(add(left, xor(odd, 32)), calldataload(next))
+                node := keccak256(p, 65)
+                index := shr(1, index)
+            }
+        }
+        return node == root;
+    }
+
+    /// @notice Whether `leaves` are the leaves `[first, first + leaves.length / 256)` of the tensor data under `dataRoot`.
+    /// @param leafCount leaves of the tensor, from its type.
+    /// @param siblings as C-3 orders them; all are used.
+    function isRange(
+        bytes32 dataRoot,
+        uint256 leafCount,
+        uint256 first,
+        bytes calldata leaves,
+        bytes32[] calldata siblings
+    ) internal pure returns (bool) {
+        // INVARIANT: a range is not empty, is whole leaves, and ends within the tensor.
+        if (leaves.length == 0 || leaves.length % LEAF_BYTES != 0) return false;
+        uint256 count = leaves.length / LEAF_BYTES;
+        if (first >= leafCount || count > leafCount - first) return false;
+        return _rootOf(first, _hashLeaves(leaves), depth(leafCount), siblings, dataRoot);
+    }
+
+    /// @dev `H(0x00 ‖ leaf)` of every leaf.
+    function _hashLeaves(bytes calldata leaves) private pure returns (bytes32[] memory nodes) {
+        nodes = new bytes32[](leaves.length / LEAF_BYTES);
+        // SAFETY: writes the array just allocated, and memory beyond the free pointer that it leaves free. The caller has
+        // checked that the length is a multiple of a leaf.
+        assembly ("memory-safe") {
+            let p := mload(0x40)
+            mstore8(p, 0)
+            let leaf := leaves.offset
+            let end := add(leaf, leaves.length)
+            for { let slot := add(nodes, 32) } lt(leaf, end) { slot := add(slot, 32) } {
+                calldatacopy(add(p, 1), leaf, 256)
+                mstore(slot, keccak256(p, 257))
+                leaf := add(leaf, 256)
+            }
+        }
+    }
+
+    /// @dev Folds `nodes`, consecutive from node `first`, up `levels` levels in place. False when siblings are missing or
+    /// left over, or the root differs.
+    function _rootOf(
+        uint256 first,
+        bytes32[] memory nodes,
+        uint256 levels,
+        bytes32[] calldata siblings,
+        bytes32 expected
+    ) private pure returns (bool) {
+        uint256 used = 0;
+        uint256 count = nodes.length;
+        for (uint256 level = 0; level < levels; ++level) {
+            bytes32 left;
+            bytes32 right;
+            uint256 odd = first & 1;
+            if (odd == 1) {
+                if (used == siblings.length) return false;
+                left = siblings[used++];
+            }
+            // The range ends at an even node when its start and length have an odd sum.
+            if ((odd + count) & 1 == 1) {
+                if (used == siblings.length) return false;
+                right = siblings[used++];
+            }
+            count = _foldLevel(nodes, count, odd, left, right);
+            first >>= 1;
+        }
+        return used == siblings.length && nodes[0] == expected;
+    }
+
+    /// @dev One level: pairs `[left?] nodes [right?]` into parents, which overwrite the front of `nodes`. Parent i is written
+    /// after its children 2i − odd and 2i + 1 − odd are read, and 2i + 1 − odd >= i, so no unread node is overwritten.
+    function _foldLevel(bytes32[] memory nodes, uint256 count, uint256 odd, bytes32 left, bytes32 right)
+        private
+        pure
+        returns (uint256 parents)
+    {
+        parents = (count + odd + 1) >> 1;
+        // SAFETY: reads and writes `nodes` within `count` words, and memory beyond the free pointer that it leaves free.
+        assembly ("memory-safe") {
+            let p := mload(0x40)
+            mstore8(p, 1)
+            let child := add(nodes, 32)
+            let end := add(child, shl(5, count))
+            let parent := child
+            if odd {
+                mstore(add(p, 1), left)
+                mstore(add(p, 33), mload(child))
+                child := add(child, 32)
+                mstore(parent, keccak256(p, 65))
+                parent := add(parent, 32)
+            }
+            for {} lt(add(child, 32), end) { child := add(child, 64) } {
+                mstore(add(p, 1), mload(child))
+                mstore(add(p, 33), mload(add(child, 32)))
+                mstore(parent, keccak256(p, 65))
+                parent := add(parent, 32)
+            }
+            if lt(child, end) {
+                mstore(add(p, 1), mload(child))
+                mstore(add(p, 33), right)
+                mstore(parent, keccak256(p, 65))
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+/// @title Numbers of the operators
+/// @notice Rule N-(opcode + 10) of `agents/num/SPEC.md`; `agents/types/src/operator.rs`. 0 is invalid.
+library Opcodes {
+    uint8 internal constant MAT_MUL = 1;
+    uint8 internal constant TRANSPOSE = 2;
+    uint8 internal constant COMBINE = 3;
+    uint8 internal constant SCALE = 4;
+    uint8 internal constant MUL = 5;
+    uint8 internal constant RELU = 6;
+    uint8 internal constant RELU_GRAD = 7;
+    uint8 internal constant LOOKUP = 8;
+    uint8 internal constant ROW_MAX = 9;
+    uint8 internal constant EXP_NEG = 10;
+    uint8 internal constant ROW_SUM = 11;
+    uint8 internal constant NORMALIZE = 12;
+    uint8 internal constant ONE_HOT_SUB = 13;
+    uint8 internal constant SAMPLE = 14;
+}

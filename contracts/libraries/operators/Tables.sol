@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Operator, TensorType, Window} from "../../types/Types.sol";
+import {FixedPoint} from "../FixedPoint.sol";
+import {Mantissas} from "../Mantissas.sol";
+import {Operands} from "../Operands.sol";
+import {TensorTypes} from "../TensorTypes.sol";
+
+/// @title Functions given by a table and a straight line between its entries (N-18, N-20)
+library Tables {
+    using Operands for Operator;
+    using TensorTypes for TensorType;
+
+    /// @dev Bits to which a table's argument is clamped on its way (N-18, N-20).
+    uint256 private constant ARGUMENT_BITS = 63;
+    /// @dev `40 · 2^16`: beyond 2^−40 ExpNeg is zero at 24 fraction bits.
+    int256 private constant EXP_END = 40 << 16;
+
+    /// @notice Attributes input_shift, low, fraction_bits, shift. Reads `x[i]` and two adjacent entries from one window.
+    function lookup(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        internal
+        pure
+        returns (int256)
+    {
+        operator.expectForm(2, 4);
+        Operands.ensure(operator.output.sameShape(operator.typeOf(0)) && operator.typeOf(1).bits() <= 32);
+        // A table of one entry more than a power of two.
+        uint256 steps = operator.typeOf(1).elements() - 1;
+        Operands.ensure(0 < steps && steps <= 4096 && steps & (steps - 1) == 0);
+        // SAFETY: 1 to 16.
+        uint256 fractionBits = uint256(operator.attribute(2, 1, 16));
+
+        int256 x = operator.read(windows, 0, element);
+        int256 argument = FixedPoint.rescaleHalfEven(x, operator.shift(0), ARGUMENT_BITS) - operator.coefficient(1);
+        uint256 u = _limited(argument, steps << fractionBits);
+        uint256 j = u >> fractionBits;
+        // The end of the table is the end of its last step.
+        if (j == steps) --j;
+        int256 line = _line(operator, windows, 1, j, u - (j << fractionBits), fractionBits);
+        return FixedPoint.rescaleHalfEven(line, operator.shift(3), operator.output.bits());
+    }
+
+    /// @notice `exp(−(max − a))` by powers of two. Operands a, max, table; attributes multiplier, input_shift. Reads `a[m,k]`,
+    /// `max[m]` and two adjacent entries from one window.
+    function expNeg(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        internal
+        pure
+        returns (int256)
+    {
+        operator.expectForm(3, 2);
+        TensorType a = operator.typeOf(0);
+        Operands.ensure(operator.output.sameShape(a) && operator.typeOf(1).elements() == a.rows());
+        Operands.ensure(operator.output.bits() == 26 && operator.output.exponent() == 24);
+        Operands.ensure(operator.typeOf(2).elements() == 257 && operator.typeOf(2).bits() <= 32);
+
+        int256 z = operator.read(windows, 1, element / a.row()) - operator.read(windows, 0, element);
+        if (z < 0) z = 0;
+        z *= operator.attribute(0, 1, (1 << 24) - 1);
+        // SAFETY: the argument is not negative.
+        uint256 u = _limited(FixedPoint.rescaleHalfEven(z, operator.shift(1), ARGUMENT_BITS), uint256(EXP_END));
+        int256 line = _line(operator, windows, 2, (u & 0xffff) >> 8, u & 0xff, 8);
+        // SAFETY: the shift is at most 40 + 8.
+        return FixedPoint.rescaleHalfEven(line, int256((u >> 16) + 8), 26);
+    }
+
+    /// @dev `table[j]·(2^f − r) + table[j + 1]·r`; `r <= 2^f`. Entries have at most 32 bits: below 2^50.
+    function _line(
+        Operator calldata operator,
+        Window[][] calldata windows,
+        uint256 table,
+        uint256 j,
+        uint256 r,
+        uint256 f
+    ) private pure returns (int256) {
+        uint256 width = operator.typeOf(table).width();
+        uint256 position = operator.run(windows, table, j, 2);
+        // SAFETY of the casts: r <= 2^f <= 2^16.
+        return
+            Mantissas.load(position, width) * int256((1 << f) - r) + Mantissas.load(position + width, width) * int256(r);
+    }
+
+    /// @dev `x` limited to `[0, end]`.
+    function _limited(int256 x, uint256 end) private pure returns (uint256) {
+        if (x <= 0) return 0;
+        // SAFETY: positive.
+        return uint256(x) < end ? uint256(x) : end;
+    }
+}
