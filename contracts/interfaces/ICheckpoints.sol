@@ -41,8 +41,15 @@ interface ICheckpoints {
     /// @notice Finalises the lane's next claims, in order, and credits their payment. Anyone. `committedAt[i]` belongs to `claims[i]`.
     function finalize(Claim[] calldata claims, uint64[] calldata committedAt) external;
 
-    /// @notice Opens the lanes of a job. Only `Jobs`.
-    function open(uint64 job, uint16 stages, uint16 replicas, uint32 intervals, uint32 window, uint40 deadline, address[] calldata workers, bytes32[] calldata initialStates) external;
+    /// @notice Opens the lanes of a job. Only `Jobs`. `workers` in lane order, `initialStates` by stage.
+    function open(
+        uint64 job,
+        uint32 intervals,
+        uint32 window,
+        uint40 deadline,
+        address[] calldata workers,
+        bytes32[] calldata initialStates
+    ) external;
 
     /// @notice Refuses further claims of a job. Only `Jobs`.
     function close(uint64 job) external;

@@ -30,6 +30,10 @@ interface IDisputes {
         State state;
         uint40 deadline;
         uint128 bond;
+        uint64 job;
+        uint16 stage;
+        uint16 replica;
+        uint32 interval;
         bytes32 claimId;
         address worker;
     }

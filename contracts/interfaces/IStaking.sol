@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
+import {Parameters} from "../types/Parameters.sol";
+
 /// @title Stake of workers and collateral of validators
 /// @notice Amounts are wei of SNO. Each account has one balance per role. A balance is bonded, or unbonding until a time.
 /// Locks reserve part of a worker's balance for the jobs it has accepted; slashing takes from the bonded part first and
@@ -64,4 +66,7 @@ interface IStaking {
 
     /// @notice Whether the account holds the collateral a validator needs.
     function isValidator(address account) external view returns (bool);
+
+    /// @notice The parameters of the whole deployment; the other contracts copied theirs from here.
+    function parameters() external view returns (Parameters memory);
 }

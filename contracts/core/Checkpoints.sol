@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+
+import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
+import {IJobs} from "../interfaces/IJobs.sol";
+import {LaneId, Lanes} from "../libraries/Lanes.sol";
+import {Claim, ClaimLink} from "../types/Types.sol";
+
+/// @title Checkpoints
+/// @notice See `ICheckpoints`.
+contract Checkpoints is ICheckpoints, EIP712 {
+    /// @dev What a claim is checked against, in one slot, so that a commit need not ask Jobs.
+    struct Clock {
+        uint40 deadline;
+        uint32 window;
+        uint32 intervals;
+        bool open;
+    }
+
+    bytes32 private constant _CLAIM_TYPEHASH = keccak256(
+        "Claim(uint64 job,uint16 stage,uint16 replica,uint32 interval,bytes32 parentState,bytes32 newState,bytes32 io)"
+    );
+    /// @dev `LaneState.voidFrom` of a lane that was never convicted.
+    uint32 private constant _NEVER = type(uint32).max;
+
+    /// @notice Who opens and closes jobs, and is told what to pay.
+    IJobs public immutable JOBS;
+    /// @notice Who holds back and voids claims.
+    address public immutable DISPUTES;
+
+    mapping(uint64 job => Clock clock) private _clocks;
+    mapping(uint64 job => mapping(uint16 stage => bytes32 root)) private _initialStates;
+    mapping(LaneId lane => LaneState state) private _lanes;
+    mapping(LaneId lane => mapping(uint32 interval => bytes32 record)) private _records;
+    mapping(bytes32 claimId => uint256 count) private _holds;
+
+    constructor(IJobs jobs, address disputes) EIP712("Tensorlink", "1") {
+        JOBS = jobs;
+        DISPUTES = disputes;
+    }
+
+    /// @inheritdoc ICheckpoints
+    function commit(Claim calldata claim, ClaimLink calldata previous) external {
+        Clock memory clock = _clocks[claim.job];
+        // INVARIANT: claims are made while the job runs.
+        if (!clock.open) revert JobNotOpen(claim.job);
+        if (block.timestamp > clock.deadline) revert DeadlinePassed(clock.deadline);
+
+        LaneId lane = Lanes.id(claim.job, claim.stage, claim.replica);
+        LaneState memory state = _lanes[lane];
+        // INVARIANT: nobody claims in another's name (P-11).
+        if (msg.sender != state.worker) revert NotWorker(msg.sender);
+        if (claim.interval >= clock.intervals) revert IntervalOutOfRange(claim.interval);
+        // INVARIANT: nothing is built on a convicted claim (P-13).
+        if (claim.interval >= state.voidFrom) revert ClaimIsVoid();
+
+        mapping(uint32 interval => bytes32 record) storage records = _records[lane];
+        // INVARIANT: one claim per interval (P-11).
+        if (records[claim.interval] != 0) revert AlreadyCommitted(claim.interval);
+        // INVARIANT: a claim starts where the one before ended (P-11).
+        if (!_continues(claim, previous, records)) revert WrongParentState();
+
+        // SAFETY: a timestamp of 2^64 seconds is not reached.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        records[claim.interval] = _record(claim, uint64(block.timestamp));
+        emit ClaimCommitted(claimId(claim), claim.job, claim);
+    }
+
+    function _continues(
+        Claim calldata claim,
+        ClaimLink calldata previous,
+        mapping(uint32 interval => bytes32 record) storage records
+    ) private view returns (bool) {
+        if (claim.interval == 0) {
+            return claim.parentState == _initialStates[claim.job][claim.stage];
+        }
+
+        bytes32 record = records[claim.interval - 1];
+        // INVARIANT: no interval is left out (P-11).
+        if (record == 0) revert NotTheNextClaim(claim.interval);
+        Claim memory parent = Claim({
+            job: claim.job,
+            stage: claim.stage,
+            replica: claim.replica,
+            interval: claim.interval - 1,
+            parentState: previous.parentState,
+            newState: claim.parentState,
+            io: previous.io
+        });
+        return record == keccak256(abi.encode(parent, previous.committedAt));
+    }
+
+    /// @inheritdoc ICheckpoints
+    function finalize(Claim[] calldata claims, uint64[] calldata committedAt) external {
+        // INVARIANT: every claim comes with its time.
+        if (claims.length == 0 || claims.length != committedAt.length) revert UnknownClaim();
+        (uint64 job, uint16 stage, uint16 replica) = (claims[0].job, claims[0].stage, claims[0].replica);
+        LaneId lane = Lanes.id(job, stage, replica);
+        LaneState memory state = _lanes[lane];
+        uint32 window = _clocks[job].window;
+        uint32 from = state.finalized;
+
+        for (uint256 i = 0; i < claims.length; ++i) {
+            Claim calldata claim = claims[i];
+            // INVARIANT: one lane, in order (P-12).
+            if (claim.job != job || claim.stage != stage || claim.replica != replica) revert UnknownClaim();
+            if (claim.interval != state.finalized) revert NotTheNextClaim(claim.interval);
+            _checkFinal(claim, committedAt[i], window, lane, state.voidFrom);
+            ++state.finalized;
+        }
+
+        _lanes[lane].finalized = state.finalized;
+        emit ClaimsFinalized(job, stage, replica, from, state.finalized);
+
+        JOBS.pay(job, stage, replica, state.finalized - from);
+    }
+
+    function _checkFinal(Claim calldata claim, uint64 committedAt, uint32 window, LaneId lane, uint32 voidedFrom)
+        private
+        view
+    {
+        // INVARIANT: what is paid was committed, in time to be challenged.
+        if (_records[lane][claim.interval] != _record(claim, committedAt)) revert UnknownClaim();
+        // INVARIANT: a convicted claim is never paid (P-13).
+        if (claim.interval >= voidedFrom) revert ClaimIsVoid();
+        uint256 until = uint256(committedAt) + window;
+        // INVARIANT: the whole window was open to challengers (P-8).
+        // forge-lint: disable-next-line(unsafe-typecast)
+        if (block.timestamp < until) revert WindowOpen(uint40(until));
+        bytes32 id = claimId(claim);
+        // INVARIANT: no dispute is pending (P-12).
+        if (_holds[id] != 0) revert Disputed(id);
+    }
+
+    /// @inheritdoc ICheckpoints
+    function open(
+        uint64 job,
+        uint32 intervals,
+        uint32 window,
+        uint40 deadline,
+        address[] calldata workers,
+        bytes32[] calldata initialStates
+    ) external {
+        // INVARIANT: lanes are given out by Jobs, once: a job starts once.
+        if (msg.sender != address(JOBS)) revert Unauthorized(msg.sender);
+
+        _clocks[job] = Clock({deadline: deadline, window: window, intervals: intervals, open: true});
+        // SAFETY: stages and replicas come from 16 bits each (TermsBounds).
+        uint16 stages = uint16(initialStates.length);
+        for (uint16 stage = 0; stage < stages; ++stage) {
+            _initialStates[job][stage] = initialStates[stage];
+        }
+        for (uint256 i = 0; i < workers.length; ++i) {
+            (uint16 stage, uint16 replica) = (uint16(i % stages), uint16(i / stages));
+            _lanes[Lanes.id(job, stage, replica)] = LaneState({worker: workers[i], finalized: 0, voidFrom: _NEVER});
+            emit LaneOpened(job, stage, replica, workers[i]);
+        }
+    }
+
+    /// @inheritdoc ICheckpoints
+    function close(uint64 job) external {
+        // INVARIANT: Jobs alone decides whether a job runs.
+        if (msg.sender != address(JOBS)) revert Unauthorized(msg.sender);
+        _clocks[job].open = false;
+    }
+
+    /// @inheritdoc ICheckpoints
+    function hold(bytes32 id) external {
+        // INVARIANT: finality is delayed only against a bond.
+        if (msg.sender != DISPUTES) revert Unauthorized(msg.sender);
+        ++_holds[id];
+    }
+
+    /// @inheritdoc ICheckpoints
+    function release(bytes32 id) external {
+        // INVARIANT: a dispute is not lifted from outside.
+        if (msg.sender != DISPUTES) revert Unauthorized(msg.sender);
+        --_holds[id];
+    }
+
+    /// @inheritdoc ICheckpoints
+    function voidFrom(uint64 job, uint16 stage, uint16 replica, uint32 interval) external {
+        // INVARIANT: claims are voided by proof only.
+        if (msg.sender != DISPUTES) revert Unauthorized(msg.sender);
+        LaneState storage state = _lanes[Lanes.id(job, stage, replica)];
+        // INVARIANT: what is final stays final.
+        if (interval < state.finalized) revert ClaimIsFinal();
+        // INVARIANT: what is void stays void.
+        if (interval >= state.voidFrom) revert ClaimIsVoid();
+
+        state.voidFrom = interval;
+        emit ClaimsVoided(job, stage, replica, interval);
+    }
+
+    /// @inheritdoc ICheckpoints
+    function requireLive(Claim calldata claim, uint64 committedAt) external view returns (bytes32) {
+        LaneId lane = Lanes.id(claim.job, claim.stage, claim.replica);
+        LaneState memory state = _lanes[lane];
+        // INVARIANT: a proof is about what the chain has recorded (P-14).
+        if (_records[lane][claim.interval] != _record(claim, committedAt)) revert UnknownClaim();
+        if (claim.interval < state.finalized) revert ClaimIsFinal();
+        if (claim.interval >= state.voidFrom) revert ClaimIsVoid();
+        return claimId(claim);
+    }
+
+    /// @inheritdoc ICheckpoints
+    function claimId(Claim calldata claim) public view returns (bytes32) {
+        return _hashTypedDataV4(keccak256(abi.encode(_CLAIM_TYPEHASH, claim)));
+    }
+
+    /// @inheritdoc ICheckpoints
+    function recordOf(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bytes32) {
+        return _records[Lanes.id(job, stage, replica)][interval];
+    }
+
+    /// @inheritdoc ICheckpoints
+    function laneOf(uint64 job, uint16 stage, uint16 replica) external view returns (LaneState memory) {
+        return _lanes[Lanes.id(job, stage, replica)];
+    }
+
+    /// @inheritdoc ICheckpoints
+    function hasPending(uint64 job, uint16 stage, uint16 replica) external view returns (bool) {
+        LaneId lane = Lanes.id(job, stage, replica);
+        LaneState memory state = _lanes[lane];
+        return state.finalized < state.voidFrom && _records[lane][state.finalized] != 0;
+    }
+
+    /// @dev Rule C-11.
+    function _record(Claim calldata claim, uint64 committedAt) private pure returns (bytes32) {
+        return keccak256(abi.encode(claim, committedAt));
+    }
+}

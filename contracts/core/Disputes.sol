@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+
+import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
+import {IDisputes} from "../interfaces/IDisputes.sol";
+import {IJobs} from "../interfaces/IJobs.sol";
+import {IStaking} from "../interfaces/IStaking.sol";
+import {IStepVerifier} from "../interfaces/IStepVerifier.sol";
+import {Merkle} from "../libraries/Merkle.sol";
+import {Openings} from "../libraries/Openings.sol";
+import {TensorTypes} from "../libraries/TensorTypes.sol";
+import {Parameters} from "../types/Parameters.sol";
+import {
+    BoundaryLogs,
+    Claim,
+    ContradictionProof,
+    ElementProof,
+    Operand,
+    ProgramHeader,
+    StepContext,
+    StepStatement,
+    TensorType,
+    Window,
+    WiringProof
+} from "../types/Types.sol";
+
+/// @title Disputes
+/// @notice See `IDisputes`.
+contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
+    using Openings for *;
+    using SafeCast for uint256;
+    using SafeERC20 for IERC20;
+    using TensorTypes for TensorType;
+
+    /// @dev What the chain knows about the claim that a proof is about.
+    struct Case {
+        bytes32 claimId;
+        address worker;
+        uint256 stepsPerInterval;
+        bytes32 jobKey;
+    }
+
+    /// @dev What a proof found, as `Convicted` reports it.
+    struct Finding {
+        address auditor;
+        Fault fault;
+        uint32 step;
+        uint32 operatorIndex;
+        uint64 element;
+        int256 claimed;
+        int256 recomputed;
+    }
+
+    bytes32 private constant _STATEMENT_TYPEHASH = keccak256(
+        "StepStatement(bytes32 claimId,address auditor,uint32 step,bytes32 preState,bytes32 postState,bytes32 trace)"
+    );
+    /// @dev `Operand.source`.
+    uint8 private constant _FROM_TRACE = 1;
+    uint8 private constant _FROM_STATE = 2;
+    uint8 private constant _FROM_CONSTANTS = 3;
+    uint8 private constant _FROM_PREVIOUS = 4;
+    uint8 private constant _FROM_NEXT = 5;
+    /// @dev `WiringProof.sink`.
+    uint8 private constant _TO_STATE = 1;
+    uint8 private constant _TO_NEXT = 2;
+    uint8 private constant _TO_PREVIOUS = 3;
+
+    /// @notice The token of bonds.
+    IERC20 public immutable SNO;
+    /// @notice What is slashed.
+    IStaking public immutable STAKING;
+    /// @notice Where programs, workers and terms stand.
+    IJobs public immutable JOBS;
+    /// @notice Where claims stand.
+    ICheckpoints public immutable CHECKPOINTS;
+    /// @notice What recomputes an element.
+    IStepVerifier public immutable VERIFIER;
+
+    uint40 private immutable _DISPUTE_PERIOD;
+    uint128 private immutable _DISPUTE_BOND;
+
+    uint256 private _disputeCount;
+    mapping(uint256 id => Dispute dispute) private _disputes;
+
+    constructor(IERC20 sno, IStaking staking, IJobs jobs, ICheckpoints checkpoints, IStepVerifier verifier)
+        EIP712("Tensorlink", "1")
+    {
+        SNO = sno;
+        STAKING = staking;
+        JOBS = jobs;
+        CHECKPOINTS = checkpoints;
+        VERIFIER = verifier;
+        Parameters memory p = staking.parameters();
+        _DISPUTE_PERIOD = p.disputePeriod;
+        _DISPUTE_BOND = p.disputeBond;
+    }
+
+    /// @inheritdoc IDisputes
+    function open(Claim calldata claim, uint64 committedAt) external nonReentrant returns (uint256 dispute) {
+        bytes32 claimId = CHECKPOINTS.requireLive(claim, committedAt);
+        uint256 until = uint256(committedAt) + JOBS.jobOf(claim.job).challengeWindow;
+        // INVARIANT: finality can be held back by one dispute period at most, by any number of challengers (P-8).
+        if (block.timestamp >= until) revert DeadlinePassed(until.toUint40());
+
+        dispute = ++_disputeCount;
+        uint40 deadline = (block.timestamp + _DISPUTE_PERIOD).toUint40();
+        _disputes[dispute] = Dispute({
+            challenger: msg.sender,
+            state: State.Open,
+            deadline: deadline,
+            bond: _DISPUTE_BOND,
+            job: claim.job,
+            stage: claim.stage,
+            replica: claim.replica,
+            interval: claim.interval,
+            claimId: claimId,
+            worker: JOBS.workerOf(claim.job, claim.stage, claim.replica)
+        });
+        emit DisputeOpened(dispute, claimId, msg.sender, deadline);
+
+        CHECKPOINTS.hold(claimId);
+        SNO.safeTransferFrom(msg.sender, address(this), _DISPUTE_BOND);
+    }
+
+    /// @inheritdoc IDisputes
+    function timeout(uint256 dispute) external nonReentrant {
+        Dispute storage d = _disputes[dispute];
+        if (d.state == State.None) revert UnknownDispute(dispute);
+        // INVARIANT: a bond is paid out once.
+        if (d.state != State.Open) revert DisputeOver(dispute);
+        bool won = d.interval >= CHECKPOINTS.laneOf(d.job, d.stage, d.replica).voidFrom;
+        // INVARIANT: the challenger has its whole time to prove.
+        if (!won && block.timestamp < d.deadline) revert DeadlineNotReached(d.deadline);
+
+        bytes32 claimId = d.claimId;
+        d.state = won ? State.Won : State.Lost;
+        if (won) emit DisputeWon(dispute, claimId);
+        else emit DisputeLost(dispute, claimId);
+
+        CHECKPOINTS.release(claimId);
+        SNO.safeTransfer(won ? d.challenger : d.worker, d.bond);
+    }
+
+    /// @inheritdoc IDisputes
+    function proveSigned(ElementProof calldata proof) external nonReentrant {
+        Case memory c = _caseOf(proof.claim, proof.committedAt);
+        _checkStatement(c, proof.claim, proof.statement, proof.signature);
+        _checkProgram(proof.claim, proof.program);
+        bytes32 operator = keccak256(abi.encode(proof.operator));
+        // INVARIANT: the operator is the registered program's.
+        if (!Merkle.isMember(
+                proof.program.operators,
+                operator,
+                proof.operatorIndex,
+                proof.program.operatorCount,
+                proof.operatorMembership
+            )) revert WrongOperator();
+
+        int256 claimed = _claimed(proof);
+        int256 recomputed = _recomputed(proof, c);
+        // INVARIANT: who computed right is never convicted (P-15).
+        if (claimed == recomputed) revert NoFault();
+
+        Finding memory finding = Finding({
+            auditor: proof.statement.auditor,
+            fault: Fault.Element,
+            step: proof.statement.step,
+            operatorIndex: proof.operatorIndex,
+            element: proof.element,
+            claimed: claimed,
+            recomputed: recomputed
+        });
+        _convict(c, proof.claim, finding);
+    }
+
+    /// @dev The element as the tensor in the signed trace holds it.
+    function _claimed(ElementProof calldata proof) private pure returns (int256) {
+        TensorType output = proof.operator.output;
+        if (!output.isValid()) revert WrongOperator();
+        // INVARIANT: the output is the one the worker signed, under the type the program gives it.
+        if (!Merkle.isMember(
+                proof.statement.trace,
+                Merkle.tensorRoot(output, proof.output.dataRoot),
+                proof.operatorIndex,
+                proof.program.operatorCount,
+                proof.output.membership
+            )) revert WrongMembership(Openings.OUTPUT);
+        // INVARIANT: the element lies in the tensor or in the padding of its last leaf.
+        if (proof.element >= output.leafCount() * TensorTypes.LEAF_BYTES / output.width()) {
+            revert ElementOutOfRange(proof.element);
+        }
+        return proof.output.mantissaOf(output, proof.element);
+    }
+
+    /// @dev The element as the program gives it. Padding is zero (C-1).
+    function _recomputed(ElementProof calldata proof, Case memory c) private view returns (int256) {
+        if (proof.element >= proof.operator.output.elements()) return 0;
+
+        uint256 count = proof.operator.operands.length;
+        if (proof.operands.length != count) revert WrongMembership(proof.operands.length);
+        Window[][] memory windows = new Window[][](count);
+        for (uint256 i = 0; i < count; ++i) {
+            TensorType tensorType = proof.operator.operands[i].tensorType;
+            // INVARIANT: operands are the worker's own or the program's, under the type the program gives them (P-14).
+            if (!_isOperand(proof, i, Merkle.tensorRoot(tensorType, proof.operands[i].dataRoot), c.stepsPerInterval)) {
+                revert WrongMembership(i);
+            }
+            windows[i] = proof.operands[i].windowsOf(tensorType, i);
+        }
+        StepContext memory context = StepContext({jobKey: c.jobKey, step: proof.statement.step});
+        return VERIFIER.recompute(proof.operator, proof.element, context, windows);
+    }
+
+    /// @dev Whether `root` is the tensor that operand `i` names.
+    function _isOperand(ElementProof calldata proof, uint256 i, bytes32 root, uint256 stepsPerInterval)
+        private
+        pure
+        returns (bool)
+    {
+        Operand calldata operand = proof.operator.operands[i];
+        bytes32[] calldata siblings = proof.operands[i].membership;
+        (uint8 source, uint256 index) = (operand.source, operand.index);
+        if (source == _FROM_TRACE) {
+            return index < proof.operatorIndex
+                && Merkle.isMember(proof.statement.trace, root, index, proof.program.operatorCount, siblings);
+        }
+        if (source == _FROM_STATE) {
+            return Merkle.isMember(proof.statement.preState, root, index, proof.program.stateCount, siblings);
+        }
+        if (source == _FROM_CONSTANTS) {
+            return Merkle.isMember(proof.program.constants, root, index, proof.program.constantCount, siblings);
+        }
+        if (source != _FROM_PREVIOUS && source != _FROM_NEXT) return false;
+
+        _checkLogs(proof.claim, proof.logs);
+        bytes32 log = source == _FROM_PREVIOUS ? proof.logs.fromPrevious : proof.logs.fromNext;
+        return _isLogged(
+            log,
+            root,
+            proof.statement.step % stepsPerInterval,
+            index,
+            proof.program.microBatches,
+            stepsPerInterval,
+            siblings
+        );
+    }
+
+    /// @inheritdoc IDisputes
+    function proveSignedWiring(WiringProof calldata proof) external nonReentrant {
+        Case memory c = _caseOf(proof.claim, proof.committedAt);
+        _checkStatement(c, proof.claim, proof.statement, proof.signature);
+        _checkProgram(proof.claim, proof.program);
+        // INVARIANT: the wiring is the registered program's.
+        if (keccak256(abi.encode(proof.wiring)) != proof.program.wiring) revert WrongProgram();
+
+        uint32 source = _sourceOf(proof);
+        // INVARIANT: the worker signed this output for this operator …
+        if (!Merkle.isMember(
+                proof.statement.trace, proof.traceRoot, source, proof.program.operatorCount, proof.traceMembership
+            )) revert WrongMembership(0);
+        // INVARIANT: … and committed to that tensor in the place which the output goes to.
+        if (!_isSink(proof, c.stepsPerInterval)) revert WrongMembership(1);
+        // INVARIANT: who put its outputs where they belong is never convicted (P-15).
+        if (proof.traceRoot == proof.sinkRoot) revert NoFault();
+
+        Finding memory finding = Finding({
+            auditor: proof.statement.auditor,
+            fault: Fault.Wiring,
+            step: proof.statement.step,
+            operatorIndex: source,
+            element: proof.index,
+            claimed: 0,
+            recomputed: 0
+        });
+        _convict(c, proof.claim, finding);
+    }
+
+    /// @dev The operator whose output goes to entry `proof.index` of the sink.
+    function _sourceOf(WiringProof calldata proof) private pure returns (uint32) {
+        uint32[] calldata sources = proof.wiring.state;
+        if (proof.sink == _TO_NEXT) sources = proof.wiring.toNext;
+        else if (proof.sink == _TO_PREVIOUS) sources = proof.wiring.toPrevious;
+        else if (proof.sink != _TO_STATE) revert WrongOperator();
+        if (proof.index >= sources.length) revert WrongOperator();
+        return sources[proof.index];
+    }
+
+    function _isSink(WiringProof calldata proof, uint256 stepsPerInterval) private pure returns (bool) {
+        if (proof.sink == _TO_STATE) {
+            return Merkle.isMember(
+                proof.statement.postState, proof.sinkRoot, proof.index, proof.program.stateCount, proof.sinkMembership
+            );
+        }
+        _checkLogs(proof.claim, proof.logs);
+        return _isLogged(
+            proof.sink == _TO_NEXT ? proof.logs.toNext : proof.logs.toPrevious,
+            proof.sinkRoot,
+            proof.statement.step % stepsPerInterval,
+            proof.index,
+            proof.program.microBatches,
+            stepsPerInterval,
+            proof.sinkMembership
+        );
+    }
+
+    /// @inheritdoc IDisputes
+    function proveSignedContradiction(ContradictionProof calldata proof) external nonReentrant {
+        Case memory c = _caseOf(proof.claim, proof.committedAt);
+        StepStatement calldata first = proof.first;
+        _checkStatement(c, proof.claim, first, proof.firstSignature);
+        if (!_contradictsClaim(c, proof.claim, first)) {
+            _checkStatement(c, proof.claim, proof.second, proof.secondSignature);
+            // INVARIANT: who signs what it computed is never convicted (P-15).
+            if (!_contradict(first, proof.second)) revert NoFault();
+        }
+
+        Finding memory finding = Finding({
+            auditor: first.auditor,
+            fault: Fault.Contradiction,
+            step: first.step,
+            operatorIndex: 0,
+            element: 0,
+            claimed: 0,
+            recomputed: 0
+        });
+        _convict(c, proof.claim, finding);
+    }
+
+    /// @dev The interval's first step starts from the claim's parent state; its last ends in the claim's new state.
+    function _contradictsClaim(Case memory c, Claim calldata claim, StepStatement calldata statement)
+        private
+        pure
+        returns (bool)
+    {
+        uint256 local = statement.step % c.stepsPerInterval;
+        return (local == 0 && statement.preState != claim.parentState)
+            || (local == c.stepsPerInterval - 1 && statement.postState != claim.newState);
+    }
+
+    /// @dev One step has one outcome, whoever asked; the next step starts where it ended.
+    function _contradict(StepStatement calldata first, StepStatement calldata second) private pure returns (bool) {
+        if (first.step == second.step) {
+            return
+                first.preState != second.preState || first.postState != second.postState || first.trace != second.trace;
+        }
+        return uint256(first.step) + 1 == second.step && first.postState != second.preState;
+    }
+
+    function _caseOf(Claim calldata claim, uint64 committedAt) private view returns (Case memory) {
+        // INVARIANT: the claim is on record, neither final nor void.
+        bytes32 claimId = CHECKPOINTS.requireLive(claim, committedAt);
+        IJobs.Job memory job = JOBS.jobOf(claim.job);
+        return Case({
+            claimId: claimId,
+            worker: JOBS.workerOf(claim.job, claim.stage, claim.replica),
+            stepsPerInterval: job.stepsPerInterval,
+            jobKey: job.jobKey
+        });
+    }
+
+    function _checkStatement(
+        Case memory c,
+        Claim calldata claim,
+        StepStatement calldata statement,
+        bytes calldata signature
+    ) private view {
+        // INVARIANT: the statement is about this claim, hence this chain, deployment, job, lane and interval …
+        if (statement.claimId != c.claimId) revert StatementMismatch();
+        // INVARIANT: … and about one of its steps.
+        if (statement.step / c.stepsPerInterval != claim.interval) revert StatementMismatch();
+        bytes32 digest = _hashTypedDataV4(keccak256(abi.encode(_STATEMENT_TYPEHASH, statement)));
+        (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
+        // INVARIANT: only its own word convicts a worker (P-14).
+        if (failure != ECDSA.RecoverError.NoError || signer != c.worker) revert BadSignature();
+    }
+
+    function _checkProgram(Claim calldata claim, ProgramHeader calldata program) private view {
+        // INVARIANT: the program is the one registered with the job for the claim's stage.
+        if (keccak256(abi.encode(program)) != JOBS.programOf(claim.job, claim.stage)) revert WrongProgram();
+    }
+
+    function _checkLogs(Claim calldata claim, BoundaryLogs calldata logs) private pure {
+        // INVARIANT: the logs are those the worker committed to.
+        if (keccak256(abi.encode(logs)) != claim.io) revert WrongLogs();
+    }
+
+    /// @dev Whether `root` is the tensor of a local step and micro-batch in a boundary log (C-8).
+    function _isLogged(
+        bytes32 log,
+        bytes32 root,
+        uint256 localStep,
+        uint256 microBatch,
+        uint256 microBatches,
+        uint256 stepsPerInterval,
+        bytes32[] calldata siblings
+    ) private pure returns (bool) {
+        // INVARIANT: a micro-batch of another step is never taken for one of this.
+        if (microBatch >= microBatches) return false;
+        return
+            Merkle.isMember(log, root, localStep * microBatches + microBatch, stepsPerInterval * microBatches, siblings);
+    }
+
+    function _convict(Case memory c, Claim calldata claim, Finding memory f) private {
+        emit Convicted(
+            c.claimId, c.worker, f.auditor, f.fault, f.step, f.operatorIndex, f.element, f.claimed, f.recomputed
+        );
+        CHECKPOINTS.voidFrom(claim.job, claim.stage, claim.replica, claim.interval);
+        (address worker, uint256 stake, address user) = JOBS.convict(claim.job, claim.stage, claim.replica);
+        // An earlier claim of the lane convicted after a later one: voided, but its stake is gone already (P-6).
+        if (stake > 0) STAKING.slash(worker, stake, f.auditor, user);
+    }
+
+    /// @inheritdoc IDisputes
+    function disputeOf(uint256 dispute) external view returns (Dispute memory) {
+        return _disputes[dispute];
+    }
+
+    /// @inheritdoc IDisputes
+    function disputeCount() external view returns (uint256) {
+        return _disputeCount;
+    }
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+
+import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
+import {IJobs} from "../interfaces/IJobs.sol";
+import {IStaking} from "../interfaces/IStaking.sol";
+import {LaneId, Lanes} from "../libraries/Lanes.sol";
+import {TermsBounds} from "../libraries/TermsBounds.sol";
+import {Parameters} from "../types/Parameters.sol";
+import {JobTerms, Offer} from "../types/Types.sol";
+
+/// @title Jobs
+/// @notice See `IJobs`.
+contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
+    using SafeCast for uint256;
+    using SafeERC20 for IERC20;
+
+    /// @dev Who holds a lane and for what. `convicted`: its lock is gone.
+    struct Assignment {
+        address worker;
+        bool convicted;
+        uint128 price;
+    }
+
+    bytes32 private constant _OFFER_TYPEHASH = keccak256(
+        "Offer(uint64 job,uint16 stage,uint16 replica,address worker,uint128 pricePerInterval,uint40 expires)"
+    );
+
+    /// @notice The token of stake, and of payment where it is not ETH.
+    IERC20 public immutable SNO;
+    /// @notice Where workers' stake is locked.
+    IStaking public immutable STAKING;
+    /// @notice Where claims are made, and who says how many are final.
+    ICheckpoints public immutable CHECKPOINTS;
+    /// @notice Who convicts.
+    address public immutable DISPUTES;
+
+    uint32 private immutable _MIN_CHALLENGE_WINDOW;
+    uint32 private immutable _MAX_CHALLENGE_WINDOW;
+
+    uint64 private _jobCount;
+    mapping(uint64 job => Job record) private _jobs;
+    mapping(uint64 job => bytes32[] roots) private _programs;
+    mapping(uint64 job => bytes32[] roots) private _initialStates;
+    mapping(LaneId lane => Assignment assignment) private _assignments;
+    mapping(address account => mapping(address token => uint256 amount)) private _credits;
+
+    constructor(IERC20 sno, IStaking staking, ICheckpoints checkpoints, address disputes) EIP712("Tensorlink", "1") {
+        SNO = sno;
+        STAKING = staking;
+        CHECKPOINTS = checkpoints;
+        DISPUTES = disputes;
+        Parameters memory p = staking.parameters();
+        _MIN_CHALLENGE_WINDOW = p.minChallengeWindow;
+        _MAX_CHALLENGE_WINDOW = p.maxChallengeWindow;
+    }
+
+    /// @inheritdoc IJobs
+    function post(JobTerms calldata terms, uint256 deposit) external payable nonReentrant returns (uint64 job) {
+        TermsBounds.check(terms, address(SNO), _MIN_CHALLENGE_WINDOW, _MAX_CHALLENGE_WINDOW);
+        // INVARIANT: the escrow is what was declared, to the wei (P-1).
+        if (deposit == 0 || deposit > type(uint128).max) revert InvalidTerms("deposit");
+        uint256 value = terms.token == address(0) ? deposit : 0;
+        if (msg.value != value) revert WrongDeposit(msg.value, value);
+
+        job = ++_jobCount;
+        _jobs[job] = Job({
+            user: msg.sender,
+            state: State.Posted,
+            startedAt: 0,
+            deadline: 0,
+            escrow: deposit.toUint128(),
+            token: terms.token,
+            stages: terms.stages,
+            replicas: terms.replicas,
+            intervals: terms.intervals,
+            stepsPerInterval: terms.stepsPerInterval,
+            acceptBy: terms.acceptBy,
+            duration: terms.duration,
+            challengeWindow: terms.challengeWindow,
+            workerStake: terms.workerStake,
+            jobKey: 0
+        });
+        _programs[job] = terms.programs;
+        _initialStates[job] = terms.initialStates;
+        emit JobPosted(job, msg.sender, deposit, terms);
+
+        if (terms.token != address(0)) SNO.safeTransferFrom(msg.sender, address(this), deposit);
+    }
+
+    /// @inheritdoc IJobs
+    function accept(uint64 job, Offer[] calldata offers, bytes[] calldata signatures) external {
+        Job storage record = _userMoves(job, State.Posted);
+        uint256 lanes = uint256(record.stages) * record.replicas;
+        // INVARIANT: every lane gets a worker.
+        if (offers.length != lanes || signatures.length != lanes) revert OfferMismatch(offers.length);
+
+        record.state = State.Accepted;
+        address[] memory workers = new address[](lanes);
+        uint256 perInterval = 0;
+        for (uint256 i = 0; i < lanes; ++i) {
+            _checkOffer(job, i, record.stages, offers[i], signatures[i]);
+            address worker = offers[i].worker;
+            // INVARIANT: replicas are held by different keys.
+            for (uint256 k = 0; k < i; ++k) {
+                if (workers[k] == worker) revert DuplicateWorker(worker);
+            }
+            workers[i] = worker;
+            perInterval += offers[i].pricePerInterval;
+            _assignments[Lanes.id(job, offers[i].stage, offers[i].replica)] =
+                Assignment({worker: worker, convicted: false, price: offers[i].pricePerInterval});
+        }
+        uint256 needed = perInterval * record.intervals;
+        // INVARIANT: whatever becomes final can be paid (P-3).
+        if (needed > record.escrow) revert EscrowTooSmall(record.escrow, needed);
+        emit JobAccepted(job, offers);
+
+        uint256 stake = record.workerStake;
+        for (uint256 i = 0; i < lanes; ++i) {
+            STAKING.lock(workers[i], stake);
+        }
+    }
+
+    function _checkOffer(uint64 job, uint256 lane, uint256 stages, Offer calldata offer, bytes calldata signature)
+        private
+        view
+    {
+        // INVARIANT: the worker gets the lane it offered for, at its price, while the offer stands.
+        if (offer.job != job || uint256(offer.replica) * stages + offer.stage != lane || offer.stage >= stages) {
+            revert OfferMismatch(lane);
+        }
+        if (block.timestamp > offer.expires) revert OfferExpired(lane);
+        bytes32 digest = _hashTypedDataV4(keccak256(abi.encode(_OFFER_TYPEHASH, offer)));
+        (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
+        if (failure != ECDSA.RecoverError.NoError || signer != offer.worker) revert BadOfferSignature(lane);
+    }
+
+    /// @inheritdoc IJobs
+    function start(uint64 job) external {
+        Job storage record = _userMoves(job, State.Accepted);
+
+        uint40 deadline = (block.timestamp + record.duration).toUint40();
+        bytes32 jobKey = keccak256(abi.encode(block.prevrandao, job));
+        record.state = State.Running;
+        record.startedAt = block.timestamp.toUint40();
+        record.deadline = deadline;
+        record.jobKey = jobKey;
+        emit JobStarted(job, jobKey, deadline);
+
+        (uint16 stages, uint16 replicas) = (record.stages, record.replicas);
+        address[] memory workers = new address[](uint256(stages) * replicas);
+        for (uint16 replica = 0; replica < replicas; ++replica) {
+            for (uint16 stage = 0; stage < stages; ++stage) {
+                workers[uint256(replica) * stages + stage] = _assignments[Lanes.id(job, stage, replica)].worker;
+            }
+        }
+        CHECKPOINTS.open(job, record.intervals, record.challengeWindow, deadline, workers, _initialStates[job]);
+    }
+
+    /// @dev The job, if the caller is its user, it is in `state` and can still go on towards its start.
+    function _userMoves(uint64 job, State state) private view returns (Job storage record) {
+        record = _jobs[job];
+        // INVARIANT: the transition table of the interface.
+        if (record.state != state) revert WrongState(job, record.state);
+        // INVARIANT: only the user spends the escrow.
+        if (msg.sender != record.user) revert NotUser(msg.sender);
+        // INVARIANT: workers know how long their stake waits for a start (P-10).
+        if (block.timestamp > record.acceptBy) revert AcceptPeriodOver(record.acceptBy);
+    }
+
+    /// @inheritdoc IJobs
+    function cancel(uint64 job) external {
+        Job storage record = _jobs[job];
+        State state = record.state;
+        // INVARIANT: the transition table of the interface.
+        if (state != State.Posted && state != State.Accepted && state != State.Running) revert WrongState(job, state);
+        uint40 limit = state == State.Running ? record.deadline : record.acceptBy;
+        // INVARIANT: until its time is over a job is the user's to end (P-10).
+        if (msg.sender != record.user && block.timestamp <= limit) revert NotUser(msg.sender);
+
+        if (state == State.Running) {
+            _close(job, record, false);
+        } else {
+            _end(job, record);
+            if (state == State.Accepted) _unlockAll(job, record);
+        }
+    }
+
+    /// @inheritdoc IJobs
+    function settle(uint64 job) external {
+        Job storage record = _jobs[job];
+        State state = record.state;
+        // INVARIANT: the transition table of the interface.
+        if (state != State.Running && state != State.Closing) revert WrongState(job, state);
+        (uint16 stages, uint16 replicas, uint32 intervals) = (record.stages, record.replicas, record.intervals);
+        for (uint16 replica = 0; replica < replicas; ++replica) {
+            for (uint16 stage = 0; stage < stages; ++stage) {
+                bool pending = state == State.Running
+                    ? CHECKPOINTS.laneOf(job, stage, replica).finalized != intervals
+                    : CHECKPOINTS.hasPending(job, stage, replica);
+                // INVARIANT: the escrow stays until every claim is paid or void (P-4).
+                if (pending) revert ClaimsPending(stage, replica);
+            }
+        }
+
+        if (state == State.Running) CHECKPOINTS.close(job);
+        _end(job, record);
+        _unlockAll(job, record);
+    }
+
+    /// @inheritdoc IJobs
+    function collect(address token) external nonReentrant returns (uint256 amount) {
+        amount = _credits[msg.sender][token];
+        // INVARIANT: no empty events.
+        if (amount == 0) revert NothingToCollect();
+
+        delete _credits[msg.sender][token];
+        emit Collected(msg.sender, token, amount);
+
+        if (token == address(0)) {
+            (bool done,) = msg.sender.call{value: amount}("");
+            // INVARIANT: what was not received is still owed (P-5).
+            if (!done) revert TransferFailed();
+        } else {
+            // Credits are in ETH and SNO only: `token` is SNO.
+            SNO.safeTransfer(msg.sender, amount);
+        }
+    }
+
+    /// @inheritdoc IJobs
+    function pay(uint64 job, uint16 stage, uint16 replica, uint32 claims) external {
+        // INVARIANT: money is earned by final claims only (P-2).
+        if (msg.sender != address(CHECKPOINTS)) revert Unauthorized(msg.sender);
+        Job storage record = _jobs[job];
+        Assignment storage lane = _assignments[Lanes.id(job, stage, replica)];
+        (address worker, uint256 amount) = (lane.worker, uint256(lane.price) * claims);
+
+        // The escrow covers it: `accept` saw to that (P-3), and claims are finalised once.
+        record.escrow -= amount.toUint128();
+        _credits[worker][record.token] += amount;
+        emit Paid(job, worker, stage, replica, claims, amount);
+    }
+
+    /// @inheritdoc IJobs
+    function convict(uint64 job, uint16 stage, uint16 replica)
+        external
+        returns (address worker, uint256 stake, address user)
+    {
+        // INVARIANT: a lane is convicted by proof only.
+        if (msg.sender != DISPUTES) revert Unauthorized(msg.sender);
+        Job storage record = _jobs[job];
+        Assignment storage lane = _assignments[Lanes.id(job, stage, replica)];
+        worker = lane.worker;
+        user = record.user;
+        // A lane's lock is taken once, however many of its claims are proved wrong (P-6).
+        if (!lane.convicted) {
+            lane.convicted = true;
+            stake = record.workerStake;
+        }
+        if (record.state == State.Running) _close(job, record, true);
+    }
+
+    function _close(uint64 job, Job storage record, bool convicted) private {
+        record.state = State.Closing;
+        emit JobClosing(job, convicted);
+        CHECKPOINTS.close(job);
+    }
+
+    /// @dev Returns what is left of the escrow; the last that happens to it.
+    function _end(uint64 job, Job storage record) private {
+        uint256 refund = record.escrow;
+        record.state = State.Settled;
+        record.escrow = 0;
+        _credits[record.user][record.token] += refund;
+        emit JobSettled(job, refund);
+    }
+
+    function _unlockAll(uint64 job, Job storage record) private {
+        (uint16 stages, uint16 replicas, uint256 stake) = (record.stages, record.replicas, record.workerStake);
+        for (uint16 replica = 0; replica < replicas; ++replica) {
+            for (uint16 stage = 0; stage < stages; ++stage) {
+                Assignment storage lane = _assignments[Lanes.id(job, stage, replica)];
+                if (!lane.convicted) STAKING.unlock(lane.worker, stake);
+            }
+        }
+    }
+
+    /// @inheritdoc IJobs
+    function jobOf(uint64 job) external view returns (Job memory) {
+        return _jobs[job];
+    }
+
+    /// @inheritdoc IJobs
+    function programOf(uint64 job, uint16 stage) external view returns (bytes32) {
+        bytes32[] storage roots = _programs[job];
+        return stage < roots.length ? roots[stage] : bytes32(0);
+    }
+
+    /// @inheritdoc IJobs
+    function initialStateOf(uint64 job, uint16 stage) external view returns (bytes32) {
+        bytes32[] storage roots = _initialStates[job];
+        return stage < roots.length ? roots[stage] : bytes32(0);
+    }
+
+    /// @inheritdoc IJobs
+    function workerOf(uint64 job, uint16 stage, uint16 replica) external view returns (address) {
+        return _assignments[Lanes.id(job, stage, replica)].worker;
+    }
+
+    /// @inheritdoc IJobs
+    function priceOf(uint64 job, uint16 stage, uint16 replica) external view returns (uint128) {
+        return _assignments[Lanes.id(job, stage, replica)].price;
+    }
+
+    /// @inheritdoc IJobs
+    function creditOf(address account, address token) external view returns (uint256) {
+        return _credits[account][token];
+    }
+
+    /// @inheritdoc IJobs
+    function jobCount() external view returns (uint64) {
+        return _jobCount;
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {ERC20Burnable} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20Burnable.sol";
+import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+
+import {IStaking} from "../interfaces/IStaking.sol";
+import {ParameterBounds} from "../libraries/ParameterBounds.sol";
+import {Parameters} from "../types/Parameters.sol";
+
+/// @title Staking
+/// @notice See `IStaking`.
+contract Staking is IStaking, ReentrancyGuardTransient {
+    using SafeCast for uint256;
+    using SafeERC20 for IERC20;
+
+    /// @notice The token of stake.
+    IERC20 public immutable SNO;
+    /// @notice Who locks and unlocks.
+    address public immutable JOBS;
+    /// @notice Who slashes.
+    address public immutable DISPUTES;
+
+    uint40 private immutable _UNBONDING_DELAY;
+    uint128 private immutable _VALIDATOR_COLLATERAL;
+    uint40 private immutable _DISPUTE_PERIOD;
+    uint128 private immutable _DISPUTE_BOND;
+    uint32 private immutable _MIN_CHALLENGE_WINDOW;
+    uint32 private immutable _MAX_CHALLENGE_WINDOW;
+    uint16 private immutable _BOUNTY_BPS;
+    uint16 private immutable _HARM_BPS;
+
+    mapping(address account => mapping(Role role => Account balance)) private _accounts;
+
+    /// @param p checked here, for every contract of the deployment.
+    constructor(IERC20 sno, address jobs, address disputes, Parameters memory p) {
+        ParameterBounds.check(p);
+        SNO = sno;
+        JOBS = jobs;
+        DISPUTES = disputes;
+        _UNBONDING_DELAY = p.unbondingDelay;
+        _VALIDATOR_COLLATERAL = p.validatorCollateral;
+        _DISPUTE_PERIOD = p.disputePeriod;
+        _DISPUTE_BOND = p.disputeBond;
+        _MIN_CHALLENGE_WINDOW = p.minChallengeWindow;
+        _MAX_CHALLENGE_WINDOW = p.maxChallengeWindow;
+        _BOUNTY_BPS = p.bountyBps;
+        _HARM_BPS = p.harmBps;
+    }
+
+    /// @inheritdoc IStaking
+    function stake(Role role, uint256 amount) external nonReentrant {
+        _stake(role, amount);
+    }
+
+    /// @inheritdoc IStaking
+    function stakeWithPermit(Role role, uint256 amount, uint256 deadline, uint8 v, bytes32 r, bytes32 s)
+        external
+        nonReentrant
+    {
+        // Anyone can submit the permit first. Then this call fails, the allowance is there all the same, and
+        // the transfer below decides.
+        try IERC20Permit(address(SNO)).permit(msg.sender, address(this), amount, deadline, v, r, s) {} catch {}
+        _stake(role, amount);
+    }
+
+    function _stake(Role role, uint256 amount) private {
+        Account storage account = _account(msg.sender, role);
+        // INVARIANT: no empty events.
+        if (amount == 0) revert ZeroAmount();
+
+        account.bonded += amount.toUint128();
+        emit Staked(msg.sender, role, amount);
+
+        SNO.safeTransferFrom(msg.sender, address(this), amount);
+    }
+
+    /// @inheritdoc IStaking
+    function requestUnstake(Role role, uint256 amount) external {
+        Account storage account = _account(msg.sender, role);
+        if (amount == 0) revert ZeroAmount();
+        // INVARIANT: only what is bonded starts to unbond. Locks do not matter yet: they hold on to unbonding stake too.
+        if (amount > account.bonded) revert InsufficientStake(account.bonded, amount);
+
+        uint128 value = amount.toUint128();
+        uint40 releaseAt = (block.timestamp + _UNBONDING_DELAY).toUint40();
+        account.bonded -= value;
+        account.unbonding += value;
+        account.releaseAt = releaseAt;
+        emit UnstakeRequested(msg.sender, role, amount, releaseAt);
+    }
+
+    /// @inheritdoc IStaking
+    function withdraw(Role role) external nonReentrant returns (uint256 amount) {
+        Account storage account = _account(msg.sender, role);
+        (uint128 bonded, uint128 unbonding, uint128 locked) = (account.bonded, account.unbonding, account.locked);
+        // INVARIANT: nothing leaves before the delay has passed (P-9).
+        if (unbonding > 0 && block.timestamp < account.releaseAt) revert StillUnbonding(account.releaseAt);
+        // INVARIANT: locked <= bonded + unbonding.
+        uint128 needed = locked > bonded ? locked - bonded : 0;
+        if (unbonding <= needed) revert NothingToWithdraw();
+
+        amount = unbonding - needed;
+        account.unbonding = needed;
+        emit Withdrawn(msg.sender, role, amount);
+
+        SNO.safeTransfer(msg.sender, amount);
+    }
+
+    /// @inheritdoc IStaking
+    function lock(address worker, uint256 amount) external {
+        // INVARIANT: locks follow a worker's signed offers, which Jobs has checked.
+        if (msg.sender != JOBS) revert Unauthorized(msg.sender);
+        uint256 free = available(worker);
+        // INVARIANT: the same stake stands for one lane only.
+        if (free < amount) revert InsufficientStake(free, amount);
+
+        _accounts[worker][Role.Worker].locked += amount.toUint128();
+        emit Locked(worker, amount);
+    }
+
+    /// @inheritdoc IStaking
+    function unlock(address worker, uint256 amount) external {
+        // INVARIANT: what was locked for a lane stays locked until Jobs has settled it.
+        if (msg.sender != JOBS) revert Unauthorized(msg.sender);
+
+        _accounts[worker][Role.Worker].locked -= amount.toUint128();
+        emit Unlocked(worker, amount);
+    }
+
+    /// @inheritdoc IStaking
+    function slash(address worker, uint256 amount, address challenger, address harmed) external nonReentrant {
+        // INVARIANT: stake is taken by proof only.
+        if (msg.sender != DISPUTES) revert Unauthorized(msg.sender);
+        Account storage account = _accounts[worker][Role.Worker];
+
+        uint128 value = amount.toUint128();
+        account.locked -= value;
+        uint128 fromBonded = value < account.bonded ? value : account.bonded;
+        account.bonded -= fromBonded;
+        account.unbonding -= value - fromBonded;
+
+        // Rounded down; the burned share takes the remainders, and the share of a party that nobody is.
+        uint256 bounty = challenger == address(0) ? 0 : amount * _BOUNTY_BPS / ParameterBounds.WHOLE_BPS;
+        uint256 harm = harmed == address(0) ? 0 : amount * _HARM_BPS / ParameterBounds.WHOLE_BPS;
+        uint256 burned = amount - bounty - harm;
+        emit Slashed(worker, amount, bounty, harm, burned);
+
+        if (bounty > 0) SNO.safeTransfer(challenger, bounty);
+        if (harm > 0) SNO.safeTransfer(harmed, harm);
+        ERC20Burnable(address(SNO)).burn(burned);
+    }
+
+    /// @inheritdoc IStaking
+    function accountOf(address account, Role role) external view returns (Account memory) {
+        return _accounts[account][role];
+    }
+
+    /// @inheritdoc IStaking
+    function available(address worker) public view returns (uint256) {
+        Account storage account = _accounts[worker][Role.Worker];
+        (uint128 bonded, uint128 locked) = (account.bonded, account.locked);
+        return bonded > locked ? bonded - locked : 0;
+    }
+
+    /// @inheritdoc IStaking
+    function isValidator(address account) external view returns (bool) {
+        return _accounts[account][Role.Validator].bonded >= _VALIDATOR_COLLATERAL;
+    }
+
+    /// @inheritdoc IStaking
+    function parameters() external view returns (Parameters memory) {
+        return Parameters({
+            unbondingDelay: _UNBONDING_DELAY,
+            validatorCollateral: _VALIDATOR_COLLATERAL,
+            disputePeriod: _DISPUTE_PERIOD,
+            disputeBond: _DISPUTE_BOND,
+            minChallengeWindow: _MIN_CHALLENGE_WINDOW,
+            maxChallengeWindow: _MAX_CHALLENGE_WINDOW,
+            bountyBps: _BOUNTY_BPS,
+            harmBps: _HARM_BPS
+        });
+    }
+
+    function _account(address account, Role role) private view returns (Account storage) {
+        // INVARIANT: the zero value of the enum holds no money.
+        if (role == Role.None) revert InvalidRole();
+        return _accounts[account][role];
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+/// @dev Parameters of a deployment, fixed for good. Times in seconds, amounts in wei of SNO, shares in 1/10,000. Bounds:
+/// `ParameterBounds`; defaults: `deploy/parameters.toml`; meaning: table at the end of `contracts/SPEC.md`.
+struct Parameters {
+    uint40 unbondingDelay;
+    uint128 validatorCollateral;
+    uint40 disputePeriod;
+    uint128 disputeBond;
+    uint32 minChallengeWindow;
+    uint32 maxChallengeWindow;
+    uint16 bountyBps;
+    uint16 harmBps;
+}
