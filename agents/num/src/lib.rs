@@ -12,7 +12,9 @@
 //! | [`mod@execute`] | whole operators, in `i64` where the checker proved that it holds them |
 //! | [`mod@element`] | one element and what it reads, as the rules are written, over `i128` |
 //! | [`error`] | why an operator was refused |
+//! | [`tables`] | contents of the constant tensors of N-18 and N-20 |
 //! | [`context`] | job key and step |
+//! | `arbitrary` | random operators for differential tests, behind the feature of that name |
 //!
 //! No input makes this crate panic.
 
@@ -21,6 +23,8 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::indexing_slicing)
 )]
 
+#[cfg(any(test, feature = "arbitrary"))]
+pub mod arbitrary;
 pub mod context;
 pub mod element;
 pub mod error;
@@ -28,6 +32,7 @@ pub mod execute;
 pub mod fixed;
 pub mod kernel;
 pub mod philox;
+pub mod tables;
 pub mod tensor;
 
 pub use context::StepContext;
@@ -36,3 +41,6 @@ pub use error::{OpError, Place};
 pub use execute::execute;
 pub use kernel::check_operator;
 pub use tensor::{Mantissas, Tensor, TensorError};
+
+#[cfg(test)]
+mod agreement;
