@@ -54,6 +54,14 @@ pub enum OpeningError {
     /// Opened bytes that are not whole leaves.
     #[error("{0} opened bytes are not whole leaves of {LEAF_BYTES}")]
     Misaligned(usize),
+    /// Bytes that are not a tensor of the type.
+    #[error("{actual} bytes where the type has {expected}")]
+    Length {
+        /// What the type says.
+        expected: u64,
+        /// What was given.
+        actual: u64,
+    },
     /// Too few or too many siblings for the tree's depth.
     #[error("{actual} siblings where the tree needs {expected}")]
     Siblings {

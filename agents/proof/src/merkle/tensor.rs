@@ -88,32 +88,57 @@ fn climb(mut level: Vec<Digest>, from: u32, to: u32) -> Digest {
     level.first().copied().unwrap_or_default()
 }
 
-/// A tensor with every level of its tree: an eighth more memory than the tensor, and openings without hashing.
+/// A tensor's bytes with every level of their tree: an eighth more memory, and openings without hashing.
+///
+/// Over bytes rather than a [`Tensor`], because what a liar committed need not be one: mantissas may exceed their bits, and
+/// padding may not be zero.
 #[derive(Clone, Debug)]
 pub struct TensorTree<'a> {
-    tensor: &'a Tensor,
+    ty: TensorType,
+    /// Canonical bytes, with or without padding.
+    bytes: Cow<'a, [u8]>,
     /// From the leaves to the root; each without its empty subtrees on the right.
     levels: Vec<Vec<Digest>>,
 }
 
 impl<'a> TensorTree<'a> {
-    /// Hashes the whole tree.
+    /// Hashes the whole tree of a tensor.
     pub fn new(tensor: &'a Tensor) -> Self {
-        let bytes = canonical_bytes(tensor);
+        Self::hashed(tensor.ty().clone(), canonical_bytes(tensor))
+    }
+
+    /// Hashes the whole tree of bytes that claim to be a tensor of this type, with their padding or without.
+    ///
+    /// # Errors
+    /// [`OpeningError::Length`] if they are neither as long as the type says nor that rounded up to whole leaves.
+    pub fn from_bytes(ty: TensorType, bytes: &'a [u8]) -> Result<Self, OpeningError> {
+        let actual = bytes.len() as u64;
+        if actual != ty.byte_len() && actual != leaf_count(&ty).saturating_mul(LEAF_BYTES as u64) {
+            return Err(OpeningError::Length { expected: ty.byte_len(), actual });
+        }
+        Ok(Self::hashed(ty, Cow::Borrowed(bytes)))
+    }
+
+    fn hashed(ty: TensorType, bytes: Cow<'a, [u8]>) -> Self {
         let mut level: Vec<Digest> =
             bytes.par_chunks(PIECE * LEAF_BYTES).map(leaves).collect::<Vec<_>>().into_iter().flatten().collect();
         let mut levels = Vec::new();
-        for height in 0..depth(leaf_count(tensor.ty())) {
+        for height in 0..depth(leaf_count(&ty)) {
             let above = parents(&level, height);
             levels.push(std::mem::replace(&mut level, above));
         }
         levels.push(level);
-        Self { tensor, levels }
+        Self { ty, bytes, levels }
     }
 
-    /// The tensor.
-    pub const fn tensor(&self) -> &'a Tensor {
-        self.tensor
+    /// The tensor's type.
+    pub const fn ty(&self) -> &TensorType {
+        &self.ty
+    }
+
+    /// The bytes the tree stands over, as given.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Merkle root of the bytes.
@@ -123,7 +148,7 @@ impl<'a> TensorTree<'a> {
 
     /// Commitment of the tensor.
     pub fn root(&self) -> TensorRoot {
-        root_from_data(self.tensor.ty(), self.data_root())
+        root_from_data(&self.ty, self.data_root())
     }
 
     /// Opens the leaves `[first, first + count)` (C-3).
@@ -131,7 +156,7 @@ impl<'a> TensorTree<'a> {
     /// # Errors
     /// [`OpeningError::Empty`], [`OpeningError::OutOfRange`].
     pub fn open(&self, first: u64, count: u64) -> Result<LeafRange, OpeningError> {
-        let total = leaf_count(self.tensor.ty());
+        let total = leaf_count(&self.ty);
         let out_of_range = OpeningError::OutOfRange { first, count, total };
         let end = first.checked_add(count).filter(|end| *end <= total).ok_or(out_of_range.clone())?;
         if count == 0 {
@@ -152,9 +177,8 @@ impl<'a> TensorTree<'a> {
             }
             (left, right) = (left / 2, right / 2);
         }
-        let bytes = canonical_bytes(self.tensor);
         let offset = |leaf: u64| usize::try_from(leaf).map_or(usize::MAX, |l| l.saturating_mul(LEAF_BYTES));
-        let mut opened = bytes.get(offset(first)..offset(end).min(bytes.len())).unwrap_or_default().to_vec();
+        let mut opened = self.bytes.get(offset(first)..offset(end).min(self.bytes.len())).unwrap_or_default().to_vec();
         opened.resize(opened.len().next_multiple_of(LEAF_BYTES), 0);
         let first_leaf = u32::try_from(first).map_err(|_| out_of_range)?;
         Ok(LeafRange { firstLeaf: first_leaf, leaves: Bytes::from(opened), siblings })
@@ -165,7 +189,7 @@ impl<'a> TensorTree<'a> {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_elements(&self, first: u64, count: u64) -> Result<LeafRange, OpeningError> {
-        let (from, to) = leaves_of(self.tensor.ty(), first, count)?;
+        let (from, to) = leaves_of(&self.ty, first, count)?;
         self.open(from, to - from)
     }
 }

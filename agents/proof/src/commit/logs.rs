@@ -1,0 +1,253 @@
+//! Boundary logs (C-8): which tensors crossed a stage's borders in an interval.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{B256, keccak256};
+use alloy_sol_types::SolValue;
+use tensorlink_types::{Program, TensorRoot, abi::BoundaryLogs};
+use thiserror::Error;
+
+use crate::merkle::List;
+
+/// Most entries of one log; bounds what a neighbour can make us keep.
+pub const MAX_ENTRIES: u64 = 1 << 24;
+
+/// One neighbour and direction.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Edge {
+    /// Received from the previous stage.
+    FromPrevious,
+    /// Sent to the previous stage.
+    ToPrevious,
+    /// Received from the next stage.
+    FromNext,
+    /// Sent to the next stage.
+    ToNext,
+}
+
+/// Extent of a log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogShape {
+    /// Steps of an interval.
+    pub steps: u32,
+    /// Micro-batches of a step.
+    pub micro_batches: u32,
+}
+
+/// Why a log cannot take an entry or cannot be closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum LogError {
+    /// The job's terms ask for more entries than anyone keeps; do not take the job.
+    #[error("a log of {0} entries: at most {MAX_ENTRIES} are kept")]
+    TooLong(u64),
+    /// The program has no such neighbour; refuse the message.
+    #[error("the program has no {0:?} edge")]
+    NoEdge(Edge),
+    /// A step or micro-batch outside the interval; refuse the message.
+    #[error("local step {step}, micro-batch {micro_batch} is outside an interval of {} × {}", shape.steps, shape.micro_batches)]
+    OutOfRange {
+        /// Step counted from the interval's first.
+        step: u32,
+        /// Micro-batch.
+        micro_batch: u32,
+        /// Extent of the log.
+        shape: LogShape,
+    },
+    /// Another tensor is logged at this place; the sender contradicts itself.
+    #[error("{edge:?} entry {index} is {logged} already, not {offered}")]
+    Conflict {
+        /// Which log.
+        edge: Edge,
+        /// Entry.
+        index: u64,
+        /// What stands there.
+        logged: TensorRoot,
+        /// What was offered.
+        offered: TensorRoot,
+    },
+    /// The interval is not complete; wait for the tensor.
+    #[error("{edge:?} entry {index} is missing")]
+    Missing {
+        /// Which log.
+        edge: Edge,
+        /// First entry without a tensor.
+        index: u64,
+    },
+}
+
+impl LogShape {
+    /// Entries of a log.
+    pub fn entries(&self) -> u64 {
+        u64::from(self.steps) * u64::from(self.micro_batches)
+    }
+
+    /// Place of a tensor: `local step · microBatches + micro-batch`.
+    ///
+    /// # Errors
+    /// [`LogError::OutOfRange`].
+    pub fn index(&self, step: u32, micro_batch: u32) -> Result<u64, LogError> {
+        if step >= self.steps || micro_batch >= self.micro_batches {
+            return Err(LogError::OutOfRange { step, micro_batch, shape: *self });
+        }
+        Ok(u64::from(step) * u64::from(self.micro_batches) + u64::from(micro_batch))
+    }
+}
+
+/// Logs of an interval while it runs. Entries arrive in any order.
+#[derive(Clone, Debug)]
+pub struct LogBuilder {
+    shape: LogShape,
+    edges: BTreeMap<Edge, BTreeMap<u64, TensorRoot>>,
+}
+
+impl LogBuilder {
+    /// Empty logs for the neighbours that a program has.
+    ///
+    /// # Errors
+    /// [`LogError::TooLong`].
+    pub fn new(program: &Program, steps: u32) -> Result<Self, LogError> {
+        let shape = LogShape { steps, micro_batches: program.micro_batches };
+        if shape.entries() > MAX_ENTRIES {
+            return Err(LogError::TooLong(shape.entries()));
+        }
+        let edges = [
+            (Edge::FromPrevious, program.from_previous.is_some()),
+            (Edge::ToPrevious, !program.to_previous.is_empty()),
+            (Edge::FromNext, program.from_next.is_some()),
+            (Edge::ToNext, !program.to_next.is_empty()),
+        ];
+        let edges = edges.into_iter().filter(|(_, present)| *present).map(|(edge, _)| (edge, BTreeMap::new()));
+        Ok(Self { shape, edges: edges.collect() })
+    }
+
+    /// Extent of the logs.
+    pub const fn shape(&self) -> LogShape {
+        self.shape
+    }
+
+    /// Enters a tensor; entering the same one again changes nothing.
+    ///
+    /// # Errors
+    /// [`LogError::NoEdge`], [`LogError::OutOfRange`], [`LogError::Conflict`].
+    pub fn record(&mut self, edge: Edge, step: u32, micro_batch: u32, offered: TensorRoot) -> Result<(), LogError> {
+        let index = self.shape.index(step, micro_batch)?;
+        let entries = self.edges.get_mut(&edge).ok_or(LogError::NoEdge(edge))?;
+        let logged = *entries.entry(index).or_insert(offered);
+        if logged == offered { Ok(()) } else { Err(LogError::Conflict { edge, index, logged, offered }) }
+    }
+
+    /// Closes the logs.
+    ///
+    /// # Errors
+    /// [`LogError::Missing`].
+    pub fn finish(self) -> Result<BoundaryLists, LogError> {
+        let mut lists = BTreeMap::new();
+        for (edge, entries) in self.edges {
+            let index = (0..).zip(entries.keys()).take_while(|(index, key)| index == *key).count() as u64;
+            if index < self.shape.entries() {
+                return Err(LogError::Missing { edge, index });
+            }
+            lists.insert(edge, List::new(entries.into_values()));
+        }
+        Ok(BoundaryLists { lists })
+    }
+}
+
+/// The closed logs of an interval with their trees.
+#[derive(Clone, Debug, Default)]
+pub struct BoundaryLists {
+    lists: BTreeMap<Edge, List>,
+}
+
+impl BoundaryLists {
+    /// The log of an edge, if the stage has that neighbour.
+    pub fn get(&self, edge: Edge) -> Option<&List> {
+        self.lists.get(&edge)
+    }
+
+    /// Roots; zero where there is no neighbour.
+    pub fn roots(&self) -> BoundaryLogs {
+        let root = |edge| self.get(edge).map(List::root).unwrap_or_default();
+        BoundaryLogs {
+            fromPrevious: root(Edge::FromPrevious),
+            toPrevious: root(Edge::ToPrevious),
+            fromNext: root(Edge::FromNext),
+            toNext: root(Edge::ToNext),
+        }
+    }
+}
+
+/// `Claim.io`: hash of the logs' ABI encoding.
+pub fn io_root(logs: &BoundaryLogs) -> B256 {
+    keccak256(logs.abi_encode())
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::B256;
+    use tensorlink_types::TensorType;
+
+    use super::*;
+
+    fn last_stage() -> Program {
+        Program {
+            operators: vec![],
+            constants: vec![],
+            state: vec![],
+            micro_batches: 2,
+            to_next: vec![],
+            to_previous: vec![0, 0],
+            from_previous: Some(TensorType::new(8, 0, &[1]).unwrap()),
+            from_next: None,
+            segments: vec![],
+            names: vec![],
+        }
+    }
+
+    fn root(i: u8) -> TensorRoot {
+        TensorRoot(B256::repeat_byte(i))
+    }
+
+    #[test]
+    fn complete_logs_close_and_absent_neighbours_are_zero() {
+        let mut logs = LogBuilder::new(&last_stage(), 2).unwrap();
+        for (step, micro_batch) in [(1, 1), (0, 0), (1, 0), (0, 1)] {
+            for edge in [Edge::FromPrevious, Edge::ToPrevious] {
+                logs.record(edge, step, micro_batch, root((step * 2 + micro_batch) as u8)).unwrap();
+            }
+        }
+        let lists = logs.finish().unwrap();
+        let roots = lists.roots();
+        assert_eq!(roots.fromPrevious, crate::merkle::list_root((0..4).map(root)));
+        assert_eq!(roots.toPrevious, roots.fromPrevious);
+        assert_eq!((roots.fromNext, roots.toNext), (B256::ZERO, B256::ZERO));
+    }
+
+    #[test]
+    fn refuses_what_does_not_belong() {
+        let mut logs = LogBuilder::new(&last_stage(), 2).unwrap();
+        assert_eq!(logs.record(Edge::ToNext, 0, 0, root(1)), Err(LogError::NoEdge(Edge::ToNext)));
+        assert!(matches!(logs.record(Edge::ToPrevious, 2, 0, root(1)), Err(LogError::OutOfRange { .. })));
+        assert!(matches!(logs.record(Edge::ToPrevious, 0, 2, root(1)), Err(LogError::OutOfRange { .. })));
+        logs.record(Edge::ToPrevious, 0, 1, root(1)).unwrap();
+        logs.record(Edge::ToPrevious, 0, 1, root(1)).unwrap();
+        assert!(matches!(logs.record(Edge::ToPrevious, 0, 1, root(2)), Err(LogError::Conflict { index: 1, .. })));
+        assert!(matches!(LogBuilder::new(&last_stage(), u32::MAX), Err(LogError::TooLong(_))));
+    }
+
+    #[test]
+    fn names_the_first_missing_entry() {
+        for present in [vec![], vec![0], vec![0, 1, 3], vec![1, 2, 3], vec![0, 1, 2]] {
+            let mut logs = LogBuilder::new(&last_stage(), 2).unwrap();
+            for i in 0..4 {
+                logs.record(Edge::FromPrevious, i / 2, i % 2, root(1)).unwrap();
+            }
+            for i in &present {
+                logs.record(Edge::ToPrevious, i / 2, i % 2, root(1)).unwrap();
+            }
+            let index = (0..4).find(|i| !present.contains(i)).unwrap();
+            let missing = LogError::Missing { edge: Edge::ToPrevious, index: u64::from(index) };
+            assert_eq!(logs.finish().unwrap_err(), missing, "{present:?}");
+        }
+    }
+}

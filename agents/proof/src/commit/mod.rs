@@ -1,0 +1,40 @@
+//! What is committed and signed, struct by struct.
+//!
+//! | module | rules |
+//! |---|---|
+//! | [`program`] | program root (C-5) |
+//! | [`logs`] | boundary logs and their root (C-8) |
+//! | [`digest`] | EIP-712 digests, claim ids, claim records, job keys (C-9 to C-11) |
+//! | [`sign`] | signatures (C-9) |
+//!
+//! State (C-6) and trace (C-7) are plain lists of tensor roots.
+
+pub mod digest;
+pub mod logs;
+pub mod program;
+pub mod sign;
+
+use alloy_primitives::B256;
+use tensorlink_types::TensorRoot;
+
+pub use self::digest::{Contracts, job_key, record_hash};
+pub use self::logs::{BoundaryLists, Edge, LogBuilder, LogError, LogShape, io_root};
+pub use self::program::{ProgramCommitment, operator_hash, program_hash, wiring_hash};
+pub use self::sign::{SignatureError, recover, sign, verify_signer};
+pub use crate::merkle::tensor_root;
+use crate::merkle::{List, list_root};
+
+/// Root of a stage's state: its tensor roots in registered order (C-6).
+pub fn state_root(tensors: &[TensorRoot]) -> B256 {
+    list_root(tensors.iter().copied())
+}
+
+/// Root of a step's trace: the tensor roots of all operator outputs in program order (C-7).
+pub fn trace_root(outputs: &[TensorRoot]) -> B256 {
+    list_root(outputs.iter().copied())
+}
+
+/// A list of tensor roots with its tree, for memberships in a state, a trace or a log.
+pub fn tensor_list(tensors: &[TensorRoot]) -> List {
+    List::new(tensors.iter().copied())
+}
