@@ -2,6 +2,8 @@
 # libtorch, cut from the PyPI wheels that script/lib/libtorch-*.txt pin by hash.
 
 # With a GPU the view holds the CUDA libraries too. TENSORLINK_LIBTORCH=cpu or =cuda overrides what is found.
+# The CUDA view has been linked and started on a machine without a GPU; it has not yet computed on one.
+# Where Python has torch 2.11 already: LIBTORCH=$(python3 -c 'import torch; print(torch.__path__[0])') saves the download.
 libtorch_kind() {
     if [[ -n ${TENSORLINK_LIBTORCH:-} ]]; then
         printf '%s' "$TENSORLINK_LIBTORCH"
@@ -27,6 +29,8 @@ install_libtorch() {
     rm -rf "$TOOLCHAIN/libtorch"
     mv "$work/view" "$TOOLCHAIN/libtorch"
     rm -rf "$work"
+    # torch-sys looks at the folder when it is built, not when the folder changes.
+    cargo clean --offline --manifest-path "$ROOT/Cargo.toml" --package torch-sys || true
 }
 
 setup_libtorch() {
