@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {CommonBase} from "forge-std/Base.sol";
+
+import {Checkpoints} from "../contracts/core/Checkpoints.sol";
+import {Disputes} from "../contracts/core/Disputes.sol";
+import {Jobs} from "../contracts/core/Jobs.sol";
+import {SNO} from "../contracts/core/SNO.sol";
+import {Staking} from "../contracts/core/Staking.sol";
+import {StepVerifier} from "../contracts/core/StepVerifier.sol";
+import {Parameters} from "../contracts/types/Parameters.sol";
+
+/// @dev The contracts of one deployment.
+struct Deployment {
+    SNO sno;
+    Staking staking;
+    Jobs jobs;
+    Checkpoints checkpoints;
+    Disputes disputes;
+    StepVerifier stepVerifier;
+}
+
+/// @title How the contracts are put together
+/// @notice For the deploy script and for tests. The contracts know each other for good, in a circle: the addresses of those
+/// still to come are computed from the deployer's nonce, and checked at the end.
+abstract contract Deployer is CommonBase {
+    error WrongAddress(address expected, address actual);
+
+    /// @param deployer whose nonce the creations take: the broadcaster, or the test contract.
+    function _deploy(address deployer, Parameters memory parameters, address[] memory genesis)
+        internal
+        returns (Deployment memory d)
+    {
+        uint256 nonce = vm.getNonce(deployer);
+        Jobs jobs = Jobs(vm.computeCreateAddress(deployer, nonce + 3));
+        Checkpoints checkpoints = Checkpoints(vm.computeCreateAddress(deployer, nonce + 4));
+        Disputes disputes = Disputes(vm.computeCreateAddress(deployer, nonce + 5));
+
+        d.sno = new SNO(genesis);
+        d.stepVerifier = new StepVerifier();
+        d.staking = new Staking(d.sno, address(jobs), address(disputes), parameters);
+        d.jobs = new Jobs(d.sno, d.staking, checkpoints, address(disputes));
+        d.checkpoints = new Checkpoints(d.jobs, address(disputes));
+        d.disputes = new Disputes(d.sno, d.staking, d.jobs, d.checkpoints, d.stepVerifier);
+
+        // INVARIANT: the circle is closed.
+        _same(address(jobs), address(d.jobs));
+        _same(address(checkpoints), address(d.checkpoints));
+        _same(address(disputes), address(d.disputes));
+    }
+
+    function _same(address expected, address actual) private pure {
+        if (expected != actual) revert WrongAddress(expected, actual);
+    }
+}
