@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+/// @title The arithmetic rules once more, naively
+/// @notice Written from `agents/num/SPEC.md` alone, over arrays of int256 and with checked arithmetic, to hold the contracts'
+/// fast code against. `M × K` operands come as flat arrays with their row length.
+library Slow {
+    function floorDiv(int256 a, int256 b) internal pure returns (int256 q) {
+        q = a / b;
+        if (a % b != 0 && (a < 0) != (b < 0)) q -= 1;
+    }
+
+    function clamp(int256 x, uint256 bits) internal pure returns (int256) {
+        int256 limit = int256(2 ** (bits - 1)) - 1;
+        return x > limit ? limit : (x < -limit ? -limit : x);
+    }
+
+    /// @dev N-2 by the distance to the two neighbours.
+    function rescale(int256 x, int256 shift, uint256 bits) internal pure returns (int256) {
+        if (shift <= 0) return clamp(x * int256(2 ** uint256(-shift)), bits);
+        int256 unit = int256(2 ** uint256(shift));
+        int256 below = floorDiv(x, unit);
+        int256 toBelow = x - below * unit;
+        int256 toAbove = unit - toBelow;
+        if (toAbove < toBelow) return clamp(below + 1, bits);
+        if (toAbove == toBelow && below % 2 != 0) return clamp(below + 1, bits);
+        return clamp(below, bits);
+    }
+
+    /// @dev N-3.
+    function div(int256 a, int256 b) internal pure returns (int256) {
+        return floorDiv(2 * a + b, 2 * b);
+    }
+
+    function dot(int256[] memory a, uint256 i, int256[] memory b, uint256 j, uint256 count)
+        internal
+        pure
+        returns (int256 sum)
+    {
+        for (uint256 k = 0; k < count; ++k) {
+            sum += a[i + k] * b[j + k];
+        }
+    }
+
+    function lookup(int256 x, int256[] memory table, int256[] memory attributes, uint256 bits)
+        internal
+        pure
+        returns (int256)
+    {
+        int256 scale = int256(2 ** uint256(attributes[2]));
+        int256 steps = int256(table.length) - 1;
+        int256 u = rescale(x, attributes[0], 63) - attributes[1];
+        if (u < 0) u = 0;
+        if (u > steps * scale) u = steps * scale;
+        int256 j = u / scale;
+        if (j > steps - 1) j = steps - 1;
+        int256 r = u - j * scale;
+        return rescale(table[uint256(j)] * (scale - r) + table[uint256(j) + 1] * r, attributes[3], bits);
+    }
+
+    function expNeg(int256 a, int256 max, int256[] memory table, int256 c, int256 shift)
+        internal
+        pure
+        returns (int256)
+    {
+        int256 z = max - a;
+        if (z < 0) z = 0;
+        int256 u = rescale(z * c, shift, 63);
+        if (u > 40 * 65_536) u = 40 * 65_536;
+        int256 n = u / 65_536;
+        int256 j = (u % 65_536) / 256;
+        int256 r = u % 256;
+        return rescale(table[uint256(j)] * (256 - r) + table[uint256(j) + 1] * r, n + 8, 26);
+    }
+
+    /// @dev Round by round on 32-bit types, word 0 of the result.
+    function philox(bytes32 key, uint32 row, uint32 step) internal pure returns (uint32) {
+        uint32[2] memory k;
+        for (uint256 i = 0; i < 8; ++i) {
+            k[i / 4] |= uint32(uint8(key[i])) << uint32(8 * (i % 4));
+        }
+        uint32[4] memory x = [row, step, 0, 0];
+        for (uint256 round = 0; round < 10; ++round) {
+            uint64 p = uint64(x[0]) * 0xD2511F53;
+            uint64 q = uint64(x[2]) * 0xCD9E8D57;
+            x = [uint32(q >> 32) ^ x[1] ^ k[0], uint32(q), uint32(p >> 32) ^ x[3] ^ k[1], uint32(p)];
+            unchecked {
+                k[0] += 0x9E3779B9;
+                k[1] += 0xBB67AE85;
+            }
+        }
+        return x[0];
+    }
+}
