@@ -1,1 +1,251 @@
-//! The `Net` port by libp2p: discovery, tensor streams, publish-subscribe and NAT traversal.
+//! The [`Net`] port by libp2p: peers are named by Ethereum address, and every connection proves it.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`identity`] | one secp256k1 key as Ethereum account and PeerId |
+//! | `directory` | address → PeerId and multiaddrs: signed DHT records, the book of known routes |
+//! | `dial` | how an address becomes a connection: table of states, back-off |
+//! | `swarm` | the event loop that owns the libp2p swarm |
+//! | `behaviour`, `transport` | the libp2p protocols; TCP with TLS and yamux, QUIC |
+//! | `wire` | the bytes at the start of a stream and around a request |
+//! | `inbound`, `gate` | streams that peers open: gate, limits, roles |
+//! | `outbound` | streams that we open; pooled streams for requests |
+//! | `gossip` | publish and subscribe |
+//! | [`config`], [`metrics`], [`error`] | bounds, counters, why a node does not start |
+//!
+//! Not here: NAT traversal (AutoNAT, relays, hole punching). A node must be reachable at an address it listens on or at
+//! one given as [`NetConfig::external`]; one that is not can still open connections to those that are, and is answered and
+//! asked over these.
+
+mod behaviour;
+pub mod config;
+mod dial;
+mod directory;
+pub mod error;
+mod gate;
+mod gossip;
+pub mod identity;
+mod inbound;
+pub mod metrics;
+mod outbound;
+mod swarm;
+mod transport;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+pub use libp2p::{Multiaddr, PeerId};
+use tensorlink_node::ports::{Duplex, Gate, Incoming, Net, NetError, Protocol};
+use tensorlink_types::Address;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use crate::config::{Limits, NetConfig};
+pub use crate::error::StartError;
+pub use crate::identity::{Identity, IdentityError, address_of};
+pub use crate::metrics::Metrics;
+pub use crate::wire::Refusal;
+
+use crate::inbound::Inbound;
+use crate::outbound::Outbound;
+use crate::swarm::{Command, EventLoop};
+use crate::wire::Mode;
+
+/// Commands waiting for the event loop.
+const COMMANDS: usize = 256;
+/// Bytes that a stream of a node to itself holds.
+const LOOPBACK: usize = 256 << 10;
+/// How long a stop may take before what is left is dropped.
+const STOP: Duration = Duration::from_secs(5);
+
+/// A running node. Dropping it stops it; [`Self::shutdown`] also waits.
+pub struct Libp2pNet {
+    identity: Identity,
+    limits: Limits,
+    metrics: Arc<Metrics>,
+    commands: mpsc::Sender<Command>,
+    inbound: Arc<Inbound>,
+    outbound: Outbound,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl std::fmt::Debug for Libp2pNet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Libp2pNet").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+impl Libp2pNet {
+    /// Starts to listen and to join the network. Must be called in a tokio runtime.
+    pub fn start(identity: Identity, config: NetConfig) -> Result<Self, StartError> {
+        if config.listen.is_empty() {
+            return Err(StartError::NoListener);
+        }
+        let limits = config.limits.clone();
+        let mut swarm = behaviour::swarm(&identity, &limits)?;
+        for address in &config.listen {
+            swarm
+                .listen_on(address.clone())
+                .map_err(|e| StartError::Listen { address: address.clone(), reason: e.to_string() })?;
+        }
+        for address in &config.external {
+            swarm.add_external_address(address.clone());
+        }
+
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        let metrics = Arc::new(Metrics::default());
+        let (commands, receiver) = mpsc::channel(COMMANDS);
+        let mut control = swarm.behaviour().streams.new_control();
+        let inbound = Arc::new(Inbound::new(limits.clone(), metrics.clone(), stop.clone()));
+        for protocol in Protocol::ALL {
+            let incoming = control
+                .accept(libp2p::StreamProtocol::new(protocol.name()))
+                .map_err(|e| StartError::Transport(e.to_string()))?;
+            tasks.spawn(inbound.clone().run(protocol, incoming));
+        }
+        let outbound = Outbound::new(limits.clone(), metrics.clone(), commands.clone(), control);
+        let event_loop = EventLoop::new(swarm, identity.clone(), config, metrics.clone(), receiver);
+        tasks.spawn(event_loop.run(stop.clone()));
+        Ok(Self { identity, limits, metrics, commands, inbound, outbound, tasks, stop })
+    }
+
+    /// The libp2p name.
+    pub fn peer_id(&self) -> PeerId {
+        self.identity.peer_id()
+    }
+
+    /// Counters since the start.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Where we listen now, each with `/p2p/<id>`: what another node takes as bootstrap address.
+    pub async fn listen_addresses(&self) -> Result<Vec<Multiaddr>, NetError> {
+        self.command(Command::ListenAddresses).await
+    }
+
+    /// Peers we are connected to, in no order.
+    pub async fn connected_peers(&self) -> Result<Vec<Address>, NetError> {
+        self.command(Command::Peers).await
+    }
+
+    /// Closes every stream and connection, and waits until that is done.
+    pub async fn shutdown(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        let ended = async {
+            self.inbound.stopped().await;
+            self.tasks.wait().await;
+        };
+        if tokio::time::timeout(STOP, ended).await.is_err() {
+            tracing::warn!("network tasks still run {STOP:?} after the stop");
+        }
+    }
+
+    async fn command<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, NetError> {
+        let (reply, answer) = oneshot::channel();
+        tokio::select! {
+            () = self.stop.cancelled() => return Err(NetError::Closed),
+            sent = self.commands.send(command(reply)) => sent.map_err(|_| NetError::Closed)?,
+        }
+        answer.await.map_err(|_| NetError::Closed)
+    }
+
+    /// Ends with the node.
+    async fn while_running<T>(&self, work: impl Future<Output = Result<T, NetError>>) -> Result<T, NetError> {
+        tokio::select! {
+            () = self.stop.cancelled() => Err(NetError::Closed),
+            result = work => result,
+        }
+    }
+
+    /// A request to a role of this very node. No gate: it is us.
+    async fn request_self(&self, protocol: Protocol, body: Bytes) -> Result<Bytes, NetError> {
+        let peer = self.identity.address();
+        let refused = |reason: Refusal| reason.into_error(peer, protocol);
+        let to = self.inbound.requests_to(protocol).ok_or_else(|| refused(Refusal::NotServed))?;
+        let (reply, answer) = oneshot::channel();
+        let ask = async {
+            to.send(Incoming { peer, body, reply }).await.map_err(|_| refused(Refusal::NotServed))?;
+            answer.await.map_err(|_| refused(Refusal::Declined))
+        };
+        let after = self.limits.answer;
+        tokio::time::timeout(after, ask).await.unwrap_or(Err(NetError::Timeout { peer, after }))
+    }
+
+    /// A stream to a role of this very node.
+    async fn open_self(&self, protocol: Protocol) -> Result<Box<dyn Duplex>, NetError> {
+        let peer = self.identity.address();
+        let refused = |reason: Refusal| reason.into_error(peer, protocol);
+        let to = self.inbound.streams_to(protocol).ok_or_else(|| refused(Refusal::NotServed))?;
+        let (ours, theirs) = tokio::io::duplex(LOOPBACK);
+        let sent = tokio::time::timeout(self.limits.queue_wait, to.send((peer, Box::new(theirs)))).await;
+        sent.map_err(|_| refused(Refusal::Busy))?.map_err(|_| refused(Refusal::NotServed))?;
+        Ok(Box::new(ours))
+    }
+}
+
+impl Drop for Libp2pNet {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+#[async_trait]
+impl Net for Libp2pNet {
+    fn address(&self) -> Address {
+        self.identity.address()
+    }
+
+    async fn request(&self, peer: Address, protocol: Protocol, body: Bytes) -> Result<Bytes, NetError> {
+        if peer == self.identity.address() {
+            return self.while_running(self.request_self(protocol, body)).await;
+        }
+        self.while_running(self.outbound.request(peer, protocol, body)).await
+    }
+
+    async fn serve(&self, protocol: Protocol) -> Result<mpsc::Receiver<Incoming>, NetError> {
+        if self.stop.is_cancelled() { Err(NetError::Closed) } else { Ok(self.inbound.serve(protocol)) }
+    }
+
+    async fn open(&self, peer: Address, protocol: Protocol) -> Result<Box<dyn Duplex>, NetError> {
+        if peer == self.identity.address() {
+            return self.while_running(self.open_self(protocol)).await;
+        }
+        let stream = self.while_running(self.outbound.open(peer, protocol, Mode::Stream)).await?;
+        Ok(Box::new(stream))
+    }
+
+    async fn accept(&self, protocol: Protocol) -> Result<mpsc::Receiver<(Address, Box<dyn Duplex>)>, NetError> {
+        if self.stop.is_cancelled() { Err(NetError::Closed) } else { Ok(self.inbound.accept(protocol)) }
+    }
+
+    async fn publish(&self, topic: &'static str, message: Bytes) -> Result<(), NetError> {
+        self.command(|reply| Command::Publish(topic, message, reply)).await?
+    }
+
+    async fn subscribe(&self, topic: &'static str) -> Result<mpsc::Receiver<(Address, Bytes)>, NetError> {
+        let from = self.command(|reply| Command::Subscribe(topic, reply)).await?;
+        let (to, receiver) = mpsc::channel(1);
+        let forward = gossip::forward(from, to, self.metrics.clone());
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! { () = stop.cancelled() => {}, () = forward => {} }
+        });
+        Ok(receiver)
+    }
+
+    fn set_gate(&self, gate: Arc<dyn Gate>) {
+        self.inbound.set_gate(gate);
+    }
+
+    fn bytes_moved(&self) -> (u64, u64) {
+        self.metrics.bytes_moved()
+    }
+}

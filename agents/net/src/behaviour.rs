@@ -1,0 +1,131 @@
+//! The libp2p protocols a node speaks, and their bounds.
+
+use std::time::Duration;
+
+use libp2p::gossipsub::{self, AllowAllSubscriptionFilter, MaxCountSubscriptionFilter, MessageAuthenticity};
+use libp2p::kad::store::{MemoryStore, MemoryStoreConfig};
+use libp2p::swarm::NetworkBehaviour;
+use libp2p::{StreamProtocol, Swarm, SwarmBuilder, connection_limits, identify, kad, ping, quic, tcp, tls};
+
+use crate::config::Limits;
+use crate::directory::MAX_RECORD_BYTES;
+use crate::error::StartError;
+use crate::identity::Identity;
+use crate::transport::{BufferedTls, BufferedYamux};
+
+/// Protocol of the DHT: our own, so that no record of another network comes here.
+pub(crate) const KAD: StreamProtocol = StreamProtocol::new("/tensorlink/kad/1");
+/// How long a published record lives without being published again.
+const RECORD_TTL: Duration = Duration::from_secs(3600);
+/// Largest gossip message, by the port's promise, and room for its envelope.
+pub(crate) const MAX_GOSSIP: usize = 64 << 10;
+const GOSSIP_ENVELOPE: usize = 1 << 10;
+/// Topics one peer may subscribe to.
+const MAX_TOPICS: usize = 64;
+
+/// Publish and subscribe.
+pub(crate) type Gossipsub =
+    gossipsub::Behaviour<gossipsub::IdentityTransform, MaxCountSubscriptionFilter<AllowAllSubscriptionFilter>>;
+
+/// Everything that reacts to connections.
+#[derive(NetworkBehaviour)]
+pub(crate) struct Behaviour {
+    limits: connection_limits::Behaviour,
+    pub(crate) identify: identify::Behaviour,
+    pub(crate) kad: kad::Behaviour<MemoryStore>,
+    pub(crate) gossip: Gossipsub,
+    ping: ping::Behaviour,
+    pub(crate) streams: libp2p_stream::Behaviour,
+}
+
+impl Behaviour {
+    fn new(identity: &Identity, limits: &Limits) -> Result<Self, StartError> {
+        let keypair = identity.keypair();
+        let connections = connection_limits::ConnectionLimits::default()
+            .with_max_established(Some(limits.connections))
+            .with_max_established_per_peer(Some(limits.connections_per_peer))
+            .with_max_pending_incoming(Some(limits.connections / 4 + 1))
+            .with_max_pending_outgoing(Some(limits.connections / 4 + 1));
+
+        let store = MemoryStoreConfig {
+            max_records: limits.records,
+            max_value_bytes: MAX_RECORD_BYTES,
+            max_provided_keys: 0,
+            max_providers_per_key: 0,
+        };
+        let mut dht = kad::Config::new(KAD);
+        dht.set_record_filtering(kad::StoreInserts::FilterBoth)
+            .set_record_ttl(Some(RECORD_TTL))
+            .set_replication_interval(Some(RECORD_TTL / 2))
+            // The event loop signs a fresh record itself.
+            .set_publication_interval(None)
+            .set_caching(kad::Caching::Disabled)
+            .set_max_packet_size(4 * MAX_RECORD_BYTES)
+            .set_query_timeout(limits.handshake);
+        let peer = identity.peer_id();
+        let mut dht = kad::Behaviour::with_config(peer, MemoryStore::with_config(peer, store), dht);
+        dht.set_mode(Some(kad::Mode::Server));
+
+        let gossip = gossipsub::ConfigBuilder::default()
+            .validation_mode(gossipsub::ValidationMode::Strict)
+            .validate_messages()
+            .max_transmit_size(MAX_GOSSIP + GOSSIP_ENVELOPE)
+            .build()
+            .map_err(|e| StartError::Transport(e.to_string()))?;
+        let filter = MaxCountSubscriptionFilter {
+            filter: AllowAllSubscriptionFilter {},
+            max_subscribed_topics: MAX_TOPICS,
+            max_subscriptions_per_request: MAX_TOPICS,
+        };
+        let gossip =
+            Gossipsub::new_with_subscription_filter(MessageAuthenticity::Signed(keypair.clone()), gossip, filter)
+                .map_err(|e| StartError::Transport(e.to_string()))?;
+
+        Ok(Self {
+            limits: connection_limits::Behaviour::new(connections),
+            identify: identify::Behaviour::new(
+                identify::Config::new("/tensorlink/1".into(), keypair.public())
+                    .with_agent_version(concat!("tensorlink/", env!("CARGO_PKG_VERSION")).into())
+                    .with_push_listen_addr_updates(true),
+            ),
+            kad: dht,
+            gossip,
+            ping: ping::Behaviour::default(),
+            streams: libp2p_stream::Behaviour::new(),
+        })
+    }
+}
+
+/// The swarm over TCP (TLS, yamux) and QUIC, with names resolved by DNS.
+pub(crate) fn swarm(identity: &Identity, limits: &Limits) -> Result<Swarm<Behaviour>, StartError> {
+    let behaviour = Behaviour::new(identity, limits)?;
+    let streams = limits.inbound_streams_per_peer;
+    let idle = limits.idle;
+    let swarm = SwarmBuilder::with_existing_identity(identity.keypair().clone())
+        .with_tokio()
+        .with_tcp(
+            tcp::Config::default().nodelay(true),
+            |keypair: &_| tls::Config::new(keypair).map(BufferedTls),
+            BufferedYamux::default,
+        )
+        .map_err(|e| StartError::Transport(e.to_string()))?
+        .with_quic_config(|mut quic: quic::Config| {
+            // A tensor must not wait for credit on a long path: 16 MiB at 20 ms are 800 MB/s.
+            quic.max_stream_data = 16 << 20;
+            quic.max_connection_data = 64 << 20;
+            quic
+        })
+        .with_dns()
+        .map_err(|e| StartError::Transport(format!("the system's DNS configuration: {e}")))?
+        .with_behaviour(|_| behaviour)
+        .map_err(|e| StartError::Transport(e.to_string()))?
+        .with_swarm_config(|config| {
+            config
+                // Names one protocol a stream, so the opener need not wait for it to be confirmed.
+                .with_substream_upgrade_protocol_override(libp2p::core::upgrade::Version::V1Lazy)
+                .with_max_negotiating_inbound_streams(streams)
+                .with_idle_connection_timeout(idle)
+        })
+        .build();
+    Ok(swarm)
+}

@@ -1,0 +1,104 @@
+//! Where a node listens, whom it asks first, and every bound on what others can make it do.
+
+use std::time::Duration;
+
+use libp2p::Multiaddr;
+
+/// How to start a node.
+#[derive(Clone, Debug)]
+pub struct NetConfig {
+    /// Addresses to listen on. Port 0 lets the system choose.
+    pub listen: Vec<Multiaddr>,
+    /// Peers to join the network through, with or without `/p2p/<id>`. Dialled again while not connected.
+    pub bootstrap: Vec<Multiaddr>,
+    /// Addresses under which others reach us beyond those we listen on: a forwarded port, a DNS name.
+    pub external: Vec<Multiaddr>,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+impl Default for NetConfig {
+    /// All interfaces, TCP and QUIC, any port, no bootstrap peer.
+    fn default() -> Self {
+        let any = Multiaddr::empty().with(libp2p::multiaddr::Protocol::Ip4([0, 0, 0, 0].into()));
+        Self {
+            listen: vec![
+                any.clone().with(libp2p::multiaddr::Protocol::Tcp(0)),
+                any.with(libp2p::multiaddr::Protocol::Udp(0)).with(libp2p::multiaddr::Protocol::QuicV1),
+            ],
+            bootstrap: Vec::new(),
+            external: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Bounds on queues, sizes, waits and retries.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Established connections in all.
+    pub connections: u32,
+    /// Established connections to one peer.
+    pub connections_per_peer: u32,
+    /// Streams that peers hold open to us, in all.
+    pub inbound_streams: usize,
+    /// Streams that one peer holds open to us.
+    pub inbound_streams_per_peer: usize,
+    /// Streams that one peer may have us hold for requests of one protocol; more requests wait for a free one.
+    pub request_streams_per_peer: usize,
+    /// Bytes of request bodies in memory, in all, from their announcement until they are answered.
+    pub inbound_bytes: usize,
+    /// Requests and streams waiting for a role to take them, a protocol.
+    pub queue: usize,
+    /// How long a role may let its queue stay full before the peer hears that we are busy.
+    pub queue_wait: Duration,
+    /// From dialling or the first byte of a stream to its verdict.
+    pub handshake: Duration,
+    /// From the last byte of a request to the first byte of its answer.
+    pub answer: Duration,
+    /// How long a stream for requests is kept without any. The opener closes it after half of that.
+    pub idle: Duration,
+    /// Least bytes a second while a frame is under way, on top of [`Self::handshake`].
+    pub slowest: u32,
+    /// First and longest wait before a peer that could not be reached is dialled again.
+    pub redial: (Duration, Duration),
+    /// Addresses whose routes are remembered.
+    pub routes: usize,
+    /// Records that we keep for the DHT.
+    pub records: usize,
+    /// Gossip messages a second from one source; more are lost.
+    pub gossip_per_second: u32,
+    /// Gossip messages that wait for a slow reader; more push out the oldest.
+    pub gossip_queue: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            connections_per_peer: 4,
+            inbound_streams: 2048,
+            inbound_streams_per_peer: 64,
+            request_streams_per_peer: 16,
+            inbound_bytes: 512 << 20,
+            queue: 256,
+            queue_wait: Duration::from_secs(5),
+            handshake: Duration::from_secs(10),
+            answer: Duration::from_secs(120),
+            idle: Duration::from_secs(60),
+            slowest: 256 << 10,
+            redial: (Duration::from_millis(250), Duration::from_secs(10)),
+            routes: 8192,
+            records: 16384,
+            gossip_per_second: 64,
+            gossip_queue: 256,
+        }
+    }
+}
+
+impl Limits {
+    /// How long a frame of this many bytes may take.
+    pub(crate) fn transfer(&self, bytes: usize) -> Duration {
+        self.handshake + Duration::from_secs_f64(bytes as f64 / f64::from(self.slowest.max(1)))
+    }
+}

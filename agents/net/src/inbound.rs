@@ -1,0 +1,274 @@
+//! Streams that peers open to us: gate, limits, then the role.
+//!
+//! Each stream has a task of its own, so a slow or silent peer holds up nobody but itself; every wait of a task ends by a
+//! timeout, and permits bound how many tasks there are.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use futures::StreamExt;
+use libp2p_stream::IncomingStreams;
+use tensorlink_node::ports::{Duplex, Gate, Incoming, Protocol};
+use tensorlink_types::Address;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
+use tokio_util::compat::FuturesAsyncReadCompatExt;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Limits;
+use crate::gate::{Blocks, SharedGate};
+use crate::identity::address_of;
+use crate::metrics::{Counted, Metrics};
+use crate::wire::{self, Mode, ReadError, Refusal};
+
+/// Streams that have not said what they are for, or are being refused.
+const MAX_HANDSHAKES: usize = 512;
+/// Unit of the budget for bodies: small enough to round up to.
+const BUDGET_UNIT: usize = 1024;
+
+/// Who takes what arrives.
+#[derive(Default)]
+struct Roles {
+    requests: HashMap<Protocol, mpsc::Sender<Incoming>>,
+    streams: HashMap<Protocol, mpsc::Sender<(Address, Box<dyn Duplex>)>>,
+}
+
+/// What all inbound streams share.
+pub(crate) struct Inbound {
+    limits: Limits,
+    gate: SharedGate,
+    roles: RwLock<Roles>,
+    metrics: Arc<Metrics>,
+    handshakes: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    per_peer: Arc<Mutex<HashMap<Address, usize>>>,
+    budget: Arc<Semaphore>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// A peer's share of the streams; given back on drop.
+pub(crate) struct Seat {
+    peer: Address,
+    per_peer: Arc<Mutex<HashMap<Address, usize>>>,
+    _of_all: OwnedSemaphorePermit,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut seats = self.per_peer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut held) = seats.entry(self.peer) {
+            *held.get_mut() -= 1;
+            if *held.get() == 0 {
+                held.remove();
+            }
+        }
+    }
+}
+
+impl Inbound {
+    pub(crate) fn new(limits: Limits, metrics: Arc<Metrics>, stop: CancellationToken) -> Self {
+        Self {
+            gate: SharedGate::new(Arc::new(Blocks)),
+            roles: RwLock::default(),
+            handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),
+            streams: Arc::new(Semaphore::new(limits.inbound_streams)),
+            per_peer: Arc::default(),
+            budget: Arc::new(Semaphore::new(limits.inbound_bytes.div_ceil(BUDGET_UNIT).min(Semaphore::MAX_PERMITS))),
+            tasks: TaskTracker::new(),
+            limits,
+            metrics,
+            stop,
+        }
+    }
+
+    pub(crate) fn set_gate(&self, gate: Arc<dyn Gate>) {
+        self.gate.set(gate);
+    }
+
+    /// Directs a protocol's requests to a new receiver.
+    pub(crate) fn serve(&self, protocol: Protocol) -> mpsc::Receiver<Incoming> {
+        let (to, receiver) = mpsc::channel(self.limits.queue);
+        self.roles.write().unwrap_or_else(PoisonError::into_inner).requests.insert(protocol, to);
+        receiver
+    }
+
+    /// Directs a protocol's streams to a new receiver.
+    pub(crate) fn accept(&self, protocol: Protocol) -> mpsc::Receiver<(Address, Box<dyn Duplex>)> {
+        let (to, receiver) = mpsc::channel(self.limits.queue);
+        self.roles.write().unwrap_or_else(PoisonError::into_inner).streams.insert(protocol, to);
+        receiver
+    }
+
+    pub(crate) fn requests_to(&self, protocol: Protocol) -> Option<mpsc::Sender<Incoming>> {
+        let roles = self.roles.read().unwrap_or_else(PoisonError::into_inner);
+        roles.requests.get(&protocol).filter(|to| !to.is_closed()).cloned()
+    }
+
+    pub(crate) fn streams_to(&self, protocol: Protocol) -> Option<mpsc::Sender<(Address, Box<dyn Duplex>)>> {
+        let roles = self.roles.read().unwrap_or_else(PoisonError::into_inner);
+        roles.streams.get(&protocol).filter(|to| !to.is_closed()).cloned()
+    }
+
+    /// Takes the streams of a protocol until the node stops.
+    pub(crate) async fn run(self: Arc<Self>, protocol: Protocol, mut incoming: IncomingStreams) {
+        loop {
+            let (peer, stream) = tokio::select! {
+                () = self.stop.cancelled() => return,
+                next = incoming.next() => match next {
+                    Some(next) => next,
+                    None => return,
+                },
+            };
+            let (Ok(address), Ok(hand)) = (address_of(&peer), self.handshakes.clone().try_acquire_owned()) else {
+                Metrics::count(&self.metrics.dropped_streams, 1);
+                continue;
+            };
+            let this = self.clone();
+            self.tasks.spawn(async move {
+                let stop = this.stop.clone();
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = this.handle(address, protocol, stream, hand) => {}
+                }
+            });
+        }
+    }
+
+    /// Waits until the tasks of all streams have ended, after the node was told to stop.
+    pub(crate) async fn stopped(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    async fn handle(&self, peer: Address, protocol: Protocol, stream: libp2p::Stream, hand: OwnedSemaphorePermit) {
+        let mut stream = stream.compat();
+        let Ok(Ok(mode)) = timeout(self.limits.handshake, stream.read_u8()).await else { return };
+        let admitted = Mode::decode(mode).ok_or(Refusal::Malformed).and_then(|mode| {
+            self.check_gate(peer, protocol)?;
+            Ok((mode, self.seat(peer)?))
+        });
+        let (mode, seat) = match admitted {
+            Ok(admitted) => admitted,
+            Err(reason) => return self.refuse(&mut stream, peer, protocol, reason).await,
+        };
+        match mode {
+            Mode::Requests if self.requests_to(protocol).is_none() => {
+                self.refuse(&mut stream, peer, protocol, Refusal::NotServed).await;
+            }
+            Mode::Requests => {
+                drop(hand);
+                let mut stream = Counted::new(stream, self.metrics.clone(), seat);
+                if let Ok(Ok(())) = timeout(self.limits.handshake, wire::write_verdict(&mut stream, Ok(()))).await {
+                    while self.answer_one(peer, protocol, &mut stream).await {}
+                }
+            }
+            Mode::Stream => {
+                let Some(to) = self.streams_to(protocol) else {
+                    return self.refuse(&mut stream, peer, protocol, Refusal::NotServed).await;
+                };
+                let Ok(Ok(place)) = timeout(self.limits.queue_wait, to.reserve()).await else {
+                    return self.refuse(&mut stream, peer, protocol, Refusal::Busy).await;
+                };
+                if let Ok(Ok(())) = timeout(self.limits.handshake, wire::write_verdict(&mut stream, Ok(()))).await {
+                    place.send((peer, Box::new(Counted::new(stream, self.metrics.clone(), seat))));
+                }
+            }
+        }
+    }
+
+    fn check_gate(&self, peer: Address, protocol: Protocol) -> Result<(), Refusal> {
+        if self.gate.allows(peer, protocol) { Ok(()) } else { Err(Refusal::NotAllowed) }
+    }
+
+    fn seat(&self, peer: Address) -> Result<Seat, Refusal> {
+        let of_all = self.streams.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?;
+        let mut seats = self.per_peer.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = seats.entry(peer).or_default();
+        if *held >= self.limits.inbound_streams_per_peer {
+            return Err(Refusal::Busy);
+        }
+        *held += 1;
+        Ok(Seat { peer, per_peer: self.per_peer.clone(), _of_all: of_all })
+    }
+
+    /// Tells the peer why, then closes. Counted either way.
+    async fn refuse<S: tokio::io::AsyncWrite + Unpin>(
+        &self,
+        stream: &mut S,
+        peer: Address,
+        protocol: Protocol,
+        reason: Refusal,
+    ) {
+        self.metrics.count_refusal(reason);
+        tracing::debug!(%peer, ?protocol, ?reason, "refused");
+        let say = async {
+            wire::write_verdict(stream, Err(reason)).await?;
+            stream.shutdown().await
+        };
+        // Whether it hears us is its own affair.
+        let _ = timeout(self.limits.handshake, say).await;
+    }
+
+    /// Reads a request, lets the role answer, writes the answer. False: the stream is finished.
+    async fn answer_one<S>(&self, peer: Address, protocol: Protocol, stream: &mut S) -> bool
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    {
+        let length = match timeout(self.limits.idle, wire::read_length(stream, protocol.max_frame())).await {
+            Ok(Ok(length)) => length,
+            Ok(Err(ReadError::TooLarge(_))) => {
+                self.refuse(stream, peer, protocol, Refusal::TooLarge).await;
+                return false;
+            }
+            // Idle, closed or broken: it can open another.
+            Ok(Err(ReadError::Io(_) | ReadError::Malformed(_))) | Err(_) => return false,
+        };
+        match self.ask_role(peer, protocol, length, stream).await {
+            Ok(Some(answer)) => {
+                let write = async {
+                    wire::write_verdict(stream, Ok(())).await?;
+                    wire::write_frame(stream, &answer).await
+                };
+                matches!(timeout(self.limits.transfer(answer.len()), write).await, Ok(Ok(())))
+            }
+            Ok(None) => false,
+            Err(reason) => {
+                self.refuse(stream, peer, protocol, reason).await;
+                false
+            }
+        }
+    }
+
+    /// The role's answer; `None` if the body did not arrive.
+    async fn ask_role<S: tokio::io::AsyncRead + Unpin>(
+        &self,
+        peer: Address,
+        protocol: Protocol,
+        length: usize,
+        stream: &mut S,
+    ) -> Result<Option<bytes::Bytes>, Refusal> {
+        // Assignments change while a stream is open.
+        self.check_gate(peer, protocol)?;
+        let to = self.requests_to(protocol).ok_or(Refusal::NotServed)?;
+        // At most 4 GiB / 1 KiB, so it fits.
+        let units = length.div_ceil(BUDGET_UNIT) as u32;
+        let _memory = self.budget.clone().try_acquire_many_owned(units).map_err(|_| Refusal::Busy)?;
+        let Ok(Ok(body)) = timeout(self.limits.transfer(length), wire::read_body(stream, length)).await else {
+            return Ok(None);
+        };
+        let (reply, answer) = oneshot::channel();
+        let handed = timeout(self.limits.queue_wait, to.send(Incoming { peer, body, reply })).await;
+        handed.map_err(|_| Refusal::Busy)?.map_err(|_| Refusal::NotServed)?;
+        let answer = timeout(self.limits.answer, answer).await.map_err(|_| Refusal::Busy)?;
+        let answer = answer.map_err(|_| Refusal::Declined)?;
+        if answer.len() > protocol.max_frame() {
+            tracing::error!(?protocol, size = answer.len(), "a role's answer exceeds the protocol's limit");
+            return Err(Refusal::Declined);
+        }
+        Ok(Some(answer))
+    }
+}

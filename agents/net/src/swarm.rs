@@ -1,0 +1,314 @@
+//! The event loop: owns the swarm, answers [`Command`]s, and turns events into routes, connections and gossip.
+//!
+//! Streams do not pass through here: [`crate::inbound`] and [`crate::rpc`] drive them in their own tasks.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use libp2p::kad::store::RecordStore;
+use libp2p::kad::{self, InboundRequest, QueryResult};
+use libp2p::swarm::SwarmEvent;
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::{Multiaddr, PeerId, Swarm, identify};
+use tensorlink_node::ports::NetError;
+use tensorlink_types::Address;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::behaviour::{Behaviour, BehaviourEvent, KAD};
+use crate::config::NetConfig;
+use crate::dial::{Dials, Step};
+use crate::directory::{self, Route};
+use crate::gossip::Gossip;
+use crate::identity::{Identity, address_of, peer_in};
+use crate::metrics::Metrics;
+
+/// How often time-driven work is looked at.
+const TICK: Duration = Duration::from_millis(250);
+/// First and longest wait between two publications of our own record.
+const PUBLISH: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(600));
+/// First and longest wait between two rounds of dialling bootstrap peers.
+const BOOTSTRAP: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// What the rest of the node asks of the loop.
+pub(crate) enum Command {
+    /// Be connected to a peer.
+    Connect(Address, oneshot::Sender<Result<PeerId, NetError>>),
+    /// Publish to a topic.
+    Publish(&'static str, Bytes, oneshot::Sender<Result<(), NetError>>),
+    /// Listen to a topic.
+    Subscribe(&'static str, oneshot::Sender<broadcast::Receiver<(Address, Bytes)>>),
+    /// Addresses we listen on, with `/p2p`.
+    ListenAddresses(oneshot::Sender<Vec<Multiaddr>>),
+    /// Who is connected.
+    Peers(oneshot::Sender<Vec<Address>>),
+}
+
+pub(crate) struct EventLoop {
+    swarm: Swarm<Behaviour>,
+    identity: Identity,
+    config: NetConfig,
+    metrics: Arc<Metrics>,
+    commands: mpsc::Receiver<Command>,
+    dials: Dials,
+    gossip: Gossip,
+    publish: Publication,
+    bootstrap: (Instant, Duration),
+}
+
+/// When our own record is published next.
+struct Publication {
+    /// Something changed since the last time.
+    stale: bool,
+    last: Option<Instant>,
+    gap: Duration,
+}
+
+impl EventLoop {
+    pub(crate) fn new(
+        swarm: Swarm<Behaviour>,
+        identity: Identity,
+        config: NetConfig,
+        metrics: Arc<Metrics>,
+        commands: mpsc::Receiver<Command>,
+    ) -> Self {
+        Self {
+            dials: Dials::new(&config.limits),
+            gossip: Gossip::new(&config.limits),
+            publish: Publication { stale: true, last: None, gap: PUBLISH.0 },
+            bootstrap: (Instant::now(), BOOTSTRAP.0),
+            swarm,
+            identity,
+            config,
+            metrics,
+            commands,
+        }
+    }
+
+    /// Runs until `stop`, or until nobody can ask any more.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = tick.tick() => self.on_tick(),
+                command = self.commands.recv() => match command {
+                    Some(command) => self.on_command(command),
+                    None => break,
+                },
+                event = self.swarm.select_next_some() => self.on_event(event),
+            }
+        }
+        self.dials.fail_all();
+    }
+
+    fn on_command(&mut self, command: Command) {
+        // A reply that nobody waits for any more is no error: its asker timed out.
+        match command {
+            Command::Connect(address, reply) => {
+                let step = self.dials.connect(address, reply, Instant::now());
+                self.take(address, step);
+            }
+            Command::Publish(topic, message, reply) => {
+                let _ = reply.send(self.gossip.publish(&mut self.swarm.behaviour_mut().gossip, topic, message));
+            }
+            Command::Subscribe(topic, reply) => {
+                let _ = reply.send(self.gossip.subscribe(&mut self.swarm.behaviour_mut().gossip, topic));
+            }
+            Command::ListenAddresses(reply) => {
+                let me = *self.swarm.local_peer_id();
+                let with_peer = |a: &Multiaddr| a.clone().with_p2p(me).unwrap_or_else(|a| a);
+                let _ = reply.send(self.swarm.listeners().map(with_peer).collect());
+            }
+            Command::Peers(reply) => {
+                let _ = reply.send(self.swarm.connected_peers().filter_map(|p| address_of(p).ok()).collect());
+            }
+        }
+    }
+
+    /// Carries out what the dialling state machine asks for, and what follows from its failure at once.
+    fn take(&mut self, address: Address, mut step: Step) {
+        loop {
+            step = match step {
+                Step::Wait => return,
+                Step::Dial(route) => {
+                    let opts = DialOpts::peer_id(route.peer)
+                        .addresses(route.addresses)
+                        .condition(PeerCondition::DisconnectedAndNotDialing)
+                        .build();
+                    match self.swarm.dial(opts) {
+                        // Somebody else's dial of the same peer ends in the same events.
+                        Ok(()) | Err(libp2p::swarm::DialError::DialPeerConditionFalse(_)) => return,
+                        Err(e) => self.dials.dial_failed(address, &e, Instant::now()),
+                    }
+                }
+                Step::LookUp => {
+                    let query = self.swarm.behaviour_mut().kad.get_record(directory::record_key(address));
+                    self.dials.looking_up(address, query);
+                    return;
+                }
+            };
+        }
+    }
+
+    fn on_event(&mut self, event: SwarmEvent<BehaviourEvent>) {
+        match event {
+            SwarmEvent::Behaviour(BehaviourEvent::Identify(identify::Event::Received { peer_id, info, .. })) => {
+                self.on_identified(peer_id, info);
+            }
+            SwarmEvent::Behaviour(BehaviourEvent::Kad(event)) => self.on_kad(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Gossip(event)) => {
+                self.gossip.on_event(&mut self.swarm.behaviour_mut().gossip, event, &self.metrics);
+            }
+            SwarmEvent::ConnectionEstablished { peer_id, .. } => match address_of(&peer_id) {
+                Ok(address) => {
+                    tracing::debug!(%address, %peer_id, "connected");
+                    self.dials.connected(address, peer_id);
+                }
+                Err(e) => {
+                    tracing::debug!("disconnecting: {e}");
+                    // An error means that it is gone already.
+                    let _ = self.swarm.disconnect_peer_id(peer_id);
+                }
+            },
+            SwarmEvent::ConnectionClosed { peer_id, num_established: 0, .. } => {
+                if let Ok(address) = address_of(&peer_id) {
+                    tracing::debug!(%address, "disconnected");
+                    self.dials.disconnected(address);
+                }
+            }
+            SwarmEvent::OutgoingConnectionError { peer_id: Some(peer), error, .. } => {
+                if let Ok(address) = address_of(&peer) {
+                    let step = self.dials.dial_failed(address, &error, Instant::now());
+                    self.take(address, step);
+                }
+            }
+            SwarmEvent::NewListenAddr { address, .. } => {
+                tracing::info!(%address, "listening");
+                self.publish.stale = true;
+            }
+            SwarmEvent::ExpiredListenAddr { .. } | SwarmEvent::ExternalAddrConfirmed { .. } => {
+                self.publish.stale = true;
+            }
+            SwarmEvent::ListenerClosed { addresses, reason: Err(e), .. } => {
+                tracing::error!(?addresses, "a listener failed: {e}");
+            }
+            _ => {}
+        }
+    }
+
+    fn on_identified(&mut self, peer: PeerId, info: identify::Info) {
+        let Ok(address) = address_of(&peer) else { return };
+        let routable: Vec<_> = info.listen_addrs.into_iter().take(directory::MAX_ADDRESSES).collect();
+        if info.protocols.contains(&KAD) {
+            for at in &routable {
+                self.swarm.behaviour_mut().kad.add_address(&peer, at.clone());
+            }
+        }
+        if !routable.is_empty() {
+            self.dials.book.learn(address, Route { peer, addresses: routable, since: now() });
+        }
+    }
+
+    fn on_kad(&mut self, event: kad::Event) {
+        match event {
+            kad::Event::InboundRequest { request: InboundRequest::PutRecord { record: Some(record), .. } } => {
+                self.keep_record(record);
+            }
+            kad::Event::OutboundQueryProgressed { id, result: QueryResult::GetRecord(result), step, .. } => {
+                if let Ok(kad::GetRecordOk::FoundRecord(found)) = &result {
+                    match directory::check_record(&found.record, now()) {
+                        Ok((address, route)) => self.dials.found(id, address, route),
+                        Err(e) => self.on_bad_record(&e),
+                    }
+                }
+                if step.last
+                    && let Some((address, next)) = self.dials.looked_up(id, Instant::now())
+                {
+                    self.take(address, next);
+                }
+            }
+            kad::Event::RoutingUpdated { is_new_peer: true, .. } => self.publish.stale = true,
+            _ => {}
+        }
+    }
+
+    /// Stores a record for the DHT if it checks and is not older than ours.
+    fn keep_record(&mut self, record: kad::Record) {
+        let route = match directory::check_record(&record, now()) {
+            Ok((_, route)) => route,
+            Err(e) => return self.on_bad_record(&e),
+        };
+        let store = self.swarm.behaviour_mut().kad.store_mut();
+        let newer =
+            |kept: &kad::Record| directory::check_record(kept, now()).is_ok_and(|(_, kept)| kept.since > route.since);
+        if store.get(&record.key).is_some_and(|kept| newer(&kept)) {
+            return;
+        }
+        if let Err(e) = store.put(record) {
+            tracing::debug!("a record is not kept: {e}");
+        }
+    }
+
+    fn on_bad_record(&self, e: &directory::RecordError) {
+        Metrics::count(&self.metrics.bad_records, 1);
+        tracing::debug!("a record is refused: {e}");
+    }
+
+    fn on_tick(&mut self) {
+        let at = Instant::now();
+        self.gossip.on_tick(at);
+        self.dials.on_tick(at);
+        let due = self.publish.last.is_none_or(|last| at - last >= self.publish.gap);
+        let old = self.publish.last.is_some_and(|last| at - last >= PUBLISH.1);
+        if (self.publish.stale && due) || old {
+            self.publish_record(at);
+        }
+        if at >= self.bootstrap.0 {
+            self.dial_bootstrap();
+            self.bootstrap = (at + self.bootstrap.1, (self.bootstrap.1 * 2).min(BOOTSTRAP.1));
+        }
+    }
+
+    /// Puts our own record into the DHT. Without peers it waits in our own store for the next time.
+    fn publish_record(&mut self, at: Instant) {
+        let addresses: Vec<_> = self.swarm.external_addresses().chain(self.swarm.listeners()).cloned().collect();
+        if addresses.is_empty() {
+            return;
+        }
+        self.publish.stale = false;
+        self.publish.last = Some(at);
+        self.publish.gap = (self.publish.gap * 2).min(PUBLISH.1);
+        match directory::sign_record(&self.identity, addresses) {
+            Ok(record) => {
+                if let Err(e) = self.swarm.behaviour_mut().kad.put_record(record, kad::Quorum::One) {
+                    tracing::warn!("our record cannot be published: {e}");
+                }
+            }
+            Err(e) => tracing::warn!("our record cannot be signed: {e}"),
+        }
+    }
+
+    fn dial_bootstrap(&mut self) {
+        for address in &self.config.bootstrap {
+            let opts = match peer_in(address) {
+                Some(peer) if self.swarm.is_connected(&peer) => continue,
+                Some(peer) => DialOpts::peer_id(peer).addresses(vec![address.clone()]).build(),
+                // Without a name we cannot tell whether it is connected: ask only while alone.
+                None if self.swarm.connected_peers().next().is_some() => continue,
+                None => DialOpts::unknown_peer_id().address(address.clone()).build(),
+            };
+            if let Err(e) = self.swarm.dial(opts) {
+                tracing::debug!(%address, "bootstrap: {e}");
+            }
+        }
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
