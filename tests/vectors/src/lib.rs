@@ -1,1 +1,21 @@
-//! Test vectors: one JSON case per rule id, written here and read by Rust and by forge.
+//! Test vectors: cases of every rule, written here, read by Rust and by forge. The formats are in `README.md`.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`file`] | a vector file: its name, generator and verifier; comparing and writing |
+//! | [`foundations`] | `foundations.json`: rules N-2 to N-4 |
+//! | [`operators`] | `operators.json`: rules N-11 to N-24 |
+//!
+//! A new file is a module with `generate` and `verify`, and one line in [`FILES`].
+
+pub mod file;
+pub mod foundations;
+pub mod operators;
+
+pub use file::{Coverage, VectorError, VectorFile};
+
+/// Every vector file.
+pub const FILES: &[VectorFile] = &[
+    VectorFile { name: "foundations.json", generate: foundations::generate, verify: foundations::verify },
+    VectorFile { name: "operators.json", generate: operators::generate, verify: operators::verify },
+];
