@@ -22,10 +22,9 @@ library Operands {
         if (!condition) revert IStepVerifier.MalformedOperator();
     }
 
-    /// @notice Requires so many operands and attributes, and valid types.
+    /// @notice Requires so many operands and attributes, and valid types of the operands. `StepVerifier` has checked the output's.
     function expectForm(Operator calldata operator, uint256 operands, uint256 attributes) internal pure {
         ensure(operator.operands.length == operands && operator.attributes.length == attributes);
-        ensure(operator.output.isValid());
         for (uint256 i = 0; i < operands; ++i) {
             ensure(operator.operands[i].tensorType.isValid());
         }
@@ -56,45 +55,52 @@ library Operands {
         return attribute(operator, i, 1 - COEFFICIENT, COEFFICIENT - 1);
     }
 
-    /// @notice Mantissa of element `element` of operand `operand`.
-    function read(Operator calldata operator, Window[][] calldata windows, uint256 operand, uint256 element)
+    /// @notice Mantissa of element `element` of operand `operand`, whose type is `t`.
+    function read(Window[][] calldata windows, uint256 operand, TensorType t, uint256 element)
         internal
         pure
         returns (int256)
     {
-        return Mantissas.load(run(operator, windows, operand, element, 1), typeOf(operator, operand).width());
+        return Mantissas.load(run(windows, operand, t, element, 1), t.width());
     }
 
     /// @notice Position in calldata of `count` consecutive elements from `element`, which one window holds whole.
-    function run(
-        Operator calldata operator,
-        Window[][] calldata windows,
-        uint256 operand,
-        uint256 element,
-        uint256 count
-    ) internal pure returns (uint256) {
-        TensorType tensorType = typeOf(operator, operand);
+    function run(Window[][] calldata windows, uint256 operand, TensorType t, uint256 element, uint256 count)
+        internal
+        pure
+        returns (uint256)
+    {
         // INVARIANT: padding is never read as an element.
-        ensure(element + count <= tensorType.elements());
-        uint256 width = tensorType.width();
-        uint256 from = element * width;
-        uint256 end = from + count * width;
-        if (operand < windows.length) {
-            Window[] calldata opened = windows[operand];
-            for (uint256 i = 0; i < opened.length; ++i) {
-                uint256 first = opened[i].firstByte;
-                bytes calldata data = opened[i].data;
-                if (first <= from && end <= first + data.length) {
-                    uint256 position;
-                    // SAFETY: calldata slices carry their offset; the run lies within the slice's length.
-                    assembly ("memory-safe") {
-                        position := add(data.offset, sub(from, first))
-                    }
-                    return position;
+        ensure(element + count <= t.elements());
+        uint256 width = t.width();
+        // SAFETY: below 2^40, by the largest number of elements.
+        unchecked {
+            (bool found, uint256 position) = _find(windows, operand, element * width, (element + count) * width);
+            if (found) return position;
+        }
+        // SAFETY of the cast: a valid type has at most 2^37 elements.
+        revert IStepVerifier.MissingElement(operand, uint64(element));
+    }
+
+    /// @dev Position in calldata of bytes `[from, end)` of an operand.
+    function _find(Window[][] calldata windows, uint256 operand, uint256 from, uint256 end)
+        private
+        pure
+        returns (bool, uint256 position)
+    {
+        if (operand >= windows.length) return (false, 0);
+        Window[] calldata opened = windows[operand];
+        for (uint256 i = 0; i < opened.length; ++i) {
+            uint256 first = opened[i].firstByte;
+            bytes calldata data = opened[i].data;
+            if (first <= from && end <= first + data.length) {
+                // SAFETY: a slice of calldata carries its offset, and the run lies within the slice.
+                assembly ("memory-safe") {
+                    position := add(data.offset, sub(from, first))
                 }
+                return (true, position);
             }
         }
-        // SAFETY: a valid type has at most 2^37 elements.
-        revert IStepVerifier.MissingElement(operand, uint64(element));
+        return (false, 0);
     }
 }

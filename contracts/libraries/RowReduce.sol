@@ -2,56 +2,75 @@
 pragma solidity ^0.8.28;
 
 /// @title Sum and maximum of a row in calldata
-/// @notice Mantissas of `width` (1, 2, 4 or 8) bytes are biased (XOR of the sign bit) and spread over lanes twice as wide, every
-/// other one in one word and the rest in a second; sums and comparisons then act on all lanes at once.
-/// @dev As in `DotProduct`, bytes of the first word before the row are masked: their biased value 0 adds nothing and
-/// exceeds nothing. `0 < count <= 4096`. Positions are offsets in calldata; the caller has checked that the row lies in what
-/// it opened.
+/// @notice Rows of mantissas of `width` (1, 2, 4 or 8) bytes, biased (XOR of the sign bit), a word of them at a time.
+/// @dev As in `DotProduct`, the first word of a row may begin before it; the biased value of those bytes is masked to 0, which
+/// adds nothing and exceeds nothing. `0 < count <= 4096`. Positions are offsets in calldata; the caller has checked that the
+/// row lies in what it opened.
 library RowReduce {
     uint256 private constant LOWER_8 = 0x00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff;
     uint256 private constant LOWER_16 = 0x0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff;
     uint256 private constant LOWER_32 = 0x00000000ffffffff00000000ffffffff00000000ffffffff00000000ffffffff;
     uint256 private constant LOWER_64 = 0x0000000000000000ffffffffffffffff0000000000000000ffffffffffffffff;
+    /// @dev One byte in each lane of 32 bits.
+    uint256 private constant LANES = 0x000000ff000000ff000000ff000000ff000000ff000000ff000000ff000000ff;
 
     /// @notice `Σ_k x[k]` of the `count` mantissas of `width` bytes at `position`.
+    /// @dev Adds up each of the 32 byte positions of a word on its own and weighs the totals at the end, so that no word
+    /// needs its bytes in order.
     function sum(uint256 position, uint256 count, uint256 width) internal pure returns (int256) {
-        uint256 lower = _lower(width);
-        uint256 half = 8 * width;
-        uint256 total = 0;
-        // SAFETY: a lane takes two mantissas of each of at most 128·w words: 65,280 of 65,535 for w = 1, and ever less of
-        // wider lanes. Positions are far below 2^256, and a row's position is above 31, behind selector and head.
+        uint256[4] memory totals = _byteTotals(position, count * width, _signs(width));
+        uint256 biased = 0;
+        // SAFETY: a total is at most 1024 · 255 and a weight below 2^64. The mantissa's last byte in memory, its most significant,
+        // is the lowest of its bytes in the word.
         unchecked {
-            uint256 end = position + count * width;
-            (uint256 p, uint256 mask) = _start(position, count * width);
-            for (; p < end; p += 32) {
-                uint256 x = _biased(p, width) & mask;
-                mask = type(uint256).max;
-                total += (x & lower) + ((x >> half) & lower);
+            for (uint256 i = 0; i < 32; ++i) {
+                uint256 total = (totals[i & 3] >> (8 * (i & 28))) & type(uint32).max;
+                biased += total << (8 * (width - 1 - (i & (width - 1))));
             }
-            uint256 biased = 0;
-            for (uint256 i = 0; i < 256; i += 2 * half) {
-                biased += (total >> i) & ((1 << (2 * half)) - 1);
+            return int256(biased) - int256(count << (8 * width - 1));
+        }
+    }
+
+    /// @dev Lane i of total j: the sum of bytes 4·i + j, from the lowest, of all words.
+    function _byteTotals(uint256 position, uint256 length, uint256 signs)
+        private
+        pure
+        returns (uint256[4] memory totals)
+    {
+        // SAFETY: writes `totals` only; lanes of 32 bits take at most 1024 bytes.
+        assembly ("memory-safe") {
+            let end := add(position, length)
+            let before := and(sub(0, length), 31)
+            let p := sub(position, before)
+            let x := and(xor(calldataload(p), signs), shr(shl(3, before), not(0)))
+            let t0 := 0
+            let t1 := 0
+            let t2 := 0
+            let t3 := 0
+            for {} lt(p, end) {} {
+                t0 := add(t0, and(x, LANES))
+                t1 := add(t1, and(shr(8, x), LANES))
+                t2 := add(t2, and(shr(16, x), LANES))
+                t3 := add(t3, and(shr(24, x), LANES))
+                p := add(p, 32)
+                x := xor(calldataload(p), signs)
             }
-            return int256(biased) - int256(count << (half - 1));
+            mstore(totals, t0)
+            mstore(add(totals, 32), t1)
+            mstore(add(totals, 64), t2)
+            mstore(add(totals, 96), t3)
         }
     }
 
     /// @notice `max_k x[k]` of the `count` mantissas of `width` bytes at `position`.
+    /// @dev Spreads the mantissas over lanes twice as wide, every other one in one word and the rest in a second, and compares
+    /// all lanes at once.
     function max(uint256 position, uint256 count, uint256 width) internal pure returns (int256) {
-        uint256 lower = _lower(width);
+        uint256 best = _laneMaxima(position, count * width, width);
         uint256 half = 8 * width;
-        uint256 best = 0;
-        // SAFETY: values keep to the lower half of their lane; the comparison borrows from its upper half only.
+        uint256 biased = 0;
+        // SAFETY: lanes are below 2^64.
         unchecked {
-            uint256 end = position + count * width;
-            (uint256 p, uint256 mask) = _start(position, count * width);
-            for (; p < end; p += 32) {
-                uint256 x = _biased(p, width) & mask;
-                mask = type(uint256).max;
-                best = _laneMax(best, x & lower, lower, half);
-                best = _laneMax(best, (x >> half) & lower, lower, half);
-            }
-            uint256 biased = 0;
             for (uint256 i = 0; i < 256; i += 2 * half) {
                 uint256 lane = (best >> i) & ((1 << half) - 1);
                 if (lane > biased) biased = lane;
@@ -60,12 +79,44 @@ library RowReduce {
         }
     }
 
-    /// @dev Where the first word begins, so that the last ends with the row, and the mask of its bytes that belong to the row.
-    function _start(uint256 position, uint256 length) private pure returns (uint256 first, uint256 mask) {
-        unchecked {
-            uint256 before = (0 - length) & 31;
-            return (position - before, type(uint256).max >> (8 * before));
+    function _laneMaxima(uint256 position, uint256 length, uint256 width) private pure returns (uint256 best) {
+        uint256 signs = _signs(width);
+        uint256 lower = _lower(width);
+        // SAFETY: touches no memory. Values keep to the lower half of their lane, so the guard, the lowest bit of the upper half,
+        // is left standing by a subtraction where the minuend is not the smaller, and nothing borrows beyond it.
+        assembly ("memory-safe") {
+            function larger(a, b, guard, half) -> c {
+                let kept := and(sub(or(a, guard), b), guard)
+                c := xor(b, and(xor(a, b), sub(kept, shr(half, kept))))
+            }
+            let half := shl(3, width)
+            let guard := and(shl(half, lower), not(shl(add(half, 1), lower)))
+            let end := add(position, length)
+            let before := and(sub(0, length), 31)
+            position := sub(position, before)
+            let x := and(xor(calldataload(position), signs), shr(shl(3, before), not(0)))
+            for {} lt(position, end) {} {
+                // Bytes in order.
+                if gt(width, 1) {
+                    x := or(shl(8, and(x, LOWER_8)), and(shr(8, x), LOWER_8))
+                    if gt(width, 2) {
+                        x := or(shl(16, and(x, LOWER_16)), and(shr(16, x), LOWER_16))
+                        if gt(width, 4) { x := or(shl(32, and(x, LOWER_32)), and(shr(32, x), LOWER_32)) }
+                    }
+                }
+                best := larger(best, larger(and(x, lower), and(shr(half, x), lower), guard, half), guard, half)
+                position := add(position, 32)
+                x := xor(calldataload(position), signs)
+            }
         }
+    }
+
+    /// @dev The sign bits of a word of mantissas as calldata has them: little-endian.
+    function _signs(uint256 width) private pure returns (uint256) {
+        if (width == 1) return 0x8080808080808080808080808080808080808080808080808080808080808080;
+        if (width == 2) return 0x0080008000800080008000800080008000800080008000800080008000800080;
+        if (width == 4) return 0x0000008000000080000000800000008000000080000000800000008000000080;
+        return 0x0000000000000080000000000000008000000000000000800000000000000080;
     }
 
     /// @dev The lower half of every lane.
@@ -73,31 +124,5 @@ library RowReduce {
         if (width == 1) return LOWER_8;
         if (width == 2) return LOWER_16;
         return width == 4 ? LOWER_32 : LOWER_64;
-    }
-
-    /// @dev The word at `position` with each mantissa's bytes in big-endian order and its sign bit flipped.
-    function _biased(uint256 position, uint256 width) private pure returns (uint256 x) {
-        // SAFETY: reads calldata only; beyond its end the EVM gives zeros, and the caller masks what lies before the row.
-        assembly ("memory-safe") {
-            x := calldataload(position)
-        }
-        if (width == 1) return x ^ 0x8080808080808080808080808080808080808080808080808080808080808080;
-        x = ((x & LOWER_8) << 8) | ((x >> 8) & LOWER_8);
-        if (width == 2) return x ^ 0x8000800080008000800080008000800080008000800080008000800080008000;
-        x = ((x & LOWER_16) << 16) | ((x >> 16) & LOWER_16);
-        if (width == 4) return x ^ 0x8000000080000000800000008000000080000000800000008000000080000000;
-        x = ((x & LOWER_32) << 32) | ((x >> 32) & LOWER_32);
-        return x ^ 0x8000000000000000800000000000000080000000000000008000000000000000;
-    }
-
-    /// @dev The larger of `a` and `b` in every lane; both keep to the lower halves.
-    function _laneMax(uint256 a, uint256 b, uint256 lower, uint256 half) private pure returns (uint256) {
-        unchecked {
-            // The lowest bit of every upper half: set before the subtraction, it is left standing where a >= b.
-            uint256 guard = (lower << half) & ~(lower << (half + 1));
-            uint256 kept = ((a | guard) - b) & guard;
-            uint256 mask = kept - (kept >> half);
-            return b ^ ((a ^ b) & mask);
-        }
     }
 }

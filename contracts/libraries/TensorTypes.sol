@@ -17,26 +17,15 @@ library TensorTypes {
     /// @notice Whether the word is one that a valid type encodes to: no other bit pattern passes.
     function isValid(TensorType t) internal pure returns (bool) {
         uint256 word = TensorType.unwrap(t);
-        uint256 mantissaBits = word >> 248;
-        if (mantissaBits < 2 || mantissaBits > 64) return false;
-        int256 e = exponent(t);
-        if (e < -MAX_EXPONENT || e > MAX_EXPONENT) return false;
         uint256 used = rank(t);
-        if (used == 0 || used > MAX_RANK) return false;
-        if ((word >> 128) & type(uint96).max != 0) return false;
-        uint256 count = 1;
-        for (uint256 axis = 0; axis < MAX_RANK; ++axis) {
-            uint256 length = dim(t, axis);
-            if (axis < used) {
-                if (length == 0) return false;
-                // At most 2^37 · 2^32: no overflow before the check.
-                count *= length;
-                if (count > MAX_ELEMENTS) return false;
-            } else if (length != 0) {
-                return false;
-            }
-        }
-        return true;
+        int256 e = exponent(t);
+        if (bits(t) < 2 || bits(t) > 64 || e < -MAX_EXPONENT || e > MAX_EXPONENT) return false;
+        if (used == 0 || used > MAX_RANK || (word >> 128) & type(uint96).max != 0) return false;
+        // Dimensions that the rank does not count are the word's last.
+        if (word << (128 + 32 * used) != 0) return false;
+        // A dimension of length zero makes the product zero.
+        uint256 count = elements(t);
+        return count != 0 && count <= MAX_ELEMENTS;
     }
 
     /// @notice Bits of the mantissas, sign included.
@@ -56,21 +45,30 @@ library TensorTypes {
 
     /// @notice Length of dimension `axis` (0 is the outermost); 0 where the rank has no such dimension. `axis < 4`.
     function dim(TensorType t, uint256 axis) internal pure returns (uint256) {
-        return (TensorType.unwrap(t) >> (96 - 32 * axis)) & type(uint32).max;
+        // SAFETY: axis < 4.
+        unchecked {
+            return (TensorType.unwrap(t) >> (96 - 32 * axis)) & type(uint32).max;
+        }
     }
 
     /// @notice Number of elements.
     function elements(TensorType t) internal pure returns (uint256 count) {
-        uint256 used = rank(t);
-        count = dim(t, 0);
-        for (uint256 axis = 1; axis < used; ++axis) {
-            count *= dim(t, axis);
+        // SAFETY: at most four factors below 2^32, whatever the word.
+        unchecked {
+            uint256 used = rank(t);
+            count = dim(t, 0);
+            for (uint256 axis = 1; axis < used && axis < MAX_RANK; ++axis) {
+                count *= dim(t, axis);
+            }
         }
     }
 
     /// @notice Length of a row: the innermost dimension.
     function row(TensorType t) internal pure returns (uint256) {
-        return dim(t, rank(t) - 1);
+        // SAFETY: a valid rank is 1 to 4.
+        unchecked {
+            return dim(t, rank(t) - 1);
+        }
     }
 
     /// @notice Number of rows: elements divided by the row length.

@@ -10,6 +10,7 @@ import {TensorTypes} from "../TensorTypes.sol";
 /// @dev No sum or product here reaches 2^127: mantissas are within 2^63, coefficients within 2^40.
 library Elementwise {
     using Operands for Operator;
+    using Operands for Window[][];
     using TensorTypes for TensorType;
 
     /// @notice `rescale(ca·a[i] + cb·b[i mod |b|], shift)`.
@@ -19,9 +20,8 @@ library Elementwise {
         returns (int256)
     {
         operator.expectForm(2, 3);
-        uint256 other = _broadcast(operator, element);
-        int256 sum = operator.coefficient(0) * operator.read(windows, 0, element);
-        sum += operator.coefficient(1) * operator.read(windows, 1, other);
+        int256 sum = operator.coefficient(0) * _readLike(operator, element, windows, 0);
+        sum += operator.coefficient(1) * _readBroadcast(operator, element, windows);
         return FixedPoint.rescaleHalfEven(sum, operator.shift(2), operator.output.bits());
     }
 
@@ -32,8 +32,7 @@ library Elementwise {
         returns (int256)
     {
         operator.expectForm(1, 2);
-        _expectShapeOf(operator, 0);
-        int256 product = operator.coefficient(0) * operator.read(windows, 0, element);
+        int256 product = operator.coefficient(0) * _readLike(operator, element, windows, 0);
         return FixedPoint.rescaleHalfEven(product, operator.shift(1), operator.output.bits());
     }
 
@@ -44,8 +43,7 @@ library Elementwise {
         returns (int256)
     {
         operator.expectForm(2, 1);
-        uint256 other = _broadcast(operator, element);
-        int256 product = operator.read(windows, 0, element) * operator.read(windows, 1, other);
+        int256 product = _readLike(operator, element, windows, 0) * _readBroadcast(operator, element, windows);
         return FixedPoint.rescaleHalfEven(product, operator.shift(0), operator.output.bits());
     }
 
@@ -56,35 +54,43 @@ library Elementwise {
         returns (int256)
     {
         operator.expectForm(1, 0);
-        _expectShapeOf(operator, 0);
         Operands.ensure(operator.output.samePrecision(operator.typeOf(0)));
-        int256 a = operator.read(windows, 0, element);
+        int256 a = _readLike(operator, element, windows, 0);
         return a > 0 ? a : int256(0);
     }
 
-    /// @notice `dy[i]` where `x[i] > 0`, else 0.
+    /// @notice `dy[i]` where `x[i] > 0`, else 0. Operands dy, x.
     function reluGrad(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
         returns (int256)
     {
         operator.expectForm(2, 0);
-        _expectShapeOf(operator, 0);
-        _expectShapeOf(operator, 1);
-        Operands.ensure(operator.output.samePrecision(operator.typeOf(0)));
-        if (operator.read(windows, 1, element) <= 0) return 0;
-        return operator.read(windows, 0, element);
+        Operands.ensure(TensorType.unwrap(operator.output) == TensorType.unwrap(operator.typeOf(0)));
+        int256 dy = _readLike(operator, element, windows, 0);
+        return _readLike(operator, element, windows, 1) > 0 ? dy : int256(0);
     }
 
-    /// @dev The element of operand 1 that goes with `element` of the output, which has the shape of operand 0.
-    function _broadcast(Operator calldata operator, uint256 element) private pure returns (uint256) {
-        _expectShapeOf(operator, 0);
-        uint256 count = operator.typeOf(1).elements();
+    /// @dev Element `element` of an operand that has the output's shape.
+    function _readLike(Operator calldata operator, uint256 element, Window[][] calldata windows, uint256 operand)
+        private
+        pure
+        returns (int256)
+    {
+        TensorType t = operator.typeOf(operand);
+        Operands.ensure(operator.output.sameShape(t));
+        return windows.read(operand, t, element);
+    }
+
+    /// @dev The element of operand 1 that goes with `element` of the output: b repeats, a whole number of times.
+    function _readBroadcast(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        private
+        pure
+        returns (int256)
+    {
+        TensorType b = operator.typeOf(1);
+        uint256 count = b.elements();
         Operands.ensure(operator.output.elements() % count == 0);
-        return element % count;
-    }
-
-    function _expectShapeOf(Operator calldata operator, uint256 operand) private pure {
-        Operands.ensure(operator.output.sameShape(operator.typeOf(operand)));
+        return windows.read(1, b, element % count);
     }
 }

@@ -10,6 +10,7 @@ import {TensorTypes} from "../TensorTypes.sol";
 /// @title MatMul and Transpose (N-11, N-12)
 library Linear {
     using Operands for Operator;
+    using Operands for Window[][];
     using TensorTypes for TensorType;
 
     /// @notice `rescale(Σ_k a[m,k]·b[n,k], shift)`. Reads row m of a and row n of b, each from one window.
@@ -19,16 +20,15 @@ library Linear {
         returns (int256)
     {
         operator.expectForm(2, 1);
-        int256 shift = operator.shift(0);
-        uint256 columns = operator.output.row();
-        uint256 length = operator.typeOf(0).row();
-        _expectMatMul(operator.typeOf(0), operator.typeOf(1), operator.output);
-
-        uint256 a = operator.run(windows, 0, (element / columns) * length, length);
-        uint256 b = operator.run(windows, 1, (element % columns) * length, length);
-        int256 product =
-            operator.typeOf(0).width() == 1 ? DotProduct.ofInt8(a, b, length) : DotProduct.ofInt16(a, b, length);
-        return FixedPoint.rescaleHalfEven(product, shift, operator.output.bits());
+        TensorType a = operator.typeOf(0);
+        TensorType b = operator.typeOf(1);
+        _expectMatMul(a, b, operator.output);
+        uint256 length = a.row();
+        uint256 columns = b.dim(0);
+        uint256 left = windows.run(0, a, (element / columns) * length, length);
+        uint256 right = windows.run(1, b, (element % columns) * length, length);
+        int256 sum = a.width() == 1 ? DotProduct.ofInt8(left, right, length) : DotProduct.ofInt16(left, right, length);
+        return FixedPoint.rescaleHalfEven(sum, operator.shift(0), operator.output.bits());
     }
 
     function _expectMatMul(TensorType a, TensorType b, TensorType y) private pure {
@@ -48,6 +48,6 @@ library Linear {
         TensorType y = operator.output;
         Operands.ensure(a.rank() == 2 && y.rank() == 2 && y.samePrecision(a));
         Operands.ensure(y.dim(0) == a.dim(1) && y.dim(1) == a.dim(0));
-        return operator.read(windows, 0, (element % y.dim(1)) * a.dim(1) + element / y.dim(1));
+        return windows.read(0, a, (element % y.dim(1)) * a.dim(1) + element / y.dim(1));
     }
 }

@@ -9,6 +9,7 @@ import {TensorTypes} from "../TensorTypes.sol";
 /// @title Drawing of a batch from a data set (N-24)
 library Sampling {
     using Operands for Operator;
+    using Operands for Window[][];
     using TensorTypes for TensorType;
 
     uint256 private constant MAX_ROWS = 1 << 31;
@@ -24,9 +25,10 @@ library Sampling {
         Window[][] calldata windows
     ) internal pure returns (int256) {
         operator.expectForm(1, 1);
-        uint256 columns = _columns(operator.typeOf(0), operator.output);
+        TensorType data = operator.typeOf(0);
+        uint256 columns = _columns(data, operator.output);
         uint256 row = _drawn(operator, element / columns, columns, context);
-        return operator.read(windows, 0, row * columns + element % columns);
+        return windows.read(0, data, row * columns + element % columns);
     }
 
     /// @dev Row of the data set that goes to row `i` of the batch.

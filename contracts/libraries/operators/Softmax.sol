@@ -11,6 +11,7 @@ import {TensorTypes} from "../TensorTypes.sol";
 /// @dev A vector with one element per row is told by its number of elements; its dimensions do not enter the result.
 library Softmax {
     using Operands for Operator;
+    using Operands for Window[][];
     using TensorTypes for TensorType;
 
     /// @notice `max_k a[m,k]`. Reads row m from one window.
@@ -23,7 +24,7 @@ library Softmax {
         TensorType a = operator.typeOf(0);
         _expectReduced(a, operator.output);
         Operands.ensure(operator.output.samePrecision(a));
-        return RowReduce.max(operator.run(windows, 0, element * a.row(), a.row()), a.row(), a.width());
+        return RowReduce.max(windows.run(0, a, element * a.row(), a.row()), a.row(), a.width());
     }
 
     /// @notice `rescale(Σ_k a[m,k], shift)`. Reads row m from one window.
@@ -35,7 +36,7 @@ library Softmax {
         operator.expectForm(1, 1);
         TensorType a = operator.typeOf(0);
         _expectReduced(a, operator.output);
-        int256 sum = RowReduce.sum(operator.run(windows, 0, element * a.row(), a.row()), a.row(), a.width());
+        int256 sum = RowReduce.sum(windows.run(0, a, element * a.row(), a.row()), a.row(), a.width());
         return FixedPoint.rescaleHalfEven(sum, operator.shift(0), operator.output.bits());
     }
 
@@ -46,11 +47,9 @@ library Softmax {
         returns (int256)
     {
         operator.expectForm(2, 1);
-        TensorType p = operator.typeOf(0);
-        Operands.ensure(operator.output.sameShape(p) && operator.typeOf(1).elements() == p.rows());
         // SAFETY of the cast: 0 to 32. The dividend is below 2^96.
-        int256 dividend = operator.read(windows, 0, element) << uint256(operator.attribute(0, 0, 32));
-        int256 z = operator.read(windows, 1, element / p.row());
+        int256 dividend = _readElement(operator, element, windows) << uint256(operator.attribute(0, 0, 32));
+        int256 z = _readOfRow(operator, element, windows);
         return FixedPoint.clamp(FixedPoint.divHalfUp(dividend, z > 1 ? z : int256(1)), operator.output.bits());
     }
 
@@ -61,13 +60,34 @@ library Softmax {
         returns (int256)
     {
         operator.expectForm(2, 2);
-        TensorType p = operator.typeOf(0);
-        Operands.ensure(operator.output.sameShape(p) && operator.typeOf(1).elements() == p.rows());
         int256 one = operator.attribute(0, 0, Operands.COEFFICIENT - 1);
-        int256 value = operator.read(windows, 0, element);
+        int256 value = _readElement(operator, element, windows);
         // SAFETY of the cast: a column is below 2^32.
-        if (operator.read(windows, 1, element / p.row()) == int256(element % p.row())) value -= one;
+        int256 column = int256(element % operator.output.row());
+        if (_readOfRow(operator, element, windows) == column) value -= one;
         return FixedPoint.rescaleHalfEven(value, operator.shift(1), operator.output.bits());
+    }
+
+    /// @dev Element `element` of operand 0, which has the output's shape.
+    function _readElement(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        private
+        pure
+        returns (int256)
+    {
+        TensorType p = operator.typeOf(0);
+        Operands.ensure(operator.output.sameShape(p));
+        return windows.read(0, p, element);
+    }
+
+    /// @dev The element of operand 1 that belongs to the row of `element`.
+    function _readOfRow(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        private
+        pure
+        returns (int256)
+    {
+        TensorType perRow = operator.typeOf(1);
+        Operands.ensure(perRow.elements() == operator.output.rows());
+        return windows.read(1, perRow, element / operator.output.row());
     }
 
     function _expectReduced(TensorType a, TensorType y) private pure {

@@ -10,12 +10,13 @@ import {TensorTypes} from "../TensorTypes.sol";
 /// @title Functions given by a table and a straight line between its entries (N-18, N-20)
 library Tables {
     using Operands for Operator;
+    using Operands for Window[][];
     using TensorTypes for TensorType;
 
     /// @dev Bits to which a table's argument is clamped on its way (N-18, N-20).
     uint256 private constant ARGUMENT_BITS = 63;
     /// @dev `40 · 2^16`: beyond 2^−40 ExpNeg is zero at 24 fraction bits.
-    int256 private constant EXP_END = 40 << 16;
+    uint256 private constant EXP_END = 40 << 16;
 
     /// @notice Attributes input_shift, low, fraction_bits, shift. Reads `x[i]` and two adjacent entries from one window.
     function lookup(Operator calldata operator, uint256 element, Window[][] calldata windows)
@@ -24,21 +25,31 @@ library Tables {
         returns (int256)
     {
         operator.expectForm(2, 4);
-        Operands.ensure(operator.output.sameShape(operator.typeOf(0)) && operator.typeOf(1).bits() <= 32);
+        TensorType table = operator.typeOf(1);
         // A table of one entry more than a power of two.
-        uint256 steps = operator.typeOf(1).elements() - 1;
-        Operands.ensure(0 < steps && steps <= 4096 && steps & (steps - 1) == 0);
+        uint256 steps = table.elements() - 1;
+        Operands.ensure(table.bits() <= 32 && 0 < steps && steps <= 4096 && steps & (steps - 1) == 0);
         // SAFETY: 1 to 16.
-        uint256 fractionBits = uint256(operator.attribute(2, 1, 16));
+        uint256 f = uint256(operator.attribute(2, 1, 16));
 
-        int256 x = operator.read(windows, 0, element);
-        int256 argument = FixedPoint.rescaleHalfEven(x, operator.shift(0), ARGUMENT_BITS) - operator.coefficient(1);
-        uint256 u = _limited(argument, steps << fractionBits);
-        uint256 j = u >> fractionBits;
+        uint256 u = _limited(_argument(operator, element, windows), steps << f);
         // The end of the table is the end of its last step.
+        uint256 j = u >> f;
         if (j == steps) --j;
-        int256 line = _line(operator, windows, 1, j, u - (j << fractionBits), fractionBits);
+        int256 line = _line(windows, 1, table, j, u - (j << f), f);
         return FixedPoint.rescaleHalfEven(line, operator.shift(3), operator.output.bits());
+    }
+
+    /// @dev `rescale(x[i], input_shift, 63) − low`.
+    function _argument(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        private
+        pure
+        returns (int256)
+    {
+        TensorType x = operator.typeOf(0);
+        Operands.ensure(operator.output.sameShape(x));
+        int256 mantissa = windows.read(0, x, element);
+        return FixedPoint.rescaleHalfEven(mantissa, operator.shift(0), ARGUMENT_BITS) - operator.coefficient(1);
     }
 
     /// @notice `exp(−(max − a))` by powers of two. Operands a, max, table; attributes multiplier, input_shift. Reads `a[m,k]`,
@@ -49,35 +60,42 @@ library Tables {
         returns (int256)
     {
         operator.expectForm(3, 2);
-        TensorType a = operator.typeOf(0);
-        Operands.ensure(operator.output.sameShape(a) && operator.typeOf(1).elements() == a.rows());
+        TensorType table = operator.typeOf(2);
         Operands.ensure(operator.output.bits() == 26 && operator.output.exponent() == 24);
-        Operands.ensure(operator.typeOf(2).elements() == 257 && operator.typeOf(2).bits() <= 32);
+        Operands.ensure(table.elements() == 257 && table.bits() <= 32);
 
-        int256 z = operator.read(windows, 1, element / a.row()) - operator.read(windows, 0, element);
-        if (z < 0) z = 0;
-        z *= operator.attribute(0, 1, (1 << 24) - 1);
-        // SAFETY: the argument is not negative.
-        uint256 u = _limited(FixedPoint.rescaleHalfEven(z, operator.shift(1), ARGUMENT_BITS), uint256(EXP_END));
-        int256 line = _line(operator, windows, 2, (u & 0xffff) >> 8, u & 0xff, 8);
+        int256 z = _distance(operator, element, windows) * operator.attribute(0, 1, (1 << 24) - 1);
+        uint256 u = _limited(FixedPoint.rescaleHalfEven(z, operator.shift(1), ARGUMENT_BITS), EXP_END);
+        int256 line = _line(windows, 2, table, (u & 0xffff) >> 8, u & 0xff, 8);
         // SAFETY: the shift is at most 40 + 8.
         return FixedPoint.rescaleHalfEven(line, int256((u >> 16) + 8), 26);
     }
 
+    /// @dev `max(max[m] − a[m,k], 0)`. Operands a, max.
+    function _distance(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        private
+        pure
+        returns (int256 z)
+    {
+        TensorType a = operator.typeOf(0);
+        TensorType max = operator.typeOf(1);
+        Operands.ensure(operator.output.sameShape(a) && max.elements() == a.rows());
+        z = windows.read(1, max, element / a.row()) - windows.read(0, a, element);
+        return z > 0 ? z : int256(0);
+    }
+
     /// @dev `table[j]·(2^f − r) + table[j + 1]·r`; `r <= 2^f`. Entries have at most 32 bits: below 2^50.
-    function _line(
-        Operator calldata operator,
-        Window[][] calldata windows,
-        uint256 table,
-        uint256 j,
-        uint256 r,
-        uint256 f
-    ) private pure returns (int256) {
-        uint256 width = operator.typeOf(table).width();
-        uint256 position = operator.run(windows, table, j, 2);
+    function _line(Window[][] calldata windows, uint256 operand, TensorType table, uint256 j, uint256 r, uint256 f)
+        private
+        pure
+        returns (int256)
+    {
+        uint256 width = table.width();
+        uint256 position = windows.run(operand, table, j, 2);
+        int256 left = Mantissas.load(position, width);
+        int256 right = Mantissas.load(position + width, width);
         // SAFETY of the casts: r <= 2^f <= 2^16.
-        return
-            Mantissas.load(position, width) * int256((1 << f) - r) + Mantissas.load(position + width, width) * int256(r);
+        return left * int256((1 << f) - r) + right * int256(r);
     }
 
     /// @dev `x` limited to `[0, end]`.

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Merkle} from "../../contracts/libraries/Merkle.sol";
+import {Opcodes} from "../../contracts/libraries/Opcodes.sol";
+import {TensorTypes} from "../../contracts/libraries/TensorTypes.sol";
+import {Operator, TensorType, Window} from "../../contracts/types/Types.sol";
+import {DotProductHarness} from "./DotProduct.t.sol";
+import {MerkleHarness} from "./Merkle.t.sol";
+import {Noise} from "./verifier/Noise.sol";
+import {Tensor, VerifierTest} from "./verifier/VerifierTest.sol";
+
+/// @notice Gas of every operator at its largest: reductions over 4096 elements, the widest types, the longest tables.
+/// Written to `snapshots`, which review reads and CI compares. Execution only, without the transaction's calldata.
+contract StepVerifierGasTest is VerifierTest {
+    using TensorTypes for TensorType;
+
+    uint256 private constant K = 4096;
+    /// @dev No element costs more; the largest is the maximum of 32 KiB of int64.
+    uint256 private constant LIMIT = 450_000;
+
+    function _measure(
+        string memory name,
+        uint8 opcode,
+        TensorType output,
+        Tensor[] memory inputs,
+        int256[] memory attributes
+    ) private returns (uint256 gas) {
+        Operator memory op = operatorOf(opcode, output, inputs, attributes);
+        Window[][] memory windows = wholeWindows(inputs);
+        verifier.recompute(op, uint64(output.elements() - 1), context, windows);
+        gas = vm.snapshotGasLastCall("StepVerifier", name);
+        assertLt(gas, LIMIT);
+    }
+
+    /// @dev `count` mantissas at alternating extremes.
+    function _extremes(TensorType tensorType) private pure returns (Tensor memory t) {
+        t.tensorType = tensorType;
+        t.mantissas = new int256[](tensorType.elements());
+        for (uint256 i = 0; i < t.mantissas.length; ++i) {
+            t.mantissas[i] = i % 2 == 0 ? tensorType.limit() : -tensorType.limit();
+        }
+    }
+
+    function test_matMul() public {
+        Tensor memory a = _extremes(matrix(8, 7, 1, K));
+        assertLt(_measure("MatMul int8", Opcodes.MAT_MUL, matrix(8, 7, 1, 1), list(a, a), ints(20)), 70_000);
+        a = _extremes(matrix(16, 7, 1, K));
+        assertLt(_measure("MatMul int16", Opcodes.MAT_MUL, matrix(16, 7, 1, 1), list(a, a), ints(30)), 125_000);
+    }
+
+    function test_reductions() public {
+        for (uint256 bits = 8; bits <= 64; bits *= 2) {
+            Tensor memory a = _extremes(matrix(bits, 0, 1, K));
+            string memory suffix = string.concat(" int", vm.toString(bits));
+            _measure(string.concat("RowMax", suffix), Opcodes.ROW_MAX, vector(bits, 0, 1), list(a), ints());
+            _measure(string.concat("RowSum", suffix), Opcodes.ROW_SUM, vector(bits, 0, 1), list(a), ints(12));
+        }
+    }
+
+    function test_elementwise() public {
+        TensorType wide = matrix(64, 0, 8, 8);
+        Tensor memory a = _extremes(wide);
+        _measure("Transpose", Opcodes.TRANSPOSE, wide, list(a), ints());
+        _measure("Combine", Opcodes.COMBINE, wide, list(a, a), ints(2 ** 39, -(2 ** 39), 40));
+        _measure("Scale", Opcodes.SCALE, wide, list(a), ints(-(2 ** 39), 40));
+        _measure("Mul", Opcodes.MUL, wide, list(a, a), ints(63));
+        _measure("Relu", Opcodes.RELU, wide, list(a), ints());
+        // Positive in the last place, so that both operands are read.
+        Tensor memory x = _extremes(wide);
+        x.mantissas[63] = 1;
+        _measure("ReluGrad", Opcodes.RELU_GRAD, wide, list(a, x), ints());
+    }
+
+    function test_tables() public {
+        Tensor memory x = _extremes(matrix(32, 0, 8, 8));
+        Tensor memory table = _extremes(vector(32, 0, 4097));
+        _measure("Lookup", Opcodes.LOOKUP, matrix(32, 0, 8, 8), list(x, table), ints(4, -(2 ** 27), 15, 15));
+        Tensor memory max = _extremes(vector(32, 0, 8));
+        max.mantissas[7] = -x.tensorType.limit() + 1000;
+        table = _extremes(vector(26, 24, 257));
+        _measure("ExpNeg", Opcodes.EXP_NEG, matrix(26, 24, 8, 8), list(x, max, table), ints(23_637, 8));
+    }
+
+    function test_softmax() public {
+        Tensor memory p = _extremes(matrix(64, 0, 8, 8));
+        Tensor memory z = _extremes(vector(64, 0, 8));
+        z.mantissas[7] = 12_345;
+        _measure("Normalize", Opcodes.NORMALIZE, matrix(64, 0, 8, 8), list(p, z), ints(32));
+        z.mantissas[7] = 7;
+        _measure("OneHotSub", Opcodes.ONE_HOT_SUB, matrix(64, 0, 8, 8), list(p, z), ints(2 ** 39, 40));
+    }
+
+    function test_sample() public {
+        Tensor memory data = _extremes(matrix(64, 0, 16, 16));
+        _measure("Sample", Opcodes.SAMPLE, matrix(64, 0, 8, 16), list(data), ints(99));
+    }
+
+    function test_dotProduct() public {
+        DotProductHarness harness = new DotProductHarness();
+        bytes memory row = Noise.fill(2 * K, "row", 0);
+        harness.fast(row, 0, row, 0, K, 1);
+        assertLt(vm.snapshotGasLastCall("DotProduct", "int8, 4096"), 60_000);
+        harness.fast(row, 1, row, 2, K - 1, 1);
+        assertLt(vm.snapshotGasLastCall("DotProduct", "int8, 4095, unaligned"), 60_000);
+        harness.fast(row, 0, row, 0, K, 2);
+        assertLt(vm.snapshotGasLastCall("DotProduct", "int16, 4096"), 112_000);
+    }
+
+    /// @notice A row of 4096 bytes in a tensor of 2^16 leaves; a digest in a list of 4096.
+    function test_openings() public {
+        MerkleHarness harness = new MerkleHarness();
+        bytes32[] memory siblings = new bytes32[](12);
+        harness.isRange(keccak256("root"), 2 ** 16, 16, Noise.fill(16 * 256, "row", 0), siblings);
+        vm.snapshotGasLastCall("Merkle", "16 leaves of 65536");
+        harness.isMember(keccak256("root"), keccak256("digest"), 4095, 4096, siblings);
+        vm.snapshotGasLastCall("Merkle", "one digest of 4096");
+        assertEq(Merkle.depth(4096), siblings.length);
+    }
+}
