@@ -69,6 +69,6 @@ hash_newtype!(
     TensorRoot
 );
 hash_newtype!(
-    /// The beacon value of a job, fixed when it starts; keys every pseudo-random draw (rule N-20).
+    /// The beacon value of a job, fixed when it starts; keys every pseudo-random draw (rule N-4).
     JobKey
 );

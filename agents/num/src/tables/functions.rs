@@ -1,0 +1,147 @@
+//! Tables of activation functions for Lookup (rule N-18).
+
+use tensorlink_types::{TensorType, U256};
+
+use super::TableError;
+use super::real::{FRACTION, Reals, one, times};
+use crate::kernel::MAX_TABLE_LOG;
+use crate::tensor::Tensor;
+
+/// A function that a table holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Function {
+    /// `x·Φ(x)`, Φ being the distribution of the standard normal.
+    Gelu,
+    /// `Φ(x) + x·φ(x)`, the derivative of GELU.
+    GeluDerivative,
+    /// `Φ(x)`.
+    GeluCdf,
+    /// `1 / (1 + e^−x)`.
+    Sigmoid,
+    /// `(1 − e^−2x) / (1 + e^−2x)`.
+    Tanh,
+}
+
+/// Where a table samples its function: at `(first + j) · 2^cell` for `j` in `0..=2^log`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Grid {
+    /// First point, in cells. At most 2^31 in magnitude.
+    pub first: i64,
+    /// `log2` of the cell width, −64 to 32.
+    pub cell: i16,
+    /// `log2` of the number of cells, at most 12.
+    pub log: u32,
+}
+
+/// Beyond this, Φ is 1 within 2^−63, finer than a 32-bit entry can show.
+const NORMAL_END: u64 = 9;
+/// Beyond this, `e^−x` is below 2^−92.
+const DECAY_END: u64 = 64;
+
+impl Grid {
+    /// The grid over `low..=high` in `2^log` cells, where `high − low` is a power of two.
+    ///
+    /// # Errors
+    /// [`TableError::Grid`].
+    pub fn over(low: i32, high: i32, log: u32) -> Result<Self, TableError> {
+        let span = i64::from(high).saturating_sub(low.into());
+        let refused = TableError::Grid { first: low.into(), cell: 0, log };
+        let cell = match u64::try_from(span).ok().filter(|s| s.is_power_of_two()).and_then(u64::checked_ilog2) {
+            Some(span) if log <= MAX_TABLE_LOG => i64::from(span).saturating_sub(log.into()),
+            _ => return Err(refused),
+        };
+        // A cell wider than one must divide the first point.
+        let wide = 1i64.checked_shl(cell.max(0).try_into().unwrap_or(u32::MAX)).unwrap_or(i64::MAX);
+        let narrow = 1i64.checked_shl(cell.saturating_neg().max(0).try_into().unwrap_or(u32::MAX)).unwrap_or(i64::MAX);
+        if i64::from(low).checked_rem(wide) != Some(0) {
+            return Err(refused);
+        }
+        let first = i64::from(low).checked_div(wide).unwrap_or(0).saturating_mul(narrow);
+        Self { first, cell: cell.try_into().unwrap_or(i16::MAX), log }.checked()
+    }
+
+    fn checked(self) -> Result<Self, TableError> {
+        let Self { first, cell, log } = self;
+        if first.unsigned_abs() <= 1 << 31 && (-64..=32).contains(&cell) && log <= MAX_TABLE_LOG {
+            return Ok(self);
+        }
+        Err(TableError::Grid { first, cell, log })
+    }
+
+    /// The points, as sign and fixed-point magnitude (below 2^65).
+    fn points(self) -> impl Iterator<Item = (bool, U256)> {
+        let cells = 1i64.wrapping_shl(self.log);
+        let places = i64::from(self.cell).saturating_add(FRACTION as i64).unsigned_abs() as usize;
+        (0..=cells).map(move |j| {
+            let x = self.first.saturating_add(j);
+            (x < 0, U256::from(x.unsigned_abs()) << places)
+        })
+    }
+}
+
+/// The table of a function on a grid: `2^log + 1` entries `⌊|f|·2^exponent + ½⌋` with the sign of `f`, good to half a unit
+/// and the same on every machine.
+///
+/// # Errors
+/// [`TableError::Grid`] or [`TableError::Exponent`] outside the ranges named there, [`TableError::Type`] for bits that no
+/// tensor has, [`TableError::Tensor`] if a value does not fit the bits.
+pub fn function_table(function: Function, grid: Grid, bits: u8, exponent: i16) -> Result<Tensor, TableError> {
+    let grid = grid.checked()?;
+    let drop = FRACTION as i64 - i64::from(exponent);
+    if !(1..256).contains(&drop) {
+        return Err(TableError::Exponent(exponent));
+    }
+    let len = 1u32.wrapping_shl(grid.log).wrapping_add(1);
+    let ty = TensorType::new(bits, exponent, &[len])?;
+    let reals = Reals::new();
+    let half = U256::from(1) << (drop.unsigned_abs() as usize).wrapping_sub(1);
+    let entry = |(negative, x)| {
+        let (minus, value) = function.at(&reals, negative, x);
+        let magnitude = (value.wrapping_add(half) >> drop.unsigned_abs() as usize).saturating_to::<i64>();
+        if minus { magnitude.saturating_neg() } else { magnitude }
+    };
+    let values: Vec<i64> = grid.points().map(entry).collect();
+    Ok(Tensor::from_wide(ty, &values)?)
+}
+
+impl Function {
+    /// Value at `±x`, as sign and magnitude.
+    fn at(self, reals: &Reals, negative: bool, x: U256) -> (bool, U256) {
+        match self {
+            Self::GeluCdf => (false, reflect(negative, phi(reals, x))),
+            Self::Gelu => (negative, times(x, reflect(negative, phi(reals, x)))),
+            Self::GeluDerivative => {
+                let slope = if x < whole(NORMAL_END) { times(x, reals.density(x)) } else { U256::ZERO };
+                let value = phi(reals, x).wrapping_add(slope);
+                // f(−x) = 1 − f(x), and f exceeds 1 from about 0.75 on.
+                if negative { (value > one(), value.abs_diff(one())) } else { (false, value) }
+            }
+            Self::Sigmoid => (false, reflect(negative, quotient(one(), one().wrapping_add(decay(reals, x))))),
+            Self::Tanh => {
+                let e = decay(reals, x << 1usize);
+                (negative, quotient(one().wrapping_sub(e), one().wrapping_add(e)))
+            }
+        }
+    }
+}
+
+fn whole(n: u64) -> U256 {
+    U256::from(n) << FRACTION
+}
+
+/// `f(−x) = 1 − f(x)`.
+fn reflect(negative: bool, value: U256) -> U256 {
+    if negative { one().saturating_sub(value) } else { value }
+}
+
+fn phi(reals: &Reals, x: U256) -> U256 {
+    if x < whole(NORMAL_END) { reals.normal(x) } else { one() }
+}
+
+fn decay(reals: &Reals, x: U256) -> U256 {
+    if x < whole(DECAY_END) { reals.exp_neg(x) } else { U256::ZERO }
+}
+
+fn quotient(a: U256, b: U256) -> U256 {
+    (a << FRACTION).checked_div(b).unwrap_or_default()
+}
