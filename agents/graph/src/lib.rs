@@ -1,6 +1,52 @@
-//! From a model to programs, and programs to results: the model graph, its compiler (autodiff, exponents, partition),
-//! the program checker, the [`Engine`] trait and the reference interpreter.
+//! From a model to programs, and programs to results.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`model`] | model files, imported weights, the network they describe |
+//! | [`data`] | tabular data sets, scaled to integers and split |
+//! | [`step`] | the graph of one training step, its gradients, its float interpretation |
+//! | [`calibrate`](mod@calibrate), [`exponents`] | static exponents from a float run |
+//! | [`compile`](mod@compile), [`lower`], [`tables`] | the graph as integer programs, one for each pipeline stage |
+//! | [`partition`](mod@partition) | which stage takes which layers |
+//! | [`init`] | initial state |
+//! | [`check`](mod@check) | what a program must satisfy; [`CheckedProgram`] |
+//! | [`engine`], [`interpreter`], [`conformance`] | the [`Engine`] trait, its reference, its test suite |
+//! | [`executor`], [`local`] | run a stage on an engine, segment by segment; run all stages in one process |
+//! | [`metrics`], [`evaluate`](mod@evaluate) | loss and accuracy, for people |
+//!
+//! Nothing here performs I/O, reads a clock or draws randomness of its own.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::indexing_slicing)
+)]
+
+pub mod calibrate;
+pub mod check;
+pub mod compile;
+pub mod data;
 pub mod engine;
+pub mod evaluate;
+pub mod executor;
+pub mod exponents;
+pub mod init;
+pub mod interpreter;
+pub mod local;
+pub mod lower;
+pub mod metrics;
+pub mod model;
+pub mod partition;
+pub mod step;
+pub mod tables;
 
+pub use check::{CheckedProgram, ProgramError, check};
+pub use compile::{CompileError, CompiledStage, StageInfo, TrainingSet, compile};
+pub use data::{DataError, Dataset, Table};
 pub use engine::{Engine, EngineError, StepContext};
+pub use evaluate::{EvaluateError, evaluate};
+pub use executor::{ExecuteError, StageExecutor};
+pub use exponents::{Exponents, Margins};
+pub use interpreter::Reference;
+pub use local::{LocalPipeline, Schedule, Stage};
+pub use metrics::Metrics;
+pub use model::{Model, ModelError, Network};

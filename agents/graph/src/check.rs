@@ -1,0 +1,291 @@
+//! The program checker: what a program must satisfy before anybody executes it, stakes on it or commits to it.
+//!
+//! A [`CheckedProgram`] exists only if its program passed, so whatever takes one need not check again.
+
+use std::ops::{Deref, Range};
+
+use tensorlink_num::{OpError, check_operator};
+use tensorlink_types::{Program, Segment, Source, TensorType};
+use thiserror::Error;
+
+use crate::model::MAX_MICRO_BATCHES;
+
+/// Most operators of a stage's program.
+pub const MAX_OPERATORS: usize = 1 << 17;
+/// Most constants of a program, and most state tensors.
+pub const MAX_SLOTS: usize = 1 << 12;
+/// Most bytes of all tensors of a step together, constants and state included; a bound on what a worker can be made to
+/// allocate.
+pub const MAX_BYTES: u64 = 1 << 38;
+
+/// A program that passed [`check`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CheckedProgram(Program);
+
+impl CheckedProgram {
+    /// Checks a program.
+    ///
+    /// # Errors
+    /// The first rule it breaks.
+    pub fn new(program: Program) -> Result<Self, ProgramError> {
+        check(&program)?;
+        Ok(Self(program))
+    }
+
+    /// The program.
+    pub fn into_inner(self) -> Program {
+        self.0
+    }
+}
+
+impl Deref for CheckedProgram {
+    type Target = Program;
+
+    fn deref(&self) -> &Program {
+        &self.0
+    }
+}
+
+/// Why a program is refused. A worker must not stake on such a program; its author compiles it again.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum ProgramError {
+    /// Too many of something.
+    #[error("{count} {what}, at most {limit} are allowed")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many.
+        count: u64,
+        /// How many are allowed.
+        limit: u64,
+    },
+    /// An operator breaks a rule of the arithmetic.
+    #[error("operator {index} ({name}): {source}")]
+    Operator {
+        /// Its index.
+        index: usize,
+        /// Its name.
+        name: String,
+        /// The rule.
+        source: Box<OpError>,
+    },
+    /// An operand refers to something that does not exist, or not yet at that point.
+    #[error("operator {index}: operand {operand} reads {from:?}, which is not available in {segment:?}")]
+    Wiring {
+        /// The operator.
+        index: usize,
+        /// The operand.
+        operand: usize,
+        /// What it refers to.
+        from: Source,
+        /// Where the operator stands.
+        segment: Segment,
+    },
+    /// An operand's type differs from that of the tensor it refers to.
+    #[error("operator {index}: operand {operand} says {named}, its source is {actual}")]
+    OperandType {
+        /// The operator.
+        index: usize,
+        /// The operand.
+        operand: usize,
+        /// What the operand says.
+        named: TensorType,
+        /// What the source has.
+        actual: TensorType,
+    },
+    /// A state tensor's producer does not exist or has another type.
+    #[error("state {slot} ({name}) is produced by operator {producer}, which does not give its type")]
+    State {
+        /// The slot.
+        slot: usize,
+        /// Its name.
+        name: String,
+        /// The producer named.
+        producer: u32,
+    },
+    /// A boundary is wired wrongly: not one operator of the right segment and the same type for each micro-batch.
+    #[error("the boundary {boundary} must name one operator of each micro-batch's own {pass} pass, all of one type")]
+    Boundary {
+        /// `to_next` or `to_previous`.
+        boundary: &'static str,
+        /// `forward` or `backward`.
+        pass: &'static str,
+    },
+    /// The segments do not cover the operators once and in order, or a micro-batch lacks its passes.
+    #[error(
+        "segments must be: Prepare at most once, Forward for each micro-batch, Backward for each or none, Update at most once; they must cover all operators in order (see segment {0})"
+    )]
+    Segments(usize),
+    /// The lists of operators and names differ in length.
+    #[error("{operators} operators have {names} names")]
+    Names {
+        /// Operators.
+        operators: usize,
+        /// Names.
+        names: usize,
+    },
+}
+
+/// Checks everything about a program that can be checked without data.
+///
+/// # Errors
+/// The first rule it breaks.
+pub fn check(program: &Program) -> Result<(), ProgramError> {
+    sizes(program)?;
+    let segments = segments(program)?;
+    for (index, operator) in program.operators.iter().enumerate() {
+        let name = || program.names.get(index).cloned().unwrap_or_default();
+        check_operator(operator).map_err(|source| ProgramError::Operator {
+            index,
+            name: name(),
+            source: Box::new(source),
+        })?;
+        let Some(segment) = segments.iter().find(|s| s.operators().contains(&(index as u32))) else {
+            return Err(ProgramError::Segments(segments.len()));
+        };
+        for (position, operand) in operator.operands.iter().enumerate() {
+            let Some(actual) = source_type(program, operand.source, index, segment, segments) else {
+                let (from, segment) = (operand.source, segment.clone());
+                return Err(ProgramError::Wiring { index, operand: position, from, segment });
+            };
+            if *actual != operand.ty {
+                let (named, actual) = (operand.ty.clone(), actual.clone());
+                return Err(ProgramError::OperandType { index, operand: position, named, actual });
+            }
+        }
+    }
+    for (slot, state) in program.state.iter().enumerate() {
+        if output(program, state.producer) != Some(&state.ty) {
+            let (name, producer) = (state.name.clone(), state.producer);
+            return Err(ProgramError::State { slot, name, producer });
+        }
+    }
+    boundaries(program)
+}
+
+/// Bytes of every tensor a step of the program touches, constants and state included. Saturates.
+pub fn memory(program: &Program) -> u64 {
+    let constants = program.constants.iter().map(|c| &c.ty);
+    let state = program.state.iter().map(|s| &s.ty);
+    let outputs = program.operators.iter().map(|o| &o.output);
+    constants.chain(state).chain(outputs).fold(0, |sum, ty| sum.saturating_add(ty.byte_len()))
+}
+
+fn sizes(program: &Program) -> Result<(), ProgramError> {
+    let at_most = |what, count: u64, limit: u64| {
+        if count <= limit { Ok(()) } else { Err(ProgramError::TooMany { what, count, limit }) }
+    };
+    at_most("operators", program.operators.len() as u64, MAX_OPERATORS as u64)?;
+    at_most("constants", program.constants.len() as u64, MAX_SLOTS as u64)?;
+    at_most("state tensors", program.state.len() as u64, MAX_SLOTS as u64)?;
+    at_most("micro-batches", program.micro_batches.into(), MAX_MICRO_BATCHES.into())?;
+    at_most("bytes of tensors", memory(program), MAX_BYTES)?;
+    let (operators, names) = (program.operators.len(), program.names.len());
+    if operators == names { Ok(()) } else { Err(ProgramError::Names { operators, names }) }
+}
+
+/// Order and cover of the segments. The order is Prepare, Forward 0.., Backward 0.., Update.
+fn segments(program: &Program) -> Result<&[Segment], ProgramError> {
+    let mut end = 0;
+    let mut last = (0u8, 0u32);
+    let (mut forwards, mut backwards) = (0u32, 0u32);
+    for (index, segment) in program.segments.iter().enumerate() {
+        let Range { start, end: next } = *segment.operators();
+        let rank = match *segment {
+            Segment::Prepare { .. } => (1, 0),
+            Segment::Forward { micro_batch, .. } => (2, micro_batch),
+            Segment::Backward { micro_batch, .. } => (3, micro_batch),
+            Segment::Update { .. } => (4, 0),
+        };
+        let expected = match rank.0 {
+            2 => rank.1 == forwards,
+            3 => rank.1 == backwards,
+            _ => true,
+        };
+        if start != end || next <= start || rank <= last || !expected {
+            return Err(ProgramError::Segments(index));
+        }
+        forwards = forwards.saturating_add(u32::from(rank.0 == 2));
+        backwards = backwards.saturating_add(u32::from(rank.0 == 3));
+        (end, last) = (next, rank);
+    }
+    let complete = forwards == program.micro_batches
+        && forwards > 0
+        && (backwards == forwards || backwards == 0)
+        && u64::from(end) == program.operators.len() as u64;
+    if complete { Ok(&program.segments) } else { Err(ProgramError::Segments(program.segments.len())) }
+}
+
+fn output(program: &Program, index: u32) -> Option<&TensorType> {
+    program.operators.get(index as usize).map(|operator| &operator.output)
+}
+
+/// Type of what an operand refers to, if it is available where the operator stands, whatever valid order the segments run in.
+fn source_type<'a>(
+    program: &'a Program,
+    source: Source,
+    index: usize,
+    segment: &Segment,
+    segments: &[Segment],
+) -> Option<&'a TensorType> {
+    match source {
+        Source::State(slot) => program.state.get(slot as usize).map(|slot| &slot.ty),
+        Source::Constant(slot) => program.constants.get(slot as usize).map(|slot| &slot.ty),
+        Source::Output(producer) => {
+            let made_in = segments.iter().find(|s| s.operators().contains(&producer))?;
+            let visible = (producer as usize) < index && visible(made_in, segment);
+            if visible { output(program, producer) } else { None }
+        }
+        Source::FromPrevious(mb) => match *segment {
+            Segment::Forward { micro_batch, .. } | Segment::Backward { micro_batch, .. } if micro_batch == mb => {
+                program.from_previous.as_ref()
+            }
+            _ => None,
+        },
+        Source::FromNext(mb) => match *segment {
+            Segment::Backward { micro_batch, .. } if micro_batch == mb => program.from_next.as_ref(),
+            _ => None,
+        },
+    }
+}
+
+/// Whether a segment may read what another made.
+fn visible(made_in: &Segment, reader: &Segment) -> bool {
+    match (made_in, reader) {
+        (Segment::Prepare { .. }, _) | (_, Segment::Update { .. }) => true,
+        (
+            Segment::Forward { micro_batch: made, .. },
+            Segment::Forward { micro_batch: read, .. } | Segment::Backward { micro_batch: read, .. },
+        )
+        | (Segment::Backward { micro_batch: made, .. }, Segment::Backward { micro_batch: read, .. }) => made == read,
+        _ => false,
+    }
+}
+
+fn boundaries(program: &Program) -> Result<(), ProgramError> {
+    let forward = |segment: &Segment| match *segment {
+        Segment::Forward { micro_batch, .. } => Some(micro_batch),
+        _ => None,
+    };
+    let backward = |segment: &Segment| match *segment {
+        Segment::Backward { micro_batch, .. } => Some(micro_batch),
+        _ => None,
+    };
+    boundary(program, &program.to_next, forward)
+        .ok_or(ProgramError::Boundary { boundary: "to_next", pass: "forward" })?;
+    boundary(program, &program.to_previous, backward)
+        .ok_or(ProgramError::Boundary { boundary: "to_previous", pass: "backward" })
+}
+
+fn boundary(program: &Program, edge: &[u32], pass: impl Fn(&Segment) -> Option<u32>) -> Option<()> {
+    if edge.is_empty() {
+        return Some(());
+    }
+    let ty = edge.first().and_then(|index| output(program, *index))?;
+    let right = |(mb, index): (u32, &u32)| {
+        let made_in = program.segments.iter().find(|s| s.operators().contains(index));
+        made_in.and_then(&pass) == Some(mb) && output(program, *index) == Some(ty)
+    };
+    let complete = edge.len() as u64 == u64::from(program.micro_batches);
+    (complete && (0..).zip(edge).all(right)).then_some(())
+}

@@ -1,0 +1,373 @@
+//! From a network to the programs of its pipeline stages.
+//!
+//! Program order of a stage: [`Segment::Prepare`], the forward passes, the backward passes, [`Segment::Update`]. An
+//! operator of `Forward { mb }` reads state, constants, what Prepare made, and its own micro-batch; one of `Backward { mb }`
+//! also reads the forward pass of the same micro-batch. So a worker may run the segments in any order that keeps
+//! forward before backward of each micro-batch: all forwards first (GPipe), or interleaved (1F1B). The checker
+//! ([`mod@crate::check`]) enforces this for programs from anywhere.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use tensorlink_num::{OpError, Tensor};
+use tensorlink_types::program::ConstantSlot;
+use tensorlink_types::{Operator, Program, Segment, Source, StateSlot, TensorRoot, TensorType, TypeError};
+use thiserror::Error;
+
+use crate::exponents::Exponents;
+use crate::lower;
+use crate::model::Network;
+use crate::step::{DataTypes, Function, Node, NodeId, Op, Phase, StepGraph};
+use crate::tables::{self, TableError};
+
+/// Training set in integers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TrainingSet {
+    /// `[rows, features]`, in matmul operand width.
+    pub features: Tensor,
+    /// `[rows]`, classes from 0, exponent 0.
+    pub labels: Tensor,
+}
+
+/// A stage's program with what a worker needs to run it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CompiledStage {
+    /// The step function.
+    pub program: Program,
+    /// Contents of the program's constants, in their order.
+    pub constants: Vec<Tensor>,
+    /// For people and metrics.
+    pub info: StageInfo,
+}
+
+/// What people want to know about a stage; not committed. Operator indexes have one entry for each micro-batch, and none
+/// where the stage does not compute such a tensor.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageInfo {
+    /// Linear layers, half open.
+    pub layers: Range<usize>,
+    /// Operators that draw features (first stage).
+    pub features: Vec<u32>,
+    /// Operators that draw labels (last stage).
+    pub labels: Vec<u32>,
+    /// Operators whose output goes into the softmax (last stage).
+    pub logits: Vec<u32>,
+    /// Operators whose output is the probability of each class (last stage).
+    pub probabilities: Vec<u32>,
+}
+
+/// Why a network could not be compiled.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum CompileError {
+    /// The stages do not cover the layers one after the other.
+    #[error("stages {stages:?} do not cut {layers} layers into consecutive, non-empty ranges")]
+    Stages {
+        /// The ranges given.
+        stages: Vec<Range<usize>>,
+        /// Linear layers of the network.
+        layers: usize,
+    },
+    /// The training set does not fit the network.
+    #[error("the training set's {what} is {actual}, the network needs {expected}")]
+    Data {
+        /// Features or labels.
+        what: &'static str,
+        /// Type of the tensor.
+        actual: TensorType,
+        /// What is needed.
+        expected: String,
+    },
+    /// No exponent is known for a tensor; calibrate the same network.
+    #[error("no exponent for {site}: calibrate this very network first")]
+    Uncalibrated {
+        /// The site.
+        site: String,
+    },
+    /// A tensor would need more bits or another exponent than types have.
+    #[error("{node} has no type: {source}; use 8-bit operands or smaller batches")]
+    Type {
+        /// The node.
+        node: String,
+        /// Why.
+        source: TypeError,
+    },
+    /// A factor of the optimiser is too small or too large for the exponents of its operands.
+    #[error(
+        "{node}: its factor cannot be written as an integer to 0.1 %; change learning rate, momentum or batch size"
+    )]
+    Factor {
+        /// The node.
+        node: String,
+    },
+    /// An operator breaks a rule of the arithmetic.
+    #[error("{node}: {source}")]
+    Rule {
+        /// The node.
+        node: String,
+        /// The rule.
+        source: Box<OpError>,
+    },
+    /// A table could not be formed.
+    #[error("{node}: {source}")]
+    Table {
+        /// The node.
+        node: String,
+        /// Why.
+        source: TableError,
+    },
+    /// A leaf was treated as an operator, or a node used before it was placed; a defect of the compiler, reported rather
+    /// than assumed away.
+    #[error("{node} is not computed by an operator of this stage")]
+    Leaf {
+        /// The node.
+        node: String,
+    },
+}
+
+/// Compiles a network into one program for each range of linear layers. `commit` computes a constant's commitment.
+///
+/// # Errors
+/// A [`CompileError`] that names the tensor and what to change.
+pub fn compile(
+    network: &Network,
+    exponents: &Exponents,
+    training: &TrainingSet,
+    stages: &[Range<usize>],
+    commit: impl Fn(&Tensor) -> TensorRoot,
+) -> Result<Vec<CompiledStage>, CompileError> {
+    check_stages(network, stages)?;
+    let rows = check_data(network, training)?;
+    let graph = StepGraph::training(network, rows);
+    let data = DataTypes { features: training.features.ty().clone(), labels: training.labels.ty().clone() };
+    let types = lower::types(&graph, exponents, &data)?;
+    let compiler = Compiler { graph: &graph, types: &types, stages, training, commit: &commit };
+    (0..stages.len()).map(|stage| compiler.stage(stage)).collect()
+}
+
+fn check_stages(network: &Network, stages: &[Range<usize>]) -> Result<(), CompileError> {
+    let layers = network.layers.len();
+    let mut next = 0;
+    for range in stages {
+        if range.start != next || range.is_empty() {
+            next = usize::MAX;
+            break;
+        }
+        next = range.end;
+    }
+    if next == layers { Ok(()) } else { Err(CompileError::Stages { stages: stages.to_vec(), layers }) }
+}
+
+fn check_data(network: &Network, training: &TrainingSet) -> Result<u32, CompileError> {
+    let (features, labels) = (training.features.ty(), training.labels.ty());
+    let refuse =
+        |what, actual: &TensorType, expected| Err(CompileError::Data { what, actual: actual.clone(), expected });
+    let bits = network.operand_bits;
+    let rows = match *features.dims() {
+        [rows, width] if width == network.features() && features.bits() == bits => rows,
+        _ => return refuse("features", features, format!("{bits} bits, [rows, {}]", network.features())),
+    };
+    if labels.dims() != [rows] || labels.exponent() != 0 {
+        return refuse("labels", labels, format!("exponent 0, [{rows}]"));
+    }
+    let classes = i64::from(network.classes());
+    if training.labels.mantissas().to_vec().iter().any(|label| !(0..classes).contains(label)) {
+        return refuse("labels", labels, format!("labels below {classes}"));
+    }
+    Ok(rows)
+}
+
+struct Compiler<'a, C> {
+    graph: &'a StepGraph,
+    types: &'a [TensorType],
+    stages: &'a [Range<usize>],
+    training: &'a TrainingSet,
+    commit: &'a C,
+}
+
+/// A stage under construction.
+struct Stage {
+    layers: Range<usize>,
+    /// Where each node's tensor is found, for nodes of this stage.
+    places: BTreeMap<NodeId, Source>,
+    operators: Vec<Operator>,
+    names: Vec<String>,
+    constants: Vec<ConstantSlot>,
+    contents: Vec<Tensor>,
+    from_previous: Option<TensorType>,
+    from_next: Option<TensorType>,
+}
+
+impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
+    fn stage(&self, index: usize) -> Result<CompiledStage, CompileError> {
+        let layers = self.stages.get(index).cloned().unwrap_or_default();
+        let mut stage = Stage {
+            layers: layers.clone(),
+            places: BTreeMap::new(),
+            operators: Vec::new(),
+            names: Vec::new(),
+            constants: Vec::new(),
+            contents: Vec::new(),
+            from_previous: None,
+            from_next: None,
+        };
+        let mine: Vec<_> = self.graph.state.iter().filter(|s| layers.contains(&s.layer)).collect();
+        for (i, state) in (0..).zip(&mine) {
+            stage.places.insert(state.current, Source::State(i));
+        }
+        let mut nodes: Vec<_> = self.graph.nodes().filter(|(_, n)| layers.contains(&n.layer) && !n.is_leaf()).collect();
+        nodes.sort_by_key(|(id, node)| (node.phase, *id));
+        for (id, node) in &nodes {
+            self.place(&mut stage, *id, node)?;
+        }
+        let mut state = Vec::new();
+        for s in &mine {
+            let node = self.graph.node(s.current);
+            let producer = output(&stage, s.next).ok_or_else(|| leaf(self.graph.node(s.next)))?;
+            state.push(StateSlot { name: node.site(), ty: self.ty(s.current)?, producer });
+        }
+        let observe = |pick: fn(&crate::step::Observed) -> NodeId| {
+            self.graph.observed.iter().filter_map(|o| output(&stage, pick(o))).collect::<Vec<_>>()
+        };
+        let info = StageInfo {
+            layers,
+            features: observe(|o| o.features),
+            labels: observe(|o| o.labels),
+            logits: observe(|o| o.logits),
+            probabilities: observe(|o| o.probabilities),
+        };
+        let (to_next, to_previous) = self.boundaries(&stage);
+        let segments = segments(nodes.iter().map(|(_, node)| node.phase));
+        let Stage { operators, names, constants, contents, from_previous, from_next, .. } = stage;
+        let micro_batches = self.graph.micro_batches;
+        let program = Program {
+            operators,
+            constants,
+            state,
+            micro_batches,
+            to_next,
+            to_previous,
+            from_previous,
+            from_next,
+            segments,
+            names,
+        };
+        Ok(CompiledStage { program, constants: contents, info })
+    }
+
+    fn ty(&self, id: NodeId) -> Result<TensorType, CompileError> {
+        self.types.get(id.index()).cloned().ok_or_else(|| leaf(self.graph.node(id)))
+    }
+
+    fn place(&self, stage: &mut Stage, id: NodeId, node: &Node) -> Result<(), CompileError> {
+        let mut operands = Vec::new();
+        for input in &node.inputs {
+            operands.push(lower::operand(self.source(stage, *input, node)?, self.ty(*input)?));
+        }
+        let mut table = None;
+        if let (Op::Lookup(function), Some(input)) = (node.op, node.inputs.first()) {
+            let input = self.ty(*input)?;
+            let made = tables::lookup(function, &input)
+                .map_err(|source| CompileError::Table { node: node.to_string(), source })?;
+            operands.push(self.constant(stage, || lookup_name(function, &input), &made.table));
+            table = Some(made);
+        }
+        if node.op == Op::ExpNeg {
+            let made = tensorlink_num::tables::exp2_table()
+                .map_err(|source| CompileError::Table { node: node.to_string(), source: source.into() })?;
+            operands.push(self.constant(stage, || "exp2".to_owned(), &made));
+        }
+        let operator = lower::operator(node, operands, self.ty(id)?, table.as_ref())?;
+        stage.places.insert(id, Source::Output(stage.operators.len() as u32));
+        stage.operators.push(operator);
+        stage.names.push(node.to_string());
+        Ok(())
+    }
+
+    /// Where a stage finds an input of one of its nodes.
+    fn source(&self, stage: &mut Stage, input: NodeId, user: &Node) -> Result<Source, CompileError> {
+        if let Some(place) = stage.places.get(&input) {
+            return Ok(*place);
+        }
+        let node = self.graph.node(input);
+        match node.op {
+            Op::Features => return Ok(self.constant(stage, || "features".into(), &self.training.features).source),
+            Op::Labels => return Ok(self.constant(stage, || "labels".into(), &self.training.labels).source),
+            _ => {}
+        }
+        let (Phase::Forward(mb) | Phase::Backward(mb)) = node.phase else { return Err(leaf(user)) };
+        let slot = if node.layer < stage.layers.start { &mut stage.from_previous } else { &mut stage.from_next };
+        *slot = Some(self.ty(input)?);
+        let source = if node.layer < stage.layers.start { Source::FromPrevious(mb) } else { Source::FromNext(mb) };
+        stage.places.insert(input, source);
+        Ok(source)
+    }
+
+    /// A constant of the stage, registered at its first use.
+    fn constant(&self, stage: &mut Stage, name: impl FnOnce() -> String, tensor: &Tensor) -> tensorlink_types::Operand {
+        let known = stage.contents.iter().position(|known| known == tensor);
+        let index = known.unwrap_or_else(|| {
+            let ty = tensor.ty().clone();
+            stage.constants.push(ConstantSlot { name: name(), ty, root: (self.commit)(tensor) });
+            stage.contents.push(tensor.clone());
+            stage.contents.len().saturating_sub(1)
+        });
+        lower::operand(Source::Constant(index as u32), tensor.ty().clone())
+    }
+
+    /// Operators of this stage whose output a neighbour reads, one for each micro-batch.
+    fn boundaries(&self, stage: &Stage) -> (Vec<u32>, Vec<u32>) {
+        let (mut to_next, mut to_previous) = (BTreeMap::new(), BTreeMap::new());
+        for (_, user) in self.graph.nodes().filter(|(_, user)| !stage.layers.contains(&user.layer)) {
+            for input in &user.inputs {
+                let (Phase::Forward(mb) | Phase::Backward(mb)) = self.graph.node(*input).phase else { continue };
+                let Some(index) = output(stage, *input) else { continue };
+                let forward = user.layer >= stage.layers.end;
+                let edge = if forward { &mut to_next } else { &mut to_previous };
+                if forward == matches!(self.graph.node(*input).phase, Phase::Forward(_)) {
+                    edge.insert(mb, index);
+                }
+            }
+        }
+        (to_next.into_values().collect(), to_previous.into_values().collect())
+    }
+}
+
+fn lookup_name(function: Function, input: &TensorType) -> String {
+    let range = i16::from(input.bits()).saturating_sub(1).saturating_sub(input.exponent());
+    match function {
+        Function::Gelu => format!("gelu ±2^{range}"),
+        Function::GeluDerivative => format!("gelu slope ±2^{range}"),
+    }
+}
+
+fn leaf(node: &Node) -> CompileError {
+    CompileError::Leaf { node: node.to_string() }
+}
+
+fn output(stage: &Stage, id: NodeId) -> Option<u32> {
+    match stage.places.get(&id) {
+        Some(Source::Output(index)) => Some(*index),
+        _ => None,
+    }
+}
+
+/// Runs of equal phases.
+fn segments(phases: impl Iterator<Item = Phase>) -> Vec<Segment> {
+    let mut runs: Vec<(Phase, Range<u32>)> = Vec::new();
+    for (index, phase) in (0u32..).zip(phases) {
+        let end = index.saturating_add(1);
+        match runs.last_mut() {
+            Some((last, run)) if *last == phase => run.end = end,
+            _ => runs.push((phase, index..end)),
+        }
+    }
+    let segment = |(phase, operators)| match phase {
+        Phase::Prepare => Segment::Prepare { operators },
+        Phase::Forward(micro_batch) => Segment::Forward { micro_batch, operators },
+        Phase::Backward(micro_batch) => Segment::Backward { micro_batch, operators },
+        Phase::Update => Segment::Update { operators },
+    };
+    runs.into_iter().map(segment).collect()
+}

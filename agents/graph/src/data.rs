@@ -1,0 +1,278 @@
+//! Tabular classification data: CSV in, integer tensors out.
+//!
+//! Every row holds numbers and, in its last column, the class as any text. A first row without a single number before its
+//! last column is a header. Classes are numbered in the order of their names.
+//!
+//! Columns are standardised with mean and deviation of the *training part* and stored with a fixed exponent that covers
+//! ±4 deviations; what lies beyond is clamped, and a constant column becomes zero. The quantised tensors are what the
+//! job commits to, so this scaling is part of the data, not of the arithmetic. It uses sums, products, quotients and square roots
+//! of doubles in a fixed order: the same bits on every machine.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tensorlink_num::{Tensor, TensorError, philox};
+use tensorlink_types::{TensorType, TypeError};
+use thiserror::Error;
+
+use crate::compile::TrainingSet;
+use crate::model::MAX_WIDTH;
+
+/// Most rows of a data set.
+pub const MAX_ROWS: usize = 1 << 24;
+/// Largest CSV text in bytes.
+pub const MAX_CSV: usize = 1 << 30;
+/// Bits beyond the point that ±4 deviations leave: bits − 1 − 2.
+const RANGE_BITS: u8 = 2;
+/// Counter word that keeps the draws of the split apart from others.
+const STREAM: u32 = 0x7370_6c69;
+
+/// Why a data set was refused.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum DataError {
+    /// More bytes or rows than allowed.
+    #[error("the data has {actual} {what}, at most {limit} are allowed; use a part of it")]
+    TooLarge {
+        /// Bytes or rows.
+        what: &'static str,
+        /// What it has.
+        actual: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+    /// Not CSV in UTF-8.
+    #[error("the data is not CSV: {0}; save it as comma-separated UTF-8")]
+    Syntax(String),
+    /// No rows.
+    #[error("the data has {0} rows; at least 2 are needed, one to train on and one to hold out")]
+    TooFewRows(usize),
+    /// A row of another width than the first.
+    #[error("row {row} has {actual} columns, the first row has {expected}; complete or remove it")]
+    Width {
+        /// Row in the file, from 1.
+        row: u64,
+        /// Columns of the first row.
+        expected: usize,
+        /// Columns of this one.
+        actual: usize,
+    },
+    /// Only one column, or more features than a dot product may have inputs.
+    #[error("{0} columns: a row needs 1 to {MAX_WIDTH} numbers and its class in the last column")]
+    Columns(usize),
+    /// Text where a number is needed.
+    #[error("row {row}, column {column}: `{text}` is not a number; only the last column may hold text")]
+    NotANumber {
+        /// Row in the file, from 1.
+        row: u64,
+        /// Column, from 1.
+        column: usize,
+        /// What it says.
+        text: String,
+    },
+    /// NaN, an infinity, or a magnitude beyond 2^100.
+    #[error("row {row}, column {column}: {value} cannot be scaled; fill in or remove the row")]
+    NotFinite {
+        /// Row in the file, from 1.
+        row: u64,
+        /// Column, from 1.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A row without a class.
+    #[error("row {row} has no class in its last column")]
+    NoClass {
+        /// Row in the file, from 1.
+        row: u64,
+    },
+    /// All rows of one class.
+    #[error("every row is of class `{0}`; there is nothing to learn")]
+    OneClass(String),
+    /// More classes than a row sum may have terms.
+    #[error("{0} classes, at most {MAX_WIDTH}; the class belongs in the last column, is it a measurement?")]
+    TooManyClasses(usize),
+    /// Types out of range; excluded by the bounds above.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// Values out of range; excluded by clamping.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+/// A data set as read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Table {
+    /// Features of a row.
+    pub width: usize,
+    /// Row-major `[rows, width]`.
+    pub values: Vec<f64>,
+    /// Class of each row.
+    pub labels: Vec<u32>,
+    /// Names of the classes, sorted.
+    pub classes: Vec<String>,
+}
+
+/// How a column became integers: `round((x − mean) · factor · 2^exponent)`.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ColumnScale {
+    /// Mean of the training part.
+    pub mean: f64,
+    /// One over its standard deviation; 0 for a constant column.
+    pub factor: f64,
+}
+
+/// A data set ready for training.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Dataset {
+    /// What the job trains on.
+    pub training: TrainingSet,
+    /// What it never sees, scaled alike.
+    pub held_out: TrainingSet,
+    /// Names of the classes, by label.
+    pub classes: Vec<String>,
+    /// How each column was scaled.
+    pub scales: Vec<ColumnScale>,
+}
+
+impl Table {
+    /// Reads CSV text.
+    ///
+    /// # Errors
+    /// A [`DataError`] that names the row and what to do about it.
+    pub fn parse(csv: &[u8]) -> Result<Self, DataError> {
+        if csv.len() > MAX_CSV {
+            return Err(DataError::TooLarge { what: "bytes", actual: csv.len(), limit: MAX_CSV });
+        }
+        let mut reader =
+            csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(csv);
+        let mut columns = 0;
+        let mut values = Vec::new();
+        let mut names = Vec::new();
+        for (index, record) in (0usize..).zip(reader.records()) {
+            let record = record.map_err(|error| DataError::Syntax(error.to_string()))?;
+            let row = record.position().map_or(0, csv::Position::line);
+            if index == 0 {
+                columns = record.len();
+                if !(2..=MAX_WIDTH as usize + 1).contains(&columns) {
+                    return Err(DataError::Columns(columns));
+                }
+                if record.iter().take(columns - 1).all(|field| field.parse::<f64>().is_err()) {
+                    continue;
+                }
+            }
+            if record.len() != columns {
+                return Err(DataError::Width { row, expected: columns, actual: record.len() });
+            }
+            for (column, text) in (1..columns).zip(record.iter()) {
+                let number = || DataError::NotANumber { row, column, text: text.chars().take(40).collect() };
+                let value: f64 = text.parse().map_err(|_| number())?;
+                if !(value.abs() < libm::exp2(100.0)) {
+                    return Err(DataError::NotFinite { row, column, value });
+                }
+                values.push(value);
+            }
+            let name = record.iter().next_back().filter(|name| !name.is_empty());
+            names.push(name.ok_or(DataError::NoClass { row })?.to_owned());
+            if names.len() > MAX_ROWS {
+                return Err(DataError::TooLarge { what: "rows", actual: names.len(), limit: MAX_ROWS });
+            }
+        }
+        if names.len() < 2 {
+            return Err(DataError::TooFewRows(names.len()));
+        }
+        let (labels, classes) = classes(names)?;
+        Ok(Self { width: columns.saturating_sub(1), values, labels, classes })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Holds out a fifth of the rows, drawn by `seed`, and scales all of them to `bits` bits by the others.
+    ///
+    /// # Errors
+    /// None for a parsed table; those of tensor types are passed on rather than assumed away.
+    pub fn split(&self, bits: u8, seed: u64) -> Result<Dataset, DataError> {
+        let mut order: Vec<usize> = (0..self.rows()).collect();
+        // SAFETY of the casts: the two halves of the seed; a row number is below 2^24.
+        let key = [seed as u32, (seed >> 32) as u32];
+        order.sort_by_key(|row| (philox::philox4x32(key, [*row as u32, 0, 0, STREAM]), *row));
+        let held_out = order.split_off(self.rows() - self.rows().div_ceil(5).min(self.rows() - 1));
+        let scales = self.scales(&order);
+        Ok(Dataset {
+            training: self.quantise(&order, bits, &scales)?,
+            held_out: self.quantise(&held_out, bits, &scales)?,
+            classes: self.classes.clone(),
+            scales,
+        })
+    }
+
+    fn row(&self, row: usize) -> &[f64] {
+        let start = row.saturating_mul(self.width);
+        self.values.get(start..start.saturating_add(self.width)).unwrap_or_default()
+    }
+
+    fn scales(&self, rows: &[usize]) -> Vec<ColumnScale> {
+        let count = rows.len().max(1) as f64;
+        let mean = self.sum(rows, |x, _| x, &[]).into_iter().map(|sum| sum / count).collect::<Vec<_>>();
+        let squares = self.sum(rows, |x, mean| (x - mean) * (x - mean), &mean);
+        let scale = |(mean, squares): (f64, f64)| {
+            let deviation = (squares / count).sqrt();
+            // A deviation of mere rounding errors is no deviation.
+            let constant = deviation <= mean.abs() * 1e-12;
+            ColumnScale { mean, factor: if constant { 0.0 } else { 1.0 / deviation } }
+        };
+        mean.into_iter().zip(squares).map(scale).collect()
+    }
+
+    /// Column sums of `f(x, with[column])`, over the rows in order.
+    fn sum(&self, rows: &[usize], f: impl Fn(f64, f64) -> f64, with: &[f64]) -> Vec<f64> {
+        let mut sums = vec![0.0; self.width];
+        for row in rows {
+            let with = with.iter().copied().chain(std::iter::repeat(0.0));
+            for ((sum, x), with) in sums.iter_mut().zip(self.row(*row)).zip(with) {
+                *sum += f(*x, with);
+            }
+        }
+        sums
+    }
+
+    fn quantise(&self, rows: &[usize], bits: u8, scales: &[ColumnScale]) -> Result<TrainingSet, DataError> {
+        let exponent = i16::from(bits).saturating_sub(1 + i16::from(RANGE_BITS));
+        // SAFETY of the casts: rows and columns are bounded on arrival.
+        let (count, width) = (rows.len() as u32, self.width as u32);
+        let ty = TensorType::new(bits, exponent, &[count, width])?;
+        let (unit, limit) = (libm::exp2(f64::from(exponent)), ty.limit() as f64);
+        let quantise = |(x, scale): (&f64, &ColumnScale)| {
+            let scaled = (x - scale.mean) * scale.factor * unit;
+            scaled.round_ties_even().clamp(-limit, limit) as i64
+        };
+        let features: Vec<i64> = rows.iter().flat_map(|row| self.row(*row).iter().zip(scales).map(quantise)).collect();
+        let labels: Vec<i64> = rows.iter().filter_map(|row| self.labels.get(*row)).map(|l| i64::from(*l)).collect();
+        Ok(TrainingSet {
+            features: Tensor::from_wide(ty, &features)?,
+            labels: Tensor::from_wide(TensorType::new(16, 0, &[count])?, &labels)?,
+        })
+    }
+}
+
+/// Numbers the classes in the order of their names.
+fn classes(names: Vec<String>) -> Result<(Vec<u32>, Vec<String>), DataError> {
+    let mut numbers: BTreeMap<&String, u32> = names.iter().map(|name| (name, 0)).collect();
+    if numbers.len() > MAX_WIDTH as usize {
+        return Err(DataError::TooManyClasses(numbers.len()));
+    }
+    if numbers.len() < 2 {
+        return Err(DataError::OneClass(names.into_iter().next().unwrap_or_default()));
+    }
+    for (number, slot) in (0u32..).zip(numbers.values_mut()) {
+        *slot = number;
+    }
+    let labels = names.iter().filter_map(|name| numbers.get(name).copied()).collect();
+    let classes = numbers.into_keys().cloned().collect();
+    Ok((labels, classes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,387 @@
+//! Runs a stage's program on an engine, segment by segment, in whatever order a pipeline needs.
+//!
+//! A step is [`StageExecutor::begin_step`], then [`forward`](StageExecutor::forward) and
+//! [`backward`](StageExecutor::backward) of every micro-batch in any order that keeps forward before backward of each, then
+//! [`update`](StageExecutor::update). Outputs are dropped when their last reader has run, unless they are observed or
+//! the step is traced.
+
+use std::collections::BTreeSet;
+
+use tensorlink_num::Tensor;
+use tensorlink_types::{JobKey, Segment, Source, TensorType};
+use thiserror::Error;
+
+use crate::check::CheckedProgram;
+use crate::engine::{Engine, EngineError, StepContext};
+
+/// Why a stage could not run.
+#[derive(Debug, Error)]
+pub enum ExecuteError {
+    /// The engine failed.
+    #[error("{operator}: {source}")]
+    Engine {
+        /// Name of the operator.
+        operator: String,
+        /// Why.
+        source: EngineError,
+    },
+    /// A tensor could not be moved to or from the device.
+    #[error("moving {what}: {source}")]
+    Transfer {
+        /// What was moved.
+        what: &'static str,
+        /// Why.
+        source: EngineError,
+    },
+    /// A tensor has another type than the program says.
+    #[error("{what} is {actual}, the program needs {expected}")]
+    Type {
+        /// Constant, state or boundary tensor.
+        what: String,
+        /// What the program needs.
+        expected: TensorType,
+        /// What was given.
+        actual: TensorType,
+    },
+    /// Another number of tensors than the program has.
+    #[error("{actual} {what} given, the program has {expected}")]
+    Count {
+        /// Constants or state tensors.
+        what: &'static str,
+        /// What the program has.
+        expected: usize,
+        /// What was given.
+        actual: usize,
+    },
+    /// A neighbour's tensor is needed and was not given, or given where the program takes none.
+    #[error("micro-batch {micro_batch}: the tensor from the {neighbour} stage is {problem}")]
+    Boundary {
+        /// Micro-batch.
+        micro_batch: u32,
+        /// `previous` or `next`.
+        neighbour: &'static str,
+        /// `missing` or `not used by this stage`.
+        problem: &'static str,
+    },
+    /// A segment that is unknown, ran already, or cannot run yet.
+    #[error("{0} cannot run now: begin the step, then forward before backward of each micro-batch, then update")]
+    Order(String),
+}
+
+/// Result of one pass: what goes to the neighbour, on the host, ready to be hashed and sent.
+pub type Passed = Option<Tensor>;
+
+/// A stage's program, its state, and the step in progress.
+pub struct StageExecutor<E: Engine> {
+    engine: E,
+    program: CheckedProgram,
+    job_key: JobKey,
+    constants: Vec<E::Tensor>,
+    state: Vec<E::Tensor>,
+    readers: Vec<u32>,
+    observed: BTreeSet<u32>,
+    trace: bool,
+    step: Option<Step<E::Tensor>>,
+}
+
+/// What a step holds while it runs.
+struct Step<T> {
+    context: StepContext,
+    outputs: Vec<Option<T>>,
+    /// Readers still to come, by operator.
+    pending: Vec<u32>,
+    from_previous: Vec<Option<T>>,
+    from_next: Vec<Option<T>>,
+    done: Vec<bool>,
+}
+
+impl<E: Engine> StageExecutor<E> {
+    /// Moves constants and state to the engine's device. `observed` outputs are kept until the next step begins.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Count`] or [`ExecuteError::Type`] if the tensors are not those of the program;
+    /// [`ExecuteError::Transfer`] if the device fails.
+    pub fn new(
+        engine: E,
+        program: CheckedProgram,
+        constants: &[Tensor],
+        state: &[Tensor],
+        job_key: JobKey,
+        observed: impl IntoIterator<Item = u32>,
+    ) -> Result<Self, ExecuteError> {
+        let constants = import(&engine, "constants", program.constants.iter().map(|c| (&c.name, &c.ty)), constants)?;
+        let state = import(&engine, "state tensors", program.state.iter().map(|s| (&s.name, &s.ty)), state)?;
+        let mut readers = vec![0u32; program.operators.len()];
+        let mut read = |index: u32| {
+            if let Some(count) = readers.get_mut(index as usize) {
+                *count = count.saturating_add(1);
+            }
+        };
+        for operand in program.operators.iter().flat_map(|operator| &operator.operands) {
+            if let Source::Output(index) = operand.source {
+                read(index);
+            }
+        }
+        program.state.iter().for_each(|slot| read(slot.producer));
+        program.to_next.iter().chain(&program.to_previous).for_each(|index| read(*index));
+        let observed = observed.into_iter().collect();
+        Ok(Self { engine, program, job_key, constants, state, readers, observed, trace: false, step: None })
+    }
+
+    /// The program.
+    pub const fn program(&self) -> &CheckedProgram {
+        &self.program
+    }
+
+    /// The engine.
+    pub const fn engine(&self) -> &E {
+        &self.engine
+    }
+
+    /// Keeps every operator output of the steps that begin from now on, for [`Self::trace`].
+    pub const fn set_trace(&mut self, trace: bool) {
+        self.trace = trace;
+    }
+
+    /// Begins a step: forgets the last one and casts the weights.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Engine`].
+    pub fn begin_step(&mut self, step: u32) -> Result<(), ExecuteError> {
+        let micro_batches = self.program.micro_batches as usize;
+        self.step = Some(Step {
+            context: StepContext { job_key: self.job_key, step },
+            outputs: vec![None; self.program.operators.len()],
+            pending: self.readers.clone(),
+            from_previous: vec![None; micro_batches],
+            from_next: vec![None; micro_batches],
+            done: vec![false; self.program.segments.len()],
+        });
+        match self.program.segments.iter().position(|s| matches!(s, Segment::Prepare { .. })) {
+            Some(segment) => self.run(segment),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs the forward pass of a micro-batch on what the previous stage sent, if there is one.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Order`], [`ExecuteError::Boundary`], [`ExecuteError::Type`], or the engine's.
+    pub fn forward(&mut self, micro_batch: u32, input: Option<&Tensor>) -> Result<Passed, ExecuteError> {
+        let ty = self.program.from_previous.clone();
+        let input = self.boundary(micro_batch, "previous", ty.as_ref(), input)?;
+        let index = self.find(
+            |s| matches!(*s, Segment::Forward { micro_batch: mb, .. } if mb == micro_batch),
+            || format!("forward {micro_batch}"),
+        )?;
+        if let Some(slot) = self.step.as_mut().and_then(|step| step.from_previous.get_mut(micro_batch as usize)) {
+            *slot = input;
+        }
+        self.run(index)?;
+        let output = self.program.to_next.get(micro_batch as usize).copied();
+        output.map(|index| self.hand_over(index)).transpose()
+    }
+
+    /// Runs the backward pass of a micro-batch on what the next stage sent, if there is one.
+    ///
+    /// # Errors
+    /// As [`Self::forward`].
+    pub fn backward(&mut self, micro_batch: u32, gradient: Option<&Tensor>) -> Result<Passed, ExecuteError> {
+        let ty = self.program.from_next.clone();
+        let gradient = self.boundary(micro_batch, "next", ty.as_ref(), gradient)?;
+        let name = || format!("backward {micro_batch}");
+        self.finished(|s| matches!(*s, Segment::Forward { micro_batch: mb, .. } if mb == micro_batch), name)?;
+        let index =
+            self.find(|s| matches!(*s, Segment::Backward { micro_batch: mb, .. } if mb == micro_batch), name)?;
+        if let Some(slot) = self.step.as_mut().and_then(|step| step.from_next.get_mut(micro_batch as usize)) {
+            *slot = gradient;
+        }
+        self.run(index)?;
+        // Nothing after the backward pass reads this micro-batch's input.
+        if let Some(step) = self.step.as_mut().filter(|_| !self.trace) {
+            for slots in [&mut step.from_previous, &mut step.from_next] {
+                if let Some(slot) = slots.get_mut(micro_batch as usize) {
+                    *slot = None;
+                }
+            }
+        }
+        let output = self.program.to_previous.get(micro_batch as usize).copied();
+        output.map(|index| self.hand_over(index)).transpose()
+    }
+
+    /// Runs the optimiser; the state becomes that after the step.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Order`] before every pass has run, or the engine's.
+    pub fn update(&mut self) -> Result<(), ExecuteError> {
+        let name = || "update".to_owned();
+        self.finished(|s| matches!(s, Segment::Forward { .. } | Segment::Backward { .. }), name)?;
+        let index = self.find(|s| matches!(s, Segment::Update { .. }), name)?;
+        self.run(index)?;
+        let step = self.step.as_mut().ok_or_else(|| ExecuteError::Order(name()))?;
+        let next = self.program.state.iter().map(|slot| step.outputs.get(slot.producer as usize).cloned().flatten());
+        self.state = next.collect::<Option<_>>().ok_or_else(|| ExecuteError::Order(name()))?;
+        if !self.trace {
+            for slot in &self.program.state {
+                release(step, slot.producer, &self.observed);
+            }
+        }
+        Ok(())
+    }
+
+    /// The state: before the first step as given, then as the last [`Self::update`] left it.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Transfer`].
+    pub fn state(&self) -> Result<Vec<Tensor>, ExecuteError> {
+        self.state.iter().map(|tensor| self.export("state", tensor)).collect()
+    }
+
+    /// The state on the engine's device.
+    pub fn device_state(&self) -> &[E::Tensor] {
+        &self.state
+    }
+
+    /// Output of an observed operator of the current step, once it has run.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Transfer`].
+    pub fn observe(&self, operator: u32) -> Result<Option<Tensor>, ExecuteError> {
+        let output = self.step.as_ref().and_then(|step| step.outputs.get(operator as usize)).and_then(Option::as_ref);
+        output.map(|tensor| self.export("observed output", tensor)).transpose()
+    }
+
+    /// Every operator output of the current step in program order, if it was traced and has run to its end.
+    pub fn trace(&self) -> Option<Vec<&E::Tensor>> {
+        self.step.as_ref()?.outputs.iter().map(Option::as_ref).collect()
+    }
+
+    fn export(&self, what: &'static str, tensor: &E::Tensor) -> Result<Tensor, ExecuteError> {
+        self.engine.export(tensor).map_err(|source| ExecuteError::Transfer { what, source })
+    }
+
+    fn boundary(
+        &self,
+        micro_batch: u32,
+        neighbour: &'static str,
+        expected: Option<&TensorType>,
+        given: Option<&Tensor>,
+    ) -> Result<Option<E::Tensor>, ExecuteError> {
+        let problem = |problem| Err(ExecuteError::Boundary { micro_batch, neighbour, problem });
+        match (expected, given) {
+            (None, None) => Ok(None),
+            (Some(_), None) => problem("missing"),
+            (None, Some(_)) => problem("not used by this stage"),
+            (Some(expected), Some(tensor)) if expected != tensor.ty() => Err(ExecuteError::Type {
+                what: format!("the tensor from the {neighbour} stage"),
+                expected: expected.clone(),
+                actual: tensor.ty().clone(),
+            }),
+            (Some(_), Some(tensor)) => {
+                let imported = self.engine.import(tensor);
+                imported.map(Some).map_err(|source| ExecuteError::Transfer { what: "a boundary tensor", source })
+            }
+        }
+    }
+
+    /// The segment to run: it exists, and has not run in this step.
+    fn find(&self, wanted: impl Fn(&Segment) -> bool, name: impl Fn() -> String) -> Result<usize, ExecuteError> {
+        let index = self.program.segments.iter().position(wanted);
+        let step = self.step.as_ref();
+        let fresh = |index: &usize| step.and_then(|step| step.done.get(*index)) == Some(&false);
+        index.filter(fresh).ok_or_else(|| ExecuteError::Order(name()))
+    }
+
+    /// Requires that every segment of a kind has run.
+    fn finished(&self, wanted: impl Fn(&Segment) -> bool, name: impl Fn() -> String) -> Result<(), ExecuteError> {
+        let done = self.step.as_ref().map_or(&[][..], |step| &step.done);
+        let ready = self.program.segments.iter().zip(done).all(|(segment, done)| *done || !wanted(segment));
+        if ready && !done.is_empty() { Ok(()) } else { Err(ExecuteError::Order(name())) }
+    }
+
+    fn run(&mut self, segment: usize) -> Result<(), ExecuteError> {
+        let order = || ExecuteError::Order(format!("segment {segment}"));
+        let step = self.step.as_mut().ok_or_else(order)?;
+        let range = self.program.segments.get(segment).ok_or_else(order)?.operators();
+        for index in range.clone() {
+            let name = || self.program.names.get(index as usize).cloned().unwrap_or_default();
+            let Some(operator) = self.program.operators.get(index as usize) else { continue };
+            let find = |source: Source| match source {
+                Source::Output(i) => step.outputs.get(i as usize).and_then(Option::as_ref),
+                Source::State(i) => self.state.get(i as usize),
+                Source::Constant(i) => self.constants.get(i as usize),
+                Source::FromPrevious(i) => step.from_previous.get(i as usize).and_then(Option::as_ref),
+                Source::FromNext(i) => step.from_next.get(i as usize).and_then(Option::as_ref),
+            };
+            let operands = operator.operands.iter().map(|operand| find(operand.source)).collect::<Option<Vec<_>>>();
+            let operands = operands.ok_or_else(|| ExecuteError::Order(name()))?;
+            let output = self
+                .engine
+                .execute(operator, &operands, &step.context)
+                .map_err(|source| ExecuteError::Engine { operator: name(), source })?;
+            if let Some(slot) = step.outputs.get_mut(index as usize) {
+                *slot = Some(output);
+            }
+            if self.trace {
+                continue;
+            }
+            for operand in &operator.operands {
+                if let Source::Output(i) = operand.source {
+                    release(step, i, &self.observed);
+                }
+            }
+        }
+        if let Some(done) = step.done.get_mut(segment) {
+            *done = true;
+        }
+        Ok(())
+    }
+
+    /// Exports an output for a neighbour, its last reader unless the program reads it too.
+    fn hand_over(&mut self, index: u32) -> Result<Tensor, ExecuteError> {
+        let order = || ExecuteError::Order(format!("operator {index}"));
+        let step = self.step.as_mut().ok_or_else(order)?;
+        let output = step.outputs.get(index as usize).and_then(Option::as_ref).ok_or_else(order)?;
+        let tensor = self
+            .engine
+            .export(output)
+            .map_err(|source| ExecuteError::Transfer { what: "a boundary tensor", source })?;
+        if !self.trace {
+            release(step, index, &self.observed);
+        }
+        Ok(tensor)
+    }
+}
+
+/// Counts a read and drops the output after the last one.
+fn release<T>(step: &mut Step<T>, index: u32, observed: &BTreeSet<u32>) {
+    let index_of = index as usize;
+    let Some(pending) = step.pending.get_mut(index_of) else { return };
+    *pending = pending.saturating_sub(1);
+    if *pending == 0 && !observed.contains(&index) {
+        if let Some(slot) = step.outputs.get_mut(index_of) {
+            *slot = None;
+        }
+    }
+}
+
+/// Checks and moves the tensors of a program.
+fn import<'a, E: Engine>(
+    engine: &E,
+    what: &'static str,
+    slots: impl ExactSizeIterator<Item = (&'a String, &'a TensorType)>,
+    tensors: &[Tensor],
+) -> Result<Vec<E::Tensor>, ExecuteError> {
+    let (expected, actual) = (slots.len(), tensors.len());
+    if expected != actual {
+        return Err(ExecuteError::Count { what, expected, actual });
+    }
+    let one = |((name, ty), tensor): ((&String, &TensorType), &Tensor)| {
+        if ty != tensor.ty() {
+            let (expected, actual) = (ty.clone(), tensor.ty().clone());
+            return Err(ExecuteError::Type { what: name.clone(), expected, actual });
+        }
+        engine.import(tensor).map_err(|source| ExecuteError::Transfer { what, source })
+    };
+    slots.zip(tensors).map(one).collect()
+}

@@ -1,0 +1,134 @@
+//! From a step graph to integers: bits and exponent of every node, and the attributes of its operator.
+
+use tensorlink_num::kernel::{ACCUMULATOR_BOUND, COEFFICIENT_BOUND, EXP_EXPONENT};
+use tensorlink_types::operator::Operand;
+use tensorlink_types::{Opcode, Operator, Source, TensorType};
+
+use crate::compile::CompileError;
+use crate::exponents::Exponents;
+use crate::step::{DataTypes, Node, NodeId, Op, Precision, StepGraph};
+use crate::tables::LookupTable;
+
+/// `⌊log2(e)·2^14 + ½⌋` (rule N-20).
+const LOG2_E: i64 = 23_637;
+/// Binary digits of [`LOG2_E`] after the point, less the 16 of ExpNeg's argument.
+const EXP_SHIFT: i64 = 14 - 16;
+/// A factor smaller than this as an integer would be off by more than 0.1 %.
+const LEAST_FACTOR: i64 = 512;
+/// Largest shift (rule N-2).
+const MAX_SHIFT: i64 = 63;
+
+/// Type of every node, by its position in the graph.
+///
+/// # Errors
+/// [`CompileError::Uncalibrated`] for a site without exponent, [`CompileError::Type`] for a type out of range.
+pub fn types(graph: &StepGraph, exponents: &Exponents, data: &DataTypes) -> Result<Vec<TensorType>, CompileError> {
+    let mut types: Vec<TensorType> = Vec::with_capacity(graph.len());
+    for (_, node) in graph.nodes() {
+        let of = |id: &NodeId| types.get(id.index());
+        let operand = |i: usize| node.inputs.get(i).and_then(of);
+        let bits_of = |i: usize| operand(i).map_or(0, TensorType::bits);
+        let exponent_of = |i: usize| operand(i).map_or(0, TensorType::exponent);
+        let products = node.op == Op::MatMul || node.op == Op::Mul;
+        let (bits, exponent) = match node.precision {
+            Precision::Data if node.op == Op::Labels => (data.labels.bits(), data.labels.exponent()),
+            Precision::Data => (data.features.bits(), data.features.exponent()),
+            Precision::Like(id) => of(&id).map_or((0, 0), |ty| (ty.bits(), ty.exponent())),
+            Precision::Fixed { bits, exponent } => (bits, exponent),
+            Precision::Calibrated { bits, class } => {
+                let uncalibrated = || CompileError::Uncalibrated { site: node.site() };
+                let exponent = exponents.of(&node.site(), bits, class).ok_or_else(uncalibrated)?;
+                // A product has no more fraction bits than its factors; more would be empty.
+                let finest = exponent_of(0).saturating_add(exponent_of(1));
+                (bits, if products { exponent.min(finest) } else { exponent })
+            }
+            Precision::Exact { terms } => {
+                let growth = crate::step::build::ceil_log2(terms);
+                if products {
+                    let bits = bits_of(0).saturating_add(bits_of(1)).saturating_add(growth);
+                    (bits.saturating_sub(1), exponent_of(0).saturating_add(exponent_of(1)))
+                } else {
+                    (bits_of(0).saturating_add(growth), exponent_of(0))
+                }
+            }
+        };
+        let ty = TensorType::new(bits, exponent, &node.dims);
+        types.push(ty.map_err(|source| CompileError::Type { node: node.to_string(), source })?);
+    }
+    Ok(types)
+}
+
+/// The operator of a node on operands that were placed already.
+///
+/// # Errors
+/// [`CompileError::Factor`] if a factor cannot be written as an integer, [`CompileError::Rule`] if the operator breaks a
+/// rule of the arithmetic.
+pub fn operator(
+    node: &Node,
+    operands: Vec<Operand>,
+    output: TensorType,
+    table: Option<&LookupTable>,
+) -> Result<Operator, CompileError> {
+    let e = |i: usize| operands.get(i).map_or(0, |o| i64::from(o.ty.exponent()));
+    let ey = i64::from(output.exponent());
+    let (opcode, attributes) = match node.op {
+        Op::MatMul => (Opcode::MatMul, vec![e(0) + e(1) - ey]),
+        Op::Transpose => (Opcode::Transpose, vec![]),
+        Op::Combine { fa, fb } => (Opcode::Combine, combine(node, [fa, fb], &operands, ey)?),
+        Op::Cast => (Opcode::Scale, vec![1, e(0) - ey]),
+        Op::Mul => (Opcode::Mul, vec![e(0) + e(1) - ey]),
+        Op::Relu => (Opcode::Relu, vec![]),
+        Op::ReluGrad => (Opcode::ReluGrad, vec![]),
+        Op::Lookup(_) => {
+            let (low, fraction) = table.map_or((0, 0), |t| (t.low, t.fraction_bits));
+            (Opcode::Lookup, vec![0, low, fraction, e(1) + fraction - ey])
+        }
+        Op::RowMax => (Opcode::RowMax, vec![]),
+        Op::ExpNeg => (Opcode::ExpNeg, vec![LOG2_E, e(0) + EXP_SHIFT]),
+        Op::RowSum => (Opcode::RowSum, vec![e(0) - ey]),
+        Op::Normalize => (Opcode::Normalize, vec![ey - e(0) + e(1)]),
+        Op::OneHotSub => (Opcode::OneHotSub, vec![1 << EXP_EXPONENT, e(0) - ey]),
+        Op::Sample { first_row } => (Opcode::Sample, vec![first_row.into()]),
+        Op::Features | Op::Labels | Op::State(_) => return Err(CompileError::Leaf { node: node.to_string() }),
+    };
+    let operator = Operator { opcode, operands, attributes, output };
+    tensorlink_num::check_operator(&operator)
+        .map_err(|source| CompileError::Rule { node: node.to_string(), source: Box::new(source) })?;
+    Ok(operator)
+}
+
+/// An operand of a node.
+pub const fn operand(source: Source, ty: TensorType) -> Operand {
+    Operand { source, ty }
+}
+
+/// Attributes `ca, cb, shift` of `fa·a + fb·b`: both factors as integers over one power of two, as few digits as make
+/// them exact, else as many as the accumulator holds.
+fn combine(node: &Node, factors: [f64; 2], operands: &[Operand], ey: i64) -> Result<Vec<i64>, CompileError> {
+    let terms = || factors.iter().zip(operands).map(|(f, o)| (*f, i64::from(o.ty.exponent()), o.ty.limit()));
+    // Multiplying a float by a power of two in this range is exact.
+    let scaled = |f: f64, digits: i64| f * libm::exp2(digits as f64);
+    let fits = |digits: i64| {
+        let mut total = 0u128;
+        for (f, e, limit) in terms() {
+            let c = scaled(f, digits - e).abs() + 1.0;
+            if c >= COEFFICIENT_BOUND as f64 {
+                return false;
+            }
+            total = total.saturating_add((c as u128).saturating_mul(u128::from(limit.unsigned_abs())));
+        }
+        total < ACCUMULATOR_BOUND && (digits - ey).abs() <= MAX_SHIFT
+    };
+    let exact = |digits: i64| terms().all(|(f, e, _)| scaled(f, digits - e).fract() == 0.0);
+    let candidates = -512..=512;
+    let fitting = candidates.filter(|digits| fits(*digits)).collect::<Vec<_>>();
+    let best = fitting.iter().find(|digits| exact(**digits)).or(fitting.last());
+    let factor = || CompileError::Factor { node: node.to_string() };
+    let &digits = best.ok_or_else(factor)?;
+    let coefficients: Vec<i64> = terms().map(|(f, e, _)| scaled(f, digits - e).round_ties_even() as i64).collect();
+    let coarse = coefficients.iter().zip(factors).any(|(c, f)| f != 0.0 && c.abs() < LEAST_FACTOR);
+    if coarse && !exact(digits) {
+        return Err(factor());
+    }
+    Ok(coefficients.into_iter().chain([digits - ey]).collect())
+}

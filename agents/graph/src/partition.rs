@@ -1,0 +1,137 @@
+//! Cuts a network into pipeline stages by the memory of the workers that stand in a ring.
+//!
+//! Each worker takes consecutive layers, at least one; among all such cuts, the one that fills the fullest worker least,
+//! relative to its memory.
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+use crate::model::{Linear, Network};
+
+/// Why a network could not be cut.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum PartitionError {
+    /// No workers.
+    #[error("no worker offers memory; start a worker or raise the price")]
+    NoWorkers,
+    /// More workers than layers.
+    #[error("{workers} stages for {layers} linear layers: a stage needs a layer; use at most {layers} stages")]
+    TooManyStages {
+        /// Workers given.
+        workers: usize,
+        /// Layers to give them.
+        layers: usize,
+    },
+    /// No cut fits.
+    #[error(
+        "the network needs {needed} bytes, the {workers} workers offer {offered}, and no cut between layers fits every worker; add workers or memory, or use smaller batches"
+    )]
+    DoesNotFit {
+        /// Bytes of all layers.
+        needed: u64,
+        /// Bytes of all workers.
+        offered: u64,
+        /// Workers given.
+        workers: usize,
+    },
+}
+
+/// Bytes that a stage needs for each linear layer of a network: state, casts, gradients and the activations of all
+/// micro-batches. An estimate from above of what the compiled stage holds at once.
+pub fn layer_bytes(network: &Network) -> Vec<u64> {
+    let operand = u64::from(network.operand_bits) / 8;
+    let batch = u64::from(network.batch_size);
+    let bytes = |Linear { input, output, .. }: &Linear| {
+        let (input, output) = (u64::from(*input), u64::from(*output));
+        let weights = input.saturating_mul(output).saturating_add(output);
+        // Master and velocity before and after the step (4 × 4), cast and transpose, gradient and its sum (2 × 8).
+        let state = weights.saturating_mul(32 + 2 * operand);
+        // Input and its transpose; sum (4 bytes), activation, gradient and its transpose, slope.
+        let rows = input.saturating_mul(2 * operand).saturating_add(output.saturating_mul(8 + 4 * operand));
+        state.saturating_add(batch.saturating_mul(rows))
+    };
+    network.layers.iter().map(bytes).collect()
+}
+
+/// Cuts layers of `layers[i]` bytes among workers of `workers[j]` bytes, in both orders as given: the result has one range
+/// for each worker.
+///
+/// # Errors
+/// A [`PartitionError`] that says what is missing.
+pub fn partition(layers: &[u64], workers: &[u64]) -> Result<Vec<Range<usize>>, PartitionError> {
+    if workers.is_empty() {
+        return Err(PartitionError::NoWorkers);
+    }
+    if workers.len() > layers.len() {
+        return Err(PartitionError::TooManyStages { workers: workers.len(), layers: layers.len() });
+    }
+    let total = |bytes: &[u64]| bytes.iter().fold(0u64, |sum, b| sum.saturating_add(*b));
+    // cuts[i]: the best way to give the first i layers to the workers so far.
+    let mut cuts: Vec<Option<Cut>> = vec![None; layers.len().saturating_add(1)];
+    if let Some(start) = cuts.first_mut() {
+        *start = Some(Cut { fullest: Load { bytes: 0, memory: 1 }, ends: Vec::new() });
+    }
+    for &memory in workers {
+        let extend = |end: usize| {
+            let candidates = cuts.iter().take(end).enumerate().filter_map(|(start, cut)| {
+                let cut = cut.as_ref()?;
+                let load = Load { bytes: total(layers.get(start..end)?), memory };
+                let fullest = if load.exceeds(&cut.fullest) { load } else { cut.fullest };
+                let ends = cut.ends.iter().copied().chain([end]).collect();
+                (load.bytes <= memory).then_some(Cut { fullest, ends })
+            });
+            candidates.reduce(|best, next| if best.fullest.exceeds(&next.fullest) { next } else { best })
+        };
+        cuts = (0..=layers.len()).map(extend).collect();
+    }
+    let Some(best) = cuts.pop().flatten() else {
+        let (needed, offered) = (total(layers), total(workers));
+        return Err(PartitionError::DoesNotFit { needed, offered, workers: workers.len() });
+    };
+    let starts = [0].into_iter().chain(best.ends.clone());
+    Ok(starts.zip(best.ends).map(|(start, end)| start..end).collect())
+}
+
+/// The first layers, given to the workers so far.
+#[derive(Clone)]
+struct Cut {
+    fullest: Load,
+    ends: Vec<usize>,
+}
+
+/// How full a worker is.
+#[derive(Clone, Copy)]
+struct Load {
+    bytes: u64,
+    memory: u64,
+}
+
+impl Load {
+    /// Compares fractions without rounding.
+    fn exceeds(&self, other: &Self) -> bool {
+        u128::from(self.bytes) * u128::from(other.memory) > u128::from(other.bytes) * u128::from(self.memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn follows_memory() {
+        assert_eq!(partition(&[10; 8], &[300, 100]), Ok(vec![0..6, 6..8]));
+        assert_eq!(partition(&[10; 8], &[100, 300]), Ok(vec![0..2, 2..8]));
+        assert_eq!(partition(&[80, 10, 10], &[100, 100, 100]), Ok(vec![0..1, 1..2, 2..3]));
+    }
+
+    #[test]
+    fn says_what_is_missing() {
+        assert_eq!(partition(&[1], &[]), Err(PartitionError::NoWorkers));
+        assert_eq!(partition(&[1], &[9, 9]), Err(PartitionError::TooManyStages { workers: 2, layers: 1 }));
+        let needed = PartitionError::DoesNotFit { needed: 30, offered: 34, workers: 2 };
+        assert_eq!(partition(&[10, 10, 10], &[17, 17]), Err(needed));
+        // A worker without memory cannot take the layer it must take.
+        assert!(matches!(partition(&[10, 10], &[100, 0]), Err(PartitionError::DoesNotFit { .. })));
+    }
+}

@@ -1,0 +1,293 @@
+//! The step graph: everything one training step of the whole model computes, before it is cut into stages and before
+//! bits and exponents are fixed.
+//!
+//! The graph is built once ([`build`]) with its gradients ([`autodiff`]) and then interpreted twice: in floats, to
+//! calibrate exponents ([`crate::calibrate`]), and in integers, as programs ([`mod@crate::compile`]). Both see the same nodes,
+//! so what is calibrated is what runs.
+
+pub mod autodiff;
+pub mod build;
+pub mod float;
+
+use std::fmt;
+
+use tensorlink_types::TensorType;
+
+/// A node of a [`StepGraph`]; made only by the graph it belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// Position in the graph's list of nodes.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// When in a step a node is computed. The order of the variants is the order of a program's segments.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Phase {
+    /// Once, from state alone.
+    Prepare,
+    /// Forward pass of a micro-batch.
+    Forward(u32),
+    /// Backward pass of a micro-batch.
+    Backward(u32),
+    /// Once, after every micro-batch.
+    Update,
+}
+
+/// Which tensor of a layer's state.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Slot {
+    /// `[out, in]`.
+    Weight,
+    /// `[out]`.
+    Bias,
+    /// Momentum of the weight.
+    WeightVelocity,
+    /// Momentum of the bias.
+    BiasVelocity,
+}
+
+impl Slot {
+    /// Every slot, in the order in which a stage registers its layers' state.
+    pub const ALL: [Self; 4] = [Self::Weight, Self::Bias, Self::WeightVelocity, Self::BiasVelocity];
+
+    /// Name within the layer.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Weight => "weight",
+            Self::Bias => "bias",
+            Self::WeightVelocity => "weight.velocity",
+            Self::BiasVelocity => "bias.velocity",
+        }
+    }
+}
+
+/// A smooth function that integers evaluate by a table (rule N-18).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Function {
+    /// `x·Φ(x)`.
+    Gelu,
+    /// Its derivative `Φ(x) + x·φ(x)`.
+    GeluDerivative,
+}
+
+/// What a node computes. Leaves first; the others are the network's opcodes, with factors still real numbers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Op {
+    /// Training features `[rows, features]`.
+    Features,
+    /// Training labels `[rows]`.
+    Labels,
+    /// A state tensor before the step.
+    State(Slot),
+    /// Rows of a data set, drawn for this step.
+    Sample {
+        /// First row of the batch.
+        first_row: u32,
+    },
+    /// `Σ_k a[m,k]·b[n,k]`.
+    MatMul,
+    /// `a[m,n]` to `[n,m]`.
+    Transpose,
+    /// `fa·a[i] + fb·b[i mod |b|]`.
+    Combine {
+        /// Factor of the first operand.
+        fa: f64,
+        /// Factor of the second operand.
+        fb: f64,
+    },
+    /// The same values in fewer bits.
+    Cast,
+    /// `a[i]·b[i]`.
+    Mul,
+    /// `max(a, 0)`.
+    Relu,
+    /// `dy` where `x > 0`.
+    ReluGrad,
+    /// A tabulated function.
+    Lookup(Function),
+    /// Maximum of each row.
+    RowMax,
+    /// `exp(a − max)`, operands `a, max`.
+    ExpNeg,
+    /// Sum of each row.
+    RowSum,
+    /// `p / z`, operands `p, z`.
+    Normalize,
+    /// `p − onehot(label)`, operands `p, label`.
+    OneHotSub,
+}
+
+/// What margin a calibrated tensor needs: how far it may outgrow what calibration saw.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Class {
+    /// Master weights and biases.
+    Weight,
+    /// Weights cast to operand width.
+    Operand,
+    /// Activations and the sums before them.
+    Activation,
+    /// Gradients of activations.
+    Gradient,
+    /// Velocities.
+    Velocity,
+}
+
+/// How a node's bits and exponent are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Precision {
+    /// From the data set's tensors.
+    Data,
+    /// Those of another node.
+    Like(NodeId),
+    /// Known beforehand.
+    Fixed {
+        /// Bits.
+        bits: u8,
+        /// Exponent.
+        exponent: i16,
+    },
+    /// Exponent from the largest value seen in calibration.
+    Calibrated {
+        /// Bits.
+        bits: u8,
+        /// Margin.
+        class: Class,
+    },
+    /// Wide enough that nothing is rounded or clamped: a sum of at most `terms` products (MatMul) or elements (RowSum).
+    /// Sums of such tensors are the same bits in any order and however a batch is cut.
+    Exact {
+        /// Most terms of an element, over all micro-batches.
+        terms: u32,
+    },
+}
+
+/// A value of the step.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What is computed.
+    pub op: Op,
+    /// From what.
+    pub inputs: Vec<NodeId>,
+    /// Shape of the result.
+    pub dims: Vec<u32>,
+    /// When.
+    pub phase: Phase,
+    /// Linear layer it belongs to; decides the stage.
+    pub layer: usize,
+    /// Name without layer and micro-batch, e.g. `matmul`. Nodes that differ in the micro-batch only share it, and with it
+    /// their exponent.
+    pub label: &'static str,
+    /// How bits and exponent are found.
+    pub precision: Precision,
+}
+
+impl Node {
+    /// Name shared by all micro-batches: `fc1.matmul`.
+    pub fn site(&self) -> String {
+        format!("fc{}.{}", self.layer.saturating_add(1), self.label)
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.dims.iter().map(|d| *d as usize).product()
+    }
+
+    /// Whether it is given from outside instead of computed.
+    pub const fn is_leaf(&self) -> bool {
+        matches!(self.op, Op::Features | Op::Labels | Op::State(_))
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.site())?;
+        match self.phase {
+            Phase::Forward(mb) | Phase::Backward(mb) => write!(f, "[mb {mb}]"),
+            Phase::Prepare | Phase::Update => Ok(()),
+        }
+    }
+}
+
+/// A state tensor and the node that is its next value.
+#[derive(Clone, Copy, Debug)]
+pub struct StateNode {
+    /// Linear layer.
+    pub layer: usize,
+    /// Which of its tensors.
+    pub slot: Slot,
+    /// The leaf.
+    pub current: NodeId,
+    /// Its value after the step.
+    pub next: NodeId,
+}
+
+/// Nodes of one micro-batch that people want to see.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed {
+    /// The drawn features.
+    pub features: NodeId,
+    /// The drawn labels.
+    pub labels: NodeId,
+    /// Inputs of the softmax.
+    pub logits: NodeId,
+    /// Its output.
+    pub probabilities: NodeId,
+}
+
+/// One training step of a whole model. Operands of a node come before it.
+#[derive(Clone, Debug)]
+pub struct StepGraph {
+    nodes: Vec<Node>,
+    /// State tensors by layer, then slot.
+    pub state: Vec<StateNode>,
+    /// For each micro-batch, what people want to see.
+    pub observed: Vec<Observed>,
+    /// Number of linear layers.
+    pub layers: usize,
+    /// Micro-batches of the step.
+    pub micro_batches: u32,
+}
+
+impl StepGraph {
+    /// Every node, in order.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        (0..).map(NodeId).zip(&self.nodes)
+    }
+
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// A node.
+    #[expect(clippy::indexing_slicing, reason = "ids are made by `push` alone and nodes are never removed")]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// Appends a node.
+    fn push(&mut self, node: Node) -> NodeId {
+        // SAFETY of the cast: a network is bounded to 64 layers and 64 micro-batches, far below 2^32 nodes.
+        let id = NodeId(self.nodes.len() as u32);
+        self.nodes.push(node);
+        id
+    }
+}
+
+/// Types of the data set's tensors, which the graph's leaves take over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DataTypes {
+    /// `[rows, features]`.
+    pub features: TensorType,
+    /// `[rows]`.
+    pub labels: TensorType,
+}

@@ -1,0 +1,5 @@
+//! Integration tests, one binary.
+
+mod digits;
+mod gradient;
+mod support;
