@@ -1,1 +1,77 @@
+//! Finding a peer by its Ethereum address.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tensorlink_net::Multiaddr;
+use tensorlink_node::ports::{Net, NetError, Protocol};
+
+use crate::common::{Open, addresses, ask, connected, identity, node, quick, serve_reversed, start, tcp};
+
+#[tokio::test]
+async fn an_address_is_found_through_a_common_peer() {
+    let hub = node(1, vec![]);
+    let at = addresses(&hub).await;
+    let (b, c) = (node(2, at.clone()), node(3, at));
+    connected(&hub, b.address()).await;
+    connected(&hub, c.address()).await;
+    serve_reversed(&c, Protocol::Rpc).await;
+    // b was told of the hub only.
+    assert_eq!(ask(&b, c.address(), Protocol::Rpc, Bytes::from_static(b"abc")).await, "cba");
+    assert!(b.connected_peers().await.unwrap().contains(&c.address()));
+}
+
+#[tokio::test]
+async fn a_peer_that_restarts_on_another_port_is_found_again() {
+    let hub = node(1, vec![]);
+    let at = addresses(&hub).await;
+    let (b, c) = (node(2, at.clone()), node(3, at.clone()));
+    serve_reversed(&c, Protocol::Rpc).await;
+    assert_eq!(ask(&b, c.address(), Protocol::Rpc, Bytes::from_static(b"abc")).await, "cba");
+    let before = addresses(&c).await;
+    c.shutdown().await;
+    drop(c);
+
+    let c = start(3, tcp(), at, quick());
+    c.set_gate(Arc::new(Open));
+    serve_reversed(&c, Protocol::Rpc).await;
+    assert_ne!(addresses(&c).await, before);
+    assert_eq!(ask(&b, c.address(), Protocol::Rpc, Bytes::from_static(b"xyz")).await, "zyx");
+}
+
+#[tokio::test]
+async fn an_address_nobody_knows_is_unknown_and_asking_again_at_once_does_not_dial() {
+    let hub = node(1, vec![]);
+    let b = node(2, addresses(&hub).await);
+    connected(&b, hub.address()).await;
+    let nobody = identity(99).address();
+    let unknown = b.request(nobody, Protocol::Rpc, Bytes::new()).await;
+    assert!(matches!(unknown, Err(NetError::Unknown(p)) if p == nobody), "{unknown:?}");
+    let before = tokio::time::Instant::now();
+    assert!(b.request(nobody, Protocol::Rpc, Bytes::new()).await.is_err());
+    assert!(before.elapsed() < Duration::from_millis(200));
+}
+
+#[tokio::test]
+async fn a_peer_that_stopped_is_unreachable_in_bounded_time() {
+    let hub = node(1, vec![]);
+    let at = addresses(&hub).await;
+    let (b, c) = (node(2, at.clone()), node(3, at));
+    serve_reversed(&c, Protocol::Rpc).await;
+    ask(&b, c.address(), Protocol::Rpc, Bytes::from_static(b"x")).await;
+    c.shutdown().await;
+    let before = tokio::time::Instant::now();
+    let gone = b.request(c.address(), Protocol::Rpc, Bytes::new()).await;
+    assert!(matches!(gone, Err(NetError::Unreachable { .. })), "{gone:?}");
+    assert!(before.elapsed() < Duration::from_secs(8), "{:?}", before.elapsed());
+}
+
+#[tokio::test]
+async fn a_bootstrap_address_needs_no_name() {
+    let hub = node(1, vec![]);
+    let nameless = |a: &Multiaddr| a.iter().filter(|p| !matches!(p, libp2p::multiaddr::Protocol::P2p(_))).collect();
+    let at: Vec<Multiaddr> = addresses(&hub).await.iter().map(nameless).collect();
+    let b = node(2, at);
+    connected(&b, hub.address()).await;
+}
