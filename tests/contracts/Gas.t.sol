@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStaking} from "../../contracts/interfaces/IStaking.sol";
+import {Claim, JobTerms, Offer} from "../../contracts/types/Types.sol";
+import {ProtocolTest} from "./protocol/ProtocolTest.sol";
+
+/// @title Gas of whole transactions
+/// @notice Each call here is a transaction of its own (`isolate`), so the figures in `snapshots/protocol.json` hold the base
+/// cost, the calldata and its floor (EIP-7623), and cold storage. Refunds are not taken off.
+/// forge-config: default.isolate = true
+contract GasTest is ProtocolTest {
+    IStaking.Role private constant WORKER = IStaking.Role.Worker;
+
+    function test_staking() public {
+        address account = makeAddr("account");
+        _fund(account, address(staking), 10 ether);
+        vm.startPrank(account);
+        staking.stake(WORKER, 10 ether);
+        _snapshot("stake");
+        staking.requestUnstake(WORKER, 5 ether);
+        _snapshot("requestUnstake");
+        skip(14 days);
+        staking.withdraw(WORKER);
+        _snapshot("withdraw");
+    }
+
+    function test_job() public {
+        JobTerms memory terms = _terms(ETH, 2, 2, 3);
+        uint256 deposit = _cover(terms) + 1;
+        vm.prank(user);
+        uint64 job = jobs.post{value: deposit}(terms, deposit);
+        _snapshot("post, 2 stages");
+        (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
+        vm.prank(user);
+        jobs.accept(job, offers, signatures);
+        _snapshot("accept, 4 offers");
+        vm.prank(user);
+        jobs.start(job);
+        _snapshot("start, 4 lanes");
+
+        uint64 when = uint64(block.timestamp);
+        assertLe(_commitMeasured(job, 0), 60_000);
+        assertLe(_commitMeasured(job, 1), 60_000);
+        _commitMeasured(job, 2);
+        for (uint16 lane = 1; lane < 4; ++lane) {
+            _commitAll(job, lane % 2, lane / 2);
+        }
+
+        skip(WINDOW);
+        _finalize(job, 0, 0, 0, 1, when);
+        _snapshot("finalize, 1 claim");
+        _finalize(job, 0, 0, 1, 3, when);
+        _snapshot("finalize, 2 claims");
+        for (uint16 lane = 1; lane < 4; ++lane) {
+            _finalize(job, lane % 2, lane / 2, 0, 3, when);
+        }
+        jobs.settle(job);
+        _snapshot("settle, 4 lanes");
+        vm.prank(workers[0].addr);
+        jobs.collect(ETH);
+        _snapshot("collect, ETH");
+    }
+
+    function _commitMeasured(uint64 job, uint32 interval) private returns (uint256) {
+        _commit(job, 0, 0, interval, uint64(block.timestamp));
+        return vm.snapshotGasLastCall("protocol", interval == 0 ? "commit, first of a lane" : "commit");
+    }
+
+    function test_dispute() public {
+        uint64 job = _run(1, 1, 1);
+        (Claim memory claim, uint64 when) = _commit(job, 0, 0, 0, 0);
+        vm.prank(auditor);
+        disputes.open(claim, when);
+        _snapshot("open dispute");
+        skip(1 days);
+        disputes.timeout(1);
+        _snapshot("timeout dispute");
+    }
+
+    /// @dev P-18: a job as large as they come fits in transactions of 2^24 gas (EIP-7825), from post to settlement.
+    function test_largestJobFits() public {
+        for (uint256 i = workers.length; i < 128; ++i) {
+            workers.push(makeAccount(string.concat("worker ", vm.toString(i))));
+            _stake(workers[i].addr, WORKER, STAKE);
+        }
+        uint64 job = _post(_terms(address(sno), 64, 2, 1));
+        assertLt(_snapshot("post, 64 stages"), 1 << 24);
+        _accept(job);
+        assertLt(_snapshot("accept, 128 offers"), 1 << 24);
+        _start(job);
+        assertLt(_snapshot("start, 128 lanes"), 1 << 24);
+        uint64 when = uint64(block.timestamp);
+        for (uint16 lane = 0; lane < 128; ++lane) {
+            _commit(job, lane % 64, lane / 64, 0, 0);
+        }
+        skip(WINDOW);
+        for (uint16 lane = 0; lane < 128; ++lane) {
+            _finalize(job, lane % 64, lane / 64, 0, 1, when);
+        }
+        jobs.settle(job);
+        assertLt(_snapshot("settle, 128 lanes"), 1 << 24);
+    }
+
+    function _snapshot(string memory name) private returns (uint256) {
+        return vm.snapshotGasLastCall("protocol", name);
+    }
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IJobs} from "../../contracts/interfaces/IJobs.sol";
+import {IStaking} from "../../contracts/interfaces/IStaking.sol";
+import {JobTerms} from "../../contracts/types/Types.sol";
+import {ProtocolTest} from "./protocol/ProtocolTest.sol";
+
+/// @dev Refuses ETH until told otherwise.
+contract Picky {
+    bool private _accepting;
+
+    function accept() external {
+        _accepting = true;
+    }
+
+    function post(IJobs jobs, JobTerms calldata terms) external payable returns (uint64) {
+        return jobs.post{value: msg.value}(terms, msg.value);
+    }
+
+    function cancel(IJobs jobs, uint64 job) external {
+        jobs.cancel(job);
+    }
+
+    function collect(IJobs jobs) external {
+        jobs.collect(address(0));
+    }
+
+    receive() external payable {
+        require(_accepting, "no");
+    }
+}
+
+/// @dev Calls back into `collect` while being paid.
+contract Greedy {
+    IJobs private immutable _JOBS;
+    bytes public refusal;
+
+    constructor(IJobs jobs) {
+        _JOBS = jobs;
+    }
+
+    function post(JobTerms calldata terms) external payable returns (uint64) {
+        return _JOBS.post{value: msg.value}(terms, msg.value);
+    }
+
+    function cancelAndCollect(uint64 job) external {
+        _JOBS.cancel(job);
+        _JOBS.collect(address(0));
+    }
+
+    receive() external payable {
+        try _JOBS.collect(address(0)) {}
+        catch (bytes memory reason) {
+            refusal = reason;
+        }
+    }
+}
+
+/// @dev How jobs end: `cancel`, `settle`, `collect`.
+contract SettlementTest is ProtocolTest {
+    function test_cancel_posted_returnsTheDeposit() public {
+        uint64 job = _post(_terms(ETH, 2, 1, 3));
+        uint256 deposit = jobs.jobOf(job).escrow;
+        vm.expectEmit(address(jobs));
+        emit IJobs.JobSettled(job, deposit);
+        vm.prank(user);
+        jobs.cancel(job);
+
+        assertEq(uint8(_stateOfJob(job)), uint8(IJobs.State.Settled));
+        assertEq(jobs.jobOf(job).escrow, 0);
+        _collects(user, ETH, deposit);
+    }
+
+    function test_cancel_accepted_returnsLocksToo() public {
+        uint64 job = _post(_terms(address(sno), 2, 1, 3));
+        _accept(job);
+        vm.prank(user);
+        jobs.cancel(job);
+        assertEq(_staked(workers[0].addr).locked, 0);
+        assertEq(_staked(workers[1].addr).locked, 0);
+        _collects(user, address(sno), 2 * 3 * PRICE);
+    }
+
+    /// @dev No cancel or refund; collateral that can never leave: a user that is gone holds nobody up.
+    function test_cancel_byAnyoneOnceItsTimeIsOver() public {
+        uint64 job = _post(_terms(address(sno), 1, 1, 1));
+        _accept(job);
+        vm.startPrank(stranger);
+        vm.warp(jobs.jobOf(job).acceptBy);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.NotUser.selector, stranger));
+        jobs.cancel(job);
+        skip(1);
+        jobs.cancel(job);
+        assertEq(_staked(workers[0].addr).locked, 0);
+        assertEq(jobs.creditOf(user, address(sno)), PRICE, "the user's, whoever cancelled");
+    }
+
+    function test_cancel_running_closes() public {
+        uint64 job = _run(1, 1, 3);
+        vm.startPrank(stranger);
+        vm.warp(jobs.jobOf(job).deadline);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.NotUser.selector, stranger));
+        jobs.cancel(job);
+        skip(1);
+        vm.expectEmit(address(jobs));
+        emit IJobs.JobClosing(job, false);
+        jobs.cancel(job);
+        assertEq(uint8(_stateOfJob(job)), uint8(IJobs.State.Closing));
+        jobs.settle(job);
+        assertEq(jobs.creditOf(user, address(sno)), 3 * PRICE);
+        assertEq(_staked(workers[0].addr).locked, 0);
+    }
+
+    function test_cancel_twiceOrTooLate() public {
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WrongState.selector, 5, IJobs.State.None));
+        jobs.cancel(5);
+
+        uint64 job = _run(1, 1, 1);
+        vm.startPrank(user);
+        jobs.cancel(job);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WrongState.selector, job, IJobs.State.Closing));
+        jobs.cancel(job);
+        jobs.settle(job);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WrongState.selector, job, IJobs.State.Settled));
+        jobs.cancel(job);
+    }
+
+    /// @dev A user that closes a job pays for what was committed before.
+    function test_cancel_running_leavesCommittedClaimsPayable() public {
+        uint64 job = _run(1, 1, 3);
+        uint64 when = uint64(block.timestamp);
+        _commit(job, 0, 0, 0, 0);
+        vm.startPrank(user);
+        jobs.cancel(job);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.ClaimsPending.selector, 0, 0));
+        jobs.settle(job);
+        vm.stopPrank();
+        skip(WINDOW);
+        _finalize(job, 0, 0, 0, 1, when);
+        jobs.settle(job);
+        _collects(workers[0].addr, address(sno), PRICE);
+        _collects(user, address(sno), 2 * PRICE);
+    }
+
+    function test_settle_paysWorkAndReturnsTheRest() public {
+        JobTerms memory terms = _terms(ETH, 2, 2, 2);
+        uint256 deposit = _cover(terms) + 1 ether;
+        vm.prank(user);
+        uint64 job = jobs.post{value: deposit}(terms, deposit);
+        _accept(job);
+        _start(job);
+        uint64 when = uint64(block.timestamp);
+        for (uint16 lane = 0; lane < 4; ++lane) {
+            _commitAll(job, lane % 2, lane / 2);
+        }
+        skip(WINDOW);
+        for (uint16 lane = 0; lane < 4; ++lane) {
+            vm.expectRevert(abi.encodeWithSelector(IJobs.ClaimsPending.selector, lane % 2, lane / 2));
+            jobs.settle(job);
+            _finalize(job, lane % 2, lane / 2, 0, 2, when);
+        }
+        vm.expectEmit(address(jobs));
+        emit IJobs.JobSettled(job, 1 ether);
+        vm.prank(stranger);
+        jobs.settle(job);
+
+        for (uint256 lane = 0; lane < 4; ++lane) {
+            assertEq(_staked(workers[lane].addr).locked, 0);
+            _collects(workers[lane].addr, ETH, 2 * PRICE);
+        }
+        _collects(user, ETH, 1 ether);
+        assertEq(address(jobs).balance, 0);
+    }
+
+    /// @dev Payments shared by capacity instead of by work done: who did more gets more, who did nothing gets nothing.
+    function test_settle_paysByWork() public {
+        uint64 job = _run(3, 1, 3);
+        uint64 when = uint64(block.timestamp);
+        _commitAll(job, 0, 0);
+        _commit(job, 1, 0, 0, 0);
+        vm.prank(user);
+        jobs.cancel(job);
+        skip(WINDOW);
+        _finalize(job, 0, 0, 0, 3, when);
+        _finalize(job, 1, 0, 0, 1, when);
+        jobs.settle(job);
+        assertEq(jobs.creditOf(workers[0].addr, address(sno)), 3 * PRICE);
+        assertEq(jobs.creditOf(workers[1].addr, address(sno)), PRICE);
+        assertEq(jobs.creditOf(workers[2].addr, address(sno)), 0);
+        assertEq(jobs.creditOf(user, address(sno)), 5 * PRICE);
+    }
+
+    function test_settle_notBeforeItRuns() public {
+        uint64 job = _post(_terms(address(sno), 1, 1, 1));
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WrongState.selector, job, IJobs.State.Posted));
+        jobs.settle(job);
+        _accept(job);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WrongState.selector, job, IJobs.State.Accepted));
+        jobs.settle(job);
+        vm.prank(user);
+        jobs.cancel(job);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WrongState.selector, job, IJobs.State.Settled));
+        jobs.settle(job);
+    }
+
+    /// @dev Release and mint of the same sum: what is collected is gone.
+    function test_collect_once() public {
+        vm.startPrank(user);
+        vm.expectRevert(IJobs.NothingToCollect.selector);
+        jobs.collect(ETH);
+        vm.stopPrank();
+        uint64 job = _post(_terms(ETH, 1, 1, 1));
+        vm.startPrank(user);
+        jobs.cancel(job);
+        vm.expectRevert(IJobs.NothingToCollect.selector);
+        jobs.collect(address(sno));
+        vm.expectEmit(address(jobs));
+        emit IJobs.Collected(user, ETH, PRICE);
+        assertEq(jobs.collect(ETH), PRICE);
+        vm.expectRevert(IJobs.NothingToCollect.selector);
+        jobs.collect(ETH);
+    }
+
+    function test_collect_byAReceiverThatReverts() public {
+        Picky picky = new Picky();
+        JobTerms memory terms = _terms(ETH, 1, 1, 1);
+        vm.deal(address(this), 1 ether);
+        uint64 job = picky.post{value: 1 ether}(jobs, terms);
+        picky.cancel(jobs, job);
+        vm.expectRevert(IJobs.TransferFailed.selector);
+        picky.collect(jobs);
+        assertEq(jobs.creditOf(address(picky), ETH), 1 ether, "still owed");
+        picky.accept();
+        picky.collect(jobs);
+        assertEq(address(picky).balance, 1 ether);
+    }
+
+    function test_collect_isNotReentered() public {
+        Greedy greedy = new Greedy(jobs);
+        _post(_terms(ETH, 1, 1, 5));
+        vm.deal(address(this), 1 ether);
+        uint64 job = greedy.post{value: 1 ether}(_terms(ETH, 1, 1, 1));
+        greedy.cancelAndCollect(job);
+        assertEq(address(greedy).balance, 1 ether);
+        assertEq(bytes4(greedy.refusal()), bytes4(keccak256("ReentrancyGuardReentrantCall()")));
+        assertEq(address(jobs).balance, 5 * PRICE, "others' escrow is untouched");
+    }
+
+    function _collects(address account, address token, uint256 amount) private {
+        uint256 before = token == ETH ? account.balance : sno.balanceOf(account);
+        vm.prank(account);
+        assertEq(jobs.collect(token), amount);
+        uint256 held = token == ETH ? account.balance : sno.balanceOf(account);
+        assertEq(held - before, amount);
+    }
+}

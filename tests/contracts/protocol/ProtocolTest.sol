@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Test} from "forge-std/Test.sol";
+
+import {Checkpoints} from "../../../contracts/core/Checkpoints.sol";
+import {Disputes} from "../../../contracts/core/Disputes.sol";
+import {Jobs} from "../../../contracts/core/Jobs.sol";
+import {SNO} from "../../../contracts/core/SNO.sol";
+import {Staking} from "../../../contracts/core/Staking.sol";
+import {ICheckpoints} from "../../../contracts/interfaces/ICheckpoints.sol";
+import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
+import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
+import {Parameters} from "../../../contracts/types/Parameters.sol";
+import {Claim, ClaimLink, JobTerms, Offer, StepStatement} from "../../../contracts/types/Types.sol";
+import {Deployer, Deployment} from "../../../script/Deployer.sol";
+import {Signatures} from "./Signatures.sol";
+
+/// @title A deployment with a funded user, staked workers and an auditor
+/// @notice Claims here are of states that nothing computed: `stateAt`. What convicts them is in `Conviction.t.sol`.
+abstract contract ProtocolTest is Test, Deployer {
+    uint128 internal constant PRICE = 3 ether;
+    uint128 internal constant STAKE = 50 ether;
+    uint32 internal constant WINDOW = 2 hours;
+    uint32 internal constant STEPS = 4;
+    address internal constant ETH = address(0);
+
+    SNO internal sno;
+    Staking internal staking;
+    Jobs internal jobs;
+    Checkpoints internal checkpoints;
+    Disputes internal disputes;
+    Parameters internal parameters;
+
+    address internal user = makeAddr("user");
+    address internal auditor = makeAddr("auditor");
+    address internal stranger = makeAddr("stranger");
+    Account[] internal workers;
+
+    function setUp() public virtual {
+        vm.warp(1_800_000_000);
+        parameters = Parameters({
+            unbondingDelay: 14 days,
+            validatorCollateral: 1_000_000 ether,
+            disputePeriod: 1 days,
+            disputeBond: 100 ether,
+            minChallengeWindow: 1 hours,
+            maxChallengeWindow: 7 days,
+            bountyBps: 5000,
+            harmBps: 3000
+        });
+        address[] memory genesis = new address[](3);
+        (genesis[0], genesis[1], genesis[2]) = (address(this), address(this), address(this));
+        Deployment memory d = _deploy(address(this), parameters, genesis);
+        (sno, staking, jobs, checkpoints, disputes) = (d.sno, d.staking, d.jobs, d.checkpoints, d.disputes);
+        for (uint256 i = 0; i < 6; ++i) {
+            workers.push(makeAccount(string.concat("worker ", vm.toString(i))));
+            _stake(workers[i].addr, IStaking.Role.Worker, STAKE);
+        }
+        vm.deal(user, 1000 ether);
+        _fund(user, address(jobs), 10_000 ether);
+        _fund(auditor, address(disputes), 1000 ether);
+    }
+
+    /// @dev Gives `amount` SNO, with an allowance.
+    function _fund(address account, address spender, uint256 amount) internal {
+        sno.transfer(account, amount);
+        vm.prank(account);
+        sno.approve(spender, type(uint256).max);
+    }
+
+    function _stake(address account, IStaking.Role role, uint256 amount) internal {
+        _fund(account, address(staking), amount);
+        vm.prank(account);
+        staking.stake(role, amount);
+    }
+
+    function _staked(address account) internal view returns (IStaking.Account memory) {
+        return staking.accountOf(account, IStaking.Role.Worker);
+    }
+
+    // Jobs
+
+    function _terms(address token, uint16 stages, uint16 replicas, uint32 intervals)
+        internal
+        view
+        returns (JobTerms memory terms)
+    {
+        terms.token = token;
+        (terms.stages, terms.replicas, terms.intervals, terms.stepsPerInterval) = (stages, replicas, intervals, STEPS);
+        terms.acceptBy = uint40(block.timestamp + 1 hours);
+        terms.duration = 2 days;
+        terms.challengeWindow = WINDOW;
+        terms.workerStake = STAKE;
+        (terms.programs, terms.initialStates) = (new bytes32[](stages), new bytes32[](stages));
+        for (uint16 stage = 0; stage < stages; ++stage) {
+            terms.programs[stage] = keccak256(abi.encode("program", stage));
+            terms.initialStates[stage] = _stateAt(stage, 0);
+        }
+        terms.manifest = "manifest";
+    }
+
+    /// @dev The deposit that just covers the terms at `PRICE`.
+    function _cover(JobTerms memory terms) internal pure returns (uint256) {
+        return uint256(terms.stages) * terms.replicas * terms.intervals * PRICE;
+    }
+
+    function _post(JobTerms memory terms) internal returns (uint64) {
+        uint256 deposit = _cover(terms);
+        vm.prank(user);
+        return jobs.post{value: terms.token == ETH ? deposit : 0}(terms, deposit);
+    }
+
+    function _offer(uint64 job, uint16 stage, uint16 replica, address worker) internal view returns (Offer memory) {
+        return Offer({
+            job: job,
+            stage: stage,
+            replica: replica,
+            worker: worker,
+            pricePerInterval: PRICE,
+            expires: uint40(block.timestamp + 10 minutes)
+        });
+    }
+
+    /// @dev Offers for every lane, worker i for lane i, signed.
+    function _offers(uint64 job) internal view returns (Offer[] memory offers, bytes[] memory signatures) {
+        IJobs.Job memory record = jobs.jobOf(job);
+        uint256 lanes = uint256(record.stages) * record.replicas;
+        (offers, signatures) = (new Offer[](lanes), new bytes[](lanes));
+        for (uint256 i = 0; i < lanes; ++i) {
+            offers[i] = _offer(job, uint16(i % record.stages), uint16(i / record.stages), workers[i].addr);
+            signatures[i] = _sign(workers[i].key, _offerDigest(offers[i]));
+        }
+    }
+
+    function _accept(uint64 job) internal {
+        (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
+        vm.prank(user);
+        jobs.accept(job, offers, signatures);
+    }
+
+    function _start(uint64 job) internal {
+        vm.prank(user);
+        jobs.start(job);
+    }
+
+    /// @dev A running job in SNO.
+    function _run(uint16 stages, uint16 replicas, uint32 intervals) internal returns (uint64 job) {
+        return _run(_terms(address(sno), stages, replicas, intervals));
+    }
+
+    function _run(JobTerms memory terms) internal returns (uint64 job) {
+        job = _post(terms);
+        _accept(job);
+        _start(job);
+    }
+
+    function _stateOfJob(uint64 job) internal view returns (IJobs.State) {
+        return jobs.jobOf(job).state;
+    }
+
+    // Claims
+
+    function _stateAt(uint16 stage, uint32 interval) internal pure returns (bytes32) {
+        return keccak256(abi.encode("state", stage, interval));
+    }
+
+    function _claim(uint64 job, uint16 stage, uint16 replica, uint32 interval) internal pure returns (Claim memory) {
+        return Claim({
+            job: job,
+            stage: stage,
+            replica: replica,
+            interval: interval,
+            parentState: _stateAt(stage, interval),
+            newState: _stateAt(stage, interval + 1),
+            io: keccak256(abi.encode("io", stage, interval))
+        });
+    }
+
+    function _link(Claim memory parent, uint64 committedAt) internal pure returns (ClaimLink memory) {
+        return ClaimLink({parentState: parent.parentState, io: parent.io, committedAt: committedAt});
+    }
+
+    /// @dev Commits claim `interval` of a lane, whose parent was committed at `parentAt`, as its worker.
+    function _commit(uint64 job, uint16 stage, uint16 replica, uint32 interval, uint64 parentAt)
+        internal
+        returns (Claim memory claim, uint64 committedAt)
+    {
+        claim = _claim(job, stage, replica, interval);
+        ClaimLink memory link;
+        if (interval > 0) link = _link(_claim(job, stage, replica, interval - 1), parentAt);
+        vm.prank(jobs.workerOf(job, stage, replica));
+        checkpoints.commit(claim, link);
+        return (claim, uint64(block.timestamp));
+    }
+
+    /// @dev Commits all claims of a lane, at once.
+    function _commitAll(uint64 job, uint16 stage, uint16 replica) internal {
+        uint32 intervals = jobs.jobOf(job).intervals;
+        for (uint32 interval = 0; interval < intervals; ++interval) {
+            _commit(job, stage, replica, interval, uint64(block.timestamp));
+        }
+    }
+
+    /// @dev Finalises claims `[from, to)` of a lane, all committed at `when`.
+    function _finalize(uint64 job, uint16 stage, uint16 replica, uint32 from, uint32 to, uint64 when) internal {
+        (Claim[] memory claims, uint64[] memory times) = (new Claim[](to - from), new uint64[](to - from));
+        for (uint32 i = from; i < to; ++i) {
+            (claims[i - from], times[i - from]) = (_claim(job, stage, replica, i), when);
+        }
+        checkpoints.finalize(claims, times);
+    }
+
+    // Signatures
+
+    function _sign(uint256 key, bytes32 digest) internal pure returns (bytes memory) {
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(key, digest);
+        return abi.encodePacked(r, s, v);
+    }
+
+    function _offerDigest(Offer memory offer) internal view returns (bytes32) {
+        return Signatures.digest(block.chainid, address(jobs), Signatures.hash(offer));
+    }
+
+    function _statementDigest(StepStatement memory statement) internal view returns (bytes32) {
+        return Signatures.digest(block.chainid, address(disputes), Signatures.hash(statement));
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Claim, Offer, StepStatement} from "../../../contracts/types/Types.sol";
+
+/// @title EIP-712 digests, written from the standard and independent of the contracts
+library Signatures {
+    function digest(uint256 chainId, address verifyingContract, bytes32 structHash) internal pure returns (bytes32) {
+        bytes32 domain = keccak256(
+            abi.encode(
+                keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"),
+                keccak256("Tensorlink"),
+                keccak256("1"),
+                chainId,
+                verifyingContract
+            )
+        );
+        return keccak256(abi.encodePacked(hex"1901", domain, structHash));
+    }
+
+    function hash(Offer memory o) internal pure returns (bytes32) {
+        bytes32 typeHash = keccak256(
+            "Offer(uint64 job,uint16 stage,uint16 replica,address worker,uint128 pricePerInterval,uint40 expires)"
+        );
+        return keccak256(abi.encode(typeHash, o.job, o.stage, o.replica, o.worker, o.pricePerInterval, o.expires));
+    }
+
+    function hash(Claim memory c) internal pure returns (bytes32) {
+        bytes32 typeHash = keccak256(
+            "Claim(uint64 job,uint16 stage,uint16 replica,uint32 interval,bytes32 parentState,bytes32 newState,bytes32 io)"
+        );
+        return keccak256(abi.encode(typeHash, c.job, c.stage, c.replica, c.interval, c.parentState, c.newState, c.io));
+    }
+
+    function hash(StepStatement memory s) internal pure returns (bytes32) {
+        bytes32 typeHash = keccak256(
+            "StepStatement(bytes32 claimId,address auditor,uint32 step,bytes32 preState,bytes32 postState,bytes32 trace)"
+        );
+        return keccak256(abi.encode(typeHash, s.claimId, s.auditor, s.step, s.preState, s.postState, s.trace));
+    }
+}
