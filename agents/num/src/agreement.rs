@@ -86,7 +86,7 @@ fn mutated() -> impl Strategy<Value = (Case, Operator)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
     fn both_forms_agree(case in case()) {

@@ -102,11 +102,11 @@ fn binary(kernel: &Kernel, op: &Operator, a: &Tensor, b: &Tensor) -> Result<Vec<
             collect(op, wide(a).into_iter().map(|x| round.apply(interpolate(&lookup, &table, x))))
         }
         Kernel::Normalize { depth, bits } => {
-            let (p, z) = (wide(a), wide(b));
+            let (p, z, limit) = (wide(a), wide(b), limit(op.output.bits()));
             let quotient = |p: i64, z: i64| {
                 let twice = p.wrapping_mul(1i64.wrapping_shl(bits.wrapping_add(1)));
                 // The divisor is positive, so the Euclidean quotient is the floor.
-                twice.wrapping_add(z).wrapping_div_euclid(z.wrapping_mul(2)).clamp(-round(0).limit, round(0).limit)
+                twice.wrapping_add(z).wrapping_div_euclid(z.wrapping_mul(2)).clamp(limit.wrapping_neg(), limit)
             };
             let pairs = rows(&p, depth).zip(&z).flat_map(|(row, z)| row.iter().map(move |p| (*p, (*z).max(1))));
             collect(op, pairs.map(|(p, z)| quotient(p, z)))
@@ -213,13 +213,13 @@ impl Rescale {
             let rest = (x as u64) & u64::MAX.wrapping_shr(64u32.wrapping_sub(places));
             let half = 1u64.wrapping_shl(places.wrapping_sub(1));
             let up = rest > half || (rest == half && quotient & 1 == 1);
-            return quotient.wrapping_add(i64::from(up)).clamp(-self.limit, self.limit);
+            return quotient.wrapping_add(i64::from(up)).clamp(self.limit.wrapping_neg(), self.limit);
         }
         // Comparing before shifting: x·2^n exceeds the limit exactly if x exceeds ⌊limit / 2^n⌋.
         let reach = self.limit.wrapping_shr(places);
         match x {
             x if x > reach => self.limit,
-            x if x < -reach => -self.limit,
+            x if x < reach.wrapping_neg() => self.limit.wrapping_neg(),
             x => x.wrapping_shl(places),
         }
     }

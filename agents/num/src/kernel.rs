@@ -306,7 +306,7 @@ impl Check<'_> {
         self.one_per_row(B)?;
         let bits = self.attribute(0, 0, 32)?;
         // SAFETY of the cast: between 0 and 32. The dividend of rule N-3 is 2·p·2^bits + z.
-        let twice = magnitude(p).saturating_mul(1 << (bits as u32 + 1));
+        let twice = magnitude(p).saturating_mul(2u128.wrapping_shl(bits as u32));
         self.accumulator(twice.saturating_add(magnitude(z)))?;
         let expected = exponent(p).saturating_sub(exponent(z)).saturating_add(bits);
         self.require(OUT, exponent(y) == expected, "of exponent e_p − e_z + bits")?;

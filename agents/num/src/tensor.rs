@@ -105,7 +105,7 @@ impl Tensor {
     /// # Errors
     /// [`TensorError::Length`] if count or width do not fit the type, [`TensorError::Range`] if a mantissa exceeds it.
     pub fn new(ty: TensorType, mantissas: Mantissas) -> Result<Self, TensorError> {
-        let (expected, actual) = (ty.byte_len(), (mantissas.len() * mantissas.width().bytes()) as u64);
+        let (expected, actual) = (ty.byte_len(), mantissas.len().saturating_mul(mantissas.width().bytes()) as u64);
         if mantissas.width() != ty.width() || expected != actual {
             return Err(TensorError::Length { ty, unit: "bytes", expected, actual });
         }
@@ -113,7 +113,7 @@ impl Tensor {
         #[allow(clippy::useless_conversion, reason = "the macro also widens what is 64 bits already")]
         let offender = each_width!(&mantissas, v => v.iter().position(|m| {
             let m = i64::from(*m);
-            m > limit || m < -limit
+            m.unsigned_abs() > limit.unsigned_abs()
         }));
         match offender {
             Some(index) => {
@@ -134,7 +134,7 @@ impl Tensor {
             return Err(TensorError::Length { ty, unit: "elements", expected, actual });
         }
         let limit = ty.limit();
-        if let Some(index) = values.iter().position(|m| *m > limit || *m < -limit) {
+        if let Some(index) = values.iter().position(|m| m.unsigned_abs() > limit.unsigned_abs()) {
             let value = values.get(index).copied().unwrap_or_default();
             return Err(TensorError::Range { ty, index: index as u64, value });
         }

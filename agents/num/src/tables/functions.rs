@@ -74,7 +74,7 @@ impl Grid {
         let places = i64::from(self.cell).saturating_add(FRACTION as i64).unsigned_abs() as usize;
         (0..=cells).map(move |j| {
             let x = self.first.saturating_add(j);
-            (x < 0, U256::from(x.unsigned_abs()) << places)
+            (x < 0, U256::from(x.unsigned_abs()).wrapping_shl(places))
         })
     }
 }
@@ -87,17 +87,17 @@ impl Grid {
 /// tensor has, [`TableError::Tensor`] if a value does not fit the bits.
 pub fn function_table(function: Function, grid: Grid, bits: u8, exponent: i16) -> Result<Tensor, TableError> {
     let grid = grid.checked()?;
-    let drop = FRACTION as i64 - i64::from(exponent);
-    if !(1..256).contains(&drop) {
-        return Err(TableError::Exponent(exponent));
-    }
+    let drop = match (FRACTION as i64).saturating_sub(exponent.into()).try_into() {
+        Ok(drop @ 1usize..256) => drop,
+        _ => return Err(TableError::Exponent(exponent)),
+    };
     let len = 1u32.wrapping_shl(grid.log).wrapping_add(1);
     let ty = TensorType::new(bits, exponent, &[len])?;
     let reals = Reals::new();
-    let half = U256::from(1) << (drop.unsigned_abs() as usize).wrapping_sub(1);
+    let half = U256::from(1).wrapping_shl(drop.wrapping_sub(1));
     let entry = |(negative, x)| {
         let (minus, value) = function.at(&reals, negative, x);
-        let magnitude = (value.wrapping_add(half) >> drop.unsigned_abs() as usize).saturating_to::<i64>();
+        let magnitude = value.wrapping_add(half).wrapping_shr(drop).saturating_to::<i64>();
         if minus { magnitude.saturating_neg() } else { magnitude }
     };
     let values: Vec<i64> = grid.points().map(entry).collect();
@@ -118,7 +118,7 @@ impl Function {
             }
             Self::Sigmoid => (false, reflect(negative, quotient(one(), one().wrapping_add(decay(reals, x))))),
             Self::Tanh => {
-                let e = decay(reals, x << 1usize);
+                let e = decay(reals, x.wrapping_shl(1));
                 (negative, quotient(one().wrapping_sub(e), one().wrapping_add(e)))
             }
         }
@@ -126,7 +126,7 @@ impl Function {
 }
 
 fn whole(n: u64) -> U256 {
-    U256::from(n) << FRACTION
+    U256::from(n).wrapping_shl(FRACTION)
 }
 
 /// `f(−x) = 1 − f(x)`.
@@ -143,5 +143,5 @@ fn decay(reals: &Reals, x: U256) -> U256 {
 }
 
 fn quotient(a: U256, b: U256) -> U256 {
-    (a << FRACTION).checked_div(b).unwrap_or_default()
+    a.wrapping_shl(FRACTION).checked_div(b).unwrap_or_default()
 }

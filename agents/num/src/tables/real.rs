@@ -11,12 +11,12 @@ pub(super) const FRACTION: usize = 90;
 
 /// One.
 pub(super) fn one() -> U256 {
-    U256::from(1) << FRACTION
+    U256::from(1).wrapping_shl(FRACTION)
 }
 
 /// Product of two fixed-point numbers whose integer parts have at most 76 bits together.
 pub(super) fn times(a: U256, b: U256) -> U256 {
-    a.wrapping_mul(b) >> FRACTION
+    a.wrapping_mul(b).wrapping_shr(FRACTION)
 }
 
 /// Sum of a series given by its first term and each term's successor, until terms vanish.
@@ -42,7 +42,7 @@ const fn odd(n: u64, odd: u64) -> u64 {
 
 /// `ln 2 = Σ 1 / (k·2^k)`.
 fn ln2() -> U256 {
-    (1..=FRACTION as u64).fold(U256::ZERO, |sum, k| sum.wrapping_add(over(one() >> k as usize, k)))
+    (1..=FRACTION as u64).fold(U256::ZERO, |sum, k| sum.wrapping_add(over(one().wrapping_shr(k as usize), k)))
 }
 
 /// `√(2π)`; π by Machin's formula, `16·atan(1/5) − 4·atan(1/239)`.
@@ -54,9 +54,9 @@ fn sqrt_two_pi() -> U256 {
             |parity: u64| (0..40u64).filter(|k| k & 1 == parity).fold(U256::ZERO, |sum, k| sum.wrapping_add(term(k)));
         sum(0).wrapping_sub(sum(1))
     };
-    let pi = (atan_inverse(5) << 4usize).wrapping_sub(atan_inverse(239) << 2usize);
+    let pi = atan_inverse(5).wrapping_shl(4).wrapping_sub(atan_inverse(239).wrapping_shl(2));
     // √(x·2^−90) is √(x·2^90)·2^−90.
-    (pi << FRACTION.wrapping_add(1)).root(2)
+    pi.wrapping_shl(FRACTION.wrapping_add(1)).root(2)
 }
 
 /// Constants that every evaluation needs, computed once a table.
@@ -87,13 +87,13 @@ impl Reals {
     /// `e^−x` for `x < 128`.
     pub(super) fn exp_neg(&self, x: U256) -> U256 {
         let Decay { mantissa, halvings } = self.decay(x);
-        mantissa >> halvings
+        mantissa.wrapping_shr(halvings)
     }
 
     /// Density of the standard normal distribution, for `z < 9`.
     pub(super) fn density(&self, z: U256) -> U256 {
-        let e = self.exp_neg(times(z, z) >> 1usize);
-        (e << FRACTION).checked_div(self.sqrt_two_pi).unwrap_or_default()
+        let e = self.exp_neg(times(z, z).wrapping_shr(1));
+        e.wrapping_shl(FRACTION).checked_div(self.sqrt_two_pi).unwrap_or_default()
     }
 
     /// `Φ(z)`, distribution of the standard normal, for `z < 9`: `½ + φ(z)·Σ z^(2n+1) / (1·3·…·(2n+1))` (Marsaglia,
@@ -101,9 +101,9 @@ impl Reals {
     pub(super) fn normal(&self, z: U256) -> U256 {
         let square = times(z, z);
         let sum = series(z, |term, n| over(times(term, square), odd(n, 3)));
-        let Decay { mantissa, halvings } = self.decay(square >> 1usize);
-        let product = sum.wrapping_mul(mantissa) >> halvings;
-        (one() >> 1usize).wrapping_add(product.checked_div(self.sqrt_two_pi).unwrap_or_default())
+        let Decay { mantissa, halvings } = self.decay(square.wrapping_shr(1));
+        let product = sum.wrapping_mul(mantissa).wrapping_shr(halvings);
+        one().wrapping_shr(1).wrapping_add(product.checked_div(self.sqrt_two_pi).unwrap_or_default())
     }
 }
 
