@@ -60,13 +60,13 @@ fn word(domain: u8, payload: &[u8], at: usize, end: usize) -> u64 {
 /// A module that hashes `$n` messages at once. `$xor3(a, b, c) = a ⊕ b ⊕ c`, `$chi(a, b, c) = a ⊕ (¬b ∧ c)`, `$rol::<K>`
 /// rotates each word left.
 macro_rules! keccak {
-    ($name:ident, $feature:literal, $n:literal, $vector:ty, $xor3:ident, $chi:ident, $rol:ident) => {
+    ($name:ident, $feature:literal, $n:literal, $vector:ident, $xor3:ident, $chi:ident, $rol:ident) => {
         pub(super) mod $name {
-            use core::arch::x86_64::*;
+            use core::arch::x86_64::$vector;
 
+            use super::ops::{$chi, $rol, $xor3};
             use super::{RATE, ROUNDS, word};
             use crate::keccak::Digest;
-            use $crate::keccak::lanes::ops::*;
 
             /// keccak-256 of `domain ‖ payload` for payloads of one length.
             #[target_feature(enable = $feature)]
@@ -126,7 +126,10 @@ macro_rules! keccak {
 
 /// The three word operations at each width.
 mod ops {
-    use core::arch::x86_64::*;
+    use core::arch::x86_64::{
+        __m256i, __m512i, _mm_cvtsi32_si128, _mm256_andnot_si256, _mm256_or_si256, _mm256_sll_epi64, _mm256_srl_epi64,
+        _mm256_xor_si256, _mm512_rol_epi64, _mm512_ternarylogic_epi64,
+    };
 
     #[inline]
     #[target_feature(enable = "avx512f")]

@@ -91,7 +91,7 @@ pub fn hash_one(domain: u8, payload: &[u8]) -> Digest {
         Some([head, tail @ ..]) => {
             *head = domain;
             tail.copy_from_slice(payload);
-            keccak256(&message.get(..=payload.len()).unwrap_or_default()).0
+            keccak256(message.get(..=payload.len()).unwrap_or_default()).0
         }
         _ => keccak256([&[domain], payload].concat()).0,
     }

@@ -1,0 +1,296 @@
+//! Building proofs. Every proof is checked as the contract would before it is handed out.
+
+use alloy_primitives::B256;
+use tensorlink_num::{OpError, StepContext, Tensor, accessor, reads};
+use tensorlink_types::abi::{
+    self, Claim, ContradictionProof, ElementProof, SINK_STATE, SINK_TO_NEXT, SINK_TO_PREVIOUS, TensorOpening,
+    WiringProof,
+};
+use tensorlink_types::{Operator, Program, Source, TensorRoot};
+
+use super::{
+    Case, FraudError, Refusal, Signed, openings, verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
+};
+use crate::commit::{BoundaryLists, Edge, ProgramCommitment, program::ProgramTooLarge, tensor_list};
+use crate::merkle::tensor::leaves_of;
+use crate::merkle::{List, TensorTree};
+
+/// Where an operator's output goes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Sink {
+    /// Into a state tensor.
+    State,
+    /// To the next stage.
+    ToNext,
+    /// To the previous stage.
+    ToPrevious,
+}
+
+impl Sink {
+    /// On-chain number.
+    pub const fn to_number(self) -> u8 {
+        match self {
+            Self::State => SINK_STATE,
+            Self::ToNext => SINK_TO_NEXT,
+            Self::ToPrevious => SINK_TO_PREVIOUS,
+        }
+    }
+}
+
+/// A worker's answer about one step, with the lists of roots that open it.
+#[derive(Clone, Copy, Debug)]
+pub struct StepAnswer<'a> {
+    /// What it signed.
+    pub said: &'a Signed,
+    /// The output roots that its trace commits to.
+    pub trace: &'a [TensorRoot],
+    /// The tensor roots of the state before the step; read for element proofs only.
+    pub before: &'a [TensorRoot],
+    /// The tensor roots of the state after the step; read for [`Sink::State`] only.
+    pub after: &'a [TensorRoot],
+}
+
+/// One claim against one program: builds proofs from a worker's answers.
+#[derive(Clone, Debug)]
+pub struct Prover<'a> {
+    case: Case,
+    program: &'a Program,
+    commitment: ProgramCommitment,
+    claim: &'a Claim,
+    committed_at: u64,
+    logs: &'a BoundaryLists,
+}
+
+impl<'a> Prover<'a> {
+    /// Prepares for a claim, the timestamp it was committed at, and its boundary logs as the worker gave them.
+    ///
+    /// # Errors
+    /// [`ProgramTooLarge`]; no checked program is.
+    pub fn new(
+        case: Case,
+        program: &'a Program,
+        claim: &'a Claim,
+        committed_at: u64,
+        logs: &'a BoundaryLists,
+    ) -> Result<Self, ProgramTooLarge> {
+        Ok(Self { case, program, commitment: ProgramCommitment::new(program)?, claim, committed_at, logs })
+    }
+
+    /// What the chain knows.
+    pub const fn case(&self) -> &Case {
+        &self.case
+    }
+
+    /// Proves that element `element` of operator `operator`'s output is wrong.
+    ///
+    /// `theirs` is the tensor the worker claims for the output, `operands` are the operator's operands, which by the choice
+    /// of the first difference are the worker's as well as one's own. An element in the padding of the last leaf (at or
+    /// above the type's count) is wrong if it is not zero.
+    ///
+    /// # Errors
+    /// [`FraudError`]; never hands out a proof that the contract would refuse.
+    pub fn element(
+        &self,
+        step: &StepAnswer<'_>,
+        operator: u32,
+        element: u64,
+        theirs: &TensorTree<'_>,
+        operands: &[&Tensor],
+    ) -> Result<ElementProof, FraudError> {
+        let op = self.operator(operator)?;
+        let said = step.said;
+        let lists = Lists {
+            trace: opening_list(step.trace, said.statement.trace, "trace")?,
+            state: opening_list(step.before, said.statement.preState, "state before the step")?,
+        };
+        let output = self.output(op, operator, element, theirs, &lists.trace)?;
+        // Padding is not computed from anything.
+        let operands = if element < op.output.elements() {
+            self.operands(said, op, element, operands, &lists)?
+        } else {
+            Vec::new()
+        };
+        let proof = ElementProof {
+            claim: self.claim.clone(),
+            committedAt: self.committed_at,
+            logs: self.logs.roots(),
+            statement: said.statement.clone(),
+            signature: said.signature.clone(),
+            program: self.commitment.header.clone(),
+            operator: abi::Operator::from(op),
+            operatorIndex: operator,
+            operatorMembership: self.commitment.operators.prove(operator.into())?,
+            element,
+            output,
+            operands,
+        };
+        verify_element_proof(&self.case, &proof)?;
+        Ok(proof)
+    }
+
+    /// Opens the worker's output at the element, against its trace.
+    fn output(
+        &self,
+        op: &Operator,
+        operator: u32,
+        element: u64,
+        theirs: &TensorTree<'_>,
+        trace: &List,
+    ) -> Result<TensorOpening, FraudError> {
+        let signed = item(trace, operator.into(), "operator")?;
+        let actual = crate::merkle::root_from_data(&op.output, theirs.data_root()).into();
+        if signed != actual || theirs.ty() != &op.output {
+            return Err(FraudError::NotInTrace { signed, actual });
+        }
+        let last = op.output.elements().saturating_sub(1);
+        // Padding lies in the leaf of the last element.
+        let leaves = leaves_of(&op.output, element.min(last), 1)?;
+        Ok(TensorOpening { membership: trace.prove(operator.into())?, ..openings::open(theirs, &[leaves])? })
+    }
+
+    /// Opens what the element is computed from, each operand against the commitment its source names.
+    fn operands(
+        &self,
+        said: &Signed,
+        op: &Operator,
+        element: u64,
+        operands: &[&Tensor],
+        lists: &Lists,
+    ) -> Result<Vec<TensorOpening>, FraudError> {
+        if op.operands.len() != operands.len() {
+            let (expected, actual) = (op.operands.len(), operands.len());
+            return Err(OpError::OperandCount { opcode: op.opcode, expected, actual }.into());
+        }
+        let context = StepContext { job_key: self.case.job_key, step: said.statement.step };
+        let reads = reads(op, accessor(operands), element, &context)?;
+        let mut opened = Vec::with_capacity(operands.len());
+        for (i, (operand, tensor)) in op.operands.iter().zip(operands).enumerate() {
+            let (expected, actual) = (&operand.ty, tensor.ty());
+            if expected != actual {
+                let (expected, actual) = (expected.clone(), actual.clone());
+                return Err(OpError::OperandType { operand: i, expected, actual }.into());
+            }
+            let tree = TensorTree::new(tensor);
+            let (list, index) = self.place(operand.source, said, lists)?;
+            let (committed, actual) = (item(list, index, "operand source")?, tree.root().into());
+            if committed != actual {
+                return Err(FraudError::Operand { operand: i, committed, actual });
+            }
+            let ranges = openings::ranges(&operand.ty, &reads, i)?;
+            opened.push(TensorOpening { membership: list.prove(index)?, ..openings::open(&tree, &ranges)? });
+        }
+        Ok(opened)
+    }
+
+    /// The list that a source names, and the place in it.
+    fn place<'b>(&'b self, source: Source, said: &Signed, lists: &'b Lists) -> Result<(&'b List, u64), FraudError> {
+        Ok(match source {
+            Source::Output(i) => (&lists.trace, i.into()),
+            Source::State(i) => (&lists.state, i.into()),
+            Source::Constant(i) => (&self.commitment.constants, i.into()),
+            Source::FromPrevious(i) => self.logged(Edge::FromPrevious, said, i)?,
+            Source::FromNext(i) => self.logged(Edge::FromNext, said, i)?,
+        })
+    }
+
+    /// The log of an edge, and the place of the statement's step and a micro-batch in it.
+    fn logged(&self, edge: Edge, said: &Signed, micro_batch: u32) -> Result<(&List, u64), FraudError> {
+        let per_step = self.program.micro_batches;
+        if micro_batch >= per_step {
+            return Err(FraudError::OutOfProgram { what: "micro-batch", index: micro_batch.into() });
+        }
+        let local = said.statement.step.checked_rem(self.case.steps_per_interval).unwrap_or(0);
+        let list = self.logs.get(edge).ok_or(FraudError::List("boundary log"))?;
+        Ok((list, u64::from(local) * u64::from(per_step) + u64::from(micro_batch)))
+    }
+
+    /// Proves that entry `index` of a sink is not the output the program wires to it.
+    ///
+    /// # Errors
+    /// As [`Self::element`].
+    pub fn wiring(&self, step: &StepAnswer<'_>, sink: Sink, index: u32) -> Result<WiringProof, FraudError> {
+        let said = step.said;
+        let wiring = &self.commitment.wiring;
+        let trace = opening_list(step.trace, said.statement.trace, "trace")?;
+        let state;
+        let (sources, (list, place)) = match sink {
+            Sink::State => {
+                state = opening_list(step.after, said.statement.postState, "state after the step")?;
+                (&wiring.state, (&state, u64::from(index)))
+            }
+            Sink::ToNext => (&wiring.toNext, self.logged(Edge::ToNext, said, index)?),
+            Sink::ToPrevious => (&wiring.toPrevious, self.logged(Edge::ToPrevious, said, index)?),
+        };
+        let source = usize::try_from(index).ok().and_then(|i| sources.get(i)).copied();
+        let source = source.ok_or(FraudError::OutOfProgram { what: "entry of the sink", index: index.into() })?;
+        let proof = WiringProof {
+            claim: self.claim.clone(),
+            committedAt: self.committed_at,
+            logs: self.logs.roots(),
+            statement: said.statement.clone(),
+            signature: said.signature.clone(),
+            program: self.commitment.header.clone(),
+            wiring: wiring.clone(),
+            sink: sink.to_number(),
+            index,
+            traceRoot: item(&trace, source.into(), "operator")?,
+            traceMembership: trace.prove(source.into())?,
+            sinkRoot: item(list, place, "entry of the sink")?,
+            sinkMembership: list.prove(place)?,
+        };
+        verify_wiring_proof(&self.case, &proof)?;
+        Ok(proof)
+    }
+
+    /// Proves that two statements contradict each other, or that `first` contradicts the claim (`second` is then not looked
+    /// at; pass `first` again).
+    ///
+    /// # Errors
+    /// [`FraudError::Refused`].
+    pub fn contradiction(&self, first: &Signed, second: &Signed) -> Result<ContradictionProof, FraudError> {
+        let proof = ContradictionProof {
+            claim: self.claim.clone(),
+            committedAt: self.committed_at,
+            first: first.statement.clone(),
+            firstSignature: first.signature.clone(),
+            second: second.statement.clone(),
+            secondSignature: second.signature.clone(),
+        };
+        verify_contradiction_proof(&self.case, &proof)?;
+        Ok(proof)
+    }
+
+    fn operator(&self, index: u32) -> Result<&'a Operator, FraudError> {
+        let operator = usize::try_from(index).ok().and_then(|i| self.program.operators.get(i));
+        operator.ok_or(FraudError::OutOfProgram { what: "operator", index: index.into() })
+    }
+}
+
+/// The worker's lists that operands stand in.
+struct Lists {
+    trace: List,
+    state: List,
+}
+
+fn opening_list(roots: &[TensorRoot], committed: B256, what: &'static str) -> Result<List, FraudError> {
+    let list = tensor_list(roots);
+    if list.root() == committed { Ok(list) } else { Err(FraudError::List(what)) }
+}
+
+fn item(list: &List, index: u64, what: &'static str) -> Result<B256, FraudError> {
+    let item = usize::try_from(index).ok().and_then(|i| list.items().get(i)).copied();
+    item.ok_or(FraudError::OutOfProgram { what, index })
+}
+
+impl From<ProgramTooLarge> for FraudError {
+    fn from(error: ProgramTooLarge) -> Self {
+        Self::OutOfProgram { what: "list of length", index: error.0 as u64 }
+    }
+}
+
+impl FraudError {
+    /// Whether the contract would find no fault: the worker is right, there is nothing to pursue.
+    pub const fn is_no_fault(&self) -> bool {
+        matches!(self, Self::Refused(Refusal::NoFault))
+    }
+}

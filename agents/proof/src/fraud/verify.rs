@@ -1,0 +1,273 @@
+//! The checks of `contracts/core/Disputes.sol`, in the same order, so that no validator pays for a transaction that reverts.
+
+use alloy_primitives::{Address, B256};
+use tensorlink_num::{StepContext, element};
+use tensorlink_types::abi::{
+    BoundaryLogs, Claim, ContradictionProof, ElementProof, ProgramHeader, SINK_STATE, SINK_TO_NEXT, SINK_TO_PREVIOUS,
+    StepStatement, TensorOpening, WiringProof,
+};
+use tensorlink_types::{Operator, Source, TensorType};
+
+use super::{Case, Opened, Refusal, decode, openings};
+use crate::commit::{io_root, operator_hash, program_hash, record_hash, verify_signer, wiring_hash};
+use crate::merkle::tensor::leaf_count;
+use crate::merkle::{LEAF_BYTES, root_from_data, verify_membership, verify_range};
+
+/// What a proof establishes; the fields of the event `Convicted`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conviction {
+    /// Who earns the bounty.
+    pub auditor: Address,
+    /// Absolute step.
+    pub step: u32,
+    /// Operator (element and wiring proofs).
+    pub operator: u32,
+    /// Element (element proofs) or entry of the sink (wiring proofs).
+    pub element: u64,
+    /// What the trace holds (element proofs).
+    pub claimed: i64,
+    /// What the operator gives (element proofs).
+    pub recomputed: i64,
+}
+
+/// `Disputes.proveSigned`.
+///
+/// # Errors
+/// The [`Refusal`] that the contract would answer with.
+pub fn verify_element_proof(case: &Case, proof: &ElementProof) -> Result<Conviction, Refusal> {
+    check_claim(case, &proof.claim, proof.committedAt)?;
+    check_statement(case, &proof.claim, &proof.statement, &proof.signature)?;
+    check_program(case, &proof.program)?;
+    let index = u64::from(proof.operatorIndex);
+    let count = proof.program.operatorCount.into();
+    // INVARIANT: the operator is the registered program's.
+    let hash = operator_hash(&proof.operator);
+    verify_membership(proof.program.operators, count, index, hash, &proof.operatorMembership)
+        .map_err(|_| Refusal::WrongOperator)?;
+    let operator = decode::operator(&proof.operator)?;
+
+    let claimed = claimed(proof, &operator)?;
+    let recomputed = recomputed(case, proof, &operator)?;
+    // INVARIANT: who computed right is never convicted (P-15).
+    if claimed == recomputed {
+        return Err(Refusal::NoFault);
+    }
+    Ok(Conviction {
+        auditor: proof.statement.auditor,
+        step: proof.statement.step,
+        operator: proof.operatorIndex,
+        element: proof.element,
+        claimed,
+        recomputed,
+    })
+}
+
+/// The element as the tensor in the signed trace holds it.
+fn claimed(proof: &ElementProof, operator: &Operator) -> Result<i64, Refusal> {
+    let ty = &operator.output;
+    // INVARIANT: the output is the one the worker signed, under the type the program gives it.
+    let root = root_from_data(ty, proof.output.dataRoot).into();
+    let (index, count) = (proof.operatorIndex.into(), proof.program.operatorCount.into());
+    verify_membership(proof.statement.trace, count, index, root, &proof.output.membership)
+        .map_err(|_| Refusal::WrongMembership(Opened::Output))?;
+    // INVARIANT: the element lies in the tensor or in the padding of its last leaf.
+    let capacity = leaf_count(ty).saturating_mul((LEAF_BYTES / ty.width().bytes()) as u64);
+    if proof.element >= capacity {
+        return Err(Refusal::ElementOutOfRange(proof.element));
+    }
+    // INVARIANT: the opening has nothing that is not looked at.
+    if proof.output.ranges.len() != 1 {
+        return Err(Refusal::WrongOutput(proof.element));
+    }
+    check_ranges(&proof.output, ty, Opened::Output)?;
+    openings::mantissa(&proof.output.ranges, ty, proof.element).ok_or(Refusal::WrongOutput(proof.element))
+}
+
+/// The element as the program gives it. Padding is zero (C-1).
+fn recomputed(case: &Case, proof: &ElementProof, operator: &Operator) -> Result<i64, Refusal> {
+    if proof.element >= operator.output.elements() {
+        return Ok(0);
+    }
+    let count = operator.operands.len();
+    if proof.operands.len() != count {
+        return Err(Refusal::WrongMembership(Opened::Operand(proof.operands.len())));
+    }
+    for (i, (operand, opening)) in operator.operands.iter().zip(&proof.operands).enumerate() {
+        let root = root_from_data(&operand.ty, opening.dataRoot).into();
+        // INVARIANT: operands are the worker's own or the program's, under the type the program gives them (P-14).
+        if !is_operand(case, proof, operand.source, root, &opening.membership)? {
+            return Err(Refusal::WrongMembership(Opened::Operand(i)));
+        }
+        check_ranges(opening, &operand.ty, Opened::Operand(i))?;
+    }
+    let get = |operand: usize, index: u64| {
+        let ty = &operator.operands.get(operand)?.ty;
+        openings::mantissa(&proof.operands.get(operand)?.ranges, ty, index)
+    };
+    let context = StepContext { job_key: case.job_key, step: proof.statement.step };
+    Ok(element(operator, get, proof.element, &context)?)
+}
+
+/// Whether `root` is the tensor that an operand's source names.
+fn is_operand(
+    case: &Case,
+    proof: &ElementProof,
+    source: Source,
+    root: B256,
+    siblings: &[B256],
+) -> Result<bool, Refusal> {
+    let (statement, program) = (&proof.statement, &proof.program);
+    let member =
+        |list, count: u32, index: u32| verify_membership(list, count.into(), index.into(), root, siblings).is_ok();
+    let logged = |log, micro_batch| {
+        check_logs(&proof.claim, &proof.logs)?;
+        Ok(is_logged(case, program, statement, log, micro_batch, root, siblings))
+    };
+    match source {
+        Source::Output(i) => Ok(i < proof.operatorIndex && member(statement.trace, program.operatorCount, i)),
+        Source::State(i) => Ok(member(statement.preState, program.stateCount, i)),
+        Source::Constant(i) => Ok(member(program.constants, program.constantCount, i)),
+        Source::FromPrevious(i) => logged(proof.logs.fromPrevious, i),
+        Source::FromNext(i) => logged(proof.logs.fromNext, i),
+    }
+}
+
+/// `Disputes.proveSignedWiring`.
+///
+/// # Errors
+/// The [`Refusal`] that the contract would answer with.
+pub fn verify_wiring_proof(case: &Case, proof: &WiringProof) -> Result<Conviction, Refusal> {
+    check_claim(case, &proof.claim, proof.committedAt)?;
+    check_statement(case, &proof.claim, &proof.statement, &proof.signature)?;
+    check_program(case, &proof.program)?;
+    // INVARIANT: the wiring is the registered program's.
+    if wiring_hash(&proof.wiring) != proof.program.wiring {
+        return Err(Refusal::WrongProgram);
+    }
+    let sources = match proof.sink {
+        SINK_STATE => &proof.wiring.state,
+        SINK_TO_NEXT => &proof.wiring.toNext,
+        SINK_TO_PREVIOUS => &proof.wiring.toPrevious,
+        _ => return Err(Refusal::WrongOperator),
+    };
+    let at = usize::try_from(proof.index).map_err(|_| Refusal::WrongOperator)?;
+    let operator = *sources.get(at).ok_or(Refusal::WrongOperator)?;
+    let (statement, program) = (&proof.statement, &proof.program);
+    // INVARIANT: the worker signed this output for this operator …
+    let count = program.operatorCount.into();
+    verify_membership(statement.trace, count, operator.into(), proof.traceRoot, &proof.traceMembership)
+        .map_err(|_| Refusal::WrongMembership(Opened::Operand(0)))?;
+    // INVARIANT: … and committed to that tensor in the place which the output goes to.
+    let (root, siblings) = (proof.sinkRoot, proof.sinkMembership.as_slice());
+    let is_sink = if proof.sink == SINK_STATE {
+        let count = program.stateCount.into();
+        verify_membership(statement.postState, count, proof.index.into(), root, siblings).is_ok()
+    } else {
+        check_logs(&proof.claim, &proof.logs)?;
+        let log = if proof.sink == SINK_TO_NEXT { proof.logs.toNext } else { proof.logs.toPrevious };
+        is_logged(case, program, statement, log, proof.index, root, siblings)
+    };
+    if !is_sink {
+        return Err(Refusal::WrongMembership(Opened::Operand(1)));
+    }
+    // INVARIANT: who put its outputs where they belong is never convicted (P-15).
+    if proof.traceRoot == proof.sinkRoot {
+        return Err(Refusal::NoFault);
+    }
+    let (auditor, step) = (statement.auditor, statement.step);
+    Ok(Conviction { auditor, step, operator, element: proof.index.into(), claimed: 0, recomputed: 0 })
+}
+
+/// `Disputes.proveSignedContradiction`.
+///
+/// # Errors
+/// The [`Refusal`] that the contract would answer with.
+pub fn verify_contradiction_proof(case: &Case, proof: &ContradictionProof) -> Result<Conviction, Refusal> {
+    check_claim(case, &proof.claim, proof.committedAt)?;
+    let first = &proof.first;
+    check_statement(case, &proof.claim, first, &proof.firstSignature)?;
+    if !contradicts_claim(case, &proof.claim, first) {
+        check_statement(case, &proof.claim, &proof.second, &proof.secondSignature)?;
+        // INVARIANT: who signs what it computed is never convicted (P-15).
+        if !contradict(first, &proof.second) {
+            return Err(Refusal::NoFault);
+        }
+    }
+    let (auditor, step) = (first.auditor, first.step);
+    Ok(Conviction { auditor, step, operator: 0, element: 0, claimed: 0, recomputed: 0 })
+}
+
+/// The interval's first step starts from the claim's parent state; its last ends in the claim's new state.
+pub fn contradicts_claim(case: &Case, claim: &Claim, statement: &StepStatement) -> bool {
+    let local = local_step(case, statement);
+    (local == 0 && statement.preState != claim.parentState)
+        || (local.checked_add(1) == Some(case.steps_per_interval) && statement.postState != claim.newState)
+}
+
+/// One step has one outcome, whoever asked; the next step starts where it ended.
+pub fn contradict(first: &StepStatement, second: &StepStatement) -> bool {
+    if first.step == second.step {
+        return (first.preState, first.postState, first.trace) != (second.preState, second.postState, second.trace);
+    }
+    first.step.checked_add(1) == Some(second.step) && first.postState != second.preState
+}
+
+/// Whether a statement is about a step of this claim and signed by the worker: nothing else counts.
+///
+/// # Errors
+/// [`Refusal::StatementMismatch`], [`Refusal::BadSignature`].
+pub fn check_statement(case: &Case, claim: &Claim, statement: &StepStatement, signature: &[u8]) -> Result<(), Refusal> {
+    let of_claim = statement.claimId == case.contracts.claim_id(claim).0;
+    if !of_claim || statement.step.checked_div(case.steps_per_interval) != Some(claim.interval) {
+        return Err(Refusal::StatementMismatch);
+    }
+    Ok(verify_signer(signature, case.contracts.statement(statement), case.worker)?)
+}
+
+fn check_claim(case: &Case, claim: &Claim, committed_at: u64) -> Result<(), Refusal> {
+    if record_hash(claim, committed_at) == case.record { Ok(()) } else { Err(Refusal::UnknownClaim) }
+}
+
+fn check_program(case: &Case, program: &ProgramHeader) -> Result<(), Refusal> {
+    if program_hash(program) == case.program { Ok(()) } else { Err(Refusal::WrongProgram) }
+}
+
+fn check_logs(claim: &Claim, logs: &BoundaryLogs) -> Result<(), Refusal> {
+    if io_root(logs) == claim.io { Ok(()) } else { Err(Refusal::WrongLogs) }
+}
+
+fn check_ranges(opening: &TensorOpening, ty: &TensorType, opened: Opened) -> Result<(), Refusal> {
+    for (range, leaves) in opening.ranges.iter().enumerate() {
+        verify_range(opening.dataRoot, leaf_count(ty), leaves).map_err(|error| Refusal::WrongOpening {
+            opened,
+            range,
+            error,
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether `root` is the tensor of the statement's step and a micro-batch in a boundary log (C-8).
+fn is_logged(
+    case: &Case,
+    program: &ProgramHeader,
+    statement: &StepStatement,
+    log: B256,
+    micro_batch: u32,
+    root: B256,
+    siblings: &[B256],
+) -> bool {
+    // INVARIANT: a micro-batch of another step is never taken for one of this.
+    if micro_batch >= program.microBatches {
+        return false;
+    }
+    let per_step = u64::from(program.microBatches);
+    let index = u64::from(local_step(case, statement)) * per_step + u64::from(micro_batch);
+    let count = u64::from(case.steps_per_interval) * per_step;
+    verify_membership(log, count, index, root, siblings).is_ok()
+}
+
+/// The statement's step counted from its interval's first.
+fn local_step(case: &Case, statement: &StepStatement) -> u32 {
+    statement.step.checked_rem(case.steps_per_interval).unwrap_or(0)
+}

@@ -1,0 +1,6 @@
+//! Commitments and proofs as others use them.
+
+mod audit;
+mod fraud;
+mod merkle;
+mod scenario;
