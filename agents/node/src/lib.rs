@@ -6,6 +6,20 @@
 //! | [`identity`] | the node's key: Ethereum account, libp2p identity, signer of statements |
 //! | [`wire`] | messages between roles |
 //! | [`retry`] | bounded retry with back-off |
-//! | [`shutdown`] | one signal that every loop obeys |
+//! | [`journal`] | files that survive a kill |
+//! | [`roster`] | who may talk to us |
 
+pub mod files;
+pub mod identity;
+pub mod interval;
+pub mod journal;
 pub mod ports;
+pub mod replay;
+pub mod retry;
+pub mod roster;
+pub mod shard;
+pub mod wire;
+
+pub use identity::Identity;
+pub use journal::Journal;
+pub use roster::Roster;

@@ -116,7 +116,8 @@ impl TensorType {
             if dim == 0 {
                 return Err(TypeError::EmptyDimension(axis));
             }
-            elements = elements.checked_mul(u64::from(dim)).filter(|n| *n <= MAX_ELEMENTS).ok_or(TypeError::TooLarge)?;
+            elements =
+                elements.checked_mul(u64::from(dim)).filter(|n| *n <= MAX_ELEMENTS).ok_or(TypeError::TooLarge)?;
             *slot = dim;
         }
         // SAFETY of the cast: the rank is at most MAX_RANK.
@@ -192,8 +193,7 @@ impl TensorType {
         let bytes: [u8; 32] = word.to_be_bytes();
         let bad = || TypeError::Word(B256::from(bytes));
         let [bits, e0, e1, rank, _, _, _, _, _, _, _, _, _, _, _, _, dims @ ..] = bytes;
-        let dims: Vec<u32> =
-            dims.chunks_exact(4).filter_map(|c| c.try_into().ok().map(u32::from_be_bytes)).collect();
+        let dims: Vec<u32> = dims.chunks_exact(4).filter_map(|c| c.try_into().ok().map(u32::from_be_bytes)).collect();
         let used = dims.get(..usize::from(rank)).ok_or_else(bad)?;
         let ty = Self::new(bits, i16::from_be_bytes([e0, e1]), used)?;
         if ty.to_word() == word { Ok(ty) } else { Err(bad()) }

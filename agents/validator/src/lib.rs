@@ -1,1 +1,15 @@
-//! The validator role: draw claims, re-execute them, prove what differs, vote.
+//! The validator role: draw claims, audit them, convict wrong ones.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`draw`] | which claims to audit |
+//! | [`audit`] | one audit: re-execution, and from a difference to a proof |
+//! | [`role`] | the loop that listens to the chain |
+
+pub mod audit;
+pub mod draw;
+pub mod role;
+
+pub use audit::{AuditError, Auditor, Finding, Target};
+pub use draw::Rate;
+pub use role::{Validator, ValidatorError, convict};

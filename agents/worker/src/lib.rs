@@ -1,1 +1,27 @@
-//! The worker role: stake, bid, fetch a shard, execute its stage, commit, answer audits.
+//! The worker role: advertise, offer, fetch, execute, commit, answer auditors, get paid.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`role`] | the loop that listens to the chain and keeps the tasks of each lane |
+//! | [`quote`] | whether to take a lane, and for how much |
+//! | [`lane`] | the work on a lane: meet the neighbours, execute, write down |
+//! | [`schedule`], [`link`], [`boundary`], [`desk`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
+//! | [`record`], [`claims`] | what is on disk; how it gets on chain |
+//! | [`audit`] | answers to auditors |
+//! | [`metrics`] | progress for people |
+
+pub mod audit;
+pub mod boundary;
+pub mod claims;
+pub mod context;
+pub mod desk;
+pub mod lane;
+pub mod link;
+pub mod metrics;
+pub mod quote;
+pub mod record;
+pub mod role;
+pub mod schedule;
+
+pub use context::{Context, EngineFactory, WorkerConfig};
+pub use role::{Worker, WorkerError};

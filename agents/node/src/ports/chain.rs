@@ -130,18 +130,63 @@ pub enum Fault {
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Event {
-    JobPosted { job: JobId, user: Address, deposit: U256, terms: JobTerms },
-    JobAccepted { job: JobId, offers: Vec<Offer> },
-    JobStarted { job: JobId, job_key: JobKey, deadline: u64 },
-    JobClosing { job: JobId, convicted: bool },
-    JobSettled { job: JobId, refund: U256 },
-    Paid { lane: Lane, worker: Address, claims: u32, amount: U256 },
-    ClaimCommitted { id: ClaimId, claim: Claim, committed_at: u64 },
-    ClaimsFinalized { lane: Lane, from: u32, to: u32 },
-    ClaimsVoided { lane: Lane, from: u32 },
-    DisputeOpened { dispute: U256, claim: ClaimId, challenger: Address, deadline: u64 },
-    DisputeWon { dispute: U256, claim: ClaimId },
-    DisputeLost { dispute: U256, claim: ClaimId },
+    JobPosted {
+        job: JobId,
+        user: Address,
+        deposit: U256,
+        terms: JobTerms,
+    },
+    JobAccepted {
+        job: JobId,
+        offers: Vec<Offer>,
+    },
+    JobStarted {
+        job: JobId,
+        job_key: JobKey,
+        deadline: u64,
+    },
+    JobClosing {
+        job: JobId,
+        convicted: bool,
+    },
+    JobSettled {
+        job: JobId,
+        refund: U256,
+    },
+    Paid {
+        lane: Lane,
+        worker: Address,
+        claims: u32,
+        amount: U256,
+    },
+    ClaimCommitted {
+        id: ClaimId,
+        claim: Claim,
+        committed_at: u64,
+    },
+    ClaimsFinalized {
+        lane: Lane,
+        from: u32,
+        to: u32,
+    },
+    ClaimsVoided {
+        lane: Lane,
+        from: u32,
+    },
+    DisputeOpened {
+        dispute: U256,
+        claim: ClaimId,
+        challenger: Address,
+        deadline: u64,
+    },
+    DisputeWon {
+        dispute: U256,
+        claim: ClaimId,
+    },
+    DisputeLost {
+        dispute: U256,
+        claim: ClaimId,
+    },
     Convicted {
         claim: ClaimId,
         worker: Address,
@@ -153,10 +198,29 @@ pub enum Event {
         claimed: String,
         recomputed: String,
     },
-    Staked { account: Address, role: Role, amount: U256 },
-    UnstakeRequested { account: Address, role: Role, amount: U256, release_at: u64 },
-    StakeWithdrawn { account: Address, role: Role, amount: U256 },
-    Slashed { account: Address, amount: U256, bounty: U256, harm: U256, burned: U256 },
+    Staked {
+        account: Address,
+        role: Role,
+        amount: U256,
+    },
+    UnstakeRequested {
+        account: Address,
+        role: Role,
+        amount: U256,
+        release_at: u64,
+    },
+    StakeWithdrawn {
+        account: Address,
+        role: Role,
+        amount: U256,
+    },
+    Slashed {
+        account: Address,
+        amount: U256,
+        bounty: U256,
+        harm: U256,
+        burned: U256,
+    },
 }
 
 /// A confirmed event and where it stands. Positions are unique and increase.

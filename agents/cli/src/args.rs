@@ -1,0 +1,297 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Pay strangers' GPUs to train neural networks, with every wrong number provable on chain.
+#[derive(Parser, Debug)]
+#[command(name = "tensorlink", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tensorlink key new                        create a key in an encrypted keystore
+  tensorlink stake 10000                    bond 10,000 SNO as a worker
+  tensorlink worker run                     lend this machine
+  tensorlink job post --model m.json --data d.csv --deposit 50
+  tensorlink job status 1 --json            one job, for programs
+
+Every option can stand in the configuration file (--config) or in the environment
+(TENSORLINK_RPC, ...); a flag beats the environment, which beats the file. Keys are
+never flags: they come from a keystore file or from TENSORLINK_PRIVATE_KEY.";
+
+/// Options of every command.
+#[derive(Args, Debug, Clone, Default)]
+pub struct Common {
+    /// Configuration file (TOML).
+    #[arg(long, global = true, env = "TENSORLINK_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Ethereum endpoint, ws:// or http:// [default: ws://127.0.0.1:8545].
+    #[arg(long, global = true, env = "TENSORLINK_RPC", value_name = "URL")]
+    pub rpc: Option<String>,
+    /// File with the contracts' addresses, as the deploy script writes it.
+    #[arg(long, global = true, env = "TENSORLINK_DEPLOYMENT", value_name = "FILE")]
+    pub deployment: Option<PathBuf>,
+    /// Directory for state that must survive a restart [default: .tensorlink].
+    #[arg(long, global = true, env = "TENSORLINK_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Encrypted keystore file; its password comes from TENSORLINK_PASSWORD or a prompt.
+    #[arg(long, global = true, env = "TENSORLINK_KEYSTORE", value_name = "FILE")]
+    pub keystore: Option<PathBuf>,
+    /// Print data as JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// More log lines; twice for all of ours.
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    #[command(flatten)]
+    pub network: NetworkArgs,
+}
+
+/// Peer-to-peer and storage options of commands that join the network.
+#[derive(Args, Debug, Clone, Default)]
+pub struct NetworkArgs {
+    /// Addresses to listen on (multiaddr), e.g. /ip4/0.0.0.0/tcp/4001. Repeatable.
+    #[arg(long, global = true, env = "TENSORLINK_LISTEN", value_delimiter = ',', value_name = "ADDR")]
+    pub listen: Vec<String>,
+    /// Peers to start from (multiaddr with /p2p/...). Repeatable.
+    #[arg(long, global = true, env = "TENSORLINK_BOOTSTRAP", value_delimiter = ',', value_name = "ADDR")]
+    pub bootstrap: Vec<String>,
+    /// Use an IPFS daemon's RPC API instead of the embedded store, e.g. http://127.0.0.1:5001.
+    #[arg(long, global = true, env = "TENSORLINK_IPFS", value_name = "URL")]
+    pub ipfs: Option<String>,
+    /// Blocks on top of an event before it is acted on [default: 1].
+    #[arg(long, global = true, env = "TENSORLINK_CONFIRMATIONS", value_name = "N")]
+    pub confirmations: Option<u64>,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Create or show the node's key.
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Lend this machine.
+    #[command(subcommand)]
+    Worker(WorkerCommand),
+    /// Audit other people's work.
+    #[command(subcommand)]
+    Validator(ValidatorCommand),
+    /// Post and follow jobs.
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Bond SNO.
+    Stake(StakeArgs),
+    /// Start unbonding SNO.
+    Unstake(StakeArgs),
+    /// Pay out what has unbonded, and what jobs have credited.
+    Withdraw(WithdrawArgs),
+    /// Show balances, stake and credit of an account.
+    Balance {
+        /// The account [default: the node's own].
+        account: Option<String>,
+    },
+    /// Audit one claim now, and convict its worker if it is wrong.
+    Challenge(ChallengeArgs),
+    /// Look at a model file.
+    #[command(subcommand)]
+    Model(ModelCommand),
+    /// Check the machine and the configuration: libtorch, kernels, chain, contracts, key, peers.
+    Check,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum KeyCommand {
+    /// Create a key in an encrypted keystore file.
+    New {
+        /// Where to write it [default: <data dir>/key.json].
+        path: Option<PathBuf>,
+    },
+    /// Print the address of the configured key.
+    Address,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum WorkerCommand {
+    /// Advertise, offer, execute, commit, get paid; until interrupted.
+    #[command(after_help = "Example:\n  tensorlink worker run --memory 8GiB --price 0.000001")]
+    Run(WorkerArgs),
+}
+
+#[derive(Args, Debug, Default)]
+pub struct WorkerArgs {
+    /// Memory for shards, e.g. 8GiB [default: half of what is free].
+    #[arg(long, env = "TENSORLINK_MEMORY", value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Asking price in SNO (or ETH) per billion multiply-adds [default: 0.000001].
+    #[arg(long, env = "TENSORLINK_PRICE", value_name = "AMOUNT")]
+    pub price: Option<String>,
+    /// Disk for what auditors may ask for [default: 10GiB].
+    #[arg(long, env = "TENSORLINK_DISK", value_name = "SIZE")]
+    pub disk: Option<String>,
+    /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
+    #[arg(long, env = "TENSORLINK_DEVICE")]
+    pub device: Option<String>,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum ValidatorCommand {
+    /// Draw claims, audit them, convict wrong ones; until interrupted.
+    #[command(after_help = "Example:\n  tensorlink validator run --rate 0.1")]
+    Run(ValidatorArgs),
+}
+
+#[derive(Args, Debug, Default)]
+pub struct ValidatorArgs {
+    /// Share of claims to audit, 0 to 1 [default: 0.1].
+    #[arg(long, env = "TENSORLINK_AUDIT_RATE", value_name = "SHARE")]
+    pub rate: Option<f64>,
+    /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
+    #[arg(long, env = "TENSORLINK_DEVICE")]
+    pub device: Option<String>,
+}
+
+/// What a job pays in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum Token {
+    /// The network's token.
+    #[default]
+    Sno,
+    /// The chain's own.
+    Eth,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum JobCommand {
+    /// Cut a model in stages, find workers, post the job with its escrow, start it.
+    #[command(after_help = "\
+Example:
+  tensorlink job post --model examples/digits.json --data examples/digits.csv.gz --stages 3 --deposit 50 --watch")]
+    Post(Box<PostArgs>),
+    /// Follow a job until it is settled; settles it, fetches and tests the model.
+    Watch {
+        /// The job's number.
+        job: u64,
+    },
+    /// Show a job.
+    Status {
+        /// The job's number.
+        job: u64,
+    },
+    /// Show all jobs.
+    List {
+        /// Only those of the configured key.
+        #[arg(long)]
+        mine: bool,
+    },
+    /// Stop a job. What is earned is paid, the rest comes back.
+    Cancel {
+        /// The job's number.
+        job: u64,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct PostArgs {
+    /// Model file (JSON).
+    #[arg(long, value_name = "FILE")]
+    pub model: PathBuf,
+    /// Training data: CSV (optionally .gz), label in the last column.
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// Pipeline stages.
+    #[arg(long, default_value_t = 2)]
+    pub stages: u16,
+    /// Security level: independent copies of the pipeline.
+    #[arg(long, default_value_t = 1)]
+    pub replicas: u16,
+    /// Steps between two claims.
+    #[arg(long, default_value_t = 50)]
+    pub steps_per_interval: u32,
+    /// Escrow, in SNO or ETH.
+    #[arg(long, value_name = "AMOUNT")]
+    pub deposit: String,
+    /// What to pay in.
+    #[arg(long, value_enum, default_value_t)]
+    pub token: Token,
+    /// SNO each worker must have at risk in this job.
+    #[arg(long, default_value = "1000", value_name = "AMOUNT")]
+    pub worker_stake: String,
+    /// Seconds in which a claim can be challenged [default: the shortest that the contracts allow].
+    #[arg(long, value_name = "SECONDS")]
+    pub challenge_window: Option<u32>,
+    /// Seconds the job may take from its start.
+    #[arg(long, default_value_t = 86_400, value_name = "SECONDS")]
+    pub duration: u64,
+    /// Seconds to wait for enough workers.
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub patience: u64,
+    /// Stay and follow the job to its end.
+    #[arg(long)]
+    pub watch: bool,
+    /// Show terms and quote, post nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Which balance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum RoleArg {
+    /// A worker's stake.
+    #[default]
+    Worker,
+    /// A validator's collateral.
+    Validator,
+}
+
+#[derive(Args, Debug)]
+pub struct StakeArgs {
+    /// SNO.
+    pub amount: String,
+    /// Which balance.
+    #[arg(long, value_enum, default_value_t)]
+    pub role: RoleArg,
+}
+
+#[derive(Args, Debug)]
+pub struct WithdrawArgs {
+    /// Which stake balance.
+    #[arg(long, value_enum, default_value_t)]
+    pub role: RoleArg,
+}
+
+#[derive(Args, Debug)]
+pub struct ChallengeArgs {
+    /// The job's number.
+    #[arg(long)]
+    pub job: u64,
+    /// Stage of the lane.
+    #[arg(long)]
+    pub stage: u16,
+    /// Replica of the lane.
+    #[arg(long, default_value_t = 0)]
+    pub replica: u16,
+    /// Interval of the claim.
+    #[arg(long)]
+    pub interval: u32,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum ModelCommand {
+    /// Show layers, parameters, and memory per stage.
+    Inspect {
+        /// Model file (JSON).
+        model: PathBuf,
+        /// Training data, to know the input width and the classes.
+        #[arg(long, value_name = "FILE")]
+        data: PathBuf,
+        /// Pipeline stages.
+        #[arg(long, default_value_t = 1)]
+        stages: u16,
+    },
+}

@@ -1,0 +1,124 @@
+//! Configuration: flags over environment over file over defaults.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::args::Common;
+
+/// The configuration file. Every field is optional; unknown ones are errors, so that a typing mistake is seen.
+#[derive(Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    rpc: Option<String>,
+    deployment: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
+    keystore: Option<PathBuf>,
+    listen: Option<Vec<String>>,
+    bootstrap: Option<Vec<String>>,
+    ipfs: Option<String>,
+    confirmations: Option<u64>,
+    #[serde(default)]
+    pub worker: WorkerFile,
+    #[serde(default)]
+    pub validator: ValidatorFile,
+}
+
+/// `[worker]` of the configuration file.
+#[derive(Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerFile {
+    pub memory: Option<String>,
+    pub price: Option<String>,
+    pub disk: Option<String>,
+    pub device: Option<String>,
+}
+
+/// `[validator]` of the configuration file.
+#[derive(Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields)]
+pub struct ValidatorFile {
+    pub rate: Option<f64>,
+    pub device: Option<String>,
+}
+
+/// What all commands need to know.
+#[derive(Debug)]
+pub struct Config {
+    pub rpc: String,
+    pub deployment: PathBuf,
+    pub data_dir: PathBuf,
+    pub keystore: Option<PathBuf>,
+    pub listen: Vec<String>,
+    pub bootstrap: Vec<String>,
+    pub ipfs: Option<String>,
+    pub confirmations: u64,
+    pub json: bool,
+    pub file: File,
+}
+
+impl Config {
+    /// Merges the sources.
+    pub fn load(common: &Common) -> Result<Self> {
+        let file = match &common.config {
+            Some(path) => read(path)?,
+            None => File::default(),
+        };
+        let or = |flag: &Option<PathBuf>, file: &Option<PathBuf>| flag.clone().or_else(|| file.clone());
+        let list = |flag: &[String], file: &Option<Vec<String>>, default: &[&str]| match (flag, file) {
+            ([], Some(values)) => values.clone(),
+            ([], None) => default.iter().map(|s| (*s).to_owned()).collect(),
+            (values, _) => values.to_vec(),
+        };
+        Ok(Self {
+            rpc: common.rpc.clone().or_else(|| file.rpc.clone()).unwrap_or_else(|| "ws://127.0.0.1:8545".into()),
+            deployment: or(&common.deployment, &file.deployment).unwrap_or_else(|| "deploy/31337.toml".into()),
+            data_dir: or(&common.data_dir, &file.data_dir).unwrap_or_else(|| ".tensorlink".into()),
+            keystore: or(&common.keystore, &file.keystore),
+            listen: list(
+                &common.network.listen,
+                &file.listen,
+                &["/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"],
+            ),
+            bootstrap: list(&common.network.bootstrap, &file.bootstrap, &[]),
+            ipfs: common.network.ipfs.clone().or_else(|| file.ipfs.clone()),
+            confirmations: common.network.confirmations.or(file.confirmations).unwrap_or(1),
+            json: common.json,
+            file,
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<File> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("{} is not a valid configuration", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str, change: impl FnOnce(&mut Common)) -> Result<Config> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node.toml");
+        std::fs::write(&path, text).unwrap();
+        let mut common = Common { config: Some(path), ..Common::default() };
+        change(&mut common);
+        Config::load(&common)
+    }
+
+    #[test]
+    fn a_flag_beats_the_file() {
+        let text = "rpc = \"ws://file\"\nlisten = [\"/ip4/1.2.3.4/tcp/1\"]";
+        assert_eq!(load(text, |_| ()).unwrap().rpc, "ws://file");
+        let config = load(text, |common| common.rpc = Some("ws://flag".into())).unwrap();
+        assert_eq!((config.rpc.as_str(), config.listen.len()), ("ws://flag", 1));
+    }
+
+    #[test]
+    fn a_misspelt_field_is_refused() {
+        let error = load("rcp = \"ws://file\"", |_| ()).unwrap_err();
+        assert!(format!("{error:#}").contains("rcp"), "{error:#}");
+    }
+}

@@ -1,0 +1,260 @@
+//! Executes an interval of a stage, step by step, whoever its neighbours are: peers on a stream (worker) or a file of what was
+//! received (auditor). One code path, so that an auditor computes what the worker did.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tensorlink_graph::engine::Engine;
+use tensorlink_graph::executor::{ExecuteError, StageExecutor};
+use tensorlink_num::{Tensor, TensorError};
+use tensorlink_proof::commit::logs::BoundaryLists;
+use tensorlink_proof::commit::{Edge, LogBuilder, LogError, state_root, tensor_root};
+use tensorlink_types::{B256, Program, Source, TensorRoot, TensorType};
+use thiserror::Error;
+
+/// One unit of work of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// Forward pass of a micro-batch.
+    Forward(u32),
+    /// Backward pass of a micro-batch.
+    Backward(u32),
+}
+
+/// The stage's neighbours. All tensors are canonical bytes without padding.
+pub trait Boundary {
+    /// What can go wrong at the border.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// Waits for a tensor from the previous (`Edge::FromPrevious`) or next stage (`Edge::FromNext`).
+    fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> Result<Bytes, Self::Error>;
+
+    /// Hands a tensor to the next (`Edge::ToNext`) or previous stage (`Edge::ToPrevious`).
+    fn send(&mut self, edge: Edge, step: u32, micro_batch: u32, data: Bytes) -> Result<(), Self::Error>;
+}
+
+/// Where an interval stands in its job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// First step, absolute.
+    pub first_step: u32,
+    /// Number of steps.
+    pub steps: u32,
+}
+
+/// Result of an interval.
+#[derive(Debug)]
+pub struct Outcome {
+    /// State after the last step.
+    pub state: Vec<Tensor>,
+    /// Its root (rule C-6).
+    pub state_root: B256,
+    /// Boundary logs (rule C-8).
+    pub logs: BoundaryLists,
+    /// Received tensors: for each step, first all from the previous stage, then all from the next.
+    pub inputs: Vec<u8>,
+    /// Time spent hashing.
+    pub hashing: Duration,
+}
+
+/// Why an interval could not be finished.
+#[derive(Debug, Error)]
+pub enum IntervalError<B: std::error::Error> {
+    /// The border failed.
+    #[error(transparent)]
+    Boundary(B),
+    /// The program could not be executed: the device failed.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+    /// What came over the border is not a tensor of the registered type.
+    #[error("step {step}, micro-batch {micro_batch}: {source}")]
+    Tensor {
+        /// Absolute step.
+        step: u32,
+        /// Micro-batch.
+        micro_batch: u32,
+        /// What is wrong with it.
+        source: TensorError,
+    },
+    /// The logs do not add up.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// Runs the steps of `span` in the order of `schedule`, calling `after_step` with the executor after each.
+///
+/// # Errors
+/// [`IntervalError`]; the executor is then in the middle of a step and has to be made anew.
+pub fn run<E: Engine, B: Boundary>(
+    executor: &mut StageExecutor<E>,
+    span: Span,
+    schedule: &[Work],
+    boundary: &mut B,
+    mut after_step: impl FnMut(u32, &StageExecutor<E>) -> Result<(), ExecuteError>,
+) -> Result<Outcome, IntervalError<B::Error>> {
+    let mut border = Border {
+        logs: LogBuilder::new(executor.program(), span.steps)?,
+        hashing: Duration::ZERO,
+        first_step: span.first_step,
+        boundary,
+    };
+    let from_previous = executor.program().from_previous.clone();
+    let from_next = executor.program().from_next.clone();
+    let mut inputs = Vec::new();
+    for step in span.first_step..span.first_step.saturating_add(span.steps) {
+        let mut gradients = Vec::new();
+        executor.begin_step(step)?;
+        for work in schedule {
+            match *work {
+                Work::Forward(mb) => {
+                    let input = border.receive(Edge::FromPrevious, (step, mb), from_previous.as_ref(), &mut inputs)?;
+                    let output = executor.forward(mb, input.as_ref())?;
+                    border.send(Edge::ToNext, (step, mb), output)?;
+                }
+                Work::Backward(mb) => {
+                    let input = border.receive(Edge::FromNext, (step, mb), from_next.as_ref(), &mut gradients)?;
+                    let output = executor.backward(mb, input.as_ref())?;
+                    border.send(Edge::ToPrevious, (step, mb), output)?;
+                }
+            }
+        }
+        executor.update()?;
+        inputs.append(&mut gradients);
+        after_step(step, executor)?;
+    }
+    let state = executor.state()?;
+    let start = Instant::now();
+    let state_root = state_root_of(&state);
+    let hashing = border.hashing + start.elapsed();
+    Ok(Outcome { state, state_root, inputs, logs: border.logs.finish()?, hashing })
+}
+
+/// Root of a state (rule C-6).
+pub fn state_root_of(state: &[Tensor]) -> B256 {
+    state_root(&state.iter().map(tensor_root).collect::<Vec<_>>())
+}
+
+/// The border during an interval: passes tensors through and logs them.
+struct Border<'a, B> {
+    logs: LogBuilder,
+    hashing: Duration,
+    first_step: u32,
+    boundary: &'a mut B,
+}
+
+impl<B: Boundary> Border<'_, B> {
+    fn receive(
+        &mut self,
+        edge: Edge,
+        (step, micro_batch): (u32, u32),
+        ty: Option<&TensorType>,
+        kept: &mut Vec<u8>,
+    ) -> Result<Option<Tensor>, IntervalError<B::Error>> {
+        let Some(ty) = ty else { return Ok(None) };
+        let data = self.boundary.receive(edge, step, micro_batch).map_err(IntervalError::Boundary)?;
+        let tensor = Tensor::from_bytes(ty.clone(), &data).map_err(|source| IntervalError::Tensor {
+            step,
+            micro_batch,
+            source,
+        })?;
+        kept.extend_from_slice(&data);
+        self.log(edge, step, micro_batch, &tensor)?;
+        Ok(Some(tensor))
+    }
+
+    fn send(
+        &mut self,
+        edge: Edge,
+        (step, micro_batch): (u32, u32),
+        output: Option<Tensor>,
+    ) -> Result<(), IntervalError<B::Error>> {
+        let Some(tensor) = output else { return Ok(()) };
+        // First out, then hashed: the neighbour need not wait for our commitment.
+        self.boundary.send(edge, step, micro_batch, tensor.to_bytes().into()).map_err(IntervalError::Boundary)?;
+        self.log(edge, step, micro_batch, &tensor)?;
+        Ok(())
+    }
+
+    fn log(&mut self, edge: Edge, step: u32, micro_batch: u32, tensor: &Tensor) -> Result<(), LogError> {
+        let start = Instant::now();
+        let root: TensorRoot = tensor_root(tensor);
+        self.logs.record(edge, step.saturating_sub(self.first_step), micro_batch, root)?;
+        self.hashing += start.elapsed();
+        Ok(())
+    }
+}
+
+/// Bytes of the received tensors of `steps` steps.
+pub fn inputs_len(program: &Program, steps: u32) -> u64 {
+    let step: u64 = [&program.from_previous, &program.from_next].into_iter().flatten().map(TensorType::byte_len).sum();
+    step * u64::from(program.micro_batches) * u64::from(steps)
+}
+
+/// The received tensors of an interval as a boundary: an auditor's stand-in for the neighbours. What is sent is dropped; its root is
+/// in the logs.
+#[derive(Clone, Debug)]
+pub struct Recorded<'a> {
+    inputs: &'a Bytes,
+    first_step: u32,
+    micro_batches: u64,
+    from_previous: u64,
+    from_next: u64,
+}
+
+/// The record is shorter than its steps need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("the record of received tensors ends before step {0}, micro-batch {1}")]
+pub struct RecordTooShort(u32, u32);
+
+impl<'a> Recorded<'a> {
+    /// Reads from the inputs of an interval that begins at `first_step`.
+    pub fn new(program: &Program, inputs: &'a Bytes, first_step: u32) -> Self {
+        let len = |ty: &Option<TensorType>| ty.as_ref().map_or(0, TensorType::byte_len);
+        Self {
+            inputs,
+            first_step,
+            micro_batches: u64::from(program.micro_batches),
+            from_previous: len(&program.from_previous),
+            from_next: len(&program.from_next),
+        }
+    }
+
+    fn slice(&self, edge: Edge, step: u32, micro_batch: u32) -> Option<Bytes> {
+        let step = u64::from(step.checked_sub(self.first_step)?);
+        let base = step * self.micro_batches * (self.from_previous + self.from_next);
+        let mb = u64::from(micro_batch);
+        let (start, len) = match edge {
+            Edge::FromPrevious => (base + mb * self.from_previous, self.from_previous),
+            _ => (base + self.micro_batches * self.from_previous + mb * self.from_next, self.from_next),
+        };
+        let (start, end) = (usize::try_from(start).ok()?, usize::try_from(start + len).ok()?);
+        (end <= self.inputs.len()).then(|| self.inputs.slice(start..end))
+    }
+
+    /// The received tensor that an operand of a step (absolute) names; none for other operands or beyond the record.
+    pub fn tensor(&self, program: &Program, source: Source, step: u32) -> Option<Tensor> {
+        let (edge, micro_batch, ty) = match source {
+            Source::FromPrevious(micro_batch) => (Edge::FromPrevious, micro_batch, &program.from_previous),
+            Source::FromNext(micro_batch) => (Edge::FromNext, micro_batch, &program.from_next),
+            _ => return None,
+        };
+        Tensor::from_bytes(ty.clone()?, &self.slice(edge, step, micro_batch)?).ok()
+    }
+}
+
+impl Boundary for Recorded<'_> {
+    type Error = RecordTooShort;
+
+    fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> Result<Bytes, RecordTooShort> {
+        self.slice(edge, step, micro_batch).ok_or(RecordTooShort(step, micro_batch))
+    }
+
+    fn send(&mut self, _: Edge, _: u32, _: u32, _: Bytes) -> Result<(), RecordTooShort> {
+        Ok(())
+    }
+}
+
+/// All forward passes, then all backward passes, in order: the schedule of who need not wait for anybody.
+pub fn sequential(micro_batches: u32) -> Vec<Work> {
+    (0..micro_batches).map(Work::Forward).chain((0..micro_batches).map(Work::Backward)).collect()
+}

@@ -1,0 +1,147 @@
+//! Files that survive a kill at any moment: written aside, synced, then renamed over the old one.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+/// Why a record could not be kept or read.
+#[derive(Debug, Error)]
+pub enum JournalError {
+    /// The disk failed.
+    #[error("{path}: {source}; check that the data directory is writable and has space")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is not what this version writes.
+    #[error("{path} is not readable by this version: {reason}; move it away to start afresh")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// A directory of small JSON records, each replaced as a whole.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    folder: PathBuf,
+}
+
+impl Journal {
+    /// Opens (and creates) the directory.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`] if it cannot be created.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, JournalError> {
+        let folder = folder.into();
+        fs::create_dir_all(&folder).map_err(|source| JournalError::Io { path: folder.clone(), source })?;
+        Ok(Self { folder })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.json"))
+    }
+
+    /// Replaces a record.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`] if the disk refuses; the old record is then still whole.
+    pub fn write<T: Serialize>(&self, name: &str, record: &T) -> Result<(), JournalError> {
+        let path = self.path(name);
+        let fail = |source| JournalError::Io { path: path.clone(), source };
+        let text = serde_json::to_vec_pretty(record)
+            .map_err(|e| JournalError::Format { path: path.clone(), reason: e.to_string() })?;
+        let aside = path.with_extension("tmp");
+        let mut file = File::create(&aside).map_err(fail)?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(fail)?;
+        fs::rename(&aside, &path).map_err(fail)?;
+        sync_folder(&self.folder).map_err(fail)
+    }
+
+    /// Reads a record, if there is one.
+    ///
+    /// # Errors
+    /// [`JournalError::Format`] if it is not of this version.
+    pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, JournalError> {
+        let path = self.path(name);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(JournalError::Io { path, source }),
+        };
+        serde_json::from_slice(&text).map(Some).map_err(|e| JournalError::Format { path, reason: e.to_string() })
+    }
+
+    /// Names of all records, sorted.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`] if the directory cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, JournalError> {
+        let fail = |source| JournalError::Io { path: self.folder.clone(), source };
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(fail)? {
+            let path = entry.map_err(fail)?.path();
+            if path.extension().is_some_and(|e| e == "json")
+                && let Some(stem) = path.file_stem().and_then(|s| s.to_str())
+            {
+                names.push(stem.to_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Drops a record; no error if there is none.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`] if the disk refuses.
+    pub fn remove(&self, name: &str) -> Result<(), JournalError> {
+        let path = self.path(name);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(JournalError::Io { path, source: e }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A rename is durable once its folder is synced.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaces_reads_and_lists() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        assert_eq!(journal.read::<u32>("a").unwrap(), None);
+        journal.write("a", &1u32).unwrap();
+        journal.write("a", &2u32).unwrap();
+        journal.write("b", &3u32).unwrap();
+        assert_eq!(journal.read::<u32>("a").unwrap(), Some(2));
+        assert_eq!(journal.names().unwrap(), ["a", "b"]);
+        journal.remove("a").unwrap();
+        journal.remove("a").unwrap();
+        assert_eq!(journal.names().unwrap(), ["b"]);
+    }
+
+    #[test]
+    fn a_torn_record_is_an_error_that_names_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        fs::write(folder.path().join("a.json"), "{\"half\":").unwrap();
+        let error = journal.read::<u32>("a").unwrap_err();
+        assert!(error.to_string().contains("a.json"), "{error}");
+    }
+}

@@ -1,0 +1,177 @@
+//! Answers auditors about our claims: data from disk, and signed statements computed anew when asked, so that honest work costs nothing more.
+
+use std::sync::Arc;
+
+use cid::Cid;
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::files::{self, FileError};
+use tensorlink_node::interval::{Span, inputs_len};
+use tensorlink_node::ports::StoreError;
+use tensorlink_node::replay::{Replay, ReplayError};
+use tensorlink_node::shard::Shard;
+use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
+use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_proof::commit::{Edge, state_root, trace_root};
+use tensorlink_types::abi::StepStatement;
+use tensorlink_types::{Address, ClaimId, JobKey, TensorRoot};
+use thiserror::Error;
+
+use crate::context::{Context, EngineFactory};
+use crate::record::Interval;
+
+/// Why an auditor gets no answer. Its text goes to the auditor.
+#[derive(Debug, Error)]
+pub enum AuditError {
+    /// The data is gone.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A CID in our record is malformed.
+    #[error("the record on disk is damaged: {0}")]
+    Record(#[from] cid::Error),
+    /// A file on disk is damaged.
+    #[error("the record on disk is damaged: {0}")]
+    File(#[from] FileError),
+    /// The interval could not be repeated.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// No such step.
+    #[error("the claim has no step {0}")]
+    NoStep(u32),
+    /// We could not sign.
+    #[error(transparent)]
+    Sign(#[from] SignatureError),
+    /// Not a question about a claim.
+    #[error("not a question about a claim")]
+    OffTopic,
+}
+
+/// A claim of ours with what it takes to repeat it.
+#[derive(Clone)]
+pub struct Repeatable {
+    /// The claim's id.
+    pub id: ClaimId,
+    /// The record on disk.
+    pub interval: Interval,
+    /// The shard.
+    pub shard: Arc<Shard>,
+    /// The job's key.
+    pub job_key: JobKey,
+    /// Steps of an interval.
+    pub steps: u32,
+}
+
+impl Repeatable {
+    /// Answers `auditor`'s question about this claim.
+    ///
+    /// # Errors
+    /// [`AuditError`].
+    pub async fn answer<E>(
+        &self,
+        context: &Context<E>,
+        auditor: Address,
+        question: &Request,
+    ) -> Result<Response, AuditError>
+    where
+        E: Engine + Send + 'static,
+        E::Tensor: Send + 'static,
+    {
+        let engine = context.engine.clone();
+        match *question {
+            Request::Interval(_) => self.record(),
+            Request::Statements(_) => {
+                let roots = self.blocking(context, engine, |replay, engine| replay.roots(engine)).await?;
+                let mut signed = Vec::with_capacity(roots.traces.len());
+                let ends = roots.states.iter().zip(roots.states.iter().skip(1));
+                for ((step, trace), (before, after)) in (self.first_step()..).zip(&roots.traces).zip(ends) {
+                    signed.push(self.sign(context, auditor, step, (before, trace, after))?);
+                }
+                Ok(Response::Statements(signed))
+            }
+            Request::SentLogs(_) => {
+                let roots = self.blocking(context, engine, |replay, engine| replay.roots(engine)).await?;
+                let sent = |edge| roots.logs.get(edge).map(|log| log.items().iter().copied().map(TensorRoot).collect());
+                let to_previous = sent(Edge::ToPrevious).unwrap_or_default();
+                Ok(Response::SentLogs { to_previous, to_next: sent(Edge::ToNext).unwrap_or_default() })
+            }
+            Request::Trace { step, .. } => {
+                let roots = self.blocking(context, engine, |replay, engine| replay.roots(engine)).await?;
+                roots.traces.into_iter().nth(self.local(step)?).map(Response::Roots).ok_or(AuditError::NoStep(step))
+            }
+            Request::State { step, .. } => {
+                let roots = self.blocking(context, engine, |replay, engine| replay.roots(engine)).await?;
+                let after = self.local(step)?.saturating_add(1);
+                roots.states.into_iter().nth(after).map(Response::Roots).ok_or(AuditError::NoStep(step))
+            }
+            Request::Output { step, operator, .. } => {
+                let find = move |replay: Replay, engine: E| replay.operator(engine, step, operator);
+                Ok(Response::Output(self.blocking(context, engine, find).await?.output.to_bytes()))
+            }
+            Request::Quote(_) | Request::Ready(_) | Request::FinalState(_) => Err(AuditError::OffTopic),
+        }
+    }
+
+    /// What it takes to re-execute the interval.
+    fn record(&self) -> Result<Response, AuditError> {
+        let bytes = |cid: &str| cid.parse::<Cid>().map(|cid| cid.to_bytes());
+        Ok(Response::Interval(IntervalRecord {
+            state: bytes(&self.interval.state)?,
+            inputs: bytes(&self.interval.inputs)?,
+            logs: self.interval.logs.clone(),
+        }))
+    }
+
+    fn sign<E>(
+        &self,
+        context: &Context<E>,
+        auditor: Address,
+        step: u32,
+        (before, trace, after): (&[TensorRoot], &[TensorRoot], &[TensorRoot]),
+    ) -> Result<(StepStatement, Vec<u8>), AuditError> {
+        let statement = StepStatement {
+            claimId: self.id.0,
+            auditor,
+            step,
+            preState: state_root(before),
+            postState: state_root(after),
+            trace: trace_root(trace),
+        };
+        let signature = context.identity.sign(context.contracts.statement(&statement))?;
+        Ok((statement, signature.to_vec()))
+    }
+
+    fn first_step(&self) -> u32 {
+        self.interval.claim.interval.saturating_mul(self.steps)
+    }
+
+    fn local(&self, step: u32) -> Result<usize, AuditError> {
+        let local = step.checked_sub(self.first_step()).filter(|local| *local < self.steps);
+        local.map(|local| local as usize).ok_or(AuditError::NoStep(step))
+    }
+
+    /// Repeats the interval on a thread of its own.
+    async fn blocking<E, T>(
+        &self,
+        context: &Context<E>,
+        engine: EngineFactory<E>,
+        job: impl FnOnce(Replay, E) -> Result<T, ReplayError> + Send + 'static,
+    ) -> Result<T, AuditError>
+    where
+        E: Engine + Send + 'static,
+        T: Send + 'static,
+    {
+        let program = &self.shard.program;
+        let types = || program.state.iter().map(|slot| &slot.ty);
+        let state = context.store.get(&self.interval.state.parse()?, &[], files::file_len(types())).await?;
+        let state = files::split(&state, types())?;
+        let inputs_len = inputs_len(program, self.steps);
+        let inputs = context.store.get(&self.interval.inputs.parse()?, &[], inputs_len).await?;
+        let span = Span { first_step: self.first_step(), steps: self.steps };
+        let replay = Replay { shard: self.shard.clone(), job_key: self.job_key, span, state, inputs };
+        let thread = tokio::task::spawn_blocking(move || job(replay, engine().map_err(ReplayError::from)?));
+        match thread.await {
+            Ok(result) => Ok(result?),
+            // A panic over there is one here, with its own message.
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+}

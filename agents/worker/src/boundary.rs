@@ -1,0 +1,129 @@
+//! The worker's neighbours as a boundary, and the exchange of signed logs that ends an interval.
+
+use bytes::Bytes;
+use tensorlink_node::Identity;
+use tensorlink_node::interval::Boundary;
+use tensorlink_node::wire::frame::SignedLog;
+use tensorlink_proof::commit::logs::BoundaryLists;
+use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_proof::commit::{Contracts, Edge, verify_signer};
+use tensorlink_types::abi::EdgeLog;
+use tensorlink_types::{Address, B256, Lane};
+use thiserror::Error;
+
+use crate::link::{Link, LinkError};
+
+/// A neighbour: who, and the stream to it.
+#[derive(Debug)]
+pub struct Neighbour {
+    /// Its address.
+    pub address: Address,
+    /// The stream.
+    pub link: Link,
+}
+
+/// The neighbours of a stage.
+#[derive(Debug, Default)]
+pub struct Neighbours {
+    /// The previous stage's worker.
+    pub previous: Option<Neighbour>,
+    /// The next stage's worker.
+    pub next: Option<Neighbour>,
+}
+
+/// Why the neighbours' logs and ours do not go together.
+#[derive(Debug, Error)]
+pub enum ExchangeError {
+    /// The stream failed. Reconnect.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The neighbour's signature is not its own. Not ours to pay for: the interval is not claimed.
+    #[error("{neighbour} signs badly: {source}")]
+    Signature {
+        /// Who.
+        neighbour: Address,
+        /// What is wrong.
+        source: SignatureError,
+    },
+    /// The neighbour signed something else than it sent. The interval is not claimed.
+    #[error("{neighbour} sent tensors with log root {received} and signed {signed:?}")]
+    Different {
+        /// Who.
+        neighbour: Address,
+        /// What we received.
+        received: B256,
+        /// What it signed.
+        signed: Box<EdgeLog>,
+    },
+    /// We could not sign.
+    #[error(transparent)]
+    Sign(#[from] SignatureError),
+}
+
+impl Boundary for Neighbours {
+    type Error = LinkError;
+
+    fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> Result<Bytes, LinkError> {
+        let side = match edge {
+            Edge::FromPrevious | Edge::ToPrevious => &mut self.previous,
+            Edge::FromNext | Edge::ToNext => &mut self.next,
+        };
+        side.as_mut().ok_or(LinkError::Gone)?.link.receive_tensor(step, micro_batch)
+    }
+
+    fn send(&mut self, edge: Edge, step: u32, micro_batch: u32, data: Bytes) -> Result<(), LinkError> {
+        let side = match edge {
+            Edge::FromPrevious | Edge::ToPrevious => &self.previous,
+            Edge::FromNext | Edge::ToNext => &self.next,
+        };
+        side.as_ref().ok_or(LinkError::Gone)?.link.send_tensor(step, micro_batch, data)
+    }
+}
+
+impl Neighbours {
+    /// Signs what we sent, checks what the neighbours sign, so that each holds the other to what it sent. Blocks; only from a blocking thread.
+    ///
+    /// # Errors
+    /// [`ExchangeError`].
+    pub fn exchange_logs(
+        &mut self,
+        lane: Lane,
+        interval: u32,
+        logs: &BoundaryLists,
+        identity: &Identity,
+        contracts: &Contracts,
+    ) -> Result<(), ExchangeError> {
+        let log = |from: u16, to: u16, root: B256| EdgeLog {
+            job: lane.job.0,
+            replica: lane.replica,
+            fromStage: from,
+            toStage: to,
+            interval,
+            root,
+        };
+        let roots = logs.roots();
+        let (own, before, after) = (lane.stage, lane.stage.wrapping_sub(1), lane.stage.wrapping_add(1));
+        let sides = [
+            (self.previous.as_mut(), log(own, before, roots.toPrevious), log(before, own, roots.fromPrevious)),
+            (self.next.as_mut(), log(own, after, roots.toNext), log(after, own, roots.fromNext)),
+        ];
+        let mut awaited = Vec::new();
+        for (neighbour, sent, received) in sides {
+            let Some(neighbour) = neighbour else { continue };
+            let signature = identity.sign(contracts.edge_log(&sent))?.to_vec();
+            neighbour.link.send_log(SignedLog { log: sent, signature })?;
+            awaited.push((neighbour, received));
+        }
+        for (neighbour, received) in awaited {
+            let SignedLog { log, signature } = neighbour.link.receive_log()?;
+            let address = neighbour.address;
+            if log != received {
+                let received = received.root;
+                return Err(ExchangeError::Different { neighbour: address, received, signed: Box::new(log) });
+            }
+            verify_signer(&signature, contracts.edge_log(&log), address)
+                .map_err(|source| ExchangeError::Signature { neighbour: address, source })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! Takes finished intervals to the chain: commits each once, finalises it when its window is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::ports::{Call, Chain, ChainError, Event};
+use tensorlink_types::B256;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::record::LaneLog;
+
+/// Longest wait between two looks at the chain.
+const PERIOD: Duration = Duration::from_millis(1000);
+/// Wait after the chain failed us.
+const BACK_OFF: Duration = Duration::from_secs(3);
+/// Claims finalised by one transaction.
+const BATCH: usize = 16;
+
+/// Why a lane's claims can go no further.
+#[derive(Debug, Error)]
+pub enum ClaimsError {
+    /// The lane was convicted.
+    #[error("the lane was convicted: its claims from interval {0} on are void and its stake in this job is gone")]
+    Convicted(u32),
+    /// The disk failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The chain holds a claim of this lane that we did not make.
+    #[error("the chain holds another claim for interval {0} than this node computed; was the key used elsewhere?")]
+    Foreign(u32),
+}
+
+/// Whether there is more to do.
+enum Outlook {
+    More,
+    Done,
+}
+
+/// Runs until every claim of the lane is final, the lane is convicted, or `stop`.
+///
+/// # Errors
+/// [`ClaimsError`]; failures of the chain are retried for ever.
+pub async fn run(chain: Arc<dyn Chain>, log: Arc<LaneLog>, stop: CancellationToken) -> Result<(), ClaimsError> {
+    let mut changes = log.watch();
+    loop {
+        changes.mark_unchanged();
+        let wait = match advance(chain.as_ref(), &log).await {
+            Ok(Outlook::Done) => return Ok(()),
+            Ok(Outlook::More) => PERIOD,
+            Err(Failure::Final(error)) => return Err(error),
+            Err(Failure::Chain(error)) => {
+                tracing::warn!(lane = %log.get().lane, %error, "claims wait for the chain");
+                BACK_OFF
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            Ok(()) = changes.changed() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Failure {
+    Final(ClaimsError),
+    Chain(ChainError),
+}
+
+impl From<ChainError> for Failure {
+    fn from(error: ChainError) -> Self {
+        Self::Chain(error)
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        Self::Final(error.into())
+    }
+}
+
+async fn advance(chain: &dyn Chain, log: &LaneLog) -> Result<Outlook, Failure> {
+    let lane = log.get().lane;
+    let Some(job) = chain.job(lane.job).await? else { return Ok(Outlook::More) };
+    let view = chain.lane(lane).await?;
+    if let Some(from) = view.void_from {
+        return Err(Failure::Final(ClaimsError::Convicted(from)));
+    }
+    if job.state == JobState::Running {
+        while commit_next(chain, log).await? {}
+    }
+    finalize(chain, log, &job, view.finalized).await?;
+    Ok(outlook(&job, log, chain.lane(lane).await?.finalized))
+}
+
+/// Nothing is left when the last interval is final, or the job takes no more claims and none is waiting.
+fn outlook(job: &JobView, log: &LaneLog, finalized: u32) -> Outlook {
+    let record = log.get();
+    let pending = record.intervals.range(finalized..).any(|(_, interval)| interval.committed_at.is_some());
+    let over =
+        finalized >= job.intervals || job.state == JobState::Settled || (job.state == JobState::Closing && !pending);
+    if over { Outlook::Done } else { Outlook::More }
+}
+
+/// Commits the next claim; whether it did.
+async fn commit_next(chain: &dyn Chain, log: &LaneLog) -> Result<bool, Failure> {
+    let record = log.get();
+    let Some((claim, previous)) = record.next_to_commit() else { return Ok(false) };
+    let interval = claim.interval;
+    // After a restart the claim may be on chain although its receipt was never seen. The replay of confirmed events tells when.
+    if chain.record(record.lane, interval).await? != B256::ZERO {
+        return Ok(false);
+    }
+    let receipt = chain.send(Call::Commit { claim: claim.clone(), previous }).await?;
+    let at = receipt.events.iter().find_map(|event| match event {
+        Event::ClaimCommitted { claim: committed, committed_at, .. } if *committed == claim => Some(*committed_at),
+        _ => None,
+    });
+    tracing::info!(lane = %record.lane, interval, gas = receipt.gas, "claim committed");
+    log.update(|record| {
+        if let Some(entry) = record.intervals.get_mut(&interval) {
+            entry.committed_at = at;
+        }
+    })?;
+    Ok(at.is_some())
+}
+
+async fn finalize(chain: &dyn Chain, log: &LaneLog, job: &JobView, finalized: u32) -> Result<(), Failure> {
+    let now = chain.head().await?.timestamp;
+    let claims = log.get().finalizable(finalized, job.challenge_window, now, BATCH);
+    if claims.is_empty() {
+        return Ok(());
+    }
+    let count = claims.len();
+    match chain.send(Call::Finalize { claims }).await {
+        Ok(receipt) => {
+            tracing::info!(lane = %log.get().lane, count, gas = receipt.gas, "claims final");
+            Ok(())
+        }
+        // A dispute holds one back, or somebody else was faster: look again later.
+        Err(ChainError::Reverted { name, arguments }) => {
+            tracing::info!(lane = %log.get().lane, %name, %arguments, "claims cannot be finalised yet");
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes in a confirmed claim of this lane, whoever's receipt told us first: a reorganisation may have moved it to another block.
+///
+/// # Errors
+/// [`ClaimsError::Foreign`] if it is not the claim we computed.
+pub fn confirmed(log: &LaneLog, claim: &tensorlink_types::abi::Claim, committed_at: u64) -> Result<(), ClaimsError> {
+    if let Some(own) = log.get().intervals.get(&claim.interval)
+        && own.claim != *claim
+    {
+        return Err(ClaimsError::Foreign(claim.interval));
+    }
+    log.update(|record| {
+        if let Some(entry) = record.intervals.get_mut(&claim.interval) {
+            entry.committed_at = Some(committed_at);
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! What all parts of a worker share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tensorlink_graph::engine::EngineError;
+use tensorlink_node::ports::{Chain, Clock, Net, Store};
+use tensorlink_node::{Identity, Journal, Roster};
+use tensorlink_proof::commit::Contracts;
+
+use crate::desk::Desk;
+
+/// What a worker is willing to do.
+#[derive(Clone, Debug)]
+pub struct WorkerConfig {
+    /// Where records are kept.
+    pub data_dir: PathBuf,
+    /// Memory for shards, bytes.
+    pub memory: u64,
+    /// Disk for what auditors may ask for, bytes.
+    pub disk: u64,
+    /// Lanes at once.
+    pub max_lanes: u16,
+    /// Asking price, wei per billion multiply-adds.
+    pub price_per_gmac: u128,
+    /// Most stake to put at risk in one lane, wei of SNO.
+    pub max_stake: u128,
+}
+
+/// Makes an engine for a lane; each lane has its own.
+pub type EngineFactory<E> = Arc<dyn Fn() -> Result<E, EngineError> + Send + Sync>;
+
+/// What all parts of a worker share.
+pub struct Context<E> {
+    /// The node's key.
+    pub identity: Identity,
+    /// The contracts.
+    pub chain: Arc<dyn Chain>,
+    /// Peers.
+    pub net: Arc<dyn Net>,
+    /// Files.
+    pub store: Arc<dyn Store>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Domains of what we sign.
+    pub contracts: Contracts,
+    /// What we are willing to do.
+    pub config: WorkerConfig,
+    /// Makes engines.
+    pub engine: EngineFactory<E>,
+    /// Who is who.
+    pub roster: Arc<Roster>,
+    /// Records.
+    pub journal: Journal,
+    /// Streams that peers open.
+    pub desk: Desk,
+}

@@ -1,0 +1,123 @@
+//! Hands the streams that peers open to the lanes they are meant for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tensorlink_node::ports::Duplex;
+use tensorlink_node::wire::frame::{self, Frame, Hello};
+use tensorlink_types::{Address, Lane};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+/// Longest wait for the first frame of a stream.
+const FIRST_FRAME: Duration = Duration::from_secs(5);
+/// Streams whose first frame is awaited at once.
+const WAITING: usize = 32;
+
+/// A stream a peer opened for one of our lanes, its first frame read.
+pub struct Visitor {
+    /// Who opened it; proven by the transport.
+    pub peer: Address,
+    /// What it said.
+    pub hello: Hello,
+    /// The rest of the stream.
+    pub stream: Box<dyn Duplex>,
+}
+
+/// Lanes that await their previous stage.
+#[derive(Clone, Default)]
+pub struct Desk {
+    lanes: Arc<Mutex<HashMap<Lane, mpsc::Sender<Visitor>>>>,
+}
+
+impl Desk {
+    /// Registers a lane; a later registration replaces it.
+    pub fn register(&self, lane: Lane) -> mpsc::Receiver<Visitor> {
+        let (sender, receiver) = mpsc::channel(2);
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, sender);
+        receiver
+    }
+
+    /// Forgets a lane.
+    pub fn unregister(&self, lane: Lane) {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).remove(&lane);
+    }
+
+    /// Receives streams until the net closes. A peer that opens a stream and says nothing, or names a lane that is not its
+    /// neighbour's, is dropped and delays nobody.
+    pub async fn run(self, mut streams: mpsc::Receiver<(Address, Box<dyn Duplex>)>) {
+        let slots = Arc::new(Semaphore::new(WAITING));
+        while let Some((peer, mut stream)) = streams.recv().await {
+            let Ok(slot) = slots.clone().try_acquire_owned() else {
+                tracing::warn!(%peer, "too many streams wait for their first frame; dropping one");
+                continue;
+            };
+            let desk = self.clone();
+            tokio::spawn(async move {
+                let _slot = slot;
+                match timeout(FIRST_FRAME, frame::read(&mut stream, 0)).await {
+                    Ok(Ok(Frame::Hello(hello))) => desk.pass_on(Visitor { peer, hello, stream }),
+                    Ok(Ok(_)) => tracing::warn!(%peer, "a tensor stream begins without a hello"),
+                    Ok(Err(error)) => tracing::warn!(%peer, %error, "a tensor stream begins badly"),
+                    Err(_) => tracing::warn!(%peer, "a tensor stream says nothing"),
+                }
+            });
+        }
+    }
+
+    fn pass_on(&self, visitor: Visitor) {
+        let (peer, hello) = (visitor.peer, &visitor.hello);
+        let Some(stage) = hello.stage.checked_add(1) else { return };
+        let lane = Lane { job: hello.job, stage, replica: hello.replica };
+        let sender = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).get(&lane).cloned();
+        match sender.map(|sender| sender.try_send(visitor)) {
+            Some(Ok(())) => {}
+            Some(Err(_)) => tracing::warn!(%peer, %lane, "the lane has visitors enough"),
+            None => tracing::warn!(%peer, %lane, "a stream for a lane that we do not hold"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::JobId;
+
+    use super::*;
+
+    async fn visit(desk: &Desk, frame: Frame) {
+        let (streams, receiver) = mpsc::channel(1);
+        let (mut theirs, ours) = tokio::io::duplex(1024);
+        frame::write(&mut theirs, &frame).await.unwrap();
+        streams.send((Address::ZERO, Box::new(ours) as Box<dyn Duplex>)).await.unwrap();
+        drop(streams);
+        desk.clone().run(receiver).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    #[tokio::test]
+    async fn a_stream_reaches_its_lane_and_no_other() {
+        let desk = Desk::default();
+        let lane = Lane { job: JobId(1), stage: 1, replica: 0 };
+        let mut visitors = desk.register(lane);
+        let hello = Hello { job: JobId(1), replica: 0, stage: 0, next_interval: 0 };
+        visit(&desk, Frame::Hello(Hello { job: JobId(2), ..hello.clone() })).await;
+        assert!(visitors.try_recv().is_err());
+        visit(&desk, Frame::SignedLog(tests_log())).await;
+        assert!(visitors.try_recv().is_err());
+        visit(&desk, Frame::Hello(hello.clone())).await;
+        assert_eq!(visitors.try_recv().map(|v| v.hello).ok(), Some(hello));
+    }
+
+    fn tests_log() -> frame::SignedLog {
+        let log = tensorlink_types::abi::EdgeLog {
+            job: 1,
+            replica: 0,
+            fromStage: 0,
+            toStage: 1,
+            interval: 0,
+            root: Default::default(),
+        };
+        frame::SignedLog { log, signature: vec![0; 65] }
+    }
+}

@@ -1,0 +1,411 @@
+//! Works on one lane: connects to the neighbours, executes interval after interval, writes each to disk, hands it to the chain.
+//!
+//! The unit of recovery is the interval. Whatever fails, all stages of the replica meet again, agree on the first interval that one of
+//! them has not finished, and compute it (again): the arithmetic is exact, so it comes out the same.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tensorlink_graph::compile::StageInfo;
+use tensorlink_graph::engine::{Engine, EngineError};
+use tensorlink_graph::executor::{ExecuteError, StageExecutor};
+use tensorlink_node::files;
+use tensorlink_node::interval::{self, IntervalError, Outcome, Span, Work, state_root_of};
+use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::chain::JobView;
+use tensorlink_node::ports::{ChainError, NetError, Protocol, StoreError};
+use tensorlink_node::shard::Shard;
+use tensorlink_node::wire::frame::Hello;
+use tensorlink_node::wire::gossip::{PROGRESS, Progress};
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::io_root;
+use tensorlink_types::abi::Claim;
+use tensorlink_types::{Address, B256, Lane, TensorType};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::boundary::{ExchangeError, Neighbour, Neighbours};
+use crate::context::Context;
+use crate::desk::Visitor;
+use crate::link::{Link, LinkError, agree_on_interval};
+use crate::metrics::{Measured, Meter, observed};
+use crate::record::{Interval, LaneLog};
+use crate::schedule::one_forward_one_backward;
+
+/// Intervals computed ahead of the chain; bounds what a stuck chain makes us do unpaid.
+const LEAD: usize = 8;
+/// Waits between attempts to meet the neighbours: the first, and the longest.
+const MEET: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(8));
+/// Longest wait for the previous stage to come.
+const VISIT: Duration = Duration::from_secs(20);
+/// Intervals kept after they are final: a neighbour that crashed may have to repeat them with us.
+pub const KEEP: u32 = 4;
+
+/// Why a lane stops although its job goes on.
+#[derive(Debug, Error)]
+pub enum LaneError {
+    /// The disk failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A file that we wrote is gone or cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no usable device.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The device failed while executing.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+    /// What is on disk cannot be continued from.
+    #[error("{0}")]
+    Record(String),
+    /// The logs of an interval do not add up; a defect.
+    #[error("the interval's logs do not add up: {0}")]
+    Log(#[from] tensorlink_proof::commit::LogError),
+    /// A repeated interval came out differently: the device cannot be trusted. Nothing is claimed.
+    #[error("interval {0} came out differently the second time: this device computes wrongly, take it out of service")]
+    Unsteady(u32),
+    /// A state on disk is not the one that was claimed.
+    #[error("the state on disk before interval {interval} has root {actual}, not {expected}: the disk is failing")]
+    Corrupt {
+        /// The interval.
+        interval: u32,
+        /// What we claimed.
+        expected: B256,
+        /// What is there.
+        actual: B256,
+    },
+    /// The chain failed for good.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+}
+
+/// Why the replica has to meet again.
+#[derive(Debug, Error)]
+enum Interruption {
+    #[error(transparent)]
+    Net(#[from] NetError),
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
+    #[error("the previous stage did not come within {VISIT:?}")]
+    NoVisit,
+    #[error("{0} is not the worker of the previous stage")]
+    Stranger(Address),
+    #[error("a stage has not finished interval {0}")]
+    Behind(u32),
+}
+
+enum Stop {
+    /// Meet again.
+    Again(Interruption),
+    /// Give up.
+    Fatal(LaneError),
+}
+
+impl From<LinkError> for Stop {
+    fn from(error: LinkError) -> Self {
+        Self::Again(error.into())
+    }
+}
+
+impl From<ExchangeError> for Stop {
+    fn from(error: ExchangeError) -> Self {
+        Self::Again(error.into())
+    }
+}
+
+impl From<Interruption> for Stop {
+    fn from(error: Interruption) -> Self {
+        Self::Again(error)
+    }
+}
+
+impl From<LaneError> for Stop {
+    fn from(error: LaneError) -> Self {
+        Self::Fatal(error)
+    }
+}
+
+/// A lane that is being worked on.
+pub struct LaneTask<E: Engine> {
+    /// Shared parts.
+    pub context: Arc<Context<E>>,
+    /// The job as the chain has it; running.
+    pub job: JobView,
+    /// The record on disk.
+    pub log: Arc<LaneLog>,
+    /// The shard.
+    pub shard: Arc<Shard>,
+    /// Workers of the previous and the next stage.
+    pub neighbours: (Option<Address>, Option<Address>),
+}
+
+/// An executor and the interval it stands before; none when it has to be made anew.
+type At<E> = Option<(StageExecutor<E>, u32)>;
+
+impl<E: Engine + Send + 'static> LaneTask<E>
+where
+    E::Tensor: Send + 'static,
+{
+    /// Runs until every interval is computed or `stop`.
+    ///
+    /// # Errors
+    /// [`LaneError`] when this node cannot go on; what is finished is on disk.
+    pub async fn run(self, stop: CancellationToken) -> Result<(), LaneError> {
+        let lane = self.lane();
+        let mut visitors = self.context.desk.register(lane);
+        let mut at: At<E> = None;
+        let mut meter = Meter::new(lane);
+        let mut wait = MEET.0;
+        let result = loop {
+            let before = self.log.get().next;
+            let stopped = tokio::select! {
+                () = stop.cancelled() => break Ok(()),
+                stopped = self.meet_and_work(&mut visitors, &mut at, &mut meter) => stopped,
+            };
+            let interruption = match stopped {
+                Ok(()) => break Ok(()),
+                Err(Stop::Fatal(error)) => break Err(error),
+                Err(Stop::Again(interruption)) => interruption,
+            };
+            tracing::info!(%lane, %interruption, "the replica meets again");
+            wait = if self.log.get().next > before { MEET.0 } else { (wait * 2).min(MEET.1) };
+            tokio::select! {
+                () = stop.cancelled() => break Ok(()),
+                () = self.context.clock.sleep(wait) => {}
+            }
+        };
+        self.context.desk.unregister(lane);
+        result
+    }
+
+    fn lane(&self) -> Lane {
+        self.log.get().lane
+    }
+
+    async fn meet_and_work(
+        &self,
+        visitors: &mut mpsc::Receiver<Visitor>,
+        at: &mut At<E>,
+        meter: &mut Meter,
+    ) -> Result<(), Stop> {
+        let (mut neighbours, agreed) = self.meet(visitors).await?;
+        let mut executor = match at.take() {
+            Some((executor, interval)) if interval == agreed => executor,
+            _ => self.executor(agreed).await?,
+        };
+        for interval in agreed..self.job.intervals {
+            self.wait_for_chain().await;
+            let started = Instant::now();
+            let (outcome, measured);
+            (executor, neighbours, outcome, measured) = self.compute(executor, neighbours, interval).await;
+            let outcome = outcome?;
+            let keeping = Instant::now();
+            self.keep(interval, &outcome).await?;
+            meter.add(&measured, outcome.hashing + measured.signing + keeping.elapsed(), started.elapsed());
+            self.publish(meter, interval).await;
+        }
+        *at = Some((executor, self.job.intervals));
+        // Nobody leaves before all have the last interval on disk: who has not may need the others to repeat it.
+        let agreed = self.agree(&mut neighbours).await?;
+        if agreed == self.job.intervals { Ok(()) } else { Err(Interruption::Behind(agreed).into()) }
+    }
+
+    async fn agree(&self, neighbours: &mut Neighbours) -> Result<u32, LinkError> {
+        let previous = neighbours.previous.as_mut().map(|n| &mut n.link);
+        let next = neighbours.next.as_mut().map(|n| &mut n.link);
+        agree_on_interval(self.hello(), previous, next).await
+    }
+
+    fn hello(&self) -> Hello {
+        let record = self.log.get();
+        let Lane { job, stage, replica } = record.lane;
+        Hello { job, replica, stage, next_interval: record.next }
+    }
+
+    /// Opens or accepts the streams to the neighbours and agrees on the interval to begin with.
+    async fn meet(&self, visitors: &mut mpsc::Receiver<Visitor>) -> Result<(Neighbours, u32), Interruption> {
+        let mut neighbours = Neighbours::default();
+        if let Some(address) = self.neighbours.1 {
+            let stream = self.context.net.open(address, Protocol::Tensor).await?;
+            let link = Link::new(stream, tensor_limit(&self.shard.program.from_next));
+            link.send_hello(self.hello()).await?;
+            neighbours.next = Some(Neighbour { address, link });
+        }
+        if let Some(address) = self.neighbours.0 {
+            let visitor = self.latest_visitor(visitors).await?;
+            if visitor.peer != address {
+                return Err(Interruption::Stranger(visitor.peer));
+            }
+            let link = Link::new(visitor.stream, tensor_limit(&self.shard.program.from_previous));
+            neighbours.previous = Some(Neighbour { address, link });
+        }
+        let agreed = self.agree(&mut neighbours).await?;
+        Ok((neighbours, agreed))
+    }
+
+    /// The newest stream wins: older ones are of attempts that the neighbour gave up.
+    async fn latest_visitor(&self, visitors: &mut mpsc::Receiver<Visitor>) -> Result<Visitor, Interruption> {
+        let mut visitor = timeout(VISIT, visitors.recv()).await.ok().flatten().ok_or(Interruption::NoVisit)?;
+        while let Ok(newer) = visitors.try_recv() {
+            visitor = newer;
+        }
+        Ok(visitor)
+    }
+
+    /// An executor that stands before `interval`.
+    async fn executor(&self, interval: u32) -> Result<StageExecutor<E>, LaneError> {
+        let state = self.state_before(interval).await?;
+        let program = self.shard.program.as_ref().clone();
+        let observed = observed(&self.shard.info);
+        let engine = (self.context.engine)()?;
+        Ok(StageExecutor::new(engine, program, &self.shard.constants, &state, self.job.job_key, observed)?)
+    }
+
+    async fn state_before(&self, interval: u32) -> Result<Vec<Tensor>, LaneError> {
+        if interval == 0 {
+            return Ok(self.shard.initial_state.to_vec());
+        }
+        let record = self.log.get();
+        let state = match record.intervals.get(&interval) {
+            Some(entry) => entry.state.clone(),
+            None => record
+                .next_state
+                .clone()
+                .filter(|_| record.next == interval)
+                .ok_or_else(|| LaneError::Record(format!("the state before interval {interval} was dropped")))?,
+        };
+        let cid = state.parse().map_err(|_| LaneError::Record(format!("{state:?} is not a CID")))?;
+        let types = || self.shard.program.state.iter().map(|slot| &slot.ty);
+        let bytes = self.context.store.get(&cid, &[], files::file_len(types())).await?;
+        let state = files::split(&bytes, types()).map_err(|e| LaneError::Record(e.to_string()))?;
+        if let Some(before) = interval.checked_sub(1).and_then(|n| record.intervals.get(&n)) {
+            let (actual, expected) = (state_root_of(&state), before.claim.newState);
+            if actual != expected {
+                return Err(LaneError::Corrupt { interval, expected, actual });
+            }
+        }
+        Ok(state)
+    }
+
+    /// Holds back while too many finished intervals wait for the chain.
+    async fn wait_for_chain(&self) {
+        let mut changes = self.log.watch();
+        while self.log.get().uncommitted() >= LEAD {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Executes an interval and exchanges signed logs, on a thread of its own.
+    async fn compute(
+        &self,
+        mut executor: StageExecutor<E>,
+        mut neighbours: Neighbours,
+        interval: u32,
+    ) -> (StageExecutor<E>, Neighbours, Result<Outcome, Stop>, Measured) {
+        let lane = self.lane();
+        let steps = self.job.steps_per_interval;
+        let span = Span { first_step: interval * steps, steps };
+        let schedule = one_forward_one_backward(lane.stage, self.job.stages, self.shard.program.micro_batches);
+        let (identity, contracts) = (self.context.identity.clone(), self.context.contracts);
+        let info = self.shard.info.clone();
+        let thread = tokio::task::spawn_blocking(move || {
+            let mut measured = Measured::default();
+            let result = work(&mut executor, span, &schedule, &mut neighbours, &info, &mut measured);
+            let result = result.and_then(|outcome| {
+                let start = Instant::now();
+                neighbours.exchange_logs(lane, interval, &outcome.logs, &identity, &contracts)?;
+                measured.signing = start.elapsed();
+                Ok(outcome)
+            });
+            (executor, neighbours, result, measured)
+        });
+        match thread.await {
+            Ok(done) => done,
+            // A panic over there is one here, with its own message.
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+
+    /// Writes a finished interval to disk. A repeated interval must come out as before.
+    async fn keep(&self, interval: u32, outcome: &Outcome) -> Result<(), LaneError> {
+        let record = self.log.get();
+        let (lane, logs) = (record.lane, outcome.logs.roots());
+        let parent = match interval.checked_sub(1).and_then(|n| record.intervals.get(&n)) {
+            Some(before) => before.claim.newState,
+            None => state_root_of(&self.shard.initial_state),
+        };
+        let claim = Claim {
+            job: lane.job.0,
+            stage: lane.stage,
+            replica: lane.replica,
+            interval,
+            parentState: parent,
+            newState: outcome.state_root,
+            io: io_root(&logs),
+        };
+        if let Some(known) = record.intervals.get(&interval) {
+            return if known.claim == claim { Ok(()) } else { Err(LaneError::Unsteady(interval)) };
+        }
+        let state = match &record.next_state {
+            Some(cid) if interval > 0 => cid.clone(),
+            _ => {
+                let initial = files::join(self.shard.initial_state.iter());
+                self.context.store.put(initial.into()).await?.to_string()
+            }
+        };
+        let inputs = self.context.store.put(Bytes::from(outcome.inputs.clone())).await?.to_string();
+        let next_state = self.context.store.put(files::join(&outcome.state).into()).await?.to_string();
+        self.log.update(|record| {
+            record.intervals.insert(interval, Interval { claim, logs, state, inputs, committed_at: None });
+            record.next = interval + 1;
+            record.next_state = Some(next_state);
+        })?;
+        Ok(())
+    }
+
+    async fn publish(&self, meter: &mut Meter, interval: u32) {
+        let (sent, received) = self.context.net.bytes_moved();
+        let progress: Progress = meter.report((interval + 1) * self.job.steps_per_interval, sent + received);
+        match tensorlink_node::wire::encode("progress", &progress) {
+            Ok(message) => {
+                if let Err(error) = self.context.net.publish(PROGRESS, message).await {
+                    tracing::debug!(%error, "progress was not published");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "progress cannot be encoded"),
+        }
+    }
+}
+
+fn work<E: Engine>(
+    executor: &mut StageExecutor<E>,
+    span: Span,
+    schedule: &[Work],
+    neighbours: &mut Neighbours,
+    info: &StageInfo,
+    measured: &mut Measured,
+) -> Result<Outcome, Stop> {
+    let after_step = |_, executor: &StageExecutor<E>| measured.take(executor, info);
+    interval::run(executor, span, schedule, neighbours, after_step).map_err(|error| match error {
+        IntervalError::Boundary(link) => link.into(),
+        IntervalError::Execute(error) => Stop::Fatal(error.into()),
+        IntervalError::Log(error) => Stop::Fatal(error.into()),
+        // The neighbour sent something that is no tensor of the type: drop it and meet again.
+        error @ IntervalError::Tensor { .. } => {
+            let (expected, got) = ("a boundary tensor".to_owned(), error.to_string());
+            LinkError::Unexpected { expected, got }.into()
+        }
+    })
+}
+
+fn tensor_limit(ty: &Option<TensorType>) -> usize {
+    ty.as_ref().map_or(0, |ty| ty.byte_len() as usize)
+}

@@ -1,0 +1,242 @@
+//! The stream to one neighbour: a reader and a writer task around bounded queues, and the handshake that agrees where to resume.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tensorlink_node::ports::Duplex;
+use tensorlink_node::wire::frame::{self, Frame, FrameError, Hello, SignedLog};
+use thiserror::Error;
+use tokio::io::{AsyncWriteExt, BufReader, BufWriter};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Frames waiting in each direction: enough to overlap, few enough to bound memory.
+const QUEUE: usize = 16;
+/// Longest wait for a frame of the handshake. The neighbour may have to wait for its own neighbours first.
+const HANDSHAKE: Duration = Duration::from_secs(20);
+
+/// Why the neighbour cannot be worked with at the moment.
+#[derive(Debug, Error)]
+pub enum LinkError {
+    /// The stream ended. Reconnect.
+    #[error("the neighbour is gone")]
+    Gone,
+    /// The neighbour did not finish the handshake in time. Reconnect.
+    #[error("the neighbour did not finish the handshake within {HANDSHAKE:?}")]
+    Handshake,
+    /// The neighbour sent something other than what the protocol has next. Reconnect; the claim is not made.
+    #[error("expected {expected}, got {got}")]
+    Unexpected {
+        /// What had to come.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// A frame could not be written or read.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+/// An open stream to a neighbour.
+#[derive(Debug)]
+pub struct Link {
+    inbox: mpsc::Receiver<Result<Frame, FrameError>>,
+    outbox: mpsc::Sender<Frame>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // The reader would otherwise hold the stream open until the neighbour writes. The writer ends by itself: its queue closes,
+        // it flushes what is left and closes the stream.
+        self.tasks[0].abort();
+    }
+}
+
+impl Link {
+    /// Takes over a stream. `max_tensor` is the size of the boundary tensors in bytes.
+    pub fn new(stream: Box<dyn Duplex>, max_tensor: usize) -> Self {
+        let (reader, writer) = tokio::io::split(stream);
+        let (to_inbox, inbox) = mpsc::channel(QUEUE);
+        let (outbox, mut from_outbox) = mpsc::channel::<Frame>(QUEUE);
+        let read = tokio::spawn(async move {
+            let mut reader = BufReader::with_capacity(1 << 16, reader);
+            loop {
+                let frame = frame::read(&mut reader, max_tensor).await;
+                let over = frame.is_err();
+                if to_inbox.send(frame).await.is_err() || over {
+                    return;
+                }
+            }
+        });
+        let write = tokio::spawn(async move {
+            let mut writer = BufWriter::with_capacity(1 << 16, writer);
+            while let Some(frame) = from_outbox.recv().await {
+                let mut result = frame::write(&mut writer, &frame).await;
+                // Flush only when nothing else is waiting: frames of a burst share packets.
+                if result.is_ok() && from_outbox.is_empty() {
+                    result = writer.flush().await.map_err(FrameError::from);
+                }
+                if let Err(error) = result {
+                    tracing::debug!(%error, "link writer ends");
+                    return;
+                }
+            }
+            if let Err(error) = writer.shutdown().await {
+                tracing::debug!(%error, "link did not close cleanly");
+            }
+        });
+        Self { inbox, outbox, tasks: [read, write] }
+    }
+
+    /// Sends a frame of the handshake.
+    ///
+    /// # Errors
+    /// [`LinkError::Gone`].
+    pub async fn send_hello(&self, hello: Hello) -> Result<(), LinkError> {
+        self.outbox.send(Frame::Hello(hello)).await.map_err(|_| LinkError::Gone)
+    }
+
+    /// Waits for a frame of the handshake.
+    ///
+    /// # Errors
+    /// Any of [`LinkError`].
+    pub async fn receive_hello(&mut self) -> Result<Hello, LinkError> {
+        let frame = timeout(HANDSHAKE, self.inbox.recv()).await.map_err(|_| LinkError::Handshake)?;
+        match frame.ok_or(LinkError::Gone)?? {
+            Frame::Hello(hello) => Ok(hello),
+            other => Err(unexpected("a hello", &other)),
+        }
+    }
+
+    /// Sends a boundary tensor. Blocks while the queue is full; only from a blocking thread.
+    ///
+    /// # Errors
+    /// [`LinkError::Gone`].
+    pub fn send_tensor(&self, step: u32, micro_batch: u32, data: Bytes) -> Result<(), LinkError> {
+        self.outbox.blocking_send(Frame::Tensor { step, micro_batch, data }).map_err(|_| LinkError::Gone)
+    }
+
+    /// Waits for the boundary tensor of a micro-batch. Blocks; only from a blocking thread.
+    ///
+    /// # Errors
+    /// Any of [`LinkError`].
+    pub fn receive_tensor(&mut self, step: u32, micro_batch: u32) -> Result<Bytes, LinkError> {
+        match self.inbox.blocking_recv().ok_or(LinkError::Gone)?? {
+            Frame::Tensor { step: s, micro_batch: m, data } if (s, m) == (step, micro_batch) => Ok(data),
+            other => Err(unexpected(&format!("the tensor of step {step}, micro-batch {micro_batch}"), &other)),
+        }
+    }
+
+    /// Sends our signed log of the interval. Blocks; only from a blocking thread.
+    ///
+    /// # Errors
+    /// [`LinkError::Gone`].
+    pub fn send_log(&self, log: SignedLog) -> Result<(), LinkError> {
+        self.outbox.blocking_send(Frame::SignedLog(log)).map_err(|_| LinkError::Gone)
+    }
+
+    /// Waits for the neighbour's signed log of the interval. Blocks; only from a blocking thread.
+    ///
+    /// # Errors
+    /// Any of [`LinkError`].
+    pub fn receive_log(&mut self) -> Result<SignedLog, LinkError> {
+        match self.inbox.blocking_recv().ok_or(LinkError::Gone)?? {
+            Frame::SignedLog(log) => Ok(log),
+            other => Err(unexpected("the signed log of the interval", &other)),
+        }
+    }
+}
+
+fn unexpected(expected: &str, got: &Frame) -> LinkError {
+    let got = match got {
+        Frame::Hello(hello) => format!("{hello:?}"),
+        Frame::Tensor { step, micro_batch, data } => {
+            format!("a tensor of step {step}, micro-batch {micro_batch} with {} bytes", data.len())
+        }
+        Frame::SignedLog(log) => format!("the log of interval {}", log.log.interval),
+    };
+    LinkError::Unexpected { expected: expected.to_owned(), got }
+}
+
+/// Agrees with all stages of the replica on the interval to resume from: the least that any stage has not finished.
+///
+/// The least so far travels from the last stage to the first, and the result back. `hello.next_interval` is our own.
+///
+/// # Errors
+/// Any of [`LinkError`], of whichever edge failed.
+pub async fn agree_on_interval(
+    hello: Hello,
+    previous: Option<&mut Link>,
+    next: Option<&mut Link>,
+) -> Result<u32, LinkError> {
+    let mut least = hello.next_interval;
+    let mut next = next;
+    if let Some(next) = next.as_deref_mut() {
+        least = least.min(next.receive_hello().await?.next_interval);
+    }
+    let say = |next_interval| Hello { next_interval, ..hello.clone() };
+    if let Some(previous) = previous {
+        previous.send_hello(say(least)).await?;
+        let agreed = previous.receive_hello().await?.next_interval;
+        if agreed > least {
+            return Err(LinkError::Unexpected {
+                expected: format!("an interval of at most {least}"),
+                got: format!("interval {agreed}"),
+            });
+        }
+        least = agreed;
+    }
+    if let Some(next) = next {
+        next.send_hello(say(least)).await?;
+    }
+    Ok(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::JobId;
+
+    use super::*;
+
+    fn hello(stage: u16, next_interval: u32) -> Hello {
+        Hello { job: JobId(1), replica: 0, stage, next_interval }
+    }
+
+    fn pair() -> (Link, Link) {
+        let (a, b) = tokio::io::duplex(1 << 16);
+        (Link::new(Box::new(a), 1024), Link::new(Box::new(b), 1024))
+    }
+
+    #[tokio::test]
+    async fn all_stages_resume_at_the_least_interval() {
+        let ((mut a_next, mut b_prev), (mut b_next, mut c_prev)) = (pair(), pair());
+        let (a, b, c) = tokio::join!(
+            agree_on_interval(hello(0, 5), None, Some(&mut a_next)),
+            agree_on_interval(hello(1, 6), Some(&mut b_prev), Some(&mut b_next)),
+            agree_on_interval(hello(2, 3), Some(&mut c_prev), None),
+        );
+        assert_eq!((a.unwrap(), b.unwrap(), c.unwrap()), (3, 3, 3));
+    }
+
+    #[tokio::test]
+    async fn a_lost_neighbour_is_noticed() {
+        let (mut a, b) = pair();
+        drop(b);
+        let lost = tokio::task::spawn_blocking(move || a.receive_tensor(0, 0)).await.unwrap();
+        assert!(matches!(lost, Err(LinkError::Gone | LinkError::Frame(_))), "{lost:?}");
+    }
+
+    #[tokio::test]
+    async fn a_tensor_of_another_micro_batch_is_refused() {
+        let (a, mut b) = pair();
+        let result = tokio::task::spawn_blocking(move || {
+            a.send_tensor(3, 1, Bytes::from_static(b"x")).unwrap();
+            b.receive_tensor(3, 0)
+        })
+        .await
+        .unwrap();
+        assert!(matches!(result, Err(LinkError::Unexpected { .. })), "{result:?}");
+    }
+}

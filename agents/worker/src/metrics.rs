@@ -1,0 +1,81 @@
+//! How a lane gets on, for people.
+
+use std::time::Duration;
+
+use tensorlink_graph::compile::StageInfo;
+use tensorlink_graph::engine::Engine;
+use tensorlink_graph::executor::{ExecuteError, StageExecutor};
+use tensorlink_graph::metrics::Metrics;
+use tensorlink_node::wire::gossip::Progress;
+use tensorlink_types::Lane;
+
+/// Operators whose outputs the report is made of.
+pub fn observed(info: &StageInfo) -> Vec<u32> {
+    info.probabilities.iter().chain(&info.labels).copied().collect()
+}
+
+/// What an interval told besides its outcome.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// Steps done.
+    pub steps: u32,
+    /// Sums over the training rows of the steps; no rows except on the last stage.
+    pub metrics: Metrics,
+    /// Time spent on signatures and waiting for the neighbours'.
+    pub signing: Duration,
+}
+
+impl Measured {
+    /// Takes in a step that has just run.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn take<E: Engine>(&mut self, executor: &StageExecutor<E>, info: &StageInfo) -> Result<(), ExecuteError> {
+        self.steps += 1;
+        self.metrics += Metrics::of_step(executor, info)?;
+        Ok(())
+    }
+}
+
+/// Sums up intervals for the next report.
+#[derive(Debug)]
+pub struct Meter {
+    lane: Lane,
+    period: Measured,
+    elapsed: Duration,
+    commitments: Duration,
+    total: Duration,
+}
+
+impl Meter {
+    /// An empty meter.
+    pub fn new(lane: Lane) -> Self {
+        let (elapsed, commitments, total) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        Self { lane, period: Measured::default(), elapsed, commitments, total }
+    }
+
+    /// Adds an interval: what it told, the time its commitments took, the time it took in all.
+    pub fn add(&mut self, measured: &Measured, commitments: Duration, elapsed: Duration) {
+        self.period.steps += measured.steps;
+        self.period.metrics += measured.metrics;
+        self.elapsed += elapsed;
+        self.commitments += commitments;
+        self.total += elapsed;
+    }
+
+    /// Reports and starts the next period.
+    pub fn report(&mut self, step: u32, bytes_moved: u64) -> Progress {
+        let Measured { steps, metrics, .. } = std::mem::take(&mut self.period);
+        let elapsed = std::mem::take(&mut self.elapsed);
+        let if_known = |value: f64| (metrics.rows > 0).then_some(value as f32);
+        Progress {
+            lane: self.lane,
+            step,
+            loss: if_known(metrics.loss()),
+            accuracy: if_known(metrics.accuracy()),
+            steps_per_second: (f64::from(steps) / elapsed.as_secs_f64().max(1e-9)) as f32,
+            bytes_moved,
+            commitment_share: (self.commitments.as_secs_f64() / self.total.as_secs_f64().max(1e-9)) as f32,
+        }
+    }
+}

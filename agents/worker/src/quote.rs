@@ -1,0 +1,142 @@
+//! Decides whether to take a lane, and binds the worker to it.
+
+use std::sync::Arc;
+
+use cid::Cid;
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::ports::ChainError;
+use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::shard::{Shard, ShardError, ShardSource};
+use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_types::abi::Offer;
+use tensorlink_types::{Lane, Opcode, Program};
+use thiserror::Error;
+
+use crate::context::Context;
+
+/// How long an offer binds, seconds.
+const VALIDITY: u64 = 600;
+
+/// Why a worker declines a lane. Its text goes to the user.
+#[derive(Debug, Error)]
+pub enum Declined {
+    /// No such job.
+    #[error("no job {0} is confirmed on chain yet")]
+    Unknown(u64),
+    /// The job takes no offers.
+    #[error("the job is {0:?} and takes no offers")]
+    State(JobState),
+    /// No such lane.
+    #[error("the job has no such lane")]
+    NoLane,
+    /// Too much at risk.
+    #[error("the job asks for {asked} wei of stake, this worker risks at most {limit}")]
+    Stake {
+        /// Asked.
+        asked: u128,
+        /// Limit.
+        limit: u128,
+    },
+    /// Not enough stake.
+    #[error("this worker has {free} wei of stake free, the job asks for {asked}")]
+    NoStake {
+        /// Asked.
+        asked: u128,
+        /// Free.
+        free: u128,
+    },
+    /// Busy.
+    #[error("this worker has no free lane")]
+    Busy,
+    /// The shard is unusable.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// The chain could not be asked.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The price does not fit the contract's integer.
+    #[error("the price of this lane is beyond what an offer can hold")]
+    Price,
+    /// We could not sign.
+    #[error(transparent)]
+    Sign(#[from] SignatureError),
+}
+
+/// Fetches and checks the shard of a lane and signs an offer for it.
+///
+/// # Errors
+/// [`Declined`].
+pub async fn quote<E: Engine>(
+    context: &Context<E>,
+    lane: Lane,
+    (manifest, free_lanes): (Cid, u16),
+) -> Result<(Offer, Vec<u8>), Declined> {
+    let job = context.chain.job(lane.job).await?.ok_or(Declined::Unknown(lane.job.0))?;
+    if job.state != JobState::Posted {
+        return Err(Declined::State(job.state));
+    }
+    if lane.stage >= job.stages || lane.replica >= job.replicas {
+        return Err(Declined::NoLane);
+    }
+    if free_lanes == 0 {
+        return Err(Declined::Busy);
+    }
+    check_stake(context, &job).await?;
+    let shard = fetch(context, &job, lane.stage, manifest).await?;
+    let price = price_per_interval(&shard.program, job.steps_per_interval, context.config.price_per_gmac)
+        .ok_or(Declined::Price)?;
+    let expires = context.chain.head().await?.timestamp.saturating_add(VALIDITY);
+    let offer = Offer {
+        job: lane.job.0,
+        stage: lane.stage,
+        replica: lane.replica,
+        worker: context.identity.address(),
+        pricePerInterval: price,
+        expires: expires.try_into().map_err(|_| Declined::Price)?,
+    };
+    let signature = context.identity.sign(context.contracts.offer(&offer))?.to_vec();
+    Ok((offer, signature))
+}
+
+async fn check_stake<E: Engine>(context: &Context<E>, job: &JobView) -> Result<(), Declined> {
+    let (asked, limit) = (job.worker_stake, context.config.max_stake);
+    if asked > limit {
+        return Err(Declined::Stake { asked, limit });
+    }
+    let role = tensorlink_node::ports::chain::Role::Worker;
+    let stake = context.chain.stake(context.identity.address(), role).await?;
+    let free = stake.bonded.saturating_sub(stake.locked);
+    if free < asked { Err(Declined::NoStake { asked, free }) } else { Ok(()) }
+}
+
+/// Fetches the shard of a stage.
+///
+/// # Errors
+/// [`ShardError`].
+pub async fn fetch<E: Engine>(
+    context: &Context<E>,
+    job: &JobView,
+    stage: u16,
+    manifest: Cid,
+) -> Result<Arc<Shard>, ShardError> {
+    let source = ShardSource { job: job.id, stage, manifest, holders: vec![job.user] };
+    let shard = Shard::fetch(context.chain.as_ref(), context.store.as_ref(), &source, context.config.memory).await?;
+    Ok(Arc::new(shard))
+}
+
+/// Multiply-adds of a step of a program: those of its matrix products, which dominate.
+pub fn multiply_adds(program: &Program) -> u128 {
+    let products = program.operators.iter().filter(|op| op.opcode == Opcode::MatMul);
+    products
+        .map(|op| {
+            let k = op.operands.first().map_or(0, |a| a.ty.row());
+            u128::from(op.output.elements()) * u128::from(k)
+        })
+        .sum()
+}
+
+/// Price of an interval in wei, rounded up; at least 1. None if it does not fit.
+fn price_per_interval(program: &Program, steps: u32, price_per_gmac: u128) -> Option<u128> {
+    let work = multiply_adds(program).checked_mul(u128::from(steps))?;
+    Some(work.checked_mul(price_per_gmac)?.div_ceil(1_000_000_000).max(1))
+}

@@ -1,0 +1,163 @@
+//! What a worker remembers of a lane, on disk, so that a kill at any moment loses nothing and repeats nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tensorlink_node::Journal;
+use tensorlink_node::journal::JournalError;
+use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink};
+use tensorlink_types::{Address, JobKey, Lane};
+use tokio::sync::watch;
+
+/// A finished interval.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Interval {
+    /// What we claim.
+    pub claim: Claim,
+    /// Preimage of the claim's io root.
+    pub logs: BoundaryLogs,
+    /// CID of the state before the interval.
+    pub state: String,
+    /// CID of the boundary tensors received in it.
+    pub inputs: String,
+    /// Timestamp of the block that took the claim, once it did.
+    pub committed_at: Option<u64>,
+}
+
+/// A lane on disk.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LaneRecord {
+    /// The lane.
+    pub lane: Lane,
+    /// The job's user, who also holds its files.
+    pub user: Address,
+    /// CID of the job's manifest.
+    pub manifest: String,
+    /// Fixed when the job starts.
+    pub job_key: Option<JobKey>,
+    /// Finished intervals that may still be asked for.
+    pub intervals: BTreeMap<u32, Interval>,
+    /// First interval not finished.
+    pub next: u32,
+    /// CID of the state before interval `next`; none before the first: the job's initial state.
+    pub next_state: Option<String>,
+    /// Set when the lane is settled or convicted: nothing is left to do.
+    pub over: bool,
+}
+
+/// The record of a lane, shared between the tasks that work on it; every change is on disk before it is visible.
+#[derive(Debug)]
+pub struct LaneLog {
+    journal: Journal,
+    record: Mutex<LaneRecord>,
+    /// Counts the changes.
+    version: watch::Sender<u64>,
+}
+
+fn file_name(lane: Lane) -> String {
+    format!("lane-{}-{}-{}", lane.job, lane.stage, lane.replica)
+}
+
+impl LaneLog {
+    /// Starts the record of a newly accepted lane, or takes up the one on disk.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written.
+    pub fn open(journal: Journal, fresh: LaneRecord) -> Result<Self, JournalError> {
+        let name = file_name(fresh.lane);
+        let record = match journal.read(&name)? {
+            Some(record) => record,
+            None => {
+                journal.write(&name, &fresh)?;
+                fresh
+            }
+        };
+        Ok(Self { journal, record: Mutex::new(record), version: watch::Sender::new(0) })
+    }
+
+    /// All lanes on disk.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn open_all(journal: &Journal) -> Result<Vec<Self>, JournalError> {
+        let mut logs = Vec::new();
+        for name in journal.names()?.iter().filter(|name| name.starts_with("lane-")) {
+            if let Some(record) = journal.read(name)? {
+                logs.push(Self {
+                    journal: journal.clone(),
+                    record: Mutex::new(record),
+                    version: watch::Sender::new(0),
+                });
+            }
+        }
+        Ok(logs)
+    }
+
+    /// A copy of the record.
+    pub fn get(&self) -> LaneRecord {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the record on disk, then in memory, and wakes who waits for it.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; the record is then unchanged.
+    pub fn update(&self, change: impl FnOnce(&mut LaneRecord)) -> Result<(), JournalError> {
+        {
+            let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut next = record.clone();
+            change(&mut next);
+            if next == *record {
+                return Ok(());
+            }
+            self.journal.write(&file_name(next.lane), &next)?;
+            *record = next;
+        }
+        self.version.send_modify(|version| *version += 1);
+        Ok(())
+    }
+
+    /// Tells of every change from now on.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+}
+
+impl LaneRecord {
+    /// A lane just accepted.
+    pub fn new(lane: Lane, user: Address, manifest: String) -> Self {
+        Self { lane, user, manifest, job_key: None, intervals: BTreeMap::new(), next: 0, next_state: None, over: false }
+    }
+
+    /// The first finished interval that is not on chain, with the link to the one before it. None if there is none, or the one before is
+    /// not known to be on chain yet.
+    pub fn next_to_commit(&self) -> Option<(Claim, ClaimLink)> {
+        let (number, interval) = self.intervals.iter().find(|(_, interval)| interval.committed_at.is_none())?;
+        if *number == 0 {
+            let link = ClaimLink { parentState: Default::default(), io: Default::default(), committedAt: 0 };
+            return Some((interval.claim.clone(), link));
+        }
+        let before = self.intervals.get(&(number - 1))?;
+        let link =
+            ClaimLink { parentState: before.claim.parentState, io: before.claim.io, committedAt: before.committed_at? };
+        Some((interval.claim.clone(), link))
+    }
+
+    /// Claims from `finalized` on whose window of `window` seconds is over at time `now`; at most `most`.
+    pub fn finalizable(&self, finalized: u32, window: u64, now: u64, most: usize) -> Vec<(Claim, u64)> {
+        self.intervals
+            .range(finalized..)
+            .map_while(|(_, interval)| {
+                let at = interval.committed_at?;
+                (at.saturating_add(window) <= now).then(|| (interval.claim.clone(), at))
+            })
+            .take(most)
+            .collect()
+    }
+
+    /// Finished intervals that are not on chain yet.
+    pub fn uncommitted(&self) -> usize {
+        self.intervals.values().filter(|interval| interval.committed_at.is_none()).count()
+    }
+}
