@@ -3,11 +3,13 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`file`] | a vector file: its name, generator and verifier; comparing and writing |
+//! | [`commitments`] | `commitments.json`: rules C-1 to C-11 |
 //! | [`foundations`] | `foundations.json`: rules N-2 to N-4 |
 //! | [`operators`] | `operators.json`: rules N-11 to N-24 |
 //!
 //! A new file is a module with `generate` and `verify`, and one line in [`FILES`].
 
+pub mod commitments;
 pub mod file;
 pub mod foundations;
 pub mod operators;
@@ -16,6 +18,7 @@ pub use file::{Coverage, VectorError, VectorFile};
 
 /// Every vector file.
 pub const FILES: &[VectorFile] = &[
+    VectorFile { name: "commitments.json", generate: commitments::generate, verify: commitments::verify },
     VectorFile { name: "foundations.json", generate: foundations::generate, verify: foundations::verify },
     VectorFile { name: "operators.json", generate: operators::generate, verify: operators::verify },
 ];
