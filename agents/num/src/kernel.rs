@@ -345,3 +345,7 @@ impl Check<'_> {
         Ok(Kernel::Sample { population: population.into(), width: width.into(), first_row: first_row as u32 })
     }
 }
+
+#[cfg(test)]
+#[path = "kernel_tests.rs"]
+mod tests;

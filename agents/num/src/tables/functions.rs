@@ -87,9 +87,8 @@ impl Grid {
 /// tensor has, [`TableError::Tensor`] if a value does not fit the bits.
 pub fn function_table(function: Function, grid: Grid, bits: u8, exponent: i16) -> Result<Tensor, TableError> {
     let grid = grid.checked()?;
-    let drop = match (FRACTION as i64).saturating_sub(exponent.into()).try_into() {
-        Ok(drop @ 1usize..256) => drop,
-        _ => return Err(TableError::Exponent(exponent)),
+    let Ok(drop @ 1usize..256) = (FRACTION as i64).saturating_sub(exponent.into()).try_into() else {
+        return Err(TableError::Exponent(exponent));
     };
     let len = 1u32.wrapping_shl(grid.log).wrapping_add(1);
     let ty = TensorType::new(bits, exponent, &[len])?;
