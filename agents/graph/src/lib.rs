@@ -10,7 +10,7 @@
 //! | [`partition`](mod@partition) | which stage takes which layers |
 //! | [`init`] | initial state |
 //! | [`check`](mod@check) | what a program must satisfy; [`CheckedProgram`] |
-//! | [`engine`], [`interpreter`], [`conformance`] | the [`Engine`] trait, its reference, its test suite |
+//! | [`engine`], [`interpreter`], `conformance` | the [`Engine`] trait, its reference, its test suite (feature `conformance`) |
 //! | [`executor`], [`local`] | run a stage on an engine, segment by segment; run all stages in one process |
 //! | [`metrics`], [`evaluate`](mod@evaluate) | loss and accuracy, for people |
 //!
@@ -24,6 +24,8 @@
 pub mod calibrate;
 pub mod check;
 pub mod compile;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod data;
 pub mod engine;
 pub mod evaluate;

@@ -1,37 +1,31 @@
-//! Tables of the functions that integers look up: constants of a program.
-//!
-//! Floats come from `libm`, whose software arithmetic gives the same bits on every machine.
+//! Tables of the functions that integers look up: constants of a program. Their contents come from
+//! [`tensorlink_num::tables`], by integer arithmetic; here is what the compiler needs around them.
 
-use tensorlink_num::{Tensor, TensorError};
-use tensorlink_types::{TensorType, TypeError};
+use tensorlink_num::Tensor;
+use tensorlink_num::tables::{self, Grid};
+use tensorlink_types::TensorType;
 use thiserror::Error;
 
 use crate::step::Function;
 
 /// `log2` of the number of cells of a [`lookup`] table.
-pub const LOOKUP_LOG: i64 = 12;
+pub const LOOKUP_LOG: u8 = 12;
 /// Bits of its entries.
 const LOOKUP_BITS: u8 = 26;
 
 /// A table could not be formed for an input type.
-#[derive(Clone, PartialEq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum TableError {
-    /// The table's type is out of range.
+    /// The input's range is beyond what tables cover.
     #[error(transparent)]
-    Type(#[from] TypeError),
-    /// An entry does not fit.
-    #[error(transparent)]
-    Tensor(#[from] TensorError),
-    /// The table of powers of two could not be made.
-    #[error(transparent)]
-    Exp(#[from] tensorlink_num::tables::TableError),
+    Contents(#[from] tables::TableError),
     /// The input has fewer than 13 or more than 28 bits, so that cells would hold no or too many fractions.
     #[error("a lookup of {0} bits: use 13 to 28")]
     InputBits(u8),
 }
 
 /// A table and the attributes of the Lookup that reads it (rule N-18).
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LookupTable {
     /// `2^12 + 1` entries over the whole range of the input type.
     pub table: Tensor,
@@ -41,12 +35,36 @@ pub struct LookupTable {
     pub fraction_bits: i64,
 }
 
-/// `x·Φ(x)`.
+/// Table of a function over everything an input type can hold, so that no input is clamped and none is shifted.
+///
+/// # Errors
+/// [`TableError::InputBits`] for inputs narrower than 13 bits or wider than 28; [`TableError::Contents`] for inputs whose
+/// range no table covers.
+pub fn lookup(function: Function, input: &TensorType) -> Result<LookupTable, TableError> {
+    let bits = input.bits();
+    let fraction_bits = bits.saturating_sub(LOOKUP_LOG);
+    if !(1..=16).contains(&fraction_bits) {
+        return Err(TableError::InputBits(bits));
+    }
+    // Inputs lie in ±2^range; so does GELU, while its derivative stays in ±2.
+    let range = i16::from(bits).saturating_sub(1).saturating_sub(input.exponent());
+    let (function, reach) = match function {
+        Function::Gelu => (tables::Function::Gelu, range.max(0)),
+        Function::GeluDerivative => (tables::Function::GeluDerivative, 1),
+    };
+    let cell = range.saturating_add(1).saturating_sub(LOOKUP_LOG.into());
+    let grid = Grid { first: -(1 << (LOOKUP_LOG - 1)), cell, log: LOOKUP_LOG.into() };
+    let exponent = i16::from(LOOKUP_BITS).saturating_sub(2).saturating_sub(reach);
+    let table = tables::function_table(function, grid, LOOKUP_BITS, exponent)?;
+    Ok(LookupTable { table, low: -(1i64 << (bits - 1)), fraction_bits: fraction_bits.into() })
+}
+
+/// `x·Φ(x)` in floats.
 pub fn gelu(x: f64) -> f64 {
     x * normal(x)
 }
 
-/// `Φ(x) + x·φ(x)`.
+/// `Φ(x) + x·φ(x)` in floats.
 pub fn gelu_derivative(x: f64) -> f64 {
     normal(x) + x * libm::exp(-x * x / 2.0) / libm::sqrt(2.0 * std::f64::consts::PI)
 }
@@ -56,44 +74,38 @@ fn normal(x: f64) -> f64 {
     libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2) / 2.0
 }
 
-/// Table of a function over everything an input type can hold, so that no input is clamped and none is shifted.
-///
-/// # Errors
-/// [`TableError::InputBits`] for inputs narrower than 13 bits or wider than 28.
-pub fn lookup(function: Function, input: &TensorType) -> Result<LookupTable, TableError> {
-    let bits = i64::from(input.bits());
-    let fraction_bits = bits - LOOKUP_LOG;
-    if !(1..=16).contains(&fraction_bits) {
-        return Err(TableError::InputBits(input.bits()));
-    }
-    // Inputs lie in ±2^range; so does the function, or in ±2 for the derivative.
-    let range = bits - 1 - i64::from(input.exponent());
-    let (f, reach): (fn(f64) -> f64, i64) = match function {
-        Function::Gelu => (gelu, range.max(0)),
-        Function::GeluDerivative => (gelu_derivative, 1),
-    };
-    let exponent = i64::from(LOOKUP_BITS) - 2 - reach;
-    let unit = libm::exp2(exponent as f64);
-    let cell = libm::exp2((range + 1 - LOOKUP_LOG) as f64);
-    let half = 1i64 << (LOOKUP_LOG - 1);
-    let entries: Vec<i64> = (-half..=half).map(|j| libm::round(f(j as f64 * cell) * unit) as i64).collect();
-    let ty = TensorType::new(LOOKUP_BITS, i16::try_from(exponent).unwrap_or(i16::MAX), &[entries.len() as u32])?;
-    Ok(LookupTable { table: Tensor::from_wide(ty, &entries)?, low: -(1i64 << (bits - 1)), fraction_bits })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn gelu_matches_known_values() {
-        // Values of the exact form as PyTorch prints them.
+        // Φ(1) = 0.8413447460685429…, Φ(3) = 0.9986501019683699… (any table of the normal distribution).
         for (x, y) in [(0.0, 0.0), (1.0, 0.841_344_746), (-1.0, -0.158_655_254), (3.0, 2.995_950_306)] {
             assert!((gelu(x) - y).abs() < 1e-8, "{x}");
         }
         for x in [-3.0, -0.7, 0.0, 0.4, 2.5] {
             let difference = (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5;
             assert!((gelu_derivative(x) - difference).abs() < 1e-8, "{x}");
+        }
+    }
+
+    /// The integer table and the float function are the same function, at every entry.
+    #[test]
+    fn tables_agree_with_floats() {
+        for exponent in [8, 12, 15, 17] {
+            let input = TensorType::new(16, exponent, &[1]).unwrap();
+            for (function, float) in
+                [(Function::Gelu, gelu as fn(f64) -> f64), (Function::GeluDerivative, gelu_derivative)]
+            {
+                let LookupTable { table, low, fraction_bits } = lookup(function, &input).unwrap();
+                assert_eq!((low, fraction_bits), (-(1 << 15), 4));
+                let half_unit = libm::exp2(-f64::from(table.ty().exponent()) - 1.0);
+                for (entry, j) in table.to_f64().into_iter().zip(-2048i32..) {
+                    let x = f64::from(j * 16) * libm::exp2(-f64::from(exponent));
+                    assert!((entry - float(x)).abs() <= half_unit * 1.001, "{function:?}({x}) at e{exponent}");
+                }
+            }
         }
     }
 

@@ -72,7 +72,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    fn borrowed(&self) -> Vec<Stage<'_>> {
+    pub(crate) fn borrowed(&self) -> Vec<Stage<'_>> {
         let stage = |(program, info, constants, state)| Stage { program, info, constants, state };
         self.stages.iter().map(|(p, i, c, s)| stage((p, i, c.as_slice(), s.as_slice()))).collect()
     }

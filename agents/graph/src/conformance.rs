@@ -1,0 +1,271 @@
+//! The test suite of the [`Engine`] trait: every implementation is held against the [`Reference`], bit for bit.
+//!
+//! ```text
+//! conformance::operators(&MyEngine::new()?, 50)?;
+//! conformance::training(MyEngine::new)?;
+//! ```
+
+use tensorlink_num::arbitrary::{Case, CaseError, MAX_SIZE};
+use tensorlink_num::{OpError, Tensor, TensorError};
+use tensorlink_types::operator::Operand;
+use tensorlink_types::{Opcode, Operator, Source, TensorRoot, TensorType, TypeError};
+use thiserror::Error;
+
+use crate::calibrate::{CalibrateError, calibrate, job_key};
+use crate::check::{CheckedProgram, ProgramError};
+use crate::compile::{CompileError, TrainingSet, compile};
+use crate::engine::{Engine, EngineError, StepContext};
+use crate::executor::ExecuteError;
+use crate::exponents::Margins;
+use crate::init::{self, InitError};
+use crate::interpreter::Reference;
+use crate::local::{LocalPipeline, Schedule, Stage};
+use crate::model::{Activation, Linear, Network, Optimizer};
+
+/// How an engine failed.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// It gave other bits than the reference; it must not be used.
+    #[error("{what}: element {element} is {actual:?}, the reference gives {expected:?}")]
+    Different {
+        /// The operator, or the step and operator of a training run.
+        what: String,
+        /// Row-major index of the first difference.
+        element: u64,
+        /// The reference's mantissa.
+        expected: Option<i64>,
+        /// The engine's.
+        actual: Option<i64>,
+    },
+    /// It gave another type than the operator names.
+    #[error("{what}: the result is {actual}, not {expected}")]
+    Type {
+        /// The operator.
+        what: String,
+        /// What the operator names.
+        expected: TensorType,
+        /// What came back.
+        actual: TensorType,
+    },
+    /// It refused an accepted operator.
+    #[error("{what}: {source}")]
+    Refused {
+        /// The operator.
+        what: String,
+        /// Why.
+        source: EngineError,
+    },
+    /// It accepted what breaks a rule.
+    #[error("{what} was accepted, though it is malformed")]
+    Accepted {
+        /// What was wrong.
+        what: &'static str,
+    },
+    /// It failed in a training run.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+    /// The suite itself could not be set up: a defect of this crate.
+    #[error("setting up: {0}")]
+    Setup(#[from] Setup),
+}
+
+/// A defect of the suite.
+#[derive(Debug, Error)]
+pub enum Setup {
+    /// A random operator.
+    #[error(transparent)]
+    Case(#[from] CaseError),
+    /// The reference.
+    #[error(transparent)]
+    Operator(#[from] OpError),
+    /// A type.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// A tensor.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// Calibration.
+    #[error(transparent)]
+    Calibrate(#[from] CalibrateError),
+    /// Compilation.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The compiled program.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// Initial state.
+    #[error(transparent)]
+    Init(#[from] InitError),
+}
+
+/// Runs `cases` random operators of every opcode, and matrix products of extreme operands in awkward shapes.
+///
+/// # Errors
+/// The first [`Failure`].
+pub fn operators<E: Engine>(engine: &E, cases: u32) -> Result<(), Failure> {
+    for &opcode in Opcode::ALL {
+        for seed in 0..cases {
+            let size = seed.checked_rem(MAX_SIZE).unwrap_or_default().saturating_add(1);
+            let case = Case::new(opcode, size, seed.into()).map_err(Setup::from)?;
+            compare(engine, &case.operator, &case.operands, &case.context)?;
+        }
+    }
+    for (bits, limit) in [(8, 127i64), (16, 32767)] {
+        for (m, k, n) in [(1, 4096, 3), (17, 64, 8), (33, 100, 31), (16, 1, 1), (5, 4095, 17), (2, 2048, 64)] {
+            for signs in [[1, 1], [1, -1], [-1, -1]] {
+                let [a, b] = signs.map(|sign| sign * limit);
+                extreme(engine, bits, (m, k, n), |i| (if i % 7 == 6 { -a } else { a }, b))?;
+            }
+            extreme(engine, bits, (m, k, n), |i| ((i * 37) % limit - limit / 2, (i * 59) % limit - limit / 3))?;
+        }
+    }
+    refusals(engine)
+}
+
+/// A product of operands made from each element's index, rounded to 32 bits by eight places.
+fn extreme<E: Engine>(
+    engine: &E,
+    bits: u8,
+    (m, k, n): (u32, u32, u32),
+    mantissas: impl Fn(i64) -> (i64, i64),
+) -> Result<(), Failure> {
+    let set_up = || {
+        let (a, b) = (TensorType::new(bits, 0, &[m, k])?, TensorType::new(bits, 0, &[n, k])?);
+        let output = TensorType::new(32, -8, &[m, n])?;
+        let values = |ty: &TensorType| (0..ty.elements() as i64).map(&mantissas).collect::<Vec<_>>();
+        let left: Vec<i64> = values(&a).into_iter().map(|pair| pair.0).collect();
+        let right: Vec<i64> = values(&b).into_iter().map(|pair| pair.1).collect();
+        let operands = vec![Tensor::from_wide(a, &left)?, Tensor::from_wide(b, &right)?];
+        let named = |(i, tensor): (u32, &Tensor)| Operand { source: Source::State(i), ty: tensor.ty().clone() };
+        let named = (0..).zip(&operands).map(named).collect();
+        Ok((Operator { opcode: Opcode::MatMul, operands: named, attributes: vec![8], output }, operands))
+    };
+    let (operator, operands) = set_up().map_err(Failure::Setup)?;
+    compare(engine, &operator, &operands, &StepContext::default())
+}
+
+/// What an engine must not accept: each case with one thing wrong.
+fn refusals<E: Engine>(engine: &E) -> Result<(), Failure> {
+    let context = StepContext::default();
+    for &opcode in Opcode::ALL {
+        let case = Case::new(opcode, 4, 1).map_err(Setup::from)?;
+        let tensors = import(engine, &case.operator, &case.operands)?;
+        let operands: Vec<&E::Tensor> = tensors.iter().collect();
+        let mut extra = case.operator.clone();
+        extra.attributes.push(0);
+        if engine.execute(&extra, &operands, &context).is_ok() {
+            return Err(Failure::Accepted { what: "an operator with an attribute too many" });
+        }
+        let fewer = operands.split_last().map_or(&[][..], |(_, rest)| rest);
+        if engine.execute(&case.operator, fewer, &context).is_ok() {
+            return Err(Failure::Accepted { what: "an operator with an operand too few" });
+        }
+    }
+    Ok(())
+}
+
+/// Trains small networks for some steps on the engine and the reference, traced; every operator output and the state
+/// must agree.
+///
+/// # Errors
+/// The first [`Failure`].
+pub fn training<E: Engine>(engine: impl Fn() -> E) -> Result<(), Failure> {
+    for (bits, activation) in
+        [(8, Activation::Relu), (16, Activation::Relu), (8, Activation::Gelu), (16, Activation::Gelu)]
+    {
+        let network = Network {
+            layers: vec![
+                Linear { input: 11, output: 17, activation: Some(activation) },
+                Linear { input: 17, output: 5, activation: None },
+            ],
+            optimizer: Optimizer { learning_rate: 0.1, momentum: 0.9 },
+            batch_size: 24,
+            micro_batches: 2,
+            operand_bits: bits,
+        };
+        let stages = set_up(&network).map_err(Failure::Setup)?;
+        let stages: Vec<Stage<'_>> =
+            stages.iter().map(|s| Stage { program: &s.0, info: &s.1, constants: &s.2, state: &s.3 }).collect();
+        let mut ours = LocalPipeline::new(&stages, job_key(1), &engine)?;
+        let mut reference = LocalPipeline::new(&stages, job_key(1), || Reference)?;
+        for step in 0..3 {
+            ours.executors().for_each(|stage| stage.set_trace(true));
+            reference.executors().for_each(|stage| stage.set_trace(true));
+            ours.step(step, Schedule::OneByOne)?;
+            reference.step(step, Schedule::OneByOne)?;
+            for (ours, reference) in ours.executors().zip(reference.executors()) {
+                let (actual, expected) = (ours.trace().unwrap_or_default(), reference.trace().unwrap_or_default());
+                let names = reference.program().names.iter();
+                for ((name, expected), actual) in names.zip(expected).zip(actual) {
+                    let what = format!("step {step}, {name}");
+                    let actual = ours.engine().export(actual);
+                    same(&what, expected, &actual.map_err(|source| Failure::Refused { what: what.clone(), source })?)?;
+                }
+            }
+        }
+        for (expected, actual) in reference.state()?.iter().flatten().zip(ours.state()?.iter().flatten()) {
+            same("state after three steps", expected, actual)?;
+        }
+    }
+    Ok(())
+}
+
+type Prepared = (CheckedProgram, crate::compile::StageInfo, Vec<Tensor>, Vec<Tensor>);
+
+fn set_up(network: &Network) -> Result<Vec<Prepared>, Setup> {
+    let rows = 40u32;
+    let (width, classes) = (network.features(), i64::from(network.classes()));
+    let bits = network.operand_bits;
+    let exponent = i16::from(bits).saturating_sub(3);
+    let features = TensorType::new(bits, exponent, &[rows, width])?;
+    let limit = features.limit();
+    let values: Vec<i64> = (0..i64::from(rows * width)).map(|i| (i * 7919) % (2 * limit + 1) - limit).collect();
+    let labels: Vec<i64> = (0..i64::from(rows)).map(|i| (i * 13) % classes).collect();
+    let training = TrainingSet {
+        features: Tensor::from_wide(features, &values)?,
+        labels: Tensor::from_wide(TensorType::new(16, 0, &[rows])?, &labels)?,
+    };
+    let weights = init::gaussian(network, 5);
+    let exponents = calibrate(network, &weights, &training, 10, 3, Margins::for_operands(bits))?.exponents;
+    let stages = compile(network, &exponents, &training, &[0..1, 1..2], |_| TensorRoot::default())?;
+    let one = |stage: crate::compile::CompiledStage| {
+        let state = init::state(&stage.program, &stage.info, &weights)?;
+        Ok((CheckedProgram::new(stage.program)?, stage.info, stage.constants, state))
+    };
+    stages.into_iter().map(one).collect()
+}
+
+fn import<E: Engine>(engine: &E, operator: &Operator, operands: &[Tensor]) -> Result<Vec<E::Tensor>, Failure> {
+    let refused = |source| Failure::Refused { what: operator.to_string(), source };
+    operands.iter().map(|tensor| engine.import(tensor).map_err(refused)).collect()
+}
+
+fn compare<E: Engine>(
+    engine: &E,
+    operator: &Operator,
+    operands: &[Tensor],
+    context: &StepContext,
+) -> Result<(), Failure> {
+    let what = operator.to_string();
+    let borrowed: Vec<&Tensor> = operands.iter().collect();
+    let expected = tensorlink_num::execute(operator, &borrowed, context).map_err(Setup::from)?;
+    let tensors = import(engine, operator, operands)?;
+    let tensors: Vec<&E::Tensor> = tensors.iter().collect();
+    let refused = |source| Failure::Refused { what: what.clone(), source };
+    let actual =
+        engine.execute(operator, &tensors, context).and_then(|tensor| engine.export(&tensor)).map_err(refused)?;
+    same(&what, &expected, &actual)
+}
+
+fn same(what: &str, expected: &Tensor, actual: &Tensor) -> Result<(), Failure> {
+    if expected == actual {
+        return Ok(());
+    }
+    if expected.ty() != actual.ty() {
+        let (expected, actual) = (expected.ty().clone(), actual.ty().clone());
+        return Err(Failure::Type { what: what.to_owned(), expected, actual });
+    }
+    let element = (0..expected.ty().elements()).find(|i| expected.get(*i) != actual.get(*i)).unwrap_or_default();
+    let (expected, actual) = (expected.get(element), actual.get(element));
+    Err(Failure::Different { what: what.to_owned(), element, expected, actual })
+}

@@ -1,0 +1,171 @@
+//! Order, boundaries and memory of a stage's execution.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use tensorlink_graph::calibrate::job_key;
+use tensorlink_graph::{
+    Engine, EngineError, ExecuteError, LocalPipeline, Reference, Schedule, StageExecutor, StepContext, Table,
+};
+use tensorlink_num::Tensor;
+use tensorlink_types::{Operator, TensorType};
+
+use crate::support::{Job, Prepared, model};
+
+fn job() -> Job {
+    let csv: String = (0..40).map(|i| format!("{},{},{}\n", i % 7, i % 5, i % 3)).collect();
+    let table = Table::parse(csv.as_bytes()).unwrap();
+    Prepared::new(&model("linear 6, relu, linear 5, gelu", 16, 8, 2), &table, 5).compile(&[0..1, 1..2, 2..3])
+}
+
+fn stage(job: &Job, index: usize) -> StageExecutor<Reference> {
+    let (program, _, constants, state) = &job.stages[index];
+    StageExecutor::new(Reference, program.clone(), constants, state, job_key(1), []).unwrap()
+}
+
+#[test]
+fn refuses_passes_out_of_order() {
+    let job = job();
+    let mut first = stage(&job, 0);
+    let gradient = Tensor::zeros(first.program().from_next.clone().unwrap());
+    let out_of_order = |result: Result<_, ExecuteError>| assert!(matches!(result, Err(ExecuteError::Order(_))));
+    out_of_order(first.forward(0, None).map(drop));
+    out_of_order(first.update());
+    first.begin_step(0).unwrap();
+    out_of_order(first.backward(0, Some(&gradient)).map(drop));
+    out_of_order(first.forward(2, None).map(drop));
+    first.forward(0, None).unwrap().unwrap();
+    out_of_order(first.forward(0, None).map(drop));
+    out_of_order(first.backward(1, Some(&gradient)).map(drop));
+    assert!(first.backward(0, Some(&gradient)).unwrap().is_none());
+    out_of_order(first.update());
+    first.forward(1, None).unwrap();
+    first.backward(1, Some(&gradient)).unwrap();
+    first.update().unwrap();
+    out_of_order(first.update());
+}
+
+#[test]
+fn refuses_wrong_boundary_tensors() {
+    let job = job();
+    let mut middle = stage(&job, 1);
+    middle.begin_step(0).unwrap();
+    let input = Tensor::zeros(middle.program().from_previous.clone().unwrap());
+    let problem = |result| match result {
+        Err(ExecuteError::Boundary { problem, .. }) => problem,
+        _ => "none",
+    };
+    assert_eq!(problem(middle.forward(0, None)), "missing");
+    let narrow = Tensor::zeros(TensorType::new(8, 3, input.ty().dims()).unwrap());
+    assert!(matches!(middle.forward(0, Some(&narrow)), Err(ExecuteError::Type { .. })));
+    let mut first = stage(&job, 0);
+    first.begin_step(0).unwrap();
+    assert_eq!(problem(first.forward(0, Some(&input))), "not used by this stage");
+    // A refused tensor leaves the pass to be run with the right one.
+    middle.forward(0, Some(&input)).unwrap().unwrap();
+}
+
+#[test]
+fn refuses_state_and_constants_of_other_programs() {
+    let job = job();
+    let (program, _, constants, state) = &job.stages[0];
+    let new = |constants: &[Tensor], state: &[Tensor]| {
+        StageExecutor::new(Reference, program.clone(), constants, state, job_key(1), []).map(drop)
+    };
+    new(constants, state).unwrap();
+    assert!(matches!(new(&[], state), Err(ExecuteError::Count { what: "constants", .. })));
+    assert!(matches!(new(constants, &state[1..]), Err(ExecuteError::Count { what: "state tensors", .. })));
+    let mut swapped = state.clone();
+    swapped.swap(0, 1);
+    assert!(matches!(new(constants, &swapped), Err(ExecuteError::Type { what, .. }) if what == "fc1.weight"));
+}
+
+#[test]
+fn trace_is_whole_and_changes_nothing() {
+    let mut plain = job();
+    let traced = job();
+    let mut pipeline = traced.pipeline();
+    for step in 0..3 {
+        pipeline.executors().for_each(|stage| stage.set_trace(true));
+        pipeline.step(step, Schedule::AllForward).unwrap();
+        for stage in pipeline.executors() {
+            let trace = stage.trace().unwrap();
+            assert_eq!(trace.len(), stage.program().operators.len());
+            let types = trace.iter().map(|tensor| tensor.ty());
+            assert!(types.eq(stage.program().operators.iter().map(|operator| &operator.output)));
+            let produced = stage.program().state.iter().map(|slot| trace[slot.producer as usize].as_ref().clone());
+            assert_eq!(produced.collect::<Vec<_>>(), stage.state().unwrap());
+        }
+    }
+    plain.train(3, Schedule::OneByOne);
+    assert_eq!(plain.state(), pipeline.state().unwrap().concat());
+}
+
+/// Counts live tensors.
+#[derive(Clone, Default)]
+struct Counting(Rc<Live>);
+
+#[derive(Default)]
+struct Live {
+    now: Cell<usize>,
+    most: Cell<usize>,
+}
+
+struct Counted(Tensor, Rc<Live>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.now.set(self.1.now.get() - 1);
+    }
+}
+
+impl Counting {
+    fn count(&self, tensor: Tensor) -> Rc<Counted> {
+        self.0.now.set(self.0.now.get() + 1);
+        self.0.most.set(self.0.most.get().max(self.0.now.get()));
+        Rc::new(Counted(tensor, self.0.clone()))
+    }
+}
+
+impl Engine for Counting {
+    type Tensor = Rc<Counted>;
+
+    fn describe(&self) -> String {
+        "counting".into()
+    }
+
+    fn import(&self, tensor: &Tensor) -> Result<Self::Tensor, EngineError> {
+        Ok(self.count(tensor.clone()))
+    }
+
+    fn export(&self, tensor: &Self::Tensor) -> Result<Tensor, EngineError> {
+        Ok(tensor.0.clone())
+    }
+
+    fn execute(
+        &self,
+        operator: &Operator,
+        operands: &[&Self::Tensor],
+        context: &StepContext,
+    ) -> Result<Self::Tensor, EngineError> {
+        let operands: Vec<&Tensor> = operands.iter().map(|tensor| &tensor.0).collect();
+        let output = tensorlink_num::execute(operator, &operands, context);
+        output.map(|tensor| self.count(tensor)).map_err(|error| EngineError::Malformed(error.to_string()))
+    }
+}
+
+#[test]
+fn outputs_are_dropped_after_their_last_reader() {
+    let job = job();
+    let engine = Counting::default();
+    let stages = job.borrowed();
+    let mut pipeline = LocalPipeline::new(&stages, job_key(1), || engine.clone()).unwrap();
+    let resident = engine.0.now.get();
+    for step in 0..4 {
+        pipeline.step(step, Schedule::OneByOne).unwrap();
+        // Only what is observed for the metrics outlives the step: labels and probabilities of two micro-batches.
+        assert_eq!(engine.0.now.get(), resident + 4);
+    }
+    let outputs: usize = stages.iter().map(|stage| stage.program.operators.len()).sum();
+    assert!(engine.0.most.get() < resident + outputs / 2, "{} live of {outputs}", engine.0.most.get());
+}
