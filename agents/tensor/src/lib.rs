@@ -1,1 +1,33 @@
-//! The `Engine` on libtorch: exact and native, on CPU and CUDA.
+//! The [`Engine`](tensorlink_graph::Engine) on libtorch: exact integer operators on CPU and CUDA.
+//!
+//! libtorch holds the tensors, moves them between devices and computes on GPUs; on the host the operators are single
+//! passes of our own over its memory, because libtorch has no exact requantisation and its integer matrix products are
+//! either slow or, on some processors, wrong. Rules N-*n* are those of `agents/num/SPEC.md`.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `engine` | [`TorchEngine`]: checks and dispatch |
+//! | `kernels`, `self_test` | which implementation serves an operation, and how it earns that |
+//! | `tensor` | [`TorchTensor`]: a libtorch tensor with its exact type |
+//! | `instruction` | an accepted operator, decoded |
+//! | `host` | operators on host memory, vectorised; the VNNI matrix product |
+//! | `torch` | operators in libtorch's operations, for GPUs and other processors |
+//! | `matmul` | MatMul by the chosen kernel |
+//! | `simd` | one loop compiled for several instruction sets |
+//! | `cuda`, `memory` | loading CUDA on demand; free memory |
+
+mod cuda;
+mod engine;
+mod host;
+mod instruction;
+mod kernels;
+mod matmul;
+mod memory;
+mod self_test;
+mod simd;
+mod tensor;
+mod torch;
+
+pub use engine::{Device, TorchEngine};
+pub use kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels};
+pub use tensor::TorchTensor;

@@ -1,0 +1,81 @@
+//! Reaching CUDA from an executable that was linked without it.
+//!
+//! libtorch registers its CUDA operations when `libtorch_cuda` is loaded; executables are linked to the CPU library alone, so that
+//! they start on machines without a GPU. Where the CUDA libraries were installed they are loaded on demand.
+
+use std::ffi::c_int;
+use std::sync::OnceLock;
+
+use libloading::Library;
+use tensorlink_graph::EngineError;
+
+/// Versions of the CUDA runtime that libtorch builds exist for.
+#[cfg(unix)]
+const RUNTIMES: [&str; 2] = ["libcudart.so.13", "libcudart.so.12"];
+#[cfg(not(unix))]
+const RUNTIMES: [&str; 2] = ["cudart64_13.dll", "cudart64_12.dll"];
+
+/// Asks cuBLAS for `f64` products that are not exact; no engine may run under it.
+const EMULATION: &str = "CUBLAS_EMULATE_DOUBLE_PRECISION";
+
+fn failed(why: impl Into<String>) -> EngineError {
+    EngineError::Device(why.into())
+}
+
+/// Loads libtorch's CUDA part and checks that the device is there.
+///
+/// # Errors
+/// [`EngineError::Device`] with what to install or unset.
+pub(crate) fn reach(index: usize) -> Result<(), EngineError> {
+    if std::env::var_os(EMULATION).is_some_and(|value| value != "0") {
+        return Err(failed(format!("{EMULATION} makes matrix products inexact: unset it")));
+    }
+    load()?;
+    let count = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
+    if index < count { Ok(()) } else { Err(failed(format!("cuda:{index} of {count} CUDA devices: choose another"))) }
+}
+
+/// Loads libtorch's CUDA part once, for the life of the process; it must come before the first question about CUDA.
+fn load() -> Result<(), EngineError> {
+    static LOADED: OnceLock<Result<(), String>> = OnceLock::new();
+    let loaded = LOADED.get_or_init(|| {
+        #[cfg(unix)]
+        {
+            use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+            // SAFETY: libtorch's own library; its initialisers register operations and nothing else.
+            let library = unsafe { Library::open(Some("libtorch_cuda.so"), RTLD_NOW | RTLD_GLOBAL) };
+            match library {
+                // Unloading would leave libtorch with dangling registrations.
+                Ok(library) => drop(library.into_raw()),
+                Err(error) => return Err(format!("libtorch's CUDA part does not load: {error}")),
+            }
+        }
+        Ok(())
+    });
+    loaded.clone().map_err(failed)
+}
+
+/// Bytes free on a CUDA device.
+///
+/// # Errors
+/// [`EngineError::Device`] if the device or the CUDA runtime is not there.
+pub(crate) fn free_memory(index: usize) -> Result<u64, EngineError> {
+    reach(index)?;
+    let index = c_int::try_from(index).map_err(|_| failed("CUDA devices are numbered in 31 bits"))?;
+    // SAFETY: the CUDA runtime is the one libtorch has loaded already.
+    let runtime = RUNTIMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
+    let runtime = runtime.ok_or_else(|| failed("the CUDA runtime does not load"))?;
+    let (mut free, mut total) = (0usize, 0usize);
+    // SAFETY: names and signatures are those of the CUDA runtime API, versions 12 and 13; both pointers outlive the call.
+    let status = unsafe {
+        let set: libloading::Symbol<'_, unsafe extern "C" fn(c_int) -> c_int> =
+            runtime.get(b"cudaSetDevice\0").map_err(|error| failed(error.to_string()))?;
+        let info: libloading::Symbol<'_, unsafe extern "C" fn(*mut usize, *mut usize) -> c_int> =
+            runtime.get(b"cudaMemGetInfo\0").map_err(|error| failed(error.to_string()))?;
+        match set(index) {
+            0 => info(&raw mut free, &raw mut total),
+            status => status,
+        }
+    };
+    if status == 0 { Ok(free as u64) } else { Err(failed(format!("CUDA error {status} when asked for free memory"))) }
+}

@@ -1,0 +1,186 @@
+//! The engine: checks an operator, its operands and their device, and hands it to the chosen kernels.
+
+use std::fmt;
+
+use tensorlink_graph::{Engine, EngineError, StepContext};
+use tensorlink_num::Tensor;
+use tensorlink_num::philox::draw_below;
+use tensorlink_types::Operator;
+
+use crate::instruction::{Instruction, samples};
+use crate::kernels::{ElementKernel, Kernels};
+use crate::simd::Simd;
+use crate::tensor::{TorchTensor, device as failed, dims, kind};
+use crate::{cuda, host, matmul, memory, self_test, torch};
+
+/// Where an engine keeps its tensors and computes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Device {
+    /// The host's memory and processor.
+    Cpu,
+    /// The CUDA device of this number, from 0.
+    Cuda(usize),
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(index) => write!(f, "cuda:{index}"),
+        }
+    }
+}
+
+impl From<Device> for tch::Device {
+    fn from(device: Device) -> Self {
+        match device {
+            Device::Cpu => Self::Cpu,
+            Device::Cuda(index) => Self::Cuda(index),
+        }
+    }
+}
+
+/// [`Engine`] on libtorch, exact.
+#[derive(Clone, Debug)]
+pub struct TorchEngine {
+    device: Device,
+    kernels: Kernels,
+    simd: Simd,
+}
+
+impl TorchEngine {
+    /// An engine with the fastest kernels that pass their self-test on the device; takes a fraction of a second.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if there is no such device, or it computes wrongly.
+    pub fn new(device: Device) -> Result<Self, EngineError> {
+        Self::reach(device)?;
+        Self::unchecked(device, Kernels::choose(device)?)
+    }
+
+    /// An engine with given kernels, after their self-test.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if there is no such device, or one of the kernels is not exact on it.
+    pub fn with_kernels(device: Device, kernels: Kernels) -> Result<Self, EngineError> {
+        Self::reach(device)?;
+        self_test::run(device, kernels, tensorlink_types::Width::I8)?;
+        self_test::run(device, kernels, tensorlink_types::Width::I16)?;
+        Self::unchecked(device, kernels)
+    }
+
+    /// An engine whose kernels nothing was found out about yet.
+    pub(crate) fn unchecked(device: Device, kernels: Kernels) -> Result<Self, EngineError> {
+        if device != Device::Cpu && kernels.elements != ElementKernel::Torch {
+            return Err(EngineError::Device(format!("host kernels cannot compute on {device}")));
+        }
+        let simd = if kernels.elements == ElementKernel::Host { Simd::detect() } else { Simd::BASELINE };
+        Ok(Self { device, kernels, simd })
+    }
+
+    fn reach(device: Device) -> Result<(), EngineError> {
+        match device {
+            Device::Cpu => Ok(()),
+            Device::Cuda(index) => cuda::reach(index),
+        }
+    }
+
+    /// Where the engine computes.
+    pub const fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The kernels it uses.
+    pub const fn kernels(&self) -> Kernels {
+        self.kernels
+    }
+
+    /// Bytes free on the device now: what a worker can offer.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if the system does not tell.
+    pub fn memory(&self) -> Result<u64, EngineError> {
+        memory::free(self.device)
+    }
+
+    fn execute_by_libtorch(
+        &self,
+        instruction: &Instruction,
+        operator: &Operator,
+        operands: &[&TorchTensor],
+    ) -> Result<TorchTensor, EngineError> {
+        let wide: Result<Vec<_>, _> = operands.iter().map(|t| t.data().f_to_kind(tch::Kind::Int64)).collect();
+        let row = operands.first().map_or(1, |a| a.ty().row());
+        let shape = torch::Shape { row: row as i64, limit: operator.output.limit() };
+        let out = wide.and_then(|wide| torch::execute(instruction, &wide, &shape)).and_then(|out| {
+            out.f_reshape(dims(&operator.output).as_slice())?.f_to_kind(kind(operator.output.width()))?.f_contiguous()
+        });
+        TorchTensor::wrap(operator.output.clone(), out.map_err(failed)?)
+    }
+
+    /// Rule N-24.
+    fn sample(
+        &self,
+        operator: &Operator,
+        data: &TorchTensor,
+        first_row: u32,
+        context: &StepContext,
+    ) -> Result<TorchTensor, EngineError> {
+        let (population, _) = samples(data.ty());
+        let (batch, _) = samples(&operator.output);
+        // The operator's check keeps row numbers within 32 bits.
+        let row = |i: u64| draw_below(&context.job_key, first_row.wrapping_add(i as u32), context.step, population);
+        let drawn: Vec<i64> = (0..batch).map(|i| row(i) as i64).collect();
+        let index = tch::Tensor::f_from_slice(&drawn).and_then(|t| t.f_to_device(self.device.into()));
+        let out = index.and_then(|index| data.data().f_index_select(0, &index)).map_err(failed)?;
+        TorchTensor::wrap(operator.output.clone(), out)
+    }
+}
+
+impl Engine for TorchEngine {
+    type Tensor = TorchTensor;
+
+    fn describe(&self) -> String {
+        format!("libtorch through tch on {}: {}", self.device, self.kernels)
+    }
+
+    fn import(&self, tensor: &Tensor) -> Result<TorchTensor, EngineError> {
+        TorchTensor::import(tensor, self.device.into())
+    }
+
+    fn export(&self, tensor: &TorchTensor) -> Result<Tensor, EngineError> {
+        tensor.export()
+    }
+
+    fn execute(
+        &self,
+        operator: &Operator,
+        operands: &[&TorchTensor],
+        context: &StepContext,
+    ) -> Result<TorchTensor, EngineError> {
+        let instruction = Instruction::parse(operator)?;
+        if operands.len() != operator.operands.len() {
+            let (due, given) = (operator.operands.len(), operands.len());
+            return Err(EngineError::Malformed(format!("{operator}: takes {due} operands, got {given}")));
+        }
+        for (i, (named, given)) in operator.operands.iter().zip(operands).enumerate() {
+            if named.ty != *given.ty() {
+                return Err(EngineError::Malformed(format!("{operator}: operand {i} given is {}", given.ty())));
+            }
+            if given.data().device() != self.device.into() {
+                let place = given.data().device();
+                return Err(EngineError::Malformed(format!("{operator}: operand {i} lies on {place:?}: import it")));
+            }
+        }
+        match (instruction, operands) {
+            (Instruction::MatMul { shift }, &[a, b]) => {
+                matmul::execute(self.kernels, self.simd, (a, b), shift, &operator.output)
+            }
+            (Instruction::Sample { first_row }, &[data]) => self.sample(operator, data, first_row, context),
+            _ if self.kernels.elements == ElementKernel::Torch => {
+                self.execute_by_libtorch(&instruction, operator, operands)
+            }
+            _ => host::execute(self.simd, &instruction, operator, operands),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Operators on the host, in one pass over libtorch's memory each.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`block`] | the pass itself: widen, compute, rescale, narrow |
+//! | [`elementwise`] | Combine, Scale, Mul, Relu, ReluGrad |
+//! | [`table`] | Lookup, ExpNeg |
+//! | [`rows`] | RowMax, RowSum, Normalize, OneHotSub |
+//! | [`layout`] | Transpose |
+//! | `pack` | operands of the next, interleaved |
+//! | `vnni` | MatMul by AVX-512 VNNI |
+
+pub(crate) mod block;
+pub(crate) mod elementwise;
+pub(crate) mod layout;
+#[cfg(target_arch = "x86_64")]
+mod pack;
+pub(crate) mod rows;
+pub(crate) mod table;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod vnni;
+
+use tensorlink_graph::EngineError;
+use tensorlink_types::Operator;
+
+use crate::instruction::{Instruction, magnitude};
+use crate::simd::Simd;
+use crate::tensor::{Slice, SliceMut, TorchTensor};
+use block::fits_i32;
+use elementwise::Precision;
+
+/// Runs one body for an operand and an output of the same width.
+macro_rules! same_width {
+    ($a:expr, $out:expr, ($x:ident, $y:ident) => $body:expr) => {
+        match ($a, $out) {
+            (Slice::I8($x), SliceMut::I8($y)) => $body,
+            (Slice::I16($x), SliceMut::I16($y)) => $body,
+            (Slice::I32($x), SliceMut::I32($y)) => $body,
+            (Slice::I64($x), SliceMut::I64($y)) => $body,
+            _ => return Err(EngineError::Malformed("output and operand differ in width".to_owned())),
+        }
+    };
+}
+
+/// Computes every operator but MatMul and Sample; the operator was checked, and the operands are of its types.
+///
+/// # Errors
+/// [`EngineError::Device`] if memory runs out or an operand is not in host memory.
+pub(crate) fn execute(
+    simd: Simd,
+    instruction: &Instruction,
+    operator: &Operator,
+    operands: &[&TorchTensor],
+) -> Result<TorchTensor, EngineError> {
+    let tensor =
+        |i: usize| operands.get(i).ok_or_else(|| EngineError::Malformed(format!("{operator}: operand {i} is missing")));
+    let operand = |i: usize| tensor(i)?.slice();
+    let reach = |i: usize| tensor(i).map(|t| magnitude(t.ty()));
+    let first = tensor(0)?.ty();
+    let (row, a) = (first.row() as usize, operand(0)?);
+    let limit = operator.output.limit();
+    let to = |shift| Precision { shift, limit };
+    // Operands must fit too: a coefficient of 0 bounds nothing.
+    let loads = operands.iter().map(|t| magnitude(t.ty())).max().unwrap_or(0);
+    let narrow = |bound: u128| fits_i32(bound.max(loads), limit);
+    TorchTensor::build(&operator.output, |mut out| {
+        let out = &mut out;
+        match *instruction {
+            Instruction::Transpose => {
+                let shape = (first.rows() as usize, row);
+                same_width!(a, out, (a, out) => layout::transpose(a, shape, out));
+            }
+            Instruction::Combine { ca, cb, shift } => {
+                let b = operand(1)?;
+                let bound = reach(0)? * u128::from(ca.unsigned_abs()) + reach(1)? * u128::from(cb.unsigned_abs());
+                if narrow(bound) {
+                    elementwise::combine::<i32>(simd, (a, ca), (b, cb), to(shift), out);
+                } else {
+                    elementwise::combine::<i64>(simd, (a, ca), (b, cb), to(shift), out);
+                }
+            }
+            Instruction::Scale { c, shift } => {
+                if narrow(reach(0)? * u128::from(c.unsigned_abs())) {
+                    elementwise::scale::<i32>(simd, a, c, to(shift), out);
+                } else {
+                    elementwise::scale::<i64>(simd, a, c, to(shift), out);
+                }
+            }
+            Instruction::Mul { shift } => {
+                if narrow(reach(0)? * reach(1)?) {
+                    elementwise::mul::<i32>(simd, a, operand(1)?, to(shift), out);
+                } else {
+                    elementwise::mul::<i64>(simd, a, operand(1)?, to(shift), out);
+                }
+            }
+            Instruction::Relu => same_width!(a, out, (a, out) => elementwise::relu(simd, a, out)),
+            Instruction::ReluGrad => {
+                if narrow(0) {
+                    elementwise::relu_grad::<i32>(simd, a, operand(1)?, out);
+                } else {
+                    elementwise::relu_grad::<i64>(simd, a, operand(1)?, out);
+                }
+            }
+            Instruction::Lookup(attributes) => {
+                table::lookup(simd, (a, first.limit()), operand(1)?, &attributes, limit, out);
+            }
+            Instruction::RowMax => same_width!(a, out, (a, out) => rows::row_max(simd, a, row, out)),
+            Instruction::ExpNeg { multiplier, input_shift } => {
+                let distance = i64::try_from(reach(0)? + reach(1)?).unwrap_or(i64::MAX);
+                let operands = (a, operand(1)?, operand(2)?);
+                table::exp_neg(simd, operands, (row, distance), multiplier, to(input_shift), out);
+            }
+            Instruction::RowSum { shift } => rows::row_sum(simd, a, row, to(shift), out),
+            Instruction::Normalize { bits } => {
+                rows::normalize(simd, (a, first.limit()), (operand(1)?, row), bits, limit, out);
+            }
+            Instruction::OneHotSub { one, shift } => {
+                rows::one_hot_sub(simd, a, (operand(1)?, row), one, to(shift), out);
+            }
+            Instruction::MatMul { .. } | Instruction::Sample { .. } => {
+                return Err(EngineError::Malformed(format!("{operator} is not computed here")));
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,114 @@
+//! Panels: 16 rows of a matrix interleaved word by word, so that one vector holds the same 4 bytes of the dot product
+//! for 16 rows.
+
+use std::arch::x86_64::{
+    __m512i, _mm512_maskz_loadu_epi8, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_shuffle_i32x4,
+    _mm512_storeu_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+    _mm512_xor_si512,
+};
+
+/// Rows of a panel; words of a vector.
+pub(crate) const LANES: usize = 16;
+/// Bytes of a vector.
+pub(crate) const VECTOR: usize = 64;
+/// Bytes of a word.
+pub(crate) const WORD: usize = 4;
+
+/// One word of each of 16 rows; aligned so that loading one never crosses a cache line.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Lanes(pub(crate) [i32; LANES]);
+
+impl Lanes {
+    pub(crate) const ZERO: Self = Self([0; LANES]);
+}
+
+/// A mask of the first `n` of 64 bytes.
+pub(crate) const fn first_bytes(n: usize) -> u64 {
+    if n >= VECTOR { u64::MAX } else { (1 << n) - 1 }
+}
+
+/// Interleaves `rows` (at most 16, each `row_bytes` long; absent ones count as zeros), every word xored with `flip`.
+/// Word `w` of row `r` goes to `panel[w · stride].0[r]`; words past the end of a row are zeros, xored too.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+pub(crate) fn pack(rows: &[u8], row_bytes: usize, flip: i32, panel: &mut [Lanes], stride: usize) {
+    let words = row_bytes.div_ceil(WORD);
+    assert!(rows.len().is_multiple_of(row_bytes) && rows.len() / row_bytes <= LANES, "at most 16 whole rows");
+    assert!(panel.len() > (words - 1) * stride, "the panel holds every word");
+    let flip = _mm512_set1_epi32(flip);
+    for start in (0..row_bytes).step_by(VECTOR) {
+        let bytes = VECTOR.min(row_bytes - start);
+        let mut square = [_mm512_setzero_si512(); LANES];
+        for (vector, row) in square.iter_mut().zip(rows.chunks_exact(row_bytes)) {
+            let part = &row[start..start + bytes];
+            // SAFETY: the mask admits `bytes` bytes, the length of `part`.
+            *vector = unsafe { _mm512_maskz_loadu_epi8(first_bytes(bytes), part.as_ptr().cast()) };
+        }
+        let square = transpose(square);
+        let first = start / WORD;
+        for (vector, word) in square.into_iter().zip(first..words) {
+            // SAFETY: `Lanes` has the size of a vector.
+            unsafe { _mm512_storeu_si512((&raw mut panel[word * stride]).cast(), _mm512_xor_si512(vector, flip)) };
+        }
+    }
+}
+
+/// Transposes 16 × 16 words.
+#[target_feature(enable = "avx512f")]
+fn transpose(r: [__m512i; LANES]) -> [__m512i; LANES] {
+    // Words of row pairs, then pairs of those: `u[4i + j]` holds, in quarter l, column 4l + j of rows 4i..4i+4.
+    let mut t = r;
+    for i in 0..8 {
+        t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+    }
+    let mut u = t;
+    for i in (0..LANES).step_by(4) {
+        u[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+        u[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+        u[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+        u[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    // Quarters of the four row groups, gathered by column.
+    let mut columns = u;
+    for j in 0..4 {
+        let even = (_mm512_shuffle_i32x4::<0x88>(u[j], u[4 + j]), _mm512_shuffle_i32x4::<0x88>(u[8 + j], u[12 + j]));
+        let odd = (_mm512_shuffle_i32x4::<0xdd>(u[j], u[4 + j]), _mm512_shuffle_i32x4::<0xdd>(u[8 + j], u[12 + j]));
+        columns[j] = _mm512_shuffle_i32x4::<0x88>(even.0, even.1);
+        columns[8 + j] = _mm512_shuffle_i32x4::<0xdd>(even.0, even.1);
+        columns[4 + j] = _mm512_shuffle_i32x4::<0x88>(odd.0, odd.1);
+        columns[12 + j] = _mm512_shuffle_i32x4::<0xdd>(odd.0, odd.1);
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interleaves_rows_of_any_length() {
+        if !is_x86_feature_detected!("avx512bw") || !is_x86_feature_detected!("avx512vl") {
+            return;
+        }
+        for (count, row_bytes, stride) in
+            [(16, 64usize, 1), (16, 128, 3), (1, 1, 1), (5, 67, 2), (16, 255, 1), (3, 6, 1)]
+        {
+            let rows: Vec<u8> = (0..count * row_bytes).map(|i| (i * 7 + i / 251) as u8).collect();
+            let words = row_bytes.div_ceil(WORD);
+            let mut panel = vec![Lanes::ZERO; words * stride];
+            // SAFETY: the features were just detected.
+            unsafe { pack(&rows, row_bytes, 0x0101_0101, &mut panel, stride) };
+            for w in 0..words {
+                for r in 0..LANES {
+                    let byte = |i: usize| {
+                        let inside = r < count && WORD * w + i < row_bytes;
+                        1 ^ if inside { rows[r * row_bytes + WORD * w + i] } else { 0 }
+                    };
+                    let due = i32::from_le_bytes([byte(0), byte(1), byte(2), byte(3)]);
+                    assert_eq!(panel[w * stride].0[r], due, "{count} rows of {row_bytes}: word {w} of row {r}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! An accepted operator, its attributes decoded.
+//!
+//! An engine is handed programs that the checker accepted, and checks each operator again, cheaply: no accumulator below
+//! may leave `i64`.
+
+use tensorlink_graph::EngineError;
+use tensorlink_num::check_operator;
+use tensorlink_types::{Opcode, Operator, TensorType};
+
+/// An opcode with its attributes; its existence is the proof that [`check_operator`] passed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Instruction {
+    MatMul { shift: i32 },
+    Transpose,
+    Combine { ca: i64, cb: i64, shift: i32 },
+    Scale { c: i64, shift: i32 },
+    Mul { shift: i32 },
+    Relu,
+    ReluGrad,
+    Lookup(Lookup),
+    RowMax,
+    ExpNeg { multiplier: i64, input_shift: i32 },
+    RowSum { shift: i32 },
+    Normalize { bits: u32 },
+    OneHotSub { one: i64, shift: i32 },
+    Sample { first_row: u32 },
+}
+
+/// Attributes of a Lookup (rule N-18), and the `p` of its table of `2^p + 1` entries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lookup {
+    pub(crate) input_shift: i32,
+    pub(crate) low: i64,
+    pub(crate) fraction_bits: u32,
+    pub(crate) shift: i32,
+    pub(crate) index_bits: u32,
+}
+
+impl Instruction {
+    /// Checks and decodes an operator.
+    ///
+    /// # Errors
+    /// [`EngineError::Malformed`] with the rule that is broken.
+    pub(crate) fn parse(operator: &Operator) -> Result<Self, EngineError> {
+        check_operator(operator).map_err(|error| EngineError::Malformed(error.to_string()))?;
+        // The counts were checked: an absent attribute does not occur.
+        let attribute = |i: usize| operator.attributes.get(i).copied().unwrap_or_default();
+        // Shifts lie within ±63, table sizes and bits within 32, first_row within u32.
+        let shift = |i: usize| attribute(i) as i32;
+        Ok(match operator.opcode {
+            Opcode::MatMul => Self::MatMul { shift: shift(0) },
+            Opcode::Transpose => Self::Transpose,
+            Opcode::Combine => Self::Combine { ca: attribute(0), cb: attribute(1), shift: shift(2) },
+            Opcode::Scale => Self::Scale { c: attribute(0), shift: shift(1) },
+            Opcode::Mul => Self::Mul { shift: shift(0) },
+            Opcode::Relu => Self::Relu,
+            Opcode::ReluGrad => Self::ReluGrad,
+            Opcode::Lookup => Self::Lookup(Lookup {
+                input_shift: shift(0),
+                low: attribute(1),
+                fraction_bits: attribute(2) as u32,
+                shift: shift(3),
+                index_bits: table_bits(operator),
+            }),
+            Opcode::RowMax => Self::RowMax,
+            Opcode::ExpNeg => Self::ExpNeg { multiplier: attribute(0), input_shift: shift(1) },
+            Opcode::RowSum => Self::RowSum { shift: shift(0) },
+            Opcode::Normalize => Self::Normalize { bits: attribute(0) as u32 },
+            Opcode::OneHotSub => Self::OneHotSub { one: attribute(0), shift: shift(1) },
+            Opcode::Sample => Self::Sample { first_row: attribute(0) as u32 },
+        })
+    }
+}
+
+/// `p` of a table of `2^p + 1` entries.
+fn table_bits(operator: &Operator) -> u32 {
+    let intervals = operator.operands.get(1).map_or(1, |table| table.ty.elements().saturating_sub(1));
+    intervals.checked_ilog2().unwrap_or(0)
+}
+
+/// Largest mantissa of a type, for bounds of accumulators.
+pub(crate) fn magnitude(ty: &TensorType) -> u128 {
+    u128::from(ty.limit().unsigned_abs())
+}
+
+/// Number and length of what Sample draws: rows, or single elements of a data set of one column.
+pub(crate) fn samples(ty: &TensorType) -> (u64, u64) {
+    if ty.dims().len() == 1 { (ty.elements(), 1) } else { (ty.rows(), ty.row()) }
+}

@@ -1,0 +1,108 @@
+//! What a kernel must reproduce before money is staked on it: products of extremes over the longest dot product, and of
+//! noise in odd shapes.
+
+use tensorlink_graph::{Engine, EngineError, StepContext};
+use tensorlink_num::Tensor;
+use tensorlink_num::execute as reference;
+use tensorlink_num::philox::philox4x32;
+use tensorlink_types::operator::MAX_REDUCTION;
+use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType, Width};
+
+use crate::engine::{Device, TorchEngine};
+use crate::kernels::Kernels;
+
+/// Rows of `a`, rows of `b`, elements of a dot product: few rows and many, whole vectors, odd ends, single elements.
+const SHAPES: [(u32, u32, u32); 7] = [
+    (1, 5, MAX_REDUCTION as u32),
+    (17, 50, MAX_REDUCTION as u32),
+    (3, 4, 77),
+    (13, 3, 5),
+    (2, 9, 1),
+    (20, 1, 2),
+    (1, 1, 1),
+];
+
+/// Bits of the outputs: enough for any sum, so that no wrong bit is rounded away.
+const OUTPUT_BITS: u8 = 62;
+
+/// Runs the kernel of one operand width against the scalar reference.
+///
+/// # Errors
+/// [`EngineError::Device`] naming the kernels and the first wrong element.
+pub(crate) fn run(device: Device, kernels: Kernels, width: Width) -> Result<(), EngineError> {
+    let engine = TorchEngine::unchecked(device, kernels)?;
+    for (m, n, k) in SHAPES {
+        for pattern in [Pattern::Extremes, Pattern::Opposed, Pattern::Alternating, Pattern::Noise] {
+            let (a, b) = (pattern.tensor(width, m, k, 1)?, pattern.tensor(width, n, k, 2)?);
+            let operator = mat_mul(&a, &b, m, n)?;
+            let (on_a, on_b) = (engine.import(&a)?, engine.import(&b)?);
+            let context = StepContext::default();
+            let actual = engine.export(&engine.execute(&operator, &[&on_a, &on_b], &context)?)?;
+            let due = reference(&operator, &[&a, &b], &context).map_err(internal)?;
+            if actual != due {
+                let wrong = (0..due.ty().elements()).find(|i| actual.get(*i) != due.get(*i));
+                return Err(EngineError::Device(format!(
+                    "{kernels} gave a wrong product on {device}: {operator}, {pattern:?}, element {wrong:?}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Pattern {
+    /// Every mantissa at its positive limit.
+    Extremes,
+    /// One operand at the positive limit, the other at the negative.
+    Opposed,
+    /// The limit with changing sign, in step between the operands: pairs neither cancel nor agree in sign of factors.
+    Alternating,
+    /// Philox.
+    Noise,
+}
+
+impl Pattern {
+    fn tensor(self, width: Width, rows: u32, row: u32, seed: u32) -> Result<Tensor, EngineError> {
+        let bits = if width == Width::I8 { 8 } else { 16 };
+        let ty = TensorType::new(bits, 0, &[rows, row]).map_err(internal)?;
+        let limit = ty.limit();
+        let value = |i: u32| match self {
+            Self::Extremes => limit,
+            Self::Opposed => {
+                if seed == 1 {
+                    limit
+                } else {
+                    -limit
+                }
+            }
+            Self::Alternating => {
+                if i.is_multiple_of(2) {
+                    limit
+                } else {
+                    -limit
+                }
+            }
+            Self::Noise => {
+                let [word, ..] = philox4x32([seed, 0], [i, 0, 0, 0]);
+                i64::from(word) % (2 * limit + 1) - limit
+            }
+        };
+        let values: Vec<i64> = (0..rows * row).map(value).collect();
+        Ok(Tensor::from_wide(ty, &values)?)
+    }
+}
+
+fn mat_mul(a: &Tensor, b: &Tensor, m: u32, n: u32) -> Result<Operator, EngineError> {
+    let operand = |source, tensor: &Tensor| Operand { source: Source::State(source), ty: tensor.ty().clone() };
+    Ok(Operator {
+        opcode: Opcode::MatMul,
+        operands: vec![operand(0, a), operand(1, b)],
+        attributes: vec![0],
+        output: TensorType::new(OUTPUT_BITS, 0, &[m, n]).map_err(internal)?,
+    })
+}
+
+fn internal(error: impl std::fmt::Display) -> EngineError {
+    EngineError::Device(format!("the self-test itself failed: {error}"))
+}

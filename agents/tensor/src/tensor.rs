@@ -1,0 +1,180 @@
+//! A libtorch tensor that knows its exact type.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tch::{Device, Kind, TchError};
+use tensorlink_graph::EngineError;
+use tensorlink_num::Tensor;
+use tensorlink_num::tensor::Mantissas;
+use tensorlink_types::{TensorType, Width};
+
+/// A tensor in libtorch's memory, on the host or a GPU, in the storage width of its type. Clones share the memory, which
+/// is never written again once the tensor exists.
+#[derive(Clone)]
+pub struct TorchTensor(Arc<Inner>);
+
+struct Inner {
+    ty: TensorType,
+    /// Contiguous, of the kind and dimensions of `ty`.
+    data: tch::Tensor,
+}
+
+// SAFETY: the tensor is written only before `TorchTensor` is built and read-only after; libtorch allows concurrent
+// reads of one tensor, and its reference counts are atomic.
+unsafe impl Sync for Inner {}
+
+impl fmt::Debug for TorchTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {:?}", self.0.ty, self.0.data.device())
+    }
+}
+
+/// Host memory of a tensor in its storage width.
+#[derive(Clone, Copy)]
+pub(crate) enum Slice<'a> {
+    I8(&'a [i8]),
+    I16(&'a [i16]),
+    I32(&'a [i32]),
+    I64(&'a [i64]),
+}
+
+/// Host memory of a tensor being written.
+pub(crate) enum SliceMut<'a> {
+    I8(&'a mut [i8]),
+    I16(&'a mut [i16]),
+    I32(&'a mut [i32]),
+    I64(&'a mut [i64]),
+}
+
+/// Runs one body for whatever width a [`Slice`], [`SliceMut`] or [`Mantissas`] has.
+macro_rules! each_width {
+    ($kind:ident, $value:expr, $v:ident => $body:expr) => {
+        match $value {
+            $kind::I8($v) => $body,
+            $kind::I16($v) => $body,
+            $kind::I32($v) => $body,
+            $kind::I64($v) => $body,
+        }
+    };
+}
+pub(crate) use each_width;
+
+/// A device error from libtorch, on one line: its messages carry a C++ backtrace.
+pub(crate) fn device(error: TchError) -> EngineError {
+    let text = error.to_string();
+    EngineError::Device(text.lines().next().unwrap_or("libtorch failed without a message").to_owned())
+}
+
+/// libtorch's element type for a storage width.
+pub(crate) const fn kind(width: Width) -> Kind {
+    match width {
+        Width::I8 => Kind::Int8,
+        Width::I16 => Kind::Int16,
+        Width::I32 => Kind::Int,
+        Width::I64 => Kind::Int64,
+    }
+}
+
+/// Dimensions as libtorch takes them.
+pub(crate) fn dims(ty: &TensorType) -> Vec<i64> {
+    ty.dims().iter().map(|d| i64::from(*d)).collect()
+}
+
+impl TorchTensor {
+    /// Checks that `data` is laid out as `ty` says; the caller vouches for the mantissas' range.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if libtorch answered with another shape, type or layout than it was asked for.
+    pub(crate) fn wrap(ty: TensorType, data: tch::Tensor) -> Result<Self, EngineError> {
+        let actual = data.f_kind().map_err(device)?;
+        if data.size() != dims(&ty) || actual != kind(ty.width()) || !data.is_contiguous() {
+            let size = data.size();
+            return Err(EngineError::Device(format!("libtorch gave {actual:?} {size:?} where {ty} was due")));
+        }
+        Ok(Self(Arc::new(Inner { ty, data })))
+    }
+
+    /// Copies a host tensor to a device.
+    pub(crate) fn import(tensor: &Tensor, target: Device) -> Result<Self, EngineError> {
+        let ty = tensor.ty().clone();
+        let flat = each_width!(Mantissas, tensor.mantissas(), v => tch::Tensor::f_from_slice(v)).map_err(device)?;
+        let data = flat.f_view(dims(&ty).as_slice()).and_then(|t| t.f_to_device(target)).map_err(device)?;
+        Self::wrap(ty, data)
+    }
+
+    /// Copies the tensor to host memory; checks every mantissa (rule N-1).
+    pub(crate) fn export(&self) -> Result<Tensor, EngineError> {
+        let host = Self::wrap(self.0.ty.clone(), self.0.data.f_to_device(Device::Cpu).map_err(device)?)?;
+        let mantissas = match host.slice()? {
+            Slice::I8(v) => Mantissas::I8(v.to_vec()),
+            Slice::I16(v) => Mantissas::I16(v.to_vec()),
+            Slice::I32(v) => Mantissas::I32(v.to_vec()),
+            Slice::I64(v) => Mantissas::I64(v.to_vec()),
+        };
+        Ok(Tensor::new(self.0.ty.clone(), mantissas)?)
+    }
+
+    /// Type of the tensor.
+    pub fn ty(&self) -> &TensorType {
+        &self.0.ty
+    }
+
+    /// The libtorch tensor, for reading.
+    pub(crate) fn data(&self) -> &tch::Tensor {
+        &self.0.data
+    }
+
+    /// Host memory of the tensor.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if the tensor lies on a GPU.
+    pub(crate) fn slice(&self) -> Result<Slice<'_>, EngineError> {
+        let Inner { ty, data } = &*self.0;
+        let (address, len) = host_memory(ty, data)?;
+        // SAFETY: `host_memory` vouches for `len` initialised elements of the type's width at `address`, aligned by
+        // libtorch's allocator; `self` keeps them alive, and nothing writes them (see `TorchTensor`).
+        Ok(unsafe {
+            match ty.width() {
+                Width::I8 => Slice::I8(std::slice::from_raw_parts(address.cast(), len)),
+                Width::I16 => Slice::I16(std::slice::from_raw_parts(address.cast(), len)),
+                Width::I32 => Slice::I32(std::slice::from_raw_parts(address.cast(), len)),
+                Width::I64 => Slice::I64(std::slice::from_raw_parts(address.cast(), len)),
+            }
+        })
+    }
+
+    /// Allocates a tensor of zeros on the host and lets `fill` write it.
+    pub(crate) fn build(
+        ty: &TensorType,
+        fill: impl FnOnce(SliceMut<'_>) -> Result<(), EngineError>,
+    ) -> Result<Self, EngineError> {
+        let data = tch::Tensor::f_zeros(dims(ty).as_slice(), (kind(ty.width()), Device::Cpu)).map_err(device)?;
+        let (address, len) = host_memory(ty, &data)?;
+        // SAFETY: as in `slice`; the tensor was just made, so that this is the only reference to its memory.
+        let memory = unsafe {
+            match ty.width() {
+                Width::I8 => SliceMut::I8(std::slice::from_raw_parts_mut(address.cast(), len)),
+                Width::I16 => SliceMut::I16(std::slice::from_raw_parts_mut(address.cast(), len)),
+                Width::I32 => SliceMut::I32(std::slice::from_raw_parts_mut(address.cast(), len)),
+                Width::I64 => SliceMut::I64(std::slice::from_raw_parts_mut(address.cast(), len)),
+            }
+        };
+        fill(memory)?;
+        Self::wrap(ty.clone(), data)
+    }
+}
+
+/// Address and length of a tensor's elements, after checking all that a slice relies on: host memory, element type,
+/// contiguity, count, alignment.
+fn host_memory(ty: &TensorType, data: &tch::Tensor) -> Result<(*mut u8, usize), EngineError> {
+    let len = usize::try_from(ty.elements()).unwrap_or(usize::MAX);
+    let address = data.data_ptr().cast::<u8>();
+    let sound = data.device() == Device::Cpu
+        && data.f_kind().map_err(device)? == kind(ty.width())
+        && data.is_contiguous()
+        && data.numel() == len
+        && !address.is_null()
+        && address.addr().is_multiple_of(ty.width().bytes());
+    if sound { Ok((address, len)) } else { Err(EngineError::Device(format!("{ty} is not in host memory"))) }
+}

@@ -1,0 +1,123 @@
+//! Operators in libtorch's own operations: what runs on a GPU, and on any processor it supports.
+//!
+//! Everything but matrix products is computed in `int64`, where rule N-6 keeps every accumulator below 2^62; shifts are
+//! arithmetic, so that they are floors. Matrix products are in [`matmul`].
+
+use tch::{Kind, TchError, Tensor};
+
+use crate::instruction::{Instruction, Lookup};
+
+pub(crate) mod matmul;
+
+/// Largest exponent of ExpNeg, in 16 fraction bits: beyond it the result is 0.
+const EXP_MAX: i64 = 40 << 16;
+
+/// Limit of the 63-bit intermediate of Lookup and ExpNeg.
+const LIMIT_63: i64 = (1 << 62) - 1;
+
+/// What an operator needs to know besides its operands.
+pub(crate) struct Shape {
+    /// Length of a row of the first operand.
+    pub(crate) row: i64,
+    /// Limit of the output's mantissas.
+    pub(crate) limit: i64,
+}
+
+/// Rule N-2 for elements below 2^62 in magnitude.
+pub(crate) fn rescale(x: &Tensor, shift: i32, limit: i64) -> Result<Tensor, TchError> {
+    let by = i64::from(shift.unsigned_abs());
+    if shift > 0 {
+        let odd = x.f_bitwise_right_shift_tensor_scalar(by)?.f_bitwise_and(1)?;
+        let below_half = (1i64 << (by - 1)) - 1;
+        let rounded = x.f_add_scalar(below_half)?.f_add(&odd)?.f_bitwise_right_shift_tensor_scalar(by)?;
+        rounded.f_clamp(-limit, limit)
+    } else {
+        let top = limit >> by;
+        let scaled = x.f_clamp(-top, top)?.f_bitwise_left_shift_tensor_scalar(by)?;
+        scaled.f_masked_fill(&x.f_gt(top)?, limit)?.f_masked_fill(&x.f_lt(-top)?, -limit)
+    }
+}
+
+/// `table[j]·(2^f − r) + table[j+1]·r` for every element; `j` and `r` have the same shape.
+fn interpolate(table: &Tensor, j: &Tensor, r: &Tensor, fraction_bits: u32) -> Result<Tensor, TchError> {
+    let flat = j.f_reshape([-1])?;
+    let left = table.f_index_select(0, &flat)?.f_reshape(j.size())?;
+    let right = table.f_index_select(0, &flat.f_add_scalar(1)?)?.f_reshape(j.size())?;
+    left.f_bitwise_left_shift_tensor_scalar(i64::from(fraction_bits))?.f_add(&right.f_sub(&left)?.f_mul(r)?)
+}
+
+fn lookup(x: &Tensor, table: &Tensor, attributes: &Lookup, limit: i64) -> Result<Tensor, TchError> {
+    let Lookup { input_shift, low, fraction_bits, shift, index_bits } = *attributes;
+    let end = 1i64 << (index_bits + fraction_bits);
+    let u = rescale(x, input_shift, LIMIT_63)?.f_sub_scalar(low)?.f_clamp(0, end)?;
+    let j = u.f_bitwise_right_shift_tensor_scalar(i64::from(fraction_bits))?.f_clamp_max((1i64 << index_bits) - 1)?;
+    let r = u.f_sub(&j.f_bitwise_left_shift_tensor_scalar(i64::from(fraction_bits))?)?;
+    rescale(&interpolate(table, &j, &r, fraction_bits)?, shift, limit)
+}
+
+fn exp_neg(z: &Tensor, table: &Tensor, multiplier: i64, shift: i32, limit: i64) -> Result<Tensor, TchError> {
+    let u = rescale(&z.f_mul_scalar(multiplier)?, shift, LIMIT_63)?.f_clamp_max(EXP_MAX)?;
+    let j = u.f_bitwise_right_shift_tensor_scalar(8)?.f_bitwise_and(0xff)?;
+    let sum = interpolate(table, &j, &u.f_bitwise_and(0xff)?, 8)?;
+    // Half to even by n + 8 places, n being each element's own.
+    let by = u.f_bitwise_right_shift_tensor_scalar(16)?.f_add_scalar(8)?;
+    let odd = sum.f_bitwise_right_shift(&by)?.f_bitwise_and(1)?;
+    let half = by.f_ones_like()?.f_bitwise_left_shift(&by.f_sub_scalar(1)?)?;
+    let rounded = sum.f_add(&half)?.f_sub_scalar(1)?.f_add(&odd)?.f_bitwise_right_shift(&by)?;
+    rounded.f_clamp(-limit, limit)
+}
+
+/// `⌊(2·p·2^bits + z) / 2z⌋`; `p` a matrix, `z` a column.
+fn normalize(p: &Tensor, z: &Tensor, bits: u32, limit: i64) -> Result<Tensor, TchError> {
+    let z = z.f_clamp_min(1)?;
+    let dividend = p.f_bitwise_left_shift_tensor_scalar(i64::from(bits) + 1)?.f_add(&z)?;
+    dividend.f_div_tensor_mode(&z.f_mul_scalar(2)?, "floor")?.f_clamp(-limit, limit)
+}
+
+/// Computes every operator but MatMul and Sample from `int64` operands, to `int64`, in any shape with the output's
+/// number of elements.
+pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Shape) -> Result<Tensor, TchError> {
+    let Shape { row, limit } = *shape;
+    let operand =
+        |i: usize| operands.get(i).ok_or_else(|| TchError::Torch(format!("operand {i} of {instruction:?} is missing")));
+    let matrix = |i: usize| operand(i)?.f_reshape([-1, row]);
+    let column = |i: usize| operand(i)?.f_reshape([-1, 1]);
+    // The second operand repeats along the first.
+    let repeated = || {
+        let b = operand(1)?.f_reshape([1, -1])?;
+        Ok::<_, TchError>((operand(0)?.f_reshape([-1, b.numel() as i64])?, b))
+    };
+    match *instruction {
+        Instruction::Transpose => operand(0)?.f_transpose(0, 1)?.f_contiguous(),
+        Instruction::Combine { ca, cb, shift } => {
+            let (a, b) = repeated()?;
+            rescale(&a.f_mul_scalar(ca)?.f_add(&b.f_mul_scalar(cb)?)?, shift, limit)
+        }
+        Instruction::Scale { c, shift } => rescale(&operand(0)?.f_mul_scalar(c)?, shift, limit),
+        Instruction::Mul { shift } => {
+            let (a, b) = repeated()?;
+            rescale(&a.f_mul(&b)?, shift, limit)
+        }
+        Instruction::Relu => operand(0)?.f_clamp_min(0),
+        Instruction::ReluGrad => operand(0)?.f_masked_fill(&operand(1)?.f_le(0)?, 0),
+        Instruction::Lookup(attributes) => lookup(operand(0)?, operand(1)?, &attributes, limit),
+        Instruction::RowMax => matrix(0)?.f_amax([1i64], false),
+        Instruction::ExpNeg { multiplier, input_shift } => {
+            let z = column(1)?.f_sub(&matrix(0)?)?.f_clamp_min(0)?;
+            exp_neg(&z, operand(2)?, multiplier, input_shift, limit)
+        }
+        Instruction::RowSum { shift } => {
+            rescale(&matrix(0)?.f_sum_dim_intlist(&[1i64][..], false, Kind::Int64)?, shift, limit)
+        }
+        Instruction::Normalize { bits } => normalize(&matrix(0)?, &column(1)?, bits, limit),
+        Instruction::OneHotSub { one, shift } => {
+            let p = matrix(0)?;
+            let columns = Tensor::f_arange(row, (Kind::Int64, p.device()))?;
+            let hit = column(1)?.f_eq_tensor(&columns)?;
+            rescale(&p.f_sub(&hit.f_to_kind(Kind::Int64)?.f_mul_scalar(one)?)?, shift, limit)
+        }
+        Instruction::MatMul { .. } | Instruction::Sample { .. } => {
+            Err(TchError::Torch("this operator is computed elsewhere".to_owned()))
+        }
+    }
+}
