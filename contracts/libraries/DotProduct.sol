@@ -13,8 +13,8 @@ pragma solidity ^0.8.28;
 /// polynomial with the signed coefficients, modulo 2^256. Lower lanes of the sum are small against their width, so together they
 /// could borrow 1 from the top lane but not more; an offset of half a unit of the top lane prevents it.
 ///
-/// @dev When a row is no multiple of a word long, its first word is read from before its start and those bytes are set to 0.
-/// Positions are offsets in calldata; the caller has checked that the rows lie in what it opened.
+/// @dev When a row is no multiple of a word long, its first word is read from before its start; those bytes of b are set to 0,
+/// which makes their products 0. Positions are offsets in calldata; the caller has checked that the rows lie in what it opened.
 library DotProduct {
     uint256 private constant SIGN_8 = 0x8080808080808080808080808080808080808080808080808080808080808080;
     uint256 private constant SIGN_16 = 0x8000800080008000800080008000800080008000800080008000800080008000;
@@ -38,32 +38,29 @@ library DotProduct {
             // 1 to 31 bytes of the first word, or none, lie before the row.
             let before := and(sub(0, count), 31)
             a := sub(a, before)
-            let mask := shr(shl(3, before), not(0))
-            let x := and(calldataload(a), mask)
-            let y := and(calldataload(add(a, behind)), mask)
+            let y := and(calldataload(add(a, behind)), shr(shl(3, before), not(0)))
             // Half of the top lane's unit.
             sum := shl(223, 1)
             for {} lt(a, end) {} {
-                x := xor(x, SIGN_8)
+                let x := xor(calldataload(a), SIGN_8)
                 y := xor(y, SIGN_8)
-                y := or(shl(128, y), shr(128, y))
-                y := or(shl(64, and(y, LOWER_64)), and(shr(64, y), LOWER_64))
-                y := or(shl(32, and(y, LOWER_32)), and(shr(32, y), LOWER_32))
+                let halves := or(shl(128, y), shr(128, y))
+                let quarters := or(shl(64, and(halves, LOWER_64)), and(shr(64, halves), LOWER_64))
+                let z := or(shl(32, and(quarters, LOWER_32)), and(shr(32, quarters), LOWER_32))
                 sum := add(
                     add(
-                        mul(sub(and(shr(24, x), LANES_8), BIAS_8), sub(and(shr(24, y), LANES_8), BIAS_8)),
-                        mul(sub(and(shr(16, x), LANES_8), BIAS_8), sub(and(shr(16, y), LANES_8), BIAS_8))
+                        mul(sub(and(shr(24, x), LANES_8), BIAS_8), sub(and(shr(24, z), LANES_8), BIAS_8)),
+                        mul(sub(and(shr(16, x), LANES_8), BIAS_8), sub(and(shr(16, z), LANES_8), BIAS_8))
                     ),
                     add(
                         add(
-                            mul(sub(and(shr(8, x), LANES_8), BIAS_8), sub(and(shr(8, y), LANES_8), BIAS_8)),
-                            mul(sub(and(x, LANES_8), BIAS_8), sub(and(y, LANES_8), BIAS_8))
+                            mul(sub(and(shr(8, x), LANES_8), BIAS_8), sub(and(shr(8, z), LANES_8), BIAS_8)),
+                            mul(sub(and(x, LANES_8), BIAS_8), sub(and(z, LANES_8), BIAS_8))
                         ),
                         sum
                     )
                 )
                 a := add(a, 32)
-                x := calldataload(a)
                 y := calldataload(add(a, behind))
             }
             sum := sar(224, sum)
@@ -80,31 +77,29 @@ library DotProduct {
             // 2 to 30 bytes of the first word, or none, lie before the row.
             let before := and(sub(0, shl(1, count)), 31)
             a := sub(a, before)
-            let mask := shr(shl(3, before), not(0))
-            let x := and(calldataload(a), mask)
-            let y := and(calldataload(add(a, behind)), mask)
+            let y := and(calldataload(add(a, behind)), shr(shl(3, before), not(0)))
             // Half of the top lane's unit.
             sum := shl(191, 1)
             for {} lt(a, end) {} {
+                let x := calldataload(a)
                 x := xor(or(shl(8, and(x, LOWER_8)), and(shr(8, x), LOWER_8)), SIGN_16)
                 y := xor(or(shl(8, and(y, LOWER_8)), and(shr(8, y), LOWER_8)), SIGN_16)
-                y := or(shl(128, y), shr(128, y))
-                y := or(shl(64, and(y, LOWER_64)), and(shr(64, y), LOWER_64))
+                let halves := or(shl(128, y), shr(128, y))
+                let z := or(shl(64, and(halves, LOWER_64)), and(shr(64, halves), LOWER_64))
                 sum := add(
                     add(
-                        mul(sub(and(shr(48, x), LANES_16), BIAS_16), sub(and(shr(48, y), LANES_16), BIAS_16)),
-                        mul(sub(and(shr(32, x), LANES_16), BIAS_16), sub(and(shr(32, y), LANES_16), BIAS_16))
+                        mul(sub(and(shr(48, x), LANES_16), BIAS_16), sub(and(shr(48, z), LANES_16), BIAS_16)),
+                        mul(sub(and(shr(32, x), LANES_16), BIAS_16), sub(and(shr(32, z), LANES_16), BIAS_16))
                     ),
                     add(
                         add(
-                            mul(sub(and(shr(16, x), LANES_16), BIAS_16), sub(and(shr(16, y), LANES_16), BIAS_16)),
-                            mul(sub(and(x, LANES_16), BIAS_16), sub(and(y, LANES_16), BIAS_16))
+                            mul(sub(and(shr(16, x), LANES_16), BIAS_16), sub(and(shr(16, z), LANES_16), BIAS_16)),
+                            mul(sub(and(x, LANES_16), BIAS_16), sub(and(z, LANES_16), BIAS_16))
                         ),
                         sum
                     )
                 )
                 a := add(a, 32)
-                x := calldataload(a)
                 y := calldataload(add(a, behind))
             }
             sum := sar(192, sum)

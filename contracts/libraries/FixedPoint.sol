@@ -12,11 +12,14 @@ library FixedPoint {
         unchecked {
             if (shift <= 0) {
                 // SAFETY of the cast: 0 <= −shift <= 63.
+                // forge-lint: disable-next-line(unsafe-typecast)
                 y = x << uint256(-shift);
             } else {
                 // SAFETY of the casts: 0 < shift <= 63; the remainder is that of the floor, so two's complement bits serve.
+                // forge-lint: disable-next-line(unsafe-typecast)
                 uint256 s = uint256(shift);
                 y = x >> s;
+                // forge-lint: disable-next-line(unsafe-typecast)
                 uint256 remainder = uint256(x) & ((1 << s) - 1);
                 uint256 half = 1 << (s - 1);
                 if (remainder > half || (remainder == half && y & 1 == 1)) ++y;

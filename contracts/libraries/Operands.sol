@@ -79,6 +79,7 @@ library Operands {
             if (found) return position;
         }
         // SAFETY of the cast: a valid type has at most 2^37 elements.
+        // forge-lint: disable-next-line(unsafe-typecast)
         revert IStepVerifier.MissingElement(operand, uint64(element));
     }
 

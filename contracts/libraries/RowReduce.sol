@@ -27,6 +27,7 @@ library RowReduce {
                 uint256 total = (totals[i & 3] >> (8 * (i & 28))) & type(uint32).max;
                 biased += total << (8 * (width - 1 - (i & (width - 1))));
             }
+            // forge-lint: disable-next-line(unsafe-typecast)
             return int256(biased) - int256(count << (8 * width - 1));
         }
     }
@@ -75,6 +76,7 @@ library RowReduce {
                 uint256 lane = (best >> i) & ((1 << half) - 1);
                 if (lane > biased) biased = lane;
             }
+            // forge-lint: disable-next-line(unsafe-typecast)
             return int256(biased) - int256(1 << (half - 1));
         }
     }

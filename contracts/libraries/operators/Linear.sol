@@ -20,15 +20,22 @@ library Linear {
         returns (int256)
     {
         operator.expectForm(2, 1);
-        TensorType a = operator.typeOf(0);
-        TensorType b = operator.typeOf(1);
-        _expectMatMul(a, b, operator.output);
-        uint256 length = a.row();
-        uint256 columns = b.dim(0);
-        uint256 left = windows.run(0, a, (element / columns) * length, length);
-        uint256 right = windows.run(1, b, (element % columns) * length, length);
-        int256 sum = a.width() == 1 ? DotProduct.ofInt8(left, right, length) : DotProduct.ofInt16(left, right, length);
+        _expectMatMul(operator.typeOf(0), operator.typeOf(1), operator.output);
+        int256 sum = _dot(operator, element / operator.output.row(), element % operator.output.row(), windows);
         return FixedPoint.rescaleHalfEven(sum, operator.shift(0), operator.output.bits());
+    }
+
+    /// @dev `Σ_k a[m,k]·b[n,k]`.
+    function _dot(Operator calldata operator, uint256 m, uint256 n, Window[][] calldata windows)
+        private
+        pure
+        returns (int256)
+    {
+        TensorType a = operator.typeOf(0);
+        uint256 length = a.row();
+        uint256 left = windows.run(0, a, m * length, length);
+        uint256 right = windows.run(1, operator.typeOf(1), n * length, length);
+        return a.width() == 1 ? DotProduct.ofInt8(left, right, length) : DotProduct.ofInt16(left, right, length);
     }
 
     function _expectMatMul(TensorType a, TensorType b, TensorType y) private pure {

@@ -44,6 +44,7 @@ library Sampling {
         // INVARIANT: the counter's word holds every row of the batch, so no draw repeats by wrapping.
         Operands.ensure(firstRow + operator.output.elements() / columns <= 1 << 32);
         // SAFETY of the cast: i is a row of the output, so the line above bounds the sum.
+        // forge-lint: disable-next-line(unsafe-typecast)
         return (Philox.draw(context.jobKey, uint32(firstRow + i), context.step, STREAM) * rows) >> 32;
     }
 

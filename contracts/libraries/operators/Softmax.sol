@@ -63,6 +63,7 @@ library Softmax {
         int256 one = operator.attribute(0, 0, Operands.COEFFICIENT - 1);
         int256 value = _readElement(operator, element, windows);
         // SAFETY of the cast: a column is below 2^32.
+        // forge-lint: disable-next-line(unsafe-typecast)
         int256 column = int256(element % operator.output.row());
         if (_readOfRow(operator, element, windows) == column) value -= one;
         return FixedPoint.rescaleHalfEven(value, operator.shift(1), operator.output.bits());

@@ -95,6 +95,7 @@ library Tables {
         int256 left = Mantissas.load(position, width);
         int256 right = Mantissas.load(position + width, width);
         // SAFETY of the casts: r <= 2^f <= 2^16.
+        // forge-lint: disable-next-line(unsafe-typecast)
         return left * int256((1 << f) - r) + right * int256(r);
     }
 
@@ -102,6 +103,7 @@ library Tables {
     function _limited(int256 x, uint256 end) private pure returns (uint256) {
         if (x <= 0) return 0;
         // SAFETY: positive.
+        // forge-lint: disable-next-line(unsafe-typecast)
         return uint256(x) < end ? uint256(x) : end;
     }
 }
