@@ -1,4 +1,4 @@
-//! The rules an operator must obey before anything is computed: parsed once into a [`Kernel`], whose existence is the
+//! The rules an operator must obey before anything is computed: parsed once into a `Kernel`, whose existence is the
 //! proof that rules N-6 and N-7 hold.
 
 use tensorlink_types::operator::MAX_REDUCTION;

@@ -2,7 +2,7 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`file`] | a vector file: its name, generator and verifier; comparing and writing |
+//! | [`mod@file`] | a vector file: its name, generator and verifier; comparing and writing |
 //! | [`commitments`] | `commitments.json`: rules C-1 to C-11 |
 //! | [`foundations`] | `foundations.json`: rules N-2 to N-4 |
 //! | [`operators`] | `operators.json`: rules N-11 to N-24 |

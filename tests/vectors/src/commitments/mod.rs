@@ -2,8 +2,8 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`trees`] | tensors, ranges, lists (C-1 to C-4, C-6 to C-8) |
-//! | [`structs`] | programs, logs, digests, job keys, claim records (C-5, C-8 to C-11) |
+//! | `trees` | tensors, ranges, lists (C-1 to C-4, C-6 to C-8) |
+//! | `structs` | programs, logs, digests, job keys, claim records (C-5, C-8 to C-11) |
 
 mod structs;
 mod trees;
