@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {ICheckpoints} from "../../contracts/interfaces/ICheckpoints.sol";
+import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
+import {IJobs} from "../../contracts/interfaces/IJobs.sol";
+import {IStaking} from "../../contracts/interfaces/IStaking.sol";
+import {Claim, ElementProof, LeafRange, TensorOpening} from "../../contracts/types/Types.sol";
+import {Signatures} from "./protocol/Signatures.sol";
+import {TrainingTest} from "./protocol/TrainingTest.sol";
+
+/// @dev `proveSigned`: a wrong element convicts, nothing else does.
+contract ConvictionTest is TrainingTest {
+    Claim private claim;
+
+    function setUp() public override {
+        super.setUp();
+        claim = _commitTraining(0);
+    }
+
+    /// @dev P-15, and that there is a proof against every operator of the program (all five sources of operands).
+    function test_everyOperator() public {
+        for (uint32 operator = 0; operator < OPERATORS; ++operator) {
+            uint256 snapshot = vm.snapshotState();
+            uint64 element = operator == 2 ? 300 : 3;
+            _refused(_elementProof(claim, 1, operator, element), abi.encodeWithSelector(IDisputes.NoFault.selector));
+            (wrongOperator, wrongByte) = (operator, element);
+            disputes.proveSigned(_elementProof(claim, 1, operator, element));
+            assertEq(_staked(workers[0].addr).bonded, 0);
+            vm.revertToState(snapshot);
+        }
+    }
+
+    /// forge-config: default.fuzz.runs = 32
+    function testFuzz_honestWorkerIsNeverConvicted(uint32 step, uint32 operator, uint64 element) public {
+        step = uint32(bound(step, 0, STEPS - 1));
+        operator = uint32(bound(operator, 0, OPERATORS - 1));
+        element = uint64(bound(element, 0, operator == 2 ? 511 : 255));
+        _refused(_elementProof(claim, step, operator, element), abi.encodeWithSelector(IDisputes.NoFault.selector));
+    }
+
+    function test_moneyOfAConviction() public {
+        wrongOperator = 0;
+        ElementProof memory proof = _elementProof(claim, 2, 0, 0);
+        (uint256 supply, uint256 auditorHas, uint256 userHas) =
+            (sno.totalSupply(), sno.balanceOf(auditor), sno.balanceOf(user));
+        bytes32 id = checkpoints.claimId(claim);
+
+        int256 claimed = int8(uint8(_output(0, 2)[0]));
+        wrongOperator = NOTHING;
+        int256 recomputed = int8(uint8(_output(0, 2)[0]));
+        vm.expectEmit(address(disputes));
+        emit IDisputes.Convicted(id, workers[0].addr, auditor, IDisputes.Fault.Element, 2, 0, 0, claimed, recomputed);
+        vm.expectEmit(address(checkpoints));
+        emit ICheckpoints.ClaimsVoided(job, 0, 0, 0);
+        vm.expectEmit(address(jobs));
+        emit IJobs.JobClosing(job, true);
+        vm.expectEmit(address(staking));
+        emit IStaking.Slashed(workers[0].addr, STAKE, STAKE / 2, STAKE * 3 / 10, STAKE / 5);
+        // P-17: whoever sends it, and has copied it from the mempool, gains nothing.
+        vm.prank(stranger);
+        disputes.proveSigned(proof);
+
+        assertEq(sno.balanceOf(auditor) - auditorHas, STAKE / 2);
+        assertEq(sno.balanceOf(user) - userHas, STAKE * 3 / 10);
+        assertEq(supply - sno.totalSupply(), STAKE / 5);
+        assertEq(sno.balanceOf(stranger), 0);
+
+        // The other lane is as it was, and the whole escrow goes back.
+        assertEq(_staked(workers[1].addr).locked, STAKE);
+        jobs.settle(job);
+        assertEq(_staked(workers[1].addr).locked, 0);
+        assertEq(_staked(workers[1].addr).bonded, STAKE);
+        assertEq(jobs.creditOf(user, address(sno)), 6 * PRICE);
+    }
+
+    /// @dev Slashing a whole provider for one node's fault: the other jobs of the same worker keep their locks.
+    function test_slashTakesOneLanesStake() public {
+        _stake(workers[0].addr, IStaking.Role.Worker, 3 * uint256(STAKE));
+        uint64 other = _run(1, 1, 1);
+        wrongOperator = 0;
+        disputes.proveSigned(_elementProof(claim, 0, 0, 0));
+        assertEq(_staked(workers[0].addr).bonded, 3 * STAKE);
+        assertEq(_staked(workers[0].addr).locked, STAKE);
+        assertEq(uint8(_stateOfJob(other)), uint8(IJobs.State.Running));
+    }
+
+    /// @dev P-13: later claims of the lane are void; earlier ones stand and are paid.
+    function test_convictionVoidsWhatFollows() public {
+        uint64 when = uint64(block.timestamp);
+        Claim memory second = _commitTraining(1);
+        Claim memory third = _commitTraining(2);
+        wrongOperator = 1;
+        wrongByte = 9;
+        disputes.proveSigned(_elementProof(second, 5, 1, 9));
+
+        ElementProof memory again = _elementProof(second, 6, 1, 9);
+        _refused(again, abi.encodeWithSelector(ICheckpoints.ClaimIsVoid.selector));
+        _refused(_elementProof(third, 8, 1, 9), abi.encodeWithSelector(ICheckpoints.ClaimIsVoid.selector));
+        skip(WINDOW);
+        _finalizeTraining(when);
+        assertEq(jobs.creditOf(workers[0].addr, address(sno)), PRICE);
+        jobs.settle(job);
+        assertEq(jobs.creditOf(user, address(sno)), 5 * PRICE);
+    }
+
+    /// @dev P-6: a lane's stake is taken once, though an earlier claim of it is convicted afterwards.
+    function test_secondConvictionOfALane() public {
+        _stake(workers[0].addr, IStaking.Role.Worker, STAKE);
+        Claim memory second = _commitTraining(1);
+        wrongOperator = 1;
+        disputes.proveSigned(_elementProof(second, 5, 1, 0));
+        assertEq(_staked(workers[0].addr).bonded, STAKE);
+        disputes.proveSigned(_elementProof(claim, 0, 1, 0));
+        assertEq(_staked(workers[0].addr).bonded, STAKE, "not again");
+        assertEq(checkpoints.laneOf(job, 0, 0).voidFrom, 0);
+        jobs.settle(job);
+        assertEq(jobs.creditOf(user, address(sno)), 6 * PRICE);
+        vm.prank(workers[0].addr);
+        staking.requestUnstake(IStaking.Role.Worker, STAKE);
+    }
+
+    function test_finalClaimsStay() public {
+        uint64 when = uint64(block.timestamp);
+        wrongOperator = 1;
+        ElementProof memory proof = _elementProof(claim, 0, 1, 0);
+        skip(WINDOW);
+        _finalizeTraining(when);
+        _refused(proof, abi.encodeWithSelector(ICheckpoints.ClaimIsFinal.selector));
+    }
+
+    /// @dev After the window a claim is provable until somebody finalises it.
+    function test_lateProofCounts() public {
+        wrongOperator = 1;
+        ElementProof memory proof = _elementProof(claim, 0, 1, 0);
+        skip(30 days);
+        disputes.proveSigned(proof);
+    }
+
+    /// @dev N-1: −128 is no mantissa of eight bits.
+    function test_mantissaBeyondItsLimit() public {
+        wrongMask = bytes1(0x80) ^ _output(3, 0)[2];
+        (wrongOperator, wrongByte) = (3, 2);
+        ElementProof memory proof = _elementProof(claim, 0, 3, 2);
+        assertEq(proof.output.ranges[0].leaves[2], bytes1(0x80));
+        disputes.proveSigned(proof);
+    }
+
+    /// @dev C-1: what is not an element is zero. Without this a worker could spoil a root at will.
+    function test_paddingIsZero() public {
+        _refused(_elementProof(claim, 0, 3, 4), abi.encodeWithSelector(IDisputes.NoFault.selector));
+        _refused(_elementProof(claim, 0, 3, 255), abi.encodeWithSelector(IDisputes.NoFault.selector));
+        ElementProof memory beyond = _elementProof(claim, 0, 3, 255);
+        beyond.element = 256;
+        _refused(beyond, abi.encodeWithSelector(IDisputes.ElementOutOfRange.selector, 256));
+        (wrongOperator, wrongByte) = (3, 255);
+        disputes.proveSigned(_elementProof(claim, 0, 3, 255));
+    }
+
+    // What is not a proof
+
+    function test_refusesUnknownClaims() public {
+        ElementProof memory p = _wrong();
+        p.claim.newState = 0;
+        _refused(p, abi.encodeWithSelector(ICheckpoints.UnknownClaim.selector));
+        p = _wrong();
+        p.committedAt += 1;
+        _refused(p, abi.encodeWithSelector(ICheckpoints.UnknownClaim.selector));
+    }
+
+    /// @dev Replay across claims, intervals and jobs: the statement names the claim by its digest.
+    function test_refusesStatementsAboutOtherClaims() public {
+        Claim memory second = _commitTraining(1);
+        ElementProof memory p = _wrong();
+        p.claim = second;
+        _refused(p, abi.encodeWithSelector(IDisputes.StatementMismatch.selector));
+
+        // Signed, but about a step of another interval.
+        wrongOperator = 0;
+        p = _elementProof(claim, STEPS, 0, 0);
+        _refused(p, abi.encodeWithSelector(IDisputes.StatementMismatch.selector));
+    }
+
+    /// @dev Replay across signers, chains, deployments and contracts.
+    function test_refusesOtherSignatures() public {
+        ElementProof memory p = _wrong();
+        bytes memory refused = abi.encodeWithSelector(IDisputes.BadSignature.selector);
+        bytes32 hash = Signatures.hash(p.statement);
+        p.signature = _sign(workers[1].key, _statementDigest(p.statement));
+        _refused(p, refused);
+        p.signature = _sign(workers[0].key, Signatures.digest(block.chainid + 1, address(disputes), hash));
+        _refused(p, refused);
+        p.signature = _sign(workers[0].key, Signatures.digest(block.chainid, makeAddr("other deployment"), hash));
+        _refused(p, refused);
+        p.signature = _sign(workers[0].key, Signatures.digest(block.chainid, address(checkpoints), hash));
+        _refused(p, refused);
+        p.signature = "";
+        _refused(p, refused);
+        // P-17: the auditor is part of what is signed.
+        p = _wrong();
+        p.statement.auditor = stranger;
+        _refused(p, refused);
+    }
+
+    function test_refusesOtherPrograms() public {
+        ElementProof memory p = _wrong();
+        p.program.operatorCount += 1;
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));
+        bytes memory refused = abi.encodeWithSelector(IDisputes.WrongOperator.selector);
+        p = _wrong();
+        p.operator.attributes[0] = 5;
+        _refused(p, refused);
+        p = _wrong();
+        p.operatorIndex = 1;
+        _refused(p, refused);
+        p = _wrong();
+        p.operatorMembership = new bytes32[](0);
+        _refused(p, refused);
+    }
+
+    function test_refusesOtherOutputs() public {
+        bytes memory refused = abi.encodeWithSelector(IDisputes.WrongMembership.selector, type(uint256).max);
+        ElementProof memory p = _wrong();
+        p.output.dataRoot = 0;
+        _refused(p, refused);
+        p = _wrong();
+        p.output.membership[0] = 0;
+        _refused(p, refused);
+
+        refused = abi.encodeWithSelector(IDisputes.WrongOpening.selector, type(uint256).max, 0);
+        p = _wrong();
+        p.output.ranges[0].leaves[5] ^= 0x01;
+        _refused(p, refused);
+        p = _wrong();
+        p.output.ranges[0].firstLeaf = 1;
+        _refused(p, refused);
+        p = _wrong();
+        p.output.ranges = new LeafRange[](0);
+        _refused(p, refused);
+        // A true leaf, but not the one that holds the element.
+        wrongOperator = 2;
+        p = _elementProof(claim, 0, 2, 0);
+        p.element = 256;
+        _refused(p, refused);
+    }
+
+    function test_refusesOtherOperands() public {
+        ElementProof memory p = _wrong();
+        for (uint256 i = 0; i < 2; ++i) {
+            p = _wrong();
+            p.operands[i].dataRoot = 0;
+            _refused(p, abi.encodeWithSelector(IDisputes.WrongMembership.selector, i));
+            p = _wrong();
+            p.operands[i].ranges[0].leaves[7] ^= 0x01;
+            _refused(p, abi.encodeWithSelector(IDisputes.WrongOpening.selector, i, 0));
+        }
+        // Data of another step's state, true as such.
+        p = _wrong();
+        p.operands[1] = _elementProof(claim, 1, 0, 0).operands[1];
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongMembership.selector, 1));
+        p = _wrong();
+        p.operands = new TensorOpening[](0);
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongMembership.selector, 0));
+    }
+
+    function test_refusesOtherLogs() public {
+        wrongOperator = 4;
+        ElementProof memory p = _elementProof(claim, 3, 4, 0);
+        p.logs.toNext = 0;
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongLogs.selector));
+        // What arrived in another step or another micro-batch.
+        p = _elementProof(claim, 3, 4, 0);
+        p.operands[0] = _elementProof(claim, 2, 4, 0).operands[0];
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongMembership.selector, 0));
+        p.operands[0] = _elementProof(claim, 3, 3, 0).operands[0];
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongMembership.selector, 0));
+    }
+
+    /// @dev A user that registers a program which reads what is not there convicts nobody with it.
+    function test_refusesMalformedPrograms() public {
+        // An operator that reads itself; a micro-batch of the next step; a source that does not exist.
+        for (uint32 i = 0; i < 3; ++i) {
+            if (i == 0) program[1].operands[0].index = 1;
+            if (i == 1) program[3].operands[0].index = MICRO_BATCHES;
+            if (i == 2) program[5].operands[0].source = 6;
+            for (uint256 k = 0; k < 2; ++k) {
+                _stake(workers[k].addr, IStaking.Role.Worker, STAKE);
+            }
+            _postTraining();
+            claim = _commitTraining(0);
+            uint32 operator = 1 + 2 * i;
+            wrongOperator = operator;
+            _refused(
+                _elementProof(claim, 0, operator, 0), abi.encodeWithSelector(IDisputes.WrongMembership.selector, 0)
+            );
+        }
+    }
+
+    /// @dev A proof against operator 0, element 0 of step 0, to be spoiled.
+    function _wrong() private returns (ElementProof memory) {
+        wrongOperator = 0;
+        return _elementProof(claim, 0, 0, 0);
+    }
+
+    function _refused(ElementProof memory proof, bytes memory reason) private {
+        vm.expectRevert(reason);
+        disputes.proveSigned(proof);
+    }
+
+    function _finalizeTraining(uint64 when) private {
+        (Claim[] memory claims, uint64[] memory times) = (new Claim[](1), new uint64[](1));
+        (claims[0], times[0]) = (claim, when);
+        checkpoints.finalize(claims, times);
+    }
+}
