@@ -66,7 +66,7 @@ pub fn calibrate(
         for (id, node) in graph.nodes().filter(|(_, n)| matches!(n.precision, Precision::Calibrated { .. })) {
             let magnitude =
                 values.get(id).iter().fold(0.0, |max: f64, x| if x.is_nan() { *x } else { max.max(x.abs()) });
-            if !(magnitude < libm::exp2(40.0)) {
+            if magnitude.is_nan() || magnitude > libm::exp2(40.0) {
                 return Err(CalibrateError::Diverged { step, site: node.site() });
             }
             let seen = largest.entry(node.site()).or_insert(0.0f64);

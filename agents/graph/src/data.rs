@@ -166,7 +166,7 @@ impl Table {
             for (column, text) in (1..columns).zip(record.iter()) {
                 let number = || DataError::NotANumber { row, column, text: text.chars().take(40).collect() };
                 let value: f64 = text.parse().map_err(|_| number())?;
-                if !(value.abs() < libm::exp2(100.0)) {
+                if value.is_nan() || value.abs() > libm::exp2(100.0) {
                     return Err(DataError::NotFinite { row, column, value });
                 }
                 values.push(value);

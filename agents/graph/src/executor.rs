@@ -2,7 +2,8 @@
 //!
 //! A step is [`StageExecutor::begin_step`], then [`forward`](StageExecutor::forward) and
 //! [`backward`](StageExecutor::backward) of every micro-batch in any order that keeps forward before backward of each, then
-//! [`update`](StageExecutor::update). Outputs are dropped when their last reader has run, unless they are observed or
+//! [`update`](StageExecutor::update). The state changes in `update` alone, and only if it succeeds: after an engine's failure,
+//! begin the step again. Outputs are dropped when their last reader has run, unless they are observed or
 //! the step is traced.
 
 use std::collections::BTreeSet;
@@ -358,10 +359,11 @@ fn release<T>(step: &mut Step<T>, index: u32, observed: &BTreeSet<u32>) {
     let index_of = index as usize;
     let Some(pending) = step.pending.get_mut(index_of) else { return };
     *pending = pending.saturating_sub(1);
-    if *pending == 0 && !observed.contains(&index) {
-        if let Some(slot) = step.outputs.get_mut(index_of) {
-            *slot = None;
-        }
+    if *pending == 0
+        && !observed.contains(&index)
+        && let Some(slot) = step.outputs.get_mut(index_of)
+    {
+        *slot = None;
     }
 }
 

@@ -32,7 +32,7 @@ impl Engine for Reference {
         operands: &[&Self::Tensor],
         context: &StepContext,
     ) -> Result<Self::Tensor, EngineError> {
-        let operands: Vec<&Tensor> = operands.iter().map(|tensor| tensor.as_ref()).collect();
+        let operands: Vec<&Tensor> = operands.iter().map(AsRef::as_ref).collect();
         tensorlink_num::execute(operator, &operands, context)
             .map(Arc::new)
             .map_err(|error| EngineError::Malformed(error.to_string()))

@@ -61,7 +61,7 @@ impl Model {
         range((0.0..1.0).contains(&momentum), "momentum", momentum.to_string(), "[0, 1)")?;
         range((1..=MAX_WIDTH).contains(&raw.batch_size), "batch_size", raw.batch_size.to_string(), "1 to 4096")?;
         range(
-            (1..=MAX_MICRO_BATCHES).contains(&raw.micro_batches) && raw.batch_size % raw.micro_batches == 0,
+            (1..=MAX_MICRO_BATCHES).contains(&raw.micro_batches) && raw.batch_size.is_multiple_of(raw.micro_batches),
             "micro_batches",
             raw.micro_batches.to_string(),
             "1 to 64, a divisor of batch_size",

@@ -1,6 +1,10 @@
 //! The program checker against programs with one thing wrong.
 
-use tensorlink_graph::{ProgramError, Table, check};
+use proptest::prelude::*;
+use serde_json::Value;
+use tensorlink_graph::calibrate::job_key;
+use tensorlink_graph::{CheckedProgram, ProgramError, Reference, StageExecutor, Table, check};
+use tensorlink_num::Tensor;
 use tensorlink_types::{Program, Segment, Source, TensorType};
 
 use crate::support::{Prepared, model};
@@ -32,7 +36,7 @@ fn refuses_operators_that_break_rules() {
     });
     assert!(matches!(&shifted, ProgramError::Operator { name, .. } if name == "fc2.matmul[mb 0]"), "{shifted}");
     assert!(shifted.to_string().contains("N-7"), "{shifted}");
-    let bare = spoiled(|p| drop(p.operators[0].operands.pop()));
+    let bare = spoiled(|p| p.operators[0].operands.clear());
     assert!(matches!(bare, ProgramError::Operator { index: 0, .. }));
 }
 
@@ -102,8 +106,8 @@ fn refuses_boundaries_of_the_wrong_pass() {
 #[test]
 fn refuses_segments_that_do_not_cover() {
     for spoil in [
-        (|p: &mut Program| drop(p.segments.pop())) as fn(&mut Program),
-        |p| drop(p.segments.remove(1)),
+        (|p: &mut Program| p.segments.truncate(5)) as fn(&mut Program),
+        |p| p.segments = p.segments.split_off(1),
         |p| p.segments.swap(1, 2),
         |p| p.segments.push(Segment::Update { operators: 0..1 }),
         |p| p.micro_batches = 1,
@@ -131,4 +135,64 @@ fn refuses_sizes_beyond_bounds() {
     assert!(matches!(error, ProgramError::TooMany { what: "bytes of tensors", .. }));
     let error = spoiled(|p| drop(p.names.pop()));
     assert!(matches!(error, ProgramError::Names { .. }));
+}
+
+/// Every number in a JSON document.
+fn numbers(value: &mut Value) -> Vec<&mut Value> {
+    match value {
+        Value::Number(_) => vec![value],
+        Value::Array(items) => items.iter_mut().flat_map(numbers).collect(),
+        Value::Object(fields) => fields.values_mut().flat_map(numbers).collect(),
+        _ => vec![],
+    }
+}
+
+/// Runs a step of a program on zeros, if it is small enough for a test.
+fn run(program: CheckedProgram) {
+    if check::memory(&program) > 1 << 22 {
+        return;
+    }
+    let zeros = |ty: &TensorType| Tensor::zeros(ty.clone());
+    let constants: Vec<_> = program.constants.iter().map(|slot| zeros(&slot.ty)).collect();
+    let state: Vec<_> = program.state.iter().map(|slot| zeros(&slot.ty)).collect();
+    let (previous, next) = (program.from_previous.as_ref().map(zeros), program.from_next.as_ref().map(zeros));
+    let mut executor = StageExecutor::new(Reference, program, &constants, &state, job_key(1), []).unwrap();
+    executor.begin_step(0).unwrap();
+    for mb in 0..executor.program().micro_batches {
+        executor.forward(mb, previous.as_ref()).unwrap();
+        executor.backward(mb, next.as_ref()).unwrap();
+    }
+    executor.update().unwrap();
+}
+
+/// What a stranger's program can be at worst: any numbers anywhere. Either the checker refuses it, or it runs to its end.
+#[test]
+fn whatever_passes_runs() {
+    let good = serde_json::to_value(middle()).unwrap();
+    run(CheckedProgram::new(middle()).unwrap());
+    let mut accepted = 0;
+    let strategy = (any::<prop::sample::Index>(), prop_oneof![-3i64..70, any::<i64>(), Just(1 << 31), Just(4096)]);
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(2000));
+    let outcome = runner.run(&(strategy, any::<bool>()), |((index, number), relative)| {
+        let mut document = good.clone();
+        let mut fields = numbers(&mut document);
+        let field = fields.swap_remove(index.index(fields.len()));
+        let old = field.as_i64().unwrap_or_default();
+        *field = if relative { old.wrapping_add(number.signum()) } else { number }.into();
+        if let Ok(program) = serde_json::from_value::<Program>(document)
+            && let Ok(program) = CheckedProgram::new(program)
+        {
+            run(program);
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+    // Some changes are harmless, such as another factor in Combine, so acceptance is exercised too.
+    for (index, field) in numbers(&mut good.clone()).into_iter().enumerate() {
+        let mut document = good.clone();
+        *numbers(&mut document).swap_remove(index) = (field.as_i64().unwrap_or_default() + 1).into();
+        let program = serde_json::from_value::<Program>(document).ok();
+        accepted += u32::from(program.is_some_and(|program| check(&program).is_ok()));
+    }
+    assert!(accepted > 0);
 }
