@@ -2,7 +2,7 @@
 
 #![allow(
     clippy::indexing_slicing,
-    reason = "constant indices into fixed arrays, and offsets checked by `word`'s callers"
+    reason = "constant or reduced indices into fixed arrays; a rest is shorter than its chunk"
 )]
 
 /// Bytes absorbed by a permutation of keccak-256.
@@ -36,36 +36,34 @@ const ROUNDS: [u64; 24] = [
     0x8000000080008008,
 ];
 
-/// Word at byte `at` of the padded message `domain ‖ payload ‖ 01 00… 80`, whose last byte is at `end − 1`.
+/// `N` bytes of a payload from byte `at`, and of what follows it: 01, then zeros.
 #[inline(always)]
-fn word(domain: u8, payload: &[u8], at: usize, end: usize) -> u64 {
-    // Every word but the first and the last few comes straight from the payload.
-    if let Some(Some(bytes)) = at.checked_sub(1).and_then(|from| payload.get(from..)).map(<[u8]>::first_chunk) {
-        return u64::from_le_bytes(*bytes);
+fn chunk<const N: usize>(payload: &[u8], at: usize) -> [u8; N] {
+    if let Some(chunk) = payload.get(at..).and_then(<[u8]>::first_chunk) {
+        return *chunk;
     }
-    let mut bytes = [0u8; 8];
-    for (i, byte) in bytes.iter_mut().enumerate() {
-        *byte = match (at + i).checked_sub(1) {
-            None => domain,
-            Some(from) if from == payload.len() => 1,
-            Some(from) => payload.get(from).copied().unwrap_or(0),
-        };
+    let mut chunk = [0u8; N];
+    let rest = payload.get(at..).unwrap_or_default();
+    chunk[..rest.len()].copy_from_slice(rest);
+    if at <= payload.len() {
+        chunk[rest.len()] = 1;
     }
-    if at + 8 == end {
-        bytes[7] |= 0x80;
-    }
-    u64::from_le_bytes(bytes)
+    chunk
 }
 
 /// A module that hashes `$n` messages at once. `$xor3(a, b, c) = a ⊕ b ⊕ c`, `$chi(a, b, c) = a ⊕ (¬b ∧ c)`, `$rol::<K>`
-/// rotates each word left.
+/// rotates each word left, `$shift(a, b)` moves each word of `a` up by a byte and brings in the top byte of that of `b`,
+/// `$transpose` turns one vector a message into one vector a word.
 macro_rules! keccak {
-    ($name:ident, $feature:literal, $n:literal, $vector:ident, $xor3:ident, $chi:ident, $rol:ident) => {
+    (
+        $name:ident, $feature:literal, $n:literal, $vector:ident, $xor3:ident, $chi:ident, $rol:ident, $shift:ident,
+        $transpose:ident
+    ) => {
         pub(super) mod $name {
             use core::arch::x86_64::$vector;
 
-            use super::ops::{$chi, $rol, $xor3};
-            use super::{RATE, ROUNDS, word};
+            use super::ops::{$chi, $rol, $shift, $transpose, $xor3};
+            use super::{RATE, ROUNDS, chunk};
             use crate::keccak::Digest;
 
             /// keccak-256 of `domain ‖ payload` for payloads of one length.
@@ -74,11 +72,23 @@ macro_rules! keccak {
                 let blocks = (payloads[0].len() + 1) / RATE + 1;
                 let zero: $vector = bytemuck::cast([0u64; $n]);
                 let mut state = [zero; 25];
-                for block in 0..blocks {
-                    for (i, lane) in state.iter_mut().take(RATE / 8).enumerate() {
-                        let at = block * RATE + 8 * i;
-                        let words: $vector = bytemuck::cast(payloads.map(|p| word(domain, p, at, blocks * RATE)));
-                        *lane = $xor3(*lane, words, zero);
+                // Payloads are read in whole vectors; the domain byte before them moves every word up by a byte.
+                let mut words = [zero; $n];
+                let mut before: $vector = bytemuck::cast([u64::from(domain) << 56; $n]);
+                let mut read = 0;
+                for block in 1..=blocks {
+                    for lane in state.iter_mut().take(RATE / 8) {
+                        if read % $n == 0 {
+                            let chunks = payloads.map(|p| bytemuck::cast(chunk::<{ 8 * $n }>(p, 8 * read)));
+                            words = $transpose(chunks);
+                        }
+                        let word = words[read % $n];
+                        *lane = $xor3(*lane, $shift(word, before), zero);
+                        (before, read) = (word, read + 1);
+                    }
+                    if block == blocks {
+                        let end: $vector = bytemuck::cast([0x80u64 << 56; $n]);
+                        state[RATE / 8 - 1] = $xor3(state[RATE / 8 - 1], end, zero);
                     }
                     permute(&mut state);
                 }
@@ -124,11 +134,13 @@ macro_rules! keccak {
     };
 }
 
-/// The three word operations at each width.
+/// The operations on words at each width.
 mod ops {
     use core::arch::x86_64::{
-        __m256i, __m512i, _mm_cvtsi32_si128, _mm256_andnot_si256, _mm256_or_si256, _mm256_sll_epi64, _mm256_srl_epi64,
-        _mm256_xor_si256, _mm512_rol_epi64, _mm512_ternarylogic_epi64,
+        __m256i, __m512i, _mm_cvtsi32_si128, _mm256_andnot_si256, _mm256_or_si256, _mm256_permute2x128_si256,
+        _mm256_sll_epi64, _mm256_slli_epi64, _mm256_srl_epi64, _mm256_srli_epi64, _mm256_unpackhi_epi64,
+        _mm256_unpacklo_epi64, _mm256_xor_si256, _mm512_or_si512, _mm512_rol_epi64, _mm512_shuffle_i64x2,
+        _mm512_slli_epi64, _mm512_srli_epi64, _mm512_ternarylogic_epi64, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
     };
 
     #[inline]
@@ -150,6 +162,33 @@ mod ops {
     }
 
     #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn shift_512(a: __m512i, b: __m512i) -> __m512i {
+        _mm512_or_si512(_mm512_slli_epi64::<8>(a), _mm512_srli_epi64::<56>(b))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn transpose_512(r: [__m512i; 8]) -> [__m512i; 8] {
+        // Pairs of rows interleaved: even words low, odd words high.
+        let even = [(0, 1), (2, 3), (4, 5), (6, 7)].map(|(i, j)| _mm512_unpacklo_epi64(r[i], r[j]));
+        let odd = [(0, 1), (2, 3), (4, 5), (6, 7)].map(|(i, j)| _mm512_unpackhi_epi64(r[i], r[j]));
+        // Quarters 0 and 2, or 1 and 3, of two vectors; twice gives one quarter of each of four.
+        let columns = |t: [__m512i; 4]| {
+            let (a, b) = (_mm512_shuffle_i64x2::<0x88>(t[0], t[1]), _mm512_shuffle_i64x2::<0xdd>(t[0], t[1]));
+            let (c, d) = (_mm512_shuffle_i64x2::<0x88>(t[2], t[3]), _mm512_shuffle_i64x2::<0xdd>(t[2], t[3]));
+            [
+                _mm512_shuffle_i64x2::<0x88>(a, c),
+                _mm512_shuffle_i64x2::<0x88>(b, d),
+                _mm512_shuffle_i64x2::<0xdd>(a, c),
+                _mm512_shuffle_i64x2::<0xdd>(b, d),
+            ]
+        };
+        let (even, odd) = (columns(even), columns(odd));
+        [even[0], odd[0], even[1], odd[1], even[2], odd[2], even[3], odd[3]]
+    }
+
+    #[inline]
     #[target_feature(enable = "avx2")]
     pub(super) fn xor3_256(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
         _mm256_xor_si256(_mm256_xor_si256(a, b), c)
@@ -168,7 +207,26 @@ mod ops {
         let (left, right) = (_mm_cvtsi32_si128(K), _mm_cvtsi32_si128(64 - K));
         _mm256_or_si256(_mm256_sll_epi64(a, left), _mm256_srl_epi64(a, right))
     }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn shift_256(a: __m256i, b: __m256i) -> __m256i {
+        _mm256_or_si256(_mm256_slli_epi64::<8>(a), _mm256_srli_epi64::<56>(b))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn transpose_256(r: [__m256i; 4]) -> [__m256i; 4] {
+        let (a, b) = (_mm256_unpacklo_epi64(r[0], r[1]), _mm256_unpackhi_epi64(r[0], r[1]));
+        let (c, d) = (_mm256_unpacklo_epi64(r[2], r[3]), _mm256_unpackhi_epi64(r[2], r[3]));
+        [
+            _mm256_permute2x128_si256::<0x20>(a, c),
+            _mm256_permute2x128_si256::<0x20>(b, d),
+            _mm256_permute2x128_si256::<0x31>(a, c),
+            _mm256_permute2x128_si256::<0x31>(b, d),
+        ]
+    }
 }
 
-keccak!(avx512, "avx512f", 8, __m512i, xor3_512, chi_512, rol_512);
-keccak!(avx2, "avx2", 4, __m256i, xor3_256, chi_256, rol_256);
+keccak!(avx512, "avx512f", 8, __m512i, xor3_512, chi_512, rol_512, shift_512, transpose_512);
+keccak!(avx2, "avx2", 4, __m256i, xor3_256, chi_256, rol_256, shift_256, transpose_256);

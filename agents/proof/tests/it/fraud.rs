@@ -183,7 +183,7 @@ fn only_the_workers_own_word_counts() {
 
     // Signed, but about a step of another interval.
     let mut elsewhere = good.clone();
-    let later = signed(StepStatement { step: STEP + STEPS, ..good.statement.clone() });
+    let later = signed(StepStatement { step: STEP + STEPS, ..good.statement });
     (elsewhere.statement, elsewhere.signature) = (later.statement, later.signature);
     assert_eq!(refusal(&elsewhere), Refusal::StatementMismatch);
 
