@@ -1,7 +1,7 @@
 //! Every kernel that runs on this machine, against the scalar reference.
 
-use tensorlink_graph::{Engine, EngineError, StepContext};
-use tensorlink_num::arbitrary::{Case, Dice, MAX_SIZE, case_of};
+use tensorlink_graph::{Engine, EngineError, StepContext, conformance};
+use tensorlink_num::arbitrary::{Case, Dice, case_of};
 use tensorlink_num::{Tensor, execute as reference};
 use tensorlink_tensor::{Device, ElementKernel, Int8Kernel, Int16Kernel, Kernels, TorchEngine};
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
@@ -46,19 +46,24 @@ fn agree(engines: &[TorchEngine], case: &Case) {
 }
 
 #[test]
-fn every_opcode_on_fixed_seeds() {
-    let engines = engines();
-    for opcode in Opcode::ALL {
-        for seed in 0..120 {
-            agree(&engines, &Case::new(*opcode, 1 + seed as u32 % MAX_SIZE, seed).unwrap());
-        }
+fn every_kernel_conforms() {
+    for engine in engines() {
+        conformance::operators(&engine, 120).unwrap_or_else(|failure| panic!("{}: {failure}", engine.describe()));
+    }
+}
+
+#[test]
+fn every_kernel_trains_to_the_bits_of_the_reference() {
+    for engine in engines() {
+        conformance::training(|| engine.clone()).unwrap_or_else(|failure| panic!("{}: {failure}", engine.describe()));
     }
 }
 
 #[test]
 fn every_opcode_on_random_cases() {
     let engines = engines();
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(48));
+    let config = ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
     for opcode in Opcode::ALL {
         let checked = runner.run(&case_of(*opcode), |case| {
             agree(&engines, &case);
