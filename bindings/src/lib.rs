@@ -1,1 +1,55 @@
 //! Contract bindings, generated from the compiled contracts.
+//!
+//! One module for each contract of a deployment, made by alloy from `abi/<name>.json`, which `script/bindings` writes and
+//! `script/test` compares with what the compiler gives. Structs of `contracts/types` appear here once for each contract
+//! that takes them; they have the ABI shape of `tensorlink_types::abi`, which is the one the rest of the code knows.
+
+#![allow(missing_docs, clippy::all, reason = "generated")]
+
+/// The compiled contracts as JSON (`abi`, `bytecode`, `deployedBytecode`), by name: for tools that work on any of them.
+pub const ARTIFACTS: [(&str, &str); 6] = [
+    ("SNO", include_str!("../abi/SNO.json")),
+    ("Staking", include_str!("../abi/Staking.json")),
+    ("Jobs", include_str!("../abi/Jobs.json")),
+    ("Checkpoints", include_str!("../abi/Checkpoints.json")),
+    ("Disputes", include_str!("../abi/Disputes.json")),
+    ("StepVerifier", include_str!("../abi/StepVerifier.json")),
+];
+
+macro_rules! bind {
+    ($(#[doc = $doc:literal] $module:ident = $contract:ident, $path:literal;)*) => {
+        $(
+            #[doc = $doc]
+            pub mod $module {
+                alloy::sol!(
+                    #[sol(rpc)]
+                    #[derive(Debug, PartialEq, Eq)]
+                    $contract,
+                    $path
+                );
+            }
+        )*
+    };
+}
+
+bind! {
+    /// The token.
+    sno = SNO, "abi/SNO.json";
+    /// Stake of workers and collateral of validators.
+    staking = Staking, "abi/Staking.json";
+    /// Terms, escrow and assignments.
+    jobs = Jobs, "abi/Jobs.json";
+    /// Claims, challenge windows and finality.
+    checkpoints = Checkpoints, "abi/Checkpoints.json";
+    /// Proofs and convictions.
+    disputes = Disputes, "abi/Disputes.json";
+    /// Recomputation of one element.
+    step_verifier = StepVerifier, "abi/StepVerifier.json";
+}
+
+pub use checkpoints::Checkpoints;
+pub use disputes::Disputes;
+pub use jobs::Jobs;
+pub use sno::SNO;
+pub use staking::Staking;
+pub use step_verifier::StepVerifier;
