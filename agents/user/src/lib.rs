@@ -1,1 +1,20 @@
-//! The user role: import a model, post a job, feed data, collect results, settle.
+//! The user role: form a job from a model and data, hire workers for it, follow it, judge its result.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`prepare`] | model file and data set to programs and states; no network |
+//! | [`publish`] | files into the store, roots for the chain |
+//! | [`hire`] | choosing workers from their adverts |
+//! | [`role`] | the user's node: market, offers, settlement |
+//! | [`result`] | the trained model, checked and tested |
+
+pub mod hire;
+pub mod prepare;
+pub mod publish;
+pub mod result;
+pub mod role;
+
+pub use prepare::{Draft, PrepareError, Prepared};
+pub use publish::{JobNote, PublishError, Published, publish};
+pub use result::{ResultError, TrainedStage};
+pub use role::{HireError, Parts, User};

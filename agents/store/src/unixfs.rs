@@ -1,0 +1,155 @@
+//! Files as blocks: UnixFS, CIDv1, SHA-256, raw leaves of 256 KiB, 174 links a node, which is what `ipfs add --cid-version 1
+//! --chunker size-262144` makes of the same bytes.
+
+use bytes::Bytes;
+use cid::Cid;
+use multihash_codetable::{Code, MultihashDigest};
+use rust_unixfs::file::adder::{BalancedCollector, Chunker, FileAdder};
+use rust_unixfs::file::visit::{FileVisit, IdleFileVisit};
+use tensorlink_node::ports::StoreError;
+
+/// Bytes of a leaf.
+pub const CHUNK: usize = 256 << 10;
+/// Links of an inner node.
+const LINKS: usize = 174;
+/// Largest block of any store we talk to, bytes.
+pub const MAX_BLOCK: usize = 2 << 20;
+/// Multicodec of a raw leaf.
+const RAW: u64 = 0x55;
+/// Multicodec of a dag-pb node.
+const DAG_PB: u64 = 0x70;
+
+/// The blocks of a file, leaves first, its root last.
+pub fn blocks_of(content: &[u8]) -> Vec<(Cid, Bytes)> {
+    let mut adder = FileAdder::builder()
+        .with_cid_version(cid::Version::V1)
+        .with_raw_leaves(true)
+        .with_chunker(Chunker::Size(CHUNK))
+        .with_collector(BalancedCollector::with_branching_factor(LINKS))
+        .build();
+    let mut blocks = Vec::new();
+    let mut rest = content;
+    while !rest.is_empty() {
+        let (made, used) = adder.push(rest);
+        blocks.extend(made.map(|(cid, block)| (cid, Bytes::from(block))));
+        rest = rest.get(used..).unwrap_or_default();
+    }
+    blocks.extend(adder.finish().map(|(cid, block)| (cid, Bytes::from(block))));
+    blocks
+}
+
+/// Refuses CIDs that we cannot verify.
+///
+/// # Errors
+/// [`StoreError::Unsupported`].
+pub fn check_kind(cid: &Cid) -> Result<(), StoreError> {
+    let sha256 = u64::from(Code::Sha2_256);
+    let known = matches!(cid.codec(), RAW | DAG_PB) && cid.hash().code() == sha256 && cid.hash().size() == 32;
+    if cid.version() == cid::Version::V1 && known { Ok(()) } else { Err(StoreError::Unsupported(*cid)) }
+}
+
+/// Whether bytes hash to their CID.
+pub fn matches(cid: &Cid, block: &[u8]) -> bool {
+    Code::Sha2_256.digest(block) == *cid.hash()
+}
+
+/// Puts a file together from its blocks, asked for one after the other in file order.
+#[derive(Debug)]
+pub struct Assembly {
+    root: Cid,
+    visit: Option<FileVisit>,
+    started: bool,
+    content: Vec<u8>,
+    limit: u64,
+}
+
+impl Assembly {
+    /// A file of at most `limit` bytes.
+    pub const fn new(root: Cid, limit: u64) -> Self {
+        Self { root, visit: None, started: false, content: Vec::new(), limit }
+    }
+
+    /// The blocks wanted, the next one first; at most `most`. Empty when the file is whole.
+    pub fn wanted(&self, most: usize) -> Vec<Cid> {
+        match &self.visit {
+            Some(visit) => {
+                let (first, rest) = visit.pending_links();
+                std::iter::once(first).chain(rest).take(most).copied().collect()
+            }
+            None if self.started => Vec::new(),
+            None => vec![self.root],
+        }
+    }
+
+    /// Takes the next block, already verified.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`], or [`StoreError::Unsupported`] for a block that is no file.
+    pub fn feed(&mut self, block: &[u8]) -> Result<(), StoreError> {
+        let broken = || StoreError::Unsupported(self.root);
+        let too_large = || StoreError::TooLarge { cid: self.root, limit: self.limit };
+        let (bytes, visit) = match self.visit.take() {
+            Some(visit) => visit.continue_walk(block, &mut None).map_err(|_| broken())?,
+            None if self.root.codec() == RAW => (block, None),
+            None => {
+                let (bytes, size, _, visit) = IdleFileVisit::default().start(block).map_err(|_| broken())?;
+                if size > self.limit {
+                    return Err(too_large());
+                }
+                (bytes, visit)
+            }
+        };
+        if (self.content.len() + bytes.len()) as u64 > self.limit {
+            return Err(too_large());
+        }
+        self.content.extend_from_slice(bytes);
+        self.visit = visit;
+        self.started = true;
+        Ok(())
+    }
+
+    /// The file, once nothing more is wanted.
+    pub fn finish(self) -> Bytes {
+        self.content.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assemble(blocks: &[(Cid, Bytes)], limit: u64) -> Result<Bytes, StoreError> {
+        let find = |cid: &Cid| blocks.iter().find(|(c, _)| c == cid).map(|(_, b)| b.clone()).unwrap();
+        let mut assembly = Assembly::new(blocks.last().unwrap().0, limit);
+        while let Some(cid) = assembly.wanted(1).first().copied() {
+            assembly.feed(&find(&cid))?;
+        }
+        Ok(assembly.finish())
+    }
+
+    #[test]
+    fn files_of_every_depth_come_back_whole() {
+        for len in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK + 17, 176 * CHUNK] {
+            let content: Vec<u8> = (0..len).map(|i| (i * 31 + i / 255) as u8).collect();
+            let blocks = blocks_of(&content);
+            assert!(blocks.iter().all(|(cid, block)| matches(cid, block) && check_kind(cid).is_ok()));
+            assert_eq!(assemble(&blocks, len as u64).unwrap(), content, "{len}");
+            if len > 0 {
+                assert!(matches!(assemble(&blocks, len as u64 - 1), Err(StoreError::TooLarge { .. })), "{len}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_cid_is_what_ipfs_gives() {
+        // `echo -n hello | ipfs add --cid-version 1`.
+        let root = blocks_of(b"hello").last().unwrap().0;
+        assert_eq!(root.to_string(), "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq");
+    }
+
+    #[test]
+    fn a_forged_block_does_not_match() {
+        let (cid, block) = blocks_of(b"hello").pop().unwrap();
+        assert!(matches(&cid, &block) && !matches(&cid, b"hellp"));
+    }
+}

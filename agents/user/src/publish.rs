@@ -1,0 +1,94 @@
+//! Puts a job's files into the store and forms what the chain registers of them.
+
+use bytes::Bytes;
+use cid::Cid;
+use serde::{Deserialize, Serialize};
+use tensorlink_graph::TrainingSet;
+use tensorlink_node::files;
+use tensorlink_node::interval::state_root_of;
+use tensorlink_node::ports::{Store, StoreError};
+use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles};
+use tensorlink_node::wire::{Malformed, encode};
+use tensorlink_proof::commit::ProgramCommitment;
+use tensorlink_proof::commit::program::ProgramTooLarge;
+use tensorlink_types::{B256, TensorType};
+use thiserror::Error;
+
+use crate::prepare::{Draft, Prepared};
+
+/// Why a job's files could not be published.
+#[derive(Debug, Error)]
+#[allow(missing_docs)]
+pub enum PublishError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error(transparent)]
+    TooLarge(#[from] ProgramTooLarge),
+    #[error("the manifest cannot be written: {0}")]
+    Manifest(#[from] serde_json::Error),
+}
+
+/// What the chain registers of a job's files.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Published {
+    /// CID of the manifest.
+    pub manifest: Cid,
+    /// Program roots, stage by stage.
+    pub programs: Vec<B256>,
+    /// Initial state roots, stage by stage.
+    pub initial_states: Vec<B256>,
+    /// What the user keeps to judge the result.
+    pub note: JobNote,
+}
+
+/// What a user remembers of its job, to judge the result later.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JobNote {
+    /// Name of the model.
+    pub name: String,
+    /// CID of the manifest.
+    pub manifest: String,
+    /// Names of the classes.
+    pub classes: Vec<String>,
+    /// Held-out features: type and CID.
+    pub features: (TensorType, String),
+    /// Held-out labels: type and CID.
+    pub labels: (TensorType, String),
+}
+
+/// Publishes.
+///
+/// # Errors
+/// [`PublishError`].
+pub async fn publish(store: &dyn Store, draft: &Draft, prepared: &Prepared) -> Result<Published, PublishError> {
+    let put = async |bytes: Bytes| Ok::<_, StoreError>(store.put(bytes).await?.to_string());
+    let (mut stages, mut programs, mut initial_states) = (Vec::new(), Vec::new(), Vec::new());
+    for (stage, state) in prepared.stages.iter().zip(&prepared.states) {
+        let mut constants = Vec::new();
+        for constant in &stage.constants {
+            constants.push(put(constant.to_bytes().into()).await?);
+        }
+        stages.push(StageFiles {
+            program: put(encode("program", &stage.program)?).await?,
+            state: put(files::join(state).into()).await?,
+            constants,
+            notes: put(encode("stage notes", &stage.info)?).await?,
+        });
+        programs.push(ProgramCommitment::new(&stage.program)?.root());
+        initial_states.push(state_root_of(state));
+    }
+    let name = draft.model.name().to_owned();
+    let manifest = Manifest { version: MANIFEST_VERSION, name: name.clone(), stages };
+    let manifest = store.put(serde_json::to_vec_pretty(&manifest)?.into()).await?;
+    let TrainingSet { features, labels } = &draft.data.held_out;
+    let note = JobNote {
+        name,
+        manifest: manifest.to_string(),
+        classes: draft.data.classes.clone(),
+        features: (features.ty().clone(), put(features.to_bytes().into()).await?),
+        labels: (labels.ty().clone(), put(labels.to_bytes().into()).await?),
+    };
+    Ok(Published { manifest, programs, initial_states, note })
+}

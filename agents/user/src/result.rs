@@ -1,0 +1,166 @@
+//! The trained model: fetched from the workers, checked against the final claims, tested on rows that no worker saw.
+
+use std::time::Duration;
+
+use cid::Cid;
+use tensorlink_graph::engine::Engine;
+use tensorlink_graph::{CheckedProgram, EvaluateError, Metrics, ProgramError, Stage, StageInfo, TrainingSet, evaluate};
+use tensorlink_node::files::{self, FileError};
+use tensorlink_node::interval::state_root_of;
+use tensorlink_node::ports::chain::JobView;
+use tensorlink_node::ports::{ChainError, Event, NetError, Protocol, StoreError};
+use tensorlink_node::retry::{Failure, Policy, retry};
+use tensorlink_node::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, ManifestError, parse_cid};
+use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_node::wire::{Malformed, decode, encode};
+use tensorlink_num::{Tensor, TensorError};
+use tensorlink_types::{Address, B256, Lane, Program};
+use thiserror::Error;
+
+use crate::publish::JobNote;
+use crate::role::User;
+
+/// Attempts to get a final state from a worker.
+const PATIENCE: Policy =
+    Policy { attempts: 8, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
+
+/// Why there is no result.
+#[derive(Debug, Error)]
+#[allow(missing_docs)]
+pub enum ResultError {
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    #[error(transparent)]
+    Net(#[from] NetError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    #[error(transparent)]
+    Evaluate(#[from] EvaluateError),
+    #[error("no worker of stage {stage} gives its final state: {reason}")]
+    Withheld { stage: u16, reason: String },
+    #[error("stage {0} has no claim for the last interval")]
+    Unfinished(u16),
+}
+
+/// One stage of a trained model.
+#[derive(Clone, Debug)]
+pub struct TrainedStage {
+    /// Its program.
+    pub program: CheckedProgram,
+    /// The compiler's notes.
+    pub info: StageInfo,
+    /// Constants of the program.
+    pub constants: Vec<Tensor>,
+    /// State after the last step.
+    pub state: Vec<Tensor>,
+    /// Root of that state, as the final claim holds it.
+    pub root: B256,
+}
+
+impl User {
+    /// Fetches the trained stages of a finished job, each equal to a claim on chain.
+    ///
+    /// # Errors
+    /// [`ResultError`].
+    pub async fn trained(&self, job: &JobView, note: &JobNote) -> Result<Vec<TrainedStage>, ResultError> {
+        let manifest = parse_cid(&note.manifest)?;
+        let manifest = Manifest::parse(&self.store.get(&manifest, &[], MAX_MANIFEST).await?)?;
+        let mut stages = Vec::new();
+        for stage in 0..job.stages {
+            let files = manifest.stage(stage)?;
+            let program = self.store.get(&parse_cid(&files.program)?, &[], MAX_PROGRAM).await?;
+            let program = CheckedProgram::new(decode::<Program>("program", &program)?)?;
+            let notes = self.store.get(&parse_cid(&files.notes)?, &[], MAX_MANIFEST).await?;
+            let mut constants = Vec::new();
+            for (slot, cid) in program.constants.iter().zip(&files.constants) {
+                let bytes = self.store.get(&parse_cid(cid)?, &[], slot.ty.byte_len()).await?;
+                constants.push(Tensor::from_bytes(slot.ty.clone(), &bytes)?);
+            }
+            let (state, root) = self.final_state(job, stage, &program).await?;
+            stages.push(TrainedStage { program, info: decode("stage notes", &notes)?, constants, state, root });
+        }
+        Ok(stages)
+    }
+
+    async fn final_state(
+        &self,
+        job: &JobView,
+        stage: u16,
+        program: &Program,
+    ) -> Result<(Vec<Tensor>, B256), ResultError> {
+        let mut reason = String::from("nobody was asked");
+        let mut claimed = false;
+        for replica in 0..job.replicas {
+            let lane = Lane { job: job.id, stage, replica };
+            let Some(root) = self.claimed_state(job, lane).await? else { continue };
+            claimed = true;
+            let (worker, _) = self.chain.assignment(lane).await?;
+            match self.state_from(lane, worker, program).await {
+                Ok(state) if state_root_of(&state) == root => return Ok((state, root)),
+                Ok(_) => reason = format!("{worker} gives another state than it claimed"),
+                Err(error) => reason = error.to_string(),
+            }
+        }
+        if claimed { Err(ResultError::Withheld { stage, reason }) } else { Err(ResultError::Unfinished(stage)) }
+    }
+
+    /// New state of the lane's last claim.
+    async fn claimed_state(&self, job: &JobView, lane: Lane) -> Result<Option<B256>, ResultError> {
+        let head = self.chain.head().await?.number;
+        let events = self.chain.past_events(self.chain.deployment().block, head).await?;
+        Ok(events.into_iter().rev().find_map(|at| match at.event {
+            Event::ClaimCommitted { claim, .. } if claim.lane() == lane && claim.interval + 1 == job.intervals => {
+                Some(claim.newState)
+            }
+            _ => None,
+        }))
+    }
+
+    async fn state_from(&self, lane: Lane, worker: Address, program: &Program) -> Result<Vec<Tensor>, ResultError> {
+        let question = encode("request", &Request::FinalState(lane))?;
+        let answer = retry(self.clock.as_ref(), PATIENCE, || async {
+            self.net.request(worker, Protocol::Rpc, question.clone()).await.map_err(Failure::Transient)
+        });
+        let cid = match decode("response", &answer.await?)? {
+            Response::FinalState(cid) => cid,
+            Response::Declined(reason) => return Err(ResultError::Withheld { stage: lane.stage, reason }),
+            other => return Err(ResultError::Withheld { stage: lane.stage, reason: format!("{other:?}") }),
+        };
+        let cid = Cid::try_from(cid).map_err(|_| ManifestError::Cid("of the final state".into()))?;
+        let types = || program.state.iter().map(|slot| &slot.ty);
+        let bytes = self.store.get(&cid, &[worker], files::file_len(types())).await?;
+        Ok(files::split(&bytes, types())?)
+    }
+
+    /// Tests a trained model on the held-out rows.
+    ///
+    /// # Errors
+    /// [`ResultError`].
+    pub async fn test<E: Engine>(
+        &self,
+        engine: &E,
+        stages: &[TrainedStage],
+        note: &JobNote,
+    ) -> Result<Metrics, ResultError> {
+        let tensor = async |(ty, cid): &(tensorlink_types::TensorType, String)| {
+            let bytes = self.store.get(&parse_cid(cid)?, &[], ty.byte_len()).await?;
+            Ok::<_, ResultError>(Tensor::from_bytes(ty.clone(), &bytes)?)
+        };
+        let rows = TrainingSet { features: tensor(&note.features).await?, labels: tensor(&note.labels).await? };
+        let stages: Vec<Stage<'_>> = stages
+            .iter()
+            .map(|s| Stage { program: &s.program, info: &s.info, constants: &s.constants, state: &s.state })
+            .collect();
+        Ok(evaluate(engine, &stages, &rows)?)
+    }
+}

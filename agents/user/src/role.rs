@@ -1,0 +1,321 @@
+//! A user's node: knows the market and the chain's events, posts jobs, hires workers, follows jobs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::ports::{Call, Chain, ChainError, Clock, EventAt, Net, NetError, Protocol, Store};
+use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS, WorkerAdvert};
+use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_node::wire::{Malformed, decode, encode};
+use tensorlink_node::{Identity, Journal, Roster};
+use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_proof::commit::{Contracts, verify_signer};
+use tensorlink_types::abi::Offer;
+use tensorlink_types::{Address, Bytes, JobId, Lane};
+use thiserror::Error;
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+
+use crate::hire::{Candidate, Market, TooFew};
+
+/// Events and progress reports that wait for a slow reader.
+const BACKLOG: usize = 4096;
+/// Longest wait for an offer: the worker fetches and checks its shard first.
+const OFFER: Duration = Duration::from_secs(120);
+/// Wait between two questions.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Why hiring failed.
+#[derive(Debug, Error)]
+pub enum HireError {
+    /// The chain refused or failed.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// Too few workers.
+    #[error(transparent)]
+    TooFew(#[from] TooFew),
+    /// A worker does not answer.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// A worker answers nonsense.
+    #[error("{worker}: {source}")]
+    Malformed {
+        /// Who.
+        worker: Address,
+        /// What is wrong.
+        source: Malformed,
+    },
+    /// A worker declines.
+    #[error("{worker} declines {lane}: {reason}")]
+    Declined {
+        /// Who.
+        worker: Address,
+        /// For what.
+        lane: Lane,
+        /// Why.
+        reason: String,
+    },
+    /// A worker signs something else than it was asked for.
+    #[error("{worker} offers {offer:?} when asked for {lane}")]
+    Mismatch {
+        /// Who.
+        worker: Address,
+        /// For what.
+        lane: Lane,
+        /// What it signed.
+        offer: Box<Offer>,
+    },
+    /// A worker signs badly.
+    #[error("{worker}: {source}")]
+    Signature {
+        /// Who.
+        worker: Address,
+        /// What is wrong.
+        source: SignatureError,
+    },
+    /// The node is shutting down.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A user's node.
+pub struct User {
+    /// The node's key.
+    pub identity: Identity,
+    /// The contracts.
+    pub chain: Arc<dyn Chain>,
+    /// Peers.
+    pub net: Arc<dyn Net>,
+    /// Files.
+    pub store: Arc<dyn Store>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Domains of signatures.
+    pub contracts: Contracts,
+    /// Records.
+    pub journal: Journal,
+    roster: Arc<Roster>,
+    market: Mutex<Market>,
+    events: broadcast::Sender<EventAt>,
+    progress: broadcast::Sender<Progress>,
+}
+
+/// The parts a user's node is made of.
+#[allow(missing_docs)]
+pub struct Parts {
+    pub identity: Identity,
+    pub chain: Arc<dyn Chain>,
+    pub net: Arc<dyn Net>,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub contracts: Contracts,
+    pub journal: Journal,
+}
+
+impl User {
+    /// Starts listening to the chain and to gossip, until `shutdown`.
+    ///
+    /// # Errors
+    /// When chain or net cannot be listened to.
+    pub async fn start(parts: Parts, shutdown: CancellationToken) -> Result<Arc<Self>, HireError> {
+        let Parts { identity, chain, net, store, clock, contracts, journal } = parts;
+        let roster = Arc::new(Roster::new(identity.address()));
+        net.set_gate(roster.clone());
+        let mut chain_events = chain.events(chain.deployment().block).await?;
+        let mut adverts = net.subscribe(WORKERS).await?;
+        let mut reports = net.subscribe(PROGRESS).await?;
+        let user = Arc::new(Self {
+            identity,
+            chain,
+            net,
+            store,
+            clock,
+            contracts,
+            journal,
+            roster,
+            market: Mutex::default(),
+            events: broadcast::Sender::new(BACKLOG),
+            progress: broadcast::Sender::new(BACKLOG),
+        });
+        let listener = user.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = shutdown.cancelled() => return,
+                    Some(event) = chain_events.recv() => {
+                        listener.roster.apply(&event.event);
+                        // Nobody listening is no error.
+                        let _ = listener.events.send(event);
+                    }
+                    Some((peer, bytes)) = adverts.recv() => listener.hear_advert(peer, &bytes),
+                    Some((peer, bytes)) = reports.recv() => listener.hear_progress(peer, &bytes),
+                    else => return,
+                }
+            }
+        });
+        Ok(user)
+    }
+
+    fn hear_advert(&self, peer: Address, bytes: &[u8]) {
+        match decode::<WorkerAdvert>("advert", bytes) {
+            Ok(advert) => self.market.lock().unwrap_or_else(PoisonError::into_inner).hear(peer, advert),
+            Err(error) => tracing::debug!(%peer, %error, "a malformed advert"),
+        }
+    }
+
+    /// Only the lane's own worker can report on it.
+    fn hear_progress(&self, peer: Address, bytes: &[u8]) {
+        match decode::<Progress>("progress", bytes) {
+            Ok(report) => {
+                let members = self.roster.members(report.lane.job);
+                if members.is_some_and(|members| members.workers.contains(&peer)) {
+                    let _ = self.progress.send(report);
+                }
+            }
+            Err(error) => tracing::debug!(%peer, %error, "a malformed report"),
+        }
+    }
+
+    /// Confirmed events from now on.
+    pub fn events(&self) -> broadcast::Receiver<EventAt> {
+        self.events.subscribe()
+    }
+
+    /// Progress reports from now on.
+    pub fn progress(&self) -> broadcast::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// The `count` cheapest workers with `stake` wei of free stake, waiting up to `patience` for enough of them.
+    ///
+    /// # Errors
+    /// [`HireError::TooFew`] when patience is over.
+    pub async fn find_workers(
+        &self,
+        count: usize,
+        stake: u128,
+        patience: Duration,
+    ) -> Result<Vec<Candidate>, HireError> {
+        let own = self.identity.address();
+        let deadline = self.clock.now().saturating_add(patience.as_secs());
+        // One round of adverts, so that the first to speak is not hired for that.
+        self.clock.sleep(Duration::from_secs(3)).await;
+        loop {
+            let market = self.market.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let mut eligible = std::collections::HashSet::new();
+            for worker in self.roster.staked_workers().into_iter().filter(|worker| *worker != own) {
+                let role = tensorlink_node::ports::chain::Role::Worker;
+                let view = self.chain.stake(worker, role).await?;
+                if view.bonded.saturating_sub(view.locked) >= stake {
+                    eligible.insert(worker);
+                }
+            }
+            match market.choose(count, |worker| eligible.contains(&worker)) {
+                Ok(candidates) => return Ok(candidates),
+                Err(too_few) if self.clock.now() >= deadline => return Err(too_few.into()),
+                Err(_) => self.clock.sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Asks each worker for a binding offer on its lane; lanes in order (`replica · stages + stage`).
+    ///
+    /// # Errors
+    /// [`HireError`] of the first worker that does not offer.
+    pub async fn collect_offers(&self, lanes: &[(Lane, Address)]) -> Result<Vec<(Offer, Bytes)>, HireError> {
+        let asked = lanes.iter().map(|(lane, worker)| self.ask_offer(*lane, *worker));
+        futures::future::try_join_all(asked).await
+    }
+
+    async fn ask_offer(&self, lane: Lane, worker: Address) -> Result<(Offer, Bytes), HireError> {
+        let malformed = |source| HireError::Malformed { worker, source };
+        let question = encode("request", &Request::Quote(lane)).map_err(malformed)?;
+        let deadline = self.clock.now().saturating_add(OFFER.as_secs());
+        loop {
+            let late = self.clock.now() >= deadline;
+            let reason = match self.net.request(worker, Protocol::Rpc, question.clone()).await {
+                Ok(answer) => match decode("response", &answer).map_err(malformed)? {
+                    Response::Offer { offer, signature } => return self.check_offer(lane, worker, offer, signature),
+                    // It may not have confirmed the job yet, or not have found us yet.
+                    Response::Declined(reason) => reason,
+                    other => format!("answers {other:?}"),
+                },
+                Err(error) if late => return Err(error.into()),
+                Err(error) => error.to_string(),
+            };
+            if late {
+                return Err(HireError::Declined { worker, lane, reason });
+            }
+            tracing::debug!(%worker, %lane, %reason, "no offer yet");
+            self.clock.sleep(PAUSE).await;
+        }
+    }
+
+    fn check_offer(
+        &self,
+        lane: Lane,
+        worker: Address,
+        offer: Offer,
+        signature: Vec<u8>,
+    ) -> Result<(Offer, Bytes), HireError> {
+        if (offer.job, offer.stage, offer.replica, offer.worker) != (lane.job.0, lane.stage, lane.replica, worker) {
+            return Err(HireError::Mismatch { worker, lane, offer: Box::new(offer) });
+        }
+        verify_signer(&signature, self.contracts.offer(&offer), worker)
+            .map_err(|source| HireError::Signature { worker, source })?;
+        Ok((offer, signature.into()))
+    }
+
+    /// Waits until all workers of an accepted job are ready to run it.
+    ///
+    /// # Errors
+    /// [`HireError`] if one does not become ready in time.
+    pub async fn wait_until_ready(&self, job: JobId, lanes: &[(Lane, Address)]) -> Result<(), HireError> {
+        let ready = lanes.iter().map(|(lane, worker)| async move {
+            let malformed = |source| HireError::Malformed { worker: *worker, source };
+            let question = encode("request", &Request::Ready(job)).map_err(malformed)?;
+            let deadline = self.clock.now().saturating_add(OFFER.as_secs());
+            loop {
+                let reason = match self.net.request(*worker, Protocol::Rpc, question.clone()).await {
+                    Ok(answer) => match decode("response", &answer).map_err(malformed)? {
+                        Response::Ready(true) => return Ok(()),
+                        other => format!("answers {other:?}"),
+                    },
+                    Err(error) => error.to_string(),
+                };
+                if self.clock.now() >= deadline {
+                    return Err(HireError::Declined { worker: *worker, lane: *lane, reason });
+                }
+                self.clock.sleep(PAUSE).await;
+            }
+        });
+        futures::future::try_join_all(ready).await.map(|_| ())
+    }
+
+    /// Settles a job as soon as nothing is pending any more; returns it settled.
+    ///
+    /// # Errors
+    /// [`HireError::Chain`] if the chain fails, [`HireError::Interrupted`] on `stop`.
+    pub async fn settle(&self, job: JobId, stop: &CancellationToken) -> Result<JobView, HireError> {
+        loop {
+            if let Some(view) = self.chain.job(job).await?
+                && view.state == JobState::Settled
+            {
+                return Ok(view);
+            }
+            match self.chain.send(Call::Settle { job }).await {
+                Ok(_) => continue,
+                // Claims are pending or not all made; both pass with time.
+                Err(ChainError::Reverted { name, arguments }) => {
+                    tracing::debug!(%job, %name, %arguments, "not settled yet");
+                }
+                Err(error) => return Err(error.into()),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return Err(HireError::Interrupted),
+                () = self.clock.sleep(Duration::from_secs(1)) => {}
+            }
+        }
+    }
+}
