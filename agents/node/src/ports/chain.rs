@@ -375,6 +375,9 @@ pub trait Chain: Send + Sync + 'static {
     /// Balance of an account, wei of `token` (zero address: ETH).
     async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError>;
 
+    /// Gas that a mined transaction used; none if it is not mined.
+    async fn gas_used(&self, transaction: B256) -> Result<Option<u64>, ChainError>;
+
     /// What an account can collect from `Jobs`, wei of `token` (zero address: ETH).
     async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError>;
 }
