@@ -62,6 +62,13 @@ impl Metrics {
     }
 }
 
+/// How many mantissas stand at the limit of their type: what calibration left too little room for. A few in a million are
+/// harmless; many mean that the data or the learning rate changed since.
+pub fn saturated(tensor: &Tensor) -> u64 {
+    let limit = tensor.ty().limit();
+    tensor.mantissas().to_vec().iter().filter(|m| m.abs() == limit).count() as u64
+}
+
 impl AddAssign for Metrics {
     fn add_assign(&mut self, other: Self) {
         self.rows = self.rows.saturating_add(other.rows);

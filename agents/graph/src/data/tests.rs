@@ -14,6 +14,8 @@ fn reads_with_and_without_header() {
     );
     assert_eq!(table("length,width,kind\n1,2,cat\n3,4,ant\n").unwrap(), plain);
     assert_eq!(table("1, 2 ,cat\r\n3,4,ant").unwrap(), plain);
+    // As spreadsheets write it: byte order mark, quotes, a blank line at the end.
+    assert_eq!(table("\u{feff}1,2,\"cat\"\r\n3,4,ant\r\n\r\n").unwrap(), plain);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use tensorlink_graph::partition::{PartitionError, layer_bytes, partition};
-use tensorlink_graph::{CompileError, Schedule, Table, TrainingSet, compile};
+use tensorlink_graph::step::StepGraph;
+use tensorlink_graph::{CheckedProgram, CompileError, Exponents, Margins, Schedule, Table, TrainingSet, compile};
 use tensorlink_num::Tensor;
 use tensorlink_types::{Segment, TensorRoot, TensorType};
 
@@ -78,6 +79,23 @@ fn estimate_covers_what_a_stage_holds() {
     let constants: u64 = constants.iter().map(|tensor| tensor.ty().byte_len()).sum();
     let touched = tensorlink_graph::check::memory(program) - constants;
     assert!(estimate * 2 > touched && estimate < touched * 3, "{estimate} bytes estimated, {touched} touched");
+}
+
+/// Every reduction at its limit: the checker proves that no accumulator can overflow.
+#[test]
+fn largest_layers_compile() {
+    for bits in [8, 16] {
+        let network = model("linear 4096, relu, linear 4096, gelu", bits, 4096, 1).network(4096, 4096).unwrap();
+        let graph = StepGraph::training(&network, 3);
+        let largest = graph.nodes().map(|(_, node)| (node.site(), 1.0)).collect();
+        let exponents = Exponents { margins: Margins::for_operands(bits), largest };
+        let zeros = |bits, exponent, dims: &[u32]| Tensor::zeros(TensorType::new(bits, exponent, dims).unwrap());
+        let training = TrainingSet { features: zeros(bits, 5, &[3, 4096]), labels: zeros(16, 0, &[3]) };
+        let stages = compile(&network, &exponents, &training, &[0..1, 1..2, 2..3], |_| TensorRoot::default()).unwrap();
+        for stage in stages {
+            CheckedProgram::new(stage.program).unwrap();
+        }
+    }
 }
 
 #[test]
