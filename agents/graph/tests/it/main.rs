@@ -6,5 +6,6 @@ mod conformance;
 mod digits;
 mod executor;
 mod gradient;
+mod hostile;
 mod networks;
 mod support;
