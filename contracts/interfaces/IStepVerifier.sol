@@ -14,8 +14,10 @@ interface IStepVerifier {
 
     /// @notice The mantissa of output element `element` (row-major index).
     /// @param windows for each operand, the opened parts of its canonical bytes; must hold every element the operator reads.
-    function recompute(Operator calldata operator, uint64 element, StepContext calldata context, Window[][] calldata windows)
-        external
-        pure
-        returns (int256 mantissa);
+    function recompute(
+        Operator calldata operator,
+        uint64 element,
+        StepContext calldata context,
+        Window[][] calldata windows
+    ) external pure returns (int256 mantissa);
 }
