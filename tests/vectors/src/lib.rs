@@ -6,6 +6,7 @@
 //! | [`commitments`] | `commitments.json`: rules C-1 to C-11 |
 //! | [`foundations`] | `foundations.json`: rules N-2 to N-4 |
 //! | [`operators`] | `operators.json`: rules N-11 to N-24 |
+//! | [`proofs`] | `proofs.json`: proofs that convict |
 //!
 //! A new file is a module with `generate` and `verify`, and one line in [`FILES`].
 
@@ -13,6 +14,7 @@ pub mod commitments;
 pub mod file;
 pub mod foundations;
 pub mod operators;
+pub mod proofs;
 
 pub use file::{Coverage, VectorError, VectorFile};
 
@@ -21,4 +23,5 @@ pub const FILES: &[VectorFile] = &[
     VectorFile { name: "commitments.json", generate: commitments::generate, verify: commitments::verify },
     VectorFile { name: "foundations.json", generate: foundations::generate, verify: foundations::verify },
     VectorFile { name: "operators.json", generate: operators::generate, verify: operators::verify },
+    VectorFile { name: "proofs.json", generate: proofs::generate, verify: proofs::verify },
 ];

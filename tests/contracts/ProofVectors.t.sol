@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Disputes} from "../../contracts/core/Disputes.sol";
+import {StepVerifier} from "../../contracts/core/StepVerifier.sol";
+import {ICheckpoints} from "../../contracts/interfaces/ICheckpoints.sol";
+import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
+import {IJobs} from "../../contracts/interfaces/IJobs.sol";
+import {IStaking} from "../../contracts/interfaces/IStaking.sol";
+import {Parameters} from "../../contracts/types/Parameters.sol";
+import {Claim, ContradictionProof, ElementProof, WiringProof} from "../../contracts/types/Types.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {Test} from "forge-std/Test.sol";
+
+/// @notice Every proof that the Rust prover built (`tests/vectors/README.md`) convicts on chain of just what it says. What
+/// the chain knows is mocked from the case; `Disputes`, the trees and `StepVerifier` are the real ones.
+contract ProofVectorsTest is Test {
+    IJobs private constant JOBS = IJobs(address(uint160(0x1001)));
+    IStaking private constant STAKING = IStaking(address(uint160(0x1002)));
+
+    string private json;
+    ICheckpoints private checkpoints;
+    IDisputes private disputes;
+
+    function setUp() public {
+        json = vm.readFile("tests/vectors/proofs.json");
+        string memory c = _at("element", 0);
+        vm.chainId(_uint(c, ".chainId"));
+        checkpoints = ICheckpoints(_address(c, ".checkpoints"));
+        disputes = IDisputes(_address(c, ".disputes"));
+        Parameters memory parameters;
+        vm.mockCall(address(STAKING), abi.encodeCall(IStaking.parameters, ()), abi.encode(parameters));
+        bytes memory arguments = abi.encode(IERC20(address(0)), STAKING, JOBS, checkpoints, new StepVerifier());
+        deployCodeTo("Disputes.sol:Disputes", arguments, address(disputes));
+    }
+
+    function _at(string memory array, uint256 i) private pure returns (string memory) {
+        return string.concat(".", array, "[", vm.toString(i), "]");
+    }
+
+    function _uint(string memory c, string memory field) private view returns (uint256) {
+        return vm.parseJsonUint(json, string.concat(c, field));
+    }
+
+    function _int(string memory c, string memory field) private view returns (int256) {
+        return vm.parseJsonInt(json, string.concat(c, field));
+    }
+
+    function _word(string memory c, string memory field) private view returns (bytes32) {
+        return vm.parseJsonBytes32(json, string.concat(c, field));
+    }
+
+    function _address(string memory c, string memory field) private view returns (address) {
+        return vm.parseJsonAddress(json, string.concat(c, field));
+    }
+
+    /// @dev Makes the chain know what the case says, and the conviction be expected.
+    function _expect(string memory c, Claim memory claim, IDisputes.Fault fault) private {
+        assertEq(block.chainid, _uint(c, ".chainId"), c);
+        assertEq(address(checkpoints), _address(c, ".checkpoints"), c);
+        assertEq(address(disputes), _address(c, ".disputes"), c);
+        _mockJob(c, claim);
+        bytes32 claimId = _word(c, ".claimId");
+        vm.mockCall(
+            address(checkpoints), abi.encodeWithSelector(ICheckpoints.requireLive.selector), abi.encode(claimId)
+        );
+        bytes memory void =
+            abi.encodeCall(ICheckpoints.voidFrom, (claim.job, claim.stage, claim.replica, claim.interval));
+        vm.mockCall(address(checkpoints), void, "");
+
+        vm.expectEmit(address(disputes));
+        emit IDisputes.Convicted(
+            claimId,
+            _address(c, ".worker"),
+            _address(c, ".auditor"),
+            fault,
+            uint32(_uint(c, ".step")),
+            uint32(_uint(c, ".operator")),
+            uint64(_uint(c, ".element")),
+            _int(c, ".claimed"),
+            _int(c, ".recomputed")
+        );
+    }
+
+    function _mockJob(string memory c, Claim memory claim) private {
+        IJobs.Job memory job;
+        job.stepsPerInterval = uint32(_uint(c, ".stepsPerInterval"));
+        job.jobKey = _word(c, ".jobKey");
+        address worker = _address(c, ".worker");
+        bytes memory convicted = abi.encode(worker, uint256(0), address(0));
+        vm.mockCall(address(JOBS), abi.encodeCall(IJobs.jobOf, (claim.job)), abi.encode(job));
+        vm.mockCall(
+            address(JOBS), abi.encodeCall(IJobs.programOf, (claim.job, claim.stage)), abi.encode(_word(c, ".program"))
+        );
+        vm.mockCall(
+            address(JOBS), abi.encodeCall(IJobs.workerOf, (claim.job, claim.stage, claim.replica)), abi.encode(worker)
+        );
+        vm.mockCall(address(JOBS), abi.encodeCall(IJobs.convict, (claim.job, claim.stage, claim.replica)), convicted);
+    }
+
+    function _proof(string memory c) private view returns (bytes memory) {
+        return vm.parseJsonBytes(json, string.concat(c, ".proof"));
+    }
+
+    function test_wrongElements() public {
+        uint256 i = 0;
+        for (string memory c = _at("element", 0); vm.keyExistsJson(json, c); c = _at("element", ++i)) {
+            ElementProof memory proof = abi.decode(_proof(c), (ElementProof));
+            _expect(c, proof.claim, IDisputes.Fault.Element);
+            disputes.proveSigned(proof);
+
+            // Addressed to another auditor, it is not the worker's word any more.
+            proof.statement.auditor = address(this);
+            vm.expectRevert(IDisputes.BadSignature.selector);
+            disputes.proveSigned(proof);
+        }
+        assertGe(i, 14);
+    }
+
+    function test_wrongSinks() public {
+        uint256 i = 0;
+        for (string memory c = _at("wiring", 0); vm.keyExistsJson(json, c); c = _at("wiring", ++i)) {
+            WiringProof memory proof = abi.decode(_proof(c), (WiringProof));
+            _expect(c, proof.claim, IDisputes.Fault.Wiring);
+            disputes.proveSignedWiring(proof);
+        }
+        assertGe(i, 3);
+    }
+
+    function test_contradictions() public {
+        uint256 i = 0;
+        for (string memory c = _at("contradiction", 0); vm.keyExistsJson(json, c); c = _at("contradiction", ++i)) {
+            ContradictionProof memory proof = abi.decode(_proof(c), (ContradictionProof));
+            _expect(c, proof.claim, IDisputes.Fault.Contradiction);
+            disputes.proveSignedContradiction(proof);
+        }
+        assertGe(i, 6);
+    }
+}

@@ -1,0 +1,472 @@
+//! `proofs.json`: proofs that convict (P-14), one for each opcode, sink and kind of contradiction.
+//!
+//! Each convicts a worker of a program made up around one operator, whose operands come from every source in turn.
+
+use alloy_sol_types::SolValue;
+use k256::ecdsa::SigningKey;
+use serde::{Deserialize, Serialize};
+use tensorlink_num::arbitrary::{Case, Dice};
+use tensorlink_num::execute;
+use tensorlink_proof::commit::sign::address_of;
+use tensorlink_proof::commit::{
+    BoundaryLists, Contracts, Edge, LogBuilder, ProgramCommitment, io_root, record_hash, sign, state_root, tensor_root,
+    trace_root,
+};
+use tensorlink_proof::fraud::{
+    self, Conviction, Prover, Signed, Sink, StepAnswer, verify_contradiction_proof, verify_element_proof,
+    verify_wiring_proof,
+};
+use tensorlink_proof::merkle::{LEAF_BYTES, TensorTree};
+use tensorlink_types::abi::{Claim, ContradictionProof, ElementProof, StepStatement, WiringProof};
+use tensorlink_types::program::{ConstantSlot, StateSlot};
+use tensorlink_types::{
+    Address, B256, Bytes, JobKey, Opcode, Operand, Operator, Program, Source, TensorRoot, TensorType,
+};
+
+use crate::file::{Coverage, VectorError, compare, parse, text};
+
+const RULE: &str = "P-14";
+const STEPS: u32 = 3;
+const MICRO_BATCHES: u32 = 2;
+const COMMITTED_AT: u64 = 1_800_000_000;
+const AUDITOR: Address = Address::repeat_byte(0xaa);
+const CONTRACTS: Contracts = Contracts {
+    chain_id: 31_337,
+    jobs: Address::repeat_byte(0xd1),
+    checkpoints: Address::repeat_byte(0xd2),
+    disputes: Address::repeat_byte(0xd3),
+};
+/// Most bytes of the operands and the output of a case.
+const BYTES: u64 = 2_000;
+
+/// The file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Proofs {
+    element: Vec<ProofCase>,
+    wiring: Vec<ProofCase>,
+    contradiction: Vec<ProofCase>,
+}
+
+/// A proof, what the chain knows, and what it convicts of.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ProofCase {
+    rule: String,
+    name: String,
+    proof: Bytes,
+    chain_id: u32,
+    checkpoints: Address,
+    disputes: Address,
+    worker: Address,
+    steps_per_interval: u32,
+    job_key: B256,
+    program: B256,
+    claim_id: B256,
+    auditor: Address,
+    step: u32,
+    operator: u32,
+    element: u32,
+    claimed: String,
+    recomputed: String,
+}
+
+/// Text of the file.
+///
+/// # Errors
+/// [`VectorError`] if a case cannot be made.
+pub fn generate() -> Result<String, VectorError> {
+    let mut element = Vec::new();
+    for (k, opcode) in Opcode::ALL.iter().enumerate() {
+        element.push(wrong_element(k, *opcode, Lie::OffByOne)?);
+    }
+    element.push(wrong_element(1, Opcode::RowSum, Lie::Padding)?);
+    element.push(wrong_element(2, Opcode::Relu, Lie::BeyondLimit)?);
+    let wiring = [Sink::State, Sink::ToNext, Sink::ToPrevious].map(wrong_sink);
+    let wiring = wiring.into_iter().collect::<Result<_, _>>()?;
+    text(&[("element", element), ("wiring", wiring), ("contradiction", contradictions()?)])
+}
+
+/// Checks every proof, as the contract does.
+///
+/// # Errors
+/// [`VectorError::Json`], [`VectorError::Malformed`], [`VectorError::Mismatch`].
+pub fn verify(text: &str) -> Result<Coverage, VectorError> {
+    let file: Proofs = parse(text)?;
+    let mut coverage = Coverage::default();
+    for case in &file.element {
+        let proof = ElementProof::abi_decode(&case.proof).map_err(case.malformed("proof"))?;
+        case.check(&proof.claim, |chain| verify_element_proof(chain, &proof))?;
+        coverage.add(&case.rule);
+    }
+    for case in &file.wiring {
+        let proof = WiringProof::abi_decode(&case.proof).map_err(case.malformed("proof"))?;
+        case.check(&proof.claim, |chain| verify_wiring_proof(chain, &proof))?;
+        coverage.add(&case.rule);
+    }
+    for case in &file.contradiction {
+        let proof = ContradictionProof::abi_decode(&case.proof).map_err(case.malformed("proof"))?;
+        case.check(&proof.claim, |chain| verify_contradiction_proof(chain, &proof))?;
+        coverage.add(&case.rule);
+    }
+    Ok(coverage)
+}
+
+impl ProofCase {
+    fn new(name: String, proof: Vec<u8>, stage: &Stage, conviction: &Conviction) -> Self {
+        let chain = stage.case();
+        Self {
+            rule: RULE.into(),
+            name,
+            proof: proof.into(),
+            chain_id: CONTRACTS.chain_id as u32,
+            checkpoints: CONTRACTS.checkpoints,
+            disputes: CONTRACTS.disputes,
+            worker: chain.worker,
+            steps_per_interval: STEPS,
+            job_key: stage.job_key.into(),
+            program: chain.program,
+            claim_id: CONTRACTS.claim_id(&stage.claim).into(),
+            auditor: conviction.auditor,
+            step: conviction.step,
+            operator: conviction.operator,
+            element: conviction.element as u32,
+            claimed: conviction.claimed.to_string(),
+            recomputed: conviction.recomputed.to_string(),
+        }
+    }
+
+    fn malformed<E>(&self, field: &'static str) -> impl FnOnce(E) -> VectorError {
+        let case = format!("{} {}", self.rule, self.name);
+        move |_| VectorError::Malformed { case, field }
+    }
+
+    /// Compares what a proof convicts of with the file.
+    fn check(
+        &self,
+        claim: &Claim,
+        convict: impl FnOnce(&fraud::Case) -> Result<Conviction, fraud::Refusal>,
+    ) -> Result<(), VectorError> {
+        let name = &self.name;
+        compare(name, "rule", &self.rule.as_str(), &RULE)?;
+        let contracts = Contracts {
+            chain_id: self.chain_id.into(),
+            checkpoints: self.checkpoints,
+            disputes: self.disputes,
+            ..CONTRACTS
+        };
+        compare(name, "claimId", &self.claim_id, &contracts.claim_id(claim).into())?;
+        let chain = fraud::Case {
+            contracts,
+            worker: self.worker,
+            steps_per_interval: self.steps_per_interval,
+            job_key: JobKey(self.job_key),
+            program: self.program,
+            record: record_hash(claim, COMMITTED_AT),
+        };
+        let conviction = convict(&chain).map_err(self.malformed("proof"))?;
+        compare(name, "auditor", &self.auditor, &conviction.auditor)?;
+        compare(name, "step", &self.step, &conviction.step)?;
+        compare(name, "operator", &self.operator, &conviction.operator)?;
+        compare(name, "element", &u64::from(self.element), &conviction.element)?;
+        compare(name, "claimed", &self.claimed, &conviction.claimed.to_string())?;
+        compare(name, "recomputed", &self.recomputed, &conviction.recomputed.to_string())
+    }
+}
+
+fn broken<E: std::fmt::Display>(error: E) -> VectorError {
+    VectorError::Malformed { case: format!("{RULE}: {error}"), field: "proof" }
+}
+
+/// A worker's claim on one program, and its word on one step.
+struct Stage {
+    program: Program,
+    logs: BoundaryLists,
+    claim: Claim,
+    job_key: JobKey,
+    step: u32,
+    before: Vec<TensorRoot>,
+    trace: Vec<TensorRoot>,
+    after: Vec<TensorRoot>,
+}
+
+fn key() -> Result<SigningKey, VectorError> {
+    SigningKey::from_slice(&[0x42; 32]).map_err(broken)
+}
+
+impl Stage {
+    fn case(&self) -> fraud::Case {
+        fraud::Case {
+            contracts: CONTRACTS,
+            worker: key().map(|key| address_of(&key)).unwrap_or_default(),
+            steps_per_interval: STEPS,
+            job_key: self.job_key,
+            program: ProgramCommitment::new(&self.program).map(|c| c.root()).unwrap_or_default(),
+            record: record_hash(&self.claim, COMMITTED_AT),
+        }
+    }
+
+    fn prover(&self) -> Result<Prover<'_>, VectorError> {
+        Prover::new(self.case(), &self.program, &self.claim, COMMITTED_AT, &self.logs).map_err(broken)
+    }
+
+    fn statement(&self) -> StepStatement {
+        StepStatement {
+            claimId: CONTRACTS.claim_id(&self.claim).into(),
+            auditor: AUDITOR,
+            step: self.step,
+            preState: state_root(&self.before),
+            postState: state_root(&self.after),
+            trace: trace_root(&self.trace),
+        }
+    }
+
+    fn answer<'a>(&'a self, said: &'a Signed) -> StepAnswer<'a> {
+        StepAnswer { said, trace: &self.trace, before: &self.before, after: &self.after }
+    }
+}
+
+fn signed(statement: StepStatement) -> Result<Signed, VectorError> {
+    let signature = sign(&key()?, CONTRACTS.statement(&statement)).map_err(broken)?;
+    Ok(Signed { statement, signature: signature.into() })
+}
+
+fn claim(step: u32, logs: &BoundaryLists) -> Claim {
+    Claim {
+        job: 5,
+        stage: 1,
+        replica: 0,
+        interval: step / STEPS,
+        parentState: B256::repeat_byte(1),
+        newState: B256::repeat_byte(2),
+        io: io_root(&logs.roots()),
+    }
+}
+
+/// Logs in which every entry but the given ones is a filler.
+fn logs(program: &Program, entries: &[(Edge, u32, u32, TensorRoot)]) -> Result<BoundaryLists, VectorError> {
+    let mut builder = LogBuilder::new(program, STEPS).map_err(broken)?;
+    for edge in [Edge::FromPrevious, Edge::FromNext, Edge::ToNext, Edge::ToPrevious] {
+        for (step, m) in (0..STEPS).flat_map(|step| (0..MICRO_BATCHES).map(move |m| (step, m))) {
+            let entry = entries.iter().find(|(e, s, n, _)| (*e, *s, *n) == (edge, step, m));
+            let filler = filler(edge as u8, (step * MICRO_BATCHES + m) as u8);
+            builder.record(edge, step, m, entry.map_or(filler, |entry| entry.3)).map_err(broken)?;
+        }
+    }
+    builder.finish().map_err(broken)
+}
+
+fn filler(kind: u8, index: u8) -> TensorRoot {
+    let mut root = B256::repeat_byte(0xf0 | kind);
+    root.0[31] = index;
+    TensorRoot(root)
+}
+
+fn relu(source: Source, ty: &TensorType) -> Operator {
+    let operands = vec![Operand { source, ty: ty.clone() }];
+    Operator { opcode: Opcode::Relu, operands, attributes: vec![], output: ty.clone() }
+}
+
+/// How an output is wrong.
+#[derive(Clone, Copy)]
+enum Lie {
+    OffByOne,
+    BeyondLimit,
+    Padding,
+}
+
+/// A drawn operator with its operands spread over the sources from the `k`-th on, and a wrong element of its output.
+fn wrong_element(k: usize, opcode: Opcode, lie: Lie) -> Result<ProofCase, VectorError> {
+    let case = small(opcode)?;
+    let step = case.context.step;
+    let local = step % STEPS;
+    let mut operator = case.operator.clone();
+    let (mut operators, mut trace, mut entries) = (vec![], vec![], vec![]);
+    let (mut constants, mut state, mut before) = (vec![], vec![], vec![]);
+    for (i, (operand, tensor)) in operator.operands.iter_mut().zip(&case.operands).enumerate() {
+        let (ty, root, micro_batch) = (operand.ty.clone(), tensor_root(tensor), entries.len() as u32);
+        operand.source = match (i + k) % 5 {
+            0 => {
+                operators.push(relu(Source::State(0), &ty));
+                trace.push(root);
+                Source::Output(trace.len() as u32 - 1)
+            }
+            1 => {
+                state.push(StateSlot { name: String::new(), ty, producer: 0 });
+                before.push(root);
+                Source::State(before.len() as u32 - 1)
+            }
+            2 => {
+                constants.push(ConstantSlot { name: String::new(), ty, root });
+                Source::Constant(constants.len() as u32 - 1)
+            }
+            3 => {
+                entries.push((Edge::FromPrevious, local, micro_batch, root));
+                Source::FromPrevious(micro_batch)
+            }
+            _ => {
+                entries.push((Edge::FromNext, local, micro_batch, root));
+                Source::FromNext(micro_batch)
+            }
+        };
+    }
+    let index = operators.len() as u32;
+    let (element, theirs) = lied(&case, k, lie)?;
+    let tree = TensorTree::from_bytes(operator.output.clone(), &theirs).map_err(broken)?;
+    let output = operator.output.clone();
+    operators.extend([operator, relu(Source::Output(index), &output)]);
+    trace.extend([tree.root(), filler(9, 0)]);
+    before.push(filler(9, 1));
+    state.push(StateSlot { name: String::new(), ty: output.clone(), producer: index });
+    let program = Program {
+        operators,
+        constants,
+        state,
+        micro_batches: MICRO_BATCHES,
+        to_next: vec![index; MICRO_BATCHES as usize],
+        to_previous: vec![index; MICRO_BATCHES as usize],
+        from_previous: Some(output.clone()),
+        from_next: Some(output),
+        segments: vec![],
+        names: vec![],
+    };
+    let logs = logs(&program, &entries)?;
+    let (claim, after) = (claim(step, &logs), before.clone());
+    let stage = Stage { program, logs, claim, job_key: case.context.job_key, step, before, trace, after };
+    let said = signed(stage.statement())?;
+    let prover = stage.prover()?;
+    let proof = prover.element(&stage.answer(&said), index, element, &tree, &case.operands()).map_err(broken)?;
+    let conviction = verify_element_proof(prover.case(), &proof).map_err(broken)?;
+    let what = match lie {
+        Lie::OffByOne => "an element off by one",
+        Lie::BeyondLimit => "a mantissa beyond its bits",
+        Lie::Padding => "padding that is not zero",
+    };
+    Ok(ProofCase::new(format!("{}: {what}", opcode.name()), proof.abi_encode(), &stage, &conviction))
+}
+
+/// The smallest of a few drawn cases of an opcode that leaves room in the last leaf.
+fn small(opcode: Opcode) -> Result<Case, VectorError> {
+    for seed in 0..200 {
+        let case = Case::new(opcode, 1 + seed as u32 % 3, seed)?;
+        let bytes: u64 = case.operands.iter().map(|t| t.ty().byte_len()).sum();
+        let output = &case.operator.output;
+        let room = output.byte_len() % (LEAF_BYTES as u64) != 0 && output.bits() < 64;
+        // So that the claim's interval is not the first.
+        if bytes + output.byte_len() <= BYTES && room && case.context.step >= STEPS {
+            return Ok(case);
+        }
+    }
+    Err(broken("no small case"))
+}
+
+/// Bytes of a wrong output, and where it is wrong.
+fn lied(case: &Case, k: usize, lie: Lie) -> Result<(u64, Vec<u8>), VectorError> {
+    let honest = execute(&case.operator, &case.operands(), &case.context)?;
+    let (ty, mut bytes) = (honest.ty(), honest.to_bytes());
+    bytes.resize(bytes.len().next_multiple_of(LEAF_BYTES), 0);
+    let drawn = Dice::new(k as u64).bits(64) % ty.elements();
+    let (element, value) = match lie {
+        Lie::OffByOne => {
+            let value = honest.get(drawn).unwrap_or_default();
+            (drawn, if value == ty.limit() { value - 1 } else { value + 1 })
+        }
+        // One below the lower limit: the value that two's complement has and a tensor has not.
+        Lie::BeyondLimit => (drawn, i64::MIN >> (64 - 8 * ty.width().bytes())),
+        Lie::Padding => (ty.elements(), -1),
+    };
+    let width = ty.width().bytes();
+    let at = element as usize * width;
+    for (byte, lied) in bytes.iter_mut().skip(at).zip(value.to_le_bytes().into_iter().take(width)) {
+        *byte = lied;
+    }
+    Ok((element, bytes))
+}
+
+/// A stage of five operators whose every output is wired somewhere; nothing of it is executed.
+fn wired(step: u32, wrong: Option<Sink>) -> Result<Stage, VectorError> {
+    let ty = TensorType::new(8, 0, &[3]).map_err(broken)?;
+    let slot = |producer| StateSlot { name: String::new(), ty: ty.clone(), producer };
+    let program = Program {
+        operators: vec![relu(Source::State(0), &ty); 5],
+        constants: vec![],
+        state: vec![slot(1), slot(3), slot(1)],
+        micro_batches: MICRO_BATCHES,
+        to_next: vec![0, 2],
+        to_previous: vec![4, 1],
+        from_previous: Some(ty.clone()),
+        from_next: Some(ty.clone()),
+        segments: vec![],
+        names: vec![],
+    };
+    let trace: Vec<TensorRoot> = (0..5).map(|i| filler(8, i)).collect();
+    let output = |operator: u32| trace.get(operator as usize).copied().unwrap_or(filler(9, 9));
+    let mut after: Vec<TensorRoot> = program.state.iter().map(|slot| output(slot.producer)).collect();
+    let local = step % STEPS;
+    let mut entries = vec![];
+    for m in 0..MICRO_BATCHES {
+        for (edge, sink, sources) in
+            [(Edge::ToNext, Sink::ToNext, &program.to_next), (Edge::ToPrevious, Sink::ToPrevious, &program.to_previous)]
+        {
+            let lied = wrong == Some(sink) && m == 1;
+            let root = sources.get(m as usize).filter(|_| !lied).map_or(filler(9, 7), |source| output(*source));
+            entries.push((edge, local, m, root));
+        }
+    }
+    if let (Some(Sink::State), Some(last)) = (wrong, after.last_mut()) {
+        *last = filler(9, 8);
+    }
+    let logs = logs(&program, &entries)?;
+    let before = vec![filler(7, 0), filler(7, 1), filler(7, 2)];
+    Ok(Stage {
+        claim: claim(step, &logs),
+        job_key: JobKey(B256::repeat_byte(3)),
+        program,
+        logs,
+        step,
+        before,
+        trace,
+        after,
+    })
+}
+
+fn wrong_sink(sink: Sink) -> Result<ProofCase, VectorError> {
+    let (name, index) = match sink {
+        Sink::State => ("another tensor in the state", 2),
+        Sink::ToNext => ("another tensor in the log to the next stage", 1),
+        Sink::ToPrevious => ("another tensor in the log to the previous stage", 1),
+    };
+    let stage = wired(STEPS + 1, Some(sink))?;
+    let said = signed(stage.statement())?;
+    let prover = stage.prover()?;
+    let proof = prover.wiring(&stage.answer(&said), sink, index).map_err(broken)?;
+    let conviction = verify_wiring_proof(prover.case(), &proof).map_err(broken)?;
+    Ok(ProofCase::new(name.into(), proof.abi_encode(), &stage, &conviction))
+}
+
+fn contradictions() -> Result<Vec<ProofCase>, VectorError> {
+    type Change = fn(&mut StepStatement);
+    let same: Change = |_| {};
+    let cases: [(&str, u32, Change, u32, Change); 6] = [
+        ("two traces of one step", 4, same, 4, |s| s.trace = B256::ZERO),
+        ("two states before one step", 4, same, 4, |s| s.preState = B256::ZERO),
+        ("two states after one step", 4, same, 4, |s| s.postState = B256::ZERO),
+        ("a step that starts elsewhere than the one before ended", 4, same, 5, |s| s.preState = B256::ZERO),
+        ("a first step that does not start from the parent state", 3, same, 3, same),
+        ("a last step that does not end in the new state", 5, same, 5, same),
+    ];
+    let case = |(name, step, change, second_step, second_change): (&str, u32, Change, u32, Change)| {
+        let stage = wired(step, None)?;
+        let prover = stage.prover()?;
+        let said = |step, change: Change| {
+            let mut statement = StepStatement { step, ..stage.statement() };
+            change(&mut statement);
+            signed(statement)
+        };
+        let (first, second) = (said(step, change)?, said(second_step, second_change)?);
+        let proof = prover.contradiction(&first, &second).map_err(broken)?;
+        let conviction = verify_contradiction_proof(prover.case(), &proof).map_err(broken)?;
+        Ok(ProofCase::new(name.into(), proof.abi_encode(), &stage, &conviction))
+    };
+    cases.map(case).into_iter().collect()
+}
