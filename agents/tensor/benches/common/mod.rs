@@ -16,39 +16,39 @@ const ROUNDS: usize = 31;
 const ROUND: Duration = Duration::from_millis(20);
 
 /// The engine under test, on one thread, libtorch included.
-pub fn engine() -> TorchEngine {
+pub(crate) fn engine() -> TorchEngine {
     tch::set_num_threads(1);
     TorchEngine::new(Device::Cpu).expect("an engine on the host")
 }
 
-pub fn ty(bits: u8, dims: &[u32]) -> TensorType {
+pub(crate) fn ty(bits: u8, dims: &[u32]) -> TensorType {
     TensorType::new(bits, 0, dims).expect("a valid type")
 }
 
 /// Noise of the type, on the engine.
-pub fn noise(engine: &TorchEngine, bits: u8, dims: &[u32], seed: u64) -> TorchTensor {
+pub(crate) fn noise(engine: &TorchEngine, bits: u8, dims: &[u32], seed: u64) -> TorchTensor {
     let ty = ty(bits, dims);
     let mut dice = Dice::new(seed);
     let values: Vec<i64> = (0..ty.elements()).map(|_| dice.range(-ty.limit(), ty.limit())).collect();
     engine.import(&Tensor::from_wide(ty, &values).expect("mantissas in range")).expect("room for it")
 }
 
-pub fn float(dims: &[u32]) -> tch::Tensor {
+pub(crate) fn float(dims: &[u32]) -> tch::Tensor {
     let dims: Vec<i64> = dims.iter().map(|d| i64::from(*d)).collect();
     tch::Tensor::randn(dims.as_slice(), (tch::Kind::Float, tch::Device::Cpu))
 }
 
-pub fn operator(opcode: Opcode, operands: &[&TorchTensor], attributes: &[i64], output: TensorType) -> Operator {
+pub(crate) fn operator(opcode: Opcode, operands: &[&TorchTensor], attributes: &[i64], output: TensorType) -> Operator {
     let named = (0u32..).zip(operands).map(|(i, t)| Operand { source: Source::State(i), ty: t.ty().clone() });
     Operator { opcode, operands: named.collect(), attributes: attributes.to_vec(), output }
 }
 
-pub fn execute(engine: &TorchEngine, operator: &Operator, operands: &[&TorchTensor]) -> TorchTensor {
+pub(crate) fn execute(engine: &TorchEngine, operator: &Operator, operands: &[&TorchTensor]) -> TorchTensor {
     engine.execute(operator, operands, &StepContext::default()).expect("an accepted operator")
 }
 
 /// Median times of one call of each contestant.
-pub fn race<A, B>(mut ours: impl FnMut() -> A, mut theirs: impl FnMut() -> B) -> (Duration, Duration) {
+pub(crate) fn race<A, B>(mut ours: impl FnMut() -> A, mut theirs: impl FnMut() -> B) -> (Duration, Duration) {
     fn timed<T>(f: &mut impl FnMut() -> T, calls: u32) -> Duration {
         let start = Instant::now();
         for _ in 0..calls {
@@ -70,6 +70,6 @@ pub fn race<A, B>(mut ours: impl FnMut() -> A, mut theirs: impl FnMut() -> B) ->
     (times.0[ROUNDS / 2], times.1[ROUNDS / 2])
 }
 
-pub fn micros(time: Duration) -> f64 {
+pub(crate) fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }

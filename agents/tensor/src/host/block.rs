@@ -103,32 +103,6 @@ pub(crate) fn rescale<A: Accumulator>(block: &mut [A], shift: i32, limit: i64) {
     }
 }
 
-/// [`rescale`] of one element of any magnitude, without the clamp, for positive shifts.
-#[inline(always)]
-pub(crate) fn round_shift(x: i64, by: u32) -> i64 {
-    let (q, half) = (x >> by, 1u64 << (by - 1));
-    let rest = (x as u64) & ((half << 1).wrapping_sub(1));
-    q + i64::from(rest + (q & 1) as u64 > half)
-}
-
-/// [`rescale`] of one element of any magnitude (rule N-2).
-#[inline(always)]
-pub(crate) fn rescale_one(x: i64, shift: i32, limit: i64) -> i64 {
-    if shift > 0 {
-        round_shift(x, shift.unsigned_abs()).clamp(-limit, limit)
-    } else {
-        let by = shift.unsigned_abs();
-        let top = limit >> by;
-        if x > top {
-            limit
-        } else if x < -top {
-            -limit
-        } else {
-            x << by
-        }
-    }
-}
-
 multiversion! {
     /// Rescales a block in place.
     pub(crate) fn rescale_block<A: Accumulator>(block: &mut [A], shift: i32, limit: i64) {
@@ -232,7 +206,6 @@ mod tests {
                 let limit = ((1u64 << (bits - 1)) - 1) as i64;
                 for &x in &edges {
                     let due = specified(x, shift, limit);
-                    assert_eq!(rescale_one(x, shift, limit), due, "{x} {shift} {bits}");
                     if x.unsigned_abs() < 1 << 62 {
                         let mut block = [x];
                         rescale(&mut block, shift, limit);

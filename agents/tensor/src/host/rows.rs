@@ -39,10 +39,10 @@ const F64_DIVIDEND: i64 = 1 << 52;
 multiversion! {
     /// `⌊(2·p·2^bits + z) / 2z⌋`, every dividend below [`F64_DIVIDEND`].
     fn divide_small(p: &mut [i64], bits: u32, z: i64, limit: i64) {
-        let (divisor, limit) = ((2 * z) as f64, limit as f64);
+        let divisor = (2 * z) as f64;
         for p in p {
             let dividend = (*p << (bits + 1)) + z;
-            *p = (dividend as f64 / divisor).floor().clamp(-limit, limit) as i64;
+            *p = ((dividend as f64 / divisor).floor() as i64).clamp(-limit, limit);
         }
     }
 }
@@ -60,9 +60,8 @@ pub(crate) fn normalize(
         p.load(simd, start, block);
         for_rows(start, row, block, |m, _, part| {
             let z = z.get(m).max(1);
-            // An output limit above the dividend's bound never clamps, and must not be rounded to `f64`.
             if (p_limit << (bits + 1)) + z < F64_DIVIDEND {
-                divide_small(simd, part, bits, z, limit.min(F64_DIVIDEND));
+                divide_small(simd, part, bits, z, limit);
             } else {
                 for p in part {
                     *p = ((*p << (bits + 1)) + z).div_euclid(2 * z).clamp(-limit, limit);
