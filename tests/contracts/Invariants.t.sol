@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Test} from "forge-std/Test.sol";
+
+import {Checkpoints} from "../../contracts/core/Checkpoints.sol";
+import {Disputes} from "../../contracts/core/Disputes.sol";
+import {Jobs} from "../../contracts/core/Jobs.sol";
+import {SNO} from "../../contracts/core/SNO.sol";
+import {Staking} from "../../contracts/core/Staking.sol";
+import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
+import {IJobs} from "../../contracts/interfaces/IJobs.sol";
+import {IStaking} from "../../contracts/interfaces/IStaking.sol";
+import {Economy} from "./protocol/Economy.sol";
+
+/// @dev P-1 to P-7 and P-10, whatever anybody does. One function each would walk anew: they are checked together.
+contract InvariantsTest is Test {
+    Economy private economy;
+    SNO private sno;
+    Staking private staking;
+    Jobs private jobs;
+    Checkpoints private checkpoints;
+    Disputes private disputes;
+
+    function setUp() public {
+        economy = new Economy();
+        economy.setUp();
+        (address a, address b, address c, address d, address e) = economy.contracts();
+        (sno, staking, jobs, checkpoints, disputes) = (SNO(a), Staking(b), Jobs(c), Checkpoints(d), Disputes(e));
+        _target();
+    }
+
+    function _target() private {
+        targetContract(address(economy));
+        targetSelector(FuzzSelector({addr: address(economy), selectors: _moves()}));
+    }
+
+    function _moves() private pure returns (bytes4[] memory selectors) {
+        selectors = new bytes4[](17);
+        selectors[0] = Economy.stake.selector;
+        selectors[1] = Economy.requestUnstake.selector;
+        selectors[2] = Economy.withdraw.selector;
+        selectors[3] = Economy.post.selector;
+        selectors[4] = Economy.accept.selector;
+        selectors[5] = Economy.start.selector;
+        selectors[6] = Economy.cancel.selector;
+        selectors[7] = Economy.settle.selector;
+        selectors[8] = Economy.collect.selector;
+        selectors[9] = Economy.finalize.selector;
+        selectors[10] = Economy.openDispute.selector;
+        selectors[11] = Economy.timeout.selector;
+        selectors[12] = Economy.convict.selector;
+        selectors[13] = Economy.pass.selector;
+        selectors[14] = Economy.passLong.selector;
+        // Twice as likely, or most jobs would end without a claim.
+        selectors[15] = selectors[16] = Economy.commit.selector;
+    }
+
+    /// @dev The moves do something: on one long walk each of them has its effect, so the invariants are not of an idle
+    /// protocol.
+    function test_walkReachesEverything() public {
+        bytes4[] memory moves = _moves();
+        for (uint256 i = 0; i < 1500; ++i) {
+            uint256 noise = uint256(keccak256(abi.encode(i)));
+            uint256 move = noise % moves.length;
+            // `post` takes a bool first; `stake`, `requestUnstake`, `withdraw`, `cancel` and `collect` take one second.
+            uint256 first = move == 3 ? noise >> 8 & 1 : noise >> 8;
+            uint256 second = move < 3 || move == 6 || move == 8 ? noise >> 16 & 1 : noise >> 16;
+            (bool done, bytes memory reason) =
+                address(economy).call(abi.encodePacked(moves[move], first, second, noise >> 24, noise >> 32));
+            assertTrue(done, string(reason));
+        }
+        invariant_everythingAddsUp();
+        assertGt(economy.finalized(), 0, "finalized");
+        assertGt(economy.convictions(), 0, "convictions");
+        assertGt(economy.burned(), 0, "burned");
+        assertGt(economy.settled(), 0, "settled");
+        assertGt(economy.withdrawn(), 0, "withdrawn");
+        assertGt(economy.disputesWon(), 0, "disputes won");
+        assertGt(economy.disputesLost(), 0, "disputes lost");
+        assertEq(jobs.jobCount(), economy.MAX_JOBS());
+    }
+
+    /// forge-config: default.invariant.runs = 40
+    function invariant_everythingAddsUp() public view {
+        _stakeAddsUp();
+        _escrowAddsUp();
+        _bondsAddUp();
+        assertEq(sno.totalSupply(), 3_000_000 ether - economy.burned(), "supply falls by burns only");
+    }
+
+    function afterInvariant() public {
+        economy.everythingEnds();
+        invariant_everythingAddsUp();
+        assertEq(sno.balanceOf(address(staking)), 0, "all stake has left");
+        assertEq(sno.balanceOf(address(jobs)), 0, "all SNO is collected");
+        assertEq(address(jobs).balance, 0, "all ETH is collected");
+        assertEq(sno.balanceOf(address(disputes)), 0, "all bonds are paid out");
+    }
+
+    function _stakeAddsUp() private view {
+        address[] memory people = economy.people();
+        uint256 held = 0;
+        for (uint256 i = 0; i < people.length; ++i) {
+            IStaking.Account memory a = staking.accountOf(people[i], IStaking.Role.Worker);
+            assertLe(a.locked, uint256(a.bonded) + a.unbonding, "locks are covered");
+            assertEq(a.locked, _locksOf(people[i]), "locks are those of open lanes");
+            held += uint256(a.bonded) + a.unbonding;
+            a = staking.accountOf(people[i], IStaking.Role.Validator);
+            assertEq(a.locked, 0);
+            held += uint256(a.bonded) + a.unbonding;
+        }
+        assertEq(sno.balanceOf(address(staking)), held, "stake is there");
+    }
+
+    /// @dev The lanes of unsettled jobs that the account holds and was not convicted on, times their stake.
+    function _locksOf(address account) private view returns (uint256 locks) {
+        for (uint64 job = 1; job <= jobs.jobCount(); ++job) {
+            IJobs.Job memory record = jobs.jobOf(job);
+            if (record.state == IJobs.State.Settled) continue;
+            for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {
+                (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
+                if (jobs.workerOf(job, stage, replica) != account) continue;
+                bool convicted = record.state > IJobs.State.Accepted
+                    && checkpoints.laneOf(job, stage, replica).voidFrom != type(uint32).max;
+                if (!convicted) locks += record.workerStake;
+            }
+        }
+    }
+
+    function _escrowAddsUp() private view {
+        uint256 inEth = 0;
+        uint256 inSno = 0;
+        for (uint64 job = 1; job <= jobs.jobCount(); ++job) {
+            IJobs.Job memory record = jobs.jobOf(job);
+            uint256 paid = 0;
+            for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {
+                (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
+                paid += uint256(checkpoints.laneOf(job, stage, replica).finalized) * jobs.priceOf(job, stage, replica);
+            }
+            if (record.state == IJobs.State.Settled) assertEq(record.escrow, 0, "nothing stays in a settled job");
+            else assertEq(record.escrow + paid, economy.depositOf(job), "paid by final claims only");
+            if (record.token == address(0)) inEth += record.escrow;
+            else inSno += record.escrow;
+        }
+        address[] memory people = economy.people();
+        for (uint256 i = 0; i < people.length; ++i) {
+            inEth += jobs.creditOf(people[i], address(0));
+            inSno += jobs.creditOf(people[i], address(sno));
+        }
+        assertEq(address(jobs).balance, inEth, "ETH is there");
+        assertEq(sno.balanceOf(address(jobs)), inSno, "SNO is there");
+    }
+
+    function _bondsAddUp() private view {
+        uint256 bonds = 0;
+        for (uint256 i = 1; i <= disputes.disputeCount(); ++i) {
+            IDisputes.Dispute memory d = disputes.disputeOf(i);
+            if (d.state == IDisputes.State.Open) bonds += d.bond;
+        }
+        assertEq(sno.balanceOf(address(disputes)), bonds, "bonds are there");
+    }
+}
