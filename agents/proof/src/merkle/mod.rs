@@ -13,6 +13,7 @@ pub mod tensor;
 use std::sync::LazyLock;
 
 use alloy_primitives::B256;
+use rayon::prelude::*;
 use thiserror::Error;
 
 pub use self::list::{List, list_root, verify_membership};
@@ -104,10 +105,14 @@ fn empty_subtree(height: u32) -> Digest {
     LADDER.get(height as usize).copied().unwrap_or_default()
 }
 
+/// Nodes that one piece of parallel work makes, from twice as many below.
+const NODES: usize = 1024;
+
 /// The level above `level`, which stands at `height`; an odd end is joined with an empty subtree.
 fn parents(level: &[Digest], height: u32) -> Vec<Digest> {
     let mut above = vec![[0u8; 32]; level.len().div_ceil(2)];
-    hash_many(NODE, level.as_flattened(), 64, &mut above);
+    let pieces = above.par_chunks_mut(NODES).zip(level.par_chunks(2 * NODES));
+    pieces.for_each(|(above, below)| hash_many(NODE, below.as_flattened(), 64, above));
     if let ([.., odd], Some(last)) = (level, above.last_mut())
         && level.len() % 2 == 1
     {

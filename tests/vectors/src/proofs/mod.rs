@@ -2,40 +2,27 @@
 //!
 //! Each convicts a worker of a program made up around one operator, whose operands come from every source in turn.
 
+mod stage;
+
 use alloy_sol_types::SolValue;
-use k256::ecdsa::SigningKey;
 use serde::{Deserialize, Serialize};
 use tensorlink_num::arbitrary::{Case, Dice};
 use tensorlink_num::execute;
-use tensorlink_proof::commit::sign::address_of;
-use tensorlink_proof::commit::{
-    BoundaryLists, Contracts, Edge, LogBuilder, ProgramCommitment, io_root, record_hash, sign, state_root, tensor_root,
-    trace_root,
-};
+use tensorlink_proof::commit::{Contracts, Edge, record_hash, tensor_root};
 use tensorlink_proof::fraud::{
-    self, Conviction, Prover, Signed, Sink, StepAnswer, verify_contradiction_proof, verify_element_proof,
-    verify_wiring_proof,
+    self, Conviction, Sink, verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
 };
 use tensorlink_proof::merkle::{LEAF_BYTES, TensorTree};
 use tensorlink_types::abi::{Claim, ContradictionProof, ElementProof, StepStatement, WiringProof};
 use tensorlink_types::program::{ConstantSlot, StateSlot};
-use tensorlink_types::{
-    Address, B256, Bytes, JobKey, Opcode, Operand, Operator, Program, Source, TensorRoot, TensorType,
-};
+use tensorlink_types::{Address, B256, Bytes, JobKey, Opcode, Program, Source};
 
+use self::stage::{
+    COMMITTED_AT, CONTRACTS, MICRO_BATCHES, STEPS, Stage, broken, claim, filler, logs, relu, signed, wired,
+};
 use crate::file::{Coverage, VectorError, compare, parse, text};
 
 const RULE: &str = "P-14";
-const STEPS: u32 = 3;
-const MICRO_BATCHES: u32 = 2;
-const COMMITTED_AT: u64 = 1_800_000_000;
-const AUDITOR: Address = Address::repeat_byte(0xaa);
-const CONTRACTS: Contracts = Contracts {
-    chain_id: 31_337,
-    jobs: Address::repeat_byte(0xd1),
-    checkpoints: Address::repeat_byte(0xd2),
-    disputes: Address::repeat_byte(0xd3),
-};
 /// Most bytes of the operands and the output of a case.
 const BYTES: u64 = 2_000;
 
@@ -174,99 +161,6 @@ impl ProofCase {
     }
 }
 
-fn broken<E: std::fmt::Display>(error: E) -> VectorError {
-    VectorError::Malformed { case: format!("{RULE}: {error}"), field: "proof" }
-}
-
-/// A worker's claim on one program, and its word on one step.
-struct Stage {
-    program: Program,
-    logs: BoundaryLists,
-    claim: Claim,
-    job_key: JobKey,
-    step: u32,
-    before: Vec<TensorRoot>,
-    trace: Vec<TensorRoot>,
-    after: Vec<TensorRoot>,
-}
-
-fn key() -> Result<SigningKey, VectorError> {
-    SigningKey::from_slice(&[0x42; 32]).map_err(broken)
-}
-
-impl Stage {
-    fn case(&self) -> fraud::Case {
-        fraud::Case {
-            contracts: CONTRACTS,
-            worker: key().map(|key| address_of(&key)).unwrap_or_default(),
-            steps_per_interval: STEPS,
-            job_key: self.job_key,
-            program: ProgramCommitment::new(&self.program).map(|c| c.root()).unwrap_or_default(),
-            record: record_hash(&self.claim, COMMITTED_AT),
-        }
-    }
-
-    fn prover(&self) -> Result<Prover<'_>, VectorError> {
-        Prover::new(self.case(), &self.program, &self.claim, COMMITTED_AT, &self.logs).map_err(broken)
-    }
-
-    fn statement(&self) -> StepStatement {
-        StepStatement {
-            claimId: CONTRACTS.claim_id(&self.claim).into(),
-            auditor: AUDITOR,
-            step: self.step,
-            preState: state_root(&self.before),
-            postState: state_root(&self.after),
-            trace: trace_root(&self.trace),
-        }
-    }
-
-    fn answer<'a>(&'a self, said: &'a Signed) -> StepAnswer<'a> {
-        StepAnswer { said, trace: &self.trace, before: &self.before, after: &self.after }
-    }
-}
-
-fn signed(statement: StepStatement) -> Result<Signed, VectorError> {
-    let signature = sign(&key()?, CONTRACTS.statement(&statement)).map_err(broken)?;
-    Ok(Signed { statement, signature: signature.into() })
-}
-
-fn claim(step: u32, logs: &BoundaryLists) -> Claim {
-    Claim {
-        job: 5,
-        stage: 1,
-        replica: 0,
-        interval: step / STEPS,
-        parentState: B256::repeat_byte(1),
-        newState: B256::repeat_byte(2),
-        io: io_root(&logs.roots()),
-    }
-}
-
-/// Logs in which every entry but the given ones is a filler.
-fn logs(program: &Program, entries: &[(Edge, u32, u32, TensorRoot)]) -> Result<BoundaryLists, VectorError> {
-    let mut builder = LogBuilder::new(program, STEPS).map_err(broken)?;
-    for edge in [Edge::FromPrevious, Edge::FromNext, Edge::ToNext, Edge::ToPrevious] {
-        for (step, m) in (0..STEPS).flat_map(|step| (0..MICRO_BATCHES).map(move |m| (step, m))) {
-            let entry = entries.iter().find(|(e, s, n, _)| (*e, *s, *n) == (edge, step, m));
-            let filler = filler(edge as u8, (step * MICRO_BATCHES + m) as u8);
-            builder.record(edge, step, m, entry.map_or(filler, |entry| entry.3)).map_err(broken)?;
-        }
-    }
-    builder.finish().map_err(broken)
-}
-
-fn filler(kind: u8, index: u8) -> TensorRoot {
-    let mut root = B256::repeat_byte(0xf0 | kind);
-    root.0[31] = index;
-    TensorRoot(root)
-}
-
-fn relu(source: Source, ty: &TensorType) -> Operator {
-    let operands = vec![Operand { source, ty: ty.clone() }];
-    Operator { opcode: Opcode::Relu, operands, attributes: vec![], output: ty.clone() }
-}
-
 /// How an output is wrong.
 #[derive(Clone, Copy)]
 enum Lie {
@@ -381,53 +275,6 @@ fn lied(case: &Case, k: usize, lie: Lie) -> Result<(u64, Vec<u8>), VectorError> 
         *byte = lied;
     }
     Ok((element, bytes))
-}
-
-/// A stage of five operators whose every output is wired somewhere; nothing of it is executed.
-fn wired(step: u32, wrong: Option<Sink>) -> Result<Stage, VectorError> {
-    let ty = TensorType::new(8, 0, &[3]).map_err(broken)?;
-    let slot = |producer| StateSlot { name: String::new(), ty: ty.clone(), producer };
-    let program = Program {
-        operators: vec![relu(Source::State(0), &ty); 5],
-        constants: vec![],
-        state: vec![slot(1), slot(3), slot(1)],
-        micro_batches: MICRO_BATCHES,
-        to_next: vec![0, 2],
-        to_previous: vec![4, 1],
-        from_previous: Some(ty.clone()),
-        from_next: Some(ty.clone()),
-        segments: vec![],
-        names: vec![],
-    };
-    let trace: Vec<TensorRoot> = (0..5).map(|i| filler(8, i)).collect();
-    let output = |operator: u32| trace.get(operator as usize).copied().unwrap_or(filler(9, 9));
-    let mut after: Vec<TensorRoot> = program.state.iter().map(|slot| output(slot.producer)).collect();
-    let local = step % STEPS;
-    let mut entries = vec![];
-    for m in 0..MICRO_BATCHES {
-        for (edge, sink, sources) in
-            [(Edge::ToNext, Sink::ToNext, &program.to_next), (Edge::ToPrevious, Sink::ToPrevious, &program.to_previous)]
-        {
-            let lied = wrong == Some(sink) && m == 1;
-            let root = sources.get(m as usize).filter(|_| !lied).map_or(filler(9, 7), |source| output(*source));
-            entries.push((edge, local, m, root));
-        }
-    }
-    if let (Some(Sink::State), Some(last)) = (wrong, after.last_mut()) {
-        *last = filler(9, 8);
-    }
-    let logs = logs(&program, &entries)?;
-    let before = vec![filler(7, 0), filler(7, 1), filler(7, 2)];
-    Ok(Stage {
-        claim: claim(step, &logs),
-        job_key: JobKey(B256::repeat_byte(3)),
-        program,
-        logs,
-        step,
-        before,
-        trace,
-        after,
-    })
 }
 
 fn wrong_sink(sink: Sink) -> Result<ProofCase, VectorError> {
