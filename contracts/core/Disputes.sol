@@ -15,14 +15,13 @@ import {IStaking} from "../interfaces/IStaking.sol";
 import {IStepVerifier} from "../interfaces/IStepVerifier.sol";
 import {Merkle} from "../libraries/Merkle.sol";
 import {Openings} from "../libraries/Openings.sol";
+import {Places} from "../libraries/Places.sol";
 import {TensorTypes} from "../libraries/TensorTypes.sol";
 import {Parameters} from "../types/Parameters.sol";
 import {
-    BoundaryLogs,
     Claim,
     ContradictionProof,
     ElementProof,
-    Operand,
     ProgramHeader,
     StepContext,
     StepStatement,
@@ -61,17 +60,6 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     bytes32 private constant _STATEMENT_TYPEHASH = keccak256(
         "StepStatement(bytes32 claimId,address auditor,uint32 step,bytes32 preState,bytes32 postState,bytes32 trace)"
     );
-    /// @dev `Operand.source`.
-    uint8 private constant _FROM_TRACE = 1;
-    uint8 private constant _FROM_STATE = 2;
-    uint8 private constant _FROM_CONSTANTS = 3;
-    uint8 private constant _FROM_PREVIOUS = 4;
-    uint8 private constant _FROM_NEXT = 5;
-    /// @dev `WiringProof.sink`.
-    uint8 private constant _TO_STATE = 1;
-    uint8 private constant _TO_NEXT = 2;
-    uint8 private constant _TO_PREVIOUS = 3;
-
     /// @notice The token of bonds.
     IERC20 public immutable SNO;
     /// @notice What is slashed.
@@ -209,47 +197,15 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         for (uint256 i = 0; i < count; ++i) {
             TensorType tensorType = proof.operator.operands[i].tensorType;
             // INVARIANT: operands are the worker's own or the program's, under the type the program gives them (P-14).
-            if (!_isOperand(proof, i, Merkle.tensorRoot(tensorType, proof.operands[i].dataRoot), c.stepsPerInterval)) {
+            if (!Places.isOperand(
+                    proof, i, Merkle.tensorRoot(tensorType, proof.operands[i].dataRoot), c.stepsPerInterval
+                )) {
                 revert WrongMembership(i);
             }
             windows[i] = proof.operands[i].windowsOf(tensorType, i);
         }
         StepContext memory context = StepContext({jobKey: c.jobKey, step: proof.statement.step});
         return VERIFIER.recompute(proof.operator, proof.element, context, windows);
-    }
-
-    /// @dev Whether `root` is the tensor that operand `i` names.
-    function _isOperand(ElementProof calldata proof, uint256 i, bytes32 root, uint256 stepsPerInterval)
-        private
-        pure
-        returns (bool)
-    {
-        Operand calldata operand = proof.operator.operands[i];
-        bytes32[] calldata siblings = proof.operands[i].membership;
-        (uint8 source, uint256 index) = (operand.source, operand.index);
-        if (source == _FROM_TRACE) {
-            return index < proof.operatorIndex
-                && Merkle.isMember(proof.statement.trace, root, index, proof.program.operatorCount, siblings);
-        }
-        if (source == _FROM_STATE) {
-            return Merkle.isMember(proof.statement.preState, root, index, proof.program.stateCount, siblings);
-        }
-        if (source == _FROM_CONSTANTS) {
-            return Merkle.isMember(proof.program.constants, root, index, proof.program.constantCount, siblings);
-        }
-        if (source != _FROM_PREVIOUS && source != _FROM_NEXT) return false;
-
-        _checkLogs(proof.claim, proof.logs);
-        bytes32 log = source == _FROM_PREVIOUS ? proof.logs.fromPrevious : proof.logs.fromNext;
-        return _isLogged(
-            log,
-            root,
-            proof.statement.step % stepsPerInterval,
-            index,
-            proof.program.microBatches,
-            stepsPerInterval,
-            siblings
-        );
     }
 
     /// @inheritdoc IDisputes
@@ -260,13 +216,13 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         // INVARIANT: the wiring is the registered program's.
         if (keccak256(abi.encode(proof.wiring)) != proof.program.wiring) revert WrongProgram();
 
-        uint32 source = _sourceOf(proof);
+        uint32 source = Places.sourceOf(proof);
         // INVARIANT: the worker signed this output for this operator …
         if (!Merkle.isMember(
                 proof.statement.trace, proof.traceRoot, source, proof.program.operatorCount, proof.traceMembership
             )) revert WrongMembership(0);
         // INVARIANT: … and committed to that tensor in the place which the output goes to.
-        if (!_isSink(proof, c.stepsPerInterval)) revert WrongMembership(1);
+        if (!Places.isSink(proof, c.stepsPerInterval)) revert WrongMembership(1);
         // INVARIANT: who put its outputs where they belong is never convicted (P-15).
         if (proof.traceRoot == proof.sinkRoot) revert NoFault();
 
@@ -280,34 +236,6 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
             recomputed: 0
         });
         _convict(c, proof.claim, finding);
-    }
-
-    /// @dev The operator whose output goes to entry `proof.index` of the sink.
-    function _sourceOf(WiringProof calldata proof) private pure returns (uint32) {
-        uint32[] calldata sources = proof.wiring.state;
-        if (proof.sink == _TO_NEXT) sources = proof.wiring.toNext;
-        else if (proof.sink == _TO_PREVIOUS) sources = proof.wiring.toPrevious;
-        else if (proof.sink != _TO_STATE) revert WrongOperator();
-        if (proof.index >= sources.length) revert WrongOperator();
-        return sources[proof.index];
-    }
-
-    function _isSink(WiringProof calldata proof, uint256 stepsPerInterval) private pure returns (bool) {
-        if (proof.sink == _TO_STATE) {
-            return Merkle.isMember(
-                proof.statement.postState, proof.sinkRoot, proof.index, proof.program.stateCount, proof.sinkMembership
-            );
-        }
-        _checkLogs(proof.claim, proof.logs);
-        return _isLogged(
-            proof.sink == _TO_NEXT ? proof.logs.toNext : proof.logs.toPrevious,
-            proof.sinkRoot,
-            proof.statement.step % stepsPerInterval,
-            proof.index,
-            proof.program.microBatches,
-            stepsPerInterval,
-            proof.sinkMembership
-        );
     }
 
     /// @inheritdoc IDisputes
@@ -384,27 +312,6 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     function _checkProgram(Claim calldata claim, ProgramHeader calldata program) private view {
         // INVARIANT: the program is the one registered with the job for the claim's stage.
         if (keccak256(abi.encode(program)) != JOBS.programOf(claim.job, claim.stage)) revert WrongProgram();
-    }
-
-    function _checkLogs(Claim calldata claim, BoundaryLogs calldata logs) private pure {
-        // INVARIANT: the logs are those the worker committed to.
-        if (keccak256(abi.encode(logs)) != claim.io) revert WrongLogs();
-    }
-
-    /// @dev Whether `root` is the tensor of a local step and micro-batch in a boundary log (C-8).
-    function _isLogged(
-        bytes32 log,
-        bytes32 root,
-        uint256 localStep,
-        uint256 microBatch,
-        uint256 microBatches,
-        uint256 stepsPerInterval,
-        bytes32[] calldata siblings
-    ) private pure returns (bool) {
-        // INVARIANT: a micro-batch of another step is never taken for one of this.
-        if (microBatch >= microBatches) return false;
-        return
-            Merkle.isMember(log, root, localStep * microBatches + microBatch, stepsPerInterval * microBatches, siblings);
     }
 
     function _convict(Case memory c, Claim calldata claim, Finding memory f) private {

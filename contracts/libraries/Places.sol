@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IDisputes} from "../interfaces/IDisputes.sol";
+import {BoundaryLogs, Claim, ElementProof, Operand, WiringProof} from "../types/Types.sol";
+import {Merkle} from "./Merkle.sol";
+
+/// @title Where a step's tensors come from and go to
+/// @notice Rules C-4 to C-8 of `agents/proof/SPEC.md`: which list holds a tensor, and at which index.
+library Places {
+    /// @dev `Operand.source`.
+    uint8 private constant _FROM_TRACE = 1;
+    uint8 private constant _FROM_STATE = 2;
+    uint8 private constant _FROM_CONSTANTS = 3;
+    uint8 private constant _FROM_PREVIOUS = 4;
+    uint8 private constant _FROM_NEXT = 5;
+    /// @dev `WiringProof.sink`.
+    uint8 private constant _TO_STATE = 1;
+    uint8 private constant _TO_NEXT = 2;
+    uint8 private constant _TO_PREVIOUS = 3;
+
+    /// @notice Whether `root` is the tensor that operand `i` of the proof's operator names.
+    function isOperand(ElementProof calldata proof, uint256 i, bytes32 root, uint256 stepsPerInterval)
+        internal
+        pure
+        returns (bool)
+    {
+        Operand calldata operand = proof.operator.operands[i];
+        bytes32[] calldata siblings = proof.operands[i].membership;
+        (uint8 source, uint256 index) = (operand.source, operand.index);
+        if (source == _FROM_TRACE) {
+            return index < proof.operatorIndex
+                && Merkle.isMember(proof.statement.trace, root, index, proof.program.operatorCount, siblings);
+        }
+        if (source == _FROM_STATE) {
+            return Merkle.isMember(proof.statement.preState, root, index, proof.program.stateCount, siblings);
+        }
+        if (source == _FROM_CONSTANTS) {
+            return Merkle.isMember(proof.program.constants, root, index, proof.program.constantCount, siblings);
+        }
+        if (source != _FROM_PREVIOUS && source != _FROM_NEXT) return false;
+
+        _checkLogs(proof.claim, proof.logs);
+        bytes32 log = source == _FROM_PREVIOUS ? proof.logs.fromPrevious : proof.logs.fromNext;
+        return _isLogged(
+            log,
+            root,
+            proof.statement.step % stepsPerInterval,
+            index,
+            proof.program.microBatches,
+            stepsPerInterval,
+            siblings
+        );
+    }
+
+    /// @notice The operator whose output goes to entry `proof.index` of the sink.
+    function sourceOf(WiringProof calldata proof) internal pure returns (uint32) {
+        uint32[] calldata sources = proof.wiring.state;
+        if (proof.sink == _TO_NEXT) sources = proof.wiring.toNext;
+        else if (proof.sink == _TO_PREVIOUS) sources = proof.wiring.toPrevious;
+        else if (proof.sink != _TO_STATE) revert IDisputes.WrongOperator();
+        if (proof.index >= sources.length) revert IDisputes.WrongOperator();
+        return sources[proof.index];
+    }
+
+    /// @notice Whether the worker committed to `proof.sinkRoot` at entry `proof.index` of the sink, for the statement's step.
+    function isSink(WiringProof calldata proof, uint256 stepsPerInterval) internal pure returns (bool) {
+        if (proof.sink == _TO_STATE) {
+            return Merkle.isMember(
+                proof.statement.postState, proof.sinkRoot, proof.index, proof.program.stateCount, proof.sinkMembership
+            );
+        }
+        _checkLogs(proof.claim, proof.logs);
+        return _isLogged(
+            proof.sink == _TO_NEXT ? proof.logs.toNext : proof.logs.toPrevious,
+            proof.sinkRoot,
+            proof.statement.step % stepsPerInterval,
+            proof.index,
+            proof.program.microBatches,
+            stepsPerInterval,
+            proof.sinkMembership
+        );
+    }
+
+    function _checkLogs(Claim calldata claim, BoundaryLogs calldata logs) private pure {
+        // INVARIANT: the logs are those the worker committed to.
+        if (keccak256(abi.encode(logs)) != claim.io) revert IDisputes.WrongLogs();
+    }
+
+    /// @dev Whether `root` is the tensor of a local step and micro-batch in a boundary log (C-8).
+    function _isLogged(
+        bytes32 log,
+        bytes32 root,
+        uint256 localStep,
+        uint256 microBatch,
+        uint256 microBatches,
+        uint256 stepsPerInterval,
+        bytes32[] calldata siblings
+    ) private pure returns (bool) {
+        // INVARIANT: a micro-batch of another step is never taken for one of this.
+        if (microBatch >= microBatches) return false;
+        return
+            Merkle.isMember(log, root, localStep * microBatches + microBatch, stepsPerInterval * microBatches, siblings);
+    }
+}

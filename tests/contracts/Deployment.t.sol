@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {stdToml} from "forge-std/StdToml.sol";
+import {Test} from "forge-std/Test.sol";
+
+import {Staking} from "../../contracts/core/Staking.sol";
+import {ParameterBounds} from "../../contracts/libraries/ParameterBounds.sol";
+import {Parameters} from "../../contracts/types/Parameters.sol";
+import {Deploy} from "../../script/Deploy.s.sol";
+import {Deployer, Deployment} from "../../script/Deployer.sol";
+
+/// @dev Parameters, and how the contracts find each other.
+contract DeploymentTest is Test, Deployer {
+    using stdToml for string;
+
+    Deploy private script;
+
+    function setUp() public {
+        script = new Deploy();
+    }
+
+    function test_parametersFileIsTheSpecs() public view {
+        Parameters memory p = script.parse(vm.readFile("deploy/parameters.toml"));
+        assertEq(p.unbondingDelay, 14 days);
+        assertEq(p.validatorCollateral, 1_000_000 ether);
+        assertEq(p.disputePeriod, 1 days);
+        assertEq(p.disputeBond, 100 ether);
+        assertEq(p.minChallengeWindow, 1 hours);
+        assertEq(p.maxChallengeWindow, 7 days);
+        assertEq(p.bountyBps, 5000);
+        assertEq(p.harmBps, 3000);
+    }
+
+    function test_bothFilesDeploy() public {
+        _deployFrom("deploy/parameters.toml");
+        Deployment memory d = _deployFrom("deploy/local-parameters.toml");
+        string memory toml = script.describe(d);
+        assertEq(toml.readUint(".chain_id"), block.chainid);
+        assertEq(toml.readUint(".block"), block.number);
+        assertEq(toml.readAddress(".sno"), address(d.sno));
+        assertEq(toml.readAddress(".staking"), address(d.staking));
+        assertEq(toml.readAddress(".jobs"), address(d.jobs));
+        assertEq(toml.readAddress(".checkpoints"), address(d.checkpoints));
+        assertEq(toml.readAddress(".disputes"), address(d.disputes));
+        assertEq(toml.readAddress(".step_verifier"), address(d.stepVerifier));
+    }
+
+    function _deployFrom(string memory file) private returns (Deployment memory d) {
+        address[] memory genesis = new address[](1);
+        genesis[0] = address(this);
+        d = _deploy(address(this), script.parse(vm.readFile(file)), genesis);
+        assertEq(d.staking.JOBS(), address(d.jobs));
+        assertEq(d.staking.DISPUTES(), address(d.disputes));
+        assertEq(address(d.jobs.CHECKPOINTS()), address(d.checkpoints));
+        assertEq(d.jobs.DISPUTES(), address(d.disputes));
+        assertEq(address(d.checkpoints.JOBS()), address(d.jobs));
+        assertEq(d.checkpoints.DISPUTES(), address(d.disputes));
+        assertEq(address(d.disputes.VERIFIER()), address(d.stepVerifier));
+    }
+
+    function test_valuesThatDoNotFitAreRefused() public {
+        string memory toml =
+            vm.replace(vm.readFile("deploy/parameters.toml"), "bounty_bps = 5_000", "bounty_bps = 70_000");
+        vm.expectRevert(abi.encodeWithSelector(Deploy.ParameterTooLarge.selector, ".bounty_bps", 70_000));
+        script.parse(toml);
+    }
+
+    function test_bounds() public {
+        Parameters memory p = _good();
+        p.minChallengeWindow = 0;
+        _refused(p, "minChallengeWindow");
+        p = _good();
+        p.maxChallengeWindow = p.minChallengeWindow - 1;
+        _refused(p, "maxChallengeWindow");
+        p.maxChallengeWindow = 90 days + 1;
+        _refused(p, "maxChallengeWindow");
+        p = _good();
+        p.disputePeriod = 0;
+        _refused(p, "disputePeriod");
+        p.disputePeriod = 90 days + 1;
+        _refused(p, "disputePeriod");
+        p = _good();
+        p.unbondingDelay = uint40(p.maxChallengeWindow) + p.disputePeriod - 1;
+        _refused(p, "unbondingDelay");
+        p.unbondingDelay = 180 days + 1;
+        _refused(p, "unbondingDelay");
+        p = _good();
+        p.disputeBond = 0;
+        _refused(p, "disputeBond");
+        p = _good();
+        p.validatorCollateral = 0;
+        _refused(p, "validatorCollateral");
+        p = _good();
+        (p.bountyBps, p.harmBps) = (5000, 5000);
+        _refused(p, "bountyBps");
+    }
+
+    function _good() private view returns (Parameters memory) {
+        return script.parse(vm.readFile("deploy/parameters.toml"));
+    }
+
+    function _refused(Parameters memory p, string memory parameter) private {
+        vm.expectRevert(abi.encodeWithSelector(ParameterBounds.ParameterOutOfBounds.selector, parameter));
+        new Staking(IERC20(address(1)), address(2), address(3), p);
+    }
+}
