@@ -1,12 +1,45 @@
 //! Amounts and sizes as people write them.
 
-use anyhow::{Context, Result, bail};
+use std::fmt;
+use std::ops::AddAssign;
+
+use anyhow::{Context, bail};
+use serde::{Serialize, Serializer};
 use tensorlink_types::U256;
 
 const DECIMALS: usize = 18;
 
+/// An amount of SNO or ETH in wei. In JSON a decimal string of wei, which every language reads exactly; for people, whole
+/// tokens with decimals.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Wei(pub U256);
+
+impl Serialize for Wei {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl fmt::Display for Wei {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&show_amount(self.0))
+    }
+}
+
+impl AddAssign for Wei {
+    fn add_assign(&mut self, other: Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}
+
+impl From<u128> for Wei {
+    fn from(wei: u128) -> Self {
+        Self(U256::from(wei))
+    }
+}
+
 /// Parses a decimal amount of SNO or ETH into wei. At most 18 decimals; no sign, no exponent.
-pub fn parse_amount(text: &str) -> Result<U256> {
+pub fn parse_amount(text: &str) -> anyhow::Result<U256> {
     let clean = text.replace('_', "");
     let (whole, fraction) = clean.split_once('.').unwrap_or((&clean, ""));
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
@@ -21,7 +54,7 @@ pub fn parse_amount(text: &str) -> Result<U256> {
 }
 
 /// Writes wei as a decimal amount without trailing zeros.
-pub fn show_amount(wei: U256) -> String {
+fn show_amount(wei: U256) -> String {
     let text = format!("{:0>width$}", wei.to_string(), width = DECIMALS + 1);
     let (whole, fraction) = text.split_at(text.len() - DECIMALS);
     let fraction = fraction.trim_end_matches('0');
@@ -29,7 +62,7 @@ pub fn show_amount(wei: U256) -> String {
 }
 
 /// Parses a size such as `8GiB`, `500MB` or `1024` into bytes.
-pub fn parse_size(text: &str) -> Result<u64> {
+pub fn parse_size(text: &str) -> anyhow::Result<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let factor: u64 = match unit.trim() {

@@ -1,3 +1,4 @@
+#![allow(missing_docs)] // Doc comments here are the help texts; clap shows the rest by name.
 //! The command line.
 
 use std::path::PathBuf;
@@ -177,6 +178,9 @@ Example:
     Watch {
         /// The job's number.
         job: u64,
+        /// Also write what the job came to into this file, as JSON.
+        #[arg(long, value_name = "FILE")]
+        report: Option<PathBuf>,
     },
     /// Show a job.
     Status {
@@ -234,6 +238,9 @@ pub struct PostArgs {
     /// Stay and follow the job to its end.
     #[arg(long)]
     pub watch: bool,
+    /// With --watch: also write what the job came to into this file, as JSON.
+    #[arg(long, requires = "watch", value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Show terms and quote, post nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -1,3 +1,12 @@
-//! `tensorlink`: command line, HTTP API and terminal interface of a node.
+//! The `tensorlink` program: every role and every call of the network, from one command line.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use tensorlink::args::Cli;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    tensorlink::process::log(cli.common.verbose);
+    tensorlink::process::run(|shutdown| tensorlink::commands::run(cli, shutdown))
+}

@@ -1,6 +1,5 @@
 //! What all parts of a worker share.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tensorlink_graph::engine::EngineError;
@@ -13,12 +12,8 @@ use crate::desk::Desk;
 /// What a worker is willing to do.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// Where records are kept.
-    pub data_dir: PathBuf,
     /// Memory for shards, bytes.
     pub memory: u64,
-    /// Disk for what auditors may ask for, bytes.
-    pub disk: u64,
     /// Lanes at once.
     pub max_lanes: u16,
     /// Asking price, wei per billion multiply-adds.

@@ -1,0 +1,126 @@
+//! `tensorlink job watch|status|list|cancel`.
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use tensorlink_node::ports::chain::{JobState, JobView, LaneView};
+use tensorlink_node::ports::{Call, Chain};
+use tensorlink_types::{Address, B256, JobId, Lane};
+use tokio_util::sync::CancellationToken;
+
+use crate::amount::Wei;
+use crate::args::JobCommand;
+use crate::commands::post;
+use crate::config::Config;
+use crate::node::{self, Node};
+use crate::{output, watch};
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    job: JobView,
+    lanes: Vec<ShownLane>,
+}
+
+#[derive(Serialize)]
+struct ShownLane {
+    stage: u16,
+    replica: u16,
+    worker: Address,
+    price_per_interval: Wei,
+    #[serde(flatten)]
+    claims: LaneView,
+}
+
+#[derive(Serialize)]
+struct Done {
+    job: JobId,
+    transaction: B256,
+    gas: u64,
+}
+
+/// Runs a job command.
+pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationToken) -> Result<()> {
+    match command {
+        JobCommand::Post(args) => post::run(config, &args, shutdown).await,
+        JobCommand::Watch { job, report } => {
+            let node = Node::start(config, post::DISK, &shutdown).await?;
+            let note = post::read_note(&node, JobId(job))?;
+            let user = post::start_user(&node, &shutdown).await?;
+            watch::follow(config, &node, &user, (JobId(job), &note, report.as_deref()), &shutdown).await?;
+            node.net.shutdown().await;
+            Ok(())
+        }
+        JobCommand::Status { job } => {
+            let (_, chain) = node::chain(config, &shutdown).await?;
+            let shown = look_up(chain.as_ref(), JobId(job)).await?;
+            output::print(config.json, &shown, || show(&shown))
+        }
+        JobCommand::List { mine } => {
+            let (identity, chain) = node::chain(config, &shutdown).await?;
+            for job in 1..=chain.job_count().await? {
+                let Some(view) = chain.job(JobId(job)).await? else { continue };
+                if !mine || view.user == identity.address() {
+                    output::print(config.json, &view, || line(&view))?;
+                }
+            }
+            Ok(())
+        }
+        JobCommand::Cancel { job } => {
+            let (_, chain) = node::chain(config, &shutdown).await?;
+            let receipt = chain.send(Call::Cancel { job: JobId(job) }).await?;
+            let done = Done { job: JobId(job), transaction: receipt.transaction, gas: receipt.gas };
+            output::print(config.json, &done, || {
+                format!("job {job} takes no more claims (gas {}); `tensorlink job watch {job}` settles it", done.gas)
+            })
+        }
+    }
+}
+
+async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
+    let view = chain.job(job).await?.with_context(|| {
+        format!("there is no job {job}; `tensorlink job list` shows those that are")
+    })?;
+    let mut lanes = Vec::new();
+    if view.state != JobState::Posted {
+        for replica in 0..view.replicas {
+            for stage in 0..view.stages {
+                let lane = Lane { job, stage, replica };
+                let (worker, price) = chain.assignment(lane).await?;
+                let claims = chain.lane(lane).await?;
+                lanes.push(ShownLane { stage, replica, worker, price_per_interval: price.into(), claims });
+            }
+        }
+    }
+    Ok(Shown { job: view, lanes })
+}
+
+fn line(view: &JobView) -> String {
+    format!(
+        "job {:<4} {:<9} {} stages x {}, {} intervals of {} steps, {} in escrow, user {}",
+        view.id,
+        format!("{:?}", view.state).to_lowercase(),
+        view.stages,
+        view.replicas,
+        view.intervals,
+        view.steps_per_interval,
+        Wei::from(view.escrow),
+        view.user
+    )
+}
+
+fn show(shown: &Shown) -> String {
+    let mut lines = vec![line(&shown.job)];
+    for lane in &shown.lanes {
+        let void = lane.claims.void_from.map_or(String::new(), |from| format!(", void from interval {from}"));
+        lines.push(format!(
+            "  stage {} replica {}: worker {}, {} of {} intervals final at {} each{void}",
+            lane.stage,
+            lane.replica,
+            lane.worker,
+            lane.claims.finalized,
+            shown.job.intervals,
+            lane.price_per_interval
+        ));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,38 @@
+//! One file a command.
+
+pub mod account;
+pub mod challenge;
+pub mod check;
+pub mod job;
+pub mod key;
+pub mod model;
+pub mod post;
+pub mod validator;
+pub mod worker;
+
+use anyhow::Result;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{Cli, Command, JobCommand};
+use crate::config::Config;
+
+/// Runs a command.
+pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
+    let config = Config::load(&cli.common)?;
+    match cli.command {
+        Command::Key(command) => key::run(&config, command),
+        Command::Worker(crate::args::WorkerCommand::Run(args)) => worker::run(&config, &args, shutdown).await,
+        Command::Validator(crate::args::ValidatorCommand::Run(args)) => {
+            validator::run(&config, &args, shutdown).await
+        }
+        Command::Job(JobCommand::Post(args)) => post::run(&config, &args, shutdown).await,
+        Command::Job(command) => job::run(&config, command, shutdown).await,
+        Command::Stake(args) => account::stake(&config, &args, &shutdown).await,
+        Command::Unstake(args) => account::unstake(&config, &args, &shutdown).await,
+        Command::Withdraw(args) => account::withdraw(&config, &args, &shutdown).await,
+        Command::Balance { account } => account::balance(&config, account.as_deref(), &shutdown).await,
+        Command::Challenge(args) => challenge::run(&config, &args, shutdown).await,
+        Command::Model(command) => model::run(&config, command),
+        Command::Check => check::run(&config, &shutdown).await,
+    }
+}

@@ -1,0 +1,53 @@
+//! `tensorlink validator run`.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use tensorlink_node::Roster;
+use tensorlink_validator::{Auditor, Rate, Validator};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::ValidatorArgs;
+use crate::config::Config;
+use crate::device;
+use crate::node::Node;
+
+const DEFAULT_RATE: f64 = 0.1;
+/// Disk for what is fetched for audits, bytes.
+const DISK: u64 = 10 << 30;
+
+/// Runs a validator until interrupted.
+pub async fn run(config: &Config, args: &ValidatorArgs, shutdown: CancellationToken) -> Result<()> {
+    let share = args.rate.or(config.file.validator.rate).unwrap_or(DEFAULT_RATE);
+    let rate = Rate::new(share).with_context(|| format!("--rate {share} is not between 0 and 1"))?;
+    let engine = device::open(args.device.as_deref().or(config.file.validator.device.as_deref()))?;
+    let memory = engine.memory()? / 2;
+    let node = Node::start(config, DISK, &shutdown).await?;
+    let own = node.identity.address();
+    if !node.chain.is_validator(own).await? {
+        let needed = node.chain.parameters().await?.validator_collateral;
+        bail!(
+            "{own} lacks a validator's collateral of {} SNO: `tensorlink stake <amount> --role validator` first",
+            crate::amount::Wei::from(needed)
+        );
+    }
+    let auditor = Auditor {
+        chain: node.chain.clone(),
+        net: node.net_port(),
+        store: node.store.clone(),
+        clock: node.clock.clone(),
+        contracts: node.contracts,
+        engine: device::factory(engine),
+        memory,
+    };
+    let validator = Validator {
+        identity: node.identity.clone(),
+        rate,
+        roster: Arc::new(Roster::new(own)),
+        journal: node.journal.clone(),
+        auditor: Arc::new(auditor),
+    };
+    validator.run(shutdown).await?;
+    node.net.shutdown().await;
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! `tensorlink worker run`.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use tensorlink_graph::Engine;
+use tensorlink_node::Roster;
+use tensorlink_node::ports::chain::Role;
+use tensorlink_tensor::TorchEngine;
+use tensorlink_worker::{Context as WorkerContext, Worker, WorkerConfig};
+use tokio_util::sync::CancellationToken;
+
+use crate::amount::{parse_amount, parse_size};
+use crate::args::WorkerArgs;
+use crate::config::Config;
+use crate::device;
+use crate::node::Node;
+
+/// Lanes of a worker at once.
+const MAX_LANES: u16 = 8;
+const DEFAULT_PRICE: &str = "0.000001";
+const DEFAULT_DISK: &str = "10GiB";
+
+/// Runs a worker until interrupted.
+pub async fn run(config: &Config, args: &WorkerArgs, shutdown: CancellationToken) -> Result<()> {
+    run_on(config, args, shutdown, |engine| engine).await
+}
+
+/// Runs a worker whose engine is `wrap` of the real one.
+pub async fn run_on<E>(
+    config: &Config,
+    args: &WorkerArgs,
+    shutdown: CancellationToken,
+    wrap: impl Fn(TorchEngine) -> E + Send + Sync + 'static,
+) -> Result<()>
+where
+    E: Engine + Send + 'static,
+    E::Tensor: Send + 'static,
+{
+    let file = &config.file.worker;
+    let pick = |flag: &Option<String>, file: &Option<String>| flag.clone().or_else(|| file.clone());
+    let engine = device::open(pick(&args.device, &file.device).as_deref())?;
+    let memory = match pick(&args.memory, &file.memory) {
+        Some(text) => parse_size(&text)?,
+        None => engine.memory()? / 2,
+    };
+    let price = parse_amount(&pick(&args.price, &file.price).unwrap_or_else(|| DEFAULT_PRICE.into()))?;
+    let disk = parse_size(&pick(&args.disk, &file.disk).unwrap_or_else(|| DEFAULT_DISK.into()))?;
+    let make = device::factory(engine);
+
+    let node = Node::start(config, disk, &shutdown).await?;
+    let own = node.identity.address();
+    let stake = node.chain.stake(own, Role::Worker).await?;
+    if stake.bonded == 0 {
+        bail!("{own} has no bonded stake: `tensorlink stake <amount>` first");
+    }
+    let context = WorkerContext {
+        config: WorkerConfig {
+            memory,
+            max_lanes: MAX_LANES,
+            price_per_gmac: price.try_into().ok().context("the price is too large")?,
+            max_stake: stake.bonded,
+        },
+        net: node.net_port(),
+        identity: node.identity,
+        chain: node.chain,
+        store: node.store,
+        clock: node.clock,
+        contracts: node.contracts,
+        engine: Arc::new(move || Ok(wrap(make()?))),
+        roster: Arc::new(Roster::new(own)),
+        journal: node.journal,
+        desk: Default::default(),
+    };
+    Worker::run(Arc::new(context), shutdown).await?;
+    node.net.shutdown().await;
+    Ok(())
+}

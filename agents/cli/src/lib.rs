@@ -1,0 +1,22 @@
+//! The `tensorlink` program as a library, so that tests can run its roles with parts exchanged.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`args`], [`config`] | command line; configuration from flags, environment and file |
+//! | [`commands`] | one file a command |
+//! | [`node`] | a node put together from its adapters |
+//! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
+//! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
+//! | [`process`] | logging, signals, exit code |
+
+pub mod amount;
+pub mod args;
+pub mod commands;
+pub mod config;
+pub mod device;
+pub mod keys;
+pub mod node;
+pub mod output;
+pub mod process;
+pub mod report;
+pub mod watch;

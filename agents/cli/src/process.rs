@@ -1,0 +1,75 @@
+//! What every process of ours does: log, listen to signals, end with an exit code.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// Runs a future on a runtime of its own until it ends; its shutdown token is cancelled by the first SIGINT or SIGTERM.
+pub fn run<F, Fut>(work: F) -> ExitCode
+where
+    F: FnOnce(CancellationToken) -> Fut,
+    Fut: Future<Output = anyhow::Result<()>>,
+{
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(async {
+        let shutdown = CancellationToken::new();
+        tokio::spawn(stop_on_signal(shutdown.clone()));
+        work(shutdown).await
+    });
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Logs to stderr; data goes to stdout. `RUST_LOG` beats `-v`.
+pub fn log(verbose: u8) {
+    let default = match verbose {
+        0 => "warn,tensorlink=info,tensorlink_worker=info,tensorlink_validator=info",
+        1 => "info",
+        _ => "info,tensorlink=debug,tensorlink_worker=debug,tensorlink_validator=debug,tensorlink_user=debug,\
+              tensorlink_chain=debug,tensorlink_net=debug,tensorlink_store=debug",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+}
+
+/// Asks everything to stop at the first SIGINT or SIGTERM; ends the process at the second.
+async fn stop_on_signal(shutdown: CancellationToken) {
+    for again in [false, true] {
+        wait_for_signal().await;
+        if again {
+            std::process::exit(130);
+        }
+        shutdown.cancel();
+    }
+}
+
+#[cfg(unix)]
+async fn wait_for_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn wait_for_signal() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,132 @@
+//! What a job came to: summed from confirmed events.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tensorlink_node::ports::{Event, EventAt};
+use tensorlink_types::{Address, B256, JobId};
+
+use crate::amount::Wei;
+
+/// A conviction.
+#[derive(Serialize, Clone, Debug)]
+pub struct Conviction {
+    pub worker: Address,
+    pub auditor: Address,
+    pub fault: tensorlink_node::ports::chain::Fault,
+    pub step: u32,
+    pub operator: u32,
+    pub element: u64,
+    pub claimed: String,
+    pub recomputed: String,
+    pub transaction: B256,
+    pub gas: Option<u64>,
+    pub slashed: Wei,
+    pub bounty: Wei,
+    pub harm: Wei,
+    pub burned: Wei,
+}
+
+/// A job's balance so far.
+#[derive(Serialize, Clone, Debug, Default)]
+pub struct Report {
+    pub claims_committed: u32,
+    pub claims_final: u32,
+    /// Wei by worker.
+    pub paid: BTreeMap<Address, Wei>,
+    pub convictions: Vec<Conviction>,
+    /// Wei returned to the user.
+    pub refund: Option<Wei>,
+    /// One transaction of each kind, to learn its gas.
+    #[serde(skip)]
+    pub samples: BTreeMap<&'static str, B256>,
+}
+
+impl Report {
+    /// Takes in an event; those of other jobs change nothing.
+    pub fn take_in(&mut self, of: JobId, at: &EventAt) {
+        let mut sample = |what| {
+            self.samples.insert(what, at.transaction);
+        };
+        match &at.event {
+            Event::JobPosted { job, .. } if *job == of => sample("post"),
+            Event::JobAccepted { job, .. } if *job == of => sample("accept"),
+            Event::JobStarted { job, .. } if *job == of => sample("start"),
+            Event::ClaimCommitted { claim, .. } if claim.job == of.0 => {
+                sample("claim");
+                self.claims_committed += 1;
+            }
+            Event::ClaimsFinalized { lane, from, to } if lane.job == of => {
+                sample("finalize");
+                self.claims_final += to.saturating_sub(*from);
+            }
+            Event::Paid { lane, worker, amount, .. } if lane.job == of => {
+                *self.paid.entry(*worker).or_default() += Wei(*amount);
+            }
+            Event::JobSettled { job, refund } if *job == of => {
+                sample("settle");
+                self.refund = Some(Wei(*refund));
+            }
+            // A conviction's events are of one transaction; the claim's id does not tell the job, the transaction's JobClosing does.
+            Event::Convicted { worker, auditor, fault, step, operator, element, claimed, recomputed, .. } => {
+                self.convictions.push(Conviction {
+                    worker: *worker,
+                    auditor: *auditor,
+                    fault: *fault,
+                    step: *step,
+                    operator: *operator,
+                    element: *element,
+                    claimed: claimed.clone(),
+                    recomputed: recomputed.clone(),
+                    transaction: at.transaction,
+                    gas: None,
+                    slashed: Wei::default(),
+                    bounty: Wei::default(),
+                    harm: Wei::default(),
+                    burned: Wei::default(),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Completes the convictions from all events of the chain: keeps those of this job, with what was slashed.
+    pub fn complete(&mut self, of: JobId, events: &[EventAt]) {
+        let voided = |transaction: B256| {
+            events.iter().any(|at| {
+                at.transaction == transaction && matches!(&at.event, Event::ClaimsVoided { lane, .. } if lane.job == of)
+            })
+        };
+        self.convictions.retain(|conviction| voided(conviction.transaction));
+        for conviction in &mut self.convictions {
+            for at in events.iter().filter(|at| at.transaction == conviction.transaction) {
+                if let Event::Slashed { amount, bounty, harm, burned, .. } = &at.event {
+                    (conviction.slashed, conviction.bounty) = (Wei(*amount), Wei(*bounty));
+                    (conviction.harm, conviction.burned) = (Wei(*harm), Wei(*burned));
+                }
+            }
+        }
+    }
+}
+
+impl Conviction {
+    /// For people.
+    pub fn show(&self) -> String {
+        let gas = self.gas.map_or(String::new(), |gas| format!(", gas {gas}"));
+        [
+            format!("convicted    {} by {} (transaction {}{gas})", self.worker, self.auditor, self.transaction),
+            format!(
+                "fault        {:?}: step {}, operator {}, element {}: claimed {}, the contract computes {}",
+                self.fault, self.step, self.operator, self.element, self.claimed, self.recomputed
+            ),
+            format!(
+                "slashed      {} SNO: {} to the auditor, {} to the user, {} burned",
+                self.slashed,
+                self.bounty,
+                self.harm,
+                self.burned
+            ),
+        ]
+        .join("\n")
+    }
+}

@@ -1,0 +1,278 @@
+//! Follows a job to its end: a live view, then settlement, the trained model, and what everything came to.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::ports::{Call, ChainError};
+use tensorlink_node::wire::gossip::Progress;
+use tensorlink_types::{Address, JobId, Lane};
+use tensorlink_user::{JobNote, User};
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+
+use crate::amount::Wei;
+use crate::config::Config;
+use crate::node::Node;
+use crate::report::Report;
+use crate::{device, output};
+
+/// Time between two looks at the chain, and between two plain lines.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// What a job came to.
+#[derive(Serialize)]
+struct Summary<'a> {
+    job: JobId,
+    /// Per cent of held-out rows predicted right, if the job finished.
+    held_out_percent: Option<f64>,
+    held_out_rows: u64,
+    workers_paid: usize,
+    /// Wei of the job's token.
+    refund_amount: Wei,
+    /// Wei of SNO.
+    slashed_amount: Wei,
+    seconds: f64,
+    steps: u32,
+    bytes_moved: u64,
+    /// Largest share among the lanes, as they report it.
+    commitment_share: f32,
+    gas: BTreeMap<&'static str, u64>,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+/// The newest report of each lane.
+#[derive(Default)]
+struct Lanes(BTreeMap<Lane, Progress>);
+
+impl Lanes {
+    fn step(&self) -> u32 {
+        self.0.values().map(|progress| progress.step).min().unwrap_or(0)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.values().map(|progress| progress.bytes_moved).sum()
+    }
+
+    fn commitment_share(&self) -> f32 {
+        self.0.values().map(|progress| progress.commitment_share).fold(0.0, f32::max)
+    }
+
+    fn line(&self, report: &Report) -> String {
+        let last = self.0.values().rev().find(|progress| progress.loss.is_some());
+        let (loss, accuracy) = last.map_or((None, None), |progress| (progress.loss, progress.accuracy));
+        let speed = self.0.values().map(|progress| progress.steps_per_second).fold(f32::INFINITY, f32::min);
+        format!(
+            "loss {} acc {} | {} steps/s | {} MiB moved | claims {} committed, {} final",
+            loss.map_or("-".into(), |loss| format!("{loss:.4}")),
+            accuracy.map_or("-".into(), |accuracy| format!("{:.1} %", accuracy * 100.0)),
+            if speed.is_finite() { format!("{speed:.0}") } else { "-".into() },
+            self.bytes() >> 20,
+            report.claims_committed,
+            report.claims_final
+        )
+    }
+}
+
+/// Follows a job until it is settled, then reports.
+pub async fn follow(
+    config: &Config,
+    node: &Node,
+    user: &User,
+    (job, note, report_file): (JobId, &JobNote, Option<&Path>),
+    shutdown: &CancellationToken,
+) -> Result<()> {
+    let started = Instant::now();
+    let view = node.chain.job(job).await?.with_context(|| format!("there is no job {job}"))?;
+    let lanes = tokio::select! {
+        () = shutdown.cancelled() => bail!("interrupted; the job goes on: `tensorlink job watch {job}` takes it up again"),
+        watched = watch(config, node, user, &view) => watched?,
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    collect(node, &view).await;
+
+    let finished = lanes_final(node, &view).await?;
+    let (mut accuracy, mut rows) = (None, 0);
+    if finished {
+        let stages = user.trained(&view, note).await?;
+        let engine = device::open(Some("cpu"))?;
+        let metrics = user.test(&engine, &stages, note).await?;
+        (accuracy, rows) = (Some(metrics.accuracy()), metrics.rows);
+    }
+    let head = node.chain.head().await?.number;
+    let events = node.chain.past_events(node.chain.deployment().block, head).await?;
+    let mut report = Report::default();
+    for at in &events {
+        report.take_in(job, at);
+    }
+    report.complete(job, &events);
+    let mut gas = BTreeMap::new();
+    for (what, transaction) in &report.samples {
+        if let Some(used) = node.chain.gas_used(*transaction).await? {
+            gas.insert(*what, used);
+        }
+    }
+    for conviction in &mut report.convictions {
+        conviction.gas = node.chain.gas_used(conviction.transaction).await?;
+    }
+    let summary = Summary {
+        job,
+        held_out_percent: accuracy.map(|share| share * 100.0),
+        held_out_rows: rows,
+        workers_paid: report.paid.len(),
+        refund_amount: report.refund.unwrap_or_default(),
+        slashed_amount: report.convictions.iter().fold(Wei::default(), |mut sum, conviction| {
+            sum += conviction.slashed;
+            sum
+        }),
+        seconds,
+        steps: lanes.step(),
+        bytes_moved: lanes.bytes(),
+        commitment_share: lanes.commitment_share(),
+        gas,
+        report: &report,
+    };
+    if let Some(path) = report_file {
+        let text = serde_json::to_vec(&summary)?;
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let token = if view.token == Address::ZERO { "ETH" } else { "SNO" };
+    output::print(config.json, &summary, || show(&summary, token))
+}
+
+/// The live view, until the job is settled.
+async fn watch(config: &Config, node: &Node, user: &User, view: &JobView) -> Result<Lanes> {
+    let job = view.id;
+    let steps = view.intervals * view.steps_per_interval;
+    let bar = (!config.json && std::io::stderr().is_terminal()).then(|| {
+        let bar = ProgressBar::new(u64::from(steps));
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}") {
+            bar.set_style(style);
+        }
+        bar
+    });
+    let (mut progress, mut lanes, mut report) = (user.progress(), Lanes::default(), Report::default());
+    let mut next_block = node.chain.deployment().block;
+    let mut shown = (Instant::now(), String::new());
+    let mut ticks = tokio::time::interval(PERIOD);
+    loop {
+        tokio::select! {
+            update = progress.recv() => match update {
+                Ok(update) if update.job() == job => {
+                    lanes.0.insert(update.lane, update);
+                }
+                Ok(_) | Err(RecvError::Lagged(_)) => continue,
+                Err(RecvError::Closed) => bail!("the node is shutting down"),
+            },
+            _ = ticks.tick() => {
+                let head = node.chain.head().await?.number;
+                if head >= next_block {
+                    for at in node.chain.past_events(next_block, head).await? {
+                        report.take_in(job, &at);
+                    }
+                    next_block = head + 1;
+                }
+                if advance(node, view).await? {
+                    break;
+                }
+            }
+        }
+        let line = lanes.line(&report);
+        match &bar {
+            Some(bar) => {
+                bar.set_position(u64::from(lanes.step()));
+                bar.set_message(line);
+            }
+            None if !config.json && shown.0.elapsed() >= PERIOD && shown.1 != line => {
+                eprintln!("step {}/{steps} {line}", lanes.step());
+                shown = (Instant::now(), line);
+            }
+            None => {}
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish();
+    }
+    Ok(lanes)
+}
+
+/// Settles the job when it can be; whether it is settled.
+async fn advance(node: &Node, view: &JobView) -> Result<bool> {
+    let now = node.chain.job(view.id).await?.context("the job is gone; was the chain reset?")?;
+    let ripe = match now.state {
+        JobState::Settled => return Ok(true),
+        JobState::Closing => true,
+        _ => lanes_final(node, view).await?,
+    };
+    if ripe {
+        match node.chain.send(Call::Settle { job: view.id }).await {
+            // Claims of other lanes are still in their window.
+            Ok(_) | Err(ChainError::Reverted { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}
+
+async fn lanes_final(node: &Node, view: &JobView) -> Result<bool> {
+    for replica in 0..view.replicas {
+        for stage in 0..view.stages {
+            let lane = node.chain.lane(Lane { job: view.id, stage, replica }).await?;
+            if lane.finalized < view.intervals {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Fetches what came back.
+async fn collect(node: &Node, view: &JobView) {
+    let own = node.identity.address();
+    let tokens = [view.token, node.chain.deployment().sno];
+    for token in tokens.iter().take(if tokens[0] == tokens[1] { 1 } else { 2 }) {
+        let result = async {
+            if !node.chain.credit(own, *token).await?.is_zero() {
+                node.chain.send(Call::Collect { token: *token }).await?;
+            }
+            Ok::<(), ChainError>(())
+        };
+        if let Err(error) = result.await {
+            eprintln!("not collected ({error}); `tensorlink withdraw` does it later");
+        }
+    }
+}
+
+fn show(summary: &Summary<'_>, token: &str) -> String {
+    let report = summary.report;
+    let mut lines = vec![format!("job {} is settled after {:.1} s", summary.job, summary.seconds)];
+    match summary.held_out_percent {
+        Some(accuracy) => lines.push(format!(
+            "accuracy     {:.2} % of {} rows that no worker saw",
+            accuracy,
+            summary.held_out_rows
+        )),
+        None => lines.push("accuracy     none: the job did not finish".into()),
+    }
+    lines.push(format!(
+        "work         {} steps, {} MiB moved, {:.1} % of the time for commitments and signatures",
+        summary.steps,
+        summary.bytes_moved >> 20,
+        summary.commitment_share * 100.0
+    ));
+    lines.push(format!("claims       {} committed, {} final", report.claims_committed, report.claims_final));
+    for (worker, amount) in &report.paid {
+        lines.push(format!("paid         {} {token} to {worker}", amount));
+    }
+    lines.push(format!("returned     {} {token} to the user", report.refund.unwrap_or_default()));
+    let gas: Vec<String> = summary.gas.iter().map(|(what, gas)| format!("{what} {gas}")).collect();
+    lines.push(format!("gas          {}", gas.join(", ")));
+    lines.extend(report.convictions.iter().map(crate::report::Conviction::show));
+    lines.join("\n")
+}

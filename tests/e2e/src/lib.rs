@@ -1,0 +1,3 @@
+//! Villains for the end-to-end tests and the demo: honest code over a corrupted port.
+
+pub mod corrupted;
