@@ -5,13 +5,14 @@ use std::time::Duration;
 use libp2p::gossipsub::{self, AllowAllSubscriptionFilter, MaxCountSubscriptionFilter, MessageAuthenticity};
 use libp2p::kad::store::{MemoryStore, MemoryStoreConfig};
 use libp2p::swarm::NetworkBehaviour;
-use libp2p::{StreamProtocol, Swarm, SwarmBuilder, connection_limits, identify, kad, ping, quic, tcp, tls};
+use libp2p::{StreamProtocol, Swarm, SwarmBuilder, connection_limits, identify, kad, ping, quic, tcp};
 
 use crate::config::Limits;
 use crate::directory::MAX_RECORD_BYTES;
 use crate::error::StartError;
 use crate::identity::Identity;
-use crate::transport::{BufferedTls, BufferedYamux};
+use crate::muxer::BufferedYamux;
+use crate::tls::Tls;
 
 /// Protocol of the DHT: our own, so that no record of another network comes here.
 pub(crate) const KAD: StreamProtocol = StreamProtocol::new("/tensorlink/kad/1");
@@ -103,11 +104,7 @@ pub(crate) fn swarm(identity: &Identity, limits: &Limits) -> Result<Swarm<Behavi
     let idle = limits.idle;
     let swarm = SwarmBuilder::with_existing_identity(identity.keypair().clone())
         .with_tokio()
-        .with_tcp(
-            tcp::Config::default().nodelay(true),
-            |keypair: &_| tls::Config::new(keypair).map(BufferedTls),
-            BufferedYamux::default,
-        )
+        .with_tcp(tcp::Config::default().nodelay(true), Tls::new, BufferedYamux::default)
         .map_err(|e| StartError::Transport(e.to_string()))?
         .with_quic_config(|mut quic: quic::Config| {
             // A tensor must not wait for credit on a long path: 16 MiB at 20 ms are 800 MB/s.

@@ -29,11 +29,14 @@ const MAX_HANDSHAKES: usize = 512;
 /// Unit of the budget for bodies: small enough to round up to.
 const BUDGET_UNIT: usize = 1024;
 
+/// A stream and who opened it; proven by the transport.
+type Opened = (Address, Box<dyn Duplex>);
+
 /// Who takes what arrives.
 #[derive(Default)]
 struct Roles {
     requests: HashMap<Protocol, mpsc::Sender<Incoming>>,
-    streams: HashMap<Protocol, mpsc::Sender<(Address, Box<dyn Duplex>)>>,
+    streams: HashMap<Protocol, mpsc::Sender<Opened>>,
 }
 
 /// What all inbound streams share.
@@ -97,7 +100,7 @@ impl Inbound {
     }
 
     /// Directs a protocol's streams to a new receiver.
-    pub(crate) fn accept(&self, protocol: Protocol) -> mpsc::Receiver<(Address, Box<dyn Duplex>)> {
+    pub(crate) fn accept(&self, protocol: Protocol) -> mpsc::Receiver<Opened> {
         let (to, receiver) = mpsc::channel(self.limits.queue);
         self.roles.write().unwrap_or_else(PoisonError::into_inner).streams.insert(protocol, to);
         receiver
@@ -108,7 +111,7 @@ impl Inbound {
         roles.requests.get(&protocol).filter(|to| !to.is_closed()).cloned()
     }
 
-    pub(crate) fn streams_to(&self, protocol: Protocol) -> Option<mpsc::Sender<(Address, Box<dyn Duplex>)>> {
+    pub(crate) fn streams_to(&self, protocol: Protocol) -> Option<mpsc::Sender<Opened>> {
         let roles = self.roles.read().unwrap_or_else(PoisonError::into_inner);
         roles.streams.get(&protocol).filter(|to| !to.is_closed()).cloned()
     }

@@ -6,7 +6,8 @@
 //! | `directory` | address → PeerId and multiaddrs: signed DHT records, the book of known routes |
 //! | `dial` | how an address becomes a connection: table of states, back-off |
 //! | `swarm` | the event loop that owns the libp2p swarm |
-//! | `behaviour`, `transport` | the libp2p protocols; TCP with TLS and yamux, QUIC |
+//! | `behaviour` | the libp2p protocols and their bounds |
+//! | `tls`, `muxer` | what TCP connections are wrapped in: TLS with AES first, yamux in large pieces |
 //! | `wire` | the bytes at the start of a stream and around a request |
 //! | `inbound`, `gate` | streams that peers open: gate, limits, roles |
 //! | `outbound` | streams that we open; pooled streams for requests |
@@ -27,9 +28,10 @@ mod gossip;
 pub mod identity;
 mod inbound;
 pub mod metrics;
+mod muxer;
 mod outbound;
 mod swarm;
-mod transport;
+mod tls;
 mod wire;
 
 use std::sync::Arc;

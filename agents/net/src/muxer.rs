@@ -1,59 +1,20 @@
-//! TCP with TLS 1.3 and yamux, buffered at both borders.
+//! Yamux that writes in large pieces.
 //!
-//! libp2p's layers write every yamux header by itself and read the socket in small pieces, so a plain stack spends its
-//! time in system calls. [`BufferedTls`] reads the socket through a buffer; [`BufferedYamux`] collects what yamux has to
-//! say in one turn of the connection and encrypts it as full TLS records.
-//!
-//! TLS and not Noise: AES-GCM in hardware is several times faster than the portable ChaCha20 of the Noise stack, and QUIC
-//! authenticates peers by the same certificates anyway.
+//! Yamux writes every header by itself and flushes after every frame, so over TLS each costs a record and a system call.
+//! [`BufferedYamux`] collects what yamux has to say in one turn of the connection and passes it on as one write.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use futures::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
+use futures::io::{AsyncRead, AsyncWrite, BufWriter};
 use futures::ready;
 use libp2p::core::UpgradeInfo;
 use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade};
-use libp2p::{PeerId, tls, yamux};
+use libp2p::yamux;
 
-/// Ciphertext taken from the socket at once.
-const READ_BUFFER: usize = 128 << 10;
 /// Plaintext encrypted at once: four yamux frames with their headers.
 const WRITE_BUFFER: usize = 4 * ((16 << 10) + 12);
-
-/// TLS over a socket that is read in large pieces.
-#[derive(Clone)]
-pub(crate) struct BufferedTls(pub(crate) tls::Config);
-
-impl UpgradeInfo for BufferedTls {
-    type Info = <tls::Config as UpgradeInfo>::Info;
-    type InfoIter = <tls::Config as UpgradeInfo>::InfoIter;
-
-    fn protocol_info(&self) -> Self::InfoIter {
-        self.0.protocol_info()
-    }
-}
-
-impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> InboundConnectionUpgrade<C> for BufferedTls {
-    type Output = (PeerId, tls::TlsStream<BufReader<C>>);
-    type Error = tls::UpgradeError;
-    type Future = <tls::Config as InboundConnectionUpgrade<BufReader<C>>>::Future;
-
-    fn upgrade_inbound(self, socket: C, info: Self::Info) -> Self::Future {
-        self.0.upgrade_inbound(BufReader::with_capacity(READ_BUFFER, socket), info)
-    }
-}
-
-impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> OutboundConnectionUpgrade<C> for BufferedTls {
-    type Output = (PeerId, tls::TlsStream<BufReader<C>>);
-    type Error = tls::UpgradeError;
-    type Future = <tls::Config as OutboundConnectionUpgrade<BufReader<C>>>::Future;
-
-    fn upgrade_outbound(self, socket: C, info: Self::Info) -> Self::Future {
-        self.0.upgrade_outbound(BufReader::with_capacity(READ_BUFFER, socket), info)
-    }
-}
 
 /// Yamux over a [`Turnwise`] writer.
 #[derive(Clone, Default)]
