@@ -1,1 +1,38 @@
-//! The `Chain` port by alloy: events, nonces, reorganisations, receipts, fees; and the in-process EVM simulator.
+//! The `Chain` port by alloy, and the in-process EVM that foretells verdicts.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`chain`] | [`AlloyChain`], the port |
+//! | [`deployment`] | the file with the contracts' addresses |
+//! | [`keystore`] | the node's key in an encrypted file |
+//! | [`revert`] | custom errors by name |
+//! | [`verifier`] | the compiled `StepVerifier` in our process |
+//! | `rpc` | the endpoint: time limits, retries, reconnection |
+//! | `feed`, `event` | confirmed events in order, each once |
+//! | `calls`, `allowance` | calls as transactions, and what must come before them |
+//! | `sender` | nonces, fees, receipts |
+//! | `views` | views of the contracts |
+//! | `evm` | calls on the newest state, executed here |
+//! | `convert` | one ABI shape, two Rust types |
+
+mod allowance;
+mod calls;
+pub mod chain;
+mod convert;
+pub mod deployment;
+mod event;
+mod evm;
+mod feed;
+pub mod keystore;
+pub mod revert;
+mod rpc;
+mod sender;
+pub mod verifier;
+mod views;
+
+pub use chain::{AlloyChain, Config};
+pub use deployment::{DeploymentError, read_deployment};
+pub use keystore::KeystoreError;
+pub use revert::Revert;
+pub use sender::Pace;
+pub use verifier::StepVerifierVm;

@@ -1,0 +1,202 @@
+//! [`AlloyChain`]: the port, put together.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use alloy::eips::BlockNumberOrTag;
+use alloy::primitives::B256 as Word;
+use alloy::providers::Provider;
+use alloy::signers::local::PrivateKeySigner;
+use async_trait::async_trait;
+use tensorlink_node::Identity;
+use tensorlink_node::ports::chain::{
+    Deployment, EventAt, Head, JobView, LaneView, Parameters, Receipt, Role, StakeView,
+};
+use tensorlink_node::ports::{Call, Chain, ChainError};
+use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::feed::{Reader, head_of};
+use crate::rpc::{Failure, Rpc};
+use crate::sender::{Pace, Sender};
+use crate::views::Views;
+use crate::{allowance, deployment, event, evm};
+
+/// Events that wait for a slow reader.
+const EVENTS_AHEAD: usize = 256;
+
+/// Which chain, which contracts, as whom.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Endpoint: `http(s)://` or `ws(s)://`.
+    pub rpc_url: String,
+    /// The contracts.
+    pub deployment: Deployment,
+    /// How many blocks must follow a block before its events are told; 0 tells the newest block's.
+    pub confirmations: u64,
+    /// Who acts.
+    pub identity: Identity,
+    /// Ends every wait and every feed of events.
+    pub shutdown: CancellationToken,
+}
+
+/// The contracts of one deployment over JSON-RPC.
+#[derive(Debug)]
+pub struct AlloyChain {
+    rpc: Arc<Rpc>,
+    reader: Reader,
+    sender: Sender,
+}
+
+impl AlloyChain {
+    /// Connects, and checks that the contracts are there.
+    ///
+    /// # Errors
+    /// [`ChainError::Unavailable`] if the endpoint does not answer or an address holds no contract;
+    /// [`ChainError::WrongChain`] if it is another chain than the deployment's.
+    pub async fn connect(config: Config) -> Result<Self, ChainError> {
+        Self::connect_at(config, Pace::default()).await
+    }
+
+    /// As [`Self::connect`], with another patience in sending.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub async fn connect_at(config: Config, pace: Pace) -> Result<Self, ChainError> {
+        let Config { rpc_url, deployment, confirmations, identity, shutdown } = config;
+        let rpc = Arc::new(Rpc::new(&rpc_url, shutdown));
+        let actual = rpc.ask("chain id", |p| async move { p.get_chain_id().await }).await?;
+        if actual != deployment.chain_id {
+            return Err(ChainError::WrongChain { expected: deployment.chain_id, actual });
+        }
+        for (name, address) in deployment::addresses(&deployment) {
+            let code = rpc.ask("code", |p| async move { p.get_code_at(address).await }).await?;
+            if code.is_empty() {
+                return Err(ChainError::Unavailable(format!(
+                    "there is no contract at {address} ({name}): deploy anew, or name the chain's file by --deployment"
+                )));
+            }
+        }
+        let signer = PrivateKeySigner::from_bytes(&Word::from(*identity.secret()))
+            .map_err(|error| ChainError::Unavailable(format!("the key cannot sign: {error}")))?;
+        let genesis = head_of(&rpc, BlockNumberOrTag::Number(0)).await?;
+        let genesis = genesis.ok_or_else(|| ChainError::Unavailable("it has no block 0".into()))?.hash;
+        let sender = Sender::new(rpc.clone(), deployment.clone(), signer, pace);
+        let reader = Reader { rpc: rpc.clone(), deployment, confirmations, genesis };
+        Ok(Self { rpc, reader, sender })
+    }
+
+    fn views(&self) -> Views<'_> {
+        Views { rpc: &self.rpc, deployment: &self.reader.deployment }
+    }
+}
+
+/// The machine's time: the next block is not older, give or take seconds.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+#[async_trait]
+impl Chain for AlloyChain {
+    fn account(&self) -> Address {
+        self.sender.account()
+    }
+
+    fn deployment(&self) -> &Deployment {
+        &self.reader.deployment
+    }
+
+    async fn head(&self) -> Result<Head, ChainError> {
+        Ok(self.reader.head().await?)
+    }
+
+    async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
+        let (sender, receiver) = mpsc::channel(EVENTS_AHEAD);
+        tokio::spawn(self.reader.clone().follow(from, sender));
+        Ok(receiver)
+    }
+
+    async fn past_events(&self, from: u64, to: u64) -> Result<Vec<EventAt>, ChainError> {
+        Ok(self.reader.past(from, to).await?)
+    }
+
+    async fn send(&self, call: Call) -> Result<Receipt, ChainError> {
+        let head = self.reader.head().await?;
+        let receipt = self.sender.send(&call, head.timestamp.max(now())).await?;
+        let block = receipt.block_hash.unwrap_or_default();
+        let mined = self.rpc.find("block", |p| async move { p.get_block_by_hash(block).await }).await?;
+        let decoded = receipt.logs().iter().map(|log| {
+            event::decode(&self.reader.deployment, &log.inner, mined.header.timestamp)
+                .map_err(|error| Failure::Unavailable(format!("it gives a log of no contract: {error}")))
+        });
+        let events = decoded.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        Ok(Receipt {
+            transaction: receipt.transaction_hash,
+            block: receipt.block_number.unwrap_or_default(),
+            gas: receipt.gas_used,
+            events,
+        })
+    }
+
+    async fn gas_used(&self, transaction: B256) -> Result<Option<u64>, ChainError> {
+        let receipt = self.rpc.ask("receipt", |p| async move { p.get_transaction_receipt(transaction).await }).await?;
+        Ok(receipt.map(|receipt| receipt.gas_used))
+    }
+
+    async fn simulate(&self, call: &Call) -> Result<u64, ChainError> {
+        let head = self.reader.head().await?;
+        let now = head.timestamp.max(now());
+        let (approval, main) = allowance::steps(self.views(), self.sender.signer(), call, now).await?;
+        let actions = approval.into_iter().chain([main]).collect();
+        evm::simulate(self.rpc.clone(), head, now, self.reader.deployment.chain_id, self.account(), actions).await
+    }
+
+    async fn parameters(&self) -> Result<Parameters, ChainError> {
+        self.views().parameters().await
+    }
+
+    async fn job(&self, job: JobId) -> Result<Option<JobView>, ChainError> {
+        self.views().job(job).await
+    }
+
+    async fn job_count(&self) -> Result<u64, ChainError> {
+        self.views().job_count().await
+    }
+
+    async fn program_root(&self, job: JobId, stage: u16) -> Result<B256, ChainError> {
+        self.views().program_root(job, stage).await
+    }
+
+    async fn initial_state(&self, job: JobId, stage: u16) -> Result<B256, ChainError> {
+        self.views().initial_state(job, stage).await
+    }
+
+    async fn assignment(&self, lane: Lane) -> Result<(Address, u128), ChainError> {
+        self.views().assignment(lane).await
+    }
+
+    async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {
+        self.views().lane(lane).await
+    }
+
+    async fn record(&self, lane: Lane, interval: u32) -> Result<B256, ChainError> {
+        self.views().record(lane, interval).await
+    }
+
+    async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {
+        self.views().stake(account, role).await
+    }
+
+    async fn is_validator(&self, account: Address) -> Result<bool, ChainError> {
+        self.views().is_validator(account).await
+    }
+
+    async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError> {
+        self.views().balance(account, token).await
+    }
+
+    async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError> {
+        self.views().credit(account, token).await
+    }
+}

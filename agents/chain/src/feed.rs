@@ -1,0 +1,321 @@
+//! Confirmed events, in order, each once.
+//!
+//! Blocks are read by number in ranges up to `head - confirmations`. Around each range the hashes of the block before it
+//! and of its last block are looked at: they commit to all blocks between, so a range that a reorganisation cuts through
+//! is read again. The hashes of the last blocks read are kept: where one is not canonical any more, although it was
+//! confirmed, reading resumes behind the last block that still is, and events that come again unchanged are not repeated.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy::consensus::BlockHeader;
+use alloy::eips::BlockNumberOrTag;
+use alloy::providers::Provider;
+use alloy::rpc::types::{Filter, Log};
+use futures::{StreamExt, TryStreamExt, stream};
+use tensorlink_node::ports::chain::{Deployment, EventAt, Head};
+use tensorlink_types::B256;
+use tokio::sync::mpsc;
+use tracing::{debug, error, warn};
+
+use crate::event;
+use crate::rpc::{Failure, Rpc};
+
+/// How often a new block is looked for.
+const POLL: Duration = Duration::from_millis(300);
+/// Longest wait between attempts while the endpoint is down.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// Most blocks in one request for logs.
+const MAX_RANGE: u64 = 2_000;
+/// Headers asked for at once.
+const HEADERS_AT_ONCE: usize = 8;
+/// How many blocks back a reorganisation is traced.
+const REMEMBERED: usize = 256;
+/// How many events back one that comes again is known.
+const REMEMBERED_EVENTS: usize = 4_096;
+
+/// Reads events of one deployment.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    pub(crate) rpc: Arc<Rpc>,
+    pub(crate) deployment: Deployment,
+    pub(crate) confirmations: u64,
+    /// Hash of block 0, by which a chain is told from another of the same id.
+    pub(crate) genesis: B256,
+}
+
+/// Head of the block of this number or tag.
+pub(crate) async fn head_of(rpc: &Rpc, tag: BlockNumberOrTag) -> Result<Option<Head>, Failure> {
+    let block = rpc.ask("block", |provider| async move { provider.get_block_by_number(tag).hashes().await }).await?;
+    Ok(block.map(|block| Head {
+        number: block.header.number(),
+        hash: block.header.hash,
+        timestamp: block.header.timestamp(),
+    }))
+}
+
+impl Reader {
+    /// The newest block.
+    pub(crate) async fn head(&self) -> Result<Head, Failure> {
+        let head = head_of(&self.rpc, BlockNumberOrTag::Latest).await?;
+        head.ok_or_else(|| Failure::Unavailable("it has no newest block".into()))
+    }
+
+    async fn block(&self, number: u64) -> Result<Head, Failure> {
+        let block = head_of(&self.rpc, number.into()).await?;
+        block.ok_or_else(|| Failure::Unavailable(format!("it does not have block {number}")))
+    }
+
+    /// The newest block that is confirmed.
+    pub(crate) async fn confirmed(&self) -> Result<u64, Failure> {
+        Ok(self.head().await?.number.saturating_sub(self.confirmations))
+    }
+
+    /// Events of a range as it now is, and the head of its last block. Fails where the range changes meanwhile.
+    async fn range(&self, from: u64, to: u64) -> Result<(Vec<EventAt>, Head), Failure> {
+        let last = self.block(to).await?;
+        let named = crate::deployment::addresses(&self.deployment).map(|(_, address)| address);
+        let filter = Filter::new().address(named.to_vec()).from_block(from).to_block(to);
+        let mut logs = self
+            .rpc
+            .ask("logs", |provider| {
+                let filter = filter.clone();
+                async move { provider.get_logs(&filter).await }
+            })
+            .await?;
+        logs.sort_by_key(|log| (log.block_number, log.log_index));
+        let heads = self.heads(&logs, last).await?;
+        let mut events = Vec::with_capacity(logs.len());
+        for log in logs {
+            let place = (log.block_number, log.block_hash, log.log_index, log.transaction_hash);
+            let (Some(block), Some(block_hash), Some(log_index), Some(transaction)) = place else {
+                return Err(Failure::Unavailable("it gives a log that is in no block".into()));
+            };
+            let head = heads.get(&block).filter(|head| head.hash == block_hash && (from..=to).contains(&block));
+            let Some(head) = head else { return Err(changed()) };
+            let decoded = event::decode(&self.deployment, &log.inner, head.timestamp);
+            let decoded =
+                decoded.map_err(|error| Failure::Unavailable(format!("it gives a log of no contract: {error}")))?;
+            events.extend(decoded.map(|event| EventAt {
+                block,
+                block_hash,
+                timestamp: head.timestamp,
+                log_index,
+                transaction,
+                event,
+            }));
+        }
+        if self.block(to).await?.hash != last.hash {
+            return Err(changed());
+        }
+        Ok((events, last))
+    }
+
+    /// Heads of the blocks that the logs are in.
+    async fn heads(&self, logs: &[Log], last: Head) -> Result<HashMap<u64, Head>, Failure> {
+        let mut numbers: Vec<u64> =
+            logs.iter().filter_map(|log| log.block_number).filter(|n| *n != last.number).collect();
+        numbers.dedup();
+        let heads = stream::iter(numbers).map(|number| self.block(number)).buffered(HEADERS_AT_ONCE);
+        let mut heads: HashMap<u64, Head> = heads.map_ok(|head| (head.number, head)).try_collect().await?;
+        heads.insert(last.number, last);
+        Ok(heads)
+    }
+
+    /// Events of a range that is confirmed, in pieces that the endpoint can give.
+    pub(crate) async fn past(&self, from: u64, to: u64) -> Result<Vec<EventAt>, Failure> {
+        let to = to.min(self.confirmed().await?);
+        let (mut events, mut next, mut size) = (Vec::new(), from.max(self.deployment.block), MAX_RANGE);
+        while next <= to {
+            let end = to.min(next.saturating_add(size - 1));
+            match self.range(next, end).await {
+                Ok((found, _)) => {
+                    events.extend(found);
+                    next = end + 1;
+                }
+                // Endpoints bound what they give at once, each in its own words.
+                Err(Failure::Refused(_)) if size > 1 => size = size.div_ceil(4),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(events)
+    }
+
+    /// Sends every confirmed event from block `from` on, until the receiver is gone, the node shuts down or the chain is
+    /// replaced by another.
+    pub(crate) async fn follow(self, from: u64, events: mpsc::Sender<EventAt>) {
+        let mut cursor = Cursor::new(from.max(self.deployment.block));
+        let mut wait = POLL;
+        loop {
+            match self.advance(&mut cursor, &events).await {
+                Ok(Progress::More) => {
+                    wait = POLL;
+                    continue;
+                }
+                Ok(Progress::Rest) => wait = POLL,
+                Ok(Progress::Gone) | Err(Trouble::Failure(Failure::Closed)) => return,
+                Err(Trouble::Failure(failure)) => {
+                    // The range may be more than the endpoint gives at once.
+                    cursor.size = cursor.size.div_ceil(4);
+                    warn!(?failure, next = cursor.next, "cannot read the chain; trying again in {wait:?}");
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                }
+                Err(Trouble::Replaced) => {
+                    error!(
+                        "the endpoint serves another chain now, with the same id: stop the node, check --rpc, and start \
+                         with a fresh data folder and deployment file if the chain was started anew"
+                    );
+                    return;
+                }
+            }
+            tokio::select! {
+                () = events.closed() => return,
+                paused = self.rpc.pause(wait) => if paused.is_err() { return },
+            }
+        }
+    }
+
+    /// Reads one range, if there is one to read.
+    async fn advance(&self, cursor: &mut Cursor, events: &mpsc::Sender<EventAt>) -> Result<Progress, Trouble> {
+        let confirmed = self.confirmed().await?;
+        self.find_anchor(cursor).await?;
+        if confirmed < cursor.next {
+            return Ok(Progress::Rest);
+        }
+        let end = confirmed.min(cursor.next.saturating_add(cursor.size - 1));
+        let (found, last) = self.range(cursor.next, end).await?;
+        // The range continues what we read before: its last block, unchanged meanwhile, descends from our anchor.
+        if let Some((number, hash)) = cursor.anchors.back()
+            && self.block(*number).await?.hash != *hash
+        {
+            return Err(changed().into());
+        }
+        for event in found {
+            if !cursor.is_new(&event) {
+                continue;
+            }
+            tokio::select! {
+                () = self.rpc.shutdown().cancelled() => return Ok(Progress::Gone),
+                sent = events.send(event) => if sent.is_err() { return Ok(Progress::Gone) },
+            }
+        }
+        cursor.moved_to(last);
+        Ok(if end < confirmed { Progress::More } else { Progress::Rest })
+    }
+
+    /// Goes back to the last block read that is canonical.
+    async fn find_anchor(&self, cursor: &mut Cursor) -> Result<(), Trouble> {
+        let mut dropped = 0u64;
+        while let Some((number, hash)) = cursor.anchors.back().copied() {
+            match head_of(&self.rpc, number.into()).await? {
+                Some(head) if head.hash == hash => break,
+                Some(_) => {}
+                None => {
+                    // Behind us: an endpoint that lags, or one whose chain was cut or replaced.
+                    self.same_chain().await?;
+                    return Err(Failure::Unavailable(format!("it lacks block {number}, which it gave before")).into());
+                }
+            }
+            if dropped == 0 {
+                self.same_chain().await?;
+            }
+            cursor.step_back();
+            dropped += 1;
+        }
+        if dropped > 0 {
+            warn!(
+                resumed = cursor.next,
+                confirmations = self.confirmations,
+                "a reorganisation reached confirmed blocks: raise --confirmations"
+            );
+        }
+        Ok(())
+    }
+
+    async fn same_chain(&self) -> Result<(), Trouble> {
+        match head_of(&self.rpc, BlockNumberOrTag::Number(0)).await? {
+            Some(genesis) if genesis.hash != self.genesis => Err(Trouble::Replaced),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn changed() -> Failure {
+    debug!("the chain changed while it was read");
+    Failure::Unavailable("the chain changed while it was read".into())
+}
+
+enum Progress {
+    /// There is more to read at once.
+    More,
+    /// Everything confirmed is read.
+    Rest,
+    /// Nobody reads the events any more.
+    Gone,
+}
+
+#[derive(Debug)]
+enum Trouble {
+    Failure(Failure),
+    /// It is another chain behind the same endpoint.
+    Replaced,
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+/// How far the events were read.
+#[derive(Debug)]
+struct Cursor {
+    start: u64,
+    next: u64,
+    size: u64,
+    /// Last blocks of the ranges read, oldest first.
+    anchors: VecDeque<(u64, B256)>,
+    /// The last events delivered, oldest first.
+    delivered: VecDeque<EventAt>,
+    /// Those of blocks that are not canonical any more: a transaction mined again causes them again.
+    undone: Vec<EventAt>,
+}
+
+impl Cursor {
+    const fn new(start: u64) -> Self {
+        let size = MAX_RANGE;
+        Self { start, next: start, size, anchors: VecDeque::new(), delivered: VecDeque::new(), undone: Vec::new() }
+    }
+
+    /// Notes an event; false if it was delivered before a reorganisation undid and repeated it.
+    fn is_new(&mut self, event: &EventAt) -> bool {
+        let same = |old: &EventAt| old.transaction == event.transaction && old.event == event.event;
+        let repeated = self.undone.iter().position(same).map(|position| self.undone.swap_remove(position));
+        self.delivered.push_back(event.clone());
+        if self.delivered.len() > REMEMBERED_EVENTS {
+            self.delivered.pop_front();
+        }
+        repeated.is_none()
+    }
+
+    /// Forgets the newest range.
+    fn step_back(&mut self) {
+        self.anchors.pop_back();
+        self.next = self.anchors.back().map_or(self.start, |(number, _)| number + 1);
+        while self.delivered.back().is_some_and(|event| event.block >= self.next) {
+            self.undone.extend(self.delivered.pop_back());
+        }
+        self.undone.truncate(REMEMBERED_EVENTS);
+    }
+
+    /// Notes that everything up to this block is delivered.
+    fn moved_to(&mut self, last: Head) {
+        self.next = last.number + 1;
+        self.size = (self.size * 2).min(MAX_RANGE);
+        self.anchors.push_back((last.number, last.hash));
+        if self.anchors.len() > REMEMBERED {
+            self.anchors.pop_front();
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Views of the contracts.
+
+use alloy::eips::BlockId;
+use alloy::network::TransactionBuilder;
+use alloy::providers::Provider;
+use alloy::rpc::types::TransactionRequest;
+use alloy::sol_types::SolCall;
+use tensorlink_bindings::{Checkpoints, Jobs, SNO, Staking};
+use tensorlink_node::ports::ChainError;
+use tensorlink_node::ports::chain::{Deployment, JobState, JobView, LaneView, Parameters, Role, StakeView};
+use tensorlink_types::{Address, B256, JobId, Lane, U256};
+
+use crate::calls::role_number;
+use crate::rpc::Rpc;
+
+/// The contracts of one deployment, read at the newest block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Views<'a> {
+    pub(crate) rpc: &'a Rpc,
+    pub(crate) deployment: &'a Deployment,
+}
+
+impl Views<'_> {
+    async fn call<C: SolCall>(&self, to: Address, call: &C) -> Result<C::Return, ChainError> {
+        let request = TransactionRequest::default().with_to(to).with_input(call.abi_encode());
+        let data = self
+            .rpc
+            .ask(C::SIGNATURE, |provider| {
+                let request = request.clone();
+                async move { provider.call(request).block(BlockId::latest()).await }
+            })
+            .await?;
+        C::abi_decode_returns(&data).map_err(|error| {
+            ChainError::Unavailable(format!(
+                "{} at {to} answers what it cannot ({error}); check --deployment",
+                C::SIGNATURE
+            ))
+        })
+    }
+
+    pub(crate) async fn parameters(&self) -> Result<Parameters, ChainError> {
+        let p = self.call(self.deployment.staking, &Staking::parametersCall {}).await?;
+        Ok(Parameters {
+            unbonding_delay: p.unbondingDelay.to(),
+            validator_collateral: p.validatorCollateral,
+            dispute_period: p.disputePeriod.to(),
+            dispute_bond: p.disputeBond,
+            min_challenge_window: p.minChallengeWindow.into(),
+            max_challenge_window: p.maxChallengeWindow.into(),
+            bounty_bps: p.bountyBps,
+            harm_bps: p.harmBps,
+        })
+    }
+
+    pub(crate) async fn job(&self, id: JobId) -> Result<Option<JobView>, ChainError> {
+        let job = self.call(self.deployment.jobs, &Jobs::jobOfCall { job: id.0 }).await?;
+        let state = match job.state {
+            0 => return Ok(None),
+            1 => JobState::Posted,
+            2 => JobState::Accepted,
+            3 => JobState::Running,
+            4 => JobState::Closing,
+            5 => JobState::Settled,
+            other => return Err(ChainError::Unavailable(format!("job {id} is in the unknown state {other}"))),
+        };
+        Ok(Some(JobView {
+            id,
+            user: job.user,
+            state,
+            escrow: job.escrow,
+            token: job.token,
+            stages: job.stages,
+            replicas: job.replicas,
+            intervals: job.intervals,
+            steps_per_interval: job.stepsPerInterval,
+            accept_by: job.acceptBy.to(),
+            duration: job.duration.to(),
+            started_at: job.startedAt.to(),
+            deadline: job.deadline.to(),
+            challenge_window: job.challengeWindow.into(),
+            worker_stake: job.workerStake,
+            job_key: job.jobKey.into(),
+        }))
+    }
+
+    pub(crate) async fn job_count(&self) -> Result<u64, ChainError> {
+        self.call(self.deployment.jobs, &Jobs::jobCountCall {}).await
+    }
+
+    pub(crate) async fn program_root(&self, job: JobId, stage: u16) -> Result<B256, ChainError> {
+        self.call(self.deployment.jobs, &Jobs::programOfCall { job: job.0, stage }).await
+    }
+
+    pub(crate) async fn initial_state(&self, job: JobId, stage: u16) -> Result<B256, ChainError> {
+        self.call(self.deployment.jobs, &Jobs::initialStateOfCall { job: job.0, stage }).await
+    }
+
+    pub(crate) async fn assignment(&self, lane: Lane) -> Result<(Address, u128), ChainError> {
+        let Lane { job: JobId(job), stage, replica } = lane;
+        let jobs = self.deployment.jobs;
+        let (worker, price) = (Jobs::workerOfCall { job, stage, replica }, Jobs::priceOfCall { job, stage, replica });
+        tokio::try_join!(self.call(jobs, &worker), self.call(jobs, &price))
+    }
+
+    pub(crate) async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {
+        let call = Checkpoints::laneOfCall { job: lane.job.0, stage: lane.stage, replica: lane.replica };
+        let state = self.call(self.deployment.checkpoints, &call).await?;
+        let void_from = (state.voidFrom != u32::MAX && !state.worker.is_zero()).then_some(state.voidFrom);
+        Ok(LaneView { worker: state.worker, finalized: state.finalized, void_from })
+    }
+
+    pub(crate) async fn record(&self, lane: Lane, interval: u32) -> Result<B256, ChainError> {
+        let Lane { job: JobId(job), stage, replica } = lane;
+        self.call(self.deployment.checkpoints, &Checkpoints::recordOfCall { job, stage, replica, interval }).await
+    }
+
+    pub(crate) async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {
+        let call = Staking::accountOfCall { account, role: role_number(role) };
+        let balance = self.call(self.deployment.staking, &call).await?;
+        Ok(StakeView {
+            bonded: balance.bonded,
+            unbonding: balance.unbonding,
+            locked: balance.locked,
+            release_at: balance.releaseAt.to(),
+        })
+    }
+
+    pub(crate) async fn is_validator(&self, account: Address) -> Result<bool, ChainError> {
+        self.call(self.deployment.staking, &Staking::isValidatorCall { account }).await
+    }
+
+    pub(crate) async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError> {
+        if token.is_zero() {
+            return Ok(self.rpc.ask("balance", |p| async move { p.get_balance(account).await }).await?);
+        }
+        self.call(token, &SNO::balanceOfCall { account }).await
+    }
+
+    pub(crate) async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError> {
+        self.call(self.deployment.jobs, &Jobs::creditOfCall { account, token }).await
+    }
+
+    /// Wei of SNO that a contract may take from an account.
+    pub(crate) async fn allowance(&self, owner: Address, spender: Address) -> Result<U256, ChainError> {
+        self.call(self.deployment.sno, &SNO::allowanceCall { owner, spender }).await
+    }
+
+    /// Domain of SNO's permits and the account's permit nonce.
+    pub(crate) async fn permit(&self, owner: Address) -> Result<(SNO::eip712DomainReturn, U256), ChainError> {
+        let sno = self.deployment.sno;
+        let (domain, nonce) = (SNO::eip712DomainCall {}, SNO::noncesCall { owner });
+        tokio::try_join!(self.call(sno, &domain), self.call(sno, &nonce))
+    }
+}
