@@ -200,12 +200,13 @@ contract Checkpoints is ICheckpoints, EIP712 {
         if (msg.sender != address(JOBS)) revert Unauthorized(msg.sender);
 
         _clocks[job] = Clock({deadline: deadline, window: window, intervals: intervals, open: true});
-        // SAFETY: stages and replicas come from 16 bits each (TermsBounds).
-        uint16 stages = uint16(initialStates.length);
+        uint256 stages = initialStates.length;
         for (uint16 stage = 0; stage < stages; ++stage) {
             _initialStates[job][stage] = initialStates[stage];
         }
         for (uint256 i = 0; i < workers.length; ++i) {
+            // SAFETY: both come from 16 bits, and are bounded by TermsBounds.
+            // forge-lint: disable-next-line(unsafe-typecast)
             (uint16 stage, uint16 replica) = (uint16(i % stages), uint16(i / stages));
             _lanes[Lanes.id(job, stage, replica)] = LaneState({worker: workers[i], finalized: 0, voidFrom: _NEVER});
             emit LaneOpened(job, stage, replica, workers[i]);

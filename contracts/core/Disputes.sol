@@ -141,11 +141,10 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         Case memory c = _caseOf(proof.claim, proof.committedAt);
         _checkStatement(c, proof.claim, proof.statement, proof.signature);
         _checkProgram(proof.claim, proof.program);
-        bytes32 operator = keccak256(abi.encode(proof.operator));
         // INVARIANT: the operator is the registered program's.
         if (!Merkle.isMember(
                 proof.program.operators,
-                operator,
+                keccak256(abi.encode(proof.operator)),
                 proof.operatorIndex,
                 proof.program.operatorCount,
                 proof.operatorMembership

@@ -137,8 +137,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
             revert OfferMismatch(lane);
         }
         if (block.timestamp > offer.expires) revert OfferExpired(lane);
-        bytes32 digest = _hashTypedDataV4(keccak256(abi.encode(_OFFER_TYPEHASH, offer)));
-        (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
+        (address signer, ECDSA.RecoverError failure,) =
+            ECDSA.tryRecoverCalldata(_hashTypedDataV4(keccak256(abi.encode(_OFFER_TYPEHASH, offer))), signature);
         if (failure != ECDSA.RecoverError.NoError || signer != offer.worker) revert BadOfferSignature(lane);
     }
 

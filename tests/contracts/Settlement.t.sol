@@ -2,7 +2,6 @@
 pragma solidity ^0.8.28;
 
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
-import {IStaking} from "../../contracts/interfaces/IStaking.sol";
 import {JobTerms} from "../../contracts/types/Types.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 

@@ -8,7 +8,6 @@ import {Disputes} from "../../../contracts/core/Disputes.sol";
 import {Jobs} from "../../../contracts/core/Jobs.sol";
 import {SNO} from "../../../contracts/core/SNO.sol";
 import {Staking} from "../../../contracts/core/Staking.sol";
-import {ICheckpoints} from "../../../contracts/interfaces/ICheckpoints.sol";
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
