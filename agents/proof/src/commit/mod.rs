@@ -5,7 +5,7 @@
 //! | [`program`] | program root (C-5) |
 //! | [`logs`] | boundary logs and their root (C-8) |
 //! | [`digest`] | EIP-712 digests, claim ids, claim records, job keys (C-9 to C-11) |
-//! | [`sign`] | signatures (C-9) |
+//! | [`mod@sign`] | signatures (C-9) |
 //!
 //! State (C-6) and trace (C-7) are plain lists of tensor roots.
 
