@@ -35,10 +35,12 @@ interface ICheckpoints {
     error ClaimIsVoid();
     error Unauthorized(address caller);
 
-    /// @notice Commits the next claim of a lane. Only the lane's worker, while the job runs.
+    /// @notice Commits the next claim of a lane. Only the lane's worker, while the job runs, up to and including its deadline.
+    /// Requirements: `claim.parentState` is the previous claim's new state, or the registered state for interval 0.
     function commit(Claim calldata claim, ClaimLink calldata previous) external;
 
     /// @notice Finalises the lane's next claims, in order, and credits their payment. Anyone. `committedAt[i]` belongs to `claims[i]`.
+    /// Requirements: of each claim the window has passed, no dispute is open, and it is not void. All of one lane.
     function finalize(Claim[] calldata claims, uint64[] calldata committedAt) external;
 
     /// @notice Opens the lanes of a job. Only `Jobs`. `workers` in lane order, `initialStates` by stage.
@@ -56,6 +58,8 @@ interface ICheckpoints {
 
     /// @notice Holds back finality of a claim while a dispute is open. Counted: every hold needs a release. Only `Disputes`.
     function hold(bytes32 claimId) external;
+
+    /// @notice Takes back one hold. Only `Disputes`.
     function release(bytes32 claimId) external;
 
     /// @notice Voids the claims of a lane from `interval` on. Only `Disputes`.
@@ -64,8 +68,11 @@ interface ICheckpoints {
     /// @notice The claim's id, checked to be on record, neither final nor void. Reverts otherwise.
     function requireLive(Claim calldata claim, uint64 committedAt) external view returns (bytes32 claimId);
 
+    /// @notice The EIP-712 digest that names a claim (rule C-9).
     function claimId(Claim calldata claim) external view returns (bytes32);
+    /// @notice Record of a claim (rule C-11); zero if there is none.
     function recordOf(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bytes32);
+    /// @notice A lane; all zero if there is none.
     function laneOf(uint64 job, uint16 stage, uint16 replica) external view returns (LaneState memory);
     /// @notice Whether the lane has a committed claim that is neither final nor void.
     function hasPending(uint64 job, uint16 stage, uint16 replica) external view returns (bool);

@@ -11,8 +11,11 @@ import {Claim, ContradictionProof, ElementProof, WiringProof} from "../types/Typ
 /// | state | move | next |
 /// |---|---|---|
 /// | – | open (anyone, bond) | Open |
-/// | Open | proveSigned… by anyone | Won: bond back, bounty to the auditor the statement names |
+/// | Open | timeout (anyone, once the claim is void by a proof) | Won: bond back |
 /// | Open | timeout (anyone, after the deadline) | Lost: bond to the worker; claim stays open to others |
+///
+/// A proof needs no dispute and ends none: it voids claims, and each dispute on one of them is then ended by its own
+/// `timeout`, so that any number of disputes costs a prover nothing.
 ///
 /// @dev The bounty goes to the auditor to whom the worker addressed its signed statement, so copying a proof from the
 /// mempool earns nothing. Forced reveals against a silent worker extend this table: Open → AwaitWorker.
@@ -49,7 +52,8 @@ interface IDisputes {
     event DisputeOpened(uint256 indexed dispute, bytes32 indexed claimId, address indexed challenger, uint40 deadline);
     event DisputeLost(uint256 indexed dispute, bytes32 indexed claimId);
     event DisputeWon(uint256 indexed dispute, bytes32 indexed claimId);
-    /// @dev For Element: the operator, the element, what the trace holds and what the operator gives.
+    /// @dev For Element: the operator, the element, what the trace holds and what the operator gives. For Wiring: the wired
+    /// operator, and as `element` the entry of the sink. Otherwise 0.
     event Convicted(
         bytes32 indexed claimId,
         address indexed worker,
@@ -66,22 +70,47 @@ interface IDisputes {
     error DisputeOver(uint256 dispute);
     error DeadlineNotReached(uint40 deadline);
     error DeadlinePassed(uint40 deadline);
+    /// @dev The statement is about another claim, or about a step that is not of the claim's interval.
     error StatementMismatch();
+    /// @dev Not by the lane's worker, or not for this chain and contract.
     error BadSignature();
     error WrongProgram();
+    /// @dev The operator is not the program's at this index; or the program wires nothing to this sink and index.
     error WrongOperator();
     error WrongLogs();
+    /// @dev The tensor is not where it should be. `operand` is `type(uint256).max` for the output, or the number of operands
+    /// given where that is wrong; in a wiring proof 0 is the trace and 1 the sink.
     error WrongMembership(uint256 operand);
+    /// @dev The leaves are not those of the tensor, or not the ones that hold the element.
     error WrongOpening(uint256 operand, uint256 range);
     error ElementOutOfRange(uint64 element);
+    /// @dev The worker was right.
     error NoFault();
 
+    /// @notice Holds back the claim's finality for one dispute period.
+    /// Effects: takes the bond in SNO, for which an allowance is needed.
+    /// Requirements: the claim is live and its window open.
     function open(Claim calldata claim, uint64 committedAt) external returns (uint256 dispute);
+
+    /// @notice Convicts a worker whose signed trace holds a wrong element (or padding that is not zero).
+    /// Effects, of every proof: voids the claim and those after it in its lane, closes the job, and slashes the lane's stake unless
+    /// that has been done.
+    /// Requirements: `contracts/SPEC.md`, "What a proof is".
     function proveSigned(ElementProof calldata proof) external;
+
+    /// @notice Convicts a worker whose signed trace does not agree with its post-state or its log of tensors sent.
     function proveSignedWiring(WiringProof calldata proof) external;
+
+    /// @notice Convicts a worker by one signed statement that contradicts its claim, or by two that contradict each other. In
+    /// the first case the second statement is not looked at. The bounty goes to the auditor of the first.
     function proveSignedContradiction(ContradictionProof calldata proof) external;
+
+    /// @notice Ends a dispute and pays out its bond: to the challenger as soon as its claim is void, to the worker after the
+    /// deadline.
     function timeout(uint256 dispute) external;
 
     function disputeOf(uint256 dispute) external view returns (Dispute memory);
+
+    /// @notice Disputes ever opened; ids run from 1 to it.
     function disputeCount() external view returns (uint256);
 }

@@ -56,8 +56,10 @@ interface IJobs {
     error WrongState(uint64 job, State state);
     error NotUser(address caller);
     error InvalidTerms(string field);
+    /// @dev `declared`: what `msg.value` must be: the deposit for ETH, 0 for SNO.
     error WrongDeposit(uint256 sent, uint256 declared);
     error OfferExpired(uint256 index);
+    /// @dev Offer `index` is for another job or lane; or `index` offers were given where the job has another number of lanes.
     error OfferMismatch(uint256 index);
     error BadOfferSignature(uint256 index);
     error DuplicateWorker(address worker);
@@ -69,13 +71,16 @@ interface IJobs {
     error Unauthorized(address caller);
 
     /// @notice Registers a job and takes `deposit` of `terms.token` (as `msg.value` for ETH) into escrow.
+    /// Requirements: terms within the bounds of `TermsBounds`; for SNO an allowance.
     function post(JobTerms calldata terms, uint256 deposit) external payable returns (uint64 job);
 
     /// @notice Assigns every lane by its worker's signed offer and locks the workers' stake. Offers in lane order: replica-major
-    /// (`replica * stages + stage`). A worker may hold one lane of a job only, so replicas are independent.
+    /// (`replica * stages + stage`). A key may hold one lane of a job only. (Two keys may still belong to one party.)
+    /// Requirements: called by the user by `acceptBy`; every offer unexpired, for its lane of this job, signed by its worker
+    /// (65 bytes, `Jobs`' domain), who has `workerStake` available; the escrow covers all prices for all intervals.
     function accept(uint64 job, Offer[] calldata offers, bytes[] calldata signatures) external;
 
-    /// @notice Fixes the job key and the deadline, and opens the lanes for claims.
+    /// @notice Fixes the job key (rule C-10) and the deadline, and opens the lanes for claims. By `acceptBy`.
     function start(uint64 job) external;
 
     /// @notice Before the start: returns the whole escrow and the locks. After: closes the job to new claims; those committed stay payable.
@@ -87,17 +92,28 @@ interface IJobs {
     /// @notice Pays out everything credited to the caller in `token` (0 for ETH).
     function collect(address token) external returns (uint256 amount);
 
+    /// @dev Not guarded against re-entry: it calls nobody.
     /// @notice Credits `claims` finalised claims to the lane's worker. Only `Checkpoints`.
     function pay(uint64 job, uint16 stage, uint16 replica, uint32 claims) external;
 
-    /// @notice Closes the job because a lane was convicted; consumes that lane's lock. Only `Disputes`.
-    function convict(uint64 job, uint16 stage, uint16 replica) external returns (address worker, uint256 stake, address user);
+    /// @notice Closes the job because a lane was convicted; consumes that lane's lock, and returns it as `stake`: 0 if that has
+    /// been done before. Only `Disputes`.
+    function convict(uint64 job, uint16 stage, uint16 replica)
+        external
+        returns (address worker, uint256 stake, address user);
 
+    /// @notice A job; all zero if there is none of this id.
     function jobOf(uint64 job) external view returns (Job memory);
+    /// @notice Program root of a stage (rule C-5); zero if there is none.
     function programOf(uint64 job, uint16 stage) external view returns (bytes32);
+    /// @notice State root that a stage starts from (rule C-6); zero if there is none.
     function initialStateOf(uint64 job, uint16 stage) external view returns (bytes32);
+    /// @notice Who holds a lane; zero before it is accepted.
     function workerOf(uint64 job, uint16 stage, uint16 replica) external view returns (address);
+    /// @notice Price of a claim of a lane, wei of the job's token.
     function priceOf(uint64 job, uint16 stage, uint16 replica) external view returns (uint128);
+    /// @notice What `account` can collect, wei of `token` (0 for ETH).
     function creditOf(address account, address token) external view returns (uint256);
+    /// @notice Jobs ever posted; ids run from 1 to it.
     function jobCount() external view returns (uint64);
 }

@@ -41,10 +41,10 @@ interface IStaking {
     /// @notice Moves `amount` of SNO from the caller into its bonded balance. Requires an allowance.
     function stake(Role role, uint256 amount) external;
 
-    /// @notice `stake` with an EIP-2612 permit in place of an allowance.
+    /// @notice `stake` with an EIP-2612 permit in place of an allowance. A permit that somebody else has used first does no harm.
     function stakeWithPermit(Role role, uint256 amount, uint256 deadline, uint8 v, bytes32 r, bytes32 s) external;
 
-    /// @notice Starts unbonding `amount`. A second request joins the first and restarts its delay.
+    /// @notice Starts unbonding `amount` of what is bonded, locked or not. A second request joins the first and restarts its delay.
     function requestUnstake(Role role, uint256 amount) external;
 
     /// @notice Pays out what has unbonded, less what locks need.
@@ -56,9 +56,11 @@ interface IStaking {
     /// @notice Releases a reservation. Only `Jobs`.
     function unlock(address worker, uint256 amount) external;
 
-    /// @notice Takes `amount` of locked stake: `bountyBps` to `challenger`, `harmBps` to `harmed`, the rest is burned. Only `Disputes`.
+    /// @notice Takes `amount` of locked stake: `bountyBps` to `challenger`, `harmBps` to `harmed`, the rest is burned, as is the
+    /// share of a zero address. Only `Disputes`.
     function slash(address worker, uint256 amount, address challenger, address harmed) external;
 
+    /// @notice The balance of an account in a role.
     function accountOf(address account, Role role) external view returns (Account memory);
 
     /// @notice Bonded stake not locked by jobs.
