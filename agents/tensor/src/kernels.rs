@@ -78,7 +78,7 @@ impl Kernels {
         let (int8, int16, elements): (&[_], &[_], _) = match device {
             Device::Cpu => (
                 &[Int8Kernel::Vnni, Int8Kernel::IntMm, Int8Kernel::F32Chunks, Int8Kernel::F64],
-                &[Int16Kernel::Vnni, Int16Kernel::F64],
+                &[Int16Kernel::Vnni, Int16Kernel::Int8Halves, Int16Kernel::F64],
                 ElementKernel::Host,
             ),
             Device::Cuda(_) => (

@@ -6,7 +6,9 @@ use tensorlink_types::TensorType;
 use crate::host::elementwise::{Precision, scale};
 use crate::kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels};
 use crate::simd::Simd;
-use crate::tensor::{Slice, TorchTensor, device as failed, dims, kind};
+#[cfg(target_arch = "x86_64")]
+use crate::tensor::Slice;
+use crate::tensor::{TorchTensor, device as failed, dims, kind};
 use crate::torch;
 use crate::torch::matmul::{f32_chunks, f64_product, int_mm, int8_halves};
 

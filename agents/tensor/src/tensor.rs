@@ -149,8 +149,11 @@ impl TorchTensor {
         ty: &TensorType,
         fill: impl FnOnce(SliceMut<'_>) -> Result<(), EngineError>,
     ) -> Result<Self, EngineError> {
-        let data = tch::Tensor::f_zeros(dims(ty).as_slice(), (kind(ty.width()), Device::Cpu)).map_err(device)?;
+        let data = tch::Tensor::f_empty(dims(ty).as_slice(), (kind(ty.width()), Device::Cpu)).map_err(device)?;
         let (address, len) = host_memory(ty, &data)?;
+        // Not by `f_zeros`, which wakes libtorch's threads for it.
+        // SAFETY: `host_memory` vouches for `len` elements of the type's width, which nothing else refers to.
+        unsafe { address.write_bytes(0, len * ty.width().bytes()) };
         // SAFETY: as in `slice`; the tensor was just made, so that this is the only reference to its memory.
         let memory = unsafe {
             match ty.width() {

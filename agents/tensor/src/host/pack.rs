@@ -34,7 +34,7 @@ pub(crate) const fn first_bytes(n: usize) -> u64 {
 pub(crate) fn pack(rows: &[u8], row_bytes: usize, flip: i32, panel: &mut [Lanes], stride: usize) {
     let words = row_bytes.div_ceil(WORD);
     assert!(rows.len().is_multiple_of(row_bytes) && rows.len() / row_bytes <= LANES, "at most 16 whole rows");
-    assert!(panel.len() > (words - 1) * stride, "the panel holds every word");
+    assert!(panel.len().div_ceil(stride) == words, "the panel holds every word");
     let flip = _mm512_set1_epi32(flip);
     for start in (0..row_bytes).step_by(VECTOR) {
         let bytes = VECTOR.min(row_bytes - start);
@@ -45,10 +45,10 @@ pub(crate) fn pack(rows: &[u8], row_bytes: usize, flip: i32, panel: &mut [Lanes]
             *vector = unsafe { _mm512_maskz_loadu_epi8(first_bytes(bytes), part.as_ptr().cast()) };
         }
         let square = transpose(square);
-        let first = start / WORD;
-        for (vector, word) in square.into_iter().zip(first..words) {
+        let words = panel[start / WORD * stride..].iter_mut().step_by(stride);
+        for (lanes, vector) in words.zip(square) {
             // SAFETY: `Lanes` has the size of a vector.
-            unsafe { _mm512_storeu_si512((&raw mut panel[word * stride]).cast(), _mm512_xor_si512(vector, flip)) };
+            unsafe { _mm512_storeu_si512((&raw mut *lanes).cast(), _mm512_xor_si512(vector, flip)) };
         }
     }
 }

@@ -75,7 +75,9 @@ impl Vnni {
             let product = Product { a: vec![bytes_of(a)], b, row_bytes, bias, stretch: unsliced };
             self.compute::<Words, 1, 8, i64>(&product, to, out);
         } else {
-            let (high, low): (Vec<i16>, Vec<i16>) = a.iter().map(|x| slices(*x)).unzip();
+            let (mut high, mut low) = (vec![0; a.len()], vec![0; a.len()]);
+            // SAFETY: `self` is the proof that the features are there.
+            unsafe { slices(a, &mut high, &mut low) };
             let stretch = room(128) as usize;
             let product = Product { a: vec![bytes_of(&low), bytes_of(&high)], b, row_bytes, bias, stretch };
             self.compute::<Words, 2, 4, i64>(&product, to, out);
@@ -95,10 +97,14 @@ impl Vnni {
     }
 }
 
-/// `x = 256·high + low` with both at most 128 in magnitude.
-const fn slices(x: i16) -> (i16, i16) {
-    let high = (x as i32 + 128) >> 8;
-    (high as i16, (x as i32 - (high << 8)) as i16)
+/// `a = 256·high + low` with both at most 128 in magnitude.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn slices(a: &[i16], high: &mut [i16], low: &mut [i16]) {
+    for ((a, high), low) in a.iter().zip(high).zip(low) {
+        let rounded = (i32::from(*a) + 128) >> 8;
+        *high = rounded as i16;
+        *low = (i32::from(*a) - (rounded << 8)) as i16;
+    }
 }
 
 /// Memory of mantissas as bytes.
