@@ -22,6 +22,18 @@ contract MerkleHarness {
     {
         return Merkle.isRange(root, count, first, leaves, siblings);
     }
+
+    /// @dev `isRange` where other hashing has left its bytes beyond the free memory pointer.
+    function isRangeInUsedMemory(
+        bytes32 root,
+        uint256 count,
+        uint256 first,
+        bytes calldata leaves,
+        bytes32[] calldata siblings
+    ) external pure returns (bool) {
+        bytes32 other = Merkle.tensorRoot(TensorType.wrap(type(uint256).max), bytes32(type(uint256).max));
+        return other != root && Merkle.isRange(root, count, first, leaves, siblings);
+    }
 }
 
 /// @notice True proofs of every shape pass; every forged one fails.
@@ -123,6 +135,16 @@ contract MerkleTest is Test {
         assertEq(harness.isMember(tree.rootOf(), digests[count - 1], count - 1, count, siblings), whole);
     }
 
+    /// @notice The count fixes the depth: the path of a deeper or shallower list proves nothing.
+    function test_wrongCountFails() public view {
+        bytes32[] memory digests = _digests(8);
+        bytes32[][] memory tree = SlowTree.ofDigests(digests);
+        for (uint256 count = 1; count <= 40; ++count) {
+            bool right = count > 4 && count <= 8;
+            assertEq(harness.isMember(tree.rootOf(), digests[0], 0, count, tree.path(0)), right);
+        }
+    }
+
     /// @notice Second preimage: an inner node passed as an entry of a shorter list, or its children as one digest.
     function test_innerNodeIsNoMember() public view {
         bytes32[][] memory tree = SlowTree.ofDigests(_digests(8));
@@ -174,6 +196,15 @@ contract MerkleTest is Test {
         bytes32[][] memory tree = SlowTree.ofLeaves(leaves);
         bytes memory data = _concat(leaves, first, length);
         assertTrue(harness.isRange(tree.rootOf(), count, first, data, tree.rangePath(first, length)));
+    }
+
+    function test_hashingInUsedMemory() public view {
+        bytes[] memory leaves = _leaves(6);
+        bytes32[][] memory tree = SlowTree.ofLeaves(leaves);
+        for (uint256 length = 1; length < 6; ++length) {
+            bytes memory data = _concat(leaves, 1, length);
+            assertTrue(harness.isRangeInUsedMemory(tree.rootOf(), 6, 1, data, tree.rangePath(1, length)));
+        }
     }
 
     /// @notice One changed byte of leaves or siblings, or another place, is refused.
@@ -252,5 +283,23 @@ contract MerkleTest is Test {
         assertFalse(harness.isRange(tree.rootOf(), 5, 4, data, tree.rangePath(4, 2)));
         assertFalse(harness.isRange(tree.rootOf(), 5, 5, new bytes(256), tree.rangePath(5, 1)));
         assertFalse(harness.isRange(tree.rootOf(), 5, type(uint256).max, leaves[0], tree.rangePath(0, 1)));
+    }
+
+    /// @notice A range may not run past the tree, where its last nodes would never reach the root: not with whatever
+    /// siblings its made-up levels ask for.
+    function test_rangeBeyondTheTreeFails() public view {
+        bytes[] memory leaves = _leaves(4);
+        bytes32[][] memory tree = SlowTree.ofLeaves(leaves);
+        bytes memory data = _concat(leaves, 0, 4);
+        for (uint256 extra = 1; extra <= 8; ++extra) {
+            data = bytes.concat(data, leaves[extra % 4]);
+            for (uint256 given = 0; given <= 4; ++given) {
+                assertFalse(harness.isRange(tree.rootOf(), 4, 0, data, new bytes32[](given)));
+            }
+        }
+        // A tensor of one leaf is its own root.
+        bytes[] memory one = _leaves(1);
+        bytes memory two = bytes.concat(one[0], one[0]);
+        assertFalse(harness.isRange(SlowTree.ofLeaves(one).rootOf(), 1, 0, two, new bytes32[](0)));
     }
 }

@@ -271,6 +271,19 @@ contract StepVerifierFormTest is VerifierTest {
         verifier.recompute(op, 0, context, windows);
     }
 
+    /// @notice However far a value lies below its row's maximum, ExpNeg reads no further than 2^−40: entries 0 and 1.
+    function testFuzz_expNegFarBelow(int256 below) public view {
+        (Operator memory op, Tensor[] memory inputs) = _good(Opcodes.EXP_NEG);
+        inputs[0] = _filled(matrix(32, 3, 4, 6));
+        inputs[1] = _filled(vector(32, 3, 4));
+        inputs[0].mantissas[0] = -bound(below, 40 << 16, 42 << 16);
+        (op.operands[0].tensorType, op.operands[1].tensorType) = (inputs[0].tensorType, inputs[1].tensorType);
+        (op.attributes[0], op.attributes[1]) = (1, 0);
+        Window[][] memory windows = wholeWindows(inputs);
+        windows[2][0].data = slice(windows[2][0].data, 0, 8);
+        assertEq(verifier.recompute(op, 0, context, windows), 0);
+    }
+
     /// @notice Whatever an operator says, the answer is a number that its output type allows or one of the interface's errors.
     function testFuzz_mutatedOperators(uint256 seed) public {
         seedNoise(seed);
