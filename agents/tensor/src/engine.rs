@@ -46,10 +46,14 @@ pub struct TorchEngine {
     device: Device,
     kernels: Kernels,
     simd: Simd,
+    /// Threads of a large matrix product on the host.
+    threads: usize,
 }
 
 impl TorchEngine {
-    /// An engine with the fastest kernels that pass their self-test on the device; takes a fraction of a second.
+    /// An engine with the fastest kernels that pass their self-test on the device; takes a fraction of a second. On the
+    /// host, large matrix products use as many threads as libtorch is set to now (`OMP_NUM_THREADS`,
+    /// `tch::set_num_threads`).
     ///
     /// # Errors
     /// [`EngineError::Device`] if there is no such device, or it computes wrongly.
@@ -75,7 +79,8 @@ impl TorchEngine {
             return Err(EngineError::Device(format!("host kernels cannot compute on {device}")));
         }
         let simd = if kernels.elements == ElementKernel::Host { Simd::detect() } else { Simd::BASELINE };
-        Ok(Self { device, kernels, simd })
+        let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1);
+        Ok(Self { device, kernels, simd, threads })
     }
 
     fn reach(device: Device) -> Result<(), EngineError> {
@@ -174,7 +179,7 @@ impl Engine for TorchEngine {
         }
         match (instruction, operands) {
             (Instruction::MatMul { shift }, &[a, b]) => {
-                matmul::execute(self.kernels, self.simd, (a, b), shift, &operator.output)
+                matmul::execute(self.kernels, (self.simd, self.threads), (a, b), shift, &operator.output)
             }
             (Instruction::Sample { first_row }, &[data]) => self.sample(operator, data, first_row, context),
             _ if self.kernels.elements == ElementKernel::Torch => {

@@ -22,7 +22,7 @@ const ACCUMULATOR_64: u8 = 64;
 /// [`EngineError::Device`] when libtorch fails, or a kernel was chosen that this machine lacks.
 pub(crate) fn execute(
     kernels: Kernels,
-    simd: Simd,
+    (simd, threads): (Simd, usize),
     (a, b): (&TorchTensor, &TorchTensor),
     shift: i32,
     output: &TensorType,
@@ -31,7 +31,7 @@ pub(crate) fn execute(
     let (left, right) = (a.data(), b.data());
     let int8 = a.ty().bits() <= 8;
     let (product, bits) = match (int8, kernels.int8, kernels.int16) {
-        (true, Int8Kernel::Vnni, _) | (false, _, Int16Kernel::Vnni) => return vnni(a, b, to, output),
+        (true, Int8Kernel::Vnni, _) | (false, _, Int16Kernel::Vnni) => return vnni((a, b), to, output, threads),
         (true, Int8Kernel::IntMm, _) => (int_mm(left, right), ACCUMULATOR_32),
         (true, Int8Kernel::F32Chunks, _) => (f32_chunks(left, right), ACCUMULATOR_32),
         (false, _, Int16Kernel::Int8Halves) => (int8_halves(left, right), ACCUMULATOR_64),
@@ -58,8 +58,13 @@ pub(crate) fn execute(
 }
 
 #[cfg(target_arch = "x86_64")]
-fn vnni(a: &TorchTensor, b: &TorchTensor, to: Precision, output: &TensorType) -> Result<TorchTensor, EngineError> {
-    let vnni = crate::host::vnni::Vnni::detect().ok_or_else(unavailable)?;
+fn vnni(
+    (a, b): (&TorchTensor, &TorchTensor),
+    to: Precision,
+    output: &TensorType,
+    threads: usize,
+) -> Result<TorchTensor, EngineError> {
+    let vnni = crate::host::vnni::Vnni::detect(threads).ok_or_else(unavailable)?;
     let k = usize::try_from(a.ty().row()).map_err(|_| unavailable())?;
     let limits = (a.ty().limit(), b.ty().limit());
     let operands = (a.slice()?, b.slice()?);
@@ -74,7 +79,7 @@ fn vnni(a: &TorchTensor, b: &TorchTensor, to: Precision, output: &TensorType) ->
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn vnni(_: &TorchTensor, _: &TorchTensor, _: Precision, _: &TensorType) -> Result<TorchTensor, EngineError> {
+fn vnni(_: (&TorchTensor, &TorchTensor), _: Precision, _: &TensorType, _: usize) -> Result<TorchTensor, EngineError> {
     Err(unavailable())
 }
 

@@ -186,6 +186,20 @@ fn long_tensors() {
     }
 }
 
+/// Products large enough to be shared between threads, in parts that come out uneven.
+#[test]
+fn products_on_several_threads() {
+    let engine = TorchEngine::new(Device::Cpu).unwrap();
+    let mut dice = Dice::new(3);
+    for (bits, m, n, k) in [(8, 1, 1501, 2801), (16, 1, 1030, 2050), (8, 77, 150, 400), (16, 33, 130, 515)] {
+        let a = dice.tensor(&ty(bits, 0, &[m, k])).unwrap();
+        let b = dice.tensor(&ty(bits, 0, &[n, k])).unwrap();
+        let op = operator(Opcode::MatMul, &[&a, &b], &[0], ty(60, 0, &[m, n]));
+        let due = reference(&op, &[&a, &b], &StepContext::default()).unwrap();
+        assert_eq!(run(&engine, &op, &[&a, &b], &StepContext::default()), due, "{op}");
+    }
+}
+
 #[test]
 fn an_engine_chooses_exact_kernels_and_names_them() {
     let engine = TorchEngine::new(Device::Cpu).unwrap();

@@ -76,7 +76,7 @@ multiversion! {
     /// First half of rule N-20, from distances to the row's maximum.
     fn exp_cells(block: &mut [i64], rest: &mut [i64], places: &mut [i64], multiplier: i64, input_shift: i32) {
         for x in block.iter_mut() {
-            *x = *x * multiplier;
+            *x *= multiplier;
         }
         rescale(block, input_shift, LIMIT_63);
         for ((x, rest), places) in block.iter_mut().zip(rest).zip(places) {

@@ -15,6 +15,8 @@ use std::arch::x86_64::{
     _mm512_setzero_si512, _mm512_storeu_si512, _mm512_xor_si512,
 };
 
+use rayon::prelude::*;
+
 use super::block::{Accumulator, Element, fits_i32, rescale};
 use super::elementwise::Precision;
 use super::pack::{LANES, Lanes, VECTOR, WORD, first_bytes, pack};
@@ -31,18 +33,24 @@ const STREAMS: usize = 4;
 /// Shortest stretch of the dot product between two emptyings of the lanes for which slicing `a` is no gain.
 const UNSLICED_STRETCH: usize = 128;
 
+/// Multiplications below which other threads cost more than they bring.
+const WORTH_SHARING: usize = 1 << 22;
+
 /// Proof that this processor has what these kernels use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Vnni(());
+pub(crate) struct Vnni {
+    /// Threads to share large products between.
+    threads: usize,
+}
 
 impl Vnni {
-    pub(crate) fn detect() -> Option<Self> {
+    pub(crate) fn detect(threads: usize) -> Option<Self> {
         let there = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vnni");
-        there.then_some(Self(()))
+        there.then_some(Self { threads })
     }
 
     /// Rule N-11 for bytes: `a` is m × k, `b` is n × k, k at most 4096.
@@ -90,10 +98,35 @@ impl Vnni {
         to: Precision,
         out: SliceMut<'_>,
     ) {
-        each_width!(SliceMut, out, out => {
-            // SAFETY: `self` is the proof that the features are there.
-            unsafe { product.run::<D, S, MR, A, _>(to, out) }
-        });
+        each_width!(SliceMut, out, out => self.share::<D, S, MR, A, _>(product, to, out));
+    }
+
+    /// Splits the rows of `a` between threads, or the rows of `b` where `a` has one.
+    fn share<D: Dot, const S: usize, const MR: usize, A: Accumulator, T: Element>(
+        self,
+        product: &Product<'_>,
+        to: Precision,
+        out: &mut [T],
+    ) {
+        // SAFETY: `self` is the proof that the features are there.
+        let run = |product: &Product<'_>, out: &mut [T]| unsafe { product.run::<D, S, MR, A, _>(to, out) };
+        let width = product.row_bytes;
+        let (m, n) = (product.bias.len(), product.b.len() / width);
+        if self.threads > 1 && m * n * width >= WORTH_SHARING && m == 1 {
+            let columns = n.div_ceil(self.threads).next_multiple_of(STREAMS);
+            let parts = out.par_chunks_mut(columns).zip(product.b.par_chunks(columns * width));
+            parts.for_each(|(out, b)| run(&Product { b, ..product.clone() }, out));
+        } else if self.threads > 1 && m * n * width >= WORTH_SHARING && m >= 2 * LANES {
+            let rows = m.div_ceil(self.threads).next_multiple_of(LANES);
+            let parts = out.par_chunks_mut(rows * n).zip(product.bias.par_chunks(rows)).enumerate();
+            parts.for_each(|(part, (out, bias))| {
+                let start = part * rows * width;
+                let a = product.a.iter().map(|a| &a[start..start + bias.len() * width]).collect();
+                run(&Product { a, bias: bias.to_vec(), ..product.clone() }, out);
+            });
+        } else {
+            run(product, out);
+        }
     }
 }
 
@@ -152,7 +185,8 @@ impl Dot for Words {
     }
 }
 
-/// A product to compute: `a = Σ 256^s · a[s]`, all as bytes of rows of `row_bytes`.
+/// A product to compute, or a part of one: `a = Σ 256^s · a[s]`, all as bytes of rows of `row_bytes`.
+#[derive(Clone)]
 struct Product<'a> {
     a: Vec<&'a [u8]>,
     b: &'a [u8],
