@@ -91,7 +91,11 @@ impl Behaviour {
             ),
             kad: dht,
             gossip,
-            ping: ping::Behaviour::default(),
+            // The event loop closes connections whose pings time out: a peer that lost its power sends no goodbye.
+            // The first failure is not reported, so silence lasts six times this long at most.
+            ping: ping::Behaviour::new(
+                ping::Config::new().with_interval(limits.handshake).with_timeout(2 * limits.handshake),
+            ),
             streams: libp2p_stream::Behaviour::new(),
         })
     }

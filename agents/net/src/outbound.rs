@@ -162,9 +162,11 @@ async fn exchange(
 ) -> Result<Bytes, NetError> {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let send = timeout(limits.transfer(body.len()), wire::write_frame(&mut writer, body));
+    // The send runs meanwhile, and the role may take its time.
+    let first_byte = limits.transfer(body.len()) + limits.queue_wait + limits.answer;
     let receive = async {
-        wire::read_verdict(&mut reader)
-            .await
+        in_time(peer, first_byte, async { Ok(wire::read_verdict(&mut reader).await) })
+            .await?
             .map_err(|e| e.into_error(peer, protocol))?
             .map_err(|refusal| refusal.into_error(peer, protocol))?;
         let length = wire::read_length(&mut reader, protocol.max_frame()).await;

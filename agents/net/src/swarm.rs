@@ -11,7 +11,7 @@ use libp2p::kad::store::RecordStore;
 use libp2p::kad::{self, InboundRequest, QueryResult};
 use libp2p::swarm::SwarmEvent;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
-use libp2p::{Multiaddr, PeerId, Swarm, identify};
+use libp2p::{Multiaddr, PeerId, Swarm, identify, ping};
 use tensorlink_node::ports::NetError;
 use tensorlink_types::Address;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -163,6 +163,14 @@ impl EventLoop {
             SwarmEvent::Behaviour(BehaviourEvent::Kad(event)) => self.on_kad(event),
             SwarmEvent::Behaviour(BehaviourEvent::Gossip(event)) => {
                 self.gossip.on_event(&mut self.swarm.behaviour_mut().gossip, event, &self.metrics);
+            }
+            SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event {
+                peer,
+                connection,
+                result: Err(ping::Failure::Timeout),
+            })) => {
+                tracing::debug!(%peer, "no answer to a ping: disconnecting");
+                self.swarm.close_connection(connection);
             }
             SwarmEvent::ConnectionEstablished { peer_id, .. } => match address_of(&peer_id) {
                 Ok(address) => {

@@ -93,14 +93,14 @@ pub(crate) async fn serve_reversed(node: &Libp2pNet, protocol: Protocol) -> Join
     })
 }
 
-/// Tries until there is a value; ten seconds at most.
+/// Tries until there is a value; twelve seconds at most.
 pub(crate) async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
-    let end = tokio::time::Instant::now() + Duration::from_secs(10);
+    let end = tokio::time::Instant::now() + Duration::from_secs(12);
     loop {
         if let Some(value) = probe().await {
             return value;
         }
-        assert!(tokio::time::Instant::now() < end, "in ten seconds not: {what}");
+        assert!(tokio::time::Instant::now() < end, "in twelve seconds not: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tensorlink_net::Multiaddr;
+use tensorlink_net::{Limits, Multiaddr};
 use tensorlink_node::ports::{Net, NetError, Protocol};
 
-use crate::common::{Open, addresses, ask, connected, identity, node, quick, serve_reversed, start, tcp};
+use crate::common::{Open, addresses, ask, connected, eventually, identity, node, quick, serve_reversed, start, tcp};
 
 #[tokio::test]
 async fn an_address_is_found_through_a_common_peer() {
@@ -74,4 +74,27 @@ async fn a_bootstrap_address_needs_no_name() {
     let at: Vec<Multiaddr> = addresses(&hub).await.iter().map(nameless).collect();
     let b = node(2, at);
     connected(&b, hub.address()).await;
+}
+
+/// A machine that loses its power says no goodbye: here a node whose runtime nobody drives any more, sockets open.
+#[tokio::test]
+async fn a_peer_that_falls_silent_is_given_up() {
+    let a = start(1, tcp(), vec![], Limits { handshake: Duration::from_secs(1), ..quick() });
+    let at = addresses(&a).await;
+    let frozen = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let b = runtime.block_on(async {
+            let b = node(2, at);
+            connected(&b, identity(1).address()).await;
+            b
+        });
+        (runtime, b)
+    });
+    let silent = identity(2).address();
+    connected(&a, silent).await;
+    let kept = tokio::task::spawn_blocking(|| frozen.join().unwrap()).await.unwrap();
+    let gone = async || a.connected_peers().await.ok().filter(|p| !p.contains(&silent));
+    tokio::time::timeout(Duration::from_secs(15), eventually("it is given up", gone)).await.unwrap();
+    // A runtime must not be dropped inside another.
+    std::thread::spawn(move || drop(kept)).join().unwrap();
 }
