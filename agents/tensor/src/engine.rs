@@ -146,7 +146,7 @@ impl Engine for TorchEngine {
     type Tensor = TorchTensor;
 
     fn describe(&self) -> String {
-        format!("libtorch through tch on {}: {}", self.device, self.kernels)
+        format!("libtorch through tch on {}: {}, threads {}", self.device, self.kernels, self.threads)
     }
 
     fn import(&self, tensor: &Tensor) -> Result<TorchTensor, EngineError> {

@@ -92,3 +92,30 @@ pub(crate) fn one_hot_sub(
         rescale_block(simd, block, to.shift, to.limit);
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Quotients one unit of the dividend below, at and above an integer, up to the largest dividend.
+    #[test]
+    fn quotients_next_to_integers_have_the_right_floor() {
+        let limit = i64::MAX;
+        for simd in [Simd::BASELINE, Simd::detect()] {
+            for z in (0..51).map(|b| (1i64 << b) + 1).chain([3, 7, 1_000_003]) {
+                let z = z | 1;
+                for quotient in (0..51).map(|b| 1i64 << b).flat_map(|q| [q - 1, q, q + 1]).flat_map(|q| [q, -q]) {
+                    let Some(exact) = (2 * z).checked_mul(quotient).filter(|d| d.abs() < F64_DIVIDEND - 1) else {
+                        continue;
+                    };
+                    // With no bits the dividend is 2p + z, odd as z is.
+                    for dividend in [exact - 1, exact + 1] {
+                        let mut p = [(dividend - z) / 2];
+                        divide_small(simd, &mut p, 0, z, limit);
+                        assert_eq!(p[0], dividend.div_euclid(2 * z), "{dividend} / {}", 2 * z);
+                    }
+                }
+            }
+        }
+    }
+}

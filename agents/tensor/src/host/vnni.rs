@@ -33,7 +33,7 @@ const STREAMS: usize = 4;
 /// Shortest stretch of the dot product between two emptyings of the lanes for which slicing `a` is no gain.
 const UNSLICED_STRETCH: usize = 128;
 
-/// Multiplications below which other threads cost more than they bring.
+/// Rows of `a` times bytes of `b` below which other threads cost more than they bring.
 const WORTH_SHARING: usize = 1 << 22;
 
 /// Proof that this processor has what these kernels use.
