@@ -25,6 +25,7 @@ import {
     ProgramHeader,
     StepContext,
     StepStatement,
+    TensorOpening,
     TensorType,
     Window,
     WiringProof
@@ -33,7 +34,7 @@ import {
 /// @title Disputes
 /// @notice See `IDisputes`.
 contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
-    using Openings for *;
+    using Openings for TensorOpening;
     using SafeCast for uint256;
     using SafeERC20 for IERC20;
     using TensorTypes for TensorType;
@@ -60,6 +61,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     bytes32 private constant _STATEMENT_TYPEHASH = keccak256(
         "StepStatement(bytes32 claimId,address auditor,uint32 step,bytes32 preState,bytes32 postState,bytes32 trace)"
     );
+
     /// @notice The token of bonds.
     IERC20 public immutable SNO;
     /// @notice What is slashed.

@@ -5,7 +5,7 @@ import {ICheckpoints} from "../../contracts/interfaces/ICheckpoints.sol";
 import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
-import {Claim, ElementProof, LeafRange, TensorOpening} from "../../contracts/types/Types.sol";
+import {Claim, ElementProof, LeafRange, TensorOpening, TensorType} from "../../contracts/types/Types.sol";
 import {Signatures} from "./protocol/Signatures.sol";
 import {TrainingTest} from "./protocol/TrainingTest.sol";
 
@@ -294,6 +294,18 @@ contract ConvictionTest is TrainingTest {
                 _elementProof(claim, 0, operator, 0), abi.encodeWithSelector(IDisputes.WrongMembership.selector, 0)
             );
         }
+    }
+
+    /// @dev A type that is none (a stray bit) convicts nobody by the padding of its tensor, which no recomputation looks at.
+    function test_refusesMalformedTypes() public {
+        program[7].output = TensorType.wrap(TensorType.unwrap(program[7].output) | 1 << 128);
+        for (uint256 k = 0; k < 2; ++k) {
+            _stake(workers[k].addr, IStaking.Role.Worker, STAKE);
+        }
+        _postTraining();
+        claim = _commitTraining(0);
+        (wrongOperator, wrongByte) = (7, 100);
+        _refused(_elementProof(claim, 0, 7, 100), abi.encodeWithSelector(IDisputes.WrongOperator.selector));
     }
 
     /// @dev A proof against operator 0, element 0 of step 0, to be spoiled.
