@@ -5,14 +5,14 @@ use bytes::Bytes;
 use cid::Cid;
 use tensorlink_node::ports::StoreError;
 
-/// A place for files and their blocks.
+/// A place for the blocks of files. It need not be honest: whoever reads a block verifies it.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// A block that is here.
+    /// A block that is here. Searches no network.
     async fn block(&self, cid: &Cid) -> Result<Option<Bytes>, StoreError>;
 
-    /// Stores and pins a file.
-    async fn keep(&self, content: Bytes) -> Result<Cid, StoreError>;
+    /// Stores all blocks of a file and pins it. The blocks are verified and complete, and none occurs twice.
+    async fn keep(&self, root: &Cid, blocks: Vec<(Cid, Bytes)>) -> Result<(), StoreError>;
 
     /// Whether the file is pinned here, hence whole.
     async fn has(&self, root: &Cid) -> Result<bool, StoreError>;
@@ -20,6 +20,6 @@ pub trait Backend: Send + Sync + 'static {
     /// Unpins a file; no error if it is not pinned.
     async fn release(&self, root: &Cid) -> Result<(), StoreError>;
 
-    /// A file of at most `limit` bytes from whatever network the backend has behind it.
-    async fn search(&self, root: &Cid, limit: u64) -> Result<Option<Bytes>, StoreError>;
+    /// A block from whatever network the backend has behind it. May take half a minute.
+    async fn search(&self, cid: &Cid) -> Result<Option<Bytes>, StoreError>;
 }

@@ -1,5 +1,6 @@
-//! The store port over a backend and the peers: fetches what is missing, verifies every block, serves what is here.
+//! The store port over a backend and the peers: fetches what is missing, verifies every block, keeps and serves it.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,14 +8,15 @@ use async_trait::async_trait;
 use bytes::{BufMut, Bytes, BytesMut};
 use cid::Cid;
 use futures::StreamExt;
-use futures::stream::FuturesOrdered;
+use futures::stream::FuturesUnordered;
 use tensorlink_node::ports::{Incoming, Net, NetError, Protocol, Store, StoreError};
 use tensorlink_types::Address;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::Backend;
-use crate::unixfs::{Assembly, MAX_BLOCK, check_kind, matches};
+use crate::holders::Holders;
+use crate::unixfs::{Assembly, MAX_BLOCK, blocks_of, check_kind, matches};
 
 /// Blocks of a file asked for at once.
 const WINDOW: usize = 16;
@@ -45,67 +47,111 @@ impl<B: Backend> Content<B> {
         Ok(Self { backend, net })
     }
 
-    /// A block from here or from the first holder that gives it. A holder that gives something else is passed over.
-    async fn block(&self, cid: Cid, holders: &[Address]) -> Result<Option<Bytes>, StoreError> {
-        if let Some(block) = self.backend.block(&cid).await? {
-            return Ok(Some(block));
-        }
+    /// A verified block: from here, else from the first holder that gives it, else from the network behind the backend.
+    ///
+    /// # Errors
+    /// [`StoreError::Mismatch`] if nobody gives the block and somebody gave something else, else [`StoreError::NotFound`].
+    async fn block(&self, cid: Cid, holders: &Holders) -> Result<Bytes, StoreError> {
         let mut lie = None;
-        for holder in holders.iter().filter(|holder| **holder != self.net.address()) {
-            match self.net.request(*holder, Protocol::Block, cid.to_bytes().into()).await {
+        match self.backend.block(&cid).await? {
+            Some(block) if matches(&cid, &block) => return Ok(block),
+            Some(_) => {
+                tracing::error!(%cid, "a block in this node's own store is damaged: check the disk");
+                lie = Some("this node's own store".to_owned());
+            }
+            None => {}
+        }
+        let mut asked = HashSet::new();
+        while let Some(holder) = holders.next(&mut asked) {
+            // Every wait in it is bounded by the net.
+            match self.net.request(holder, Protocol::Block, cid.to_bytes().into()).await {
                 Ok(answer) => match answer.split_first() {
-                    Some((&PRESENT, block)) if matches(&cid, block) => return Ok(Some(answer.slice(1..))),
+                    Some((&PRESENT, block)) if matches(&cid, block) => return Ok(answer.slice(1..)),
                     Some((&ABSENT, [])) => {}
-                    _ => lie = Some(StoreError::Mismatch { cid, from: holder.to_string() }),
+                    _ => {
+                        tracing::warn!(%cid, %holder, "a holder gives a block that does not match its CID");
+                        holders.lied(holder);
+                        lie = Some(holder.to_string());
+                    }
                 },
-                Err(error) => tracing::debug!(%cid, %holder, %error, "a holder does not give a block"),
+                Err(error) => {
+                    tracing::debug!(%cid, %holder, %error, "a holder does not give a block");
+                    holders.failed(holder);
+                }
             }
         }
-        lie.map_or(Ok(None), Err)
+        match self.backend.search(&cid).await? {
+            Some(block) if matches(&cid, &block) => return Ok(block),
+            Some(_) => lie = Some("the network behind the backend".to_owned()),
+            None => {}
+        }
+        // What made another fetch of this file pass a liar over is why this one finds nothing.
+        Err(match lie.or_else(|| holders.liar().map(|liar| liar.to_string())) {
+            Some(from) => StoreError::Mismatch { cid, from },
+            None => StoreError::NotFound(cid),
+        })
     }
 
-    async fn assemble(&self, root: &Cid, holders: &[Address], limit: u64) -> Result<Option<Bytes>, StoreError> {
+    /// The file, and its blocks if they are to be kept.
+    async fn assemble(
+        &self,
+        root: &Cid,
+        holders: &Holders,
+        limit: u64,
+        keep: bool,
+    ) -> Result<(Bytes, Vec<(Cid, Bytes)>), StoreError> {
         let mut assembly = Assembly::new(*root, limit);
+        let mut have: HashMap<Cid, Bytes> = HashMap::new();
+        let mut asked: HashSet<Cid> = HashSet::new();
+        let mut fetches = FuturesUnordered::new();
         loop {
-            // A wave of blocks at once, taken in file order. An inner node in it changes what is wanted next, so the wave ends there.
+            // The next blocks in file order. Those that recur are asked for once.
             let wanted = assembly.wanted(WINDOW);
-            if wanted.is_empty() {
-                return Ok(Some(assembly.finish()));
-            }
-            let mut wave: FuturesOrdered<_> =
-                wanted.iter().map(|cid| async { (*cid, self.block(*cid, holders).await) }).collect();
-            while let Some((cid, block)) = wave.next().await {
-                if assembly.wanted(1).first() != Some(&cid) {
-                    break;
+            let Some(next) = wanted.first() else { break };
+            if let Some(block) = have.get(next) {
+                assembly.feed(block)?;
+                if !keep {
+                    have.remove(next);
                 }
-                let Some(block) = block? else { return Ok(None) };
-                assembly.feed(&block)?;
+                continue;
             }
+            for &cid in &wanted {
+                if fetches.len() < WINDOW && !have.contains_key(&cid) && asked.insert(cid) {
+                    fetches.push(async move { (cid, self.block(cid, holders).await) });
+                }
+            }
+            // Never none: the next block is among them, or will be once one of these makes room.
+            let Some((cid, block)) = fetches.next().await else { return Err(StoreError::NotFound(*next)) };
+            asked.remove(&cid);
+            have.insert(cid, block?);
         }
+        drop(fetches);
+        Ok((assembly.finish(), have.into_iter().collect()))
     }
 }
 
 #[async_trait]
 impl<B: Backend> Store for Content<B> {
     async fn put(&self, content: Bytes) -> Result<Cid, StoreError> {
-        self.backend.keep(content).await
+        // Hashing megabytes takes milliseconds: not on a thread that others wait for.
+        let blocks = tokio::task::spawn_blocking(move || blocks_of(&content))
+            .await
+            .map_err(|error| StoreError::Backend(error.to_string()))?;
+        let Some((root, _)) = blocks.last() else { return Err(StoreError::Backend("a file without blocks".into())) };
+        let root = *root;
+        self.backend.keep(&root, blocks).await?;
+        Ok(root)
     }
 
     async fn get(&self, cid: &Cid, holders: &[Address], limit: u64) -> Result<Bytes, StoreError> {
         check_kind(cid)?;
-        if let Some(content) = self.assemble(cid, holders, limit).await? {
-            if !self.backend.has(cid).await? {
-                self.keep(cid, content.clone()).await?;
-            }
-            return Ok(content);
+        let holders = Holders::new(holders, self.net.address());
+        let keep = !self.backend.has(cid).await?;
+        let (content, blocks) = self.assemble(cid, &holders, limit, keep).await?;
+        if keep {
+            self.backend.keep(cid, blocks).await?;
         }
-        match self.backend.search(cid, limit).await? {
-            Some(content) => {
-                self.keep(cid, content.clone()).await?;
-                Ok(content)
-            }
-            None => Err(StoreError::NotFound(*cid)),
-        }
+        Ok(content)
     }
 
     async fn has(&self, cid: &Cid) -> Result<bool, StoreError> {
@@ -117,15 +163,33 @@ impl<B: Backend> Store for Content<B> {
     }
 }
 
-impl<B: Backend> Content<B> {
-    /// Keeps a fetched file. Files chunked in another way than ours have another CID; they are verified all the same, and not kept.
-    async fn keep(&self, cid: &Cid, content: Bytes) -> Result<(), StoreError> {
-        let kept = self.backend.keep(content).await?;
-        if kept != *cid {
-            self.backend.release(&kept).await?;
-            tracing::debug!(%cid, %kept, "a file chunked in another way is not kept");
+/// The answer to a peer's request.
+async fn answer<B: Backend>(backend: &B, peer: Address, body: &[u8]) -> Bytes {
+    let block = match Cid::try_from(body) {
+        Ok(cid) => match tokio::time::timeout(PATIENCE, backend.block(&cid)).await {
+            Ok(Ok(block)) => block,
+            Ok(Err(error)) => {
+                tracing::warn!(%cid, %error, "a block cannot be served");
+                None
+            }
+            Err(_) => {
+                tracing::warn!(%cid, "a block cannot be served: the store did not answer within {PATIENCE:?}");
+                None
+            }
+        },
+        Err(error) => {
+            tracing::debug!(%peer, %error, "a request that is no CID");
+            None
         }
-        Ok(())
+    };
+    match block {
+        Some(block) if block.len() < MAX_BLOCK => {
+            let mut answer = BytesMut::with_capacity(block.len() + 1);
+            answer.put_u8(PRESENT);
+            answer.put(block);
+            answer.freeze()
+        }
+        _ => Bytes::from_static(&[ABSENT]),
     }
 }
 
@@ -141,24 +205,8 @@ async fn serve<B: Backend>(backend: Arc<B>, mut requests: mpsc::Receiver<Incomin
         tokio::spawn(async move {
             let _slot = slot;
             let Incoming { peer, body, reply } = request;
-            let block = match Cid::try_from(body.as_ref()) {
-                Ok(cid) => tokio::time::timeout(PATIENCE, backend.block(&cid)).await.ok().and_then(Result::ok).flatten(),
-                Err(error) => {
-                    tracing::debug!(%peer, %error, "a request that is no CID");
-                    None
-                }
-            };
-            let answer = match block {
-                Some(block) if block.len() < MAX_BLOCK => {
-                    let mut answer = BytesMut::with_capacity(block.len() + 1);
-                    answer.put_u8(PRESENT);
-                    answer.put(block);
-                    answer.freeze()
-                }
-                _ => Bytes::from_static(&[ABSENT]),
-            };
             // The peer may be gone; that is its business.
-            let _ = reply.send(answer);
+            let _ = reply.send(answer(&*backend, peer, &body).await);
         });
     }
 }

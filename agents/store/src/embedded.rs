@@ -1,27 +1,35 @@
 //! Blocks in a database of our own: one file, crash-safe, counted by reference, within a budget.
+//!
+//! Every change is one durable transaction: what `keep` returned from is there after a kill or a power cut, and what it did not
+//! return from is there wholly or not at all. redb's cheaper commits live in memory until the next durable one, so they would
+//! not even outlive the process.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use cid::Cid;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use tensorlink_node::ports::StoreError;
 use tokio::task::spawn_blocking;
 
 use crate::backend::Backend;
-use crate::unixfs::blocks_of;
 
-/// CID → block.
-const BLOCKS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("blocks");
+/// (CID, number of the piece) → piece of the block.
+const PIECES: TableDefinition<'_, (&[u8], u32), &[u8]> = TableDefinition::new("pieces");
 /// CID → number of pinned files that hold the block.
 const COUNTS: TableDefinition<'_, &[u8], u64> = TableDefinition::new("counts");
-/// Root CID → CIDs of the file's blocks, one after another.
+/// Root CID → CIDs of the file's blocks, each once.
 const PINS: TableDefinition<'_, &[u8], Vec<&[u8]>> = TableDefinition::new("pins");
 /// `bytes` → sum of the blocks' sizes.
 const TOTALS: TableDefinition<'_, &str, u64> = TableDefinition::new("totals");
 const BYTES: &str = "bytes";
+/// Largest piece of a block, bytes. The database gives a value a power of two of bytes, its key and header included: a block of
+/// 256 KiB in one piece would take 512 KiB of disk.
+const PIECE: usize = (64 << 10) - 512;
+/// Memory that the database may use as a cache, bytes. Files are read seldom, and the operating system caches as well.
+const CACHE: usize = 32 << 20;
 
 /// Blocks on disk.
 #[derive(Clone, Debug)]
@@ -35,64 +43,72 @@ fn backend(error: impl std::fmt::Display) -> StoreError {
 }
 
 impl Embedded {
-    /// Opens (and creates) the database in `folder`, to hold at most `budget` bytes.
+    /// Opens (and creates) the database in `folder`, to hold at most `budget` bytes of blocks.
     ///
     /// # Errors
     /// [`StoreError::Backend`], e.g. when another process has it open.
     pub fn open(folder: &Path, budget: u64) -> Result<Self, StoreError> {
-        std::fs::create_dir_all(folder).map_err(backend)?;
-        let database = Database::create(folder.join("blocks.redb")).map_err(backend)?;
-        let write = database.begin_write().map_err(backend)?;
-        write.open_table(BLOCKS).map_err(backend)?;
-        write.open_table(COUNTS).map_err(backend)?;
-        write.open_table(PINS).map_err(backend)?;
-        write.open_table(TOTALS).map_err(backend)?;
-        write.commit().map_err(backend)?;
+        let at = |error: &dyn std::fmt::Display| StoreError::Backend(format!("{}: {error}", folder.display()));
+        std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
+        let file = folder.join("blocks.redb");
+        let database = Database::builder().set_cache_size(CACHE).create(file).map_err(|e| at(&e))?;
+        let write = database.begin_write().map_err(|e| at(&e))?;
+        write.open_table(PIECES).map_err(|e| at(&e))?;
+        write.open_table(COUNTS).map_err(|e| at(&e))?;
+        write.open_table(PINS).map_err(|e| at(&e))?;
+        write.open_table(TOTALS).map_err(|e| at(&e))?;
+        write.commit().map_err(|e| at(&e))?;
         Ok(Self { database: Arc::new(database), budget })
     }
 
     fn read_block(&self, cid: &Cid) -> Result<Option<Bytes>, StoreError> {
         let read = self.database.begin_read().map_err(backend)?;
-        let blocks = read.open_table(BLOCKS).map_err(backend)?;
-        let block = blocks.get(cid.to_bytes().as_slice()).map_err(backend)?;
-        Ok(block.map(|block| Bytes::copy_from_slice(block.value())))
+        let pieces = read.open_table(PIECES).map_err(backend)?;
+        let key = cid.to_bytes();
+        let mut block = None;
+        for piece in pieces.range((key.as_slice(), 0)..=(key.as_slice(), u32::MAX)).map_err(backend)? {
+            let (_, piece) = piece.map_err(backend)?;
+            block.get_or_insert_with(BytesMut::new).extend_from_slice(piece.value());
+        }
+        Ok(block.map(BytesMut::freeze))
     }
 
-    fn pin(&self, content: &[u8]) -> Result<Cid, StoreError> {
-        let blocks = blocks_of(content);
-        let (root, _) = blocks.last().ok_or_else(|| backend("a file without blocks"))?;
-        let root = *root;
+    fn pin(&self, root: &Cid, blocks: &[(Cid, Bytes)]) -> Result<(), StoreError> {
         let write = self.database.begin_write().map_err(backend)?;
         {
             let mut pins = write.open_table(PINS).map_err(backend)?;
             if pins.get(root.to_bytes().as_slice()).map_err(backend)?.is_some() {
-                return Ok(root);
+                return Ok(());
             }
-            let mut table = write.open_table(BLOCKS).map_err(backend)?;
+            let mut pieces = write.open_table(PIECES).map_err(backend)?;
             let mut counts = write.open_table(COUNTS).map_err(backend)?;
             let mut totals = write.open_table(TOTALS).map_err(backend)?;
-            let mut total = totals.get(BYTES).map_err(backend)?.map_or(0, |total| total.value());
-            let mut cids: Vec<Vec<u8>> = blocks.iter().map(|(cid, _)| cid.to_bytes()).collect();
-            for (cid, block) in &blocks {
-                let key = cid.to_bytes();
-                let count = counts.get(key.as_slice()).map_err(backend)?.map_or(0, |count| count.value());
-                if count == 0 {
-                    total += block.len() as u64;
-                    table.insert(key.as_slice(), block.as_ref()).map_err(backend)?;
+            let total = totals.get(BYTES).map_err(backend)?.map_or(0, |total| total.value());
+            let mut needed = 0;
+            let cids: Vec<Vec<u8>> = blocks.iter().map(|(cid, _)| cid.to_bytes()).collect();
+            for (key, (_, block)) in cids.iter().map(Vec::as_slice).zip(blocks) {
+                let count = counts.get(key).map_err(backend)?.map_or(0, |count| count.value());
+                counts.insert(key, count + 1).map_err(backend)?;
+                if count > 0 {
+                    continue;
                 }
-                counts.insert(key.as_slice(), count + 1).map_err(backend)?;
+                needed += block.len() as u64;
+                if total + needed > self.budget {
+                    // Dropping the transaction undoes it.
+                    let needed = blocks.iter().map(|(_, block)| block.len() as u64).sum();
+                    return Err(StoreError::Full { needed, budget: self.budget });
+                }
+                // An empty block has one piece, so that it is there.
+                let many = block.chunks(PIECE).chain(block.is_empty().then_some(&[] as &[u8]));
+                for (i, piece) in (0..).zip(many) {
+                    pieces.insert((key, i), piece).map_err(backend)?;
+                }
             }
-            if total > self.budget {
-                // Dropping the transaction undoes it.
-                return Err(StoreError::Full { needed: content.len() as u64, budget: self.budget });
-            }
-            totals.insert(BYTES, total).map_err(backend)?;
-            // A block that occurs twice in the file is counted twice, and given back twice.
-            let cids: Vec<&[u8]> = cids.iter_mut().map(|cid| cid.as_slice()).collect();
+            totals.insert(BYTES, total + needed).map_err(backend)?;
+            let cids: Vec<&[u8]> = cids.iter().map(Vec::as_slice).collect();
             pins.insert(root.to_bytes().as_slice(), cids).map_err(backend)?;
         }
-        write.commit().map_err(backend)?;
-        Ok(root)
+        write.commit().map_err(backend)
     }
 
     fn drop_pin(&self, root: &Cid) -> Result<(), StoreError> {
@@ -100,7 +116,7 @@ impl Embedded {
         {
             let mut pins = write.open_table(PINS).map_err(backend)?;
             let Some(cids) = pins.remove(root.to_bytes().as_slice()).map_err(backend)? else { return Ok(()) };
-            let mut table = write.open_table(BLOCKS).map_err(backend)?;
+            let mut pieces = write.open_table(PIECES).map_err(backend)?;
             let mut counts = write.open_table(COUNTS).map_err(backend)?;
             let mut totals = write.open_table(TOTALS).map_err(backend)?;
             let mut total = totals.get(BYTES).map_err(backend)?.map_or(0, |total| total.value());
@@ -110,8 +126,11 @@ impl Embedded {
                     counts.insert(cid, count - 1).map_err(backend)?;
                 } else {
                     counts.remove(cid).map_err(backend)?;
-                    let block = table.remove(cid).map_err(backend)?;
-                    total = total.saturating_sub(block.map_or(0, |block| block.value().len() as u64));
+                    let all = (cid, 0)..=(cid, u32::MAX);
+                    for piece in pieces.extract_from_if(all, |_, _| true).map_err(backend)? {
+                        let (_, piece) = piece.map_err(backend)?;
+                        total = total.saturating_sub(piece.value().len() as u64);
+                    }
                 }
             }
             totals.insert(BYTES, total).map_err(backend)?;
@@ -142,8 +161,9 @@ impl Backend for Embedded {
         self.blocking(move |store| store.read_block(&cid)).await
     }
 
-    async fn keep(&self, content: Bytes) -> Result<Cid, StoreError> {
-        self.blocking(move |store| store.pin(&content)).await
+    async fn keep(&self, root: &Cid, blocks: Vec<(Cid, Bytes)>) -> Result<(), StoreError> {
+        let root = *root;
+        self.blocking(move |store| store.pin(&root, &blocks)).await
     }
 
     async fn has(&self, root: &Cid) -> Result<bool, StoreError> {
@@ -156,7 +176,7 @@ impl Backend for Embedded {
         self.blocking(move |store| store.drop_pin(&root)).await
     }
 
-    async fn search(&self, _: &Cid, _: u64) -> Result<Option<Bytes>, StoreError> {
+    async fn search(&self, _: &Cid) -> Result<Option<Bytes>, StoreError> {
         // There is no network behind this backend but the holders, and they were asked.
         Ok(None)
     }
@@ -165,6 +185,7 @@ impl Backend for Embedded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unixfs::{CHUNK, blocks_of};
 
     fn total(store: &Embedded) -> u64 {
         let read = store.database.begin_read().unwrap();
@@ -172,17 +193,26 @@ mod tests {
         totals.get(BYTES).unwrap().map_or(0, |t| t.value())
     }
 
+    async fn put(store: &Embedded, content: &[u8]) -> Result<Cid, StoreError> {
+        let blocks = blocks_of(content);
+        let root = blocks.last().unwrap().0;
+        store.keep(&root, blocks).await?;
+        Ok(root)
+    }
+
     #[tokio::test]
     async fn blocks_shared_by_files_are_kept_until_the_last_is_unpinned() {
         let folder = tempfile::tempdir().unwrap();
         let store = Embedded::open(folder.path(), 64 << 20).unwrap();
-        let shared = vec![7u8; 256 << 10];
-        let one = store.keep([shared.as_slice(), b"one"].concat().into()).await.unwrap();
-        let two = store.keep([shared.as_slice(), b"two"].concat().into()).await.unwrap();
-        let leaf = crate::unixfs::blocks_of(&shared)[0].0;
+        let shared = vec![7u8; CHUNK];
+        // The first file holds the shared block twice.
+        let one = put(&store, &[shared.as_slice(), &shared, b"one"].concat()).await.unwrap();
+        let two = put(&store, &[shared.as_slice(), b"two"].concat()).await.unwrap();
+        let leaf = blocks_of(&shared)[0].0;
+        assert!(total(&store) < 2 * CHUNK as u64);
         store.release(&one).await.unwrap();
-        assert!(store.block(&leaf).await.unwrap().is_some());
-        store.release(&two).await.unwrap();
+        store.release(&one).await.unwrap();
+        assert_eq!(store.block(&leaf).await.unwrap().unwrap(), shared);
         store.release(&two).await.unwrap();
         assert!(store.block(&leaf).await.unwrap().is_none());
         assert_eq!(total(&store), 0);
@@ -192,12 +222,37 @@ mod tests {
     async fn a_file_over_budget_leaves_nothing_behind_and_a_reopened_store_has_all() {
         let folder = tempfile::tempdir().unwrap();
         let store = Embedded::open(folder.path(), 1000).unwrap();
-        let small = store.keep(Bytes::from_static(b"small")).await.unwrap();
-        let error = store.keep(vec![1; 2000].into()).await.unwrap_err();
+        let small = put(&store, b"small").await.unwrap();
+        let error = put(&store, &[1; 2000]).await.unwrap_err();
         assert!(matches!(error, StoreError::Full { needed: 2000, budget: 1000 }), "{error}");
+        assert!(store.block(&blocks_of(&[1; 2000])[0].0).await.unwrap().is_none());
+        let error = Embedded::open(folder.path(), 1000).unwrap_err();
+        assert!(error.to_string().contains("already open"), "{error}");
         drop(store);
         let store = Embedded::open(folder.path(), 1000).unwrap();
         assert!(store.has(&small).await.unwrap());
         assert_eq!(total(&store), 5);
+    }
+
+    #[tokio::test]
+    async fn the_disk_holds_little_more_than_the_blocks_and_room_is_used_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Embedded::open(folder.path(), 64 << 20).unwrap();
+        let size = || std::fs::metadata(folder.path().join("blocks.redb")).unwrap().len();
+        for round in 0..6u32 {
+            let content: Vec<u8> = (0..2u32 << 20).flat_map(|i| (i ^ round << 24).to_le_bytes()).collect();
+            let root = put(&store, &content).await.unwrap();
+            assert!(size() < 2 * content.len() as u64 + (3 << 20), "{} bytes after {round}", size());
+            store.release(&root).await.unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("blocks.redb"), b"not a database, but long enough to look at".repeat(1000))
+            .unwrap();
+        let error = Embedded::open(folder.path(), 1000).unwrap_err().to_string();
+        assert!(error.contains(&folder.path().display().to_string()), "{error}");
     }
 }

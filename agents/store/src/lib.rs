@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`content`] | the port: fetch from peers, verify, keep, serve |
 //! | [`backend`] | what a place for blocks must do |
+//! | `holders` | whom to ask for a file's blocks |
 //! | [`embedded`] | a database of our own (the default) |
 //! | [`kubo`] | a Kubo daemon by its RPC API (`--ipfs`) |
 //! | [`unixfs`] | files as blocks |
@@ -11,6 +12,7 @@
 pub mod backend;
 pub mod content;
 pub mod embedded;
+mod holders;
 pub mod kubo;
 pub mod unixfs;
 

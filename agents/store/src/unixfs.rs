@@ -1,5 +1,7 @@
 //! Files as blocks: UnixFS, CIDv1, SHA-256, raw leaves of 256 KiB, 174 links a node, which is what `ipfs add --cid-version 1
-//! --chunker size-262144` makes of the same bytes.
+//! --chunker size-262144` makes of the same bytes. Files chunked in another way can be read.
+
+use std::collections::HashSet;
 
 use bytes::Bytes;
 use cid::Cid;
@@ -14,12 +16,16 @@ pub const CHUNK: usize = 256 << 10;
 const LINKS: usize = 174;
 /// Largest block of any store we talk to, bytes.
 pub const MAX_BLOCK: usize = 2 << 20;
+/// Smallest mean size of a leaf that we accept, bytes. What is chunked finer costs more to walk than it is worth.
+const MIN_MEAN_CHUNK: u64 = 1 << 10;
+/// Blocks that a file of any size may have.
+const FREE_BLOCKS: u64 = 256;
 /// Multicodec of a raw leaf.
 const RAW: u64 = 0x55;
 /// Multicodec of a dag-pb node.
 const DAG_PB: u64 = 0x70;
 
-/// The blocks of a file, leaves first, its root last.
+/// The blocks of a file, each once, in the order in which they become complete: the root is the last.
 pub fn blocks_of(content: &[u8]) -> Vec<(Cid, Bytes)> {
     let mut adder = FileAdder::builder()
         .with_cid_version(cid::Version::V1)
@@ -27,25 +33,39 @@ pub fn blocks_of(content: &[u8]) -> Vec<(Cid, Bytes)> {
         .with_chunker(Chunker::Size(CHUNK))
         .with_collector(BalancedCollector::with_branching_factor(LINKS))
         .build();
-    let mut blocks = Vec::new();
+    let (mut blocks, mut seen) = (Vec::new(), HashSet::new());
+    let mut take = |(cid, block): (Cid, Vec<u8>)| {
+        if seen.insert(cid) {
+            blocks.push((cid, Bytes::from(block)));
+        }
+    };
     let mut rest = content;
     while !rest.is_empty() {
         let (made, used) = adder.push(rest);
-        blocks.extend(made.map(|(cid, block)| (cid, Bytes::from(block))));
+        made.for_each(&mut take);
         rest = rest.get(used..).unwrap_or_default();
     }
-    blocks.extend(adder.finish().map(|(cid, block)| (cid, Bytes::from(block))));
+    adder.finish().for_each(&mut take);
     blocks
 }
 
-/// Refuses CIDs that we cannot verify.
+/// Whether we can verify what a CID names: SHA-256 over a raw leaf or a dag-pb node.
+fn verifiable(cid: &Cid) -> bool {
+    let hash = cid.hash();
+    matches!(cid.codec(), RAW | DAG_PB) && hash.code() == u64::from(Code::Sha2_256) && hash.size() == 32
+}
+
+/// What IPFS calls the codec of a CID that passed [`check_kind`] or came from [`blocks_of`].
+pub fn codec_name(cid: &Cid) -> &'static str {
+    if cid.codec() == RAW { "raw" } else { "dag-pb" }
+}
+
+/// Refuses CIDs that are not of a file in CIDv1, or that we cannot verify.
 ///
 /// # Errors
 /// [`StoreError::Unsupported`].
 pub fn check_kind(cid: &Cid) -> Result<(), StoreError> {
-    let sha256 = u64::from(Code::Sha2_256);
-    let known = matches!(cid.codec(), RAW | DAG_PB) && cid.hash().code() == sha256 && cid.hash().size() == 32;
-    if cid.version() == cid::Version::V1 && known { Ok(()) } else { Err(StoreError::Unsupported(*cid)) }
+    if cid.version() == cid::Version::V1 && verifiable(cid) { Ok(()) } else { Err(StoreError::Unsupported(*cid)) }
 }
 
 /// Whether bytes hash to their CID.
@@ -54,6 +74,10 @@ pub fn matches(cid: &Cid, block: &[u8]) -> bool {
 }
 
 /// Puts a file together from its blocks, asked for one after the other in file order.
+///
+/// Blocks come from strangers and a CID proves only that they are the ones it names: they may name no file, or one that is
+/// small and takes forever to walk (nodes that link to one another's copies, all of them empty). So the walk is bounded by the
+/// blocks that a file within the limit can have.
 #[derive(Debug)]
 pub struct Assembly {
     root: Cid,
@@ -61,15 +85,17 @@ pub struct Assembly {
     started: bool,
     content: Vec<u8>,
     limit: u64,
+    /// Blocks taken.
+    taken: u64,
 }
 
 impl Assembly {
     /// A file of at most `limit` bytes.
     pub const fn new(root: Cid, limit: u64) -> Self {
-        Self { root, visit: None, started: false, content: Vec::new(), limit }
+        Self { root, visit: None, started: false, content: Vec::new(), limit, taken: 0 }
     }
 
-    /// The blocks wanted, the next one first; at most `most`. Empty when the file is whole.
+    /// The blocks wanted, the next one first; at most `most`, one that recurs as often as it does. Empty when the file is whole.
     pub fn wanted(&self, most: usize) -> Vec<Cid> {
         match &self.visit {
             Some(visit) => {
@@ -84,7 +110,7 @@ impl Assembly {
     /// Takes the next block, already verified.
     ///
     /// # Errors
-    /// [`StoreError::TooLarge`], or [`StoreError::Unsupported`] for a block that is no file.
+    /// [`StoreError::TooLarge`], or [`StoreError::Unsupported`] for blocks that are no file of ours to read.
     pub fn feed(&mut self, block: &[u8]) -> Result<(), StoreError> {
         let broken = || StoreError::Unsupported(self.root);
         let too_large = || StoreError::TooLarge { cid: self.root, limit: self.limit };
@@ -101,6 +127,19 @@ impl Assembly {
         };
         if (self.content.len() + bytes.len()) as u64 > self.limit {
             return Err(too_large());
+        }
+        self.taken += 1;
+        // Only an inner node, which has no bytes, adds links: no need to look at them after a leaf.
+        if let Some(visit) = visit.as_ref().filter(|_| bytes.is_empty()) {
+            let (first, rest) = visit.pending_links();
+            let most = FREE_BLOCKS + self.limit / MIN_MEAN_CHUNK;
+            let mut links = self.taken;
+            for cid in std::iter::once(first).chain(rest) {
+                links += 1;
+                if links > most || !verifiable(cid) {
+                    return Err(broken());
+                }
+            }
         }
         self.content.extend_from_slice(bytes);
         self.visit = visit;

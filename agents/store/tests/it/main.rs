@@ -1,0 +1,9 @@
+//! The store as its callers see it: peers over a net in memory, and a real IPFS daemon.
+
+mod budget;
+mod daemon;
+mod hostile;
+mod kubo;
+mod memory_net;
+mod peers;
+mod support;
