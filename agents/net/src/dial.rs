@@ -4,9 +4,10 @@
 //! |---|---|---|
 //! | none | asked, connected | none; answered at once |
 //! | none | asked, too soon after a failure | none; refused at once |
-//! | none | asked, route known | dialling |
+//! | none | asked, route known | dialling its preferred addresses |
 //! | none | asked, no route | looking up |
 //! | dialling a route from the book | failed | looking up |
+//! | looking up, nothing tried | found a route of which a part is preferred | dialling that part, as if from the book |
 //! | looking up | found a route other than the one that failed | dialling that |
 //! | looking up | found nothing else | none; refused, back off |
 //! | dialling a route just looked up | failed | none; refused, back off |
@@ -24,7 +25,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::config::Limits;
-use crate::directory::{Book, Route};
+use crate::directory::{Book, Route, preferred};
 
 /// Peers being dialled or looked up at once; more are told to come back.
 const MAX_PENDING: usize = 256;
@@ -48,7 +49,7 @@ pub(crate) enum Step {
 
 #[derive(Debug)]
 enum Stage {
-    /// Dialling what the book said.
+    /// Dialling what the book said, preferred addresses only.
     Known(Route),
     /// Asking the DHT; `failed` was tried before.
     LookingUp { failed: Option<Route>, best: Option<Route> },
@@ -124,7 +125,10 @@ impl Dials {
             return refuse(reply, "too many peers are being dialled".into());
         }
         let (stage, step) = match self.book.get(address) {
-            Some(route) => (Stage::Known(route.clone()), Step::Dial(route.clone())),
+            Some(route) => {
+                let first = Route { addresses: preferred(&route.addresses), ..route.clone() };
+                (Stage::Known(first.clone()), Step::Dial(first))
+            }
             None => (Stage::LookingUp { failed: None, best: None }, Step::LookUp),
         };
         self.pending.insert(address, Pending { stage, waiters: vec![reply], since: now, reason: None });
@@ -158,6 +162,12 @@ impl Dials {
             (Some(best), Some(failed)) if best.addresses == failed.addresses => {
                 self.fail(address, now);
                 Step::Wait
+            }
+            // Nothing was tried yet: the preferred addresses first, and if they fail a second look-up for the rest.
+            (Some(best), None) if preferred(&best.addresses) != best.addresses => {
+                let first = Route { addresses: preferred(&best.addresses), ..best };
+                pending.stage = Stage::Known(first.clone());
+                Step::Dial(first)
             }
             (Some(best), _) => {
                 pending.stage = Stage::Found;

@@ -213,8 +213,8 @@ impl EventLoop {
         let Ok(address) = address_of(&peer) else { return };
         let routable: Vec<_> = info.listen_addrs.into_iter().take(directory::MAX_ADDRESSES).collect();
         if info.protocols.contains(&KAD) {
-            for at in &routable {
-                self.swarm.behaviour_mut().kad.add_address(&peer, at.clone());
+            for at in directory::preferred(&routable) {
+                self.swarm.behaviour_mut().kad.add_address(&peer, at);
             }
         }
         if !routable.is_empty() {
