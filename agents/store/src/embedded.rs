@@ -43,7 +43,8 @@ fn backend(error: impl std::fmt::Display) -> StoreError {
 }
 
 impl Embedded {
-    /// Opens (and creates) the database in `folder`, to hold at most `budget` bytes of blocks.
+    /// Opens (and creates) the database in `folder`, to hold at most `budget` bytes of blocks. The
+    /// file grows by doubling, so that it may take twice that on disk.
     ///
     /// # Errors
     /// [`StoreError::Backend`], e.g. when another process has it open.
