@@ -36,8 +36,8 @@ pub enum KeystoreError {
     },
 }
 
-/// Makes a new key, writes it to `path` encrypted by `password`, readable by the owner alone, and returns it. Takes about a
-/// second: the password is stretched.
+/// Makes a new key, writes it to `path` encrypted by `password`, readable by the owner alone, and returns it. Blocks for a
+/// moment: the password is stretched.
 ///
 /// # Errors
 /// [`KeystoreError`] if the file exists or cannot be written.
@@ -65,7 +65,7 @@ pub fn create(path: &Path, password: &str) -> Result<Zeroizing<[u8; 32]>, Keysto
     Ok(secret)
 }
 
-/// Opens a keystore file. Takes about a second.
+/// Opens a keystore file. Blocks for a moment, as [`create`].
 ///
 /// # Errors
 /// [`KeystoreError`] if the file cannot be read, is no keystore or has another password.

@@ -1,0 +1,9 @@
+//! `AlloyChain` against a real anvil, and the compiled verifier against the reference.
+
+mod endpoint;
+mod events;
+mod proxy;
+mod sending;
+mod simulation;
+mod verifier;
+mod world;

@@ -1,0 +1,212 @@
+//! Transactions: each once, in time, and with a reason where they cannot be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy::providers::Provider;
+use tensorlink_chain::{AlloyChain, Pace};
+use tensorlink_node::Identity;
+use tensorlink_node::ports::chain::{Event, JobState, Role, StakeView};
+use tensorlink_node::ports::{Call, Chain, ChainError};
+use tensorlink_types::abi::JobTerms;
+use tensorlink_types::{Address, U256};
+
+use crate::world::{OTHER, QUICK, USER, WORKER, World, commit_first, sno};
+
+#[tokio::test]
+async fn stake_is_bonded_unbonded_and_withdrawn() {
+    let world = World::new().await;
+    let worker = world.chain(WORKER).await;
+    let staked = worker.send(Call::Stake { role: Role::Validator, amount: sno("1000") }).await.unwrap();
+    assert_eq!(
+        staked.events,
+        [Event::Staked { account: worker.account(), role: Role::Validator, amount: sno("1000") }]
+    );
+    assert!(worker.is_validator(worker.account()).await.unwrap());
+    // By permit: no allowance is left behind, and no transaction came before.
+    assert_eq!(world.provider.get_transaction_count(worker.account()).await.unwrap(), 1);
+
+    worker.send(Call::RequestUnstake { role: Role::Validator, amount: sno("400") }).await.unwrap();
+    let view = worker.stake(worker.account(), Role::Validator).await.unwrap();
+    assert_eq!((view.bonded, view.unbonding), (sno("600").to(), sno("400").to()));
+    let early = worker.send(Call::WithdrawStake { role: Role::Validator }).await.unwrap_err();
+    assert!(
+        matches!(&early, ChainError::Reverted { name, arguments }
+        if name == "StillUnbonding" && *arguments == format!("({})", view.release_at)),
+        "{early}"
+    );
+    world.wait(201).await;
+    worker.send(Call::WithdrawStake { role: Role::Validator }).await.unwrap();
+    let left = worker.stake(worker.account(), Role::Validator).await.unwrap();
+    assert_eq!(left, StakeView { bonded: sno("600").to(), release_at: view.release_at, ..StakeView::default() });
+    assert!(!worker.is_validator(worker.account()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_job_is_paid_in_sno_by_an_allowance_of_just_its_deposit() {
+    let world = World::new().await;
+    let user = world.chain(USER).await;
+    let now = user.head().await.unwrap().timestamp;
+    let terms = JobTerms { token: world.deployment.sno, ..world.terms(now) };
+    let before = user.balance(user.account(), world.deployment.sno).await.unwrap();
+    let posted = user.send(Call::Post { terms, deposit: sno("7") }).await.unwrap();
+    let [Event::JobPosted { job, deposit, .. }] = posted.events[..] else { panic!("{:?}", posted.events) };
+    assert_eq!(deposit, sno("7"));
+    let view = user.job(job).await.unwrap().unwrap();
+    assert_eq!((view.state, view.escrow, view.token), (JobState::Posted, sno("7").to(), world.deployment.sno));
+    assert_eq!(user.job_count().await.unwrap(), 1);
+    user.send(Call::Cancel { job }).await.unwrap();
+    assert_eq!(user.credit(user.account(), world.deployment.sno).await.unwrap(), sno("7"));
+    user.send(Call::Collect { token: world.deployment.sno }).await.unwrap();
+    assert_eq!(user.balance(user.account(), world.deployment.sno).await.unwrap(), before);
+    assert_eq!(user.job(tensorlink_types::JobId(2)).await.unwrap(), None);
+    assert_eq!(user.gas_used(posted.transaction).await.unwrap(), Some(posted.gas));
+}
+
+#[tokio::test]
+async fn a_claim_is_disputed_and_the_dispute_times_out() {
+    let world = World::new().await;
+    let (user, worker, other) = (world.chain(USER).await, world.chain(WORKER).await, world.chain(OTHER).await);
+    let job = world.running_job(&user, &worker).await;
+    let (claim, committed_at, _) = commit_first(&worker, job).await;
+    let opened = other.send(Call::OpenDispute { claim: claim.clone(), committed_at }).await.unwrap();
+    let [Event::DisputeOpened { dispute, claim: id, .. }] = opened.events[..] else { panic!("{:?}", opened.events) };
+    assert_eq!(id, world.contracts().claim_id(&claim));
+    world.wait(31).await;
+    let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)] };
+    let held = user.send(finalize.clone()).await.unwrap_err();
+    assert!(matches!(&held, ChainError::Reverted { name, .. } if name == "Disputed"), "{held}");
+    let lost = user.send(Call::TimeoutDispute { dispute }).await.unwrap();
+    assert!(lost.events.contains(&Event::DisputeLost { dispute, claim: id }), "{:?}", lost.events);
+    let done = user.send(finalize).await.unwrap();
+    assert!(
+        done.events.iter().any(|event| matches!(event, Event::Paid { amount, .. } if *amount == U256::from(1_000)))
+    );
+    assert_eq!(user.lane(claim.lane()).await.unwrap().finalized, 1);
+    assert_eq!(user.assignment(claim.lane()).await.unwrap(), (worker.account(), 1_000));
+    assert_eq!(user.credit(worker.account(), Address::ZERO).await.unwrap(), U256::from(1_000));
+}
+
+#[tokio::test]
+async fn poverty_is_found_before_anything_is_sent() {
+    let world = World::new().await;
+    let poor = Identity::new(&[9; 32]).unwrap();
+    let mut config = world.config(USER, world.anvil.endpoint(), 0);
+    config.identity = poor.clone();
+    let chain = AlloyChain::connect(config).await.unwrap();
+    let no_sno = chain.send(Call::Stake { role: Role::Worker, amount: sno("1") }).await.unwrap_err();
+    assert!(
+        matches!(no_sno, ChainError::InsufficientFunds { account, asset: "SNO", needed, .. }
+        if account == poor.address() && needed == sno("1")),
+        "{no_sno:?}"
+    );
+    let now = chain.head().await.unwrap().timestamp;
+    let no_eth = chain.send(Call::Post { terms: world.terms(now), deposit: U256::from(5) }).await.unwrap_err();
+    assert!(matches!(no_eth, ChainError::InsufficientFunds { asset: "ETH", .. }), "{no_eth:?}");
+    // Enough for the deposit, not for the gas.
+    let () = world.provider.client().request("anvil_setBalance", (poor.address(), U256::from(5))).await.unwrap();
+    let no_gas = chain.send(Call::Post { terms: world.terms(now), deposit: U256::from(5) }).await.unwrap_err();
+    assert!(matches!(no_gas, ChainError::InsufficientFunds { asset: "ETH", needed, .. } if needed > U256::from(5)));
+}
+
+#[tokio::test]
+async fn reverts_have_names_and_arguments() {
+    let world = World::new().await;
+    let user = world.chain(USER).await;
+    let now = user.head().await.unwrap().timestamp;
+    let terms = JobTerms { stages: 0, ..world.terms(now) };
+    let refused = user.send(Call::Post { terms, deposit: U256::from(5) }).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the contract refuses: InvalidTerms(stages)");
+    let refused = user.send(Call::Settle { job: tensorlink_types::JobId(9) }).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the contract refuses: WrongState(9, 0)");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_tasks_send_at_once_and_no_nonce_collides() {
+    let world = World::new().await;
+    let user = Arc::new(world.chain(USER).await);
+    world.provider.client().request::<_, serde_json::Value>("evm_setIntervalMining", (1,)).await.unwrap();
+    let now = user.head().await.unwrap().timestamp;
+    let tasks: Vec<_> = (1..=12u64)
+        .map(|deposit| {
+            let (user, terms) = (user.clone(), world.terms(now));
+            tokio::spawn(async move { user.send(Call::Post { terms, deposit: U256::from(deposit) }).await })
+        })
+        .collect();
+    let mut blocks = Vec::new();
+    for task in tasks {
+        blocks.push(task.await.unwrap().unwrap().block);
+    }
+    assert_eq!(user.job_count().await.unwrap(), 12);
+    assert_eq!(world.provider.get_transaction_count(user.account()).await.unwrap(), 12);
+    // They need not wait for each other's receipts.
+    blocks.sort_unstable();
+    blocks.dedup();
+    assert!(blocks.len() < 12, "{blocks:?}");
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_not_mined_is_raised_and_mined_once() {
+    let world = World::new().await;
+    let user = world.chain(USER).await;
+    world.automine(false).await;
+    let now = user.head().await.unwrap().timestamp;
+    let call = Call::Post { terms: world.terms(now), deposit: U256::from(5) };
+    let mining = async {
+        tokio::time::sleep(QUICK.bump_after * 3).await;
+        let pool: serde_json::Value = world.provider.client().request("txpool_content", ()).await.unwrap();
+        world.automine(true).await;
+        world.mine(1).await;
+        pool
+    };
+    let (sent, pool) = tokio::join!(user.send(call), mining);
+    let sent = sent.unwrap();
+    assert_eq!(user.job_count().await.unwrap(), 1);
+    // What was mined is a replacement: the pool held one transaction only, and it paid more than the first offer.
+    let mined = world.provider.get_transaction_by_hash(sent.transaction).await.unwrap().unwrap();
+    let base = world.provider.estimate_eip1559_fees().await.unwrap();
+    let held = pool["pending"].as_object().unwrap().values().next().unwrap().as_object().unwrap().len();
+    assert_eq!(held, 1, "{pool}");
+    assert!(alloy::consensus::Transaction::max_priority_fee_per_gas(&mined).unwrap() > base.max_priority_fee_per_gas);
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_never_mined_is_pending() {
+    let world = World::new().await;
+    let pace = Pace { poll: Duration::from_millis(20), bump_after: Duration::from_millis(50), bumps: 2 };
+    let user = AlloyChain::connect_at(world.config(USER, world.anvil.endpoint(), 0), pace).await.unwrap();
+    world.automine(false).await;
+    let now = user.head().await.unwrap().timestamp;
+    let call = Call::Post { terms: world.terms(now), deposit: U256::from(5) };
+    let pending = user.send(call).await.unwrap_err();
+    let ChainError::Pending(hash) = pending else { panic!("{pending}") };
+    world.mine(1).await;
+    // As the error says, it may still be mined.
+    assert!(user.gas_used(hash).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_nonce_taken_by_another_process_is_noticed_and_the_call_made_again() {
+    let world = World::new().await;
+    // Too patient to replace what replaced it.
+    let pace = Pace { bump_after: Duration::from_secs(60), ..QUICK };
+    let user = AlloyChain::connect_at(world.config(USER, world.anvil.endpoint(), 0), pace).await.unwrap();
+    world.automine(false).await;
+    let now = user.head().await.unwrap().timestamp;
+    let call = Call::Post { terms: world.terms(now), deposit: U256::from(5) };
+    let rival = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        // The same key elsewhere: a transfer of the same nonce for a higher fee.
+        let transfer = serde_json::json!({
+            "from": user.account(), "to": world.address(OTHER), "value": "0x1", "nonce": "0x0",
+            "maxFeePerGas": "0x174876e800", "maxPriorityFeePerGas": "0x174876e800",
+        });
+        let _: serde_json::Value = world.provider.client().request("eth_sendTransaction", (transfer,)).await.unwrap();
+        world.automine(true).await;
+        world.mine(1).await;
+    };
+    let (sent, ()) = tokio::join!(user.send(call), rival);
+    sent.unwrap();
+    assert_eq!(user.job_count().await.unwrap(), 1);
+    assert_eq!(world.provider.get_transaction_count(user.account()).await.unwrap(), 2);
+}

@@ -1,0 +1,246 @@
+//! A chain of its own for every test, with the contracts on it, and a job to act on.
+
+use std::path::Path;
+use std::time::Duration;
+
+use alloy::network::{Ethereum, TransactionBuilder};
+use alloy::node_bindings::{Anvil, AnvilInstance};
+use alloy::primitives::aliases::U40;
+use alloy::primitives::utils::parse_ether;
+use alloy::providers::{Provider, RootProvider};
+use alloy::rpc::types::TransactionRequest;
+use alloy::sol_types::SolConstructor;
+use tensorlink_bindings::{Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
+use tensorlink_chain::Pace;
+use tensorlink_chain::chain::{AlloyChain, Config};
+use tensorlink_node::Identity;
+use tensorlink_node::ports::chain::{Deployment, Event, EventAt, Receipt, Role};
+use tensorlink_node::ports::{Call, Chain};
+use tensorlink_proof::commit::digest::Contracts;
+use tensorlink_types::abi::{Claim, ClaimLink, JobTerms, Offer};
+use tensorlink_types::{Address, B256, Bytes, JobId, U256};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Accounts of anvil: who posts jobs, who works on them, who has nothing to do with them.
+pub(crate) const USER: usize = 1;
+pub(crate) const WORKER: usize = 2;
+pub(crate) const OTHER: usize = 0;
+/// Seconds.
+pub(crate) const WINDOW: u32 = 30;
+
+pub(crate) const QUICK: Pace =
+    Pace { poll: Duration::from_millis(20), bump_after: Duration::from_millis(600), bumps: 5 };
+
+pub(crate) fn sno(amount: &str) -> U256 {
+    parse_ether(amount).unwrap()
+}
+
+pub(crate) struct World {
+    pub(crate) anvil: AnvilInstance,
+    pub(crate) deployment: Deployment,
+    pub(crate) provider: RootProvider<Ethereum>,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../node_modules/.bin/anvil");
+        assert!(path.exists(), "there is no anvil: run script/setup");
+        let anvil = Anvil::at(path).prague().port(0u16).spawn();
+        let provider = RootProvider::new_http(anvil.endpoint_url());
+        let deployment = deploy(&provider, anvil.addresses()).await;
+        Self { anvil, deployment, provider, shutdown: CancellationToken::new() }
+    }
+
+    pub(crate) fn identity(&self, account: usize) -> Identity {
+        Identity::new(&self.anvil.keys()[account].to_bytes().into()).unwrap()
+    }
+
+    pub(crate) fn address(&self, account: usize) -> Address {
+        self.anvil.addresses()[account]
+    }
+
+    pub(crate) fn config(&self, account: usize, rpc_url: String, confirmations: u64) -> Config {
+        Config {
+            rpc_url,
+            deployment: self.deployment.clone(),
+            confirmations,
+            identity: self.identity(account),
+            shutdown: self.shutdown.clone(),
+        }
+    }
+
+    /// As an account, over HTTP, without waiting for confirmations.
+    pub(crate) async fn chain(&self, account: usize) -> AlloyChain {
+        self.chain_at(account, self.anvil.endpoint(), 0).await
+    }
+
+    pub(crate) async fn chain_at(&self, account: usize, rpc_url: String, confirmations: u64) -> AlloyChain {
+        AlloyChain::connect_at(self.config(account, rpc_url, confirmations), QUICK).await.unwrap()
+    }
+
+    pub(crate) fn terms(&self, now: u64) -> JobTerms {
+        JobTerms {
+            token: Address::ZERO,
+            stages: 1,
+            replicas: 1,
+            intervals: 4,
+            stepsPerInterval: 2,
+            acceptBy: U40::from(now + 3_600),
+            duration: U40::from(7_200),
+            challengeWindow: WINDOW,
+            workerStake: sno("5").to(),
+            programs: vec![B256::repeat_byte(1)],
+            initialStates: vec![B256::repeat_byte(2)],
+            manifest: Bytes::from_static(b"cid"),
+        }
+    }
+
+    /// A job of one lane, running, whose worker has its stake.
+    pub(crate) async fn running_job(&self, user: &AlloyChain, worker: &AlloyChain) -> JobId {
+        worker.send(Call::Stake { role: Role::Worker, amount: sno("50") }).await.unwrap();
+        let now = user.head().await.unwrap().timestamp;
+        let deposit = U256::from(4_000);
+        let posted = user.send(Call::Post { terms: self.terms(now), deposit }).await.unwrap();
+        let [Event::JobPosted { job, .. }] = &posted.events[..] else { panic!("{:?}", posted.events) };
+        let offer = Offer {
+            job: job.0,
+            stage: 0,
+            replica: 0,
+            worker: worker.account(),
+            pricePerInterval: 1_000,
+            expires: U40::from(now + 3_600),
+        };
+        let signature = self.identity(WORKER).sign(self.contracts().offer(&offer)).unwrap();
+        let signatures = vec![Bytes::copy_from_slice(&signature)];
+        user.send(Call::Accept { job: *job, offers: vec![offer], signatures }).await.unwrap();
+        user.send(Call::Start { job: *job }).await.unwrap();
+        *job
+    }
+
+    pub(crate) fn contracts(&self) -> Contracts {
+        let d = &self.deployment;
+        Contracts { chain_id: d.chain_id, jobs: d.jobs, checkpoints: d.checkpoints, disputes: d.disputes }
+    }
+
+    /// Lets time pass, in a block.
+    pub(crate) async fn wait(&self, seconds: u64) {
+        let client = self.provider.client();
+        client.request::<_, serde_json::Value>("evm_increaseTime", (seconds,)).await.unwrap();
+        client.request::<_, serde_json::Value>("evm_mine", ()).await.unwrap();
+    }
+
+    pub(crate) async fn mine(&self, blocks: u64) {
+        let () = self.provider.client().request("anvil_mine", (blocks,)).await.unwrap();
+    }
+
+    pub(crate) async fn automine(&self, on: bool) {
+        let () = self.provider.client().request("anvil_setAutomine", (on,)).await.unwrap();
+    }
+
+    /// Replaces the last blocks by as many empty ones.
+    pub(crate) async fn reorg(&self, depth: u64) {
+        let () = self.provider.client().request("anvil_reorg", (depth, Vec::<()>::new())).await.unwrap();
+    }
+}
+
+/// Claim `interval` of the job's only lane; each starts where the one before ended.
+pub(crate) fn claim(job: JobId, interval: u8) -> Claim {
+    let state = |n: u8| if n == 0 { B256::repeat_byte(2) } else { B256::repeat_byte(0x40 + n) };
+    Claim {
+        job: job.0,
+        stage: 0,
+        replica: 0,
+        interval: interval.into(),
+        parentState: state(interval),
+        newState: state(interval + 1),
+        io: B256::repeat_byte(0x80 + interval),
+    }
+}
+
+/// What a claim has to know of the one before it.
+pub(crate) fn link(previous: &Claim, committed_at: u64) -> ClaimLink {
+    ClaimLink { parentState: previous.parentState, io: previous.io, committedAt: committed_at }
+}
+
+/// The first claim needs no link.
+pub(crate) fn first_link() -> ClaimLink {
+    ClaimLink { parentState: B256::ZERO, io: B256::ZERO, committedAt: 0 }
+}
+
+pub(crate) async fn commit_first(worker: &AlloyChain, job: JobId) -> (Claim, u64, Receipt) {
+    let claim = claim(job, 0);
+    let receipt = worker.send(Call::Commit { claim: claim.clone(), previous: first_link() }).await.unwrap();
+    let [Event::ClaimCommitted { committed_at, .. }] = receipt.events[..] else { panic!("{:?}", receipt.events) };
+    (claim, committed_at, receipt)
+}
+
+/// The next events, which must come within seconds.
+pub(crate) async fn take(events: &mut mpsc::Receiver<EventAt>, count: usize) -> Vec<EventAt> {
+    let mut taken = Vec::new();
+    while taken.len() < count {
+        let next = tokio::time::timeout(Duration::from_secs(20), events.recv()).await;
+        let next = next.unwrap_or_else(|_| panic!("only {} of {count} events came: {taken:#?}", taken.len()));
+        taken.push(next.expect("the feed ended"));
+    }
+    taken
+}
+
+/// Nothing comes for a while.
+pub(crate) async fn nothing(events: &mut mpsc::Receiver<EventAt>) {
+    if let Ok(event) = tokio::time::timeout(Duration::from_millis(1_500), events.recv()).await {
+        panic!("an event too many: {event:?}");
+    }
+}
+
+async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Deployment {
+    let from = accounts[OTHER];
+    let at = |nonce: u64| from.create(nonce);
+    let (sno, step_verifier, staking) = (at(0), at(1), at(2));
+    let (jobs, checkpoints, disputes) = (at(3), at(4), at(5));
+    let parameters = Staking::Parameters {
+        unbondingDelay: U40::from(200),
+        validatorCollateral: self::sno("1000").to(),
+        disputePeriod: U40::from(30),
+        disputeBond: self::sno("10").to(),
+        minChallengeWindow: 1,
+        maxChallengeWindow: 120,
+        bountyBps: 5_000,
+        harmBps: 3_000,
+    };
+    let created = [
+        code(&SNO::BYTECODE, &SNO::constructorCall { recipients: accounts[..3].to_vec() }),
+        StepVerifier::BYTECODE.clone(),
+        code(&Staking::BYTECODE, &Staking::constructorCall { sno, jobs, disputes, p: parameters }),
+        code(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, disputes }),
+        code(&Checkpoints::BYTECODE, &Checkpoints::constructorCall { jobs, disputes }),
+        code(
+            &Disputes::BYTECODE,
+            &Disputes::constructorCall { sno, staking, jobs, checkpoints, verifier: step_verifier },
+        ),
+    ];
+    for code in created {
+        let request = TransactionRequest::default().with_from(from).with_deploy_code(code).with_gas_limit(20_000_000);
+        let sent = *provider.send_transaction(request).await.unwrap().tx_hash();
+        let receipt = loop {
+            if let Some(receipt) = provider.get_transaction_receipt(sent).await.unwrap() {
+                break receipt;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
+        assert!(receipt.status(), "a contract cannot be deployed");
+    }
+    let chain_id = provider.get_chain_id().await.unwrap();
+    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, disputes, step_verifier }
+}
+
+fn code(bytecode: &Bytes, constructor: &impl SolConstructor) -> Bytes {
+    [bytecode.as_ref(), &constructor.abi_encode()].concat().into()
+}
