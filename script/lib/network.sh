@@ -44,6 +44,7 @@ trap 'end_step_job; stop_network' EXIT
 launch() {
     local name=$1
     shift
+    : >>"$RUN/$name.log"
     "$@" >>"$RUN/$name.log" 2>&1 </dev/null &
     PIDS[$name]=$!
 }
@@ -52,7 +53,7 @@ launch() {
 await() {
     local found
     for _ in {1..300}; do
-        found=$(sed -nE "s|.*$2.*|\1|p" "$RUN/$1.log" 2>/dev/null | head -n 1)
+        found=$(sed -nE "s|.*$2.*|\1|p" "$RUN/$1.log" 2>/dev/null | head -n 1) || true
         if [[ -n $found ]]; then
             printf '%s\n' "$found"
             return 0

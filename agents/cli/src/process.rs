@@ -1,5 +1,6 @@
 //! What every process of ours does: log, listen to signals, end with an exit code.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -36,14 +37,20 @@ where
 
 /// Logs to stderr; data goes to stdout. `RUST_LOG` beats `-v`.
 pub fn log(verbose: u8) {
+    // What alloy says of lost connections, the chain adapter says in our words.
     let default = match verbose {
-        0 => "warn,tensorlink=info,tensorlink_worker=info,tensorlink_validator=info",
+        0 => "warn,alloy_pubsub=off,alloy_transport_ws=off,tensorlink=info,tensorlink_worker=info,tensorlink_validator=info",
         1 => "info",
         _ => "info,tensorlink=debug,tensorlink_worker=debug,tensorlink_validator=debug,tensorlink_user=debug,\
               tensorlink_chain=debug,tensorlink_net=debug,tensorlink_store=debug",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .init();
 }
 
 /// Asks everything to stop at the first SIGINT or SIGTERM; ends the process at the second.

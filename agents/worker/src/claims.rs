@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::ports::chain::{JobState, JobView, LaneView};
 use tensorlink_node::ports::{Call, Chain, ChainError, Event};
 use tensorlink_types::B256;
 use thiserror::Error;
@@ -86,14 +86,16 @@ async fn advance(chain: &dyn Chain, log: &LaneLog) -> Result<Outlook, Failure> {
     let lane = log.get().lane;
     let Some(job) = chain.job(lane.job).await? else { return Ok(Outlook::More) };
     let view = chain.lane(lane).await?;
-    if let Some(from) = view.void_from {
+    if let Some(from) = view.void_from
+        && view.finalized >= from
+    {
         return Err(Failure::Final(ClaimsError::Convicted(from)));
     }
     if job.state == JobState::Running {
         while commit_next(chain, log).await? {}
     }
-    finalize(chain, log, &job, view.finalized).await?;
-    Ok(outlook(&job, log, chain.lane(lane).await?.finalized))
+    finalize(chain, log, &job, view).await?;
+    Ok(outlook(&job, log, chain.lane(lane).await?))
 }
 
 /// Nothing is left when the last interval is final, or the job takes no more claims and none is waiting.
@@ -128,9 +130,11 @@ async fn commit_next(chain: &dyn Chain, log: &LaneLog) -> Result<bool, Failure> 
     Ok(at.is_some())
 }
 
-async fn finalize(chain: &dyn Chain, log: &LaneLog, job: &JobView, finalized: u32) -> Result<(), Failure> {
+async fn finalize(chain: &dyn Chain, log: &LaneLog, job: &JobView, lane: LaneView) -> Result<(), Failure> {
     let now = chain.head().await?.timestamp;
-    let claims = log.get().finalizable(finalized, job.challenge_window, now, BATCH);
+    let mut claims = log.get().finalizable(lane.finalized, job.challenge_window, now, BATCH);
+    // What came before a conviction was right, and is paid.
+    claims.retain(|(claim, _)| lane.void_from.is_none_or(|from| claim.interval < from));
     if claims.is_empty() {
         return Ok(());
     }
