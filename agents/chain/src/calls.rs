@@ -89,3 +89,84 @@ impl Action {
         Self { spends: Some(amount), ..self }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::B256;
+    use tensorlink_types::abi::{
+        BoundaryLogs, Claim, ElementProof, LeafRange, Operand, Operator, ProgramHeader, StepStatement, TensorOpening,
+    };
+
+    use super::*;
+
+    fn word(n: u8) -> B256 {
+        B256::repeat_byte(n)
+    }
+
+    #[test]
+    fn a_proof_arrives_field_for_field() {
+        let opening = |n: u8| TensorOpening {
+            dataRoot: word(n),
+            membership: vec![word(n + 1), word(n + 2)],
+            ranges: vec![LeafRange { firstLeaf: n.into(), leaves: vec![n; 40].into(), siblings: vec![word(n + 3)] }],
+        };
+        let operand = Operand { source: 2, index: 7, tensorType: U256::from(0x10) };
+        let proof = ElementProof {
+            claim: Claim {
+                job: 1,
+                stage: 2,
+                replica: 3,
+                interval: 4,
+                parentState: word(5),
+                newState: word(6),
+                io: word(7),
+            },
+            committedAt: 8,
+            logs: BoundaryLogs { fromPrevious: word(9), toPrevious: word(10), fromNext: word(11), toNext: word(12) },
+            statement: StepStatement {
+                claimId: word(13),
+                auditor: Address::repeat_byte(14),
+                step: 15,
+                preState: word(16),
+                postState: word(17),
+                trace: word(18),
+            },
+            signature: vec![19; 65].into(),
+            program: ProgramHeader {
+                operatorCount: 20,
+                constantCount: 21,
+                stateCount: 22,
+                microBatches: 23,
+                operators: word(24),
+                constants: word(25),
+                wiring: word(26),
+            },
+            operator: Operator {
+                opcode: 1,
+                output: U256::from(27),
+                operands: vec![operand],
+                attributes: vec![-28, 29],
+            },
+            operatorIndex: 30,
+            operatorMembership: vec![word(31)],
+            element: 32,
+            output: opening(40),
+            operands: vec![opening(50), opening(60)],
+        };
+        let address = Address::repeat_byte(1);
+        let deployment = Deployment {
+            chain_id: 1,
+            block: 0,
+            sno: address,
+            staking: address,
+            jobs: address,
+            checkpoints: address,
+            disputes: Address::repeat_byte(2),
+            step_verifier: address,
+        };
+        let action = action(&deployment, &Call::Prove(Box::new(proof.clone())), U256::ZERO).unwrap();
+        assert_eq!((action.to, action.spends), (deployment.disputes, None));
+        let call = Disputes::proveSignedCall::abi_decode(&action.data).unwrap();
+        assert_eq!(recode::<_, ElementProof>(&call.proof).unwrap(), proof);
+    }
+}

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use alloy::eips::BlockNumberOrTag;
 use alloy::primitives::B256 as Word;
 use alloy::providers::Provider;
+use alloy::rpc::types::TransactionReceipt;
 use alloy::signers::local::PrivateKeySigner;
 use async_trait::async_trait;
 use tensorlink_node::Identity;
@@ -87,6 +88,16 @@ impl AlloyChain {
         Ok(Self { rpc, reader, sender })
     }
 
+    /// Timestamp of the block of a receipt: from its logs where the node writes it there.
+    async fn mined_at(&self, receipt: &TransactionReceipt) -> Result<u64, Failure> {
+        if let Some(timestamp) = receipt.logs().iter().find_map(|log| log.block_timestamp) {
+            return Ok(timestamp);
+        }
+        let hash = receipt.block_hash.unwrap_or_default();
+        let block = self.rpc.find("block", |p| async move { p.get_block_by_hash(hash).await }).await?;
+        Ok(block.header.timestamp)
+    }
+
     fn views(&self) -> Views<'_> {
         Views { rpc: &self.rpc, deployment: &self.reader.deployment }
     }
@@ -124,13 +135,13 @@ impl Chain for AlloyChain {
     async fn send(&self, call: Call) -> Result<Receipt, ChainError> {
         let head = self.reader.head().await?;
         let receipt = self.sender.send(&call, head.timestamp.max(now())).await?;
-        let block = receipt.block_hash.unwrap_or_default();
-        let mined = self.rpc.find("block", |p| async move { p.get_block_by_hash(block).await }).await?;
-        let decoded = receipt.logs().iter().map(|log| {
-            event::decode(&self.reader.deployment, &log.inner, mined.header.timestamp)
-                .map_err(|error| Failure::Unavailable(format!("it gives a log of no contract: {error}")))
-        });
-        let events = decoded.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        // The call has happened: whatever goes wrong from here on must not look like a call that has not.
+        let unclear = |_| ChainError::Pending(receipt.transaction_hash);
+        let timestamp = self.mined_at(&receipt).await.map_err(unclear)?;
+        let logs = receipt.logs().iter();
+        let decoded = logs.map(|log| event::decode(&self.reader.deployment, &log.inner, timestamp));
+        let events = decoded.filter_map(Result::transpose).collect::<Result<_, _>>();
+        let events = events.map_err(|_| ChainError::Pending(receipt.transaction_hash))?;
         Ok(Receipt {
             transaction: receipt.transaction_hash,
             block: receipt.block_number.unwrap_or_default(),

@@ -17,13 +17,13 @@ pub(crate) type NotOurs = alloy::sol_types::Error;
 /// What a log says; none if it is nothing that the port has an event for. `timestamp` is its block's.
 pub(crate) fn decode(deployment: &Deployment, log: &Log, timestamp: u64) -> Result<Option<Event>, NotOurs> {
     let known = |selectors: &[[u8; 32]]| log.topics().first().is_some_and(|topic| selectors.contains(&topic.0));
-    if log.address == deployment.jobs && known(&Jobs::SELECTORS) {
+    if log.address == deployment.jobs && known(Jobs::SELECTORS) {
         jobs(Jobs::decode_log(log)?.data)
-    } else if log.address == deployment.checkpoints && known(&Checkpoints::SELECTORS) {
+    } else if log.address == deployment.checkpoints && known(Checkpoints::SELECTORS) {
         checkpoints(Checkpoints::decode_log(log)?.data, timestamp)
-    } else if log.address == deployment.disputes && known(&Disputes::SELECTORS) {
+    } else if log.address == deployment.disputes && known(Disputes::SELECTORS) {
         disputes(Disputes::decode_log(log)?.data)
-    } else if log.address == deployment.staking && known(&Staking::SELECTORS) {
+    } else if log.address == deployment.staking && known(Staking::SELECTORS) {
         staking(Staking::decode_log(log)?.data)
     } else {
         Ok(None)

@@ -88,7 +88,8 @@ impl Rpc {
         for attempt in 1.. {
             let failure = tokio::select! {
                 () = self.shutdown.cancelled() => Failure::Closed,
-                answer = self.ask_once(what, &request) => match answer {
+                // Boxed: it is large, and part of every future that asks.
+                answer = Box::pin(self.ask_once(what, &request)) => match answer {
                     Ok(value) => return Ok(value),
                     Err(failure) => failure,
                 }

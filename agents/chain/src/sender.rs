@@ -29,7 +29,8 @@ const FEE_CAP: u128 = 1_000_000_000_000;
 /// Transactions made for one call, where others took their nonces.
 const TRIES: u32 = 3;
 /// Looks at an account whose nonce is used up, while no receipt says by which transaction.
-const LOOKS: u32 = 8;
+/// Several nodes may stand behind one endpoint, and some lag.
+const LOOKS: u32 = 40;
 
 /// How patient the sending of transactions is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -209,8 +210,11 @@ impl Sender {
         };
         // A request repeated after a lost answer is refused, too: what counts is whether the node has it.
         let Some((hash, _)) = attempt.variants.last().cloned() else { return Ok(None) };
-        let known = self.rpc.ask("transaction", |p| async move { p.get_transaction_by_hash(hash).await }).await?;
-        Ok(known.is_none().then(|| Fate::Lost(format!("it refuses the transaction: {payload}"))))
+        match self.rpc.ask("transaction", |p| async move { p.get_transaction_by_hash(hash).await }).await {
+            Ok(None) => Ok(Some(Fate::Lost(format!("it refuses the transaction: {payload}")))),
+            Ok(Some(_)) | Err(Failure::Refused(_) | Failure::Unavailable(_)) => Ok(None),
+            Err(Failure::Closed) => Err(ChainError::Closed),
+        }
     }
 
     /// Waits for the receipt of any variant, and raises the fee meanwhile.

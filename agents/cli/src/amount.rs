@@ -87,7 +87,9 @@ mod tests {
 
     #[test]
     fn amounts_round_trip() {
-        for (text, wei) in [("1", "1000000000000000000"), ("0.000000000000000001", "1"), ("12.5", "12500000000000000000")] {
+        for (text, wei) in
+            [("1", "1000000000000000000"), ("0.000000000000000001", "1"), ("12.5", "12500000000000000000")]
+        {
             let amount = parse_amount(text).unwrap();
             assert_eq!(amount.to_string(), wei);
             assert_eq!(show_amount(amount), text);

@@ -39,10 +39,14 @@ where
 pub fn log(verbose: u8) {
     // What alloy says of lost connections, the chain adapter says in our words.
     let default = match verbose {
-        0 => "warn,alloy_pubsub=off,alloy_transport_ws=off,tensorlink=info,tensorlink_worker=info,tensorlink_validator=info",
+        0 => {
+            "warn,alloy_pubsub=off,alloy_transport_ws=off,tensorlink=info,tensorlink_worker=info,tensorlink_validator=info"
+        }
         1 => "info",
-        _ => "info,tensorlink=debug,tensorlink_worker=debug,tensorlink_validator=debug,tensorlink_user=debug,\
-              tensorlink_chain=debug,tensorlink_net=debug,tensorlink_store=debug",
+        _ => {
+            "info,tensorlink=debug,tensorlink_worker=debug,tensorlink_validator=debug,tensorlink_user=debug,\
+              tensorlink_chain=debug,tensorlink_net=debug,tensorlink_store=debug"
+        }
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     tracing_subscriber::fmt()

@@ -121,10 +121,7 @@ impl Conviction {
             ),
             format!(
                 "slashed      {} SNO: {} to the auditor, {} to the user, {} burned",
-                self.slashed,
-                self.bounty,
-                self.harm,
-                self.burned
+                self.slashed, self.bounty, self.harm, self.burned
             ),
         ]
         .join("\n")

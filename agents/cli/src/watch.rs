@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use tensorlink_node::ports::chain::{JobState, JobView};
-use tensorlink_node::ports::{Call, ChainError};
+use tensorlink_node::ports::chain::JobView;
+use tensorlink_node::ports::{Call, ChainError, EventAt};
 use tensorlink_node::wire::gossip::Progress;
 use tensorlink_types::{Address, JobId, Lane};
 use tensorlink_user::{JobNote, User};
@@ -105,12 +105,7 @@ pub async fn follow(
         let metrics = user.test(&engine, &stages, note).await?;
         (accuracy, rows) = (Some(metrics.accuracy()), metrics.rows);
     }
-    let head = node.chain.head().await?.number;
-    let events = node.chain.past_events(node.chain.deployment().block, head).await?;
-    let mut report = Report::default();
-    for at in &events {
-        report.take_in(job, at);
-    }
+    let (events, mut report) = settled_report(config, node, job).await?;
     report.complete(job, &events);
     let mut gas = BTreeMap::new();
     for (what, transaction) in &report.samples {
@@ -146,6 +141,21 @@ pub async fn follow(
     output::print(config.json, &summary, || show(&summary, token))
 }
 
+/// All events up to the job's settlement, once that is confirmed.
+async fn settled_report(config: &Config, node: &Node, job: JobId) -> Result<(Vec<EventAt>, Report)> {
+    for _ in 0..120 {
+        let confirmed = node.chain.head().await?.number.saturating_sub(config.confirmations);
+        let events = node.chain.past_events(node.chain.deployment().block, confirmed).await?;
+        let mut report = Report::default();
+        events.iter().for_each(|at| report.take_in(job, at));
+        if report.refund.is_some() {
+            return Ok((events, report));
+        }
+        node.clock.sleep(PERIOD).await;
+    }
+    bail!("the settlement of job {job} is not confirmed yet; `tensorlink job watch {job}` reports later")
+}
+
 /// The live view, until the job is settled.
 async fn watch(config: &Config, node: &Node, user: &User, view: &JobView) -> Result<Lanes> {
     let job = view.id;
@@ -159,6 +169,7 @@ async fn watch(config: &Config, node: &Node, user: &User, view: &JobView) -> Res
     });
     let (mut progress, mut lanes, mut report) = (user.progress(), Lanes::default(), Report::default());
     let mut next_block = node.chain.deployment().block;
+    let mut events = Vec::new();
     let mut shown = (Instant::now(), String::new());
     let mut ticks = tokio::time::interval(PERIOD);
     loop {
@@ -171,14 +182,15 @@ async fn watch(config: &Config, node: &Node, user: &User, view: &JobView) -> Res
                 Err(RecvError::Closed) => bail!("the node is shutting down"),
             },
             _ = ticks.tick() => {
-                let head = node.chain.head().await?.number;
-                if head >= next_block {
-                    for at in node.chain.past_events(next_block, head).await? {
+                let confirmed = node.chain.head().await?.number.saturating_sub(config.confirmations);
+                if confirmed >= next_block {
+                    for at in node.chain.past_events(next_block, confirmed).await? {
                         report.take_in(job, &at);
+                        events.push(at);
                     }
-                    next_block = head + 1;
+                    next_block = confirmed + 1;
                 }
-                if advance(node, view).await? {
+                if user.wind_up(job, &events).await? {
                     break;
                 }
             }
@@ -200,24 +212,6 @@ async fn watch(config: &Config, node: &Node, user: &User, view: &JobView) -> Res
         bar.finish();
     }
     Ok(lanes)
-}
-
-/// Settles the job when it can be; whether it is settled.
-async fn advance(node: &Node, view: &JobView) -> Result<bool> {
-    let now = node.chain.job(view.id).await?.context("the job is gone; was the chain reset?")?;
-    let ripe = match now.state {
-        JobState::Settled => return Ok(true),
-        JobState::Closing => true,
-        _ => lanes_final(node, view).await?,
-    };
-    if ripe {
-        match node.chain.send(Call::Settle { job: view.id }).await {
-            // Claims of other lanes are still in their window.
-            Ok(_) | Err(ChainError::Reverted { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(false)
 }
 
 async fn lanes_final(node: &Node, view: &JobView) -> Result<bool> {
@@ -253,11 +247,9 @@ fn show(summary: &Summary<'_>, token: &str) -> String {
     let report = summary.report;
     let mut lines = vec![format!("job {} is settled after {:.1} s", summary.job, summary.seconds)];
     match summary.held_out_percent {
-        Some(accuracy) => lines.push(format!(
-            "accuracy     {:.2} % of {} rows that no worker saw",
-            accuracy,
-            summary.held_out_rows
-        )),
+        Some(accuracy) => {
+            lines.push(format!("accuracy     {:.2} % of {} rows that no worker saw", accuracy, summary.held_out_rows))
+        }
         None => lines.push("accuracy     none: the job did not finish".into()),
     }
     lines.push(format!(

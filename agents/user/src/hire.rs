@@ -23,7 +23,9 @@ pub struct Market {
 
 /// Not enough workers.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("{found} staked workers with a free lane answer, {needed} are needed: wait, lower --stages or --replicas, or start more workers")]
+#[error(
+    "{found} staked workers with a free lane answer, {needed} are needed: wait, lower --stages or --replicas, or start more workers"
+)]
 pub struct TooFew {
     /// Workers found.
     pub found: usize,

@@ -104,7 +104,8 @@ impl Draft {
         let training = &self.data.training;
         let calibration = calibrate::calibrate(&self.network, &self.weights, training, steps, seed, margins)?;
         let stages = compile(&self.network, &calibration.exponents, training, ranges, tensor_root)?;
-        let states = stages.iter().map(|s| init::state(&s.program, &s.info, &self.weights)).collect::<Result<_, _>>()?;
+        let states =
+            stages.iter().map(|s| init::state(&s.program, &s.info, &self.weights)).collect::<Result<_, _>>()?;
         Ok(Prepared { stages, states, calibration })
     }
 }

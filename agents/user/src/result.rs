@@ -21,8 +21,7 @@ use crate::publish::JobNote;
 use crate::role::User;
 
 /// Attempts to get a final state from a worker.
-const PATIENCE: Policy =
-    Policy { attempts: 8, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
+const PATIENCE: Policy = Policy { attempts: 8, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
 
 /// Why there is no result.
 #[derive(Debug, Error)]

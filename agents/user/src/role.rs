@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tensorlink_node::ports::chain::{JobState, JobView};
-use tensorlink_node::ports::{Call, Chain, ChainError, Clock, EventAt, Net, NetError, Protocol, Store};
+use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::ports::{Call, Chain, ChainError, Clock, Event, EventAt, Net, NetError, Protocol, Store};
 use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS, WorkerAdvert};
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_node::{Identity, Journal, Roster};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::{Contracts, verify_signer};
-use tensorlink_types::abi::Offer;
+use tensorlink_types::abi::{Claim, Offer};
 use tensorlink_types::{Address, Bytes, JobId, Lane};
 use thiserror::Error;
 use tokio::sync::broadcast;
@@ -23,6 +23,10 @@ use crate::hire::{Candidate, Market, TooFew};
 const BACKLOG: usize = 4096;
 /// Longest wait for an offer: the worker fetches and checks its shard first.
 const OFFER: Duration = Duration::from_secs(120);
+/// Seconds a worker has to finalise its claims itself before the user does it.
+const GRACE: u64 = 3;
+/// Claims finalised by one transaction.
+const BATCH: usize = 16;
 /// Wait between two questions.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -74,9 +78,6 @@ pub enum HireError {
         /// What is wrong.
         source: SignatureError,
     },
-    /// The node is shutting down.
-    #[error("interrupted")]
-    Interrupted,
 }
 
 /// A user's node.
@@ -293,29 +294,65 @@ impl User {
         futures::future::try_join_all(ready).await.map(|_| ())
     }
 
-    /// Settles a job as soon as nothing is pending any more; returns it settled.
+    /// Moves a job towards settlement as far as it goes now: finalises claims whose window is over, of whatever lane, and settles it once
+    /// none is pending. No worker can hold the user's escrow back by leaving. Whether the job is settled.
     ///
     /// # Errors
-    /// [`HireError::Chain`] if the chain fails, [`HireError::Interrupted`] on `stop`.
-    pub async fn settle(&self, job: JobId, stop: &CancellationToken) -> Result<JobView, HireError> {
-        loop {
-            if let Some(view) = self.chain.job(job).await?
-                && view.state == JobState::Settled
-            {
-                return Ok(view);
-            }
-            match self.chain.send(Call::Settle { job }).await {
-                Ok(_) => continue,
-                // Claims are pending or not all made; both pass with time.
-                Err(ChainError::Reverted { name, arguments }) => {
-                    tracing::debug!(%job, %name, %arguments, "not settled yet");
-                }
-                Err(error) => return Err(error.into()),
-            }
-            tokio::select! {
-                () = stop.cancelled() => return Err(HireError::Interrupted),
-                () = self.clock.sleep(Duration::from_secs(1)) => {}
+    /// [`ChainError`] when the chain fails; what is refused for now is tried at the next call.
+    pub async fn wind_up(&self, job: JobId, events: &[EventAt]) -> Result<bool, ChainError> {
+        let Some(view) = self.chain.job(job).await? else { return Ok(false) };
+        if view.state == JobState::Settled {
+            return Ok(true);
+        }
+        let now = self.chain.head().await?.timestamp;
+        let mut pending = false;
+        let mut finished = true;
+        for lane in (0..view.replicas).flat_map(|replica| (0..view.stages).map(move |stage| (stage, replica))) {
+            let lane = Lane { job, stage: lane.0, replica: lane.1 };
+            let state = self.chain.lane(lane).await?;
+            let open = state.finalized..state.void_from.unwrap_or(view.intervals).max(state.finalized);
+            let mut claims: Vec<(Claim, u64)> = claims_of(events, lane, open).collect();
+            pending |= !claims.is_empty();
+            finished &= state.finalized >= view.intervals;
+            claims.retain(|(_, at)| at.saturating_add(view.challenge_window).saturating_add(GRACE) <= now);
+            claims.truncate(BATCH);
+            if !claims.is_empty() {
+                attempt(self.chain.send(Call::Finalize { claims }).await)?;
             }
         }
+        if !pending && (finished || view.state == JobState::Closing) {
+            return attempt(self.chain.send(Call::Settle { job }).await);
+        }
+        Ok(false)
+    }
+}
+
+/// Claims of a lane on chain, each in the version that was confirmed last, in order.
+fn claims_of(
+    events: &[EventAt],
+    lane: Lane,
+    intervals: std::ops::Range<u32>,
+) -> impl Iterator<Item = (Claim, u64)> + use<> {
+    let mut claims = std::collections::BTreeMap::new();
+    for at in events {
+        if let Event::ClaimCommitted { claim, committed_at, .. } = &at.event
+            && claim.lane() == lane
+            && intervals.contains(&claim.interval)
+        {
+            claims.insert(claim.interval, (claim.clone(), *committed_at));
+        }
+    }
+    claims.into_values()
+}
+
+/// Whether a call was carried out; a refusal passes with time.
+fn attempt(result: Result<tensorlink_node::ports::chain::Receipt, ChainError>) -> Result<bool, ChainError> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(ChainError::Reverted { name, arguments }) => {
+            tracing::debug!(%name, %arguments, "not yet");
+            Ok(false)
+        }
+        Err(error) => Err(error),
     }
 }

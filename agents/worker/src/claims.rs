@@ -99,12 +99,12 @@ async fn advance(chain: &dyn Chain, log: &LaneLog) -> Result<Outlook, Failure> {
 }
 
 /// Nothing is left when the last interval is final, or the job takes no more claims and none is waiting.
-fn outlook(job: &JobView, log: &LaneLog, finalized: u32) -> Outlook {
+fn outlook(job: &JobView, log: &LaneLog, lane: LaneView) -> Outlook {
     let record = log.get();
-    let pending = record.intervals.range(finalized..).any(|(_, interval)| interval.committed_at.is_some());
-    let over =
-        finalized >= job.intervals || job.state == JobState::Settled || (job.state == JobState::Closing && !pending);
-    if over { Outlook::Done } else { Outlook::More }
+    let open = lane.finalized..lane.void_from.unwrap_or(u32::MAX).max(lane.finalized);
+    let pending = record.intervals.range(open).any(|(_, interval)| interval.committed_at.is_some());
+    let ended = job.state == JobState::Settled || (job.state == JobState::Closing && !pending);
+    if lane.finalized >= job.intervals || ended { Outlook::Done } else { Outlook::More }
 }
 
 /// Commits the next claim; whether it did.

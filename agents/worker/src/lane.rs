@@ -205,9 +205,8 @@ where
             let (outcome, measured);
             (executor, neighbours, outcome, measured) = self.compute(executor, neighbours, interval).await;
             let outcome = outcome?;
-            let keeping = Instant::now();
             self.keep(interval, &outcome).await?;
-            meter.add(&measured, outcome.hashing + measured.signing + keeping.elapsed(), started.elapsed());
+            meter.add(&measured, outcome.hashing + measured.signing, started.elapsed());
             self.publish(meter, interval).await;
         }
         *at = Some((executor, self.job.intervals));
@@ -320,9 +319,7 @@ where
             let mut measured = Measured::default();
             let result = work(&mut executor, span, &schedule, &mut neighbours, &info, &mut measured);
             let result = result.and_then(|outcome| {
-                let start = Instant::now();
-                neighbours.exchange_logs(lane, interval, &outcome.logs, &identity, &contracts)?;
-                measured.signing = start.elapsed();
+                measured.signing = neighbours.exchange_logs(lane, interval, &outcome.logs, &identity, &contracts)?;
                 Ok(outcome)
             });
             (executor, neighbours, result, measured)

@@ -21,7 +21,7 @@ pub struct Measured {
     pub steps: u32,
     /// Sums over the training rows of the steps; no rows except on the last stage.
     pub metrics: Metrics,
-    /// Time spent on signatures and waiting for the neighbours'.
+    /// Time spent on signatures.
     pub signing: Duration,
 }
 

@@ -121,12 +121,12 @@ async fn survives_an_outage(scheme: &str) {
 
 #[tokio::test]
 async fn an_outage_leaves_no_gap_over_http() {
-    survives_an_outage("http").await;
+    Box::pin(survives_an_outage("http")).await;
 }
 
 #[tokio::test]
 async fn an_outage_leaves_no_gap_over_websocket() {
-    survives_an_outage("ws").await;
+    Box::pin(survives_an_outage("ws")).await;
 }
 
 #[tokio::test]

@@ -59,11 +59,7 @@ pub async fn withdraw(config: &Config, args: &WithdrawArgs, shutdown: &Cancellat
     if stake.unbonding > 0 && stake.release_at <= now {
         calls.push((Call::WithdrawStake { role: role(args.role) }, "withdrew unbonded stake"));
     } else if stake.unbonding > 0 {
-        eprintln!(
-            "{} SNO unbond in {} s",
-            Wei::from(stake.unbonding),
-            stake.release_at.saturating_sub(now)
-        );
+        eprintln!("{} SNO unbond in {} s", Wei::from(stake.unbonding), stake.release_at.saturating_sub(now));
     }
     if calls.is_empty() {
         anyhow::bail!("nothing to withdraw yet");

@@ -77,9 +77,10 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
 }
 
 async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
-    let view = chain.job(job).await?.with_context(|| {
-        format!("there is no job {job}; `tensorlink job list` shows those that are")
-    })?;
+    let view = chain
+        .job(job)
+        .await?
+        .with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))?;
     let mut lanes = Vec::new();
     if view.state != JobState::Posted {
         for replica in 0..view.replicas {
@@ -114,12 +115,7 @@ fn show(shown: &Shown) -> String {
         let void = lane.claims.void_from.map_or(String::new(), |from| format!(", void from interval {from}"));
         lines.push(format!(
             "  stage {} replica {}: worker {}, {} of {} intervals final at {} each{void}",
-            lane.stage,
-            lane.replica,
-            lane.worker,
-            lane.claims.finalized,
-            shown.job.intervals,
-            lane.price_per_interval
+            lane.stage, lane.replica, lane.worker, lane.claims.finalized, shown.job.intervals, lane.price_per_interval
         ));
     }
     lines.join("\n")

@@ -96,7 +96,8 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
     let draft = read_draft(&args.model, &args.data)?;
     let intervals = intervals(draft.model.steps(), args.steps_per_interval)?;
     let deposit = parse_amount(&args.deposit)?;
-    let worker_stake: u128 = parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")?;
+    let worker_stake: u128 =
+        parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")?;
 
     let node = Node::start(config, DISK, &shutdown).await?;
     let token = match args.token {
@@ -174,7 +175,9 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
         };
         return match cancelled.await {
             Ok(_) => Err(error.context(format!("job {job} was cancelled and its escrow returned"))),
-            Err(also) => Err(error.context(format!("job {job} could not be cancelled either ({also}): `tensorlink job cancel {job}` later"))),
+            Err(also) => Err(error.context(format!(
+                "job {job} could not be cancelled either ({also}): `tensorlink job cancel {job}` later"
+            ))),
         };
     }
     if args.watch {
@@ -267,18 +270,12 @@ fn show_quote(quote: &Quote) -> String {
     output::table(&[
         ("model", format!("{}, {} parameters", quote.model, quote.parameters)),
         ("pipeline", format!("{} stages x {} replicas", quote.stages, quote.replicas)),
-        (
-            "steps",
-            format!("{} in {} intervals of {}", quote.steps, quote.intervals, quote.steps_per_interval),
-        ),
+        ("steps", format!("{} in {} intervals of {}", quote.steps, quote.intervals, quote.steps_per_interval)),
         (
             "price",
             format!(
                 "about {} {} of {} {} in escrow; the rest comes back",
-                quote.estimate,
-                quote.token,
-                quote.deposit,
-                quote.token
+                quote.estimate, quote.token, quote.deposit, quote.token
             ),
         ),
         ("at risk", format!("{} SNO per worker", quote.worker_stake)),
