@@ -130,6 +130,25 @@ async fn an_outage_leaves_no_gap_over_websocket() {
 }
 
 #[tokio::test]
+async fn a_node_that_is_restarted_with_its_state_goes_on() {
+    let mut world = World::new().await;
+    let to = |world: &World| Wire::To(SocketAddr::from(([127, 0, 0, 1], world.anvil.port())));
+    let proxy = Proxy::new(to(&world)).await;
+    let chain = world.chain_at(OTHER, format!("ws://127.0.0.1:{}", proxy.port), 0).await;
+    let mut events = chain.events(0).await.unwrap();
+    let stake = |amount| Call::Stake { role: Role::Worker, amount: sno(amount) };
+    chain.send(stake("1")).await.unwrap();
+    take(&mut events, 1).await;
+    proxy.lead(Wire::Cut);
+    world.restart();
+    proxy.lead(to(&world));
+    chain.send(stake("2")).await.unwrap();
+    let told = take(&mut events, 1).await;
+    assert!(matches!(told[0].event, Event::Staked { amount, .. } if amount == sno("2")));
+    nothing(&mut events).await;
+}
+
+#[tokio::test]
 async fn a_chain_replaced_by_another_ends_the_feed() {
     let world = World::new().await;
     // Two chains of anvil that start in the same second have the same first block.

@@ -1,6 +1,7 @@
 //! A chain of its own for every test, with the contracts on it, and a job to act on.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use alloy::network::{Ethereum, TransactionBuilder};
@@ -10,6 +11,7 @@ use alloy::primitives::utils::parse_ether;
 use alloy::providers::{Provider, RootProvider};
 use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolConstructor;
+use tempfile::TempDir;
 use tensorlink_bindings::{Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
 use tensorlink_chain::Pace;
 use tensorlink_chain::chain::{AlloyChain, Config};
@@ -41,6 +43,7 @@ pub(crate) struct World {
     pub(crate) deployment: Deployment,
     pub(crate) provider: RootProvider<Ethereum>,
     pub(crate) shutdown: CancellationToken,
+    state: TempDir,
 }
 
 impl Drop for World {
@@ -51,12 +54,20 @@ impl Drop for World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../node_modules/.bin/anvil");
-        assert!(path.exists(), "there is no anvil: run script/setup");
-        let anvil = Anvil::at(path).prague().port(0u16).spawn();
+        let state = tempfile::tempdir().unwrap();
+        let anvil = start(state.path());
         let provider = RootProvider::new_http(anvil.endpoint_url());
         let deployment = deploy(&provider, anvil.addresses()).await;
-        Self { anvil, deployment, provider, shutdown: CancellationToken::new() }
+        Self { anvil, deployment, provider, shutdown: CancellationToken::new(), state }
+    }
+
+    /// Ends anvil and starts it again on another port, with the state it had.
+    pub(crate) fn restart(&mut self) {
+        let process = self.anvil.child().id().to_string();
+        assert!(Command::new("kill").arg(process).status().unwrap().success());
+        self.anvil.child_mut().wait().unwrap();
+        self.anvil = start(self.state.path());
+        self.provider = RootProvider::new_http(self.anvil.endpoint_url());
     }
 
     pub(crate) fn identity(&self, account: usize) -> Identity {
@@ -198,6 +209,12 @@ pub(crate) async fn nothing(events: &mut mpsc::Receiver<EventAt>) {
     if let Ok(event) = tokio::time::timeout(Duration::from_millis(1_500), events.recv()).await {
         panic!("an event too many: {event:?}");
     }
+}
+
+fn start(state: &Path) -> AnvilInstance {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../node_modules/.bin/anvil");
+    assert!(path.exists(), "there is no anvil: run script/setup");
+    Anvil::at(path).prague().port(0u16).arg("--state").arg(state.join("state.json")).spawn()
 }
 
 async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Deployment {
