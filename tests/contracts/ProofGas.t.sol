@@ -37,8 +37,10 @@ contract ProofGasTest is ProtocolTest {
         ElementProof memory p = _proof();
         vm.prank(auditor);
         disputes.proveSigned(p);
-        uint256 gas = vm.snapshotGasLastCall("protocol", "proveSigned, int8 dot product of 4096");
-        vm.snapshotValue("protocol", "proveSigned, int8 dot product of 4096, calldata bytes", abi.encode(p).length + 4);
+        uint256 gas = vm.snapshotGasLastCall("conviction", "proveSigned, int8 dot product of 4096");
+        vm.snapshotValue(
+            "conviction", "proveSigned, int8 dot product of 4096, calldata bytes", abi.encode(p).length + 4
+        );
         assertEq(_staked(workers[0].addr).bonded, 0);
         assertLe(gas, 500_000);
     }
