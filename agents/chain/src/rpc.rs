@@ -132,7 +132,7 @@ impl Rpc {
                 if self.is_socket() {
                     *self.provider.lock().await = None;
                 }
-                Err(Failure::Unavailable(format!("{what}: {}", brief(&error.to_string()))))
+                Err(Failure::Unavailable(format!("{what}: {}", self.brief(&error))))
             }
             Err(_) => Err(Failure::Unavailable(format!("{what}: no answer within {} s", ANSWER.as_secs()))),
         }
@@ -148,7 +148,7 @@ impl Rpc {
         let connecting = ClientBuilder::default().connect_with_config(&self.url, config);
         let fresh = match timeout(CONNECT, connecting).await {
             Ok(Ok(client)) => RootProvider::new(client),
-            Ok(Err(error)) => return Err(Failure::Unavailable(brief(&error.to_string()))),
+            Ok(Err(error)) => return Err(Failure::Unavailable(self.brief(&error))),
             Err(_) => return Err(Failure::Unavailable(format!("no connection within {} s", CONNECT.as_secs()))),
         };
         *provider = Some(fresh.clone());
@@ -166,10 +166,11 @@ impl Rpc {
             () = sleep(duration) => Ok(()),
         }
     }
-}
 
-/// The start of a message that may quote a whole page of garbage.
-fn brief(text: &str) -> String {
-    const LENGTH: usize = 300;
-    text.chars().take(LENGTH).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    /// The start of a message, which may quote a page of garbage; without the URL, which may hold the key of an account.
+    fn brief(&self, error: &TransportError) -> String {
+        const LENGTH: usize = 300;
+        let text = error.to_string().replace(self.url.trim_end_matches('/'), "the URL");
+        text.chars().take(LENGTH).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    }
 }

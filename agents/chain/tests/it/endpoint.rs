@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use tensorlink_chain::{AlloyChain, Config};
 use tensorlink_node::ports::ChainError;
 use tensorlink_types::Address;
@@ -31,16 +32,19 @@ async fn a_deployment_that_is_not_there_is_refused() {
 #[tokio::test]
 async fn nonsense_silence_and_absence_are_unavailable() {
     let world = World::new().await;
-    for (scheme, wire) in [("http", Wire::Noise), ("ws", Wire::Noise), ("http", Wire::Cut), ("ws", Wire::Cut)] {
-        let proxy = Proxy::new(wire).await;
-        let config = world.config(USER, format!("{scheme}://127.0.0.1:{}", proxy.port), 0);
-        let refused = AlloyChain::connect(config).await.unwrap_err();
-        assert!(matches!(refused, ChainError::Unavailable(_)), "{scheme} {wire:?}: {refused:?}");
-        assert!(refused.to_string().contains("--rpc"), "{refused}");
+    let (noise, cut) = (Proxy::new(Wire::Noise).await, Proxy::new(Wire::Cut).await);
+    let mut urls: Vec<String> = ["", "not a url", "gopher://x", "http://127.0.0.1:1"].map(String::from).into();
+    for port in [noise.port, cut.port] {
+        urls.extend(["http", "https", "ws", "wss"].map(|scheme| format!("{scheme}://127.0.0.1:{port}/secret-key")));
     }
-    for url in ["http://127.0.0.1:1", "not a url", "", "gopher://x"] {
-        let refused = AlloyChain::connect(world.config(USER, url.into(), 0)).await.unwrap_err();
+    let connecting = urls.into_iter().map(|url| {
+        let config = world.config(USER, url.clone(), 0);
+        async move { (url, AlloyChain::connect(config).await.unwrap_err()) }
+    });
+    for (url, refused) in join_all(connecting).await {
         assert!(matches!(refused, ChainError::Unavailable(_)), "{url}: {refused:?}");
+        let text = refused.to_string();
+        assert!(text.contains("--rpc") && !text.contains("secret-key"), "{url}: {text}");
     }
 }
 
