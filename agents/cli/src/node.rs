@@ -69,9 +69,17 @@ impl Node {
         };
         let journal = Journal::open(config.data_dir.join("journal"))?;
         for address in net.listen_addresses().await? {
-            tracing::info!("listening on {address}");
+            tracing::debug!("listening on {address}");
         }
         Ok(Self { identity, chain, net, store, clock: Arc::new(SystemClock), contracts, journal })
+    }
+
+    /// Says where peers reach this node: what others take as `--bootstrap`.
+    pub async fn announce(&self) -> Result<()> {
+        for address in self.net.listen_addresses().await? {
+            tracing::info!("listening on {address}");
+        }
+        Ok(())
     }
 
     /// The net as the roles see it.

@@ -23,6 +23,7 @@ pub async fn run(config: &Config, args: &ValidatorArgs, shutdown: CancellationTo
     let engine = device::open(args.device.as_deref().or(config.file.validator.device.as_deref()))?;
     let memory = engine.memory()? / 2;
     let node = Node::start(config, DISK, &shutdown).await?;
+    node.announce().await?;
     let own = node.identity.address();
     if !node.chain.is_validator(own).await? {
         let needed = node.chain.parameters().await?.validator_collateral;

@@ -49,6 +49,7 @@ where
     let make = device::factory(engine);
 
     let node = Node::start(config, disk, &shutdown).await?;
+    node.announce().await?;
     let own = node.identity.address();
     let stake = node.chain.stake(own, Role::Worker).await?;
     if stake.bonded == 0 {
