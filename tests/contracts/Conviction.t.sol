@@ -290,9 +290,14 @@ contract ConvictionTest is TrainingTest {
             claim = _commitTraining(0);
             uint32 operator = 1 + 2 * i;
             wrongOperator = operator;
-            _refused(
-                _elementProof(claim, 0, operator, 0), abi.encodeWithSelector(IDisputes.WrongMembership.selector, 0)
-            );
+            ElementProof memory p = _elementProof(claim, 0, operator, 0);
+            if (i == 1) {
+                // What really stands at that place of the log.
+                bytes32[] memory path = p.operands[0].membership;
+                p.operands[0] = _open(_arrival(4, 1, 0), 0, 1);
+                p.operands[0].membership = path;
+            }
+            _refused(p, abi.encodeWithSelector(IDisputes.WrongMembership.selector, 0));
         }
     }
 
