@@ -18,7 +18,7 @@ const CALIBRATION: u32 = 400;
 
 /// Why a job cannot be formed from these files.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the message of each variant says it")]
 pub enum PrepareError {
     #[error(transparent)]
     Model(#[from] ModelError),

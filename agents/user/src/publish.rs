@@ -18,7 +18,7 @@ use crate::prepare::{Draft, Prepared};
 
 /// Why a job's files could not be published.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the message of each variant says it")]
 pub enum PublishError {
     #[error(transparent)]
     Store(#[from] StoreError),

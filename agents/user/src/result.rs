@@ -25,7 +25,7 @@ const PATIENCE: Policy = Policy { attempts: 8, first: Duration::from_millis(500)
 
 /// Why there is no result.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the message of each variant says it")]
 pub enum ResultError {
     #[error(transparent)]
     Chain(#[from] ChainError),

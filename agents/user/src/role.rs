@@ -103,7 +103,7 @@ pub struct User {
 }
 
 /// The parts a user's node is made of.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "as the fields of `User` of the same names")]
 pub struct Parts {
     pub identity: Identity,
     pub chain: Arc<dyn Chain>,

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 /// Addresses of a deployment, as `deploy/<chain id>.toml` holds them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub struct Deployment {
     pub chain_id: u64,
     /// First block that can hold an event of these contracts.
@@ -46,7 +46,7 @@ pub enum Role {
 /// A job's state, as in `IJobs.State`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub enum JobState {
     Posted,
     Accepted,
@@ -57,7 +57,7 @@ pub enum JobState {
 
 /// What `Jobs` holds of a job. Amounts in wei of `token` (zero address: ETH), stake in wei of SNO, times in seconds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub struct JobView {
     pub id: JobId,
     pub user: Address,
@@ -90,7 +90,7 @@ pub struct LaneView {
 
 /// A stake balance, wei of SNO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub struct StakeView {
     pub bonded: u128,
     pub unbonding: u128,
@@ -101,7 +101,7 @@ pub struct StakeView {
 
 /// Parameters fixed at deployment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub struct Parameters {
     pub unbonding_delay: u64,
     pub validator_collateral: u128,
@@ -128,7 +128,7 @@ pub enum Fault {
 /// Something that happened on chain.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub enum Event {
     JobPosted {
         job: JobId,
@@ -242,7 +242,7 @@ pub struct EventAt {
 
 /// A state-changing call. Allowances and permits that it needs are the adapter's business.
 #[derive(Clone, PartialEq, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub enum Call {
     Stake { role: Role, amount: U256 },
     RequestUnstake { role: Role, amount: U256 },
