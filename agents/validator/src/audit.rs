@@ -15,18 +15,22 @@ use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::shard::{Shard, ShardError, ShardSource};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
-use tensorlink_num::{Tensor, TensorError};
+use tensorlink_num::Tensor;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
 use tensorlink_proof::commit::program::ProgramTooLarge;
 use tensorlink_proof::commit::{BoundaryLists, Contracts, Edge, LogBuilder, LogError, io_root};
 use tensorlink_proof::fraud::{Case, FraudError, Prover, Signed, StepAnswer};
-use tensorlink_proof::merkle::TensorTree;
+use tensorlink_proof::merkle::{OpeningError, TensorTree};
 use tensorlink_types::abi::Claim;
-use tensorlink_types::{Address, ClaimId, TensorRoot};
+use tensorlink_types::{Address, ClaimId, TensorRoot, TensorType};
 use thiserror::Error;
+use tokio::sync::Semaphore;
 
 /// Attempts to get an answer or a file from a worker; it may be restarting.
 const PATIENCE: Policy = Policy { attempts: 5, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
+
+/// Audits that hold a shard at once on a node of its own: one executes while another waits for its worker's answers.
+pub const TURNS: usize = 2;
 
 /// A claim on chain.
 #[derive(Clone, PartialEq, Debug)]
@@ -49,7 +53,7 @@ pub enum Finding {
     /// The claim is wrong, and this call convicts its worker.
     Wrong {
         /// The proof.
-        call: Call,
+        call: Box<Call>,
         /// Where it went wrong, for people.
         fault: String,
     },
@@ -59,7 +63,7 @@ pub enum Finding {
 
 /// Why a claim could not be audited. Nothing is known about it.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the message of each variant says it")]
 pub enum AuditError {
     #[error(transparent)]
     Chain(#[from] ChainError),
@@ -75,6 +79,10 @@ pub enum AuditError {
     Program(#[from] ProgramTooLarge),
     #[error("the job is unknown to the endpoint")]
     NoJob,
+    #[error("two executions of the same interval differ: this node's device computes wrongly, take it out of service")]
+    Unsteady,
+    #[error("the auditor is closed")]
+    Closed,
 }
 
 /// What keeps a worker's answers from deciding.
@@ -97,7 +105,9 @@ enum Gap {
     #[error("the sent logs: {0}")]
     Log(#[from] LogError),
     #[error("the claimed output: {0}")]
-    Tensor(#[from] TensorError),
+    Output(#[from] OpeningError),
+    #[error("it signs {0} statements about {1} steps")]
+    Statements(usize, u32),
     #[error("{0}")]
     Undecided(#[from] Undecided),
     #[error("its cid: {0}")]
@@ -134,8 +144,10 @@ pub struct Auditor<E> {
     pub contracts: Contracts,
     /// Makes engines.
     pub engine: Arc<dyn Fn() -> Result<E, EngineError> + Send + Sync>,
-    /// Memory for shards, bytes.
+    /// Memory for shards, bytes; of each audit under way.
     pub memory: u64,
+    /// Audits that may hold a shard at once. Waiting for a worker's first answer takes no permit, so that silent workers hold up nobody.
+    pub turns: Semaphore,
 }
 
 impl<E> Auditor<E>
@@ -158,11 +170,13 @@ where
         let lane = target.claim.lane();
         let job = self.chain.job(lane.job).await.map_err(fatal)?.ok_or_else(|| fatal(AuditError::NoJob))?;
         let (worker, _) = self.chain.assignment(lane).await.map_err(fatal)?;
+        let record = self.record(target, worker).await?;
+        let _turn = self.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
         let holders = vec![worker, job.user];
         let source = ShardSource { job: job.id, stage: lane.stage, manifest: target.manifest, holders };
         let shard =
             Shard::fetch(self.chain.as_ref(), self.store.as_ref(), &source, self.memory).await.map_err(fatal)?;
-        let (record, replay) = self.replay(target, &job, worker, Arc::new(shard)).await?;
+        let replay = self.replay(target, &job, (worker, &record), Arc::new(shard)).await?;
 
         let outcome = self.blocking(replay.clone(), |replay, engine| replay.outcome(engine)).await?;
         if outcome.state_root == target.claim.newState && outcome.logs.roots() == record.logs {
@@ -173,20 +187,23 @@ where
         dispute.convict().await
     }
 
-    /// The recorded interval, checked to be the claimed one.
+    /// Where the worker keeps the interval.
+    async fn record(&self, target: &Target, worker: Address) -> Result<IntervalRecord, Gap> {
+        match self.ask(worker, &Request::Interval(target.id)).await? {
+            Response::Interval(record) if io_root(&record.logs) == target.claim.io => Ok(record),
+            Response::Interval(_) => Err(Gap::Record("boundary logs")),
+            _ => Err(Gap::OffTopic),
+        }
+    }
+
+    /// The recorded interval, checked to start where the claimed one does.
     async fn replay(
         &self,
         target: &Target,
         job: &JobView,
-        worker: Address,
+        (worker, record): (Address, &IntervalRecord),
         shard: Arc<Shard>,
-    ) -> Result<(IntervalRecord, Replay), Failed> {
-        let Response::Interval(record) = self.ask(worker, &Request::Interval(target.id)).await? else {
-            return Err(Gap::OffTopic.into());
-        };
-        if io_root(&record.logs) != target.claim.io {
-            return Err(Gap::Record("boundary logs").into());
-        }
+    ) -> Result<Replay, Failed> {
         let program = shard.program.clone();
         let types = || program.state.iter().map(|slot| &slot.ty);
         let state = self.fetch(&record.state, worker, files::file_len(types())).await?;
@@ -197,7 +214,7 @@ where
         let steps = job.steps_per_interval;
         let inputs = self.fetch(&record.inputs, worker, inputs_len(&program, steps)).await?;
         let span = Span { first_step: target.claim.interval.saturating_mul(steps), steps };
-        Ok((record, Replay { shard, job_key: job.job_key, span, state, inputs }))
+        Ok(Replay { shard, job_key: job.job_key, span, state, inputs })
     }
 
     async fn fetch(&self, cid: &[u8], worker: Address, limit: u64) -> Result<bytes::Bytes, Gap> {
@@ -211,7 +228,13 @@ where
     async fn ask(&self, worker: Address, question: &Request) -> Result<Response, Gap> {
         let body = encode("request", question)?;
         let result = retry(self.clock.as_ref(), PATIENCE, || async {
-            self.net.request(worker, Protocol::Rpc, body.clone()).await.map_err(Failure::Transient)
+            self.net.request(worker, Protocol::Rpc, body.clone()).await.map_err(|error| match error {
+                // A worker that let one long wait pass in silence is not given another.
+                error @ (NetError::Timeout { .. } | NetError::Refused(_) | NetError::Protocol { .. }) => {
+                    Failure::Permanent(error)
+                }
+                error => Failure::Transient(error),
+            })
         });
         match decode("response", &result.await?)? {
             Response::Declined(reason) => Err(Gap::Declined(reason)),
@@ -307,6 +330,11 @@ where
         let Response::Statements(signed) = self.auditor.ask(self.worker, &question).await? else {
             return Err(Gap::OffTopic.into());
         };
+        let steps = self.job.steps_per_interval;
+        // Bounds what checking them costs.
+        if signed.len() != steps as usize {
+            return Err(Gap::Statements(signed.len(), steps).into());
+        }
         let answer = |(statement, signature): (_, Vec<u8>)| Answer {
             signed: Signed { statement, signature: signature.into() },
             trace: None,
@@ -356,25 +384,24 @@ where
             })
         };
         match verdict {
-            Verdict::Consistent => Ok(Finding::Unproven(
-                "the worker's signed answers are right, its claim is not: it must be made to reveal on chain".into(),
-            )),
+            // The claim and all that was signed are what our second execution gave: our first one erred.
+            Verdict::Consistent => Err(fatal(AuditError::Unsteady)),
             Verdict::Element { step, operator } => {
                 let said = step_answer(step).ok_or(Undecided::Statement(step))?;
                 let (tensors, theirs) = self.outputs(step, operator).await?;
                 let element = first_element(&tensors.output, &theirs).ok_or(Gap::Record("output"))?;
-                let theirs = Tensor::from_bytes(tensors.output.ty().clone(), &theirs)?;
                 let operands: Vec<&Tensor> = tensors.operands.iter().collect();
-                let tree = TensorTree::new(&theirs);
+                // Bytes, not a tensor: what a liar committed may exceed its type.
+                let tree = TensorTree::from_bytes(tensors.output.ty().clone(), &theirs)?;
                 let proof = prover.element(&said, operator, element, &tree, &operands).map_err(fatal)?;
                 let name = program.names.get(operator as usize).cloned().unwrap_or_default();
-                let (claimed, right) = (theirs.get(element), tensors.output.get(element));
+                let (claimed, right) = (mantissa(tensors.output.ty(), &theirs, element), tensors.output.get(element));
                 let fault = format!(
                     "step {step}, operator {operator} ({name}), element {element}: claimed {}, right is {}",
                     claimed.unwrap_or_default(),
                     right.unwrap_or_default()
                 );
-                Ok(Finding::Wrong { call: Call::Prove(Box::new(proof)), fault })
+                Ok(Finding::Wrong { call: Box::new(Call::Prove(Box::new(proof))), fault })
             }
             Verdict::Wiring { step, sink, index } => {
                 let said = step_answer(step).ok_or(Undecided::Statement(step))?;
@@ -385,7 +412,7 @@ where
                 let said = StepAnswer { trace, ..said };
                 let proof = prover.wiring(&said, sink, index).map_err(fatal)?;
                 let fault = format!("step {step}: {sink:?} {index} is not what its operator computed");
-                Ok(Finding::Wrong { call: Call::ProveWiring(Box::new(proof)), fault })
+                Ok(Finding::Wrong { call: Box::new(Call::ProveWiring(Box::new(proof))), fault })
             }
             Verdict::Contradiction { first, second } => {
                 let (Some(a), Some(b)) = (answers.get(first), answers.get(second)) else {
@@ -396,7 +423,7 @@ where
                     "the signed statements on steps {} and {} contradict each other or the claim",
                     a.signed.statement.step, b.signed.statement.step
                 );
-                Ok(Finding::Wrong { call: Call::ProveContradiction(Box::new(proof)), fault })
+                Ok(Finding::Wrong { call: Box::new(Call::ProveContradiction(Box::new(proof))), fault })
             }
         }
     }
@@ -411,4 +438,14 @@ where
         let tensors = self.auditor.blocking(self.replay.clone(), find).await?;
         Ok((tensors, theirs))
     }
+}
+
+/// The mantissa that an element of canonical bytes stands for, in its type or not; none beyond the bytes.
+fn mantissa(ty: &TensorType, bytes: &[u8], element: u64) -> Option<i64> {
+    let width = ty.width().bytes();
+    let bytes = bytes.chunks(width).nth(usize::try_from(element).ok()?)?;
+    let sign = if bytes.last()? & 0x80 == 0 { 0 } else { 0xff };
+    let mut wide = [sign; 8];
+    wide.iter_mut().zip(bytes).for_each(|(wide, byte)| *wide = *byte);
+    Some(i64::from_le_bytes(wide))
 }

@@ -10,6 +10,6 @@ pub mod audit;
 pub mod draw;
 pub mod role;
 
-pub use audit::{AuditError, Auditor, Finding, Target};
+pub use audit::{AuditError, Auditor, Finding, TURNS, Target};
 pub use draw::Rate;
 pub use role::{Validator, ValidatorError, convict};

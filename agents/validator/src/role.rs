@@ -1,6 +1,6 @@
 //! The validator's loop: listens to the chain, draws claims, audits them, convicts wrong ones.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,18 +13,20 @@ use tensorlink_node::{Identity, Journal, Roster};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_types::{ClaimId, JobId};
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::{Auditor, Finding, Target};
 use crate::draw::{Rate, drawn};
 
-/// Drawn claims that wait; more slow the reading of the chain, which is right: an audit must not be skipped.
-const QUEUE: usize = 256;
+/// Drawn claims under examination, waiting for their workers or for a turn; more slow the reading of the chain, which is right: an audit
+/// must not be skipped.
+const OPEN: usize = 256;
 /// Attempts at a claim whose audit fails on our side or stays without an answer.
-const ATTEMPTS: u32 = 4;
-/// Wait between attempts.
-const PAUSE: Duration = Duration::from_secs(2);
+const ATTEMPTS: u32 = 6;
+/// Waits between attempts: the first, and the longest. Together they outlast a worker's restart.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
 /// Finished audits remembered on disk.
 const REMEMBERED: usize = 4096;
 
@@ -48,7 +50,17 @@ pub enum ValidatorError {
 /// Audits that are done, so that a restart does not repeat them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Done {
-    claims: BTreeSet<ClaimId>,
+    /// The latest last.
+    claims: VecDeque<ClaimId>,
+}
+
+impl Done {
+    fn add(&mut self, claim: ClaimId) {
+        if self.claims.len() >= REMEMBERED {
+            self.claims.pop_front();
+        }
+        self.claims.push_back(claim);
+    }
 }
 
 const DONE: &str = "audits";
@@ -80,50 +92,37 @@ where
         self.auditor.net.set_gate(self.roster.clone());
         let chain = self.auditor.chain.clone();
         let mut events = chain.events(chain.deployment().block).await?;
-        let (queue, mut drawn) = mpsc::channel::<Target>(QUEUE);
-        let done: Done = self.journal.read(DONE)?.unwrap_or_default();
-        let audits = {
-            let (auditor, journal, stop) = (self.auditor.clone(), self.journal.clone(), shutdown.clone());
-            tokio::spawn(async move {
-                let mut done = done;
-                while let Some(target) = drawn.recv().await {
-                    if stop.is_cancelled() {
-                        return Ok(());
-                    }
-                    if done.claims.contains(&target.id) {
-                        continue;
-                    }
-                    tokio::select! {
-                        () = stop.cancelled() => return Ok(()),
-                        () = examine(&auditor, &target) => {}
-                    }
-                    done.claims.insert(target.id);
-                    while done.claims.len() > REMEMBERED {
-                        done.claims.pop_first();
-                    }
-                    journal.write(DONE, &done)?;
-                }
-                Ok::<(), JournalError>(())
-            })
-        };
+        let mut done: Done = self.journal.read(DONE)?.unwrap_or_default();
+        let open = Arc::new(Semaphore::new(OPEN));
+        let mut audits = JoinSet::new();
         let mut manifests = HashMap::new();
         loop {
             let event = tokio::select! {
                 () = shutdown.cancelled() => break,
+                Some(finished) = audits.join_next() => {
+                    if let Some(claim) = settled(finished) {
+                        done.add(claim);
+                        self.journal.write(DONE, &done)?;
+                    }
+                    continue;
+                }
                 event = events.recv() => match event { Some(event) => event, None => break },
             };
-            if let Some(target) = self.take_in(event, &mut manifests)? {
-                tokio::select! {
-                    () = shutdown.cancelled() => break,
-                    sent = queue.send(target) => if sent.is_err() { break },
-                }
-            }
+            let Some(target) = self.take_in(event, &mut manifests)?.filter(|t| !done.claims.contains(&t.id)) else {
+                continue;
+            };
+            let slot = tokio::select! {
+                () = shutdown.cancelled() => break,
+                Ok(slot) = open.clone().acquire_owned() => slot,
+            };
+            let auditor = self.auditor.clone();
+            audits.spawn(async move {
+                let _slot = slot;
+                examine(&auditor, &target).await.then_some(target.id)
+            });
         }
-        drop(queue);
-        match audits.await {
-            Ok(result) => Ok(result?),
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        }
+        audits.shutdown().await;
+        Ok(())
     }
 
     /// Takes in an event; a claim that is drawn comes back.
@@ -146,43 +145,83 @@ where
     }
 }
 
-/// Audits a claim and convicts its worker if it is wrong, with bounded patience.
-async fn examine<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Target) {
+/// The claim that an ended task is done with, if it is. A panic over there is one here, with its own message.
+fn settled(finished: Result<Option<ClaimId>, JoinError>) -> Option<ClaimId> {
+    match finished.map_err(JoinError::try_into_panic) {
+        Ok(claim) => claim,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_cancelled)) => None,
+    }
+}
+
+/// Audits a claim and convicts its worker if it is wrong, with bounded patience. Whether nothing is left to do about it.
+async fn examine<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Target) -> bool {
     let (claim, lane, interval) = (target.id, target.claim.lane(), target.claim.interval);
-    for attempt in 1..=ATTEMPTS {
+    let (mut pause, mut attempt) = (PAUSE.0, 0);
+    while attempt < ATTEMPTS {
         match is_open(auditor, target).await {
-            Ok(true) => {}
-            Ok(false) => return tracing::debug!(%claim, %lane, interval, "final or void before it was audited"),
+            Ok(true) => {
+                attempt += 1;
+                if attempt_at(auditor, target, attempt).await {
+                    return true;
+                }
+            }
+            Ok(false) => {
+                tracing::info!(%claim, %lane, interval, attempt, "cannot be challenged any more");
+                return true;
+            }
+            // No attempt: without the chain there is nothing to do but wait for it.
             Err(error) => tracing::warn!(%claim, %error, "the chain cannot be asked"),
         }
-        match auditor.audit(target).await {
-            Ok(Finding::Right) => return tracing::info!(%lane, interval, "audited: right"),
-            Ok(Finding::Wrong { call, fault }) => match convict(auditor, call).await {
-                Ok(gas) => return tracing::warn!(%lane, interval, %fault, gas, "convicted"),
-                Err(error) => tracing::error!(%lane, interval, %fault, %error, attempt, "not convicted"),
-            },
-            Ok(Finding::Unproven(reason)) => {
-                tracing::warn!(%lane, interval, %reason, attempt, "the claim cannot be checked");
-            }
-            Err(error) => tracing::warn!(%lane, interval, %error, attempt, "the audit failed"),
-        }
-        auditor.clock.sleep(PAUSE).await;
+        auditor.clock.sleep(pause).await;
+        pause = pause.saturating_mul(2).min(PAUSE.1);
     }
+    tracing::error!(%claim, %lane, interval, "given up: the claim is neither found right nor proven wrong");
+    false
+}
+
+/// One attempt at a claim; whether it was decided.
+async fn attempt_at<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Target, attempt: u32) -> bool {
+    let (lane, interval) = (target.claim.lane(), target.claim.interval);
+    match auditor.audit(target).await {
+        Ok(Finding::Right) => {
+            tracing::info!(%lane, interval, "audited: right");
+            return true;
+        }
+        Ok(Finding::Wrong { call, fault }) => match convict(auditor, call).await {
+            Ok(gas) => {
+                tracing::warn!(%lane, interval, %fault, gas, "convicted");
+                return true;
+            }
+            Err(error) => tracing::error!(%lane, interval, %fault, %error, attempt, "not convicted"),
+        },
+        Ok(Finding::Unproven(reason)) => {
+            tracing::warn!(%lane, interval, %reason, attempt, "the claim cannot be checked");
+        }
+        Err(error) => tracing::warn!(%lane, interval, %error, attempt, "the audit failed"),
+    }
+    false
 }
 
 /// Whether the claim can still be challenged.
 async fn is_open<E>(auditor: &Auditor<E>, target: &Target) -> Result<bool, ChainError> {
-    let lane = auditor.chain.lane(target.claim.lane()).await?;
+    let at = target.claim.lane();
+    let lane = auditor.chain.lane(at).await?;
     let void = lane.void_from.is_some_and(|from| target.claim.interval >= from);
-    Ok(target.claim.interval >= lane.finalized && !void)
+    if target.claim.interval < lane.finalized || void {
+        return Ok(false);
+    }
+    let Some(job) = auditor.chain.job(at.job).await? else { return Ok(true) };
+    let now = auditor.chain.head().await?.timestamp;
+    Ok(now < target.committed_at.saturating_add(job.challenge_window))
 }
 
 /// Tries the proof locally, then sends it. Returns the gas used.
 ///
 /// # Errors
 /// The contract's refusal, or the chain's failure.
-pub async fn convict<E>(auditor: &Auditor<E>, call: Call) -> Result<u64, ChainError> {
+pub async fn convict<E>(auditor: &Auditor<E>, call: Box<Call>) -> Result<u64, ChainError> {
     let estimate = auditor.chain.simulate(&call).await?;
     tracing::info!(estimate, "the proof holds in a local execution of the contracts");
-    Ok(auditor.chain.send(call).await?.gas)
+    Ok(auditor.chain.send(*call).await?.gas)
 }

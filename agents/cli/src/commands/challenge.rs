@@ -6,6 +6,7 @@ use serde::Serialize;
 use tensorlink_node::ports::Event;
 use tensorlink_types::{JobId, Lane};
 use tensorlink_validator::{Auditor, Finding, Target, convict};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ChallengeArgs;
@@ -53,6 +54,7 @@ pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationTo
         contracts: node.contracts,
         engine: device::factory(engine),
         memory,
+        turns: Semaphore::new(1),
     };
     let shown = match auditor.audit(&target).await? {
         Finding::Right => Shown::Right,

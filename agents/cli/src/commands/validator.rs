@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use tensorlink_node::Roster;
-use tensorlink_validator::{Auditor, Rate, Validator};
+use tensorlink_validator::{Auditor, Rate, TURNS, Validator};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ValidatorArgs;
@@ -40,6 +41,7 @@ pub async fn run(config: &Config, args: &ValidatorArgs, shutdown: CancellationTo
         contracts: node.contracts,
         engine: device::factory(engine),
         memory,
+        turns: Semaphore::new(TURNS),
     };
     let validator = Validator {
         identity: node.identity.clone(),
