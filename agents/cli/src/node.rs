@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use tensorlink_chain::AlloyChain;
 use tensorlink_net::{Libp2pNet, NetConfig};
+use tensorlink_node::history::Remembered;
 use tensorlink_node::ports::{Chain, Clock, Net, Store, SystemClock};
 use tensorlink_node::{Identity, Journal};
 use tensorlink_proof::commit::Contracts;
@@ -44,6 +45,7 @@ impl Node {
     /// Connects to the chain, joins the network, opens the store; `disk` bounds the embedded store, bytes.
     pub async fn start(config: &Config, disk: u64, shutdown: &CancellationToken) -> Result<Self> {
         let (identity, chain) = chain(config, shutdown).await?;
+        let chain: Arc<dyn Chain> = Arc::new(Remembered::new(chain, &config.data_dir));
         let parse = |text: &String| text.parse().with_context(|| format!("{text:?} is not a multiaddr"));
         let net_config = NetConfig {
             listen: config.listen.iter().map(parse).collect::<Result<_>>()?,

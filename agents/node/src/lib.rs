@@ -6,10 +6,12 @@
 //! | [`identity`] | the node's key: Ethereum account, libp2p identity, signer of statements |
 //! | [`wire`] | messages between roles |
 //! | [`retry`] | bounded retry with back-off |
+//! | [`history`] | confirmed events remembered on disk |
 //! | [`journal`] | files that survive a kill |
 //! | [`roster`] | who may talk to us |
 
 pub mod files;
+pub mod history;
 pub mod identity;
 pub mod interval;
 pub mod journal;

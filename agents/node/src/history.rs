@@ -1,0 +1,351 @@
+//! Confirmed events remembered on disk, so that a restart reads the chain from where it stopped.
+//!
+//! A role folds its view of the world from all events. [`Remembered`] replays those it has on disk and asks the chain only for
+//! what came since: one JSON line an event, appended before the role sees it. A line torn by a kill is cut off; lines of blocks that are
+//! no longer on the chain are dropped before anything is replayed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tokio::sync::mpsc;
+
+use crate::ports::chain::{
+    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Parameters, Receipt, Role, StakeView,
+};
+
+/// Events between the disk or the chain and a slow role.
+const QUEUE: usize = 256;
+
+/// A chain whose confirmed events are remembered on disk. Everything else passes through.
+pub struct Remembered {
+    chain: Arc<dyn Chain>,
+    path: PathBuf,
+}
+
+impl Remembered {
+    /// Remembers the events of `chain` in `folder`, in a file of their own for each deployment.
+    pub fn new(chain: Arc<dyn Chain>, folder: &Path) -> Self {
+        let Deployment { chain_id, jobs, .. } = chain.deployment();
+        let path = folder.join(format!("events-{chain_id}-{jobs}.jsonl"));
+        Self { chain, path }
+    }
+
+    /// Drops remembered events of blocks that are not on the chain any more, and returns the rest.
+    async fn canonical(&self, mut events: Vec<EventAt>) -> Result<Vec<EventAt>, ChainError> {
+        while let Some(last) = events.last() {
+            let block = last.block;
+            let from = events.partition_point(|at| at.block < block);
+            let now = self.chain.past_events(block, block).await?;
+            // Of the last block some events may not have been told yet.
+            let remembered = events.get(from..).unwrap_or_default();
+            if now.len() >= remembered.len() && now.iter().zip(remembered).all(|(now, then)| now == then) {
+                return Ok(events);
+            }
+            tracing::warn!(block, "remembered events are of a block that is not on the chain any more");
+            events.truncate(from);
+        }
+        Ok(events)
+    }
+}
+
+fn disk(path: &Path, error: &io::Error) -> ChainError {
+    ChainError::Unavailable(format!("{}: {error}; check that the data directory is writable", path.display()))
+}
+
+/// Whole lines of the file that are events in order; stops at the first that is not.
+fn read(path: &Path) -> io::Result<Vec<EventAt>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut events: Vec<EventAt> = Vec::new();
+    for line in BufReader::new(file).lines() {
+        let Ok(event) = serde_json::from_str::<EventAt>(&line?) else { break };
+        let place = |at: &EventAt| (at.block, at.log_index);
+        if events.last().is_some_and(|last| place(last) >= place(&event)) {
+            break;
+        }
+        events.push(event);
+    }
+    Ok(events)
+}
+
+/// Makes the file hold just these events, and leaves it open at its end.
+fn rewrite(path: &Path, events: &[EventAt]) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut text = Vec::new();
+    for event in events {
+        serde_json::to_writer(&mut text, event)?;
+        text.push(b'\n');
+    }
+    let aside = path.with_extension("tmp");
+    std::fs::write(&aside, &text)?;
+    std::fs::rename(&aside, path)?;
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    file.seek(SeekFrom::End(0))?;
+    Ok(file)
+}
+
+fn append(file: &mut File, event: &EventAt) -> io::Result<()> {
+    let mut line = serde_json::to_vec(event)?;
+    line.push(b'\n');
+    // One write: a kill of this process leaves the line or nothing; a torn line of a dead machine is cut off at the next start.
+    file.write_all(&line)
+}
+
+#[async_trait]
+impl Chain for Remembered {
+    async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
+        let remembered = read(&self.path).map_err(|error| disk(&self.path, &error))?;
+        let remembered = self.canonical(remembered).await?;
+        let mut file = rewrite(&self.path, &remembered).map_err(|error| disk(&self.path, &error))?;
+        let last = remembered.last().map(|at| (at.block, at.log_index));
+        let mut fresh = self.chain.events(last.map_or(from, |(block, _)| block.max(from))).await?;
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let path = self.path.clone();
+        tokio::spawn(async move {
+            for event in remembered.into_iter().filter(|at| at.block >= from) {
+                if sender.send(event).await.is_err() {
+                    return;
+                }
+            }
+            while let Some(event) = fresh.recv().await {
+                if last.is_some_and(|last| (event.block, event.log_index) <= last) {
+                    continue;
+                }
+                if let Err(error) = append(&mut file, &event) {
+                    tracing::error!(path = %path.display(), %error, "events cannot be remembered; stopping");
+                    return;
+                }
+                if sender.send(event).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(receiver)
+    }
+
+    fn account(&self) -> Address {
+        self.chain.account()
+    }
+
+    fn deployment(&self) -> &Deployment {
+        self.chain.deployment()
+    }
+
+    async fn head(&self) -> Result<Head, ChainError> {
+        self.chain.head().await
+    }
+
+    async fn past_events(&self, from: u64, to: u64) -> Result<Vec<EventAt>, ChainError> {
+        self.chain.past_events(from, to).await
+    }
+
+    async fn send(&self, call: Call) -> Result<Receipt, ChainError> {
+        self.chain.send(call).await
+    }
+
+    async fn simulate(&self, call: &Call) -> Result<u64, ChainError> {
+        self.chain.simulate(call).await
+    }
+
+    async fn parameters(&self) -> Result<Parameters, ChainError> {
+        self.chain.parameters().await
+    }
+
+    async fn job(&self, job: JobId) -> Result<Option<JobView>, ChainError> {
+        self.chain.job(job).await
+    }
+
+    async fn job_count(&self) -> Result<u64, ChainError> {
+        self.chain.job_count().await
+    }
+
+    async fn program_root(&self, job: JobId, stage: u16) -> Result<B256, ChainError> {
+        self.chain.program_root(job, stage).await
+    }
+
+    async fn initial_state(&self, job: JobId, stage: u16) -> Result<B256, ChainError> {
+        self.chain.initial_state(job, stage).await
+    }
+
+    async fn assignment(&self, lane: Lane) -> Result<(Address, u128), ChainError> {
+        self.chain.assignment(lane).await
+    }
+
+    async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {
+        self.chain.lane(lane).await
+    }
+
+    async fn record(&self, lane: Lane, interval: u32) -> Result<B256, ChainError> {
+        self.chain.record(lane, interval).await
+    }
+
+    async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {
+        self.chain.stake(account, role).await
+    }
+
+    async fn is_validator(&self, account: Address) -> Result<bool, ChainError> {
+        self.chain.is_validator(account).await
+    }
+
+    async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError> {
+        self.chain.balance(account, token).await
+    }
+
+    async fn gas_used(&self, transaction: B256) -> Result<Option<u64>, ChainError> {
+        self.chain.gas_used(transaction).await
+    }
+
+    async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError> {
+        self.chain.credit(account, token).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::Event;
+
+    fn event(block: u64, log_index: u64, salt: u8) -> EventAt {
+        EventAt {
+            block,
+            block_hash: B256::repeat_byte(salt),
+            timestamp: block,
+            log_index,
+            transaction: B256::repeat_byte(salt),
+            event: Event::JobClosing { job: JobId(block), convicted: false },
+        }
+    }
+
+    /// What a scripted chain tells: its events, without end.
+    struct Scripted(Deployment, Vec<EventAt>);
+
+    #[async_trait]
+    impl Chain for Scripted {
+        async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
+            let (sender, receiver) = mpsc::channel(100);
+            for event in self.1.iter().filter(|at| at.block >= from) {
+                sender.try_send(event.clone()).unwrap();
+            }
+            Ok(receiver)
+        }
+
+        async fn past_events(&self, from: u64, to: u64) -> Result<Vec<EventAt>, ChainError> {
+            Ok(self.1.iter().filter(|at| (from..=to).contains(&at.block)).cloned().collect())
+        }
+
+        fn account(&self) -> Address {
+            Address::ZERO
+        }
+
+        fn deployment(&self) -> &Deployment {
+            &self.0
+        }
+
+        async fn head(&self) -> Result<Head, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn send(&self, _: Call) -> Result<Receipt, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn simulate(&self, _: &Call) -> Result<u64, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn parameters(&self) -> Result<Parameters, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn job(&self, _: JobId) -> Result<Option<JobView>, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn job_count(&self) -> Result<u64, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn program_root(&self, _: JobId, _: u16) -> Result<B256, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn initial_state(&self, _: JobId, _: u16) -> Result<B256, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn assignment(&self, _: Lane) -> Result<(Address, u128), ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn lane(&self, _: Lane) -> Result<LaneView, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn record(&self, _: Lane, _: u32) -> Result<B256, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn stake(&self, _: Address, _: Role) -> Result<StakeView, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn is_validator(&self, _: Address) -> Result<bool, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn balance(&self, _: Address, _: Address) -> Result<U256, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn gas_used(&self, _: B256) -> Result<Option<u64>, ChainError> {
+            Err(ChainError::Closed)
+        }
+        async fn credit(&self, _: Address, _: Address) -> Result<U256, ChainError> {
+            Err(ChainError::Closed)
+        }
+    }
+
+    async fn told(folder: &Path, events: &[EventAt]) -> Vec<EventAt> {
+        let zero = Address::ZERO;
+        let deployment = Deployment {
+            chain_id: 1,
+            block: 0,
+            sno: zero,
+            staking: zero,
+            jobs: zero,
+            checkpoints: zero,
+            disputes: zero,
+            step_verifier: zero,
+        };
+        let chain = Remembered::new(Arc::new(Scripted(deployment, events.to_vec())), folder);
+        let mut receiver = chain.events(0).await.unwrap();
+        let mut told = Vec::new();
+        while let Some(event) = receiver.recv().await {
+            told.push(event);
+        }
+        told
+    }
+
+    #[tokio::test]
+    async fn a_restart_tells_all_events_once_and_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = [event(1, 0, 1), event(3, 0, 3), event(3, 1, 3), event(7, 2, 7)];
+        assert_eq!(told(folder.path(), &all[..2]).await, all[..2]);
+        assert_eq!(told(folder.path(), &all).await, all);
+        assert_eq!(told(folder.path(), &all).await, all);
+    }
+
+    #[tokio::test]
+    async fn events_of_vanished_blocks_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        told(folder.path(), &[event(1, 0, 1), event(3, 0, 3), event(4, 0, 4)]).await;
+        let now = [event(1, 0, 1), event(3, 0, 9), event(5, 0, 5)];
+        assert_eq!(told(folder.path(), &now).await, now);
+    }
+
+    #[tokio::test]
+    async fn a_torn_line_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = [event(1, 0, 1), event(3, 0, 3)];
+        told(folder.path(), &all).await;
+        let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let text = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &text[..text.len() - 10]).unwrap();
+        assert_eq!(told(folder.path(), &all).await, all);
+    }
+}
