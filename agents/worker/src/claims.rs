@@ -10,7 +10,7 @@ use tensorlink_types::B256;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::record::LaneLog;
+use crate::record::{Interval, LaneLog};
 
 /// Longest wait between two looks at the chain.
 const PERIOD: Duration = Duration::from_millis(1000);
@@ -29,7 +29,9 @@ pub enum ClaimsError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The chain holds a claim of this lane that we did not make.
-    #[error("the chain holds another claim for interval {0} than this node computed; was the key used elsewhere?")]
+    #[error(
+        "the chain holds a claim for interval {0} that this node did not compute: restore the data folder that made it, and use the key on one machine only"
+    )]
     Foreign(u32),
 }
 
@@ -92,10 +94,47 @@ async fn advance(chain: &dyn Chain, log: &LaneLog) -> Result<Outlook, Failure> {
         return Err(Failure::Final(ClaimsError::Convicted(from)));
     }
     if job.state == JobState::Running {
-        while commit_next(chain, log).await? {}
+        if job.deadline < chain.head().await?.timestamp {
+            close(chain, &job).await?;
+        } else {
+            forget_undone(chain, log).await?;
+            while commit_next(chain, log).await? {}
+        }
     }
     finalize(chain, log, &job, view).await?;
     Ok(outlook(&job, log, chain.lane(lane).await?))
+}
+
+/// Closes a job that ran past its deadline, whoever left it open: only then is what it owes paid and stake free.
+async fn close(chain: &dyn Chain, job: &JobView) -> Result<(), ChainError> {
+    match chain.send(Call::Cancel { job: job.id }).await {
+        Ok(receipt) => tracing::info!(job = %job.id, gas = receipt.gas, "closed: its deadline is over"),
+        Err(ChainError::Reverted { name, arguments }) => {
+            tracing::info!(job = %job.id, %name, %arguments, "past its deadline and not closed yet");
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// A reorganisation may have undone a block whose receipt we saw. If the chain holds nothing for the first claim that is not confirmed,
+/// it and those after it are committed again.
+async fn forget_undone(chain: &dyn Chain, log: &LaneLog) -> Result<(), Failure> {
+    let record = log.get();
+    let open = |interval: &Interval| interval.committed_at.is_some() && !interval.confirmed;
+    let Some(first) = record.intervals.iter().find(|(_, interval)| open(interval)).map(|(number, _)| *number) else {
+        return Ok(());
+    };
+    if chain.record(record.lane, first).await? != B256::ZERO {
+        return Ok(());
+    }
+    tracing::warn!(lane = %record.lane, interval = first, "a reorganisation undid the claim; it is made again");
+    log.update(|record| {
+        for (_, interval) in record.intervals.range_mut(first..).filter(|(_, interval)| !interval.confirmed) {
+            interval.committed_at = None;
+        }
+    })?;
+    Ok(())
 }
 
 /// Nothing is left when the last interval is final, or the job takes no more claims and none is waiting.
@@ -116,7 +155,15 @@ async fn commit_next(chain: &dyn Chain, log: &LaneLog) -> Result<bool, Failure> 
     if chain.record(record.lane, interval).await? != B256::ZERO {
         return Ok(false);
     }
-    let receipt = chain.send(Call::Commit { claim: claim.clone(), previous }).await?;
+    let receipt = match chain.send(Call::Commit { claim: claim.clone(), previous }).await {
+        Ok(receipt) => receipt,
+        // The job was closed just now, or the link is to a block that was undone: look again, and finalise meanwhile.
+        Err(ChainError::Reverted { name, arguments }) => {
+            tracing::warn!(lane = %record.lane, interval, %name, %arguments, "the claim is refused");
+            return Ok(false);
+        }
+        Err(error) => return Err(error.into()),
+    };
     let at = receipt.events.iter().find_map(|event| match event {
         Event::ClaimCommitted { claim: committed, committed_at, .. } if *committed == claim => Some(*committed_at),
         _ => None,
@@ -158,14 +205,19 @@ async fn finalize(chain: &dyn Chain, log: &LaneLog, job: &JobView, lane: LaneVie
 /// # Errors
 /// [`ClaimsError::Foreign`] if it is not the claim we computed.
 pub fn confirmed(log: &LaneLog, claim: &tensorlink_types::abi::Claim, committed_at: u64) -> Result<(), ClaimsError> {
-    if let Some(own) = log.get().intervals.get(&claim.interval)
-        && own.claim != *claim
-    {
-        return Err(ClaimsError::Foreign(claim.interval));
+    let record = log.get();
+    match record.intervals.get(&claim.interval) {
+        Some(own) if own.claim != *claim => return Err(ClaimsError::Foreign(claim.interval)),
+        // Not computed here yet: the data folder is an old one, or another machine uses this key.
+        None if claim.interval >= record.next => return Err(ClaimsError::Foreign(claim.interval)),
+        // Long final, and forgotten.
+        None => return Ok(()),
+        Some(_) => {}
     }
     log.update(|record| {
         if let Some(entry) = record.intervals.get_mut(&claim.interval) {
             entry.committed_at = Some(committed_at);
+            entry.confirmed = true;
         }
     })?;
     Ok(())

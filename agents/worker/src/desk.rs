@@ -7,7 +7,7 @@ use std::time::Duration;
 use tensorlink_node::ports::Duplex;
 use tensorlink_node::wire::frame::{self, Frame, Hello};
 use tensorlink_types::{Address, Lane};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::timeout;
 
 /// Longest wait for the first frame of a stream.
@@ -25,18 +25,45 @@ pub struct Visitor {
     pub stream: Box<dyn Duplex>,
 }
 
-/// Lanes that await their previous stage.
+/// Where the visitor of one lane waits: at most one, the newest, for older streams are of attempts that the neighbour gave up.
+#[derive(Default)]
+struct Seat {
+    visitor: Mutex<Option<Visitor>>,
+    taken: Notify,
+}
+
+/// The visitors of a lane.
+pub struct Visitors {
+    seat: Arc<Seat>,
+}
+
+impl Visitors {
+    /// Waits for a visitor.
+    pub async fn next(&mut self) -> Visitor {
+        loop {
+            if let Some(visitor) = self.seat.visitor.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return visitor;
+            }
+            self.seat.taken.notified().await;
+        }
+    }
+}
+
+/// Each lane with the worker of its previous stage.
+type Lanes = HashMap<Lane, (Address, Arc<Seat>)>;
+
+/// Lanes that await their previous stage, each with that stage's worker.
 #[derive(Clone, Default)]
 pub struct Desk {
-    lanes: Arc<Mutex<HashMap<Lane, mpsc::Sender<Visitor>>>>,
+    lanes: Arc<Mutex<Lanes>>,
 }
 
 impl Desk {
-    /// Registers a lane; a later registration replaces it.
-    pub fn register(&self, lane: Lane) -> mpsc::Receiver<Visitor> {
-        let (sender, receiver) = mpsc::channel(2);
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, sender);
-        receiver
+    /// Registers a lane that only `previous` may visit; a later registration replaces it.
+    pub fn register(&self, lane: Lane, previous: Address) -> Visitors {
+        let seat = Arc::new(Seat::default());
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, (previous, seat.clone()));
+        Visitors { seat }
     }
 
     /// Forgets a lane.
@@ -70,10 +97,15 @@ impl Desk {
         let (peer, hello) = (visitor.peer, &visitor.hello);
         let Some(stage) = hello.stage.checked_add(1) else { return };
         let lane = Lane { job: hello.job, stage, replica: hello.replica };
-        let sender = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).get(&lane).cloned();
-        match sender.map(|sender| sender.try_send(visitor)) {
-            Some(Ok(())) => {}
-            Some(Err(_)) => tracing::warn!(%peer, %lane, "the lane has visitors enough"),
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        match lanes.get(&lane) {
+            Some((previous, seat)) if *previous == peer => {
+                *seat.visitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(visitor);
+                seat.taken.notify_one();
+            }
+            Some(_) => {
+                tracing::warn!(%peer, %lane, "a stream from somebody other than the worker of the previous stage");
+            }
             None => tracing::warn!(%peer, %lane, "a stream for a lane that we do not hold"),
         }
     }
@@ -85,28 +117,43 @@ mod tests {
 
     use super::*;
 
-    async fn visit(desk: &Desk, frame: Frame) {
+    const PREVIOUS: Address = Address::repeat_byte(1);
+
+    async fn visit(desk: &Desk, peer: Address, frame: Frame) {
         let (streams, receiver) = mpsc::channel(1);
         let (mut theirs, ours) = tokio::io::duplex(1024);
         frame::write(&mut theirs, &frame).await.unwrap();
-        streams.send((Address::ZERO, Box::new(ours) as Box<dyn Duplex>)).await.unwrap();
+        streams.send((peer, Box::new(ours) as Box<dyn Duplex>)).await.unwrap();
         drop(streams);
         desk.clone().run(receiver).await;
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
     #[tokio::test]
     async fn a_stream_reaches_its_lane_and_no_other() {
         let desk = Desk::default();
         let lane = Lane { job: JobId(1), stage: 1, replica: 0 };
-        let mut visitors = desk.register(lane);
+        let mut visitors = desk.register(lane, PREVIOUS);
         let hello = Hello { job: JobId(1), replica: 0, stage: 0, next_interval: 0 };
-        visit(&desk, Frame::Hello(Hello { job: JobId(2), ..hello.clone() })).await;
-        assert!(visitors.try_recv().is_err());
-        visit(&desk, Frame::SignedLog(tests_log())).await;
-        assert!(visitors.try_recv().is_err());
-        visit(&desk, Frame::Hello(hello.clone())).await;
-        assert_eq!(visitors.try_recv().map(|v| v.hello).ok(), Some(hello));
+        visit(&desk, PREVIOUS, Frame::Hello(Hello { job: JobId(2), ..hello.clone() })).await;
+        visit(&desk, PREVIOUS, Frame::SignedLog(tests_log())).await;
+        visit(&desk, Address::ZERO, Frame::Hello(hello.clone())).await;
+        assert!(timeout(Duration::from_millis(50), visitors.next()).await.is_err());
+        visit(&desk, PREVIOUS, Frame::Hello(hello.clone())).await;
+        assert_eq!(visitors.next().await.hello, hello);
+    }
+
+    #[tokio::test]
+    async fn the_newest_visitor_is_received() {
+        let desk = Desk::default();
+        let lane = Lane { job: JobId(1), stage: 1, replica: 0 };
+        let mut visitors = desk.register(lane, PREVIOUS);
+        for next_interval in 0..5 {
+            let hello = Hello { job: JobId(1), replica: 0, stage: 0, next_interval };
+            visit(&desk, PREVIOUS, Frame::Hello(hello)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(visitors.next().await.hello.next_interval, 4);
+        assert!(timeout(Duration::from_millis(20), visitors.next()).await.is_err());
     }
 
     fn tests_log() -> frame::SignedLog {

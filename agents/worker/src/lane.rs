@@ -6,33 +6,27 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use tensorlink_graph::compile::StageInfo;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
-use tensorlink_node::files;
-use tensorlink_node::interval::{self, IntervalError, Outcome, Span, Work, state_root_of};
+use tensorlink_node::interval::{self, IntervalError, Outcome, Span, Work};
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{ChainError, NetError, Protocol, StoreError};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::frame::Hello;
 use tensorlink_node::wire::gossip::{PROGRESS, Progress};
-use tensorlink_num::Tensor;
-use tensorlink_proof::commit::io_root;
-use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, B256, Lane, TensorType};
 use thiserror::Error;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::boundary::{ExchangeError, Neighbour, Neighbours};
 use crate::context::Context;
-use crate::desk::Visitor;
+use crate::desk::Visitors;
 use crate::link::{Link, LinkError, agree_on_interval};
 use crate::metrics::{Measured, Meter, observed};
-use crate::record::{Interval, LaneLog};
+use crate::record::LaneLog;
 use crate::schedule::one_forward_one_backward;
 
 /// Intervals computed ahead of the chain; bounds what a stuck chain makes us do unpaid.
@@ -94,10 +88,11 @@ enum Interruption {
     Exchange(#[from] ExchangeError),
     #[error("the previous stage did not come within {VISIT:?}")]
     NoVisit,
-    #[error("{0} is not the worker of the previous stage")]
-    Stranger(Address),
     #[error("a stage has not finished interval {0}")]
     Behind(u32),
+    /// Not ours to mend: whoever asks for so old an interval lost its data, or lies.
+    #[error("a stage wants to begin with interval {0}, which is long done")]
+    LongDone(u32),
 }
 
 enum Stop {
@@ -158,15 +153,18 @@ where
     /// [`LaneError`] when this node cannot go on; what is finished is on disk.
     pub async fn run(self, stop: CancellationToken) -> Result<(), LaneError> {
         let lane = self.lane();
-        let mut visitors = self.context.desk.register(lane);
+        let mut visitors = self.neighbours.0.map(|previous| self.context.desk.register(lane, previous));
         let mut at: At<E> = None;
         let mut meter = Meter::new(lane);
         let mut wait = MEET.0;
         let result = loop {
+            // Wakes the thread that computes when this loop is left.
+            let links = CancellationToken::new();
+            let _guard = links.clone().drop_guard();
             let before = self.log.get().next;
             let stopped = tokio::select! {
                 () = stop.cancelled() => break Ok(()),
-                stopped = self.meet_and_work(&mut visitors, &mut at, &mut meter) => stopped,
+                stopped = self.meet_and_work(visitors.as_mut(), &links, &mut at, &mut meter) => stopped,
             };
             let interruption = match stopped {
                 Ok(()) => break Ok(()),
@@ -190,11 +188,15 @@ where
 
     async fn meet_and_work(
         &self,
-        visitors: &mut mpsc::Receiver<Visitor>,
+        visitors: Option<&mut Visitors>,
+        links: &CancellationToken,
         at: &mut At<E>,
         meter: &mut Meter,
     ) -> Result<(), Stop> {
-        let (mut neighbours, agreed) = self.meet(visitors).await?;
+        let (mut neighbours, agreed) = self.meet(visitors, links).await?;
+        if !self.log.get().can_resume(agreed) {
+            return Err(Interruption::LongDone(agreed).into());
+        }
         let mut executor = match at.take() {
             Some((executor, interval)) if interval == agreed => executor,
             _ => self.executor(agreed).await?,
@@ -228,33 +230,25 @@ where
     }
 
     /// Opens or accepts the streams to the neighbours and agrees on the interval to begin with.
-    async fn meet(&self, visitors: &mut mpsc::Receiver<Visitor>) -> Result<(Neighbours, u32), Interruption> {
+    async fn meet(
+        &self,
+        visitors: Option<&mut Visitors>,
+        links: &CancellationToken,
+    ) -> Result<(Neighbours, u32), Interruption> {
         let mut neighbours = Neighbours::default();
         if let Some(address) = self.neighbours.1 {
             let stream = self.context.net.open(address, Protocol::Tensor).await?;
-            let link = Link::new(stream, tensor_limit(&self.shard.program.from_next));
+            let link = Link::new(stream, tensor_limit(&self.shard.program.from_next), links);
             link.send_hello(self.hello()).await?;
             neighbours.next = Some(Neighbour { address, link });
         }
-        if let Some(address) = self.neighbours.0 {
-            let visitor = self.latest_visitor(visitors).await?;
-            if visitor.peer != address {
-                return Err(Interruption::Stranger(visitor.peer));
-            }
-            let link = Link::new(visitor.stream, tensor_limit(&self.shard.program.from_previous));
-            neighbours.previous = Some(Neighbour { address, link });
+        if let Some(visitors) = visitors {
+            let visitor = timeout(VISIT, visitors.next()).await.map_err(|_| Interruption::NoVisit)?;
+            let link = Link::new(visitor.stream, tensor_limit(&self.shard.program.from_previous), links);
+            neighbours.previous = Some(Neighbour { address: visitor.peer, link });
         }
         let agreed = self.agree(&mut neighbours).await?;
         Ok((neighbours, agreed))
-    }
-
-    /// The newest stream wins: older ones are of attempts that the neighbour gave up.
-    async fn latest_visitor(&self, visitors: &mut mpsc::Receiver<Visitor>) -> Result<Visitor, Interruption> {
-        let mut visitor = timeout(VISIT, visitors.recv()).await.ok().flatten().ok_or(Interruption::NoVisit)?;
-        while let Ok(newer) = visitors.try_recv() {
-            visitor = newer;
-        }
-        Ok(visitor)
     }
 
     /// An executor that stands before `interval`.
@@ -264,32 +258,6 @@ where
         let observed = observed(&self.shard.info);
         let engine = (self.context.engine)()?;
         Ok(StageExecutor::new(engine, program, &self.shard.constants, &state, self.job.job_key, observed)?)
-    }
-
-    async fn state_before(&self, interval: u32) -> Result<Vec<Tensor>, LaneError> {
-        if interval == 0 {
-            return Ok(self.shard.initial_state.to_vec());
-        }
-        let record = self.log.get();
-        let state = match record.intervals.get(&interval) {
-            Some(entry) => entry.state.clone(),
-            None => record
-                .next_state
-                .clone()
-                .filter(|_| record.next == interval)
-                .ok_or_else(|| LaneError::Record(format!("the state before interval {interval} was dropped")))?,
-        };
-        let cid = state.parse().map_err(|_| LaneError::Record(format!("{state:?} is not a CID")))?;
-        let types = || self.shard.program.state.iter().map(|slot| &slot.ty);
-        let bytes = self.context.store.get(&cid, &[], files::file_len(types())).await?;
-        let state = files::split(&bytes, types()).map_err(|e| LaneError::Record(e.to_string()))?;
-        if let Some(before) = interval.checked_sub(1).and_then(|n| record.intervals.get(&n)) {
-            let (actual, expected) = (state_root_of(&state), before.claim.newState);
-            if actual != expected {
-                return Err(LaneError::Corrupt { interval, expected, actual });
-            }
-        }
-        Ok(state)
     }
 
     /// Holds back while too many finished intervals wait for the chain.
@@ -315,10 +283,15 @@ where
         let schedule = one_forward_one_backward(lane.stage, self.job.stages, self.shard.program.micro_batches);
         let (identity, contracts) = (self.context.identity.clone(), self.context.contracts);
         let info = self.shard.info.clone();
+        let known = self.log.get().intervals.get(&interval).map(|known| known.logs.clone());
         let thread = tokio::task::spawn_blocking(move || {
             let mut measured = Measured::default();
             let result = work(&mut executor, span, &schedule, &mut neighbours, &info, &mut measured);
             let result = result.and_then(|outcome| {
+                // We signed these logs before; never sign others.
+                if known.is_some_and(|known| known != outcome.logs.roots()) {
+                    return Err(LaneError::Unsteady(interval).into());
+                }
                 measured.signing = neighbours.exchange_logs(lane, interval, &outcome.logs, &identity, &contracts)?;
                 Ok(outcome)
             });
@@ -329,43 +302,6 @@ where
             // A panic over there is one here, with its own message.
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         }
-    }
-
-    /// Writes a finished interval to disk. A repeated interval must come out as before.
-    async fn keep(&self, interval: u32, outcome: &Outcome) -> Result<(), LaneError> {
-        let record = self.log.get();
-        let (lane, logs) = (record.lane, outcome.logs.roots());
-        let parent = match interval.checked_sub(1).and_then(|n| record.intervals.get(&n)) {
-            Some(before) => before.claim.newState,
-            None => state_root_of(&self.shard.initial_state),
-        };
-        let claim = Claim {
-            job: lane.job.0,
-            stage: lane.stage,
-            replica: lane.replica,
-            interval,
-            parentState: parent,
-            newState: outcome.state_root,
-            io: io_root(&logs),
-        };
-        if let Some(known) = record.intervals.get(&interval) {
-            return if known.claim == claim { Ok(()) } else { Err(LaneError::Unsteady(interval)) };
-        }
-        let state = match &record.next_state {
-            Some(cid) if interval > 0 => cid.clone(),
-            _ => {
-                let initial = files::join(self.shard.initial_state.iter());
-                self.context.store.put(initial.into()).await?.to_string()
-            }
-        };
-        let inputs = self.context.store.put(Bytes::from(outcome.inputs.clone())).await?.to_string();
-        let next_state = self.context.store.put(files::join(&outcome.state).into()).await?.to_string();
-        self.log.update(|record| {
-            record.intervals.insert(interval, Interval { claim, logs, state, inputs, committed_at: None });
-            record.next = interval + 1;
-            record.next_state = Some(next_state);
-        })?;
-        Ok(())
     }
 
     async fn publish(&self, meter: &mut Meter, interval: u32) {

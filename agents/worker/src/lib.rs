@@ -6,10 +6,11 @@
 //! | [`quote`] | whether to take a lane, and for how much |
 //! | [`lane`] | the work on a lane: meet the neighbours, execute, write down |
 //! | [`schedule`], [`link`], [`boundary`], [`desk`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
-//! | [`record`], [`claims`] | what is on disk; how it gets on chain |
+//! | [`record`], `archive`, [`claims`] | what is on disk; the states there; how claims get on chain |
 //! | [`audit`] | answers to auditors |
 //! | [`metrics`] | progress for people |
 
+pub(crate) mod archive;
 pub mod audit;
 pub mod boundary;
 pub mod claims;

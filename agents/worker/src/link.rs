@@ -6,15 +6,17 @@ use bytes::Bytes;
 use tensorlink_node::ports::Duplex;
 use tensorlink_node::wire::frame::{self, Frame, FrameError, Hello, SignedLog};
 use thiserror::Error;
-use tokio::io::{AsyncWriteExt, BufReader, BufWriter};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// Frames waiting in each direction: enough to overlap, few enough to bound memory.
 const QUEUE: usize = 16;
 /// Longest wait for a frame of the handshake. The neighbour may have to wait for its own neighbours first.
 const HANDSHAKE: Duration = Duration::from_secs(20);
+/// Longest time for what is queued to get out once the link is closed.
+const DRAIN: Duration = Duration::from_secs(3);
 
 /// Why the neighbour cannot be worked with at the moment.
 #[derive(Debug, Error)]
@@ -43,51 +45,36 @@ pub enum LinkError {
 pub struct Link {
     inbox: mpsc::Receiver<Result<Frame, FrameError>>,
     outbox: mpsc::Sender<Frame>,
-    tasks: [JoinHandle<()>; 2],
+    closed: CancellationToken,
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // The reader would otherwise hold the stream open until the neighbour writes. The writer ends by itself: its queue closes,
-        // it flushes what is left and closes the stream.
-        self.tasks[0].abort();
+        // The reader would otherwise hold the stream open until the neighbour writes.
+        self.closed.cancel();
     }
 }
 
 impl Link {
-    /// Takes over a stream. `max_tensor` is the size of the boundary tensors in bytes.
-    pub fn new(stream: Box<dyn Duplex>, max_tensor: usize) -> Self {
+    /// Takes over a stream until the link is dropped or `stop`, which also wakes a thread that is blocked on it. `max_tensor` is the
+    /// size of the boundary tensors in bytes.
+    pub fn new(stream: Box<dyn Duplex>, max_tensor: usize, stop: &CancellationToken) -> Self {
+        let closed = stop.child_token();
         let (reader, writer) = tokio::io::split(stream);
         let (to_inbox, inbox) = mpsc::channel(QUEUE);
-        let (outbox, mut from_outbox) = mpsc::channel::<Frame>(QUEUE);
-        let read = tokio::spawn(async move {
-            let mut reader = BufReader::with_capacity(1 << 16, reader);
-            loop {
-                let frame = frame::read(&mut reader, max_tensor).await;
-                let over = frame.is_err();
-                if to_inbox.send(frame).await.is_err() || over {
-                    return;
-                }
+        let (outbox, from_outbox) = mpsc::channel(QUEUE);
+        tokio::spawn(closed.clone().run_until_cancelled_owned(read_all(reader, max_tensor, to_inbox)));
+        let closing = closed.clone();
+        tokio::spawn(async move {
+            let writing = write_all(writer, from_outbox);
+            tokio::pin!(writing);
+            tokio::select! {
+                () = &mut writing => {}
+                // Our last words, if the neighbour still listens. A thread that goes on sending ends with the drain at the latest.
+                () = closing.cancelled() => drop(timeout(DRAIN, writing).await),
             }
         });
-        let write = tokio::spawn(async move {
-            let mut writer = BufWriter::with_capacity(1 << 16, writer);
-            while let Some(frame) = from_outbox.recv().await {
-                let mut result = frame::write(&mut writer, &frame).await;
-                // Flush only when nothing else is waiting: frames of a burst share packets.
-                if result.is_ok() && from_outbox.is_empty() {
-                    result = writer.flush().await.map_err(FrameError::from);
-                }
-                if let Err(error) = result {
-                    tracing::debug!(%error, "link writer ends");
-                    return;
-                }
-            }
-            if let Err(error) = writer.shutdown().await {
-                tracing::debug!(%error, "link did not close cleanly");
-            }
-        });
-        Self { inbox, outbox, tasks: [read, write] }
+        Self { inbox, outbox, closed }
     }
 
     /// Sends a frame of the handshake.
@@ -149,6 +136,39 @@ impl Link {
     }
 }
 
+async fn read_all(
+    reader: impl AsyncRead + Unpin,
+    max_tensor: usize,
+    to_inbox: mpsc::Sender<Result<Frame, FrameError>>,
+) {
+    let mut reader = BufReader::with_capacity(1 << 16, reader);
+    loop {
+        let frame = frame::read(&mut reader, max_tensor).await;
+        let over = frame.is_err();
+        if to_inbox.send(frame).await.is_err() || over {
+            return;
+        }
+    }
+}
+
+async fn write_all(writer: impl AsyncWrite + Unpin, mut from_outbox: mpsc::Receiver<Frame>) {
+    let mut writer = BufWriter::with_capacity(1 << 16, writer);
+    while let Some(frame) = from_outbox.recv().await {
+        let mut result = frame::write(&mut writer, &frame).await;
+        // Flush only when nothing else is waiting: frames of a burst share packets.
+        if result.is_ok() && from_outbox.is_empty() {
+            result = writer.flush().await.map_err(FrameError::from);
+        }
+        if let Err(error) = result {
+            tracing::debug!(%error, "link writer ends");
+            return;
+        }
+    }
+    if let Err(error) = writer.shutdown().await {
+        tracing::debug!(%error, "link did not close cleanly");
+    }
+}
+
 fn unexpected(expected: &str, got: &Frame) -> LinkError {
     let got = match got {
         Frame::Hello(hello) => format!("{hello:?}"),
@@ -206,7 +226,8 @@ mod tests {
 
     fn pair() -> (Link, Link) {
         let (a, b) = tokio::io::duplex(1 << 16);
-        (Link::new(Box::new(a), 1024), Link::new(Box::new(b), 1024))
+        let stop = CancellationToken::new();
+        (Link::new(Box::new(a), 1024, &stop), Link::new(Box::new(b), 1024, &stop))
     }
 
     #[tokio::test]
@@ -226,6 +247,28 @@ mod tests {
         drop(b);
         let lost = tokio::task::spawn_blocking(move || a.receive_tensor(0, 0)).await.unwrap();
         assert!(matches!(lost, Err(LinkError::Gone | LinkError::Frame(_))), "{lost:?}");
+    }
+
+    #[tokio::test]
+    async fn a_stop_wakes_threads_that_wait_for_a_silent_neighbour() {
+        let stop = CancellationToken::new();
+        // Nobody reads or writes the other ends.
+        let (a, _silent) = tokio::io::duplex(16);
+        let (b, _deaf) = tokio::io::duplex(16);
+        let mut receiving = Link::new(Box::new(a), 1024, &stop);
+        let sending = Link::new(Box::new(b), 1024, &stop);
+        let received = tokio::task::spawn_blocking(move || receiving.receive_tensor(0, 0));
+        let sent = tokio::task::spawn_blocking(move || {
+            loop {
+                if let Err(error) = sending.send_tensor(0, 0, Bytes::from_static(&[0; 512])) {
+                    return error;
+                }
+            }
+        });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        stop.cancel();
+        assert!(matches!(received.await.unwrap(), Err(LinkError::Gone)));
+        assert!(matches!(sent.await.unwrap(), LinkError::Gone));
     }
 
     #[tokio::test]

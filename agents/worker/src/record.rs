@@ -23,6 +23,16 @@ pub struct Interval {
     pub inputs: String,
     /// Timestamp of the block that took the claim, once it did.
     pub committed_at: Option<u64>,
+    /// Whether that block is confirmed: a reorganisation cannot undo it any more.
+    #[serde(default)]
+    pub confirmed: bool,
+}
+
+impl Interval {
+    /// An interval just finished; state and inputs are the CIDs of its files.
+    pub const fn new(claim: Claim, logs: BoundaryLogs, state: String, inputs: String) -> Self {
+        Self { claim, logs, state, inputs, committed_at: None, confirmed: false }
+    }
 }
 
 /// A lane on disk.
@@ -128,6 +138,11 @@ impl LaneRecord {
     /// A lane just accepted.
     pub fn new(lane: Lane, user: Address, manifest: String) -> Self {
         Self { lane, user, manifest, job_key: None, intervals: BTreeMap::new(), next: 0, next_state: None, over: false }
+    }
+
+    /// Whether work can begin with `interval`: the state before it is here.
+    pub fn can_resume(&self, interval: u32) -> bool {
+        interval == self.next || self.intervals.contains_key(&interval)
     }
 
     /// The first finished interval that is not on chain, with the link to the one before it. None if there is none, or the one before is

@@ -1,0 +1,96 @@
+//! The intervals of a lane on disk: a finished one is written, the state before one is read back and checked.
+
+use bytes::Bytes;
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::files;
+use tensorlink_node::interval::{Outcome, state_root_of};
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::io_root;
+use tensorlink_types::B256;
+use tensorlink_types::abi::Claim;
+
+use crate::lane::{LaneError, LaneTask};
+use crate::record::Interval;
+
+impl<E: Engine> LaneTask<E> {
+    /// The state before an interval, as it was claimed.
+    ///
+    /// # Errors
+    /// [`LaneError::Record`] and [`LaneError::Store`] if it is gone, [`LaneError::Corrupt`] if it is another.
+    pub(crate) async fn state_before(&self, interval: u32) -> Result<Vec<Tensor>, LaneError> {
+        if interval == 0 {
+            return Ok(self.shard.initial_state.to_vec());
+        }
+        let record = self.log.get();
+        let known = record.intervals.get(&interval);
+        let next = record.next_state.as_ref().filter(|_| record.next == interval);
+        let state = known
+            .map(|known| &known.state)
+            .or(next)
+            .ok_or_else(|| LaneError::Record(format!("the state before interval {interval} was dropped")))?;
+        let cid = state.parse().map_err(|_| LaneError::Record(format!("{state:?} is not a CID")))?;
+        let types = || self.shard.program.state.iter().map(|slot| &slot.ty);
+        let bytes = self.context.store.get(&cid, &[], files::file_len(types())).await?;
+        let state = files::split(&bytes, types()).map_err(|e| LaneError::Record(e.to_string()))?;
+        let before = interval.checked_sub(1).and_then(|n| record.intervals.get(&n));
+        let claimed = known.map(|known| known.claim.parentState).or(before.map(|before| before.claim.newState));
+        if let Some(expected) = claimed {
+            let actual = state_root_of(&state);
+            if actual != expected {
+                return Err(LaneError::Corrupt { interval, expected, actual });
+            }
+        }
+        Ok(state)
+    }
+
+    /// Writes a finished interval to disk: its files first, then the record that names them. A repeated interval must come out as before,
+    /// and changes nothing.
+    ///
+    /// # Errors
+    /// [`LaneError::Unsteady`] if it does not; [`LaneError`] of the disk.
+    pub(crate) async fn keep(&self, interval: u32, outcome: &Outcome) -> Result<(), LaneError> {
+        let record = self.log.get();
+        let (lane, logs) = (record.lane, outcome.logs.roots());
+        let io = io_root(&logs);
+        if let Some(Interval { claim, .. }) = record.intervals.get(&interval) {
+            let same = (claim.newState, claim.io) == (outcome.state_root, io);
+            return if same { Ok(()) } else { Err(LaneError::Unsteady(interval)) };
+        }
+        if interval < record.next {
+            // Final and forgotten while the neighbours repeated it.
+            return Ok(());
+        }
+        let claim = Claim {
+            job: lane.job.0,
+            stage: lane.stage,
+            replica: lane.replica,
+            interval,
+            parentState: self.root_before(interval)?,
+            newState: outcome.state_root,
+            io,
+        };
+        let state = match &record.next_state {
+            Some(cid) if interval > 0 => cid.clone(),
+            _ => {
+                let initial = files::join(self.shard.initial_state.iter());
+                self.context.store.put(initial.into()).await?.to_string()
+            }
+        };
+        let inputs = self.context.store.put(Bytes::from(outcome.inputs.clone())).await?.to_string();
+        let next_state = self.context.store.put(files::join(&outcome.state).into()).await?.to_string();
+        self.log.update(|record| {
+            record.intervals.insert(interval, Interval::new(claim, logs, state, inputs));
+            record.next = interval + 1;
+            record.next_state = Some(next_state);
+        })?;
+        Ok(())
+    }
+
+    /// Root of the state before an interval that is about to be claimed.
+    fn root_before(&self, interval: u32) -> Result<B256, LaneError> {
+        let Some(before) = interval.checked_sub(1) else { return Ok(state_root_of(&self.shard.initial_state)) };
+        let record = self.log.get();
+        let before = record.intervals.get(&before).map(|before| before.claim.newState);
+        before.ok_or_else(|| LaneError::Record(format!("the claim before interval {interval} was dropped")))
+    }
+}
