@@ -5,7 +5,7 @@ use std::time::Duration;
 use libp2p::gossipsub::{self, AllowAllSubscriptionFilter, MaxCountSubscriptionFilter, MessageAuthenticity};
 use libp2p::kad::store::{MemoryStore, MemoryStoreConfig};
 use libp2p::swarm::NetworkBehaviour;
-use libp2p::{StreamProtocol, Swarm, SwarmBuilder, connection_limits, identify, kad, ping, quic, tcp};
+use libp2p::{StreamProtocol, Swarm, SwarmBuilder, connection_limits, identify, kad, noise, ping, quic, tcp};
 
 use crate::config::Limits;
 use crate::directory::MAX_RECORD_BYTES;
@@ -101,14 +101,15 @@ impl Behaviour {
     }
 }
 
-/// The swarm over TCP (TLS, yamux) and QUIC, with names resolved by DNS.
+/// The swarm over TCP (TLS or Noise, yamux) and QUIC, with names resolved by DNS.
 pub(crate) fn swarm(identity: &Identity, limits: &Limits) -> Result<Swarm<Behaviour>, StartError> {
     let behaviour = Behaviour::new(identity, limits)?;
     let streams = limits.inbound_streams_per_peer;
     let idle = limits.idle;
     let swarm = SwarmBuilder::with_existing_identity(identity.keypair().clone())
         .with_tokio()
-        .with_tcp(tcp::Config::default().nodelay(true), Tls::new, BufferedYamux::default)
+        // In the order that a dialler proposes them: Noise is for peers that do not speak TLS.
+        .with_tcp(tcp::Config::default().nodelay(true), (Tls::new, noise::Config::new), BufferedYamux::default)
         .map_err(|e| StartError::Transport(e.to_string()))?
         .with_quic_config(|mut quic: quic::Config| {
             // A tensor must not wait for credit on a long path: 16 MiB at 20 ms are 800 MB/s.

@@ -6,3 +6,4 @@ mod discovery;
 mod gossip;
 mod hostile;
 mod messages;
+mod security;
