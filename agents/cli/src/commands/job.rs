@@ -1,6 +1,6 @@
 //! `tensorlink job watch|status|list|cancel`.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use tensorlink_node::ports::chain::{JobState, JobView, LaneView};
 use tensorlink_node::ports::{Call, Chain};
@@ -67,6 +67,10 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
         }
         JobCommand::Cancel { job } => {
             let (_, chain) = node::chain(config, &shutdown).await?;
+            let view = find(chain.as_ref(), JobId(job)).await?;
+            if matches!(view.state, JobState::Closing | JobState::Settled) {
+                bail!("job {job} takes no claims already: `tensorlink job status {job}` shows it");
+            }
             let receipt = chain.send(Call::Cancel { job: JobId(job) }).await?;
             let done = Done { job: JobId(job), transaction: receipt.transaction, gas: receipt.gas };
             output::print(config.json, &done, || {
@@ -76,11 +80,13 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
     }
 }
 
+async fn find(chain: &dyn Chain, job: JobId) -> Result<JobView> {
+    let view = chain.job(job).await?;
+    view.with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))
+}
+
 async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
-    let view = chain
-        .job(job)
-        .await?
-        .with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))?;
+    let view = find(chain, job).await?;
     let mut lanes = Vec::new();
     if view.state != JobState::Posted {
         for replica in 0..view.replicas {
