@@ -1,1 +1,15 @@
-//! Real agents on a real chain, scenarios as tables.
+//! Real agents as processes on a real anvil. One network at a time: the machine is shared, and audits race challenge windows.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `harness` | processes, the chain with the contracts on it, the network of both |
+//! | `honest` | jobs in which everybody does what they promised |
+//! | `villains` | jobs in which somebody lies |
+//! | `failures` | processes that die or stop, and jobs that are cancelled |
+//! | `refusals` | what the command line says to bad input |
+
+mod failures;
+mod harness;
+mod honest;
+mod refusals;
+mod villains;

@@ -1,0 +1,68 @@
+//! Processes that die or stop, and jobs that are cancelled.
+
+use std::time::Duration;
+
+use tensorlink_types::U256;
+
+use crate::harness::{Job, Network, USER, sno};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Long enough to be in its middle when something happens.
+const LONG: Job = Job { stages: 2, replicas: 1, steps: 100, steps_per_interval: 10, token: "sno", challenge_window: 5 };
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_was_killed_takes_its_lane_up_again() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    LONG.post(&mut network);
+    network.await_claim_of_each(&LONG, LIMIT).await;
+    network.cut_worker(1);
+    network.start_workers([1]).await;
+    let report = LONG.settled(&mut network, LIMIT).await;
+    report.assert_finished(&LONG);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_job_pays_what_is_claimed_and_returns_the_rest() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    LONG.post(&mut network);
+    network.await_claim_of_each(&LONG, LIMIT).await;
+    let done = network.ok(USER, &["job", "cancel", "1", "--json"]).await.json();
+    assert_eq!(done[0]["job"], 1);
+    let report = LONG.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+    let claims: u32 = report.paid().values().map(|(claims, _)| *claims).sum();
+    assert_eq!(f64::from(claims), report.number("claims_committed"), "every claim is paid: {:?}", report.paid());
+    assert!((2..LONG.claims()).contains(&(claims as usize)), "cancelled in its middle: {claims} claims");
+    assert!(report.slashed().is_empty() && report.json["held_out_percent"].is_null(), "{}", report.json);
+    for worker in 0..2 {
+        let stake = network.stake(worker).await;
+        assert_eq!((stake.locked, U256::from(stake.bonded)), (0, sno("2000")), "worker {worker}'s stake is free again");
+    }
+    let again = network.run(USER, &["job", "cancel", "1"]).await;
+    assert!(!again.ok, "a settled job cannot be cancelled: {}", again.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_hangs_for_a_while_costs_nothing_but_time() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    LONG.post(&mut network);
+    network.await_claim_of_each(&LONG, LIMIT).await;
+    network.hang_chain(Duration::from_secs(10)).await;
+    let report = LONG.settled(&mut network, LIMIT).await;
+    report.assert_finished(&LONG);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_is_restarted_costs_nothing_but_time() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    LONG.post(&mut network);
+    network.await_claim_of_each(&LONG, LIMIT).await;
+    network.restart_chain().await;
+    let report = LONG.settled(&mut network, LIMIT).await;
+    report.assert_finished(&LONG);
+}

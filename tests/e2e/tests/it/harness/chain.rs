@@ -1,0 +1,122 @@
+//! The local chain and the contracts on it, with the parameters of `deploy/local-parameters.toml`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use alloy::network::{Ethereum, TransactionBuilder};
+use alloy::primitives::aliases::U40;
+use alloy::primitives::utils::parse_ether;
+use alloy::providers::{Provider, RootProvider};
+use alloy::rpc::types::TransactionRequest;
+use alloy::sol_types::{SolCall, SolConstructor};
+use tensorlink_bindings::{Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
+use tensorlink_node::ports::chain::Deployment;
+use tensorlink_types::{Address, B256, Bytes, U256};
+
+use super::eventually;
+use super::process::Process;
+
+/// A transaction is mined within.
+const MINED: Duration = Duration::from_secs(30);
+
+pub(crate) fn sno(amount: &str) -> U256 {
+    parse_ether(amount).unwrap()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Starts anvil; its state is in `folder/chain.json` from one start to the next. Port 0 takes any that is free.
+pub(super) async fn start_anvil(folder: &Path, port: u16) -> (Process, u16) {
+    let path = root().join("node_modules/.bin/anvil");
+    assert!(path.exists(), "there is no anvil: run script/setup");
+    let mut command = Command::new(path);
+    command.args(["--block-time", "1", "--hardfork", "prague", "--port", &port.to_string(), "--state"]);
+    command.arg(folder.join("chain.json"));
+    let process = Process::spawn("anvil", command, folder);
+    let port = eventually("anvil listens", Duration::from_secs(20), async || {
+        let log = process.log();
+        let (_, rest) = log.rsplit_once("Listening on 127.0.0.1:")?;
+        rest.lines().next()?.trim().parse().ok()
+    });
+    let port = port.await;
+    (process, port)
+}
+
+fn parameters() -> Staking::Parameters {
+    let text = std::fs::read_to_string(root().join("deploy/local-parameters.toml")).unwrap();
+    let table: toml::Table = text.parse().unwrap();
+    let number = |key: &str| u64::try_from(table[key].as_integer().unwrap()).unwrap();
+    Staking::Parameters {
+        unbondingDelay: U40::from(number("unbonding_delay_seconds")),
+        validatorCollateral: sno(&number("validator_collateral_sno").to_string()).to(),
+        disputePeriod: U40::from(number("dispute_period_seconds")),
+        disputeBond: sno(&number("dispute_bond_sno").to_string()).to(),
+        minChallengeWindow: number("min_challenge_window_seconds").try_into().unwrap(),
+        maxChallengeWindow: number("max_challenge_window_seconds").try_into().unwrap(),
+        bountyBps: number("bounty_bps").try_into().unwrap(),
+        harmBps: number("harm_bps").try_into().unwrap(),
+    }
+}
+
+/// Creates the contracts from an account that has sent nothing yet.
+pub(super) async fn deploy(provider: &RootProvider<Ethereum>, from: Address, genesis: [Address; 3]) -> Deployment {
+    let at = |nonce: u64| from.create(nonce);
+    let (sno, step_verifier, staking) = (at(0), at(1), at(2));
+    let (jobs, checkpoints, disputes) = (at(3), at(4), at(5));
+    let created = [
+        code(&SNO::BYTECODE, &SNO::constructorCall { recipients: genesis.to_vec() }),
+        StepVerifier::BYTECODE.clone(),
+        code(&Staking::BYTECODE, &Staking::constructorCall { sno, jobs, disputes, p: parameters() }),
+        code(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, disputes }),
+        code(&Checkpoints::BYTECODE, &Checkpoints::constructorCall { jobs, disputes }),
+        code(
+            &Disputes::BYTECODE,
+            &Disputes::constructorCall { sno, staking, jobs, checkpoints, verifier: step_verifier },
+        ),
+    ];
+    let mut sent = Vec::new();
+    for (nonce, code) in created.into_iter().enumerate() {
+        let request = TransactionRequest::default().with_deploy_code(code).with_nonce(nonce as u64);
+        sent.push(send(provider, from, request).await);
+    }
+    mined(provider, &sent).await;
+    let chain_id = provider.get_chain_id().await.unwrap();
+    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, disputes, step_verifier }
+}
+
+fn code(bytecode: &Bytes, constructor: &impl SolConstructor) -> Bytes {
+    [bytecode.as_ref(), &constructor.abi_encode()].concat().into()
+}
+
+/// Gives SNO to accounts.
+pub(super) async fn give(
+    provider: &RootProvider<Ethereum>,
+    (sno, from): (Address, Address),
+    to: &[Address],
+    amount: U256,
+) {
+    let mut sent = Vec::new();
+    for to in to {
+        let input = SNO::transferCall { to: *to, value: amount }.abi_encode();
+        sent.push(send(provider, from, TransactionRequest::default().with_to(sno).with_input(input)).await);
+    }
+    mined(provider, &sent).await;
+}
+
+/// Sends from an account that anvil has the key of.
+async fn send(provider: &RootProvider<Ethereum>, from: Address, request: TransactionRequest) -> B256 {
+    let request = request.with_from(from).with_gas_limit(10_000_000);
+    *provider.send_transaction(request).await.unwrap().tx_hash()
+}
+
+async fn mined(provider: &RootProvider<Ethereum>, transactions: &[B256]) {
+    for transaction in transactions {
+        let receipt = eventually("a transaction is mined", MINED, async || {
+            provider.get_transaction_receipt(*transaction).await.unwrap()
+        });
+        assert!(receipt.await.status(), "transaction {transaction} reverted");
+    }
+}

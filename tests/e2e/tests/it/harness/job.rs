@@ -1,0 +1,187 @@
+//! A small job on the digits, and what came of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tensorlink_node::ports::chain::{Event, EventAt};
+use tensorlink_types::{Address, U256};
+
+use super::network::{Network, USER};
+use super::sno;
+
+/// Name of the process that posts and watches.
+const NAME: &str = "user";
+
+/// The model of a job; its steps are the job's length.
+pub(crate) struct Model {
+    pub(crate) steps: u32,
+}
+
+impl Model {
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "name": "small digits",
+            "layers": [
+                { "kind": "linear", "out": 64 }, { "kind": "relu" },
+                { "kind": "linear", "out": 32 }, { "kind": "relu" },
+            ],
+            "optimizer": { "learning_rate": 0.05, "momentum": 0.9 },
+            "batch_size": 64,
+            "micro_batches": 4,
+            "steps": self.steps,
+            "operand_bits": 8,
+            "seed": 7,
+        })
+    }
+}
+
+/// What is posted.
+pub(crate) struct Job {
+    pub(crate) stages: u16,
+    pub(crate) replicas: u16,
+    pub(crate) steps: u32,
+    pub(crate) steps_per_interval: u32,
+    pub(crate) token: &'static str,
+    /// Seconds.
+    pub(crate) challenge_window: u32,
+}
+
+impl Default for Job {
+    fn default() -> Self {
+        Self { stages: 2, replicas: 1, steps: 60, steps_per_interval: 20, token: "sno", challenge_window: 4 }
+    }
+}
+
+impl Job {
+    /// Of SNO or ETH.
+    pub(crate) const DEPOSIT: &'static str = "10";
+    /// SNO at risk for each worker, the default.
+    pub(crate) const STAKE: &'static str = "1000";
+
+    pub(crate) fn deposit() -> U256 {
+        sno(Self::DEPOSIT)
+    }
+
+    pub(crate) const fn lanes(&self) -> usize {
+        self.stages as usize * self.replicas as usize
+    }
+
+    pub(crate) const fn intervals(&self) -> u32 {
+        self.steps / self.steps_per_interval
+    }
+
+    /// Claims of all lanes.
+    pub(crate) const fn claims(&self) -> usize {
+        self.lanes() * self.intervals() as usize
+    }
+
+    /// Posts the job in the background and follows it, from the user's account.
+    pub(crate) fn post(&self, network: &mut Network) {
+        let (model, report) = (network.path("model.json"), network.path("report.json"));
+        std::fs::write(&model, Model { steps: self.steps }.json().to_string()).unwrap();
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/digits.csv.gz");
+        let mut command = network.command(USER, &["job", "post", "--watch", "--deposit", Self::DEPOSIT]);
+        command.args(["--stages", &self.stages.to_string(), "--replicas", &self.replicas.to_string()]);
+        command.args(["--steps-per-interval", &self.steps_per_interval.to_string(), "--token", self.token]);
+        command.args(["--challenge-window", &self.challenge_window.to_string()]);
+        command.arg("--model").arg(model).arg("--data").arg(data).arg("--report").arg(report);
+        network.spawn(NAME, command);
+    }
+
+    /// Waits for the job to be settled and reported.
+    pub(crate) async fn settled(&self, network: &mut Network, limit: Duration) -> Report {
+        network.ended(NAME, limit).await;
+        let text = std::fs::read(network.path("report.json")).unwrap();
+        Report { json: serde_json::from_slice(&text).unwrap(), events: network.events().await }
+    }
+}
+
+/// What a job came to: by the user's report, and by the chain's events, which must agree.
+pub(crate) struct Report {
+    pub(crate) json: Value,
+    pub(crate) events: Vec<EventAt>,
+}
+
+impl Report {
+    pub(crate) fn number(&self, name: &str) -> f64 {
+        self.json[name].as_f64().unwrap_or_else(|| panic!("no number {name} in {}", self.json))
+    }
+
+    pub(crate) fn pick<T>(&self, pick: impl Fn(&Event) -> Option<T>) -> Vec<T> {
+        self.events.iter().filter_map(|at| pick(&at.event)).collect()
+    }
+
+    /// Claims paid and amount, by worker.
+    pub(crate) fn paid(&self) -> BTreeMap<Address, (u32, U256)> {
+        let paid = self.pick(|event| match event {
+            Event::Paid { worker, claims, amount, .. } => Some((*worker, *claims, *amount)),
+            _ => None,
+        });
+        let mut sums = BTreeMap::new();
+        for (worker, claims, amount) in paid {
+            let sum: &mut (u32, U256) = sums.entry(worker).or_default();
+            *sum = (sum.0 + claims, sum.1 + amount);
+        }
+        sums
+    }
+
+    /// Price of an interval, by worker.
+    pub(crate) fn prices(&self) -> BTreeMap<Address, U256> {
+        let offers = self.pick(|event| match event {
+            Event::JobAccepted { offers, .. } => Some(offers.clone()),
+            _ => None,
+        });
+        offers.into_iter().flatten().map(|offer| (offer.worker, U256::from(offer.pricePerInterval))).collect()
+    }
+
+    pub(crate) fn refund(&self) -> U256 {
+        let refunds = self.pick(|event| match event {
+            Event::JobSettled { refund, .. } => Some(*refund),
+            _ => None,
+        });
+        assert_eq!(refunds.len(), 1, "settled once");
+        refunds[0]
+    }
+
+    pub(crate) fn slashed(&self) -> Vec<(Address, U256, U256, U256, U256)> {
+        self.pick(|event| match event {
+            Event::Slashed { account, amount, bounty, harm, burned } => {
+                Some((*account, *amount, *bounty, *harm, *burned))
+            }
+            _ => None,
+        })
+    }
+
+    /// Every claim was committed once, every payment is for final claims at the offered price, and no wei is lost.
+    pub(crate) fn assert_accounts(&self) {
+        let claims = self.pick(|event| match event {
+            Event::ClaimCommitted { claim, .. } => Some((claim.lane(), claim.interval)),
+            _ => None,
+        });
+        let mut unique = claims.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), claims.len(), "a claim was committed twice: {claims:?}");
+        let prices = self.prices();
+        let mut spent = self.refund();
+        for (worker, (claims, amount)) in self.paid() {
+            assert_eq!(amount, prices[&worker] * U256::from(claims), "{worker} was paid for {claims} claims");
+            spent += amount;
+        }
+        assert_eq!(spent, Job::deposit(), "payments and refund are the deposit");
+    }
+
+    /// The job finished, and the model learned more than a guess would know.
+    pub(crate) fn assert_finished(&self, job: &Job) {
+        self.assert_accounts();
+        assert_eq!(self.number("claims_committed"), job.claims() as f64);
+        assert_eq!(self.number("claims_final"), job.claims() as f64);
+        assert_eq!(self.number("workers_paid"), job.lanes() as f64);
+        assert!(self.paid().values().all(|(claims, _)| *claims == job.intervals()), "{:?}", self.paid());
+        assert!(self.slashed().is_empty(), "{:?}", self.slashed());
+        assert!(self.number("held_out_percent") > 50.0, "{}", self.json);
+        assert!(self.number("held_out_rows") >= 100.0, "{}", self.json);
+    }
+}

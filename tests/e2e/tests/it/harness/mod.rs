@@ -1,0 +1,28 @@
+//! A network of processes on this machine, and what a test sees of it.
+
+mod chain;
+mod job;
+mod network;
+mod process;
+
+pub(crate) use chain::sno;
+pub(crate) use job::{Job, Model, Report};
+pub(crate) use network::{Network, TREASURY, USER, VALIDATOR, address, worker_address};
+pub(crate) use process::{Output, run, tensorlink};
+
+use std::time::{Duration, Instant};
+
+/// Between two looks at something that is waited for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Looks until there is something to see, at most for `limit`.
+pub(crate) async fn eventually<T>(what: &str, limit: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(seen) = look().await {
+            return seen;
+        }
+        assert!(started.elapsed() < limit, "{what}: did not happen within {limit:?}");
+        tokio::time::sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,323 @@
+//! A chain, a validator, workers and a user.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use alloy::network::Ethereum;
+use alloy::providers::RootProvider;
+use rustix::process::Signal;
+use tempfile::TempDir;
+use tensorlink_chain::AlloyChain;
+use tensorlink_node::Identity;
+use tensorlink_node::ports::Chain;
+use tensorlink_node::ports::chain::{Deployment, Event, EventAt, Role, StakeView};
+use tensorlink_types::{Address, U256};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio_util::sync::CancellationToken;
+
+use super::job::Job;
+use super::process::{Output, Process, run, tensorlink, villain};
+use super::{chain, eventually, sno};
+
+/// Accounts of anvil, whose keys it prints itself: worth nothing elsewhere.
+const KEYS: [&str; 10] = [
+    "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+    "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+    "5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+    "7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+    "47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
+    "8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba",
+    "92db14e403b83dfe3df233f83dfa3a0d7096f21ca9b0d6d6b8d88b2b4ec1564e",
+    "4bbbf85ce3377467afe5d46f804f221813b2bb87f24d81f60f1fcdbf7cbf4356",
+    "dbda1821b80551c9d65939329250298aa3472ba22feea921c0cf5d620ea67b97",
+    "2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
+];
+/// Who is who among them; workers come after the first three. The last only looks on.
+pub(crate) const VALIDATOR: usize = 0;
+pub(crate) const USER: usize = 1;
+pub(crate) const TREASURY: usize = 2;
+const FIRST_WORKER: usize = 3;
+const OBSERVER: usize = 9;
+
+/// SNO that a worker gets, and what it bonds of it.
+const FUNDS: &str = "3000";
+const STAKE: &str = "2000";
+/// A command that sends a transaction ends within.
+const COMMAND: Duration = Duration::from_secs(60);
+/// A node listens within.
+const START: Duration = Duration::from_secs(60);
+
+/// One network at a time.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// A network of processes, all ended when this is dropped.
+pub(crate) struct Network {
+    // Dropped in this order: the nodes, the chain, the folder, then the next test's turn comes.
+    processes: BTreeMap<String, Process>,
+    anvil: Option<Process>,
+    port: u16,
+    bootstrap: Option<String>,
+    observer: AlloyChain,
+    shutdown: CancellationToken,
+    folder: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+fn identity(account: usize) -> Identity {
+    let bytes: alloy::primitives::B256 = KEYS[account].parse().unwrap();
+    Identity::new(&bytes.0).unwrap()
+}
+
+pub(crate) fn address(account: usize) -> Address {
+    identity(account).address()
+}
+
+pub(crate) fn worker_address(worker: usize) -> Address {
+    address(FIRST_WORKER + worker)
+}
+
+fn worker_name(worker: usize) -> String {
+    format!("worker-{worker}")
+}
+
+impl Network {
+    /// A chain with the contracts, a validator that audits everything, and staked workers that do not run yet.
+    pub(crate) async fn start(workers: usize) -> Self {
+        let mut network = Self::bare().await;
+        let accounts: Vec<Address> = (0..workers).map(worker_address).collect();
+        let (provider, token) = (network.provider(), network.deployment().sno);
+        chain::give(&provider, (token, address(TREASURY)), &accounts, sno(FUNDS)).await;
+        let stakes = (0..workers).map(|worker| network.ok(FIRST_WORKER + worker, &["stake", STAKE]));
+        let collateral = network.ok(VALIDATOR, &["stake", "1000000", "--role", "validator"]);
+        futures::join!(futures::future::join_all(stakes), collateral);
+        network.start_validator().await;
+        network
+    }
+
+    /// A chain with the contracts and nobody on it.
+    pub(crate) async fn bare() -> Self {
+        let turn = TURN.lock().await;
+        let folder = tempfile::tempdir().unwrap();
+        let (anvil, port) = chain::start_anvil(folder.path(), 0).await;
+        let provider = RootProvider::new_http(format!("http://127.0.0.1:{port}").parse().unwrap());
+        let genesis = [VALIDATOR, USER, TREASURY].map(address);
+        let deployment = chain::deploy(&provider, address(TREASURY), genesis).await;
+        write_deployment(&folder.path().join("deployment.toml"), &deployment);
+        let shutdown = CancellationToken::new();
+        let observer = AlloyChain::connect(tensorlink_chain::Config {
+            rpc_url: format!("http://127.0.0.1:{port}"),
+            deployment,
+            confirmations: 0,
+            identity: identity(OBSERVER),
+            shutdown: shutdown.clone(),
+        });
+        let observer = observer.await.unwrap();
+        Self {
+            processes: BTreeMap::new(),
+            anvil: Some(anvil),
+            port,
+            bootstrap: None,
+            observer,
+            shutdown,
+            folder,
+            _turn: turn,
+        }
+    }
+
+    fn provider(&self) -> RootProvider<Ethereum> {
+        RootProvider::new_http(format!("http://127.0.0.1:{}", self.port).parse().unwrap())
+    }
+
+    pub(crate) fn deployment(&self) -> &Deployment {
+        self.observer.deployment()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    // Nodes.
+
+    /// Everything a command of an account needs to know.
+    fn configure(&self, mut command: Command, account: usize) -> Command {
+        command
+            .env("TENSORLINK_PRIVATE_KEY", KEYS[account])
+            .env("TENSORLINK_DATA_DIR", self.path(&format!("data-{account}")))
+            .env("TENSORLINK_RPC", format!("ws://127.0.0.1:{}", self.port))
+            .env("TENSORLINK_DEPLOYMENT", self.path("deployment.toml"))
+            .env("TENSORLINK_LISTEN", "/ip4/127.0.0.1/tcp/0");
+        if let Some(bootstrap) = &self.bootstrap {
+            command.env("TENSORLINK_BOOTSTRAP", bootstrap);
+        }
+        command
+    }
+
+    /// `tensorlink` as an account.
+    pub(crate) fn command(&self, account: usize, arguments: &[&str]) -> Command {
+        let mut command = self.configure(tensorlink(), account);
+        command.args(arguments);
+        command
+    }
+
+    /// Runs a command as an account.
+    pub(crate) async fn run(&self, account: usize, arguments: &[&str]) -> Output {
+        run(self.command(account, arguments), COMMAND).await
+    }
+
+    /// Runs a command as an account, which must succeed.
+    pub(crate) async fn ok(&self, account: usize, arguments: &[&str]) -> Output {
+        let output = self.run(account, arguments).await;
+        assert!(output.ok, "`tensorlink {}` failed: {}", arguments.join(" "), output.stderr);
+        output
+    }
+
+    /// Starts a command in the background, under a name.
+    pub(crate) fn spawn(&mut self, name: &str, command: Command) {
+        let process = Process::spawn(name, command, self.folder.path());
+        assert!(self.processes.insert(name.to_owned(), process).is_none(), "{name} runs already");
+    }
+
+    /// Starts the validator, at the address that it had before, if any: the others join the network through it.
+    pub(crate) async fn start_validator(&mut self) {
+        let mut command = self.configure(tensorlink(), VALIDATOR);
+        command.args(["validator", "run", "--rate", "1"]);
+        if let Some(before) = self.bootstrap.take() {
+            command.env("TENSORLINK_LISTEN", before.split("/p2p/").next().unwrap_or_default());
+            command.env_remove("TENSORLINK_BOOTSTRAP");
+        }
+        self.spawn("validator", command);
+        self.bootstrap = Some(self.listening("validator").await);
+    }
+
+    /// Starts workers.
+    pub(crate) async fn start_workers(&mut self, workers: impl IntoIterator<Item = usize>) {
+        for worker in workers {
+            self.start_worker(worker, tensorlink(), "0.001").await;
+        }
+    }
+
+    /// Starts a worker that lies at a step, and that asks less, so that it is hired first.
+    pub(crate) async fn start_villain(&mut self, worker: usize, step: u32) {
+        self.start_worker(worker, villain(step), "0.0005").await;
+    }
+
+    async fn start_worker(&mut self, worker: usize, program: Command, price: &str) {
+        let mut command = self.configure(program, FIRST_WORKER + worker);
+        command.args(["worker", "run", "--memory", "256MiB", "--device", "cpu", "--price", price]);
+        let name = worker_name(worker);
+        self.spawn(&name, command);
+        self.listening(&name).await;
+    }
+
+    /// The address that a node says it listens on.
+    async fn listening(&mut self, name: &str) -> String {
+        let process = self.processes.get_mut(name).unwrap();
+        eventually(&format!("{name} listens"), START, async || {
+            if let Some(status) = process.ended() {
+                panic!("{name} ended with {status}");
+            }
+            let log = process.log();
+            let (_, rest) = log.split_once("listening on ")?;
+            rest.lines().next().filter(|line| line.contains("/p2p/")).map(str::to_owned)
+        })
+        .await
+    }
+
+    fn take(&mut self, name: &str) -> Process {
+        self.processes.remove(name).unwrap_or_else(|| panic!("{name} does not run"))
+    }
+
+    /// What a process has said so far.
+    pub(crate) fn log(&self, name: &str) -> String {
+        self.processes[name].log()
+    }
+
+    pub(crate) fn cut_worker(&mut self, worker: usize) {
+        self.take(&worker_name(worker)).cut();
+    }
+
+    pub(crate) fn cut_validator(&mut self) {
+        self.take("validator").cut();
+    }
+
+    /// Waits for a background process to end.
+    pub(crate) async fn ended(&mut self, name: &str, limit: Duration) -> ExitStatus {
+        let process = self.processes.get_mut(name).unwrap();
+        let status = eventually(&format!("{name} ends"), limit, async || process.ended()).await;
+        assert!(status.success(), "{name} ended with {status}");
+        drop(self.take(name));
+        status
+    }
+
+    // The chain.
+
+    /// Keeps the chain from answering for a while, as an endpoint that hangs does.
+    pub(crate) async fn hang_chain(&self, duration: Duration) {
+        let anvil = self.anvil.as_ref().unwrap();
+        anvil.signal(Signal::STOP);
+        // INVARIANT: the outage is the stimulus, nothing is awaited by it.
+        tokio::time::sleep(duration).await;
+        anvil.signal(Signal::CONT);
+    }
+
+    /// Ends the chain's process, and starts another on the same state and port.
+    pub(crate) async fn restart_chain(&mut self) {
+        self.anvil.take().unwrap().stop();
+        let (anvil, _) = chain::start_anvil(self.folder.path(), self.port).await;
+        self.anvil = Some(anvil);
+    }
+
+    /// All events so far, if the chain answers.
+    pub(crate) async fn events(&self) -> Vec<EventAt> {
+        let head = self.observer.head().await.unwrap().number;
+        self.observer.past_events(0, head).await.unwrap()
+    }
+
+    /// Waits for an event.
+    pub(crate) async fn await_event<T>(&self, what: &str, limit: Duration, pick: impl Fn(&Event) -> Option<T>) -> T {
+        eventually(what, limit, async || self.events().await.iter().find_map(|at| pick(&at.event))).await
+    }
+
+    /// Waits for a claim of every lane.
+    pub(crate) async fn await_claim_of_each(&self, job: &Job, limit: Duration) {
+        eventually("every lane has a claim", limit, async || {
+            let claims = self.events().await.into_iter().filter_map(|at| match at.event {
+                Event::ClaimCommitted { claim, .. } => Some(claim.lane()),
+                _ => None,
+            });
+            let lanes: BTreeSet<_> = claims.collect();
+            (lanes.len() == job.lanes()).then_some(())
+        })
+        .await;
+    }
+
+    pub(crate) async fn stake(&self, worker: usize) -> StakeView {
+        self.observer.stake(worker_address(worker), Role::Worker).await.unwrap()
+    }
+
+    pub(crate) async fn stake_of_validator(&self) -> U256 {
+        let stake = self.observer.stake(address(VALIDATOR), Role::Validator).await.unwrap();
+        U256::from(stake.bonded)
+    }
+
+    pub(crate) async fn credit(&self, account: Address, token: Address) -> U256 {
+        self.observer.credit(account, token).await.unwrap()
+    }
+
+    pub(crate) fn chain(&self) -> &AlloyChain {
+        &self.observer
+    }
+}
+
+fn write_deployment(path: &Path, deployment: &Deployment) {
+    let text = toml::to_string(deployment).unwrap();
+    std::fs::write(path, text).unwrap();
+}

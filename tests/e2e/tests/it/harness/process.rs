@@ -1,0 +1,141 @@
+//! Processes that end with the test, however it ends.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Time a process gets to end when asked to.
+const GRACE: Duration = Duration::from_secs(10);
+/// Lines of a log that a failed test shows.
+const SHOWN: usize = 40;
+
+/// A process in the background, its output in a file.
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+    /// Length of the log when it started: others of its name may have run before.
+    from: usize,
+}
+
+impl Process {
+    /// Starts a command; its output is appended to `folder/name.log`.
+    pub(crate) fn spawn(name: &str, mut command: Command, folder: &Path) -> Self {
+        let log = folder.join(format!("{name}.log"));
+        let file = File::options().create(true).append(true).open(&log).unwrap();
+        let from = file.metadata().unwrap().len() as usize;
+        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        let child = command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        Self { name: name.to_owned(), child, log, from }
+    }
+
+    /// What it has printed so far.
+    pub(crate) fn log(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(log.get(self.from..).unwrap_or_default()).into_owned()
+    }
+
+    /// Whether it ended.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).unwrap_or_else(|error| panic!("{} cannot be signalled: {error}", self.name));
+    }
+
+    /// Ends it as an operator would, and says how it ended.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        let started = Instant::now();
+        while started.elapsed() < GRACE {
+            if let Some(status) = self.ended() {
+                return status;
+            }
+            std::thread::sleep(super::LOOK);
+        }
+        panic!("{} goes on {GRACE:?} after SIGTERM", self.name);
+    }
+
+    /// Ends it as a power cut would.
+    pub(crate) fn cut(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended already.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let tail = lines.iter().skip(lines.len().saturating_sub(SHOWN)).copied().collect::<Vec<_>>().join("\n");
+            eprintln!("---- the end of what {} said\n{tail}", self.name);
+        }
+    }
+}
+
+/// What a command came to.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) ok: bool,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
+}
+
+impl Output {
+    /// Of a command that must have succeeded: the JSON values that it printed, one a line.
+    pub(crate) fn json(&self) -> Vec<serde_json::Value> {
+        assert!(self.ok, "failed: {}", self.stderr);
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line:?}"));
+        self.stdout.lines().map(parse).collect()
+    }
+}
+
+/// `tensorlink`, with nothing of our own environment that would configure it.
+pub(crate) fn tensorlink() -> Command {
+    let path = Path::new(env!("CARGO_BIN_EXE_villain")).with_file_name("tensorlink");
+    assert!(path.exists(), "there is no {}: run `cargo build --bin tensorlink` first", path.display());
+    bare(&path)
+}
+
+/// A worker that lies at a step, otherwise `tensorlink`.
+pub(crate) fn villain(step: u32) -> Command {
+    let mut command = bare(Path::new(env!("CARGO_BIN_EXE_villain")));
+    command.env("TENSORLINK_VILLAIN_STEP", step.to_string());
+    command
+}
+
+fn bare(path: &Path) -> Command {
+    let mut command = Command::new(path);
+    for (name, _) in std::env::vars_os() {
+        if name == "RUST_LOG" || name.to_string_lossy().starts_with("TENSORLINK_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs a command to its end, within `limit`.
+pub(crate) async fn run(command: Command, limit: Duration) -> Output {
+    let shown = format!("{command:?}");
+    let started = Instant::now();
+    let mut command = tokio::process::Command::from(command);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(limit, command.output()).await;
+    let output = output.unwrap_or_else(|_| panic!("{shown} goes on after {limit:?}")).unwrap();
+    Output {
+        ok: output.status.success(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+        took: started.elapsed(),
+    }
+}

@@ -1,0 +1,60 @@
+//! Jobs in which everybody does what they promised.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tensorlink_node::ports::Chain;
+use tensorlink_node::ports::chain::Event;
+use tensorlink_types::{Address, U256};
+
+use crate::harness::{Job, Network, USER, VALIDATOR, address, sno, worker_address};
+
+const LIMIT: Duration = Duration::from_secs(90);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_are_paid_per_claim_and_the_model_learned() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    let job = Job::default();
+    job.post(&mut network);
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_finished(&job);
+    assert!(report.refund() > U256::ZERO && report.refund() < Job::deposit());
+    for worker in 0..2 {
+        let stake = network.stake(worker).await;
+        assert_eq!((stake.locked, U256::from(stake.bonded)), (0, sno("2000")), "worker {worker}'s stake is free again");
+    }
+    // The user has collected the refund: what is gone is what was paid.
+    let token = network.deployment().sno;
+    let balance = network.chain().balance(address(USER), token).await.unwrap();
+    assert_eq!(balance, sno("1000000") - Job::deposit() + report.refund());
+    assert_eq!(network.stake_of_validator().await, sno("1000000"), "{VALIDATOR}: an audit costs no collateral");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_claim_the_same_and_are_paid_in_ether() {
+    let mut network = Network::start(4).await;
+    network.start_workers(0..4).await;
+    let job = Job { replicas: 2, steps: 40, token: "eth", ..Job::default() };
+    job.post(&mut network);
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_finished(&job);
+
+    let claims = report.pick(|event| match event {
+        Event::ClaimCommitted { claim, .. } => Some(claim.clone()),
+        _ => None,
+    });
+    let mut states = BTreeMap::new();
+    for claim in &claims {
+        let seen: &mut Vec<_> = states.entry((claim.stage, claim.interval)).or_default();
+        seen.push((claim.parentState, claim.newState));
+    }
+    for (place, seen) in states {
+        assert_eq!(seen.len(), 2, "{place:?}");
+        assert_eq!(seen[0], seen[1], "replicas at {place:?} computed the same");
+    }
+    for (worker, (_, amount)) in report.paid() {
+        assert_eq!(network.credit(worker, Address::ZERO).await, amount, "{worker} can collect its ether");
+    }
+    assert!(report.paid().contains_key(&worker_address(3)));
+}

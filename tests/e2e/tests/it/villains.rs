@@ -1,0 +1,87 @@
+//! Jobs in which somebody lies.
+
+use std::time::Duration;
+
+use tensorlink_node::ports::Chain;
+use tensorlink_node::ports::chain::{Event, Fault};
+use tensorlink_types::{Address, U256};
+
+use crate::harness::{Job, Network, VALIDATOR, address, sno, worker_address};
+
+const LIMIT: Duration = Duration::from_secs(120);
+/// Long enough for an audit on a busy machine, so that the verdict comes before finality.
+const WINDOW: u32 = 20;
+/// Worker 1 lies.
+const LIAR: usize = 1;
+
+/// A job whose second interval holds a lie.
+const JOB: Job =
+    Job { stages: 2, replicas: 1, steps: 60, steps_per_interval: 20, token: "sno", challenge_window: WINDOW };
+const LIE: u32 = 30;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_wrong_element_costs_the_stake_and_nobody_else_loses() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_villain(LIAR, LIE).await;
+    JOB.post(&mut network);
+    let report = JOB.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+
+    let convicted = report.pick(|event| match event {
+        Event::Convicted { worker, auditor, fault, step, claimed, recomputed, .. } => {
+            assert_ne!(claimed, recomputed);
+            Some((*worker, *auditor, *fault, *step))
+        }
+        _ => None,
+    });
+    assert_eq!(convicted, [(worker_address(LIAR), address(VALIDATOR), Fault::Element, LIE)]);
+
+    // Just what was at risk in this lane, split as the contracts say: half to the auditor, 30 % to the user, the rest burned.
+    let amount = sno(Job::STAKE);
+    let (bounty, harm) = (amount / U256::from(2), amount * U256::from(3) / U256::from(10));
+    assert_eq!(report.slashed(), [(worker_address(LIAR), amount, bounty, harm, amount - bounty - harm)]);
+    let stake = network.stake(LIAR).await;
+    assert_eq!((U256::from(stake.bonded), stake.locked), (sno("2000") - amount, 0));
+    let stake = network.stake(0).await;
+    assert_eq!((U256::from(stake.bonded), stake.locked), (sno("2000"), 0), "the honest worker lost nothing");
+
+    // The lie is in the second interval: the liar's first claim was right and is paid, later ones are void.
+    let paid = report.paid();
+    assert_eq!(paid.get(&worker_address(LIAR)).map(|(claims, _)| *claims), Some(1), "{paid:?}");
+    let honest = paid.get(&worker_address(0)).map_or(0, |(claims, _)| *claims);
+    assert!((1..=JOB.intervals()).contains(&honest), "the honest lane is paid for what is final: {paid:?}");
+    let voided = report.pick(|event| match event {
+        Event::ClaimsVoided { lane, from } => Some((lane.stage, *from)),
+        _ => None,
+    });
+    assert_eq!(voided.iter().map(|(_, from)| *from).min(), Some(1), "{voided:?}");
+    assert!(report.refund() > U256::ZERO);
+    assert_eq!(report.json["convictions"][0]["fault"], "element");
+    assert!(report.json["held_out_percent"].is_null(), "an unfinished job has no model to test: {}", report.json);
+    let token = network.deployment().sno;
+    let auditor = address(VALIDATOR);
+    let gained = network.chain().balance(auditor, token).await.unwrap() + network.credit(auditor, token).await;
+    assert_eq!(gained, bounty, "the auditor had bonded all its SNO; the bounty is new");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_validator_that_was_away_still_convicts() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_villain(LIAR, LIE).await;
+    JOB.post(&mut network);
+    // The lie is on chain while nobody looks.
+    network.await_claim_of_each(&JOB, LIMIT).await;
+    network.cut_validator();
+    let wrong = network.await_event("the wrong claim", LIMIT, |event| match event {
+        Event::ClaimCommitted { claim, .. } if claim.interval == LIE / JOB.steps_per_interval => Some(()),
+        _ => None,
+    });
+    wrong.await;
+    network.start_validator().await;
+    let report = JOB.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+    let slashed: Vec<Address> = report.slashed().iter().map(|slashed| slashed.0).collect();
+    assert_eq!(slashed, [worker_address(LIAR)]);
+}
