@@ -26,7 +26,8 @@ struct Inner {
 
 /// Stakes and jobs as confirmed events tell them; answers the net's gate from memory.
 ///
-/// Staked accounts may ask; users of open jobs may ask; only members of an open job of ours may open tensor streams.
+/// Staked accounts may ask; users may ask while their job is open, and about jobs of ours ever after; only members of an open job of ours may open
+/// tensor streams. The contracts know slashed stake as bonded stake that is gone, so who lost all may not ask.
 #[derive(Debug)]
 pub struct Roster {
     own: Address,
@@ -64,13 +65,19 @@ impl Roster {
                 }
             }
             Event::JobSettled { job, .. } => {
-                inner.settled.insert(*job);
+                // Others' jobs are forgotten; users of ours may still ask for what we computed.
+                match inner.jobs.get(job) {
+                    Some(members) if members.workers.contains(&self.own) || members.user == self.own => {
+                        inner.settled.insert(*job);
+                    }
+                    _ => drop(inner.jobs.remove(job)),
+                }
             }
             _ => {}
         }
     }
 
-    /// The members of a job, if it was posted.
+    /// The members of a job that is open or was ours.
     pub fn members(&self, job: JobId) -> Option<Members> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner).jobs.get(&job).cloned()
     }
@@ -110,5 +117,70 @@ impl Gate for Roster {
                 })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::abi::Offer;
+
+    use super::*;
+
+    const OWN: Address = Address::repeat_byte(1);
+    const OTHER: Address = Address::repeat_byte(2);
+    const USER: Address = Address::repeat_byte(3);
+
+    fn accept(roster: &Roster, job: u64, workers: &[Address]) {
+        let job_id = JobId(job);
+        let offers = workers.iter().map(|worker| Offer {
+            job,
+            stage: 0,
+            replica: 0,
+            worker: *worker,
+            pricePerInterval: 1,
+            expires: Default::default(),
+        });
+        roster.inner.write().unwrap().jobs.insert(job_id, Members { user: USER, workers: Vec::new() });
+        roster.apply(&Event::JobAccepted { job: job_id, offers: offers.collect() });
+    }
+
+    fn settle(roster: &Roster, job: u64) {
+        roster.apply(&Event::JobSettled { job: JobId(job), refund: U256::ZERO });
+    }
+
+    #[test]
+    fn only_members_of_an_open_job_of_ours_open_tensor_streams() {
+        let roster = Roster::new(OWN);
+        accept(&roster, 1, &[OTHER]);
+        assert!(!roster.allows(OTHER, Protocol::Tensor), "another's job");
+        accept(&roster, 2, &[OWN, OTHER]);
+        assert!(roster.allows(OTHER, Protocol::Tensor) && !roster.allows(USER, Protocol::Tensor));
+        settle(&roster, 2);
+        assert!(!roster.allows(OTHER, Protocol::Tensor), "settled");
+    }
+
+    #[test]
+    fn users_ask_while_their_job_is_open_and_about_ours_ever_after() {
+        let roster = Roster::new(OWN);
+        assert!(!roster.allows(USER, Protocol::Rpc));
+        accept(&roster, 1, &[OTHER]);
+        assert!(roster.allows(USER, Protocol::Rpc));
+        settle(&roster, 1);
+        assert!(!roster.allows(USER, Protocol::Rpc) && roster.members(JobId(1)).is_none());
+        accept(&roster, 2, &[OWN]);
+        settle(&roster, 2);
+        assert!(roster.allows(USER, Protocol::Rpc) && roster.members(JobId(2)).is_some());
+    }
+
+    #[test]
+    fn who_lost_all_stake_may_not_ask() {
+        let roster = Roster::new(OWN);
+        let amount = U256::from(10);
+        roster.apply(&Event::Staked { account: OTHER, role: Role::Worker, amount });
+        assert!(roster.allows(OTHER, Protocol::Rpc) && roster.staked_workers() == [OTHER]);
+        let part = U256::ZERO;
+        roster.apply(&Event::Slashed { account: OTHER, amount, bounty: part, harm: part, burned: part });
+        assert!(!roster.allows(OTHER, Protocol::Rpc) && roster.staked_workers().is_empty());
+        assert!(roster.allows(OTHER, Protocol::Block), "content is public");
     }
 }

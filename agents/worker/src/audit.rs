@@ -7,16 +7,17 @@ use tensorlink_graph::engine::Engine;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::{Span, inputs_len};
 use tensorlink_node::ports::StoreError;
-use tensorlink_node::replay::{Replay, ReplayError};
+use tensorlink_node::replay::{Replay, ReplayError, Roots};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::commit::{Edge, state_root, trace_root};
+use tensorlink_proof::commit::{Edge, io_root, state_root, trace_root};
 use tensorlink_types::abi::StepStatement;
 use tensorlink_types::{Address, ClaimId, JobKey, TensorRoot};
 use thiserror::Error;
+use tokio::sync::{Mutex, Semaphore};
 
-use crate::context::{Context, EngineFactory};
+use crate::context::Context;
 use crate::record::Interval;
 
 /// Why an auditor gets no answer. Its text goes to the auditor.
@@ -40,9 +41,34 @@ pub enum AuditError {
     /// We could not sign.
     #[error(transparent)]
     Sign(#[from] SignatureError),
+    /// The answer is being worked out for others. Ask again.
+    #[error("busy with other audits: ask again")]
+    Busy,
+    /// The claim may still be undone. Ask again.
+    #[error("the claim is not confirmed here yet: ask again")]
+    Unconfirmed,
+    /// The repetition differs from the claim: the device cannot be trusted, and nothing it says is signed.
+    #[error("the repeated interval differs from the claim")]
+    Unsteady,
     /// Not a question about a claim.
     #[error("not a question about a claim")]
     OffTopic,
+}
+
+/// Questions that may wait for a repetition at once; fewer than the requests answered at once, so that others get through.
+const WAITING: usize = 4;
+
+/// Repeats one claim at a time and remembers the last, so that a series of questions about a claim costs one repetition.
+#[derive(Debug)]
+pub struct Replays {
+    waiting: Semaphore,
+    last: Mutex<Option<(ClaimId, Arc<Roots>)>>,
+}
+
+impl Default for Replays {
+    fn default() -> Self {
+        Self { waiting: Semaphore::new(WAITING), last: Mutex::default() }
+    }
 }
 
 /// A claim of ours with what it takes to repeat it.
@@ -68,18 +94,21 @@ impl Repeatable {
     pub async fn answer<E>(
         &self,
         context: &Context<E>,
-        auditor: Address,
-        question: &Request,
+        replays: &Replays,
+        (auditor, question): (Address, &Request),
     ) -> Result<Response, AuditError>
     where
         E: Engine + Send + 'static,
         E::Tensor: Send + 'static,
     {
-        let engine = context.engine.clone();
         match *question {
             Request::Interval(_) => self.record(),
             Request::Statements(_) => {
-                let roots = self.blocking(context, engine, |replay, engine| replay.roots(engine)).await?;
+                // A reorganisation could still change the job's key under what we sign (rule P-15).
+                if !self.interval.confirmed {
+                    return Err(AuditError::Unconfirmed);
+                }
+                let roots = self.roots(context, replays).await?;
                 let mut signed = Vec::with_capacity(roots.traces.len());
                 let ends = roots.states.iter().zip(roots.states.iter().skip(1));
                 for ((step, trace), (before, after)) in (self.first_step()..).zip(&roots.traces).zip(ends) {
@@ -88,26 +117,52 @@ impl Repeatable {
                 Ok(Response::Statements(signed))
             }
             Request::SentLogs(_) => {
-                let roots = self.blocking(context, engine, |replay, engine| replay.roots(engine)).await?;
+                let roots = self.roots(context, replays).await?;
                 let sent = |edge| roots.logs.get(edge).map(|log| log.items().iter().copied().map(TensorRoot).collect());
                 let to_previous = sent(Edge::ToPrevious).unwrap_or_default();
                 Ok(Response::SentLogs { to_previous, to_next: sent(Edge::ToNext).unwrap_or_default() })
             }
             Request::Trace { step, .. } => {
-                let roots = self.blocking(context, engine, |replay, engine| replay.roots(engine)).await?;
-                roots.traces.into_iter().nth(self.local(step)?).map(Response::Roots).ok_or(AuditError::NoStep(step))
+                let roots = self.roots(context, replays).await?;
+                roots.traces.get(self.local(step)?).cloned().map(Response::Roots).ok_or(AuditError::NoStep(step))
             }
             Request::State { step, .. } => {
-                let roots = self.blocking(context, engine, |replay, engine| replay.roots(engine)).await?;
+                let roots = self.roots(context, replays).await?;
                 let after = self.local(step)?.saturating_add(1);
-                roots.states.into_iter().nth(after).map(Response::Roots).ok_or(AuditError::NoStep(step))
+                roots.states.get(after).cloned().map(Response::Roots).ok_or(AuditError::NoStep(step))
             }
             Request::Output { step, operator, .. } => {
                 let find = move |replay: Replay, engine: E| replay.operator(engine, step, operator);
-                Ok(Response::Output(self.blocking(context, engine, find).await?.output.to_bytes()))
+                let _place = replays.waiting.try_acquire().map_err(|_| AuditError::Busy)?;
+                let _turn = replays.last.lock().await;
+                Ok(Response::Output(self.blocking(context, find).await?.output.to_bytes()))
             }
             Request::Quote(_) | Request::Ready(_) | Request::FinalState(_) => Err(AuditError::OffTopic),
         }
+    }
+
+    /// All roots of the interval, from the last repetition or a new one.
+    async fn roots<E>(&self, context: &Context<E>, replays: &Replays) -> Result<Arc<Roots>, AuditError>
+    where
+        E: Engine + Send + 'static,
+    {
+        let _place = replays.waiting.try_acquire().map_err(|_| AuditError::Busy)?;
+        let mut last = replays.last.lock().await;
+        if let Some((id, roots)) = last.as_ref()
+            && *id == self.id
+        {
+            return Ok(roots.clone());
+        }
+        let roots = Arc::new(self.blocking(context, |replay, engine| replay.roots(engine)).await?);
+        let claim = &self.interval.claim;
+        let ends = roots.states.first().zip(roots.states.last());
+        let ends = ends.map(|(first, last)| (state_root(first), state_root(last)));
+        if ends != Some((claim.parentState, claim.newState)) || io_root(&roots.logs.roots()) != claim.io {
+            tracing::error!(lane = %claim.lane(), claim.interval, "a repeated interval differs from its claim");
+            return Err(AuditError::Unsteady);
+        }
+        *last = Some((self.id, roots.clone()));
+        Ok(roots)
     }
 
     /// What it takes to re-execute the interval.
@@ -152,7 +207,6 @@ impl Repeatable {
     async fn blocking<E, T>(
         &self,
         context: &Context<E>,
-        engine: EngineFactory<E>,
         job: impl FnOnce(Replay, E) -> Result<T, ReplayError> + Send + 'static,
     ) -> Result<T, AuditError>
     where
@@ -167,6 +221,7 @@ impl Repeatable {
         let inputs = context.store.get(&self.interval.inputs.parse()?, &[], inputs_len).await?;
         let span = Span { first_step: self.first_step(), steps: self.steps };
         let replay = Replay { shard: self.shard.clone(), job_key: self.job_key, span, state, inputs };
+        let engine = context.engine.clone();
         let thread = tokio::task::spawn_blocking(move || job(replay, engine().map_err(ReplayError::from)?));
         match thread.await {
             Ok(result) => Ok(result?),

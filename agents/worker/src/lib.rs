@@ -7,9 +7,10 @@
 //! | [`lane`] | the work on a lane: meet the neighbours, execute, write down |
 //! | [`schedule`], [`link`], [`boundary`], [`desk`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`record`], `archive`, [`claims`] | what is on disk; the states there; how claims get on chain |
-//! | [`audit`] | answers to auditors |
+//! | `answers`, [`audit`] | answers to users and auditors; what those of auditors cost |
 //! | [`metrics`] | progress for people |
 
+pub(crate) mod answers;
 pub(crate) mod archive;
 pub mod audit;
 pub mod boundary;

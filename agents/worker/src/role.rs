@@ -1,36 +1,35 @@
 //! The worker's loop: listens to the chain, advertises, answers, and keeps one set of tasks per lane.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cid::Cid;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::chain::JobState;
-use tensorlink_node::ports::{Call, ChainError, Event, EventAt, Incoming, NetError, Protocol};
+use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError, Protocol};
+use tensorlink_node::shard::Shard;
+use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
-use tensorlink_node::wire::rpc::{Request, Response};
-use tensorlink_node::wire::{decode, encode};
-use tensorlink_types::{Address, JobId, Lane};
+use tensorlink_types::{JobId, Lane};
 use thiserror::Error;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::audit::Repeatable;
+use crate::audit::Replays;
 use crate::claims;
 use crate::context::Context;
 use crate::lane::{KEEP, LaneTask};
-use crate::quote::{fetch, quote};
+use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};
 
 /// Time between two adverts.
 const ADVERT: Duration = Duration::from_secs(2);
-/// Requests answered at once; further ones wait in the net's bounded queue.
-const ANSWERS: usize = 8;
 /// Wait before a lane whose job has ended is settled by us, for a user who left; then between attempts.
 const SETTLE: Duration = Duration::from_secs(30);
+/// Longest wait between two looks at a job that is accepted and not started.
+const LATE: Duration = Duration::from_secs(60);
 /// Wait after the chain failed us.
 const BACK_OFF: Duration = Duration::from_secs(3);
 
@@ -52,8 +51,10 @@ pub enum WorkerError {
 }
 
 /// What runs for a lane.
-struct Running {
-    log: Arc<LaneLog>,
+pub(crate) struct Running {
+    pub(crate) log: Arc<LaneLog>,
+    /// Its shard, once it was fetched.
+    pub(crate) shard: Option<Arc<Shard>>,
     /// Stops computing; claims that are made go on to the chain.
     compute: CancellationToken,
     /// Stops everything.
@@ -62,11 +63,14 @@ struct Running {
 
 /// A worker.
 pub struct Worker<E> {
-    context: Arc<Context<E>>,
+    pub(crate) context: Arc<Context<E>>,
+    pub(crate) replays: Replays,
     manifests: Mutex<HashMap<JobId, Cid>>,
     lanes: Mutex<HashMap<Lane, Running>>,
+    /// Held while collecting: two at once would pay for an empty second.
+    collecting: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
-    shutdown: CancellationToken,
+    pub(crate) shutdown: CancellationToken,
 }
 
 impl<E> Worker<E>
@@ -81,36 +85,27 @@ where
     pub async fn run(context: Arc<Context<E>>, shutdown: CancellationToken) -> Result<(), WorkerError> {
         let engine = (context.engine)()?.describe();
         tracing::info!(address = %context.identity.address(), %engine, "worker starts");
-        let mut requests = context.net.serve(Protocol::Rpc).await?;
+        let requests = context.net.serve(Protocol::Rpc).await?;
         let streams = context.net.accept(Protocol::Tensor).await?;
         context.net.set_gate(context.roster.clone());
         let mut events = context.chain.events(context.chain.deployment().block).await?;
         let worker = Arc::new(Self {
+            replays: Replays::default(),
             manifests: Mutex::default(),
             lanes: Mutex::default(),
+            collecting: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
             shutdown: shutdown.clone(),
             context,
         });
         worker.tasks.spawn(worker.context.desk.clone().run(streams));
         worker.tasks.spawn(worker.clone().advertise(engine));
-        let answers = Arc::new(Semaphore::new(ANSWERS));
+        worker.tasks.spawn(worker.clone().answer_all(requests));
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 event = events.recv() => match event {
                     Some(event) => worker.clone().take_in(event).await?,
-                    None => break,
-                },
-                request = requests.recv() => match request {
-                    Some(request) => {
-                        let (worker, answers) = (worker.clone(), answers.clone());
-                        tokio::spawn(async move {
-                            if let Ok(_slot) = answers.acquire().await {
-                                worker.answer(request).await;
-                            }
-                        });
-                    }
                     None => break,
                 },
             }
@@ -142,20 +137,20 @@ where
         }
     }
 
-    fn free_lanes(&self) -> u16 {
+    pub(crate) fn free_lanes(&self) -> u16 {
         let busy = self.lanes().values().filter(|running| !running.log.get().over).count();
         self.context.config.max_lanes.saturating_sub(u16::try_from(busy).unwrap_or(u16::MAX))
     }
 
-    fn lanes(&self) -> std::sync::MutexGuard<'_, HashMap<Lane, Running>> {
+    pub(crate) fn lanes(&self) -> std::sync::MutexGuard<'_, HashMap<Lane, Running>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn manifests(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, Cid>> {
+    pub(crate) fn manifests(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, Cid>> {
         self.manifests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn log_of(&self, lane: Lane) -> Option<Arc<LaneLog>> {
+    pub(crate) fn log_of(&self, lane: Lane) -> Option<Arc<LaneLog>> {
         self.lanes().get(&lane).map(|running| running.log.clone())
     }
 
@@ -171,7 +166,10 @@ where
             },
             Event::JobAccepted { job, offers } => {
                 if let Some(offer) = offers.iter().find(|offer| offer.worker == own) {
-                    self.accepted(Lane { job, stage: offer.stage, replica: offer.replica })?;
+                    let lane = Lane { job, stage: offer.stage, replica: offer.replica };
+                    if !self.accepted(lane)?.over {
+                        self.tasks.spawn(self.clone().await_start(lane));
+                    }
                 }
             }
             Event::JobStarted { job, job_key, .. } => {
@@ -205,8 +203,9 @@ where
             Event::JobSettled { job, .. } => {
                 for lane in self.lanes_of(job) {
                     self.stop(lane, true);
-                    if let Some(log) = self.log_of(lane) {
-                        log.update(|record| record.over = true)?;
+                    if let Some(running) = self.lanes().get_mut(&lane) {
+                        running.shard = None;
+                        running.log.update(|record| record.over = true)?;
                     }
                     self.tasks.spawn(self.clone().collect(job));
                 }
@@ -219,18 +218,52 @@ where
         Ok(())
     }
 
-    fn accepted(&self, lane: Lane) -> Result<(), JournalError> {
+    fn accepted(&self, lane: Lane) -> Result<LaneRecord, JournalError> {
         let user = self.context.roster.members(lane.job).map(|members| members.user).unwrap_or_default();
         let manifest = self.manifests().get(&lane.job).map(ToString::to_string).unwrap_or_default();
         let log = LaneLog::open(self.context.journal.clone(), LaneRecord::new(lane, user, manifest))?;
         tracing::info!(%lane, "accepted");
         let all = self.shutdown.child_token();
-        let running = Running { log: Arc::new(log), compute: all.child_token(), all };
+        let record = log.get();
+        let running = Running { log: Arc::new(log), shard: None, compute: all.child_token(), all };
         self.lanes().insert(lane, running);
-        Ok(())
+        Ok(record)
     }
 
-    fn lanes_of(&self, job: JobId) -> Vec<Lane> {
+    /// Cancels the job of an accepted lane that its user does not start in time: only then is our stake free.
+    async fn await_start(self: Arc<Self>, lane: Lane) {
+        let Some(stop) = self.lanes().get(&lane).map(|running| running.all.clone()) else { return };
+        loop {
+            let wait = match self.cancel_if_late(lane.job).await {
+                Ok(Some(left)) => Duration::from_secs(left).clamp(BACK_OFF, LATE),
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::debug!(%lane, %error, "cannot see whether the job starts");
+                    LATE
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.context.clock.sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Seconds an accepted job may still take to start; none if it did, or is cancelled.
+    async fn cancel_if_late(&self, job: JobId) -> Result<Option<u64>, ChainError> {
+        let Some(view) = self.context.chain.job(job).await?.filter(|job| job.state == JobState::Accepted) else {
+            return Ok(None);
+        };
+        let now = self.context.chain.head().await?.timestamp;
+        if now <= view.accept_by {
+            return Ok(Some(view.accept_by - now + 1));
+        }
+        let receipt = self.context.chain.send(Call::Cancel { job }).await?;
+        tracing::info!(%job, gas = receipt.gas, "cancelled: its user did not start it in time");
+        Ok(None)
+    }
+
+    pub(crate) fn lanes_of(&self, job: JobId) -> Vec<Lane> {
         self.lanes().keys().filter(|lane| lane.job == job).copied().collect()
     }
 
@@ -290,8 +323,11 @@ where
         if job.state == JobState::Settled {
             return Ok(None);
         }
-        let manifest = record.manifest.parse().map_err(|_| format!("{:?} is not a CID", record.manifest))?;
-        let shard = fetch(&self.context, &job, lane.stage, manifest).await.map_err(|e| e.to_string())?;
+        // The confirmed event is the law; an endpoint that lags or forked says otherwise.
+        if record.job_key != Some(job.job_key) {
+            return Err("the endpoint has another job key than was confirmed".to_owned());
+        }
+        let shard = self.shard(&record, &job).await?;
         let members = self.context.roster.members(lane.job).ok_or_else(|| "the job is not confirmed".to_owned())?;
         let worker = |stage: u16| {
             let index = usize::from(lane.replica) * usize::from(job.stages) + usize::from(stage);
@@ -301,6 +337,20 @@ where
         let next = Some(lane.stage + 1).filter(|stage| *stage < job.stages).and_then(worker);
         let context = self.context.clone();
         Ok(Some(LaneTask { context, job, log: log.clone(), shard, neighbours: (previous, next) }))
+    }
+
+    /// The shard of a lane, fetched once.
+    pub(crate) async fn shard(&self, record: &LaneRecord, job: &JobView) -> Result<Arc<Shard>, String> {
+        let lane = record.lane;
+        if let Some(shard) = self.lanes().get(&lane).and_then(|running| running.shard.clone()) {
+            return Ok(shard);
+        }
+        let manifest = record.manifest.parse().map_err(|_| format!("{:?} is not a CID", record.manifest))?;
+        let shard = fetch(&self.context, job, lane.stage, manifest).await.map_err(|e| e.to_string())?;
+        if let Some(running) = self.lanes().get_mut(&lane) {
+            running.shard = Some(shard.clone());
+        }
+        Ok(shard)
     }
 
     /// Settles a job whose claims are all final, unless its user does.
@@ -319,6 +369,7 @@ where
 
     async fn collect(self: Arc<Self>, job: JobId) {
         let own = self.context.identity.address();
+        let _turn = self.collecting.lock().await;
         let result = async {
             let Some(view) = self.context.chain.job(job).await? else { return Ok(()) };
             let credit = self.context.chain.credit(own, view.token).await?;
@@ -335,12 +386,12 @@ where
 
     /// Forgets intervals before `keep_from`, and their files unless others need them.
     async fn prune(&self, log: &LaneLog, keep_from: u32) -> Result<(), JournalError> {
-        let before = log.get();
-        log.update(|record| record.intervals.retain(|number, _| *number >= keep_from))?;
-        let after = log.get();
-        let kept: std::collections::HashSet<&String> =
-            after.intervals.values().flat_map(|i| [&i.state, &i.inputs]).chain(&after.next_state).collect();
-        let dropped = before.intervals.range(..keep_from).flat_map(|(_, i)| [&i.state, &i.inputs]);
+        let record = log.get();
+        let (dropped, kept): (Vec<_>, Vec<_>) = record.intervals.iter().partition(|(number, _)| **number < keep_from);
+        let kept: HashSet<&String> =
+            kept.into_iter().flat_map(|(_, i)| [&i.state, &i.inputs]).chain(&record.next_state).collect();
+        // Before the first interval stands the shard's own initial state, which is needed to begin anew.
+        let dropped = dropped.into_iter().flat_map(|(n, i)| [(*n > 0).then_some(&i.state), Some(&i.inputs)]).flatten();
         for cid in dropped.filter(|cid| !kept.contains(cid)) {
             if let Ok(cid) = cid.parse()
                 && let Err(error) = self.context.store.unpin(&cid).await
@@ -348,87 +399,7 @@ where
                 tracing::debug!(%cid, %error, "not unpinned");
             }
         }
-        Ok(())
-    }
-
-    async fn answer(&self, request: Incoming) {
-        let Incoming { peer, body, reply } = request;
-        let response = match decode("request", &body) {
-            Ok(request) => self.respond(peer, request).await,
-            Err(error) => Response::Declined(error.to_string()),
-        };
-        match encode("response", &response) {
-            // The peer may be gone; that is its business.
-            Ok(body) => drop(reply.send(body)),
-            Err(error) => tracing::warn!(%peer, %error, "no answer"),
-        }
-    }
-
-    async fn respond(&self, peer: Address, request: Request) -> Response {
-        match request {
-            Request::Quote(lane) => {
-                let user = self.context.roster.members(lane.job).map(|members| members.user);
-                let manifest = self.manifests().get(&lane.job).copied();
-                match (user, manifest) {
-                    (Some(user), Some(manifest)) if user == peer => {
-                        match quote(&self.context, lane, (manifest, self.free_lanes())).await {
-                            Ok((offer, signature)) => Response::Offer { offer, signature },
-                            Err(declined) => Response::Declined(declined.to_string()),
-                        }
-                    }
-                    (Some(_), Some(_)) => Response::Declined("only the job's user gets offers".into()),
-                    _ => Response::Declined("the job is not confirmed here yet: ask again".into()),
-                }
-            }
-            Request::Ready(job) => Response::Ready(!self.lanes_of(job).is_empty()),
-            Request::FinalState(lane) => self.final_state(lane).await,
-            Request::Interval(claim)
-            | Request::Statements(claim)
-            | Request::SentLogs(claim)
-            | Request::State { claim, .. }
-            | Request::Trace { claim, .. }
-            | Request::Output { claim, .. } => match self.repeatable(claim).await {
-                Ok(claim) => claim
-                    .answer(&self.context, peer, &request)
-                    .await
-                    .unwrap_or_else(|error| Response::Declined(error.to_string())),
-                Err(declined) => declined,
-            },
-        }
-    }
-
-    async fn final_state(&self, lane: Lane) -> Response {
-        let Some(log) = self.log_of(lane) else {
-            return Response::Declined("not a lane of this worker".into());
-        };
-        let record = log.get();
-        let intervals = match self.context.chain.job(lane.job).await {
-            Ok(Some(job)) => job.intervals,
-            Ok(None) => return Response::Declined("no such job".into()),
-            Err(error) => return Response::Declined(error.to_string()),
-        };
-        match record.next_state.filter(|_| record.next >= intervals).and_then(|cid| cid.parse::<Cid>().ok()) {
-            Some(cid) => Response::FinalState(cid.to_bytes()),
-            None => Response::Declined(format!("{} of {intervals} intervals are computed", record.next)),
-        }
-    }
-
-    /// Finds a claim of ours by its id, with its shard.
-    async fn repeatable(&self, id: tensorlink_types::ClaimId) -> Result<Repeatable, Response> {
-        let records: Vec<LaneRecord> = self.lanes().values().map(|running| running.log.get()).collect();
-        let found = records.into_iter().find_map(|record| {
-            let interval = record.intervals.values().find(|i| self.context.contracts.claim_id(&i.claim) == id)?;
-            Some((interval.clone(), record))
-        });
-        let (interval, record) =
-            found.ok_or_else(|| Response::Declined("no such claim of this worker, or it is long final".into()))?;
-        let decline = |reason: String| Response::Declined(reason);
-        let job = self.context.chain.job(record.lane.job).await.map_err(|e| decline(e.to_string()))?;
-        let job = job.ok_or_else(|| decline("no such job".into()))?;
-        let manifest = record.manifest.parse().map_err(|_| decline("the record is damaged".into()))?;
-        let shard =
-            fetch(&self.context, &job, record.lane.stage, manifest).await.map_err(|e| decline(e.to_string()))?;
-        let job_key = record.job_key.ok_or_else(|| decline("the job has not started".into()))?;
-        Ok(Repeatable { id, interval, shard, job_key, steps: job.steps_per_interval })
+        // Last, so that a kill before it leaves nothing pinned for ever: the events tell again.
+        log.update(|record| record.intervals.retain(|number, _| *number >= keep_from))
     }
 }

@@ -1,0 +1,385 @@
+//! In-memory doubles of the ports, and a small job to run on them. Shared by the tests of the roles.
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "every test binary uses its own part")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use cid::Cid;
+use cid::multihash::Multihash;
+use tensorlink_graph::calibrate::calibrate;
+use tensorlink_graph::{CheckedProgram, Margins, Model, Table, compile, init};
+use tensorlink_node::Identity;
+use tensorlink_node::files;
+use tensorlink_node::interval::state_root_of;
+use tensorlink_node::ports::chain::*;
+use tensorlink_node::ports::*;
+use tensorlink_node::shard::Shard;
+use tensorlink_node::wire::encode;
+use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles};
+use tensorlink_proof::commit::{Contracts, ProgramCommitment, record_hash, tensor_root};
+use tensorlink_types::abi::Claim;
+use tensorlink_types::{Address, B256, JobId, JobKey, Lane, U256, keccak256};
+use tokio::sync::mpsc;
+
+pub const JOB: JobId = JobId(1);
+pub const USER: Address = Address::repeat_byte(0x55);
+pub const KEY: JobKey = JobKey(B256::repeat_byte(0x77));
+pub const WINDOW: u64 = 10;
+pub const STEPS: u32 = 2;
+pub const CONTRACTS: Contracts = Contracts {
+    chain_id: 31_337,
+    jobs: Address::repeat_byte(1),
+    checkpoints: Address::repeat_byte(2),
+    disputes: Address::repeat_byte(3),
+};
+
+pub fn identity(n: u8) -> Identity {
+    Identity::new(&[n; 32]).unwrap()
+}
+
+pub fn lane(stage: u16) -> Lane {
+    Lane { job: JOB, stage, replica: 0 }
+}
+
+pub fn job_view(stages: u16, intervals: u32) -> JobView {
+    JobView {
+        id: JOB,
+        user: USER,
+        state: JobState::Running,
+        escrow: 1 << 60,
+        token: Address::ZERO,
+        stages,
+        replicas: 1,
+        intervals,
+        steps_per_interval: STEPS,
+        accept_by: 50,
+        duration: 1000,
+        started_at: 100,
+        deadline: 1100,
+        challenge_window: WINDOW,
+        worker_stake: 10,
+        job_key: KEY,
+    }
+}
+
+/// A trained-from-nothing network of three layers in `stages` stages.
+pub fn shards(stages: usize) -> Vec<Arc<Shard>> {
+    let csv: String =
+        (0..24).map(|i| format!("{},{},{},{}\n", i % 5, (i * 7) % 11, i, ["a", "b", "c"][i % 3])).collect();
+    let json = r#"{"name": "test", "layers": [{"kind": "linear", "out": 6}, {"kind": "relu"}, {"kind": "linear", "out": 5},
+        {"kind": "relu"}], "optimizer": {"learning_rate": 0.05, "momentum": 0.9}, "batch_size": 4, "micro_batches": 2,
+        "steps": 10, "operand_bits": 16, "seed": 7}"#;
+    let model = Model::parse("test.json", json.as_bytes()).unwrap();
+    let table = Table::parse(csv.as_bytes()).unwrap();
+    let data = table.split(model.operand_bits(), model.seed()).unwrap();
+    let network = model.network(table.width as u32, data.classes.len() as u32).unwrap();
+    let weights = init::gaussian(&network, model.seed());
+    let margins = Margins::for_operands(model.operand_bits());
+    let exponents = calibrate(&network, &weights, &data.training, 5, model.seed(), margins).unwrap().exponents;
+    let last = network.layers.len();
+    let ranges: Vec<_> = (0..stages).map(|s| if s + 1 == stages { s..last } else { s..s + 1 }).collect();
+    let compiled = compile(&network, &exponents, &data.training, &ranges, tensor_root).unwrap();
+    let shard = |stage: tensorlink_graph::CompiledStage| Shard {
+        initial_state: init::state(&stage.program, &stage.info, &weights).unwrap().into(),
+        program: Arc::new(CheckedProgram::new(stage.program).unwrap()),
+        constants: stage.constants.into(),
+        info: stage.info,
+    };
+    compiled.into_iter().map(|stage| Arc::new(shard(stage))).collect()
+}
+
+/// Files by the Keccak hash of their content.
+#[derive(Default)]
+pub struct MemoryStore(Mutex<HashMap<Cid, Bytes>>);
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn put(&self, content: Bytes) -> Result<Cid, StoreError> {
+        let hash = Multihash::<64>::wrap(0x1b, keccak256(&content).as_slice()).unwrap();
+        let cid = Cid::new_v1(0x55, hash);
+        self.0.lock().unwrap().insert(cid, content);
+        Ok(cid)
+    }
+
+    async fn get(&self, cid: &Cid, _: &[Address], limit: u64) -> Result<Bytes, StoreError> {
+        let content = self.0.lock().unwrap().get(cid).cloned().ok_or(StoreError::NotFound(*cid))?;
+        if content.len() as u64 > limit { Err(StoreError::TooLarge { cid: *cid, limit }) } else { Ok(content) }
+    }
+
+    async fn has(&self, cid: &Cid) -> Result<bool, StoreError> {
+        Ok(self.0.lock().unwrap().contains_key(cid))
+    }
+
+    async fn unpin(&self, _: &Cid) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// Puts the shards' files into a store; their manifest.
+pub async fn publish(store: &MemoryStore, shards: &[Arc<Shard>]) -> (Cid, Manifest) {
+    let mut stages = Vec::new();
+    for shard in shards {
+        let mut constants = Vec::new();
+        for constant in shard.constants.iter() {
+            constants.push(store.put(constant.to_bytes().into()).await.unwrap().to_string());
+        }
+        let program = encode("program", &**shard.program).unwrap();
+        stages.push(StageFiles {
+            program: store.put(program).await.unwrap().to_string(),
+            state: store.put(files::join(shard.initial_state.iter()).into()).await.unwrap().to_string(),
+            constants,
+            notes: store.put(encode("notes", &shard.info).unwrap()).await.unwrap().to_string(),
+        });
+    }
+    let manifest = Manifest { version: MANIFEST_VERSION, name: "test".into(), stages };
+    (store.put(serde_json::to_vec(&manifest).unwrap().into()).await.unwrap(), manifest)
+}
+
+type Streams = mpsc::Sender<(Address, Box<dyn Duplex>)>;
+
+/// Joins the nets of several nodes.
+#[derive(Default)]
+pub struct Hub {
+    requests: Mutex<HashMap<Address, mpsc::Sender<Incoming>>>,
+    streams: Mutex<HashMap<Address, Streams>>,
+}
+
+pub struct MemoryNet {
+    pub own: Address,
+    pub hub: Arc<Hub>,
+}
+
+#[async_trait]
+impl Net for MemoryNet {
+    fn address(&self) -> Address {
+        self.own
+    }
+
+    async fn request(&self, peer: Address, _: Protocol, body: Bytes) -> Result<Bytes, NetError> {
+        let to = self.hub.requests.lock().unwrap().get(&peer).cloned().ok_or(NetError::Unknown(peer))?;
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        to.send(Incoming { peer: self.own, body, reply }).await.map_err(|_| NetError::Unknown(peer))?;
+        answer.await.map_err(|_| NetError::Unreachable { peer, reason: "no answer".into() })
+    }
+
+    async fn serve(&self, _: Protocol) -> Result<mpsc::Receiver<Incoming>, NetError> {
+        let (sender, receiver) = mpsc::channel(16);
+        self.hub.requests.lock().unwrap().insert(self.own, sender);
+        Ok(receiver)
+    }
+
+    async fn open(&self, peer: Address, _: Protocol) -> Result<Box<dyn Duplex>, NetError> {
+        let to = self.hub.streams.lock().unwrap().get(&peer).cloned().ok_or(NetError::Unknown(peer))?;
+        let (ours, theirs) = tokio::io::duplex(4096);
+        to.send((self.own, Box::new(theirs))).await.map_err(|_| NetError::Unknown(peer))?;
+        Ok(Box::new(ours))
+    }
+
+    async fn accept(&self, _: Protocol) -> Result<mpsc::Receiver<(Address, Box<dyn Duplex>)>, NetError> {
+        let (sender, receiver) = mpsc::channel(16);
+        self.hub.streams.lock().unwrap().insert(self.own, sender);
+        Ok(receiver)
+    }
+
+    async fn publish(&self, _: &'static str, _: Bytes) -> Result<(), NetError> {
+        Ok(())
+    }
+
+    async fn subscribe(&self, _: &'static str) -> Result<mpsc::Receiver<(Address, Bytes)>, NetError> {
+        let (sender, receiver) = mpsc::channel(16);
+        // Silence, not an end.
+        tokio::spawn(async move { sender.closed().await });
+        Ok(receiver)
+    }
+
+    fn set_gate(&self, _: Arc<dyn Gate>) {}
+
+    fn bytes_moved(&self) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+/// What a [`MemoryChain`] holds.
+pub struct Ledger {
+    pub job: JobView,
+    pub now: u64,
+    pub lanes: HashMap<Lane, LaneView>,
+    pub claims: BTreeMap<(u16, u32), (Claim, u64)>,
+    pub workers: Vec<Address>,
+    pub roots: Vec<(B256, B256)>,
+    pub sent: Vec<&'static str>,
+    /// The next commit is mined and its receipt lost.
+    pub lose_receipt: bool,
+}
+
+/// One job on a chain of which every block is the latest.
+pub struct MemoryChain {
+    pub ledger: Mutex<Ledger>,
+    deployment: Deployment,
+}
+
+impl MemoryChain {
+    pub fn new(job: JobView, workers: &[Address], shards: &[Arc<Shard>]) -> Arc<Self> {
+        let zero = Address::ZERO;
+        let deployment = Deployment {
+            chain_id: 31_337,
+            block: 0,
+            sno: zero,
+            staking: zero,
+            jobs: zero,
+            checkpoints: zero,
+            disputes: zero,
+            step_verifier: zero,
+        };
+        let root = |shard: &Arc<Shard>| {
+            (ProgramCommitment::new(&shard.program).unwrap().root(), state_root_of(&shard.initial_state))
+        };
+        let lane_of = |(stage, worker): (usize, &Address)| {
+            (lane(stage as u16), LaneView { worker: *worker, finalized: 0, void_from: None })
+        };
+        let ledger = Ledger {
+            job,
+            now: 200,
+            lanes: workers.iter().enumerate().map(lane_of).collect(),
+            claims: BTreeMap::new(),
+            workers: workers.to_vec(),
+            roots: shards.iter().map(root).collect(),
+            sent: Vec::new(),
+            lose_receipt: false,
+        };
+        Arc::new(Self { ledger: Mutex::new(ledger), deployment })
+    }
+
+    pub fn with<T>(&self, change: impl FnOnce(&mut Ledger) -> T) -> T {
+        change(&mut self.ledger.lock().unwrap())
+    }
+}
+
+fn refused(name: &str) -> ChainError {
+    ChainError::Reverted { name: name.into(), arguments: String::new() }
+}
+
+#[async_trait]
+impl Chain for MemoryChain {
+    fn account(&self) -> Address {
+        USER
+    }
+
+    fn deployment(&self) -> &Deployment {
+        &self.deployment
+    }
+
+    async fn head(&self) -> Result<Head, ChainError> {
+        Ok(Head { number: 1, hash: B256::ZERO, timestamp: self.with(|l| l.now) })
+    }
+
+    async fn events(&self, _: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
+        let (sender, receiver) = mpsc::channel(16);
+        tokio::spawn(async move { sender.closed().await });
+        Ok(receiver)
+    }
+
+    async fn past_events(&self, _: u64, _: u64) -> Result<Vec<EventAt>, ChainError> {
+        Ok(Vec::new())
+    }
+
+    async fn send(&self, call: Call) -> Result<Receipt, ChainError> {
+        let mut ledger = self.ledger.lock().unwrap();
+        let ledger = &mut *ledger;
+        let mut events = Vec::new();
+        match call {
+            Call::Commit { claim, previous } => {
+                ledger.sent.push("commit");
+                let at = (claim.stage, claim.interval);
+                let before = claim.interval.checked_sub(1).map(|n| ledger.claims.get(&(claim.stage, n)));
+                if ledger.claims.contains_key(&at) {
+                    return Err(refused("ClaimExists"));
+                }
+                if before.is_some_and(|b| b.is_none_or(|(_, at)| *at != previous.committedAt)) {
+                    return Err(refused("WrongLink"));
+                }
+                ledger.now += 1;
+                ledger.claims.insert(at, (claim.clone(), ledger.now));
+                if std::mem::take(&mut ledger.lose_receipt) {
+                    return Err(ChainError::Pending(B256::ZERO));
+                }
+                events.push(Event::ClaimCommitted { id: CONTRACTS.claim_id(&claim), claim, committed_at: ledger.now });
+            }
+            Call::Finalize { claims } => {
+                ledger.sent.push("finalize");
+                for (claim, at) in claims {
+                    let known = ledger.claims.get(&(claim.stage, claim.interval));
+                    if known != Some(&(claim.clone(), at)) || at + WINDOW > ledger.now {
+                        return Err(refused("WindowOpen"));
+                    }
+                    ledger.lanes.get_mut(&claim.lane()).unwrap().finalized = claim.interval + 1;
+                }
+            }
+            Call::Cancel { .. } => {
+                ledger.sent.push("cancel");
+                ledger.job.state = JobState::Closing;
+            }
+            _ => ledger.sent.push("other"),
+        }
+        Ok(Receipt { transaction: B256::ZERO, block: 1, gas: 1, events })
+    }
+
+    async fn simulate(&self, _: &Call) -> Result<u64, ChainError> {
+        Ok(1)
+    }
+
+    async fn parameters(&self) -> Result<Parameters, ChainError> {
+        Err(ChainError::Closed)
+    }
+
+    async fn job(&self, job: JobId) -> Result<Option<JobView>, ChainError> {
+        Ok(self.with(|l| (l.job.id == job).then(|| l.job.clone())))
+    }
+
+    async fn job_count(&self) -> Result<u64, ChainError> {
+        Ok(1)
+    }
+
+    async fn program_root(&self, _: JobId, stage: u16) -> Result<B256, ChainError> {
+        Ok(self.with(|l| l.roots[usize::from(stage)].0))
+    }
+
+    async fn initial_state(&self, _: JobId, stage: u16) -> Result<B256, ChainError> {
+        Ok(self.with(|l| l.roots[usize::from(stage)].1))
+    }
+
+    async fn assignment(&self, lane: Lane) -> Result<(Address, u128), ChainError> {
+        Ok((self.with(|l| l.workers[usize::from(lane.stage)]), 1))
+    }
+
+    async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {
+        Ok(self.with(|l| l.lanes[&lane]))
+    }
+
+    async fn record(&self, lane: Lane, interval: u32) -> Result<B256, ChainError> {
+        let record = |(claim, at): &(Claim, u64)| record_hash(claim, *at);
+        Ok(self.with(|l| l.claims.get(&(lane.stage, interval)).map(record).unwrap_or_default()))
+    }
+
+    async fn stake(&self, _: Address, _: Role) -> Result<StakeView, ChainError> {
+        Ok(StakeView { bonded: 100, ..StakeView::default() })
+    }
+
+    async fn is_validator(&self, _: Address) -> Result<bool, ChainError> {
+        Ok(true)
+    }
+
+    async fn balance(&self, _: Address, _: Address) -> Result<U256, ChainError> {
+        Ok(U256::ZERO)
+    }
+
+    async fn gas_used(&self, _: B256) -> Result<Option<u64>, ChainError> {
+        Ok(None)
+    }
+
+    async fn credit(&self, _: Address, _: Address) -> Result<U256, ChainError> {
+        Ok(U256::ZERO)
+    }
+}

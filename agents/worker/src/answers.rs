@@ -1,0 +1,121 @@
+//! Answers requests: users about lanes, auditors about claims.
+
+use std::sync::Arc;
+
+use cid::Cid;
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::ports::Incoming;
+use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_node::wire::{decode, encode};
+use tensorlink_types::{Address, ClaimId, Lane};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::audit::Repeatable;
+use crate::quote::quote;
+use crate::record::LaneRecord;
+use crate::role::Worker;
+
+/// Requests answered at once; further ones wait in the net's bounded queue.
+const ANSWERS: usize = 8;
+
+impl<E> Worker<E>
+where
+    E: Engine + Send + 'static,
+    E::Tensor: Send + 'static,
+{
+    /// Answers requests until the net closes or the worker stops.
+    pub(crate) async fn answer_all(self: Arc<Self>, mut requests: mpsc::Receiver<Incoming>) {
+        let answers = Arc::new(Semaphore::new(ANSWERS));
+        let answering = async {
+            while let Ok(slot) = answers.clone().acquire_owned().await
+                && let Some(request) = requests.recv().await
+            {
+                let worker = self.clone();
+                tokio::spawn(async move {
+                    worker.answer(request).await;
+                    drop(slot);
+                });
+            }
+        };
+        self.shutdown.run_until_cancelled(answering).await;
+    }
+
+    async fn answer(&self, request: Incoming) {
+        let Incoming { peer, body, reply } = request;
+        let response = match decode("request", &body) {
+            Ok(request) => self.respond(peer, request).await,
+            Err(error) => Response::Declined(error.to_string()),
+        };
+        match encode("response", &response) {
+            // The peer may be gone; that is its business.
+            Ok(body) => drop(reply.send(body)),
+            Err(error) => tracing::warn!(%peer, %error, "no answer"),
+        }
+    }
+
+    async fn respond(&self, peer: Address, request: Request) -> Response {
+        match request {
+            Request::Quote(lane) => {
+                let user = self.context.roster.members(lane.job).map(|members| members.user);
+                let manifest = self.manifests().get(&lane.job).copied();
+                match (user, manifest) {
+                    (Some(user), Some(manifest)) if user == peer => {
+                        match quote(&self.context, lane, (manifest, self.free_lanes())).await {
+                            Ok((offer, signature)) => Response::Offer { offer, signature },
+                            Err(declined) => Response::Declined(declined.to_string()),
+                        }
+                    }
+                    (Some(_), Some(_)) => Response::Declined("only the job's user gets offers".into()),
+                    _ => Response::Declined("the job is not confirmed here yet: ask again".into()),
+                }
+            }
+            Request::Ready(job) => Response::Ready(!self.lanes_of(job).is_empty()),
+            Request::FinalState(lane) => self.final_state(lane).await,
+            Request::Interval(claim)
+            | Request::Statements(claim)
+            | Request::SentLogs(claim)
+            | Request::State { claim, .. }
+            | Request::Trace { claim, .. }
+            | Request::Output { claim, .. } => match self.repeatable(claim).await {
+                Ok(claim) => claim
+                    .answer(&self.context, &self.replays, (peer, &request))
+                    .await
+                    .unwrap_or_else(|error| Response::Declined(error.to_string())),
+                Err(declined) => declined,
+            },
+        }
+    }
+
+    async fn final_state(&self, lane: Lane) -> Response {
+        let Some(log) = self.log_of(lane) else {
+            return Response::Declined("not a lane of this worker".into());
+        };
+        let record = log.get();
+        let intervals = match self.context.chain.job(lane.job).await {
+            Ok(Some(job)) => job.intervals,
+            Ok(None) => return Response::Declined("no such job".into()),
+            Err(error) => return Response::Declined(error.to_string()),
+        };
+        match record.next_state.filter(|_| record.next >= intervals).and_then(|cid| cid.parse::<Cid>().ok()) {
+            Some(cid) => Response::FinalState(cid.to_bytes()),
+            None => Response::Declined(format!("{} of {intervals} intervals are computed", record.next)),
+        }
+    }
+
+    /// Finds a claim of ours by its id, with its shard.
+    async fn repeatable(&self, id: ClaimId) -> Result<Repeatable, Response> {
+        let records: Vec<LaneRecord> = self.lanes().values().map(|running| running.log.get()).collect();
+        let found = records.into_iter().find_map(|record| {
+            let interval = record.intervals.values().find(|i| self.context.contracts.claim_id(&i.claim) == id)?;
+            Some((interval.clone(), record))
+        });
+        let (interval, record) =
+            found.ok_or_else(|| Response::Declined("no such claim of this worker, or it is long final".into()))?;
+        let decline = |reason: String| Response::Declined(reason);
+        let job = self.context.chain.job(record.lane.job).await.map_err(|e| decline(e.to_string()))?;
+        let job = job.ok_or_else(|| decline("no such job".into()))?;
+        let shard = self.shard(&record, &job).await.map_err(decline)?;
+        let job_key = record.job_key.ok_or_else(|| decline("the job has not started".into()))?;
+        Ok(Repeatable { id, interval, shard, job_key, steps: job.steps_per_interval })
+    }
+}
