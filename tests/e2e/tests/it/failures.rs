@@ -8,8 +8,9 @@ use crate::harness::{Job, Network, USER, sno};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Long enough to be in its middle when something happens.
-const LONG: Job = Job { stages: 2, replicas: 1, steps: 100, steps_per_interval: 10, token: "sno", challenge_window: 5 };
+/// Long enough to be in its middle, still computing, when its first claims are on chain.
+const LONG: Job =
+    Job { stages: 2, replicas: 1, steps: 800, steps_per_interval: 100, token: "sno", challenge_window: 5 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_was_killed_takes_its_lane_up_again() {

@@ -71,14 +71,20 @@ async fn a_validator_that_was_away_still_convicts() {
     network.start_workers([0]).await;
     network.start_villain(LIAR, LIE).await;
     JOB.post(&mut network);
-    // The lie is on chain while nobody looks.
-    network.await_claim_of_each(&JOB, LIMIT).await;
+    // The lie comes to the chain while nobody looks.
+    let started = network.await_event("the job starts", LIMIT, |event| match event {
+        Event::JobStarted { .. } => Some(()),
+        _ => None,
+    });
+    started.await;
     network.cut_validator();
     let wrong = network.await_event("the wrong claim", LIMIT, |event| match event {
         Event::ClaimCommitted { claim, .. } if claim.interval == LIE / JOB.steps_per_interval => Some(()),
         _ => None,
     });
     wrong.await;
+    let unseen = network.events().await.iter().all(|at| !matches!(at.event, Event::Convicted { .. }));
+    assert!(unseen, "somebody looked");
     network.start_validator().await;
     let report = JOB.settled(&mut network, LIMIT).await;
     report.assert_accounts();

@@ -6,8 +6,8 @@ mod network;
 mod process;
 
 pub(crate) use chain::sno;
-pub(crate) use job::{Job, Model, Report};
-pub(crate) use network::{Network, TREASURY, USER, VALIDATOR, address, worker_address};
+pub(crate) use job::{Job, Model};
+pub(crate) use network::{Network, USER, VALIDATOR, address, worker_address};
 pub(crate) use process::{Output, run, tensorlink};
 
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::time::Duration;
 
 use alloy::network::Ethereum;
@@ -37,7 +37,7 @@ const KEYS: [&str; 10] = [
 /// Who is who among them; workers come after the first three. The last only looks on.
 pub(crate) const VALIDATOR: usize = 0;
 pub(crate) const USER: usize = 1;
-pub(crate) const TREASURY: usize = 2;
+const TREASURY: usize = 2;
 const FIRST_WORKER: usize = 3;
 const OBSERVER: usize = 9;
 
@@ -235,11 +235,6 @@ impl Network {
         self.processes.remove(name).unwrap_or_else(|| panic!("{name} does not run"))
     }
 
-    /// What a process has said so far.
-    pub(crate) fn log(&self, name: &str) -> String {
-        self.processes[name].log()
-    }
-
     pub(crate) fn cut_worker(&mut self, worker: usize) {
         self.take(&worker_name(worker)).cut();
     }
@@ -248,13 +243,12 @@ impl Network {
         self.take("validator").cut();
     }
 
-    /// Waits for a background process to end.
-    pub(crate) async fn ended(&mut self, name: &str, limit: Duration) -> ExitStatus {
+    /// Waits for a background process to end well.
+    pub(crate) async fn ended(&mut self, name: &str, limit: Duration) {
         let process = self.processes.get_mut(name).unwrap();
         let status = eventually(&format!("{name} ends"), limit, async || process.ended()).await;
         assert!(status.success(), "{name} ended with {status}");
         drop(self.take(name));
-        status
     }
 
     // The chain.
