@@ -1,5 +1,5 @@
-#![allow(missing_docs)] // Doc comments here are the help texts; clap shows the rest by name.
 //! The command line.
+#![allow(missing_docs, reason = "doc comments here are the help texts; clap shows the rest by name")]
 
 use std::path::PathBuf;
 

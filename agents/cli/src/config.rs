@@ -19,8 +19,10 @@ pub struct File {
     bootstrap: Option<Vec<String>>,
     ipfs: Option<String>,
     confirmations: Option<u64>,
+    /// What workers are run with.
     #[serde(default)]
     pub worker: WorkerFile,
+    /// What validators are run with.
     #[serde(default)]
     pub validator: ValidatorFile,
 }
@@ -29,9 +31,13 @@ pub struct File {
 #[derive(Deserialize, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerFile {
+    /// As `--memory`, e.g. `8GiB`.
     pub memory: Option<String>,
+    /// As `--price`: SNO or ETH per billion multiply-adds.
     pub price: Option<String>,
+    /// As `--disk`, e.g. `10GiB`.
     pub disk: Option<String>,
+    /// As `--device`.
     pub device: Option<String>,
 }
 
@@ -39,22 +45,34 @@ pub struct WorkerFile {
 #[derive(Deserialize, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct ValidatorFile {
+    /// As `--rate`: share of claims to audit, 0 to 1.
     pub rate: Option<f64>,
+    /// As `--device`.
     pub device: Option<String>,
 }
 
 /// What all commands need to know.
 #[derive(Debug)]
 pub struct Config {
+    /// Ethereum endpoint, `ws://` or `http://`.
     pub rpc: String,
+    /// File with the contracts' addresses.
     pub deployment: PathBuf,
+    /// Folder for what must outlive a restart.
     pub data_dir: PathBuf,
+    /// Encrypted keystore file; none where the key comes from the environment.
     pub keystore: Option<PathBuf>,
+    /// Multiaddrs to listen on.
     pub listen: Vec<String>,
+    /// Multiaddrs of peers to join the network by.
     pub bootstrap: Vec<String>,
+    /// URL of a Kubo daemon; none for the embedded store.
     pub ipfs: Option<String>,
+    /// Blocks on top of an event before it counts.
     pub confirmations: u64,
+    /// Whether data are printed as JSON.
     pub json: bool,
+    /// The configuration file, for what only some commands read.
     pub file: File,
 }
 

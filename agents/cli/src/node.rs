@@ -32,12 +32,19 @@ pub async fn chain(config: &Config, shutdown: &CancellationToken) -> Result<(Ide
 
 /// A whole node.
 pub struct Node {
+    /// Its key and address.
     pub identity: Identity,
+    /// The chain, its events remembered on disk.
     pub chain: Arc<dyn Chain>,
+    /// Its peers.
     pub net: Arc<Libp2pNet>,
+    /// Its files by CID.
     pub store: Arc<dyn Store>,
+    /// Its time.
     pub clock: Arc<dyn Clock>,
+    /// Addresses of the contracts.
     pub contracts: Contracts,
+    /// Its own steps, for restarts.
     pub journal: Journal,
 }
 

@@ -11,29 +11,46 @@ use crate::amount::Wei;
 /// A conviction.
 #[derive(Serialize, Clone, Debug)]
 pub struct Conviction {
+    /// Who lied.
     pub worker: Address,
+    /// Who proved it.
     pub auditor: Address,
+    /// What kind of wrong it was.
     pub fault: tensorlink_node::ports::chain::Fault,
+    /// Step of the job, from 0.
     pub step: u32,
+    /// Operator in the step's program. 0 for a contradiction, as are the next three.
     pub operator: u32,
+    /// Flat index in the operator's output; for a wiring, the entry of the sink.
     pub element: u64,
+    /// Value in the worker's trace.
     pub claimed: String,
+    /// Value that the contract computed.
     pub recomputed: String,
+    /// The convicting transaction.
     pub transaction: B256,
+    /// Gas that it used, once looked up.
     pub gas: Option<u64>,
+    /// SNO taken from the worker's stake: bounty, harm and burned together.
     pub slashed: Wei,
+    /// SNO to the auditor.
     pub bounty: Wei,
+    /// SNO to the job's user.
     pub harm: Wei,
+    /// SNO destroyed.
     pub burned: Wei,
 }
 
 /// A job's balance so far.
 #[derive(Serialize, Clone, Debug, Default)]
 pub struct Report {
+    /// Claims that workers committed, over all lanes.
     pub claims_committed: u32,
+    /// Claims that passed their challenge window, over all lanes.
     pub claims_final: u32,
     /// Wei by worker.
     pub paid: BTreeMap<Address, Wei>,
+    /// Workers convicted in this job, oldest first.
     pub convictions: Vec<Conviction>,
     /// Wei returned to the user.
     pub refund: Option<Wei>,

@@ -248,7 +248,7 @@ fn show(summary: &Summary<'_>, token: &str) -> String {
     let mut lines = vec![format!("job {} is settled after {:.1} s", summary.job, summary.seconds)];
     match summary.held_out_percent {
         Some(accuracy) => {
-            lines.push(format!("accuracy     {:.2} % of {} rows that no worker saw", accuracy, summary.held_out_rows))
+            lines.push(format!("accuracy     {accuracy:.2} % of {} rows that no worker saw", summary.held_out_rows));
         }
         None => lines.push("accuracy     none: the job did not finish".into()),
     }
@@ -260,7 +260,7 @@ fn show(summary: &Summary<'_>, token: &str) -> String {
     ));
     lines.push(format!("claims       {} committed, {} final", report.claims_committed, report.claims_final));
     for (worker, amount) in &report.paid {
-        lines.push(format!("paid         {} {token} to {worker}", amount));
+        lines.push(format!("paid         {amount} {token} to {worker}"));
     }
     lines.push(format!("returned     {} {token} to the user", report.refund.unwrap_or_default()));
     let gas: Vec<String> = summary.gas.iter().map(|(what, gas)| format!("{what} {gas}")).collect();

@@ -30,19 +30,31 @@ const ACCEPT_WITHIN: u64 = 900;
 /// What a job will cost and risk, before anything is signed.
 #[derive(Serialize)]
 pub struct Quote {
+    /// Name of the model.
     pub model: String,
+    /// Numbers that are trained.
     pub parameters: u64,
+    /// Workers in each replica's pipeline.
     pub stages: u16,
+    /// Replicas of the pipeline, which check each other.
     pub replicas: u16,
+    /// Optimiser steps.
     pub steps: u32,
+    /// Steps that one claim covers.
     pub steps_per_interval: u32,
+    /// Claims of each lane.
     pub intervals: u32,
+    /// `SNO` or `ETH`, which the job pays in.
     pub token: &'static str,
+    /// Escrow, in wei of the token.
     pub deposit: Wei,
     /// By the workers' adverts; binding prices come with their offers.
     pub estimate: Wei,
+    /// Wei of SNO that each worker must have at risk in this job.
     pub worker_stake: Wei,
+    /// Seconds in which a claim can be disproved.
     pub challenge_window: u64,
+    /// Candidates that advertise enough memory, best first.
     pub workers: Vec<Address>,
 }
 
@@ -79,9 +91,9 @@ fn read_data(path: &Path) -> Result<Vec<u8>> {
 
 /// Steps in whole intervals.
 fn intervals(steps: u32, per_interval: u32) -> Result<u32> {
-    if per_interval == 0 || steps % per_interval != 0 {
+    if per_interval == 0 || !steps.is_multiple_of(per_interval) {
         let fitting: Vec<String> =
-            (1..=steps).filter(|n| steps % n == 0).rev().take(8).map(|n| n.to_string()).collect();
+            (1..=steps).filter(|n| steps.is_multiple_of(*n)).rev().take(8).map(|n| n.to_string()).collect();
         bail!(
             "{steps} steps do not divide into intervals of {per_interval}: set --steps-per-interval to a divisor, \
              e.g. {}",
