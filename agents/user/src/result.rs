@@ -113,8 +113,11 @@ impl User {
         if claimed { Err(ResultError::Withheld { stage, reason }) } else { Err(ResultError::Unfinished(stage)) }
     }
 
-    /// New state of the lane's last claim.
+    /// New state of the lane's last claim, unless a conviction voided it.
     async fn claimed_state(&self, job: &JobView, lane: Lane) -> Result<Option<B256>, ResultError> {
+        if self.chain.lane(lane).await?.void_from.is_some() {
+            return Ok(None);
+        }
         let head = self.chain.head().await?.number;
         let events = self.chain.past_events(self.chain.deployment().block, head).await?;
         Ok(events.into_iter().rev().find_map(|at| match at.event {

@@ -1,0 +1,65 @@
+//! A user takes offers only from who was asked, for what was asked.
+
+#[path = "../../node/tests/support/mod.rs"]
+mod support;
+
+use std::sync::Arc;
+
+use support::{CONTRACTS, Hub, JOB, MemoryChain, MemoryNet, MemoryStore, identity, job_view, lane};
+use tensorlink_node::Journal;
+use tensorlink_node::ports::{Net, Protocol, SystemClock};
+use tensorlink_node::wire::encode;
+use tensorlink_node::wire::rpc::Response;
+use tensorlink_types::abi::Offer;
+use tensorlink_user::{HireError, Parts, User};
+use tokio_util::sync::CancellationToken;
+
+/// What the user makes of an offer that worker 1 signs with the key of `signer`.
+async fn offered(signer: u8, change: impl FnOnce(&mut Offer)) -> Result<Offer, HireError> {
+    let worker = identity(1).address();
+    let hub = Arc::new(Hub::default());
+    let chain = MemoryChain::new(job_view(1, 2), &[worker], &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let parts = Parts {
+        identity: identity(9),
+        chain,
+        net: Arc::new(MemoryNet { own: identity(9).address(), hub: hub.clone() }),
+        store: Arc::new(MemoryStore::default()),
+        clock: Arc::new(SystemClock),
+        contracts: CONTRACTS,
+        journal: Journal::open(folder.path()).unwrap(),
+    };
+    let shutdown = CancellationToken::new();
+    let user = User::start(parts, shutdown.clone()).await.unwrap();
+    let mut requests = MemoryNet { own: worker, hub }.serve(Protocol::Rpc).await.unwrap();
+    let mut offer =
+        Offer { job: JOB.0, stage: 0, replica: 0, worker, pricePerInterval: 7, expires: Default::default() };
+    change(&mut offer);
+    let signature = identity(signer).sign(CONTRACTS.offer(&offer)).unwrap().to_vec();
+    tokio::spawn(async move {
+        let request = requests.recv().await.unwrap();
+        let answer = encode("response", &Response::Offer { offer, signature }).unwrap();
+        request.reply.send(answer).unwrap();
+    });
+    let result = user.collect_offers(&[(lane(0), worker)]).await;
+    shutdown.cancel();
+    result.map(|mut offers| offers.remove(0).0)
+}
+
+#[tokio::test]
+async fn the_workers_own_offer_for_the_lane_is_taken() {
+    assert_eq!(offered(1, |_| {}).await.unwrap().pricePerInterval, 7);
+}
+
+#[tokio::test]
+async fn an_offer_signed_by_another_is_refused() {
+    assert!(matches!(offered(2, |_| {}).await, Err(HireError::Signature { .. })));
+}
+
+#[tokio::test]
+async fn an_offer_for_something_else_is_refused() {
+    assert!(matches!(offered(1, |o| o.stage = 1).await, Err(HireError::Mismatch { .. })));
+    assert!(matches!(offered(1, |o| o.job = 2).await, Err(HireError::Mismatch { .. })));
+    assert!(matches!(offered(1, |o| o.replica = 1).await, Err(HireError::Mismatch { .. })));
+    assert!(matches!(offered(2, |o| o.worker = identity(2).address()).await, Err(HireError::Mismatch { .. })));
+}

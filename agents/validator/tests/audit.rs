@@ -1,0 +1,227 @@
+//! An audit finds an honest record right, and convicts a lie by the liar's own answers.
+
+#[path = "../../node/tests/support/mod.rs"]
+mod support;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use support::{
+    CONTRACTS, Hub, KEY, MemoryChain, MemoryNet, MemoryStore, STEPS, identity, job_view, lane, publish, shards,
+};
+use tensorlink_graph::{Engine, EngineError, Reference, StepContext};
+use tensorlink_node::files;
+use tensorlink_node::interval::{Outcome, Span, state_root_of};
+use tensorlink_node::ports::{Call, Chain, Incoming, Net, Protocol, Store, SystemClock};
+use tensorlink_node::replay::{Replay, Roots};
+use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
+use tensorlink_node::wire::{decode, encode};
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::{Edge, io_root, state_root, trace_root};
+use tensorlink_proof::fraud::Case;
+use tensorlink_proof::fraud::verify::verify_element_proof;
+use tensorlink_types::abi::{Claim, StepStatement};
+use tensorlink_types::{Address, Opcode, Operator, TensorRoot};
+use tensorlink_validator::{Auditor, Finding, Target};
+use tokio::sync::Semaphore;
+
+const INTERVAL: u32 = 1;
+const AUDITOR: Address = Address::repeat_byte(0xaa);
+
+/// Computes like the reference, but for one element of the products of one step.
+#[derive(Clone, Copy)]
+struct Liar {
+    step: Option<u32>,
+}
+
+impl Engine for Liar {
+    type Tensor = <Reference as Engine>::Tensor;
+
+    fn describe(&self) -> String {
+        Reference.describe()
+    }
+
+    fn import(&self, tensor: &Tensor) -> Result<Self::Tensor, EngineError> {
+        Reference.import(tensor)
+    }
+
+    fn export(&self, tensor: &Self::Tensor) -> Result<Tensor, EngineError> {
+        Reference.export(tensor)
+    }
+
+    fn execute(
+        &self,
+        operator: &Operator,
+        operands: &[&Self::Tensor],
+        context: &StepContext,
+    ) -> Result<Self::Tensor, EngineError> {
+        let output = Reference.execute(operator, operands, context)?;
+        if Some(context.step) != self.step || operator.opcode != Opcode::MatMul {
+            return Ok(output);
+        }
+        let honest = Reference.export(&output)?;
+        let mut mantissas = honest.mantissas().to_vec();
+        mantissas[3] += if mantissas[3] > 0 { -1 } else { 1 };
+        Reference.import(&Tensor::from_wide(honest.ty().clone(), &mantissas).unwrap())
+    }
+}
+
+/// How a worker behaves towards auditors.
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    Answers,
+    Declines,
+    /// Declines statements only.
+    Withholds,
+}
+
+struct World {
+    auditor: Auditor<Reference>,
+    chain: Arc<MemoryChain>,
+    target: Target,
+    program: tensorlink_types::B256,
+}
+
+async fn world(engine: Liar, manner: Manner) -> World {
+    let shards = shards(1);
+    let worker = identity(1).address();
+    let store = Arc::new(MemoryStore::default());
+    let (manifest, _) = publish(&store, &shards).await;
+    let chain = MemoryChain::new(job_view(1, 3), &[worker], &shards);
+    let shard = shards[0].clone();
+
+    let span = Span { first_step: INTERVAL * STEPS, steps: STEPS };
+    let state = shard.initial_state.to_vec();
+    let replay = Replay { shard, job_key: KEY, span, state: state.clone(), inputs: Bytes::new() };
+    let outcome = replay.outcome(engine).unwrap();
+    let claim = Claim {
+        job: 1,
+        stage: 0,
+        replica: 0,
+        interval: INTERVAL,
+        parentState: state_root_of(&state),
+        newState: outcome.state_root,
+        io: io_root(&outcome.logs.roots()),
+    };
+    chain.with(|l| l.claims.insert((0, INTERVAL), (claim.clone(), 201)));
+    let record = IntervalRecord {
+        state: store.put(files::join(&state).into()).await.unwrap().to_bytes(),
+        inputs: store.put(Bytes::new()).await.unwrap().to_bytes(),
+        logs: outcome.logs.roots(),
+    };
+    let hub = Arc::new(Hub::default());
+    let net = MemoryNet { own: worker, hub: hub.clone() };
+    let mut requests = net.serve(Protocol::Rpc).await.unwrap();
+    let target = Target { id: CONTRACTS.claim_id(&claim), claim, committed_at: 201, manifest };
+    let id = target.id;
+    tokio::spawn(async move {
+        let roots = replay.roots(engine).unwrap();
+        while let Some(Incoming { peer, body, reply }) = requests.recv().await {
+            let question = decode("request", &body).unwrap();
+            let response = match manner {
+                Manner::Declines => Response::Declined("no".into()),
+                Manner::Withholds if matches!(question, Request::Statements(_)) => Response::Declined("no".into()),
+                _ => answer(&replay, engine, &roots, (&outcome, &record), (peer, id.0), question),
+            };
+            let _ = reply.send(encode("response", &response).unwrap());
+        }
+    });
+    let program = chain.program_root(support::JOB, 0).await.unwrap();
+    let auditor = Auditor {
+        chain: chain.clone(),
+        net: Arc::new(MemoryNet { own: AUDITOR, hub }),
+        store,
+        clock: Arc::new(SystemClock),
+        contracts: CONTRACTS,
+        engine: Arc::new(|| Ok(Reference)),
+        memory: 1 << 30,
+        turns: Semaphore::new(1),
+    };
+    World { auditor, chain, target, program }
+}
+
+fn answer(
+    replay: &Replay,
+    engine: Liar,
+    roots: &Roots,
+    (outcome, record): (&Outcome, &IntervalRecord),
+    (auditor, claim): (Address, tensorlink_types::B256),
+    question: Request,
+) -> Response {
+    let local = |step: u32| (step - INTERVAL * STEPS) as usize;
+    let sent = |edge| {
+        let log = outcome.logs.get(edge);
+        log.map(|log| log.items().iter().copied().map(TensorRoot).collect()).unwrap_or_default()
+    };
+    match question {
+        Request::Interval(_) => Response::Interval(record.clone()),
+        Request::SentLogs(_) => Response::SentLogs { to_previous: sent(Edge::ToPrevious), to_next: sent(Edge::ToNext) },
+        Request::Statements(_) => {
+            let statement = |n: u32| StepStatement {
+                claimId: claim,
+                auditor,
+                step: INTERVAL * STEPS + n,
+                preState: state_root(&roots.states[n as usize]),
+                postState: state_root(&roots.states[n as usize + 1]),
+                trace: trace_root(&roots.traces[n as usize]),
+            };
+            let sign = |s: StepStatement| {
+                let signature = identity(1).sign(CONTRACTS.statement(&s)).unwrap().to_vec();
+                (s, signature)
+            };
+            Response::Statements((0..STEPS).map(statement).map(sign).collect())
+        }
+        Request::Trace { step, .. } => Response::Roots(roots.traces[local(step)].clone()),
+        Request::State { step, .. } => Response::Roots(roots.states[local(step) + 1].clone()),
+        Request::Output { step, operator, .. } => {
+            Response::Output(replay.operator(engine, step, operator).unwrap().output.to_bytes())
+        }
+        other => Response::Declined(format!("{other:?}")),
+    }
+}
+
+#[tokio::test]
+async fn an_honest_claim_is_right() {
+    let world = world(Liar { step: None }, Manner::Answers).await;
+    assert_eq!(world.auditor.audit(&world.target).await.unwrap(), Finding::Right);
+}
+
+#[tokio::test]
+async fn one_wrong_element_gives_a_proof_that_verifies() {
+    let lie = INTERVAL * STEPS + 1;
+    let world = world(Liar { step: Some(lie) }, Manner::Answers).await;
+    let finding = world.auditor.audit(&world.target).await.unwrap();
+    let Finding::Wrong { call, fault } = finding else { panic!("{finding:?}") };
+    let Call::Prove(proof) = *call else { panic!("{call:?}") };
+    let case = Case {
+        contracts: CONTRACTS,
+        worker: identity(1).address(),
+        steps_per_interval: STEPS,
+        job_key: KEY,
+        program: world.program,
+        record: world.chain.record(lane(0), INTERVAL).await.unwrap(),
+    };
+    let conviction = verify_element_proof(&case, &proof).unwrap();
+    assert!(fault.starts_with(&format!("step {lie}, operator")), "{fault}");
+    assert!(fault.contains("element 3:"), "{fault}");
+    assert!(format!("{conviction:?}").contains(&format!("step: {lie}")), "{conviction:?}");
+}
+
+#[tokio::test]
+async fn a_worker_that_declines_is_not_convicted_and_not_right() {
+    for manner in [Manner::Declines, Manner::Withholds] {
+        let world = world(Liar { step: Some(INTERVAL * STEPS) }, manner).await;
+        let finding = world.auditor.audit(&world.target).await.unwrap();
+        assert!(matches!(finding, Finding::Unproven(_)), "{finding:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_of_another_interval_is_not_taken_for_the_claimed_one() {
+    let mut world = world(Liar { step: None }, Manner::Answers).await;
+    world.target.claim.io.0[0] ^= 1;
+    assert!(matches!(world.auditor.audit(&world.target).await.unwrap(), Finding::Unproven(_)));
+    world.target.claim.io.0[0] ^= 1;
+    world.target.claim.parentState.0[0] ^= 1;
+    assert!(matches!(world.auditor.audit(&world.target).await.unwrap(), Finding::Unproven(_)));
+}
