@@ -3,7 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`prepare`] | model file and data set to programs and states; no network |
-//! | [`publish`] | files into the store, roots for the chain |
+//! | [`publish`](mod@publish) | files into the store, roots for the chain |
 //! | [`hire`] | choosing workers from their adverts |
 //! | [`role`] | the user's node: market, offers, settlement |
 //! | [`result`] | the trained model, checked and tested |
