@@ -110,7 +110,7 @@ pub enum Command {
 pub enum KeyCommand {
     /// Create a key in an encrypted keystore file.
     New {
-        /// Where to write it [default: <data dir>/key.json].
+        /// Where to write it [default: key.json in the data folder].
         path: Option<PathBuf>,
     },
     /// Print the address of the configured key.
