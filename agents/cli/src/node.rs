@@ -10,10 +10,13 @@ use tensorlink_node::ports::{Chain, Clock, Net, Store, SystemClock};
 use tensorlink_node::{Identity, Journal};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
+use tensorlink_tensor::TorchEngine;
+use tensorlink_validator::Auditor;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::keys;
+use crate::{device, keys};
 
 /// The chain seen from the configured key.
 pub async fn chain(config: &Config, shutdown: &CancellationToken) -> Result<(Identity, Arc<dyn Chain>)> {
@@ -94,5 +97,19 @@ impl Node {
     /// The net as the roles see it.
     pub fn net_port(&self) -> Arc<dyn Net> {
         self.net.clone()
+    }
+
+    /// What audits on this node's adapters: `memory` bytes each, `turns` at once.
+    pub fn auditor(&self, engine: TorchEngine, memory: u64, turns: usize) -> Auditor<TorchEngine> {
+        Auditor {
+            chain: self.chain.clone(),
+            net: self.net_port(),
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            contracts: self.contracts,
+            engine: device::factory(engine),
+            memory,
+            turns: Semaphore::new(turns),
+        }
     }
 }

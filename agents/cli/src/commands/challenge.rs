@@ -5,8 +5,7 @@ use cid::Cid;
 use serde::Serialize;
 use tensorlink_node::ports::Event;
 use tensorlink_types::{JobId, Lane};
-use tensorlink_validator::{Auditor, Finding, Target, convict};
-use tokio::sync::Semaphore;
+use tensorlink_validator::{Finding, Target, convict};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ChallengeArgs;
@@ -46,16 +45,7 @@ pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationTo
         _ => None,
     });
     let target = target.with_context(|| format!("{lane} has no confirmed claim for interval {}", args.interval))?;
-    let auditor = Auditor {
-        chain: node.chain.clone(),
-        net: node.net_port(),
-        store: node.store.clone(),
-        clock: node.clock.clone(),
-        contracts: node.contracts,
-        engine: device::factory(engine),
-        memory,
-        turns: Semaphore::new(1),
-    };
+    let auditor = node.auditor(engine, memory, 1);
     let shown = match auditor.audit(&target).await? {
         Finding::Right => Shown::Right,
         Finding::Wrong { call, fault } => Shown::Convicted { fault, gas: convict(&auditor, call).await? },

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use tensorlink_node::Roster;
-use tensorlink_validator::{Auditor, Rate, TURNS, Validator};
-use tokio::sync::Semaphore;
+use tensorlink_validator::{Rate, TURNS, Validator};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ValidatorArgs;
@@ -33,16 +32,7 @@ pub async fn run(config: &Config, args: &ValidatorArgs, shutdown: CancellationTo
             crate::amount::Wei::from(needed)
         );
     }
-    let auditor = Auditor {
-        chain: node.chain.clone(),
-        net: node.net_port(),
-        store: node.store.clone(),
-        clock: node.clock.clone(),
-        contracts: node.contracts,
-        engine: device::factory(engine),
-        memory,
-        turns: Semaphore::new(TURNS),
-    };
+    let auditor = node.auditor(engine, memory, TURNS);
     let validator = Validator {
         identity: node.identity.clone(),
         rate,
