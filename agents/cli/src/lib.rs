@@ -7,8 +7,10 @@
 //! | [`node`] | a node put together from its adapters |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
+//! | [`advice`] | what to do when a contract refuses |
 //! | [`process`] | logging, signals, exit code |
 
+pub mod advice;
 pub mod amount;
 pub mod args;
 pub mod commands;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
+use crate::advice::advice;
+
 /// Runs a future on a runtime of its own until it ends; its shutdown token is cancelled by the first SIGINT or SIGTERM.
 pub fn run<F, Fut>(work: F) -> ExitCode
 where
@@ -30,6 +32,9 @@ where
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
+            if let Some(advice) = advice(&error) {
+                eprintln!("{advice}");
+            }
             ExitCode::FAILURE
         }
     }

@@ -298,7 +298,7 @@ pub enum ChainError {
         actual: u64,
     },
     /// The account cannot pay.
-    #[error("{account} has {balance} wei of {asset}, needs {needed}")]
+    #[error("{account} has {balance} wei of {asset}, needs {needed}: send it more {asset} first")]
     InsufficientFunds {
         /// Who pays.
         account: Address,
