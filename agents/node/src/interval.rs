@@ -8,8 +8,8 @@ use tensorlink_graph::engine::Engine;
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_proof::commit::logs::BoundaryLists;
-use tensorlink_proof::commit::{Edge, LogBuilder, LogError, state_root, tensor_root};
-use tensorlink_types::{B256, Program, Source, TensorRoot, TensorType};
+use tensorlink_proof::commit::{Edge, LogBuilder, LogError, state_root, tensor_roots};
+use tensorlink_types::{B256, Program, Source, TensorType};
 use thiserror::Error;
 
 /// One unit of work of a step.
@@ -97,6 +97,8 @@ pub fn run<E: Engine, B: Boundary>(
         hashing: Duration::ZERO,
         first_step: span.first_step,
         boundary,
+        places: Vec::new(),
+        tensors: Vec::new(),
     };
     let from_previous = executor.program().from_previous.clone();
     let from_next = executor.program().from_next.clone();
@@ -119,6 +121,7 @@ pub fn run<E: Engine, B: Boundary>(
             }
         }
         executor.update()?;
+        border.log_step(step)?;
         inputs.append(&mut gradients);
         after_step(step, executor)?;
     }
@@ -131,7 +134,7 @@ pub fn run<E: Engine, B: Boundary>(
 
 /// Root of a state (rule C-6).
 pub fn state_root_of(state: &[Tensor]) -> B256 {
-    state_root(&state.iter().map(tensor_root).collect::<Vec<_>>())
+    state_root(&tensor_roots(state))
 }
 
 /// The border during an interval: passes tensors through and logs them.
@@ -140,6 +143,9 @@ struct Border<'a, B> {
     hashing: Duration,
     first_step: u32,
     boundary: &'a mut B,
+    /// What crossed in the step so far, and where.
+    places: Vec<(Edge, u32)>,
+    tensors: Vec<Tensor>,
 }
 
 impl<B: Boundary> Border<'_, B> {
@@ -158,7 +164,7 @@ impl<B: Boundary> Border<'_, B> {
             source,
         })?;
         kept.extend_from_slice(&data);
-        self.log(edge, step, micro_batch, &tensor)?;
+        self.keep(edge, micro_batch, tensor.clone());
         Ok(Some(tensor))
     }
 
@@ -169,16 +175,25 @@ impl<B: Boundary> Border<'_, B> {
         output: Option<Tensor>,
     ) -> Result<(), IntervalError<B::Error>> {
         let Some(tensor) = output else { return Ok(()) };
-        // First out, then hashed: the neighbour need not wait for our commitment.
         self.boundary.send(edge, step, micro_batch, tensor.to_bytes().into()).map_err(IntervalError::Boundary)?;
-        self.log(edge, step, micro_batch, &tensor)?;
+        self.keep(edge, micro_batch, tensor);
         Ok(())
     }
 
-    fn log(&mut self, edge: Edge, step: u32, micro_batch: u32, tensor: &Tensor) -> Result<(), LogError> {
+    fn keep(&mut self, edge: Edge, micro_batch: u32, tensor: Tensor) {
+        self.places.push((edge, micro_batch));
+        self.tensors.push(tensor);
+    }
+
+    /// Logs what crossed the border in a step: all at once, which fills the lanes of the hash, and after it was sent, so
+    /// that no neighbour waits for our commitment.
+    fn log_step(&mut self, step: u32) -> Result<(), LogError> {
         let start = Instant::now();
-        let root: TensorRoot = tensor_root(tensor);
-        self.logs.record(edge, step.saturating_sub(self.first_step), micro_batch, root)?;
+        let local = step.saturating_sub(self.first_step);
+        for ((edge, micro_batch), root) in self.places.drain(..).zip(tensor_roots(&self.tensors)) {
+            self.logs.record(edge, local, micro_batch, root)?;
+        }
+        self.tensors.clear();
         self.hashing += start.elapsed();
         Ok(())
     }

@@ -21,8 +21,8 @@ pub use self::digest::{Contracts, job_key, record_hash};
 pub use self::logs::{BoundaryLists, Edge, LogBuilder, LogError, LogShape, io_root};
 pub use self::program::{ProgramCommitment, operator_hash, program_hash, wiring_hash};
 pub use self::sign::{SignatureError, recover, sign, verify_signer};
-pub use crate::merkle::tensor_root;
 use crate::merkle::{List, list_root};
+pub use crate::merkle::{tensor_root, tensor_roots};
 
 /// Root of a stage's state: its tensor roots in registered order (C-6).
 pub fn state_root(tensors: &[TensorRoot]) -> B256 {

@@ -6,6 +6,7 @@
 //! | [`range`] | checking opened leaves, as the contract does |
 //! | [`list`] | [`List`]: operators, state, traces, boundary logs |
 
+pub mod batch;
 pub mod list;
 pub mod range;
 pub mod tensor;
@@ -16,6 +17,7 @@ use alloy_primitives::B256;
 use rayon::prelude::*;
 use thiserror::Error;
 
+pub use self::batch::tensor_roots;
 pub use self::list::{List, list_root, verify_membership};
 pub use self::range::verify_range;
 pub use self::tensor::{TensorTree, data_root, root_from_data, tensor_root};
