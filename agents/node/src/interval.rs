@@ -12,6 +12,10 @@ use tensorlink_proof::commit::{Edge, LogBuilder, LogError, state_root, tensor_ro
 use tensorlink_types::{B256, Program, Source, TensorType};
 use thiserror::Error;
 
+/// Tensors that are hashed between two looks at the border: enough to fill the lanes of the hash, few enough that no neighbour
+/// waits for it.
+const BATCH: usize = 4;
+
 /// One unit of work of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
@@ -28,6 +32,9 @@ pub trait Boundary {
 
     /// Waits for a tensor from the previous (`Edge::FromPrevious`) or next stage (`Edge::FromNext`).
     fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> Result<Bytes, Self::Error>;
+
+    /// Whether `receive` would have to wait now. Who does not know says no.
+    fn must_wait(&self, edge: Edge) -> bool;
 
     /// Hands a tensor to the next (`Edge::ToNext`) or previous stage (`Edge::ToPrevious`).
     fn send(&mut self, edge: Edge, step: u32, micro_batch: u32, data: Bytes) -> Result<(), Self::Error>;
@@ -99,6 +106,7 @@ pub fn run<E: Engine, B: Boundary>(
         boundary,
         places: Vec::new(),
         tensors: Vec::new(),
+        overdue: 0,
     };
     let from_previous = executor.program().from_previous.clone();
     let from_next = executor.program().from_next.clone();
@@ -121,10 +129,11 @@ pub fn run<E: Engine, B: Boundary>(
             }
         }
         executor.update()?;
-        border.log_step(step)?;
+        border.end_step()?;
         inputs.append(&mut gradients);
         after_step(step, executor)?;
     }
+    border.log(usize::MAX)?;
     let state = executor.state()?;
     let start = Instant::now();
     let state_root = state_root_of(&state);
@@ -143,9 +152,11 @@ struct Border<'a, B> {
     hashing: Duration,
     first_step: u32,
     boundary: &'a mut B,
-    /// What crossed in the step so far, and where.
-    places: Vec<(Edge, u32)>,
+    /// What crossed and is not logged yet: edge, step within the interval and micro-batch.
+    places: Vec<(Edge, u32, u32)>,
     tensors: Vec<Tensor>,
+    /// How many of them are of steps that are over.
+    overdue: usize,
 }
 
 impl<B: Boundary> Border<'_, B> {
@@ -157,6 +168,10 @@ impl<B: Boundary> Border<'_, B> {
         kept: &mut Vec<u8>,
     ) -> Result<Option<Tensor>, IntervalError<B::Error>> {
         let Some(ty) = ty else { return Ok(None) };
+        // Hash while there is nothing else to do.
+        while !self.places.is_empty() && self.boundary.must_wait(edge) {
+            self.log(BATCH)?;
+        }
         let data = self.boundary.receive(edge, step, micro_batch).map_err(IntervalError::Boundary)?;
         let tensor = Tensor::from_bytes(ty.clone(), &data).map_err(|source| IntervalError::Tensor {
             step,
@@ -164,7 +179,7 @@ impl<B: Boundary> Border<'_, B> {
             source,
         })?;
         kept.extend_from_slice(&data);
-        self.keep(edge, micro_batch, tensor.clone());
+        self.keep(edge, (step, micro_batch), tensor.clone());
         Ok(Some(tensor))
     }
 
@@ -176,24 +191,33 @@ impl<B: Boundary> Border<'_, B> {
     ) -> Result<(), IntervalError<B::Error>> {
         let Some(tensor) = output else { return Ok(()) };
         self.boundary.send(edge, step, micro_batch, tensor.to_bytes().into()).map_err(IntervalError::Boundary)?;
-        self.keep(edge, micro_batch, tensor);
+        self.keep(edge, (step, micro_batch), tensor);
         Ok(())
     }
 
-    fn keep(&mut self, edge: Edge, micro_batch: u32, tensor: Tensor) {
-        self.places.push((edge, micro_batch));
+    fn keep(&mut self, edge: Edge, (step, micro_batch): (u32, u32), tensor: Tensor) {
+        self.places.push((edge, step.saturating_sub(self.first_step), micro_batch));
         self.tensors.push(tensor);
     }
 
-    /// Logs what crossed the border in a step: all at once, which fills the lanes of the hash, and after it was sent, so
-    /// that no neighbour waits for our commitment.
-    fn log_step(&mut self, step: u32) -> Result<(), LogError> {
-        let start = Instant::now();
-        let local = step.saturating_sub(self.first_step);
-        for ((edge, micro_batch), root) in self.places.drain(..).zip(tensor_roots(&self.tensors)) {
-            self.logs.record(edge, local, micro_batch, root)?;
+    /// Logs at the latest a step after its tensors crossed, which bounds what is kept.
+    fn end_step(&mut self) -> Result<(), LogError> {
+        if self.overdue > 0 {
+            self.log(self.overdue)?;
         }
-        self.tensors.clear();
+        self.overdue = self.places.len();
+        Ok(())
+    }
+
+    /// Logs the oldest `most` tensors that are not logged yet.
+    fn log(&mut self, most: usize) -> Result<(), LogError> {
+        let start = Instant::now();
+        let most = most.min(self.places.len());
+        let tensors: Vec<Tensor> = self.tensors.drain(..most).collect();
+        for ((edge, step, micro_batch), root) in self.places.drain(..most).zip(tensor_roots(&tensors)) {
+            self.logs.record(edge, step, micro_batch, root)?;
+        }
+        self.overdue = self.overdue.saturating_sub(most);
         self.hashing += start.elapsed();
         Ok(())
     }
@@ -262,6 +286,10 @@ impl Boundary for Recorded<'_> {
 
     fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> Result<Bytes, RecordTooShort> {
         self.slice(edge, step, micro_batch).ok_or(RecordTooShort(step, micro_batch))
+    }
+
+    fn must_wait(&self, _: Edge) -> bool {
+        false
     }
 
     fn send(&mut self, _: Edge, _: u32, _: u32, _: Bytes) -> Result<(), RecordTooShort> {

@@ -73,6 +73,14 @@ impl Boundary for Neighbours {
         side.as_mut().ok_or(LinkError::Gone)?.link.receive_tensor(step, micro_batch)
     }
 
+    fn must_wait(&self, edge: Edge) -> bool {
+        let side = match edge {
+            Edge::FromPrevious | Edge::ToPrevious => &self.previous,
+            Edge::FromNext | Edge::ToNext => &self.next,
+        };
+        side.as_ref().is_some_and(|neighbour| neighbour.link.is_idle())
+    }
+
     fn send(&mut self, edge: Edge, step: u32, micro_batch: u32, data: Bytes) -> Result<(), LinkError> {
         let side = match edge {
             Edge::FromPrevious | Edge::ToPrevious => &self.previous,

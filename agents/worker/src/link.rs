@@ -116,6 +116,11 @@ impl Link {
         }
     }
 
+    /// Whether nothing has arrived that was not received yet.
+    pub fn is_idle(&self) -> bool {
+        self.inbox.is_empty()
+    }
+
     /// Sends our signed log of the interval. Blocks; only from a blocking thread.
     ///
     /// # Errors

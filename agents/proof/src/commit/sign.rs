@@ -2,6 +2,8 @@
 
 use alloy_primitives::{Address, B256, Signature};
 use k256::ecdsa::SigningKey;
+use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
+use secp256k1::{Message, SECP256K1};
 use thiserror::Error;
 
 /// Length of a signature.
@@ -56,15 +58,22 @@ pub fn address_of(key: &SigningKey) -> Address {
 /// [`SignatureError`] for everything that the contracts refuse as well.
 pub fn recover(signature: &[u8], digest: B256) -> Result<Address, SignatureError> {
     let bytes: &[u8; SIGNATURE_BYTES] = signature.try_into().map_err(|_| SignatureError::Length(signature.len()))?;
-    let [.., v] = bytes;
-    if !matches!(v, 27 | 28) {
-        return Err(SignatureError::Parity(*v));
-    }
-    let signature = Signature::from_raw_array(bytes).map_err(|_| SignatureError::Invalid)?;
-    if signature.normalize_s().is_some() {
+    let [r_and_s @ .., v] = bytes;
+    let parity = match v {
+        27 => RecoveryId::Zero,
+        28 => RecoveryId::One,
+        _ => return Err(SignatureError::Parity(*v)),
+    };
+    let signature = RecoverableSignature::from_compact(r_and_s, parity).map_err(|_| SignatureError::Invalid)?;
+    let standard = signature.to_standard();
+    let mut normalised = standard;
+    normalised.normalize_s();
+    if normalised != standard {
         return Err(SignatureError::HighS);
     }
-    signature.recover_address_from_prehash(&digest).map_err(|_| SignatureError::Invalid)
+    let key =
+        SECP256K1.recover_ecdsa(Message::from_digest(digest.0), &signature).map_err(|_| SignatureError::Invalid)?;
+    Ok(Address::from_raw_public_key(&key.serialize_uncompressed()[1..]))
 }
 
 /// Checks that `signer` signed a digest.

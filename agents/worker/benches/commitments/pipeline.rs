@@ -1,0 +1,184 @@
+//! The digits model cut into stages that are connected in memory or by nodes on the loopback interface.
+
+use std::fmt;
+use std::io::Read;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tensorlink_graph::calibrate::{calibrate, job_key};
+use tensorlink_graph::{CheckedProgram, Margins, Model, StageInfo, Table, compile, init};
+use tensorlink_net::{Libp2pNet, NetConfig};
+use tensorlink_node::Identity;
+use tensorlink_node::interval::Boundary;
+use tensorlink_node::ports::{Duplex, Gate, Net, Protocol};
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::{Edge, tensor_root};
+use tensorlink_types::{Address, JobId, JobKey, Lane, TensorType};
+use tensorlink_worker::boundary::{Neighbour, Neighbours};
+use tensorlink_worker::link::{Link, LinkError};
+use tokio_util::sync::CancellationToken;
+
+use crate::Result;
+
+/// Bytes on the way between two stages in memory, as on a network stream.
+const IN_FLIGHT: usize = 1 << 20;
+
+/// How neighbours are connected.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// By pipes in memory: the least a step can take, so the most that commitments can add to it.
+    Memory,
+    /// By encrypted streams of the worker's own network on the loopback interface, as in `script/demo`.
+    Loopback,
+}
+
+/// Neighbours, and the time spent waiting for them.
+pub(crate) struct Timed {
+    pub(crate) neighbours: Neighbours,
+    pub(crate) waiting: Duration,
+}
+
+impl Boundary for Timed {
+    type Error = LinkError;
+
+    fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> std::result::Result<Bytes, LinkError> {
+        let start = Instant::now();
+        let data = self.neighbours.receive(edge, step, micro_batch);
+        self.waiting += start.elapsed();
+        data
+    }
+
+    fn must_wait(&self, edge: Edge) -> bool {
+        self.neighbours.must_wait(edge)
+    }
+
+    fn send(&mut self, edge: Edge, step: u32, micro_batch: u32, data: Bytes) -> std::result::Result<(), LinkError> {
+        let start = Instant::now();
+        let sent = self.neighbours.send(edge, step, micro_batch, data);
+        self.waiting += start.elapsed();
+        sent
+    }
+}
+
+/// What a worker of one stage has.
+pub(crate) struct Stage {
+    pub(crate) lane: Lane,
+    pub(crate) stages: u16,
+    pub(crate) program: CheckedProgram,
+    pub(crate) info: StageInfo,
+    pub(crate) constants: Vec<Tensor>,
+    pub(crate) state: Vec<Tensor>,
+    pub(crate) key: JobKey,
+    pub(crate) identity: Identity,
+    pub(crate) border: Timed,
+}
+
+impl fmt::Display for Links {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Memory => "memory",
+            Self::Loopback => "loopback",
+        })
+    }
+}
+
+/// Lets everybody in: there is no chain to ask for stakes.
+struct Open;
+
+impl Gate for Open {
+    fn allows(&self, _: Address, _: Protocol) -> bool {
+        true
+    }
+}
+
+/// The nodes of the stages, none where links are in memory.
+pub(crate) struct Nodes(Vec<Arc<Libp2pNet>>);
+
+fn secret(stage: u16) -> Result<[u8; 32]> {
+    Ok([u8::try_from(stage + 1)?; 32])
+}
+
+impl Nodes {
+    /// Starts a node for each stage.
+    async fn new(links: Links, stages: u16) -> Result<Self> {
+        let mut nodes: Vec<Arc<Libp2pNet>> = Vec::new();
+        for stage in 0..if links == Links::Loopback { stages } else { 0 } {
+            let bootstrap = match nodes.last() {
+                Some(node) => node.listen_addresses().await?,
+                None => Vec::new(),
+            };
+            let config = NetConfig { listen: vec!["/ip4/127.0.0.1/tcp/0".parse()?], bootstrap, ..NetConfig::default() };
+            let node = Arc::new(Libp2pNet::start(tensorlink_net::Identity::from_secret(secret(stage)?)?, config)?);
+            node.set_gate(Arc::new(Open));
+            while node.listen_addresses().await?.is_empty() || stage > 0 && node.connected_peers().await?.is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            nodes.push(node);
+        }
+        Ok(Self(nodes))
+    }
+
+    /// Both ends of a stream between a stage and the one before it.
+    async fn connect(&self, stage: usize) -> Result<(Box<dyn Duplex>, Box<dyn Duplex>)> {
+        let (Some(before), Some(after)) = (self.0.get(stage - 1), self.0.get(stage)) else {
+            let (before, after) = tokio::io::duplex(IN_FLIGHT);
+            return Ok((Box::new(before), Box::new(after)));
+        };
+        let mut visitors = after.accept(Protocol::Tensor).await?;
+        let stream = before.open(after.address(), Protocol::Tensor).await?;
+        let (_, visitor) = visitors.recv().await.ok_or("the node stopped")?;
+        Ok((stream, visitor))
+    }
+}
+
+/// A file of the examples.
+pub(crate) fn example(name: &str) -> Result<Vec<u8>> {
+    let path = format!("{}/../../examples/{name}", env!("CARGO_MANIFEST_DIR"));
+    Ok(std::fs::read(&path).map_err(|e| format!("{path}: {e}"))?)
+}
+
+fn limit(ty: &Option<TensorType>) -> Result<usize> {
+    Ok(usize::try_from(ty.as_ref().map_or(0, TensorType::byte_len))?)
+}
+
+/// Cuts the example into stages and connects them. Within a runtime.
+pub(crate) async fn pipeline(model: &Model, links: Links, stop: &CancellationToken) -> Result<(Vec<Stage>, Nodes)> {
+    let mut csv = Vec::new();
+    flate2::read::GzDecoder::new(example("digits.csv.gz")?.as_slice()).read_to_end(&mut csv)?;
+    let data = Table::parse(&csv)?.split(model.operand_bits(), model.seed())?;
+    let network = model.network(u32::try_from(data.scales.len())?, u32::try_from(data.classes.len())?)?;
+    let weights = init::gaussian(&network, model.seed());
+    let margins = Margins::for_operands(model.operand_bits());
+    let calibration = calibrate(&network, &weights, &data.training, model.steps(), model.seed(), margins)?;
+    let cuts: Vec<_> = (0..network.layers.len()).map(|layer| layer..layer + 1).collect();
+    let compiled = compile(&network, &calibration.exponents, &data.training, &cuts, tensor_root)?;
+
+    let count = u16::try_from(compiled.len())?;
+    let mut stages: Vec<Stage> = Vec::new();
+    let nodes = Nodes::new(links, count).await?;
+    for (number, stage) in (0..count).zip(compiled) {
+        let state = init::state(&stage.program, &stage.info, &weights)?;
+        let identity = Identity::new(&secret(number)?)?;
+        let mut neighbours = Neighbours::default();
+        if let Some(previous) = stages.last_mut() {
+            let (before, after) = nodes.connect(usize::from(number)).await?;
+            let link = Link::new(before, limit(&previous.program.from_next)?, stop);
+            previous.border.neighbours.next = Some(Neighbour { address: identity.address(), link });
+            let link = Link::new(after, limit(&stage.program.from_previous)?, stop);
+            neighbours.previous = Some(Neighbour { address: previous.identity.address(), link });
+        }
+        stages.push(Stage {
+            lane: Lane { job: JobId(1), stage: number, replica: 0 },
+            stages: count,
+            program: CheckedProgram::new(stage.program)?,
+            info: stage.info,
+            constants: stage.constants,
+            state,
+            key: job_key(model.seed()),
+            identity,
+            border: Timed { neighbours, waiting: Duration::ZERO },
+        });
+    }
+    Ok((stages, nodes))
+}
