@@ -71,10 +71,10 @@ opcodes! {
     ReluGrad = 7, 2, [];
     /// Piecewise-linear function given by a table; operands `x, table`.
     Lookup = 8, 2, ["input_shift", "low", "fraction_bits", "shift"];
-    /// `y[m] = max_k a[m,k]`.
-    RowMax = 9, 1, [];
+    /// `y[m] = max_k a[m,k]` over what a causal row may see.
+    RowMax = 9, 1, ["causal"];
     /// `y[m,k] = exp(−(max[m] − a[m,k]))` by a table of powers of two; operands `a, max, table`.
-    ExpNeg = 10, 3, ["multiplier", "input_shift"];
+    ExpNeg = 10, 3, ["multiplier", "input_shift", "causal"];
     /// `y[m] = rescale(Σ_k a[m,k], shift)`.
     RowSum = 11, 1, ["shift"];
     /// `y[m,k] = round(p[m,k]·2^bits / z[m])`, operands `p, z`.
@@ -83,6 +83,20 @@ opcodes! {
     OneHotSub = 13, 2, ["one", "shift"];
     /// Rows of a data set drawn by Philox: `y[i,·] = data[draw(step, first_row + i), ·]`.
     Sample = 14, 1, ["first_row"];
+    /// `y[m,n] = rescale(r[m]·c[n]·Σ_k a[m, offset + k]·b[n,k], shift)`, operands `a, b, r, c`.
+    ScaledMatMul = 15, 4, ["offset", "shift"];
+    /// Attention scores, `y[h,t,s] = rescale(Σ_d q[t,h,d]·k[s,g,d], shift)`, g being the group of head h; operands `q, k`.
+    HeadScores = 16, 2, ["heads", "shift"];
+    /// Attention's weighted sum, `y[t,h,d] = rescale(Σ_s p[h,t,s]·v[g,d,s], shift)`; operands `p, v`.
+    HeadMix = 17, 2, ["heads", "shift"];
+    /// LayerNorm (center 1) or RMSNorm (center 0) of rows; operands `x, gain, bias`.
+    Norm = 18, 3, ["center", "epsilon", "bias_shift", "shift"];
+    /// Rotary position embedding by a table of cosines and sines; operands `x, table`.
+    Rope = 19, 2, ["heads", "shift"];
+    /// `y[t,k] = rescale(table[ids[t],k]·scale[ids[t]], shift)`, operands `table, scale, ids`.
+    Gather = 20, 3, ["shift"];
+    /// `y[m] = max_k |a[m,k]|`.
+    RowAbsMax = 21, 1, [];
 }
 
 /// A number that names no opcode.
