@@ -12,6 +12,7 @@
 //! | [`check`](mod@check) | what a program must satisfy; [`CheckedProgram`] |
 //! | [`engine`], [`interpreter`], `conformance` | the [`Engine`] trait, its reference, its test suite (feature `conformance`) |
 //! | [`executor`], [`local`] | run a stage on an engine, segment by segment; run all stages in one process |
+//! | [`transformer`] | transformers: architectures, weights, programs |
 //! | [`metrics`], [`evaluate`](mod@evaluate) | loss and accuracy, for people |
 //!
 //! Nothing here performs I/O, reads a clock or draws randomness of its own.
@@ -40,6 +41,7 @@ pub mod model;
 pub mod partition;
 pub mod step;
 pub mod tables;
+pub mod transformer;
 
 pub use check::{CheckedProgram, ProgramError, check};
 pub use compile::{CompileError, CompiledStage, StageInfo, TrainingSet, compile};

@@ -1,0 +1,229 @@
+//! Dimensions and variants of encoder and decoder transformers.
+
+use serde::{Deserialize, Serialize};
+
+/// Whose conventions a model folder follows: how its files name things.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// BERT and MiniLM.
+    Bert,
+    /// RoBERTa.
+    Roberta,
+    /// GPT-2.
+    Gpt2,
+    /// Llama 2 and 3.
+    Llama,
+    /// Mistral.
+    Mistral,
+    /// Qwen 2.
+    Qwen2,
+    /// Qwen 3.
+    Qwen3,
+}
+
+/// Normalisation of rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Norm {
+    /// LayerNorm (Ba et al. 2016): centred, with gain and bias.
+    Layer,
+    /// RMSNorm (Zhang and Sennrich 2019): gain only.
+    Rms,
+}
+
+/// Where a block normalises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// Before attention and MLP, and once after the last layer.
+    Before,
+    /// After each residual addition, and once after the embedding.
+    After,
+}
+
+/// Nonlinearity of the MLP.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activation {
+    /// `x·Φ(x)`.
+    Gelu,
+    /// `x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))`.
+    GeluTanh,
+    /// `x·σ(x)`.
+    Silu,
+    /// `max(x, 0)`.
+    Relu,
+}
+
+/// How tokens know their place.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Positions {
+    /// A learned vector for each place; that of token t is row `first + t`.
+    Learned {
+        /// Row of the first token (2 in RoBERTa).
+        first: u32,
+    },
+    /// Queries and keys rotated (Su et al. 2021), halves convention.
+    Rotary(Rotary),
+}
+
+/// Rotary embedding.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Rotary {
+    /// Base of the frequencies.
+    pub theta: f64,
+    /// Rotated elements of a head, even, from its first on.
+    pub width: u32,
+    /// Stretching of the context.
+    pub scaling: Scaling,
+}
+
+/// How frequencies are stretched for contexts longer than those a model was first trained on.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scaling {
+    /// Not at all.
+    None,
+    /// All by one factor.
+    Linear {
+        /// The factor.
+        factor: f64,
+    },
+    /// Long wavelengths by a factor, short ones not, a ramp between (Llama 3.1).
+    Llama3 {
+        /// Factor of the long wavelengths.
+        factor: f64,
+        /// Wavelengths above `original_context / low` are stretched whole.
+        low: f64,
+        /// Wavelengths below `original_context / high` are left.
+        high: f64,
+        /// Context of the first training.
+        original_context: u32,
+    },
+}
+
+impl Rotary {
+    /// Angle per token of each rotated pair, in radians; `width / 2` of them.
+    pub fn frequencies(&self) -> Vec<f64> {
+        let pairs = self.width / 2;
+        (0..pairs)
+            .map(|pair| self.stretched(libm::pow(self.theta, -2.0 * f64::from(pair) / f64::from(self.width))))
+            .collect()
+    }
+
+    fn stretched(&self, frequency: f64) -> f64 {
+        match self.scaling {
+            Scaling::None => frequency,
+            Scaling::Linear { factor } => frequency / factor,
+            Scaling::Llama3 { factor, low, high, original_context } => {
+                let turns = f64::from(original_context) * frequency / std::f64::consts::TAU;
+                // 1 keeps the frequency, 0 divides it by the factor.
+                let kept = ((turns - low) / (high - low)).clamp(0.0, 1.0);
+                frequency * (kept + (1.0 - kept) / factor)
+            }
+        }
+    }
+}
+
+/// How an encoder makes one vector of a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pooling {
+    /// Mean over the tokens.
+    Mean,
+    /// The first token's.
+    First,
+}
+
+/// What a model gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Output {
+    /// A unit vector for each text.
+    Embedding(Pooling),
+    /// For each token, a logit for each word of the vocabulary.
+    Logits {
+        /// Whether the output weights are those of the token embedding.
+        tied: bool,
+    },
+}
+
+/// A transformer: everything about it but its weights. Valid when it came from a parser of this crate.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Architecture {
+    /// Conventions of its files.
+    pub family: Family,
+    /// Tokens it knows.
+    pub vocabulary: u32,
+    /// Length of a token's vector.
+    pub width: u32,
+    /// Blocks of attention and MLP.
+    pub layers: u32,
+    /// Query heads.
+    pub heads: u32,
+    /// Key and value heads; divides `heads`.
+    pub groups: u32,
+    /// Length of a head's vector.
+    pub head_width: u32,
+    /// Length of the MLP's inner vector.
+    pub hidden: u32,
+    /// Most tokens of a text.
+    pub context: u32,
+    /// Normalisation.
+    pub norm: Norm,
+    /// Its ε.
+    pub epsilon: f64,
+    /// Where it stands.
+    pub placement: Placement,
+    /// Nonlinearity of the MLP.
+    pub activation: Activation,
+    /// Whether the MLP multiplies the activated gate with a second projection (SwiGLU).
+    pub gated: bool,
+    /// Positions.
+    pub positions: Positions,
+    /// Whether a learned vector for the text's number in a pair is added; texts are number 0.
+    pub token_types: bool,
+    /// Whether the projections to query, key and value have biases.
+    pub attention_bias: bool,
+    /// Whether attention's output projection has a bias.
+    pub output_bias: bool,
+    /// Whether the MLP's projections have biases.
+    pub mlp_bias: bool,
+    /// Whether queries and keys are normalised head by head (RMSNorm) before they are rotated.
+    pub query_key_norm: bool,
+    /// Whether a token sees only itself and what came before it.
+    pub causal: bool,
+    /// What comes out.
+    pub output: Output,
+}
+
+impl Architecture {
+    /// Elements of a token's queries: all heads.
+    pub const fn query_width(&self) -> u32 {
+        self.heads.saturating_mul(self.head_width)
+    }
+
+    /// Elements of a token's keys, and of its values.
+    pub const fn key_width(&self) -> u32 {
+        self.groups.saturating_mul(self.head_width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn llama3_leaves_short_wavelengths_and_stretches_long_ones() {
+        let plain = Rotary { theta: 500_000.0, width: 128, scaling: Scaling::None };
+        let scaling = Scaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 8192 };
+        let (before, after) = (plain.frequencies(), Rotary { scaling, ..plain.clone() }.frequencies());
+        assert_eq!((before[0], after[0]), (1.0, 1.0));
+        assert!((after[63] - before[63] / 8.0).abs() < 1e-15);
+        assert!(before.iter().zip(&after).all(|(b, a)| a <= b && *a >= b / 8.0));
+        let linear = Rotary { scaling: Scaling::Linear { factor: 4.0 }, ..plain }.frequencies();
+        assert!(before.iter().zip(&linear).all(|(b, l)| (b / 4.0 - l).abs() < 1e-15));
+    }
+}
