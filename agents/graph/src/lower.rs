@@ -83,8 +83,8 @@ pub fn operator(
             let (low, fraction) = table.map_or((0, 0), |t| (t.low, t.fraction_bits));
             (Opcode::Lookup, vec![0, low, fraction, e(1) + fraction - ey])
         }
-        Op::RowMax => (Opcode::RowMax, vec![]),
-        Op::ExpNeg => (Opcode::ExpNeg, vec![LOG2_E, e(0) + EXP_SHIFT]),
+        Op::RowMax => (Opcode::RowMax, vec![0]),
+        Op::ExpNeg => (Opcode::ExpNeg, vec![LOG2_E, e(0) + EXP_SHIFT, 0]),
         Op::RowSum => (Opcode::RowSum, vec![e(0) - ey]),
         Op::Normalize => (Opcode::Normalize, vec![ey - e(0) + e(1)]),
         Op::OneHotSub => (Opcode::OneHotSub, vec![1 << EXP_EXPONENT, e(0) - ey]),

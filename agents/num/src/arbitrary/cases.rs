@@ -3,7 +3,7 @@
 use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType, TypeError};
 
-use super::{CaseError, Dice};
+use super::{CaseError, Dice, transformer};
 use crate::kernel::{COEFFICIENT_BOUND, EXP_BITS, EXP_EXPONENT};
 use crate::tables::exp2_table;
 use crate::tensor::Tensor;
@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 /// Elements beyond which shapes are not drawn (longest reductions excepted).
 const MAX_ELEMENTS: u32 = 600;
 
-type Drawn = (Operator, Vec<Tensor>);
+pub(super) type Drawn = (Operator, Vec<Tensor>);
 
 pub(super) fn draw(opcode: Opcode, dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     match opcode {
@@ -29,20 +29,27 @@ pub(super) fn draw(opcode: Opcode, dice: &mut Dice, size: u32) -> Result<Drawn, 
         Opcode::Normalize => normalize(dice, size),
         Opcode::OneHotSub => one_hot_sub(dice, size),
         Opcode::Sample => sample(dice, size),
+        Opcode::ScaledMatMul => transformer::scaled_mat_mul(dice, size),
+        Opcode::HeadScores => transformer::head_scores(dice, size),
+        Opcode::HeadMix => transformer::head_mix(dice, size),
+        Opcode::Norm => transformer::norm(dice, size),
+        Opcode::Rope => transformer::rope(dice, size),
+        Opcode::Gather => transformer::gather(dice, size),
+        Opcode::RowAbsMax => row_abs_max(dice, size),
     }
 }
 
-fn build(opcode: Opcode, operands: Vec<Tensor>, attributes: Vec<i64>, output: TensorType) -> Drawn {
+pub(super) fn build(opcode: Opcode, operands: Vec<Tensor>, attributes: Vec<i64>, output: TensorType) -> Drawn {
     let named = (0u32..).zip(&operands).map(|(i, t)| Operand { source: Source::State(i), ty: t.ty().clone() });
     (Operator { opcode, operands: named.collect(), attributes, output }, operands)
 }
 
-fn dim(dice: &mut Dice, max: u32) -> u32 {
+pub(super) fn dim(dice: &mut Dice, max: u32) -> u32 {
     // SAFETY of the cast: between 1 and max.
     dice.range(1, max.into()) as u32
 }
 
-fn shape(dice: &mut Dice, size: u32) -> Vec<u32> {
+pub(super) fn shape(dice: &mut Dice, size: u32) -> Vec<u32> {
     let rank = dice.range(1, 4);
     let mut room = MAX_ELEMENTS;
     (0..rank)
@@ -55,7 +62,7 @@ fn shape(dice: &mut Dice, size: u32) -> Vec<u32> {
 }
 
 /// A shape whose rows are reduced: 4096 long once in a while.
-fn reduced_shape(dice: &mut Dice, size: u32) -> Vec<u32> {
+pub(super) fn reduced_shape(dice: &mut Dice, size: u32) -> Vec<u32> {
     if dice.once_in(40) {
         return vec![dim(dice, 2), MAX_REDUCTION as u32];
     }
@@ -79,17 +86,17 @@ fn divisor_shape(dice: &mut Dice, dims: &[u32]) -> Vec<u32> {
     }
 }
 
-fn ty(dice: &mut Dice, bits: (i64, i64), exponent: i64, dims: &[u32]) -> Result<TensorType, TypeError> {
+pub(super) fn ty(dice: &mut Dice, bits: (i64, i64), exponent: i64, dims: &[u32]) -> Result<TensorType, TypeError> {
     // SAFETY of the casts: bits are at most 64, exponents stay within ±256.
     TensorType::new(dice.range(bits.0, bits.1) as u8, exponent as i16, dims)
 }
 
-fn exponent(dice: &mut Dice) -> i64 {
+pub(super) fn exponent(dice: &mut Dice) -> i64 {
     dice.range(-30, 40)
 }
 
 /// A shift that mostly leaves something to see.
-fn shift(dice: &mut Dice) -> i64 {
+pub(super) fn shift(dice: &mut Dice) -> i64 {
     if dice.once_in(5) { dice.range(-63, 63) } else { dice.range(-2, 20) }
 }
 
@@ -185,7 +192,20 @@ fn row_max(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let (dims, e) = (reduced_shape(dice, size), exponent(dice));
     let a = ty(dice, (2, 64), e, &dims)?;
     let y = TensorType::new(a.bits(), a.exponent(), &per_row(&dims))?;
-    Ok(build(Opcode::RowMax, vec![dice.tensor(&a)?], vec![], y))
+    let operands = vec![dice.tensor(&a)?];
+    Ok(build(Opcode::RowMax, operands, vec![causal(dice, &dims)], y))
+}
+
+fn row_abs_max(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
+    let (dims, e) = (reduced_shape(dice, size), exponent(dice));
+    let a = ty(dice, (2, 64), e, &dims)?;
+    let y = TensorType::new(a.bits(), a.exponent(), &per_row(&dims))?;
+    Ok(build(Opcode::RowAbsMax, vec![dice.tensor(&a)?], vec![], y))
+}
+
+/// The attribute of rule N-8, where the shape allows it.
+fn causal(dice: &mut Dice, dims: &[u32]) -> i64 {
+    i64::from(dims.len() >= 2 && dice.once_in(2))
 }
 
 fn exp_neg(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
@@ -202,7 +222,8 @@ fn exp_neg(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
         if dice.once_in(4) { (dice.range(1, (1 << 24) - 1), dice.range(-63, 63)) } else { (23637, e - 2) };
     let y = TensorType::new(EXP_BITS, EXP_EXPONENT, &dims)?;
     let operands = vec![dice.tensor(&a)?, dice.tensor(&max)?, table];
-    Ok(build(Opcode::ExpNeg, operands, vec![multiplier, input_shift], y))
+    let causal = causal(dice, &dims);
+    Ok(build(Opcode::ExpNeg, operands, vec![multiplier, input_shift, causal], y))
 }
 
 fn row_sum(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {

@@ -6,6 +6,8 @@
 #[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
 mod cases;
 mod dice;
+#[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
+mod transformer;
 
 use proptest::prelude::*;
 use tensorlink_types::{JobKey, Opcode, Operator, TypeError};

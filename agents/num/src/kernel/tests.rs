@@ -135,23 +135,23 @@ fn tables() {
     let (a, max, table, y): (Ty<'_>, Ty<'_>, Ty<'_>, Ty<'_>) =
         ((16, 8, &[2, 6]), (16, 8, &[2]), (26, 24, &[257]), (26, 24, &[2, 6]));
     let op = Opcode::ExpNeg;
-    accepts(op, &[a, max, table], &[23637, 6], y);
-    refuses_type(B, op, &[a, (16, 7, &[2]), table], &[23637, 6], y);
-    refuses_type(B, op, &[a, (16, 8, &[3]), table], &[23637, 6], y);
-    refuses_type(C, op, &[a, max, (26, 24, &[256])], &[23637, 6], y);
-    refuses_type(C, op, &[a, max, (26, 23, &[257])], &[23637, 6], y);
-    refuses_type(C, op, &[a, max, (33, 24, &[257])], &[23637, 6], y);
-    refuses_type(OUT, op, &[a, max, table], &[23637, 6], (25, 24, &[2, 6]));
+    accepts(op, &[a, max, table], &[23637, 6, 0], y);
+    refuses_type(B, op, &[a, (16, 7, &[2]), table], &[23637, 6, 0], y);
+    refuses_type(B, op, &[a, (16, 8, &[3]), table], &[23637, 6, 0], y);
+    refuses_type(C, op, &[a, max, (26, 24, &[256])], &[23637, 6, 0], y);
+    refuses_type(C, op, &[a, max, (26, 23, &[257])], &[23637, 6, 0], y);
+    refuses_type(C, op, &[a, max, (33, 24, &[257])], &[23637, 6, 0], y);
+    refuses_type(OUT, op, &[a, max, table], &[23637, 6, 0], (25, 24, &[2, 6]));
     for c in [0, 1 << 24] {
-        assert!(matches!(refuses(op, &[a, max, table], &[c, 6], y), OpError::Attribute { name: "multiplier", .. }));
+        assert!(matches!(refuses(op, &[a, max, table], &[c, 6, 0], y), OpError::Attribute { name: "multiplier", .. }));
     }
 }
 
 #[test]
 fn rows() {
-    refuses_type(OUT, Opcode::RowMax, &[(8, 0, &[2, 3])], &[], (8, 0, &[3]));
-    accepts(Opcode::RowMax, &[(8, 0, &[2, 3, 5])], &[], (8, 0, &[6]));
-    let long = refuses(Opcode::RowMax, &[(8, 0, &[4097])], &[], (8, 0, &[1]));
+    refuses_type(OUT, Opcode::RowMax, &[(8, 0, &[2, 3])], &[0], (8, 0, &[3]));
+    accepts(Opcode::RowMax, &[(8, 0, &[2, 3, 5])], &[0], (8, 0, &[6]));
+    let long = refuses(Opcode::RowMax, &[(8, 0, &[4097])], &[0], (8, 0, &[1]));
     assert_eq!(long, OpError::Reduction { opcode: Opcode::RowMax, length: 4097 });
     refuses_type(B, Opcode::Normalize, &[(8, 0, &[2, 3]), (8, 0, &[3])], &[0], (8, 0, &[2, 3]));
     refuses_type(OUT, Opcode::Normalize, &[(8, 5, &[2, 3]), (8, 3, &[2])], &[4], (8, 7, &[2, 3]));

@@ -1,0 +1,35 @@
+//! Rule N-28.
+
+use super::Site;
+use crate::error::OpError;
+use crate::fixed::{div, rescale};
+use crate::kernel::{NORM_BITS, Norm};
+
+impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
+    /// `n·gain[k] + bias[k]·2^t`.
+    pub(super) fn norm(&self, norm: &Norm) -> Result<i128, OpError> {
+        let (m, k) = self.split(norm.depth);
+        let first = m.saturating_mul(norm.depth);
+        let length = i128::from(norm.depth);
+        let (mut sum, mut squares) = (0i128, 0i128);
+        for k in 0..norm.depth {
+            let x = self.get(0, first.saturating_add(k))?;
+            sum = sum.saturating_add(x);
+            squares = squares.saturating_add(x.saturating_mul(x));
+        }
+        let mean = if norm.center { div(sum.saturating_mul(16), length).unwrap_or_default() } else { 0 };
+        let cross = mean.saturating_mul(sum).saturating_mul(32);
+        let v = squares.saturating_mul(256).saturating_sub(cross);
+        let v = v.saturating_add(length.saturating_mul(mean).saturating_mul(mean)).saturating_add(norm.epsilon.into());
+        // A sum of squares and epsilon: from 1 to below 2^62.
+        let bits = 128u32.saturating_sub(v.leading_zeros());
+        let j = 62u32.saturating_sub(bits) >> 1;
+        let root = v.max(1).wrapping_shl(j.saturating_mul(2)).isqrt();
+        let reciprocal = 1i128.wrapping_shl(54).checked_div(root).unwrap_or_default();
+        let centered = self.get(0, self.index)?.saturating_mul(16).saturating_sub(mean);
+        let shift = 34i64.saturating_sub(j.into());
+        let n = i128::from(rescale(centered.saturating_mul(reciprocal), shift, NORM_BITS));
+        let bias = self.get(2, k)?.saturating_mul(1i128.wrapping_shl(norm.bias_shift));
+        Ok(n.saturating_mul(self.get(1, k)?).saturating_add(bias))
+    }
+}

@@ -1,0 +1,63 @@
+//! Which elements of its operands an element is computed from.
+
+use super::{Read, Site};
+use crate::error::OpError;
+use crate::kernel::Kernel;
+
+const fn one(operand: usize, first: u64) -> Read {
+    Read { operand, first, count: 1 }
+}
+
+const fn run(operand: usize, first: u64, count: u64) -> Read {
+    Read { operand, first, count }
+}
+
+impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
+    pub(super) fn reads(&self) -> Result<Vec<Read>, OpError> {
+        let i = self.index;
+        let row = |row: u64, depth: u64, count| run(0, row.saturating_mul(depth), count);
+        Ok(match self.kernel {
+            Kernel::MatMul { .. } | Kernel::HeadScores(_) | Kernel::HeadMix(_) => {
+                let runs = self.runs();
+                vec![run(0, runs.a, runs.count), run(1, runs.b, runs.count)]
+            }
+            Kernel::ScaledMatMul(product) => {
+                let (runs, (m, n)) = (self.runs(), self.split(product.columns));
+                vec![run(0, runs.a, runs.count), run(1, runs.b, runs.count), one(2, m), one(3, n)]
+            }
+            Kernel::Transpose { .. } | Kernel::Sample { .. } => vec![one(0, self.moved())],
+            Kernel::Combine { period, .. } | Kernel::Mul { period, .. } => {
+                vec![one(0, i), one(1, self.split(period).1)]
+            }
+            Kernel::Scale { .. } | Kernel::Relu => vec![one(0, i)],
+            Kernel::ReluGrad => vec![one(0, i), one(1, i)],
+            Kernel::Lookup(lookup) => vec![one(0, i), run(1, self.lookup_cell(&lookup)?.entry, 2)],
+            Kernel::RowMax { depth, visible } => vec![row(i, depth, visible.of_row(i, depth))],
+            Kernel::RowAbsMax { depth } | Kernel::RowSum { depth, .. } => vec![row(i, depth, depth)],
+            Kernel::ExpNeg { depth, multiplier, input_shift, visible } => {
+                let (m, k) = self.split(depth);
+                if k >= visible.of_row(m, depth) {
+                    return Ok(Vec::new());
+                }
+                let cell = self.exp_cell(depth, multiplier, input_shift)?;
+                vec![one(0, i), one(1, m), run(2, cell.entry, 2)]
+            }
+            Kernel::Normalize { depth, .. } | Kernel::OneHotSub { depth, .. } => {
+                vec![one(0, i), one(1, self.split(depth).0)]
+            }
+            Kernel::Norm(norm) => {
+                let (m, k) = self.split(norm.depth);
+                vec![row(m, norm.depth, norm.depth), one(1, k), one(2, k)]
+            }
+            Kernel::Rope(rope) => match self.turn(&rope) {
+                None => vec![one(0, i)],
+                Some(turn) => vec![one(0, turn.low), one(0, turn.high), one(1, turn.cosine), one(1, turn.sine)],
+            },
+            Kernel::Gather { entries, width, .. } => {
+                let (t, k) = self.split(width);
+                let entry = self.entry(entries, t)?;
+                vec![one(0, entry.saturating_mul(width).saturating_add(k)), one(1, entry), one(2, t)]
+            }
+        })
+    }
+}

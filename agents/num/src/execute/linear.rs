@@ -1,0 +1,101 @@
+//! Rules N-11, N-12, N-25, N-26 and N-27.
+
+use tensorlink_types::Operator;
+
+use super::{Rescale, collect, nth_row, rows, wide};
+use crate::error::OpError;
+use crate::kernel::{Heads, ScaledMatMul};
+use crate::tensor::{Mantissas, Tensor};
+
+type Values = Result<Vec<i64>, OpError>;
+
+/// Mantissas whose products are summed.
+trait Factor: Copy {
+    /// `Σ a·b` over at most 4096 elements.
+    fn dot(a: &[Self], b: &[Self]) -> i64;
+}
+
+impl Factor for i8 {
+    /// Products of at most 2^14: the sum fits 32 bits, which vectorises best.
+    fn dot(a: &[Self], b: &[Self]) -> i64 {
+        let term = |(a, b): (&Self, &Self)| i32::from(*a).wrapping_mul(i32::from(*b));
+        a.iter().zip(b).map(term).fold(0i32, i32::wrapping_add).into()
+    }
+}
+
+impl Factor for i16 {
+    /// Products of at most 2^30, sums of at most 2^42.
+    fn dot(a: &[Self], b: &[Self]) -> i64 {
+        let term = |(a, b): (&Self, &Self)| i64::from(i32::from(*a).wrapping_mul(i32::from(*b)));
+        a.iter().zip(b).map(term).fold(0i64, i64::wrapping_add)
+    }
+}
+
+/// Calls a function on the mantissas of two operands in their common width.
+macro_rules! narrow {
+    ($a:expr, $b:expr, $function:ident($($argument:expr),*)) => {
+        match ($a.mantissas(), $b.mantissas()) {
+            (Mantissas::I8(a), Mantissas::I8(b)) => $function(a, b, $($argument),*),
+            (Mantissas::I16(a), Mantissas::I16(b)) => $function(a, b, $($argument),*),
+            // The checker refused other widths.
+            _ => Ok(Vec::new()),
+        }
+    };
+}
+
+pub(super) fn transpose(op: &Operator, a: &Tensor, rows: u64, columns: u64) -> Values {
+    let at = |n: u64| (0..rows).map(move |m| a.get(m.saturating_mul(columns).saturating_add(n)).unwrap_or(0));
+    collect(op, (0..columns).flat_map(at))
+}
+
+pub(super) fn mat_mul(op: &Operator, a: &Tensor, b: &Tensor, depth: u64, shift: i64) -> Values {
+    fn products<T: Factor>(a: &[T], b: &[T], op: &Operator, depth: u64, round: Rescale) -> Values {
+        let row = |a| rows(b, depth).map(move |b| round.apply(T::dot(a, b)));
+        collect(op, rows(a, depth).flat_map(row))
+    }
+    narrow!(a, b, products(op, depth, Rescale::new(shift, op)))
+}
+
+pub(super) fn scaled_mat_mul(op: &Operator, [a, b, r, c]: [&Tensor; 4], product: &ScaledMatMul) -> Values {
+    fn products<T: Factor>(a: &[T], b: &[T], op: &Operator, r: &[i64], c: &[i64], product: &ScaledMatMul) -> Values {
+        let round = Rescale::new(product.shift, op);
+        let offset = usize::try_from(product.offset).unwrap_or(usize::MAX);
+        let row = |(a, r): (_, &i64)| {
+            let (a, r) = (<[T]>::get(a, offset..).unwrap_or_default(), *r);
+            // The zip of a dot product ends with the shorter row, which is the second.
+            let scaled = move |(b, c): (&[T], &i64)| r.wrapping_mul(*c).wrapping_mul(T::dot(a, b));
+            rows(b, product.depth).zip(c).map(move |pair| round.apply(scaled(pair)))
+        };
+        collect(op, rows(a, product.row).zip(r).flat_map(row))
+    }
+    narrow!(a, b, products(op, &wide(r), &wide(c), product))
+}
+
+pub(super) fn head_scores(op: &Operator, q: &Tensor, k: &Tensor, heads: &Heads) -> Values {
+    fn products<T: Factor>(q: &[T], k: &[T], op: &Operator, heads: &Heads) -> Values {
+        let (round, width) = (Rescale::new(heads.shift, op), heads.width);
+        let (q_row, k_row) = (heads.heads.saturating_mul(width), heads.groups.saturating_mul(width));
+        let head = |h: u64| {
+            let group = heads.group(h);
+            rows(q, q_row).flat_map(move |q| {
+                let q = nth_row(q, h, width);
+                rows(k, k_row).map(move |k| round.apply(T::dot(q, nth_row(k, group, width))))
+            })
+        };
+        collect(op, (0..heads.heads).flat_map(head))
+    }
+    narrow!(q, k, products(op, heads))
+}
+
+pub(super) fn head_mix(op: &Operator, p: &Tensor, v: &Tensor, heads: &Heads) -> Values {
+    fn products<T: Factor>(p: &[T], v: &[T], op: &Operator, heads: &Heads) -> Values {
+        let round = Rescale::new(heads.shift, op);
+        let one_head = |t: u64, h: u64| {
+            let p = nth_row(p, h.saturating_mul(heads.tokens).saturating_add(t), heads.keys);
+            let of_group = nth_row(v, heads.group(h), heads.width.saturating_mul(heads.keys));
+            rows(of_group, heads.keys).map(move |v| round.apply(T::dot(p, v)))
+        };
+        collect(op, (0..heads.tokens).flat_map(|t| (0..heads.heads).flat_map(move |h| one_head(t, h))))
+    }
+    narrow!(p, v, products(op, heads))
+}

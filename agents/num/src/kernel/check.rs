@@ -1,0 +1,152 @@
+//! What rules ask of an operator's types, attributes, shifts and accumulators.
+
+use tensorlink_types::operator::MAX_REDUCTION;
+use tensorlink_types::{Operator, TensorType, Width};
+
+use super::{ACCUMULATOR_BOUND, COEFFICIENT_BOUND, Visible};
+use crate::error::{OpError, Place};
+use crate::fixed::MAX_SHIFT;
+
+/// Largest magnitude a tensor's mantissa can have.
+pub(super) fn magnitude(ty: &TensorType) -> u128 {
+    u128::from(ty.limit().unsigned_abs())
+}
+
+pub(super) fn exponent(ty: &TensorType) -> i64 {
+    i64::from(ty.exponent())
+}
+
+pub(super) const OUT: Place = Place::Output;
+pub(super) const A: Place = Place::Operand(0);
+pub(super) const B: Place = Place::Operand(1);
+pub(super) const C: Place = Place::Operand(2);
+pub(super) const D: Place = Place::Operand(3);
+
+/// An operator whose counts are right.
+pub(super) struct Check<'a>(&'a Operator);
+
+impl<'a> Check<'a> {
+    pub(super) const fn new(operator: &'a Operator) -> Self {
+        Self(operator)
+    }
+
+    pub(super) fn ty(&self, place: Place) -> &TensorType {
+        match place {
+            // Counts were checked: the fallback is never taken.
+            Place::Operand(i) => self.0.operands.get(i).map_or(&self.0.output, |o| &o.ty),
+            Place::Output => &self.0.output,
+        }
+    }
+
+    pub(super) fn require(&self, place: Place, holds: bool, requirement: &'static str) -> Result<(), OpError> {
+        if holds {
+            return Ok(());
+        }
+        Err(OpError::Type { opcode: self.0.opcode, place, actual: self.ty(place).clone(), requirement })
+    }
+
+    pub(super) fn same_shape(&self, place: Place, as_place: Place) -> Result<(), OpError> {
+        let requirement = "of the same shape as the first operand";
+        self.require(place, self.ty(place).dims() == self.ty(as_place).dims(), requirement)
+    }
+
+    pub(super) fn same_precision(&self) -> Result<(), OpError> {
+        let (a, y) = (self.ty(A), self.ty(OUT));
+        let holds = a.bits() == y.bits() && a.exponent() == y.exponent();
+        self.require(OUT, holds, "of the same bits and exponent as the first operand")
+    }
+
+    pub(super) fn one_per_row(&self, place: Place) -> Result<(), OpError> {
+        let holds = self.ty(place).elements() == self.ty(A).rows();
+        self.require(place, holds, "one element for each row of the first operand")
+    }
+
+    /// The period of a second operand that is repeated along the first.
+    pub(super) fn period(&self) -> Result<u64, OpError> {
+        let (a, b) = (self.ty(A).elements(), self.ty(B).elements());
+        self.require(B, a.checked_rem(b) == Some(0), "as many elements as divide the first operand's count")?;
+        Ok(b)
+    }
+
+    pub(super) fn attribute(&self, index: usize, min: i64, max: i64) -> Result<i64, OpError> {
+        let opcode = self.0.opcode;
+        let value = self.0.attributes.get(index).copied().unwrap_or_default();
+        if (min..=max).contains(&value) {
+            return Ok(value);
+        }
+        Err(OpError::Attribute { opcode, name: self.attribute_name(index), value, min, max })
+    }
+
+    pub(super) fn attribute_name(&self, index: usize) -> &'static str {
+        self.0.opcode.attributes().get(index).copied().unwrap_or_default()
+    }
+
+    pub(super) fn coefficient(&self, index: usize) -> Result<i64, OpError> {
+        self.attribute(index, 1 - COEFFICIENT_BOUND, COEFFICIENT_BOUND - 1)
+    }
+
+    pub(super) fn shift(&self, index: usize) -> Result<i64, OpError> {
+        self.attribute(index, -MAX_SHIFT, MAX_SHIFT)
+    }
+
+    /// A shift that rule N-7 binds to the exponent of the accumulator.
+    pub(super) fn bound_shift(&self, index: usize, accumulator_exponent: i64) -> Result<i64, OpError> {
+        let actual = self.shift(index)?;
+        self.bound(index, actual, accumulator_exponent.saturating_sub(exponent(self.ty(OUT))))
+    }
+
+    /// An attribute that rule N-7 binds to a difference of exponents.
+    pub(super) fn bound(&self, index: usize, actual: i64, expected: i64) -> Result<i64, OpError> {
+        if actual == expected {
+            return Ok(actual);
+        }
+        Err(OpError::Precision { opcode: self.0.opcode, name: self.attribute_name(index), expected, actual })
+    }
+
+    pub(super) fn accumulator(&self, bound: u128) -> Result<(), OpError> {
+        if bound < ACCUMULATOR_BOUND {
+            return Ok(());
+        }
+        Err(OpError::Bound { opcode: self.0.opcode, bound })
+    }
+
+    pub(super) fn reduction(&self, length: u64) -> Result<u64, OpError> {
+        if length <= MAX_REDUCTION {
+            return Ok(length);
+        }
+        Err(OpError::Reduction { opcode: self.0.opcode, length })
+    }
+
+    /// The given tensors must be of rank 2 and at most 16 bits, all stored as wide as the first: what products of rows
+    /// are taken of.
+    pub(super) fn factors(&self, ranks: [(Place, usize); 2]) -> Result<(), OpError> {
+        for (place, rank) in ranks {
+            let ty = self.ty(place);
+            let holds = ty.dims().len() == rank && matches!(ty.width(), Width::I8 | Width::I16);
+            let requirement = if rank == 2 { "of rank 2 and at most 16 bits" } else { "of rank 3 and at most 16 bits" };
+            self.require(place, holds, requirement)?;
+        }
+        self.require(B, self.ty(A).width() == self.ty(B).width(), "stored as wide as the first operand")
+    }
+
+    /// The output's dimensions must be these.
+    pub(super) fn output_dims(&self, dims: &[u64], requirement: &'static str) -> Result<(), OpError> {
+        let holds = self.ty(OUT).dims().iter().map(|d| u64::from(*d)).eq(dims.iter().copied());
+        self.require(OUT, holds, requirement)
+    }
+
+    /// At most 16 bits, so that the sums of Norm and Rope are bounded.
+    pub(super) fn at_most_16_bits(&self, place: Place) -> Result<(), OpError> {
+        self.require(place, self.ty(place).bits() <= 16, "of at most 16 bits")
+    }
+
+    /// Rule N-8, given by the attribute at `index` and bound to the first operand.
+    pub(super) fn visible(&self, index: usize) -> Result<Visible, OpError> {
+        if self.attribute(index, 0, 1)? == 0 {
+            return Ok(Visible(None));
+        }
+        let tokens = self.ty(A).dims().iter().rev().nth(1);
+        self.require(A, tokens.is_some(), "of at least two dimensions, being causal")?;
+        Ok(Visible(tokens.map(|t| u64::from(*t))))
+    }
+}

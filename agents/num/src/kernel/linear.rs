@@ -1,0 +1,44 @@
+//! Rules N-11, N-12 and N-25.
+
+use super::check::{A, B, C, Check, D, OUT, exponent, magnitude};
+use super::{Kernel, ScaledMatMul};
+use crate::error::OpError;
+
+impl Check<'_> {
+    pub(super) fn mat_mul(&self) -> Result<Kernel, OpError> {
+        let (a, b) = (self.ty(A), self.ty(B));
+        self.factors([(A, 2), (B, 2)])?;
+        self.require(B, a.row() == b.row(), "of rows as long as the first operand's")?;
+        self.output_dims(&[a.rows(), b.rows()], "rows of the first operand by rows of the second")?;
+        let depth = self.reduction(a.row())?;
+        self.accumulator(magnitude(a).saturating_mul(magnitude(b)).saturating_mul(u128::from(depth)))?;
+        let shift = self.bound_shift(0, exponent(a).saturating_add(exponent(b)))?;
+        Ok(Kernel::MatMul { columns: b.rows(), depth, shift })
+    }
+
+    pub(super) fn scaled_mat_mul(&self) -> Result<Kernel, OpError> {
+        let (a, b, r, c) = (self.ty(A), self.ty(B), self.ty(C), self.ty(D));
+        self.factors([(A, 2), (B, 2)])?;
+        self.require(B, b.row() <= a.row(), "of rows no longer than the first operand's")?;
+        self.require(C, r.elements() == a.rows(), "one element for each row of the first operand")?;
+        self.require(D, c.elements() == b.rows(), "one element for each row of the second operand")?;
+        self.output_dims(&[a.rows(), b.rows()], "rows of the first operand by rows of the second")?;
+        let depth = self.reduction(b.row())?;
+        // SAFETY of the casts: a row has fewer than 2^32 elements; the offset is not negative.
+        let offset = self.attribute(0, 0, a.row().saturating_sub(depth) as i64)? as u64;
+        let sum = magnitude(a).saturating_mul(magnitude(b)).saturating_mul(u128::from(depth));
+        self.accumulator(sum.saturating_mul(magnitude(r)).saturating_mul(magnitude(c)))?;
+        let exponents = [a, b, r, c].into_iter().fold(0i64, |sum, ty| sum.saturating_add(exponent(ty)));
+        let shift = self.bound_shift(1, exponents)?;
+        Ok(Kernel::ScaledMatMul(ScaledMatMul { columns: b.rows(), row: a.row(), offset, depth, shift }))
+    }
+
+    pub(super) fn transpose(&self) -> Result<Kernel, OpError> {
+        let a = self.ty(A);
+        self.require(A, a.dims().len() == 2, "of rank 2")?;
+        let holds = self.ty(OUT).dims().iter().eq(a.dims().iter().rev());
+        self.require(OUT, holds, "the first operand's shape reversed")?;
+        self.same_precision()?;
+        Ok(Kernel::Transpose { rows: a.rows(), columns: a.row() })
+    }
+}

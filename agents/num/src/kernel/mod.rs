@@ -1,0 +1,198 @@
+//! The rules an operator must obey before anything is computed: parsed once into a `Kernel`, whose existence is the
+//! proof that rules N-6 and N-7 hold.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `check` | what the rules ask of types, attributes, shifts and accumulators |
+//! | `linear` | MatMul, ScaledMatMul, Transpose |
+//! | `elementwise` | Combine, Scale, Mul, Relu, ReluGrad, Lookup |
+//! | `rows` | RowMax, RowAbsMax, RowSum, ExpNeg, Normalize, OneHotSub, Norm |
+//! | `attention` | HeadScores, HeadMix, Rope |
+//! | `choice` | Sample, Gather |
+
+mod attention;
+mod check;
+mod choice;
+mod elementwise;
+mod linear;
+mod rows;
+
+use tensorlink_types::{Opcode, Operator};
+
+use crate::error::OpError;
+
+use self::check::Check;
+
+/// Accumulators stay below this (rule N-6).
+pub const ACCUMULATOR_BOUND: u128 = 1 << 62;
+/// Coefficients and offsets of Combine, Scale, Lookup and OneHotSub stay below this.
+pub const COEFFICIENT_BOUND: i64 = 1 << 40;
+/// Entries of the exponential table (rule N-20).
+pub const EXP_TABLE_LEN: u64 = 257;
+/// Exponent of the exponential table and of ExpNeg's output (rule N-20).
+pub const EXP_EXPONENT: i16 = 24;
+/// Bits of ExpNeg's output (rule N-20): the least that hold `2^24`.
+pub const EXP_BITS: u8 = 26;
+/// Largest fixed-point argument of ExpNeg (rule N-20): beyond it the result is zero anyway.
+pub const EXP_ARGUMENT_MAX: i64 = 40 << 16;
+/// Most rows of a data set (rule N-24).
+pub const MAX_POPULATION: u64 = 1 << 31;
+/// Largest `p` of a Lookup table of `2^p + 1` entries (rule N-18).
+pub const MAX_TABLE_LOG: u32 = 12;
+/// Bits of Norm's normalised value `n` (rule N-28).
+pub const NORM_BITS: u8 = 22;
+/// Exponent of Norm's normalised value `n` (rule N-28).
+pub const NORM_EXPONENT: i64 = 20;
+/// Epsilon of Norm stays below this (rule N-28).
+pub const EPSILON_BOUND: i64 = 1 << 60;
+/// Largest `bias_shift` of Norm (rule N-28).
+pub const MAX_BIAS_SHIFT: i64 = 40;
+/// Largest exponent of Rope's table (rule N-29).
+pub const MAX_ROPE_EXPONENT: i16 = 15;
+
+/// An accepted operator: opcode with its attributes and the lengths its loops need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kernel {
+    MatMul { columns: u64, depth: u64, shift: i64 },
+    Transpose { rows: u64, columns: u64 },
+    Combine { ca: i64, cb: i64, period: u64, shift: i64 },
+    Scale { c: i64, shift: i64 },
+    Mul { period: u64, shift: i64 },
+    Relu,
+    ReluGrad,
+    Lookup(Lookup),
+    RowMax { depth: u64, visible: Visible },
+    ExpNeg { depth: u64, multiplier: i64, input_shift: i64, visible: Visible },
+    RowSum { depth: u64, shift: i64 },
+    Normalize { depth: u64, bits: u32 },
+    OneHotSub { depth: u64, one: i64, shift: i64 },
+    Sample { population: u64, width: u64, first_row: u32 },
+    ScaledMatMul(ScaledMatMul),
+    HeadScores(Heads),
+    HeadMix(Heads),
+    Norm(Norm),
+    Rope(Rope),
+    Gather { entries: u64, width: u64, shift: i64 },
+    RowAbsMax { depth: u64 },
+}
+
+/// Attributes of rule N-18; the table has `2^log + 1` entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Lookup {
+    pub(crate) input_shift: i64,
+    pub(crate) low: i64,
+    pub(crate) fraction_bits: u32,
+    pub(crate) log: u32,
+    pub(crate) shift: i64,
+}
+
+/// Rule N-8: what of its row an element sees. `None` is everything, else the tokens of one sequence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Visible(Option<u64>);
+
+impl Visible {
+    /// How many of the first elements of row `m`, `depth` long, are visible: at least 1.
+    pub(crate) fn of_row(self, m: u64, depth: u64) -> u64 {
+        // The tokens are a dimension, so never 0.
+        self.0.map_or(depth, |tokens| m.checked_rem(tokens).unwrap_or_default().saturating_add(1).min(depth))
+    }
+}
+
+/// Lengths and attributes of rule N-25: row m of the first operand is read from `offset` on, `depth` of its `row`
+/// elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ScaledMatMul {
+    pub(crate) columns: u64,
+    pub(crate) row: u64,
+    pub(crate) offset: u64,
+    pub(crate) depth: u64,
+    pub(crate) shift: i64,
+}
+
+/// Lengths of rules N-26 and N-27: `heads · width` is the row of the tensor of tokens, `groups · width` that of keys (or
+/// the rows of values), `keys` the S of the rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Heads {
+    pub(crate) tokens: u64,
+    pub(crate) keys: u64,
+    pub(crate) heads: u64,
+    pub(crate) groups: u64,
+    pub(crate) width: u64,
+    pub(crate) shift: i64,
+}
+
+impl Heads {
+    /// The group that head `h` reads: `⌊h·G/H⌋`.
+    pub(crate) fn group(&self, h: u64) -> u64 {
+        h.saturating_mul(self.groups).checked_div(self.heads).unwrap_or_default()
+    }
+}
+
+/// Attributes of rule N-28.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Norm {
+    pub(crate) depth: u64,
+    pub(crate) center: bool,
+    pub(crate) epsilon: i64,
+    pub(crate) bias_shift: u32,
+    pub(crate) shift: i64,
+}
+
+/// Lengths of rule N-29: rows of `row` elements in heads of `width`, of which the first `2·half` rotate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rope {
+    pub(crate) row: u64,
+    pub(crate) width: u64,
+    pub(crate) half: u64,
+    pub(crate) exponent: u32,
+    pub(crate) shift: i64,
+}
+
+/// Checks an operator by itself: counts, shapes, widths, attribute ranges, accumulator bounds (rules N-6 to N-8, N-11 to
+/// N-31). Whether its operands exist is the program checker's business.
+///
+/// # Errors
+/// The first rule it breaks, and what to change.
+pub fn check_operator(operator: &Operator) -> Result<(), OpError> {
+    Kernel::new(operator).map(drop)
+}
+
+impl Kernel {
+    pub(crate) fn new(op: &Operator) -> Result<Self, OpError> {
+        let opcode = op.opcode;
+        if op.operands.len() != opcode.operands() {
+            return Err(OpError::OperandCount { opcode, expected: opcode.operands(), actual: op.operands.len() });
+        }
+        let expected = opcode.attributes().len();
+        if op.attributes.len() != expected {
+            return Err(OpError::AttributeCount { opcode, expected, actual: op.attributes.len() });
+        }
+        let check = Check::new(op);
+        match opcode {
+            Opcode::MatMul => check.mat_mul(),
+            Opcode::Transpose => check.transpose(),
+            Opcode::Combine => check.combine(),
+            Opcode::Scale => check.scale(),
+            Opcode::Mul => check.mul(),
+            Opcode::Relu => check.relu(),
+            Opcode::ReluGrad => check.relu_grad(),
+            Opcode::Lookup => check.lookup(),
+            Opcode::RowMax => check.row_max(),
+            Opcode::ExpNeg => check.exp_neg(),
+            Opcode::RowSum => check.row_sum(),
+            Opcode::Normalize => check.normalize(),
+            Opcode::OneHotSub => check.one_hot_sub(),
+            Opcode::Sample => check.sample(),
+            Opcode::ScaledMatMul => check.scaled_mat_mul(),
+            Opcode::HeadScores => check.head_scores(),
+            Opcode::HeadMix => check.head_mix(),
+            Opcode::Norm => check.norm(),
+            Opcode::Rope => check.rope(),
+            Opcode::Gather => check.gather(),
+            Opcode::RowAbsMax => check.row_abs_max(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Rules N-19 to N-23, N-28 and N-31.
+
+use tensorlink_types::operator::MAX_REDUCTION;
+
+use super::check::{A, B, C, Check, OUT, exponent, magnitude};
+use super::{
+    ACCUMULATOR_BOUND, COEFFICIENT_BOUND, EPSILON_BOUND, EXP_BITS, EXP_EXPONENT, EXP_TABLE_LEN, Kernel, MAX_BIAS_SHIFT,
+    NORM_BITS, NORM_EXPONENT, Norm,
+};
+use crate::error::OpError;
+use crate::fixed::limit;
+
+/// Norm's largest accumulators, 16-bit mantissas given: `Σ(16·x − μ)² + ε` with `|μ| ≤ 16·|x|`, and `n·gain + bias·2^t`.
+const _: () = {
+    let x = limit(16) as u128;
+    assert!(MAX_REDUCTION as u128 * (32 * x) * (32 * x) + (EPSILON_BOUND as u128) < ACCUMULATOR_BOUND);
+    assert!(limit(NORM_BITS) as u128 * x + (x << MAX_BIAS_SHIFT) < ACCUMULATOR_BOUND);
+};
+
+impl Check<'_> {
+    pub(super) fn row_max(&self) -> Result<Kernel, OpError> {
+        self.one_per_row(OUT)?;
+        self.same_precision()?;
+        Ok(Kernel::RowMax { depth: self.reduction(self.ty(A).row())?, visible: self.visible(0)? })
+    }
+
+    pub(super) fn row_abs_max(&self) -> Result<Kernel, OpError> {
+        self.one_per_row(OUT)?;
+        self.same_precision()?;
+        Ok(Kernel::RowAbsMax { depth: self.reduction(self.ty(A).row())? })
+    }
+
+    pub(super) fn row_sum(&self) -> Result<Kernel, OpError> {
+        let a = self.ty(A);
+        self.one_per_row(OUT)?;
+        let depth = self.reduction(a.row())?;
+        self.accumulator(magnitude(a).saturating_mul(u128::from(depth)))?;
+        Ok(Kernel::RowSum { depth, shift: self.bound_shift(0, exponent(a))? })
+    }
+
+    pub(super) fn exp_neg(&self) -> Result<Kernel, OpError> {
+        let (a, max, table, y) = (self.ty(A), self.ty(B), self.ty(C), self.ty(OUT));
+        self.same_shape(OUT, A)?;
+        self.one_per_row(B)?;
+        self.require(B, max.exponent() == a.exponent(), "of the first operand's exponent")?;
+        let holds = table.elements() == EXP_TABLE_LEN && table.exponent() == EXP_EXPONENT && table.bits() <= 32;
+        self.require(C, holds, "257 entries of at most 32 bits, exponent 24")?;
+        self.require(OUT, y.bits() == EXP_BITS && y.exponent() == EXP_EXPONENT, "of 26 bits and exponent 24")?;
+        let multiplier = self.attribute(0, 1, (1 << 24) - 1)?;
+        let reach = magnitude(a).saturating_add(magnitude(max));
+        self.accumulator(reach.saturating_mul(u128::from(multiplier.unsigned_abs())))?;
+        let (input_shift, visible) = (self.shift(1)?, self.visible(2)?);
+        Ok(Kernel::ExpNeg { depth: a.row(), multiplier, input_shift, visible })
+    }
+
+    pub(super) fn normalize(&self) -> Result<Kernel, OpError> {
+        let (p, z, y) = (self.ty(A), self.ty(B), self.ty(OUT));
+        self.same_shape(OUT, A)?;
+        self.one_per_row(B)?;
+        let bits = self.attribute(0, 0, 32)?;
+        // SAFETY of the cast: between 0 and 32. The dividend of rule N-3 is 2·p·2^bits + z.
+        let twice = magnitude(p).saturating_mul(2u128.wrapping_shl(bits as u32));
+        self.accumulator(twice.saturating_add(magnitude(z)))?;
+        let expected = exponent(p).saturating_sub(exponent(z)).saturating_add(bits);
+        self.require(OUT, exponent(y) == expected, "of exponent e_p − e_z + bits")?;
+        Ok(Kernel::Normalize { depth: p.row(), bits: bits as u32 })
+    }
+
+    pub(super) fn one_hot_sub(&self) -> Result<Kernel, OpError> {
+        let p = self.ty(A);
+        self.same_shape(OUT, A)?;
+        self.one_per_row(B)?;
+        let one = self.attribute(0, 0, COEFFICIENT_BOUND - 1)?;
+        self.accumulator(magnitude(p).saturating_add(u128::from(one.unsigned_abs())))?;
+        Ok(Kernel::OneHotSub { depth: p.row(), one, shift: self.bound_shift(1, exponent(p))? })
+    }
+
+    pub(super) fn norm(&self) -> Result<Kernel, OpError> {
+        let (x, gain, bias) = (self.ty(A), self.ty(B), self.ty(C));
+        for place in [A, B, C] {
+            self.at_most_16_bits(place)?;
+        }
+        for (place, ty) in [(B, gain), (C, bias)] {
+            self.require(place, ty.elements() == x.row(), "as many elements as a row of the first operand")?;
+        }
+        self.same_shape(OUT, A)?;
+        let depth = self.reduction(x.row())?;
+        let center = self.attribute(0, 0, 1)? == 1;
+        let epsilon = self.attribute(1, 1, EPSILON_BOUND.saturating_sub(1))?;
+        let product = NORM_EXPONENT.saturating_add(exponent(gain));
+        let bias_shift = self.attribute(2, 0, MAX_BIAS_SHIFT)?;
+        self.bound(2, bias_shift, product.saturating_sub(exponent(bias)))?;
+        let shift = self.bound_shift(3, product)?;
+        // SAFETY of the cast: between 0 and 40.
+        Ok(Kernel::Norm(Norm { depth, center, epsilon, bias_shift: bias_shift as u32, shift }))
+    }
+}
