@@ -4,14 +4,25 @@
 //! |---|---|
 //! | [`architecture`] | dimensions and variants of encoder and decoder transformers |
 //! | [`parameters`] | names and shapes of an architecture's weights; the weights themselves |
+//! | [`sites`], [`quantize`] | exponents of activations; weights and tables in integers |
+//! | [`plan`], `emit` | the programs of a stage |
+//! | [`random`] | architectures with untrained weights, for tests and benchmarks |
 //!
 //! Names of parameters and of activations ("sites") are the same in the float model, in calibrations and in programs:
 //! `embedding.tokens`, `layers.3.attention.query.weight`, `layers.3.mlp.up`.
 
 pub mod architecture;
+mod emit;
 pub mod parameters;
+pub mod plan;
+pub mod quantize;
+pub mod random;
+pub mod sites;
 
 pub use architecture::{
     Activation, Architecture, Family, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
 };
 pub use parameters::{Matrix, Parameter, Weights, WeightsError, parameters};
+pub use plan::{Plan, PlanError};
+pub use quantize::{QuantizeError, Quantized};
+pub use sites::Sites;

@@ -14,6 +14,10 @@ pub enum Function {
     Gelu,
     /// `Φ(x) + x·φ(x)`, the derivative of GELU.
     GeluDerivative,
+    /// `x·σ(2·√(2/π)·(x + 0.044715·x³))`, the approximation of GELU by a hyperbolic tangent.
+    GeluTanh,
+    /// `x·σ(x)`.
+    Silu,
     /// `Φ(x)`.
     GeluCdf,
     /// `1 / (1 + e^−x)`.
@@ -35,6 +39,8 @@ pub struct Grid {
 
 /// Beyond this, Φ is 1 within 2^−63, finer than a 32-bit entry can show.
 const NORMAL_END: u64 = 9;
+/// Beyond this, the argument of GELU's hyperbolic tangent is beyond [`DECAY_END`].
+const TANH_END: u64 = 11;
 /// Beyond this, `e^−x` is below 2^−92.
 const DECAY_END: u64 = 64;
 
@@ -109,13 +115,15 @@ impl Function {
         match self {
             Self::GeluCdf => (false, reflect(negative, phi(reals, x))),
             Self::Gelu => (negative, times(x, reflect(negative, phi(reals, x)))),
+            Self::GeluTanh => (negative, times(x, sigmoid(reals, negative, tanh_argument(reals, x)))),
+            Self::Silu => (negative, times(x, sigmoid(reals, negative, x))),
             Self::GeluDerivative => {
                 let slope = if x < whole(NORMAL_END) { times(x, reals.density(x)) } else { U256::ZERO };
                 let value = phi(reals, x).wrapping_add(slope);
                 // f(−x) = 1 − f(x), and f exceeds 1 from about 0.75 on.
                 if negative { (value > one(), value.abs_diff(one())) } else { (false, value) }
             }
-            Self::Sigmoid => (false, reflect(negative, quotient(one(), one().wrapping_add(decay(reals, x))))),
+            Self::Sigmoid => (false, sigmoid(reals, negative, x)),
             Self::Tanh => {
                 let e = decay(reals, x.wrapping_shl(1));
                 (negative, quotient(one().wrapping_sub(e), one().wrapping_add(e)))
@@ -135,6 +143,21 @@ fn reflect(negative: bool, value: U256) -> U256 {
 
 fn phi(reals: &Reals, x: U256) -> U256 {
     if x < whole(NORMAL_END) { reals.normal(x) } else { one() }
+}
+
+fn sigmoid(reals: &Reals, negative: bool, x: U256) -> U256 {
+    reflect(negative, quotient(one(), one().wrapping_add(decay(reals, x))))
+}
+
+/// `2·√(2/π)·(x + 0.044715·x³)`; anything beyond [`DECAY_END`] where x is beyond [`TANH_END`].
+fn tanh_argument(reals: &Reals, x: U256) -> U256 {
+    if x >= whole(TANH_END) {
+        return whole(DECAY_END);
+    }
+    let cube = times(times(x, x), x);
+    let cubic = quotient(cube.wrapping_mul(U256::from(44_715)), whole(1_000_000));
+    // 2·√(2/π) is 4/√(2π).
+    quotient(x.wrapping_add(cubic).wrapping_mul(U256::from(4)), reals.sqrt_two_pi())
 }
 
 fn decay(reals: &Reals, x: U256) -> U256 {

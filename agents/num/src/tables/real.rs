@@ -76,6 +76,11 @@ impl Reals {
         Self { ln2: ln2(), sqrt_two_pi: sqrt_two_pi() }
     }
 
+    /// `√(2π)`.
+    pub(super) const fn sqrt_two_pi(&self) -> U256 {
+        self.sqrt_two_pi
+    }
+
     /// `e^−x` for `x < 128`.
     fn decay(&self, x: U256) -> Decay {
         let halvings = x.checked_div(self.ln2).unwrap_or_default().saturating_to::<usize>().saturating_add(1);

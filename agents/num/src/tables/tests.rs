@@ -4,8 +4,15 @@ use alloy_primitives::keccak256;
 
 use super::{Function, Grid, TableError, function_table};
 
-const ALL: [Function; 5] =
-    [Function::Gelu, Function::GeluDerivative, Function::GeluCdf, Function::Sigmoid, Function::Tanh];
+const ALL: [Function; 7] = [
+    Function::Gelu,
+    Function::GeluDerivative,
+    Function::GeluCdf,
+    Function::Sigmoid,
+    Function::Tanh,
+    Function::GeluTanh,
+    Function::Silu,
+];
 
 /// Simpson's rule on the density: independent of the series.
 fn normal(x: f64) -> f64 {
@@ -24,6 +31,10 @@ fn float(function: Function, x: f64) -> f64 {
         Function::GeluCdf => normal(x),
         Function::Sigmoid => 1.0 / (1.0 + (-x).exp()),
         Function::Tanh => x.tanh(),
+        Function::GeluTanh => {
+            x / 2.0 * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+        }
+        Function::Silu => x / (1.0 + (-x).exp()),
     }
 }
 
@@ -49,7 +60,9 @@ fn far_ends_are_the_limits() {
     assert_eq!(table(Function::GeluDerivative, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::Sigmoid, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::Tanh, 2), [-4, -4, 0, 4, 4]);
-    assert_eq!(table(Function::Gelu, 2), [0, 0, 0, 1 << 22, 1 << 23]);
+    for function in [Function::Gelu, Function::GeluTanh, Function::Silu] {
+        assert_eq!(table(function, 2), [0, 0, 0, 1 << 22, 1 << 23]);
+    }
 }
 
 /// A change of these is a change of every program that uses the tables.
@@ -62,7 +75,15 @@ fn bits_are_pinned() {
     });
     assert_eq!(
         fingerprints,
-        ["690ad3bbd7b10f10", "37d127c90f3e5ab3", "0cfca4bf981c95d5", "208c3b52819e90b2", "90085c84530120a5",]
+        [
+            "690ad3bbd7b10f10",
+            "37d127c90f3e5ab3",
+            "0cfca4bf981c95d5",
+            "208c3b52819e90b2",
+            "90085c84530120a5",
+            "70c4604bde769f1d",
+            "7c14609b2ff52ecb"
+        ]
     );
 }
 

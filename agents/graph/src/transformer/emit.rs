@@ -1,0 +1,369 @@
+//! Operators of a transformer, one after another.
+
+use std::collections::BTreeMap;
+
+use tensorlink_num::kernel::{EXP_BITS, EXP_EXPONENT};
+use tensorlink_types::operator::{MAX_REDUCTION, Operand};
+use tensorlink_types::program::ConstantSlot;
+use tensorlink_types::{Opcode, Operator, Source, TensorType};
+
+use super::architecture::{Activation, Architecture, Norm, Placement, Pooling, Positions};
+use super::plan::PlanError;
+use super::sites::Sites;
+
+/// Bits of activations.
+pub(super) const ACTIVATION_BITS: u8 = 16;
+/// Bits of queries, keys and values: products of two of them over a head fit 32 bits.
+const ATTENTION_BITS: u8 = 12;
+/// Bits of matmul operands, and the exponent that makes them fractions of their row's scale.
+const OPERAND_BITS: u8 = 8;
+const OPERAND_EXPONENT: i16 = 7;
+/// Bits of a row's scale: one more than an activation, because it is 128/127 of the row's largest magnitude.
+const ROW_SCALE_BITS: u8 = 17;
+/// `128/127` with this many fraction bits.
+const ROW_SCALE_SHIFT: i64 = 14;
+const ROW_SCALE: i64 = 16_513;
+/// Bits and exponent of softmax sums and of probabilities.
+const SUM_BITS: u8 = 32;
+const SUM_EXPONENT: i16 = 16;
+const PROBABILITY_EXPONENT: i16 = 15;
+/// Fraction bits of Norm's normalised element, and by which its ε is finer than the input's square (rule N-28).
+pub(super) const NORM_EXPONENT: i16 = 20;
+const NORM_SQUARES: i16 = 8;
+/// Bits of a Lookup's argument beyond its 2^12 cells.
+const TABLE_FRACTION: i64 = 4;
+/// Exponent of an embedding: elements of a unit vector.
+const EMBEDDING_EXPONENT: i16 = 15;
+
+/// A tensor of the program being emitted.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Value {
+    pub(super) source: Source,
+    pub(super) ty: TensorType,
+}
+
+/// A tensor with a scale for each row, ready for matrix products.
+struct Quantised {
+    mantissas: Value,
+    scale: Value,
+}
+
+/// Collects operators.
+pub(super) struct Emitter<'a> {
+    architecture: &'a Architecture,
+    sites: &'a Sites,
+    types: &'a BTreeMap<&'a str, &'a TensorType>,
+    tokens: u32,
+    operators: Vec<Operator>,
+    names: Vec<String>,
+    /// Constants read so far, in the order of first use; operators refer to them by their place here.
+    constants: Vec<String>,
+}
+
+impl<'a> Emitter<'a> {
+    pub(super) const fn new(
+        architecture: &'a Architecture,
+        sites: &'a Sites,
+        types: &'a BTreeMap<&'a str, &'a TensorType>,
+        tokens: u32,
+    ) -> Self {
+        Self { architecture, sites, types, tokens, operators: Vec::new(), names: Vec::new(), constants: Vec::new() }
+    }
+
+    pub(super) const fn tokens(&self) -> u32 {
+        self.tokens
+    }
+
+    /// Constants in the order of first use.
+    pub(super) fn into_constants(self) -> Vec<String> {
+        self.constants
+    }
+
+    /// Operators and their names, provided that they read exactly these constants.
+    pub(super) fn finish(self, slots: &[ConstantSlot]) -> Result<(Vec<Operator>, Vec<String>), PlanError> {
+        let named = slots.iter().map(|slot| &slot.name);
+        match self.constants.iter().zip(named).find(|(used, given)| used != given) {
+            Some((used, _)) => Err(PlanError::Constant(used.clone())),
+            None => Ok((self.operators, self.names)),
+        }
+    }
+
+    pub(super) fn ty(&self, name: &str, bits: u8, exponent: i16, dims: &[u32]) -> Result<TensorType, PlanError> {
+        TensorType::new(bits, exponent, dims).map_err(|source| PlanError::Type { name: name.to_owned(), source })
+    }
+
+    fn constant(&mut self, name: &str) -> Result<Value, PlanError> {
+        let ty = (*self.types.get(name).ok_or_else(|| PlanError::Constant(name.to_owned()))?).clone();
+        let place = self.constants.iter().position(|used| used == name).unwrap_or_else(|| {
+            self.constants.push(name.to_owned());
+            self.constants.len().saturating_sub(1)
+        });
+        // SAFETY of the cast: a plan has fewer than 2^32 constants.
+        Ok(Value { source: Source::Constant(place as u32), ty })
+    }
+
+    fn push(
+        &mut self,
+        name: &str,
+        opcode: Opcode,
+        operands: &[&Value],
+        attributes: Vec<i64>,
+        output: TensorType,
+    ) -> Value {
+        // SAFETY of the cast: the program checker bounds the number of operators.
+        let index = self.operators.len() as u32;
+        let operands = operands.iter().map(|v| Operand { source: v.source, ty: v.ty.clone() }).collect();
+        self.operators.push(Operator { opcode, operands, attributes, output: output.clone() });
+        self.names.push(name.to_owned());
+        Value { source: Source::Output(index), ty: output }
+    }
+
+    /// Type of an activation at a calibrated site.
+    fn activation(&self, site: &str, bits: u8, dims: &[u32]) -> Result<TensorType, PlanError> {
+        self.ty(site, bits, self.sites.exponent(site, bits)?, dims)
+    }
+
+    /// Token numbers to the residual stream.
+    pub(super) fn embedding(&mut self, ids: &Value) -> Result<Value, PlanError> {
+        let a = self.architecture;
+        let dims = [self.tokens, a.width];
+        let (table, scale) = (self.constant("embedding.tokens")?, self.constant("embedding.tokens.scale")?);
+        let to = self.activation("embedding", ACTIVATION_BITS, &dims)?;
+        let mut x = self.gather("embedding.tokens", &table, &scale, ids, to.clone());
+        if matches!(a.positions, Positions::Learned { .. }) {
+            let (table, scale) = (self.constant("embedding.positions")?, self.constant("embedding.positions.scale")?);
+            let places = self.constant("embedding.places")?;
+            let at = self.gather("embedding.positions", &table, &scale, &places, to.clone());
+            x = self.add("embedding", &x, &at, to);
+        }
+        if a.placement == Placement::After { self.norm("embedding.norm", &x) } else { Ok(x) }
+    }
+
+    fn gather(&mut self, name: &str, table: &Value, scale: &Value, ids: &Value, to: TensorType) -> Value {
+        let shift = exponents(&[table, scale]) - i64::from(to.exponent());
+        self.push(name, Opcode::Gather, &[table, scale, ids], vec![shift], to)
+    }
+
+    /// One block of attention and MLP.
+    pub(super) fn layer(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
+        let name = |part: &str| format!("layers.{layer}.{part}");
+        let before = self.architecture.placement == Placement::Before;
+        let input = if before { self.norm(&name("attention.norm"), x)? } else { x.clone() };
+        let attended = self.attention(layer, &input)?;
+        let to = self.activation(&name("attention.sum"), ACTIVATION_BITS, x.ty.dims())?;
+        let sum = self.add(&name("attention.sum"), x, &attended, to);
+        let (x, input) = if before {
+            let input = self.norm(&name("mlp.norm"), &sum)?;
+            (sum, input)
+        } else {
+            let x = self.norm(&name("attention.norm"), &sum)?;
+            (x.clone(), x)
+        };
+        let output = self.mlp(layer, &input)?;
+        let to = self.activation(&name("mlp.sum"), ACTIVATION_BITS, x.ty.dims())?;
+        let sum = self.add(&name("mlp.sum"), &x, &output, to);
+        if before { Ok(sum) } else { self.norm(&name("mlp.norm"), &sum) }
+    }
+
+    fn attention(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
+        let a = self.architecture;
+        let name = |part: &str| format!("layers.{layer}.attention.{part}");
+        let (heads, tokens, causal) = (i64::from(a.heads), self.tokens, i64::from(a.causal));
+        let x = self.quantise(&name("input"), x)?;
+        let query = self.projection(&name("query"), &x, a.attention_bias, ATTENTION_BITS)?;
+        let key = self.projection(&name("key"), &x, a.attention_bias, ATTENTION_BITS)?;
+        let value = self.projection(&name("value"), &x, a.attention_bias, ATTENTION_BITS)?;
+        let query = self.rotated(&name("rotated_query"), query, a.heads)?;
+        let key = self.rotated(&name("rotated_key"), key, a.groups)?;
+
+        let square = [a.heads, tokens, tokens];
+        let to = self.activation(&name("scores"), ACTIVATION_BITS, &square)?;
+        let shift = exponents(&[&query, &key]) - i64::from(to.exponent());
+        let scores = self.push(&name("scores"), Opcode::HeadScores, &[&query, &key], vec![heads, shift], to);
+        let probabilities = self.softmax(&name("softmax"), &scores, causal)?;
+
+        let transposed = self.ty(&name("value"), value.ty.bits(), value.ty.exponent(), &[a.key_width(), tokens])?;
+        // HeadMix wants both operands as wide as the probabilities: 12 bits are stored in 16 anyway.
+        let value = self.push(&name("value.transposed"), Opcode::Transpose, &[&value], vec![], transposed);
+        let to = self.activation(&name("mixed"), ACTIVATION_BITS, &[tokens, a.query_width()])?;
+        let shift = exponents(&[&probabilities, &value]) - i64::from(to.exponent());
+        let mixed = self.push(&name("mixed"), Opcode::HeadMix, &[&probabilities, &value], vec![heads, shift], to);
+        let mixed = self.quantise(&name("mixed"), &mixed)?;
+        self.projection(&name("output"), &mixed, a.output_bias, ACTIVATION_BITS)
+    }
+
+    fn rotated(&mut self, site: &str, x: Value, heads: u32) -> Result<Value, PlanError> {
+        if !matches!(self.architecture.positions, Positions::Rotary(_)) {
+            return Ok(x);
+        }
+        let table = self.constant("embedding.rotary")?;
+        let to = self.activation(site, ATTENTION_BITS, x.ty.dims())?;
+        let shift = exponents(&[&x, &table]) - i64::from(to.exponent());
+        Ok(self.push(site, Opcode::Rope, &[&x, &table], vec![heads.into(), shift], to))
+    }
+
+    /// Softmax over rows, of scores that are `√head_width` too large.
+    fn softmax(&mut self, name: &str, scores: &Value, causal: i64) -> Result<Value, PlanError> {
+        let dims = scores.ty.dims().to_vec();
+        let rows = dims.get(..dims.len().saturating_sub(1)).unwrap_or(&dims).to_vec();
+        let part = |part: &str| format!("{name}.{part}");
+        let to = self.ty(name, scores.ty.bits(), scores.ty.exponent(), &rows)?;
+        let max = self.push(&part("max"), Opcode::RowMax, &[scores], vec![causal], to);
+        // exp(−z/√D) = 2^(−z·log2(e)/√D): the argument has 16 fraction bits.
+        let factor = std::f64::consts::LOG2_E / libm::sqrt(f64::from(self.architecture.head_width));
+        let digits = (22i64).saturating_sub(libm::ceil(libm::log2(factor)) as i64);
+        let multiplier = libm::rint(factor * libm::exp2(digits as f64)) as i64;
+        let input_shift = i64::from(scores.ty.exponent()).saturating_add(digits).saturating_sub(16);
+        let table = self.constant("exp2")?;
+        let to = self.ty(name, EXP_BITS, EXP_EXPONENT, &dims)?;
+        let attributes = vec![multiplier, input_shift, causal];
+        let powers = self.push(&part("exp"), Opcode::ExpNeg, &[scores, &max, &table], attributes, to);
+        let to = self.ty(name, SUM_BITS, SUM_EXPONENT, &rows)?;
+        let shift = i64::from(EXP_EXPONENT - SUM_EXPONENT);
+        let sum = self.push(&part("sum"), Opcode::RowSum, &[&powers], vec![shift], to);
+        let to = self.ty(name, ACTIVATION_BITS, PROBABILITY_EXPONENT, &dims)?;
+        let bits = i64::from(PROBABILITY_EXPONENT - EXP_EXPONENT + SUM_EXPONENT);
+        Ok(self.push(name, Opcode::Normalize, &[&powers, &sum], vec![bits], to))
+    }
+
+    fn mlp(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
+        let a = self.architecture;
+        let name = |part: &str| format!("layers.{layer}.mlp.{part}");
+        let x = self.quantise(&name("input"), x)?;
+        let up = self.projection(&name("up"), &x, a.mlp_bias, ACTIVATION_BITS)?;
+        let inner = if a.gated {
+            let gate = self.projection(&name("gate"), &x, a.mlp_bias, ACTIVATION_BITS)?;
+            let activated = self.activated(layer, &gate)?;
+            let to = self.activation(&name("product"), ACTIVATION_BITS, up.ty.dims())?;
+            let shift = exponents(&[&activated, &up]) - i64::from(to.exponent());
+            self.push(&name("product"), Opcode::Mul, &[&activated, &up], vec![shift], to)
+        } else {
+            self.activated(layer, &up)?
+        };
+        let inner = self.quantise(&name("inner"), &inner)?;
+        self.projection(&name("down"), &inner, a.mlp_bias, ACTIVATION_BITS)
+    }
+
+    fn activated(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
+        let name = |part: &str| format!("layers.{layer}.mlp.{part}");
+        if self.architecture.activation == Activation::Relu {
+            return Ok(self.push(&name("activated"), Opcode::Relu, &[x], vec![], x.ty.clone()));
+        }
+        let table = self.constant(&name("activation"))?;
+        let to = self.activation(&name("activated"), ACTIVATION_BITS, x.ty.dims())?;
+        let low = -(1i64 << (ACTIVATION_BITS - 1));
+        let shift = i64::from(table.ty.exponent()) + TABLE_FRACTION - i64::from(to.exponent());
+        let attributes = vec![0, low, TABLE_FRACTION, shift];
+        Ok(self.push(&name("activated"), Opcode::Lookup, &[x, &table], attributes, to))
+    }
+
+    /// Logits of every token.
+    pub(super) fn logits(&mut self, x: &Value, tied: bool) -> Result<Value, PlanError> {
+        let x = self.last_norm(x)?;
+        let x = self.quantise("final.input", &x)?;
+        let weight = if tied { "embedding.tokens" } else { "head.weight" };
+        self.product("logits", weight, &x, "logits", ACTIVATION_BITS)
+    }
+
+    /// One unit vector of the text.
+    pub(super) fn pooled(&mut self, x: &Value, pooling: Pooling) -> Result<Value, PlanError> {
+        let x = self.last_norm(x)?;
+        let width = self.architecture.width;
+        let one = self.ty("output", ACTIVATION_BITS, x.ty.exponent(), &[1, width])?;
+        let vector = match pooling {
+            Pooling::First => {
+                let (ones, first) = (self.constant("output.ones")?, self.constant("output.first")?);
+                self.gather("output.first", &x, &ones, &first, one)
+            }
+            Pooling::Mean => {
+                let turned = self.ty("output", x.ty.bits(), x.ty.exponent(), &[width, self.tokens])?;
+                let columns = self.push("output.transposed", Opcode::Transpose, &[&x], vec![], turned);
+                // The sum over the least power of two that is not less than the count: the length is normalised away.
+                let shift = i16::try_from(self.tokens.next_power_of_two().trailing_zeros()).unwrap_or(i16::MAX);
+                let to = self.ty("output", ACTIVATION_BITS, x.ty.exponent().saturating_sub(shift), &[1, width])?;
+                self.push("output.sum", Opcode::RowSum, &[&columns], vec![shift.into()], to)
+            }
+        };
+        let (gain, bias) = (self.constant("output.gain")?, self.constant("output.bias")?);
+        let to = self.ty("output", ACTIVATION_BITS, EMBEDDING_EXPONENT, &[1, width])?;
+        let shift = i64::from(NORM_EXPONENT) + exponents(&[&gain]) - i64::from(EMBEDDING_EXPONENT);
+        let bias_shift = i64::from(NORM_EXPONENT) + exponents(&[&gain]) - exponents(&[&bias]);
+        let attributes = vec![0, 1, bias_shift, shift];
+        Ok(self.push("output", Opcode::Norm, &[&vector, &gain, &bias], attributes, to))
+    }
+
+    fn last_norm(&mut self, x: &Value) -> Result<Value, PlanError> {
+        if self.architecture.placement == Placement::Before { self.norm("final.norm", x) } else { Ok(x.clone()) }
+    }
+
+    fn norm(&mut self, name: &str, x: &Value) -> Result<Value, PlanError> {
+        let (gain, bias) = (self.constant(&format!("{name}.gain"))?, self.constant(&format!("{name}.bias"))?);
+        let to = self.activation(name, ACTIVATION_BITS, x.ty.dims())?;
+        let center = i64::from(self.architecture.norm == Norm::Layer);
+        let squares = 2.0 * f64::from(x.ty.exponent()) + f64::from(NORM_SQUARES);
+        let epsilon = self.architecture.epsilon * f64::from(self.architecture.width) * libm::exp2(squares);
+        // SAFETY of the cast: clamped to what rule N-28 takes.
+        let epsilon = libm::rint(epsilon).clamp(1.0, libm::exp2(59.0)) as i64;
+        let accumulator = i64::from(NORM_EXPONENT) + exponents(&[&gain]);
+        let bias_shift = accumulator - exponents(&[&bias]);
+        let shift = accumulator - i64::from(to.exponent());
+        let attributes = vec![center, epsilon, bias_shift, shift];
+        Ok(self.push(name, Opcode::Norm, &[x, &gain, &bias], attributes, to))
+    }
+
+    /// Rows as 8-bit fractions of their own largest magnitude.
+    fn quantise(&mut self, name: &str, x: &Value) -> Result<Quantised, PlanError> {
+        let (exponent, rows) = (x.ty.exponent(), x.ty.rows());
+        let rows = [u32::try_from(rows).unwrap_or(u32::MAX)];
+        let largest = self.ty(name, x.ty.bits(), exponent, &rows)?;
+        let largest = self.push(&format!("{name}.largest"), Opcode::RowAbsMax, &[x], vec![], largest);
+        let to = self.ty(name, ROW_SCALE_BITS, exponent, &rows)?;
+        let attributes = vec![ROW_SCALE, ROW_SCALE_SHIFT];
+        let scale = self.push(&format!("{name}.scale"), Opcode::Scale, &[&largest], attributes, to);
+        let to = self.ty(name, OPERAND_BITS, OPERAND_EXPONENT, x.ty.dims())?;
+        let attributes = vec![OPERAND_EXPONENT.into()];
+        let mantissas = self.push(&format!("{name}.quantised"), Opcode::Normalize, &[x, &scale], attributes, to);
+        Ok(Quantised { mantissas, scale })
+    }
+
+    /// A projection to the site of its name.
+    fn projection(&mut self, name: &str, x: &Quantised, bias: bool, bits: u8) -> Result<Value, PlanError> {
+        let weight = format!("{name}.weight");
+        if !bias {
+            return self.product(name, &weight, x, name, bits);
+        }
+        let site = format!("{name}.unbiased");
+        let y = self.product(&site, &weight, x, &site, ACTIVATION_BITS)?;
+        let bias = self.constant(&format!("{name}.bias"))?;
+        let to = self.activation(name, bits, y.ty.dims())?;
+        Ok(self.add(name, &y, &bias, to))
+    }
+
+    /// `x · weightᵀ` to a site, in parts of at most [`MAX_REDUCTION`].
+    fn product(&mut self, name: &str, weight: &str, x: &Quantised, site: &str, bits: u8) -> Result<Value, PlanError> {
+        let (w, scale) = (self.constant(weight)?, self.constant(&format!("{weight}.scale"))?);
+        let outputs = u32::try_from(w.ty.rows()).unwrap_or(u32::MAX);
+        let dims = [self.tokens, outputs];
+        let to = self.activation(site, bits, &dims)?;
+        if w.ty.row() > MAX_REDUCTION {
+            return Err(PlanError::Unsupported("a projection of more than 4096 inputs"));
+        }
+        let operands = [&x.mantissas, &w, &x.scale, &scale];
+        let shift = exponents(&operands) - i64::from(to.exponent());
+        Ok(self.push(name, Opcode::ScaledMatMul, &operands, vec![0, shift], to))
+    }
+
+    /// `a + b`, b repeated along a.
+    fn add(&mut self, name: &str, a: &Value, b: &Value, to: TensorType) -> Value {
+        let (ea, eb) = (i64::from(a.ty.exponent()), i64::from(b.ty.exponent()));
+        let finest = ea.max(eb);
+        let coefficient = |e: i64| 1i64.wrapping_shl(u32::try_from(finest.saturating_sub(e)).unwrap_or(0));
+        let attributes = vec![coefficient(ea), coefficient(eb), finest.saturating_sub(to.exponent().into())];
+        self.push(name, Opcode::Combine, &[a, b], attributes, to)
+    }
+}
+
+/// Sum of the exponents of some tensors.
+fn exponents(values: &[&Value]) -> i64 {
+    values.iter().map(|value| i64::from(value.ty.exponent())).sum()
+}

@@ -1,0 +1,184 @@
+//! The programs of a stage: one for every number of tokens, all from one plan.
+//!
+//! A program has fixed shapes, texts have not. A [`Plan`] is what the programs of a stage share: layers, exponents and
+//! constants; [`Plan::program`] emits the one for a number of tokens. It computes the whole text from nothing. An engine that
+//! keeps keys and values and computes one more token at a time gives the same bits, because integers do not care, so a cache is
+//! never part of what is proven.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use tensorlink_types::program::ConstantSlot;
+use tensorlink_types::{Program, Segment, Source, TensorType, TypeError};
+use thiserror::Error;
+
+use super::architecture::{Architecture, Output, Placement};
+use super::emit::Emitter;
+use super::sites::{Sites, Uncalibrated};
+use crate::check::{CheckedProgram, ProgramError};
+
+/// Why no program could be emitted.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum PlanError {
+    /// Layers that the model does not have, or none.
+    #[error("layers {first} to {end} of a model of {layers}")]
+    Layers {
+        /// First layer asked for.
+        first: u32,
+        /// End, exclusive.
+        end: u32,
+        /// Layers of the model.
+        layers: u32,
+    },
+    /// A text that is empty or longer than the context.
+    #[error("a text of {tokens} tokens: this model takes 1 to {context}")]
+    Tokens {
+        /// Tokens of the text.
+        tokens: u32,
+        /// Most tokens.
+        context: u32,
+    },
+    /// Calibration missed a site.
+    #[error(transparent)]
+    Uncalibrated(#[from] Uncalibrated),
+    /// A constant is absent: the plan is of another version.
+    #[error("the plan has no constant {0}: make it again")]
+    Constant(String),
+    /// A tensor has no type.
+    #[error("{name} has no type: {source}")]
+    Type {
+        /// The operator.
+        name: String,
+        /// Why.
+        source: TypeError,
+    },
+    /// A variant that cannot be computed exactly yet.
+    #[error("{0} cannot be computed exactly yet")]
+    Unsupported(&'static str),
+    /// The program breaks a rule.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+}
+
+/// What the programs of a stage share.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    architecture: Architecture,
+    sites: Sites,
+    layers: Range<u32>,
+    constants: Vec<ConstantSlot>,
+}
+
+impl Plan {
+    pub(super) const fn new(
+        architecture: Architecture,
+        sites: Sites,
+        layers: Range<u32>,
+        constants: Vec<ConstantSlot>,
+    ) -> Self {
+        Self { architecture, sites, layers, constants }
+    }
+
+    /// The model.
+    pub const fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    /// Its layers in this stage.
+    pub const fn layers(&self) -> &Range<u32> {
+        &self.layers
+    }
+
+    /// Constants, in the order in which every program of the stage has them.
+    pub fn constants(&self) -> &[ConstantSlot] {
+        &self.constants
+    }
+
+    /// The stage's program for a text of `tokens` tokens: one forward pass, no state. The first stage receives token numbers
+    /// (`tokens`, 32 bits, exponent 0), every other the residual stream (`tokens × width`); the last sends the output.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn program(&self, tokens: u32) -> Result<CheckedProgram, PlanError> {
+        let context = self.architecture.context;
+        if !(1..=context).contains(&tokens) {
+            return Err(PlanError::Tokens { tokens, context });
+        }
+        let types = self.constants.iter().map(|slot| (slot.name.as_str(), &slot.ty)).collect();
+        let mut emitter = Emitter::new(&self.architecture, &self.sites, &types, tokens);
+        let (input, last) = emit(&mut emitter, &self.architecture, &self.sites, &self.layers)?;
+        let (operators, names) = emitter.finish(&self.constants)?;
+        let count = u32::try_from(operators.len()).unwrap_or(u32::MAX);
+        let program = Program {
+            operators,
+            constants: self.constants.clone(),
+            state: vec![],
+            micro_batches: 1,
+            to_next: vec![last],
+            to_previous: vec![],
+            from_previous: Some(input),
+            from_next: None,
+            segments: vec![Segment::Forward { micro_batch: 0, operators: 0..count }],
+            names,
+        };
+        Ok(CheckedProgram::new(program)?)
+    }
+
+    /// Names of the constants that a stage's programs read, in the order of first use, out of `types`.
+    pub(super) fn constants_of(
+        architecture: &Architecture,
+        sites: &Sites,
+        layers: &Range<u32>,
+        types: &BTreeMap<&str, &TensorType>,
+    ) -> Result<Vec<String>, PlanError> {
+        let mut emitter = Emitter::new(architecture, sites, types, 1);
+        emit(&mut emitter, architecture, sites, layers)?;
+        Ok(emitter.into_constants())
+    }
+}
+
+/// Emits the stage; returns the type of its input and the operator of its output.
+fn emit(
+    emitter: &mut Emitter<'_>,
+    a: &Architecture,
+    sites: &Sites,
+    layers: &Range<u32>,
+) -> Result<(TensorType, u32), PlanError> {
+    let (first, end) = (layers.start, layers.end);
+    if first >= end || end > a.layers {
+        return Err(PlanError::Layers { first, end, layers: a.layers });
+    }
+    if a.query_key_norm {
+        return Err(PlanError::Unsupported("normalisation of queries and keys"));
+    }
+    let input = if first == 0 {
+        emitter.ty("tokens", 32, 0, &[emitter.tokens()])?
+    } else {
+        let before = first.saturating_sub(1);
+        let part = if a.placement == Placement::Before { "mlp.sum" } else { "mlp.norm" };
+        let site = format!("layers.{before}.{part}");
+        emitter.ty(
+            &site,
+            super::emit::ACTIVATION_BITS,
+            sites.exponent(&site, super::emit::ACTIVATION_BITS)?,
+            &[emitter.tokens(), a.width],
+        )?
+    };
+    let received = super::emit::Value { source: Source::FromPrevious(0), ty: input.clone() };
+    let mut x = if first == 0 { emitter.embedding(&received)? } else { received };
+    for layer in layers.clone() {
+        x = emitter.layer(layer, &x)?;
+    }
+    if end == a.layers {
+        x = match a.output {
+            Output::Logits { tied } => emitter.logits(&x, tied)?,
+            Output::Embedding(pooling) => emitter.pooled(&x, pooling)?,
+        };
+    }
+    match x.source {
+        Source::Output(last) => Ok((input, last)),
+        // Every stage has a layer, and a layer ends with an operator.
+        _ => Err(PlanError::Layers { first, end, layers: a.layers }),
+    }
+}
