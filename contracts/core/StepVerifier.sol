@@ -4,15 +4,20 @@ pragma solidity ^0.8.28;
 import {IStepVerifier} from "../interfaces/IStepVerifier.sol";
 import {Opcodes} from "../libraries/Opcodes.sol";
 import {TensorTypes} from "../libraries/TensorTypes.sol";
+import {Attention} from "../libraries/operators/Attention.sol";
 import {Elementwise} from "../libraries/operators/Elementwise.sol";
+import {Embeddings} from "../libraries/operators/Embeddings.sol";
 import {Linear} from "../libraries/operators/Linear.sol";
+import {Norms} from "../libraries/operators/Norms.sol";
+import {Positions} from "../libraries/operators/Positions.sol";
+import {Reductions} from "../libraries/operators/Reductions.sol";
 import {Sampling} from "../libraries/operators/Sampling.sol";
 import {Softmax} from "../libraries/operators/Softmax.sol";
 import {Tables} from "../libraries/operators/Tables.sol";
 import {Operator, StepContext, TensorType, Window} from "../types/Types.sol";
 
 /// @title StepVerifier: one output element of one operator
-/// @notice Rules N-11 to N-24 of `agents/num/SPEC.md`, one function each in `libraries/operators`.
+/// @notice Rules N-11 to N-31 of `agents/num/SPEC.md`, one function each in `libraries/operators`.
 /// @dev The program checker decides off chain which programs are accepted; this contract decides what a number is. It refuses
 /// every operator on which its arithmetic could differ from the definition, and beyond that checks only what the result
 /// depends on: the shift that N-7 binds to the exponents is taken as it stands.
@@ -38,12 +43,19 @@ contract StepVerifier is IStepVerifier {
         if (opcode == Opcodes.RELU) return Elementwise.relu(operator, element, windows);
         if (opcode == Opcodes.RELU_GRAD) return Elementwise.reluGrad(operator, element, windows);
         if (opcode == Opcodes.LOOKUP) return Tables.lookup(operator, element, windows);
-        if (opcode == Opcodes.ROW_MAX) return Softmax.rowMax(operator, element, windows);
+        if (opcode == Opcodes.ROW_MAX) return Reductions.rowMax(operator, element, windows);
         if (opcode == Opcodes.EXP_NEG) return Tables.expNeg(operator, element, windows);
-        if (opcode == Opcodes.ROW_SUM) return Softmax.rowSum(operator, element, windows);
+        if (opcode == Opcodes.ROW_SUM) return Reductions.rowSum(operator, element, windows);
         if (opcode == Opcodes.NORMALIZE) return Softmax.normalize(operator, element, windows);
         if (opcode == Opcodes.ONE_HOT_SUB) return Softmax.oneHotSub(operator, element, windows);
         if (opcode == Opcodes.SAMPLE) return Sampling.sample(operator, element, context, windows);
+        if (opcode == Opcodes.SCALED_MAT_MUL) return Linear.scaledMatMul(operator, element, windows);
+        if (opcode == Opcodes.HEAD_SCORES) return Attention.headScores(operator, element, windows);
+        if (opcode == Opcodes.HEAD_MIX) return Attention.headMix(operator, element, windows);
+        if (opcode == Opcodes.NORM) return Norms.norm(operator, element, windows);
+        if (opcode == Opcodes.ROPE) return Positions.rope(operator, element, windows);
+        if (opcode == Opcodes.GATHER) return Embeddings.gather(operator, element, windows);
+        if (opcode == Opcodes.ROW_ABS_MAX) return Reductions.rowAbsMax(operator, element, windows);
         revert UnknownOpcode(opcode);
     }
 }

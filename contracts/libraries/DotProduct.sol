@@ -28,6 +28,11 @@ library DotProduct {
     uint256 private constant LOWER_32 = 0x00000000ffffffff00000000ffffffff00000000ffffffff00000000ffffffff;
     uint256 private constant LOWER_64 = 0x0000000000000000ffffffffffffffff0000000000000000ffffffffffffffff;
 
+    /// @notice Dot product of `count` mantissas of `width` (1 or 2) bytes at `a` and at `b`. `count <= 2^15`.
+    function ofWidth(uint256 a, uint256 b, uint256 count, uint256 width) internal pure returns (int256) {
+        return width == 1 ? ofInt8(a, b, count) : ofInt16(a, b, count);
+    }
+
     /// @notice Dot product of `count` int8 values at `a` and at `b`. `count <= 2^15`.
     function ofInt8(uint256 a, uint256 b, uint256 count) internal pure returns (int256 sum) {
         if (count == 0) return 0;

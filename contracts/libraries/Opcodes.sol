@@ -18,4 +18,11 @@ library Opcodes {
     uint8 internal constant NORMALIZE = 12;
     uint8 internal constant ONE_HOT_SUB = 13;
     uint8 internal constant SAMPLE = 14;
+    uint8 internal constant SCALED_MAT_MUL = 15;
+    uint8 internal constant HEAD_SCORES = 16;
+    uint8 internal constant HEAD_MIX = 17;
+    uint8 internal constant NORM = 18;
+    uint8 internal constant ROPE = 19;
+    uint8 internal constant GATHER = 20;
+    uint8 internal constant ROW_ABS_MAX = 21;
 }

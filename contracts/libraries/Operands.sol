@@ -55,6 +55,16 @@ library Operands {
         return attribute(operator, i, 1 - COEFFICIENT, COEFFICIENT - 1);
     }
 
+    /// @notice Attribute 0 as the number of heads that make a row of `row` elements, and the elements of one. After `expectForm`.
+    function heads(Operator calldata operator, uint256 row) internal pure returns (uint256 count, uint256 width) {
+        // SAFETY of the casts: a dimension is below 2^32, the attribute at least 1.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        count = uint256(attribute(operator, 0, 1, int256(row)));
+        width = row / count;
+        // INVARIANT: heads are whole.
+        ensure(count * width == row);
+    }
+
     /// @notice Mantissa of element `element` of operand `operand`, whose type is `t`.
     function read(Window[][] calldata windows, uint256 operand, TensorType t, uint256 element)
         internal

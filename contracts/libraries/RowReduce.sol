@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-/// @title Sum and maximum of a row in calldata
-/// @notice Rows of mantissas of `width` (1, 2, 4 or 8) bytes, biased (XOR of the sign bit), a word of them at a time.
-/// @dev As in `DotProduct`, the first word of a row may begin before it; the biased value of those bytes is masked to 0, which
+/// @title Sum, maximum and largest magnitude of a row in calldata
+/// @notice Rows of mantissas of `width` (1, 2, 4 or 8) bytes, biased (XOR of the sign bit) or made positive, a word of them at a
+/// time.
+/// @dev As in `DotProduct`, the first word of a row may begin before it; the value of those bytes is masked to 0, which
 /// adds nothing and exceeds nothing. `0 < count <= 4096`. Positions are offsets in calldata; the caller has checked that the
 /// row lies in what it opened.
 library RowReduce {
@@ -67,17 +68,30 @@ library RowReduce {
     /// @dev Spreads the mantissas over lanes twice as wide, every other one in one word and the rest in a second, and compares
     /// all lanes at once.
     function max(uint256 position, uint256 count, uint256 width) internal pure returns (int256) {
-        uint256 best = _laneMaxima(position, count * width, width);
-        uint256 half = 8 * width;
-        uint256 biased = 0;
-        // SAFETY: lanes are below 2^64.
+        uint256 biased = _largest(_laneMaxima(position, count * width, width), 8 * width);
+        // SAFETY: below 2^64.
+        unchecked {
+            // forge-lint: disable-next-line(unsafe-typecast)
+            return int256(biased) - int256(1 << (8 * width - 1));
+        }
+    }
+
+    /// @notice `max_k |x[k]|` of the `count` mantissas of `width` bytes at `position`: up to `2^(8·width − 1)`.
+    /// @dev As `max`, but mantissas are made positive instead of biased.
+    function maxMagnitude(uint256 position, uint256 count, uint256 width) internal pure returns (int256) {
+        // SAFETY of the cast: at most 2^63.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        return int256(_largest(_laneMagnitudes(position, count * width, width), 8 * width));
+    }
+
+    /// @dev The largest of the lanes of `2·half` bits, whose values keep to the lower half.
+    function _largest(uint256 lanes, uint256 half) private pure returns (uint256 best) {
+        // SAFETY: nothing here exceeds 256 but the lanes, which are only compared.
         unchecked {
             for (uint256 i = 0; i < 256; i += 2 * half) {
-                uint256 lane = (best >> i) & ((1 << half) - 1);
-                if (lane > biased) biased = lane;
+                uint256 lane = (lanes >> i) & ((1 << half) - 1);
+                if (lane > best) best = lane;
             }
-            // forge-lint: disable-next-line(unsafe-typecast)
-            return int256(biased) - int256(1 << (half - 1));
         }
     }
 
@@ -109,6 +123,44 @@ library RowReduce {
                 best := larger(best, larger(and(x, lower), and(shr(half, x), lower), guard, half), guard, half)
                 position := add(position, 32)
                 x := xor(calldataload(position), signs)
+            }
+        }
+    }
+
+    function _laneMagnitudes(uint256 position, uint256 length, uint256 width) private pure returns (uint256 best) {
+        uint256 lower = _lower(width);
+        // SAFETY: touches no memory. Lanes and guards as in `_laneMaxima`. A negative mantissa's bits are inverted and 1 is added,
+        // which cannot carry: the inverse has no sign bit.
+        assembly ("memory-safe") {
+            function larger(a, b, guard, half) -> c {
+                let kept := and(sub(or(a, guard), b), guard)
+                c := xor(b, and(xor(a, b), sub(kept, shr(half, kept))))
+            }
+            let half := shl(3, width)
+            let guard := and(shl(half, lower), not(shl(add(half, 1), lower)))
+            // The highest bit of every mantissa, once the bytes are in order.
+            let signs := and(lower, not(shr(1, lower)))
+            signs := or(signs, shl(half, signs))
+            let end := add(position, length)
+            let before := and(sub(0, length), 31)
+            position := sub(position, before)
+            let x := and(calldataload(position), shr(shl(3, before), not(0)))
+            for {} lt(position, end) {} {
+                // Bytes in order.
+                if gt(width, 1) {
+                    x := or(shl(8, and(x, LOWER_8)), and(shr(8, x), LOWER_8))
+                    if gt(width, 2) {
+                        x := or(shl(16, and(x, LOWER_16)), and(shr(16, x), LOWER_16))
+                        if gt(width, 4) { x := or(shl(32, and(x, LOWER_32)), and(shr(32, x), LOWER_32)) }
+                    }
+                }
+                let negative := and(x, signs)
+                let one := shr(sub(half, 1), negative)
+                // Each sign bit doubled less one in the lowest place: every bit of that mantissa.
+                x := add(xor(x, sub(shl(1, negative), one)), one)
+                best := larger(best, larger(and(x, lower), and(shr(half, x), lower), guard, half), guard, half)
+                position := add(position, 32)
+                x := calldataload(position)
             }
         }
     }

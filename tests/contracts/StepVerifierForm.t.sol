@@ -5,57 +5,13 @@ import {IStepVerifier} from "../../contracts/interfaces/IStepVerifier.sol";
 import {Opcodes} from "../../contracts/libraries/Opcodes.sol";
 import {TensorTypes} from "../../contracts/libraries/TensorTypes.sol";
 import {Operand, Operator, TensorType, Window} from "../../contracts/types/Types.sol";
-import {Tensor, VerifierTest} from "./verifier/VerifierTest.sol";
+import {GoodOperators} from "./verifier/GoodOperators.sol";
+import {Tensor} from "./verifier/VerifierTest.sol";
 
-/// @notice What `StepVerifier` refuses: operators that no checked program holds, elements that do not exist, windows that do
-/// not hold what is read. It never gives a number for those, and never fails in another way.
-contract StepVerifierFormTest is VerifierTest {
+/// @notice What `StepVerifier` refuses: operators that no checked program holds, elements that do not exist. It never gives
+/// a number for those; `StepVerifierWindows` is about what it reads.
+contract StepVerifierFormTest is GoodOperators {
     using TensorTypes for TensorType;
-
-    /// @dev A good operator of each opcode, over tensors of 1 and 2.
-    function _good(uint8 opcode) private pure returns (Operator memory op, Tensor[] memory inputs) {
-        Tensor memory a = _filled(matrix(8, 3, 4, 6));
-        Tensor memory vector4 = _filled(vector(8, 3, 4));
-        if (opcode == Opcodes.MAT_MUL) {
-            inputs = list(a, _filled(matrix(7, 0, 5, 6)));
-            op = operatorOf(opcode, matrix(8, 0, 4, 5), inputs, ints(2));
-        } else if (opcode == Opcodes.TRANSPOSE) {
-            op = operatorOf(opcode, matrix(8, 3, 6, 4), inputs = list(a), ints());
-        } else if (opcode == Opcodes.COMBINE) {
-            op = operatorOf(opcode, matrix(9, 0, 4, 6), inputs = list(a, _filled(vector(8, 3, 6))), ints(1, 2, 3));
-        } else if (opcode == Opcodes.SCALE) {
-            op = operatorOf(opcode, matrix(9, 0, 4, 6), inputs = list(a), ints(5, 1));
-        } else if (opcode == Opcodes.MUL) {
-            op = operatorOf(opcode, matrix(9, 0, 4, 6), inputs = list(a, _filled(vector(8, 3, 6))), ints(1));
-        } else if (opcode == Opcodes.RELU) {
-            op = operatorOf(opcode, a.tensorType, inputs = list(a), ints());
-        } else if (opcode == Opcodes.RELU_GRAD) {
-            op = operatorOf(opcode, a.tensorType, inputs = list(a, _filled(matrix(20, 0, 4, 6))), ints());
-        } else if (opcode == Opcodes.LOOKUP) {
-            op = operatorOf(opcode, matrix(9, 0, 4, 6), inputs = list(a, _filled(vector(16, 3, 9))), ints(0, -3, 4, 1));
-        } else if (opcode == Opcodes.ROW_MAX) {
-            op = operatorOf(opcode, vector4.tensorType, inputs = list(a), ints());
-        } else if (opcode == Opcodes.EXP_NEG) {
-            inputs = list(a, vector4, _filled(vector(26, 24, 257)));
-            op = operatorOf(opcode, matrix(26, 24, 4, 6), inputs, ints(23_637, 1));
-        } else if (opcode == Opcodes.ROW_SUM) {
-            op = operatorOf(opcode, vector4.tensorType, inputs = list(a), ints(0));
-        } else if (opcode == Opcodes.NORMALIZE) {
-            op = operatorOf(opcode, matrix(16, 0, 4, 6), inputs = list(a, vector4), ints(8));
-        } else if (opcode == Opcodes.ONE_HOT_SUB) {
-            op = operatorOf(opcode, matrix(16, 0, 4, 6), inputs = list(a, vector4), ints(100, 0));
-        } else {
-            op = operatorOf(opcode, matrix(8, 3, 3, 6), inputs = list(a), ints(0));
-        }
-    }
-
-    function _filled(TensorType tensorType) private pure returns (Tensor memory t) {
-        t.tensorType = tensorType;
-        t.mantissas = new int256[](tensorType.elements());
-        for (uint256 i = 0; i < t.mantissas.length; ++i) {
-            t.mantissas[i] = int256(i % 2 + 1);
-        }
-    }
 
     function _refuses(Operator memory op, Window[][] memory windows) private {
         vm.expectRevert(IStepVerifier.MalformedOperator.selector);
@@ -63,23 +19,23 @@ contract StepVerifierFormTest is VerifierTest {
     }
 
     function test_goodOperatorsPass() public view {
-        for (uint8 opcode = 1; opcode <= 14; ++opcode) {
-            (Operator memory op, Tensor[] memory inputs) = _good(opcode);
+        for (uint8 opcode = 1; opcode <= LAST_OPCODE; ++opcode) {
+            (Operator memory op, Tensor[] memory inputs) = good(opcode);
             verifier.recompute(op, 0, context, wholeWindows(inputs));
         }
     }
 
     function testFuzz_unknownOpcode(uint8 opcode) public {
-        vm.assume(opcode == 0 || opcode > 14);
-        (Operator memory op, Tensor[] memory inputs) = _good(1);
+        vm.assume(opcode == 0 || opcode > LAST_OPCODE);
+        (Operator memory op, Tensor[] memory inputs) = good(1);
         op.opcode = opcode;
         vm.expectRevert(abi.encodeWithSelector(IStepVerifier.UnknownOpcode.selector, opcode));
         verifier.recompute(op, 0, context, wholeWindows(inputs));
     }
 
     function testFuzz_elementOutOfRange(uint64 element) public {
-        for (uint8 opcode = 1; opcode <= 14; ++opcode) {
-            (Operator memory op, Tensor[] memory inputs) = _good(opcode);
+        for (uint8 opcode = 1; opcode <= LAST_OPCODE; ++opcode) {
+            (Operator memory op, Tensor[] memory inputs) = good(opcode);
             uint64 beyond = uint64(bound(element, op.output.elements(), type(uint64).max));
             vm.expectRevert(abi.encodeWithSelector(IStepVerifier.ElementOutOfRange.selector, beyond));
             verifier.recompute(op, beyond, context, wholeWindows(inputs));
@@ -87,8 +43,8 @@ contract StepVerifierFormTest is VerifierTest {
     }
 
     function test_wrongCounts() public {
-        for (uint8 opcode = 1; opcode <= 14; ++opcode) {
-            (Operator memory op, Tensor[] memory inputs) = _good(opcode);
+        for (uint8 opcode = 1; opcode <= LAST_OPCODE; ++opcode) {
+            (Operator memory op, Tensor[] memory inputs) = good(opcode);
             Window[][] memory windows = wholeWindows(inputs);
             (Operand[] memory operands, int64[] memory attributes) = (op.operands, op.attributes);
             for (uint256 count = 0; count < 6; ++count) {
@@ -110,8 +66,8 @@ contract StepVerifierFormTest is VerifierTest {
 
     function test_invalidTypes() public {
         TensorType bad = TensorType.wrap(0);
-        for (uint8 opcode = 1; opcode <= 14; ++opcode) {
-            (Operator memory op, Tensor[] memory inputs) = _good(opcode);
+        for (uint8 opcode = 1; opcode <= LAST_OPCODE; ++opcode) {
+            (Operator memory op, Tensor[] memory inputs) = good(opcode);
             Window[][] memory windows = wholeWindows(inputs);
             for (uint256 i = 0; i < inputs.length; ++i) {
                 op.operands[i].tensorType = bad;
@@ -149,8 +105,53 @@ contract StepVerifierFormTest is VerifierTest {
         _range(Opcodes.SAMPLE, 0, 0, 2 ** 32 - 3);
     }
 
+    function test_attributeRangesOfTransformers() public {
+        _range(Opcodes.ROW_MAX, 0, 0, 1);
+        _range(Opcodes.EXP_NEG, 2, 0, 1);
+        // Row of 6, of which b takes 4.
+        _range(Opcodes.SCALED_MAT_MUL, 0, 0, 2);
+        _range(Opcodes.SCALED_MAT_MUL, 1, -63, 63);
+        _range(Opcodes.HEAD_SCORES, 1, -63, 63);
+        _range(Opcodes.HEAD_MIX, 1, -63, 63);
+        _range(Opcodes.NORM, 0, 0, 1);
+        _range(Opcodes.NORM, 1, 1, 2 ** 60 - 1);
+        _range(Opcodes.NORM, 2, 0, 40);
+        _range(Opcodes.NORM, 3, -63, 63);
+        _range(Opcodes.ROPE, 1, -63, 63);
+        _range(Opcodes.GATHER, 0, -63, 63);
+    }
+
+    /// @notice Heads that do not divide what they are heads of.
+    function test_heads() public {
+        int64[6] memory refused = [int64(0), -1, -2, 3, 5, 2 ** 32];
+        for (uint256 i = 0; i < refused.length; ++i) {
+            _refusesAttribute(Opcodes.HEAD_SCORES, 0, refused[i]);
+            _refusesAttribute(Opcodes.HEAD_MIX, 0, refused[i]);
+            _refusesAttribute(Opcodes.ROPE, 0, refused[i]);
+        }
+        // Queries divide, but not into so many groups; heads are too narrow for the table.
+        _refusesAttribute(Opcodes.HEAD_SCORES, 0, 1);
+        _refusesAttribute(Opcodes.HEAD_MIX, 0, 8);
+        _refusesAttribute(Opcodes.ROPE, 0, 4);
+    }
+
+    function _refusesAttribute(uint8 opcode, uint256 attribute, int64 value) private {
+        (Operator memory op, Tensor[] memory inputs) = good(opcode);
+        op.attributes[attribute] = value;
+        _refuses(op, wholeWindows(inputs));
+    }
+
+    /// @notice A vector has no second-to-last dimension that tokens could be counted in.
+    function test_causalVectors() public {
+        Tensor memory a = filled(vector(8, 3, 6));
+        Operator memory op = operatorOf(Opcodes.ROW_MAX, vector(8, 3, 1), list(a), ints(1));
+        _refuses(op, wholeWindows(list(a)));
+        Tensor[] memory inputs = list(a, filled(vector(8, 3, 1)), filled(vector(26, 24, 257)));
+        _refuses(operatorOf(Opcodes.EXP_NEG, vector(26, 24, 6), inputs, ints(23_637, 1, 1)), wholeWindows(inputs));
+    }
+
     function _range(uint8 opcode, uint256 attribute, int64 low, int64 high) private {
-        (Operator memory op, Tensor[] memory inputs) = _good(opcode);
+        (Operator memory op, Tensor[] memory inputs) = good(opcode);
         Window[][] memory windows = wholeWindows(inputs);
         op.attributes[attribute] = low;
         verifier.recompute(op, 0, context, windows);
@@ -205,9 +206,83 @@ contract StepVerifierFormTest is VerifierTest {
         _swap(Opcodes.SAMPLE, 0, matrix(8, 3, 2 ** 31 + 1, 6));
     }
 
+    function test_shapesAndWidthsOfTransformers() public {
+        _swap(Opcodes.SCALED_MAT_MUL, 0, matrix(16, 3, 4, 6));
+        _swap(Opcodes.SCALED_MAT_MUL, 0, matrix(8, 3, 4, 3));
+        _swap(Opcodes.SCALED_MAT_MUL, 0, cube(8, 3, 1, 4, 6));
+        _swap(Opcodes.SCALED_MAT_MUL, 1, matrix(7, 0, 5, 7));
+        _swap(Opcodes.SCALED_MAT_MUL, 1, vector(7, 0, 4));
+        _swap(Opcodes.SCALED_MAT_MUL, 2, vector(16, 4, 5));
+        _swap(Opcodes.SCALED_MAT_MUL, 3, vector(16, 4, 4));
+        _swap(Opcodes.SCALED_MAT_MUL, 9, matrix(16, 0, 5, 4));
+        _swap(Opcodes.SCALED_MAT_MUL, 9, vector(16, 0, 20));
+        _swap(Opcodes.HEAD_SCORES, 0, matrix(16, 0, 3, 8));
+        _swap(Opcodes.HEAD_SCORES, 0, matrix(8, 0, 4, 8));
+        _swap(Opcodes.HEAD_SCORES, 0, matrix(8, 0, 3, 6));
+        _swap(Opcodes.HEAD_SCORES, 0, cube(8, 0, 1, 3, 8));
+        _swap(Opcodes.HEAD_SCORES, 1, matrix(8, 0, 6, 4));
+        _swap(Opcodes.HEAD_SCORES, 1, matrix(8, 0, 5, 3));
+        _swap(Opcodes.HEAD_SCORES, 1, matrix(8, 0, 5, 1));
+        _swap(Opcodes.HEAD_SCORES, 1, matrix(8, 0, 5, 6));
+        _swap(Opcodes.HEAD_SCORES, 9, cube(16, 0, 4, 5, 3));
+        _swap(Opcodes.HEAD_SCORES, 9, cube(16, 0, 2, 3, 5));
+        _swap(Opcodes.HEAD_SCORES, 9, matrix(16, 0, 12, 5));
+        _swap(Opcodes.HEAD_MIX, 0, cube(8, 0, 4, 5, 3));
+        _swap(Opcodes.HEAD_MIX, 0, cube(16, 0, 4, 3, 5));
+        _swap(Opcodes.HEAD_MIX, 0, cube(8, 0, 2, 3, 5));
+        _swap(Opcodes.HEAD_MIX, 0, matrix(8, 0, 12, 5));
+        _swap(Opcodes.HEAD_MIX, 1, matrix(8, 0, 4, 6));
+        _swap(Opcodes.HEAD_MIX, 1, matrix(8, 0, 3, 5));
+        _swap(Opcodes.HEAD_MIX, 1, matrix(8, 0, 1, 5));
+        _swap(Opcodes.HEAD_MIX, 1, matrix(8, 0, 6, 5));
+        _swap(Opcodes.HEAD_MIX, 9, matrix(16, 0, 4, 8));
+        _swap(Opcodes.HEAD_MIX, 9, matrix(16, 0, 3, 12));
+        _swap(Opcodes.HEAD_MIX, 9, cube(16, 0, 1, 3, 8));
+        _swap(Opcodes.NORM, 0, matrix(17, 3, 4, 6));
+        _swap(Opcodes.NORM, 1, vector(8, 3, 5));
+        _swap(Opcodes.NORM, 1, vector(17, 3, 6));
+        _swap(Opcodes.NORM, 2, vector(8, 3, 24));
+        _swap(Opcodes.NORM, 2, vector(17, 3, 6));
+        _swap(Opcodes.NORM, 9, matrix(16, 0, 6, 4));
+        _swap(Opcodes.ROPE, 0, matrix(17, 0, 3, 8));
+        _swap(Opcodes.ROPE, 1, matrix(16, 14, 2, 2));
+        _swap(Opcodes.ROPE, 1, matrix(16, 14, 4, 1));
+        _swap(Opcodes.ROPE, 1, matrix(16, 14, 4, 3));
+        _swap(Opcodes.ROPE, 1, matrix(16, 14, 4, 6));
+        _swap(Opcodes.ROPE, 1, matrix(17, 14, 4, 4));
+        _swap(Opcodes.ROPE, 1, matrix(16, 16, 4, 4));
+        _swap(Opcodes.ROPE, 1, matrix(16, -1, 4, 4));
+        _swap(Opcodes.ROPE, 9, matrix(16, 0, 4, 8));
+        _swap(Opcodes.GATHER, 0, vector(8, 3, 6));
+        _swap(Opcodes.GATHER, 0, matrix(8, 3, 5, 6));
+        _swap(Opcodes.GATHER, 1, vector(8, 3, 6));
+        _swap(Opcodes.GATHER, 2, vector(8, 0, 2));
+        _swap(Opcodes.GATHER, 2, matrix(8, 0, 1, 4));
+        _swap(Opcodes.GATHER, 9, matrix(16, 0, 3, 5));
+        _swap(Opcodes.GATHER, 9, cube(16, 0, 1, 3, 6));
+        _swap(Opcodes.ROW_ABS_MAX, 9, vector(8, 3, 5));
+        _swap(Opcodes.ROW_ABS_MAX, 9, vector(9, 3, 4));
+        _swap(Opcodes.ROW_ABS_MAX, 9, vector(8, 2, 4));
+    }
+
+    /// @notice Sums of 4097 products, each way that an operator has to ask for one.
+    function test_longProducts() public {
+        Tensor memory long = filled(matrix(8, 3, 1, 4097));
+        Tensor memory one = filled(vector(8, 0, 1));
+        Tensor[] memory inputs = list(long, long, one, one);
+        _refuses(operatorOf(Opcodes.SCALED_MAT_MUL, matrix(8, 3, 1, 1), inputs, ints(0, 0)), wholeWindows(inputs));
+        inputs = list(long, long);
+        _refuses(operatorOf(Opcodes.HEAD_SCORES, cube(8, 3, 1, 1, 1), inputs, ints(1, 0)), wholeWindows(inputs));
+        inputs = list(filled(cube(8, 3, 1, 1, 4097)), long);
+        _refuses(operatorOf(Opcodes.HEAD_MIX, matrix(8, 3, 1, 1), inputs, ints(1, 0)), wholeWindows(inputs));
+        Tensor memory perColumn = filled(vector(8, 3, 4097));
+        inputs = list(long, perColumn, perColumn);
+        _refuses(operatorOf(Opcodes.NORM, long.tensorType, inputs, ints(1, 1, 0, 0)), wholeWindows(inputs));
+    }
+
     /// @dev Operand `place`, or the output for 9, takes a type that does not go with the rest.
     function _swap(uint8 opcode, uint256 place, TensorType tensorType) private {
-        (Operator memory op, Tensor[] memory inputs) = _good(opcode);
+        (Operator memory op, Tensor[] memory inputs) = good(opcode);
         if (place == 9) op.output = tensorType;
         else op.operands[place].tensorType = tensorType;
         assertTrue(tensorType.isValid());
@@ -216,117 +291,11 @@ contract StepVerifierFormTest is VerifierTest {
 
     /// @notice A reduction over 4097 elements is none of ours, one over 4096 is (`StepVerifierGas`).
     function test_longReductions() public {
-        Tensor memory long = _filled(matrix(8, 3, 1, 4097));
+        Tensor memory long = filled(matrix(8, 3, 1, 4097));
         Window[][] memory windows = wholeWindows(list(long, long));
         _refuses(operatorOf(Opcodes.MAT_MUL, matrix(8, 3, 1, 1), list(long, long), ints(0)), windows);
-        _refuses(operatorOf(Opcodes.ROW_MAX, vector(8, 3, 1), list(long), ints()), windows);
+        _refuses(operatorOf(Opcodes.ROW_MAX, vector(8, 3, 1), list(long), ints(0)), windows);
         _refuses(operatorOf(Opcodes.ROW_SUM, vector(8, 3, 1), list(long), ints(0)), windows);
-    }
-
-    // Windows.
-
-    /// @notice With any operand's windows gone, the error names the operand and the element that it lacks.
-    function test_missingWindows() public view {
-        for (uint8 opcode = 1; opcode <= 14; ++opcode) {
-            (Operator memory op, Tensor[] memory inputs) = _good(opcode);
-            Window[][] memory windows = wholeWindows(inputs);
-            for (uint256 i = 0; i < inputs.length; ++i) {
-                Window[] memory whole = windows[i];
-                windows[i] = new Window[](0);
-                _misses(op, windows, i);
-                // A window that ends a byte early for some element: it holds one byte.
-                windows[i] = new Window[](1);
-                windows[i][0].firstByte = uint64(whole[0].data.length);
-                windows[i][0].data = hex"01";
-                _misses(op, windows, i);
-                windows[i] = whole;
-            }
-            // No list of windows at all.
-            _misses(op, new Window[][](0), type(uint256).max);
-        }
-    }
-
-    function _misses(Operator memory op, Window[][] memory windows, uint256 operand) private view {
-        try verifier.recompute(op, 0, context, windows) {
-            assertTrue(false, "read what was not opened");
-        } catch (bytes memory reason) {
-            assertEq(bytes4(reason), IStepVerifier.MissingElement.selector);
-            (uint256 named,) = abi.decode(slice(reason, 4, reason.length), (uint256, uint64));
-            if (operand != type(uint256).max) assertEq(named, operand);
-        }
-    }
-
-    /// @notice A row is read from one window: two halves do not make a whole, nor does a window at an absurd offset.
-    function testFuzz_rowInPieces(uint256 cut, uint64 offset) public {
-        (Operator memory op, Tensor[] memory inputs) = _good(Opcodes.ROW_SUM);
-        bytes memory data = encode(inputs[0]);
-        cut = bound(cut, 1, 5);
-        offset = uint64(bound(offset, 1, type(uint64).max));
-        Window[][] memory windows = new Window[][](1);
-        windows[0] = new Window[](3);
-        windows[0][0].data = slice(data, 0, cut);
-        windows[0][1] = Window({firstByte: uint64(cut), data: slice(data, cut, data.length)});
-        windows[0][2] = Window({firstByte: offset, data: data});
-        vm.expectRevert(abi.encodeWithSelector(IStepVerifier.MissingElement.selector, 0, 0));
-        verifier.recompute(op, 0, context, windows);
-    }
-
-    /// @notice However far a value lies below its row's maximum, ExpNeg reads no further than 2^−40: entries 0 and 1.
-    function testFuzz_expNegFarBelow(int256 below) public view {
-        (Operator memory op, Tensor[] memory inputs) = _good(Opcodes.EXP_NEG);
-        inputs[0] = _filled(matrix(32, 3, 4, 6));
-        inputs[1] = _filled(vector(32, 3, 4));
-        inputs[0].mantissas[0] = -bound(below, 40 << 16, 42 << 16);
-        (op.operands[0].tensorType, op.operands[1].tensorType) = (inputs[0].tensorType, inputs[1].tensorType);
-        (op.attributes[0], op.attributes[1]) = (1, 0);
-        Window[][] memory windows = wholeWindows(inputs);
-        windows[2][0].data = slice(windows[2][0].data, 0, 8);
-        assertEq(verifier.recompute(op, 0, context, windows), 0);
-    }
-
-    /// @notice Whatever an operator says, the answer is a number that its output type allows or one of the interface's errors.
-    function testFuzz_mutatedOperators(uint256 seed) public {
-        seedNoise(seed);
-        (Operator memory op, Tensor[] memory inputs) = _good(uint8(pickUint(1, 14)));
-        Window[][] memory windows = wholeWindows(inputs);
-        for (uint256 times = pickUint(1, 4); times > 0; --times) {
-            uint256 kind = pickUint(0, 3);
-            if (kind == 0 && op.attributes.length > 0) {
-                op.attributes[pickUint(0, op.attributes.length - 1)] =
-                    int64(pick(type(int64).min, type(int64).max) >> pickUint(0, 63));
-            } else if (kind == 1) {
-                op.output = _mutated(op.output);
-            } else if (kind == 2) {
-                Operand memory operand = op.operands[pickUint(0, op.operands.length - 1)];
-                operand.tensorType = _mutated(operand.tensorType);
-            } else {
-                op.opcode = uint8(pickUint(1, 14));
-            }
-        }
-        uint256 count = op.output.elements();
-        uint64 element = uint64(pickUint(0, count > 0 && count < 1000 ? count - 1 : 1000));
-        try verifier.recompute(op, element, context, windows) returns (int256 mantissa) {
-            // Mantissas are 1 and 2, and no tensor has fewer than 3 bits unless by mutation.
-            int256 limit = op.output.limit();
-            assertTrue(op.output.bits() == 2 || (-limit <= mantissa && mantissa <= limit));
-        } catch (bytes memory reason) {
-            bytes4 selector = bytes4(reason);
-            assertTrue(
-                selector == IStepVerifier.MalformedOperator.selector
-                    || selector == IStepVerifier.MissingElement.selector
-                    || selector == IStepVerifier.ElementOutOfRange.selector
-            );
-        }
-    }
-
-    /// @dev Another number in one field, or any bit turned.
-    function _mutated(TensorType t) private returns (TensorType) {
-        uint256 word = TensorType.unwrap(t);
-        uint256 kind = pickUint(0, 5);
-        if (kind == 0) return TensorType.wrap((word & (type(uint256).max >> 8)) | (pickUint(2, 64) << 248));
-        if (kind == 1) return TensorType.wrap(word ^ (1 << pickUint(0, 255)));
-        uint256 place = 32 * pickUint(0, 3);
-        uint256 length = kind == 2 ? pickUint(0, type(uint32).max) : pickUint(0, 40);
-        return TensorType.wrap((word & ~(uint256(type(uint32).max) << place)) | (length << place));
+        _refuses(operatorOf(Opcodes.ROW_ABS_MAX, vector(8, 3, 1), list(long), ints()), windows);
     }
 }

@@ -53,7 +53,7 @@ contract StepVerifierGasTest is VerifierTest {
         for (uint256 bits = 8; bits <= 64; bits *= 2) {
             Tensor memory a = _extremes(matrix(bits, 0, 1, K));
             string memory suffix = string.concat(" int", vm.toString(bits));
-            _measure(string.concat("RowMax", suffix), Opcodes.ROW_MAX, vector(bits, 0, 1), list(a), ints());
+            _measure(string.concat("RowMax", suffix), Opcodes.ROW_MAX, vector(bits, 0, 1), list(a), ints(0));
             _measure(string.concat("RowSum", suffix), Opcodes.ROW_SUM, vector(bits, 0, 1), list(a), ints(12));
         }
     }
@@ -79,7 +79,7 @@ contract StepVerifierGasTest is VerifierTest {
         Tensor memory max = _extremes(vector(32, 0, 8));
         max.mantissas[7] = -x.tensorType.limit() + 1000;
         table = _extremes(vector(26, 24, 257));
-        _measure("ExpNeg", Opcodes.EXP_NEG, matrix(26, 24, 8, 8), list(x, max, table), ints(23_637, 8));
+        _measure("ExpNeg", Opcodes.EXP_NEG, matrix(26, 24, 8, 8), list(x, max, table), ints(23_637, 8, 0));
     }
 
     function test_softmax() public {

@@ -2,12 +2,12 @@
 pragma solidity ^0.8.28;
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {DotProduct} from "../DotProduct.sol";
 import {FixedPoint} from "../FixedPoint.sol";
 import {Operands} from "../Operands.sol";
+import {RowProducts} from "../RowProducts.sol";
 import {TensorTypes} from "../TensorTypes.sol";
 
-/// @title MatMul and Transpose (N-11, N-12)
+/// @title Products of matrices, and Transpose (N-11, N-12, N-25)
 library Linear {
     using Operands for Operator;
     using Operands for Window[][];
@@ -20,28 +20,52 @@ library Linear {
         returns (int256)
     {
         operator.expectForm(2, 1);
-        _expectMatMul(operator.typeOf(0), operator.typeOf(1), operator.output);
-        int256 sum = _dot(operator, element / operator.output.row(), element % operator.output.row(), windows);
+        (TensorType a, TensorType b) = (operator.typeOf(0), operator.typeOf(1));
+        uint256 length = a.row();
+        Operands.ensure(b.row() == length);
+        _expectProduct(a, b, operator.output);
+        (uint256 m, uint256 n) = (element / operator.output.row(), element % operator.output.row());
+        int256 sum = RowProducts.sum(operator, windows, m * length, n * length, length);
         return FixedPoint.rescaleHalfEven(sum, operator.shift(0), operator.output.bits());
     }
 
-    /// @dev `Σ_k a[m,k]·b[n,k]`.
-    function _dot(Operator calldata operator, uint256 m, uint256 n, Window[][] calldata windows)
+    /// @notice `rescale(r[m]·c[n]·Σ_k a[m, offset + k]·b[n,k], shift)`. Operands a, b, r, c. Reads `b.row()` elements of row m of
+    /// a from one window, row n of b from one.
+    function scaledMatMul(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        internal
+        pure
+        returns (int256)
+    {
+        operator.expectForm(4, 2);
+        (TensorType a, TensorType b) = (operator.typeOf(0), operator.typeOf(1));
+        _expectProduct(a, b, operator.output);
+        // INVARIANT: what is read of a row of a lies in that row.
+        // SAFETY of the casts: dimensions are below 2^32; no offset is accepted where the upper bound is negative.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        uint256 offset = uint256(operator.attribute(0, 0, int256(a.row()) - int256(b.row())));
+        (uint256 m, uint256 n) = (element / operator.output.row(), element % operator.output.row());
+        int256 sum = RowProducts.sum(operator, windows, m * a.row() + offset, n * b.row(), b.row());
+        // SAFETY: the sum is within 2^42 and scales are within 2^63, so the product is within 2^168.
+        sum *= _scale(operator, 2, a.dim(0), m, windows) * _scale(operator, 3, b.dim(0), n, windows);
+        return FixedPoint.rescaleHalfEven(sum, operator.shift(1), operator.output.bits());
+    }
+
+    /// @dev Element `i` of a vector operand of `count` scales.
+    function _scale(Operator calldata operator, uint256 operand, uint256 count, uint256 i, Window[][] calldata windows)
         private
         pure
         returns (int256)
     {
-        TensorType a = operator.typeOf(0);
-        uint256 length = a.row();
-        uint256 left = windows.run(0, a, m * length, length);
-        uint256 right = windows.run(1, operator.typeOf(1), n * length, length);
-        return a.width() == 1 ? DotProduct.ofInt8(left, right, length) : DotProduct.ofInt16(left, right, length);
+        TensorType t = operator.typeOf(operand);
+        Operands.ensure(t.elements() == count);
+        return windows.read(operand, t, i);
     }
 
-    function _expectMatMul(TensorType a, TensorType b, TensorType y) private pure {
+    /// @dev Rows of a by rows of b, as long as those of b.
+    function _expectProduct(TensorType a, TensorType b, TensorType y) private pure {
         Operands.ensure(a.rank() == 2 && b.rank() == 2 && y.rank() == 2);
-        Operands.ensure(a.dim(1) == b.dim(1) && y.dim(0) == a.dim(0) && y.dim(1) == b.dim(0));
-        Operands.ensure(a.width() == b.width() && a.width() <= 2 && a.dim(1) <= Operands.MAX_REDUCTION);
+        Operands.ensure(y.dim(0) == a.dim(0) && y.dim(1) == b.dim(0));
+        RowProducts.expect(a, b, b.row());
     }
 
     /// @notice `a[m,n]` for output element (n, m).

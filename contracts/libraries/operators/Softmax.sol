@@ -4,41 +4,14 @@ pragma solidity ^0.8.28;
 import {Operator, TensorType, Window} from "../../types/Types.sol";
 import {FixedPoint} from "../FixedPoint.sol";
 import {Operands} from "../Operands.sol";
-import {RowReduce} from "../RowReduce.sol";
 import {TensorTypes} from "../TensorTypes.sol";
 
-/// @title The parts of softmax and its gradient that need no table (N-19, N-21, N-22, N-23)
+/// @title The parts of softmax and its gradient that work element by element and need no table (N-22, N-23)
 /// @dev A vector with one element per row is told by its number of elements; its dimensions do not enter the result.
 library Softmax {
     using Operands for Operator;
     using Operands for Window[][];
     using TensorTypes for TensorType;
-
-    /// @notice `max_k a[m,k]`. Reads row m from one window.
-    function rowMax(Operator calldata operator, uint256 element, Window[][] calldata windows)
-        internal
-        pure
-        returns (int256)
-    {
-        operator.expectForm(1, 0);
-        TensorType a = operator.typeOf(0);
-        _expectReduced(a, operator.output);
-        Operands.ensure(operator.output.samePrecision(a));
-        return RowReduce.max(windows.run(0, a, element * a.row(), a.row()), a.row(), a.width());
-    }
-
-    /// @notice `rescale(Σ_k a[m,k], shift)`. Reads row m from one window.
-    function rowSum(Operator calldata operator, uint256 element, Window[][] calldata windows)
-        internal
-        pure
-        returns (int256)
-    {
-        operator.expectForm(1, 1);
-        TensorType a = operator.typeOf(0);
-        _expectReduced(a, operator.output);
-        int256 sum = RowReduce.sum(windows.run(0, a, element * a.row(), a.row()), a.row(), a.width());
-        return FixedPoint.rescaleHalfEven(sum, operator.shift(0), operator.output.bits());
-    }
 
     /// @notice `clamp(div(p[m,k]·2^bits, max(z[m], 1)))`. Operands p, z.
     function normalize(Operator calldata operator, uint256 element, Window[][] calldata windows)
@@ -89,9 +62,5 @@ library Softmax {
         TensorType perRow = operator.typeOf(1);
         Operands.ensure(perRow.elements() == operator.output.rows());
         return windows.read(1, perRow, element / operator.output.row());
-    }
-
-    function _expectReduced(TensorType a, TensorType y) private pure {
-        Operands.ensure(y.elements() == a.rows() && a.row() <= Operands.MAX_REDUCTION);
     }
 }

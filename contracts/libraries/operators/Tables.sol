@@ -6,6 +6,7 @@ import {FixedPoint} from "../FixedPoint.sol";
 import {Mantissas} from "../Mantissas.sol";
 import {Operands} from "../Operands.sol";
 import {TensorTypes} from "../TensorTypes.sol";
+import {Visibility} from "../Visibility.sol";
 
 /// @title Functions given by a table and a straight line between its entries (N-18, N-20)
 library Tables {
@@ -52,20 +53,23 @@ library Tables {
         return FixedPoint.rescaleHalfEven(mantissa, operator.shift(0), ARGUMENT_BITS) - operator.coefficient(1);
     }
 
-    /// @notice `exp(−(max − a))` by powers of two. Operands a, max, table; attributes multiplier, input_shift. Reads `a[m,k]`,
-    /// `max[m]` and two adjacent entries from one window.
+    /// @notice `exp(−(max − a))` by powers of two. Operands a, max, table; attributes multiplier, input_shift,
+    /// causal. Reads `a[m,k]`, `max[m]` and two adjacent entries from one window; nothing where `a[m,k]` is hidden, which gives 0.
     function expNeg(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
         returns (int256)
     {
-        operator.expectForm(3, 2);
-        TensorType table = operator.typeOf(2);
+        operator.expectForm(3, 3);
+        (TensorType a, TensorType table) = (operator.typeOf(0), operator.typeOf(2));
+        Operands.ensure(operator.output.sameShape(a) && operator.typeOf(1).elements() == a.rows());
         Operands.ensure(operator.output.bits() == 26 && operator.output.exponent() == 24);
         Operands.ensure(table.elements() == 257 && table.bits() <= 32);
 
-        int256 z = _distance(operator, element, windows) * operator.attribute(0, 1, (1 << 24) - 1);
-        uint256 u = _limited(FixedPoint.rescaleHalfEven(z, operator.shift(1), ARGUMENT_BITS), EXP_END);
+        (int256 multiplier, int256 shift) = (operator.attribute(0, 1, (1 << 24) - 1), operator.shift(1));
+        if (element % a.row() >= Visibility.ofRow(operator, 2, element / a.row())) return 0;
+        int256 z = _distance(operator, element, windows) * multiplier;
+        uint256 u = _limited(FixedPoint.rescaleHalfEven(z, shift, ARGUMENT_BITS), EXP_END);
         int256 line = _line(windows, 2, table, (u & 0xffff) >> 8, u & 0xff, 8);
         // SAFETY: the shift is at most 40 + 8.
         return FixedPoint.rescaleHalfEven(line, int256((u >> 16) + 8), 26);
@@ -78,9 +82,7 @@ library Tables {
         returns (int256 z)
     {
         TensorType a = operator.typeOf(0);
-        TensorType max = operator.typeOf(1);
-        Operands.ensure(operator.output.sameShape(a) && max.elements() == a.rows());
-        z = windows.read(1, max, element / a.row()) - windows.read(0, a, element);
+        z = windows.read(1, operator.typeOf(1), element / a.row()) - windows.read(0, a, element);
         return z > 0 ? z : int256(0);
     }
 

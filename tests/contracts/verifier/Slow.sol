@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
+import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {TensorType} from "../../../contracts/types/Types.sol";
+
 /// @title The arithmetic rules once more, naively
 /// @notice Written from `agents/num/SPEC.md` alone, over arrays of int256 and with checked arithmetic, to hold the contracts'
 /// fast code against. `M × K` operands come as flat arrays with their row length.
 library Slow {
+    using TensorTypes for TensorType;
+
     function floorDiv(int256 a, int256 b) internal pure returns (int256 q) {
         q = a / b;
         if (a % b != 0 && (a < 0) != (b < 0)) q -= 1;
@@ -40,6 +45,66 @@ library Slow {
         for (uint256 k = 0; k < count; ++k) {
             sum += a[i + k] * b[j + k];
         }
+    }
+
+    /// @dev N-8.
+    function visible(TensorType a, int256 causal, uint256 m, uint256 k) internal pure returns (bool) {
+        return causal == 0 || k <= m % a.dim(a.rank() - 2);
+    }
+
+    /// @dev N-28 for element `k` of the row of `count` mantissas from `first`; the variance by its definition. Attributes center,
+    /// epsilon, bias_shift, shift.
+    function norm(
+        int256[] memory x,
+        uint256 first,
+        uint256 count,
+        uint256 k,
+        int256[2] memory gainAndBias,
+        int256[] memory attributes,
+        uint256 bits
+    ) internal pure returns (int256) {
+        int256 sum = 0;
+        for (uint256 i = 0; i < count; ++i) {
+            sum += x[first + i];
+        }
+        int256 mean = attributes[0] == 1 ? div(16 * sum, int256(count)) : int256(0);
+        int256 v = attributes[1];
+        for (uint256 i = 0; i < count; ++i) {
+            v += (16 * x[first + i] - mean) ** 2;
+        }
+        uint256 j = (62 - bitLength(uint256(v))) / 2;
+        int256 inverse = 2 ** 54 / int256(root(uint256(v) * 4 ** j));
+        int256 n = rescale((16 * x[first + k] - mean) * inverse, 34 - int256(j), 22);
+        return rescale(n * gainAndBias[0] + gainAndBias[1] * int256(2 ** uint256(attributes[2])), attributes[3], bits);
+    }
+
+    function bitLength(uint256 v) internal pure returns (uint256 count) {
+        for (; v > 0; v /= 2) {
+            ++count;
+        }
+    }
+
+    /// @dev The floor of the square root of a number below 2^64, bit by bit.
+    function root(uint256 v) internal pure returns (uint256 s) {
+        for (uint256 bit = 2 ** 31; bit > 0; bit /= 2) {
+            if ((s + bit) * (s + bit) <= v) s += bit;
+        }
+    }
+
+    /// @dev N-29 for element `i` of the head `x[first ..]`; the row of the table from `angles`, `turning` long.
+    function rope(
+        int256[] memory x,
+        uint256 first,
+        uint256 i,
+        int256[] memory table,
+        uint256 angles,
+        uint256 turning,
+        uint256 exponent
+    ) internal pure returns (int256) {
+        uint256 half = turning / 2;
+        if (i >= turning) return x[first + i] * int256(2 ** exponent);
+        if (i < half) return x[first + i] * table[angles + i] - x[first + i + half] * table[angles + half + i];
+        return x[first + i] * table[angles + i - half] + x[first + i - half] * table[angles + i];
     }
 
     function lookup(int256 x, int256[] memory table, int256[] memory attributes, uint256 bits)

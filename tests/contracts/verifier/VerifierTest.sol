@@ -78,6 +78,20 @@ abstract contract VerifierTest is Test {
         return _pack(bits, exponent, 3, (d0 << 96) | (d1 << 64) | (d2 << 32));
     }
 
+    /// @dev `shape` with other bits.
+    function withBits(TensorType shape, uint256 bits) internal pure returns (TensorType) {
+        return TensorType.wrap((TensorType.unwrap(shape) & (type(uint256).max >> 8)) | (bits << 248));
+    }
+
+    /// @dev A type of rank 1 to 3 with at most 60 elements.
+    function randomShape(uint256 bits) internal returns (TensorType) {
+        uint256 rank = pickUint(1, 3);
+        int256 exponent = pick(-256, 256);
+        if (rank == 1) return vector(bits, exponent, pickUint(1, 60));
+        if (rank == 2) return matrix(bits, exponent, pickUint(1, 7), pickUint(1, 8));
+        return cube(bits, exponent, pickUint(1, 3), pickUint(1, 4), pickUint(1, 5));
+    }
+
     function _pack(uint256 bits, int256 exponent, uint256 rank, uint256 dims) private pure returns (TensorType) {
         return TensorType.wrap((bits << 248) | (uint256(uint16(int16(exponent))) << 232) | (rank << 224) | dims);
     }
@@ -114,6 +128,15 @@ abstract contract VerifierTest is Test {
     function list(Tensor memory a, Tensor memory b, Tensor memory c) internal pure returns (Tensor[] memory l) {
         l = new Tensor[](3);
         (l[0], l[1], l[2]) = (a, b, c);
+    }
+
+    function list(Tensor memory a, Tensor memory b, Tensor memory c, Tensor memory d)
+        internal
+        pure
+        returns (Tensor[] memory l)
+    {
+        l = new Tensor[](4);
+        (l[0], l[1], l[2], l[3]) = (a, b, c, d);
     }
 
     function ints() internal pure returns (int256[] memory) {
@@ -161,6 +184,11 @@ abstract contract VerifierTest is Test {
             windows[i] = new Window[](1);
             windows[i][0].data = encode(inputs[i]);
         }
+    }
+
+    /// @dev What the contract says to an operator of these operands.
+    function recomputed(Operator memory op, Tensor[] memory inputs, uint256 element) internal returns (int256) {
+        return verifier.recompute(op, uint64(element), context, scatteredWindows(inputs));
     }
 
     /// @dev For each operand some true slices of random bounds, then the tensor from a random leaf on and the tensor whole.

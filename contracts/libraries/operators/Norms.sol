@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+
+import {Operator, TensorType, Window} from "../../types/Types.sol";
+import {DotProduct} from "../DotProduct.sol";
+import {FixedPoint} from "../FixedPoint.sol";
+import {Mantissas} from "../Mantissas.sol";
+import {Operands} from "../Operands.sol";
+import {RowReduce} from "../RowReduce.sol";
+import {TensorTypes} from "../TensorTypes.sol";
+
+/// @title LayerNorm and RMSNorm (N-28)
+/// @dev Mean and deviations carry a factor of 16, their squares one of 256.
+library Norms {
+    using Operands for Operator;
+    using Operands for Window[][];
+    using TensorTypes for TensorType;
+
+    /// @dev Bits of the normalised value.
+    uint256 private constant NORM_BITS = 22;
+    int256 private constant MAX_EPSILON = (1 << 60) - 1;
+
+    /// @notice `rescale(n·gain[k] + bias[k]·2^t, shift)`. Operands x, gain, bias; attributes center, epsilon, bias_shift,
+    /// shift. Reads row m of x from one window, `gain[k]` and `bias[k]`.
+    function norm(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        internal
+        pure
+        returns (int256)
+    {
+        operator.expectForm(3, 4);
+        TensorType x = operator.typeOf(0);
+        uint256 length = x.row();
+        Operands.ensure(operator.output.sameShape(x) && x.bits() <= 16 && length <= Operands.MAX_REDUCTION);
+
+        uint256 k = element % length;
+        // SAFETY: n is within 2^21, gain and bias within 2^15 and t within 40, so the sum is within 2^56.
+        int256 n = _normalised(operator, windows.run(0, x, element - k, length), length, k);
+        int256 sum = n * _readOfColumn(operator, 1, length, k, windows);
+        sum += _readOfColumn(operator, 2, length, k, windows) * int256(1 << uint256(operator.attribute(2, 0, 40)));
+        return FixedPoint.rescaleHalfEven(sum, operator.shift(3), operator.output.bits());
+    }
+
+    /// @dev `(x[k] − mean)/√(Σ(x − mean)² + ε)` with exponent 20, for the row of `length` mantissas at `position`.
+    function _normalised(Operator calldata operator, uint256 position, uint256 length, uint256 k)
+        private
+        pure
+        returns (int256)
+    {
+        uint256 width = operator.typeOf(0).width();
+        (int256 mean, uint256 v) = _moments(operator, position, length, width);
+        // INVARIANT: 0 < v < 2^61, so j is from 0 to 30 and the root from 2^30 to 2^31.
+        uint256 j = (61 - Math.log2(v)) / 2;
+        uint256 inverse = (1 << 54) / Math.sqrt(v << (2 * j));
+        int256 deviation = 16 * Mantissas.load(position + k * width, width) - mean;
+        // SAFETY of the casts: the inverse is at most 2^24; a deviation is within 2^20.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        return FixedPoint.rescaleHalfEven(deviation * int256(inverse), 34 - int256(j), NORM_BITS);
+    }
+
+    /// @dev `μ` and `v` of N-28: the mean of `16·x`, or 0, and `Σ(16·x − μ)² + epsilon`.
+    function _moments(Operator calldata operator, uint256 position, uint256 length, uint256 width)
+        private
+        pure
+        returns (int256 mean, uint256)
+    {
+        int256 v =
+            256 * DotProduct.ofWidth(position, position, length, width) + operator.attribute(1, 1, MAX_EPSILON);
+        if (operator.attribute(0, 0, 1) == 1) {
+            int256 sum = RowReduce.sum(position, length, width);
+            // SAFETY of the casts: at most 4096.
+            // forge-lint: disable-next-line(unsafe-typecast)
+            int256 count = int256(length);
+            mean = FixedPoint.divHalfUp(16 * sum, count);
+            v += mean * (count * mean - 32 * sum);
+        }
+        // SAFETY of the cast: a sum of squares and an epsilon of at least 1.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        return (mean, uint256(v));
+    }
+
+    /// @dev Element `k` of a vector operand that has one element for each column.
+    function _readOfColumn(
+        Operator calldata operator,
+        uint256 operand,
+        uint256 columns,
+        uint256 k,
+        Window[][] calldata windows
+    ) private pure returns (int256) {
+        TensorType t = operator.typeOf(operand);
+        Operands.ensure(t.elements() == columns && t.bits() <= 16);
+        return windows.read(operand, t, k);
+    }
+}

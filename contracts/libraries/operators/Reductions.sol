@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Operator, TensorType, Window} from "../../types/Types.sol";
+import {FixedPoint} from "../FixedPoint.sol";
+import {Operands} from "../Operands.sol";
+import {RowReduce} from "../RowReduce.sol";
+import {TensorTypes} from "../TensorTypes.sol";
+import {Visibility} from "../Visibility.sol";
+
+/// @title One number for each row (N-19, N-21, N-31)
+/// @dev A vector with one element per row is told by its number of elements; its dimensions do not enter the result.
+library Reductions {
+    using Operands for Operator;
+    using Operands for Window[][];
+    using TensorTypes for TensorType;
+
+    /// @notice The maximum of a row's visible elements. Reads them, the first of row m, from one window.
+    function rowMax(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        internal
+        pure
+        returns (int256)
+    {
+        operator.expectForm(1, 1);
+        TensorType a = operator.typeOf(0);
+        _expectReduced(a, operator.output);
+        Operands.ensure(operator.output.samePrecision(a));
+        uint256 visible = Visibility.ofRow(operator, 0, element);
+        return RowReduce.max(windows.run(0, a, element * a.row(), visible), visible, a.width());
+    }
+
+    /// @notice `rescale(Σ_k a[m,k], shift)`. Reads row m from one window.
+    function rowSum(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        internal
+        pure
+        returns (int256)
+    {
+        operator.expectForm(1, 1);
+        TensorType a = operator.typeOf(0);
+        _expectReduced(a, operator.output);
+        int256 sum = RowReduce.sum(windows.run(0, a, element * a.row(), a.row()), a.row(), a.width());
+        return FixedPoint.rescaleHalfEven(sum, operator.shift(0), operator.output.bits());
+    }
+
+    /// @notice `max_k |a[m,k]|`. Reads row m from one window.
+    function rowAbsMax(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        internal
+        pure
+        returns (int256)
+    {
+        operator.expectForm(1, 0);
+        TensorType a = operator.typeOf(0);
+        _expectReduced(a, operator.output);
+        Operands.ensure(operator.output.samePrecision(a));
+        int256 best = RowReduce.maxMagnitude(windows.run(0, a, element * a.row(), a.row()), a.row(), a.width());
+        // A mantissa of −2^(b − 1), which N-1 forbids, has no counterpart.
+        return FixedPoint.clamp(best, operator.output.bits());
+    }
+
+    function _expectReduced(TensorType a, TensorType y) private pure {
+        Operands.ensure(y.elements() == a.rows() && a.row() <= Operands.MAX_REDUCTION);
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Opcodes} from "../../../contracts/libraries/Opcodes.sol";
+import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {Operator, TensorType} from "../../../contracts/types/Types.sol";
+import {Tensor, VerifierTest} from "./VerifierTest.sol";
+
+/// @title One small operator of each opcode, to be spoilt
+abstract contract GoodOperators is VerifierTest {
+    using TensorTypes for TensorType;
+
+    uint8 internal constant LAST_OPCODE = Opcodes.ROW_ABS_MAX;
+
+    /// @dev A good operator of each opcode, over tensors of 1 and 2.
+    function good(uint8 opcode) internal pure returns (Operator memory op, Tensor[] memory inputs) {
+        Tensor memory a = filled(matrix(8, 3, 4, 6));
+        Tensor memory vector4 = filled(vector(8, 3, 4));
+        if (opcode == Opcodes.MAT_MUL) {
+            inputs = list(a, filled(matrix(7, 0, 5, 6)));
+            op = operatorOf(opcode, matrix(8, 0, 4, 5), inputs, ints(2));
+        } else if (opcode == Opcodes.TRANSPOSE) {
+            op = operatorOf(opcode, matrix(8, 3, 6, 4), inputs = list(a), ints());
+        } else if (opcode == Opcodes.COMBINE) {
+            op = operatorOf(opcode, matrix(9, 0, 4, 6), inputs = list(a, filled(vector(8, 3, 6))), ints(1, 2, 3));
+        } else if (opcode == Opcodes.SCALE) {
+            op = operatorOf(opcode, matrix(9, 0, 4, 6), inputs = list(a), ints(5, 1));
+        } else if (opcode == Opcodes.MUL) {
+            op = operatorOf(opcode, matrix(9, 0, 4, 6), inputs = list(a, filled(vector(8, 3, 6))), ints(1));
+        } else if (opcode == Opcodes.RELU) {
+            op = operatorOf(opcode, a.tensorType, inputs = list(a), ints());
+        } else if (opcode == Opcodes.RELU_GRAD) {
+            op = operatorOf(opcode, a.tensorType, inputs = list(a, filled(matrix(20, 0, 4, 6))), ints());
+        } else if (opcode == Opcodes.LOOKUP) {
+            op = operatorOf(opcode, matrix(9, 0, 4, 6), inputs = list(a, filled(vector(16, 3, 9))), ints(0, -3, 4, 1));
+        } else if (opcode == Opcodes.ROW_MAX) {
+            op = operatorOf(opcode, vector4.tensorType, inputs = list(a), ints(0));
+        } else if (opcode == Opcodes.EXP_NEG) {
+            inputs = list(a, vector4, filled(vector(26, 24, 257)));
+            op = operatorOf(opcode, matrix(26, 24, 4, 6), inputs, ints(23_637, 1, 0));
+        } else if (opcode == Opcodes.ROW_SUM) {
+            op = operatorOf(opcode, vector4.tensorType, inputs = list(a), ints(0));
+        } else if (opcode == Opcodes.NORMALIZE) {
+            op = operatorOf(opcode, matrix(16, 0, 4, 6), inputs = list(a, vector4), ints(8));
+        } else if (opcode == Opcodes.ONE_HOT_SUB) {
+            op = operatorOf(opcode, matrix(16, 0, 4, 6), inputs = list(a, vector4), ints(100, 0));
+        } else if (opcode == Opcodes.SAMPLE) {
+            op = operatorOf(opcode, matrix(8, 3, 3, 6), inputs = list(a), ints(0));
+        } else {
+            return _goodOfTransformers(opcode, a, vector4);
+        }
+    }
+
+    /// @dev 3 tokens, 5 keys; 4 heads and 2 groups of 2.
+    function _goodOfTransformers(uint8 opcode, Tensor memory a, Tensor memory vector4)
+        private
+        pure
+        returns (Operator memory op, Tensor[] memory inputs)
+    {
+        if (opcode == Opcodes.SCALED_MAT_MUL) {
+            inputs = list(a, filled(matrix(7, 0, 5, 4)), vector4, filled(vector(16, 4, 5)));
+            op = operatorOf(opcode, matrix(16, 0, 4, 5), inputs, ints(1, 2));
+        } else if (opcode == Opcodes.HEAD_SCORES) {
+            inputs = list(filled(matrix(8, 0, 3, 8)), filled(matrix(7, 0, 5, 4)));
+            op = operatorOf(opcode, cube(16, 0, 4, 3, 5), inputs, ints(4, 0));
+        } else if (opcode == Opcodes.HEAD_MIX) {
+            inputs = list(filled(cube(8, 0, 4, 3, 5)), filled(matrix(7, 0, 4, 5)));
+            op = operatorOf(opcode, matrix(16, 0, 3, 8), inputs, ints(4, 0));
+        } else if (opcode == Opcodes.NORM) {
+            inputs = list(a, filled(vector(16, 3, 6)), filled(vector(8, 3, 6)));
+            op = operatorOf(opcode, matrix(16, 0, 4, 6), inputs, ints(1, 1, 20, 20));
+        } else if (opcode == Opcodes.ROPE) {
+            inputs = list(filled(matrix(16, 0, 3, 8)), filled(matrix(16, 14, 4, 4)));
+            op = operatorOf(opcode, matrix(16, 0, 3, 8), inputs, ints(2, 14));
+        } else if (opcode == Opcodes.GATHER) {
+            inputs = list(a, vector4, filled(vector(8, 0, 4)));
+            op = operatorOf(opcode, matrix(16, 0, 3, 6), inputs, ints(1));
+        } else {
+            op = operatorOf(opcode, vector4.tensorType, inputs = list(a), ints());
+        }
+    }
+
+    function filled(TensorType tensorType) internal pure returns (Tensor memory t) {
+        t.tensorType = tensorType;
+        t.mantissas = new int256[](tensorType.elements());
+        for (uint256 i = 0; i < t.mantissas.length; ++i) {
+            t.mantissas[i] = int256(i % 2 + 1);
+        }
+    }
+}
