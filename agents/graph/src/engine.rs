@@ -52,3 +52,29 @@ pub trait Engine {
         context: &StepContext,
     ) -> Result<Self::Tensor, EngineError>;
 }
+
+/// An engine that several executors share.
+impl<E: Engine> Engine for &E {
+    type Tensor = E::Tensor;
+
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+
+    fn import(&self, tensor: &Tensor) -> Result<Self::Tensor, EngineError> {
+        (**self).import(tensor)
+    }
+
+    fn export(&self, tensor: &Self::Tensor) -> Result<Tensor, EngineError> {
+        (**self).export(tensor)
+    }
+
+    fn execute(
+        &self,
+        operator: &Operator,
+        operands: &[&Self::Tensor],
+        context: &StepContext,
+    ) -> Result<Self::Tensor, EngineError> {
+        (**self).execute(operator, operands, context)
+    }
+}

@@ -112,6 +112,30 @@ impl<E: Engine> StageExecutor<E> {
     ) -> Result<Self, ExecuteError> {
         let constants = import(&engine, "constants", program.constants.iter().map(|c| (&c.name, &c.ty)), constants)?;
         let state = import(&engine, "state tensors", program.state.iter().map(|s| (&s.name, &s.ty)), state)?;
+        Self::on_device(engine, program, constants, state, job_key, observed)
+    }
+
+    /// As [`Self::new`], with constants and state that lie on the device already, of the types that the program says.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Count`].
+    pub fn on_device(
+        engine: E,
+        program: CheckedProgram,
+        constants: Vec<E::Tensor>,
+        state: Vec<E::Tensor>,
+        job_key: JobKey,
+        observed: impl IntoIterator<Item = u32>,
+    ) -> Result<Self, ExecuteError> {
+        let counts = [
+            ("constants", program.constants.len(), constants.len()),
+            ("state tensors", program.state.len(), state.len()),
+        ];
+        for (what, expected, actual) in counts {
+            if expected != actual {
+                return Err(ExecuteError::Count { what, expected, actual });
+            }
+        }
         let mut readers = vec![0u32; program.operators.len()];
         let mut read = |index: u32| {
             if let Some(count) = readers.get_mut(index as usize) {
@@ -368,7 +392,7 @@ fn release<T>(step: &mut Step<T>, index: u32, observed: &BTreeSet<u32>) {
 }
 
 /// Checks and moves the tensors of a program.
-fn import<'a, E: Engine>(
+pub(crate) fn import<'a, E: Engine>(
     engine: &E,
     what: &'static str,
     slots: impl ExactSizeIterator<Item = (&'a String, &'a TensorType)>,

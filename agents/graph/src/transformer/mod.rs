@@ -6,6 +6,7 @@
 //! | [`parameters`] | names and shapes of an architecture's weights; the weights themselves |
 //! | [`sites`], [`quantize`] | exponents of activations; weights and tables in integers |
 //! | [`plan`], `emit` | the programs of a stage |
+//! | [`runner`] | run them on an engine, text after text |
 //! | [`random`] | architectures with untrained weights, for tests and benchmarks |
 //!
 //! Names of parameters and of activations ("sites") are the same in the float model, in calibrations and in programs:
@@ -17,6 +18,7 @@ pub mod parameters;
 pub mod plan;
 pub mod quantize;
 pub mod random;
+pub mod runner;
 pub mod sites;
 
 pub use architecture::{
@@ -25,4 +27,5 @@ pub use architecture::{
 pub use parameters::{Matrix, Parameter, Weights, WeightsError, parameters};
 pub use plan::{Plan, PlanError};
 pub use quantize::{QuantizeError, Quantized};
+pub use runner::{RunError, StageRunner, tokens};
 pub use sites::Sites;

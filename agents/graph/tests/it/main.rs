@@ -9,3 +9,4 @@ mod gradient;
 mod hostile;
 mod networks;
 mod support;
+mod transformer;

@@ -1,5 +1,7 @@
 //! What the checker accepts at its edges and refuses beyond them, one row a rule.
 
+mod transformer;
+
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
 
 use super::{ACCUMULATOR_BOUND, check_operator};

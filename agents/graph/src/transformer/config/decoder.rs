@@ -1,0 +1,175 @@
+//! GPT-2 (Radford et al. 2019); Llama 2 and 3, Mistral, Qwen 2 and 3.
+
+use super::super::architecture::{
+    Activation, Architecture, Family, Norm, Output, Placement, Positions, Rotary, Scaling,
+};
+use super::{
+    ConfigError, Fields, MAX_HEAD_WIDTH, MAX_HEADS, MAX_HIDDEN, MAX_LAYERS, MAX_STATED_CONTEXT, MAX_VOCABULARY,
+    MAX_WIDTH, activation, divides, epsilon, head_width, learned,
+};
+
+/// The family's own base of frequencies, where a file names none.
+const THETA: f64 = 10_000.0;
+
+pub(super) fn gpt2(fields: &Fields) -> Result<Architecture, ConfigError> {
+    fields.must("scale_attn_weights", true)?;
+    fields.must("scale_attn_by_inverse_layer_idx", false)?;
+    fields.must("add_cross_attention", false)?;
+    let width = fields.size("n_embd", MAX_WIDTH)?;
+    let heads = fields.size("n_head", MAX_HEADS)?;
+    divides(("n_embd", width), ("n_head", heads))?;
+    let (positions, context) = learned(fields, "n_positions", 0)?;
+    Ok(Architecture {
+        family: Family::Gpt2,
+        vocabulary: fields.size("vocab_size", MAX_VOCABULARY)?,
+        width,
+        layers: fields.size("n_layer", MAX_LAYERS)?,
+        heads,
+        groups: heads,
+        head_width: head_width(fields, "n_head", width / heads)?,
+        hidden: fields.whole("n_inner", 1, MAX_HIDDEN)?.unwrap_or(width.saturating_mul(4)),
+        context,
+        norm: Norm::Layer,
+        epsilon: epsilon(fields, "layer_norm_epsilon", 1e-5)?,
+        placement: Placement::Before,
+        activation: activation(fields, "activation_function", Activation::GeluTanh)?,
+        gated: false,
+        positions,
+        token_types: false,
+        attention_bias: true,
+        output_bias: true,
+        mlp_bias: true,
+        query_key_norm: false,
+        causal: true,
+        output: Output::Logits { tied: fields.flag("tie_word_embeddings")?.unwrap_or(true) },
+    })
+}
+
+/// An architecture, and the window that its attention slides if it does.
+pub(super) fn llama(fields: &Fields, family: Family) -> Result<(Architecture, Option<u32>), ConfigError> {
+    let width = fields.size("hidden_size", MAX_WIDTH)?;
+    let heads = fields.size("num_attention_heads", MAX_HEADS)?;
+    let groups = fields.whole("num_key_value_heads", 1, MAX_HEADS)?.unwrap_or(heads);
+    divides(("num_attention_heads", heads), ("num_key_value_heads", groups))?;
+    let head_width = match fields.whole("head_dim", 1, MAX_HEAD_WIDTH)? {
+        Some(stated) => stated,
+        None if family == Family::Qwen3 => 128,
+        None => {
+            divides(("hidden_size", width), ("num_attention_heads", heads))?;
+            head_width(fields, "num_attention_heads", width / heads)?
+        }
+    };
+    let stated_bias = fields.flag("attention_bias")?.unwrap_or(false);
+    let (attention_bias, output_bias) = match family {
+        Family::Qwen2 => (true, false),
+        Family::Llama | Family::Qwen3 => (stated_bias, stated_bias),
+        _ => (false, false),
+    };
+    let architecture = Architecture {
+        family,
+        vocabulary: fields.size("vocab_size", MAX_VOCABULARY)?,
+        width,
+        layers: fields.size("num_hidden_layers", MAX_LAYERS)?,
+        heads,
+        groups,
+        head_width,
+        hidden: fields.size("intermediate_size", MAX_HIDDEN)?,
+        context: fields.size("max_position_embeddings", MAX_STATED_CONTEXT)?,
+        norm: Norm::Rms,
+        epsilon: epsilon(fields, "rms_norm_eps", 1e-6)?,
+        placement: Placement::Before,
+        activation: activation(fields, "hidden_act", Activation::Silu)?,
+        gated: true,
+        positions: Positions::Rotary(rotary(fields, head_width)?),
+        token_types: false,
+        attention_bias,
+        output_bias,
+        mlp_bias: family == Family::Llama && fields.flag("mlp_bias")?.unwrap_or(false),
+        query_key_norm: family == Family::Qwen3,
+        causal: true,
+        output: Output::Logits { tied: fields.flag("tie_word_embeddings")?.unwrap_or(false) },
+    };
+    Ok((architecture, window(fields, family)?))
+}
+
+/// The tokens that attention reaches back in some layer, if not all.
+fn window(fields: &Fields, family: Family) -> Result<Option<u32>, ConfigError> {
+    let mut slides = match family {
+        Family::Mistral => true,
+        Family::Qwen2 | Family::Qwen3 => fields.flag("use_sliding_window")?.unwrap_or(false),
+        _ => false,
+    };
+    for kind in fields.texts("layer_types")? {
+        match kind {
+            "full_attention" => {}
+            "sliding_attention" => slides = true,
+            other => {
+                return Err(ConfigError::Unsupported {
+                    field: fields.name("layer_types"),
+                    value: other.into(),
+                    supported: "full_attention and sliding_attention".into(),
+                });
+            }
+        }
+    }
+    if slides { fields.whole("sliding_window", 1, MAX_STATED_CONTEXT) } else { Ok(None) }
+}
+
+/// Rotary positions: `rope_theta` and `rope_scaling`, or both in `rope_parameters` as newer files have it.
+fn rotary(fields: &Fields, width: u32) -> Result<Rotary, ConfigError> {
+    if !width.is_multiple_of(2) {
+        return Err(ConfigError::OddRotary(width));
+    }
+    let theta = |fields: &Fields| fields.number("rope_theta", 1.0, 1e12);
+    let parameters = fields.object("rope_parameters")?;
+    let own = match &parameters {
+        Some(parameters) => theta(parameters)?,
+        None => None,
+    };
+    let scaling = match fields.object("rope_scaling")?.or(parameters) {
+        Some(scaling) => {
+            whole_heads(&scaling)?;
+            read_scaling(&scaling)?
+        }
+        None => Scaling::None,
+    };
+    whole_heads(fields)?;
+    let theta = own.map_or_else(|| theta(fields), |own| Ok(Some(own)))?.unwrap_or(THETA);
+    Ok(Rotary { theta, width, scaling })
+}
+
+/// These families rotate whole heads; a file that says otherwise is another model's.
+fn whole_heads(fields: &Fields) -> Result<(), ConfigError> {
+    match fields.number("partial_rotary_factor", 0.0, 1.0)? {
+        Some(part) if part < 1.0 => Err(ConfigError::Unsupported {
+            field: fields.name("partial_rotary_factor"),
+            value: part.to_string(),
+            supported: "1".into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn read_scaling(fields: &Fields) -> Result<Scaling, ConfigError> {
+    let kind = match fields.text("rope_type")? {
+        Some(kind) => Some(kind),
+        None => fields.text("type")?,
+    };
+    let number = |field: &str, least: f64, most: f64| {
+        fields.number(field, least, most)?.ok_or_else(|| fields.missing(field))
+    };
+    match kind {
+        None | Some("default") => Ok(Scaling::None),
+        Some("linear") => Ok(Scaling::Linear { factor: number("factor", 1.0, 1e6)? }),
+        Some("llama3") => {
+            let (low, high) = (number("low_freq_factor", 1e-6, 1e6)?, number("high_freq_factor", 1e-6, 1e6)?);
+            if high <= low {
+                let field = fields.name("");
+                return Err(ConfigError::Ramp { field, low: low.to_string(), high: high.to_string() });
+            }
+            let original_context = fields.size("original_max_position_embeddings", MAX_STATED_CONTEXT)?;
+            Ok(Scaling::Llama3 { factor: number("factor", 1.0, 1e6)?, low, high, original_context })
+        }
+        Some(other) => Err(ConfigError::Scaling(other.into())),
+    }
+}

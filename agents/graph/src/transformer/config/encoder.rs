@@ -1,0 +1,78 @@
+//! BERT (Devlin et al. 2018) and RoBERTa (Liu et al. 2019), with the pooling of sentence-transformers.
+
+use super::super::architecture::{Activation, Architecture, Family, Norm, Output, Placement, Pooling};
+use super::{
+    ConfigError, Fields, MAX_HEADS, MAX_HIDDEN, MAX_LAYERS, MAX_VOCABULARY, MAX_WIDTH, activation, divides, epsilon,
+    head_width, learned,
+};
+
+/// Poolings that sentence-transformers knows, by their flags.
+const FLAGS: [&str; 6] = [
+    "pooling_mode_mean_tokens",
+    "pooling_mode_cls_token",
+    "pooling_mode_max_tokens",
+    "pooling_mode_mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens",
+    "pooling_mode_lasttoken",
+];
+
+pub(super) fn read(fields: &Fields, family: Family, pooling: Option<&[u8]>) -> Result<Architecture, ConfigError> {
+    fields.must("is_decoder", false)?;
+    fields.must("add_cross_attention", false)?;
+    if let Some(kind) = fields.text("position_embedding_type")?.filter(|kind| *kind != "absolute") {
+        let (field, supported) = (fields.name("position_embedding_type"), "absolute".into());
+        return Err(ConfigError::Unsupported { field, value: kind.into(), supported });
+    }
+    let vocabulary = fields.size("vocab_size", MAX_VOCABULARY)?;
+    let width = fields.size("hidden_size", MAX_WIDTH)?;
+    let heads = fields.size("num_attention_heads", MAX_HEADS)?;
+    divides(("hidden_size", width), ("num_attention_heads", heads))?;
+    let head_width = head_width(fields, "num_attention_heads", width / heads)?;
+    let first = match family {
+        // RoBERTa numbers its tokens from the one after padding.
+        Family::Roberta => fields.whole("pad_token_id", 0, vocabulary)?.unwrap_or(1).saturating_add(1),
+        _ => 0,
+    };
+    let (positions, context) = learned(fields, "max_position_embeddings", first)?;
+    Ok(Architecture {
+        family,
+        vocabulary,
+        width,
+        layers: fields.size("num_hidden_layers", MAX_LAYERS)?,
+        heads,
+        groups: heads,
+        head_width,
+        hidden: fields.size("intermediate_size", MAX_HIDDEN)?,
+        context,
+        norm: Norm::Layer,
+        epsilon: epsilon(fields, "layer_norm_eps", 1e-12)?,
+        placement: Placement::After,
+        activation: activation(fields, "hidden_act", Activation::Gelu)?,
+        gated: false,
+        positions,
+        token_types: fields.whole("type_vocab_size", 0, MAX_VOCABULARY)?.unwrap_or(2) > 0,
+        attention_bias: true,
+        output_bias: true,
+        mlp_bias: true,
+        query_key_norm: false,
+        causal: false,
+        output: Output::Embedding(pooling.map_or(Ok(Pooling::Mean), read_pooling)?),
+    })
+}
+
+/// Reads `1_Pooling/config.json`, in the form of flags or in that of one name.
+fn read_pooling(json: &[u8]) -> Result<Pooling, ConfigError> {
+    let fields = Fields::parse("1_Pooling/config.json", json)?;
+    let mut asked: Vec<&str> = fields.text("pooling_mode")?.into_iter().collect();
+    for flag in FLAGS {
+        if fields.flag(flag)? == Some(true) {
+            asked.push(flag);
+        }
+    }
+    match asked.as_slice() {
+        ["mean" | "pooling_mode_mean_tokens"] => Ok(Pooling::Mean),
+        ["cls" | "pooling_mode_cls_token"] => Ok(Pooling::First),
+        [] => Err(ConfigError::Pooling("no pooling".into())),
+        other => Err(ConfigError::Pooling(other.join(" and "))),
+    }
+}

@@ -1,0 +1,195 @@
+//! From a Hugging Face `config.json` to an [`Architecture`].
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | here | which family a file describes; what it says about tokens and context |
+//! | `encoder`, `decoder` | the fields of BERT and RoBERTa; of GPT-2 and of Llama and its kin |
+//! | `fields` | fields of a JSON object by name, type and bounds |
+//! | `error` | why a configuration is refused |
+
+mod decoder;
+mod encoder;
+mod error;
+mod fields;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+use tensorlink_types::operator::MAX_REDUCTION;
+
+use self::fields::Fields;
+use super::architecture::{Activation, Architecture, Family, Positions};
+
+pub use error::ConfigError;
+
+/// Longest context: attention weighs all its tokens in one dot product (rule N-6).
+pub const MAX_CONTEXT: u32 = MAX_REDUCTION as u32;
+/// Largest vocabulary.
+pub const MAX_VOCABULARY: u32 = 1 << 20;
+/// Longest vector of a token.
+pub const MAX_WIDTH: u32 = 1 << 14;
+/// Longest inner vector of an MLP.
+pub const MAX_HIDDEN: u32 = 1 << 16;
+/// Most layers.
+pub const MAX_LAYERS: u32 = 256;
+/// Most query heads.
+pub const MAX_HEADS: u32 = 1024;
+/// Longest vector of a head.
+pub const MAX_HEAD_WIDTH: u32 = 1024;
+/// Longest context that a file may state, whatever is used of it.
+const MAX_STATED_CONTEXT: u32 = 1 << 30;
+
+/// The names in `model_type` and `architectures`, for each family.
+const NAMES: [(Family, &str, &[&str]); 7] = [
+    (Family::Bert, "bert", &["BertModel", "BertForMaskedLM", "BertForPreTraining"]),
+    (Family::Roberta, "roberta", &["RobertaModel", "RobertaForMaskedLM"]),
+    (Family::Gpt2, "gpt2", &["GPT2LMHeadModel", "GPT2Model"]),
+    (Family::Llama, "llama", &["LlamaForCausalLM", "LlamaModel"]),
+    (Family::Mistral, "mistral", &["MistralForCausalLM", "MistralModel"]),
+    (Family::Qwen2, "qwen2", &["Qwen2ForCausalLM", "Qwen2Model"]),
+    (Family::Qwen3, "qwen3", &["Qwen3ForCausalLM", "Qwen3Model"]),
+];
+
+/// Why less context is used than a configuration states.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContextLimit {
+    /// The state's own length is what a contract can recompute in one dot product, [`MAX_CONTEXT`].
+    Reduction,
+    /// Beyond its sliding window the model would forget; within it, it attends to everything.
+    Window,
+}
+
+/// What a configuration says.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Description {
+    /// The model, its `context` as far as it is used.
+    pub architecture: Architecture,
+    /// The context that the file states.
+    pub stated_context: u32,
+    /// Why the architecture has less, if it has.
+    pub limit: Option<ContextLimit>,
+    /// The token that begins a text, if the file names one.
+    pub beginning: Option<u32>,
+    /// The tokens that end a text; none if the file names none.
+    pub ends: Vec<u32>,
+}
+
+/// Reads `config.json`, and `1_Pooling/config.json` of a sentence-transformers folder if there is one. An encoder
+/// without it is pooled by the mean.
+///
+/// # Errors
+/// A [`ConfigError`] that names the field and what is supported.
+pub fn describe(config: &[u8], pooling: Option<&[u8]>) -> Result<Description, ConfigError> {
+    let fields = Fields::parse("config.json", config)?;
+    let family = family(&fields)?;
+    if fields.value("quantization_config").is_some() {
+        return Err(ConfigError::Quantised);
+    }
+    let (mut architecture, window) = match family {
+        Family::Bert | Family::Roberta => (encoder::read(&fields, family, pooling)?, None),
+        Family::Gpt2 | Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => {
+            if pooling.is_some() {
+                return Err(ConfigError::Pooling("an embedding from a decoder".into()));
+            }
+            match family {
+                Family::Gpt2 => (decoder::gpt2(&fields)?, None),
+                _ => decoder::llama(&fields, family)?,
+            }
+        }
+    };
+    let stated_context = architecture.context;
+    let allowed = [(MAX_CONTEXT, ContextLimit::Reduction), (window.unwrap_or(u32::MAX), ContextLimit::Window)];
+    let mut limit = None;
+    for (most, reason) in allowed {
+        if architecture.context > most {
+            (architecture.context, limit) = (most, Some(reason));
+        }
+    }
+    let token = |field| fields.tokens(field, architecture.vocabulary);
+    let (beginning, ends) = (token("bos_token_id")?.first().copied(), token("eos_token_id")?);
+    Ok(Description { architecture, stated_context, limit, beginning, ends })
+}
+
+/// All families by their `model_type`, for messages.
+fn families() -> String {
+    NAMES.map(|(_, name, _)| name).join(", ")
+}
+
+/// The family that `model_type` and `architectures` agree on; one of them may be absent.
+fn family(fields: &Fields) -> Result<Family, ConfigError> {
+    let stated = fields.text("model_type")?;
+    let class = fields.texts("architectures")?.first().copied();
+    let by_type = match stated {
+        Some(name) => {
+            let entry = NAMES.iter().find(|(_, known, _)| *known == name);
+            Some(entry.ok_or_else(|| ConfigError::UnknownModel(name.into()))?)
+        }
+        None => None,
+    };
+    let Some(class) = class else {
+        return by_type.map(|(family, ..)| *family).ok_or_else(|| fields.missing("model_type"));
+    };
+    let by_class = NAMES.iter().find(|(_, _, classes)| classes.contains(&class));
+    match (by_type, by_class) {
+        (Some((of_type, ..)), Some((of_class, ..))) if of_type != of_class => Err(ConfigError::Disagreement {
+            model_type: stated.unwrap_or_default().into(),
+            architecture: class.into(),
+        }),
+        (_, Some((family, ..))) => Ok(*family),
+        (Some((.., classes)), None) => {
+            Err(ConfigError::Head { architecture: class.into(), supported: classes.join(", ") })
+        }
+        (None, None) => Err(ConfigError::UnknownModel(class.into())),
+    }
+}
+
+/// The nonlinearity that a field names, or the family's own.
+fn activation(fields: &Fields, field: &str, default: Activation) -> Result<Activation, ConfigError> {
+    match fields.text(field)? {
+        None => Ok(default),
+        Some("gelu") => Ok(Activation::Gelu),
+        // Three spellings of one formula.
+        Some("gelu_new" | "gelu_pytorch_tanh" | "gelu_fast") => Ok(Activation::GeluTanh),
+        Some("silu" | "swish") => Ok(Activation::Silu),
+        Some("relu") => Ok(Activation::Relu),
+        Some(other) => Err(ConfigError::Activation(other.into())),
+    }
+}
+
+/// ε of a normalisation.
+fn epsilon(fields: &Fields, field: &str, default: f64) -> Result<f64, ConfigError> {
+    Ok(fields.number(field, 1e-20, 0.1)?.unwrap_or(default))
+}
+
+fn divides(whole: (&'static str, u32), part: (&'static str, u32)) -> Result<(), ConfigError> {
+    if whole.1.is_multiple_of(part.1) {
+        return Ok(());
+    }
+    Err(ConfigError::Division { whole: whole.0, whole_value: whole.1, part: part.0, part_value: part.1 })
+}
+
+/// Width of a head, bounded; `field` is the number of heads.
+fn head_width(fields: &Fields, field: &str, width: u32) -> Result<u32, ConfigError> {
+    if width <= MAX_HEAD_WIDTH {
+        return Ok(width);
+    }
+    Err(ConfigError::OutOfRange {
+        field: fields.name(field),
+        value: fields.value(field).map(ToString::to_string).unwrap_or_default(),
+        allowed: format!("so many heads that each is at most {MAX_HEAD_WIDTH} wide"),
+    })
+}
+
+/// Learned positions, and the texts that fit once `first` rows are set aside.
+fn learned(fields: &Fields, field: &str, first: u32) -> Result<(Positions, u32), ConfigError> {
+    let rows = fields.size(field, MAX_STATED_CONTEXT)?;
+    match rows.checked_sub(first) {
+        Some(context) if context > 0 => Ok((Positions::Learned { first }, context)),
+        _ => Err(ConfigError::OutOfRange {
+            field: fields.name(field),
+            value: rows.to_string(),
+            allowed: format!("more than {first}, the rows before a text's first token"),
+        }),
+    }
+}

@@ -1,0 +1,96 @@
+//! Runs a stage of a transformer on an engine, text after text.
+
+use tensorlink_num::Tensor;
+use tensorlink_types::{JobKey, TensorType, TypeError};
+use thiserror::Error;
+
+use super::plan::{Plan, PlanError};
+use crate::engine::Engine;
+use crate::executor::{ExecuteError, StageExecutor};
+
+/// Why a text could not be computed.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// There is no program for it.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The engine failed, or the input is not of the stage's type.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+    /// Token numbers that make no tensor: none, or beyond 31 bits.
+    #[error("{0} token numbers make no text")]
+    Tokens(usize),
+    /// The stage gave nothing, which no plan's program does.
+    #[error("the stage has no output")]
+    NoOutput,
+}
+
+/// A stage whose constants lie on an engine's device.
+pub struct StageRunner<E: Engine> {
+    engine: E,
+    plan: Plan,
+    constants: Vec<E::Tensor>,
+}
+
+impl<E: Engine> StageRunner<E> {
+    /// Moves the constants to the device.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Count`] or [`ExecuteError::Type`] for constants that are not the plan's, [`ExecuteError::Transfer`] if the device
+    /// fails.
+    pub fn new(engine: E, plan: Plan, constants: &[Tensor]) -> Result<Self, ExecuteError> {
+        let slots = plan.constants().iter().map(|slot| (&slot.name, &slot.ty));
+        let constants = crate::executor::import(&engine, "constants", slots, constants)?;
+        Ok(Self { engine, plan, constants })
+    }
+
+    /// The plan.
+    pub const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Computes a text: token numbers ([`tokens`]) on the first stage, what the previous stage gave on the others.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn run(&self, input: &Tensor) -> Result<Tensor, RunError> {
+        self.executor(input)?.forward(0, Some(input))?.ok_or(RunError::NoOutput)
+    }
+
+    /// Computes a text and keeps the output of every operator, for an audit.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn trace(&self, input: &Tensor) -> Result<Vec<Tensor>, RunError> {
+        let mut executor = self.executor(input)?;
+        executor.set_trace(true);
+        executor.begin_step(0)?;
+        executor.forward(0, Some(input))?;
+        let outputs = executor.trace().ok_or(RunError::NoOutput)?;
+        let export = |tensor| self.engine.export(tensor);
+        let outputs = outputs.into_iter().map(export).collect::<Result<_, _>>();
+        Ok(outputs.map_err(|source| ExecuteError::Transfer { what: "an operator's output", source })?)
+    }
+
+    /// An executor at the beginning of the pass over a text.
+    fn executor(&self, input: &Tensor) -> Result<StageExecutor<&E>, RunError> {
+        let tokens = input.ty().dims().first().copied().unwrap_or_default();
+        let program = self.plan.program(tokens)?;
+        let key = JobKey::default();
+        let mut executor = StageExecutor::on_device(&self.engine, program, self.constants.clone(), vec![], key, [])?;
+        executor.begin_step(0)?;
+        Ok(executor)
+    }
+}
+
+/// Token numbers as the first stage takes them.
+///
+/// # Errors
+/// [`RunError::Tokens`].
+pub fn tokens(ids: &[u32]) -> Result<Tensor, RunError> {
+    let refused = || RunError::Tokens(ids.len());
+    let count = u32::try_from(ids.len()).map_err(|_| refused())?;
+    let ty: Result<TensorType, TypeError> = TensorType::new(32, 0, &[count]);
+    let ids: Vec<i64> = ids.iter().map(|id| i64::from(*id)).collect();
+    Tensor::from_wide(ty.map_err(|_| refused())?, &ids).map_err(|_| refused())
+}

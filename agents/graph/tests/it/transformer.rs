@@ -1,0 +1,116 @@
+//! Transformers: programs of every length, cut anywhere, give the same bits.
+
+use std::collections::BTreeMap;
+
+use tensorlink_graph::Reference;
+use tensorlink_graph::transformer::random::{self, Dimensions};
+use tensorlink_graph::transformer::{Architecture, PlanError, Quantized, StageRunner, parameters, tokens};
+use tensorlink_num::Tensor;
+use tensorlink_types::TensorRoot;
+
+const SIZE: Dimensions =
+    Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, groups: 2, hidden: 40, context: 16 };
+const TEXT: [u32; 9] = [3, 49, 0, 7, 7, 12, 31, 8, 44];
+
+fn architectures() -> [Architecture; 3] {
+    [random::gpt2(SIZE), random::llama(SIZE), random::bert(SIZE)]
+}
+
+/// Every site a program may ask for, at one magnitude; scores are sums of products.
+fn magnitudes(architecture: &Architecture) -> BTreeMap<String, f64> {
+    let mut sites: Vec<String> = ["embedding", "embedding.norm", "final.norm", "logits"].map(str::to_owned).to_vec();
+    for layer in 0..architecture.layers {
+        for part in
+            ["query", "key", "value", "rotated_query", "rotated_key", "mixed", "output", "sum", "norm", "scores"]
+        {
+            sites.push(format!("layers.{layer}.attention.{part}"));
+            sites.push(format!("layers.{layer}.attention.{part}.unbiased"));
+        }
+        for part in ["up", "gate", "activated", "product", "down", "sum", "norm"] {
+            sites.push(format!("layers.{layer}.mlp.{part}"));
+            sites.push(format!("layers.{layer}.mlp.{part}.unbiased"));
+        }
+    }
+    sites.into_iter().map(|site| (site, 6.0)).collect()
+}
+
+fn quantized(architecture: Architecture) -> Quantized {
+    let weights = random::weights(&architecture, 5).unwrap();
+    let largest = magnitudes(&architecture);
+    Quantized::new(architecture, &weights, largest).unwrap()
+}
+
+/// Runs a text through stages cut after these layers.
+fn run(model: &Quantized, cuts: &[u32], text: &[u32]) -> Tensor {
+    let ends = cuts.iter().copied().chain([model.architecture().layers]);
+    let (mut x, mut start) = (tokens(text).unwrap(), 0);
+    for end in ends {
+        let (plan, constants) = model.stage(start..end, |_| TensorRoot::default()).unwrap();
+        x = StageRunner::new(Reference, plan, &constants).unwrap().run(&x).unwrap();
+        start = end;
+    }
+    x
+}
+
+#[test]
+fn every_length_has_a_program_and_no_other_has() {
+    for architecture in architectures() {
+        let model = quantized(architecture);
+        let (plan, constants) = model.stage(0..3, |_| TensorRoot::default()).unwrap();
+        assert_eq!(plan.constants().len(), constants.len());
+        for tokens in 1..=16 {
+            let program = plan.program(tokens).unwrap();
+            assert_eq!(program.constants, plan.constants());
+        }
+        for tokens in [0, 17] {
+            assert_eq!(plan.program(tokens), Err(PlanError::Tokens { tokens, context: 16 }));
+        }
+        for layers in [0..0, 1..4, 2..1] {
+            assert!(matches!(model.stage(layers, |_| TensorRoot::default()), Err(PlanError::Layers { .. })));
+        }
+    }
+}
+
+#[test]
+fn cuts_do_not_change_bits() {
+    for architecture in architectures() {
+        let model = quantized(architecture);
+        let whole = run(&model, &[], &TEXT);
+        assert_eq!(run(&model, &[1], &TEXT), whole);
+        assert_eq!(run(&model, &[1, 2], &TEXT), whole);
+    }
+}
+
+/// What makes a cache of keys and values exact: later tokens do not change earlier ones.
+#[test]
+fn a_longer_text_begins_with_the_bits_of_a_shorter_one() {
+    for architecture in [random::gpt2(SIZE), random::llama(SIZE)] {
+        let model = quantized(architecture);
+        let whole = run(&model, &[], &TEXT);
+        for length in 1..TEXT.len() {
+            let part = run(&model, &[], &TEXT[..length]).to_bytes();
+            assert_eq!(whole.to_bytes()[..part.len()], part, "{length} tokens");
+        }
+    }
+}
+
+#[test]
+fn integers_follow_their_text() {
+    // Other words, other results; and results that are no constants.
+    for architecture in architectures() {
+        let model = quantized(architecture);
+        let (a, b) = (run(&model, &[], &TEXT), run(&model, &[], &[3, 49, 0, 7, 7, 12, 31, 8, 45]));
+        assert_ne!(a, b);
+        let values = a.to_f64();
+        assert!(values.iter().any(|x| x.abs() > 0.05), "{values:?}");
+    }
+}
+
+#[test]
+fn weights_have_a_name_and_a_place() {
+    for architecture in architectures() {
+        let weights = random::weights(&architecture, 5).unwrap();
+        let count: u64 = parameters(&architecture).iter().map(|p| u64::from(p.rows) * u64::from(p.columns)).sum();
+        assert_eq!(weights.count(), count);
+    }
+}
