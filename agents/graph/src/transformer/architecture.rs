@@ -217,13 +217,13 @@ mod tests {
 
     #[test]
     fn llama3_leaves_short_wavelengths_and_stretches_long_ones() {
-        let plain = Rotary { theta: 500_000.0, width: 128, scaling: Scaling::None };
-        let scaling = Scaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 8192 };
-        let (before, after) = (plain.frequencies(), Rotary { scaling, ..plain.clone() }.frequencies());
+        let frequencies = |scaling| Rotary { theta: 500_000.0, width: 128, scaling }.frequencies();
+        let before = frequencies(Scaling::None);
+        let after = frequencies(Scaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 8192 });
         assert_eq!((before[0], after[0]), (1.0, 1.0));
         assert!((after[63] - before[63] / 8.0).abs() < 1e-15);
         assert!(before.iter().zip(&after).all(|(b, a)| a <= b && *a >= b / 8.0));
-        let linear = Rotary { scaling: Scaling::Linear { factor: 4.0 }, ..plain }.frequencies();
+        let linear = frequencies(Scaling::Linear { factor: 4.0 });
         assert!(before.iter().zip(&linear).all(|(b, l)| (b / 4.0 - l).abs() < 1e-15));
     }
 }
