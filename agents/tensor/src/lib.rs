@@ -14,10 +14,12 @@
 //! | `torch` | operators in libtorch's operations, for GPUs and other processors |
 //! | `matmul` | MatMul by the chosen kernel |
 //! | `simd` | one loop compiled for several instruction sets |
+//! | [`float`] | transformers in floating point: what exact mode is calibrated by and measured against |
 //! | `cuda`, `memory` | loading CUDA on demand; free memory |
 
 mod cuda;
 mod engine;
+pub mod float;
 mod host;
 mod instruction;
 mod kernels;

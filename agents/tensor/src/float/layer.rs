@@ -1,0 +1,216 @@
+//! Attention and MLP.
+
+use tch::{Kind, TchError, Tensor};
+use tensorlink_graph::transformer::{Activation, Placement};
+
+use super::cache::Places;
+use super::rotary::Rotation;
+use super::watch::Watch;
+use super::weights::{Projection, RowNorm};
+
+/// One block of attention and MLP.
+#[derive(Debug)]
+pub(super) struct Layer {
+    /// What its sites begin with: `layers.3.`.
+    pub(super) name: String,
+    pub(super) placement: Placement,
+    pub(super) heads: Heads,
+    pub(super) attention_norm: RowNorm,
+    /// Query, key, value.
+    pub(super) attention: Projection,
+    pub(super) output: Projection,
+    pub(super) mlp_norm: RowNorm,
+    /// Gate, if gated, and up.
+    pub(super) up: Projection,
+    pub(super) down: Projection,
+    pub(super) activation: Activation,
+    pub(super) gated: bool,
+}
+
+/// Shape of attention.
+#[derive(Debug)]
+pub(super) struct Heads {
+    pub(super) heads: i64,
+    pub(super) groups: i64,
+    pub(super) width: i64,
+    pub(super) causal: bool,
+    /// That of the query and key norms.
+    pub(super) epsilon: f64,
+    /// Gains of the query and key norms, `[heads + groups, width]`.
+    pub(super) gain: Option<Tensor>,
+}
+
+impl Layer {
+    /// The residual stream after this layer, `[tokens, width]`.
+    pub(super) fn forward(
+        &self,
+        x: Tensor,
+        rotation: Option<&Rotation>,
+        places: Option<Places<'_>>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Tensor, TchError> {
+        let x = self.around(x, ("attention", &self.attention_norm), watch, |x, watch| {
+            let mixed = self.attend(x, rotation, places, watch)?;
+            self.project(&self.output, "attention.output", &mixed, watch)
+        })?;
+        self.around(x, ("mlp", &self.mlp_norm), watch, |x, watch| {
+            let inner = self.inner(x, watch)?;
+            self.project(&self.down, "mlp.down", &inner, watch)
+        })
+    }
+
+    /// Adds what `block` makes of the stream to it, with the norm before or after.
+    fn around(
+        &self,
+        x: Tensor,
+        (name, norm): (&str, &RowNorm),
+        watch: &mut Watch<'_>,
+        block: impl FnOnce(&Tensor, &mut Watch<'_>) -> Result<Tensor, TchError>,
+    ) -> Result<Tensor, TchError> {
+        let mut y = match self.placement {
+            Placement::Before => block(&norm.forward(&x, watch)?, watch)?,
+            Placement::After => block(&x, watch)?,
+        };
+        let sum = y.f_add_(&x)?;
+        self.see(watch, &format_args!("{name}.sum"), &sum)?;
+        match self.placement {
+            Placement::Before => Ok(sum),
+            Placement::After => norm.forward(&sum, watch),
+        }
+    }
+
+    fn see(&self, watch: &mut Watch<'_>, site: &dyn std::fmt::Display, x: &Tensor) -> Result<(), TchError> {
+        if watch.on() { watch.see(&format!("{}{site}", self.name), x) } else { Ok(()) }
+    }
+
+    fn project(
+        &self,
+        projection: &Projection,
+        site: &str,
+        x: &Tensor,
+        watch: &mut Watch<'_>,
+    ) -> Result<Tensor, TchError> {
+        let y = projection.forward(x, watch)?;
+        self.see(watch, &site, &y)?;
+        Ok(y)
+    }
+
+    /// What each token gathers, `[tokens, heads · width]`.
+    fn attend(
+        &self,
+        x: &Tensor,
+        rotation: Option<&Rotation>,
+        places: Option<Places<'_>>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Tensor, TchError> {
+        let Heads { heads, groups, width, .. } = self.heads;
+        let outputs = self.attention.forward(x, watch)?;
+        // Queries and keys are normalised and rotated together: [tokens, heads + groups, width].
+        let by_head = outputs.f_view([-1, heads + 2 * groups, width])?;
+        let (mut turned, value) =
+            (by_head.f_narrow(1, 0, heads + groups)?, by_head.f_narrow(1, heads + groups, groups)?);
+        self.see(watch, &"attention.value", &value)?;
+        if let Some(gain) = &self.heads.gain {
+            self.see_heads(watch, ("", ".projected"), &turned)?;
+            turned = turned.f_rms_norm(width, None::<&Tensor>, self.heads.epsilon)?.f_mul_(gain)?;
+        }
+        self.see_heads(watch, ("", ""), &turned)?;
+        if let Some(rotation) = rotation {
+            turned = rotation.apply(&turned)?;
+            self.see_heads(watch, ("rotated_", ""), &turned)?;
+        }
+        let by_place = |x: Tensor| x.f_transpose(0, 1);
+        let query = by_place(turned.f_narrow(1, 0, heads)?)?;
+        let (mut key, mut value) = (by_place(turned.f_narrow(1, heads, groups)?)?, by_place(value)?);
+        if let Some(places) = places {
+            [key, value] = places.extend(&key, &value)?;
+        }
+        if watch.on() {
+            self.see(watch, &"attention.scores", &self.heads.scores(&query, &key)?)?;
+        }
+        let mixed = self.heads.mix(&query, &key, &value)?;
+        self.see(watch, &"attention.mixed", &mixed)?;
+        Ok(mixed)
+    }
+
+    fn see_heads(&self, watch: &mut Watch<'_>, (before, after): (&str, &str), x: &Tensor) -> Result<(), TchError> {
+        if watch.on() {
+            let Heads { heads, groups, .. } = self.heads;
+            self.see(watch, &format_args!("attention.{before}query{after}"), &x.f_narrow(1, 0, heads)?)?;
+            self.see(watch, &format_args!("attention.{before}key{after}"), &x.f_narrow(1, heads, groups)?)?;
+        }
+        Ok(())
+    }
+
+    /// The MLP's inner vectors, `[tokens, hidden]`.
+    fn inner(&self, x: &Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
+        let outputs = self.up.forward(x, watch)?;
+        let mut first = self.up.part(&outputs, 0)?;
+        if !self.gated {
+            self.see(watch, &"mlp.up", &first)?;
+            let activated = activate(self.activation, &mut first)?;
+            self.see(watch, &"mlp.activated", &activated)?;
+            return Ok(activated);
+        }
+        let up = self.up.part(&outputs, 1)?;
+        self.see(watch, &"mlp.gate", &first)?;
+        self.see(watch, &"mlp.up", &up)?;
+        let mut activated = activate(self.activation, &mut first)?;
+        self.see(watch, &"mlp.activated", &activated)?;
+        let product = activated.f_mul_(&up)?;
+        self.see(watch, &"mlp.product", &product)?;
+        Ok(product)
+    }
+}
+
+/// Applies an activation in place.
+fn activate(activation: Activation, x: &mut Tensor) -> Result<Tensor, TchError> {
+    match activation {
+        Activation::Gelu => x.f_gelu_("none"),
+        Activation::GeluTanh => x.f_gelu_("tanh"),
+        Activation::Silu => x.f_silu_(),
+        Activation::Relu => x.f_relu_(),
+    }
+}
+
+impl Heads {
+    /// Mean of the values that each query attends to; `query` is `[heads, tokens, width]`, `key` and `value` are
+    /// `[groups, places, width]`; gives `[tokens, heads · width]`.
+    fn mix(&self, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<Tensor, TchError> {
+        let Self { heads, groups, width, .. } = *self;
+        let (tokens, places) = (length(query), length(key));
+        let [key, value] = [key.f_unsqueeze(0)?, value.f_unsqueeze(0)?];
+        let attend = |query: &Tensor, mask: Option<&Tensor>, causal, grouped| {
+            Tensor::f_scaled_dot_product_attention(query, &key, &value, mask, 0.0, causal, None, grouped)
+        };
+        if tokens == 1 {
+            // The heads of a group are its queries: keys and values are read once, and not copied for each head.
+            let query = query.f_reshape([1, groups, heads / groups, width])?;
+            return attend(&query, None, false, false)?.f_reshape([1, heads * width]);
+        }
+        let past = places - tokens;
+        let mask = if self.causal && past > 0 {
+            let all = Tensor::f_ones([tokens, places], (Kind::Bool, query.device()))?;
+            Some(all.f_tril(past)?)
+        } else {
+            None
+        };
+        let causal = self.causal && mask.is_none();
+        let mixed = attend(&query.f_unsqueeze(0)?, mask.as_ref(), causal, heads != groups)?;
+        mixed.f_squeeze_dim(0)?.f_transpose(0, 1)?.f_reshape([tokens, heads * width])
+    }
+
+    /// Products of queries with the keys that they see, zero elsewhere, `[heads, tokens, places]`.
+    fn scores(&self, query: &Tensor, key: &Tensor) -> Result<Tensor, TchError> {
+        let Self { heads, groups, width, .. } = *self;
+        let (tokens, places) = (length(query), length(key));
+        let grouped = query.f_reshape([groups, heads / groups * tokens, width])?;
+        let scores = grouped.f_matmul(&key.f_transpose(1, 2)?)?.f_view([heads, tokens, places])?;
+        if self.causal { scores.f_tril(places - tokens) } else { Ok(scores) }
+    }
+}
+
+/// Second dimension of `[heads, length, width]`.
+fn length(x: &Tensor) -> i64 {
+    x.size().get(1).copied().unwrap_or(0)
+}

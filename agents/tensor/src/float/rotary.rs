@@ -1,0 +1,52 @@
+//! Rotary positions (Su et al. 2021), halves convention: element i of a head turns together with element i + width/2.
+
+use tch::{Device, Kind, TchError, Tensor};
+use tensorlink_graph::transformer::{Architecture, Positions};
+
+/// Cosines and sines of consecutive places.
+#[derive(Debug)]
+pub(super) struct Rotation {
+    /// `[places, 1, width]`.
+    cosines: Tensor,
+    /// `[places, 1, width]`, those of the first half negated.
+    sines: Tensor,
+}
+
+impl Rotation {
+    /// Those of places 0 to `places`; none if the architecture does not rotate.
+    pub(super) fn new(
+        architecture: &Architecture,
+        places: usize,
+        (kind, device): (Kind, Device),
+    ) -> Result<Option<Self>, TchError> {
+        let Positions::Rotary(rotary) = &architecture.positions else { return Ok(None) };
+        // Angles of late places need more than the 24 bits of a float.
+        let frequencies = Tensor::f_from_slice(&rotary.frequencies())?.f_view([1, 1, -1])?;
+        let places = Tensor::f_arange(places as i64, (Kind::Double, Device::Cpu))?.f_view([-1, 1, 1])?;
+        let angles = places.f_mul(&frequencies)?;
+        let (cosines, sines) = (angles.f_cos()?, angles.f_sin()?);
+        let both = |first: &Tensor, second: &Tensor| {
+            Tensor::f_cat(&[first, second], -1)?.f_to_kind(kind)?.f_to_device(device)?.f_contiguous()
+        };
+        Ok(Some(Self { cosines: both(&cosines, &cosines)?, sines: both(&sines.f_neg()?, &sines)? }))
+    }
+
+    /// Those of some of the places, without a copy.
+    pub(super) fn narrow(&self, first: usize, places: usize) -> Result<Self, TchError> {
+        let part = |x: &Tensor| x.f_narrow(0, first as i64, places as i64);
+        Ok(Self { cosines: part(&self.cosines)?, sines: part(&self.sines)? })
+    }
+
+    /// Rotates the heads `[places, heads, head width]`.
+    pub(super) fn apply(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        let (width, whole) = (last(&self.cosines), last(x));
+        let half = width / 2;
+        let swapped = Tensor::f_cat(&[x.f_narrow(-1, half, half)?, x.f_narrow(-1, 0, half)?], -1)?;
+        let turned = x.f_narrow(-1, 0, width)?.f_mul(&self.cosines)?.f_addcmul_(&swapped, &self.sines)?;
+        if width == whole { Ok(turned) } else { Tensor::f_cat(&[turned, x.f_narrow(-1, width, whole - width)?], -1) }
+    }
+}
+
+fn last(x: &Tensor) -> i64 {
+    x.size().last().copied().unwrap_or(0)
+}

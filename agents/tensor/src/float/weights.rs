@@ -1,0 +1,216 @@
+//! An architecture's weights as libtorch tensors.
+
+use tch::{Device, Kind, TchError, Tensor};
+use tensorlink_graph::transformer::{
+    Architecture, Matrix, Norm, Output, Placement, Positions, Weights, WeightsError, parameters,
+};
+
+use super::FloatError;
+use super::layer::{Heads, Layer};
+use super::watch::Watch;
+
+/// Everything a model multiplies with.
+#[derive(Debug)]
+pub(super) struct Tensors {
+    tokens: Tensor,
+    /// With the row of the first token.
+    positions: Option<(Tensor, i64)>,
+    token_type: Option<Tensor>,
+    embedding_norm: Option<RowNorm>,
+    pub(super) layers: Vec<Layer>,
+    pub(super) final_norm: Option<RowNorm>,
+    /// Output weights, if the model gives logits.
+    pub(super) head: Option<Tensor>,
+}
+
+impl Tensors {
+    pub(super) fn load(a: &Architecture, weights: &Weights, device: Device, kind: Kind) -> Result<Self, FloatError> {
+        check(a, weights)?;
+        let loader = Loader { architecture: a, weights, device, kind };
+        let tokens = loader.matrix("embedding.tokens")?;
+        let head = match a.output {
+            Output::Embedding(_) => None,
+            Output::Logits { tied: true } => Some(tokens.shallow_clone()),
+            Output::Logits { tied: false } => Some(loader.matrix("head.weight")?),
+        };
+        let positions = match a.positions {
+            Positions::Learned { first } => Some((loader.matrix("embedding.positions")?, first.into())),
+            Positions::Rotary(_) => None,
+        };
+        let norm = |name, placement| (a.placement == placement).then(|| loader.norm(name)).transpose();
+        Ok(Self {
+            tokens,
+            positions,
+            token_type: a.token_types.then(|| loader.vector("embedding.type")).transpose()?,
+            embedding_norm: norm("embedding.norm", Placement::After)?,
+            layers: (0..a.layers).map(|number| loader.layer(number)).collect::<Result<_, _>>()?,
+            final_norm: norm("final.norm", Placement::Before)?,
+            head,
+        })
+    }
+
+    /// What the first layer takes, `[tokens, width]`, for token numbers `[tokens]` that follow `past` others.
+    pub(super) fn embed(&self, ids: &Tensor, past: usize, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
+        let mut x = self.tokens.f_index_select(0, ids)?;
+        if let Some((positions, first)) = &self.positions {
+            x = x.f_add_(&positions.f_narrow(0, first + past as i64, ids.size1()?)?)?;
+        }
+        if let Some(token_type) = &self.token_type {
+            x = x.f_add_(token_type)?;
+        }
+        watch.see("embedding", &x)?;
+        match &self.embedding_norm {
+            Some(norm) => norm.forward(&x, watch),
+            None => Ok(x),
+        }
+    }
+}
+
+/// Checks that the weights are those of the architecture.
+fn check(architecture: &Architecture, weights: &Weights) -> Result<(), WeightsError> {
+    for parameter in parameters(architecture) {
+        let matrix = weights.get(&parameter.name)?;
+        let (actual, expected) = ([matrix.rows(), matrix.columns()], [parameter.rows, parameter.columns]);
+        if actual != expected {
+            return Err(WeightsError::Shape { name: parameter.name, actual, expected });
+        }
+    }
+    Ok(())
+}
+
+/// A norm over rows.
+#[derive(Debug)]
+pub(super) struct RowNorm {
+    site: String,
+    norm: Norm,
+    gain: Tensor,
+    bias: Option<Tensor>,
+    epsilon: f64,
+}
+
+impl RowNorm {
+    pub(super) fn forward(&self, x: &Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
+        let (size, gain) = (self.gain.size(), Some(&self.gain));
+        let y = match self.norm {
+            Norm::Layer => x.f_layer_norm(&size, gain, self.bias.as_ref(), self.epsilon, true)?,
+            Norm::Rms => x.f_rms_norm(&size, gain, self.epsilon)?,
+        };
+        watch.see(&self.site, &y)?;
+        Ok(y)
+    }
+}
+
+/// Projections of the same input, computed as one.
+#[derive(Debug)]
+pub(super) struct Projection {
+    /// Site and outputs of each.
+    parts: Vec<(String, i64)>,
+    /// `[all outputs, inputs]`.
+    weight: Tensor,
+    bias: Option<Tensor>,
+}
+
+impl Projection {
+    /// All outputs side by side.
+    pub(super) fn forward(&self, x: &Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
+        match &self.bias {
+            Some(bias) if watch.on() => {
+                let product = x.f_linear(&self.weight, None::<&Tensor>)?;
+                for (number, (site, _)) in self.parts.iter().enumerate() {
+                    watch.see(&format!("{site}.unbiased"), &self.part(&product, number)?)?;
+                }
+                product.f_add(bias)
+            }
+            bias => x.f_linear(&self.weight, bias.as_ref()),
+        }
+    }
+
+    /// One projection's outputs, without a copy.
+    pub(super) fn part(&self, outputs: &Tensor, number: usize) -> Result<Tensor, TchError> {
+        let before = self.parts.iter().take(number).map(|(_, width)| width).sum();
+        let width = self.parts.get(number).map_or(0, |(_, width)| *width);
+        outputs.f_narrow(-1, before, width)
+    }
+}
+
+struct Loader<'a> {
+    architecture: &'a Architecture,
+    weights: &'a Weights,
+    device: Device,
+    kind: Kind,
+}
+
+impl Loader<'_> {
+    fn tensor(&self, matrix: &Matrix, size: &[i64]) -> Result<Tensor, FloatError> {
+        let tensor = Tensor::f_from_slice(matrix.values())?.f_view(size)?;
+        Ok(tensor.f_to_device(self.device)?.f_to_kind(self.kind)?)
+    }
+
+    fn matrix(&self, name: &str) -> Result<Tensor, FloatError> {
+        let matrix = self.weights.get(name)?;
+        self.tensor(matrix, &[matrix.rows().into(), matrix.columns().into()])
+    }
+
+    fn vector(&self, name: &str) -> Result<Tensor, FloatError> {
+        self.tensor(self.weights.get(name)?, &[-1])
+    }
+
+    fn norm(&self, name: &str) -> Result<RowNorm, FloatError> {
+        let Architecture { norm, epsilon, .. } = *self.architecture;
+        let bias = (norm == Norm::Layer).then(|| self.vector(&format!("{name}.bias"))).transpose()?;
+        Ok(RowNorm { site: name.to_owned(), norm, gain: self.vector(&format!("{name}.gain"))?, bias, epsilon })
+    }
+
+    fn projection<const N: usize>(&self, sites: [String; N], bias: bool) -> Result<Projection, FloatError> {
+        let each = |part: &str, load: &dyn Fn(&str) -> Result<Tensor, FloatError>| {
+            sites.iter().map(|site| load(&format!("{site}.{part}"))).collect::<Result<Vec<_>, _>>()
+        };
+        let weights = each("weight", &|name| self.matrix(name))?;
+        let bias = if bias { Some(Tensor::f_cat(&each("bias", &|name| self.vector(name))?, 0)?) } else { None };
+        let weight = Tensor::f_cat(&weights, 0)?;
+        let widths = weights.iter().map(|weight| weight.size().first().copied().unwrap_or(0));
+        Ok(Projection { parts: sites.into_iter().zip(widths).collect(), weight, bias })
+    }
+
+    fn layer(&self, number: u32) -> Result<Layer, FloatError> {
+        let a = self.architecture;
+        let site = |part: &str| format!("layers.{number}.{part}");
+        let attention = ["query", "key", "value"].map(|part| site(&format!("attention.{part}")));
+        let up = site("mlp.up");
+        Ok(Layer {
+            name: site(""),
+            placement: a.placement,
+            heads: Heads {
+                heads: a.heads.into(),
+                groups: a.groups.into(),
+                width: a.head_width.into(),
+                causal: a.causal,
+                epsilon: a.epsilon,
+                gain: if a.query_key_norm { Some(self.head_gains(number)?) } else { None },
+            },
+            attention_norm: self.norm(&site("attention.norm"))?,
+            attention: self.projection(attention, a.attention_bias)?,
+            output: self.projection([site("attention.output")], a.output_bias)?,
+            mlp_norm: self.norm(&site("mlp.norm"))?,
+            up: if a.gated {
+                self.projection([site("mlp.gate"), up], a.mlp_bias)?
+            } else {
+                self.projection([up], a.mlp_bias)?
+            },
+            down: self.projection([site("mlp.down")], a.mlp_bias)?,
+            activation: a.activation,
+            gated: a.gated,
+        })
+    }
+
+    /// Gains of the norms of every query and key head, `[heads + groups, head width]`.
+    fn head_gains(&self, number: u32) -> Result<Tensor, FloatError> {
+        let Architecture { heads, groups, head_width, .. } = *self.architecture;
+        let gains = [("query", heads), ("key", groups)].map(|(part, count)| {
+            let gain = self.vector(&format!("layers.{number}.attention.{part}_norm.gain"))?;
+            Ok::<_, FloatError>(gain.f_expand([i64::from(count), i64::from(head_width)], false)?)
+        });
+        let [query, key] = gains;
+        Ok(Tensor::f_cat(&[query?, key?], 0)?)
+    }
+}
