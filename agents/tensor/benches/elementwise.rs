@@ -75,9 +75,9 @@ impl Softmax {
     fn run(&self, engine: &TorchEngine, logits: &TorchTensor) -> TorchTensor {
         let [rows, _] = DIMS;
         let wide = |bits, exponent, dims: &[u32]| TensorType::new(bits, exponent, dims).expect("a valid type");
-        let max = operator(Opcode::RowMax, &[logits], &[], ty(logits.ty().bits(), &[rows]));
+        let max = operator(Opcode::RowMax, &[logits], &[0], ty(logits.ty().bits(), &[rows]));
         let max = execute(engine, &max, &[logits]);
-        let exp = operator(Opcode::ExpNeg, &[logits, &max, &self.table], &[23637, 4], wide(26, 24, &DIMS));
+        let exp = operator(Opcode::ExpNeg, &[logits, &max, &self.table], &[23637, 4, 0], wide(26, 24, &DIMS));
         let exp = execute(engine, &exp, &[logits, &max, &self.table]);
         let sum = operator(Opcode::RowSum, &[&exp], &[8], wide(32, 16, &[rows]));
         let sum = execute(engine, &sum, &[&exp]);

@@ -7,11 +7,13 @@ use tensorlink_num::Tensor;
 use tensorlink_num::philox::draw_below;
 use tensorlink_types::Operator;
 
+use crate::host::elementwise::Precision;
 use crate::instruction::{Instruction, samples};
 use crate::kernels::{ElementKernel, Kernels};
+use crate::matmul::{Heads, Means, Product};
 use crate::simd::Simd;
-use crate::tensor::{TorchTensor, device as failed, dims, kind};
-use crate::{cuda, host, matmul, memory, self_test, torch};
+use crate::tensor::{TorchTensor, device as failed};
+use crate::{cuda, host, memory, self_test, torch};
 
 /// Where an engine keeps its tensors and computes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -116,11 +118,14 @@ impl TorchEngine {
     ) -> Result<TorchTensor, EngineError> {
         let wide: Result<Vec<_>, _> = operands.iter().map(|t| t.data().f_to_kind(tch::Kind::Int64)).collect();
         let row = operands.first().map_or(1, |a| a.ty().row());
-        let shape = torch::Shape { row: row as i64, limit: operator.output.limit() };
-        let out = wide.and_then(|wide| torch::execute(instruction, &wide, &shape)).and_then(|out| {
-            out.f_reshape(dims(&operator.output).as_slice())?.f_to_kind(kind(operator.output.width()))?.f_contiguous()
-        });
-        TorchTensor::wrap(operator.output.clone(), out.map_err(failed)?)
+        let tokens = operands.first().and_then(|a| a.ty().dims().iter().rev().nth(1)).map_or(1, |t| i64::from(*t));
+        let exponent = operands.get(1).map_or(0, |b| i64::from(b.ty().exponent()));
+        let shape = torch::Shape { row: row as i64, tokens, exponent, limit: operator.output.limit() };
+        torch::wrap(&operator.output, wide.and_then(|wide| torch::execute(instruction, &wide, &shape)))
+    }
+
+    fn means(&self) -> Means {
+        Means { kernels: self.kernels, simd: self.simd, threads: self.threads }
     }
 
     /// Rule N-24.
@@ -179,7 +184,21 @@ impl Engine for TorchEngine {
         }
         match (instruction, operands) {
             (Instruction::MatMul { shift }, &[a, b]) => {
-                matmul::execute(self.kernels, (self.simd, self.threads), (a, b), shift, &operator.output)
+                self.means().product(&Product { a, b, offset: 0, scales: None }, shift, &operator.output)
+            }
+            (Instruction::ScaledMatMul { offset, shift }, &[a, b, r, c]) => {
+                self.means().product(&Product { a, b, offset, scales: Some((r, c)) }, shift, &operator.output)
+            }
+            (Instruction::HeadScores { heads, shift }, &[q, k]) => {
+                self.means().heads(Heads::Scores, (q, k), (heads, shift), &operator.output)
+            }
+            (Instruction::HeadMix { heads, shift }, &[p, v]) => {
+                self.means().heads(Heads::Mix, (p, v), (heads, shift), &operator.output)
+            }
+            (Instruction::Gather { shift }, &[table, scale, ids]) if self.kernels.elements == ElementKernel::Torch => {
+                let to = Precision { shift, limit: operator.output.limit() };
+                let operands = (table.data(), scale.data(), ids.data());
+                torch::wrap(&operator.output, torch::gather(operands, operator.output.rows() as i64, to))
             }
             (Instruction::Sample { first_row }, &[data]) => self.sample(operator, data, first_row, context),
             _ if self.kernels.elements == ElementKernel::Torch => {

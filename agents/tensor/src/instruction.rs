@@ -18,12 +18,19 @@ pub(crate) enum Instruction {
     Relu,
     ReluGrad,
     Lookup(Lookup),
-    RowMax,
-    ExpNeg { multiplier: i64, input_shift: i32 },
+    RowMax { causal: bool },
+    ExpNeg { multiplier: i64, input_shift: i32, causal: bool },
     RowSum { shift: i32 },
     Normalize { bits: u32 },
     OneHotSub { one: i64, shift: i32 },
     Sample { first_row: u32 },
+    ScaledMatMul { offset: usize, shift: i32 },
+    HeadScores { heads: usize, shift: i32 },
+    HeadMix { heads: usize, shift: i32 },
+    Norm(Norm),
+    Rope { heads: usize, shift: i32 },
+    Gather { shift: i32 },
+    RowAbsMax,
 }
 
 /// Attributes of a Lookup (rule N-18), and the `p` of its table of `2^p + 1` entries.
@@ -36,6 +43,15 @@ pub(crate) struct Lookup {
     pub(crate) index_bits: u32,
 }
 
+/// Attributes of a Norm (rule N-28).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Norm {
+    pub(crate) center: bool,
+    pub(crate) epsilon: i64,
+    pub(crate) bias_shift: u32,
+    pub(crate) shift: i32,
+}
+
 impl Instruction {
     /// Checks and decodes an operator.
     ///
@@ -45,7 +61,7 @@ impl Instruction {
         check_operator(operator).map_err(|error| EngineError::Malformed(error.to_string()))?;
         // The counts were checked: an absent attribute does not occur.
         let attribute = |i: usize| operator.attributes.get(i).copied().unwrap_or_default();
-        // Shifts lie within ±63, table sizes and bits within 32, first_row within u32.
+        // Shifts lie within ±63, table sizes and bits within 32, first_row within u32, heads and offset within a row.
         let shift = |i: usize| attribute(i) as i32;
         Ok(match operator.opcode {
             Opcode::MatMul => Self::MatMul { shift: shift(0) },
@@ -62,12 +78,26 @@ impl Instruction {
                 shift: shift(3),
                 index_bits: table_bits(operator),
             }),
-            Opcode::RowMax => Self::RowMax,
-            Opcode::ExpNeg => Self::ExpNeg { multiplier: attribute(0), input_shift: shift(1) },
+            Opcode::RowMax => Self::RowMax { causal: attribute(0) == 1 },
+            Opcode::ExpNeg => {
+                Self::ExpNeg { multiplier: attribute(0), input_shift: shift(1), causal: attribute(2) == 1 }
+            }
             Opcode::RowSum => Self::RowSum { shift: shift(0) },
             Opcode::Normalize => Self::Normalize { bits: attribute(0) as u32 },
             Opcode::OneHotSub => Self::OneHotSub { one: attribute(0), shift: shift(1) },
             Opcode::Sample => Self::Sample { first_row: attribute(0) as u32 },
+            Opcode::ScaledMatMul => Self::ScaledMatMul { offset: attribute(0) as usize, shift: shift(1) },
+            Opcode::HeadScores => Self::HeadScores { heads: attribute(0) as usize, shift: shift(1) },
+            Opcode::HeadMix => Self::HeadMix { heads: attribute(0) as usize, shift: shift(1) },
+            Opcode::Norm => Self::Norm(Norm {
+                center: attribute(0) == 1,
+                epsilon: attribute(1),
+                bias_shift: attribute(2) as u32,
+                shift: shift(3),
+            }),
+            Opcode::Rope => Self::Rope { heads: attribute(0) as usize, shift: shift(1) },
+            Opcode::Gather => Self::Gather { shift: shift(0) },
+            Opcode::RowAbsMax => Self::RowAbsMax,
         })
     }
 }

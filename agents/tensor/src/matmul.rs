@@ -1,86 +1,251 @@
-//! MatMul by whichever kernel was chosen.
+//! Products of matrices (MatMul, ScaledMatMul, HeadScores, HeadMix) by whichever kernel was chosen.
 
 use tensorlink_graph::EngineError;
 use tensorlink_types::TensorType;
 
 use crate::host::elementwise::{Precision, scale};
+use crate::host::scales::scale_rows;
 use crate::kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels};
 use crate::simd::Simd;
-#[cfg(target_arch = "x86_64")]
-use crate::tensor::Slice;
-use crate::tensor::{TorchTensor, device as failed, dims, kind};
+use crate::tensor::{TorchTensor, device as failed};
 use crate::torch;
 use crate::torch::matmul::{f32_chunks, f64_product, int_mm, int8_halves};
 
-/// Bits and type of what an accumulator of a libtorch kernel is held in.
+/// Bits of what an accumulator of a libtorch kernel is held in.
 const ACCUMULATOR_32: u8 = 32;
 const ACCUMULATOR_64: u8 = 64;
 
-/// Rule N-11 of checked operands.
-///
-/// # Errors
-/// [`EngineError::Device`] when libtorch fails, or a kernel was chosen that this machine lacks.
-pub(crate) fn execute(
-    kernels: Kernels,
-    (simd, threads): (Simd, usize),
-    (a, b): (&TorchTensor, &TorchTensor),
-    shift: i32,
-    output: &TensorType,
-) -> Result<TorchTensor, EngineError> {
-    let to = Precision { shift, limit: output.limit() };
-    let (left, right) = (a.data(), b.data());
-    let int8 = a.ty().bits() <= 8;
-    let (product, bits) = match (int8, kernels.int8, kernels.int16) {
-        (true, Int8Kernel::Vnni, _) | (false, _, Int16Kernel::Vnni) => return vnni((a, b), to, output, threads),
-        (true, Int8Kernel::IntMm, _) => (int_mm(left, right), ACCUMULATOR_32),
-        (true, Int8Kernel::F32Chunks, _) => (f32_chunks(left, right), ACCUMULATOR_32),
-        (false, _, Int16Kernel::Int8Halves) => (int8_halves(left, right), ACCUMULATOR_64),
-        (true, Int8Kernel::F64, _) | (false, _, Int16Kernel::F64) => (f64_product(left, right), ACCUMULATOR_64),
-    };
-    let product = product.map_err(failed)?;
-    if kernels.elements == ElementKernel::Torch {
-        let wide = product.f_to_kind(tch::Kind::Int64).map_err(failed)?;
-        let narrow = torch::rescale(&wide, shift, to.limit).and_then(|t| t.f_to_kind(kind(output.width())));
-        return TorchTensor::wrap(output.clone(), narrow.and_then(|t| t.f_contiguous()).map_err(failed)?);
-    }
-    let ty = output.with_precision(bits, 0).map_err(|error| EngineError::Malformed(error.to_string()))?;
-    let product = TorchTensor::wrap(ty, product.f_reshape(dims(output).as_slice()).map_err(failed)?)?;
-    let product = product.slice()?;
-    TorchTensor::build(output, |mut out| {
-        // int8 products stay below 2^26, so `i32` leaves room for rounding.
-        if bits == ACCUMULATOR_32 && i32::try_from(to.limit).is_ok() {
-            scale::<i32>(simd, product, 1, to, &mut out);
-        } else {
-            scale::<i64>(simd, product, 1, to, &mut out);
+/// How an engine computes products.
+#[derive(Clone, Copy)]
+pub(crate) struct Means {
+    pub(crate) kernels: Kernels,
+    pub(crate) simd: Simd,
+    /// Threads of a large product on the host.
+    pub(crate) threads: usize,
+}
+
+/// A product of whole matrices: rules N-11 and N-25.
+pub(crate) struct Product<'a> {
+    pub(crate) a: &'a TorchTensor,
+    pub(crate) b: &'a TorchTensor,
+    /// Where in the rows of `a` those of `b` begin.
+    pub(crate) offset: usize,
+    /// Scales of the rows and of the columns.
+    pub(crate) scales: Option<(&'a TorchTensor, &'a TorchTensor)>,
+}
+
+/// Which product of attention.
+#[derive(Clone, Copy)]
+pub(crate) enum Heads {
+    /// Rule N-26: queries by keys.
+    Scores,
+    /// Rule N-27: probabilities by values.
+    Mix,
+}
+
+impl Means {
+    /// Rule N-11 or N-25 of checked operands.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] when libtorch fails, or a kernel was chosen that this machine lacks.
+    pub(crate) fn product(
+        self,
+        product: &Product<'_>,
+        shift: i32,
+        output: &TensorType,
+    ) -> Result<TorchTensor, EngineError> {
+        let Product { a, b, offset, scales } = *product;
+        let Kernels { int8: of_bytes, int16: of_words, .. } = self.kernels;
+        let to = Precision { shift, limit: output.limit() };
+        let bytes = a.ty().bits() <= 8;
+        if if bytes { of_bytes == Int8Kernel::Vnni } else { of_words == Int16Kernel::Vnni } {
+            return self.by_vnni(product, to, output);
         }
-        Ok(())
-    })
+        let k = b.ty().row() as i64;
+        let left = a.data().f_narrow(1, offset as i64, k).and_then(|a| a.f_contiguous()).map_err(failed)?;
+        let right = b.data();
+        let (sums, bits) = match (bytes, of_bytes, of_words) {
+            (true, Int8Kernel::IntMm, _) => (int_mm(&left, right), ACCUMULATOR_32),
+            (true, Int8Kernel::F32Chunks, _) => (f32_chunks(&left, right), ACCUMULATOR_32),
+            (false, _, Int16Kernel::Int8Halves) => (int8_halves(&left, right), ACCUMULATOR_64),
+            _ => (f64_product(&left, right), ACCUMULATOR_64),
+        };
+        let sums = sums.map_err(failed)?;
+        if self.kernels.elements == ElementKernel::Torch {
+            let scales = scales.map(|(r, c)| (r.data(), c.data()));
+            let out = torch::matmul::finish(&sums, scales, to);
+            return torch::wrap(output, out);
+        }
+        // The product has the output's shape in the accumulator's width.
+        let sums = TorchTensor::wrap(
+            output.with_precision(bits, 0).map_err(malformed)?,
+            sums.f_contiguous().map_err(failed)?,
+        )?;
+        self.finish(&sums, scales, to, output)
+    }
+
+    /// Scales and rescales sums on the host.
+    fn finish(
+        self,
+        sums: &TorchTensor,
+        scales: Option<(&TorchTensor, &TorchTensor)>,
+        to: Precision,
+        output: &TensorType,
+    ) -> Result<TorchTensor, EngineError> {
+        let simd = self.simd;
+        if let Some((r, c)) = scales {
+            let (sums, r, c) = (sums.slice()?, r.slice()?.to_wide(), c.slice()?.to_wide());
+            return TorchTensor::build(output, |mut out| {
+                scale_rows(simd, sums, (&r, &c), to, &mut out);
+                Ok(())
+            });
+        }
+        let narrow = sums.ty().bits() == ACCUMULATOR_32 && i32::try_from(to.limit).is_ok();
+        let sums = sums.slice()?;
+        TorchTensor::build(output, |mut out| {
+            // int8 products stay below 2^26, so `i32` leaves room for rounding.
+            if narrow {
+                scale::<i32>(simd, sums, 1, to, &mut out);
+            } else {
+                scale::<i64>(simd, sums, 1, to, &mut out);
+            }
+            Ok(())
+        })
+    }
+
+    /// Rule N-26 or N-27 of checked operands.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] when libtorch fails, or a kernel was chosen that this machine lacks.
+    pub(crate) fn heads(
+        self,
+        which: Heads,
+        (a, b): (&TorchTensor, &TorchTensor),
+        (heads, shift): (usize, i32),
+        output: &TensorType,
+    ) -> Result<TorchTensor, EngineError> {
+        let to = Precision { shift, limit: output.limit() };
+        let bytes = a.ty().bits() <= 8;
+        if if bytes { self.kernels.int8 == Int8Kernel::Vnni } else { self.kernels.int16 == Int16Kernel::Vnni } {
+            return self.heads_by_vnni(which, (a, b), heads, to, output);
+        }
+        let sums = match which {
+            Heads::Scores => torch::heads::scores(a.data(), b.data(), heads as i64),
+            Heads::Mix => torch::heads::mix(a.data(), b.data(), output.row() as i64 / heads as i64),
+        };
+        let sums = sums.map_err(failed)?;
+        if self.kernels.elements == ElementKernel::Torch {
+            return torch::wrap(output, torch::matmul::finish(&sums, None, to));
+        }
+        let sums = TorchTensor::wrap(output.with_precision(ACCUMULATOR_64, 0).map_err(malformed)?, sums)?;
+        self.finish(&sums, None, to, output)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
-fn vnni(
-    (a, b): (&TorchTensor, &TorchTensor),
-    to: Precision,
-    output: &TensorType,
-    threads: usize,
-) -> Result<TorchTensor, EngineError> {
-    let vnni = crate::host::vnni::Vnni::detect(threads).ok_or_else(unavailable)?;
-    let k = usize::try_from(a.ty().row()).map_err(|_| unavailable())?;
-    let limits = (a.ty().limit(), b.ty().limit());
-    let operands = (a.slice()?, b.slice()?);
-    TorchTensor::build(output, |out| {
-        match operands {
-            (Slice::I8(a), Slice::I8(b)) => vnni.int8(a, b, k, to, out),
-            (Slice::I16(a), Slice::I16(b)) => vnni.int16((a, limits.0), (b, limits.1), k, to, out),
-            _ => return Err(EngineError::Malformed("MatMul wants int8 or int16 operands of one width".to_owned())),
+mod vnni {
+    //! Products by our own kernels.
+
+    use super::{EngineError, Heads, Means, Precision, Product, TensorType, TorchTensor, malformed, unavailable};
+    use crate::host::vnni::Vnni;
+    use crate::host::vnni::finish::{Finish, Rescaled, Scaled};
+    use crate::host::vnni::matrix::{Batch, View};
+
+    impl Means {
+        pub(super) fn by_vnni(
+            self,
+            product: &Product<'_>,
+            to: Precision,
+            output: &TensorType,
+        ) -> Result<TorchTensor, EngineError> {
+            let Product { a, b, offset, scales } = *product;
+            let size = |n: u64| usize::try_from(n).map_err(malformed);
+            let (m, n, k) = (size(a.ty().rows())?, size(b.ty().rows())?, size(b.ty().row())?);
+            let batch = Batch::single((m, n, k), (offset, size(a.ty().row())?));
+            if let Some((r, c)) = scales {
+                let (r, c) = (r.slice()?.to_wide(), c.slice()?.to_wide());
+                return self.multiply((a, b), &batch, &Scaled { r: &r, c: &c, to }, output);
+            }
+            self.multiply((a, b), &batch, &Rescaled(to), output)
         }
-        Ok(())
-    })
+
+        pub(super) fn heads_by_vnni(
+            self,
+            which: Heads,
+            (a, b): (&TorchTensor, &TorchTensor),
+            heads: usize,
+            to: Precision,
+            output: &TensorType,
+        ) -> Result<TorchTensor, EngineError> {
+            let size = |n: u64| usize::try_from(n).map_err(malformed);
+            let (rows, row) = (size(b.ty().rows())?, size(b.ty().row())?);
+            let batch = match which {
+                Heads::Scores => {
+                    let (t, width) = (size(a.ty().rows())?, size(a.ty().row())?);
+                    let depth = width / heads;
+                    Batch {
+                        count: heads,
+                        a: (View { first: 0, rows: t, width: depth, stride: width }, depth),
+                        b: (View { first: 0, rows, width: depth, stride: row }, depth),
+                        share: heads / (row / depth),
+                        out: (t * rows, rows),
+                    }
+                }
+                Heads::Mix => {
+                    let width = size(output.row())?;
+                    let (t, depth) = (size(output.rows())?, width / heads);
+                    Batch {
+                        count: heads,
+                        a: (View::whole(t, row), t * row),
+                        b: (View::whole(depth, row), depth * row),
+                        share: heads / (rows / depth),
+                        out: (depth, width),
+                    }
+                }
+            };
+            self.multiply((a, b), &batch, &Rescaled(to), output)
+        }
+
+        fn multiply(
+            self,
+            (a, b): (&TorchTensor, &TorchTensor),
+            batch: &Batch,
+            finish: &impl Finish,
+            output: &TensorType,
+        ) -> Result<TorchTensor, EngineError> {
+            let vnni = Vnni::detect(self.threads).ok_or_else(unavailable)?;
+            let operands = ((a.slice()?, a.ty().limit()), (b.slice()?, b.ty().limit()));
+            TorchTensor::build(output, |out| {
+                if vnni.multiply(operands, batch, finish, out) {
+                    Ok(())
+                } else {
+                    Err(EngineError::Malformed("products want int8 or int16 operands of one width".to_owned()))
+                }
+            })
+        }
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn vnni(_: (&TorchTensor, &TorchTensor), _: Precision, _: &TensorType, _: usize) -> Result<TorchTensor, EngineError> {
-    Err(unavailable())
+impl Means {
+    fn by_vnni(self, _: &Product<'_>, _: Precision, _: &TensorType) -> Result<TorchTensor, EngineError> {
+        Err(unavailable())
+    }
+
+    fn heads_by_vnni(
+        self,
+        _: Heads,
+        _: (&TorchTensor, &TorchTensor),
+        _: usize,
+        _: Precision,
+        _: &TensorType,
+    ) -> Result<TorchTensor, EngineError> {
+        Err(unavailable())
+    }
+}
+
+fn malformed(error: impl std::fmt::Display) -> EngineError {
+    EngineError::Malformed(error.to_string())
 }
 
 fn unavailable() -> EngineError {

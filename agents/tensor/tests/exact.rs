@@ -179,8 +179,9 @@ fn long_tensors() {
         check(&operator(Opcode::Normalize, &[&a, &z], &[10], ty(16, 10, &dims)), &[&a, &z]);
         check(&operator(Opcode::OneHotSub, &[&a, &column], &[100, 0], ty(33, 4, &dims)), &[&a, &column]);
         let table = tensorlink_num::tables::exp2_table().unwrap();
-        let exp = operator(Opcode::ExpNeg, &[&a, &column, &table], &[23637, 2], ty(26, 24, &dims));
-        if bits <= 40 {
+        for (causal, shift) in [(0, 2), (1, 6), (1, -3)] {
+            let attributes = [23637, shift, causal];
+            let exp = operator(Opcode::ExpNeg, &[&a, &column, &table], &attributes, ty(26, 24, &dims));
             check(&exp, &[&a, &column, &table]);
         }
     }

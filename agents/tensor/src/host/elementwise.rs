@@ -21,7 +21,7 @@ multiversion! {
 }
 
 multiversion! {
-    fn scale_block<A: Accumulator>(a: &mut [A], c: A, to: Precision) {
+    pub(crate) fn scale_block<A: Accumulator>(a: &mut [A], c: A, to: Precision) {
         for a in a.iter_mut() {
             *a = c * *a;
         }

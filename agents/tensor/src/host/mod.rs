@@ -4,19 +4,25 @@
 //! |---|---|
 //! | [`block`] | the pass itself: widen, compute, rescale, narrow |
 //! | [`elementwise`] | Combine, Scale, Mul, Relu, ReluGrad |
-//! | [`table`] | Lookup, ExpNeg |
-//! | [`rows`] | RowMax, RowSum, Normalize, OneHotSub |
+//! | [`table`], [`exp`], [`values`] | Lookup; ExpNeg; functions computed once for each argument |
+//! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
+//! | [`divide`] | Normalize |
+//! | [`norm`], [`rope`] | Norm; Rope |
+//! | [`scales`] | Gather, and ScaledMatMul's scales for products of libtorch |
 //! | [`layout`] | Transpose |
-//! | `pack` | operands of the next, interleaved |
-//! | `vnni` | MatMul by AVX-512 VNNI |
+//! | `vnni` | MatMul, ScaledMatMul, HeadScores and HeadMix by AVX-512 VNNI |
 
 pub(crate) mod block;
+pub(crate) mod divide;
 pub(crate) mod elementwise;
+pub(crate) mod exp;
 pub(crate) mod layout;
-#[cfg(target_arch = "x86_64")]
-mod pack;
+pub(crate) mod norm;
+pub(crate) mod rope;
 pub(crate) mod rows;
+pub(crate) mod scales;
 pub(crate) mod table;
+pub(crate) mod values;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vnni;
 
@@ -28,6 +34,7 @@ use crate::simd::Simd;
 use crate::tensor::{Slice, SliceMut, TorchTensor};
 use block::fits_i32;
 use elementwise::Precision;
+use rows::Rows;
 
 /// Runs one body for an operand and an output of the same width.
 macro_rules! same_width {
@@ -42,7 +49,7 @@ macro_rules! same_width {
     };
 }
 
-/// Computes every operator but MatMul and Sample; the operator was checked, and the operands are of its types.
+/// Computes every operator but products and Sample; the operator was checked, and the operands are of its types.
 ///
 /// # Errors
 /// [`EngineError::Device`] if memory runs out or an operand is not in host memory.
@@ -60,6 +67,11 @@ pub(crate) fn execute(
     let (row, a) = (first.row() as usize, operand(0)?);
     let limit = operator.output.limit();
     let to = |shift| Precision { shift, limit };
+    let visible = |causal: bool| {
+        // A causal operand has at least two dimensions.
+        let tokens = first.dims().iter().rev().nth(1).map(|tokens| *tokens as usize);
+        Rows { length: row, causal: tokens.filter(|_| causal) }
+    };
     // Operands must fit too: a coefficient of 0 bounds nothing.
     let loads = operands.iter().map(|t| magnitude(t.ty())).max().unwrap_or(0);
     let narrow = |bound: u128| fits_i32(bound.max(loads), limit);
@@ -104,20 +116,48 @@ pub(crate) fn execute(
             Instruction::Lookup(attributes) => {
                 table::lookup(simd, (a, first.limit()), operand(1)?, &attributes, limit, out);
             }
-            Instruction::RowMax => same_width!(a, out, (a, out) => rows::row_max(simd, a, row, out)),
-            Instruction::ExpNeg { multiplier, input_shift } => {
+            Instruction::RowMax { causal } => {
+                same_width!(a, out, (a, out) => rows::row_max(simd, a, visible(causal), out));
+            }
+            Instruction::RowAbsMax => same_width!(a, out, (a, out) => rows::row_abs_max(simd, a, row, out)),
+            Instruction::ExpNeg { multiplier, input_shift, causal } => {
                 let distance = i64::try_from(reach(0)? + reach(1)?).unwrap_or(i64::MAX);
-                let operands = (a, operand(1)?, operand(2)?);
-                table::exp_neg(simd, operands, (row, distance), multiplier, to(input_shift), out);
+                let attributes = exp::ExpNeg { multiplier, input_shift, rows: visible(causal), distance, limit };
+                let SliceMut::I32(out) = out else {
+                    return Err(EngineError::Malformed("ExpNeg gives 26 bits".to_owned()));
+                };
+                exp::exp_neg(simd, (a, operand(1)?, operand(2)?), &attributes, out);
             }
             Instruction::RowSum { shift } => rows::row_sum(simd, a, row, to(shift), out),
             Instruction::Normalize { bits } => {
-                rows::normalize(simd, (a, first.limit()), (operand(1)?, row), bits, limit, out);
+                divide::normalize(simd, (a, first.limit()), (operand(1)?, row), bits, limit, out);
             }
             Instruction::OneHotSub { one, shift } => {
                 rows::one_hot_sub(simd, a, (operand(1)?, row), one, to(shift), out);
             }
-            Instruction::MatMul { .. } | Instruction::Sample { .. } => {
+            Instruction::Norm(attributes) => {
+                norm::norm(simd, a, (operand(1)?, operand(2)?), &attributes, limit, out);
+            }
+            Instruction::Rope { heads, shift } => {
+                let table = tensor(1)?.ty();
+                // The check keeps the table's exponent between 0 and 15.
+                let fraction = u32::try_from(table.exponent()).unwrap_or_default();
+                let lengths = rope::Rope { row, depth: row / heads, turned: table.row() as usize, fraction };
+                rope::rope(simd, (a, operand(1)?), &lengths, to(shift), out);
+            }
+            Instruction::Gather { shift } => {
+                let (table, ids) = ((a, operand(1)?), (operand(2)?, row));
+                if fits_i32(reach(0)? * reach(1)?, limit) {
+                    scales::gather::<i32>(simd, table, ids, to(shift), out);
+                } else {
+                    scales::gather::<i64>(simd, table, ids, to(shift), out);
+                }
+            }
+            Instruction::MatMul { .. }
+            | Instruction::ScaledMatMul { .. }
+            | Instruction::HeadScores { .. }
+            | Instruction::HeadMix { .. }
+            | Instruction::Sample { .. } => {
                 return Err(EngineError::Malformed(format!("{operator} is not computed here")));
             }
         }

@@ -2,15 +2,43 @@
 
 use super::block::{Element, for_blocks, rescale_block};
 use super::elementwise::Precision;
-use super::table::for_rows;
 use crate::simd::{Simd, multiversion};
 use crate::tensor::{Slice, SliceMut, each_width};
 
+/// Rows of a tensor, and what of them is visible (rule N-8).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows {
+    /// Elements of a row.
+    pub(crate) length: usize,
+    /// Rows after which visibility begins anew; none where every element is visible.
+    pub(crate) causal: Option<usize>,
+}
+
+impl Rows {
+    /// Visible elements of row `m`, which come first in it; at least one.
+    #[inline(always)]
+    pub(crate) fn visible(self, m: usize) -> usize {
+        self.causal.map_or(self.length, |tokens| self.length.min(m % tokens + 1))
+    }
+}
+
 multiversion! {
-    /// Rule N-19; `row` elements a row.
-    pub(crate) fn row_max<T: Element>(a: &[T], row: usize, out: &mut [T]) {
+    /// Rule N-19.
+    pub(crate) fn row_max<T: Element>(a: &[T], rows: Rows, out: &mut [T]) {
+        for (m, (out, a)) in out.iter_mut().zip(a.chunks_exact(rows.length)).enumerate() {
+            *out = a[..rows.visible(m)].iter().fold(a[0], |max, x| max.max(*x));
+        }
+    }
+}
+
+multiversion! {
+    /// Rule N-31; `row` elements a row.
+    pub(crate) fn row_abs_max<T: Element>(a: &[T], row: usize, out: &mut [T]) {
         for (out, a) in out.iter_mut().zip(a.chunks_exact(row)) {
-            *out = a.iter().fold(a[0], |max, x| max.max(*x));
+            let max = a.iter().fold(a[0], |max, x| max.max(*x));
+            let min = a.iter().fold(a[0], |min, x| min.min(*x));
+            // Mantissas are symmetric: the negative of one is one.
+            *out = T::narrow(max.wide().max(-min.wide()));
         }
     }
 }
@@ -29,45 +57,6 @@ pub(crate) fn row_sum(simd: Simd, a: Slice<'_>, row: usize, to: Precision, out: 
         let range = start * row..(start + block.len()) * row;
         each_width!(Slice, a, v => row_sums(simd, &v[range], row, block));
         rescale_block(simd, block, to.shift, to.limit);
-    });
-}
-
-/// Largest dividend for which a quotient in `f64` has the right floor: the nearest quotient below an integer is further
-/// from it than half a unit in the last place.
-const F64_DIVIDEND: i64 = 1 << 52;
-
-multiversion! {
-    /// `⌊(2·p·2^bits + z) / 2z⌋`, every dividend below [`F64_DIVIDEND`].
-    fn divide_small(p: &mut [i64], bits: u32, z: i64, limit: i64) {
-        let divisor = (2 * z) as f64;
-        for p in p {
-            let dividend = (*p << (bits + 1)) + z;
-            *p = ((dividend as f64 / divisor).floor() as i64).clamp(-limit, limit);
-        }
-    }
-}
-
-/// Rule N-22; `p_limit` bounds the elements of `p`.
-pub(crate) fn normalize(
-    simd: Simd,
-    (p, p_limit): (Slice<'_>, i64),
-    (z, row): (Slice<'_>, usize),
-    bits: u32,
-    limit: i64,
-    out: &mut SliceMut<'_>,
-) {
-    for_blocks::<i64>(simd, out, |start, block| {
-        p.load(simd, start, block);
-        for_rows(start, row, block, |m, _, part| {
-            let z = z.get(m).max(1);
-            if (p_limit << (bits + 1)) + z < F64_DIVIDEND {
-                divide_small(simd, part, bits, z, limit);
-            } else {
-                for p in part {
-                    *p = ((*p << (bits + 1)) + z).div_euclid(2 * z).clamp(-limit, limit);
-                }
-            }
-        });
     });
 }
 
@@ -93,29 +82,12 @@ pub(crate) fn one_hot_sub(
     });
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Quotients one unit of the dividend below, at and above an integer, up to the largest dividend.
-    #[test]
-    fn quotients_next_to_integers_have_the_right_floor() {
-        let limit = i64::MAX;
-        for simd in [Simd::BASELINE, Simd::detect()] {
-            for z in (0..51).map(|b| (1i64 << b) + 1).chain([3, 7, 1_000_003]) {
-                let z = z | 1;
-                for quotient in (0..51).map(|b| 1i64 << b).flat_map(|q| [q - 1, q, q + 1]).flat_map(|q| [q, -q]) {
-                    let Some(exact) = (2 * z).checked_mul(quotient).filter(|d| d.abs() < F64_DIVIDEND - 1) else {
-                        continue;
-                    };
-                    // With no bits the dividend is 2p + z, odd as z is.
-                    for dividend in [exact - 1, exact + 1] {
-                        let mut p = [(dividend - z) / 2];
-                        divide_small(simd, &mut p, 0, z, limit);
-                        assert_eq!(p[0], dividend.div_euclid(2 * z), "{dividend} / {}", 2 * z);
-                    }
-                }
-            }
-        }
+/// Splits the block that begins at element `start` where rows end: `f(row number, first column, elements)`.
+pub(crate) fn for_rows<A>(start: usize, row: usize, mut block: &mut [A], mut f: impl FnMut(usize, usize, &mut [A])) {
+    let (mut m, mut column) = (start / row, start % row);
+    while !block.is_empty() {
+        let (part, rest) = block.split_at_mut((row - column).min(block.len()));
+        f(m, column, part);
+        (m, column, block) = (m + 1, 0, rest);
     }
 }

@@ -3,35 +3,35 @@
 //! A block is computed in passes that vectorise (cell and rest, blend, rescale) around the one that does not (fetching
 //! table entries). Where a tensor has more elements than its type has values, the function is computed once for each value.
 
-use super::block::{BLOCK, for_blocks, rescale, rescale_block};
-use super::elementwise::Precision;
+use super::block::{BLOCK, Element, for_blocks, rescale, rescale_block};
+use super::values::Values;
 use crate::instruction::Lookup;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut};
+use crate::tensor::{Slice, SliceMut, each_width};
 
 /// Largest exponent of ExpNeg, in 16 fraction bits: beyond it the result is 0.
-const EXP_MAX: i64 = 40 << 16;
+pub(crate) const EXP_MAX: i64 = 40 << 16;
 
-/// Limit of the 63-bit intermediate of both rules.
-const LIMIT_63: i64 = (1 << 62) - 1;
+/// Limit of the 63-bit intermediate of Lookup and ExpNeg.
+pub(crate) const LIMIT_63: i64 = (1 << 62) - 1;
 
 /// Where the elements of a block lie in their table.
-struct Cells {
+pub(crate) struct Cells {
     /// How far past its entry an element lies; the entry's number is left in the element's place.
-    rest: [i64; BLOCK],
+    pub(crate) rest: [i64; BLOCK],
     /// Places to round away at the end, for each element (ExpNeg).
-    places: [i64; BLOCK],
+    pub(crate) places: [i64; BLOCK],
     /// The entry after an element's own.
     next: [i64; BLOCK],
 }
 
 impl Cells {
-    const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { rest: [0; BLOCK], places: [0; BLOCK], next: [0; BLOCK] }
     }
 
     /// Replaces entry numbers by `table[j]·(2^f − r) + table[j+1]·r`.
-    fn interpolate(&mut self, simd: Simd, table: &[i64], block: &mut [i64], fraction_bits: u32) {
+    pub(crate) fn interpolate(&mut self, simd: Simd, table: &[i64], block: &mut [i64], fraction_bits: u32) {
         for (x, next) in block.iter_mut().zip(&mut self.next) {
             // The passes before keep entry numbers below the last entry's.
             let j = *x as usize;
@@ -64,71 +64,11 @@ multiversion! {
 }
 
 multiversion! {
-    /// How far elements lie under the maximum of their row.
-    fn distances(row: &mut [i64], max: i64) {
-        for x in row {
-            *x = (max - *x).max(0);
-        }
-    }
-}
-
-multiversion! {
-    /// First half of rule N-20, from distances to the row's maximum.
-    fn exp_cells(block: &mut [i64], rest: &mut [i64], places: &mut [i64], multiplier: i64, input_shift: i32) {
-        for x in block.iter_mut() {
-            *x *= multiplier;
-        }
-        rescale(block, input_shift, LIMIT_63);
-        for ((x, rest), places) in block.iter_mut().zip(rest).zip(places) {
-            let u = (*x).min(EXP_MAX);
-            (*x, *rest, *places) = (u >> 8 & 0xff, u & 0xff, (u >> 16) + 8);
-        }
-    }
-}
-
-multiversion! {
-    /// Rounds each element by its own number of places, at least one, half to even (rule N-2).
-    fn round_each(block: &mut [i64], places: &[i64], limit: i64) {
-        for (x, places) in block.iter_mut().zip(places) {
-            let odd = (*x >> *places) & 1;
-            let below_half = (1i64 << (*places - 1)) - 1;
-            *x = ((*x + below_half + odd) >> *places).clamp(-limit, limit);
-        }
-    }
-}
-
-/// A function of an integer, known for each from `low` on.
-struct Values {
-    low: i64,
-    values: Vec<i32>,
-}
-
-impl Values {
-    /// Computes them if that is less work than computing `uses` elements, and results fit.
-    fn tabulate(
-        (low, high): (i64, i64),
-        (uses, limit): (usize, i64),
-        mut function: impl FnMut(&mut [i64]),
-    ) -> Option<Self> {
-        let count = usize::try_from(high.checked_sub(low)?.checked_add(1)?).ok()?;
-        if count > uses / 2 || i32::try_from(limit).is_err() {
-            return None;
-        }
-        let mut values = Vec::with_capacity(count);
-        let mut block: Vec<i64> = Vec::with_capacity(BLOCK);
-        for start in (low..=high).step_by(BLOCK) {
-            block.clear();
-            block.extend((start..=high).take(BLOCK));
-            function(&mut block);
-            // The limit fits.
-            values.extend(block.iter().map(|y| *y as i32));
-        }
-        Some(Self { low, values })
-    }
-
-    fn apply(&self, block: &mut [i64]) {
-        for x in block {
-            *x = i64::from(self.values[(*x - self.low) as usize]);
+    /// Values of elements of at most 16 bits.
+    fn from_values<X: Element, Y: Element>(x: &[X], values: &Values, out: &mut [Y]) {
+        let low = values.low as i32;
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = Y::narrow(i64::from(values.at(x.wide() as i32 - low)));
         }
     }
 }
@@ -148,51 +88,13 @@ pub(crate) fn lookup(
         cells.interpolate(simd, &table, block, attributes.fraction_bits);
         rescale_block(simd, block, attributes.shift, limit);
     };
-    let values = Values::tabulate((-x_limit, x_limit), (x.len(), limit), &mut function);
+    let small = matches!(x, Slice::I8(_) | Slice::I16(_));
+    let values = Values::tabulate((-x_limit, x_limit), (x.len(), limit), &mut function).filter(|_| small);
+    if let Some(values) = values {
+        return each_width!(Slice, x, x => each_width!(SliceMut, out, out => from_values(simd, x, &values, out)));
+    }
     for_blocks::<i64>(simd, out, |start, block| {
         x.load(simd, start, block);
-        match &values {
-            Some(values) => values.apply(block),
-            None => function(block),
-        }
+        function(block);
     });
-}
-
-/// Rule N-20; `distance` bounds how far an element can lie under its row's maximum, `row` is the length of a row,
-/// `to.shift` the input shift.
-pub(crate) fn exp_neg(
-    simd: Simd,
-    (a, max, table): (Slice<'_>, Slice<'_>, Slice<'_>),
-    (row, distance): (usize, i64),
-    multiplier: i64,
-    to: Precision,
-    out: &mut SliceMut<'_>,
-) {
-    let (table, mut cells) = (table.to_wide(), Cells::new());
-    let mut function = |block: &mut [i64]| {
-        exp_cells(simd, block, &mut cells.rest, &mut cells.places, multiplier, to.shift);
-        cells.interpolate(simd, &table, block, 8);
-        round_each(simd, block, &cells.places, to.limit);
-    };
-    let values = Values::tabulate((0, distance), (a.len(), to.limit), &mut function);
-    for_blocks::<i64>(simd, out, |start, block| {
-        a.load(simd, start, block);
-        for_rows(start, row, block, |m, _, part| {
-            distances(simd, part, max.get(m));
-        });
-        match &values {
-            Some(values) => values.apply(block),
-            None => function(block),
-        }
-    });
-}
-
-/// Splits the block that begins at element `start` where rows end: `f(row number, first column, elements)`.
-pub(crate) fn for_rows<A>(start: usize, row: usize, mut block: &mut [A], mut f: impl FnMut(usize, usize, &mut [A])) {
-    let (mut m, mut column) = (start / row, start % row);
-    while !block.is_empty() {
-        let (part, rest) = block.split_at_mut((row - column).min(block.len()));
-        f(m, column, part);
-        (m, column, block) = (m + 1, 0, rest);
-    }
 }

@@ -6,6 +6,8 @@
 
 use tch::{Device, Kind, TchError, Tensor};
 
+use crate::host::elementwise::Precision;
+
 /// Elements of a dot product whose sum of int8 products stays below 2^24.
 const F32_CHUNK: i64 = 1024;
 
@@ -69,4 +71,14 @@ pub(crate) fn int8_halves(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
     let sums = |m: &Tensor| m.f_sum_dim_intlist(&[1i64][..], true, Kind::Int64)?.f_mul_scalar(128);
     let bias = sums(a)?.f_add(&sums(b)?.f_transpose(0, 1)?)?.f_sub_scalar(128 * 128 * k)?;
     high.f_add(&middle)?.f_add(&low)?.f_add(&bias)
+}
+
+/// Scales of rows and columns where there are any, and the rescale, of sums in any width; in int64.
+pub(crate) fn finish(sums: &Tensor, scales: Option<(&Tensor, &Tensor)>, to: Precision) -> Result<Tensor, TchError> {
+    let mut sums = sums.f_to_kind(Kind::Int64)?;
+    if let Some((r, c)) = scales {
+        let (r, c) = (r.f_to_kind(Kind::Int64)?, c.f_to_kind(Kind::Int64)?);
+        sums = sums.f_mul(&r.f_reshape([-1, 1])?.f_mul(&c.f_reshape([1, -1])?)?)?;
+    }
+    super::rescale(&sums, to.shift, to.limit)
 }

@@ -1,13 +1,20 @@
 //! Operators in libtorch's own operations: what runs on a GPU, and on any processor it supports.
 //!
 //! Everything but matrix products is computed in `int64`, where rule N-6 keeps every accumulator below 2^62; shifts are
-//! arithmetic, so that they are floors. Matrix products are in [`matmul`].
+//! arithmetic, so that they are floors. Matrix products are in [`matmul`] and [`heads`], longer rules in `norm` and `rope`.
 
 use tch::{Kind, TchError, Tensor};
+use tensorlink_graph::EngineError;
+use tensorlink_types::TensorType;
 
+use crate::host::elementwise::Precision;
 use crate::instruction::{Instruction, Lookup};
+use crate::tensor::{TorchTensor, device as failed, dims, kind};
 
+pub(crate) mod heads;
 pub(crate) mod matmul;
+mod norm;
+mod rope;
 
 /// Largest exponent of ExpNeg, in 16 fraction bits: beyond it the result is 0.
 const EXP_MAX: i64 = 40 << 16;
@@ -19,8 +26,22 @@ const LIMIT_63: i64 = (1 << 62) - 1;
 pub(crate) struct Shape {
     /// Length of a row of the first operand.
     pub(crate) row: i64,
+    /// Rows after which visibility begins anew (rule N-8).
+    pub(crate) tokens: i64,
+    /// Exponent of the second operand.
+    pub(crate) exponent: i64,
     /// Limit of the output's mantissas.
     pub(crate) limit: i64,
+}
+
+/// A result in the output's width and shape.
+///
+/// # Errors
+/// [`EngineError::Device`] if there is none, or it has another number of elements.
+pub(crate) fn wrap(output: &TensorType, out: Result<Tensor, TchError>) -> Result<TorchTensor, EngineError> {
+    let out =
+        out.and_then(|out| out.f_reshape(dims(output).as_slice())?.f_to_kind(kind(output.width()))?.f_contiguous());
+    TorchTensor::wrap(output.clone(), out.map_err(failed)?)
 }
 
 /// Rule N-2 for elements below 2^62 in magnitude.
@@ -59,12 +80,37 @@ fn exp_neg(z: &Tensor, table: &Tensor, multiplier: i64, shift: i32, limit: i64) 
     let u = rescale(&z.f_mul_scalar(multiplier)?, shift, LIMIT_63)?.f_clamp_max(EXP_MAX)?;
     let j = u.f_bitwise_right_shift_tensor_scalar(8)?.f_bitwise_and(0xff)?;
     let sum = interpolate(table, &j, &u.f_bitwise_and(0xff)?, 8)?;
-    // Half to even by n + 8 places, n being each element's own.
-    let by = u.f_bitwise_right_shift_tensor_scalar(16)?.f_add_scalar(8)?;
-    let odd = sum.f_bitwise_right_shift(&by)?.f_bitwise_and(1)?;
-    let half = by.f_ones_like()?.f_bitwise_left_shift(&by.f_sub_scalar(1)?)?;
-    let rounded = sum.f_add(&half)?.f_sub_scalar(1)?.f_add(&odd)?.f_bitwise_right_shift(&by)?;
-    rounded.f_clamp(-limit, limit)
+    // n + 8 places, n being each element's own.
+    let places = u.f_bitwise_right_shift_tensor_scalar(16)?.f_add_scalar(8)?;
+    round_each(&sum, &places)?.f_clamp(-limit, limit)
+}
+
+/// Rounds each element by its own number of places, at least one, half to even.
+fn round_each(x: &Tensor, places: &Tensor) -> Result<Tensor, TchError> {
+    let odd = x.f_bitwise_right_shift(places)?.f_bitwise_and(1)?;
+    let half = places.f_ones_like()?.f_bitwise_left_shift(&places.f_sub_scalar(1)?)?;
+    x.f_add(&half)?.f_sub_scalar(1)?.f_add(&odd)?.f_bitwise_right_shift(places)
+}
+
+/// Where elements of a matrix are hidden from their row, whose tokens repeat after `tokens` rows (rule N-8).
+fn hidden(a: &Tensor, tokens: i64) -> Result<Tensor, TchError> {
+    let (rows, row) = a.size2()?;
+    let options = (Kind::Int64, a.device());
+    let token = Tensor::f_arange(rows, options)?.f_remainder(tokens)?.f_reshape([-1, 1])?;
+    Tensor::f_arange(row, options)?.f_gt_tensor(&token)
+}
+
+/// Rule N-30: table, scale and ids in whatever widths they have; only what is drawn is widened.
+pub(crate) fn gather(
+    (table, scale, ids): (&Tensor, &Tensor, &Tensor),
+    tokens: i64,
+    to: Precision,
+) -> Result<Tensor, TchError> {
+    let last = scale.numel() as i64 - 1;
+    let ids = ids.f_narrow(0, 0, tokens)?.f_to_kind(Kind::Int64)?.f_clamp(0, last)?;
+    let rows = table.f_index_select(0, &ids)?.f_to_kind(Kind::Int64)?;
+    let scales = scale.f_reshape([-1])?.f_index_select(0, &ids)?.f_to_kind(Kind::Int64)?;
+    rescale(&rows.f_mul(&scales.f_reshape([-1, 1])?)?, to.shift, to.limit)
 }
 
 /// `⌊(2·p·2^bits + z) / 2z⌋`; `p` a matrix, `z` a column.
@@ -74,10 +120,10 @@ fn normalize(p: &Tensor, z: &Tensor, bits: u32, limit: i64) -> Result<Tensor, Tc
     dividend.f_div_tensor_mode(&z.f_mul_scalar(2)?, "floor")?.f_clamp(-limit, limit)
 }
 
-/// Computes every operator but MatMul and Sample from `int64` operands, to `int64`, in any shape with the output's
+/// Computes every operator but products, Gather and Sample from `int64` operands, to `int64`, in any shape with the output's
 /// number of elements.
 pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Shape) -> Result<Tensor, TchError> {
-    let Shape { row, limit } = *shape;
+    let Shape { row, tokens, exponent, limit } = *shape;
     let operand =
         |i: usize| operands.get(i).ok_or_else(|| TchError::Torch(format!("operand {i} of {instruction:?} is missing")));
     let matrix = |i: usize| operand(i)?.f_reshape([-1, row]);
@@ -101,10 +147,20 @@ pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Sh
         Instruction::Relu => operand(0)?.f_clamp_min(0),
         Instruction::ReluGrad => operand(0)?.f_masked_fill(&operand(1)?.f_le(0)?, 0),
         Instruction::Lookup(attributes) => lookup(operand(0)?, operand(1)?, &attributes, limit),
-        Instruction::RowMax => matrix(0)?.f_amax([1i64], false),
-        Instruction::ExpNeg { multiplier, input_shift } => {
+        Instruction::RowMax { causal } => {
+            let a = matrix(0)?;
+            let a = if causal { a.f_masked_fill(&hidden(&a, tokens)?, i64::MIN)? } else { a };
+            a.f_amax([1i64], false)
+        }
+        Instruction::RowAbsMax => matrix(0)?.f_abs()?.f_amax([1i64], false),
+        Instruction::ExpNeg { multiplier, input_shift, causal } => {
             let z = column(1)?.f_sub(&matrix(0)?)?.f_clamp_min(0)?;
-            exp_neg(&z, operand(2)?, multiplier, input_shift, limit)
+            let y = exp_neg(&z, operand(2)?, multiplier, input_shift, limit)?;
+            if causal { y.f_masked_fill(&hidden(&z, tokens)?, 0) } else { Ok(y) }
+        }
+        Instruction::Norm(attributes) => norm::norm(&matrix(0)?, (operand(1)?, operand(2)?), &attributes, limit),
+        Instruction::Rope { heads, shift } => {
+            rope::rope(&matrix(0)?, operand(1)?, heads as i64, (shift, limit, exponent))
         }
         Instruction::RowSum { shift } => {
             rescale(&matrix(0)?.f_sum_dim_intlist(&[1i64][..], false, Kind::Int64)?, shift, limit)
@@ -116,8 +172,11 @@ pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Sh
             let hit = column(1)?.f_eq_tensor(&columns)?;
             rescale(&p.f_sub(&hit.f_to_kind(Kind::Int64)?.f_mul_scalar(one)?)?, shift, limit)
         }
-        Instruction::MatMul { .. } | Instruction::Sample { .. } => {
-            Err(TchError::Torch("this operator is computed elsewhere".to_owned()))
-        }
+        Instruction::MatMul { .. }
+        | Instruction::ScaledMatMul { .. }
+        | Instruction::HeadScores { .. }
+        | Instruction::HeadMix { .. }
+        | Instruction::Gather { .. }
+        | Instruction::Sample { .. } => Err(TchError::Torch("this operator is computed elsewhere".to_owned())),
     }
 }

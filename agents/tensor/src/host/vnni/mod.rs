@@ -8,32 +8,39 @@
 //! they can overflow. Operands whose limits leave room in the lane are not sliced.
 //!
 //! Many rows of `a` are worth packing both operands into panels and computing tiles that stay in registers; a few rows
-//! read `b` once, in place.
+//! read `b` once, in place. Panels of `b` are packed anew by every product: from 64 rows of `a` on that is a few
+//! hundredths of the work, and a packed copy would double the memory of the weights.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`matrix`] | where operands lie: heads and parts of rows are read in place |
+//! | [`finish`] | scales and rescales sums while they are in cache |
+//! | `pack` | interleaves rows |
+//! | `tile` | the inner loops |
+//! | `product` | one product |
 
-use std::arch::x86_64::{
-    __m512i, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_loadu_si512, _mm512_maskz_loadu_epi8, _mm512_set1_epi32,
-    _mm512_setzero_si512, _mm512_storeu_si512, _mm512_xor_si512,
-};
+pub(crate) mod finish;
+pub(crate) mod matrix;
+mod pack;
+mod product;
+mod tile;
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::block::{Accumulator, Element, fits_i32, rescale};
-use super::elementwise::Precision;
-use super::pack::{LANES, Lanes, VECTOR, WORD, first_bytes, pack};
-use crate::tensor::{SliceMut, each_width};
+use super::block::{Accumulator, Element};
+use crate::tensor::{Slice, SliceMut, each_width};
+use finish::Finish;
+use matrix::{Batch, Matrix, View};
+use pack::LANES;
+use product::Product;
+use tile::{Bytes, Dot, Words};
 
-/// From this many rows of `a` on, packing pays.
-const PACKED_ROWS: usize = 12;
-/// Vectors of columns of a tile.
-const NR: usize = 3;
-/// Columns of a tile.
-const COLUMNS: usize = NR * LANES;
-/// Rows of `b` that are read side by side when nothing is packed.
-const STREAMS: usize = 4;
 /// Shortest stretch of the dot product between two emptyings of the lanes for which slicing `a` is no gain.
 const UNSLICED_STRETCH: usize = 128;
 
-/// Rows of `a` times bytes of `b` below which other threads cost more than they bring.
+/// Multiplications below which other threads cost more than they bring.
 const WORTH_SHARING: usize = 1 << 22;
 
 /// Proof that this processor has what these kernels use.
@@ -42,6 +49,9 @@ pub(crate) struct Vnni {
     /// Threads to share large products between.
     threads: usize,
 }
+
+/// Mantissas and the limit of their magnitude.
+pub(crate) type Operand<'a> = (Slice<'a>, i64);
 
 impl Vnni {
     pub(crate) fn detect(threads: usize) -> Option<Self> {
@@ -53,79 +63,104 @@ impl Vnni {
         there.then_some(Self { threads })
     }
 
-    /// Rule N-11 for bytes: `a` is m × k, `b` is n × k, k at most 4096.
-    pub(crate) fn int8(self, a: &[i8], b: &[i8], k: usize, to: Precision, out: SliceMut<'_>) {
-        let bias = a.chunks_exact(k).map(|row| 128 * row.iter().map(|x| i64::from(*x)).sum::<i64>()).collect();
-        let product = Product { a: vec![bytes_of(a)], b: bytes_of(b), row_bytes: k, bias, stretch: usize::MAX };
-        // 4096 products of 2^14 stay below 2^27.
-        let narrow = fits_i32(1 << 27, to.limit);
-        if narrow {
-            self.compute::<Bytes, 1, 8, i32>(&product, to, out);
+    /// Computes products of at most 4096 elements of two tensors of bytes or two of words; false if they are neither.
+    pub(crate) fn multiply(
+        self,
+        (a, b): (Operand<'_>, Operand<'_>),
+        batch: &Batch,
+        finish: &impl Finish,
+        out: SliceMut<'_>,
+    ) -> bool {
+        match (a, b) {
+            ((Slice::I8(a), _), (Slice::I8(b), _)) => self.bytes((a, b), batch, finish, out),
+            ((Slice::I16(a), a_limit), (Slice::I16(b), b_limit)) => {
+                self.words((a, a_limit), (b, b_limit), batch, finish, out);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn bytes(self, (a, b): (&[i8], &[i8]), batch: &Batch, finish: &impl Finish, out: SliceMut<'_>) {
+        let job = Job { a: [bytes_of(a)], b: bytes_of(b), stretch: usize::MAX, batch, finish };
+        // 4096 products of 2^14, before the bias is taken off and after, stay below 2^27.
+        if finish.narrow(1 << 27) {
+            self.compute::<Bytes, 1, 8, i32>(&job, out);
         } else {
-            self.compute::<Bytes, 1, 8, i64>(&product, to, out);
+            self.compute::<Bytes, 1, 8, i64>(&job, out);
         }
     }
 
-    /// Rule N-11 for words within the given limits: `a` is m × k, `b` is n × k.
-    pub(crate) fn int16(
+    fn words(
         self,
         (a, a_limit): (&[i16], i64),
         (b, b_limit): (&[i16], i64),
-        k: usize,
-        to: Precision,
+        batch: &Batch,
+        finish: &impl Finish,
         out: SliceMut<'_>,
     ) {
+        let k = batch.a.0.width;
         // Products that a lane holds; at least two, since 2·32767² < 2^31.
         let room = |limit: i64| ((1i64 << 31) - 1) / (limit * b_limit);
         let unsliced = room(a_limit).min(i64::from(u16::MAX)) as usize;
-        let (b, bias, row_bytes) = (bytes_of(b), vec![0; a.len() / k], 2 * k);
+        let b = bytes_of(b);
         if unsliced >= k.min(UNSLICED_STRETCH) {
-            let product = Product { a: vec![bytes_of(a)], b, row_bytes, bias, stretch: unsliced };
-            self.compute::<Words, 1, 8, i64>(&product, to, out);
+            let job = Job { a: [bytes_of(a)], b, stretch: unsliced, batch, finish };
+            let bound = u128::from(a_limit.unsigned_abs()) * u128::from(b_limit.unsigned_abs()) * k as u128;
+            if unsliced >= k && finish.narrow(bound) {
+                self.compute::<Words, 1, 8, i32>(&job, out);
+            } else {
+                self.compute::<Words, 1, 8, i64>(&job, out);
+            }
         } else {
             let (mut high, mut low) = (vec![0; a.len()], vec![0; a.len()]);
             // SAFETY: `self` is the proof that the features are there.
             unsafe { slices(a, &mut high, &mut low) };
-            let stretch = room(128) as usize;
-            let product = Product { a: vec![bytes_of(&low), bytes_of(&high)], b, row_bytes, bias, stretch };
-            self.compute::<Words, 2, 4, i64>(&product, to, out);
+            let job = Job { a: [bytes_of(&low), bytes_of(&high)], b, stretch: room(128) as usize, batch, finish };
+            self.compute::<Words, 2, 4, i64>(&job, out);
         }
     }
 
     fn compute<D: Dot, const S: usize, const MR: usize, A: Accumulator>(
         self,
-        product: &Product<'_>,
-        to: Precision,
+        job: &Job<'_, S, impl Finish>,
         out: SliceMut<'_>,
     ) {
-        each_width!(SliceMut, out, out => self.share::<D, S, MR, A, _>(product, to, out));
+        each_width!(SliceMut, out, out => self.share::<D, S, MR, A, _>(job, out));
     }
 
-    /// Splits the rows of `a` between threads, or the rows of `b` where `a` has one.
+    /// Splits the work between threads so that each writes a stretch of the output.
     fn share<D: Dot, const S: usize, const MR: usize, A: Accumulator, T: Element>(
         self,
-        product: &Product<'_>,
-        to: Precision,
+        job: &Job<'_, S, impl Finish>,
         out: &mut [T],
     ) {
         // SAFETY: `self` is the proof that the features are there.
-        let run = |product: &Product<'_>, out: &mut [T]| unsafe { product.run::<D, S, MR, A, _>(to, out) };
-        let width = product.row_bytes;
-        let (m, n) = (product.bias.len(), product.b.len() / width);
-        if self.threads > 1 && m * n * width >= WORTH_SHARING && m == 1 {
-            let columns = n.div_ceil(self.threads).next_multiple_of(STREAMS);
-            let parts = out.par_chunks_mut(columns).zip(product.b.par_chunks(columns * width));
-            parts.for_each(|(out, b)| run(&Product { b, ..product.clone() }, out));
-        } else if self.threads > 1 && m * n * width >= WORTH_SHARING && m >= 2 * LANES {
+        let run = |part: &Part, out: &mut [T]| unsafe { job.run::<D, MR, A, _>(part, out) };
+        let Batch { count, a: (View { rows: m, .. }, _), b: (View { rows: n, .. }, _), out: (step, stride), .. } =
+            *job.batch;
+        let whole = Part { products: 0..count, rows: 0..m, columns: 0..n };
+        let share = self.threads > 1 && job.batch.work() * D::BYTES >= WORTH_SHARING;
+        if share && count > 1 && step >= m * stride {
+            let products = count.div_ceil(self.threads);
+            out.par_chunks_mut(products * step).enumerate().for_each(|(i, out)| {
+                let start = i * products;
+                run(&Part { products: start..count.min(start + products), ..whole.clone() }, out);
+            });
+        } else if share && m >= 2 * LANES {
             let rows = m.div_ceil(self.threads).next_multiple_of(LANES);
-            let parts = out.par_chunks_mut(rows * n).zip(product.bias.par_chunks(rows)).enumerate();
-            parts.for_each(|(part, (out, bias))| {
-                let start = part * rows * width;
-                let a = product.a.iter().map(|a| &a[start..start + bias.len() * width]).collect();
-                run(&Product { a, bias: bias.to_vec(), ..product.clone() }, out);
+            out.par_chunks_mut(rows * stride).enumerate().for_each(|(i, out)| {
+                let start = i * rows;
+                run(&Part { rows: start..m.min(start + rows), ..whole.clone() }, out);
+            });
+        } else if share && count == 1 && m == 1 {
+            let columns = n.div_ceil(self.threads).next_multiple_of(LANES);
+            out.par_chunks_mut(columns).enumerate().for_each(|(i, out)| {
+                let start = i * columns;
+                run(&Part { columns: start..n.min(start + columns), ..whole.clone() }, out);
             });
         } else {
-            run(product, out);
+            run(&whole, out);
         }
     }
 }
@@ -146,238 +181,40 @@ fn bytes_of<T: Element>(mantissas: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(mantissas.as_ptr().cast(), size_of_val(mantissas)) }
 }
 
-/// One of VNNI's two dot products.
-trait Dot {
-    /// What `b`'s words are xored with.
-    const FLIP: i32;
-    /// Bytes of an element.
-    const BYTES: usize;
-
-    /// Adds the products of the elements of each word.
-    ///
-    /// # Safety
-    /// The processor has AVX-512 VNNI.
-    unsafe fn dot(sum: __m512i, a: __m512i, b: __m512i) -> __m512i;
-}
-
-/// Signed bytes by bytes with a flipped top bit.
-struct Bytes;
-/// Signed 16-bit words.
-struct Words;
-
-impl Dot for Bytes {
-    const FLIP: i32 = 0x8080_8080u32 as i32;
-    const BYTES: usize = 1;
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512vnni")]
-    unsafe fn dot(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-        _mm512_dpbusd_epi32(sum, b, a)
-    }
-}
-
-impl Dot for Words {
-    const FLIP: i32 = 0;
-    const BYTES: usize = 2;
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512vnni")]
-    unsafe fn dot(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-        _mm512_dpwssd_epi32(sum, a, b)
-    }
-}
-
-/// A product to compute, or a part of one: `a = Σ 256^s · a[s]`, all as bytes of rows of `row_bytes`.
-#[derive(Clone)]
-struct Product<'a> {
-    a: Vec<&'a [u8]>,
+/// A batch of products in memory: `a = Σ 256^s · a[s]`.
+struct Job<'a, const S: usize, F> {
+    a: [&'a [u8]; S],
     b: &'a [u8],
-    row_bytes: usize,
-    /// What to subtract from every sum of a row of `a`.
-    bias: Vec<i64>,
     /// Products that a 32-bit lane can hold.
     stretch: usize,
+    batch: &'a Batch,
+    finish: &'a F,
 }
 
-impl Product<'_> {
-    /// Computes with `S` slices of `a`, `MR` rows a tile, sums in `A`.
+/// What one thread computes.
+#[derive(Clone)]
+struct Part {
+    products: Range<usize>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl<const S: usize, F: Finish> Job<'_, S, F> {
+    /// Computes a part; `out` begins at the part's first element.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn run<D: Dot, const S: usize, const MR: usize, A: Accumulator, T: Element>(&self, to: Precision, out: &mut [T]) {
-        let (m, n) = (self.bias.len(), self.b.len() / self.row_bytes);
-        assert!(self.a.len() == S && self.a.iter().all(|a| a.len() == m * self.row_bytes), "slices of m rows");
-        assert!(self.b.len() == n * self.row_bytes && out.len() == m * n, "n rows, and m × n elements");
-        if m < PACKED_ROWS {
-            self.stream::<D, S, A, T>(n, to, out);
-        } else {
-            self.tiles::<D, S, MR, A, T>(n, to, out);
+    fn run<D: Dot, const MR: usize, A: Accumulator, T: Element>(&self, part: &Part, out: &mut [T]) {
+        let Part { products, rows, columns } = part;
+        let place = |product| self.batch.place(product, rows.start, columns.start);
+        for product in products.clone() {
+            let (a, b) = self.batch.operands(product);
+            let product_of = Product {
+                a: self.a.map(|memory| Matrix::new(memory, a, D::BYTES).part(rows.start, rows.len())),
+                b: Matrix::new(self.b, b, D::BYTES).part(columns.start, columns.len()),
+                stretch: self.stretch,
+                origin: (rows.start, columns.start),
+            };
+            let start = place(product) - place(products.start);
+            product_of.run::<D, MR, A, T>(self.finish, &mut out[start..], self.batch.out.1);
         }
     }
-
-    /// Packs `a` whole, `b` a few columns at a time, and computes tiles.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn tiles<D: Dot, const S: usize, const MR: usize, A: Accumulator, T: Element>(
-        &self,
-        n: usize,
-        to: Precision,
-        out: &mut [T],
-    ) {
-        let words = self.row_bytes.div_ceil(WORD);
-        let panel_bytes = LANES * self.row_bytes;
-        // Panel p of slice s: every S-th group of lanes from p·words·S + s on.
-        let mut a = vec![Lanes::ZERO; self.bias.len().div_ceil(LANES) * words * S];
-        for (slice, from) in self.a.iter().enumerate() {
-            for (panel, rows) in a.chunks_exact_mut(words * S).zip(from.chunks(panel_bytes)) {
-                pack(rows, self.row_bytes, 0, &mut panel[slice..], S);
-            }
-        }
-        let stretch = (self.stretch / (WORD / D::BYTES)).clamp(1, words);
-        let mut b = vec![Lanes::ZERO; words * NR];
-        for (tile_column, columns) in self.b.chunks(NR * panel_bytes).enumerate() {
-            for (i, rows) in columns.chunks(panel_bytes).enumerate() {
-                pack(rows, self.row_bytes, D::FLIP, &mut b[i..], NR);
-            }
-            let (first, width) = (tile_column * COLUMNS, columns.len() / self.row_bytes);
-            for (tile_row, bias) in self.bias.chunks(MR).enumerate() {
-                let row = tile_row * MR;
-                let panel = &a[row / LANES * words * S..][..words * S];
-                let mut sums = [[A::ZERO; COLUMNS]; MR];
-                for (a, b) in panel.chunks(stretch * S).zip(b.chunks(stretch * NR)) {
-                    tile::<D, S, MR, A>(a, row % LANES, b, &mut sums);
-                }
-                for (i, (sums, bias)) in sums.iter_mut().zip(bias).enumerate() {
-                    let bias = A::narrow(*bias);
-                    for sum in sums.iter_mut() {
-                        *sum = *sum - bias;
-                    }
-                    rescale(sums, to.shift, to.limit);
-                    let start = (row + i) * n + first;
-                    for (out, sum) in out[start..start + width].iter_mut().zip(sums) {
-                        *out = T::narrow(sum.wide());
-                    }
-                }
-            }
-        }
-    }
-
-    /// Reads `b` once, a few rows side by side, against every row of `a`.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn stream<D: Dot, const S: usize, A: Accumulator, T: Element>(&self, n: usize, to: Precision, out: &mut [T]) {
-        let width = self.row_bytes;
-        // A lane gets a sixteenth of the products.
-        let stretch = (self.stretch.saturating_mul(LANES) / (VECTOR / D::BYTES)).max(1).saturating_mul(VECTOR);
-        for (group, columns) in self.b.chunks(STREAMS * width).enumerate() {
-            for (m, bias) in self.bias.iter().enumerate() {
-                let mut sums = [A::ZERO; STREAMS];
-                for start in (0..width).step_by(stretch) {
-                    let range = start..width.min(start.saturating_add(stretch));
-                    let a: [&[u8]; S] = std::array::from_fn(|s| &self.a[s][m * width..][range.clone()]);
-                    if columns.len() == STREAMS * width {
-                        let b: [&[u8]; STREAMS] = std::array::from_fn(|j| &columns[j * width..][range.clone()]);
-                        dots::<D, S, STREAMS, A>(a, b, &mut sums);
-                    } else {
-                        for (sum, row) in sums.iter_mut().zip(columns.chunks_exact(width)) {
-                            let mut one = [*sum];
-                            dots::<D, S, 1, A>(a, [&row[range.clone()]], &mut one);
-                            [*sum] = one;
-                        }
-                    }
-                }
-                for sum in &mut sums {
-                    *sum = *sum - A::narrow(*bias);
-                }
-                rescale(&mut sums, to.shift, to.limit);
-                let start = m * n + group * STREAMS;
-                for (out, sum) in out[start..start + columns.len() / width].iter_mut().zip(sums) {
-                    *out = T::narrow(sum.wide());
-                }
-            }
-        }
-    }
-}
-
-/// Adds a stretch of the dot products of `MR` rows of a panel of `a`, from row `first` on, with `NR` panels of `b`.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-fn tile<D: Dot, const S: usize, const MR: usize, A: Accumulator>(
-    a: &[Lanes],
-    first: usize,
-    b: &[Lanes],
-    sums: &mut [[A; COLUMNS]; MR],
-) {
-    assert!(first + MR <= LANES, "the rows lie in one panel");
-    let zero = _mm512_setzero_si512();
-    let mut lanes = [[[zero; NR]; MR]; S];
-    for (a, b) in a.as_chunks::<S>().0.iter().zip(b.as_chunks::<NR>().0) {
-        let mut columns = [zero; NR];
-        for (vector, panel) in columns.iter_mut().zip(b) {
-            *vector = load(panel);
-        }
-        for (lanes, a) in lanes.iter_mut().zip(a) {
-            let words = &a.0[first..first + MR];
-            for (lanes, word) in lanes.iter_mut().zip(words) {
-                let word = _mm512_set1_epi32(*word);
-                for (lanes, column) in lanes.iter_mut().zip(columns) {
-                    // SAFETY: VNNI is enabled for this function.
-                    *lanes = unsafe { D::dot(*lanes, word, column) };
-                }
-            }
-        }
-    }
-    for (s, lanes) in lanes.iter().enumerate() {
-        for (sums, lanes) in sums.iter_mut().zip(lanes) {
-            for (sums, vector) in sums.as_chunks_mut::<LANES>().0.iter_mut().zip(lanes) {
-                let part = store(*vector);
-                for (sum, lane) in sums.iter_mut().zip(&part.0) {
-                    *sum = *sum + (A::narrow(i64::from(*lane)) << (8 * s as u32));
-                }
-            }
-        }
-    }
-}
-
-/// Adds a stretch of the dot products of one row of `a` with `J` rows of `b`, all of one length.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-fn dots<D: Dot, const S: usize, const J: usize, A: Accumulator>(a: [&[u8]; S], b: [&[u8]; J], sums: &mut [A; J]) {
-    let bytes = a[0].len();
-    assert!(a.iter().chain(&b).all(|row| row.len() == bytes), "rows of one length");
-    let flip = _mm512_set1_epi32(D::FLIP);
-    let zero = _mm512_setzero_si512();
-    let mut lanes = [[zero; J]; S];
-    for start in (0..bytes).step_by(VECTOR) {
-        // Bytes past the end read as zeros; flipped, they meet the zeros of `a`.
-        let mask = first_bytes(bytes - start);
-        let mut words = [zero; S];
-        for (word, a) in words.iter_mut().zip(&a) {
-            // SAFETY: `start` is below the length of every row, and the mask admits no byte past it.
-            *word = unsafe { _mm512_maskz_loadu_epi8(mask, a.as_ptr().add(start).cast()) };
-        }
-        for (j, b) in b.iter().enumerate() {
-            // SAFETY: as above.
-            let column = unsafe { _mm512_maskz_loadu_epi8(mask, b.as_ptr().add(start).cast()) };
-            let column = _mm512_xor_si512(column, flip);
-            for (lanes, word) in lanes.iter_mut().zip(words) {
-                // SAFETY: VNNI is enabled for this function.
-                lanes[j] = unsafe { D::dot(lanes[j], word, column) };
-            }
-        }
-    }
-    for (s, lanes) in lanes.iter().enumerate() {
-        for (sum, vector) in sums.iter_mut().zip(lanes) {
-            let total: i64 = store(*vector).0.iter().map(|lane| i64::from(*lane)).sum();
-            *sum = *sum + A::narrow(total << (8 * s as u32));
-        }
-    }
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn load(lanes: &Lanes) -> __m512i {
-    // SAFETY: `Lanes` has the size of a vector.
-    unsafe { _mm512_loadu_si512((&raw const *lanes).cast()) }
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn store(vector: __m512i) -> Lanes {
-    let mut lanes = Lanes::ZERO;
-    // SAFETY: `Lanes` has the size of a vector.
-    unsafe { _mm512_storeu_si512((&raw mut lanes).cast(), vector) };
-    lanes
 }

@@ -7,40 +7,42 @@ use std::arch::x86_64::{
     _mm512_xor_si512,
 };
 
+use super::matrix::Matrix;
+
 /// Rows of a panel; words of a vector.
-pub(crate) const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 /// Bytes of a vector.
-pub(crate) const VECTOR: usize = 64;
+pub(super) const VECTOR: usize = 64;
 /// Bytes of a word.
-pub(crate) const WORD: usize = 4;
+pub(super) const WORD: usize = 4;
 
 /// One word of each of 16 rows; aligned so that loading one never crosses a cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(crate) struct Lanes(pub(crate) [i32; LANES]);
+pub(super) struct Lanes(pub(super) [i32; LANES]);
 
 impl Lanes {
-    pub(crate) const ZERO: Self = Self([0; LANES]);
+    pub(super) const ZERO: Self = Self([0; LANES]);
 }
 
 /// A mask of the first `n` of 64 bytes.
-pub(crate) const fn first_bytes(n: usize) -> u64 {
+pub(super) const fn first_bytes(n: usize) -> u64 {
     if n >= VECTOR { u64::MAX } else { (1 << n) - 1 }
 }
 
-/// Interleaves `rows` (at most 16, each `row_bytes` long; absent ones count as zeros), every word xored with `flip`.
-/// Word `w` of row `r` goes to `panel[w · stride].0[r]`; words past the end of a row are zeros, xored too.
+/// Interleaves `rows` (at most 16; absent ones count as zeros), every word xored with `flip`. Word `w` of row `r` goes to
+/// `panel[w · stride].0[r]`; words past the end of a row are zeros, xored too.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(crate) fn pack(rows: &[u8], row_bytes: usize, flip: i32, panel: &mut [Lanes], stride: usize) {
-    let words = row_bytes.div_ceil(WORD);
-    assert!(rows.len().is_multiple_of(row_bytes) && rows.len() / row_bytes <= LANES, "at most 16 whole rows");
+pub(super) fn pack(rows: &Matrix<'_>, flip: i32, panel: &mut [Lanes], stride: usize) {
+    let words = rows.width.div_ceil(WORD);
+    assert!(rows.rows <= LANES, "at most 16 rows");
     assert!(panel.len().div_ceil(stride) == words, "the panel holds every word");
     let flip = _mm512_set1_epi32(flip);
-    for start in (0..row_bytes).step_by(VECTOR) {
-        let bytes = VECTOR.min(row_bytes - start);
+    for start in (0..rows.width).step_by(VECTOR) {
+        let bytes = VECTOR.min(rows.width - start);
         let mut square = [_mm512_setzero_si512(); LANES];
-        for (vector, row) in square.iter_mut().zip(rows.chunks_exact(row_bytes)) {
-            let part = &row[start..start + bytes];
+        for (r, vector) in square.iter_mut().enumerate().take(rows.rows) {
+            let part = &rows.row(r)[start..start + bytes];
             // SAFETY: the mask admits `bytes` bytes, the length of `part`.
             *vector = unsafe { _mm512_maskz_loadu_epi8(first_bytes(bytes), part.as_ptr().cast()) };
         }
@@ -84,6 +86,7 @@ fn transpose(r: [__m512i; LANES]) -> [__m512i; LANES] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::matrix::View;
     use super::*;
 
     #[test]
@@ -97,8 +100,9 @@ mod tests {
             let rows: Vec<u8> = (0..count * row_bytes).map(|i| (i * 7 + i / 251) as u8).collect();
             let words = row_bytes.div_ceil(WORD);
             let mut panel = vec![Lanes::ZERO; words * stride];
+            let matrix = Matrix::new(&rows, View::whole(count, row_bytes), 1);
             // SAFETY: the features were just detected.
-            unsafe { pack(&rows, row_bytes, 0x0101_0101, &mut panel, stride) };
+            unsafe { pack(&matrix, 0x0101_0101, &mut panel, stride) };
             for w in 0..words {
                 for r in 0..LANES {
                     let byte = |i: usize| {

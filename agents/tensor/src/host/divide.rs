@@ -1,0 +1,153 @@
+//! Normalize: exact rounded quotients of rows by a divisor each.
+//!
+//! An estimate in floating point is at most one off; the remainder, computed in integers, tells.
+
+use super::block::{Element, for_blocks};
+use super::rows::for_rows;
+use crate::simd::{Simd, multiversion};
+use crate::tensor::{Slice, SliceMut};
+
+/// Largest dividend for which a quotient in `f64` has the right floor: the nearest quotient below an integer is further
+/// from it than half a unit in the last place.
+const F64_DIVIDEND: i64 = 1 << 52;
+
+/// Divisors up to which remainders of estimated quotients fit `i32`: they lie between −2z and 4z.
+const I32_DIVISOR: i64 = 1 << 29;
+
+/// Limit of quotients that an `f32` estimates to far less than one: three roundings of 2^-24 of 2^15 each.
+const F32_LIMIT: i64 = i16::MAX as i64;
+
+multiversion! {
+    /// `⌊(2·p·2^bits + z) / 2z⌋`, every dividend below [`F64_DIVIDEND`].
+    fn divide_f64(p: &mut [i64], bits: u32, z: i64, limit: i64) {
+        let divisor = (2 * z) as f64;
+        for p in p {
+            let dividend = (*p << (bits + 1)) + z;
+            *p = ((dividend as f64 / divisor).floor() as i64).clamp(-limit, limit);
+        }
+    }
+}
+
+multiversion! {
+    /// The same for rows of `p` of at most 32 bits, quotients of at most 16, `bits` at most 30, and divisors up to
+    /// [`I32_DIVISOR`].
+    fn divide_f32<P: Element, Y: Element>(p: &[P], rows: (&[i64], usize), bits: u32, limit: i64, out: &mut [Y]) {
+        let (z, row) = rows;
+        let limit = limit as i32;
+        let bound = (limit + 2) as f32;
+        for ((p, z), out) in p.chunks_exact(row).zip(z).zip(out.chunks_exact_mut(row)) {
+            let factor = (f64::from(1u32 << bits) / *z as f64) as f32;
+            let z = *z as i32;
+            for (p, out) in p.iter().zip(out) {
+                let p = p.wide() as i32;
+                // Quotients beyond the bound are clamped whatever their remainder is taken to be.
+                let estimate = (p as f32 * factor + 0.5).clamp(-bound, bound).floor();
+                // SAFETY: finite and within the bound, as `p` and `factor` are finite.
+                let quotient: i32 = unsafe { estimate.to_int_unchecked() };
+                // The remainder fits, so that the dividend and the product need not.
+                let dividend = (p << (bits + 1)).wrapping_add(z);
+                let rest = dividend.wrapping_sub(quotient.wrapping_mul(2 * z));
+                let floor = quotient - i32::from(rest < 0) + i32::from(rest >= 2 * z);
+                *out = Y::narrow(i64::from(floor.clamp(-limit, limit)));
+            }
+        }
+    }
+}
+
+/// Rule N-22; `p_limit` bounds the elements of `p`.
+pub(crate) fn normalize(
+    simd: Simd,
+    (p, p_limit): (Slice<'_>, i64),
+    (z, row): (Slice<'_>, usize),
+    bits: u32,
+    limit: i64,
+    out: &mut SliceMut<'_>,
+) {
+    let mut z = z.to_wide();
+    for z in &mut z {
+        *z = (*z).max(1);
+    }
+    let estimated = limit <= F32_LIMIT && bits <= 30 && z.iter().all(|z| *z <= I32_DIVISOR);
+    let rows = (z.as_slice(), row);
+    match (p, &mut *out) {
+        (Slice::I16(p), SliceMut::I8(out)) if estimated => divide_f32(simd, p, rows, bits, limit, out),
+        (Slice::I16(p), SliceMut::I16(out)) if estimated => divide_f32(simd, p, rows, bits, limit, out),
+        (Slice::I32(p), SliceMut::I8(out)) if estimated => divide_f32(simd, p, rows, bits, limit, out),
+        (Slice::I32(p), SliceMut::I16(out)) if estimated => divide_f32(simd, p, rows, bits, limit, out),
+        _ => divide_blocks(simd, (p, p_limit), rows, bits, limit, out),
+    }
+}
+
+/// [`normalize`] of anything, block by block.
+fn divide_blocks(
+    simd: Simd,
+    (p, p_limit): (Slice<'_>, i64),
+    (z, row): (&[i64], usize),
+    bits: u32,
+    limit: i64,
+    out: &mut SliceMut<'_>,
+) {
+    for_blocks::<i64>(simd, out, |start, block| {
+        p.load(simd, start, block);
+        for_rows(start, row, block, |m, _, part| {
+            let z = z[m];
+            if (p_limit << (bits + 1)) + z < F64_DIVIDEND {
+                divide_f64(simd, part, bits, z, limit);
+            } else {
+                for p in part {
+                    *p = ((*p << (bits + 1)) + z).div_euclid(2 * z).clamp(-limit, limit);
+                }
+            }
+        });
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Quotients one unit of the dividend below, at and above an integer, up to the largest dividend.
+    #[test]
+    fn quotients_next_to_integers_have_the_right_floor() {
+        let limit = i64::MAX;
+        for simd in [Simd::BASELINE, Simd::detect()] {
+            for z in (0..51).map(|b| (1i64 << b) + 1).chain([3, 7, 1_000_003]) {
+                let z = z | 1;
+                for quotient in (0..51).map(|b| 1i64 << b).flat_map(|q| [q - 1, q, q + 1]).flat_map(|q| [q, -q]) {
+                    let Some(exact) = (2 * z).checked_mul(quotient).filter(|d| d.abs() < F64_DIVIDEND - 1) else {
+                        continue;
+                    };
+                    // With no bits the dividend is 2p + z, odd as z is.
+                    for dividend in [exact - 1, exact + 1] {
+                        let mut p = [(dividend - z) / 2];
+                        divide_f64(simd, &mut p, 0, z, limit);
+                        assert_eq!(p[0], dividend.div_euclid(2 * z), "{dividend} / {}", 2 * z);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Dividends around every kind of quotient: next to integers, beyond the limit, of either sign.
+    #[test]
+    fn estimates_are_corrected() {
+        for simd in [Simd::BASELINE, Simd::detect()] {
+            for z in [1i64, 2, 3, 127, 255, 256, 32767, 65537, 1 << 20, (1 << 24) + 1, I32_DIVISOR - 1, I32_DIVISOR] {
+                for (bits, limit) in [(0u32, 32767i64), (7, 127), (7, 32767), (14, 8191), (15, 32767), (30, 32767)] {
+                    let edges = (0..31).map(|b| 1i64 << b).chain([limit, limit + 1, limit + 2]).flat_map(|q| {
+                        let exact = ((2 * q - 1) * z) >> (bits + 1);
+                        [exact - 1, exact, exact + 1, q, q - 1]
+                    });
+                    let p: Vec<i32> = edges.flat_map(|p| [p, -p]).filter_map(|p| i32::try_from(p).ok()).collect();
+                    let mut out = vec![0i16; p.len()];
+                    divide_f32(simd, &p, (&[z], p.len()), bits, limit, &mut out);
+                    for (p, out) in p.iter().zip(out) {
+                        let due = ((i128::from(*p) << (bits + 1)) + i128::from(z)).div_euclid(2 * i128::from(z));
+                        let due = due.clamp(-i128::from(limit), i128::from(limit));
+                        assert_eq!(i128::from(out), due, "{p}·2^{bits} / {z}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! ExpNeg: powers of two under the maximum of a row, by a table.
+
+use super::block::{BLOCK, Element, rescale};
+use super::rows::Rows;
+use super::table::{Cells, EXP_MAX, LIMIT_63};
+use super::values::Values;
+use crate::simd::{Simd, multiversion};
+use crate::tensor::{Slice, each_width};
+
+/// Attributes of rule N-20, and what bounds its operands.
+#[derive(Clone, Copy)]
+pub(crate) struct ExpNeg {
+    pub(crate) multiplier: i64,
+    pub(crate) input_shift: i32,
+    pub(crate) rows: Rows,
+    /// How far an element can lie under its row's maximum.
+    pub(crate) distance: i64,
+    /// Limit of the output.
+    pub(crate) limit: i64,
+}
+
+impl ExpNeg {
+    /// A distance from which on the function is constant.
+    fn end(&self) -> i64 {
+        let (multiplier, places) = (u128::from(self.multiplier.unsigned_abs()), self.input_shift.unsigned_abs());
+        let argument = u128::from(EXP_MAX.unsigned_abs());
+        // z·c·2^−s reaches the largest argument.
+        let product: u128 = if self.input_shift > 0 { argument << places } else { (argument >> places) + 1 };
+        i64::try_from(product.div_ceil(multiplier)).unwrap_or(i64::MAX).min(self.distance)
+    }
+}
+
+multiversion! {
+    /// First half of rule N-20, from distances to the row's maximum.
+    fn exp_cells(block: &mut [i64], rest: &mut [i64], places: &mut [i64], multiplier: i64, input_shift: i32) {
+        for x in block.iter_mut() {
+            *x *= multiplier;
+        }
+        rescale(block, input_shift, LIMIT_63);
+        for ((x, rest), places) in block.iter_mut().zip(rest).zip(places) {
+            let u = (*x).min(EXP_MAX);
+            (*x, *rest, *places) = (u >> 8 & 0xff, u & 0xff, (u >> 16) + 8);
+        }
+    }
+}
+
+multiversion! {
+    /// Rounds each element by its own number of places, at least one, half to even (rule N-2).
+    fn round_each(block: &mut [i64], places: &[i64], limit: i64) {
+        for (x, places) in block.iter_mut().zip(places) {
+            let odd = (*x >> *places) & 1;
+            let below_half = (1i64 << (*places - 1)) - 1;
+            *x = ((*x + below_half + odd) >> *places).clamp(-limit, limit);
+        }
+    }
+}
+
+multiversion! {
+    /// Distances under the maximum, in `i64`.
+    fn distances<T: Element>(a: &[T], max: i64, block: &mut [i64]) {
+        for (x, a) in block.iter_mut().zip(a) {
+            *x = (max - a.wide()).max(0);
+        }
+    }
+}
+
+multiversion! {
+    fn to_i32(block: &[i64], out: &mut [i32]) {
+        for (out, x) in out.iter_mut().zip(block) {
+            *out = *x as i32;
+        }
+    }
+}
+
+multiversion! {
+    /// The whole operator from tabulated values, distances within `i32`.
+    fn from_values<T: Element>(a: &[T], max: &[i64], values: &Values, rows: Rows, out: &mut [i32]) {
+        let lines = a.chunks_exact(rows.length).zip(out.chunks_exact_mut(rows.length));
+        for ((m, (a, out)), max) in lines.enumerate().zip(max) {
+            let visible = rows.visible(m);
+            let max = *max as i32;
+            let (seen, hidden) = out.split_at_mut(visible);
+            for (out, a) in seen.iter_mut().zip(a) {
+                *out = values.at(max - a.wide() as i32);
+            }
+            hidden.fill(0);
+        }
+    }
+}
+
+/// Rule N-20; the output has 26 bits.
+pub(crate) fn exp_neg(
+    simd: Simd,
+    (a, max, table): (Slice<'_>, Slice<'_>, Slice<'_>),
+    attributes: &ExpNeg,
+    out: &mut [i32],
+) {
+    let ExpNeg { multiplier, input_shift, rows, distance, limit } = *attributes;
+    let (table, max, mut cells) = (table.to_wide(), max.to_wide(), Cells::new());
+    let mut function = |block: &mut [i64]| {
+        exp_cells(simd, block, &mut cells.rest, &mut cells.places, multiplier, input_shift);
+        cells.interpolate(simd, &table, block, 8);
+        round_each(simd, block, &cells.places, limit);
+    };
+    if i32::try_from(distance).is_ok()
+        && let Some(values) = Values::tabulate((0, attributes.end()), (a.len(), limit), &mut function)
+    {
+        return each_width!(Slice, a, a => from_values(simd, a, &max, &values, rows, out));
+    }
+    let mut buffer = [0i64; BLOCK];
+    for (m, (out, max)) in out.chunks_exact_mut(rows.length).zip(&max).enumerate() {
+        let (seen, hidden) = out.split_at_mut(rows.visible(m));
+        for (i, out) in seen.chunks_mut(BLOCK).enumerate() {
+            let block = &mut buffer[..out.len()];
+            let start = m * rows.length + i * BLOCK;
+            each_width!(Slice, a, a => distances(simd, &a[start..start + block.len()], *max, block));
+            function(block);
+            to_i32(simd, block, out);
+        }
+        hidden.fill(0);
+    }
+}

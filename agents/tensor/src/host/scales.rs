@@ -1,0 +1,46 @@
+//! Rows scaled one by one: what libtorch's products are finished with (rule N-25), and Gather (rule N-30).
+
+use super::block::{Accumulator, BLOCK, for_blocks, rescale};
+use super::elementwise::{Precision, scale_block};
+use super::rows::for_rows;
+use crate::simd::{Simd, multiversion};
+use crate::tensor::{Slice, SliceMut};
+
+multiversion! {
+    fn scale_part(sums: &mut [i64], r: i64, c: &[i64], to: Precision) {
+        for (sum, c) in sums.iter_mut().zip(c) {
+            *sum *= r * *c;
+        }
+        rescale(sums, to.shift, to.limit);
+    }
+}
+
+/// `rescale(r[m]·c[n]·sums[m,n])`.
+pub(crate) fn scale_rows(simd: Simd, sums: Slice<'_>, (r, c): (&[i64], &[i64]), to: Precision, out: &mut SliceMut<'_>) {
+    for_blocks::<i64>(simd, out, |start, block| {
+        sums.load(simd, start, block);
+        for_rows(start, c.len(), block, |m, first, part| scale_part(simd, part, r[m], &c[first..], to));
+    });
+}
+
+/// Rule N-30, accumulating in `A`; a scale for each row of the table.
+pub(crate) fn gather<A: Accumulator>(
+    simd: Simd,
+    (table, scale): (Slice<'_>, Slice<'_>),
+    (ids, row): (Slice<'_>, usize),
+    to: Precision,
+    out: &mut SliceMut<'_>,
+) {
+    let last = scale.len().saturating_sub(1) as i64;
+    let mut buffer = [A::ZERO; BLOCK];
+    for token in 0..out.len() / row {
+        let entry = ids.get(token).clamp(0, last) as usize;
+        let factor = A::narrow(scale.get(entry));
+        for first in (0..row).step_by(BLOCK) {
+            let block = &mut buffer[..BLOCK.min(row - first)];
+            table.load(simd, entry * row + first, block);
+            scale_block(simd, block, factor, to);
+            out.store(simd, token * row + first, block);
+        }
+    }
+}

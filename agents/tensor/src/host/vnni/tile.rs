@@ -1,0 +1,177 @@
+//! The inner loops: tiles of packed panels, and rows read in place.
+
+use std::arch::x86_64::{
+    __m512i, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_loadu_si512, _mm512_maskz_loadu_epi8,
+    _mm512_reduce_add_epi32, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_storeu_si512,
+    _mm512_xor_si512,
+};
+
+use super::super::block::Accumulator;
+use super::pack::{LANES, Lanes, VECTOR, first_bytes};
+
+/// One of VNNI's two dot products.
+pub(super) trait Dot {
+    /// What `b`'s words are xored with.
+    const FLIP: i32;
+    /// Bytes of an element.
+    const BYTES: usize;
+
+    /// Adds the products of the elements of each word.
+    ///
+    /// # Safety
+    /// The processor has AVX-512 VNNI.
+    unsafe fn dot(sum: __m512i, a: __m512i, b: __m512i) -> __m512i;
+
+    /// What the flipped words of `b` add to every dot product with this row of `a`.
+    ///
+    /// # Safety
+    /// The processor has AVX-512 VNNI.
+    unsafe fn bias(row: &[u8]) -> i64;
+}
+
+/// Signed bytes by bytes with a flipped top bit.
+pub(super) struct Bytes;
+/// Signed 16-bit words.
+pub(super) struct Words;
+
+impl Dot for Bytes {
+    const FLIP: i32 = 0x8080_8080u32 as i32;
+    const BYTES: usize = 1;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    unsafe fn dot(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        _mm512_dpbusd_epi32(sum, b, a)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    unsafe fn bias(row: &[u8]) -> i64 {
+        let top = _mm512_set1_epi8(i8::MIN);
+        let mut sum = _mm512_setzero_si512();
+        for part in row.chunks(VECTOR) {
+            // SAFETY: the mask admits the bytes of `part`.
+            let part = unsafe { _mm512_maskz_loadu_epi8(first_bytes(part.len()), part.as_ptr().cast()) };
+            // 4096 products of 2^14 stay below 2^27.
+            sum = _mm512_dpbusd_epi32(sum, top, part);
+        }
+        i64::from(_mm512_reduce_add_epi32(sum))
+    }
+}
+
+impl Dot for Words {
+    const FLIP: i32 = 0;
+    const BYTES: usize = 2;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    unsafe fn dot(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        _mm512_dpwssd_epi32(sum, a, b)
+    }
+
+    #[inline]
+    unsafe fn bias(_: &[u8]) -> i64 {
+        0
+    }
+}
+
+/// Sums of a tile: `MR` rows by `NR` panels of columns.
+pub(super) type Sums<A, const MR: usize, const NR: usize> = [[[A; LANES]; NR]; MR];
+
+/// Adds a stretch of the dot products of `MR` rows of a panel of `a`, from row `first` on, with `NR` panels of `b`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+pub(super) fn tile<D: Dot, const S: usize, const MR: usize, const NR: usize, A: Accumulator>(
+    a: &[Lanes],
+    first: usize,
+    b: &[Lanes],
+    sums: &mut Sums<A, MR, NR>,
+) {
+    assert!(first + MR <= LANES, "the rows lie in one panel");
+    let zero = _mm512_setzero_si512();
+    let mut lanes = [[[zero; NR]; MR]; S];
+    for (a, b) in a.as_chunks::<S>().0.iter().zip(b.as_chunks::<NR>().0) {
+        let mut columns = [zero; NR];
+        for (vector, panel) in columns.iter_mut().zip(b) {
+            *vector = load(panel);
+        }
+        for (lanes, a) in lanes.iter_mut().zip(a) {
+            let words = &a.0[first..first + MR];
+            for (lanes, word) in lanes.iter_mut().zip(words) {
+                let word = _mm512_set1_epi32(*word);
+                for (lanes, column) in lanes.iter_mut().zip(columns) {
+                    // SAFETY: VNNI is enabled for this function.
+                    *lanes = unsafe { D::dot(*lanes, word, column) };
+                }
+            }
+        }
+    }
+    for (s, lanes) in lanes.iter().enumerate() {
+        for (sums, lanes) in sums.iter_mut().zip(lanes) {
+            for (sums, vector) in sums.iter_mut().zip(lanes) {
+                let part = store(*vector);
+                for (sum, lane) in sums.iter_mut().zip(&part.0) {
+                    *sum = *sum + (A::narrow(i64::from(*lane)) << (8 * s as u32));
+                }
+            }
+        }
+    }
+}
+
+/// Adds a stretch of the dot products of one row of `a` with `J` rows of `b`, all of one length.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+pub(super) fn dots<D: Dot, const S: usize, const J: usize, A: Accumulator>(
+    a: [&[u8]; S],
+    b: [&[u8]; J],
+    sums: &mut [A; J],
+) {
+    let bytes = a[0].len();
+    assert!(a.iter().chain(&b).all(|row| row.len() == bytes), "rows of one length");
+    let flip = _mm512_set1_epi32(D::FLIP);
+    let zero = _mm512_setzero_si512();
+    let mut lanes = [[zero; J]; S];
+    for start in (0..bytes).step_by(VECTOR) {
+        // Bytes past the end read as zeros; flipped, they meet the zeros of `a`.
+        let mask = first_bytes(bytes - start);
+        let mut words = [zero; S];
+        for (word, a) in words.iter_mut().zip(&a) {
+            // SAFETY: `start` is below the length of every row, and the mask admits no byte past it.
+            *word = unsafe { _mm512_maskz_loadu_epi8(mask, a.as_ptr().add(start).cast()) };
+        }
+        for (j, b) in b.iter().enumerate() {
+            // SAFETY: as above.
+            let column = unsafe { _mm512_maskz_loadu_epi8(mask, b.as_ptr().add(start).cast()) };
+            let column = _mm512_xor_si512(column, flip);
+            for (lanes, word) in lanes.iter_mut().zip(words) {
+                // SAFETY: VNNI is enabled for this function.
+                lanes[j] = unsafe { D::dot(lanes[j], word, column) };
+            }
+        }
+    }
+    for (s, lanes) in lanes.iter().enumerate() {
+        for (sum, vector) in sums.iter_mut().zip(lanes) {
+            let total = if A::BITS == i32::BITS {
+                // The sum of all lanes fits, as `A` holds it.
+                i64::from(_mm512_reduce_add_epi32(*vector))
+            } else {
+                store(*vector).0.iter().map(|lane| i64::from(*lane)).sum()
+            };
+            *sum = *sum + A::narrow(total << (8 * s as u32));
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn load(lanes: &Lanes) -> __m512i {
+    // SAFETY: `Lanes` has the size of a vector.
+    unsafe { _mm512_loadu_si512((&raw const *lanes).cast()) }
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn store(vector: __m512i) -> Lanes {
+    let mut lanes = Lanes::ZERO;
+    // SAFETY: `Lanes` has the size of a vector.
+    unsafe { _mm512_storeu_si512((&raw mut lanes).cast(), vector) };
+    lanes
+}

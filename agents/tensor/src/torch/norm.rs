@@ -1,0 +1,53 @@
+//! Norm (rule N-28), in `int64`.
+
+use tch::{Kind, TchError, Tensor};
+
+use super::{rescale, round_each};
+use crate::instruction::Norm;
+
+/// Limit of a normalised element, of 22 bits.
+const LIMIT_22: i64 = (1 << 21) - 1;
+
+/// Bits of the longest variance.
+const VARIANCE_BITS: i64 = 62;
+
+/// `⌊(2·a + b) / 2b⌋` of rule N-3, `b` a constant.
+fn div(a: &Tensor, b: i64) -> Result<Tensor, TchError> {
+    a.f_mul_scalar(2)?.f_add_scalar(b)?.f_div_scalar_mode(2 * b, "floor")
+}
+
+/// `⌊√w⌋` of elements between 1 and 2^62: the root in `f64` is at most one off.
+fn square_root(w: &Tensor) -> Result<Tensor, TchError> {
+    let root = w.f_to_kind(Kind::Double)?.f_sqrt()?.f_floor()?.f_to_kind(Kind::Int64)?;
+    let above = root.f_mul(&root)?.f_gt_tensor(w)?.f_to_kind(Kind::Int64)?;
+    let root = root.f_sub(&above)?;
+    let next = root.f_add_scalar(1)?;
+    root.f_add(&next.f_mul(&next)?.f_le_tensor(w)?.f_to_kind(Kind::Int64)?)
+}
+
+/// `x` is a matrix, gain and bias have the length of its rows.
+pub(super) fn norm(
+    x: &Tensor,
+    (gain, bias): (&Tensor, &Tensor),
+    attributes: &Norm,
+    limit: i64,
+) -> Result<Tensor, TchError> {
+    let k = x.size2()?.1;
+    let sum_of = |x: &Tensor| x.f_sum_dim_intlist(&[1i64][..], true, Kind::Int64);
+    let sum = sum_of(x)?;
+    let mean = if attributes.center { div(&sum.f_mul_scalar(16)?, k)? } else { sum.f_zeros_like()? };
+    let squares = sum_of(&x.f_mul(x)?)?.f_mul_scalar(256)?;
+    let variance = squares.f_sub(&mean.f_mul(&sum)?.f_mul_scalar(32)?)?.f_add(&mean.f_mul(&mean)?.f_mul_scalar(k)?)?;
+    let variance = variance.f_add_scalar(attributes.epsilon)?;
+    // As many powers of two are at most v as v has bits.
+    let one = Tensor::f_ones([1], (Kind::Int64, x.device()))?;
+    let powers = one.f_bitwise_left_shift(&Tensor::f_arange(VARIANCE_BITS, (Kind::Int64, x.device()))?)?;
+    let bits = sum_of(&variance.f_ge_tensor(&powers)?.f_to_kind(Kind::Int64)?)?;
+    let j = bits.f_neg()?.f_add_scalar(VARIANCE_BITS)?.f_bitwise_right_shift_tensor_scalar(1)?;
+    let root = square_root(&variance.f_bitwise_left_shift(&j.f_mul_scalar(2)?)?)?;
+    let reciprocal = root.f_full_like(1i64 << 54)?.f_div_tensor_mode(&root, "floor")?;
+    let normal = x.f_mul_scalar(16)?.f_sub(&mean)?.f_mul(&reciprocal)?;
+    let normal = round_each(&normal, &j.f_neg()?.f_add_scalar(34)?)?.f_clamp(-LIMIT_22, LIMIT_22)?;
+    let shifted = bias.f_reshape([1, -1])?.f_bitwise_left_shift_tensor_scalar(i64::from(attributes.bias_shift))?;
+    rescale(&normal.f_mul(&gain.f_reshape([1, -1])?)?.f_add(&shifted)?, attributes.shift, limit)
+}
