@@ -5,7 +5,7 @@
 //! | [`mod@file`] | a vector file: its name, generator and verifier; comparing and writing |
 //! | [`commitments`] | `commitments.json`: rules C-1 to C-11 |
 //! | [`foundations`] | `foundations.json`: rules N-2 to N-4 |
-//! | [`operators`] | `operators.json`: rules N-11 to N-24 |
+//! | [`operators`] | `operators.json`: rules N-8 and N-11 to N-31 |
 //! | [`proofs`] | `proofs.json`: proofs that convict |
 //!
 //! A new file is a module with `generate` and `verify`, and one line in [`FILES`].

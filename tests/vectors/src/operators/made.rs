@@ -1,5 +1,7 @@
 //! Cases made by hand for the corners of each rule.
 
+mod transformer;
+
 use tensorlink_num::arbitrary::{Case, CaseError};
 use tensorlink_num::tables::exp2_table;
 use tensorlink_num::{StepContext, Tensor, check_operator};
@@ -25,6 +27,13 @@ pub(super) fn cases(opcode: Opcode) -> Result<Vec<Named>, CaseError> {
         Opcode::Normalize => normalize(),
         Opcode::OneHotSub => one_hot_sub(),
         Opcode::Sample => sample(),
+        Opcode::ScaledMatMul => transformer::scaled_mat_mul(),
+        Opcode::HeadScores => transformer::head_scores(),
+        Opcode::HeadMix => transformer::head_mix(),
+        Opcode::Norm => transformer::norm(),
+        Opcode::Rope => transformer::rope(),
+        Opcode::Gather => transformer::gather(),
+        Opcode::RowAbsMax => row_abs_max(),
     }
 }
 
@@ -134,9 +143,31 @@ fn row_max() -> Result<Vec<Named>, CaseError> {
         *last = -99;
     }
     let long = vec![tensor(8, 1, &[1, 4096], &long)?];
+    // The largest elements are those a row must not see.
+    let heads = [-9, 8, 127, -9, -10, 127, 1, 2, 3, 4, 127, 127, -127, -126, 5, 0, -1, 1];
+    let heads = vec![tensor(8, 1, &[2, 3, 3], &heads)?];
+    let narrow = vec![tensor(16, 1, &[3, 2], &[-32767, 32767, 1, 2, 3, 4])?];
     Ok(vec![
-        ("negative row and tie", case(op, negative, &[], ty(8, 1, &[2])?)?),
-        ("longest row, maximum last", case(op, long, &[], ty(8, 1, &[1])?)?),
+        ("negative row and tie", case(op, negative, &[0], ty(8, 1, &[2])?)?),
+        ("longest row, maximum last", case(op, long, &[0], ty(8, 1, &[1])?)?),
+        ("causal, two heads of three tokens", case(op, heads, &[1], ty(8, 1, &[2, 3])?)?),
+        ("causal, more tokens than elements", case(op, narrow, &[1], ty(16, 1, &[3])?)?),
+    ])
+}
+
+fn row_abs_max() -> Result<Vec<Named>, CaseError> {
+    let op = Opcode::RowAbsMax;
+    let signs = vec![tensor(8, 1, &[4, 3], &[-5, 3, 4, 5, -3, 4, 0, 0, 0, 127, -127, 1])?];
+    let mut long = vec![1i64; 4096];
+    if let Some(last) = long.last_mut() {
+        *last = -127;
+    }
+    let long = vec![tensor(8, 1, &[1, 4096], &long)?];
+    let limit = vec![tensor(64, 1, &[2, 1], &[-i64::MAX, i64::MAX])?];
+    Ok(vec![
+        ("both signs, zeros, tie", case(op, signs, &[], ty(8, 1, &[4])?)?),
+        ("longest row, largest last", case(op, long, &[], ty(8, 1, &[1])?)?),
+        ("both limits of 64 bits", case(op, limit, &[], ty(64, 1, &[2])?)?),
     ])
 }
 
@@ -145,7 +176,12 @@ fn exp_neg() -> Result<Vec<Named>, CaseError> {
     let a = [0, 1, -1, -256, -32767, 32767, -177, -178, -5000, -6400, -7097, -7100];
     let operands = vec![tensor(16, 8, &[2, 6], &a)?, tensor(16, 8, &[2], &[0, -177])?, exp2_table()?];
     let output = ty(26, 24, &[2, 6])?;
-    Ok(vec![("at, above and far below the maximum", case(Opcode::ExpNeg, operands, &[23637, 6], output)?)])
+    let causal = vec![tensor(8, 4, &[2, 3, 2], &a.map(|a| a % 128))?, tensor(8, 4, &[6], &[0; 6])?, exp2_table()?];
+    let seen = ty(26, 24, &[2, 3, 2])?;
+    Ok(vec![
+        ("at, above and far below the maximum", case(Opcode::ExpNeg, operands, &[23637, 6, 0], output)?),
+        ("causal, two heads of three tokens", case(Opcode::ExpNeg, causal, &[23637, 2, 1], seen)?),
+    ])
 }
 
 fn row_sum() -> Result<Vec<Named>, CaseError> {
