@@ -3,17 +3,23 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`architecture`] | dimensions and variants of encoder and decoder transformers |
-//! | [`parameters`] | names and shapes of an architecture's weights; the weights themselves |
+//! | [`config`], [`import`](mod@import) | both out of a Hugging Face folder |
+//! | [`parameters`](mod@parameters) | names and shapes of an architecture's weights; the weights themselves |
 //! | [`sites`], [`quantize`] | exponents of activations; weights and tables in integers |
 //! | [`plan`], `emit` | the programs of a stage |
 //! | [`runner`] | run them on an engine, text after text |
 //! | [`random`] | architectures with untrained weights, for tests and benchmarks |
+//! | `fixture` | tiny Hugging Face folders, for tests (feature `conformance`) |
 //!
 //! Names of parameters and of activations ("sites") are the same in the float model, in calibrations and in programs:
 //! `embedding.tokens`, `layers.3.attention.query.weight`, `layers.3.mlp.up`.
 
 pub mod architecture;
+pub mod config;
 mod emit;
+#[cfg(any(test, feature = "conformance"))]
+pub mod fixture;
+pub mod import;
 pub mod parameters;
 pub mod plan;
 pub mod quantize;
@@ -24,6 +30,8 @@ pub mod sites;
 pub use architecture::{
     Activation, Architecture, Family, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
 };
+pub use config::{ConfigError, ContextLimit, Description, describe};
+pub use import::{Checkpoint, ImportError, import};
 pub use parameters::{Matrix, Parameter, Weights, WeightsError, parameters};
 pub use plan::{Plan, PlanError};
 pub use quantize::{QuantizeError, Quantized};

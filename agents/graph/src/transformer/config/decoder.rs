@@ -155,9 +155,8 @@ fn read_scaling(fields: &Fields) -> Result<Scaling, ConfigError> {
         Some(kind) => Some(kind),
         None => fields.text("type")?,
     };
-    let number = |field: &str, least: f64, most: f64| {
-        fields.number(field, least, most)?.ok_or_else(|| fields.missing(field))
-    };
+    let number =
+        |field: &str, least: f64, most: f64| fields.number(field, least, most)?.ok_or_else(|| fields.missing(field));
     match kind {
         None | Some("default") => Ok(Scaling::None),
         Some("linear") => Ok(Scaling::Linear { factor: number("factor", 1.0, 1e6)? }),

@@ -91,7 +91,9 @@ pub enum ConfigError {
         part_value: u32,
     },
     /// Rotation turns pairs of elements.
-    #[error("config.json: heads are {0} wide, but rotary positions turn pairs of elements; choose a model with an even head_dim")]
+    #[error(
+        "config.json: heads are {0} wide, but rotary positions turn pairs of elements; choose a model with an even head_dim"
+    )]
     OddRotary(u32),
     /// A stretching of the context that no table computes.
     #[error("config.json: rope scaling `{0}` is not supported; supported are default, linear and llama3")]

@@ -132,10 +132,9 @@ fn family(fields: &Fields) -> Result<Family, ConfigError> {
     };
     let by_class = NAMES.iter().find(|(_, _, classes)| classes.contains(&class));
     match (by_type, by_class) {
-        (Some((of_type, ..)), Some((of_class, ..))) if of_type != of_class => Err(ConfigError::Disagreement {
-            model_type: stated.unwrap_or_default().into(),
-            architecture: class.into(),
-        }),
+        (Some((of_type, ..)), Some((of_class, ..))) if of_type != of_class => {
+            Err(ConfigError::Disagreement { model_type: stated.unwrap_or_default().into(), architecture: class.into() })
+        }
         (_, Some((family, ..))) => Ok(*family),
         (Some((.., classes)), None) => {
             Err(ConfigError::Head { architecture: class.into(), supported: classes.join(", ") })

@@ -1,0 +1,254 @@
+use serde_json::{Value, json};
+
+use super::super::architecture::{Norm, Output, Placement, Pooling, Rotary, Scaling};
+use super::super::fixture::{FAMILIES, Folder};
+use super::*;
+
+/// The configuration of a published model, with some fields changed.
+fn edited(family: Family, edits: Value) -> Result<Description, ConfigError> {
+    let mut folder = Folder::new(family);
+    folder.config.extend(edits.as_object().unwrap().clone());
+    describe(&folder.config_json(), None)
+}
+
+fn rotary(description: &Description) -> &Rotary {
+    match &description.architecture.positions {
+        Positions::Rotary(rotary) => rotary,
+        Positions::Learned { .. } => panic!("learned positions"),
+    }
+}
+
+#[test]
+fn every_family_is_read() {
+    for family in FAMILIES {
+        let Description { architecture: a, .. } = edited(family, json!({})).unwrap();
+        assert_eq!((a.family, a.vocabulary, a.width, a.layers, a.hidden), (family, 16, 8, 2, 12));
+        let encoder = matches!(family, Family::Bert | Family::Roberta);
+        assert_eq!((a.context, a.causal), (10, !encoder), "{family:?}");
+        assert_eq!(a.placement, if encoder { Placement::After } else { Placement::Before });
+        let layer_norm = encoder || family == Family::Gpt2;
+        assert_eq!(a.norm, if layer_norm { Norm::Layer } else { Norm::Rms });
+        assert_eq!((a.gated, a.mlp_bias, a.groups), (!layer_norm, layer_norm, if layer_norm { 2 } else { 1 }));
+        assert_eq!(a.attention_bias, layer_norm || family == Family::Qwen2);
+        assert_eq!((a.output_bias, a.query_key_norm), (layer_norm, family == Family::Qwen3));
+        assert_eq!(a.head_width, if family == Family::Qwen3 { 6 } else { 4 });
+        let tied = matches!(family, Family::Gpt2 | Family::Qwen2);
+        let expected = if encoder { Output::Embedding(Pooling::Mean) } else { Output::Logits { tied } };
+        assert_eq!(a.output, expected, "{family:?}");
+    }
+}
+
+#[test]
+fn a_published_llama_3_is_read() {
+    let json = br#"{ "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+        "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009], "head_dim": 64, "hidden_act": "silu",
+        "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 8192, "max_position_embeddings": 131072,
+        "mlp_bias": false, "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 16,
+        "num_key_value_heads": 8, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": { "factor": 32.0,
+        "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+        "rope_type": "llama3" }, "rope_theta": 500000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+        "transformers_version": "4.45.0.dev0", "use_cache": true, "vocab_size": 128256 }"#;
+    let description = describe(json, None).unwrap();
+    let scaling = Scaling::Llama3 { factor: 32.0, low: 1.0, high: 4.0, original_context: 8192 };
+    assert_eq!(*rotary(&description), Rotary { theta: 500_000.0, width: 64, scaling });
+    assert_eq!((description.beginning, description.ends.as_slice()), (Some(128_000), &[128_001, 128_008, 128_009][..]));
+    let a = &description.architecture;
+    assert_eq!((description.stated_context, a.context), (131_072, 4096));
+    assert_eq!(description.limit, Some(ContextLimit::Reduction));
+    assert_eq!(
+        super::super::parameters(a).iter().map(|p| u64::from(p.rows) * u64::from(p.columns)).sum::<u64>(),
+        1_235_814_400
+    );
+}
+
+#[test]
+fn the_context_ends_at_the_window_where_attention_slides() {
+    for (family, edits, context) in [
+        (Family::Mistral, json!({ "sliding_window": 6 }), 6),
+        (Family::Mistral, json!({ "sliding_window": 100 }), 10),
+        (Family::Qwen2, json!({ "use_sliding_window": true }), 4),
+        (Family::Qwen2, json!({}), 10),
+        (Family::Qwen2, json!({ "layer_types": ["full_attention", "full_attention"] }), 10),
+        (Family::Qwen3, json!({ "sliding_window": 5, "layer_types": ["full_attention", "sliding_attention"] }), 5),
+        (Family::Llama, json!({ "sliding_window": 5 }), 10),
+    ] {
+        let description = edited(family, edits.clone()).unwrap();
+        assert_eq!(description.architecture.context, context, "{family:?} {edits}");
+        assert_eq!(description.limit, (context < 10).then_some(ContextLimit::Window));
+    }
+    let both = json!({ "sliding_window": 4097, "max_position_embeddings": 32768 });
+    assert_eq!(edited(Family::Mistral, both).unwrap().limit, Some(ContextLimit::Reduction));
+}
+
+#[test]
+fn positions_and_their_stretching_are_read_in_all_spellings() {
+    let positions = |family| edited(family, json!({})).unwrap().architecture.positions;
+    assert_eq!(positions(Family::Roberta), Positions::Learned { first: 2 });
+    assert_eq!(positions(Family::Gpt2), Positions::Learned { first: 0 });
+    for (edits, scaling) in [
+        (json!({ "rope_scaling": null }), Scaling::None),
+        (json!({ "rope_scaling": { "type": "linear", "factor": 2 } }), Scaling::Linear { factor: 2.0 }),
+        (json!({ "rope_scaling": { "rope_type": "default" } }), Scaling::None),
+    ] {
+        assert_eq!(rotary(&edited(Family::Llama, edits).unwrap()).scaling, scaling);
+    }
+    let newer = json!({ "rope_theta": null, "rope_scaling": null,
+        "rope_parameters": { "rope_theta": 1e6, "rope_type": "linear", "factor": 4.0 } });
+    let description = edited(Family::Llama, newer).unwrap();
+    assert_eq!(*rotary(&description), Rotary { theta: 1e6, width: 4, scaling: Scaling::Linear { factor: 4.0 } });
+    let absent = edited(Family::Llama, json!({ "rope_theta": null, "rope_scaling": null })).unwrap();
+    assert_eq!(rotary(&absent).theta, 10_000.0);
+}
+
+#[test]
+fn either_name_of_a_family_suffices_and_both_must_agree() {
+    let named =
+        |kind: Value, class: Value| edited(Family::Llama, json!({ "model_type": kind, "architectures": class }));
+    assert!(named(json!("llama"), json!(null)).is_ok());
+    assert!(named(json!(null), json!(["LlamaModel"])).is_ok());
+    assert!(named(json!(null), json!([])).is_err_and(|e| matches!(e, ConfigError::Missing { .. })));
+    assert_eq!(named(json!("t5"), json!(["T5Model"])), Err(ConfigError::UnknownModel("t5".into())));
+    assert_eq!(named(json!(null), json!(["T5Model"])), Err(ConfigError::UnknownModel("T5Model".into())));
+    let both = named(json!("llama"), json!(["MistralForCausalLM"])).unwrap_err();
+    assert!(matches!(both, ConfigError::Disagreement { .. }));
+    let head = named(json!("llama"), json!(["LlamaForSequenceClassification"])).unwrap_err();
+    assert!(matches!(head, ConfigError::Head { .. }));
+    let message = ConfigError::UnknownModel("t5".into()).to_string();
+    assert!(message.contains("bert, roberta, gpt2, llama, mistral, qwen2, qwen3"), "{message}");
+}
+
+#[test]
+fn activations_by_the_names_hugging_face_has() {
+    for (name, activation) in [
+        ("gelu", Activation::Gelu),
+        ("gelu_new", Activation::GeluTanh),
+        ("gelu_pytorch_tanh", Activation::GeluTanh),
+        ("silu", Activation::Silu),
+        ("relu", Activation::Relu),
+    ] {
+        for (family, field) in [(Family::Bert, "hidden_act"), (Family::Gpt2, "activation_function")] {
+            assert_eq!(edited(family, json!({ field: name })).unwrap().architecture.activation, activation);
+        }
+    }
+    assert_eq!(edited(Family::Bert, json!({ "hidden_act": "mish" })), Err(ConfigError::Activation("mish".into())));
+    let defaults = [(Family::Bert, Activation::Gelu), (Family::Llama, Activation::Silu)];
+    for (family, activation) in defaults {
+        assert_eq!(edited(family, json!({ "hidden_act": null })).unwrap().architecture.activation, activation);
+    }
+}
+
+#[test]
+fn pooling_is_that_of_the_folder() {
+    let config = Folder::new(Family::Bert).config_json();
+    let pooled = |json: Value| describe(&config, Some(json.to_string().as_bytes())).map(|d| d.architecture.output);
+    let flags = |mean: bool, first: bool, most: bool| {
+        pooled(json!({ "word_embedding_dimension": 8, "pooling_mode_cls_token": first,
+            "pooling_mode_mean_tokens": mean, "pooling_mode_max_tokens": most }))
+    };
+    assert_eq!(flags(true, false, false), Ok(Output::Embedding(Pooling::Mean)));
+    assert_eq!(flags(false, true, false), Ok(Output::Embedding(Pooling::First)));
+    assert_eq!(pooled(json!({ "pooling_mode": "cls" })), Ok(Output::Embedding(Pooling::First)));
+    for refused in [flags(false, false, true), flags(true, true, false), flags(false, false, false)] {
+        assert!(matches!(refused, Err(ConfigError::Pooling(_))), "{refused:?}");
+    }
+    let decoder = Folder::new(Family::Qwen3).config_json();
+    let refused = describe(&decoder, Some(br#"{ "pooling_mode": "lasttoken" }"#));
+    assert!(matches!(refused, Err(ConfigError::Pooling(_))));
+}
+
+#[test]
+fn absurd_numbers_are_refused_by_name() {
+    for (family, field, value) in [
+        (Family::Llama, "vocab_size", json!(0)),
+        (Family::Llama, "vocab_size", json!((1_u64 << 20) + 1)),
+        (Family::Llama, "vocab_size", json!(1_u64 << 63)),
+        (Family::Llama, "vocab_size", json!(-5)),
+        (Family::Llama, "vocab_size", json!(16.5)),
+        (Family::Llama, "hidden_size", json!(16386)),
+        (Family::Llama, "num_hidden_layers", json!(257)),
+        (Family::Llama, "num_attention_heads", json!(0)),
+        (Family::Llama, "num_attention_heads", json!(2048)),
+        (Family::Llama, "intermediate_size", json!(1 << 17)),
+        (Family::Llama, "head_dim", json!(4096)),
+        (Family::Llama, "max_position_embeddings", json!(0)),
+        (Family::Llama, "rms_norm_eps", json!(0.0)),
+        (Family::Llama, "rms_norm_eps", json!(-1e-5)),
+        (Family::Llama, "rope_theta", json!(0.5)),
+        (Family::Llama, "rope_theta", json!(1e300)),
+        (Family::Llama, "eos_token_id", json!(16)),
+        (Family::Llama, "eos_token_id", json!([2, -1])),
+        (Family::Bert, "layer_norm_eps", json!(1)),
+        (Family::Roberta, "max_position_embeddings", json!(2)),
+        (Family::Gpt2, "n_positions", json!(0)),
+        (Family::Gpt2, "n_inner", json!(0)),
+    ] {
+        let error = edited(family, json!({ field: value })).unwrap_err();
+        let named = matches!(&error, ConfigError::OutOfRange { field: f, .. } if f == field);
+        assert!(named, "{field} = {value}: {error}");
+    }
+    let wide = edited(Family::Gpt2, json!({ "n_embd": 4096, "n_head": 2 })).unwrap_err();
+    assert!(matches!(&wide, ConfigError::OutOfRange { field, value, .. } if field == "n_head" && value == "2"));
+}
+
+#[test]
+fn sizes_that_do_not_divide_are_refused() {
+    for (family, edits, whole) in [
+        (Family::Bert, json!({ "num_attention_heads": 3 }), "hidden_size"),
+        (Family::Gpt2, json!({ "n_head": 3 }), "n_embd"),
+        (Family::Llama, json!({ "num_attention_heads": 3 }), "hidden_size"),
+        (Family::Llama, json!({ "num_attention_heads": 4, "num_key_value_heads": 3 }), "num_attention_heads"),
+        (Family::Llama, json!({ "num_key_value_heads": 4 }), "num_attention_heads"),
+    ] {
+        let error = edited(family, edits.clone()).unwrap_err();
+        assert!(matches!(error, ConfigError::Division { whole: w, .. } if w == whole), "{edits}: {error}");
+    }
+    assert_eq!(edited(Family::Qwen3, json!({ "head_dim": 5 })), Err(ConfigError::OddRotary(5)));
+}
+
+#[test]
+fn variants_that_compute_something_else_are_refused() {
+    for (family, edits) in [
+        (Family::Gpt2, json!({ "scale_attn_weights": false })),
+        (Family::Gpt2, json!({ "scale_attn_by_inverse_layer_idx": true })),
+        (Family::Bert, json!({ "position_embedding_type": "relative_key" })),
+        (Family::Bert, json!({ "is_decoder": true })),
+        (Family::Llama, json!({ "partial_rotary_factor": 0.5 })),
+        (Family::Qwen3, json!({ "layer_types": ["linear_attention"] })),
+    ] {
+        let error = edited(family, edits.clone()).unwrap_err();
+        assert!(matches!(error, ConfigError::Unsupported { .. }), "{edits}: {error}");
+    }
+    for kind in ["dynamic", "yarn", "longrope"] {
+        let error = edited(Family::Llama, json!({ "rope_scaling": { "rope_type": kind, "factor": 2.0 } }));
+        assert_eq!(error, Err(ConfigError::Scaling(kind.into())));
+    }
+    let ramp = json!({ "rope_scaling": { "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0,
+        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192 } });
+    assert!(matches!(edited(Family::Llama, ramp), Err(ConfigError::Ramp { .. })));
+    let quantised = edited(Family::Llama, json!({ "quantization_config": { "quant_method": "gptq" } }));
+    assert_eq!(quantised, Err(ConfigError::Quantised));
+}
+
+#[test]
+fn files_that_are_no_configuration_are_refused() {
+    for bytes in [&b""[..], b"{", b"[]", b"\xff\xfe", b"null", &b"[".repeat(100_000)] {
+        assert!(matches!(describe(bytes, None), Err(ConfigError::Syntax { .. })), "{bytes:?}");
+    }
+    assert!(matches!(describe(&b" ".repeat(2 << 20), None), Err(ConfigError::TooLarge { .. })));
+    let missing = edited(Family::Llama, json!({ "hidden_size": null })).unwrap_err();
+    assert_eq!(missing.to_string(), "config.json lacks hidden_size; take the file as the model's publisher wrote it");
+    let nested = edited(Family::Llama, json!({ "rope_scaling": { "rope_type": "linear" } })).unwrap_err();
+    assert!(nested.to_string().contains("rope_scaling.factor"), "{nested}");
+    for (field, value) in [
+        ("vocab_size", json!("many")),
+        ("tie_word_embeddings", json!(1)),
+        ("rope_scaling", json!("linear")),
+        ("hidden_act", json!(["silu"])),
+        ("architectures", json!("LlamaForCausalLM")),
+        ("eos_token_id", json!("</s>")),
+        ("rope_theta", json!("x".repeat(500))),
+    ] {
+        let error = edited(Family::Llama, json!({ field: value })).unwrap_err();
+        assert!(matches!(error, ConfigError::Type { .. }) && error.to_string().len() < 250, "{field}: {error}");
+    }
+}

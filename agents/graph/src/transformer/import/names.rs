@@ -1,0 +1,190 @@
+//! What Hugging Face's files call an architecture's parameters, and how they lay them out.
+
+use super::super::architecture::{Architecture, Family, Output};
+use super::super::parameters::Parameter;
+
+/// Name of the output weights; it never has a prefix.
+pub(super) const HEAD: &str = "lm_head.weight";
+
+/// How a parameter lies in the tensor that holds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Layout {
+    /// A vector of the parameter's length.
+    Vector,
+    /// A matrix of the parameter's shape.
+    Matrix,
+    /// The first rows of a matrix that may have more.
+    FirstRows,
+    /// One of `parts` matrices side by side, each transposed: inputs × (parts · outputs), as GPT-2's `Conv1D` has it.
+    Transposed {
+        /// Which one.
+        part: u32,
+        /// How many there are.
+        parts: u32,
+    },
+    /// One of `parts` vectors in a row.
+    Segment {
+        /// Which one.
+        part: u32,
+        /// How many there are.
+        parts: u32,
+    },
+}
+
+/// Where a parameter is found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Source {
+    /// The names it may have, behind the folder's prefix (not [`HEAD`]).
+    pub(super) names: Vec<String>,
+    pub(super) layout: Layout,
+}
+
+/// Prefixes that all names of a folder may have: with a head around the model, or without.
+pub(super) const fn prefixes(family: Family) -> [&'static str; 2] {
+    match family {
+        Family::Bert => ["bert.", ""],
+        Family::Roberta => ["roberta.", ""],
+        Family::Gpt2 => ["transformer.", ""],
+        Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => ["model.", ""],
+    }
+}
+
+/// Where a parameter of the architecture is found; none for a name that is not one.
+pub(super) fn source(family: Family, parameter: &Parameter) -> Option<Source> {
+    let whole = matches!(parameter.name.as_str(), "embedding.tokens" | "embedding.positions" | "embedding.type");
+    let (module, leaf) = if whole { (parameter.name.as_str(), "weight") } else { parameter.name.rsplit_once('.')? };
+    let mut place = (module, None);
+    let theirs = match family {
+        Family::Bert | Family::Roberta => bert(module)?,
+        Family::Gpt2 => gpt2(module, &mut place.1)?,
+        Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => llama(module)?,
+    };
+    let norm = module.ends_with("norm");
+    let leaves: &[&str] = match leaf {
+        // Checkpoints from TensorFlow's time.
+        "gain" if family == Family::Bert => &["weight", "gamma"],
+        "bias" if family == Family::Bert && norm => &["bias", "beta"],
+        "gain" | "weight" => &["weight"],
+        "bias" => &["bias"],
+        _ => return None,
+    };
+    let projection = family == Family::Gpt2 && module.starts_with("layers.") && !norm;
+    let layout = match (module, leaf, place.1) {
+        ("embedding.positions" | "embedding.type", ..) => Layout::FirstRows,
+        (_, "weight", part) if projection => {
+            Layout::Transposed { part: part.unwrap_or(0), parts: if part.is_some() { 3 } else { 1 } }
+        }
+        (_, "weight", _) => Layout::Matrix,
+        (_, _, Some(part)) => Layout::Segment { part, parts: 3 },
+        _ => Layout::Vector,
+    };
+    Some(Source { names: leaves.iter().map(|leaf| format!("{theirs}.{leaf}")).collect(), layout })
+}
+
+/// Splits `layers.7.mlp.up` into `7` and `mlp.up`.
+fn layer(module: &str) -> Option<(&str, &str)> {
+    module.strip_prefix("layers.")?.split_once('.')
+}
+
+fn bert(module: &str) -> Option<String> {
+    let theirs = match module {
+        "embedding.tokens" => "embeddings.word_embeddings",
+        "embedding.positions" => "embeddings.position_embeddings",
+        "embedding.type" => "embeddings.token_type_embeddings",
+        "embedding.norm" => "embeddings.LayerNorm",
+        _ => {
+            let (number, part) = layer(module)?;
+            let theirs = match part {
+                "attention.query" => "attention.self.query",
+                "attention.key" => "attention.self.key",
+                "attention.value" => "attention.self.value",
+                "attention.output" => "attention.output.dense",
+                "attention.norm" => "attention.output.LayerNorm",
+                "mlp.up" => "intermediate.dense",
+                "mlp.down" => "output.dense",
+                "mlp.norm" => "output.LayerNorm",
+                _ => return None,
+            };
+            return Some(format!("encoder.layer.{number}.{theirs}"));
+        }
+    };
+    Some(theirs.to_owned())
+}
+
+/// `part` is set for queries, keys and values, which share a tensor.
+fn gpt2(module: &str, shared: &mut Option<u32>) -> Option<String> {
+    let theirs = match module {
+        "embedding.tokens" => "wte",
+        "embedding.positions" => "wpe",
+        "final.norm" => "ln_f",
+        "head" => "lm_head",
+        _ => {
+            let (number, part) = layer(module)?;
+            *shared = ["attention.query", "attention.key", "attention.value"]
+                .iter()
+                .position(|shared| *shared == part)
+                .and_then(|part| u32::try_from(part).ok());
+            let theirs = match part {
+                _ if shared.is_some() => "attn.c_attn",
+                "attention.output" => "attn.c_proj",
+                "attention.norm" => "ln_1",
+                "mlp.up" => "mlp.c_fc",
+                "mlp.down" => "mlp.c_proj",
+                "mlp.norm" => "ln_2",
+                _ => return None,
+            };
+            return Some(format!("h.{number}.{theirs}"));
+        }
+    };
+    Some(theirs.to_owned())
+}
+
+fn llama(module: &str) -> Option<String> {
+    let theirs = match module {
+        "embedding.tokens" => "embed_tokens",
+        "final.norm" => "norm",
+        "head" => "lm_head",
+        _ => {
+            let (number, part) = layer(module)?;
+            let theirs = match part {
+                "attention.query" => "self_attn.q_proj",
+                "attention.key" => "self_attn.k_proj",
+                "attention.value" => "self_attn.v_proj",
+                "attention.output" => "self_attn.o_proj",
+                "attention.query_norm" => "self_attn.q_norm",
+                "attention.key_norm" => "self_attn.k_norm",
+                "attention.norm" => "input_layernorm",
+                "mlp.up" => "mlp.up_proj",
+                "mlp.gate" => "mlp.gate_proj",
+                "mlp.down" => "mlp.down_proj",
+                "mlp.norm" => "post_attention_layernorm",
+                _ => return None,
+            };
+            return Some(format!("layers.{number}.{theirs}"));
+        }
+    };
+    Some(theirs.to_owned())
+}
+
+/// Whether a tensor is known to play no part: buffers that are recomputed, heads and poolers beside the model, and the
+/// output weights of a tied model (their equality is checked elsewhere).
+pub(super) fn idle(architecture: &Architecture, prefix: &str, tensor: &str) -> bool {
+    let inner = tensor.strip_prefix(prefix).unwrap_or(tensor);
+    match architecture.family {
+        Family::Bert | Family::Roberta => {
+            ["pooler.", "cls.", "lm_head."].iter().any(|head| inner.starts_with(head))
+                || matches!(inner, "embeddings.position_ids" | "embeddings.token_type_ids")
+        }
+        Family::Gpt2 => {
+            let buffer = inner.strip_prefix("h.").and_then(|rest| rest.split_once('.'));
+            matches!(buffer, Some((_, "attn.bias" | "attn.masked_bias"))) || tied(architecture, tensor)
+        }
+        Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => {
+            inner.ends_with("rotary_emb.inv_freq") || tied(architecture, tensor)
+        }
+    }
+}
+
+fn tied(architecture: &Architecture, tensor: &str) -> bool {
+    tensor == HEAD && architecture.output == (Output::Logits { tied: true })
+}
