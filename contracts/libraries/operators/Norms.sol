@@ -23,7 +23,7 @@ library Norms {
     int256 private constant MAX_EPSILON = (1 << 60) - 1;
 
     /// @notice `rescale(n·gain[k] + bias[k]·2^t, shift)`. Operands x, gain, bias; attributes center, epsilon, bias_shift,
-    /// shift. Reads row m of x from one window, `gain[k]` and `bias[k]`.
+    /// shift. Reads the K elements of row m from one window, `gain[k]` and `bias[k]`.
     function norm(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -31,8 +31,9 @@ library Norms {
     {
         operator.expectForm(3, 4);
         TensorType x = operator.typeOf(0);
-        uint256 length = x.row();
-        Operands.ensure(operator.output.sameShape(x) && x.bits() <= 16 && length <= Operands.MAX_REDUCTION);
+        uint256 length = operator.typeOf(1).elements();
+        Operands.ensure(operator.output.sameShape(x) && x.bits() <= 16);
+        Operands.ensure(length <= Operands.MAX_REDUCTION && x.row() % length == 0);
 
         uint256 k = element % length;
         // SAFETY: n is within 2^21, gain and bias within 2^15 and t within 40, so the sum is within 2^56.

@@ -31,7 +31,7 @@ impl Check<'_> {
     pub(super) fn gather(&self) -> Result<Kernel, OpError> {
         let (table, scale, ids, y) = (self.ty(A), self.ty(B), self.ty(C), self.ty(OUT));
         self.require(A, table.dims().len() == 2, "of rank 2")?;
-        self.one_per_row(B)?;
+        self.require(B, scale.elements() >= table.rows(), "at least one element for each row of the first operand")?;
         self.require(C, ids.dims().len() == 1 && ids.exponent() == 0, "of rank 1 and exponent 0")?;
         let holds = y.dims().len() == 2 && y.row() == table.row();
         self.require(OUT, holds, "of rank 2 with rows like the first operand's")?;

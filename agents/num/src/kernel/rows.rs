@@ -80,11 +80,11 @@ impl Check<'_> {
         for place in [A, B, C] {
             self.at_most_16_bits(place)?;
         }
-        for (place, ty) in [(B, gain), (C, bias)] {
-            self.require(place, ty.elements() == x.row(), "as many elements as a row of the first operand")?;
-        }
+        let length = gain.elements();
+        self.require(B, x.row().checked_rem(length) == Some(0), "as many elements as divide a row of the first operand")?;
+        self.require(C, bias.elements() == length, "as many elements as the second operand")?;
         self.same_shape(OUT, A)?;
-        let depth = self.reduction(x.row())?;
+        let depth = self.reduction(length)?;
         let center = self.attribute(0, 0, 1)? == 1;
         let epsilon = self.attribute(1, 1, EPSILON_BOUND.saturating_sub(1))?;
         let product = NORM_EXPONENT.saturating_add(exponent(gain));
