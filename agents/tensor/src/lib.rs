@@ -17,6 +17,7 @@
 //! | [`float`] | transformers in floating point: what exact mode is calibrated by and measured against |
 //! | `cuda`, `memory` | loading CUDA on demand; free memory |
 
+mod calibrate;
 mod cuda;
 mod engine;
 pub mod float;
@@ -30,6 +31,7 @@ mod simd;
 mod tensor;
 mod torch;
 
+pub use calibrate::calibrate;
 pub use engine::{Device, TorchEngine};
 pub use kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels};
 pub use tensor::TorchTensor;

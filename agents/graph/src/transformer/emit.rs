@@ -170,8 +170,8 @@ impl<'a> Emitter<'a> {
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let (heads, tokens, causal) = (i64::from(a.heads), self.tokens, i64::from(a.causal));
         let x = self.quantise(&name("input"), x)?;
-        let query = self.projection(&name("query"), &x, a.attention_bias, ATTENTION_BITS)?;
-        let key = self.projection(&name("key"), &x, a.attention_bias, ATTENTION_BITS)?;
+        let query = self.looked_up(&name("query"), &x)?;
+        let key = self.looked_up(&name("key"), &x)?;
         let value = self.projection(&name("value"), &x, a.attention_bias, ATTENTION_BITS)?;
         let query = self.rotated(&name("rotated_query"), query, a.heads)?;
         let key = self.rotated(&name("rotated_key"), key, a.groups)?;
@@ -190,6 +190,18 @@ impl<'a> Emitter<'a> {
         let mixed = self.push(&name("mixed"), Opcode::HeadMix, &[&probabilities, &value], vec![heads, shift], to);
         let mixed = self.quantise(&name("mixed"), &mixed)?;
         self.projection(&name("output"), &mixed, a.output_bias, ACTIVATION_BITS)
+    }
+
+    /// Queries or keys, not rotated; normalised head by head where the architecture does.
+    fn looked_up(&mut self, name: &str, x: &Quantised) -> Result<Value, PlanError> {
+        let a = self.architecture;
+        if !a.query_key_norm {
+            return self.projection(name, x, a.attention_bias, ATTENTION_BITS);
+        }
+        let projected = format!("{name}.projected");
+        let y = self.product(&projected, &format!("{name}.weight"), x, ACTIVATION_BITS)?;
+        let to = self.activation(name, ATTENTION_BITS, y.ty.dims())?;
+        self.normalised(&format!("{name}_norm"), &y, (Norm::Rms, a.head_width), to)
     }
 
     fn rotated(&mut self, site: &str, x: Value, heads: u32) -> Result<Value, PlanError> {
@@ -262,7 +274,7 @@ impl<'a> Emitter<'a> {
         let x = self.last_norm(x)?;
         let x = self.quantise("final.input", &x)?;
         let weight = if tied { "embedding.tokens" } else { "head.weight" };
-        self.product("logits", weight, &x, "logits", ACTIVATION_BITS)
+        self.product("logits", weight, &x, ACTIVATION_BITS)
     }
 
     /// One unit vector of the text.
@@ -297,11 +309,22 @@ impl<'a> Emitter<'a> {
     }
 
     fn norm(&mut self, name: &str, x: &Value) -> Result<Value, PlanError> {
-        let (gain, bias) = (self.constant(&format!("{name}.gain"))?, self.constant(&format!("{name}.bias"))?);
         let to = self.activation(name, ACTIVATION_BITS, x.ty.dims())?;
-        let center = i64::from(self.architecture.norm == Norm::Layer);
+        self.normalised(name, x, (self.architecture.norm, self.architecture.width), to)
+    }
+
+    /// Runs of `length` elements normalised with the gain and bias of a name.
+    fn normalised(
+        &mut self,
+        name: &str,
+        x: &Value,
+        (norm, length): (Norm, u32),
+        to: TensorType,
+    ) -> Result<Value, PlanError> {
+        let (gain, bias) = (self.constant(&format!("{name}.gain"))?, self.constant(&format!("{name}.bias"))?);
+        let center = i64::from(norm == Norm::Layer);
         let squares = 2.0 * f64::from(x.ty.exponent()) + f64::from(NORM_SQUARES);
-        let epsilon = self.architecture.epsilon * f64::from(self.architecture.width) * libm::exp2(squares);
+        let epsilon = self.architecture.epsilon * f64::from(length) * libm::exp2(squares);
         // SAFETY of the cast: clamped to what rule N-28 takes.
         let epsilon = libm::rint(epsilon).clamp(1.0, libm::exp2(59.0)) as i64;
         let accumulator = i64::from(NORM_EXPONENT) + exponents(&[&gain]);
@@ -330,17 +353,17 @@ impl<'a> Emitter<'a> {
     fn projection(&mut self, name: &str, x: &Quantised, bias: bool, bits: u8) -> Result<Value, PlanError> {
         let weight = format!("{name}.weight");
         if !bias {
-            return self.product(name, &weight, x, name, bits);
+            return self.product(name, &weight, x, bits);
         }
         let site = format!("{name}.unbiased");
-        let y = self.product(&site, &weight, x, &site, ACTIVATION_BITS)?;
+        let y = self.product(&site, &weight, x, ACTIVATION_BITS)?;
         let bias = self.constant(&format!("{name}.bias"))?;
         let to = self.activation(name, bits, y.ty.dims())?;
         Ok(self.add(name, &y, &bias, to))
     }
 
-    /// `x · weightᵀ` to a site, in parts of at most [`MAX_REDUCTION`].
-    fn product(&mut self, name: &str, weight: &str, x: &Quantised, site: &str, bits: u8) -> Result<Value, PlanError> {
+    /// `x · weightᵀ` to a site.
+    fn product(&mut self, site: &str, weight: &str, x: &Quantised, bits: u8) -> Result<Value, PlanError> {
         let (w, scale) = (self.constant(weight)?, self.constant(&format!("{weight}.scale"))?);
         let outputs = u32::try_from(w.ty.rows()).unwrap_or(u32::MAX);
         let dims = [self.tokens, outputs];
@@ -350,7 +373,7 @@ impl<'a> Emitter<'a> {
         }
         let operands = [&x.mantissas, &w, &x.scale, &scale];
         let shift = exponents(&operands) - i64::from(to.exponent());
-        Ok(self.push(name, Opcode::ScaledMatMul, &operands, vec![0, shift], to))
+        Ok(self.push(site, Opcode::ScaledMatMul, &operands, vec![0, shift], to))
     }
 
     /// `a + b`, b repeated along a.

@@ -149,9 +149,6 @@ fn emit(
     if first >= end || end > a.layers {
         return Err(PlanError::Layers { first, end, layers: a.layers });
     }
-    if a.query_key_norm {
-        return Err(PlanError::Unsupported("normalisation of queries and keys"));
-    }
     let input = if first == 0 {
         emitter.ty("tokens", 32, 0, &[emitter.tokens()])?
     } else {

@@ -180,6 +180,11 @@ impl Made<'_> {
             let bias = if part == "output" { a.output_bias } else { a.attention_bias };
             self.projection(&name(&format!("attention.{part}")), bias)?;
         }
+        if a.query_key_norm {
+            for part in ["attention.query_norm", "attention.key_norm"] {
+                self.norm_of(&name(part), Norm::Rms, a.head_width)?;
+            }
+        }
         self.norm(a, &name("mlp.norm"))?;
         let gate: &[&str] = if a.gated { &["gate"] } else { &[] };
         for part in gate.iter().chain(&["up", "down"]) {
@@ -264,16 +269,20 @@ impl Made<'_> {
         self.keep(name, TensorType::new(VECTOR_BITS, exponent, dims), &mantissas)
     }
 
-    /// Gain times `√width` (rule N-28) and bias; zeros where the architecture has none.
     fn norm(&mut self, a: &Architecture, name: &str) -> Result<(), QuantizeError> {
+        self.norm_of(name, a.norm, a.width)
+    }
+
+    /// Gain times `√length` (rule N-28) and bias; zeros where the norm has none.
+    fn norm_of(&mut self, name: &str, norm: Norm, length: u32) -> Result<(), QuantizeError> {
         let gain = format!("{name}.gain");
-        self.vector(&gain, libm::sqrt(f64::from(a.width)), i16::MAX)?;
+        self.vector(&gain, libm::sqrt(f64::from(length)), i16::MAX)?;
         // The bias is added to products of normalised element and gain, and may not be finer than they are.
         let product = self.constants.get(&gain).map_or(0, |gain| gain.ty().exponent()).saturating_add(NORM_EXPONENT);
         let bias = format!("{name}.bias");
-        match a.norm {
+        match norm {
             Norm::Layer => self.vector(&bias, 1.0, product),
-            Norm::Rms => self.keep(&bias, TensorType::new(2, 0, &[a.width]), &vec![0; a.width as usize]),
+            Norm::Rms => self.keep(&bias, TensorType::new(2, 0, &[length]), &vec![0; length as usize]),
         }
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, PlanError, Quantized, StageRunner, parameters, tokens};
+use tensorlink_graph::transformer::{
+    Architecture, Family, Output, PlanError, Pooling, Quantized, StageRunner, parameters, tokens,
+};
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorRoot;
 
@@ -12,17 +14,35 @@ const SIZE: Dimensions =
     Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, groups: 2, hidden: 40, context: 16 };
 const TEXT: [u32; 9] = [3, 49, 0, 7, 7, 12, 31, 8, 44];
 
-fn architectures() -> [Architecture; 3] {
-    [random::gpt2(SIZE), random::llama(SIZE), random::bert(SIZE)]
+fn architectures() -> [Architecture; 5] {
+    let first = Output::Embedding(Pooling::First);
+    [
+        random::gpt2(SIZE),
+        random::llama(SIZE),
+        random::bert(SIZE),
+        Architecture { query_key_norm: true, family: Family::Qwen3, ..random::llama(SIZE) },
+        Architecture { output: first, ..random::bert(SIZE) },
+    ]
 }
 
 /// Every site a program may ask for, at one magnitude; scores are sums of products.
 fn magnitudes(architecture: &Architecture) -> BTreeMap<String, f64> {
     let mut sites: Vec<String> = ["embedding", "embedding.norm", "final.norm", "logits"].map(str::to_owned).to_vec();
     for layer in 0..architecture.layers {
-        for part in
-            ["query", "key", "value", "rotated_query", "rotated_key", "mixed", "output", "sum", "norm", "scores"]
-        {
+        for part in [
+            "query",
+            "query.projected",
+            "key",
+            "key.projected",
+            "value",
+            "rotated_query",
+            "rotated_key",
+            "mixed",
+            "output",
+            "sum",
+            "norm",
+            "scores",
+        ] {
             sites.push(format!("layers.{layer}.attention.{part}"));
             sites.push(format!("layers.{layer}.attention.{part}.unbiased"));
         }

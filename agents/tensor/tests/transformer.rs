@@ -1,0 +1,87 @@
+//! Transformers in integers against the same in floats.
+
+use tensorlink_graph::Reference;
+use tensorlink_graph::transformer::random::{self, Dimensions};
+use tensorlink_graph::transformer::{Architecture, Family, Output, Pooling, Quantized, StageRunner, Weights, tokens};
+use tensorlink_num::Tensor;
+use tensorlink_tensor::float::{FloatModel, Precision};
+use tensorlink_tensor::{Device, TorchEngine, calibrate};
+use tensorlink_types::TensorRoot;
+
+const SIZE: Dimensions =
+    Dimensions { vocabulary: 200, width: 96, layers: 3, heads: 4, groups: 2, hidden: 160, context: 32 };
+
+fn architectures() -> [Architecture; 5] {
+    let first = Output::Embedding(Pooling::First);
+    [
+        random::gpt2(SIZE),
+        random::llama(SIZE),
+        random::bert(SIZE),
+        Architecture { query_key_norm: true, family: Family::Qwen3, ..random::llama(SIZE) },
+        Architecture { output: first, ..random::bert(SIZE) },
+    ]
+}
+
+/// Texts of 5 to 28 tokens.
+fn texts(seed: u32) -> Vec<Vec<u32>> {
+    let word = |i: u32| (i.wrapping_mul(2_654_435_761) ^ seed.wrapping_mul(40_503)).wrapping_mul(2_246_822_519) % 200;
+    (0..8u32).map(|text| (0..5 + 3 * text + seed % 3).map(|i| word(text * 97 + i)).collect()).collect()
+}
+
+fn quantized(architecture: &Architecture, weights: &Weights, float: &FloatModel) -> Quantized {
+    let known = texts(1);
+    let largest = calibrate(float, known.iter().map(Vec::as_slice)).unwrap();
+    Quantized::new(architecture.clone(), weights, largest).unwrap()
+}
+
+fn cosine(a: &[f64], b: &[f64]) -> f64 {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+}
+
+#[test]
+fn integers_give_what_floats_give() {
+    for architecture in architectures() {
+        let weights = random::weights(&architecture, 7).unwrap();
+        let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
+        let model = quantized(&architecture, &weights, &float);
+        let (plan, constants) = model.stage(0..SIZE.layers, |_| TensorRoot::default()).unwrap();
+        let runner = StageRunner::new(TorchEngine::new(Device::Cpu).unwrap(), plan, &constants).unwrap();
+        let row = match architecture.output {
+            Output::Embedding(_) => SIZE.width,
+            Output::Logits { .. } => SIZE.vocabulary,
+        } as usize;
+        let (mut worst, mut mean, mut rows) = (1.0f64, 0.0, 0.0);
+        for text in texts(2) {
+            let due = float.forward(&text, None).unwrap().values().unwrap();
+            let due: Vec<f64> = due.into_iter().map(f64::from).collect();
+            let got = runner.run(&tokens(&text).unwrap()).unwrap().to_f64();
+            assert_eq!(got.len(), due.len());
+            for (got, due) in got.chunks(row).zip(due.chunks(row)) {
+                let cosine = cosine(got, due);
+                (worst, mean, rows) = (worst.min(cosine), mean + cosine, rows + 1.0);
+            }
+        }
+        mean /= rows;
+        assert!(mean > 0.997 && worst > 0.99, "{:?}: cosine {mean} on average, {worst} at worst", architecture.family);
+    }
+}
+
+#[test]
+fn the_engine_gives_the_bits_of_the_reference() {
+    for architecture in architectures() {
+        let weights = random::weights(&architecture, 7).unwrap();
+        let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
+        let model = quantized(&architecture, &weights, &float);
+        let (plan, constants) = model.stage(0..SIZE.layers, |_| TensorRoot::default()).unwrap();
+        let input = tokens(&texts(3)[4]).unwrap();
+        let reference = StageRunner::new(Reference, plan.clone(), &constants).unwrap().trace(&input).unwrap();
+        let engine = StageRunner::new(TorchEngine::new(Device::Cpu).unwrap(), plan.clone(), &constants).unwrap();
+        let program = plan.program(input.ty().dims()[0]).unwrap();
+        let traced: Vec<Tensor> = engine.trace(&input).unwrap();
+        for ((due, got), name) in reference.iter().zip(&traced).zip(&program.names) {
+            assert_eq!(due, got, "{name}");
+        }
+        assert_eq!(engine.run(&input).unwrap(), *reference.last().unwrap());
+    }
+}
