@@ -14,12 +14,12 @@ use tensorlink_proof::commit::{Contracts, verify_signer};
 use tensorlink_types::abi::{Claim, Offer};
 use tensorlink_types::{Address, Bytes, JobId, Lane};
 use thiserror::Error;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::hire::{Candidate, Market, TooFew};
 
-/// Events and progress reports that wait for a slow reader.
+/// Progress reports that wait for a slow reader.
 const BACKLOG: usize = 4096;
 /// Longest wait for an offer: the worker fetches and checks its shard first.
 const OFFER: Duration = Duration::from_secs(120);
@@ -98,7 +98,7 @@ pub struct User {
     pub journal: Journal,
     roster: Arc<Roster>,
     market: Mutex<Market>,
-    events: broadcast::Sender<EventAt>,
+    pub(crate) events: watch::Receiver<Vec<EventAt>>,
     progress: broadcast::Sender<Progress>,
 }
 
@@ -126,6 +126,7 @@ impl User {
         let mut chain_events = chain.events(chain.deployment().block).await?;
         let mut adverts = net.subscribe(WORKERS).await?;
         let mut reports = net.subscribe(PROGRESS).await?;
+        let (told, events) = watch::channel(Vec::new());
         let user = Arc::new(Self {
             identity,
             chain,
@@ -136,7 +137,7 @@ impl User {
             journal,
             roster,
             market: Mutex::default(),
-            events: broadcast::Sender::new(BACKLOG),
+            events,
             progress: broadcast::Sender::new(BACKLOG),
         });
         let listener = user.clone();
@@ -144,14 +145,16 @@ impl User {
             loop {
                 tokio::select! {
                     () = shutdown.cancelled() => return,
-                    Some(event) = chain_events.recv() => {
-                        listener.roster.apply(&event.event);
-                        // Nobody listening is no error.
-                        let _ = listener.events.send(event);
-                    }
+                    event = chain_events.recv() => match event {
+                        Some(event) => {
+                            listener.roster.apply(&event.event);
+                            told.send_modify(|events| events.push(event));
+                        }
+                        // Dropping the sender tells whoever watches.
+                        None => return,
+                    },
                     Some((peer, bytes)) = adverts.recv() => listener.hear_advert(peer, &bytes),
                     Some((peer, bytes)) = reports.recv() => listener.hear_progress(peer, &bytes),
-                    else => return,
                 }
             }
         });
@@ -178,9 +181,9 @@ impl User {
         }
     }
 
-    /// Confirmed events from now on.
-    pub fn events(&self) -> broadcast::Receiver<EventAt> {
-        self.events.subscribe()
+    /// All confirmed events so far, in order; closed when the chain is not followed any more.
+    pub fn events(&self) -> watch::Receiver<Vec<EventAt>> {
+        self.events.clone()
     }
 
     /// Progress reports from now on.
@@ -299,7 +302,7 @@ impl User {
     ///
     /// # Errors
     /// [`ChainError`] when the chain fails; what is refused for now is tried at the next call.
-    pub async fn wind_up(&self, job: JobId, events: &[EventAt]) -> Result<bool, ChainError> {
+    pub async fn wind_up(&self, job: JobId) -> Result<bool, ChainError> {
         let Some(view) = self.chain.job(job).await? else { return Ok(false) };
         if view.state == JobState::Settled {
             return Ok(true);
@@ -311,7 +314,7 @@ impl User {
             let lane = Lane { job, stage: lane.0, replica: lane.1 };
             let state = self.chain.lane(lane).await?;
             let open = state.finalized..state.void_from.unwrap_or(view.intervals).max(state.finalized);
-            let mut claims: Vec<(Claim, u64)> = claims_of(events, lane, open).collect();
+            let mut claims: Vec<(Claim, u64)> = claims_of(&self.events.borrow(), lane, open).collect();
             pending |= !claims.is_empty();
             finished &= state.finalized >= view.intervals;
             claims.retain(|(_, at)| at.saturating_add(view.challenge_window).saturating_add(GRACE) <= now);
