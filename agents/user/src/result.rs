@@ -8,7 +8,7 @@ use tensorlink_graph::{CheckedProgram, EvaluateError, Metrics, ProgramError, Sta
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{ChainError, Event, NetError, Protocol, StoreError};
+use tensorlink_node::ports::{ChainError, NetError, Protocol, StoreError};
 use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, ManifestError, parse_cid};
 use tensorlink_node::wire::rpc::{Request, Response};
@@ -18,7 +18,7 @@ use tensorlink_types::{Address, B256, Lane, Program};
 use thiserror::Error;
 
 use crate::publish::JobNote;
-use crate::role::User;
+use crate::role::{User, claims_of};
 
 /// Attempts to get a final state from a worker.
 const PATIENCE: Policy = Policy { attempts: 8, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
@@ -67,7 +67,7 @@ pub struct TrainedStage {
 }
 
 impl User {
-    /// Fetches the trained stages of a finished job, each equal to a claim on chain.
+    /// Fetches the trained stages of a finished job, each equal to a claim on chain. The claims are those confirmed here.
     ///
     /// # Errors
     /// [`ResultError`].
@@ -118,14 +118,9 @@ impl User {
         if self.chain.lane(lane).await?.void_from.is_some() {
             return Ok(None);
         }
-        let head = self.chain.head().await?.number;
-        let events = self.chain.past_events(self.chain.deployment().block, head).await?;
-        Ok(events.into_iter().rev().find_map(|at| match at.event {
-            Event::ClaimCommitted { claim, .. } if claim.lane() == lane && claim.interval + 1 == job.intervals => {
-                Some(claim.newState)
-            }
-            _ => None,
-        }))
+        let last = job.intervals.saturating_sub(1)..job.intervals;
+        let claim = claims_of(&self.events.borrow(), lane, last).next();
+        Ok(claim.map(|(claim, _)| claim.newState))
     }
 
     async fn state_from(&self, lane: Lane, worker: Address, program: &Program) -> Result<Vec<Tensor>, ResultError> {

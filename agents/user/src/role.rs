@@ -330,8 +330,8 @@ impl User {
     }
 }
 
-/// Claims of a lane on chain, each in the version that was confirmed last, in order.
-fn claims_of(
+/// Confirmed claims of a lane, each in the version that was confirmed last, in order.
+pub(crate) fn claims_of(
     events: &[EventAt],
     lane: Lane,
     intervals: std::ops::Range<u32>,
