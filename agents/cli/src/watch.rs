@@ -125,7 +125,7 @@ pub async fn follow(
     shutdown: &CancellationToken,
 ) -> Result<()> {
     let started = Instant::now();
-    let view = node.chain.job(job).await?.with_context(|| format!("there is no job {job}"))?;
+    let view = node.ports.chain.job(job).await?.with_context(|| format!("there is no job {job}"))?;
     let mut balance = Balance::new(job, user);
     let lanes = tokio::select! {
         () = shutdown.cancelled() => bail!("interrupted; the job goes on: `tensorlink job watch {job}` takes it up again"),
@@ -148,12 +148,12 @@ pub async fn follow(
     }
     let mut gas = BTreeMap::new();
     for (what, transaction) in &report.samples {
-        if let Some(used) = node.chain.gas_used(*transaction).await? {
+        if let Some(used) = node.ports.chain.gas_used(*transaction).await? {
             gas.insert(*what, used);
         }
     }
     for conviction in &mut report.convictions {
-        conviction.gas = node.chain.gas_used(conviction.transaction).await?;
+        conviction.gas = node.ports.chain.gas_used(conviction.transaction).await?;
     }
     let summary = Summary {
         job,
@@ -230,7 +230,7 @@ async fn watch(config: &Config, user: &User, view: &JobView, balance: &mut Balan
 async fn lanes_final(node: &Node, view: &JobView) -> Result<bool> {
     for replica in 0..view.replicas {
         for stage in 0..view.stages {
-            let lane = node.chain.lane(Lane { job: view.id, stage, replica }).await?;
+            let lane = node.ports.chain.lane(Lane { job: view.id, stage, replica }).await?;
             if lane.finalized < view.intervals {
                 return Ok(false);
             }
@@ -241,12 +241,12 @@ async fn lanes_final(node: &Node, view: &JobView) -> Result<bool> {
 
 /// Fetches what came back.
 async fn collect(node: &Node, view: &JobView) {
-    let own = node.identity.address();
-    let tokens = [view.token, node.chain.deployment().sno];
+    let own = node.ports.identity.address();
+    let tokens = [view.token, node.ports.chain.deployment().sno];
     for token in tokens.iter().take(if tokens[0] == tokens[1] { 1 } else { 2 }) {
         let result = async {
-            if !node.chain.credit(own, *token).await?.is_zero() {
-                node.chain.send(Call::Collect { token: *token }).await?;
+            if !node.ports.chain.credit(own, *token).await?.is_zero() {
+                node.ports.chain.send(Call::Collect { token: *token }).await?;
             }
             Ok::<(), ChainError>(())
         };

@@ -2,7 +2,7 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`ports`] | traits of chain, net, store and clock |
+//! | [`ports`] | traits of chain, net, store and clock; all of them as a role gets them |
 //! | [`identity`] | the node's key: Ethereum account, libp2p identity, signer of statements |
 //! | [`wire`] | messages between roles |
 //! | [`retry`] | bounded retry with back-off |
@@ -24,4 +24,5 @@ pub mod wire;
 
 pub use identity::Identity;
 pub use journal::Journal;
+pub use ports::Ports;
 pub use roster::Roster;

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tensorlink_node::ports::chain::JobState;
-use tensorlink_node::ports::{Call, Chain, ChainError, Clock, Event, EventAt, Net, NetError, Protocol, Store};
+use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS, WorkerAdvert};
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
-use tensorlink_node::{Identity, Journal, Roster};
+use tensorlink_node::{Ports, Roster};
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::commit::{Contracts, verify_signer};
+use tensorlink_proof::commit::verify_signer;
 use tensorlink_types::abi::{Claim, Offer};
 use tensorlink_types::{Address, Bytes, JobId, Lane};
 use thiserror::Error;
@@ -82,36 +82,12 @@ pub enum HireError {
 
 /// A user's node.
 pub struct User {
-    /// The node's key.
-    pub identity: Identity,
-    /// The contracts.
-    pub chain: Arc<dyn Chain>,
-    /// Peers.
-    pub net: Arc<dyn Net>,
-    /// Files.
-    pub store: Arc<dyn Store>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Domains of signatures.
-    pub contracts: Contracts,
-    /// Records.
-    pub journal: Journal,
+    /// Its world.
+    pub ports: Ports,
     roster: Arc<Roster>,
     market: Mutex<Market>,
     pub(crate) events: watch::Receiver<Vec<EventAt>>,
     progress: broadcast::Sender<Progress>,
-}
-
-/// The parts a user's node is made of.
-#[allow(missing_docs, reason = "as the fields of `User` of the same names")]
-pub struct Parts {
-    pub identity: Identity,
-    pub chain: Arc<dyn Chain>,
-    pub net: Arc<dyn Net>,
-    pub store: Arc<dyn Store>,
-    pub clock: Arc<dyn Clock>,
-    pub contracts: Contracts,
-    pub journal: Journal,
 }
 
 impl User {
@@ -119,22 +95,15 @@ impl User {
     ///
     /// # Errors
     /// When chain or net cannot be listened to.
-    pub async fn start(parts: Parts, shutdown: CancellationToken) -> Result<Arc<Self>, HireError> {
-        let Parts { identity, chain, net, store, clock, contracts, journal } = parts;
-        let roster = Arc::new(Roster::new(identity.address()));
-        net.set_gate(roster.clone());
-        let mut chain_events = chain.events(chain.deployment().block).await?;
-        let mut adverts = net.subscribe(WORKERS).await?;
-        let mut reports = net.subscribe(PROGRESS).await?;
+    pub async fn start(ports: Ports, shutdown: CancellationToken) -> Result<Arc<Self>, HireError> {
+        let roster = Arc::new(Roster::new(ports.identity.address()));
+        ports.net.set_gate(roster.clone());
+        let mut chain_events = ports.chain.events(ports.chain.deployment().block).await?;
+        let mut adverts = ports.net.subscribe(WORKERS).await?;
+        let mut reports = ports.net.subscribe(PROGRESS).await?;
         let (told, events) = watch::channel(Vec::new());
         let user = Arc::new(Self {
-            identity,
-            chain,
-            net,
-            store,
-            clock,
-            contracts,
-            journal,
+            ports,
             roster,
             market: Mutex::default(),
             events,
@@ -201,24 +170,24 @@ impl User {
         stake: u128,
         patience: Duration,
     ) -> Result<Vec<Candidate>, HireError> {
-        let own = self.identity.address();
-        let deadline = self.clock.now().saturating_add(patience.as_secs());
+        let own = self.ports.identity.address();
+        let deadline = self.ports.clock.now().saturating_add(patience.as_secs());
         // One round of adverts, so that the first to speak is not hired for that.
-        self.clock.sleep(Duration::from_secs(3)).await;
+        self.ports.clock.sleep(Duration::from_secs(3)).await;
         loop {
             let market = self.market.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let mut eligible = std::collections::HashSet::new();
             for worker in self.roster.staked_workers().into_iter().filter(|worker| *worker != own) {
                 let role = tensorlink_node::ports::chain::Role::Worker;
-                let view = self.chain.stake(worker, role).await?;
+                let view = self.ports.chain.stake(worker, role).await?;
                 if view.bonded.saturating_sub(view.locked) >= stake {
                     eligible.insert(worker);
                 }
             }
             match market.choose(count, |worker| eligible.contains(&worker)) {
                 Ok(candidates) => return Ok(candidates),
-                Err(too_few) if self.clock.now() >= deadline => return Err(too_few.into()),
-                Err(_) => self.clock.sleep(PAUSE).await,
+                Err(too_few) if self.ports.clock.now() >= deadline => return Err(too_few.into()),
+                Err(_) => self.ports.clock.sleep(PAUSE).await,
             }
         }
     }
@@ -235,10 +204,10 @@ impl User {
     async fn ask_offer(&self, lane: Lane, worker: Address) -> Result<(Offer, Bytes), HireError> {
         let malformed = |source| HireError::Malformed { worker, source };
         let question = encode("request", &Request::Quote(lane)).map_err(malformed)?;
-        let deadline = self.clock.now().saturating_add(OFFER.as_secs());
+        let deadline = self.ports.clock.now().saturating_add(OFFER.as_secs());
         loop {
-            let late = self.clock.now() >= deadline;
-            let reason = match self.net.request(worker, Protocol::Rpc, question.clone()).await {
+            let late = self.ports.clock.now() >= deadline;
+            let reason = match self.ports.net.request(worker, Protocol::Rpc, question.clone()).await {
                 Ok(answer) => match decode("response", &answer).map_err(malformed)? {
                     Response::Offer { offer, signature } => return self.check_offer(lane, worker, offer, signature),
                     // It may not have confirmed the job yet, or not have found us yet.
@@ -252,7 +221,7 @@ impl User {
                 return Err(HireError::Declined { worker, lane, reason });
             }
             tracing::debug!(%worker, %lane, %reason, "no offer yet");
-            self.clock.sleep(PAUSE).await;
+            self.ports.clock.sleep(PAUSE).await;
         }
     }
 
@@ -266,7 +235,7 @@ impl User {
         if (offer.job, offer.stage, offer.replica, offer.worker) != (lane.job.0, lane.stage, lane.replica, worker) {
             return Err(HireError::Mismatch { worker, lane, offer: Box::new(offer) });
         }
-        verify_signer(&signature, self.contracts.offer(&offer), worker)
+        verify_signer(&signature, self.ports.contracts.offer(&offer), worker)
             .map_err(|source| HireError::Signature { worker, source })?;
         Ok((offer, signature.into()))
     }
@@ -279,19 +248,19 @@ impl User {
         let ready = lanes.iter().map(|(lane, worker)| async move {
             let malformed = |source| HireError::Malformed { worker: *worker, source };
             let question = encode("request", &Request::Ready(job)).map_err(malformed)?;
-            let deadline = self.clock.now().saturating_add(OFFER.as_secs());
+            let deadline = self.ports.clock.now().saturating_add(OFFER.as_secs());
             loop {
-                let reason = match self.net.request(*worker, Protocol::Rpc, question.clone()).await {
+                let reason = match self.ports.net.request(*worker, Protocol::Rpc, question.clone()).await {
                     Ok(answer) => match decode("response", &answer).map_err(malformed)? {
                         Response::Ready(true) => return Ok(()),
                         other => format!("answers {other:?}"),
                     },
                     Err(error) => error.to_string(),
                 };
-                if self.clock.now() >= deadline {
+                if self.ports.clock.now() >= deadline {
                     return Err(HireError::Declined { worker: *worker, lane: *lane, reason });
                 }
-                self.clock.sleep(PAUSE).await;
+                self.ports.clock.sleep(PAUSE).await;
             }
         });
         futures::future::try_join_all(ready).await.map(|_| ())
@@ -303,16 +272,16 @@ impl User {
     /// # Errors
     /// [`ChainError`] when the chain fails; what is refused for now is tried at the next call.
     pub async fn wind_up(&self, job: JobId) -> Result<bool, ChainError> {
-        let Some(view) = self.chain.job(job).await? else { return Ok(false) };
+        let Some(view) = self.ports.chain.job(job).await? else { return Ok(false) };
         if view.state == JobState::Settled {
             return Ok(true);
         }
-        let now = self.chain.head().await?.timestamp;
+        let now = self.ports.chain.head().await?.timestamp;
         let mut pending = false;
         let mut finished = true;
         for lane in (0..view.replicas).flat_map(|replica| (0..view.stages).map(move |stage| (stage, replica))) {
             let lane = Lane { job, stage: lane.0, replica: lane.1 };
-            let state = self.chain.lane(lane).await?;
+            let state = self.ports.chain.lane(lane).await?;
             let open = state.finalized..state.void_from.unwrap_or(view.intervals).max(state.finalized);
             let mut claims: Vec<(Claim, u64)> = claims_of(&self.events.borrow(), lane, open).collect();
             pending |= !claims.is_empty();
@@ -320,11 +289,11 @@ impl User {
             claims.retain(|(_, at)| at.saturating_add(view.challenge_window).saturating_add(GRACE) <= now);
             claims.truncate(BATCH);
             if !claims.is_empty() {
-                attempt(self.chain.send(Call::Finalize { claims }).await)?;
+                attempt(self.ports.chain.send(Call::Finalize { claims }).await)?;
             }
         }
         if !pending && (finished || view.state == JobState::Closing) {
-            return attempt(self.chain.send(Call::Settle { job }).await);
+            return attempt(self.ports.chain.send(Call::Settle { job }).await);
         }
         Ok(false)
     }

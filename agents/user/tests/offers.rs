@@ -5,13 +5,12 @@ mod support;
 
 use std::sync::Arc;
 
-use support::{CONTRACTS, Hub, JOB, MemoryChain, MemoryNet, MemoryStore, identity, job_view, lane};
-use tensorlink_node::Journal;
-use tensorlink_node::ports::{Net, Protocol, SystemClock};
+use support::{CONTRACTS, Hub, JOB, MemoryChain, MemoryNet, identity, job_view, lane};
+use tensorlink_node::ports::{Net, Protocol};
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::rpc::Response;
 use tensorlink_types::abi::Offer;
-use tensorlink_user::{HireError, Parts, User};
+use tensorlink_user::{HireError, User};
 use tokio_util::sync::CancellationToken;
 
 /// What the user makes of an offer that worker 1 signs with the key of `signer`.
@@ -20,17 +19,9 @@ async fn offered(signer: u8, change: impl FnOnce(&mut Offer)) -> Result<Offer, H
     let hub = Arc::new(Hub::default());
     let chain = MemoryChain::new(job_view(1, 2), &[worker], &[]);
     let folder = tempfile::tempdir().unwrap();
-    let parts = Parts {
-        identity: identity(9),
-        chain,
-        net: Arc::new(MemoryNet { own: identity(9).address(), hub: hub.clone() }),
-        store: Arc::new(MemoryStore::default()),
-        clock: Arc::new(SystemClock),
-        contracts: CONTRACTS,
-        journal: Journal::open(folder.path()).unwrap(),
-    };
+    let ports = support::ports(9, chain, Arc::default(), hub.clone(), folder.path());
     let shutdown = CancellationToken::new();
-    let user = User::start(parts, shutdown.clone()).await.unwrap();
+    let user = User::start(ports, shutdown.clone()).await.unwrap();
     let mut requests = MemoryNet { own: worker, hub }.serve(Protocol::Rpc).await.unwrap();
     let mut offer =
         Offer { job: JOB.0, stage: 0, replica: 0, worker, pricePerInterval: 7, expires: Default::default() };

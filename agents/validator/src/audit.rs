@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use cid::Cid;
 use tensorlink_graph::engine::{Engine, EngineError};
+use tensorlink_node::Ports;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::{Span, inputs_len};
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{Call, Chain, ChainError, Clock, Net, NetError, Protocol, Store, StoreError};
+use tensorlink_node::ports::{Call, ChainError, NetError, Protocol, StoreError};
 use tensorlink_node::replay::{OperatorTensors, Replay, ReplayError, Roots};
 use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::shard::{Shard, ShardError, ShardSource};
@@ -18,7 +19,7 @@ use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_num::Tensor;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
 use tensorlink_proof::commit::program::ProgramTooLarge;
-use tensorlink_proof::commit::{BoundaryLists, Contracts, Edge, LogBuilder, LogError, io_root};
+use tensorlink_proof::commit::{BoundaryLists, Edge, LogBuilder, LogError, io_root};
 use tensorlink_proof::fraud::{Case, FraudError, Prover, Signed, StepAnswer};
 use tensorlink_proof::merkle::{OpeningError, TensorTree};
 use tensorlink_types::abi::Claim;
@@ -132,16 +133,8 @@ fn fatal(error: impl Into<AuditError>) -> Failed {
 
 /// Audits claims.
 pub struct Auditor<E> {
-    /// The contracts.
-    pub chain: Arc<dyn Chain>,
-    /// Peers.
-    pub net: Arc<dyn Net>,
-    /// Files.
-    pub store: Arc<dyn Store>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Domains of signatures.
-    pub contracts: Contracts,
+    /// Its world.
+    pub ports: Ports,
     /// Makes engines.
     pub engine: Arc<dyn Fn() -> Result<E, EngineError> + Send + Sync>,
     /// Memory for shards, bytes; of each audit under way.
@@ -168,14 +161,15 @@ where
 
     async fn try_audit(&self, target: &Target) -> Result<Finding, Failed> {
         let lane = target.claim.lane();
-        let job = self.chain.job(lane.job).await.map_err(fatal)?.ok_or_else(|| fatal(AuditError::NoJob))?;
-        let (worker, _) = self.chain.assignment(lane).await.map_err(fatal)?;
+        let job = self.ports.chain.job(lane.job).await.map_err(fatal)?.ok_or_else(|| fatal(AuditError::NoJob))?;
+        let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
         let record = self.record(target, worker).await?;
         let _turn = self.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
         let holders = vec![worker, job.user];
         let source = ShardSource { job: job.id, stage: lane.stage, manifest: target.manifest, holders };
-        let shard =
-            Shard::fetch(self.chain.as_ref(), self.store.as_ref(), &source, self.memory).await.map_err(fatal)?;
+        let shard = Shard::fetch(self.ports.chain.as_ref(), self.ports.store.as_ref(), &source, self.memory)
+            .await
+            .map_err(fatal)?;
         let replay = self.replay(target, &job, (worker, &record), Arc::new(shard)).await?;
 
         let outcome = self.blocking(replay.clone(), |replay, engine| replay.outcome(engine)).await?;
@@ -219,16 +213,16 @@ where
 
     async fn fetch(&self, cid: &[u8], worker: Address, limit: u64) -> Result<bytes::Bytes, Gap> {
         let cid = Cid::try_from(cid)?;
-        let result = retry(self.clock.as_ref(), PATIENCE, || async {
-            self.store.get(&cid, &[worker], limit).await.map_err(Failure::Transient)
+        let result = retry(self.ports.clock.as_ref(), PATIENCE, || async {
+            self.ports.store.get(&cid, &[worker], limit).await.map_err(Failure::Transient)
         });
         Ok(result.await?)
     }
 
     async fn ask(&self, worker: Address, question: &Request) -> Result<Response, Gap> {
         let body = encode("request", question)?;
-        let result = retry(self.clock.as_ref(), PATIENCE, || async {
-            self.net.request(worker, Protocol::Rpc, body.clone()).await.map_err(|error| match error {
+        let result = retry(self.ports.clock.as_ref(), PATIENCE, || async {
+            self.ports.net.request(worker, Protocol::Rpc, body.clone()).await.map_err(|error| match error {
                 // A worker that let one long wait pass in silence is not given another.
                 error @ (NetError::Timeout { .. } | NetError::Refused(_) | NetError::Protocol { .. }) => {
                     Failure::Permanent(error)
@@ -290,10 +284,10 @@ where
     }
 
     async fn case(&self) -> Result<Case, Failed> {
-        let chain = &self.auditor.chain;
+        let chain = &self.auditor.ports.chain;
         let lane = self.target.claim.lane();
         Ok(Case {
-            contracts: self.auditor.contracts,
+            contracts: self.auditor.ports.contracts,
             worker: self.worker,
             steps_per_interval: self.job.steps_per_interval,
             job_key: self.job.job_key,

@@ -12,7 +12,7 @@ use support::{
 use tensorlink_graph::{Engine, EngineError, Reference, StepContext};
 use tensorlink_node::files;
 use tensorlink_node::interval::{Outcome, Span, state_root_of};
-use tensorlink_node::ports::{Call, Chain, Incoming, Net, Protocol, Store, SystemClock};
+use tensorlink_node::ports::{Call, Chain, Incoming, Net, Protocol, Store};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
@@ -26,7 +26,6 @@ use tensorlink_validator::{Auditor, Finding, Target};
 use tokio::sync::Semaphore;
 
 const INTERVAL: u32 = 1;
-const AUDITOR: Address = Address::repeat_byte(0xaa);
 
 /// Computes like the reference, but for one element of the products of one step.
 #[derive(Clone, Copy)]
@@ -127,12 +126,9 @@ async fn world(engine: Liar, manner: Manner) -> World {
         }
     });
     let program = chain.program_root(support::JOB, 0).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let auditor = Auditor {
-        chain: chain.clone(),
-        net: Arc::new(MemoryNet { own: AUDITOR, hub }),
-        store,
-        clock: Arc::new(SystemClock),
-        contracts: CONTRACTS,
+        ports: support::ports(2, chain.clone(), store, hub, folder.path()),
         engine: Arc::new(|| Ok(Reference)),
         memory: 1 << 30,
         turns: Semaphore::new(1),

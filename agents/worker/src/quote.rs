@@ -71,7 +71,7 @@ pub async fn quote<E: Engine>(
     lane: Lane,
     (manifest, free_lanes): (Cid, u16),
 ) -> Result<(Offer, Vec<u8>), Declined> {
-    let job = context.chain.job(lane.job).await?.ok_or(Declined::Unknown(lane.job.0))?;
+    let job = context.ports.chain.job(lane.job).await?.ok_or(Declined::Unknown(lane.job.0))?;
     if job.state != JobState::Posted {
         return Err(Declined::State(job.state));
     }
@@ -85,16 +85,16 @@ pub async fn quote<E: Engine>(
     let shard = fetch(context, &job, lane.stage, manifest).await?;
     let price = price_per_interval(&shard.program, job.steps_per_interval, context.config.price_per_gmac)
         .ok_or(Declined::Price)?;
-    let expires = context.chain.head().await?.timestamp.saturating_add(VALIDITY);
+    let expires = context.ports.chain.head().await?.timestamp.saturating_add(VALIDITY);
     let offer = Offer {
         job: lane.job.0,
         stage: lane.stage,
         replica: lane.replica,
-        worker: context.identity.address(),
+        worker: context.ports.identity.address(),
         pricePerInterval: price,
         expires: expires.try_into().map_err(|_| Declined::Price)?,
     };
-    let signature = context.identity.sign(context.contracts.offer(&offer))?.to_vec();
+    let signature = context.ports.identity.sign(context.ports.contracts.offer(&offer))?.to_vec();
     Ok((offer, signature))
 }
 
@@ -104,7 +104,7 @@ async fn check_stake<E: Engine>(context: &Context<E>, job: &JobView) -> Result<(
         return Err(Declined::Stake { asked, limit });
     }
     let role = tensorlink_node::ports::chain::Role::Worker;
-    let stake = context.chain.stake(context.identity.address(), role).await?;
+    let stake = context.ports.chain.stake(context.ports.identity.address(), role).await?;
     let free = stake.bonded.saturating_sub(stake.locked);
     if free < asked { Err(Declined::NoStake { asked, free }) } else { Ok(()) }
 }
@@ -120,7 +120,9 @@ pub async fn fetch<E: Engine>(
     manifest: Cid,
 ) -> Result<Arc<Shard>, ShardError> {
     let source = ShardSource { job: job.id, stage, manifest, holders: vec![job.user] };
-    let shard = Shard::fetch(context.chain.as_ref(), context.store.as_ref(), &source, context.config.memory).await?;
+    let shard =
+        Shard::fetch(context.ports.chain.as_ref(), context.ports.store.as_ref(), &source, context.config.memory)
+            .await?;
     Ok(Arc::new(shard))
 }
 

@@ -84,11 +84,11 @@ where
     /// [`WorkerError`] when the worker cannot start or its disk fails.
     pub async fn run(context: Arc<Context<E>>, shutdown: CancellationToken) -> Result<(), WorkerError> {
         let engine = (context.engine)()?.describe();
-        tracing::info!(address = %context.identity.address(), %engine, "worker starts");
-        let requests = context.net.serve(Protocol::Rpc).await?;
-        let streams = context.net.accept(Protocol::Tensor).await?;
-        context.net.set_gate(context.roster.clone());
-        let mut events = context.chain.events(context.chain.deployment().block).await?;
+        tracing::info!(address = %context.ports.identity.address(), %engine, "worker starts");
+        let requests = context.ports.net.serve(Protocol::Rpc).await?;
+        let streams = context.ports.net.accept(Protocol::Tensor).await?;
+        context.ports.net.set_gate(context.roster.clone());
+        let mut events = context.ports.chain.events(context.ports.chain.deployment().block).await?;
         let worker = Arc::new(Self {
             replays: Replays::default(),
             manifests: Mutex::default(),
@@ -126,13 +126,13 @@ where
                 engine: engine.clone(),
             };
             if let Ok(message) = encode("advert", &advert)
-                && let Err(error) = self.context.net.publish(WORKERS, message).await
+                && let Err(error) = self.context.ports.net.publish(WORKERS, message).await
             {
                 tracing::debug!(%error, "the advert was not published");
             }
             tokio::select! {
                 () = self.shutdown.cancelled() => return,
-                () = self.context.clock.sleep(ADVERT) => {}
+                () = self.context.ports.clock.sleep(ADVERT) => {}
             }
         }
     }
@@ -156,7 +156,7 @@ where
 
     async fn take_in(self: Arc<Self>, at: EventAt) -> Result<(), JournalError> {
         self.context.roster.apply(&at.event);
-        let own = self.context.identity.address();
+        let own = self.context.ports.identity.address();
         match at.event {
             Event::JobPosted { job, terms, .. } => match Cid::try_from(terms.manifest.as_ref()) {
                 Ok(cid) => {
@@ -221,7 +221,7 @@ where
     fn accepted(&self, lane: Lane) -> Result<LaneRecord, JournalError> {
         let user = self.context.roster.members(lane.job).map(|members| members.user).unwrap_or_default();
         let manifest = self.manifests().get(&lane.job).map(ToString::to_string).unwrap_or_default();
-        let log = LaneLog::open(self.context.journal.clone(), LaneRecord::new(lane, user, manifest))?;
+        let log = LaneLog::open(self.context.ports.journal.clone(), LaneRecord::new(lane, user, manifest))?;
         tracing::info!(%lane, "accepted");
         let all = self.shutdown.child_token();
         let record = log.get();
@@ -244,21 +244,21 @@ where
             };
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.context.clock.sleep(wait) => {}
+                () = self.context.ports.clock.sleep(wait) => {}
             }
         }
     }
 
     /// Seconds an accepted job may still take to start; none if it did, or is cancelled.
     async fn cancel_if_late(&self, job: JobId) -> Result<Option<u64>, ChainError> {
-        let Some(view) = self.context.chain.job(job).await?.filter(|job| job.state == JobState::Accepted) else {
+        let Some(view) = self.context.ports.chain.job(job).await?.filter(|job| job.state == JobState::Accepted) else {
             return Ok(None);
         };
-        let now = self.context.chain.head().await?.timestamp;
+        let now = self.context.ports.chain.head().await?.timestamp;
         if now <= view.accept_by {
             return Ok(Some(view.accept_by - now + 1));
         }
-        let receipt = self.context.chain.send(Call::Cancel { job }).await?;
+        let receipt = self.context.ports.chain.send(Call::Cancel { job }).await?;
         tracing::info!(%job, gas = receipt.gas, "cancelled: its user did not start it in time");
         Ok(None)
     }
@@ -285,7 +285,7 @@ where
             }
         };
         let claiming = async {
-            match claims::run(self.context.chain.clone(), log.clone(), all.clone()).await {
+            match claims::run(self.context.ports.chain.clone(), log.clone(), all.clone()).await {
                 Ok(()) => self.settle(lane.job, &all).await,
                 Err(error) => {
                     tracing::error!(%lane, %error, "this lane is over");
@@ -310,7 +310,7 @@ where
             }
             tokio::select! {
                 () = stop.cancelled() => return None,
-                () = self.context.clock.sleep(BACK_OFF) => {}
+                () = self.context.ports.clock.sleep(BACK_OFF) => {}
             }
         }
     }
@@ -318,7 +318,7 @@ where
     async fn try_prepare(&self, log: &Arc<LaneLog>) -> Result<Option<LaneTask<E>>, String> {
         let record = log.get();
         let lane = record.lane;
-        let job = self.context.chain.job(lane.job).await.map_err(|e| e.to_string())?;
+        let job = self.context.ports.chain.job(lane.job).await.map_err(|e| e.to_string())?;
         let job = job.ok_or_else(|| "the endpoint does not know the job".to_owned())?;
         if job.state == JobState::Settled {
             return Ok(None);
@@ -358,9 +358,9 @@ where
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.context.clock.sleep(SETTLE) => {}
+                () = self.context.ports.clock.sleep(SETTLE) => {}
             }
-            match self.context.chain.send(Call::Settle { job }).await {
+            match self.context.ports.chain.send(Call::Settle { job }).await {
                 Ok(receipt) => return tracing::info!(%job, gas = receipt.gas, "settled"),
                 Err(error) => tracing::info!(%job, %error, "not settled yet"),
             }
@@ -368,13 +368,13 @@ where
     }
 
     async fn collect(self: Arc<Self>, job: JobId) {
-        let own = self.context.identity.address();
+        let own = self.context.ports.identity.address();
         let _turn = self.collecting.lock().await;
         let result = async {
-            let Some(view) = self.context.chain.job(job).await? else { return Ok(()) };
-            let credit = self.context.chain.credit(own, view.token).await?;
+            let Some(view) = self.context.ports.chain.job(job).await? else { return Ok(()) };
+            let credit = self.context.ports.chain.credit(own, view.token).await?;
             if !credit.is_zero() {
-                let receipt = self.context.chain.send(Call::Collect { token: view.token }).await?;
+                let receipt = self.context.ports.chain.send(Call::Collect { token: view.token }).await?;
                 tracing::info!(%job, %credit, gas = receipt.gas, "collected");
             }
             Ok::<(), ChainError>(())
@@ -394,7 +394,7 @@ where
         let dropped = dropped.into_iter().flat_map(|(n, i)| [(*n > 0).then_some(&i.state), Some(&i.inputs)]).flatten();
         for cid in dropped.filter(|cid| !kept.contains(cid)) {
             if let Ok(cid) = cid.parse()
-                && let Err(error) = self.context.store.unpin(&cid).await
+                && let Err(error) = self.context.ports.store.unpin(&cid).await
             {
                 tracing::debug!(%cid, %error, "not unpinned");
             }

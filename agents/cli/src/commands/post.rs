@@ -11,7 +11,7 @@ use tensorlink_node::ports::{Call, Event};
 use tensorlink_types::abi::JobTerms;
 use tensorlink_types::{Address, JobId, Lane, U256};
 use tensorlink_user::hire::Candidate;
-use tensorlink_user::{Draft, JobNote, Parts, User, publish};
+use tensorlink_user::{Draft, JobNote, User, publish};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{Wei, parse_amount};
@@ -113,12 +113,12 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
 
     let node = Node::start(config, DISK, &shutdown).await?;
     let token = match args.token {
-        Token::Sno => node.chain.deployment().sno,
+        Token::Sno => node.ports.chain.deployment().sno,
         Token::Eth => Address::ZERO,
     };
-    let parameters = node.chain.parameters().await?;
+    let parameters = node.ports.chain.parameters().await?;
     let window = args.challenge_window.map_or(parameters.min_challenge_window, u64::from);
-    let user = start_user(&node, &shutdown).await?;
+    let user = User::start(node.ports.clone(), shutdown.clone()).await?;
 
     let lanes_needed = usize::from(args.stages) * usize::from(args.replicas);
     eprintln!("looking for {lanes_needed} staked workers ...");
@@ -153,8 +153,8 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
         return Ok(());
     }
 
-    let published = publish(node.store.as_ref(), &draft, &prepared).await?;
-    let now = node.chain.head().await?.timestamp;
+    let published = publish(node.ports.store.as_ref(), &draft, &prepared).await?;
+    let now = node.ports.chain.head().await?.timestamp;
     let terms = JobTerms {
         token,
         stages: args.stages,
@@ -169,21 +169,21 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
         initialStates: published.initial_states.clone(),
         manifest: published.manifest.to_bytes().into(),
     };
-    let receipt = node.chain.send(Call::Post { terms, deposit }).await?;
+    let receipt = node.ports.chain.send(Call::Post { terms, deposit }).await?;
     let job = receipt.events.iter().find_map(|event| match event {
         Event::JobPosted { job, .. } => Some(*job),
         _ => None,
     });
     let job = job.context("the post was mined without its event; is this the right deployment?")?;
-    node.journal.write(&note_name(job), &published.note)?;
+    node.ports.journal.write(&note_name(job), &published.note)?;
     eprintln!("job {job} is posted (gas {}); asking for offers ...", receipt.gas);
 
     let hired = hire(&user, job, args.stages, &candidates, &shutdown).await;
     if let Err(error) = hired {
         eprintln!("job {job} does not start; cancelling it to get the escrow back");
         let cancelled = async {
-            node.chain.send(Call::Cancel { job }).await?;
-            node.chain.send(Call::Collect { token }).await
+            node.ports.chain.send(Call::Cancel { job }).await?;
+            node.ports.chain.send(Call::Collect { token }).await
         };
         return match cancelled.await {
             Ok(_) => Err(error.context(format!("job {job} was cancelled and its escrow returned"))),
@@ -202,20 +202,6 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
     Ok(())
 }
 
-/// The user's side of a node.
-pub async fn start_user(node: &Node, shutdown: &CancellationToken) -> Result<std::sync::Arc<User>> {
-    let parts = Parts {
-        identity: node.identity.clone(),
-        chain: node.chain.clone(),
-        net: node.net_port(),
-        store: node.store.clone(),
-        clock: node.clock.clone(),
-        contracts: node.contracts,
-        journal: node.journal.clone(),
-    };
-    Ok(User::start(parts, shutdown.clone()).await?)
-}
-
 /// Name of the record a user keeps of a job.
 pub fn note_name(job: JobId) -> String {
     format!("job-{job}")
@@ -223,7 +209,7 @@ pub fn note_name(job: JobId) -> String {
 
 /// The record a user keeps of a job.
 pub fn read_note(node: &Node, job: JobId) -> Result<JobNote> {
-    let note = node.journal.read(&note_name(job))?;
+    let note = node.ports.journal.read(&note_name(job))?;
     note.with_context(|| format!("this node did not post job {job}: use the data directory of the one that did"))
 }
 
@@ -247,10 +233,10 @@ async fn hire(
         let (offers, signatures): (Vec<_>, Vec<_>) = user.collect_offers(&lanes).await?.into_iter().unzip();
         let price: U256 = offers.iter().map(|offer| U256::from(offer.pricePerInterval)).sum();
         eprintln!("{} offers; an interval costs {}", offers.len(), Wei(price));
-        let receipt = user.chain.send(Call::Accept { job, offers, signatures }).await?;
+        let receipt = user.ports.chain.send(Call::Accept { job, offers, signatures }).await?;
         eprintln!("accepted (gas {}); waiting for the workers ...", receipt.gas);
         user.wait_until_ready(job, &lanes).await?;
-        let receipt = user.chain.send(Call::Start { job }).await?;
+        let receipt = user.ports.chain.send(Call::Start { job }).await?;
         eprintln!("started (gas {})", receipt.gas);
         Ok(())
     };

@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "every test binary uses its own part")]
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -10,7 +11,6 @@ use cid::Cid;
 use cid::multihash::Multihash;
 use tensorlink_graph::calibrate::calibrate;
 use tensorlink_graph::{CheckedProgram, Margins, Model, Table, compile, init};
-use tensorlink_node::Identity;
 use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::*;
@@ -18,6 +18,7 @@ use tensorlink_node::ports::*;
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles};
+use tensorlink_node::{Identity, Journal};
 use tensorlink_proof::commit::{Contracts, ProgramCommitment, record_hash, tensor_root};
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, B256, JobId, JobKey, Lane, U256, keccak256};
@@ -199,6 +200,14 @@ impl Net for MemoryNet {
     fn bytes_moved(&self) -> (u64, u64) {
         (0, 0)
     }
+}
+
+/// The world of the node with this key, its records in `folder`.
+pub fn ports(key: u8, chain: Arc<MemoryChain>, store: Arc<MemoryStore>, hub: Arc<Hub>, folder: &Path) -> Ports {
+    let identity = identity(key);
+    let net = Arc::new(MemoryNet { own: identity.address(), hub });
+    let journal = Journal::open(folder).unwrap();
+    Ports { identity, chain, net, store, clock: Arc::new(SystemClock), contracts: CONTRACTS, journal }
 }
 
 /// What a [`MemoryChain`] holds.
