@@ -7,6 +7,7 @@
 //! | [`lane`] | the work on a lane: meet the neighbours, execute, write down |
 //! | [`schedule`], [`link`], [`boundary`], [`desk`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`record`], `archive`, [`claims`] | what is on disk; the states there; how claims get on chain |
+//! | `payout` | stake and pay, out of jobs that end or never begin |
 //! | `answers`, [`audit`] | answers to users and auditors; what those of auditors cost |
 //! | [`metrics`] | progress for people |
 
@@ -20,6 +21,7 @@ pub mod desk;
 pub mod lane;
 pub mod link;
 pub mod metrics;
+pub(crate) mod payout;
 pub mod quote;
 pub mod record;
 pub mod role;

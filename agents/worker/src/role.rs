@@ -8,7 +8,7 @@ use cid::Cid;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView};
-use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError, Protocol};
+use tensorlink_node::ports::{ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
@@ -26,12 +26,8 @@ use crate::record::{LaneLog, LaneRecord};
 
 /// Time between two adverts.
 const ADVERT: Duration = Duration::from_secs(2);
-/// Wait before a lane whose job has ended is settled by us, for a user who left; then between attempts.
-const SETTLE: Duration = Duration::from_secs(30);
-/// Longest wait between two looks at a job that is accepted and not started.
-const LATE: Duration = Duration::from_secs(60);
 /// Wait after the chain failed us.
-const BACK_OFF: Duration = Duration::from_secs(3);
+pub(crate) const BACK_OFF: Duration = Duration::from_secs(3);
 
 /// Why a worker cannot run at all.
 #[derive(Debug, Error)]
@@ -58,7 +54,7 @@ pub(crate) struct Running {
     /// Stops computing; claims that are made go on to the chain.
     compute: CancellationToken,
     /// Stops everything.
-    all: CancellationToken,
+    pub(crate) all: CancellationToken,
 }
 
 /// A worker.
@@ -68,7 +64,7 @@ pub struct Worker<E> {
     manifests: Mutex<HashMap<JobId, Cid>>,
     lanes: Mutex<HashMap<Lane, Running>>,
     /// Held while collecting: two at once would pay for an empty second.
-    collecting: tokio::sync::Mutex<()>,
+    pub(crate) collecting: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
 }
@@ -230,39 +226,6 @@ where
         Ok(record)
     }
 
-    /// Cancels the job of an accepted lane that its user does not start in time: only then is our stake free.
-    async fn await_start(self: Arc<Self>, lane: Lane) {
-        let Some(stop) = self.lanes().get(&lane).map(|running| running.all.clone()) else { return };
-        loop {
-            let wait = match self.cancel_if_late(lane.job).await {
-                Ok(Some(left)) => Duration::from_secs(left).clamp(BACK_OFF, LATE),
-                Ok(None) => return,
-                Err(error) => {
-                    tracing::debug!(%lane, %error, "cannot see whether the job starts");
-                    LATE
-                }
-            };
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.context.ports.clock.sleep(wait) => {}
-            }
-        }
-    }
-
-    /// Seconds an accepted job may still take to start; none if it did, or is cancelled.
-    async fn cancel_if_late(&self, job: JobId) -> Result<Option<u64>, ChainError> {
-        let Some(view) = self.context.ports.chain.job(job).await?.filter(|job| job.state == JobState::Accepted) else {
-            return Ok(None);
-        };
-        let now = self.context.ports.chain.head().await?.timestamp;
-        if now <= view.accept_by {
-            return Ok(Some(view.accept_by - now + 1));
-        }
-        let receipt = self.context.ports.chain.send(Call::Cancel { job }).await?;
-        tracing::info!(%job, gas = receipt.gas, "cancelled: its user did not start it in time");
-        Ok(None)
-    }
-
     pub(crate) fn lanes_of(&self, job: JobId) -> Vec<Lane> {
         self.lanes().keys().filter(|lane| lane.job == job).copied().collect()
     }
@@ -351,37 +314,6 @@ where
             running.shard = Some(shard.clone());
         }
         Ok(shard)
-    }
-
-    /// Settles a job whose claims are all final, unless its user does.
-    async fn settle(&self, job: JobId, stop: &CancellationToken) {
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.context.ports.clock.sleep(SETTLE) => {}
-            }
-            match self.context.ports.chain.send(Call::Settle { job }).await {
-                Ok(receipt) => return tracing::info!(%job, gas = receipt.gas, "settled"),
-                Err(error) => tracing::info!(%job, %error, "not settled yet"),
-            }
-        }
-    }
-
-    async fn collect(self: Arc<Self>, job: JobId) {
-        let own = self.context.ports.identity.address();
-        let _turn = self.collecting.lock().await;
-        let result = async {
-            let Some(view) = self.context.ports.chain.job(job).await? else { return Ok(()) };
-            let credit = self.context.ports.chain.credit(own, view.token).await?;
-            if !credit.is_zero() {
-                let receipt = self.context.ports.chain.send(Call::Collect { token: view.token }).await?;
-                tracing::info!(%job, %credit, gas = receipt.gas, "collected");
-            }
-            Ok::<(), ChainError>(())
-        };
-        if let Err(error) = result.await {
-            tracing::warn!(%job, %error, "not collected; `tensorlink withdraw` does it later");
-        }
     }
 
     /// Forgets intervals before `keep_from`, and their files unless others need them.
