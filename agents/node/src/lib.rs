@@ -8,6 +8,7 @@
 //! | [`retry`] | bounded retry with back-off |
 //! | [`history`] | confirmed events remembered on disk |
 //! | [`journal`] | files that survive a kill |
+//! | [`price`] | what a lane costs |
 //! | [`roster`] | who may talk to us |
 
 pub mod files;
@@ -16,6 +17,7 @@ pub mod identity;
 pub mod interval;
 pub mod journal;
 pub mod ports;
+pub mod price;
 pub mod replay;
 pub mod retry;
 pub mod roster;

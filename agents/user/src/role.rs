@@ -17,7 +17,7 @@ use thiserror::Error;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::hire::{Candidate, Market, TooFew};
+use crate::hire::{Candidate, Market, TooFew, Wanted};
 
 /// Progress reports that wait for a slow reader.
 const BACKLOG: usize = 4096;
@@ -69,6 +69,20 @@ pub enum HireError {
         lane: Lane,
         /// What it signed.
         offer: Box<Offer>,
+    },
+    /// A worker asks for more than it advertised.
+    #[error(
+        "{worker} advertised {limit} wei an interval for {lane} and asks for {asked}: post again to hire by present adverts"
+    )]
+    Price {
+        /// Who.
+        worker: Address,
+        /// For what.
+        lane: Lane,
+        /// What it advertised.
+        limit: u128,
+        /// What it signed.
+        asked: u128,
     },
     /// A worker signs badly.
     #[error("{worker}: {source}")]
@@ -196,12 +210,13 @@ impl User {
     ///
     /// # Errors
     /// [`HireError`] of the first worker that does not offer.
-    pub async fn collect_offers(&self, lanes: &[(Lane, Address)]) -> Result<Vec<(Offer, Bytes)>, HireError> {
-        let asked = lanes.iter().map(|(lane, worker)| self.ask_offer(*lane, *worker));
+    pub async fn collect_offers(&self, lanes: &[Wanted]) -> Result<Vec<(Offer, Bytes)>, HireError> {
+        let asked = lanes.iter().map(|wanted| self.ask_offer(*wanted));
         futures::future::try_join_all(asked).await
     }
 
-    async fn ask_offer(&self, lane: Lane, worker: Address) -> Result<(Offer, Bytes), HireError> {
+    async fn ask_offer(&self, wanted: Wanted) -> Result<(Offer, Bytes), HireError> {
+        let Wanted { lane, worker, .. } = wanted;
         let malformed = |source| HireError::Malformed { worker, source };
         let question = encode("request", &Request::Quote(lane)).map_err(malformed)?;
         let deadline = self.ports.clock.now().saturating_add(OFFER.as_secs());
@@ -209,7 +224,7 @@ impl User {
             let late = self.ports.clock.now() >= deadline;
             let reason = match self.ports.net.request(worker, Protocol::Rpc, question.clone()).await {
                 Ok(answer) => match decode("response", &answer).map_err(malformed)? {
-                    Response::Offer { offer, signature } => return self.check_offer(lane, worker, offer, signature),
+                    Response::Offer { offer, signature } => return self.check_offer(wanted, offer, signature),
                     // It may not have confirmed the job yet, or not have found us yet.
                     Response::Declined(reason) => reason,
                     other => format!("answers {other:?}"),
@@ -227,13 +242,15 @@ impl User {
 
     fn check_offer(
         &self,
-        lane: Lane,
-        worker: Address,
+        Wanted { lane, worker, limit }: Wanted,
         offer: Offer,
         signature: Vec<u8>,
     ) -> Result<(Offer, Bytes), HireError> {
         if (offer.job, offer.stage, offer.replica, offer.worker) != (lane.job.0, lane.stage, lane.replica, worker) {
             return Err(HireError::Mismatch { worker, lane, offer: Box::new(offer) });
+        }
+        if offer.pricePerInterval > limit {
+            return Err(HireError::Price { worker, lane, limit, asked: offer.pricePerInterval });
         }
         verify_signer(&signature, self.ports.contracts.offer(&offer), worker)
             .map_err(|source| HireError::Signature { worker, source })?;
@@ -244,13 +261,13 @@ impl User {
     ///
     /// # Errors
     /// [`HireError`] if one does not become ready in time.
-    pub async fn wait_until_ready(&self, job: JobId, lanes: &[(Lane, Address)]) -> Result<(), HireError> {
-        let ready = lanes.iter().map(|(lane, worker)| async move {
-            let malformed = |source| HireError::Malformed { worker: *worker, source };
+    pub async fn wait_until_ready(&self, job: JobId, lanes: &[Wanted]) -> Result<(), HireError> {
+        let ready = lanes.iter().map(|&Wanted { lane, worker, .. }| async move {
+            let malformed = |source| HireError::Malformed { worker, source };
             let question = encode("request", &Request::Ready(job)).map_err(malformed)?;
             let deadline = self.ports.clock.now().saturating_add(OFFER.as_secs());
             loop {
-                let reason = match self.ports.net.request(*worker, Protocol::Rpc, question.clone()).await {
+                let reason = match self.ports.net.request(worker, Protocol::Rpc, question.clone()).await {
                     Ok(answer) => match decode("response", &answer).map_err(malformed)? {
                         Response::Ready(true) => return Ok(()),
                         other => format!("answers {other:?}"),
@@ -258,7 +275,7 @@ impl User {
                     Err(error) => error.to_string(),
                 };
                 if self.ports.clock.now() >= deadline {
-                    return Err(HireError::Declined { worker: *worker, lane: *lane, reason });
+                    return Err(HireError::Declined { worker, lane, reason });
                 }
                 self.ports.clock.sleep(PAUSE).await;
             }

@@ -10,6 +10,7 @@ use tensorlink_node::ports::{Net, Protocol};
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::rpc::Response;
 use tensorlink_types::abi::Offer;
+use tensorlink_user::hire::Wanted;
 use tensorlink_user::{HireError, User};
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +33,7 @@ async fn offered(signer: u8, change: impl FnOnce(&mut Offer)) -> Result<Offer, H
         let answer = encode("response", &Response::Offer { offer, signature }).unwrap();
         request.reply.send(answer).unwrap();
     });
-    let result = user.collect_offers(&[(lane(0), worker)]).await;
+    let result = user.collect_offers(&[Wanted { lane: lane(0), worker, limit: 7 }]).await;
     shutdown.cancel();
     result.map(|mut offers| offers.remove(0).0)
 }
@@ -40,6 +41,12 @@ async fn offered(signer: u8, change: impl FnOnce(&mut Offer)) -> Result<Offer, H
 #[tokio::test]
 async fn the_workers_own_offer_for_the_lane_is_taken() {
     assert_eq!(offered(1, |_| {}).await.unwrap().pricePerInterval, 7);
+}
+
+#[tokio::test]
+async fn an_offer_above_the_advertised_price_is_refused() {
+    assert_eq!(offered(1, |o| o.pricePerInterval = 6).await.unwrap().pricePerInterval, 6);
+    assert!(matches!(offered(1, |o| o.pricePerInterval = 8).await, Err(HireError::Price { limit: 7, asked: 8, .. })));
 }
 
 #[tokio::test]

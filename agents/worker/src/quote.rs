@@ -6,10 +6,11 @@ use cid::Cid;
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::price::price_per_interval;
 use tensorlink_node::shard::{Shard, ShardError, ShardSource};
 use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_types::Lane;
 use tensorlink_types::abi::Offer;
-use tensorlink_types::{Lane, Opcode, Program};
 use thiserror::Error;
 
 use crate::context::Context;
@@ -124,21 +125,4 @@ pub async fn fetch<E: Engine>(
         Shard::fetch(context.ports.chain.as_ref(), context.ports.store.as_ref(), &source, context.config.memory)
             .await?;
     Ok(Arc::new(shard))
-}
-
-/// Multiply-adds of a step of a program: those of its matrix products, which dominate.
-pub fn multiply_adds(program: &Program) -> u128 {
-    let products = program.operators.iter().filter(|op| op.opcode == Opcode::MatMul);
-    products
-        .map(|op| {
-            let k = op.operands.first().map_or(0, |a| a.ty.row());
-            u128::from(op.output.elements()) * u128::from(k)
-        })
-        .sum()
-}
-
-/// Price of an interval in wei, rounded up; at least 1. None if it does not fit.
-fn price_per_interval(program: &Program, steps: u32, price_per_gmac: u128) -> Option<u128> {
-    let work = multiply_adds(program).checked_mul(u128::from(steps))?;
-    Some(work.checked_mul(price_per_gmac)?.div_ceil(1_000_000_000).max(1))
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
-use tensorlink_graph::Model;
+use tensorlink_graph::{CompiledStage, Model};
 use tensorlink_node::ports::{Call, Event};
+use tensorlink_node::price::{multiply_adds, price_per_interval};
 use tensorlink_types::abi::JobTerms;
 use tensorlink_types::{Address, JobId, Lane, U256};
-use tensorlink_user::hire::Candidate;
+use tensorlink_user::hire::{Candidate, Wanted};
 use tensorlink_user::{Draft, JobNote, User, publish};
 use tokio_util::sync::CancellationToken;
 
@@ -178,7 +179,10 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
     node.ports.journal.write(&note_name(job), &published.note)?;
     eprintln!("job {job} is posted (gas {}); asking for offers ...", receipt.gas);
 
-    let hired = hire(&user, job, args.stages, &candidates, &shutdown).await;
+    let hired = match wanted(job, &prepared.stages, args.steps_per_interval, &candidates) {
+        Ok(lanes) => hire(&user, job, &lanes, &shutdown).await,
+        Err(error) => Err(error),
+    };
     if let Err(error) = hired {
         eprintln!("job {job} does not start; cancelling it to get the escrow back");
         let cancelled = async {
@@ -213,29 +217,28 @@ pub fn read_note(node: &Node, job: JobId) -> Result<JobNote> {
     note.with_context(|| format!("this node did not post job {job}: use the data directory of the one that did"))
 }
 
-async fn hire(
-    user: &User,
-    job: JobId,
-    stages: u16,
-    candidates: &[Candidate],
-    shutdown: &CancellationToken,
-) -> Result<()> {
-    let lane = |index: usize| -> Result<Lane> {
-        let index = u16::try_from(index)?;
-        Ok(Lane { job, stage: index % stages, replica: index / stages })
+/// The lanes of a job, each with the candidate for it and the price that it advertised.
+fn wanted(job: JobId, stages: &[CompiledStage], steps: u32, candidates: &[Candidate]) -> Result<Vec<Wanted>> {
+    let want = |(index, candidate): (usize, &Candidate)| {
+        let Candidate { address: worker, advert } = candidate;
+        let number = index % stages.len().max(1);
+        let stage = stages.get(number).context("there are no stages")?;
+        let lane = Lane { job, stage: number.try_into()?, replica: (index / stages.len()).try_into()? };
+        let limit = price_per_interval(&stage.program, steps, advert.price_per_gmac);
+        let limit = limit.with_context(|| format!("{worker} advertises a price beyond what an offer can hold"))?;
+        Ok(Wanted { lane, worker: *worker, limit })
     };
-    let lanes: Vec<(Lane, Address)> = candidates
-        .iter()
-        .enumerate()
-        .map(|(index, candidate)| Ok((lane(index)?, candidate.address)))
-        .collect::<Result<_>>()?;
+    candidates.iter().enumerate().map(want).collect()
+}
+
+async fn hire(user: &User, job: JobId, lanes: &[Wanted], shutdown: &CancellationToken) -> Result<()> {
     let work = async {
-        let (offers, signatures): (Vec<_>, Vec<_>) = user.collect_offers(&lanes).await?.into_iter().unzip();
+        let (offers, signatures): (Vec<_>, Vec<_>) = user.collect_offers(lanes).await?.into_iter().unzip();
         let price: U256 = offers.iter().map(|offer| U256::from(offer.pricePerInterval)).sum();
         eprintln!("{} offers; an interval costs {}", offers.len(), Wei(price));
         let receipt = user.ports.chain.send(Call::Accept { job, offers, signatures }).await?;
         eprintln!("accepted (gas {}); waiting for the workers ...", receipt.gas);
-        user.wait_until_ready(job, &lanes).await?;
+        user.wait_until_ready(job, lanes).await?;
         let receipt = user.ports.chain.send(Call::Start { job }).await?;
         eprintln!("started (gas {})", receipt.gas);
         Ok(())
@@ -255,10 +258,10 @@ fn memories(candidates: &[Candidate], stages: u16) -> Vec<u64> {
     (0..usize::from(stages)).map(of_stage).collect()
 }
 
-fn estimate(stages: &[tensorlink_graph::CompiledStage], candidates: &[Candidate], steps: u32) -> Wei {
+fn estimate(stages: &[CompiledStage], candidates: &[Candidate], steps: u32) -> Wei {
     let price = |(index, candidate): (usize, &Candidate)| {
         let stage = stages.get(index % stages.len().max(1));
-        let work = stage.map_or(0, |stage| tensorlink_worker::quote::multiply_adds(&stage.program));
+        let work = stage.map_or(0, |stage| multiply_adds(&stage.program));
         U256::from(work) * U256::from(steps) * U256::from(candidate.advert.price_per_gmac) / U256::from(1_000_000_000)
     };
     Wei(candidates.iter().enumerate().map(price).sum())
