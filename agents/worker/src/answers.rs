@@ -60,7 +60,8 @@ where
                 let manifest = self.manifests().get(&lane.job).copied();
                 match (user, manifest) {
                     (Some(user), Some(manifest)) if user == peer => {
-                        match quote(&self.context, lane, (manifest, self.free_lanes())).await {
+                        let hold = |now, expires| self.promises.hold(lane, (now, expires), || self.free_lanes());
+                        match quote(&self.context, lane, manifest, hold).await {
                             Ok((offer, signature)) => Response::Offer { offer, signature },
                             Err(declined) => Response::Declined(declined.to_string()),
                         }

@@ -3,7 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`role`] | the loop that listens to the chain and keeps the tasks of each lane |
-//! | [`quote`] | whether to take a lane, and for how much |
+//! | [`quote`], [`promises`] | whether to take a lane, and for how much; lanes held for what was offered |
 //! | [`lane`] | the work on a lane: meet the neighbours, execute, write down |
 //! | [`schedule`], [`link`], [`boundary`], [`desk`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`record`], `archive`, [`claims`] | what is on disk; the states there; how claims get on chain |
@@ -22,6 +22,7 @@ pub mod lane;
 pub mod link;
 pub mod metrics;
 pub(crate) mod payout;
+pub mod promises;
 pub mod quote;
 pub mod record;
 pub mod role;

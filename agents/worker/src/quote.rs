@@ -47,7 +47,7 @@ pub enum Declined {
         free: u128,
     },
     /// Busy.
-    #[error("this worker has no free lane")]
+    #[error("this worker has no free lane, or has offered it: ask again, or choose another")]
     Busy,
     /// The shard is unusable.
     #[error(transparent)]
@@ -63,14 +63,15 @@ pub enum Declined {
     Sign(#[from] SignatureError),
 }
 
-/// Fetches and checks the shard of a lane and signs an offer for it.
+/// Fetches and checks the shard of a lane and signs an offer for it, if `hold` holds a lane from now until the offer expires (seconds).
 ///
 /// # Errors
 /// [`Declined`].
 pub async fn quote<E: Engine>(
     context: &Context<E>,
     lane: Lane,
-    (manifest, free_lanes): (Cid, u16),
+    manifest: Cid,
+    hold: impl FnOnce(u64, u64) -> bool,
 ) -> Result<(Offer, Vec<u8>), Declined> {
     let job = context.ports.chain.job(lane.job).await?.ok_or(Declined::Unknown(lane.job.0))?;
     if job.state != JobState::Posted {
@@ -79,14 +80,15 @@ pub async fn quote<E: Engine>(
     if lane.stage >= job.stages || lane.replica >= job.replicas {
         return Err(Declined::NoLane);
     }
-    if free_lanes == 0 {
+    check_stake(context, &job).await?;
+    let now = context.ports.chain.head().await?.timestamp;
+    let expires = now.saturating_add(VALIDITY);
+    if !hold(now, expires) {
         return Err(Declined::Busy);
     }
-    check_stake(context, &job).await?;
     let shard = fetch(context, &job, lane.stage, manifest).await?;
     let price = price_per_interval(&shard.program, job.steps_per_interval, context.config.price_per_gmac)
         .ok_or(Declined::Price)?;
-    let expires = context.ports.chain.head().await?.timestamp.saturating_add(VALIDITY);
     let offer = Offer {
         job: lane.job.0,
         stage: lane.stage,

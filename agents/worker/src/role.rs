@@ -21,6 +21,7 @@ use crate::audit::Replays;
 use crate::claims;
 use crate::context::Context;
 use crate::lane::{KEEP, LaneTask};
+use crate::promises::Promises;
 use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};
 
@@ -61,6 +62,7 @@ pub(crate) struct Running {
 pub struct Worker<E> {
     pub(crate) context: Arc<Context<E>>,
     pub(crate) replays: Replays,
+    pub(crate) promises: Promises,
     manifests: Mutex<HashMap<JobId, Cid>>,
     lanes: Mutex<HashMap<Lane, Running>>,
     /// Held while collecting: two at once would pay for an empty second.
@@ -87,6 +89,7 @@ where
         let mut events = context.ports.chain.events(context.ports.chain.deployment().block).await?;
         let worker = Arc::new(Self {
             replays: Replays::default(),
+            promises: Promises::default(),
             manifests: Mutex::default(),
             lanes: Mutex::default(),
             collecting: tokio::sync::Mutex::default(),
@@ -115,9 +118,10 @@ where
 
     async fn advertise(self: Arc<Self>, engine: String) {
         loop {
+            let promised = self.promises.count(self.context.ports.clock.now());
             let advert = WorkerAdvert {
                 memory: self.context.config.memory,
-                free_lanes: self.free_lanes(),
+                free_lanes: self.free_lanes().saturating_sub(promised),
                 price_per_gmac: self.context.config.price_per_gmac,
                 engine: engine.clone(),
             };
@@ -133,6 +137,7 @@ where
         }
     }
 
+    /// Lanes beside those that are accepted and not over; some may be promised.
     pub(crate) fn free_lanes(&self) -> u16 {
         let busy = self.lanes().values().filter(|running| !running.log.get().over).count();
         self.context.config.max_lanes.saturating_sub(u16::try_from(busy).unwrap_or(u16::MAX))
@@ -167,6 +172,7 @@ where
                         self.tasks.spawn(self.clone().await_start(lane));
                     }
                 }
+                self.promises.release(job);
             }
             Event::JobStarted { job, job_key, .. } => {
                 let lane = self.lanes().keys().find(|lane| lane.job == job).copied();
@@ -197,6 +203,8 @@ where
                 }
             }
             Event::JobSettled { job, .. } => {
+                // Cancelled before any offer was accepted, perhaps.
+                self.promises.release(job);
                 for lane in self.lanes_of(job) {
                     self.stop(lane, true);
                     if let Some(running) = self.lanes().get_mut(&lane) {
