@@ -16,13 +16,13 @@ import {
     TensorType,
     Wiring
 } from "../../contracts/types/Types.sol";
+import {Cases} from "./Cases.sol";
 import {MerkleHarness} from "./Merkle.t.sol";
 import {Signatures} from "./protocol/Signatures.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
-import {Test} from "forge-std/Test.sol";
 
 /// @notice What the Rust side commits to and signs (`tests/vectors/README.md`) is what the contracts check.
-contract CommitmentVectorsTest is Test {
+contract CommitmentVectorsTest is Cases {
     using SlowTree for bytes32[][];
     using TensorTypes for TensorType;
 
@@ -30,30 +30,9 @@ contract CommitmentVectorsTest is Test {
         keccak256("EdgeLog(uint64 job,uint16 replica,uint16 fromStage,uint16 toStage,uint32 interval,bytes32 root)");
 
     MerkleHarness private harness = new MerkleHarness();
-    string private json;
 
     function setUp() public {
-        json = vm.readFile("tests/vectors/commitments.json");
-    }
-
-    function _at(string memory array, uint256 i) private pure returns (string memory) {
-        return string.concat(".", array, "[", vm.toString(i), "]");
-    }
-
-    function _uint(string memory c, string memory field) private view returns (uint256) {
-        return vm.parseJsonUint(json, string.concat(c, field));
-    }
-
-    function _word(string memory c, string memory field) private view returns (bytes32) {
-        return vm.parseJsonBytes32(json, string.concat(c, field));
-    }
-
-    function _words(string memory c, string memory field) private view returns (bytes32[] memory) {
-        return vm.parseJsonBytes32Array(json, string.concat(c, field));
-    }
-
-    function _bytes(string memory c, string memory field) private view returns (bytes memory) {
-        return vm.parseJsonBytes(json, string.concat(c, field));
+        _load("commitments.json");
     }
 
     /// @dev Canonical bytes as leaves, the last one padded with zeros (C-1).
@@ -163,12 +142,12 @@ contract CommitmentVectorsTest is Test {
         uint256 i = 0;
         for (string memory c = _at("digests", 0); vm.keyExistsJson(json, c); c = _at("digests", ++i)) {
             bytes32 kind = bytes32(bytes(vm.parseJsonString(json, string.concat(c, ".kind"))));
-            address verifyingContract = vm.parseJsonAddress(json, string.concat(c, ".contract"));
+            address verifyingContract = _address(c, ".contract");
             bytes32 structHash = _structHash(kind, _bytes(c, ".encoded"));
             bytes32 digest = Signatures.digest(_uint(c, ".chainId"), verifyingContract, structHash);
             assertEq(digest, _word(c, ".digest"), c);
 
-            address signer = vm.parseJsonAddress(json, string.concat(c, ".signer"));
+            address signer = _address(c, ".signer");
             assertEq(vm.addr(uint256(_word(c, ".key"))), signer, c);
             (uint8 v, bytes32 r, bytes32 s) = vm.sign(uint256(_word(c, ".key")), digest);
             assertEq(abi.encodePacked(r, s, v), _bytes(c, ".signature"), c);
@@ -184,7 +163,7 @@ contract CommitmentVectorsTest is Test {
         uint256 i = 0;
         for (string memory c = _at("digests", 0); vm.keyExistsJson(json, c); c = _at("digests", ++i)) {
             if (bytes32(bytes(vm.parseJsonString(json, string.concat(c, ".kind")))) != "Claim") continue;
-            address checkpoints = vm.parseJsonAddress(json, string.concat(c, ".contract"));
+            address checkpoints = _address(c, ".contract");
             vm.etch(checkpoints, code);
             vm.chainId(_uint(c, ".chainId"));
             Claim memory claim = abi.decode(_bytes(c, ".encoded"), (Claim));

@@ -63,22 +63,14 @@ contract JobsTest is ProtocolTest {
     }
 
     function test_post_refusesTermsOutOfBounds() public {
-        JobTerms memory t = _terms(makeAddr("another token"), 1, 1, 1);
-        _refused("token", t, 1);
-        t = _terms(ETH, 0, 1, 1);
-        _refused("stages", t, 1);
-        t = _terms(ETH, 65, 1, 1);
-        _refused("stages", t, 1);
-        t = _terms(ETH, 1, 0, 1);
-        _refused("replicas", t, 1);
-        t = _terms(ETH, 1, 17, 1);
-        _refused("replicas", t, 1);
-        t = _terms(ETH, 43, 3, 1);
-        _refused("replicas", t, 1);
-        t = _terms(ETH, 1, 1, 0);
-        _refused("intervals", t, 1);
-        t = _terms(ETH, 1, 1, 1_000_001);
-        _refused("intervals", t, 1);
+        _refused("token", _terms(makeAddr("another token"), 1, 1, 1), 1);
+        _refused("stages", _terms(ETH, 0, 1, 1), 1);
+        _refused("stages", _terms(ETH, 65, 1, 1), 1);
+        _refused("replicas", _terms(ETH, 1, 0, 1), 1);
+        _refused("replicas", _terms(ETH, 1, 17, 1), 1);
+        _refused("replicas", _terms(ETH, 43, 3, 1), 1);
+        _refused("intervals", _terms(ETH, 1, 1, 0), 1);
+        _refused("intervals", _terms(ETH, 1, 1, 1_000_001), 1);
     }
 
     function test_post_refusesStepsThatNoStatementCanName() public {

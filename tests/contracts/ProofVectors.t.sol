@@ -9,21 +9,20 @@ import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
 import {Parameters} from "../../contracts/types/Parameters.sol";
 import {Claim, ContradictionProof, ElementProof, WiringProof} from "../../contracts/types/Types.sol";
+import {Cases} from "./Cases.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
-import {Test} from "forge-std/Test.sol";
 
 /// @notice Every proof that the Rust prover built (`tests/vectors/README.md`) convicts on chain of just what it says. What
 /// the chain knows is mocked from the case; `Disputes`, the trees and `StepVerifier` are the real ones.
-contract ProofVectorsTest is Test {
+contract ProofVectorsTest is Cases {
     IJobs private constant JOBS = IJobs(address(uint160(0x1001)));
     IStaking private constant STAKING = IStaking(address(uint160(0x1002)));
 
-    string private json;
     ICheckpoints private checkpoints;
     IDisputes private disputes;
 
     function setUp() public {
-        json = vm.readFile("tests/vectors/proofs.json");
+        _load("proofs.json");
         string memory c = _at("element", 0);
         vm.chainId(_uint(c, ".chainId"));
         checkpoints = ICheckpoints(_address(c, ".checkpoints"));
@@ -32,26 +31,6 @@ contract ProofVectorsTest is Test {
         vm.mockCall(address(STAKING), abi.encodeCall(IStaking.parameters, ()), abi.encode(parameters));
         bytes memory arguments = abi.encode(IERC20(address(0)), STAKING, JOBS, checkpoints, new StepVerifier());
         deployCodeTo("Disputes.sol:Disputes", arguments, address(disputes));
-    }
-
-    function _at(string memory array, uint256 i) private pure returns (string memory) {
-        return string.concat(".", array, "[", vm.toString(i), "]");
-    }
-
-    function _uint(string memory c, string memory field) private view returns (uint256) {
-        return vm.parseJsonUint(json, string.concat(c, field));
-    }
-
-    function _int(string memory c, string memory field) private view returns (int256) {
-        return vm.parseJsonInt(json, string.concat(c, field));
-    }
-
-    function _word(string memory c, string memory field) private view returns (bytes32) {
-        return vm.parseJsonBytes32(json, string.concat(c, field));
-    }
-
-    function _address(string memory c, string memory field) private view returns (address) {
-        return vm.parseJsonAddress(json, string.concat(c, field));
     }
 
     /// @dev Makes the chain know what the case says, and the conviction be expected.
@@ -98,14 +77,10 @@ contract ProofVectorsTest is Test {
         vm.mockCall(address(JOBS), abi.encodeCall(IJobs.convict, (claim.job, claim.stage, claim.replica)), convicted);
     }
 
-    function _proof(string memory c) private view returns (bytes memory) {
-        return vm.parseJsonBytes(json, string.concat(c, ".proof"));
-    }
-
     function test_wrongElements() public {
         uint256 i = 0;
         for (string memory c = _at("element", 0); vm.keyExistsJson(json, c); c = _at("element", ++i)) {
-            ElementProof memory proof = abi.decode(_proof(c), (ElementProof));
+            ElementProof memory proof = abi.decode(_bytes(c, ".proof"), (ElementProof));
             _expect(c, proof.claim, IDisputes.Fault.Element);
             disputes.proveSigned(proof);
 
@@ -120,7 +95,7 @@ contract ProofVectorsTest is Test {
     function test_wrongSinks() public {
         uint256 i = 0;
         for (string memory c = _at("wiring", 0); vm.keyExistsJson(json, c); c = _at("wiring", ++i)) {
-            WiringProof memory proof = abi.decode(_proof(c), (WiringProof));
+            WiringProof memory proof = abi.decode(_bytes(c, ".proof"), (WiringProof));
             _expect(c, proof.claim, IDisputes.Fault.Wiring);
             disputes.proveSignedWiring(proof);
         }
@@ -130,7 +105,7 @@ contract ProofVectorsTest is Test {
     function test_contradictions() public {
         uint256 i = 0;
         for (string memory c = _at("contradiction", 0); vm.keyExistsJson(json, c); c = _at("contradiction", ++i)) {
-            ContradictionProof memory proof = abi.decode(_proof(c), (ContradictionProof));
+            ContradictionProof memory proof = abi.decode(_bytes(c, ".proof"), (ContradictionProof));
             _expect(c, proof.claim, IDisputes.Fault.Contradiction);
             disputes.proveSignedContradiction(proof);
         }

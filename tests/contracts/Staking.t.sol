@@ -45,30 +45,32 @@ contract StakingTest is ProtocolTest {
         staking.stake(WORKER, 1);
     }
 
+    /// @dev An account with SNO, and its permit for `staking` to take it, until now.
+    function _permitted(uint256 amount) private returns (address owner, uint8 v, bytes32 r, bytes32 s) {
+        uint256 key;
+        (owner, key) = makeAddrAndKey("owner");
+        sno.transfer(owner, amount);
+        (v, r, s) = vm.sign(key, _permitDigest(owner, amount, block.timestamp));
+    }
+
     function test_stakeWithPermit_needsNoAllowance() public {
-        Account memory owner = makeAccount("owner");
-        sno.transfer(owner.addr, 5 ether);
-        (uint8 v, bytes32 r, bytes32 s) = vm.sign(owner.key, _permitDigest(owner.addr, 5 ether, block.timestamp));
-        vm.prank(owner.addr);
+        (address owner, uint8 v, bytes32 r, bytes32 s) = _permitted(5 ether);
+        vm.prank(owner);
         staking.stakeWithPermit(WORKER, 5 ether, block.timestamp, v, r, s);
-        assertEq(_staked(owner.addr).bonded, 5 ether);
+        assertEq(_staked(owner).bonded, 5 ether);
     }
 
     /// @dev Someone takes the permit from the mempool and uses it first.
     function test_stakeWithPermit_survivesFrontRun() public {
-        Account memory owner = makeAccount("owner");
-        sno.transfer(owner.addr, 5 ether);
-        (uint8 v, bytes32 r, bytes32 s) = vm.sign(owner.key, _permitDigest(owner.addr, 5 ether, block.timestamp));
-        sno.permit(owner.addr, address(staking), 5 ether, block.timestamp, v, r, s);
-        vm.prank(owner.addr);
+        (address owner, uint8 v, bytes32 r, bytes32 s) = _permitted(5 ether);
+        sno.permit(owner, address(staking), 5 ether, block.timestamp, v, r, s);
+        vm.prank(owner);
         staking.stakeWithPermit(WORKER, 5 ether, block.timestamp, v, r, s);
-        assertEq(_staked(owner.addr).bonded, 5 ether);
+        assertEq(_staked(owner).bonded, 5 ether);
     }
 
     function test_stakeWithPermit_refusesAnothersPermit() public {
-        Account memory owner = makeAccount("owner");
-        sno.transfer(owner.addr, 5 ether);
-        (uint8 v, bytes32 r, bytes32 s) = vm.sign(owner.key, _permitDigest(owner.addr, 5 ether, block.timestamp));
+        (, uint8 v, bytes32 r, bytes32 s) = _permitted(5 ether);
         vm.expectRevert(
             abi.encodeWithSelector(IERC20Errors.ERC20InsufficientAllowance.selector, address(staking), 0, 5 ether)
         );

@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use tensorlink_chain::AlloyChain;
 use tensorlink_net::{Libp2pNet, NetConfig};
 use tensorlink_node::history::Remembered;
-use tensorlink_node::ports::{Chain, Clock, Net, Store, SystemClock};
-use tensorlink_node::{Identity, Journal};
+use tensorlink_node::ports::{Chain, Net, Store, SystemClock};
+use tensorlink_node::{Identity, Journal, Ports};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_tensor::TorchEngine;
@@ -35,20 +35,10 @@ pub async fn chain(config: &Config, shutdown: &CancellationToken) -> Result<(Ide
 
 /// A whole node.
 pub struct Node {
-    /// Its key and address.
-    pub identity: Identity,
-    /// The chain, its events remembered on disk.
-    pub chain: Arc<dyn Chain>,
-    /// Its peers.
+    /// What its roles see of the world; the chain's events are remembered on disk.
+    pub ports: Ports,
+    /// Its net, which only this program starts and stops.
     pub net: Arc<Libp2pNet>,
-    /// Its files by CID.
-    pub store: Arc<dyn Store>,
-    /// Its time.
-    pub clock: Arc<dyn Clock>,
-    /// Addresses of the contracts.
-    pub contracts: Contracts,
-    /// Its own steps, for restarts.
-    pub journal: Journal,
 }
 
 impl Node {
@@ -66,10 +56,10 @@ impl Node {
         let net = Arc::new(Libp2pNet::start(key, net_config)?);
         let port: Arc<dyn Net> = net.clone();
         let store: Arc<dyn Store> = match &config.ipfs {
-            Some(url) => Arc::new(Content::start(Kubo::connect(url).await?, port, shutdown.clone()).await?),
+            Some(url) => Arc::new(Content::start(Kubo::connect(url).await?, port.clone(), shutdown.clone()).await?),
             None => {
                 let embedded = Embedded::open(&config.data_dir.join("blocks"), disk)?;
-                Arc::new(Content::start(embedded, port, shutdown.clone()).await?)
+                Arc::new(Content::start(embedded, port.clone(), shutdown.clone()).await?)
             }
         };
         let deployment = chain.deployment();
@@ -83,7 +73,8 @@ impl Node {
         for address in net.listen_addresses().await? {
             tracing::debug!("listening on {address}");
         }
-        Ok(Self { identity, chain, net, store, clock: Arc::new(SystemClock), contracts, journal })
+        let clock = Arc::new(SystemClock);
+        Ok(Self { ports: Ports { identity, chain, net: port, store, clock, contracts, journal }, net })
     }
 
     /// Says where peers reach this node: what others take as `--bootstrap`.
@@ -94,22 +85,8 @@ impl Node {
         Ok(())
     }
 
-    /// The net as the roles see it.
-    pub fn net_port(&self) -> Arc<dyn Net> {
-        self.net.clone()
-    }
-
     /// What audits on this node's adapters: `memory` bytes each, `turns` at once.
     pub fn auditor(&self, engine: TorchEngine, memory: u64, turns: usize) -> Auditor<TorchEngine> {
-        Auditor {
-            chain: self.chain.clone(),
-            net: self.net_port(),
-            store: self.store.clone(),
-            clock: self.clock.clone(),
-            contracts: self.contracts,
-            engine: device::factory(engine),
-            memory,
-            turns: Semaphore::new(turns),
-        }
+        Auditor { ports: self.ports.clone(), engine: device::factory(engine), memory, turns: Semaphore::new(turns) }
     }
 }

@@ -14,6 +14,7 @@ use tensorlink_node::wire::gossip::Progress;
 use tensorlink_types::{Address, JobId, Lane};
 use tensorlink_user::{JobNote, User};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
@@ -24,6 +25,8 @@ use crate::{device, output};
 
 /// Time between two looks at the chain, and between two plain lines.
 const PERIOD: Duration = Duration::from_secs(1);
+/// Longest wait for the settlement's confirmation.
+const CONFIRMATION: Duration = Duration::from_secs(120);
 
 /// What a job came to.
 #[derive(Serialize)]
@@ -80,6 +83,39 @@ impl Lanes {
     }
 }
 
+/// A job's balance as far as the chain is confirmed.
+struct Balance {
+    job: JobId,
+    events: Receiver<Vec<EventAt>>,
+    /// Events taken in.
+    told: usize,
+    report: Report,
+}
+
+impl Balance {
+    fn new(job: JobId, user: &User) -> Self {
+        Self { job, events: user.events(), told: 0, report: Report::default() }
+    }
+
+    /// Waits for further events and takes them in.
+    async fn go_on(&mut self) -> Result<()> {
+        self.events.changed().await.context("the node does not follow the chain any more; its log says why")?;
+        let events = self.events.borrow_and_update();
+        events.iter().skip(self.told).for_each(|at| self.report.take_in(self.job, at));
+        self.told = events.len();
+        Ok(())
+    }
+
+    /// The whole of it, once the settlement is confirmed.
+    async fn settled(mut self) -> Result<Report> {
+        while self.report.refund.is_none() {
+            self.go_on().await?;
+        }
+        self.report.complete(self.job, &self.events.borrow());
+        Ok(self.report)
+    }
+}
+
 /// Follows a job until it is settled, then reports.
 pub async fn follow(
     config: &Config,
@@ -89,13 +125,18 @@ pub async fn follow(
     shutdown: &CancellationToken,
 ) -> Result<()> {
     let started = Instant::now();
-    let view = node.chain.job(job).await?.with_context(|| format!("there is no job {job}"))?;
+    let view = node.ports.chain.job(job).await?.with_context(|| format!("there is no job {job}"))?;
+    let mut balance = Balance::new(job, user);
     let lanes = tokio::select! {
         () = shutdown.cancelled() => bail!("interrupted; the job goes on: `tensorlink job watch {job}` takes it up again"),
-        watched = watch(config, node, user, &view) => watched?,
+        watched = watch(config, user, &view, &mut balance) => watched?,
     };
     let seconds = started.elapsed().as_secs_f64();
     collect(node, &view).await;
+    let report = tokio::time::timeout(CONFIRMATION, balance.settled()).await;
+    let mut report = report.with_context(|| {
+        format!("the settlement of job {job} is not confirmed yet; `tensorlink job watch {job}` reports later")
+    })??;
 
     let finished = lanes_final(node, &view).await?;
     let (mut accuracy, mut rows) = (None, 0);
@@ -105,16 +146,14 @@ pub async fn follow(
         let metrics = user.test(&engine, &stages, note).await?;
         (accuracy, rows) = (Some(metrics.accuracy()), metrics.rows);
     }
-    let (events, mut report) = settled_report(config, node, job).await?;
-    report.complete(job, &events);
     let mut gas = BTreeMap::new();
     for (what, transaction) in &report.samples {
-        if let Some(used) = node.chain.gas_used(*transaction).await? {
+        if let Some(used) = node.ports.chain.gas_used(*transaction).await? {
             gas.insert(*what, used);
         }
     }
     for conviction in &mut report.convictions {
-        conviction.gas = node.chain.gas_used(conviction.transaction).await?;
+        conviction.gas = node.ports.chain.gas_used(conviction.transaction).await?;
     }
     let summary = Summary {
         job,
@@ -141,23 +180,8 @@ pub async fn follow(
     output::print(config.json, &summary, || show(&summary, token))
 }
 
-/// All events up to the job's settlement, once that is confirmed.
-async fn settled_report(config: &Config, node: &Node, job: JobId) -> Result<(Vec<EventAt>, Report)> {
-    for _ in 0..120 {
-        let confirmed = node.chain.head().await?.number.saturating_sub(config.confirmations);
-        let events = node.chain.past_events(node.chain.deployment().block, confirmed).await?;
-        let mut report = Report::default();
-        events.iter().for_each(|at| report.take_in(job, at));
-        if report.refund.is_some() {
-            return Ok((events, report));
-        }
-        node.clock.sleep(PERIOD).await;
-    }
-    bail!("the settlement of job {job} is not confirmed yet; `tensorlink job watch {job}` reports later")
-}
-
 /// The live view, until the job is settled.
-async fn watch(config: &Config, node: &Node, user: &User, view: &JobView) -> Result<Lanes> {
+async fn watch(config: &Config, user: &User, view: &JobView, balance: &mut Balance) -> Result<Lanes> {
     let job = view.id;
     let steps = view.intervals * view.steps_per_interval;
     let bar = (!config.json && std::io::stderr().is_terminal()).then(|| {
@@ -167,9 +191,7 @@ async fn watch(config: &Config, node: &Node, user: &User, view: &JobView) -> Res
         }
         bar
     });
-    let (mut progress, mut lanes, mut report) = (user.progress(), Lanes::default(), Report::default());
-    let mut next_block = node.chain.deployment().block;
-    let mut events = Vec::new();
+    let (mut progress, mut lanes) = (user.progress(), Lanes::default());
     let mut shown = (Instant::now(), String::new());
     let mut ticks = tokio::time::interval(PERIOD);
     loop {
@@ -181,21 +203,12 @@ async fn watch(config: &Config, node: &Node, user: &User, view: &JobView) -> Res
                 Ok(_) | Err(RecvError::Lagged(_)) => continue,
                 Err(RecvError::Closed) => bail!("the node is shutting down"),
             },
-            _ = ticks.tick() => {
-                let confirmed = node.chain.head().await?.number.saturating_sub(config.confirmations);
-                if confirmed >= next_block {
-                    for at in node.chain.past_events(next_block, confirmed).await? {
-                        report.take_in(job, &at);
-                        events.push(at);
-                    }
-                    next_block = confirmed + 1;
-                }
-                if user.wind_up(job, &events).await? {
-                    break;
-                }
-            }
+            told = balance.go_on() => told?,
+            _ = ticks.tick() => if user.wind_up(job).await? {
+                break;
+            },
         }
-        let line = lanes.line(&report);
+        let line = lanes.line(&balance.report);
         match &bar {
             Some(bar) => {
                 bar.set_position(u64::from(lanes.step()));
@@ -217,7 +230,7 @@ async fn watch(config: &Config, node: &Node, user: &User, view: &JobView) -> Res
 async fn lanes_final(node: &Node, view: &JobView) -> Result<bool> {
     for replica in 0..view.replicas {
         for stage in 0..view.stages {
-            let lane = node.chain.lane(Lane { job: view.id, stage, replica }).await?;
+            let lane = node.ports.chain.lane(Lane { job: view.id, stage, replica }).await?;
             if lane.finalized < view.intervals {
                 return Ok(false);
             }
@@ -228,12 +241,12 @@ async fn lanes_final(node: &Node, view: &JobView) -> Result<bool> {
 
 /// Fetches what came back.
 async fn collect(node: &Node, view: &JobView) {
-    let own = node.identity.address();
-    let tokens = [view.token, node.chain.deployment().sno];
+    let own = node.ports.identity.address();
+    let tokens = [view.token, node.ports.chain.deployment().sno];
     for token in tokens.iter().take(if tokens[0] == tokens[1] { 1 } else { 2 }) {
         let result = async {
-            if !node.chain.credit(own, *token).await?.is_zero() {
-                node.chain.send(Call::Collect { token: *token }).await?;
+            if !node.ports.chain.credit(own, *token).await?.is_zero() {
+                node.ports.chain.send(Call::Collect { token: *token }).await?;
             }
             Ok::<(), ChainError>(())
         };

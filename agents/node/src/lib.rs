@@ -2,12 +2,13 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`ports`] | traits of chain, net, store and clock |
+//! | [`ports`] | traits of chain, net, store and clock; all of them as a role gets them |
 //! | [`identity`] | the node's key: Ethereum account, libp2p identity, signer of statements |
 //! | [`wire`] | messages between roles |
 //! | [`retry`] | bounded retry with back-off |
 //! | [`history`] | confirmed events remembered on disk |
 //! | [`journal`] | files that survive a kill |
+//! | [`price`] | what a lane costs |
 //! | [`roster`] | who may talk to us |
 
 pub mod files;
@@ -16,6 +17,7 @@ pub mod identity;
 pub mod interval;
 pub mod journal;
 pub mod ports;
+pub mod price;
 pub mod replay;
 pub mod retry;
 pub mod roster;
@@ -24,4 +26,5 @@ pub mod wire;
 
 pub use identity::Identity;
 pub use journal::Journal;
+pub use ports::Ports;
 pub use roster::Roster;

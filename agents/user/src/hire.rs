@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tensorlink_node::wire::gossip::WorkerAdvert;
-use tensorlink_types::Address;
+use tensorlink_types::{Address, Lane};
 use thiserror::Error;
 
 /// A worker that could be hired.
@@ -13,6 +13,17 @@ pub struct Candidate {
     pub address: Address,
     /// What it advertised last.
     pub advert: WorkerAdvert,
+}
+
+/// A lane, and the worker wanted for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// The lane.
+    pub lane: Lane,
+    /// Who shall hold it.
+    pub worker: Address,
+    /// Most to pay for an interval, wei of the job's token: what the worker advertised.
+    pub limit: u128,
 }
 
 /// The market as adverts tell it: the latest of each staked worker.

@@ -17,4 +17,4 @@ pub mod role;
 pub use prepare::{Draft, PrepareError, Prepared};
 pub use publish::{JobNote, PublishError, Published, publish};
 pub use result::{ResultError, TrainedStage};
-pub use role::{HireError, Parts, User};
+pub use role::{HireError, User};

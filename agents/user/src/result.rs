@@ -8,7 +8,7 @@ use tensorlink_graph::{CheckedProgram, EvaluateError, Metrics, ProgramError, Sta
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{ChainError, Event, NetError, Protocol, StoreError};
+use tensorlink_node::ports::{ChainError, NetError, Protocol, StoreError};
 use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, ManifestError, parse_cid};
 use tensorlink_node::wire::rpc::{Request, Response};
@@ -18,7 +18,7 @@ use tensorlink_types::{Address, B256, Lane, Program};
 use thiserror::Error;
 
 use crate::publish::JobNote;
-use crate::role::User;
+use crate::role::{User, claims_of};
 
 /// Attempts to get a final state from a worker.
 const PATIENCE: Policy = Policy { attempts: 8, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
@@ -67,22 +67,22 @@ pub struct TrainedStage {
 }
 
 impl User {
-    /// Fetches the trained stages of a finished job, each equal to a claim on chain.
+    /// Fetches the trained stages of a finished job, each equal to a claim on chain. The claims are those confirmed here.
     ///
     /// # Errors
     /// [`ResultError`].
     pub async fn trained(&self, job: &JobView, note: &JobNote) -> Result<Vec<TrainedStage>, ResultError> {
         let manifest = parse_cid(&note.manifest)?;
-        let manifest = Manifest::parse(&self.store.get(&manifest, &[], MAX_MANIFEST).await?)?;
+        let manifest = Manifest::parse(&self.ports.store.get(&manifest, &[], MAX_MANIFEST).await?)?;
         let mut stages = Vec::new();
         for stage in 0..job.stages {
             let files = manifest.stage(stage)?;
-            let program = self.store.get(&parse_cid(&files.program)?, &[], MAX_PROGRAM).await?;
+            let program = self.ports.store.get(&parse_cid(&files.program)?, &[], MAX_PROGRAM).await?;
             let program = CheckedProgram::new(decode::<Program>("program", &program)?)?;
-            let notes = self.store.get(&parse_cid(&files.notes)?, &[], MAX_MANIFEST).await?;
+            let notes = self.ports.store.get(&parse_cid(&files.notes)?, &[], MAX_MANIFEST).await?;
             let mut constants = Vec::new();
             for (slot, cid) in program.constants.iter().zip(&files.constants) {
-                let bytes = self.store.get(&parse_cid(cid)?, &[], slot.ty.byte_len()).await?;
+                let bytes = self.ports.store.get(&parse_cid(cid)?, &[], slot.ty.byte_len()).await?;
                 constants.push(Tensor::from_bytes(slot.ty.clone(), &bytes)?);
             }
             let (state, root) = self.final_state(job, stage, &program).await?;
@@ -103,7 +103,7 @@ impl User {
             let lane = Lane { job: job.id, stage, replica };
             let Some(root) = self.claimed_state(job, lane).await? else { continue };
             claimed = true;
-            let (worker, _) = self.chain.assignment(lane).await?;
+            let (worker, _) = self.ports.chain.assignment(lane).await?;
             match self.state_from(lane, worker, program).await {
                 Ok(state) if state_root_of(&state) == root => return Ok((state, root)),
                 Ok(_) => reason = format!("{worker} gives another state than it claimed"),
@@ -115,23 +115,18 @@ impl User {
 
     /// New state of the lane's last claim, unless a conviction voided it.
     async fn claimed_state(&self, job: &JobView, lane: Lane) -> Result<Option<B256>, ResultError> {
-        if self.chain.lane(lane).await?.void_from.is_some() {
+        if self.ports.chain.lane(lane).await?.void_from.is_some() {
             return Ok(None);
         }
-        let head = self.chain.head().await?.number;
-        let events = self.chain.past_events(self.chain.deployment().block, head).await?;
-        Ok(events.into_iter().rev().find_map(|at| match at.event {
-            Event::ClaimCommitted { claim, .. } if claim.lane() == lane && claim.interval + 1 == job.intervals => {
-                Some(claim.newState)
-            }
-            _ => None,
-        }))
+        let last = job.intervals.saturating_sub(1)..job.intervals;
+        let claim = claims_of(&self.events.borrow(), lane, last).next();
+        Ok(claim.map(|(claim, _)| claim.newState))
     }
 
     async fn state_from(&self, lane: Lane, worker: Address, program: &Program) -> Result<Vec<Tensor>, ResultError> {
         let question = encode("request", &Request::FinalState(lane))?;
-        let answer = retry(self.clock.as_ref(), PATIENCE, || async {
-            self.net.request(worker, Protocol::Rpc, question.clone()).await.map_err(Failure::Transient)
+        let answer = retry(self.ports.clock.as_ref(), PATIENCE, || async {
+            self.ports.net.request(worker, Protocol::Rpc, question.clone()).await.map_err(Failure::Transient)
         });
         let cid = match decode("response", &answer.await?)? {
             Response::FinalState(cid) => cid,
@@ -140,7 +135,7 @@ impl User {
         };
         let cid = Cid::try_from(cid).map_err(|_| ManifestError::Cid("of the final state".into()))?;
         let types = || program.state.iter().map(|slot| &slot.ty);
-        let bytes = self.store.get(&cid, &[worker], files::file_len(types())).await?;
+        let bytes = self.ports.store.get(&cid, &[worker], files::file_len(types())).await?;
         Ok(files::split(&bytes, types())?)
     }
 
@@ -155,7 +150,7 @@ impl User {
         note: &JobNote,
     ) -> Result<Metrics, ResultError> {
         let tensor = async |(ty, cid): &(tensorlink_types::TensorType, String)| {
-            let bytes = self.store.get(&parse_cid(cid)?, &[], ty.byte_len()).await?;
+            let bytes = self.ports.store.get(&parse_cid(cid)?, &[], ty.byte_len()).await?;
             Ok::<_, ResultError>(Tensor::from_bytes(ty.clone(), &bytes)?)
         };
         let rows = TrainingSet { features: tensor(&note.features).await?, labels: tensor(&note.labels).await? };

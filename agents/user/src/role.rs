@@ -4,22 +4,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tensorlink_node::ports::chain::JobState;
-use tensorlink_node::ports::{Call, Chain, ChainError, Clock, Event, EventAt, Net, NetError, Protocol, Store};
+use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS, WorkerAdvert};
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
-use tensorlink_node::{Identity, Journal, Roster};
+use tensorlink_node::{Ports, Roster};
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::commit::{Contracts, verify_signer};
+use tensorlink_proof::commit::verify_signer;
 use tensorlink_types::abi::{Claim, Offer};
 use tensorlink_types::{Address, Bytes, JobId, Lane};
 use thiserror::Error;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::hire::{Candidate, Market, TooFew};
+use crate::hire::{Candidate, Market, TooFew, Wanted};
 
-/// Events and progress reports that wait for a slow reader.
+/// Progress reports that wait for a slow reader.
 const BACKLOG: usize = 4096;
 /// Longest wait for an offer: the worker fetches and checks its shard first.
 const OFFER: Duration = Duration::from_secs(120);
@@ -70,6 +70,20 @@ pub enum HireError {
         /// What it signed.
         offer: Box<Offer>,
     },
+    /// A worker asks for more than it advertised.
+    #[error(
+        "{worker} advertised {limit} wei an interval for {lane} and asks for {asked}: post again to hire by present adverts"
+    )]
+    Price {
+        /// Who.
+        worker: Address,
+        /// For what.
+        lane: Lane,
+        /// What it advertised.
+        limit: u128,
+        /// What it signed.
+        asked: u128,
+    },
     /// A worker signs badly.
     #[error("{worker}: {source}")]
     Signature {
@@ -82,36 +96,12 @@ pub enum HireError {
 
 /// A user's node.
 pub struct User {
-    /// The node's key.
-    pub identity: Identity,
-    /// The contracts.
-    pub chain: Arc<dyn Chain>,
-    /// Peers.
-    pub net: Arc<dyn Net>,
-    /// Files.
-    pub store: Arc<dyn Store>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Domains of signatures.
-    pub contracts: Contracts,
-    /// Records.
-    pub journal: Journal,
+    /// Its world.
+    pub ports: Ports,
     roster: Arc<Roster>,
     market: Mutex<Market>,
-    events: broadcast::Sender<EventAt>,
+    pub(crate) events: watch::Receiver<Vec<EventAt>>,
     progress: broadcast::Sender<Progress>,
-}
-
-/// The parts a user's node is made of.
-#[allow(missing_docs, reason = "as the fields of `User` of the same names")]
-pub struct Parts {
-    pub identity: Identity,
-    pub chain: Arc<dyn Chain>,
-    pub net: Arc<dyn Net>,
-    pub store: Arc<dyn Store>,
-    pub clock: Arc<dyn Clock>,
-    pub contracts: Contracts,
-    pub journal: Journal,
 }
 
 impl User {
@@ -119,24 +109,18 @@ impl User {
     ///
     /// # Errors
     /// When chain or net cannot be listened to.
-    pub async fn start(parts: Parts, shutdown: CancellationToken) -> Result<Arc<Self>, HireError> {
-        let Parts { identity, chain, net, store, clock, contracts, journal } = parts;
-        let roster = Arc::new(Roster::new(identity.address()));
-        net.set_gate(roster.clone());
-        let mut chain_events = chain.events(chain.deployment().block).await?;
-        let mut adverts = net.subscribe(WORKERS).await?;
-        let mut reports = net.subscribe(PROGRESS).await?;
+    pub async fn start(ports: Ports, shutdown: CancellationToken) -> Result<Arc<Self>, HireError> {
+        let roster = Arc::new(Roster::new(ports.identity.address()));
+        ports.net.set_gate(roster.clone());
+        let mut chain_events = ports.chain.events(ports.chain.deployment().block).await?;
+        let mut adverts = ports.net.subscribe(WORKERS).await?;
+        let mut reports = ports.net.subscribe(PROGRESS).await?;
+        let (told, events) = watch::channel(Vec::new());
         let user = Arc::new(Self {
-            identity,
-            chain,
-            net,
-            store,
-            clock,
-            contracts,
-            journal,
+            ports,
             roster,
             market: Mutex::default(),
-            events: broadcast::Sender::new(BACKLOG),
+            events,
             progress: broadcast::Sender::new(BACKLOG),
         });
         let listener = user.clone();
@@ -144,14 +128,16 @@ impl User {
             loop {
                 tokio::select! {
                     () = shutdown.cancelled() => return,
-                    Some(event) = chain_events.recv() => {
-                        listener.roster.apply(&event.event);
-                        // Nobody listening is no error.
-                        let _ = listener.events.send(event);
-                    }
+                    event = chain_events.recv() => match event {
+                        Some(event) => {
+                            listener.roster.apply(&event.event);
+                            told.send_modify(|events| events.push(event));
+                        }
+                        // Dropping the sender tells whoever watches.
+                        None => return,
+                    },
                     Some((peer, bytes)) = adverts.recv() => listener.hear_advert(peer, &bytes),
                     Some((peer, bytes)) = reports.recv() => listener.hear_progress(peer, &bytes),
-                    else => return,
                 }
             }
         });
@@ -178,9 +164,9 @@ impl User {
         }
     }
 
-    /// Confirmed events from now on.
-    pub fn events(&self) -> broadcast::Receiver<EventAt> {
-        self.events.subscribe()
+    /// All confirmed events so far, in order; closed when the chain is not followed any more.
+    pub fn events(&self) -> watch::Receiver<Vec<EventAt>> {
+        self.events.clone()
     }
 
     /// Progress reports from now on.
@@ -198,24 +184,24 @@ impl User {
         stake: u128,
         patience: Duration,
     ) -> Result<Vec<Candidate>, HireError> {
-        let own = self.identity.address();
-        let deadline = self.clock.now().saturating_add(patience.as_secs());
+        let own = self.ports.identity.address();
+        let deadline = self.ports.clock.now().saturating_add(patience.as_secs());
         // One round of adverts, so that the first to speak is not hired for that.
-        self.clock.sleep(Duration::from_secs(3)).await;
+        self.ports.clock.sleep(Duration::from_secs(3)).await;
         loop {
             let market = self.market.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let mut eligible = std::collections::HashSet::new();
             for worker in self.roster.staked_workers().into_iter().filter(|worker| *worker != own) {
                 let role = tensorlink_node::ports::chain::Role::Worker;
-                let view = self.chain.stake(worker, role).await?;
+                let view = self.ports.chain.stake(worker, role).await?;
                 if view.bonded.saturating_sub(view.locked) >= stake {
                     eligible.insert(worker);
                 }
             }
             match market.choose(count, |worker| eligible.contains(&worker)) {
                 Ok(candidates) => return Ok(candidates),
-                Err(too_few) if self.clock.now() >= deadline => return Err(too_few.into()),
-                Err(_) => self.clock.sleep(PAUSE).await,
+                Err(too_few) if self.ports.clock.now() >= deadline => return Err(too_few.into()),
+                Err(_) => self.ports.clock.sleep(PAUSE).await,
             }
         }
     }
@@ -224,20 +210,21 @@ impl User {
     ///
     /// # Errors
     /// [`HireError`] of the first worker that does not offer.
-    pub async fn collect_offers(&self, lanes: &[(Lane, Address)]) -> Result<Vec<(Offer, Bytes)>, HireError> {
-        let asked = lanes.iter().map(|(lane, worker)| self.ask_offer(*lane, *worker));
+    pub async fn collect_offers(&self, lanes: &[Wanted]) -> Result<Vec<(Offer, Bytes)>, HireError> {
+        let asked = lanes.iter().map(|wanted| self.ask_offer(*wanted));
         futures::future::try_join_all(asked).await
     }
 
-    async fn ask_offer(&self, lane: Lane, worker: Address) -> Result<(Offer, Bytes), HireError> {
+    async fn ask_offer(&self, wanted: Wanted) -> Result<(Offer, Bytes), HireError> {
+        let Wanted { lane, worker, .. } = wanted;
         let malformed = |source| HireError::Malformed { worker, source };
         let question = encode("request", &Request::Quote(lane)).map_err(malformed)?;
-        let deadline = self.clock.now().saturating_add(OFFER.as_secs());
+        let deadline = self.ports.clock.now().saturating_add(OFFER.as_secs());
         loop {
-            let late = self.clock.now() >= deadline;
-            let reason = match self.net.request(worker, Protocol::Rpc, question.clone()).await {
+            let late = self.ports.clock.now() >= deadline;
+            let reason = match self.ports.net.request(worker, Protocol::Rpc, question.clone()).await {
                 Ok(answer) => match decode("response", &answer).map_err(malformed)? {
-                    Response::Offer { offer, signature } => return self.check_offer(lane, worker, offer, signature),
+                    Response::Offer { offer, signature } => return self.check_offer(wanted, offer, signature),
                     // It may not have confirmed the job yet, or not have found us yet.
                     Response::Declined(reason) => reason,
                     other => format!("answers {other:?}"),
@@ -249,21 +236,23 @@ impl User {
                 return Err(HireError::Declined { worker, lane, reason });
             }
             tracing::debug!(%worker, %lane, %reason, "no offer yet");
-            self.clock.sleep(PAUSE).await;
+            self.ports.clock.sleep(PAUSE).await;
         }
     }
 
     fn check_offer(
         &self,
-        lane: Lane,
-        worker: Address,
+        Wanted { lane, worker, limit }: Wanted,
         offer: Offer,
         signature: Vec<u8>,
     ) -> Result<(Offer, Bytes), HireError> {
         if (offer.job, offer.stage, offer.replica, offer.worker) != (lane.job.0, lane.stage, lane.replica, worker) {
             return Err(HireError::Mismatch { worker, lane, offer: Box::new(offer) });
         }
-        verify_signer(&signature, self.contracts.offer(&offer), worker)
+        if offer.pricePerInterval > limit {
+            return Err(HireError::Price { worker, lane, limit, asked: offer.pricePerInterval });
+        }
+        verify_signer(&signature, self.ports.contracts.offer(&offer), worker)
             .map_err(|source| HireError::Signature { worker, source })?;
         Ok((offer, signature.into()))
     }
@@ -272,23 +261,23 @@ impl User {
     ///
     /// # Errors
     /// [`HireError`] if one does not become ready in time.
-    pub async fn wait_until_ready(&self, job: JobId, lanes: &[(Lane, Address)]) -> Result<(), HireError> {
-        let ready = lanes.iter().map(|(lane, worker)| async move {
-            let malformed = |source| HireError::Malformed { worker: *worker, source };
+    pub async fn wait_until_ready(&self, job: JobId, lanes: &[Wanted]) -> Result<(), HireError> {
+        let ready = lanes.iter().map(|&Wanted { lane, worker, .. }| async move {
+            let malformed = |source| HireError::Malformed { worker, source };
             let question = encode("request", &Request::Ready(job)).map_err(malformed)?;
-            let deadline = self.clock.now().saturating_add(OFFER.as_secs());
+            let deadline = self.ports.clock.now().saturating_add(OFFER.as_secs());
             loop {
-                let reason = match self.net.request(*worker, Protocol::Rpc, question.clone()).await {
+                let reason = match self.ports.net.request(worker, Protocol::Rpc, question.clone()).await {
                     Ok(answer) => match decode("response", &answer).map_err(malformed)? {
                         Response::Ready(true) => return Ok(()),
                         other => format!("answers {other:?}"),
                     },
                     Err(error) => error.to_string(),
                 };
-                if self.clock.now() >= deadline {
-                    return Err(HireError::Declined { worker: *worker, lane: *lane, reason });
+                if self.ports.clock.now() >= deadline {
+                    return Err(HireError::Declined { worker, lane, reason });
                 }
-                self.clock.sleep(PAUSE).await;
+                self.ports.clock.sleep(PAUSE).await;
             }
         });
         futures::future::try_join_all(ready).await.map(|_| ())
@@ -299,36 +288,36 @@ impl User {
     ///
     /// # Errors
     /// [`ChainError`] when the chain fails; what is refused for now is tried at the next call.
-    pub async fn wind_up(&self, job: JobId, events: &[EventAt]) -> Result<bool, ChainError> {
-        let Some(view) = self.chain.job(job).await? else { return Ok(false) };
+    pub async fn wind_up(&self, job: JobId) -> Result<bool, ChainError> {
+        let Some(view) = self.ports.chain.job(job).await? else { return Ok(false) };
         if view.state == JobState::Settled {
             return Ok(true);
         }
-        let now = self.chain.head().await?.timestamp;
+        let now = self.ports.chain.head().await?.timestamp;
         let mut pending = false;
         let mut finished = true;
         for lane in (0..view.replicas).flat_map(|replica| (0..view.stages).map(move |stage| (stage, replica))) {
             let lane = Lane { job, stage: lane.0, replica: lane.1 };
-            let state = self.chain.lane(lane).await?;
+            let state = self.ports.chain.lane(lane).await?;
             let open = state.finalized..state.void_from.unwrap_or(view.intervals).max(state.finalized);
-            let mut claims: Vec<(Claim, u64)> = claims_of(events, lane, open).collect();
+            let mut claims: Vec<(Claim, u64)> = claims_of(&self.events.borrow(), lane, open).collect();
             pending |= !claims.is_empty();
             finished &= state.finalized >= view.intervals;
             claims.retain(|(_, at)| at.saturating_add(view.challenge_window).saturating_add(GRACE) <= now);
             claims.truncate(BATCH);
             if !claims.is_empty() {
-                attempt(self.chain.send(Call::Finalize { claims }).await)?;
+                attempt(self.ports.chain.send(Call::Finalize { claims }).await)?;
             }
         }
         if !pending && (finished || view.state == JobState::Closing) {
-            return attempt(self.chain.send(Call::Settle { job }).await);
+            return attempt(self.ports.chain.send(Call::Settle { job }).await);
         }
         Ok(false)
     }
 }
 
-/// Claims of a lane on chain, each in the version that was confirmed last, in order.
-fn claims_of(
+/// Confirmed claims of a lane, each in the version that was confirmed last, in order.
+pub(crate) fn claims_of(
     events: &[EventAt],
     lane: Lane,
     intervals: std::ops::Range<u32>,

@@ -5,13 +5,13 @@ mod support;
 
 use std::sync::Arc;
 
-use support::{CONTRACTS, Hub, JOB, MemoryChain, MemoryNet, MemoryStore, identity, job_view, lane};
-use tensorlink_node::Journal;
-use tensorlink_node::ports::{Net, Protocol, SystemClock};
+use support::{CONTRACTS, Hub, JOB, MemoryChain, MemoryNet, identity, job_view, lane};
+use tensorlink_node::ports::{Net, Protocol};
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::rpc::Response;
 use tensorlink_types::abi::Offer;
-use tensorlink_user::{HireError, Parts, User};
+use tensorlink_user::hire::Wanted;
+use tensorlink_user::{HireError, User};
 use tokio_util::sync::CancellationToken;
 
 /// What the user makes of an offer that worker 1 signs with the key of `signer`.
@@ -20,17 +20,9 @@ async fn offered(signer: u8, change: impl FnOnce(&mut Offer)) -> Result<Offer, H
     let hub = Arc::new(Hub::default());
     let chain = MemoryChain::new(job_view(1, 2), &[worker], &[]);
     let folder = tempfile::tempdir().unwrap();
-    let parts = Parts {
-        identity: identity(9),
-        chain,
-        net: Arc::new(MemoryNet { own: identity(9).address(), hub: hub.clone() }),
-        store: Arc::new(MemoryStore::default()),
-        clock: Arc::new(SystemClock),
-        contracts: CONTRACTS,
-        journal: Journal::open(folder.path()).unwrap(),
-    };
+    let ports = support::ports(9, chain, Arc::default(), hub.clone(), folder.path());
     let shutdown = CancellationToken::new();
-    let user = User::start(parts, shutdown.clone()).await.unwrap();
+    let user = User::start(ports, shutdown.clone()).await.unwrap();
     let mut requests = MemoryNet { own: worker, hub }.serve(Protocol::Rpc).await.unwrap();
     let mut offer =
         Offer { job: JOB.0, stage: 0, replica: 0, worker, pricePerInterval: 7, expires: Default::default() };
@@ -41,7 +33,7 @@ async fn offered(signer: u8, change: impl FnOnce(&mut Offer)) -> Result<Offer, H
         let answer = encode("response", &Response::Offer { offer, signature }).unwrap();
         request.reply.send(answer).unwrap();
     });
-    let result = user.collect_offers(&[(lane(0), worker)]).await;
+    let result = user.collect_offers(&[Wanted { lane: lane(0), worker, limit: 7 }]).await;
     shutdown.cancel();
     result.map(|mut offers| offers.remove(0).0)
 }
@@ -49,6 +41,12 @@ async fn offered(signer: u8, change: impl FnOnce(&mut Offer)) -> Result<Offer, H
 #[tokio::test]
 async fn the_workers_own_offer_for_the_lane_is_taken() {
     assert_eq!(offered(1, |_| {}).await.unwrap().pricePerInterval, 7);
+}
+
+#[tokio::test]
+async fn an_offer_above_the_advertised_price_is_refused() {
+    assert_eq!(offered(1, |o| o.pricePerInterval = 6).await.unwrap().pricePerInterval, 6);
+    assert!(matches!(offered(1, |o| o.pricePerInterval = 8).await, Err(HireError::Price { limit: 7, asked: 8, .. })));
 }
 
 #[tokio::test]

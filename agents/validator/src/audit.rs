@@ -1,30 +1,31 @@
-//! Audits one claim: fetches what the worker recorded, executes it again, and on a difference gathers the worker's own
-//! signed answers until they convict it.
+//! Audits one claim: fetches what the worker recorded and executes it again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use cid::Cid;
 use tensorlink_graph::engine::{Engine, EngineError};
+use tensorlink_node::Ports;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::{Span, inputs_len};
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{Call, Chain, ChainError, Clock, Net, NetError, Protocol, Store, StoreError};
-use tensorlink_node::replay::{OperatorTensors, Replay, ReplayError, Roots};
+use tensorlink_node::ports::{Call, ChainError, NetError, Protocol, StoreError};
+use tensorlink_node::replay::{Replay, ReplayError};
 use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::shard::{Shard, ShardError, ShardSource};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
-use tensorlink_num::Tensor;
-use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
+use tensorlink_proof::audit::Undecided;
 use tensorlink_proof::commit::program::ProgramTooLarge;
-use tensorlink_proof::commit::{BoundaryLists, Contracts, Edge, LogBuilder, LogError, io_root};
-use tensorlink_proof::fraud::{Case, FraudError, Prover, Signed, StepAnswer};
-use tensorlink_proof::merkle::{OpeningError, TensorTree};
+use tensorlink_proof::commit::{LogError, io_root};
+use tensorlink_proof::fraud::FraudError;
+use tensorlink_proof::merkle::OpeningError;
 use tensorlink_types::abi::Claim;
-use tensorlink_types::{Address, ClaimId, TensorRoot, TensorType};
+use tensorlink_types::{Address, ClaimId};
 use thiserror::Error;
 use tokio::sync::Semaphore;
+
+use crate::dispute::Dispute;
 
 /// Attempts to get an answer or a file from a worker; it may be restarting.
 const PATIENCE: Policy = Policy { attempts: 5, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
@@ -87,7 +88,7 @@ pub enum AuditError {
 
 /// What keeps a worker's answers from deciding.
 #[derive(Debug, Error)]
-enum Gap {
+pub(crate) enum Gap {
     #[error("no answer: {0}")]
     Net(#[from] NetError),
     #[error("a file cannot be had: {0}")]
@@ -115,7 +116,7 @@ enum Gap {
 }
 
 /// Either kind of failure inside an audit.
-enum Failed {
+pub(crate) enum Failed {
     Gap(Gap),
     Audit(AuditError),
 }
@@ -126,22 +127,14 @@ impl<T: Into<Gap>> From<T> for Failed {
     }
 }
 
-fn fatal(error: impl Into<AuditError>) -> Failed {
+pub(crate) fn fatal(error: impl Into<AuditError>) -> Failed {
     Failed::Audit(error.into())
 }
 
 /// Audits claims.
 pub struct Auditor<E> {
-    /// The contracts.
-    pub chain: Arc<dyn Chain>,
-    /// Peers.
-    pub net: Arc<dyn Net>,
-    /// Files.
-    pub store: Arc<dyn Store>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Domains of signatures.
-    pub contracts: Contracts,
+    /// Its world.
+    pub ports: Ports,
     /// Makes engines.
     pub engine: Arc<dyn Fn() -> Result<E, EngineError> + Send + Sync>,
     /// Memory for shards, bytes; of each audit under way.
@@ -168,14 +161,15 @@ where
 
     async fn try_audit(&self, target: &Target) -> Result<Finding, Failed> {
         let lane = target.claim.lane();
-        let job = self.chain.job(lane.job).await.map_err(fatal)?.ok_or_else(|| fatal(AuditError::NoJob))?;
-        let (worker, _) = self.chain.assignment(lane).await.map_err(fatal)?;
+        let job = self.ports.chain.job(lane.job).await.map_err(fatal)?.ok_or_else(|| fatal(AuditError::NoJob))?;
+        let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
         let record = self.record(target, worker).await?;
         let _turn = self.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
         let holders = vec![worker, job.user];
         let source = ShardSource { job: job.id, stage: lane.stage, manifest: target.manifest, holders };
-        let shard =
-            Shard::fetch(self.chain.as_ref(), self.store.as_ref(), &source, self.memory).await.map_err(fatal)?;
+        let shard = Shard::fetch(self.ports.chain.as_ref(), self.ports.store.as_ref(), &source, self.memory)
+            .await
+            .map_err(fatal)?;
         let replay = self.replay(target, &job, (worker, &record), Arc::new(shard)).await?;
 
         let outcome = self.blocking(replay.clone(), |replay, engine| replay.outcome(engine)).await?;
@@ -219,16 +213,16 @@ where
 
     async fn fetch(&self, cid: &[u8], worker: Address, limit: u64) -> Result<bytes::Bytes, Gap> {
         let cid = Cid::try_from(cid)?;
-        let result = retry(self.clock.as_ref(), PATIENCE, || async {
-            self.store.get(&cid, &[worker], limit).await.map_err(Failure::Transient)
+        let result = retry(self.ports.clock.as_ref(), PATIENCE, || async {
+            self.ports.store.get(&cid, &[worker], limit).await.map_err(Failure::Transient)
         });
         Ok(result.await?)
     }
 
-    async fn ask(&self, worker: Address, question: &Request) -> Result<Response, Gap> {
+    pub(crate) async fn ask(&self, worker: Address, question: &Request) -> Result<Response, Gap> {
         let body = encode("request", question)?;
-        let result = retry(self.clock.as_ref(), PATIENCE, || async {
-            self.net.request(worker, Protocol::Rpc, body.clone()).await.map_err(|error| match error {
+        let result = retry(self.ports.clock.as_ref(), PATIENCE, || async {
+            self.ports.net.request(worker, Protocol::Rpc, body.clone()).await.map_err(|error| match error {
                 // A worker that let one long wait pass in silence is not given another.
                 error @ (NetError::Timeout { .. } | NetError::Refused(_) | NetError::Protocol { .. }) => {
                     Failure::Permanent(error)
@@ -242,7 +236,7 @@ where
         }
     }
 
-    async fn blocking<T: Send + 'static>(
+    pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         replay: Replay,
         job: impl FnOnce(Replay, E) -> Result<T, ReplayError> + Send + 'static,
@@ -255,197 +249,4 @@ where
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         }
     }
-}
-
-/// A claim known to differ from its re-execution.
-struct Dispute<'a, E> {
-    auditor: &'a Auditor<E>,
-    target: &'a Target,
-    job: &'a JobView,
-    worker: Address,
-    replay: Replay,
-}
-
-impl<E> Dispute<'_, E>
-where
-    E: Engine + Send + 'static,
-{
-    async fn convict(&self) -> Result<Finding, Failed> {
-        let own = self.auditor.blocking(self.replay.clone(), |replay, engine| replay.roots(engine)).await?;
-        let logs = self.their_logs(&own).await?;
-        let mut answers = self.statements().await?;
-        let case = self.case().await?;
-        let (states, traces) = (own.states.clone(), own.traces);
-        let state = states.first().cloned().unwrap_or_default();
-        let own = OwnInterval { state, traces };
-        let program = &self.replay.shard.program;
-        let audit = Audit { case: &case, program, claim: &self.target.claim, logs: &logs, own: &own };
-        let verdict = loop {
-            match audit.verdict(&answers) {
-                Ok(verdict) => break verdict,
-                Err(lacking) => self.complete(&mut answers, lacking).await?,
-            }
-        };
-        self.prove(&case, &logs, &answers, &states, verdict).await
-    }
-
-    async fn case(&self) -> Result<Case, Failed> {
-        let chain = &self.auditor.chain;
-        let lane = self.target.claim.lane();
-        Ok(Case {
-            contracts: self.auditor.contracts,
-            worker: self.worker,
-            steps_per_interval: self.job.steps_per_interval,
-            job_key: self.job.job_key,
-            program: chain.program_root(lane.job, lane.stage).await.map_err(fatal)?,
-            record: chain.record(lane, self.target.claim.interval).await.map_err(fatal)?,
-        })
-    }
-
-    /// The claim's logs: what was received from our own replay of it, what was sent from the worker.
-    async fn their_logs(&self, own: &Roots) -> Result<BoundaryLists, Failed> {
-        let question = Request::SentLogs(self.target.id);
-        let Response::SentLogs { to_previous, to_next } = self.auditor.ask(self.worker, &question).await? else {
-            return Err(Gap::OffTopic.into());
-        };
-        let program = &self.replay.shard.program;
-        let mut logs = LogBuilder::new(program, self.replay.span.steps)?;
-        let mut enter = |edge, roots: Vec<TensorRoot>| -> Result<(), LogError> {
-            for (index, root) in (0u32..).zip(roots) {
-                logs.record(edge, index / program.micro_batches, index % program.micro_batches, root)?;
-            }
-            Ok(())
-        };
-        for edge in [Edge::FromPrevious, Edge::FromNext] {
-            let received = own.logs.get(edge).map(|log| log.items().iter().copied().map(TensorRoot).collect());
-            enter(edge, received.unwrap_or_default())?;
-        }
-        enter(Edge::ToPrevious, to_previous)?;
-        enter(Edge::ToNext, to_next)?;
-        Ok(logs.finish()?)
-    }
-
-    async fn statements(&self) -> Result<Vec<Answer>, Failed> {
-        let question = Request::Statements(self.target.id);
-        let Response::Statements(signed) = self.auditor.ask(self.worker, &question).await? else {
-            return Err(Gap::OffTopic.into());
-        };
-        let steps = self.job.steps_per_interval;
-        // Bounds what checking them costs.
-        if signed.len() != steps as usize {
-            return Err(Gap::Statements(signed.len(), steps).into());
-        }
-        let answer = |(statement, signature): (_, Vec<u8>)| Answer {
-            signed: Signed { statement, signature: signature.into() },
-            trace: None,
-            post_state: None,
-        };
-        Ok(signed.into_iter().map(answer).collect())
-    }
-
-    /// Asks for the list that the verdict lacks; a list that was given and does not open what was signed ends the audit.
-    async fn complete(&self, answers: &mut [Answer], lacking: Undecided) -> Result<(), Failed> {
-        let claim = self.target.id;
-        let (step, question) = match lacking {
-            Undecided::Trace(step) => (step, Request::Trace { claim, step }),
-            Undecided::State(step) => (step, Request::State { claim, step }),
-            other => return Err(other.into()),
-        };
-        let answer = answers.iter_mut().find(|answer| answer.signed.statement.step == step).ok_or(lacking)?;
-        let list = if matches!(lacking, Undecided::Trace(_)) { &mut answer.trace } else { &mut answer.post_state };
-        if list.is_some() {
-            return Err(lacking.into());
-        }
-        let Response::Roots(roots) = self.auditor.ask(self.worker, &question).await? else {
-            return Err(Gap::OffTopic.into());
-        };
-        *list = Some(roots);
-        Ok(())
-    }
-
-    async fn prove(
-        &self,
-        case: &Case,
-        logs: &BoundaryLists,
-        answers: &[Answer],
-        states: &[Vec<TensorRoot>],
-        verdict: Verdict,
-    ) -> Result<Finding, Failed> {
-        let (target, program) = (self.target, &self.replay.shard.program);
-        let prover = Prover::new(*case, program, &target.claim, target.committed_at, logs).map_err(fatal)?;
-        let step_answer = |step: u32| {
-            let answer = answers.iter().find(|answer| answer.signed.statement.step == step)?;
-            let local = step.checked_sub(self.replay.span.first_step)? as usize;
-            Some(StepAnswer {
-                said: &answer.signed,
-                trace: answer.trace.as_deref().unwrap_or_default(),
-                before: states.get(local)?,
-                after: answer.post_state.as_deref().unwrap_or_default(),
-            })
-        };
-        match verdict {
-            // The claim and all that was signed are what our second execution gave: our first one erred.
-            Verdict::Consistent => Err(fatal(AuditError::Unsteady)),
-            Verdict::Element { step, operator } => {
-                let said = step_answer(step).ok_or(Undecided::Statement(step))?;
-                let (tensors, theirs) = self.outputs(step, operator).await?;
-                let element = first_element(&tensors.output, &theirs).ok_or(Gap::Record("output"))?;
-                let operands: Vec<&Tensor> = tensors.operands.iter().collect();
-                // Bytes, not a tensor: what a liar committed may exceed its type.
-                let tree = TensorTree::from_bytes(tensors.output.ty().clone(), &theirs)?;
-                let proof = prover.element(&said, operator, element, &tree, &operands).map_err(fatal)?;
-                let name = program.names.get(operator as usize).cloned().unwrap_or_default();
-                let (claimed, right) = (mantissa(tensors.output.ty(), &theirs, element), tensors.output.get(element));
-                let fault = format!(
-                    "step {step}, operator {operator} ({name}), element {element}: claimed {}, right is {}",
-                    claimed.unwrap_or_default(),
-                    right.unwrap_or_default()
-                );
-                Ok(Finding::Wrong { call: Box::new(Call::Prove(Box::new(proof))), fault })
-            }
-            Verdict::Wiring { step, sink, index } => {
-                let said = step_answer(step).ok_or(Undecided::Statement(step))?;
-                let own = self.auditor.blocking(self.replay.clone(), |replay, engine| replay.roots(engine)).await?;
-                let local = step.saturating_sub(self.replay.span.first_step) as usize;
-                // The traces agree where the wiring does not.
-                let trace = own.traces.get(local).map(Vec::as_slice).unwrap_or_default();
-                let said = StepAnswer { trace, ..said };
-                let proof = prover.wiring(&said, sink, index).map_err(fatal)?;
-                let fault = format!("step {step}: {sink:?} {index} is not what its operator computed");
-                Ok(Finding::Wrong { call: Box::new(Call::ProveWiring(Box::new(proof))), fault })
-            }
-            Verdict::Contradiction { first, second } => {
-                let (Some(a), Some(b)) = (answers.get(first), answers.get(second)) else {
-                    return Err(Gap::OffTopic.into());
-                };
-                let proof = prover.contradiction(&a.signed, &b.signed).map_err(fatal)?;
-                let fault = format!(
-                    "the signed statements on steps {} and {} contradict each other or the claim",
-                    a.signed.statement.step, b.signed.statement.step
-                );
-                Ok(Finding::Wrong { call: Box::new(Call::ProveContradiction(Box::new(proof))), fault })
-            }
-        }
-    }
-
-    /// Our tensors of an operator, and the bytes of the worker's output.
-    async fn outputs(&self, step: u32, operator: u32) -> Result<(OperatorTensors, Vec<u8>), Failed> {
-        let question = Request::Output { claim: self.target.id, step, operator };
-        let Response::Output(theirs) = self.auditor.ask(self.worker, &question).await? else {
-            return Err(Gap::OffTopic.into());
-        };
-        let find = move |replay: Replay, engine: E| replay.operator(engine, step, operator);
-        let tensors = self.auditor.blocking(self.replay.clone(), find).await?;
-        Ok((tensors, theirs))
-    }
-}
-
-/// The mantissa that an element of canonical bytes stands for, in its type or not; none beyond the bytes.
-fn mantissa(ty: &TensorType, bytes: &[u8], element: u64) -> Option<i64> {
-    let width = ty.width().bytes();
-    let bytes = bytes.chunks(width).nth(usize::try_from(element).ok()?)?;
-    let sign = if bytes.last()? & 0x80 == 0 { 0 } else { 0xff };
-    let mut wide = [sign; 8];
-    wide.iter_mut().zip(bytes).for_each(|(wide, byte)| *wide = *byte);
-    Some(i64::from_le_bytes(wide))
 }

@@ -3,10 +3,12 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`draw`] | which claims to audit |
-//! | [`audit`] | one audit: re-execution, and from a difference to a proof |
+//! | [`audit`] | one audit: fetching what was recorded, and executing it again |
+//! | `dispute` | from a difference to a proof |
 //! | [`role`] | the loop that listens to the chain |
 
 pub mod audit;
+pub(crate) mod dispute;
 pub mod draw;
 pub mod role;
 

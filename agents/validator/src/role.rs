@@ -7,9 +7,9 @@ use std::time::Duration;
 use cid::Cid;
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::engine::Engine;
+use tensorlink_node::Roster;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError};
-use tensorlink_node::{Identity, Journal, Roster};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_types::{ClaimId, JobId};
 use thiserror::Error;
@@ -67,14 +67,10 @@ const DONE: &str = "audits";
 
 /// A validator.
 pub struct Validator<E> {
-    /// The node's key.
-    pub identity: Identity,
     /// Share of claims to audit.
     pub rate: Rate,
     /// Who is who.
     pub roster: Arc<Roster>,
-    /// Records.
-    pub journal: Journal,
     /// Audits claims.
     pub auditor: Arc<Auditor<E>>,
 }
@@ -88,11 +84,11 @@ where
     /// # Errors
     /// [`ValidatorError`].
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), ValidatorError> {
-        tracing::info!(address = %self.identity.address(), rate = self.rate.share(), "validator starts");
-        self.auditor.net.set_gate(self.roster.clone());
-        let chain = self.auditor.chain.clone();
+        tracing::info!(address = %self.auditor.ports.identity.address(), rate = self.rate.share(), "validator starts");
+        self.auditor.ports.net.set_gate(self.roster.clone());
+        let chain = self.auditor.ports.chain.clone();
         let mut events = chain.events(chain.deployment().block).await?;
-        let mut done: Done = self.journal.read(DONE)?.unwrap_or_default();
+        let mut done: Done = self.auditor.ports.journal.read(DONE)?.unwrap_or_default();
         let open = Arc::new(Semaphore::new(OPEN));
         let mut audits = JoinSet::new();
         let mut manifests = HashMap::new();
@@ -102,7 +98,7 @@ where
                 Some(finished) = audits.join_next() => {
                     if let Some(claim) = settled(finished) {
                         done.add(claim);
-                        self.journal.write(DONE, &done)?;
+                        self.auditor.ports.journal.write(DONE, &done)?;
                     }
                     continue;
                 }
@@ -138,7 +134,7 @@ where
             Event::ClaimCommitted { id, claim, committed_at } => {
                 let Some(manifest) = manifests.get(&JobId(claim.job)).copied() else { return Ok(None) };
                 let target = Target { id, claim, committed_at, manifest };
-                Ok(drawn(&self.identity, id, at.block_hash, self.rate)?.then_some(target))
+                Ok(drawn(&self.auditor.ports.identity, id, at.block_hash, self.rate)?.then_some(target))
             }
             _ => Ok(None),
         }
@@ -173,7 +169,7 @@ async fn examine<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Targ
             // No attempt: without the chain there is nothing to do but wait for it.
             Err(error) => tracing::warn!(%claim, %error, "the chain cannot be asked"),
         }
-        auditor.clock.sleep(pause).await;
+        auditor.ports.clock.sleep(pause).await;
         pause = pause.saturating_mul(2).min(PAUSE.1);
     }
     tracing::error!(%claim, %lane, interval, "given up: the claim is neither found right nor proven wrong");
@@ -206,13 +202,13 @@ async fn attempt_at<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &T
 /// Whether the claim can still be challenged.
 async fn is_open<E>(auditor: &Auditor<E>, target: &Target) -> Result<bool, ChainError> {
     let at = target.claim.lane();
-    let lane = auditor.chain.lane(at).await?;
+    let lane = auditor.ports.chain.lane(at).await?;
     let void = lane.void_from.is_some_and(|from| target.claim.interval >= from);
     if target.claim.interval < lane.finalized || void {
         return Ok(false);
     }
-    let Some(job) = auditor.chain.job(at.job).await? else { return Ok(true) };
-    let now = auditor.chain.head().await?.timestamp;
+    let Some(job) = auditor.ports.chain.job(at.job).await? else { return Ok(true) };
+    let now = auditor.ports.chain.head().await?.timestamp;
     Ok(now < target.committed_at.saturating_add(job.challenge_window))
 }
 
@@ -221,7 +217,7 @@ async fn is_open<E>(auditor: &Auditor<E>, target: &Target) -> Result<bool, Chain
 /// # Errors
 /// The contract's refusal, or the chain's failure.
 pub async fn convict<E>(auditor: &Auditor<E>, call: Box<Call>) -> Result<u64, ChainError> {
-    let estimate = auditor.chain.simulate(&call).await?;
+    let estimate = auditor.ports.chain.simulate(&call).await?;
     tracing::info!(estimate, "the proof holds in a local execution of the contracts");
-    Ok(auditor.chain.send(*call).await?.gas)
+    Ok(auditor.ports.chain.send(*call).await?.gas)
 }

@@ -3,67 +3,37 @@
 #[path = "../../node/tests/support/mod.rs"]
 mod support;
 
+#[path = "../../../tests/e2e/src/corrupted.rs"]
+#[allow(unreachable_pub, reason = "the module is public where it is at home")]
+mod corrupted;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
+use corrupted::{Corrupted, Lie};
 use support::{
     CONTRACTS, Hub, KEY, MemoryChain, MemoryNet, MemoryStore, STEPS, identity, job_view, lane, publish, shards,
 };
-use tensorlink_graph::{Engine, EngineError, Reference, StepContext};
+use tensorlink_graph::{Engine, Reference};
 use tensorlink_node::files;
 use tensorlink_node::interval::{Outcome, Span, state_root_of};
-use tensorlink_node::ports::{Call, Chain, Incoming, Net, Protocol, Store, SystemClock};
+use tensorlink_node::ports::{Call, Chain, Incoming, Net, Protocol, Store};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
-use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{Edge, io_root, state_root, trace_root};
 use tensorlink_proof::fraud::Case;
 use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_types::abi::{Claim, StepStatement};
-use tensorlink_types::{Address, Opcode, Operator, TensorRoot};
+use tensorlink_types::{Address, Opcode, TensorRoot};
 use tensorlink_validator::{Auditor, Finding, Target};
 use tokio::sync::Semaphore;
 
 const INTERVAL: u32 = 1;
-const AUDITOR: Address = Address::repeat_byte(0xaa);
 
-/// Computes like the reference, but for one element of the products of one step.
-#[derive(Clone, Copy)]
-struct Liar {
-    step: Option<u32>,
-}
-
-impl Engine for Liar {
-    type Tensor = <Reference as Engine>::Tensor;
-
-    fn describe(&self) -> String {
-        Reference.describe()
-    }
-
-    fn import(&self, tensor: &Tensor) -> Result<Self::Tensor, EngineError> {
-        Reference.import(tensor)
-    }
-
-    fn export(&self, tensor: &Self::Tensor) -> Result<Tensor, EngineError> {
-        Reference.export(tensor)
-    }
-
-    fn execute(
-        &self,
-        operator: &Operator,
-        operands: &[&Self::Tensor],
-        context: &StepContext,
-    ) -> Result<Self::Tensor, EngineError> {
-        let output = Reference.execute(operator, operands, context)?;
-        if Some(context.step) != self.step || operator.opcode != Opcode::MatMul {
-            return Ok(output);
-        }
-        let honest = Reference.export(&output)?;
-        let mut mantissas = honest.mantissas().to_vec();
-        mantissas[3] += if mantissas[3] > 0 { -1 } else { 1 };
-        Reference.import(&Tensor::from_wide(honest.ty().clone(), &mantissas).unwrap())
-    }
+/// A lie in one step.
+fn liar(step: u32) -> Corrupted<Reference> {
+    Corrupted::new(Reference, Lie { step, opcode: Opcode::MatMul, element: 3 })
 }
 
 /// How a worker behaves towards auditors.
@@ -82,7 +52,7 @@ struct World {
     program: tensorlink_types::B256,
 }
 
-async fn world(engine: Liar, manner: Manner) -> World {
+async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Manner) -> World {
     let shards = shards(1);
     let worker = identity(1).address();
     let store = Arc::new(MemoryStore::default());
@@ -93,7 +63,7 @@ async fn world(engine: Liar, manner: Manner) -> World {
     let span = Span { first_step: INTERVAL * STEPS, steps: STEPS };
     let state = shard.initial_state.to_vec();
     let replay = Replay { shard, job_key: KEY, span, state: state.clone(), inputs: Bytes::new() };
-    let outcome = replay.outcome(engine).unwrap();
+    let outcome = replay.outcome(engine.clone()).unwrap();
     let claim = Claim {
         job: 1,
         stage: 0,
@@ -115,24 +85,21 @@ async fn world(engine: Liar, manner: Manner) -> World {
     let target = Target { id: CONTRACTS.claim_id(&claim), claim, committed_at: 201, manifest };
     let id = target.id;
     tokio::spawn(async move {
-        let roots = replay.roots(engine).unwrap();
+        let roots = replay.roots(engine.clone()).unwrap();
         while let Some(Incoming { peer, body, reply }) = requests.recv().await {
             let question = decode("request", &body).unwrap();
             let response = match manner {
                 Manner::Declines => Response::Declined("no".into()),
                 Manner::Withholds if matches!(question, Request::Statements(_)) => Response::Declined("no".into()),
-                _ => answer(&replay, engine, &roots, (&outcome, &record), (peer, id.0), question),
+                _ => answer(&replay, engine.clone(), &roots, (&outcome, &record), (peer, id.0), question),
             };
             let _ = reply.send(encode("response", &response).unwrap());
         }
     });
     let program = chain.program_root(support::JOB, 0).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let auditor = Auditor {
-        chain: chain.clone(),
-        net: Arc::new(MemoryNet { own: AUDITOR, hub }),
-        store,
-        clock: Arc::new(SystemClock),
-        contracts: CONTRACTS,
+        ports: support::ports(2, chain.clone(), store, hub, folder.path()),
         engine: Arc::new(|| Ok(Reference)),
         memory: 1 << 30,
         turns: Semaphore::new(1),
@@ -142,7 +109,7 @@ async fn world(engine: Liar, manner: Manner) -> World {
 
 fn answer(
     replay: &Replay,
-    engine: Liar,
+    engine: impl Engine,
     roots: &Roots,
     (outcome, record): (&Outcome, &IntervalRecord),
     (auditor, claim): (Address, tensorlink_types::B256),
@@ -182,14 +149,14 @@ fn answer(
 
 #[tokio::test]
 async fn an_honest_claim_is_right() {
-    let world = world(Liar { step: None }, Manner::Answers).await;
+    let world = world(Reference, Manner::Answers).await;
     assert_eq!(world.auditor.audit(&world.target).await.unwrap(), Finding::Right);
 }
 
 #[tokio::test]
 async fn one_wrong_element_gives_a_proof_that_verifies() {
     let lie = INTERVAL * STEPS + 1;
-    let world = world(Liar { step: Some(lie) }, Manner::Answers).await;
+    let world = world(liar(lie), Manner::Answers).await;
     let finding = world.auditor.audit(&world.target).await.unwrap();
     let Finding::Wrong { call, fault } = finding else { panic!("{finding:?}") };
     let Call::Prove(proof) = *call else { panic!("{call:?}") };
@@ -210,7 +177,7 @@ async fn one_wrong_element_gives_a_proof_that_verifies() {
 #[tokio::test]
 async fn a_worker_that_declines_is_not_convicted_and_not_right() {
     for manner in [Manner::Declines, Manner::Withholds] {
-        let world = world(Liar { step: Some(INTERVAL * STEPS) }, manner).await;
+        let world = world(liar(INTERVAL * STEPS), manner).await;
         let finding = world.auditor.audit(&world.target).await.unwrap();
         assert!(matches!(finding, Finding::Unproven(_)), "{finding:?}");
     }
@@ -218,7 +185,7 @@ async fn a_worker_that_declines_is_not_convicted_and_not_right() {
 
 #[tokio::test]
 async fn a_record_of_another_interval_is_not_taken_for_the_claimed_one() {
-    let mut world = world(Liar { step: None }, Manner::Answers).await;
+    let mut world = world(Reference, Manner::Answers).await;
     world.target.claim.io.0[0] ^= 1;
     assert!(matches!(world.auditor.audit(&world.target).await.unwrap(), Finding::Unproven(_)));
     world.target.claim.io.0[0] ^= 1;

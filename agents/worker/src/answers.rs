@@ -60,7 +60,8 @@ where
                 let manifest = self.manifests().get(&lane.job).copied();
                 match (user, manifest) {
                     (Some(user), Some(manifest)) if user == peer => {
-                        match quote(&self.context, lane, (manifest, self.free_lanes())).await {
+                        let hold = |now, expires| self.promises.hold(lane, (now, expires), || self.free_lanes());
+                        match quote(&self.context, lane, manifest, hold).await {
                             Ok((offer, signature)) => Response::Offer { offer, signature },
                             Err(declined) => Response::Declined(declined.to_string()),
                         }
@@ -91,7 +92,7 @@ where
             return Response::Declined("not a lane of this worker".into());
         };
         let record = log.get();
-        let intervals = match self.context.chain.job(lane.job).await {
+        let intervals = match self.context.ports.chain.job(lane.job).await {
             Ok(Some(job)) => job.intervals,
             Ok(None) => return Response::Declined("no such job".into()),
             Err(error) => return Response::Declined(error.to_string()),
@@ -106,13 +107,13 @@ where
     async fn repeatable(&self, id: ClaimId) -> Result<Repeatable, Response> {
         let records: Vec<LaneRecord> = self.lanes().values().map(|running| running.log.get()).collect();
         let found = records.into_iter().find_map(|record| {
-            let interval = record.intervals.values().find(|i| self.context.contracts.claim_id(&i.claim) == id)?;
+            let interval = record.intervals.values().find(|i| self.context.ports.contracts.claim_id(&i.claim) == id)?;
             Some((interval.clone(), record))
         });
         let (interval, record) =
             found.ok_or_else(|| Response::Declined("no such claim of this worker, or it is long final".into()))?;
         let decline = |reason: String| Response::Declined(reason);
-        let job = self.context.chain.job(record.lane.job).await.map_err(|e| decline(e.to_string()))?;
+        let job = self.context.ports.chain.job(record.lane.job).await.map_err(|e| decline(e.to_string()))?;
         let job = job.ok_or_else(|| decline("no such job".into()))?;
         let shard = self.shard(&record, &job).await.map_err(decline)?;
         let job_key = record.job_key.ok_or_else(|| decline("the job has not started".into()))?;

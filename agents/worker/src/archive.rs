@@ -30,7 +30,7 @@ impl<E: Engine> LaneTask<E> {
             .ok_or_else(|| LaneError::Record(format!("the state before interval {interval} was dropped")))?;
         let cid = state.parse().map_err(|_| LaneError::Record(format!("{state:?} is not a CID")))?;
         let types = || self.shard.program.state.iter().map(|slot| &slot.ty);
-        let bytes = self.context.store.get(&cid, &[], files::file_len(types())).await?;
+        let bytes = self.context.ports.store.get(&cid, &[], files::file_len(types())).await?;
         let state = files::split(&bytes, types()).map_err(|e| LaneError::Record(e.to_string()))?;
         let before = interval.checked_sub(1).and_then(|n| record.intervals.get(&n));
         let claimed = known.map(|known| known.claim.parentState).or(before.map(|before| before.claim.newState));
@@ -73,11 +73,11 @@ impl<E: Engine> LaneTask<E> {
             Some(cid) if interval > 0 => cid.clone(),
             _ => {
                 let initial = files::join(self.shard.initial_state.iter());
-                self.context.store.put(initial.into()).await?.to_string()
+                self.context.ports.store.put(initial.into()).await?.to_string()
             }
         };
-        let inputs = self.context.store.put(Bytes::from(outcome.inputs.clone())).await?.to_string();
-        let next_state = self.context.store.put(files::join(&outcome.state).into()).await?.to_string();
+        let inputs = self.context.ports.store.put(Bytes::from(outcome.inputs.clone())).await?.to_string();
+        let next_state = self.context.ports.store.put(files::join(&outcome.state).into()).await?.to_string();
         self.log.update(|record| {
             record.intervals.insert(interval, Interval::new(claim, logs, state, inputs));
             record.next = interval + 1;

@@ -190,7 +190,7 @@ impl Repeatable {
             postState: state_root(after),
             trace: trace_root(trace),
         };
-        let signature = context.identity.sign(context.contracts.statement(&statement))?;
+        let signature = context.ports.identity.sign(context.ports.contracts.statement(&statement))?;
         Ok((statement, signature.to_vec()))
     }
 
@@ -215,10 +215,10 @@ impl Repeatable {
     {
         let program = &self.shard.program;
         let types = || program.state.iter().map(|slot| &slot.ty);
-        let state = context.store.get(&self.interval.state.parse()?, &[], files::file_len(types())).await?;
+        let state = context.ports.store.get(&self.interval.state.parse()?, &[], files::file_len(types())).await?;
         let state = files::split(&state, types())?;
         let inputs_len = inputs_len(program, self.steps);
-        let inputs = context.store.get(&self.interval.inputs.parse()?, &[], inputs_len).await?;
+        let inputs = context.ports.store.get(&self.interval.inputs.parse()?, &[], inputs_len).await?;
         let span = Span { first_step: self.first_step(), steps: self.steps };
         let replay = Replay { shard: self.shard.clone(), job_key: self.job_key, span, state, inputs };
         let engine = context.engine.clone();

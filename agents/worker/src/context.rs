@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use tensorlink_graph::engine::EngineError;
-use tensorlink_node::ports::{Chain, Clock, Net, Store};
-use tensorlink_node::{Identity, Journal, Roster};
-use tensorlink_proof::commit::Contracts;
+use tensorlink_node::{Ports, Roster};
 
 use crate::desk::Desk;
 
@@ -27,26 +25,14 @@ pub type EngineFactory<E> = Arc<dyn Fn() -> Result<E, EngineError> + Send + Sync
 
 /// What all parts of a worker share.
 pub struct Context<E> {
-    /// The node's key.
-    pub identity: Identity,
-    /// The contracts.
-    pub chain: Arc<dyn Chain>,
-    /// Peers.
-    pub net: Arc<dyn Net>,
-    /// Files.
-    pub store: Arc<dyn Store>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Domains of what we sign.
-    pub contracts: Contracts,
+    /// Its world.
+    pub ports: Ports,
     /// What we are willing to do.
     pub config: WorkerConfig,
     /// Makes engines.
     pub engine: EngineFactory<E>,
     /// Who is who.
     pub roster: Arc<Roster>,
-    /// Records.
-    pub journal: Journal,
     /// Streams that peers open.
     pub desk: Desk,
 }

@@ -175,7 +175,7 @@ where
             wait = if self.log.get().next > before { MEET.0 } else { (wait * 2).min(MEET.1) };
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
-                () = self.context.clock.sleep(wait) => {}
+                () = self.context.ports.clock.sleep(wait) => {}
             }
         };
         self.context.desk.unregister(lane);
@@ -237,7 +237,7 @@ where
     ) -> Result<(Neighbours, u32), Interruption> {
         let mut neighbours = Neighbours::default();
         if let Some(address) = self.neighbours.1 {
-            let stream = self.context.net.open(address, Protocol::Tensor).await?;
+            let stream = self.context.ports.net.open(address, Protocol::Tensor).await?;
             let link = Link::new(stream, tensor_limit(&self.shard.program.from_next), links);
             link.send_hello(self.hello()).await?;
             neighbours.next = Some(Neighbour { address, link });
@@ -281,7 +281,7 @@ where
         let steps = self.job.steps_per_interval;
         let span = Span { first_step: interval * steps, steps };
         let schedule = one_forward_one_backward(lane.stage, self.job.stages, self.shard.program.micro_batches);
-        let (identity, contracts) = (self.context.identity.clone(), self.context.contracts);
+        let (identity, contracts) = (self.context.ports.identity.clone(), self.context.ports.contracts);
         let info = self.shard.info.clone();
         let known = self.log.get().intervals.get(&interval).map(|known| known.logs.clone());
         let thread = tokio::task::spawn_blocking(move || {
@@ -305,11 +305,11 @@ where
     }
 
     async fn publish(&self, meter: &mut Meter, interval: u32) {
-        let (sent, received) = self.context.net.bytes_moved();
+        let (sent, received) = self.context.ports.net.bytes_moved();
         let progress: Progress = meter.report((interval + 1) * self.job.steps_per_interval, sent + received);
         match tensorlink_node::wire::encode("progress", &progress) {
             Ok(message) => {
-                if let Err(error) = self.context.net.publish(PROGRESS, message).await {
+                if let Err(error) = self.context.ports.net.publish(PROGRESS, message).await {
                     tracing::debug!(%error, "progress was not published");
                 }
             }

@@ -3,10 +3,11 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`role`] | the loop that listens to the chain and keeps the tasks of each lane |
-//! | [`quote`] | whether to take a lane, and for how much |
+//! | [`quote`], [`promises`] | whether to take a lane, and for how much; lanes held for what was offered |
 //! | [`lane`] | the work on a lane: meet the neighbours, execute, write down |
 //! | [`schedule`], [`link`], [`boundary`], [`desk`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`record`], `archive`, [`claims`] | what is on disk; the states there; how claims get on chain |
+//! | `payout` | stake and pay, out of jobs that end or never begin |
 //! | `answers`, [`audit`] | answers to users and auditors; what those of auditors cost |
 //! | [`metrics`] | progress for people |
 
@@ -20,6 +21,8 @@ pub mod desk;
 pub mod lane;
 pub mod link;
 pub mod metrics;
+pub(crate) mod payout;
+pub mod promises;
 pub mod quote;
 pub mod record;
 pub mod role;

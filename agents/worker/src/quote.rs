@@ -6,10 +6,11 @@ use cid::Cid;
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::price::price_per_interval;
 use tensorlink_node::shard::{Shard, ShardError, ShardSource};
 use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_types::Lane;
 use tensorlink_types::abi::Offer;
-use tensorlink_types::{Lane, Opcode, Program};
 use thiserror::Error;
 
 use crate::context::Context;
@@ -46,7 +47,7 @@ pub enum Declined {
         free: u128,
     },
     /// Busy.
-    #[error("this worker has no free lane")]
+    #[error("this worker has no free lane, or has offered it: ask again, or choose another")]
     Busy,
     /// The shard is unusable.
     #[error(transparent)]
@@ -62,39 +63,41 @@ pub enum Declined {
     Sign(#[from] SignatureError),
 }
 
-/// Fetches and checks the shard of a lane and signs an offer for it.
+/// Fetches and checks the shard of a lane and signs an offer for it, if `hold` holds a lane from now until the offer expires (seconds).
 ///
 /// # Errors
 /// [`Declined`].
 pub async fn quote<E: Engine>(
     context: &Context<E>,
     lane: Lane,
-    (manifest, free_lanes): (Cid, u16),
+    manifest: Cid,
+    hold: impl FnOnce(u64, u64) -> bool,
 ) -> Result<(Offer, Vec<u8>), Declined> {
-    let job = context.chain.job(lane.job).await?.ok_or(Declined::Unknown(lane.job.0))?;
+    let job = context.ports.chain.job(lane.job).await?.ok_or(Declined::Unknown(lane.job.0))?;
     if job.state != JobState::Posted {
         return Err(Declined::State(job.state));
     }
     if lane.stage >= job.stages || lane.replica >= job.replicas {
         return Err(Declined::NoLane);
     }
-    if free_lanes == 0 {
+    check_stake(context, &job).await?;
+    let now = context.ports.chain.head().await?.timestamp;
+    let expires = now.saturating_add(VALIDITY);
+    if !hold(now, expires) {
         return Err(Declined::Busy);
     }
-    check_stake(context, &job).await?;
     let shard = fetch(context, &job, lane.stage, manifest).await?;
     let price = price_per_interval(&shard.program, job.steps_per_interval, context.config.price_per_gmac)
         .ok_or(Declined::Price)?;
-    let expires = context.chain.head().await?.timestamp.saturating_add(VALIDITY);
     let offer = Offer {
         job: lane.job.0,
         stage: lane.stage,
         replica: lane.replica,
-        worker: context.identity.address(),
+        worker: context.ports.identity.address(),
         pricePerInterval: price,
         expires: expires.try_into().map_err(|_| Declined::Price)?,
     };
-    let signature = context.identity.sign(context.contracts.offer(&offer))?.to_vec();
+    let signature = context.ports.identity.sign(context.ports.contracts.offer(&offer))?.to_vec();
     Ok((offer, signature))
 }
 
@@ -104,7 +107,7 @@ async fn check_stake<E: Engine>(context: &Context<E>, job: &JobView) -> Result<(
         return Err(Declined::Stake { asked, limit });
     }
     let role = tensorlink_node::ports::chain::Role::Worker;
-    let stake = context.chain.stake(context.identity.address(), role).await?;
+    let stake = context.ports.chain.stake(context.ports.identity.address(), role).await?;
     let free = stake.bonded.saturating_sub(stake.locked);
     if free < asked { Err(Declined::NoStake { asked, free }) } else { Ok(()) }
 }
@@ -120,23 +123,8 @@ pub async fn fetch<E: Engine>(
     manifest: Cid,
 ) -> Result<Arc<Shard>, ShardError> {
     let source = ShardSource { job: job.id, stage, manifest, holders: vec![job.user] };
-    let shard = Shard::fetch(context.chain.as_ref(), context.store.as_ref(), &source, context.config.memory).await?;
+    let shard =
+        Shard::fetch(context.ports.chain.as_ref(), context.ports.store.as_ref(), &source, context.config.memory)
+            .await?;
     Ok(Arc::new(shard))
-}
-
-/// Multiply-adds of a step of a program: those of its matrix products, which dominate.
-pub fn multiply_adds(program: &Program) -> u128 {
-    let products = program.operators.iter().filter(|op| op.opcode == Opcode::MatMul);
-    products
-        .map(|op| {
-            let k = op.operands.first().map_or(0, |a| a.ty.row());
-            u128::from(op.output.elements()) * u128::from(k)
-        })
-        .sum()
-}
-
-/// Price of an interval in wei, rounded up; at least 1. None if it does not fit.
-fn price_per_interval(program: &Program, steps: u32, price_per_gmac: u128) -> Option<u128> {
-    let work = multiply_adds(program).checked_mul(u128::from(steps))?;
-    Some(work.checked_mul(price_per_gmac)?.div_ceil(1_000_000_000).max(1))
 }

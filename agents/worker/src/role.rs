@@ -8,7 +8,7 @@ use cid::Cid;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView};
-use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError, Protocol};
+use tensorlink_node::ports::{ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
@@ -21,17 +21,14 @@ use crate::audit::Replays;
 use crate::claims;
 use crate::context::Context;
 use crate::lane::{KEEP, LaneTask};
+use crate::promises::Promises;
 use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};
 
 /// Time between two adverts.
 const ADVERT: Duration = Duration::from_secs(2);
-/// Wait before a lane whose job has ended is settled by us, for a user who left; then between attempts.
-const SETTLE: Duration = Duration::from_secs(30);
-/// Longest wait between two looks at a job that is accepted and not started.
-const LATE: Duration = Duration::from_secs(60);
 /// Wait after the chain failed us.
-const BACK_OFF: Duration = Duration::from_secs(3);
+pub(crate) const BACK_OFF: Duration = Duration::from_secs(3);
 
 /// Why a worker cannot run at all.
 #[derive(Debug, Error)]
@@ -58,17 +55,18 @@ pub(crate) struct Running {
     /// Stops computing; claims that are made go on to the chain.
     compute: CancellationToken,
     /// Stops everything.
-    all: CancellationToken,
+    pub(crate) all: CancellationToken,
 }
 
 /// A worker.
 pub struct Worker<E> {
     pub(crate) context: Arc<Context<E>>,
     pub(crate) replays: Replays,
+    pub(crate) promises: Promises,
     manifests: Mutex<HashMap<JobId, Cid>>,
     lanes: Mutex<HashMap<Lane, Running>>,
     /// Held while collecting: two at once would pay for an empty second.
-    collecting: tokio::sync::Mutex<()>,
+    pub(crate) collecting: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
 }
@@ -84,13 +82,14 @@ where
     /// [`WorkerError`] when the worker cannot start or its disk fails.
     pub async fn run(context: Arc<Context<E>>, shutdown: CancellationToken) -> Result<(), WorkerError> {
         let engine = (context.engine)()?.describe();
-        tracing::info!(address = %context.identity.address(), %engine, "worker starts");
-        let requests = context.net.serve(Protocol::Rpc).await?;
-        let streams = context.net.accept(Protocol::Tensor).await?;
-        context.net.set_gate(context.roster.clone());
-        let mut events = context.chain.events(context.chain.deployment().block).await?;
+        tracing::info!(address = %context.ports.identity.address(), %engine, "worker starts");
+        let requests = context.ports.net.serve(Protocol::Rpc).await?;
+        let streams = context.ports.net.accept(Protocol::Tensor).await?;
+        context.ports.net.set_gate(context.roster.clone());
+        let mut events = context.ports.chain.events(context.ports.chain.deployment().block).await?;
         let worker = Arc::new(Self {
             replays: Replays::default(),
+            promises: Promises::default(),
             manifests: Mutex::default(),
             lanes: Mutex::default(),
             collecting: tokio::sync::Mutex::default(),
@@ -119,24 +118,26 @@ where
 
     async fn advertise(self: Arc<Self>, engine: String) {
         loop {
+            let promised = self.promises.count(self.context.ports.clock.now());
             let advert = WorkerAdvert {
                 memory: self.context.config.memory,
-                free_lanes: self.free_lanes(),
+                free_lanes: self.free_lanes().saturating_sub(promised),
                 price_per_gmac: self.context.config.price_per_gmac,
                 engine: engine.clone(),
             };
             if let Ok(message) = encode("advert", &advert)
-                && let Err(error) = self.context.net.publish(WORKERS, message).await
+                && let Err(error) = self.context.ports.net.publish(WORKERS, message).await
             {
                 tracing::debug!(%error, "the advert was not published");
             }
             tokio::select! {
                 () = self.shutdown.cancelled() => return,
-                () = self.context.clock.sleep(ADVERT) => {}
+                () = self.context.ports.clock.sleep(ADVERT) => {}
             }
         }
     }
 
+    /// Lanes beside those that are accepted and not over; some may be promised.
     pub(crate) fn free_lanes(&self) -> u16 {
         let busy = self.lanes().values().filter(|running| !running.log.get().over).count();
         self.context.config.max_lanes.saturating_sub(u16::try_from(busy).unwrap_or(u16::MAX))
@@ -156,7 +157,7 @@ where
 
     async fn take_in(self: Arc<Self>, at: EventAt) -> Result<(), JournalError> {
         self.context.roster.apply(&at.event);
-        let own = self.context.identity.address();
+        let own = self.context.ports.identity.address();
         match at.event {
             Event::JobPosted { job, terms, .. } => match Cid::try_from(terms.manifest.as_ref()) {
                 Ok(cid) => {
@@ -171,6 +172,7 @@ where
                         self.tasks.spawn(self.clone().await_start(lane));
                     }
                 }
+                self.promises.release(job);
             }
             Event::JobStarted { job, job_key, .. } => {
                 let lane = self.lanes().keys().find(|lane| lane.job == job).copied();
@@ -201,6 +203,8 @@ where
                 }
             }
             Event::JobSettled { job, .. } => {
+                // Cancelled before any offer was accepted, perhaps.
+                self.promises.release(job);
                 for lane in self.lanes_of(job) {
                     self.stop(lane, true);
                     if let Some(running) = self.lanes().get_mut(&lane) {
@@ -221,46 +225,13 @@ where
     fn accepted(&self, lane: Lane) -> Result<LaneRecord, JournalError> {
         let user = self.context.roster.members(lane.job).map(|members| members.user).unwrap_or_default();
         let manifest = self.manifests().get(&lane.job).map(ToString::to_string).unwrap_or_default();
-        let log = LaneLog::open(self.context.journal.clone(), LaneRecord::new(lane, user, manifest))?;
+        let log = LaneLog::open(self.context.ports.journal.clone(), LaneRecord::new(lane, user, manifest))?;
         tracing::info!(%lane, "accepted");
         let all = self.shutdown.child_token();
         let record = log.get();
         let running = Running { log: Arc::new(log), shard: None, compute: all.child_token(), all };
         self.lanes().insert(lane, running);
         Ok(record)
-    }
-
-    /// Cancels the job of an accepted lane that its user does not start in time: only then is our stake free.
-    async fn await_start(self: Arc<Self>, lane: Lane) {
-        let Some(stop) = self.lanes().get(&lane).map(|running| running.all.clone()) else { return };
-        loop {
-            let wait = match self.cancel_if_late(lane.job).await {
-                Ok(Some(left)) => Duration::from_secs(left).clamp(BACK_OFF, LATE),
-                Ok(None) => return,
-                Err(error) => {
-                    tracing::debug!(%lane, %error, "cannot see whether the job starts");
-                    LATE
-                }
-            };
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.context.clock.sleep(wait) => {}
-            }
-        }
-    }
-
-    /// Seconds an accepted job may still take to start; none if it did, or is cancelled.
-    async fn cancel_if_late(&self, job: JobId) -> Result<Option<u64>, ChainError> {
-        let Some(view) = self.context.chain.job(job).await?.filter(|job| job.state == JobState::Accepted) else {
-            return Ok(None);
-        };
-        let now = self.context.chain.head().await?.timestamp;
-        if now <= view.accept_by {
-            return Ok(Some(view.accept_by - now + 1));
-        }
-        let receipt = self.context.chain.send(Call::Cancel { job }).await?;
-        tracing::info!(%job, gas = receipt.gas, "cancelled: its user did not start it in time");
-        Ok(None)
     }
 
     pub(crate) fn lanes_of(&self, job: JobId) -> Vec<Lane> {
@@ -285,7 +256,7 @@ where
             }
         };
         let claiming = async {
-            match claims::run(self.context.chain.clone(), log.clone(), all.clone()).await {
+            match claims::run(self.context.ports.chain.clone(), log.clone(), all.clone()).await {
                 Ok(()) => self.settle(lane.job, &all).await,
                 Err(error) => {
                     tracing::error!(%lane, %error, "this lane is over");
@@ -310,7 +281,7 @@ where
             }
             tokio::select! {
                 () = stop.cancelled() => return None,
-                () = self.context.clock.sleep(BACK_OFF) => {}
+                () = self.context.ports.clock.sleep(BACK_OFF) => {}
             }
         }
     }
@@ -318,7 +289,7 @@ where
     async fn try_prepare(&self, log: &Arc<LaneLog>) -> Result<Option<LaneTask<E>>, String> {
         let record = log.get();
         let lane = record.lane;
-        let job = self.context.chain.job(lane.job).await.map_err(|e| e.to_string())?;
+        let job = self.context.ports.chain.job(lane.job).await.map_err(|e| e.to_string())?;
         let job = job.ok_or_else(|| "the endpoint does not know the job".to_owned())?;
         if job.state == JobState::Settled {
             return Ok(None);
@@ -353,37 +324,6 @@ where
         Ok(shard)
     }
 
-    /// Settles a job whose claims are all final, unless its user does.
-    async fn settle(&self, job: JobId, stop: &CancellationToken) {
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.context.clock.sleep(SETTLE) => {}
-            }
-            match self.context.chain.send(Call::Settle { job }).await {
-                Ok(receipt) => return tracing::info!(%job, gas = receipt.gas, "settled"),
-                Err(error) => tracing::info!(%job, %error, "not settled yet"),
-            }
-        }
-    }
-
-    async fn collect(self: Arc<Self>, job: JobId) {
-        let own = self.context.identity.address();
-        let _turn = self.collecting.lock().await;
-        let result = async {
-            let Some(view) = self.context.chain.job(job).await? else { return Ok(()) };
-            let credit = self.context.chain.credit(own, view.token).await?;
-            if !credit.is_zero() {
-                let receipt = self.context.chain.send(Call::Collect { token: view.token }).await?;
-                tracing::info!(%job, %credit, gas = receipt.gas, "collected");
-            }
-            Ok::<(), ChainError>(())
-        };
-        if let Err(error) = result.await {
-            tracing::warn!(%job, %error, "not collected; `tensorlink withdraw` does it later");
-        }
-    }
-
     /// Forgets intervals before `keep_from`, and their files unless others need them.
     async fn prune(&self, log: &LaneLog, keep_from: u32) -> Result<(), JournalError> {
         let record = log.get();
@@ -394,7 +334,7 @@ where
         let dropped = dropped.into_iter().flat_map(|(n, i)| [(*n > 0).then_some(&i.state), Some(&i.inputs)]).flatten();
         for cid in dropped.filter(|cid| !kept.contains(cid)) {
             if let Ok(cid) = cid.parse()
-                && let Err(error) = self.context.store.unpin(&cid).await
+                && let Err(error) = self.context.ports.store.unpin(&cid).await
             {
                 tracing::debug!(%cid, %error, "not unpinned");
             }

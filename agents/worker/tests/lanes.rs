@@ -11,11 +11,11 @@ use support::{
 };
 use tensorlink_graph::Reference;
 use tensorlink_node::interval::{Outcome, Span};
-use tensorlink_node::ports::{Duplex, Net, Protocol, Store, SystemClock};
+use tensorlink_node::ports::{Duplex, Net, Protocol, Store};
 use tensorlink_node::replay::Replay;
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::frame::{self, Frame, Hello, SignedLog};
-use tensorlink_node::{Journal, Roster, files};
+use tensorlink_node::{Roster, files};
 use tensorlink_proof::commit::logs::BoundaryLists;
 use tensorlink_types::Address;
 use tensorlink_types::abi::Claim;
@@ -58,22 +58,17 @@ impl World {
 
     /// Starts the process of a stage, on the disk that an earlier one left.
     async fn start(&self, stage: usize) -> Stage {
-        let net = Arc::new(MemoryNet { own: address(stage), hub: self.hub.clone() });
+        let (chain, store, hub) = (self.chain.clone(), self.store.clone(), self.hub.clone());
+        let ports = support::ports(stage as u8 + 1, chain, store, hub, self.folders[stage].path());
+        let journal = ports.journal.clone();
         let desk = Desk::default();
-        tokio::spawn(desk.clone().run(net.accept(Protocol::Tensor).await.unwrap()));
-        let journal = Journal::open(self.folders[stage].path()).unwrap();
+        tokio::spawn(desk.clone().run(ports.net.accept(Protocol::Tensor).await.unwrap()));
         let number = stage as u16;
         let context = Arc::new(Context {
-            identity: identity(stage as u8 + 1),
-            chain: self.chain.clone(),
-            net,
-            store: self.store.clone(),
-            clock: Arc::new(SystemClock),
-            contracts: CONTRACTS,
+            ports,
             config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: 1, max_stake: 100 },
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(address(stage))),
-            journal: journal.clone(),
             desk,
         });
         let log = Arc::new(LaneLog::open(journal, LaneRecord::new(lane(number), USER, String::new())).unwrap());

@@ -29,8 +29,8 @@ pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationTo
     let memory = engine.memory()? / 2;
     let node = Node::start(config, DISK, &shutdown).await?;
     let lane = Lane { job: JobId(args.job), stage: args.stage, replica: args.replica };
-    let head = node.chain.head().await?.number;
-    let events = node.chain.past_events(node.chain.deployment().block, head).await?;
+    let head = node.ports.chain.head().await?.number;
+    let events = node.ports.chain.past_events(node.ports.chain.deployment().block, head).await?;
     let manifest = events.iter().find_map(|at| match &at.event {
         Event::JobPosted { job, terms, .. } if *job == lane.job => Cid::try_from(terms.manifest.as_ref()).ok(),
         _ => None,

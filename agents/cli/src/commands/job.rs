@@ -5,6 +5,7 @@ use serde::Serialize;
 use tensorlink_node::ports::chain::{JobState, JobView, LaneView};
 use tensorlink_node::ports::{Call, Chain};
 use tensorlink_types::{Address, B256, JobId, Lane};
+use tensorlink_user::User;
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
@@ -45,7 +46,7 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
         JobCommand::Watch { job, report } => {
             let node = Node::start(config, post::DISK, &shutdown).await?;
             let note = post::read_note(&node, JobId(job))?;
-            let user = post::start_user(&node, &shutdown).await?;
+            let user = User::start(node.ports.clone(), shutdown.clone()).await?;
             watch::follow(config, &node, &user, (JobId(job), &note, report.as_deref()), &shutdown).await?;
             node.net.shutdown().await;
             Ok(())

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
-use tensorlink_graph::Model;
+use tensorlink_graph::{CompiledStage, Model};
 use tensorlink_node::ports::{Call, Event};
+use tensorlink_node::price::{multiply_adds, price_per_interval};
 use tensorlink_types::abi::JobTerms;
 use tensorlink_types::{Address, JobId, Lane, U256};
-use tensorlink_user::hire::Candidate;
-use tensorlink_user::{Draft, JobNote, Parts, User, publish};
+use tensorlink_user::hire::{Candidate, Wanted};
+use tensorlink_user::{Draft, JobNote, User, publish};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{Wei, parse_amount};
@@ -113,12 +114,12 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
 
     let node = Node::start(config, DISK, &shutdown).await?;
     let token = match args.token {
-        Token::Sno => node.chain.deployment().sno,
+        Token::Sno => node.ports.chain.deployment().sno,
         Token::Eth => Address::ZERO,
     };
-    let parameters = node.chain.parameters().await?;
+    let parameters = node.ports.chain.parameters().await?;
     let window = args.challenge_window.map_or(parameters.min_challenge_window, u64::from);
-    let user = start_user(&node, &shutdown).await?;
+    let user = User::start(node.ports.clone(), shutdown.clone()).await?;
 
     let lanes_needed = usize::from(args.stages) * usize::from(args.replicas);
     eprintln!("looking for {lanes_needed} staked workers ...");
@@ -153,8 +154,8 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
         return Ok(());
     }
 
-    let published = publish(node.store.as_ref(), &draft, &prepared).await?;
-    let now = node.chain.head().await?.timestamp;
+    let published = publish(node.ports.store.as_ref(), &draft, &prepared).await?;
+    let now = node.ports.chain.head().await?.timestamp;
     let terms = JobTerms {
         token,
         stages: args.stages,
@@ -169,21 +170,24 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
         initialStates: published.initial_states.clone(),
         manifest: published.manifest.to_bytes().into(),
     };
-    let receipt = node.chain.send(Call::Post { terms, deposit }).await?;
+    let receipt = node.ports.chain.send(Call::Post { terms, deposit }).await?;
     let job = receipt.events.iter().find_map(|event| match event {
         Event::JobPosted { job, .. } => Some(*job),
         _ => None,
     });
     let job = job.context("the post was mined without its event; is this the right deployment?")?;
-    node.journal.write(&note_name(job), &published.note)?;
+    node.ports.journal.write(&note_name(job), &published.note)?;
     eprintln!("job {job} is posted (gas {}); asking for offers ...", receipt.gas);
 
-    let hired = hire(&user, job, args.stages, &candidates, &shutdown).await;
+    let hired = match wanted(job, &prepared.stages, args.steps_per_interval, &candidates) {
+        Ok(lanes) => hire(&user, job, &lanes, &shutdown).await,
+        Err(error) => Err(error),
+    };
     if let Err(error) = hired {
         eprintln!("job {job} does not start; cancelling it to get the escrow back");
         let cancelled = async {
-            node.chain.send(Call::Cancel { job }).await?;
-            node.chain.send(Call::Collect { token }).await
+            node.ports.chain.send(Call::Cancel { job }).await?;
+            node.ports.chain.send(Call::Collect { token }).await
         };
         return match cancelled.await {
             Ok(_) => Err(error.context(format!("job {job} was cancelled and its escrow returned"))),
@@ -202,20 +206,6 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
     Ok(())
 }
 
-/// The user's side of a node.
-pub async fn start_user(node: &Node, shutdown: &CancellationToken) -> Result<std::sync::Arc<User>> {
-    let parts = Parts {
-        identity: node.identity.clone(),
-        chain: node.chain.clone(),
-        net: node.net_port(),
-        store: node.store.clone(),
-        clock: node.clock.clone(),
-        contracts: node.contracts,
-        journal: node.journal.clone(),
-    };
-    Ok(User::start(parts, shutdown.clone()).await?)
-}
-
 /// Name of the record a user keeps of a job.
 pub fn note_name(job: JobId) -> String {
     format!("job-{job}")
@@ -223,34 +213,33 @@ pub fn note_name(job: JobId) -> String {
 
 /// The record a user keeps of a job.
 pub fn read_note(node: &Node, job: JobId) -> Result<JobNote> {
-    let note = node.journal.read(&note_name(job))?;
+    let note = node.ports.journal.read(&note_name(job))?;
     note.with_context(|| format!("this node did not post job {job}: use the data directory of the one that did"))
 }
 
-async fn hire(
-    user: &User,
-    job: JobId,
-    stages: u16,
-    candidates: &[Candidate],
-    shutdown: &CancellationToken,
-) -> Result<()> {
-    let lane = |index: usize| -> Result<Lane> {
-        let index = u16::try_from(index)?;
-        Ok(Lane { job, stage: index % stages, replica: index / stages })
+/// The lanes of a job, each with the candidate for it and the price that it advertised.
+fn wanted(job: JobId, stages: &[CompiledStage], steps: u32, candidates: &[Candidate]) -> Result<Vec<Wanted>> {
+    let want = |(index, candidate): (usize, &Candidate)| {
+        let Candidate { address: worker, advert } = candidate;
+        let number = index % stages.len().max(1);
+        let stage = stages.get(number).context("there are no stages")?;
+        let lane = Lane { job, stage: number.try_into()?, replica: (index / stages.len()).try_into()? };
+        let limit = price_per_interval(&stage.program, steps, advert.price_per_gmac);
+        let limit = limit.with_context(|| format!("{worker} advertises a price beyond what an offer can hold"))?;
+        Ok(Wanted { lane, worker: *worker, limit })
     };
-    let lanes: Vec<(Lane, Address)> = candidates
-        .iter()
-        .enumerate()
-        .map(|(index, candidate)| Ok((lane(index)?, candidate.address)))
-        .collect::<Result<_>>()?;
+    candidates.iter().enumerate().map(want).collect()
+}
+
+async fn hire(user: &User, job: JobId, lanes: &[Wanted], shutdown: &CancellationToken) -> Result<()> {
     let work = async {
-        let (offers, signatures): (Vec<_>, Vec<_>) = user.collect_offers(&lanes).await?.into_iter().unzip();
+        let (offers, signatures): (Vec<_>, Vec<_>) = user.collect_offers(lanes).await?.into_iter().unzip();
         let price: U256 = offers.iter().map(|offer| U256::from(offer.pricePerInterval)).sum();
         eprintln!("{} offers; an interval costs {}", offers.len(), Wei(price));
-        let receipt = user.chain.send(Call::Accept { job, offers, signatures }).await?;
+        let receipt = user.ports.chain.send(Call::Accept { job, offers, signatures }).await?;
         eprintln!("accepted (gas {}); waiting for the workers ...", receipt.gas);
-        user.wait_until_ready(job, &lanes).await?;
-        let receipt = user.chain.send(Call::Start { job }).await?;
+        user.wait_until_ready(job, lanes).await?;
+        let receipt = user.ports.chain.send(Call::Start { job }).await?;
         eprintln!("started (gas {})", receipt.gas);
         Ok(())
     };
@@ -269,10 +258,10 @@ fn memories(candidates: &[Candidate], stages: u16) -> Vec<u64> {
     (0..usize::from(stages)).map(of_stage).collect()
 }
 
-fn estimate(stages: &[tensorlink_graph::CompiledStage], candidates: &[Candidate], steps: u32) -> Wei {
+fn estimate(stages: &[CompiledStage], candidates: &[Candidate], steps: u32) -> Wei {
     let price = |(index, candidate): (usize, &Candidate)| {
         let stage = stages.get(index % stages.len().max(1));
-        let work = stage.map_or(0, |stage| tensorlink_worker::quote::multiply_adds(&stage.program));
+        let work = stage.map_or(0, |stage| multiply_adds(&stage.program));
         U256::from(work) * U256::from(steps) * U256::from(candidate.advert.price_per_gmac) / U256::from(1_000_000_000)
     };
     Wei(candidates.iter().enumerate().map(price).sum())

@@ -24,22 +24,16 @@ pub async fn run(config: &Config, args: &ValidatorArgs, shutdown: CancellationTo
     let memory = engine.memory()? / 2;
     let node = Node::start(config, DISK, &shutdown).await?;
     node.announce().await?;
-    let own = node.identity.address();
-    if !node.chain.is_validator(own).await? {
-        let needed = node.chain.parameters().await?.validator_collateral;
+    let own = node.ports.identity.address();
+    if !node.ports.chain.is_validator(own).await? {
+        let needed = node.ports.chain.parameters().await?.validator_collateral;
         bail!(
             "{own} lacks a validator's collateral of {} SNO: `tensorlink stake <amount> --role validator` first",
             crate::amount::Wei::from(needed)
         );
     }
     let auditor = node.auditor(engine, memory, TURNS);
-    let validator = Validator {
-        identity: node.identity.clone(),
-        rate,
-        roster: Arc::new(Roster::new(own)),
-        journal: node.journal.clone(),
-        auditor: Arc::new(auditor),
-    };
+    let validator = Validator { rate, roster: Arc::new(Roster::new(own)), auditor: Arc::new(auditor) };
     validator.run(shutdown).await?;
     node.net.shutdown().await;
     Ok(())

@@ -50,8 +50,8 @@ where
 
     let node = Node::start(config, disk, &shutdown).await?;
     node.announce().await?;
-    let own = node.identity.address();
-    let stake = node.chain.stake(own, Role::Worker).await?;
+    let own = node.ports.identity.address();
+    let stake = node.ports.chain.stake(own, Role::Worker).await?;
     if stake.bonded == 0 {
         bail!("{own} has no bonded stake: `tensorlink stake <amount>` first");
     }
@@ -62,15 +62,9 @@ where
             price_per_gmac: price.try_into().ok().context("the price is too large")?,
             max_stake: stake.bonded,
         },
-        net: node.net_port(),
-        identity: node.identity,
-        chain: node.chain,
-        store: node.store,
-        clock: node.clock,
-        contracts: node.contracts,
+        ports: node.ports,
         engine: Arc::new(move || Ok(wrap(make()?))),
         roster: Arc::new(Roster::new(own)),
-        journal: node.journal,
         desk: Default::default(),
     };
     Worker::run(Arc::new(context), shutdown).await?;

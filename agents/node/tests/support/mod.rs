@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "every test binary uses its own part")]
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -10,7 +11,6 @@ use cid::Cid;
 use cid::multihash::Multihash;
 use tensorlink_graph::calibrate::calibrate;
 use tensorlink_graph::{CheckedProgram, Margins, Model, Table, compile, init};
-use tensorlink_node::Identity;
 use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::*;
@@ -18,6 +18,7 @@ use tensorlink_node::ports::*;
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles};
+use tensorlink_node::{Identity, Journal};
 use tensorlink_proof::commit::{Contracts, ProgramCommitment, record_hash, tensor_root};
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, B256, JobId, JobKey, Lane, U256, keccak256};
@@ -201,6 +202,14 @@ impl Net for MemoryNet {
     }
 }
 
+/// The world of the node with this key, its records in `folder`.
+pub fn ports(key: u8, chain: Arc<MemoryChain>, store: Arc<MemoryStore>, hub: Arc<Hub>, folder: &Path) -> Ports {
+    let identity = identity(key);
+    let net = Arc::new(MemoryNet { own: identity.address(), hub });
+    let journal = Journal::open(folder).unwrap();
+    Ports { identity, chain, net, store, clock: Arc::new(SystemClock), contracts: CONTRACTS, journal }
+}
+
 /// What a [`MemoryChain`] holds.
 pub struct Ledger {
     pub job: JobView,
@@ -212,6 +221,8 @@ pub struct Ledger {
     pub sent: Vec<&'static str>,
     /// The next commit is mined and its receipt lost.
     pub lose_receipt: bool,
+    /// Confirmed events, which end with the last of them; without these the chain is silent, and does not end.
+    pub told: Option<Vec<EventAt>>,
 }
 
 /// One job on a chain of which every block is the latest.
@@ -248,6 +259,7 @@ impl MemoryChain {
             roots: shards.iter().map(root).collect(),
             sent: Vec::new(),
             lose_receipt: false,
+            told: None,
         };
         Arc::new(Self { ledger: Mutex::new(ledger), deployment })
     }
@@ -275,14 +287,21 @@ impl Chain for MemoryChain {
         Ok(Head { number: 1, hash: B256::ZERO, timestamp: self.with(|l| l.now) })
     }
 
-    async fn events(&self, _: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
+    async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
         let (sender, receiver) = mpsc::channel(16);
-        tokio::spawn(async move { sender.closed().await });
+        if self.with(|l| l.told.is_none()) {
+            tokio::spawn(async move { sender.closed().await });
+            return Ok(receiver);
+        }
+        for event in self.past_events(from, u64::MAX).await? {
+            sender.try_send(event).unwrap();
+        }
         Ok(receiver)
     }
 
-    async fn past_events(&self, _: u64, _: u64) -> Result<Vec<EventAt>, ChainError> {
-        Ok(Vec::new())
+    async fn past_events(&self, from: u64, to: u64) -> Result<Vec<EventAt>, ChainError> {
+        let told = self.with(|l| l.told.clone()).unwrap_or_default();
+        Ok(told.into_iter().filter(|at| (from..=to).contains(&at.block)).collect())
     }
 
     async fn send(&self, call: Call) -> Result<Receipt, ChainError> {

@@ -1,0 +1,54 @@
+//! Offers ask the advertised price, and no more are out than the worker has lanes.
+
+#[path = "../../node/tests/support/mod.rs"]
+mod support;
+
+use std::sync::Arc;
+
+use support::{Hub, JOB, MemoryChain, MemoryStore, STEPS, identity, job_view, lane, publish, shards};
+use tensorlink_graph::Reference;
+use tensorlink_node::Roster;
+use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::price::price_per_interval;
+use tensorlink_worker::promises::Promises;
+use tensorlink_worker::quote::{Declined, quote};
+use tensorlink_worker::{Context, WorkerConfig};
+
+const PRICE: u128 = 1 << 40;
+
+#[tokio::test]
+async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
+    let shards = shards(2);
+    let store = Arc::new(MemoryStore::default());
+    let (manifest, _) = publish(&store, &shards).await;
+    let chain = MemoryChain::new(job_view(2, 3), &[], &shards);
+    chain.with(|ledger| ledger.job.state = JobState::Posted);
+    let folder = tempfile::tempdir().unwrap();
+    let context = Context {
+        ports: support::ports(1, chain.clone(), store, Arc::<Hub>::default(), folder.path()),
+        config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: PRICE, max_stake: 100 },
+        engine: Arc::new(|| Ok(Reference)),
+        roster: Arc::new(Roster::new(identity(1).address())),
+        desk: Default::default(),
+    };
+    let promises = Promises::default();
+    let ask = async |stage| {
+        let hold = |now, expires| promises.hold(lane(stage), (now, expires), || 1);
+        quote(&context, lane(stage), manifest, hold).await.map(|(offer, _)| offer)
+    };
+    let offer = ask(0).await.unwrap();
+    assert_eq!(Some(offer.pricePerInterval), price_per_interval(&shards[0].program, STEPS, PRICE));
+    assert!(offer.pricePerInterval > 1);
+    assert!(matches!(ask(1).await, Err(Declined::Busy)), "the only lane is offered");
+    ask(0).await.expect("the same lane again takes no further place");
+
+    let expires = u64::try_from(offer.expires).unwrap();
+    assert_eq!((promises.count(expires), promises.count(expires + 1)), (1, 0));
+    chain.with(|ledger| ledger.now = expires);
+    assert!(matches!(ask(1).await, Err(Declined::Busy)), "the chain still takes the offer");
+    chain.with(|ledger| ledger.now = expires + 1);
+    ask(1).await.expect("the first offer has expired");
+    assert!(matches!(ask(0).await, Err(Declined::Busy)));
+    promises.release(JOB);
+    ask(0).await.expect("the job took no offers any more");
+}

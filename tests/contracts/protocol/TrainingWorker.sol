@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Merkle} from "../../../contracts/libraries/Merkle.sol";
+import {Opcodes} from "../../../contracts/libraries/Opcodes.sol";
+import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {
+    BoundaryLogs,
+    Claim,
+    JobTerms,
+    Operand,
+    Operator,
+    ProgramHeader,
+    StepStatement,
+    TensorType,
+    Wiring
+} from "../../../contracts/types/Types.sol";
+import {Slow} from "../verifier/Slow.sol";
+import {SlowTree} from "../verifier/SlowTree.sol";
+import {ProtocolTest} from "./ProtocolTest.sol";
+
+/// @title A worker that runs a small program and signs what it did
+/// @notice One stage that has both neighbours and two micro-batches. The state is one matrix `w`, negated by every step.
+///
+/// | operator | | goes to |
+/// |---|---|---|
+/// | 0 | MatMul(constant 0, w) | |
+/// | 1 | Relu(0) | |
+/// | 2 | Scale(w, −1) | state 0 |
+/// | 3, 4 | Relu(micro-batch 0, 1 from the previous stage) | the next stage |
+/// | 5, 6 | Relu(micro-batch 0, 1 from the next stage) | the previous stage |
+/// | 7 | Sample(constant 1) | |
+abstract contract TrainingWorker is ProtocolTest {
+    using SlowTree for bytes32[][];
+    using TensorTypes for TensorType;
+
+    uint32 internal constant OPERATORS = 8;
+    uint32 internal constant MICRO_BATCHES = 2;
+    uint256 internal constant NOTHING = type(uint256).max;
+
+    uint64 internal job;
+    Operator[] internal program;
+    ProgramHeader internal header;
+    Wiring internal wiring;
+
+    /// @dev What the worker gets wrong when it answers: a byte of an output, by a mask.
+    uint256 internal wrongOperator = NOTHING;
+    uint256 internal wrongByte;
+    bytes1 internal wrongMask = 0x01;
+
+    function setUp() public virtual override {
+        super.setUp();
+        _writeProgram();
+        _postTraining();
+    }
+
+    /// @dev Posts and starts a job of two replicas of the program as it stands, three intervals.
+    function _postTraining() internal {
+        header = _headerOf();
+        JobTerms memory terms = _terms(address(sno), 1, 2, 3);
+        terms.programs[0] = keccak256(abi.encode(header));
+        terms.initialStates[0] = _stateTree(0).rootOf();
+        job = _post(terms);
+        _accept(job);
+        vm.prevrandao(keccak256("beacon"));
+        _start(job);
+    }
+
+    // The program
+
+    function _matrix(uint256 rows, uint256 columns) internal pure returns (TensorType) {
+        return TensorType.wrap((8 << 248) | (2 << 224) | (rows << 96) | (columns << 64));
+    }
+
+    function _vector(uint256 length) internal pure returns (TensorType) {
+        return TensorType.wrap((8 << 248) | (1 << 224) | (length << 96));
+    }
+
+    function _writeProgram() private {
+        TensorType x = _matrix(2, 64);
+        TensorType w = _matrix(8, 64);
+        TensorType y = _matrix(2, 8);
+        TensorType v = _vector(4);
+        _add(Opcodes.MAT_MUL, y);
+        _operand(3, 0, x);
+        _operand(2, 0, w);
+        program[0].attributes.push(6);
+        _add(Opcodes.RELU, y);
+        _operand(1, 0, y);
+        _add(Opcodes.SCALE, w);
+        _operand(2, 0, w);
+        program[2].attributes.push(-1);
+        program[2].attributes.push(0);
+        for (uint32 i = 0; i < 4; ++i) {
+            _add(Opcodes.RELU, v);
+            _operand(i < 2 ? 4 : 5, i % 2, v);
+        }
+        _add(Opcodes.SAMPLE, v);
+        _operand(3, 1, _vector(300));
+        program[7].attributes.push(10);
+
+        wiring.state.push(2);
+        wiring.toNext.push(3);
+        wiring.toNext.push(4);
+        wiring.toPrevious.push(5);
+        wiring.toPrevious.push(6);
+    }
+
+    function _add(uint8 opcode, TensorType output) private {
+        Operator storage op = program.push();
+        (op.opcode, op.output) = (opcode, output);
+    }
+
+    function _operand(uint8 source, uint32 index, TensorType tensorType) private {
+        program[program.length - 1].operands.push(Operand(source, index, tensorType));
+    }
+
+    function _headerOf() private view returns (ProgramHeader memory) {
+        return ProgramHeader({
+            operatorCount: OPERATORS,
+            constantCount: 2,
+            stateCount: 1,
+            microBatches: MICRO_BATCHES,
+            operators: _operatorTree().rootOf(),
+            constants: _constantTree().rootOf(),
+            wiring: keccak256(abi.encode(wiring))
+        });
+    }
+
+    function _operatorTree() internal view returns (bytes32[][] memory) {
+        bytes32[] memory digests = new bytes32[](OPERATORS);
+        for (uint256 i = 0; i < OPERATORS; ++i) {
+            digests[i] = keccak256(abi.encode(program[i]));
+        }
+        return SlowTree.ofDigests(digests);
+    }
+
+    function _constantTree() internal pure returns (bytes32[][] memory) {
+        bytes32[] memory digests = new bytes32[](2);
+        digests[0] = _root(_matrix(2, 64), _constant(0));
+        digests[1] = _root(_vector(300), _constant(1));
+        return SlowTree.ofDigests(digests);
+    }
+
+    // Tensors, as canonical bytes of int8
+
+    function _root(TensorType tensorType, bytes memory data) internal pure returns (bytes32) {
+        return Merkle.tensorRoot(tensorType, SlowTree.ofLeaves(_leavesOf(data)).rootOf());
+    }
+
+    function _leavesOf(bytes memory data) internal pure returns (bytes[] memory leaves) {
+        leaves = new bytes[](data.length / 256);
+        for (uint256 i = 0; i < data.length; ++i) {
+            if (i % 256 == 0) leaves[i / 256] = new bytes(256);
+            leaves[i / 256][i % 256] = data[i];
+        }
+    }
+
+    function _padded(uint256 length) private pure returns (bytes memory) {
+        return new bytes((length + 255) / 256 * 256);
+    }
+
+    function _put(bytes memory data, uint256 i, int256 value) private pure {
+        data[i] = bytes1(uint8(int8(value)));
+    }
+
+    function _get(bytes memory data, uint256 i) private pure returns (int256) {
+        return int8(uint8(data[i]));
+    }
+
+    function _constant(uint256 index) internal pure returns (bytes memory data) {
+        uint256 length = index == 0 ? 128 : 300;
+        data = _padded(length);
+        for (uint256 i = 0; i < length; ++i) {
+            _put(data, i, int256(i * 37 % 127) - 63);
+        }
+    }
+
+    /// @dev The state before `step`.
+    function _weights(uint32 step) internal pure returns (bytes memory data) {
+        data = _padded(512);
+        for (uint256 i = 0; i < 512; ++i) {
+            int256 value = int256(i * 11 % 101) - 50;
+            _put(data, i, step % 2 == 0 ? value : -value);
+        }
+    }
+
+    /// @dev What comes from the previous (source 4) or next (5) stage.
+    function _arrival(uint8 source, uint32 step, uint32 microBatch) internal pure returns (bytes memory data) {
+        data = _padded(4);
+        for (uint256 i = 0; i < 4; ++i) {
+            _put(data, i, int256((i + 1) * (step + 3) * (microBatch + 2) * source % 61) - 25);
+        }
+    }
+
+    /// @dev Output of an operator, as the program gives it.
+    function _honest(uint256 operator, uint32 step) internal view returns (bytes memory data) {
+        if (operator == 0) return _product(step);
+        if (operator == 1) return _relu(_product(step));
+        if (operator == 2) return _weights(step + 1);
+        if (operator < 7) return _relu(_arrival(operator < 5 ? 4 : 5, step, uint32(operator - 3) % 2));
+        (data, operator) = (_padded(4), uint256(300));
+        for (uint32 i = 0; i < 4; ++i) {
+            uint256 row = uint256(Slow.philox(jobs.jobOf(job).jobKey, 10 + i, step)) * operator >> 32;
+            _put(data, i, _get(_constant(1), row));
+        }
+    }
+
+    function _product(uint32 step) private pure returns (bytes memory data) {
+        data = _padded(16);
+        (bytes memory x, bytes memory w) = (_constant(0), _weights(step));
+        for (uint256 i = 0; i < 16; ++i) {
+            int256 sum = 0;
+            for (uint256 k = 0; k < 64; ++k) {
+                sum += _get(x, i / 8 * 64 + k) * _get(w, i % 8 * 64 + k);
+            }
+            _put(data, i, Slow.rescale(sum, 6, 8));
+        }
+    }
+
+    function _relu(bytes memory a) private pure returns (bytes memory data) {
+        data = new bytes(a.length);
+        for (uint256 i = 0; i < a.length; ++i) {
+            if (_get(a, i) > 0) data[i] = a[i];
+        }
+    }
+
+    /// @dev Output of an operator, as the worker says.
+    function _output(uint256 operator, uint32 step) internal view returns (bytes memory data) {
+        data = _honest(operator, step);
+        if (operator == wrongOperator) data[wrongByte] ^= wrongMask;
+    }
+
+    // Commitments of the worker
+
+    function _traceTree(uint32 step) internal view returns (bytes32[][] memory) {
+        bytes32[] memory digests = new bytes32[](OPERATORS);
+        for (uint256 i = 0; i < OPERATORS; ++i) {
+            digests[i] = _root(program[i].output, _output(i, step));
+        }
+        return SlowTree.ofDigests(digests);
+    }
+
+    function _stateTree(uint32 step) internal pure returns (bytes32[][] memory) {
+        bytes32[] memory digests = new bytes32[](1);
+        digests[0] = _root(_matrix(8, 64), _weights(step));
+        return SlowTree.ofDigests(digests);
+    }
+
+    /// @dev Log `which` (of the fields of `BoundaryLogs`, in order) of an interval.
+    function _logTree(uint256 which, uint32 interval) internal view returns (bytes32[][] memory) {
+        bytes32[] memory digests = new bytes32[](STEPS * MICRO_BATCHES);
+        for (uint32 i = 0; i < digests.length; ++i) {
+            (uint32 step, uint32 microBatch) = (interval * STEPS + i / MICRO_BATCHES, i % MICRO_BATCHES);
+            bytes memory data;
+            if (which == 0) data = _arrival(4, step, microBatch);
+            else if (which == 1) data = _honest(5 + microBatch, step);
+            else if (which == 2) data = _arrival(5, step, microBatch);
+            else data = _honest(3 + microBatch, step);
+            digests[i] = _root(_vector(4), data);
+        }
+        return SlowTree.ofDigests(digests);
+    }
+
+    function _logsOf(uint32 interval) internal view returns (BoundaryLogs memory) {
+        return BoundaryLogs({
+            fromPrevious: _logTree(0, interval).rootOf(),
+            toPrevious: _logTree(1, interval).rootOf(),
+            fromNext: _logTree(2, interval).rootOf(),
+            toNext: _logTree(3, interval).rootOf()
+        });
+    }
+
+    function _trainingClaim(uint32 interval) internal view returns (Claim memory) {
+        return Claim({
+            job: job,
+            stage: 0,
+            replica: 0,
+            interval: interval,
+            parentState: _stateTree(interval * STEPS).rootOf(),
+            newState: _stateTree((interval + 1) * STEPS).rootOf(),
+            io: keccak256(abi.encode(_logsOf(interval)))
+        });
+    }
+
+    function _commitTraining(uint32 interval) internal returns (Claim memory claim) {
+        claim = _trainingClaim(interval);
+        Claim memory parent;
+        if (interval > 0) parent = _trainingClaim(interval - 1);
+        vm.prank(workers[0].addr);
+        checkpoints.commit(claim, _link(parent, uint64(block.timestamp)));
+    }
+
+    function _statement(Claim memory claim, uint32 step) internal view returns (StepStatement memory) {
+        return StepStatement({
+            claimId: checkpoints.claimId(claim),
+            auditor: auditor,
+            step: step,
+            preState: _stateTree(step).rootOf(),
+            postState: _stateTree(step + 1).rootOf(),
+            trace: _traceTree(step).rootOf()
+        });
+    }
+
+    function _signed(StepStatement memory statement) internal view returns (bytes memory) {
+        return _sign(workers[0].key, _statementDigest(statement));
+    }
+}
