@@ -69,6 +69,20 @@ fn norm_is_layer_norm_or_rms_norm() {
     }
 }
 
+/// As norms of queries and keys are, one for each head.
+#[test]
+fn norm_takes_runs_within_a_row_by_themselves() {
+    let mut dice = Dice::new(5);
+    let x = uniform(&mut dice, 12, 8, &[2, 12]);
+    let [gain, bias] = [uniform(&mut dice, 12, 8, &[4]), uniform(&mut dice, 12, 8, &[4])];
+    let attributes = [1, 77, 20, 14];
+    let whole = wide(&run(Opcode::Norm, &[&x, &gain, &bias], &attributes, (16, 14, &[2, 12])));
+    for (x, y) in wide(&x).chunks(4).zip(whole.chunks(4)) {
+        let alone = tensor(12, 8, &[1, 4], x);
+        assert_eq!(wide(&run(Opcode::Norm, &[&alone, &gain, &bias], &attributes, (16, 14, &[1, 4]))), y);
+    }
+}
+
 #[test]
 fn rope_rotates_the_front_of_every_head() {
     let (heads, width, rotating, tokens) = (3usize, 10usize, 8usize, 7usize);

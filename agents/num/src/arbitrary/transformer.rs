@@ -77,7 +77,7 @@ pub(super) fn norm(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     // SAFETY of the cast: a drawn row has at most 4096 elements.
     let row = x.row() as u32;
     // Sometimes several runs of a row, each normalised by itself.
-    let runs = if row % 3 == 0 && dice.once_in(2) { 3 } else { 1 };
+    let runs = if row.is_multiple_of(3) && dice.once_in(2) { 3 } else { 1 };
     let row = [row / runs];
     let gain = ty(dice, (2, 16), eg, &row)?;
     let bias = ty(dice, (2, 16), NORM_EXPONENT + eg - t, &row)?;

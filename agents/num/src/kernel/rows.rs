@@ -81,7 +81,11 @@ impl Check<'_> {
             self.at_most_16_bits(place)?;
         }
         let length = gain.elements();
-        self.require(B, x.row().checked_rem(length) == Some(0), "as many elements as divide a row of the first operand")?;
+        self.require(
+            B,
+            x.row().checked_rem(length) == Some(0),
+            "as many elements as divide a row of the first operand",
+        )?;
         self.require(C, bias.elements() == length, "as many elements as the second operand")?;
         self.same_shape(OUT, A)?;
         let depth = self.reduction(length)?;

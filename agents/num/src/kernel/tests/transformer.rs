@@ -142,6 +142,10 @@ fn norm() {
     }
     accepts(op, &[(16, 256, &[1, 4096]), (16, -20, &[4096]), (16, -40, &[4096])], &[1, 1, 40, 0], (64, 0, &[1, 4096]));
     accepts(op, &[x, gain, (16, 32, &[8])], &[1, 1, 0, 21], y);
+    // Two runs in each row; runs of the longest reduction.
+    accepts(op, &[x, (16, 12, &[4]), (16, 10, &[4])], &[1, 1, 22, 21], y);
+    let (wide, run): (Ty<'_>, Ty<'_>) = ((8, 0, &[1, 12288]), (8, 0, &[4096]));
+    accepts(op, &[wide, run, run], &[1, 1, 20, 20], wide);
     for center in [-1, 2] {
         refuses_attribute("center", op, &[x, gain, bias], &[center, 1, 22, 21], y);
     }
@@ -156,7 +160,10 @@ fn norm() {
     refuses_type(B, op, &[x, (17, 12, &[8]), bias], &[1, 1, 22, 21], y);
     refuses_type(C, op, &[x, gain, (17, 10, &[8])], &[1, 1, 22, 21], y);
     refuses_type(B, op, &[x, (16, 12, &[6]), bias], &[1, 1, 22, 21], y);
-    refuses_type(C, op, &[x, gain, (16, 10, &[6])], &[1, 1, 22, 21], y);
+    refuses_type(B, op, &[x, (16, 12, &[16]), (16, 10, &[16])], &[1, 1, 22, 21], y);
+    for length in [6, 4, 16] {
+        refuses_type(C, op, &[x, gain, (16, 10, &[length])], &[1, 1, 22, 21], y);
+    }
     refuses_type(OUT, op, &[x, gain, bias], &[1, 1, 22, 21], (16, 11, &[6, 8]));
     let (x, row): (Ty<'_>, Ty<'_>) = ((8, 0, &[1, 4097]), (8, 0, &[4097]));
     assert!(is_reduction(refuses(op, &[x, row, row], &[1, 1, 20, 20], x)));
@@ -195,7 +202,8 @@ fn gather() {
     refuses_precision("shift", op, &[table, scale, ids], &[10], y);
     refuses_type(A, op, &[(8, 7, &[50, 6, 1]), scale, ids], &[9], y);
     refuses_type(A, op, &[(8, 7, &[300]), scale, ids], &[9], y);
-    refuses_type(B, op, &[table, (16, 12, &[6]), ids], &[9], y);
+    accepts(op, &[table, (16, 12, &[51]), ids], &[9], y);
+    refuses_type(B, op, &[table, (16, 12, &[49]), ids], &[9], y);
     refuses_type(C, op, &[table, scale, (32, 1, &[9])], &[9], y);
     refuses_type(C, op, &[table, scale, (32, 0, &[9, 1])], &[9], y);
     refuses_type(C, op, &[table, scale, (32, 0, &[8])], &[9], y);

@@ -102,7 +102,9 @@ pub(super) fn norm() -> Result<Vec<Named>, CaseError> {
     let y = || ty(16, 11, &[5, 5]);
     let single = vec![tensor(8, 0, &[3, 1], &[127, -1, 0])?, constant(8, 6, &[1], 64)?, constant(8, -14, &[1], 127)?];
     let long = vec![constant(8, 0, &[1, 1024], -127)?, constant(8, 7, &[1024], 127)?, constant(2, 0, &[1024], 0)?];
+    let runs = vec![spread(16, 9, &[2, 6], 7919)?, tensor(16, 12, &[3], &[7094, 1, -7094])?, constant(8, 10, &[3], 3)?];
     Ok(vec![
+        ("three elements of a row of six at a time", case(op, runs, &[1, 8053, 22, 21], ty(16, 11, &[2, 6])?)?),
         ("LayerNorm", case(op, operands()?, &[1, 13_422, 22, 21], y()?)?),
         ("RMSNorm", case(op, operands()?, &[0, 13_422, 22, 21], y()?)?),
         ("LayerNorm, least epsilon", case(op, operands()?, &[1, 1, 22, 21], y()?)?),
@@ -138,6 +140,7 @@ pub(super) fn gather() -> Result<Vec<Named>, CaseError> {
     let inside = vec![table.clone(), scale.clone(), ids];
     let outside = vec![table, scale, tensor(64, 0, &[5], &[5, -1, i64::MAX, -i64::MAX, 1])?];
     let halves = vec![tensor(8, 0, &[2, 2], &[1, 3, -1, -3])?, constant(8, 0, &[2], 1)?, tensor(8, 0, &[2], &[1, 0])?];
+    let longer = vec![tensor(8, 0, &[2, 1], &[3, 5])?, tensor(8, 0, &[3], &[7, 11, 13])?, tensor(8, 0, &[2], &[2, 0])?];
     let large = vec![
         tensor(32, 0, &[1, 2], &[i64::from(i32::MAX), -i64::from(i32::MAX)])?,
         tensor(32, 0, &[1], &[i64::from(i32::MAX)])?,
@@ -148,5 +151,6 @@ pub(super) fn gather() -> Result<Vec<Named>, CaseError> {
         ("ids outside, the last not read", case(op, outside, &[9], ty(16, 10, &[4, 3])?)?),
         ("halves go to even", case(op, halves, &[1], ty(8, -1, &[2, 2])?)?),
         ("near 2^62", case(op, large, &[0], ty(64, 0, &[1, 2])?)?),
+        ("a scale longer than the table", case(op, longer, &[0], ty(16, 0, &[2, 1])?)?),
     ])
 }
