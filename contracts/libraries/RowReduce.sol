@@ -99,14 +99,12 @@ library RowReduce {
         uint256 signs = _signs(width);
         uint256 lower = _lower(width);
         // SAFETY: touches no memory. Values keep to the lower half of their lane, so the guard, the lowest bit of the upper half,
-        // is left standing by a subtraction where the minuend is not the smaller, and nothing borrows beyond it.
+        // is left standing by a subtraction where the minuend is not the smaller, and nothing borrows beyond it. `best` has it set
+        // throughout.
         assembly ("memory-safe") {
-            function larger(a, b, guard, half) -> c {
-                let kept := and(sub(or(a, guard), b), guard)
-                c := xor(b, and(xor(a, b), sub(kept, shr(half, kept))))
-            }
             let half := shl(3, width)
             let guard := and(shl(half, lower), not(shl(add(half, 1), lower)))
+            best := guard
             let end := add(position, length)
             let before := and(sub(0, length), 31)
             position := sub(position, before)
@@ -120,7 +118,13 @@ library RowReduce {
                         if gt(width, 4) { x := or(shl(32, and(x, LOWER_32)), and(shr(32, x), LOWER_32)) }
                     }
                 }
-                best := larger(best, larger(and(x, lower), and(shr(half, x), lower), guard, half), guard, half)
+                // The larger of the two mantissas of each lane, then of that and the best.
+                let y := and(x, lower)
+                x := and(shr(half, x), lower)
+                let smaller := and(not(sub(or(x, guard), y)), guard)
+                x := xor(x, and(xor(x, y), sub(smaller, shr(half, smaller))))
+                smaller := and(not(sub(best, x)), guard)
+                best := xor(best, and(xor(best, x), sub(smaller, shr(half, smaller))))
                 position := add(position, 32)
                 x := xor(calldataload(position), signs)
             }
@@ -132,12 +136,9 @@ library RowReduce {
         // SAFETY: touches no memory. Lanes and guards as in `_laneMaxima`. A negative mantissa's bits are inverted and 1 is added,
         // which cannot carry: the inverse has no sign bit.
         assembly ("memory-safe") {
-            function larger(a, b, guard, half) -> c {
-                let kept := and(sub(or(a, guard), b), guard)
-                c := xor(b, and(xor(a, b), sub(kept, shr(half, kept))))
-            }
             let half := shl(3, width)
             let guard := and(shl(half, lower), not(shl(add(half, 1), lower)))
+            best := guard
             // The highest bit of every mantissa, once the bytes are in order.
             let signs := and(lower, not(shr(1, lower)))
             signs := or(signs, shl(half, signs))
@@ -158,7 +159,13 @@ library RowReduce {
                 let one := shr(sub(half, 1), negative)
                 // Each sign bit doubled less one in the lowest place: every bit of that mantissa.
                 x := add(xor(x, sub(shl(1, negative), one)), one)
-                best := larger(best, larger(and(x, lower), and(shr(half, x), lower), guard, half), guard, half)
+                // The larger of the two mantissas of each lane, then of that and the best.
+                let y := and(x, lower)
+                x := and(shr(half, x), lower)
+                let smaller := and(not(sub(or(x, guard), y)), guard)
+                x := xor(x, and(xor(x, y), sub(smaller, shr(half, smaller))))
+                smaller := and(not(sub(best, x)), guard)
+                best := xor(best, and(xor(best, x), sub(smaller, shr(half, smaller))))
                 position := add(position, 32)
                 x := calldataload(position)
             }

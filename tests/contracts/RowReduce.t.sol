@@ -10,13 +10,17 @@ contract RowReduceHarness {
     function fast(bytes calldata data, uint256 from, uint256 count, uint256 width)
         external
         pure
-        returns (int256 sum, int256 max)
+        returns (int256 sum, int256 max, int256 magnitude)
     {
         uint256 position;
         assembly ("memory-safe") {
             position := add(data.offset, from)
         }
-        return (RowReduce.sum(position, count, width), RowReduce.max(position, count, width));
+        return (
+            RowReduce.sum(position, count, width),
+            RowReduce.max(position, count, width),
+            RowReduce.maxMagnitude(position, count, width)
+        );
     }
 
     function load(bytes calldata data, uint256 from, uint256 width) external pure returns (int256) {
@@ -30,13 +34,15 @@ contract RowReduceHarness {
     function slow(bytes calldata data, uint256 from, uint256 count, uint256 width)
         external
         pure
-        returns (int256 sum, int256 max)
+        returns (int256 sum, int256 max, int256 magnitude)
     {
         max = type(int256).min;
         for (uint256 k = 0; k < count; ++k) {
             int256 value = valueAt(data, from + k * width, width);
             sum += value;
             if (value > max) max = value;
+            if (value > magnitude) magnitude = value;
+            if (-value > magnitude) magnitude = -value;
         }
     }
 
@@ -53,10 +59,11 @@ contract RowReduceTest is Test {
     RowReduceHarness private harness = new RowReduceHarness();
 
     function _check(bytes memory data, uint256 from, uint256 count, uint256 width) private view {
-        (int256 sum, int256 max) = harness.fast(data, from, count, width);
-        (int256 slowSum, int256 slowMax) = harness.slow(data, from, count, width);
+        (int256 sum, int256 max, int256 magnitude) = harness.fast(data, from, count, width);
+        (int256 slowSum, int256 slowMax, int256 slowMagnitude) = harness.slow(data, from, count, width);
         assertEq(sum, slowSum, "sum");
         assertEq(max, slowMax, "max");
+        assertEq(magnitude, slowMagnitude, "magnitude");
     }
 
     function testFuzz_agreesWithTheLoop(bytes32 seed, uint256 count, uint8 from, uint8 width, uint8 kind) public view {

@@ -240,6 +240,7 @@ contract StepVerifierFormTest is GoodOperators {
         _swap(Opcodes.HEAD_MIX, 9, cube(16, 0, 1, 3, 8));
         _swap(Opcodes.NORM, 0, matrix(17, 3, 4, 6));
         _swap(Opcodes.NORM, 1, vector(8, 3, 5));
+        _swap(Opcodes.NORM, 1, vector(8, 3, 12));
         _swap(Opcodes.NORM, 1, vector(17, 3, 6));
         _swap(Opcodes.NORM, 2, vector(8, 3, 24));
         _swap(Opcodes.NORM, 2, vector(17, 3, 6));
@@ -255,7 +256,7 @@ contract StepVerifierFormTest is GoodOperators {
         _swap(Opcodes.ROPE, 9, matrix(16, 0, 4, 8));
         _swap(Opcodes.GATHER, 0, vector(8, 3, 6));
         _swap(Opcodes.GATHER, 0, matrix(8, 3, 5, 6));
-        _swap(Opcodes.GATHER, 1, vector(8, 3, 6));
+        _swap(Opcodes.GATHER, 1, vector(8, 3, 3));
         _swap(Opcodes.GATHER, 2, vector(8, 0, 2));
         _swap(Opcodes.GATHER, 2, matrix(8, 0, 1, 4));
         _swap(Opcodes.GATHER, 9, matrix(16, 0, 3, 5));

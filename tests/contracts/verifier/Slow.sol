@@ -52,30 +52,24 @@ library Slow {
         return causal == 0 || k <= m % a.dim(a.rank() - 2);
     }
 
-    /// @dev N-28 for element `k` of the row of `count` mantissas from `first`; the variance by its definition. Attributes center,
-    /// epsilon, bias_shift, shift.
-    function norm(
-        int256[] memory x,
-        uint256 first,
-        uint256 count,
-        uint256 k,
-        int256[2] memory gainAndBias,
-        int256[] memory attributes,
-        uint256 bits
-    ) internal pure returns (int256) {
-        int256 sum = 0;
+    /// @dev `n` of N-28 for element `k` of the row of `count` mantissas from `first`; the variance by its definition.
+    function normalised(int256[] memory x, uint256 first, uint256 count, uint256 k, int256 center, int256 epsilon)
+        internal
+        pure
+        returns (int256)
+    {
+        int256 mean = 0;
         for (uint256 i = 0; i < count; ++i) {
-            sum += x[first + i];
+            mean += 16 * center * x[first + i];
         }
-        int256 mean = attributes[0] == 1 ? div(16 * sum, int256(count)) : int256(0);
-        int256 v = attributes[1];
+        mean = div(mean, int256(count));
+        int256 v = epsilon;
         for (uint256 i = 0; i < count; ++i) {
             v += (16 * x[first + i] - mean) ** 2;
         }
         uint256 j = (62 - bitLength(uint256(v))) / 2;
         int256 inverse = 2 ** 54 / int256(root(uint256(v) * 4 ** j));
-        int256 n = rescale((16 * x[first + k] - mean) * inverse, 34 - int256(j), 22);
-        return rescale(n * gainAndBias[0] + gainAndBias[1] * int256(2 ** uint256(attributes[2])), attributes[3], bits);
+        return rescale((16 * x[first + k] - mean) * inverse, 34 - int256(j), 22);
     }
 
     function bitLength(uint256 v) internal pure returns (uint256 count) {
@@ -91,18 +85,15 @@ library Slow {
         }
     }
 
-    /// @dev N-29 for element `i` of the head `x[first ..]`; the row of the table from `angles`, `turning` long.
-    function rope(
-        int256[] memory x,
-        uint256 first,
-        uint256 i,
-        int256[] memory table,
-        uint256 angles,
-        uint256 turning,
-        uint256 exponent
-    ) internal pure returns (int256) {
-        uint256 half = turning / 2;
-        if (i >= turning) return x[first + i] * int256(2 ** exponent);
+    /// @dev N-29 for element `i` of the head `x[first ..]` of token `t`, before the rescaling.
+    function rope(int256[] memory x, uint256 first, uint256 i, uint256 t, int256[] memory table, TensorType tableType)
+        internal
+        pure
+        returns (int256)
+    {
+        uint256 half = tableType.row() / 2;
+        uint256 angles = t * 2 * half;
+        if (i >= 2 * half) return x[first + i] * int256(2 ** uint256(tableType.exponent()));
         if (i < half) return x[first + i] * table[angles + i] - x[first + i + half] * table[angles + half + i];
         return x[first + i] * table[angles + i - half] + x[first + i - half] * table[angles + i];
     }
