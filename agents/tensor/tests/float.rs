@@ -9,7 +9,7 @@ use tensorlink_graph::transformer::{
     Activation, Architecture, Family, Output, Pooling, Positions, Rotary, Scaling, Weights,
 };
 use tensorlink_tensor::Device;
-use tensorlink_tensor::float::{FloatError, FloatModel, FloatOutput, Precision};
+use tensorlink_tensor::float::{FloatError, FloatModel, FloatOutput, Precision, Products};
 
 const SIZE: Dimensions =
     Dimensions { vocabulary: 61, width: 24, layers: 2, heads: 4, groups: 2, hidden: 40, context: 16 };
@@ -139,6 +139,21 @@ fn half_the_bits_give_nearly_the_same() {
         let cosine = dot(&a, &b) / (dot(&a, &a) * dot(&b, &b)).sqrt();
         assert!(cosine > 0.999, "{cosine} in {architecture:?}");
         assert_ne!(a, b);
+    }
+}
+
+#[test]
+fn both_products_give_the_same() {
+    for architecture in architectures() {
+        let architecture = Architecture { context: 40, ..architecture };
+        let ids: Vec<u32> = (0..40).map(|t| t * 7 % 61).collect();
+        let first = model(&architecture, Precision::F32);
+        let due = values(first.forward(&ids, None));
+        let second = first.with_products(Products::OneDnn);
+        assert!(apart(&values(second.forward(&ids, None)), &due) < 1e-5, "{architecture:?}");
+        let mut seen = 0;
+        let observed = values(second.forward(&ids, Some(&mut |_, _| seen += 1)));
+        assert!(seen > 0 && apart(&observed, &due) < 1e-5, "{architecture:?}");
     }
 }
 

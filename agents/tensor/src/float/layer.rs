@@ -4,6 +4,7 @@ use tch::{Kind, TchError, Tensor};
 use tensorlink_graph::transformer::{Activation, Placement};
 
 use super::cache::Places;
+use super::product::Linear;
 use super::rotary::Rotation;
 use super::watch::Watch;
 use super::weights::{Projection, RowNorm};
@@ -41,6 +42,11 @@ pub(super) struct Heads {
 }
 
 impl Layer {
+    /// All products with weights.
+    pub(super) fn linear(&mut self) -> [&mut Linear; 4] {
+        [&mut self.attention, &mut self.output, &mut self.up, &mut self.down].map(|projection| &mut projection.linear)
+    }
+
     /// The residual stream after this layer, `[tokens, width]`.
     pub(super) fn forward(
         &self,

@@ -9,12 +9,14 @@
 //! | `mod` | [`FloatModel`]: loading, the way from tokens to output |
 //! | `layer` | attention and MLP |
 //! | `weights` | an architecture's weights as libtorch tensors |
+//! | `product` | products with weights, and [`Products`]: which of libtorch's |
 //! | `rotary` | rotary positions |
 //! | `cache` | [`FloatCache`]: keys and values of the tokens so far |
 //! | `watch` | telling an observer how large activations are |
 
 mod cache;
 mod layer;
+mod product;
 mod rotary;
 mod watch;
 mod weights;
@@ -25,6 +27,7 @@ use tensorlink_graph::transformer::{Architecture, Output, Pooling, Weights, Weig
 use thiserror::Error;
 
 pub use cache::FloatCache;
+pub use product::Products;
 pub use watch::Observer;
 
 use crate::{Device, cuda};
@@ -144,6 +147,14 @@ impl FloatModel {
         let _guard = no_grad_guard();
         let tensors = Tensors::load(architecture, weights, device.into(), precision.kind())?;
         Ok(Self { architecture: architecture.clone(), device, precision, tensors })
+    }
+
+    /// The same model, multiplying by other products; those of `linear` unless told. A fair comparison takes whichever is
+    /// faster on the machine.
+    #[must_use]
+    pub fn with_products(mut self, products: Products) -> Self {
+        self.tensors.set_products(products);
+        self
     }
 
     /// The architecture.
@@ -270,7 +281,7 @@ impl FloatModel {
 
     fn logits(&self, x: &Tensor, watch: &mut Watch<'_>) -> Result<Tensor, FloatError> {
         let head = self.tensors.head.as_ref().ok_or(FloatError::NotADecoder)?;
-        let logits = x.f_linear(head, None::<&Tensor>)?;
+        let logits = head.forward(x)?;
         watch.see("logits", &logits)?;
         Ok(logits.f_to_kind(Kind::Float)?)
     }

@@ -5,9 +5,10 @@ use tensorlink_graph::transformer::{
     Architecture, Matrix, Norm, Output, Placement, Positions, Weights, WeightsError, parameters,
 };
 
-use super::FloatError;
 use super::layer::{Heads, Layer};
+use super::product::Linear;
 use super::watch::Watch;
+use super::{FloatError, Products};
 
 /// Everything a model multiplies with.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub(super) struct Tensors {
     pub(super) layers: Vec<Layer>,
     pub(super) final_norm: Option<RowNorm>,
     /// Output weights, if the model gives logits.
-    pub(super) head: Option<Tensor>,
+    pub(super) head: Option<Linear>,
 }
 
 impl Tensors {
@@ -45,8 +46,13 @@ impl Tensors {
             embedding_norm: norm("embedding.norm", Placement::After)?,
             layers: (0..a.layers).map(|number| loader.layer(number)).collect::<Result<_, _>>()?,
             final_norm: norm("final.norm", Placement::Before)?,
-            head,
+            head: head.map(|weight| Linear::new(weight, None)),
         })
+    }
+
+    pub(super) fn set_products(&mut self, products: Products) {
+        let layers = self.layers.iter_mut().flat_map(Layer::linear);
+        layers.chain(&mut self.head).for_each(|linear| linear.set_products(products));
     }
 
     /// What the first layer takes, `[tokens, width]`, for token numbers `[tokens]` that follow `past` others.
@@ -105,24 +111,21 @@ impl RowNorm {
 pub(super) struct Projection {
     /// Site and outputs of each.
     parts: Vec<(String, i64)>,
-    /// `[all outputs, inputs]`.
-    weight: Tensor,
-    bias: Option<Tensor>,
+    pub(super) linear: Linear,
 }
 
 impl Projection {
     /// All outputs side by side.
     pub(super) fn forward(&self, x: &Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
-        match &self.bias {
-            Some(bias) if watch.on() => {
-                let product = x.f_linear(&self.weight, None::<&Tensor>)?;
-                for (number, (site, _)) in self.parts.iter().enumerate() {
-                    watch.see(&format!("{site}.unbiased"), &self.part(&product, number)?)?;
-                }
-                product.f_add(bias)
-            }
-            bias => x.f_linear(&self.weight, bias.as_ref()),
+        if !watch.on() {
+            return self.linear.forward(x);
         }
+        let product = self.linear.unbiased(x)?;
+        let Some(sum) = self.linear.biased(&product)? else { return Ok(product) };
+        for (number, (site, _)) in self.parts.iter().enumerate() {
+            watch.see(&format!("{site}.unbiased"), &self.part(&product, number)?)?;
+        }
+        Ok(sum)
     }
 
     /// One projection's outputs, without a copy.
@@ -169,7 +172,7 @@ impl Loader<'_> {
         let bias = if bias { Some(Tensor::f_cat(&each("bias", &|name| self.vector(name))?, 0)?) } else { None };
         let weight = Tensor::f_cat(&weights, 0)?;
         let widths = weights.iter().map(|weight| weight.size().first().copied().unwrap_or(0));
-        Ok(Projection { parts: sites.into_iter().zip(widths).collect(), weight, bias })
+        Ok(Projection { parts: sites.into_iter().zip(widths).collect(), linear: Linear::new(weight, bias) })
     }
 
     fn layer(&self, number: u32) -> Result<Layer, FloatError> {

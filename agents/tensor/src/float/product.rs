@@ -1,0 +1,61 @@
+//! Products with weights.
+
+use tch::{Device, Kind, TchError, Tensor};
+
+/// Which of libtorch's matrix products a model multiplies by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Products {
+    /// The one of `linear`: what programs on libtorch get. On x86 hosts, 32-bit products are MKL's, which are slow on some
+    /// processors that are not Intel's.
+    #[default]
+    Linear,
+    /// oneDNN's for 32-bit floats on the host and texts of at least 32 tokens; elsewhere as [`Self::Linear`].
+    OneDnn,
+}
+
+/// Rows from which oneDNN's product was faster where it was measured; it spreads the weights anew in each call.
+const ONEDNN_ROWS: i64 = 32;
+
+/// A weight matrix with its bias.
+#[derive(Debug)]
+pub(super) struct Linear {
+    /// `[outputs, inputs]`.
+    weight: Tensor,
+    bias: Option<Tensor>,
+    onednn: bool,
+}
+
+impl Linear {
+    pub(super) const fn new(weight: Tensor, bias: Option<Tensor>) -> Self {
+        Self { weight, bias, onednn: false }
+    }
+
+    pub(super) fn set_products(&mut self, products: Products) {
+        let suits = self.weight.device() == Device::Cpu && self.weight.kind() == Kind::Float;
+        self.onednn = products == Products::OneDnn && suits;
+    }
+
+    /// `x · weightᵀ + bias`.
+    pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        self.product(x, self.bias.as_ref())
+    }
+
+    /// `x · weightᵀ`.
+    pub(super) fn unbiased(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        self.product(x, None)
+    }
+
+    /// A product and the bias, if there is one.
+    pub(super) fn biased(&self, product: &Tensor) -> Result<Option<Tensor>, TchError> {
+        self.bias.as_ref().map(|bias| product.f_add(bias)).transpose()
+    }
+
+    fn product(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
+        if self.onednn && x.size2()?.0 >= ONEDNN_ROWS {
+            let x = x.f_contiguous()?.f_to_mkldnn(None::<Kind>)?;
+            x.f_mkldnn_linear(&self.weight, bias)?.f_to_dense(None::<Kind>, false)
+        } else {
+            x.f_linear(&self.weight, bias)
+        }
+    }
+}
