@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {Merkle} from "../../contracts/libraries/Merkle.sol";
 import {Opcodes} from "../../contracts/libraries/Opcodes.sol";
+import {TensorTypes} from "../../contracts/libraries/TensorTypes.sol";
 import {
     Claim,
     ElementProof,
@@ -17,70 +18,146 @@ import {
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
 
-/// @title Gas of a conviction over a dot product of 4,096
-/// @notice `y = a·bᵀ` in int8 with a 512 × 4,096, b 4,096 × 4,096 (a layer of a large model), in a program of 60 operators
-/// and 12 state tensors. Of the tensors there is only what the proof opens; the rest of their trees is noise.
+/// @title Gas of convictions over rows of 4,096
+/// @notice Operators of a layer of a large model, 512 tokens by 4,096 channels, in a program of 60 operators and 12 state
+/// tensors. Of the tensors there is only what the proof opens; the rest of their trees is noise.
 /// forge-config: default.isolate = true
 contract ProofGasTest is ProtocolTest {
     using SlowTree for bytes32[][];
+    using TensorTypes for TensorType;
 
     uint32 private constant OPERATORS = 60;
     uint32 private constant OPERATOR = 40;
-    uint32 private constant SOURCE = 5;
-    uint256 private constant ROW_LEAVES = 16;
-    uint64 private constant ELEMENT = 4096 * 300 + 1234;
+    uint64 private constant TOKEN = 300;
+    uint64 private constant CHANNEL = 1234;
+    uint64 private constant ELEMENT = 4096 * TOKEN + CHANNEL;
 
-    TensorType private typeA = TensorType.wrap((8 << 248) | (2 << 224) | (512 << 96) | (4096 << 64));
-    TensorType private typeB = TensorType.wrap((8 << 248) | (2 << 224) | (4096 << 96) | (4096 << 64));
-
-    function test_proveSigned_4096() public {
-        ElementProof memory p = _proof();
-        vm.prank(auditor);
-        disputes.proveSigned(p);
-        uint256 gas = vm.snapshotGasLastCall("conviction", "proveSigned, int8 dot product of 4096");
-        vm.snapshotValue(
-            "conviction", "proveSigned, int8 dot product of 4096, calldata bytes", abi.encode(p).length + 4
-        );
-        assertEq(_staked(workers[0].addr).bonded, 0);
-        assertLe(gas, 500_000);
+    /// @dev An operand and the one run of it that the proof opens, whole leaves.
+    struct Opened {
+        TensorType tensorType;
+        uint256 element;
+        uint256 count;
     }
 
-    function _proof() private returns (ElementProof memory p) {
-        p.operator.opcode = Opcodes.MAT_MUL;
-        p.operator.output = typeA;
-        p.operator.operands = new Operand[](2);
-        p.operator.operands[0] = Operand({source: 1, index: SOURCE, tensorType: typeA});
-        p.operator.operands[1] = Operand({source: 2, index: 3, tensorType: typeB});
-        p.operator.attributes = new int64[](1);
-        p.operator.attributes[0] = 12;
+    function _matrix(uint256 bits, uint256 rows) private pure returns (TensorType) {
+        return TensorType.wrap((bits << 248) | (2 << 224) | (rows << 96) | (4096 << 64));
+    }
+
+    function _vector(uint256 bits, uint256 length) private pure returns (TensorType) {
+        return TensorType.wrap((bits << 248) | (1 << 224) | (length << 96));
+    }
+
+    /// @notice `y = a·bᵀ`, b of the state.
+    function test_proveSigned_4096() public {
+        Opened[] memory opened = _factors(8, 2);
+        assertLe(_measure("int8 dot product of 4096", Opcodes.MAT_MUL, opened, _attributes(12)), 500_000);
+    }
+
+    /// @notice The same with a scale for each token and channel.
+    function test_scaledProductInt8() public {
+        Opened[] memory opened = _scaled(8);
+        assertLe(
+            _measure("int8 scaled dot product of 4096", Opcodes.SCALED_MAT_MUL, opened, _attributes(0, 40)), 600_000
+        );
+    }
+
+    /// @dev What counts is the floor price of calldata (EIP-7623), 40 gas for each byte of 16 KiB: arithmetic costs none on top.
+    function test_scaledProductInt16() public {
+        Opened[] memory opened = _scaled(16);
+        assertLe(
+            _measure("int16 scaled dot product of 4096", Opcodes.SCALED_MAT_MUL, opened, _attributes(0, 40)), 860_000
+        );
+    }
+
+    function _scaled(uint256 bits) private pure returns (Opened[] memory opened) {
+        opened = _factors(bits, 4);
+        opened[2] = Opened(_vector(16, 512), TOKEN, 1);
+        opened[3] = Opened(_vector(16, 4096), CHANNEL, 1);
+    }
+
+    function test_layerNorm() public {
+        Opened[] memory opened = new Opened[](3);
+        opened[0] = Opened(_matrix(16, 512), TOKEN * 4096, 4096);
+        opened[1] = Opened(_vector(16, 4096), CHANNEL, 1);
+        opened[2] = Opened(_vector(16, 4096), CHANNEL, 1);
+        assertLe(_measure("int16 LayerNorm of 4096", Opcodes.NORM, opened, _attributes(1, 1000, 0, 40)), 600_000);
+    }
+
+    /// @dev Row `TOKEN` of an operand from the trace and row `CHANNEL` of one from the state, first of `operands`.
+    function _factors(uint256 bits, uint256 operands) private pure returns (Opened[] memory opened) {
+        opened = new Opened[](operands);
+        opened[0] = Opened(_matrix(bits, 512), TOKEN * 4096, 4096);
+        opened[1] = Opened(_matrix(bits, 4096), CHANNEL * 4096, 4096);
+    }
+
+    function _attributes(int64 a) private pure returns (int64[] memory l) {
+        l = new int64[](1);
+        l[0] = a;
+    }
+
+    function _attributes(int64 a, int64 b) private pure returns (int64[] memory l) {
+        l = new int64[](2);
+        (l[0], l[1]) = (a, b);
+    }
+
+    function _attributes(int64 a, int64 b, int64 c, int64 d) private pure returns (int64[] memory l) {
+        l = new int64[](4);
+        (l[0], l[1], l[2], l[3]) = (a, b, c, d);
+    }
+
+    /// @dev Convicts over such an operator, whose output is of 8 bits.
+    function _measure(string memory name, uint8 opcode, Opened[] memory opened, int64[] memory attributes)
+        private
+        returns (uint256 gas)
+    {
+        ElementProof memory p = _proof(opcode, opened, attributes);
+        vm.prank(auditor);
+        disputes.proveSigned(p);
+        name = string.concat("proveSigned, ", name);
+        gas = vm.snapshotGasLastCall("conviction", name);
+        vm.snapshotValue("conviction", string.concat(name, ", calldata bytes"), abi.encode(p).length + 4);
+        assertEq(_staked(workers[0].addr).bonded, 0);
+    }
+
+    function _proof(uint8 opcode, Opened[] memory opened, int64[] memory attributes)
+        private
+        returns (ElementProof memory p)
+    {
+        p.operator.opcode = opcode;
+        p.operator.output = _matrix(8, 512);
+        p.operator.attributes = attributes;
         (p.operatorIndex, p.element) = (OPERATOR, ELEMENT);
+        p.output = _noisyTensor("y", Opened(p.operator.output, ELEMENT, 1));
 
-        p.output = _noisyTensor("y", ELEMENT / 256, 1, 13);
-        p.operands = new TensorOpening[](2);
-        p.operands[0] = _noisyTensor("a", ELEMENT / 4096 * ROW_LEAVES, ROW_LEAVES, 13);
-        p.operands[1] = _noisyTensor("b", ELEMENT % 4096 * ROW_LEAVES, ROW_LEAVES, 16);
+        bytes32[] memory trace = _noise("trace", OPERATORS);
+        bytes32[] memory state = _noise("state", 12);
+        p.operator.operands = new Operand[](opened.length);
+        p.operands = new TensorOpening[](opened.length);
+        for (uint256 i = 0; i < opened.length; ++i) {
+            // From trace and state in turn.
+            p.operator.operands[i] = Operand(uint8(1 + i % 2), uint32(5 + i), opened[i].tensorType);
+            p.operands[i] = _noisyTensor(string.concat("operand ", vm.toString(i)), opened[i]);
+            (i % 2 == 0 ? trace : state)[5 + i] = Merkle.tensorRoot(opened[i].tensorType, p.operands[i].dataRoot);
+        }
+        trace[OPERATOR] = Merkle.tensorRoot(p.operator.output, p.output.dataRoot);
+        p.output.membership = SlowTree.ofDigests(trace).path(OPERATOR);
+        for (uint256 i = 0; i < opened.length; ++i) {
+            p.operands[i].membership = SlowTree.ofDigests(i % 2 == 0 ? trace : state).path(5 + i);
+        }
 
-        bytes32[][] memory operators = _noisyList("operators", OPERATORS, OPERATOR, keccak256(abi.encode(p.operator)));
-        p.operatorMembership = operators.path(OPERATOR);
+        bytes32[] memory operators = _noise("operators", OPERATORS);
+        operators[OPERATOR] = keccak256(abi.encode(p.operator));
+        p.operatorMembership = SlowTree.ofDigests(operators).path(OPERATOR);
         p.program = ProgramHeader({
             operatorCount: OPERATORS,
             constantCount: 3,
             stateCount: 12,
             microBatches: 4,
-            operators: operators.rootOf(),
+            operators: SlowTree.ofDigests(operators).rootOf(),
             constants: keccak256("constants"),
             wiring: keccak256("wiring")
         });
-
-        bytes32[] memory trace = _noise("trace", OPERATORS);
-        trace[SOURCE] = Merkle.tensorRoot(typeA, p.operands[0].dataRoot);
-        trace[OPERATOR] = Merkle.tensorRoot(typeA, p.output.dataRoot);
-        p.output.membership = SlowTree.ofDigests(trace).path(OPERATOR);
-        p.operands[0].membership = SlowTree.ofDigests(trace).path(SOURCE);
-        bytes32[][] memory state = _noisyList("state", 12, 3, Merkle.tensorRoot(typeB, p.operands[1].dataRoot));
-        p.operands[1].membership = state.path(3);
-
-        _commitOneStep(p, state.rootOf(), SlowTree.ofDigests(trace).rootOf());
+        _commitOneStep(p, SlowTree.ofDigests(state).rootOf(), SlowTree.ofDigests(trace).rootOf());
     }
 
     /// @dev A job of this program, its first claim, and the worker's statement about step 0.
@@ -119,31 +196,25 @@ contract ProofGasTest is ProtocolTest {
         }
     }
 
-    function _noisyList(string memory seed, uint256 count, uint256 index, bytes32 digest)
-        private
-        pure
-        returns (bytes32[][] memory)
-    {
-        bytes32[] memory digests = _noise(seed, count);
-        digests[index] = digest;
-        return SlowTree.ofDigests(digests);
-    }
-
-    /// @dev `count` aligned leaves (a power of two) of noise in a tree whose other nodes are noise.
-    function _noisyTensor(string memory seed, uint256 first, uint256 count, uint256 depth)
+    /// @dev The leaves of a run (a power of two of them, aligned) of noise in a tree whose other nodes are noise.
+    function _noisyTensor(string memory seed, Opened memory opened)
         private
         pure
         returns (TensorOpening memory opening)
     {
+        TensorType t = opened.tensorType;
+        uint256 first = opened.element * t.width() / 256;
+        uint256 count = (opened.count * t.width() + 255) / 256;
         bytes[] memory leaves = new bytes[](count);
-        bytes memory opened;
+        bytes memory all;
         for (uint256 i = 0; i < count; ++i) {
             leaves[i] = abi.encodePacked(_noise(string.concat(seed, vm.toString(i)), 8));
-            opened = bytes.concat(opened, leaves[i]);
+            all = bytes.concat(all, leaves[i]);
         }
         bytes32 node = SlowTree.ofLeaves(leaves).rootOf();
         uint256 index = first / count;
-        bytes32[] memory siblings = _noise(string.concat(seed, " siblings"), depth - Merkle.depth(count));
+        uint256 depth = Merkle.depth(t.leafCount()) - Merkle.depth(count);
+        bytes32[] memory siblings = _noise(string.concat(seed, " siblings"), depth);
         for (uint256 i = 0; i < siblings.length; ++i) {
             node = index & 1 == 0
                 ? keccak256(abi.encodePacked(bytes1(0x01), node, siblings[i]))
@@ -152,6 +223,6 @@ contract ProofGasTest is ProtocolTest {
         }
         opening.dataRoot = node;
         opening.ranges = new LeafRange[](1);
-        opening.ranges[0] = LeafRange({firstLeaf: uint32(first), leaves: opened, siblings: siblings});
+        opening.ranges[0] = LeafRange({firstLeaf: uint32(first), leaves: all, siblings: siblings});
     }
 }

@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {Mantissas} from "../../contracts/libraries/Mantissas.sol";
+import {RowMoments} from "../../contracts/libraries/RowMoments.sol";
 import {RowReduce} from "../../contracts/libraries/RowReduce.sol";
 import {Noise} from "./verifier/Noise.sol";
 import {Test} from "forge-std/Test.sol";
@@ -21,6 +22,28 @@ contract RowReduceHarness {
             RowReduce.max(position, count, width),
             RowReduce.maxMagnitude(position, count, width)
         );
+    }
+
+    function moments(bytes calldata data, uint256 from, uint256 count, uint256 width)
+        external
+        pure
+        returns (int256 sum, int256 squares)
+    {
+        uint256 position;
+        assembly ("memory-safe") {
+            position := add(data.offset, from)
+        }
+        return RowMoments.sums(position, count, width);
+    }
+
+    function slowSquares(bytes calldata data, uint256 from, uint256 count, uint256 width)
+        external
+        pure
+        returns (int256 sum)
+    {
+        for (uint256 k = 0; k < count; ++k) {
+            sum += valueAt(data, from + k * width, width) ** 2;
+        }
     }
 
     function load(bytes calldata data, uint256 from, uint256 width) external pure returns (int256) {
@@ -64,6 +87,11 @@ contract RowReduceTest is Test {
         assertEq(sum, slowSum, "sum");
         assertEq(max, slowMax, "max");
         assertEq(magnitude, slowMagnitude, "magnitude");
+        if (width > 2) return;
+        int256 squares;
+        (sum, squares) = harness.moments(data, from, count, width);
+        assertEq(sum, slowSum, "sum of moments");
+        assertEq(squares, harness.slowSquares(data, from, count, width), "squares");
     }
 
     function testFuzz_agreesWithTheLoop(bytes32 seed, uint256 count, uint8 from, uint8 width, uint8 kind) public view {

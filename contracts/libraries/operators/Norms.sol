@@ -4,11 +4,10 @@ pragma solidity ^0.8.28;
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {DotProduct} from "../DotProduct.sol";
 import {FixedPoint} from "../FixedPoint.sol";
 import {Mantissas} from "../Mantissas.sol";
 import {Operands} from "../Operands.sol";
-import {RowReduce} from "../RowReduce.sol";
+import {RowMoments} from "../RowMoments.sol";
 import {TensorTypes} from "../TensorTypes.sol";
 
 /// @title LayerNorm and RMSNorm (N-28)
@@ -66,10 +65,9 @@ library Norms {
         pure
         returns (int256 mean, uint256)
     {
-        int256 v =
-            256 * DotProduct.ofWidth(position, position, length, width) + operator.attribute(1, 1, MAX_EPSILON);
+        (int256 sum, int256 squares) = RowMoments.sums(position, length, width);
+        int256 v = 256 * squares + operator.attribute(1, 1, MAX_EPSILON);
         if (operator.attribute(0, 0, 1) == 1) {
-            int256 sum = RowReduce.sum(position, length, width);
             // SAFETY of the casts: at most 4096.
             // forge-lint: disable-next-line(unsafe-typecast)
             int256 count = int256(length);
