@@ -99,7 +99,7 @@ pub enum Command {
     },
     /// Audit one claim now, and convict its worker if it is wrong.
     Challenge(ChallengeArgs),
-    /// Look at a model file.
+    /// Look at a model.
     #[command(subcommand)]
     Model(ModelCommand),
     /// Check the machine and the configuration: libtorch, kernels, chain, contracts, key, peers.
@@ -292,11 +292,11 @@ pub struct ChallengeArgs {
 pub enum ModelCommand {
     /// Show layers, parameters, and memory per stage.
     Inspect {
-        /// Model file (JSON).
+        /// Folder of a pretrained transformer, as Hugging Face publishes it; or a model file (JSON).
         model: PathBuf,
-        /// Training data, to know the input width and the classes.
+        /// With a model file: training data, to know the input width and the classes.
         #[arg(long, value_name = "FILE")]
-        data: PathBuf,
+        data: Option<PathBuf>,
         /// Pipeline stages.
         #[arg(long, default_value_t = 1)]
         stages: u16,

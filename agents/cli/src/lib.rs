@@ -5,6 +5,7 @@
 //! | [`args`], [`config`] | command line; configuration from flags, environment and file |
 //! | [`commands`] | one file a command |
 //! | [`node`] | a node put together from its adapters |
+//! | [`folder`] | folders of pretrained transformers; their tokenizers |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
 //! | [`advice`] | what to do when a contract refuses |
@@ -16,6 +17,7 @@ pub mod args;
 pub mod commands;
 pub mod config;
 pub mod device;
+pub mod folder;
 pub mod keys;
 pub mod node;
 pub mod output;

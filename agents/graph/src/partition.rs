@@ -16,7 +16,7 @@ pub enum PartitionError {
     #[error("no worker offers memory; start a worker or raise the price")]
     NoWorkers,
     /// More workers than layers.
-    #[error("{workers} stages for {layers} linear layers: a stage needs a layer; use at most {layers} stages")]
+    #[error("{workers} stages for {layers} layers: a stage needs a layer; use at most {layers} stages")]
     TooManyStages {
         /// Workers given.
         workers: usize,

@@ -8,6 +8,7 @@
 //! | [`sites`], [`quantize`] | exponents of activations; weights and tables in integers |
 //! | [`plan`], `emit` | the programs of a stage |
 //! | [`runner`] | run them on an engine, text after text |
+//! | [`memory`] | bytes of a stage; a cut into stages |
 //! | [`random`] | architectures with untrained weights, for tests and benchmarks |
 //! | `fixture` | tiny Hugging Face folders, for tests (feature `conformance`) |
 //!
@@ -20,6 +21,7 @@ mod emit;
 #[cfg(any(test, feature = "conformance"))]
 pub mod fixture;
 pub mod import;
+pub mod memory;
 pub mod parameters;
 pub mod plan;
 pub mod quantize;

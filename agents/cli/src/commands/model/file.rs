@@ -1,10 +1,11 @@
-//! `tensorlink model`.
+//! Model files: networks that are trained from a table of data.
+
+use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
 use tensorlink_graph::partition;
 
-use crate::args::ModelCommand;
 use crate::commands::post::read_draft;
 use crate::config::Config;
 use crate::output;
@@ -37,10 +38,9 @@ struct Stage {
     state_bytes: u64,
 }
 
-/// Shows a model.
-pub fn run(config: &Config, command: ModelCommand) -> Result<()> {
-    let ModelCommand::Inspect { model, data, stages } = command;
-    let draft = read_draft(&model, &data)?;
+/// Shows a model file.
+pub(super) fn inspect(config: &Config, model: &Path, data: &Path, stages: u16) -> Result<()> {
+    let draft = read_draft(model, data)?;
     let bytes = partition::layer_bytes(&draft.network);
     let ranges = draft.cut(&vec![u64::MAX / 64; usize::from(stages)])?;
     let prepared = draft.compile(&ranges)?;

@@ -1,0 +1,98 @@
+//! Folders of pretrained transformers.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde::Serialize;
+use tensorlink_graph::transformer::{Architecture, ContextLimit, Output, Parameter, memory, parameters};
+
+use crate::config::Config;
+use crate::folder::ModelFolder;
+use crate::output;
+
+#[derive(Serialize)]
+struct Shown {
+    folder: PathBuf,
+    architecture: Architecture,
+    stated_context: u32,
+    context_limit: Option<ContextLimit>,
+    parameters: u64,
+    file_bytes: u64,
+    dtypes: Vec<String>,
+    idle_tensors: Vec<String>,
+    tokenizer_tokens: usize,
+    int8_bytes: u64,
+    stages: Vec<Stage>,
+}
+
+#[derive(Serialize)]
+struct Stage {
+    layers: Range<u32>,
+    int8_bytes: u64,
+}
+
+/// Shows a model folder. Looks at everything but the values of its weights.
+pub(super) fn inspect(config: &Config, path: &Path, stages: u16) -> Result<()> {
+    let folder = ModelFolder::open(path)?;
+    let (description, checkpoint) = (folder.description(), folder.checkpoint()?);
+    let a = folder.architecture();
+    let count = |Parameter { rows, columns, .. }: &Parameter| u64::from(*rows) * u64::from(*columns);
+    let stage = |layers: Range<u32>| Stage { int8_bytes: memory::stage_bytes(a, &layers), layers };
+    let shown = Shown {
+        folder: folder.path().to_owned(),
+        architecture: a.clone(),
+        stated_context: description.stated_context,
+        context_limit: description.limit,
+        parameters: parameters(a).iter().map(count).sum(),
+        file_bytes: folder.file_bytes(),
+        dtypes: checkpoint.dtypes().into_iter().collect(),
+        idle_tensors: checkpoint.idle().to_vec(),
+        tokenizer_tokens: folder.tokenizer().len(),
+        int8_bytes: memory::stage_bytes(a, &(0..a.layers)),
+        stages: memory::cut(a, stages)?.into_iter().map(stage).collect(),
+    };
+    output::print(config.json, &shown, || text(&shown))
+}
+
+fn text(shown: &Shown) -> String {
+    let a = &shown.architecture;
+    let gives = match a.output {
+        Output::Embedding(pooling) => format!("encoder, one vector a text ({pooling:?} pooling)").to_lowercase(),
+        Output::Logits { tied: true } => "decoder, output tied to the embedding".into(),
+        Output::Logits { tied: false } => "decoder".into(),
+    };
+    let limit = match shown.context_limit {
+        None => String::new(),
+        Some(ContextLimit::Reduction) => {
+            format!(" of {}: a contract recomputes attention over no more", shown.stated_context)
+        }
+        Some(ContextLimit::Window) => {
+            format!(" of {}: beyond its sliding window the model would forget", shown.stated_context)
+        }
+    };
+    let mut rows = vec![
+        ("model", shown.folder.display().to_string()),
+        ("family", format!("{}, {gives}", format!("{:?}", a.family).to_lowercase())),
+        ("layers", format!("{} of width {}, MLP {}", a.layers, a.width, a.hidden)),
+        ("heads", format!("{} of width {}, {} of keys and values", a.heads, a.head_width, a.groups)),
+        ("context", format!("{} tokens{limit}", a.context)),
+        ("tokenizer", format!("{} tokens, the model has {}", shown.tokenizer_tokens, a.vocabulary)),
+        (
+            "parameters",
+            format!("{} ({}, files of {})", shown.parameters, shown.dtypes.join(", "), mib(shown.file_bytes)),
+        ),
+        ("as int8", mib(shown.int8_bytes)),
+    ];
+    if !shown.idle_tensors.is_empty() {
+        rows.push(("not used", shown.idle_tensors.join(", ")));
+    }
+    for stage in &shown.stages {
+        rows.push(("stage", format!("layers {:?}, {} of weights", stage.layers, mib(stage.int8_bytes))));
+    }
+    output::table(&rows)
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}

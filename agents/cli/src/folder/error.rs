@@ -1,0 +1,123 @@
+//! Why a model folder or a text was refused.
+
+use std::path::PathBuf;
+
+use tensorlink_graph::transformer::{ConfigError, ImportError};
+use thiserror::Error;
+
+/// Why a model folder was refused.
+#[derive(Debug, Error)]
+pub enum FolderError {
+    /// A file that every folder has is absent.
+    #[error("{} has no {name}; give the folder of a model as Hugging Face publishes it", folder.display())]
+    Absent {
+        /// The folder.
+        folder: PathBuf,
+        /// The file.
+        name: &'static str,
+    },
+    /// There are no weights that can be read safely.
+    #[error(
+        "{} has neither model.safetensors nor model.safetensors.index.json; pytorch_model.bin is a program as much as data and is never read: convert it with save_pretrained(safe_serialization=True)", .0.display()
+    )]
+    NoWeights(PathBuf),
+    /// A file cannot be read.
+    #[error("cannot read {}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is larger than any of its kind.
+    #[error("{} has more than {most} bytes; this is not what its name says", file.display())]
+    TooLarge {
+        /// The file.
+        file: PathBuf,
+        /// Largest size.
+        most: u64,
+    },
+    /// A text file is not UTF-8.
+    #[error("{} is not UTF-8 text: byte {position} belongs to no character; convert the file", file.display())]
+    Utf8 {
+        /// The file.
+        file: PathBuf,
+        /// Offset of the first byte that is none.
+        position: usize,
+    },
+    /// `modules.json` is not a list of modules.
+    #[error("modules.json cannot be read ({0}); download the folder again")]
+    Modules(String),
+    /// A sentence-transformers model with a further part.
+    #[error(
+        "modules.json has a `{0}`, which this program does not compute; supported are Transformer, Pooling, Normalize"
+    )]
+    Module(String),
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The weights.
+    #[error(transparent)]
+    Weights(#[from] ImportError),
+    /// The tokenizer.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+}
+
+/// Why a tokenizer, or a text, was refused.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum TokenizerError {
+    /// Not a tokenizer.
+    #[error("tokenizer.json cannot be read ({0}); download it again")]
+    Syntax(String),
+    /// It has tokens that the model has no vector for.
+    #[error(
+        "tokenizer.json has token {token}, the model of config.json only tokens below {vocabulary}; they do not belong together"
+    )]
+    Vocabulary {
+        /// Largest token of the tokenizer.
+        token: u32,
+        /// Tokens of the model.
+        vocabulary: u32,
+    },
+    /// It lacks a token that the model begins or ends a text with.
+    #[error(
+        "config.json begins or ends texts with token {token}, which tokenizer.json lacks; they do not belong together"
+    )]
+    Special {
+        /// The token.
+        token: u32,
+    },
+    /// A text without tokens.
+    #[error("the text is empty; a model needs at least one token")]
+    Empty,
+    /// More tokens than the model takes. Nothing is cut off silently.
+    #[error("the text has {tokens} tokens, the model takes at most {context}; shorten the text")]
+    Context {
+        /// Tokens of the text, special tokens included.
+        tokens: usize,
+        /// Most tokens.
+        context: u32,
+    },
+    /// More bytes than any text that fits.
+    #[error("the text has {bytes} bytes, more than {most}; the model takes at most {context} tokens: shorten the text")]
+    Bytes {
+        /// Bytes of the text.
+        bytes: usize,
+        /// Most bytes.
+        most: usize,
+        /// Most tokens.
+        context: u32,
+    },
+    /// A token that does not exist.
+    #[error("{token} is no token of a model with {vocabulary}")]
+    Token {
+        /// What was given.
+        token: u32,
+        /// Tokens of the model.
+        vocabulary: u32,
+    },
+    /// The tokenizer gave up on a text.
+    #[error("the tokenizer refuses the text: {0}")]
+    Text(String),
+}

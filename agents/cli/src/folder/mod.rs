@@ -1,0 +1,188 @@
+//! A model folder as Hugging Face has it: `config.json`, safetensors with or without index, `tokenizer.json`.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | here | opening a folder, its files mapped into memory |
+//! | [`tokenizer`] | text to tokens and back |
+
+mod error;
+#[cfg(test)]
+mod tests;
+pub mod tokenizer;
+
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use serde::Deserialize;
+use tensorlink_graph::transformer::import::{File, INDEX, indexed_files};
+use tensorlink_graph::transformer::{Architecture, Checkpoint, Description, Weights, describe};
+
+pub use error::{FolderError, TokenizerError};
+pub use tokenizer::TextTokenizer;
+
+/// Name of the weights where they are one file.
+const WEIGHTS: &str = "model.safetensors";
+/// Largest JSON file but the tokenizer's, bytes; the parsers have bounds of their own.
+const MAX_JSON: u64 = 1 << 25;
+/// Largest `tokenizer.json`, bytes.
+const MAX_TOKENIZER: u64 = 1 << 28;
+/// Largest text file, bytes.
+const MAX_TEXT: u64 = 1 << 30;
+
+/// An open model folder. Its configuration, the headers of its weights and its tokenizer fit together; values are
+/// looked at by [`weights`](Self::weights).
+#[derive(Debug)]
+pub struct ModelFolder {
+    path: PathBuf,
+    description: Description,
+    tokenizer: TextTokenizer,
+    files: Vec<Mapped>,
+    index: Option<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Mapped {
+    name: String,
+    bytes: Mmap,
+}
+
+impl ModelFolder {
+    /// Opens a folder and checks everything about it but the values of its weights.
+    ///
+    /// # Errors
+    /// A [`FolderError`] that names the file.
+    pub fn open(path: &Path) -> Result<Self, FolderError> {
+        let config = required(path, "config.json", MAX_JSON)?;
+        if let Some(modules) = optional(path, "modules.json", MAX_JSON)? {
+            check_modules(&modules)?;
+        }
+        let pooling = optional(path, "1_Pooling/config.json", MAX_JSON)?;
+        let description = describe(&config, pooling.as_deref())?;
+        let tokenizer = TextTokenizer::new(&required(path, "tokenizer.json", MAX_TOKENIZER)?, &description)?;
+        let (files, index) = map_weights(path)?;
+        let folder = Self { path: path.to_owned(), description, tokenizer, files, index };
+        folder.checkpoint()?;
+        Ok(folder)
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What its configuration says.
+    pub const fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// The model.
+    pub const fn architecture(&self) -> &Architecture {
+        &self.description.architecture
+    }
+
+    /// Its tokenizer.
+    pub const fn tokenizer(&self) -> &TextTokenizer {
+        &self.tokenizer
+    }
+
+    /// Bytes of its weight files.
+    pub fn file_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes.len() as u64).sum()
+    }
+
+    /// Its weights, found but not read.
+    ///
+    /// # Errors
+    /// [`FolderError::Weights`].
+    pub fn checkpoint(&self) -> Result<Checkpoint<'_>, FolderError> {
+        let files: Vec<File<'_>> =
+            self.files.iter().map(|file| File { name: &file.name, bytes: &file.bytes }).collect();
+        Ok(Checkpoint::open(self.architecture(), &files, self.index.as_deref())?)
+    }
+
+    /// Reads its weights: one copy in memory, 4 bytes a parameter.
+    ///
+    /// # Errors
+    /// [`FolderError::Weights`] for values that are not finite.
+    pub fn weights(&self) -> Result<Weights, FolderError> {
+        Ok(self.checkpoint()?.weights()?)
+    }
+}
+
+/// Reads a text file.
+///
+/// # Errors
+/// [`FolderError::Read`], or [`FolderError::Utf8`] with the place of the first byte that is no text.
+pub fn read_text(path: &Path) -> Result<String, FolderError> {
+    let bytes = read(path, MAX_TEXT)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let position = error.utf8_error().valid_up_to();
+        FolderError::Utf8 { file: path.to_owned(), position }
+    })
+}
+
+fn read(path: &Path, most: u64) -> Result<Vec<u8>, FolderError> {
+    let failed = |source| FolderError::Read { file: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    if bytes.len() as u64 > most {
+        return Err(FolderError::TooLarge { file: path.to_owned(), most });
+    }
+    Ok(bytes)
+}
+
+fn optional(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, FolderError> {
+    match read(&folder.join(name), most) {
+        Err(FolderError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn required(folder: &Path, name: &'static str, most: u64) -> Result<Vec<u8>, FolderError> {
+    optional(folder, name, most)?.ok_or_else(|| FolderError::Absent { folder: folder.to_owned(), name })
+}
+
+/// Maps the one file of weights, or all that the index names; the one file wins, as in Hugging Face's own loader.
+fn map_weights(folder: &Path) -> Result<(Vec<Mapped>, Option<Vec<u8>>), FolderError> {
+    if folder.join(WEIGHTS).exists() {
+        return Ok((vec![map(folder, WEIGHTS.into())?], None));
+    }
+    let Some(index) = optional(folder, INDEX, MAX_JSON)? else {
+        return Err(FolderError::NoWeights(folder.to_owned()));
+    };
+    let files = indexed_files(&index)?.into_iter().map(|name| map(folder, name)).collect::<Result<_, _>>()?;
+    Ok((files, Some(index)))
+}
+
+fn map(folder: &Path, name: String) -> Result<Mapped, FolderError> {
+    let path = folder.join(&name);
+    let open = || {
+        let file = std::fs::File::open(&path)?;
+        // SAFETY: the mapping is read-only and of a file that only its owner's own programs could change while it is
+        // open; downloads replace files by renaming, which leaves this one whole.
+        unsafe { Mmap::map(&file) }
+    };
+    match open() {
+        Ok(bytes) => Ok(Mapped { name, bytes }),
+        Err(source) => Err(FolderError::Read { file: path, source }),
+    }
+}
+
+/// A part of a sentence-transformers model.
+#[derive(Deserialize)]
+struct Module {
+    #[serde(rename = "type")]
+    class: String,
+}
+
+/// Refuses parts that would change the embedding and that nothing here computes.
+fn check_modules(json: &[u8]) -> Result<(), FolderError> {
+    let modules: Vec<Module> = serde_json::from_slice(json).map_err(|error| FolderError::Modules(error.to_string()))?;
+    // The class, whatever package it is in.
+    let known = |class: &str| matches!(class.rsplit('.').next(), Some("Transformer" | "Pooling" | "Normalize"));
+    match modules.into_iter().find(|module| !known(&module.class)) {
+        Some(module) => Err(FolderError::Module(module.class)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,89 @@
+//! Text to tokens and back, by `tokenizer.json`.
+
+use tensorlink_graph::transformer::Description;
+use tokenizers::Tokenizer;
+
+use super::TokenizerError;
+
+/// Most bytes of a text for each token of the context: far above any language, so that work stays bounded.
+const BYTES_PER_TOKEN: usize = 256;
+
+/// The tokenizer of a model.
+#[derive(Clone, Debug)]
+pub struct TextTokenizer {
+    tokenizer: Tokenizer,
+    tokens: usize,
+    vocabulary: u32,
+    context: u32,
+}
+
+impl TextTokenizer {
+    /// Reads `tokenizer.json`, turns off its padding and truncation and checks that it fits the model.
+    ///
+    /// # Errors
+    /// [`TokenizerError::Syntax`], [`TokenizerError::Vocabulary`], [`TokenizerError::Special`].
+    pub fn new(json: &[u8], description: &Description) -> Result<Self, TokenizerError> {
+        let syntax = |error: tokenizers::Error| TokenizerError::Syntax(error.to_string());
+        let mut tokenizer = Tokenizer::from_bytes(json).map_err(syntax)?;
+        tokenizer.with_padding(None);
+        tokenizer.with_truncation(None).map_err(syntax)?;
+        let vocabulary = description.architecture.vocabulary;
+        let known = tokenizer.get_vocab(true);
+        match known.values().max() {
+            Some(&token) if token >= vocabulary => return Err(TokenizerError::Vocabulary { token, vocabulary }),
+            Some(_) => {}
+            None => return Err(TokenizerError::Syntax("it has no tokens".into())),
+        }
+        let mut special = description.beginning.iter().chain(&description.ends);
+        if let Some(&token) = special.find(|token| tokenizer.id_to_token(**token).is_none()) {
+            return Err(TokenizerError::Special { token });
+        }
+        Ok(Self { tokenizer, tokens: known.len(), vocabulary, context: description.architecture.context })
+    }
+
+    /// Tokens it knows; a model may have rows for more.
+    pub const fn len(&self) -> usize {
+        self.tokens
+    }
+
+    /// Whether it knows none; never so.
+    pub const fn is_empty(&self) -> bool {
+        self.tokens == 0
+    }
+
+    /// The tokens of a text, with the special tokens that the tokenizer puts around it: 1 to `context`.
+    ///
+    /// # Errors
+    /// [`TokenizerError::Empty`], [`TokenizerError::Context`], [`TokenizerError::Bytes`], [`TokenizerError::Text`].
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
+        let context = self.context;
+        let most = BYTES_PER_TOKEN.saturating_mul(context as usize);
+        if text.len() > most {
+            return Err(TokenizerError::Bytes { bytes: text.len(), most, context });
+        }
+        let encoding =
+            self.tokenizer.encode_fast(text, true).map_err(|error| TokenizerError::Text(error.to_string()))?;
+        match encoding.get_ids() {
+            [] => Err(TokenizerError::Empty),
+            ids if ids.len() > context as usize => Err(TokenizerError::Context { tokens: ids.len(), context }),
+            ids => Ok(ids.to_vec()),
+        }
+    }
+
+    /// The text of tokens, without special tokens. Rows of the model that the tokenizer does not know give nothing.
+    ///
+    /// # Errors
+    /// [`TokenizerError::Token`] for a number that is no token of the model, [`TokenizerError::Text`].
+    pub fn decode(&self, tokens: &[u32]) -> Result<String, TokenizerError> {
+        let vocabulary = self.vocabulary;
+        if let Some(&token) = tokens.iter().find(|token| **token >= vocabulary) {
+            return Err(TokenizerError::Token { token, vocabulary });
+        }
+        self.tokenizer.decode(tokens, true).map_err(|error| TokenizerError::Text(error.to_string()))
+    }
+
+    /// The tokenizer itself, for streams.
+    pub const fn inner(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+}

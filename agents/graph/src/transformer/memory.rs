@@ -1,0 +1,68 @@
+//! Bytes of a transformer's weights as integers, and a cut into stages by them.
+
+use std::ops::Range;
+
+use super::architecture::{Architecture, Output};
+use super::parameters::{Parameter, parameters};
+use crate::partition::{PartitionError, partition};
+
+/// Bytes of one parameter: matrices in 8 bits with a scale for each row, everything else in 16.
+fn bytes(Parameter { name, rows, columns }: &Parameter) -> u64 {
+    let (rows, columns) = (u64::from(*rows), u64::from(*columns));
+    let elements = rows.saturating_mul(columns);
+    let matrix = name.ends_with(".weight") || name == "embedding.tokens";
+    if matrix { elements.saturating_add(rows.saturating_mul(4)) } else { elements.saturating_mul(2) }
+}
+
+/// Bytes of the weights that a stage holds: those of its layers; with the first layer the embedding, with the last the
+/// output (the embedding once more if it is tied and lies in another stage). Tables and activations come on top.
+pub fn stage_bytes(architecture: &Architecture, layers: &Range<u32>) -> u64 {
+    let (first, last) = (layers.start == 0, layers.end == architecture.layers);
+    let tied = architecture.output == (Output::Logits { tied: true });
+    let held = |name: &str| match name.split_once('.') {
+        Some(("embedding", part)) => first || (last && tied && part == "tokens"),
+        Some(("layers", rest)) => {
+            let number = rest.split('.').next().and_then(|number| number.parse().ok());
+            number.is_some_and(|number| layers.contains(&number))
+        }
+        _ => last,
+    };
+    parameters(architecture).iter().filter(|p| held(&p.name)).map(bytes).fold(0, u64::saturating_add)
+}
+
+/// Cuts a model into stages of consecutive layers, the largest as small as possible.
+///
+/// # Errors
+/// [`PartitionError`] for no stages, or more than layers.
+pub fn cut(architecture: &Architecture, stages: u16) -> Result<Vec<Range<u32>>, PartitionError> {
+    let of_layer: Vec<u64> =
+        (0..architecture.layers).map(|n| stage_bytes(architecture, &(n..n.saturating_add(1)))).collect();
+    let ranges = partition(&of_layer, &vec![u64::MAX / 64; usize::from(stages)])?;
+    // As many as there are layers, which a u32 counts.
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Ok(ranges.into_iter().map(|range| number(range.start)..number(range.end)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::architecture::Family;
+    use super::super::config::describe;
+    use super::super::fixture::{FAMILIES, Folder};
+    use super::*;
+
+    #[test]
+    fn stages_hold_everything_once_and_a_tied_embedding_twice() {
+        for family in FAMILIES {
+            let a = describe(&Folder::new(family).config_json(), None).unwrap().architecture;
+            let all = stage_bytes(&a, &(0..2));
+            assert_eq!(all, parameters(&a).iter().map(bytes).sum::<u64>());
+            let tied = matches!(family, Family::Gpt2 | Family::Qwen2);
+            let again = if tied { 16 * 8 + 16 * 4 } else { 0 };
+            assert_eq!(stage_bytes(&a, &(0..1)) + stage_bytes(&a, &(1..2)), all + again, "{family:?}");
+            assert_eq!(cut(&a, 2), Ok(vec![0..1, 1..2]));
+            assert_eq!(cut(&a, 1).unwrap().first(), Some(&(0..2)));
+            assert!(matches!(cut(&a, 3), Err(PartitionError::TooManyStages { .. })));
+            assert_eq!(cut(&a, 0), Err(PartitionError::NoWorkers));
+        }
+    }
+}
