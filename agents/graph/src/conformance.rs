@@ -5,7 +5,10 @@
 //! conformance::training(MyEngine::new)?;
 //! ```
 
+mod layer;
+
 use tensorlink_num::arbitrary::{Case, CaseError, MAX_SIZE};
+use tensorlink_num::tables::TableError;
 use tensorlink_num::{OpError, Tensor, TensorError};
 use tensorlink_types::operator::Operand;
 use tensorlink_types::{Opcode, Operator, Source, TensorRoot, TensorType, TypeError};
@@ -84,6 +87,9 @@ pub enum Setup {
     /// A tensor.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// A table.
+    #[error(transparent)]
+    Table(#[from] TableError),
     /// Calibration.
     #[error(transparent)]
     Calibrate(#[from] CalibrateError),
@@ -98,7 +104,8 @@ pub enum Setup {
     Init(#[from] InitError),
 }
 
-/// Runs `cases` random operators of every opcode, and matrix products of extreme operands in awkward shapes.
+/// Runs `cases` random operators of every opcode, those of a transformer's layer, and matrix products of extreme operands
+/// in awkward shapes.
 ///
 /// # Errors
 /// The first [`Failure`].
@@ -119,6 +126,7 @@ pub fn operators<E: Engine>(engine: &E, cases: u32) -> Result<(), Failure> {
             extreme(engine, bits, (m, k, n), |i| ((i * 37) % limit - limit / 2, (i * 59) % limit - limit / 3))?;
         }
     }
+    layer::operators(engine)?;
     refusals(engine)
 }
 

@@ -1,0 +1,130 @@
+//! Operators of a transformer's layer, in sizes of a small model: large enough for the blocks, tiles and remainders of an
+//! engine's kernels, which drawn cases are not.
+
+use tensorlink_num::Tensor;
+use tensorlink_num::arbitrary::Dice;
+use tensorlink_num::tables::exp2_table;
+use tensorlink_types::operator::Operand;
+use tensorlink_types::{Opcode, Operator, Source, TensorType};
+
+use super::{Failure, Setup, compare};
+use crate::engine::{Engine, StepContext};
+
+/// Bits, exponent, dimensions.
+type Shape = (u8, i16, &'static [u32]);
+
+/// An operator without its mantissas.
+struct Layout {
+    opcode: Opcode,
+    operands: Vec<Shape>,
+    attributes: Vec<i64>,
+    output: Shape,
+}
+
+/// What mantissas operands have.
+#[derive(Clone, Copy)]
+enum Fill {
+    /// Drawn ones, some of them at the limits.
+    Drawn,
+    /// The limits: with the sign of the first operand, but the other every seventh time, and with that of the others.
+    Limits(i64, i64),
+}
+
+/// Compares every operator of a layer, products of 8-bit and of 16-bit factors.
+///
+/// # Errors
+/// The first [`Failure`].
+pub(super) fn operators<E: Engine>(engine: &E) -> Result<(), Failure> {
+    let layouts = products(8).into_iter().chain(products(16)).chain(rows());
+    for (seed, layout) in (0..).zip(layouts) {
+        for fill in [Fill::Drawn, Fill::Limits(1, 1), Fill::Limits(1, -1), Fill::Limits(-1, -1)] {
+            let (operator, operands) = layout.fill(fill, seed).map_err(Failure::Setup)?;
+            compare(engine, &operator, &operands, &StepContext::default())?;
+        }
+    }
+    Ok(())
+}
+
+/// 37 tokens by 100 channels from the middle of rows, the longest rows, and attention of six heads over two groups.
+fn products(bits: u8) -> Vec<Layout> {
+    let product = |opcode, operands: [Shape; 2], attributes: [i64; 2], output| {
+        let operands = operands.map(|(_, exponent, dims)| (bits, exponent, dims)).to_vec();
+        Layout { opcode, operands, attributes: attributes.to_vec(), output }
+    };
+    let scaled = |operands, scales: [Shape; 2], attributes, output| {
+        let mut layout = product(Opcode::ScaledMatMul, operands, attributes, output);
+        layout.operands.extend(scales);
+        layout
+    };
+    vec![
+        scaled(
+            [(0, 4, &[37, 384]), (0, 7, &[100, 256])],
+            [(12, 10, &[37]), (12, 12, &[100])],
+            [64, 24],
+            (16, 9, &[37, 100]),
+        ),
+        scaled(
+            [(0, 4, &[3, 9000]), (0, 7, &[17, 4096])],
+            [(10, 10, &[3]), (10, 12, &[17])],
+            [4904, 33],
+            (48, 0, &[3, 17]),
+        ),
+        product(Opcode::HeadScores, [(0, 4, &[37, 384]), (0, 4, &[41, 128])], [6, 8], (32, 0, &[6, 37, 41])),
+        product(Opcode::HeadScores, [(0, 4, &[1, 120]), (0, 4, &[5, 40])], [3, 0], (32, 8, &[3, 1, 5])),
+        product(Opcode::HeadMix, [(0, 7, &[6, 37, 41]), (0, 4, &[128, 41])], [6, 11], (32, 0, &[37, 384])),
+        product(Opcode::HeadMix, [(0, 7, &[3, 1, 1100]), (0, 4, &[40, 1100])], [3, 0], (48, 11, &[1, 120])),
+    ]
+}
+
+/// What is done to rows: causal softmax of six heads, norms, rotation, embeddings, scales.
+fn rows() -> Vec<Layout> {
+    let layout = |opcode, operands: &[Shape], attributes: &[i64], output| Layout {
+        opcode,
+        operands: operands.to_vec(),
+        attributes: attributes.to_vec(),
+        output,
+    };
+    let (scores, tokens): (Shape, Shape) = ((16, 9, &[6, 37, 41]), (16, 9, &[37, 384]));
+    let (gain, bias): (Shape, Shape) = ((16, 12, &[384]), (16, 10, &[384]));
+    let mut layouts = Vec::new();
+    for switch in [0, 1] {
+        layouts.push(layout(Opcode::RowMax, &[scores], &[switch], (16, 9, &[6, 37])));
+        let exp: Shape = (26, 24, &[6, 37, 41]);
+        layouts.push(layout(Opcode::ExpNeg, &[scores, (16, 9, &[6, 37]), (26, 24, &[257])], &[23637, 7, switch], exp));
+        layouts.push(layout(Opcode::Norm, &[tokens, gain, bias], &[switch, 1_000_000, 22, 26], (16, 6, &[37, 384])));
+        let heads: [Shape; 2] = [(16, 12, &[64]), (16, 10, &[64])];
+        let [gain, bias] = heads;
+        layouts.push(layout(Opcode::Norm, &[tokens, gain, bias], &[switch, 1, 22, 26], (16, 6, &[37, 384])));
+    }
+    layouts.extend([
+        layout(Opcode::Rope, &[tokens, (16, 14, &[40, 64])], &[6, 14], (16, 9, &[37, 384])),
+        layout(Opcode::Rope, &[tokens, (16, 15, &[37, 24])], &[6, 16], (16, 8, &[37, 384])),
+        layout(Opcode::Gather, &[(8, 7, &[500, 384]), (16, 12, &[500]), (11, 0, &[40])], &[9], (16, 10, &[37, 384])),
+        layout(Opcode::RowAbsMax, &[tokens], &[], (16, 9, &[37])),
+    ]);
+    layouts
+}
+
+impl Layout {
+    fn fill(&self, fill: Fill, seed: u64) -> Result<(Operator, Vec<Tensor>), Setup> {
+        let ty = |(bits, exponent, dims): Shape| TensorType::new(bits, exponent, dims);
+        let mut dice = Dice::new(seed);
+        let mut operands = Vec::new();
+        for (position, shape) in self.operands.iter().enumerate() {
+            let ty = ty(*shape)?;
+            operands.push(match fill {
+                _ if self.opcode == Opcode::ExpNeg && position == 2 => exp2_table()?,
+                Fill::Drawn => dice.tensor(&ty)?,
+                Fill::Limits(first, others) => {
+                    let sign = |i: u64| if position > 0 { others } else { first * if i % 7 == 6 { -1 } else { 1 } };
+                    let values: Vec<i64> = (0..ty.elements()).map(|i| sign(i) * ty.limit()).collect();
+                    Tensor::from_wide(ty, &values)?
+                }
+            });
+        }
+        let named = |(i, tensor): (u32, &Tensor)| Operand { source: Source::State(i), ty: tensor.ty().clone() };
+        let named = (0..).zip(&operands).map(named).collect();
+        let (attributes, output) = (self.attributes.clone(), ty(self.output)?);
+        Ok((Operator { opcode: self.opcode, operands: named, attributes, output }, operands))
+    }
+}
