@@ -163,8 +163,7 @@ mod vnni {
             let (m, n, k) = (size(a.ty().rows())?, size(b.ty().rows())?, size(b.ty().row())?);
             let batch = Batch::single((m, n, k), (offset, size(a.ty().row())?));
             if let Some((r, c)) = scales {
-                let (r, c) = (r.slice()?.to_wide(), c.slice()?.to_wide());
-                return self.multiply((a, b), &batch, &Scaled { r: &r, c: &c, to }, output);
+                return self.multiply((a, b), &batch, &Scaled::new(r.slice()?, c.slice()?, to), output);
             }
             self.multiply((a, b), &batch, &Rescaled(to), output)
         }

@@ -73,18 +73,27 @@ multiversion! {
 }
 
 multiversion! {
-    /// The whole operator from tabulated values, distances within `i32`.
-    fn from_values<T: Element>(a: &[T], max: &[i64], values: &Values, rows: Rows, out: &mut [i32]) {
-        let lines = a.chunks_exact(rows.length).zip(out.chunks_exact_mut(rows.length));
-        for ((m, (a, out)), max) in lines.enumerate().zip(max) {
-            let visible = rows.visible(m);
-            let max = *max as i32;
-            let (seen, hidden) = out.split_at_mut(visible);
-            for (out, a) in seen.iter_mut().zip(a) {
-                *out = values.at(max - a.wide() as i32);
-            }
-            hidden.fill(0);
+    /// Distances under the maximum that fit `i32`, up to the last.
+    fn indices<T: Element>(a: &[T], max: i64, last: i32, indices: &mut [i32]) {
+        let max = max as i32;
+        for (index, a) in indices.iter_mut().zip(a) {
+            *index = (max - a.wide() as i32).clamp(0, last);
         }
+    }
+}
+
+/// The whole operator from tabulated values.
+fn from_values<T: Element>(simd: Simd, a: &[T], max: &[i64], values: &Values, rows: Rows, out: &mut [i32]) {
+    let mut buffer = [0i32; BLOCK];
+    let lines = a.chunks_exact(rows.length).zip(out.chunks_exact_mut(rows.length));
+    for ((m, (a, out)), max) in lines.enumerate().zip(max) {
+        let (seen, hidden) = out.split_at_mut(rows.visible(m));
+        for (out, a) in seen.chunks_mut(BLOCK).zip(a.chunks(BLOCK)) {
+            let block = &mut buffer[..out.len()];
+            indices(simd, a, *max, values.last(), block);
+            values.fetch(block, out);
+        }
+        hidden.fill(0);
     }
 }
 

@@ -3,7 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`block`] | the pass itself: widen, compute, rescale, narrow |
-//! | [`elementwise`] | Combine, Scale, Mul, Relu, ReluGrad |
+//! | [`elementwise`], [`fused`] | Combine, Scale, Mul, Relu, ReluGrad; Combine and Mul of words |
 //! | [`table`], [`exp`], [`values`] | Lookup; ExpNeg; functions computed once for each argument |
 //! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
 //! | [`divide`] | Normalize |
@@ -16,6 +16,7 @@ pub(crate) mod block;
 pub(crate) mod divide;
 pub(crate) mod elementwise;
 pub(crate) mod exp;
+pub(crate) mod fused;
 pub(crate) mod layout;
 pub(crate) mod norm;
 pub(crate) mod rope;
@@ -85,7 +86,10 @@ pub(crate) fn execute(
             Instruction::Combine { ca, cb, shift } => {
                 let b = operand(1)?;
                 let bound = reach(0)? * u128::from(ca.unsigned_abs()) + reach(1)? * u128::from(cb.unsigned_abs());
-                if narrow(bound) {
+                let fused = narrow(bound) && fused::serves(shift);
+                if let (true, Slice::I16(a), Slice::I16(b), SliceMut::I16(out)) = (fused, a, b, &mut *out) {
+                    fused::combine(simd, (a, ca as i32), (b, cb as i32), to(shift), out);
+                } else if narrow(bound) {
                     elementwise::combine::<i32>(simd, (a, ca), (b, cb), to(shift), out);
                 } else {
                     elementwise::combine::<i64>(simd, (a, ca), (b, cb), to(shift), out);
@@ -99,10 +103,14 @@ pub(crate) fn execute(
                 }
             }
             Instruction::Mul { shift } => {
-                if narrow(reach(0)? * reach(1)?) {
-                    elementwise::mul::<i32>(simd, a, operand(1)?, to(shift), out);
+                let (b, bound) = (operand(1)?, reach(0)? * reach(1)?);
+                let fused = narrow(bound) && fused::serves(shift);
+                if let (true, Slice::I16(a), Slice::I16(b), SliceMut::I16(out)) = (fused, a, b, &mut *out) {
+                    fused::mul(simd, a, b, to(shift), out);
+                } else if narrow(bound) {
+                    elementwise::mul::<i32>(simd, a, b, to(shift), out);
                 } else {
-                    elementwise::mul::<i64>(simd, a, operand(1)?, to(shift), out);
+                    elementwise::mul::<i64>(simd, a, b, to(shift), out);
                 }
             }
             Instruction::Relu => same_width!(a, out, (a, out) => elementwise::relu(simd, a, out)),

@@ -23,7 +23,7 @@ pub(crate) fn scale_rows(simd: Simd, sums: Slice<'_>, (r, c): (&[i64], &[i64]), 
     });
 }
 
-/// Rule N-30, accumulating in `A`; a scale for each row of the table.
+/// Rule N-30, accumulating in `A`; a scale for each row of the table, at least.
 pub(crate) fn gather<A: Accumulator>(
     simd: Simd,
     (table, scale): (Slice<'_>, Slice<'_>),
@@ -31,7 +31,7 @@ pub(crate) fn gather<A: Accumulator>(
     to: Precision,
     out: &mut SliceMut<'_>,
 ) {
-    let last = scale.len().saturating_sub(1) as i64;
+    let last = (table.len() / row).saturating_sub(1) as i64;
     let mut buffer = [A::ZERO; BLOCK];
     for token in 0..out.len() / row {
         let entry = ids.get(token).clamp(0, last) as usize;

@@ -64,12 +64,20 @@ multiversion! {
 }
 
 multiversion! {
-    /// Values of elements of at most 16 bits.
-    fn from_values<X: Element, Y: Element>(x: &[X], values: &Values, out: &mut [Y]) {
-        let low = values.low as i32;
-        for (out, x) in out.iter_mut().zip(x) {
-            *out = Y::narrow(i64::from(values.at(x.wide() as i32 - low)));
+    /// Indices of elements of at most 16 bits, the lowest being `low`.
+    fn indices<X: Element>(x: &[X], low: i32, last: i32, indices: &mut [i32]) {
+        for (index, x) in indices.iter_mut().zip(x) {
+            *index = (x.wide() as i32 - low).clamp(0, last);
         }
+    }
+}
+
+fn from_values<X: Element, Y: Element>(simd: Simd, x: &[X], values: &Values, out: &mut [Y]) {
+    let mut buffer = [0i32; BLOCK];
+    for (out, x) in out.chunks_mut(BLOCK).zip(x.chunks(BLOCK)) {
+        let block = &mut buffer[..out.len()];
+        indices(simd, x, values.low as i32, values.last(), block);
+        values.fetch(block, out);
     }
 }
 

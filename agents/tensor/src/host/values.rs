@@ -1,6 +1,6 @@
 //! A function of an integer, tabulated: where a tensor has more elements than there are arguments, each is computed once.
 
-use super::block::BLOCK;
+use super::block::{BLOCK, Element};
 
 /// Values of a function from `low` on.
 pub(crate) struct Values {
@@ -31,17 +31,18 @@ impl Values {
         Some(Self { low, values })
     }
 
-    /// The largest index of a value.
-    #[inline(always)]
+    /// The index of the last value.
     pub(crate) fn last(&self) -> i32 {
         (self.values.len() - 1) as i32
     }
 
-    /// The value at an index from the lowest argument; the last one's beyond it.
-    #[inline(always)]
-    pub(crate) fn at(&self, index: i32) -> i32 {
-        let index = index.clamp(0, self.last()) as usize;
-        // SAFETY: there is a value, and the index is not beyond the last.
-        unsafe { *self.values.get_unchecked(index) }
+    /// Values at indices from the lowest argument, none beyond [`Self::last`].
+    ///
+    /// One by one, in code for every processor: the gathering instructions that compilers choose for newer ones take
+    /// several times as long.
+    pub(crate) fn fetch<Y: Element>(&self, indices: &[i32], out: &mut [Y]) {
+        for (out, index) in out.iter_mut().zip(indices) {
+            *out = Y::narrow(i64::from(self.values[*index as usize]));
+        }
     }
 }

@@ -106,7 +106,7 @@ pub(crate) fn gather(
     tokens: i64,
     to: Precision,
 ) -> Result<Tensor, TchError> {
-    let last = scale.numel() as i64 - 1;
+    let last = table.size2()?.0 - 1;
     let ids = ids.f_narrow(0, 0, tokens)?.f_to_kind(Kind::Int64)?.f_clamp(0, last)?;
     let rows = table.f_index_select(0, &ids)?.f_to_kind(Kind::Int64)?;
     let scales = scale.f_reshape([-1])?.f_index_select(0, &ids)?.f_to_kind(Kind::Int64)?;
@@ -158,7 +158,7 @@ pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Sh
             let y = exp_neg(&z, operand(2)?, multiplier, input_shift, limit)?;
             if causal { y.f_masked_fill(&hidden(&z, tokens)?, 0) } else { Ok(y) }
         }
-        Instruction::Norm(attributes) => norm::norm(&matrix(0)?, (operand(1)?, operand(2)?), &attributes, limit),
+        Instruction::Norm(attributes) => norm::norm(operand(0)?, (operand(1)?, operand(2)?), &attributes, limit),
         Instruction::Rope { heads, shift } => {
             rope::rope(&matrix(0)?, operand(1)?, heads as i64, (shift, limit, exponent))
         }

@@ -25,14 +25,15 @@ fn square_root(w: &Tensor) -> Result<Tensor, TchError> {
     root.f_add(&next.f_mul(&next)?.f_le_tensor(w)?.f_to_kind(Kind::Int64)?)
 }
 
-/// `x` is a matrix, gain and bias have the length of its rows.
+/// Runs of `x` as long as gain and bias.
 pub(super) fn norm(
     x: &Tensor,
     (gain, bias): (&Tensor, &Tensor),
     attributes: &Norm,
     limit: i64,
 ) -> Result<Tensor, TchError> {
-    let k = x.size2()?.1;
+    let k = gain.size().iter().product();
+    let x = &x.f_reshape([-1, k])?;
     let sum_of = |x: &Tensor| x.f_sum_dim_intlist(&[1i64][..], true, Kind::Int64);
     let sum = sum_of(x)?;
     let mean = if attributes.center { div(&sum.f_mul_scalar(16)?, k)? } else { sum.f_zeros_like()? };

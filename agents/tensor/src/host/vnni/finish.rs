@@ -2,17 +2,27 @@
 
 use super::super::block::{Accumulator, Element, fits_i32, rescale};
 use super::super::elementwise::Precision;
-
-/// Most sums that are finished at a time.
-pub(crate) const MOST: usize = 64;
+use super::pack::LANES;
+use crate::tensor::Slice;
 
 /// Turns sums into mantissas of the result.
 pub(crate) trait Finish: Sync {
     /// Whether sums of at most `bound` in magnitude may come in `i32`.
     fn narrow(&self, bound: u128) -> bool;
 
-    /// Finishes the sums of columns `first..first + sums.len()` of a row; at most [`MOST`].
-    fn finish<A: Accumulator, T: Element>(&self, place: (usize, usize), sums: &mut [A], out: &mut [T]);
+    /// Finishes the sums of a row from a column on, which is a multiple of [`LANES`]; as many as `out` has elements.
+    fn finish<A: Accumulator, T: Element>(&self, place: (usize, usize), sums: &mut [A; LANES], out: &mut [T]);
+}
+
+#[inline(always)]
+fn write<A: Accumulator, T: Element>(from: &[A; LANES], to: &mut [T]) {
+    if let Ok(whole) = <&mut [T; LANES]>::try_from(&mut *to) {
+        *whole = from.map(|x| T::narrow(x.wide()));
+        return;
+    }
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = T::narrow(from.wide());
+    }
 }
 
 /// `rescale(Σ)`: rules N-11, N-26 and N-27.
@@ -24,39 +34,39 @@ impl Finish for Rescaled {
     }
 
     #[inline(always)]
-    fn finish<A: Accumulator, T: Element>(&self, _: (usize, usize), sums: &mut [A], out: &mut [T]) {
+    fn finish<A: Accumulator, T: Element>(&self, _: (usize, usize), sums: &mut [A; LANES], out: &mut [T]) {
         rescale(sums, self.0.shift, self.0.limit);
-        for (out, sum) in out.iter_mut().zip(sums) {
-            *out = T::narrow(sum.wide());
-        }
+        write(sums, out);
     }
 }
 
 /// `rescale(r[m]·c[n]·Σ)`: rule N-25.
-pub(crate) struct Scaled<'a> {
+pub(crate) struct Scaled {
     /// A scale for each row.
-    pub(crate) r: &'a [i64],
-    /// A scale for each column.
-    pub(crate) c: &'a [i64],
-    pub(crate) to: Precision,
+    r: Vec<i64>,
+    /// A scale for each column, whole panels of them.
+    c: Vec<[i64; LANES]>,
+    to: Precision,
 }
 
-impl Finish for Scaled<'_> {
+impl Scaled {
+    pub(crate) fn new(r: Slice<'_>, c: Slice<'_>, to: Precision) -> Self {
+        let c = c.to_wide();
+        let panel = |part: &[i64]| std::array::from_fn(|i| part.get(i).copied().unwrap_or_default());
+        Self { r: r.to_wide(), c: c.chunks(LANES).map(panel).collect(), to }
+    }
+}
+
+impl Finish for Scaled {
     fn narrow(&self, bound: u128) -> bool {
         bound < 1 << 31
     }
 
     #[inline(always)]
-    fn finish<A: Accumulator, T: Element>(&self, (row, first): (usize, usize), sums: &mut [A], out: &mut [T]) {
-        let (r, c) = (self.r[row], &self.c[first..first + sums.len()]);
-        let mut wide = [0i64; MOST];
-        let wide = &mut wide[..sums.len()];
-        for ((wide, sum), c) in wide.iter_mut().zip(sums).zip(c) {
-            *wide = r * *c * sum.wide();
-        }
-        rescale(wide, self.to.shift, self.to.limit);
-        for (out, x) in out.iter_mut().zip(wide) {
-            *out = T::narrow(*x);
-        }
+    fn finish<A: Accumulator, T: Element>(&self, (row, first): (usize, usize), sums: &mut [A; LANES], out: &mut [T]) {
+        let (r, c) = (self.r[row], &self.c[first / LANES]);
+        let mut scaled: [i64; LANES] = std::array::from_fn(|i| r * c[i] * sums[i].wide());
+        rescale(&mut scaled, self.to.shift, self.to.limit);
+        write(&scaled, out);
     }
 }

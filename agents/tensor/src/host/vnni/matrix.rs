@@ -67,7 +67,8 @@ pub(super) struct Matrix<'a> {
     bytes: &'a [u8],
     pub(super) rows: usize,
     pub(super) width: usize,
-    stride: usize,
+    /// From the start of a row to the start of the next.
+    pub(super) stride: usize,
 }
 
 impl<'a> Matrix<'a> {

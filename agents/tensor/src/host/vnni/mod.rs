@@ -34,11 +34,14 @@ use crate::tensor::{Slice, SliceMut, each_width};
 use finish::Finish;
 use matrix::{Batch, Matrix, View};
 use pack::LANES;
-use product::Product;
+use product::{PACKED_ROWS, Product};
 use tile::{Bytes, Dot, Words};
 
 /// Shortest stretch of the dot product between two emptyings of the lanes for which slicing `a` is no gain.
 const UNSLICED_STRETCH: usize = 128;
+
+/// Rows of `b` whose heads are computed together when nothing is packed.
+const KEYS: usize = 4 * LANES;
 
 /// Multiplications below which other threads cost more than they bring.
 const WORTH_SHARING: usize = 1 << 22;
@@ -82,7 +85,7 @@ impl Vnni {
     }
 
     fn bytes(self, (a, b): (&[i8], &[i8]), batch: &Batch, finish: &impl Finish, out: SliceMut<'_>) {
-        let job = Job { a: [bytes_of(a)], b: bytes_of(b), stretch: usize::MAX, batch, finish };
+        let job = Job { a: bytes_of(a), b: bytes_of(b), stretch: usize::MAX, batch, finish };
         // 4096 products of 2^14, before the bias is taken off and after, stay below 2^27.
         if finish.narrow(1 << 27) {
             self.compute::<Bytes, 1, 8, i32>(&job, out);
@@ -105,7 +108,7 @@ impl Vnni {
         let unsliced = room(a_limit).min(i64::from(u16::MAX)) as usize;
         let b = bytes_of(b);
         if unsliced >= k.min(UNSLICED_STRETCH) {
-            let job = Job { a: [bytes_of(a)], b, stretch: unsliced, batch, finish };
+            let job = Job { a: bytes_of(a), b, stretch: unsliced, batch, finish };
             let bound = u128::from(a_limit.unsigned_abs()) * u128::from(b_limit.unsigned_abs()) * k as u128;
             if unsliced >= k && finish.narrow(bound) {
                 self.compute::<Words, 1, 8, i32>(&job, out);
@@ -113,17 +116,14 @@ impl Vnni {
                 self.compute::<Words, 1, 8, i64>(&job, out);
             }
         } else {
-            let (mut high, mut low) = (vec![0; a.len()], vec![0; a.len()]);
-            // SAFETY: `self` is the proof that the features are there.
-            unsafe { slices(a, &mut high, &mut low) };
-            let job = Job { a: [bytes_of(&low), bytes_of(&high)], b, stretch: room(128) as usize, batch, finish };
+            let job = Job { a: bytes_of(a), b, stretch: room(128) as usize, batch, finish };
             self.compute::<Words, 2, 4, i64>(&job, out);
         }
     }
 
     fn compute<D: Dot, const S: usize, const MR: usize, A: Accumulator>(
         self,
-        job: &Job<'_, S, impl Finish>,
+        job: &Job<'_, impl Finish>,
         out: SliceMut<'_>,
     ) {
         each_width!(SliceMut, out, out => self.share::<D, S, MR, A, _>(job, out));
@@ -132,11 +132,11 @@ impl Vnni {
     /// Splits the work between threads so that each writes a stretch of the output.
     fn share<D: Dot, const S: usize, const MR: usize, A: Accumulator, T: Element>(
         self,
-        job: &Job<'_, S, impl Finish>,
+        job: &Job<'_, impl Finish>,
         out: &mut [T],
     ) {
         // SAFETY: `self` is the proof that the features are there.
-        let run = |part: &Part, out: &mut [T]| unsafe { job.run::<D, MR, A, _>(part, out) };
+        let run = |part: &Part, out: &mut [T]| unsafe { job.run::<D, S, MR, A, _>(part, out) };
         let Batch { count, a: (View { rows: m, .. }, _), b: (View { rows: n, .. }, _), out: (step, stride), .. } =
             *job.batch;
         let whole = Part { products: 0..count, rows: 0..m, columns: 0..n };
@@ -165,25 +165,15 @@ impl Vnni {
     }
 }
 
-/// `a = 256·high + low` with both at most 128 in magnitude.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn slices(a: &[i16], high: &mut [i16], low: &mut [i16]) {
-    for ((a, high), low) in a.iter().zip(high).zip(low) {
-        let rounded = (i32::from(*a) + 128) >> 8;
-        *high = rounded as i16;
-        *low = (i32::from(*a) - (rounded << 8)) as i16;
-    }
-}
-
 /// Memory of mantissas as bytes.
 fn bytes_of<T: Element>(mantissas: &[T]) -> &[u8] {
     // SAFETY: integers have no padding, and a byte needs no alignment.
     unsafe { std::slice::from_raw_parts(mantissas.as_ptr().cast(), size_of_val(mantissas)) }
 }
 
-/// A batch of products in memory: `a = Σ 256^s · a[s]`.
-struct Job<'a, const S: usize, F> {
-    a: [&'a [u8]; S],
+/// A batch of products in memory.
+struct Job<'a, F> {
+    a: &'a [u8],
     b: &'a [u8],
     /// Products that a 32-bit lane can hold.
     stretch: usize,
@@ -199,22 +189,30 @@ struct Part {
     columns: Range<usize>,
 }
 
-impl<const S: usize, F: Finish> Job<'_, S, F> {
+impl<F: Finish> Job<'_, F> {
     /// Computes a part; `out` begins at the part's first element.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn run<D: Dot, const MR: usize, A: Accumulator, T: Element>(&self, part: &Part, out: &mut [T]) {
+    fn run<D: Dot, const S: usize, const MR: usize, A: Accumulator, T: Element>(&self, part: &Part, out: &mut [T]) {
         let Part { products, rows, columns } = part;
-        let place = |product| self.batch.place(product, rows.start, columns.start);
-        for product in products.clone() {
+        let first = self.batch.place(products.start, rows.start, columns.start);
+        let compute = |product, columns: Range<usize>, out: &mut [T]| {
             let (a, b) = self.batch.operands(product);
-            let product_of = Product {
-                a: self.a.map(|memory| Matrix::new(memory, a, D::BYTES).part(rows.start, rows.len())),
+            let one = Product {
+                a: Matrix::new(self.a, a, D::BYTES).part(rows.start, rows.len()),
                 b: Matrix::new(self.b, b, D::BYTES).part(columns.start, columns.len()),
                 stretch: self.stretch,
                 origin: (rows.start, columns.start),
             };
-            let start = place(product) - place(products.start);
-            product_of.run::<D, MR, A, T>(self.finish, &mut out[start..], self.batch.out.1);
+            let start = self.batch.place(product, rows.start, columns.start) - first;
+            one.run::<D, S, MR, A, T>(self.finish, &mut out[start..], self.batch.out.1);
+        };
+        // A few rows stream `b`: heads that lie side by side in its rows are read together.
+        let (b, step) = self.batch.b;
+        let block = if rows.len() < PACKED_ROWS && step < b.stride { KEYS } else { columns.len() };
+        for start in columns.clone().step_by(block.max(1)) {
+            for product in products.clone() {
+                compute(product, start..columns.end.min(start + block), out);
+            }
         }
     }
 }

@@ -2,9 +2,10 @@
 //! for 16 rows.
 
 use std::arch::x86_64::{
-    __m512i, _mm512_maskz_loadu_epi8, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_shuffle_i32x4,
-    _mm512_storeu_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
-    _mm512_xor_si512,
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi16, _mm512_loadu_si512, _mm512_maskz_loadu_epi8,
+    _mm512_set1_epi32, _mm512_setzero_si512, _mm512_shuffle_i32x4, _mm512_slli_epi16, _mm512_srai_epi16,
+    _mm512_srli_epi16, _mm512_storeu_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
+    _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
 use super::matrix::Matrix;
@@ -43,6 +44,8 @@ pub(super) fn pack(rows: &Matrix<'_>, flip: i32, panel: &mut [Lanes], stride: us
         let mut square = [_mm512_setzero_si512(); LANES];
         for (r, vector) in square.iter_mut().enumerate().take(rows.rows) {
             let part = &rows.row(r)[start..start + bytes];
+            // The same part of the next 16 rows; prefetching is no access, where there are none.
+            _mm_prefetch::<_MM_HINT_T0>(part.as_ptr().wrapping_add(LANES * rows.stride).cast());
             // SAFETY: the mask admits `bytes` bytes, the length of `part`.
             *vector = unsafe { _mm512_maskz_loadu_epi8(first_bytes(bytes), part.as_ptr().cast()) };
         }
@@ -55,9 +58,41 @@ pub(super) fn pack(rows: &Matrix<'_>, flip: i32, panel: &mut [Lanes], stride: us
     }
 }
 
+/// `word = 256·high + low` for each 16-bit word, both at most 128 in magnitude: `(low, high)`.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+pub(super) fn slices(words: __m512i) -> [__m512i; 2] {
+    let low = _mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(words));
+    // A low byte of 128 and more counts as negative, and one more of the high.
+    let carry = _mm512_srli_epi16::<15>(_mm512_slli_epi16::<8>(words));
+    [low, _mm512_add_epi16(_mm512_srai_epi16::<8>(words), carry)]
+}
+
+/// Splits the words of a panel into slices: group `w` of lanes at `2·w` becomes low bytes there and high bytes at `2·w + 1`.
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) fn split(panel: &mut [Lanes]) {
+    for [low, high] in panel.as_chunks_mut::<2>().0 {
+        // SAFETY: `Lanes` has the size of a vector.
+        let [l, h] = slices(unsafe { _mm512_loadu_si512((&raw const *low).cast()) });
+        // SAFETY: as above.
+        unsafe {
+            _mm512_storeu_si512((&raw mut *low).cast(), l);
+            _mm512_storeu_si512((&raw mut *high).cast(), h);
+        }
+    }
+}
+
+/// The same for a row of words: low bytes, then high bytes.
+pub(super) fn split_row(row: &[u8]) -> [Vec<u8>; 2] {
+    let words = row.as_chunks::<2>().0.iter().map(|word| i16::from_le_bytes(*word));
+    let low = |word: i16| i16::from(word as i8);
+    let high = |word: i16| ((i32::from(word) - i32::from(low(word))) >> 8) as i16;
+    [words.clone().flat_map(|w| low(w).to_le_bytes()).collect(), words.flat_map(|w| high(w).to_le_bytes()).collect()]
+}
+
 /// Transposes 16 × 16 words.
 #[target_feature(enable = "avx512f")]
-fn transpose(r: [__m512i; LANES]) -> [__m512i; LANES] {
+pub(super) fn transpose(r: [__m512i; LANES]) -> [__m512i; LANES] {
     // Words of row pairs, then pairs of those: `u[4i + j]` holds, in quarter l, column 4l + j of rows 4i..4i+4.
     let mut t = r;
     for i in 0..8 {

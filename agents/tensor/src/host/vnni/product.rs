@@ -1,23 +1,25 @@
 //! One product: many rows of `a` by packed tiles, a few by reading `b` in place.
 
+use std::arch::x86_64::{__m512i, _mm512_setzero_si512};
+
 use super::super::block::{Accumulator, Element};
-use super::finish::{Finish, MOST};
+use super::finish::Finish;
 use super::matrix::Matrix;
-use super::pack::{LANES, Lanes, VECTOR, WORD, pack};
-use super::tile::{Dot, Sums, dots, tile};
+use super::pack::{LANES, Lanes, VECTOR, WORD, pack, split, split_row};
+use super::tile::{Dot, Sums, dots, sum_of, sums_of, tile};
 
 /// From this many rows of `a` on, packing pays.
-const PACKED_ROWS: usize = 12;
+pub(super) const PACKED_ROWS: usize = 12;
 /// Most panels of columns of a tile.
 const NR: usize = 3;
 /// Rows of `b` that are read side by side when nothing is packed.
 const STREAMS: usize = 4;
+/// Farthest ahead of reading it that `b` is fetched when nothing is packed, in bytes: what the first-level cache holds.
+const AHEAD: usize = 1 << 15;
 
-const _: () = assert!(NR * LANES <= MOST && STREAMS <= MOST, "a row of a tile is finished at once");
-
-/// A product to compute, or a part of one: `a = Σ 256^s · a[s]`.
-pub(super) struct Product<'a, const S: usize> {
-    pub(super) a: [Matrix<'a>; S],
+/// A product to compute, or a part of one.
+pub(super) struct Product<'a> {
+    pub(super) a: Matrix<'a>,
     pub(super) b: Matrix<'a>,
     /// Products that a 32-bit lane can hold.
     pub(super) stretch: usize,
@@ -34,23 +36,24 @@ struct Packed {
     bias: Vec<i64>,
 }
 
-impl<const S: usize> Product<'_, S> {
-    /// Computes with `MR` rows a tile, sums in `A`, into rows of `out` that are `stride` apart.
+impl Product<'_> {
+    /// Computes with `a` in `S` slices, one or two, `MR` rows a tile, sums in `A`, into rows of `out` that are `stride`
+    /// apart.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    pub(super) fn run<D: Dot, const MR: usize, A: Accumulator, T: Element>(
+    pub(super) fn run<D: Dot, const S: usize, const MR: usize, A: Accumulator, T: Element>(
         &self,
         finish: &impl Finish,
         out: &mut [T],
         stride: usize,
     ) {
-        let (m, n, width) = (self.a[0].rows, self.b.rows, self.b.width);
-        assert!(self.a.iter().all(|a| a.rows == m && a.width == width), "slices of one shape, rows of one length");
+        let (m, n, width) = (self.a.rows, self.b.rows, self.b.width);
+        assert!(self.a.width == width, "rows of one length");
         assert!(m == 0 || (m - 1) * stride + n <= out.len(), "m × n elements");
         if m < PACKED_ROWS {
-            self.stream::<D, A, T>(finish, out, stride);
+            self.stream::<D, S, A, T>(finish, out, stride);
             return;
         }
-        let packed = self.pack_a::<D>();
+        let packed = self.pack_a::<D, S>();
         let mut b = vec![Lanes::ZERO; width.div_ceil(WORD) * NR];
         let mut first = 0;
         while first < n {
@@ -61,36 +64,36 @@ impl<const S: usize> Product<'_, S> {
                 _ => NR,
             };
             match panels {
-                1 => self.columns::<D, MR, 1, A, T>(&packed, &mut b, first, finish, (&mut *out, stride)),
-                2 => self.columns::<D, MR, 2, A, T>(&packed, &mut b, first, finish, (&mut *out, stride)),
-                _ => self.columns::<D, MR, NR, A, T>(&packed, &mut b, first, finish, (&mut *out, stride)),
+                1 => self.columns::<D, S, MR, 1, A, T>(&packed, &mut b, first, finish, (&mut *out, stride)),
+                2 => self.columns::<D, S, MR, 2, A, T>(&packed, &mut b, first, finish, (&mut *out, stride)),
+                _ => self.columns::<D, S, MR, NR, A, T>(&packed, &mut b, first, finish, (&mut *out, stride)),
             }
             first += panels * LANES;
         }
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn pack_a<D: Dot>(&self) -> Packed {
-        let first = &self.a[0];
-        let words = first.width.div_ceil(WORD);
-        let mut panels = vec![Lanes::ZERO; first.rows.div_ceil(LANES) * words * S];
-        let mut used = Vec::with_capacity(first.rows.div_ceil(LANES));
+    fn pack_a<D: Dot, const S: usize>(&self) -> Packed {
+        let words = self.a.width.div_ceil(WORD);
+        let mut panels = vec![Lanes::ZERO; self.a.rows.div_ceil(LANES) * words * S];
+        let mut used = Vec::with_capacity(self.a.rows.div_ceil(LANES));
         for (i, panel) in panels.chunks_exact_mut(words * S).enumerate() {
             // Word w of slice s is group w·S + s of lanes.
-            for (s, slice) in self.a.iter().enumerate() {
-                pack(&slice.part(i * LANES, LANES), 0, &mut panel[s..], S);
+            pack(&self.a.part(i * LANES, LANES), 0, panel, S);
+            if S == 2 {
+                split(panel);
             }
             let last = panel.iter().rposition(|lanes| lanes.0 != Lanes::ZERO.0);
             used.push(last.map_or(0, |last| last / S + 1));
         }
         // SAFETY: VNNI is enabled for this function.
-        let bias = (0..first.rows).map(|row| unsafe { D::bias(first.row(row)) }).collect();
+        let bias = (0..self.a.rows).map(|row| unsafe { D::bias(self.a.row(row)) }).collect();
         Packed { panels, used, bias }
     }
 
     /// Packs `NR` panels of columns and computes their tiles.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn columns<D: Dot, const MR: usize, const NR: usize, A: Accumulator, T: Element>(
+    fn columns<D: Dot, const S: usize, const MR: usize, const NR: usize, A: Accumulator, T: Element>(
         &self,
         a: &Packed,
         b: &mut [Lanes],
@@ -115,44 +118,87 @@ impl<const S: usize> Product<'_, S> {
                 tile::<D, S, MR, NR, A>(a, row % LANES, b, &mut sums);
             }
             for (i, (sums, bias)) in sums.iter_mut().zip(bias).enumerate() {
-                let sums = &mut sums.as_flattened_mut()[..width];
-                if D::FLIP != 0 {
-                    let bias = A::narrow(*bias);
-                    for sum in sums.iter_mut() {
-                        *sum = *sum - bias;
-                    }
-                }
                 let out = &mut out[(row + i) * stride + first..][..width];
-                finish.finish((self.origin.0 + row + i, self.origin.1 + first), sums, out);
+                let place = (self.origin.0 + row + i, self.origin.1 + first);
+                for (panel, (sums, out)) in sums.iter_mut().zip(out.chunks_mut(LANES)).enumerate() {
+                    Self::unbias::<D, A>(sums, *bias);
+                    finish.finish((place.0, place.1 + panel * LANES), sums, out);
+                }
+            }
+        }
+    }
+
+    /// Takes off what flipping `b` added.
+    #[inline(always)]
+    fn unbias<D: Dot, A: Accumulator>(sums: &mut [A; LANES], bias: i64) {
+        if D::FLIP != 0 {
+            for sum in sums {
+                *sum = *sum - A::narrow(bias);
             }
         }
     }
 
     /// Reads `b` once, a few rows side by side, against every row of `a`.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn stream<D: Dot, A: Accumulator, T: Element>(&self, finish: &impl Finish, out: &mut [T], stride: usize) {
-        let width = self.b.width;
+    fn stream<D: Dot, const S: usize, A: Accumulator, T: Element>(
+        &self,
+        finish: &impl Finish,
+        out: &mut [T],
+        stride: usize,
+    ) {
+        let (n, width) = (self.b.rows, self.b.width);
+        // The next rows, of a head where `b` has several.
+        let ahead = if LANES * self.b.stride <= AHEAD { LANES * self.b.stride } else { AHEAD / 4 };
         // A lane gets a sixteenth of the products.
         let stretch = (self.stretch.saturating_mul(LANES) / (VECTOR / D::BYTES)).max(1).saturating_mul(VECTOR);
+        let split: Vec<[Vec<u8>; 2]> = match S {
+            2 => (0..self.a.rows).map(|row| split_row(self.a.row(row))).collect(),
+            _ => Vec::new(),
+        };
         // SAFETY: VNNI is enabled for this function.
-        let bias: Vec<i64> = (0..self.a[0].rows).map(|row| unsafe { D::bias(self.a[0].row(row)) }).collect();
-        for first in (0..self.b.rows).step_by(STREAMS) {
-            let columns = STREAMS.min(self.b.rows - first);
-            // The last columns repeat one, so that there are as many as everywhere.
-            let b: [&[u8]; STREAMS] = std::array::from_fn(|j| self.b.row(first + j.min(columns - 1)));
+        let bias: Vec<i64> = (0..self.a.rows).map(|row| unsafe { D::bias(self.a.row(row)) }).collect();
+        for first in (0..n).step_by(LANES) {
+            let columns = LANES.min(n - first);
             for (row, bias) in bias.iter().enumerate() {
-                let a: [&[u8]; S] = std::array::from_fn(|s| self.a[s].row(row));
-                let mut sums = [A::ZERO; STREAMS];
+                let a: [&[u8]; S] = std::array::from_fn(|s| split.get(row).map_or(self.a.row(row), |a| &a[s]));
+                let mut sums = [A::ZERO; LANES];
                 for start in (0..width).step_by(stretch) {
                     let range = start..width.min(start.saturating_add(stretch));
-                    dots::<D, S, STREAMS, A>(a.map(|a| &a[range.clone()]), b.map(|b| &b[range.clone()]), &mut sums);
+                    let a = a.map(|a| &a[range.clone()]);
+                    let mut lanes = [[_mm512_setzero_si512(); LANES]; S];
+                    for stream in (0..columns).step_by(STREAMS) {
+                        // The last columns repeat one, so that there are as many as everywhere.
+                        let b: [&[u8]; STREAMS] =
+                            std::array::from_fn(|j| &self.b.row(first + (stream + j).min(columns - 1))[range.clone()]);
+                        let parts = dots::<D, S, STREAMS>(a, b, ahead);
+                        for (lanes, part) in lanes.iter_mut().zip(parts) {
+                            lanes[stream..stream + STREAMS].copy_from_slice(&part);
+                        }
+                    }
+                    add::<S, A>(&lanes, &mut sums);
                 }
-                for sum in &mut sums {
-                    *sum = *sum - A::narrow(*bias);
-                }
+                Self::unbias::<D, A>(&mut sums, *bias);
                 let out = &mut out[row * stride + first..][..columns];
-                finish.finish((self.origin.0 + row, self.origin.1 + first), &mut sums[..columns], out);
+                finish.finish((self.origin.0 + row, self.origin.1 + first), &mut sums, out);
             }
+        }
+    }
+}
+
+/// Adds the lanes of each vector to its sum; slice `s` counts `256^s` times.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn add<const S: usize, A: Accumulator>(lanes: &[[__m512i; LANES]; S], sums: &mut [A; LANES]) {
+    if A::BITS == i32::BITS && S == 1 {
+        // `A` holds the sums, so lanes hold their parts.
+        for (sum, part) in sums.iter_mut().zip(sums_of(lanes[0]).0) {
+            *sum = *sum + A::narrow(part.into());
+        }
+        return;
+    }
+    for (s, lanes) in lanes.iter().enumerate() {
+        for (sum, vector) in sums.iter_mut().zip(lanes) {
+            *sum = *sum + A::narrow(sum_of(*vector) << (8 * s as u32));
         }
     }
 }

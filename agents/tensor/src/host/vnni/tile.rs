@@ -1,13 +1,13 @@
 //! The inner loops: tiles of packed panels, and rows read in place.
 
 use std::arch::x86_64::{
-    __m512i, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_loadu_si512, _mm512_maskz_loadu_epi8,
-    _mm512_reduce_add_epi32, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_storeu_si512,
-    _mm512_xor_si512,
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi32, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_loadu_si512,
+    _mm512_maskz_loadu_epi8, _mm512_reduce_add_epi32, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setzero_si512,
+    _mm512_storeu_si512, _mm512_xor_si512,
 };
 
 use super::super::block::Accumulator;
-use super::pack::{LANES, Lanes, VECTOR, first_bytes};
+use super::pack::{LANES, Lanes, VECTOR, first_bytes, transpose};
 
 /// One of VNNI's two dot products.
 pub(super) trait Dot {
@@ -117,13 +117,15 @@ pub(super) fn tile<D: Dot, const S: usize, const MR: usize, const NR: usize, A: 
     }
 }
 
-/// Adds a stretch of the dot products of one row of `a` with `J` rows of `b`, all of one length.
+/// Dot products of one row of `a` with `J` rows of `b`, all of one length: sixteen parts of each, for each slice of `a`.
+/// What lies `ahead` bytes after the rows is fetched meanwhile.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-pub(super) fn dots<D: Dot, const S: usize, const J: usize, A: Accumulator>(
+#[inline]
+pub(super) fn dots<D: Dot, const S: usize, const J: usize>(
     a: [&[u8]; S],
     b: [&[u8]; J],
-    sums: &mut [A; J],
-) {
+    ahead: usize,
+) -> [[__m512i; J]; S] {
     let bytes = a[0].len();
     assert!(a.iter().chain(&b).all(|row| row.len() == bytes), "rows of one length");
     let flip = _mm512_set1_epi32(D::FLIP);
@@ -138,8 +140,11 @@ pub(super) fn dots<D: Dot, const S: usize, const J: usize, A: Accumulator>(
             *word = unsafe { _mm512_maskz_loadu_epi8(mask, a.as_ptr().add(start).cast()) };
         }
         for (j, b) in b.iter().enumerate() {
+            let address = b.as_ptr().wrapping_add(start);
+            // Prefetching is no access: the address may lie beyond the matrix.
+            _mm_prefetch::<_MM_HINT_T0>(address.wrapping_add(ahead).cast());
             // SAFETY: as above.
-            let column = unsafe { _mm512_maskz_loadu_epi8(mask, b.as_ptr().add(start).cast()) };
+            let column = unsafe { _mm512_maskz_loadu_epi8(mask, address.cast()) };
             let column = _mm512_xor_si512(column, flip);
             for (lanes, word) in lanes.iter_mut().zip(words) {
                 // SAFETY: VNNI is enabled for this function.
@@ -147,17 +152,30 @@ pub(super) fn dots<D: Dot, const S: usize, const J: usize, A: Accumulator>(
             }
         }
     }
-    for (s, lanes) in lanes.iter().enumerate() {
-        for (sum, vector) in sums.iter_mut().zip(lanes) {
-            let total = if A::BITS == i32::BITS {
-                // The sum of all lanes fits, as `A` holds it.
-                i64::from(_mm512_reduce_add_epi32(*vector))
-            } else {
-                store(*vector).0.iter().map(|lane| i64::from(*lane)).sum()
-            };
-            *sum = *sum + A::narrow(total << (8 * s as u32));
+    lanes
+}
+
+/// The sum of the lanes of each of sixteen vectors, none of which leaves 32 bits.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn sums_of(vectors: [__m512i; LANES]) -> Lanes {
+    // Row of the transpose i holds lane i of every vector.
+    let mut rows = transpose(vectors);
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            rows[i] = _mm512_add_epi32(rows[i], rows[i + half]);
         }
+        half /= 2;
     }
+    store(rows[0])
+}
+
+/// The sum of the lanes of a vector.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn sum_of(vector: __m512i) -> i64 {
+    store(vector).0.iter().map(|lane| i64::from(*lane)).sum()
 }
 
 #[target_feature(enable = "avx512f")]

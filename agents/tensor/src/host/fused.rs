@@ -1,0 +1,49 @@
+//! Elementwise operators on words, without a stay in memory between widening and narrowing: what
+//! transformers' activations are made of.
+
+use super::elementwise::Precision;
+use crate::simd::{Simd, multiversion};
+
+/// Computes `f` of the elements of `a` and `b`, and rounds to `2^shift`, `1 ≤ shift ≤ 31` (rule N-2); within 2^30 before.
+#[inline(always)]
+fn zip(a: &[i16], b: &[i16], to: Precision, out: &mut [i16], f: impl Fn(i32, i32) -> i32) {
+    let (by, limit) = (to.shift as u32, to.limit as i32);
+    let below_half = (1i32 << (by - 1)) - 1;
+    for ((a, b), out) in a.iter().zip(b).zip(out) {
+        let x = f((*a).into(), (*b).into());
+        let odd = (x >> by) & 1;
+        *out = ((x + below_half + odd) >> by).clamp(-limit, limit) as i16;
+    }
+}
+
+multiversion! {
+    fn combine_part(a: &[i16], b: &[i16], coefficients: (i32, i32), to: Precision, out: &mut [i16]) {
+        let (ca, cb) = coefficients;
+        zip(a, b, to, out, |a, b| ca * a + cb * b);
+    }
+}
+
+multiversion! {
+    fn mul_part(a: &[i16], b: &[i16], to: Precision, out: &mut [i16]) {
+        zip(a, b, to, out, |a, b| a * b);
+    }
+}
+
+/// Whether words rounded by this shift are computed here, accumulators being within what `i32` rescales.
+pub(crate) const fn serves(shift: i32) -> bool {
+    0 < shift && shift < i32::BITS as i32
+}
+
+/// Rule N-13 of words for which [`serves`] holds; `b` is repeated along `a`.
+pub(crate) fn combine(simd: Simd, (a, ca): (&[i16], i32), (b, cb): (&[i16], i32), to: Precision, out: &mut [i16]) {
+    for (a, out) in a.chunks(b.len()).zip(out.chunks_mut(b.len())) {
+        combine_part(simd, a, b, (ca, cb), to, out);
+    }
+}
+
+/// Rule N-15 of words for which [`serves`] holds; `b` is repeated along `a`.
+pub(crate) fn mul(simd: Simd, a: &[i16], b: &[i16], to: Precision, out: &mut [i16]) {
+    for (a, out) in a.chunks(b.len()).zip(out.chunks_mut(b.len())) {
+        mul_part(simd, a, b, to, out);
+    }
+}
