@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use alloy_sol_types::SolValue;
 use serde_json::Value;
 use tensorlink_num::arbitrary::Case;
-use tensorlink_types::Opcode;
+use tensorlink_types::abi::ElementProof;
+use tensorlink_types::{Bytes, Opcode};
 
 /// A file of the repository.
 fn file(path: &str) -> String {
@@ -90,4 +92,20 @@ fn visibility_has_cases() {
         case["rule"] == "N-20" && (0..elements).any(|position| !read(position))
     };
     assert!(operators.iter().filter(hidden).count() > 1, "no element that is hidden and so reads nothing");
+}
+
+/// Proofs of elements that read unusual places open as many ranges of leaves of each operand.
+#[test]
+fn proofs_open_what_is_read() {
+    let proofs = cases("tests/vectors/proofs.json", "element");
+    for (name, expected) in [
+        ("Rope: two ranges of leaves of each operand", vec![2, 2]),
+        ("ExpNeg: a hidden element, which reads nothing", vec![0, 0, 0]),
+    ] {
+        let case = proofs.iter().find(|case| case["name"] == name).unwrap_or_else(|| panic!("no proof {name}"));
+        let bytes: Bytes = case["proof"].as_str().unwrap().parse().unwrap();
+        let proof = ElementProof::abi_decode(&bytes).unwrap();
+        let ranges: Vec<usize> = proof.operands.iter().map(|operand| operand.ranges.len()).collect();
+        assert_eq!(ranges, expected, "{name}");
+    }
 }

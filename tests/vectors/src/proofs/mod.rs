@@ -2,6 +2,7 @@
 //!
 //! Each convicts a worker of a program made up around one operator, whose operands come from every source in turn.
 
+mod made;
 mod stage;
 
 use alloy_sol_types::SolValue;
@@ -65,10 +66,12 @@ struct ProofCase {
 pub fn generate() -> Result<String, VectorError> {
     let mut element = Vec::new();
     for (k, opcode) in Opcode::ALL.iter().enumerate() {
-        element.push(wrong_element(k, *opcode, Lie::OffByOne)?);
+        element.push(wrong_element(k, &small(*opcode)?, Lie::OffByOne)?);
     }
-    element.push(wrong_element(1, Opcode::RowSum, Lie::Padding)?);
-    element.push(wrong_element(2, Opcode::Relu, Lie::BeyondLimit)?);
+    element.push(wrong_element(1, &small(Opcode::RowSum)?, Lie::Padding)?);
+    element.push(wrong_element(2, &small(Opcode::Relu)?, Lie::BeyondLimit)?);
+    element.push(wrong_element(3, &made::apart()?, Lie::At("two ranges of leaves of each operand", made::APART))?);
+    element.push(wrong_element(4, &made::hidden()?, Lie::At("a hidden element, which reads nothing", made::HIDDEN))?);
     let wiring = [Sink::State, Sink::ToNext, Sink::ToPrevious].map(wrong_sink);
     let wiring = wiring.into_iter().collect::<Result<_, _>>()?;
     text(&[("element", element), ("wiring", wiring), ("contradiction", contradictions()?)])
@@ -165,13 +168,15 @@ impl ProofCase {
 #[derive(Clone, Copy)]
 enum Lie {
     OffByOne,
+    /// Off by one at this element, which is about what the text says.
+    At(&'static str, u64),
     BeyondLimit,
     Padding,
 }
 
-/// A drawn operator with its operands spread over the sources from the `k`-th on, and a wrong element of its output.
-fn wrong_element(k: usize, opcode: Opcode, lie: Lie) -> Result<ProofCase, VectorError> {
-    let case = small(opcode)?;
+/// An operator with its operands spread over the sources from the `k`-th on, and a wrong element of its output.
+fn wrong_element(k: usize, case: &Case, lie: Lie) -> Result<ProofCase, VectorError> {
+    let opcode = case.operator.opcode;
     let step = case.context.step;
     let local = step % STEPS;
     let mut operator = case.operator.clone();
@@ -205,7 +210,7 @@ fn wrong_element(k: usize, opcode: Opcode, lie: Lie) -> Result<ProofCase, Vector
         };
     }
     let index = operators.len() as u32;
-    let (element, theirs) = lied(&case, k, lie)?;
+    let (element, theirs) = lied(case, k, lie)?;
     let tree = TensorTree::from_bytes(operator.output.clone(), &theirs).map_err(broken)?;
     let output = operator.output.clone();
     operators.extend([operator, relu(Source::Output(index), &output)]);
@@ -233,6 +238,7 @@ fn wrong_element(k: usize, opcode: Opcode, lie: Lie) -> Result<ProofCase, Vector
     let conviction = verify_element_proof(prover.case(), &proof).map_err(broken)?;
     let what = match lie {
         Lie::OffByOne => "an element off by one",
+        Lie::At(what, _) => what,
         Lie::BeyondLimit => "a mantissa beyond its bits",
         Lie::Padding => "padding that is not zero",
     };
@@ -260,11 +266,13 @@ fn lied(case: &Case, k: usize, lie: Lie) -> Result<(u64, Vec<u8>), VectorError> 
     let (ty, mut bytes) = (honest.ty(), honest.to_bytes());
     bytes.resize(bytes.len().next_multiple_of(LEAF_BYTES), 0);
     let drawn = Dice::new(k as u64).bits(64) % ty.elements();
+    let off_by_one = |element| {
+        let value = honest.get(element).unwrap_or_default();
+        (element, if value == ty.limit() { value - 1 } else { value + 1 })
+    };
     let (element, value) = match lie {
-        Lie::OffByOne => {
-            let value = honest.get(drawn).unwrap_or_default();
-            (drawn, if value == ty.limit() { value - 1 } else { value + 1 })
-        }
+        Lie::OffByOne => off_by_one(drawn),
+        Lie::At(_, element) => off_by_one(element),
         // One below the lower limit: the value that two's complement has and a tensor has not.
         Lie::BeyondLimit => (drawn, i64::MIN >> (64 - 8 * ty.width().bytes())),
         Lie::Padding => (ty.elements(), -1),
