@@ -1,4 +1,4 @@
-//! Bytes of a transformer's weights as integers, and a cut into stages by them.
+//! Bytes of a transformer's weights as integers, and a cut into stages.
 
 use std::ops::Range;
 
@@ -30,14 +30,23 @@ pub fn stage_bytes(architecture: &Architecture, layers: &Range<u32>) -> u64 {
     parameters(architecture).iter().filter(|p| held(&p.name)).map(bytes).fold(0, u64::saturating_add)
 }
 
-/// Cuts a model into stages of consecutive layers, the largest as small as possible.
+/// Cuts a model into stages of consecutive layers such that the slowest multiplies by as few weights as possible. Looking
+/// up an embedding costs next to nothing, so the first stage may hold more bytes than the others.
 ///
 /// # Errors
 /// [`PartitionError`] for no stages, or more than layers.
 pub fn cut(architecture: &Architecture, stages: u16) -> Result<Vec<Range<u32>>, PartitionError> {
-    let of_layer: Vec<u64> =
-        (0..architecture.layers).map(|n| stage_bytes(architecture, &(n..n.saturating_add(1)))).collect();
-    let ranges = partition(&of_layer, &vec![u64::MAX / 64; usize::from(stages)])?;
+    let all = parameters(architecture);
+    let work = |layer: u32| {
+        let prefix = format!("layers.{layer}.");
+        let own = all.iter().filter(|p| p.name.starts_with(&prefix)).map(bytes).fold(0, u64::saturating_add);
+        let logits = matches!(architecture.output, Output::Logits { .. });
+        let last = logits && layer.saturating_add(1) == architecture.layers;
+        let head = u64::from(architecture.vocabulary).saturating_mul(architecture.width.into());
+        if last { own.saturating_add(head) } else { own }
+    };
+    let layers: Vec<u64> = (0..architecture.layers).map(work).collect();
+    let ranges = partition(&layers, &vec![u64::MAX / 64; usize::from(stages)])?;
     // As many as there are layers, which a u32 counts.
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Ok(ranges.into_iter().map(|range| number(range.start)..number(range.end)).collect())
@@ -62,6 +71,10 @@ mod tests {
             assert_eq!(cut(&a, 2), Ok(vec![0..1, 1..2]));
             assert_eq!(cut(&a, 1).unwrap().first(), Some(&(0..2)));
             assert!(matches!(cut(&a, 3), Err(PartitionError::TooManyStages { .. })));
+            // Where there are logits, the last stage has fewer layers for them.
+            let six = Architecture { layers: 6, vocabulary: 200, ..a.clone() };
+            let last = cut(&six, 3).unwrap().pop();
+            assert_eq!(last, Some(if six.causal { 5..6 } else { 4..6 }), "{family:?}");
             assert_eq!(cut(&a, 0), Err(PartitionError::NoWorkers));
         }
     }
