@@ -1,28 +1,106 @@
-//! What becomes of the sums of a product while they are in the first-level cache.
+//! What becomes of the sums of a product while they are in registers.
+
+use std::arch::x86_64::{
+    __m512i, _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512,
+    _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cvtepi32_epi64, _mm512_cvtepi64_epi32,
+    _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_cvtepi32_storeu_epi8,
+    _mm512_mask_cvtepi32_storeu_epi16, _mm512_mask_storeu_epi32, _mm512_max_epi32, _mm512_max_epi64, _mm512_min_epi32,
+    _mm512_min_epi64, _mm512_mullo_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_sra_epi32, _mm512_sra_epi64,
+    _mm512_storeu_si512,
+};
 
 use super::super::block::{Accumulator, Element, fits_i32, rescale};
 use super::super::elementwise::Precision;
-use super::pack::LANES;
+use super::pack::{LANES, Lanes};
+use super::tile::store;
 use crate::tensor::Slice;
 
-/// Turns sums into mantissas of the result.
+/// Turns sums into mantissas of the result. Columns begin at multiples of [`LANES`].
 pub(crate) trait Finish: Sync {
     /// Whether sums of at most `bound` in magnitude may come in `i32`.
     fn narrow(&self, bound: u128) -> bool;
 
-    /// Finishes the sums of a row from a column on, which is a multiple of [`LANES`]; as many as `out` has elements.
+    /// Finishes the sums of a row from a column on; as many as `out` has elements.
     fn finish<A: Accumulator, T: Element>(&self, place: (usize, usize), sums: &mut [A; LANES], out: &mut [T]);
+
+    /// The same for sums of 32 bits in a register.
+    ///
+    /// # Safety
+    /// The processor has AVX-512.
+    unsafe fn finish_narrow<T: Element>(&self, place: (usize, usize), sums: __m512i, out: &mut [T]);
+
+    /// The same for sums of 64 bits in two registers.
+    ///
+    /// # Safety
+    /// The processor has AVX-512.
+    unsafe fn finish_wide<T: Element>(&self, place: (usize, usize), sums: [__m512i; 2], out: &mut [T]);
 }
 
-#[inline(always)]
+/// Lanes of the first `n` of sixteen elements.
+const fn first_lanes(n: usize) -> u16 {
+    if n >= LANES { u16::MAX } else { (1 << n) - 1 }
+}
+
 fn write<A: Accumulator, T: Element>(from: &[A; LANES], to: &mut [T]) {
-    if let Ok(whole) = <&mut [T; LANES]>::try_from(&mut *to) {
-        *whole = from.map(|x| T::narrow(x.wide()));
-        return;
-    }
     for (to, from) in to.iter_mut().zip(from) {
         *to = T::narrow(from.wide());
     }
+}
+
+/// Narrows lanes, which fit, to as many elements as there are.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn write_lanes<T: Element>(from: __m512i, to: &mut [T]) {
+    let (mask, address) = (first_lanes(to.len()), to.as_mut_ptr());
+    // SAFETY: the mask admits as many elements as `to` has, of as many bytes.
+    unsafe {
+        match size_of::<T>() {
+            1 => _mm512_mask_cvtepi32_storeu_epi8(address.cast(), mask, from),
+            2 => _mm512_mask_cvtepi32_storeu_epi16(address.cast(), mask, from),
+            4 => _mm512_mask_storeu_epi32(address.cast(), mask, from),
+            _ => write(&store(from).0, to),
+        }
+    }
+}
+
+/// Sixteen sums as 64-bit integers.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn widen(sums: __m512i) -> [__m512i; 2] {
+    let high = _mm512_extracti64x4_epi64::<1>(sums);
+    [_mm512_cvtepi32_epi64(_mm512_castsi512_si256(sums)), _mm512_cvtepi32_epi64(high)]
+}
+
+/// Sums in memory.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn spill(sums: [__m512i; 2]) -> [i64; LANES] {
+    let mut memory = [0i64; LANES];
+    for (memory, vector) in memory.as_chunks_mut::<{ LANES / 2 }>().0.iter_mut().zip(sums) {
+        // SAFETY: eight elements are a vector.
+        unsafe { _mm512_storeu_si512(memory.as_mut_ptr().cast(), vector) };
+    }
+    memory
+}
+
+/// Whether [`round`] computes the rescale, and its results are narrowed from 32 bits.
+fn rounds(to: Precision) -> bool {
+    to.shift > 0 && to.limit <= i64::from(i32::MAX)
+}
+
+/// Rounds sums to `2^shift`, half to even, clamps and writes them, where [`rounds`] holds (rule N-2).
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn round<T: Element>(sums: [__m512i; 2], to: Precision, out: &mut [T]) {
+    let Precision { shift, limit } = to;
+    let by = _mm_cvtsi64_si128(shift.into());
+    let [low, high] = sums.map(|x| {
+        let odd = _mm512_and_si512(_mm512_sra_epi64(x, by), _mm512_set1_epi64(1));
+        let raised = _mm512_add_epi64(_mm512_add_epi64(x, _mm512_set1_epi64((1 << (shift - 1)) - 1)), odd);
+        let above = _mm512_max_epi64(_mm512_sra_epi64(raised, by), _mm512_set1_epi64(-limit));
+        _mm512_cvtepi64_epi32(_mm512_min_epi64(above, _mm512_set1_epi64(limit)))
+    });
+    write_lanes(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high), out);
 }
 
 /// `rescale(Σ)`: rules N-11, N-26 and N-27.
@@ -38,22 +116,48 @@ impl Finish for Rescaled {
         rescale(sums, self.0.shift, self.0.limit);
         write(sums, out);
     }
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    unsafe fn finish_narrow<T: Element>(&self, place: (usize, usize), sums: __m512i, out: &mut [T]) {
+        let Precision { shift, limit } = self.0;
+        if !(1..i32::BITS as i32).contains(&shift) {
+            let Lanes(mut sums) = store(sums);
+            return self.finish(place, &mut sums, out);
+        }
+        // As `round` does; the limit fits, where sums are narrow.
+        let (by, limit) = (_mm_cvtsi32_si128(shift), limit as i32);
+        let odd = _mm512_and_si512(_mm512_sra_epi32(sums, by), _mm512_set1_epi32(1));
+        let raised = _mm512_add_epi32(_mm512_add_epi32(sums, _mm512_set1_epi32((1 << (shift - 1)) - 1)), odd);
+        let above = _mm512_max_epi32(_mm512_sra_epi32(raised, by), _mm512_set1_epi32(-limit));
+        write_lanes(_mm512_min_epi32(above, _mm512_set1_epi32(limit)), out);
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    unsafe fn finish_wide<T: Element>(&self, place: (usize, usize), sums: [__m512i; 2], out: &mut [T]) {
+        if rounds(self.0) {
+            round(sums, self.0, out);
+        } else {
+            self.finish(place, &mut spill(sums), out);
+        }
+    }
 }
 
 /// `rescale(r[m]·c[n]·Σ)`: rule N-25.
 pub(crate) struct Scaled {
     /// A scale for each row.
     r: Vec<i64>,
-    /// A scale for each column, whole panels of them.
-    c: Vec<[i64; LANES]>,
+    /// A scale for each column, whole panels of them in halves.
+    c: Vec<[[i64; LANES / 2]; 2]>,
     to: Precision,
 }
 
 impl Scaled {
     pub(crate) fn new(r: Slice<'_>, c: Slice<'_>, to: Precision) -> Self {
         let c = c.to_wide();
-        let panel = |part: &[i64]| std::array::from_fn(|i| part.get(i).copied().unwrap_or_default());
-        Self { r: r.to_wide(), c: c.chunks(LANES).map(panel).collect(), to }
+        let half = |part: &[i64], i: usize| std::array::from_fn(|j| part.get(i * LANES / 2 + j).copied().unwrap_or(0));
+        Self { r: r.to_wide(), c: c.chunks(LANES).map(|part| [half(part, 0), half(part, 1)]).collect(), to }
     }
 }
 
@@ -64,9 +168,34 @@ impl Finish for Scaled {
 
     #[inline(always)]
     fn finish<A: Accumulator, T: Element>(&self, (row, first): (usize, usize), sums: &mut [A; LANES], out: &mut [T]) {
-        let (r, c) = (self.r[row], &self.c[first / LANES]);
-        let mut scaled: [i64; LANES] = std::array::from_fn(|i| r * c[i] * sums[i].wide());
+        let (r, c) = (self.r[row], self.c[first / LANES].as_flattened());
+        let mut scaled = [0i64; LANES];
+        for ((scaled, sum), c) in scaled.iter_mut().zip(sums).zip(c) {
+            *scaled = r * *c * sum.wide();
+        }
         rescale(&mut scaled, self.to.shift, self.to.limit);
         write(&scaled, out);
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+    #[inline]
+    unsafe fn finish_narrow<T: Element>(&self, place: (usize, usize), sums: __m512i, out: &mut [T]) {
+        // SAFETY: the caller vouches for AVX-512.
+        unsafe { self.finish_wide(place, widen(sums), out) };
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+    #[inline]
+    unsafe fn finish_wide<T: Element>(&self, (row, first): (usize, usize), mut sums: [__m512i; 2], out: &mut [T]) {
+        if !rounds(self.to) {
+            return self.finish((row, first), &mut spill(sums), out);
+        }
+        let r = _mm512_set1_epi64(self.r[row]);
+        for (sums, c) in sums.iter_mut().zip(&self.c[first / LANES]) {
+            // SAFETY: eight elements are a vector.
+            let c = unsafe { _mm512_loadu_si512(c.as_ptr().cast()) };
+            *sums = _mm512_mullo_epi64(_mm512_mullo_epi64(c, r), *sums);
+        }
+        round(sums, self.to, out);
     }
 }

@@ -1,12 +1,15 @@
 //! One product: many rows of `a` by packed tiles, a few by reading `b` in place.
 
-use std::arch::x86_64::{__m512i, _mm512_setzero_si512};
+use std::arch::x86_64::{
+    __m512i, _mm512_add_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64,
+    _mm512_sub_epi32, _mm512_sub_epi64,
+};
 
 use super::super::block::{Accumulator, Element};
-use super::finish::Finish;
+use super::finish::{Finish, widen};
 use super::matrix::Matrix;
 use super::pack::{LANES, Lanes, VECTOR, WORD, pack, split, split_row};
-use super::tile::{Dot, Sums, dots, sum_of, sums_of, tile};
+use super::tile::{Dot, Sums, dots, empty, sum_of, sums_of, tile};
 
 /// From this many rows of `a` on, packing pays.
 pub(super) const PACKED_ROWS: usize = 12;
@@ -113,16 +116,28 @@ impl Product<'_> {
             let panel = row / LANES;
             let used = a.used[panel];
             let panel = &a.panels[panel * words * S..][..used * S];
+            let place = |i: usize, panel: usize| (self.origin.0 + row + i, self.origin.1 + first + panel * LANES);
+            let start = |i: usize| (row + i) * stride + first;
+            if used <= stretch {
+                let lanes = tile::<D, S, MR, NR>(panel, row % LANES, b);
+                for (i, bias) in bias.iter().enumerate() {
+                    let out = out[start(i)..][..width].chunks_mut(LANES);
+                    for (panel, out) in out.enumerate() {
+                        let sums = std::array::from_fn(|s| lanes[s][i][panel]);
+                        finish_lanes::<S, A, T>(finish, place(i, panel), sums, *bias, out);
+                    }
+                }
+                continue;
+            }
             let mut sums: Sums<A, MR, NR> = [[[A::ZERO; LANES]; NR]; MR];
             for (a, b) in panel.chunks(stretch * S).zip(b.chunks(stretch * NR)) {
-                tile::<D, S, MR, NR, A>(a, row % LANES, b, &mut sums);
+                empty(&tile::<D, S, MR, NR>(a, row % LANES, b), &mut sums);
             }
             for (i, (sums, bias)) in sums.iter_mut().zip(bias).enumerate() {
-                let out = &mut out[(row + i) * stride + first..][..width];
-                let place = (self.origin.0 + row + i, self.origin.1 + first);
-                for (panel, (sums, out)) in sums.iter_mut().zip(out.chunks_mut(LANES)).enumerate() {
+                let out = out[start(i)..][..width].chunks_mut(LANES);
+                for (panel, (sums, out)) in sums.iter_mut().zip(out).enumerate() {
                     Self::unbias::<D, A>(sums, *bias);
-                    finish.finish((place.0, place.1 + panel * LANES), sums, out);
+                    finish.finish(place(i, panel), sums, out);
                 }
             }
         }
@@ -147,8 +162,12 @@ impl Product<'_> {
         stride: usize,
     ) {
         let (n, width) = (self.b.rows, self.b.width);
-        // The next rows, of a head where `b` has several.
-        let ahead = if LANES * self.b.stride <= AHEAD { LANES * self.b.stride } else { AHEAD / 4 };
+        // The next rows; heads lie too far apart for the first-level cache to hold those as well.
+        let ahead = match self.b.stride == width {
+            true if LANES * width <= AHEAD => LANES * width,
+            true => AHEAD / 4,
+            false => 0,
+        };
         // A lane gets a sixteenth of the products.
         let stretch = (self.stretch.saturating_mul(LANES) / (VECTOR / D::BYTES)).max(1).saturating_mul(VECTOR);
         let split: Vec<[Vec<u8>; 2]> = match S {
@@ -159,8 +178,10 @@ impl Product<'_> {
         let bias: Vec<i64> = (0..self.a.rows).map(|row| unsafe { D::bias(self.a.row(row)) }).collect();
         for first in (0..n).step_by(LANES) {
             let columns = LANES.min(n - first);
-            for (row, bias) in bias.iter().enumerate() {
+            'rows: for (row, bias) in bias.iter().enumerate() {
                 let a: [&[u8]; S] = std::array::from_fn(|s| split.get(row).map_or(self.a.row(row), |a| &a[s]));
+                let out = &mut out[row * stride + first..][..columns];
+                let place = (self.origin.0 + row, self.origin.1 + first);
                 let mut sums = [A::ZERO; LANES];
                 for start in (0..width).step_by(stretch) {
                     let range = start..width.min(start.saturating_add(stretch));
@@ -175,27 +196,50 @@ impl Product<'_> {
                             lanes[stream..stream + STREAMS].copy_from_slice(&part);
                         }
                     }
+                    if S == 1 && A::BITS == i32::BITS && width <= stretch {
+                        let sums = [sums_of(lanes[0])];
+                        finish_lanes::<1, A, T>(finish, place, sums, *bias, out);
+                        continue 'rows;
+                    }
                     add::<S, A>(&lanes, &mut sums);
                 }
                 Self::unbias::<D, A>(&mut sums, *bias);
-                let out = &mut out[row * stride + first..][..columns];
-                finish.finish((self.origin.0 + row, self.origin.1 + first), &mut sums, out);
+                finish.finish(place, &mut sums, out);
             }
         }
     }
+}
+
+/// Finishes sums of one stretch, all of whose parts lie in registers; slice `s` counts `256^s` times.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+#[inline]
+fn finish_lanes<const S: usize, A: Accumulator, T: Element>(
+    finish: &impl Finish,
+    place: (usize, usize),
+    sums: [__m512i; S],
+    bias: i64,
+    out: &mut [T],
+) {
+    if S == 1 && A::BITS == i32::BITS {
+        let sums = _mm512_sub_epi32(sums[0], _mm512_set1_epi32(bias as i32));
+        // SAFETY: AVX-512 is enabled for this function.
+        return unsafe { finish.finish_narrow(place, sums, out) };
+    }
+    let bias = _mm512_set1_epi64(bias);
+    let mut wide = widen(sums[0]).map(|x| _mm512_sub_epi64(x, bias));
+    for sums in &sums[1..] {
+        for (wide, high) in wide.iter_mut().zip(widen(*sums)) {
+            *wide = _mm512_add_epi64(*wide, _mm512_slli_epi64::<8>(high));
+        }
+    }
+    // SAFETY: as above.
+    unsafe { finish.finish_wide(place, wide, out) };
 }
 
 /// Adds the lanes of each vector to its sum; slice `s` counts `256^s` times.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn add<const S: usize, A: Accumulator>(lanes: &[[__m512i; LANES]; S], sums: &mut [A; LANES]) {
-    if A::BITS == i32::BITS && S == 1 {
-        // `A` holds the sums, so lanes hold their parts.
-        for (sum, part) in sums.iter_mut().zip(sums_of(lanes[0]).0) {
-            *sum = *sum + A::narrow(part.into());
-        }
-        return;
-    }
     for (s, lanes) in lanes.iter().enumerate() {
         for (sum, vector) in sums.iter_mut().zip(lanes) {
             *sum = *sum + A::narrow(sum_of(*vector) << (8 * s as u32));

@@ -75,17 +75,19 @@ impl Dot for Words {
     }
 }
 
-/// Sums of a tile: `MR` rows by `NR` panels of columns.
+/// Sums of a tile in 64 bits or fewer: `MR` rows by `NR` panels of columns.
 pub(super) type Sums<A, const MR: usize, const NR: usize> = [[[A; LANES]; NR]; MR];
 
-/// Adds a stretch of the dot products of `MR` rows of a panel of `a`, from row `first` on, with `NR` panels of `b`.
+/// The same in registers, for each of `S` slices of `a`.
+pub(super) type Registers<const S: usize, const MR: usize, const NR: usize> = [[[__m512i; NR]; MR]; S];
+
+/// A stretch of the dot products of `MR` rows of a panel of `a`, from row `first` on, with `NR` panels of `b`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-pub(super) fn tile<D: Dot, const S: usize, const MR: usize, const NR: usize, A: Accumulator>(
+pub(super) fn tile<D: Dot, const S: usize, const MR: usize, const NR: usize>(
     a: &[Lanes],
     first: usize,
     b: &[Lanes],
-    sums: &mut Sums<A, MR, NR>,
-) {
+) -> Registers<S, MR, NR> {
     assert!(first + MR <= LANES, "the rows lie in one panel");
     let zero = _mm512_setzero_si512();
     let mut lanes = [[[zero; NR]; MR]; S];
@@ -105,6 +107,15 @@ pub(super) fn tile<D: Dot, const S: usize, const MR: usize, const NR: usize, A: 
             }
         }
     }
+    lanes
+}
+
+/// Adds a tile to its sums; slice `s` counts `256^s` times.
+#[target_feature(enable = "avx512f")]
+pub(super) fn empty<const S: usize, const MR: usize, const NR: usize, A: Accumulator>(
+    lanes: &Registers<S, MR, NR>,
+    sums: &mut Sums<A, MR, NR>,
+) {
     for (s, lanes) in lanes.iter().enumerate() {
         for (sums, lanes) in sums.iter_mut().zip(lanes) {
             for (sums, vector) in sums.iter_mut().zip(lanes) {
@@ -158,7 +169,7 @@ pub(super) fn dots<D: Dot, const S: usize, const J: usize>(
 /// The sum of the lanes of each of sixteen vectors, none of which leaves 32 bits.
 #[target_feature(enable = "avx512f")]
 #[inline]
-pub(super) fn sums_of(vectors: [__m512i; LANES]) -> Lanes {
+pub(super) fn sums_of(vectors: [__m512i; LANES]) -> __m512i {
     // Row of the transpose i holds lane i of every vector.
     let mut rows = transpose(vectors);
     let mut half = LANES / 2;
@@ -168,7 +179,7 @@ pub(super) fn sums_of(vectors: [__m512i; LANES]) -> Lanes {
         }
         half /= 2;
     }
-    store(rows[0])
+    rows[0]
 }
 
 /// The sum of the lanes of a vector.
@@ -187,7 +198,7 @@ fn load(lanes: &Lanes) -> __m512i {
 
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn store(vector: __m512i) -> Lanes {
+pub(super) fn store(vector: __m512i) -> Lanes {
     let mut lanes = Lanes::ZERO;
     // SAFETY: `Lanes` has the size of a vector.
     unsafe { _mm512_storeu_si512((&raw mut lanes).cast(), vector) };
