@@ -8,6 +8,7 @@
 //! | [`folder`] | folders of pretrained transformers; their tokenizers |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
+//! | [`gateway`] | models over HTTP, as OpenAI's clients speak it |
 //! | [`advice`] | what to do when a contract refuses |
 //! | [`process`] | logging, signals, exit code |
 
@@ -18,6 +19,7 @@ pub mod commands;
 pub mod config;
 pub mod device;
 pub mod folder;
+pub mod gateway;
 pub mod keys;
 pub mod node;
 pub mod output;

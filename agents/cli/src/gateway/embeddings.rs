@@ -1,0 +1,126 @@
+//! `POST /v1/embeddings`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Request;
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use super::backend::{BackendError, Embedding};
+use super::error::ApiError;
+use super::guard::Work;
+use super::input::Inputs;
+use super::{Gateway, body};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    model: String,
+    input: Inputs,
+    #[serde(default)]
+    encoding_format: Encoding,
+    dimensions: Option<u64>,
+    /// The client's name for its own user. Not kept.
+    #[serde(default)]
+    #[expect(dead_code, reason = "accepted, because clients may send it")]
+    user: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+enum Encoding {
+    #[default]
+    Float,
+    Base64,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    object: &'static str,
+    data: Vec<Item>,
+    model: String,
+    usage: Usage,
+}
+
+#[derive(Serialize)]
+struct Item {
+    object: &'static str,
+    index: usize,
+    embedding: Vector,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Vector {
+    Floats(Vec<f32>),
+    /// Little-endian 32-bit floats.
+    Base64(String),
+}
+
+#[derive(Serialize)]
+struct Usage {
+    prompt_tokens: u64,
+    total_tokens: u64,
+}
+
+/// Answers with a vector for each text.
+pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request<Body>) -> Result<Response, ApiError> {
+    let deadline = Instant::now() + gateway.limits.time;
+    // Held until the answer is made: what is held in memory for requests is bounded.
+    let _admitted = gateway.admit()?;
+    let (parts, body) = request.into_parts();
+    let wanted: Wanted = body::read(&parts.headers, body, gateway.limits.body, gateway.limits.time).await?;
+    let served = gateway.served();
+    let model = gateway.model(&wanted.model)?;
+    if let Some(dimensions) = wanted.dimensions
+        && dimensions != u64::from(model.dimensions)
+    {
+        let message = format!(
+            "This model gives vectors of {} elements, not {dimensions}: leave dimensions out.",
+            model.dimensions
+        );
+        return Err(ApiError::invalid(message).at("dimensions"));
+    }
+    let id = model.id.clone();
+    let texts = wanted.input.0.len();
+    let embed = gateway.backend.embed(&id, wanted.input.0);
+    let embeddings = match tokio::time::timeout_at(deadline.into(), embed).await {
+        Err(_) => return Err(ApiError::timeout(gateway.limits.time)),
+        Ok(Err(error)) => {
+            if let BackendError::Failed(reason) = &error {
+                tracing::error!(model = id, "{reason}");
+            }
+            return Err(ApiError::of_backend(&error, &served));
+        }
+        Ok(Ok(embeddings)) => embeddings,
+    };
+    let tokens = embeddings.iter().map(|embedding| u64::from(embedding.tokens)).sum();
+    // Megabytes of digits for thousands of texts: not on a thread that others wait for.
+    let answer = tokio::task::spawn_blocking(move || answer(id, embeddings, wanted.encoding_format, tokens));
+    let mut response = answer.await.map_err(|_| ApiError::internal())?;
+    response.extensions_mut().insert(Work { texts, tokens });
+    Ok(response)
+}
+
+fn answer(model: String, embeddings: Vec<Embedding>, encoding: Encoding, tokens: u64) -> Response {
+    let item = |(index, embedding): (usize, Embedding)| Item {
+        object: "embedding",
+        index,
+        embedding: match encoding {
+            Encoding::Float => Vector::Floats(embedding.vector),
+            Encoding::Base64 => {
+                let bytes: Vec<u8> = embedding.vector.iter().flat_map(|element| element.to_le_bytes()).collect();
+                Vector::Base64(STANDARD.encode(bytes))
+            }
+        },
+    };
+    let data = embeddings.into_iter().enumerate().map(item).collect();
+    let usage = Usage { prompt_tokens: tokens, total_tokens: tokens };
+    Json(Answer { object: "list", data, model, usage }).into_response()
+}

@@ -1,0 +1,56 @@
+//! An exact model as an embedder: stages in integers on one engine, one after the other.
+
+use tensorlink_graph::Engine;
+use tensorlink_graph::transformer::{Output, StageRunner, tokens};
+
+use super::local::{EmbedError, Embedder, TokenizeError};
+
+/// Makes token ids of a text, with what the model expects around it, never cut short.
+pub type Tokenize = Box<dyn Fn(&str) -> Result<Vec<u32>, TokenizeError> + Send>;
+
+/// A model whose stages, in order, cover all of its layers.
+pub struct Exact<E: Engine> {
+    stages: Vec<StageRunner<E>>,
+    tokenize: Tokenize,
+}
+
+impl<E: Engine> Exact<E> {
+    /// Takes the stages of a model, first to last.
+    ///
+    /// # Errors
+    /// If they are not all of a model's, or the model gives logits, not vectors of texts.
+    pub fn new(stages: Vec<StageRunner<E>>, tokenize: Tokenize) -> Result<Self, EmbedError> {
+        let mut next = 0;
+        for stage in &stages {
+            let layers = stage.plan().layers();
+            if layers.start != next {
+                return Err(format!("a stage begins with layer {}, expected {next}", layers.start).into());
+            }
+            next = layers.end;
+        }
+        let Some(last) = stages.last() else { return Err("a model without stages".into()) };
+        let architecture = last.plan().architecture();
+        if next != architecture.layers {
+            return Err(format!("the stages have {next} layers, the model {}", architecture.layers).into());
+        }
+        match architecture.output {
+            Output::Embedding(_) => Ok(Self { stages, tokenize }),
+            Output::Logits { .. } => Err("this model continues texts and makes no vectors of them".into()),
+        }
+    }
+}
+
+impl<E: Engine> Embedder for Exact<E> {
+    fn embed(&self, ids: &[u32]) -> Result<Vec<f32>, EmbedError> {
+        let mut x = tokens(ids)?;
+        for stage in &self.stages {
+            x = stage.run(&x)?;
+        }
+        // A mantissa of up to 16 bits is a float of the same value.
+        Ok(x.to_f64().into_iter().map(|value| value as f32).collect())
+    }
+
+    fn tokenize(&self, text: &str) -> Result<Vec<u32>, TokenizeError> {
+        (self.tokenize)(text)
+    }
+}

@@ -1,0 +1,111 @@
+//! Before and after every request: its id, its key, its rate, its line in the log.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, State};
+use axum::http::{HeaderName, HeaderValue, Method, Request, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use rand::RngCore;
+
+use super::error::ApiError;
+use super::{Access, Gateway};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What was computed for a request, for its log line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) texts: usize,
+    pub(super) tokens: u64,
+}
+
+/// Whose request it was, by the number of the key, for its log line.
+#[derive(Clone, Copy, Debug)]
+struct Caller(usize);
+
+/// A request's line in the log: how, where, by whom, how much, how long; nothing of what. Written when it ends, also by the
+/// client's leaving.
+struct Line {
+    id: String,
+    method: Method,
+    route: Option<MatchedPath>,
+    start: Instant,
+    status: Option<u16>,
+    key: Option<usize>,
+    work: Option<Work>,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        tracing::info!(
+            id = %self.id,
+            method = %self.method,
+            route = self.route.as_ref().map_or("unknown", MatchedPath::as_str),
+            status = self.status,
+            left = self.status.is_none(),
+            key = self.key,
+            texts = self.work.map(|work| work.texts),
+            tokens = self.work.map(|work| work.tokens),
+            ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "request"
+        );
+    }
+}
+
+/// Gives the request its id and its log line.
+pub(super) async fn observe(request: Request<Body>, next: Next) -> Response {
+    let mut random = [0u8; 16];
+    rand::rng().fill_bytes(&mut random);
+    let mut line = Line {
+        id: format!("req_{}", hex::encode(random)),
+        method: request.method().clone(),
+        route: request.extensions().get::<MatchedPath>().cloned(),
+        start: Instant::now(),
+        status: None,
+        key: None,
+        work: None,
+    };
+    let mut response = next.run(request).await;
+    line.status = Some(response.status().as_u16());
+    line.key = response.extensions().get::<Caller>().map(|caller| caller.0);
+    line.work = response.extensions().get::<Work>().copied();
+    if let Ok(value) = HeaderValue::from_str(&line.id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
+/// Lets a request pass that has a key and is within its rate.
+pub(super) async fn admit(State(gateway): State<Arc<Gateway>>, request: Request<Body>, next: Next) -> Response {
+    let caller = match identify(&gateway.access, &request) {
+        Ok(caller) => caller,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let mut response = match gateway.buckets.take(caller, Instant::now()) {
+        Ok(()) => next.run(request).await,
+        Err(wait) => ApiError::rate_limited(gateway.buckets.per_minute(), wait).into_response(),
+    };
+    if matches!(gateway.access, Access::Keys(_)) {
+        response.extensions_mut().insert(Caller(caller));
+    }
+    response
+}
+
+/// The number of the caller's key; 0 where there are none.
+fn identify(access: &Access, request: &Request<Body>) -> Result<usize, ApiError> {
+    let Access::Keys(keys) = access else { return Ok(0) };
+    let missing = || {
+        ApiError::unauthorized(
+            "You didn't provide an API key. Send one as \"Authorization: Bearer KEY\"; whoever runs this server has it.",
+        )
+    };
+    let value = request.headers().get(header::AUTHORIZATION).ok_or_else(missing)?;
+    let (scheme, key) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(missing)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(missing());
+    }
+    keys.find(key.trim()).ok_or_else(|| ApiError::unauthorized("Incorrect API key provided."))
+}

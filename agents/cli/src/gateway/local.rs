@@ -1,0 +1,223 @@
+//! Models in this process: each on a thread of its own behind a bounded queue.
+
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use thiserror::Error;
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::oneshot;
+
+use super::backend::{Backend, BackendError, Embedding, Input, Model};
+
+/// When a client whom a full queue refused should come back.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Why a model could not compute a text. For the log.
+pub type EmbedError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a text has no tokens that the model could compute.
+#[derive(Debug, Error)]
+pub enum TokenizeError {
+    /// More tokens than the model takes.
+    #[error("the text has {0} tokens")]
+    TooLong(usize),
+    /// No text for this model; the words are for its sender and say what to do.
+    #[error("{0}")]
+    Refused(String),
+    /// The tokenizer's own fault.
+    #[error(transparent)]
+    Failed(#[from] EmbedError),
+}
+
+/// A model, one text at a time. Called from one thread only, and may block it.
+pub trait Embedder {
+    /// The vector of a text of 1 to [`Model::context`] token ids below [`Model::vocabulary`].
+    ///
+    /// # Errors
+    /// Whatever stops the computation.
+    fn embed(&self, ids: &[u32]) -> Result<Vec<f32>, EmbedError>;
+
+    /// Token ids of a text, never cut short, with what the model expects around it.
+    ///
+    /// # Errors
+    /// [`TokenizeError`]. Ids beyond the context or the vocabulary may be given; they are refused here.
+    fn tokenize(&self, text: &str) -> Result<Vec<u32>, TokenizeError>;
+}
+
+/// Why the models could not be started.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// Two models of one name: rename a folder.
+    #[error("two models are named {0:?}")]
+    Duplicate(String),
+    /// The system gives no thread.
+    #[error("no thread for the model {id:?}: {source}")]
+    Thread {
+        /// The model.
+        id: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A request on its way to a model's thread. Its client is gone when `reply` is closed.
+struct Job {
+    inputs: Vec<Input>,
+    reply: oneshot::Sender<Result<Vec<Embedding>, BackendError>>,
+}
+
+/// The models of this process.
+///
+/// A thread that panics takes its model with it: whoever waits is told [`BackendError::Stopped`], and [`Backend::alive`] says no.
+/// Dropping this waits for the text that each model is at; do it where blocking is allowed.
+#[derive(Debug, Default)]
+pub struct Local {
+    models: Vec<Model>,
+    queues: Vec<mpsc::Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Local {
+    /// Without a model yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a model with a thread, before which at most `queue` requests wait (at least 1).
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn add<E: Embedder + Send + 'static>(
+        &mut self,
+        model: Model,
+        embedder: E,
+        queue: usize,
+    ) -> Result<(), StartError> {
+        if self.models.iter().any(|other| other.id == model.id) {
+            return Err(StartError::Duplicate(model.id));
+        }
+        let (sender, mut jobs) = mpsc::channel::<Job>(queue.max(1));
+        let served = model.clone();
+        let work = move || {
+            while let Some(Job { inputs, reply }) = jobs.blocking_recv() {
+                if let Some(result) = compute(&served, &embedder, inputs, &reply) {
+                    // The client may have left meanwhile.
+                    let _ = reply.send(result);
+                }
+            }
+        };
+        let thread = thread::Builder::new().name(format!("model {}", model.id)).spawn(work);
+        self.threads.push(thread.map_err(|source| StartError::Thread { id: model.id.clone(), source })?);
+        self.queues.push(sender);
+        self.models.push(model);
+        Ok(())
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.queues.clear();
+        for thread in self.threads.drain(..) {
+            // A panic has been printed by its own thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Local {
+    fn models(&self) -> &[Model] {
+        &self.models
+    }
+
+    fn alive(&self) -> bool {
+        self.queues.iter().all(|queue| !queue.is_closed())
+    }
+
+    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Vec<Embedding>, BackendError> {
+        let mut served = self.models.iter().zip(&self.queues);
+        let (_, queue) = served
+            .find(|(served, _)| served.id == model)
+            .ok_or_else(|| BackendError::UnknownModel(model.to_owned()))?;
+        let (reply, answer) = oneshot::channel();
+        queue.try_send(Job { inputs, reply }).map_err(|refused| match refused {
+            TrySendError::Full(_) => BackendError::Busy { retry_after: RETRY_AFTER },
+            TrySendError::Closed(_) => BackendError::Stopped,
+        })?;
+        answer.await.unwrap_or(Err(BackendError::Stopped))
+    }
+}
+
+/// Computes a request; nothing once its client is gone.
+fn compute<E: Embedder>(
+    model: &Model,
+    embedder: &E,
+    inputs: Vec<Input>,
+    reply: &oneshot::Sender<Result<Vec<Embedding>, BackendError>>,
+) -> Option<Result<Vec<Embedding>, BackendError>> {
+    let mut texts = Vec::with_capacity(inputs.len());
+    for (index, input) in inputs.into_iter().enumerate() {
+        if reply.is_closed() {
+            return None;
+        }
+        match ids(model, embedder, index, input) {
+            Ok(ids) => texts.push(ids),
+            Err(error) => return Some(Err(error)),
+        }
+    }
+    let mut embeddings = Vec::with_capacity(texts.len());
+    for ids in texts {
+        if reply.is_closed() {
+            return None;
+        }
+        match embed(model, embedder, &ids) {
+            Ok(embedding) => embeddings.push(embedding),
+            Err(error) => return Some(Err(error)),
+        }
+    }
+    Some(Ok(embeddings))
+}
+
+/// The token ids of a text, all of them the model's.
+fn ids<E: Embedder>(model: &Model, embedder: &E, index: usize, input: Input) -> Result<Vec<u32>, BackendError> {
+    let (context, vocabulary) = (model.context, model.vocabulary);
+    let ids = match input {
+        Input::Tokens(ids) => ids,
+        Input::Text(text) => embedder.tokenize(&text).map_err(|error| match error {
+            TokenizeError::TooLong(tokens) => BackendError::TooLong { index, tokens, context },
+            TokenizeError::Refused(reason) => BackendError::Refused { index, reason },
+            TokenizeError::Failed(error) => failed("tokenizer", &*error),
+        })?,
+    };
+    if ids.is_empty() {
+        return Err(BackendError::Empty { index });
+    }
+    if u32::try_from(ids.len()).map_or(true, |tokens| tokens > context) {
+        return Err(BackendError::TooLong { index, tokens: ids.len(), context });
+    }
+    match ids.iter().find(|id| **id >= vocabulary) {
+        Some(token) => Err(BackendError::UnknownToken { index, token: *token, vocabulary }),
+        None => Ok(ids),
+    }
+}
+
+fn embed<E: Embedder>(model: &Model, embedder: &E, ids: &[u32]) -> Result<Embedding, BackendError> {
+    let vector = embedder.embed(ids).map_err(|error| failed("model", &*error))?;
+    let whole = u32::try_from(vector.len()).is_ok_and(|elements| elements == model.dimensions);
+    if !whole || !vector.iter().all(|element| element.is_finite()) {
+        return Err(BackendError::Failed(format!(
+            "the model gave {} elements, some perhaps not finite, instead of {} finite ones",
+            vector.len(),
+            model.dimensions
+        )));
+    }
+    Ok(Embedding { vector, tokens: u32::try_from(ids.len()).unwrap_or(u32::MAX) })
+}
+
+/// The whole chain of an error, on one line.
+fn failed(what: &str, error: &(dyn std::error::Error + 'static)) -> BackendError {
+    let causes: Vec<String> =
+        std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect();
+    BackendError::Failed(format!("{what}: {}", causes.join(": ")))
+}

@@ -1,0 +1,137 @@
+//! The HTTP gateway: models to whoever speaks OpenAI's API. It knows nothing of any model.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`backend`] | the port to what computes |
+//! | [`local`], [`exact`] | models in this process, on threads behind bounded queues; exact models as such |
+//! | [`server`] | connections, their limits, their end |
+//! | `guard` | request ids, API keys, rates, log lines |
+//! | [`keys`], [`limit`] | keys in files; token buckets |
+//! | `body`, [`input`] | bodies and texts, bounded while they are read |
+//! | `embeddings`, `models` | the endpoints |
+//! | [`error`] | errors in OpenAI's form |
+//!
+//! `GET /v1/models`, `GET /v1/models/{id}` and `POST /v1/embeddings` are as in
+//! <https://platform.openai.com/docs/api-reference>; `GET /healthz` needs no key. Connections are plain HTTP/1.1: a proxy in front
+//! adds TLS.
+
+pub mod backend;
+mod body;
+mod embeddings;
+pub mod error;
+pub mod exact;
+mod guard;
+pub mod input;
+pub mod keys;
+pub mod limit;
+pub mod local;
+mod models;
+pub mod server;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::http::{Method, Uri};
+use axum::middleware;
+use axum::routing::{get, post};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use backend::{Backend, Model};
+use error::ApiError;
+use keys::Keys;
+use limit::Buckets;
+
+const OFFERED: &str = "GET /v1/models, GET /v1/models/{model}, POST /v1/embeddings, GET /healthz";
+/// When a client whom we cannot admit should come back.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Who may ask.
+#[derive(Debug)]
+pub enum Access {
+    /// Whoever has one of these keys.
+    Keys(Keys),
+    /// Whoever reaches the address: for loopback addresses only.
+    Open,
+}
+
+/// What requests may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Bytes of a body.
+    pub body: usize,
+    /// From a request's head to the answer; as long again for a body that comes slowly.
+    pub time: Duration,
+    /// Requests for computation at once, whose bodies and answers lie in memory.
+    pub requests: usize,
+    /// Requests of each key's in a minute.
+    pub per_minute: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { body: 4 << 20, time: Duration::from_secs(60), requests: 256, per_minute: 600 }
+    }
+}
+
+/// The gateway to one backend.
+pub struct Gateway {
+    backend: Arc<dyn Backend>,
+    access: Access,
+    limits: Limits,
+    buckets: Buckets,
+    places: Semaphore,
+}
+
+impl Gateway {
+    /// A gateway whose buckets are full at `now`.
+    pub fn new(backend: Arc<dyn Backend>, access: Access, limits: Limits, now: Instant) -> Self {
+        let callers = match &access {
+            Access::Keys(keys) => keys.count(),
+            Access::Open => 1,
+        };
+        let buckets = Buckets::new(callers, limits.per_minute, now);
+        Self { backend, access, limits, buckets, places: Semaphore::new(limits.requests) }
+    }
+
+    /// The endpoints.
+    pub fn router(self) -> Router {
+        let gateway = Arc::new(self);
+        let api = Router::new()
+            .route("/v1/models", get(models::list))
+            .route("/v1/models/{*id}", get(models::get))
+            .route("/v1/embeddings", post(embeddings::create))
+            .route_layer(middleware::from_fn_with_state(Arc::clone(&gateway), guard::admit));
+        Router::new()
+            .merge(api)
+            .route("/healthz", get(models::health))
+            .fallback(unknown)
+            .method_not_allowed_fallback(other_method)
+            .layer(middleware::from_fn(guard::observe))
+            .with_state(gateway)
+    }
+
+    /// A place among the requests for computation.
+    fn admit(&self) -> Result<SemaphorePermit<'_>, ApiError> {
+        self.places.try_acquire().map_err(|_| ApiError::overloaded(RETRY_AFTER))
+    }
+
+    /// The names of the models, for messages.
+    fn served(&self) -> String {
+        let names: Vec<&str> = self.backend.models().iter().map(|model| model.id.as_str()).collect();
+        names.join(", ")
+    }
+
+    fn model(&self, id: &str) -> Result<&Model, ApiError> {
+        let found = self.backend.models().iter().find(|model| model.id == id);
+        found.ok_or_else(|| ApiError::unknown_model(id, &self.served()))
+    }
+}
+
+async fn unknown(method: Method, uri: Uri) -> ApiError {
+    ApiError::unknown_url(format!("Unknown request URL: {method} {}. Offered: {OFFERED}.", uri.path()))
+}
+
+async fn other_method(method: Method, uri: Uri) -> ApiError {
+    ApiError::method(format!("Not allowed to {method} {}. Offered: {OFFERED}.", uri.path()))
+}
