@@ -105,7 +105,7 @@ pub(crate) fn exp_neg(
     out: &mut [i32],
 ) {
     let ExpNeg { multiplier, input_shift, rows, distance, limit } = *attributes;
-    let (table, max, mut cells) = (table.to_wide(), max.to_wide(), Cells::new());
+    let (table, max, mut cells) = (table.to_wide(), max.to_wide(), Cells::<i64>::new());
     let mut function = |block: &mut [i64]| {
         exp_cells(simd, block, &mut cells.rest, &mut cells.places, multiplier, input_shift);
         cells.interpolate(simd, &table, block, 8);

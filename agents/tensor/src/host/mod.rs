@@ -122,7 +122,8 @@ pub(crate) fn execute(
                 }
             }
             Instruction::Lookup(attributes) => {
-                table::lookup(simd, (a, first.limit()), operand(1)?, &attributes, limit, out);
+                let table = (operand(1)?, tensor(1)?.ty().limit());
+                table::lookup(simd, (a, first.limit()), table, &attributes, limit, out);
             }
             Instruction::RowMax { causal } => {
                 same_width!(a, out, (a, out) => rows::row_max(simd, a, visible(causal), out));

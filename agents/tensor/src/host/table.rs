@@ -3,7 +3,7 @@
 //! A block is computed in passes that vectorise (cell and rest, blend, rescale) around the one that does not (fetching
 //! table entries). Where a tensor has more elements than its type has values, the function is computed once for each value.
 
-use super::block::{BLOCK, Element, for_blocks, rescale, rescale_block};
+use super::block::{Accumulator, BLOCK, Element, fits_i32, for_blocks, rescale, rescale_block};
 use super::values::Values;
 use crate::instruction::Lookup;
 use crate::simd::{Simd, multiversion};
@@ -16,33 +16,35 @@ pub(crate) const EXP_MAX: i64 = 40 << 16;
 pub(crate) const LIMIT_63: i64 = (1 << 62) - 1;
 
 /// Where the elements of a block lie in their table.
-pub(crate) struct Cells {
+pub(crate) struct Cells<A> {
     /// How far past its entry an element lies; the entry's number is left in the element's place.
-    pub(crate) rest: [i64; BLOCK],
+    pub(crate) rest: [A; BLOCK],
     /// Places to round away at the end, for each element (ExpNeg).
-    pub(crate) places: [i64; BLOCK],
+    pub(crate) places: [A; BLOCK],
     /// The entry after an element's own.
-    next: [i64; BLOCK],
+    next: [A; BLOCK],
 }
 
-impl Cells {
+impl<A: Accumulator> Cells<A> {
     pub(crate) const fn new() -> Self {
-        Self { rest: [0; BLOCK], places: [0; BLOCK], next: [0; BLOCK] }
+        Self { rest: [A::ZERO; BLOCK], places: [A::ZERO; BLOCK], next: [A::ZERO; BLOCK] }
     }
 
     /// Replaces entry numbers by `table[j]·(2^f − r) + table[j+1]·r`.
-    pub(crate) fn interpolate(&mut self, simd: Simd, table: &[i64], block: &mut [i64], fraction_bits: u32) {
+    pub(crate) fn interpolate(&mut self, simd: Simd, table: &[A], block: &mut [A], fraction_bits: u32) {
         for (x, next) in block.iter_mut().zip(&mut self.next) {
             // The passes before keep entry numbers below the last entry's.
-            let j = *x as usize;
-            (*x, *next) = (table[j], table[j + 1]);
+            let j = x.wide() as usize;
+            if let [left, right] = table[j..j + 2] {
+                (*x, *next) = (left, right);
+            }
         }
         blend(simd, block, &self.next, &self.rest, fraction_bits);
     }
 }
 
 multiversion! {
-    fn blend(left: &mut [i64], right: &[i64], rest: &[i64], fraction_bits: u32) {
+    fn blend<A: Accumulator>(left: &mut [A], right: &[A], rest: &[A], fraction_bits: u32) {
         for ((left, right), rest) in left.iter_mut().zip(right).zip(rest) {
             *left = (*left << fraction_bits) + (*right - *left) * *rest;
         }
@@ -51,12 +53,13 @@ multiversion! {
 
 multiversion! {
     /// First half of rule N-18.
-    fn lookup_cells(block: &mut [i64], rest: &mut [i64], attributes: &Lookup) {
+    fn lookup_cells<A: Accumulator>(block: &mut [A], rest: &mut [A], attributes: &Lookup) {
         let Lookup { input_shift, low, fraction_bits, index_bits, .. } = *attributes;
-        let (end, last) = (1i64 << (index_bits + fraction_bits), (1i64 << index_bits) - 1);
+        let (end, last) = (A::ONE << (index_bits + fraction_bits), (A::ONE << index_bits) - A::ONE);
         rescale(block, input_shift, LIMIT_63);
+        let low = A::narrow(low);
         for (x, rest) in block.iter_mut().zip(rest) {
-            let u = (*x - low).clamp(0, end);
+            let u = (*x - low).clamp(A::ZERO, end);
             *x = (u >> fraction_bits).min(last);
             *rest = u - (*x << fraction_bits);
         }
@@ -81,28 +84,65 @@ fn from_values<X: Element, Y: Element>(simd: Simd, x: &[X], values: &Values, out
     }
 }
 
-/// Rule N-18; `x_limit` bounds the elements of `x`.
+/// Whether a Lookup may be computed in `i32`: argument, offset, blend and result all fit.
+fn narrow(attributes: &Lookup, x_limit: i64, table_limit: i64, limit: i64) -> bool {
+    let shifted = |x: i64, places: u32| u128::from(x.unsigned_abs()) << places;
+    let argument = shifted(x_limit, attributes.input_shift.min(0).unsigned_abs());
+    let bound = argument.max(shifted(table_limit, attributes.fraction_bits)).max(shifted(attributes.low, 0));
+    fits_i32(bound, limit)
+}
+
+/// Rule N-18; the limits bound the elements of `x` and of the table.
 pub(crate) fn lookup(
     simd: Simd,
     (x, x_limit): (Slice<'_>, i64),
-    table: Slice<'_>,
+    (table, table_limit): (Slice<'_>, i64),
     attributes: &Lookup,
     limit: i64,
     out: &mut SliceMut<'_>,
 ) {
+    if narrow(attributes, x_limit, table_limit, limit) {
+        let mut entries = vec![0i32; table.len()];
+        table.load(simd, 0, &mut entries);
+        return lookup_blocks(simd, x, &entries, attributes, limit, out);
+    }
     let (table, mut cells) = (table.to_wide(), Cells::new());
-    let mut function = |block: &mut [i64]| {
-        lookup_cells(simd, block, &mut cells.rest, attributes);
-        cells.interpolate(simd, &table, block, attributes.fraction_bits);
-        rescale_block(simd, block, attributes.shift, limit);
-    };
-    let small = matches!(x, Slice::I8(_) | Slice::I16(_));
-    let values = Values::tabulate((-x_limit, x_limit), (x.len(), limit), &mut function).filter(|_| small);
+    let small = matches!(x, Slice::I8(_) | Slice::I16(_)).then_some(());
+    let values = small.and_then(|()| {
+        Values::tabulate((-x_limit, x_limit), (x.len(), limit), |block| {
+            lookup_block(simd, block, &mut cells, &table, attributes, limit);
+        })
+    });
     if let Some(values) = values {
         return each_width!(Slice, x, x => each_width!(SliceMut, out, out => from_values(simd, x, &values, out)));
     }
-    for_blocks::<i64>(simd, out, |start, block| {
+    lookup_blocks(simd, x, &table, attributes, limit, out);
+}
+
+fn lookup_blocks<A: Accumulator>(
+    simd: Simd,
+    x: Slice<'_>,
+    table: &[A],
+    attributes: &Lookup,
+    limit: i64,
+    out: &mut SliceMut<'_>,
+) {
+    let mut cells = Cells::new();
+    for_blocks::<A>(simd, out, |start, block| {
         x.load(simd, start, block);
-        function(block);
+        lookup_block(simd, block, &mut cells, table, attributes, limit);
     });
+}
+
+fn lookup_block<A: Accumulator>(
+    simd: Simd,
+    block: &mut [A],
+    cells: &mut Cells<A>,
+    table: &[A],
+    attributes: &Lookup,
+    limit: i64,
+) {
+    lookup_cells(simd, block, &mut cells.rest, attributes);
+    cells.interpolate(simd, table, block, attributes.fraction_bits);
+    rescale_block(simd, block, attributes.shift, limit);
 }
