@@ -57,8 +57,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A tiny model of a family, the same each time. All values are whole multiples of 1/64 in ±2, exact in every
-    /// [`Stored`] form but the last.
+    /// A tiny model of a family, the same each time. All values are whole multiples of 1/256 in ±1/2, exact in every
+    /// [`Stored`] form.
     pub fn new(family: Family) -> Self {
         let config = match config(family) {
             Value::Object(fields) => fields,
@@ -70,16 +70,8 @@ impl Folder {
             Family::Gpt2 => gpt2(),
             Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => llama(family),
         };
-        let mut state = 1_u32;
-        let mut draw = || {
-            // xorshift (Marsaglia 2003)
-            state ^= state << 13;
-            state ^= state >> 17;
-            state ^= state << 5;
-            (state % 257) as f32 / 64.0 - 2.0
-        };
         let tensors = shapes.into_iter().map(|(name, shape)| {
-            let values = (0..shape.iter().product()).map(|_| draw()).collect();
+            let values = values(&name, shape.iter().product());
             Tensor { name, shape, values }
         });
         Self { config, tensors: tensors.collect() }
@@ -111,6 +103,19 @@ impl Folder {
         }
         (json!({ "metadata": { "total_size": 0 }, "weight_map": map }).to_string().into_bytes(), files)
     }
+}
+
+/// Values of a tensor, from its name alone: xorshift (Marsaglia 2003) from FNV-1a.
+fn values(name: &str, count: usize) -> Vec<f32> {
+    let hash = |state: u32, byte: u8| (state ^ u32::from(byte)).wrapping_mul(16_777_619);
+    let mut state = name.bytes().fold(2_166_136_261, hash) | 1;
+    let mut draw = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        (state % 257) as f32 / 256.0 - 0.5
+    };
+    (0..count).map(|_| draw()).collect()
 }
 
 /// The bytes of a `tokenizer.json` with [`WORDS`]: words between spaces, `<s>` before and `</s>` after. It pads and
@@ -180,8 +185,8 @@ fn config(family: Family) -> Value {
             "LlamaForCausalLM",
             json!({ "attention_bias": false, "mlp_bias": false,
             "rope_scaling": { "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-                              "original_max_position_embeddings": 8192, "rope_type": "llama3" },
-            "eos_token_id": [2, 3] }),
+                              "original_max_position_embeddings": 128, "rope_type": "llama3" },
+            "rope_theta": 100.0, "eos_token_id": [2, 3] }),
         ),
         Family::Mistral => llama("mistral", "MistralForCausalLM", json!({ "sliding_window": null })),
         Family::Qwen2 => llama(

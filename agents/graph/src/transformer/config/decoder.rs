@@ -120,20 +120,14 @@ fn rotary(fields: &Fields, width: u32) -> Result<Rotary, ConfigError> {
     if !width.is_multiple_of(2) {
         return Err(ConfigError::OddRotary(width));
     }
-    let theta = |fields: &Fields| fields.number("rope_theta", 1.0, 1e12);
-    let parameters = fields.object("rope_parameters")?;
-    let own = match &parameters {
-        Some(parameters) => theta(parameters)?,
-        None => None,
-    };
-    let scaling = match fields.object("rope_scaling")?.or(parameters) {
-        Some(scaling) => {
-            whole_heads(&scaling)?;
-            read_scaling(&scaling)?
-        }
-        None => Scaling::None,
-    };
     whole_heads(fields)?;
+    let theta = |fields: &Fields| fields.number("rope_theta", 1.0, 1e12);
+    let (mut own, mut scaling) = (None, Scaling::None);
+    let scaled = fields.object("rope_scaling")?;
+    if let Some(parameters) = scaled.map_or_else(|| fields.object("rope_parameters"), |scaled| Ok(Some(scaled)))? {
+        whole_heads(&parameters)?;
+        (own, scaling) = (theta(&parameters)?, read_scaling(&parameters)?);
+    }
     let theta = own.map_or_else(|| theta(fields), |own| Ok(Some(own)))?.unwrap_or(THETA);
     Ok(Rotary { theta, width, scaling })
 }
