@@ -52,6 +52,16 @@ multiversion! {
 }
 
 multiversion! {
+    /// The same of pairs: the left entry in the low half of a word, the right in the high.
+    fn blend_pairs(pairs: &mut [i32], rest: &[i32], attributes: &Lookup) {
+        for (pair, rest) in pairs.iter_mut().zip(rest) {
+            let (left, right) = ((*pair << 16) >> 16, *pair >> 16);
+            *pair = (left << attributes.fraction_bits) + (right - left) * *rest;
+        }
+    }
+}
+
+multiversion! {
     /// First half of rule N-18.
     fn lookup_cells<A: Accumulator>(block: &mut [A], rest: &mut [A], attributes: &Lookup) {
         let Lookup { input_shift, low, fraction_bits, index_bits, .. } = *attributes;
@@ -104,6 +114,9 @@ pub(crate) fn lookup(
     if narrow(attributes, x_limit, table_limit, limit) {
         let mut entries = vec![0i32; table.len()];
         table.load(simd, 0, &mut entries);
+        if table_limit <= i16::MAX.into() {
+            return lookup_pairs(simd, x, &entries, attributes, limit, out);
+        }
         return lookup_blocks(simd, x, &entries, attributes, limit, out);
     }
     let (table, mut cells) = (table.to_wide(), Cells::new());
@@ -117,6 +130,21 @@ pub(crate) fn lookup(
         return each_width!(Slice, x, x => each_width!(SliceMut, out, out => from_values(simd, x, &values, out)));
     }
     lookup_blocks(simd, x, &table, attributes, limit, out);
+}
+
+/// Lookup in a table of words: an entry and the one after it are fetched at once.
+fn lookup_pairs(simd: Simd, x: Slice<'_>, entries: &[i32], attributes: &Lookup, limit: i64, out: &mut SliceMut<'_>) {
+    let pairs: Vec<i32> = entries.iter().zip(&entries[1..]).map(|(left, right)| left & 0xffff | right << 16).collect();
+    let mut rest = [0i32; BLOCK];
+    for_blocks::<i32>(simd, out, |start, block| {
+        x.load(simd, start, block);
+        lookup_cells(simd, block, &mut rest, attributes);
+        for x in block.iter_mut() {
+            *x = pairs[*x as usize];
+        }
+        blend_pairs(simd, block, &rest, attributes);
+        rescale_block(simd, block, attributes.shift, limit);
+    });
 }
 
 fn lookup_blocks<A: Accumulator>(
