@@ -34,12 +34,16 @@ struct Stage {
 
 /// Shows a model folder. Looks at everything but the values of its weights.
 pub(super) fn inspect(config: &Config, path: &Path, stages: u16) -> Result<()> {
-    let folder = ModelFolder::open(path)?;
+    let shown = show(&ModelFolder::open(path)?, stages)?;
+    output::print(config.json, &shown, || text(&shown))
+}
+
+fn show(folder: &ModelFolder, stages: u16) -> Result<Shown> {
     let (description, checkpoint) = (folder.description(), folder.checkpoint()?);
     let a = folder.architecture();
     let count = |Parameter { rows, columns, .. }: &Parameter| u64::from(*rows) * u64::from(*columns);
     let stage = |layers: Range<u32>| Stage { int8_bytes: memory::stage_bytes(a, &layers), layers };
-    let shown = Shown {
+    Ok(Shown {
         folder: folder.path().to_owned(),
         architecture: a.clone(),
         stated_context: description.stated_context,
@@ -51,8 +55,7 @@ pub(super) fn inspect(config: &Config, path: &Path, stages: u16) -> Result<()> {
         tokenizer_tokens: folder.tokenizer().len(),
         int8_bytes: memory::stage_bytes(a, &(0..a.layers)),
         stages: memory::cut(a, stages)?.into_iter().map(stage).collect(),
-    };
-    output::print(config.json, &shown, || text(&shown))
+    })
 }
 
 fn text(shown: &Shown) -> String {
@@ -95,4 +98,29 @@ fn text(shown: &Shown) -> String {
 
 fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minilm_is_shown_with_its_stages() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.toolchain/models/all-MiniLM-L6-v2");
+        let folder = ModelFolder::open(&path).expect("run script/setup, which fetches the model");
+        let shown = show(&folder, 2).unwrap();
+        assert_eq!((shown.parameters, shown.tokenizer_tokens, shown.context_limit), (22_564_992, 30_522, None));
+        let stages: Vec<Range<u32>> = shown.stages.iter().map(|stage| stage.layers.clone()).collect();
+        assert_eq!(stages, [0..3, 3..6]);
+        assert_eq!(shown.stages.iter().map(|stage| stage.int8_bytes).sum::<u64>(), shown.int8_bytes);
+        // A byte for each parameter, and a few for scales and vectors.
+        assert!((shown.parameters..shown.parameters * 103 / 100).contains(&shown.int8_bytes), "{}", shown.int8_bytes);
+        let text = text(&shown);
+        for expected in ["bert, encoder", "6 of width 384", "22564992 (F32", "30522 tokens", "layers 3..6"] {
+            assert!(text.contains(expected), "{text}");
+        }
+        let json = serde_json::to_value(&shown).unwrap();
+        assert_eq!((&json["architecture"]["family"], &json["stages"][1]["layers"]["end"]), (&"bert".into(), &6.into()));
+        assert!(show(&folder, 7).is_err_and(|error| error.to_string().contains("at most 6 stages")));
+    }
 }
