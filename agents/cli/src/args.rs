@@ -102,6 +102,9 @@ pub enum Command {
     /// Look at a model.
     #[command(subcommand)]
     Model(ModelCommand),
+    /// Serve models over HTTP, as OpenAI's clients speak it; until interrupted.
+    #[command(after_help = "Example:\n  tensorlink serve ./all-MiniLM-L6-v2 --http 127.0.0.1:8080")]
+    Serve(crate::commands::serve::ServeArgs),
     /// Check the machine and the configuration: libtorch, kernels, chain, contracts, key, peers.
     Check,
 }
@@ -300,5 +303,20 @@ pub enum ModelCommand {
         /// Pipeline stages.
         #[arg(long, default_value_t = 1)]
         stages: u16,
+    },
+    /// Quantise a pretrained transformer and compare it with its floats.
+    #[command(after_help = "Example:\n  tensorlink model eval ./all-MiniLM-L6-v2")]
+    Eval {
+        /// Folder of the transformer, as Hugging Face publishes it.
+        model: PathBuf,
+        /// Texts to measure on, one a line [default: 200 of ours].
+        #[arg(long, value_name = "FILE")]
+        texts: Option<PathBuf>,
+        /// Texts to calibrate on, one a line [default: 48 of ours].
+        #[arg(long, value_name = "FILE")]
+        calibration: Option<PathBuf>,
+        /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
+        #[arg(long, env = "TENSORLINK_DEVICE")]
+        device: Option<String>,
     },
 }

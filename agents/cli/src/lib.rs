@@ -8,6 +8,7 @@
 //! | [`folder`] | folders of pretrained transformers; their tokenizers |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
+//! | [`quantized`] | model folders in integers, and how far they are from their floats |
 //! | [`gateway`] | models over HTTP, as OpenAI's clients speak it |
 //! | [`advice`] | what to do when a contract refuses |
 //! | [`process`] | logging, signals, exit code |
@@ -24,5 +25,6 @@ pub mod keys;
 pub mod node;
 pub mod output;
 pub mod process;
+pub mod quantized;
 pub mod report;
 pub mod watch;

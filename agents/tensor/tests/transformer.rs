@@ -30,8 +30,8 @@ fn texts(seed: u32) -> Vec<Vec<u32>> {
 
 fn quantized(architecture: &Architecture, weights: &Weights, float: &FloatModel) -> Quantized {
     let known = texts(1);
-    let largest = calibrate(float, known.iter().map(Vec::as_slice)).unwrap();
-    Quantized::new(architecture.clone(), weights, largest).unwrap()
+    let seen = calibrate(float, known.iter().map(Vec::as_slice)).unwrap();
+    Quantized::new(architecture.clone(), weights, &seen).unwrap()
 }
 
 fn cosine(a: &[f64], b: &[f64]) -> f64 {

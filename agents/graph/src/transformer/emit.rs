@@ -169,7 +169,7 @@ impl<'a> Emitter<'a> {
         let a = self.architecture;
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let (heads, tokens, causal) = (i64::from(a.heads), self.tokens, i64::from(a.causal));
-        let x = self.quantise(&name("input"), x)?;
+        let x = self.smoothed(&name("input"), x)?;
         let query = self.looked_up(&name("query"), &x)?;
         let key = self.looked_up(&name("key"), &x)?;
         let value = self.projection(&name("value"), &x, a.attention_bias, ATTENTION_BITS)?;
@@ -188,7 +188,7 @@ impl<'a> Emitter<'a> {
         let to = self.activation(&name("mixed"), ACTIVATION_BITS, &[tokens, a.query_width()])?;
         let shift = exponents(&[&probabilities, &value]) - i64::from(to.exponent());
         let mixed = self.push(&name("mixed"), Opcode::HeadMix, &[&probabilities, &value], vec![heads, shift], to);
-        let mixed = self.quantise(&name("mixed"), &mixed)?;
+        let mixed = self.smoothed(&name("mixed"), &mixed)?;
         self.projection(&name("output"), &mixed, a.output_bias, ACTIVATION_BITS)
     }
 
@@ -241,7 +241,7 @@ impl<'a> Emitter<'a> {
     fn mlp(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
         let a = self.architecture;
         let name = |part: &str| format!("layers.{layer}.mlp.{part}");
-        let x = self.quantise(&name("input"), x)?;
+        let x = self.smoothed(&name("input"), x)?;
         let up = self.projection(&name("up"), &x, a.mlp_bias, ACTIVATION_BITS)?;
         let inner = if a.gated {
             let gate = self.projection(&name("gate"), &x, a.mlp_bias, ACTIVATION_BITS)?;
@@ -252,7 +252,7 @@ impl<'a> Emitter<'a> {
         } else {
             self.activated(layer, &up)?
         };
-        let inner = self.quantise(&name("inner"), &inner)?;
+        let inner = self.smoothed(&name("inner"), &inner)?;
         self.projection(&name("down"), &inner, a.mlp_bias, ACTIVATION_BITS)
     }
 
@@ -272,7 +272,8 @@ impl<'a> Emitter<'a> {
     /// Logits of every token.
     pub(super) fn logits(&mut self, x: &Value, tied: bool) -> Result<Value, PlanError> {
         let x = self.last_norm(x)?;
-        let x = self.quantise("final.input", &x)?;
+        // The embedding's rows are also its own output weights: nothing may be multiplied into them.
+        let x = if tied { self.quantise("final.input", &x)? } else { self.smoothed("final.input", &x)? };
         let weight = if tied { "embedding.tokens" } else { "head.weight" };
         self.product("logits", weight, &x, ACTIVATION_BITS)
     }
@@ -332,6 +333,16 @@ impl<'a> Emitter<'a> {
         let shift = accumulator - i64::from(to.exponent());
         let attributes = vec![center, epsilon, bias_shift, shift];
         Ok(self.push(name, Opcode::Norm, &[x, &gain, &bias], attributes, to))
+    }
+
+    /// Channels brought to like magnitudes, then quantised.
+    fn smoothed(&mut self, name: &str, x: &Value) -> Result<Quantised, PlanError> {
+        let factors = self.constant(&format!("{name}.smoothing"))?;
+        let smoothed = format!("{name}.smoothed");
+        let to = self.activation(&smoothed, ACTIVATION_BITS, x.ty.dims())?;
+        let shift = exponents(&[x, &factors]) - i64::from(to.exponent());
+        let x = self.push(&smoothed, Opcode::Mul, &[x, &factors], vec![shift], to);
+        self.quantise(name, &x)
     }
 
     /// Rows as 8-bit fractions of their own largest magnitude.

@@ -38,4 +38,4 @@ pub use parameters::{Matrix, Parameter, Weights, WeightsError, parameters};
 pub use plan::{Plan, PlanError};
 pub use quantize::{QuantizeError, Quantized};
 pub use runner::{RunError, StageRunner, tokens};
-pub use sites::Sites;
+pub use sites::{Magnitudes, Sites};

@@ -18,7 +18,7 @@ use super::architecture::{Activation, Architecture, Norm, Output, Placement, Poo
 use super::emit::NORM_EXPONENT;
 use super::parameters::{Matrix, Weights, WeightsError};
 use super::plan::{Plan, PlanError};
-use super::sites::Sites;
+use super::sites::{Magnitudes, Sites};
 
 /// Bits of a weight.
 pub(super) const WEIGHT_BITS: u8 = 8;
@@ -29,6 +29,8 @@ pub(super) const VECTOR_BITS: u8 = 16;
 /// Bits of a Lookup's table and `log2` of its cells.
 const TABLE_BITS: u8 = 26;
 const TABLE_LOG: u32 = 12;
+/// Share of the largest channel below which channels count as equally small.
+const LEAST_CHANNEL: f64 = 1e-3;
 /// Exponent of the rotary table.
 const ROTARY_EXPONENT: i16 = 14;
 /// Exponent of the unit gain that ends an embedding.
@@ -78,23 +80,18 @@ pub struct Quantized {
 }
 
 impl Quantized {
-    /// Quantises a model; `largest` is the largest magnitude that calibration saw at each site.
+    /// Quantises a model by the magnitudes that calibration saw.
     ///
     /// # Errors
     /// [`QuantizeError`].
-    pub fn new(
-        architecture: Architecture,
-        weights: &Weights,
-        largest: BTreeMap<String, f64>,
-    ) -> Result<Self, QuantizeError> {
-        let sites = Sites::new(largest);
-        let mut made = Made { weights, constants: BTreeMap::new() };
+    pub fn new(architecture: Architecture, weights: &Weights, seen: &Magnitudes) -> Result<Self, QuantizeError> {
+        let mut made = Made { weights, seen, sites: seen.sites(), constants: BTreeMap::new() };
         made.embedding(&architecture)?;
         for layer in 0..architecture.layers {
-            made.layer(&architecture, &sites, layer)?;
+            made.layer(&architecture, layer)?;
         }
         made.head(&architecture)?;
-        Ok(Self { constants: made.constants, architecture, sites })
+        Ok(Self { constants: made.constants, architecture, sites: made.sites })
     }
 
     /// The architecture.
@@ -134,6 +131,8 @@ impl Quantized {
 /// Constants made so far.
 struct Made<'a> {
     weights: &'a Weights,
+    seen: &'a Magnitudes,
+    sites: Sites,
     constants: BTreeMap<String, Tensor>,
 }
 
@@ -147,7 +146,7 @@ impl Made<'_> {
     }
 
     fn embedding(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
-        self.matrix("embedding.tokens")?;
+        self.matrix("embedding.tokens", None)?;
         if let Positions::Learned { first } = a.positions {
             // Texts are number 0 of their pair: its vector is the same for every token.
             let mut positions: Vec<f64> = floats(self.weights.get("embedding.positions")?);
@@ -173,23 +172,29 @@ impl Made<'_> {
         Ok(())
     }
 
-    fn layer(&mut self, a: &Architecture, sites: &Sites, layer: u32) -> Result<(), QuantizeError> {
+    fn layer(&mut self, a: &Architecture, layer: u32) -> Result<(), QuantizeError> {
         let name = |part: &str| format!("layers.{layer}.{part}");
+        let before = a.placement == Placement::Before;
+        let attended = match layer.checked_sub(1) {
+            _ if before => name("attention.norm"),
+            None => "embedding.norm".to_owned(),
+            Some(last) => format!("layers.{last}.mlp.norm"),
+        };
+        let mapped = name(if before { "mlp.norm" } else { "attention.norm" });
+        let (first, inner): (&[&str], _) =
+            if a.gated { (&["mlp.gate", "mlp.up"], "mlp.product") } else { (&["mlp.up"], "mlp.activated") };
+        let looked_up = ["attention.query", "attention.key", "attention.value"];
         self.norm(a, &name("attention.norm"))?;
-        for part in ["query", "key", "value", "output"] {
-            let bias = if part == "output" { a.output_bias } else { a.attention_bias };
-            self.projection(&name(&format!("attention.{part}")), bias)?;
-        }
+        self.projections(layer, "attention.input", &attended, &looked_up, a.attention_bias)?;
+        self.projections(layer, "attention.mixed", &name("attention.mixed"), &["attention.output"], a.output_bias)?;
         if a.query_key_norm {
             for part in ["attention.query_norm", "attention.key_norm"] {
                 self.norm_of(&name(part), Norm::Rms, a.head_width)?;
             }
         }
         self.norm(a, &name("mlp.norm"))?;
-        let gate: &[&str] = if a.gated { &["gate"] } else { &[] };
-        for part in gate.iter().chain(&["up", "down"]) {
-            self.projection(&name(&format!("mlp.{part}")), a.mlp_bias)?;
-        }
+        self.projections(layer, "mlp.input", &mapped, first, a.mlp_bias)?;
+        self.projections(layer, "mlp.inner", &name(inner), &["mlp.down"], a.mlp_bias)?;
         let function = match a.activation {
             Activation::Gelu => tables::Function::Gelu,
             Activation::GeluTanh => tables::Function::GeluTanh,
@@ -197,8 +202,60 @@ impl Made<'_> {
             Activation::Relu => return Ok(()),
         };
         let input = name(if a.gated { "mlp.gate" } else { "mlp.up" });
-        let exponent = sites.exponent(&input, VECTOR_BITS).map_err(PlanError::from)?;
+        let exponent = self.sites.exponent(&input, VECTOR_BITS).map_err(PlanError::from)?;
         self.table(&name("mlp.activation"), function, exponent)
+    }
+
+    /// Projections of one input, which calibration saw at `site`.
+    fn projections(
+        &mut self,
+        layer: u32,
+        input: &str,
+        site: &str,
+        parts: &[&str],
+        bias: bool,
+    ) -> Result<(), QuantizeError> {
+        let weights: Vec<String> = parts.iter().map(|part| format!("layers.{layer}.{part}.weight")).collect();
+        let smoothing = self.smooth(&format!("layers.{layer}.{input}"), site, &weights)?;
+        for (part, weight) in parts.iter().zip(&weights) {
+            self.matrix(weight, Some(&smoothing))?;
+            if bias {
+                self.vector(&format!("layers.{layer}.{part}.bias"), 1.0, i16::MAX)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Divides the channels of an input so that none is much larger than the others, and gives what the weights' columns
+    /// are to be multiplied by in turn (SmoothQuant, Xiao et al. 2023, with α = ½). A token's 8 bits would else be spent
+    /// on the few channels that are large in every token.
+    fn smooth(&mut self, input: &str, site: &str, weights: &[impl AsRef<str>]) -> Result<Vec<f64>, QuantizeError> {
+        let mut columns: Vec<f64> = Vec::new();
+        for weight in weights {
+            let matrix = self.weights.get(weight.as_ref())?;
+            columns.resize(matrix.columns() as usize, 0.0);
+            for row in matrix.values().chunks(columns.len()) {
+                columns.iter_mut().zip(row).for_each(|(most, w)| *most = most.max(f64::from(w.abs())));
+            }
+        }
+        let seen = self.seen.channels(site).map_err(PlanError::from)?;
+        let most = seen.iter().fold(0.0, |most: f32, x| most.max(*x));
+        // A channel that calibration hardly saw is not taken to stay small.
+        let least = f64::from(most) * LEAST_CHANNEL;
+        let magnitudes: Vec<f64> = (0..columns.len())
+            .map(|k| f64::from(if seen.len() == columns.len() { seen.get(k).copied().unwrap_or(most) } else { most }))
+            .map(|magnitude| magnitude.max(least).max(f64::MIN_POSITIVE))
+            .collect();
+        let widest = columns.iter().fold(0.0, |most: f64, w| most.max(*w));
+        let factor = |(magnitude, column): (&f64, &f64)| libm::sqrt(column.max(widest * LEAST_CHANNEL) / magnitude);
+        let factors: Vec<f64> = magnitudes.iter().zip(&columns).map(factor).collect();
+        let name = format!("{input}.smoothing");
+        self.fixed(&name, &[u32::try_from(columns.len()).unwrap_or(u32::MAX)], &factors, i16::MAX)?;
+        // The weights undo what the integers do, not what was meant.
+        let factors = self.constants.get(&name).map(Tensor::to_f64).unwrap_or_default();
+        let largest = magnitudes.iter().zip(&factors).fold(0.0, |most: f64, (m, f)| most.max(m * f));
+        self.sites.insert(format!("{input}.smoothed"), largest);
+        Ok(factors.iter().map(|factor| 1.0 / factor.max(f64::MIN_POSITIVE)).collect())
     }
 
     fn head(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
@@ -207,7 +264,10 @@ impl Made<'_> {
         }
         match a.output {
             Output::Logits { tied: true } => Ok(()),
-            Output::Logits { tied: false } => self.matrix("head.weight"),
+            Output::Logits { tied: false } => {
+                let smoothing = self.smooth("final.input", "final.norm", &["head.weight"])?;
+                self.matrix("head.weight", Some(&smoothing))
+            }
             Output::Embedding(pooling) => {
                 if pooling == Pooling::First {
                     self.keep("output.first", TensorType::new(32, 0, &[1]), &[0])?;
@@ -222,29 +282,34 @@ impl Made<'_> {
         }
     }
 
-    fn projection(&mut self, name: &str, bias: bool) -> Result<(), QuantizeError> {
-        self.matrix(&format!("{name}.weight"))?;
-        if bias {
-            self.vector(&format!("{name}.bias"), 1.0, i16::MAX)?;
-        }
-        Ok(())
-    }
-
-    /// A matrix by rows: `name` and `name.scale`.
-    fn matrix(&mut self, name: &str) -> Result<(), QuantizeError> {
+    /// A matrix by rows, its columns multiplied by factors: `name` and `name.scale`.
+    fn matrix(&mut self, name: &str, smoothing: Option<&[f64]>) -> Result<(), QuantizeError> {
         let matrix = self.weights.get(name)?;
         let columns = matrix.columns() as usize;
+        let ones = vec![1.0; columns];
+        let smoothing = smoothing.unwrap_or(&ones);
+        let smooth = |row: &[f32], out: &mut Vec<f64>| {
+            out.clear();
+            out.extend(row.iter().zip(smoothing).map(|(w, s)| f64::from(*w) * s));
+        };
+        let mut smoothed = Vec::with_capacity(columns);
         let limit = 127.0;
         let unit = 128.0;
         // The scale of a row whose largest element becomes 127/128.
-        let scales: Vec<f64> = matrix.values().chunks(columns).map(|row| largest(row) * unit / limit).collect();
+        let mut scales = Vec::with_capacity(matrix.rows() as usize);
+        for row in matrix.values().chunks(columns) {
+            smooth(row, &mut smoothed);
+            scales.push(smoothed.iter().fold(0.0, |most: f64, w| most.max(w.abs())) * unit / limit);
+        }
         let exponent = exponent_of(scales.iter().fold(0.0, |max: f64, s| max.max(*s)), SCALE_BITS);
         let step = libm::exp2(f64::from(exponent));
-        let scales: Vec<i64> = scales.iter().map(|s| (libm::rint(s * step) as i64).max(1)).collect();
+        let scales: Vec<i64> = scales.iter().map(|s| ((s * step).round_ties_even() as i64).max(1)).collect();
         let mut mantissas: Vec<i8> = Vec::with_capacity(matrix.values().len());
         for (row, scale) in matrix.values().chunks(columns).zip(&scales) {
             let by = unit * step / *scale as f64;
-            mantissas.extend(row.iter().map(|x| libm::rint(f64::from(*x) * by).clamp(-limit, limit) as i8));
+            smooth(row, &mut smoothed);
+            // Half to even, as everywhere; `libm::rint` is the same and far slower.
+            mantissas.extend(smoothed.iter().map(|w| (w * by).round_ties_even().clamp(-limit, limit) as i8));
         }
         let named = |source| QuantizeError::Type { name: name.to_owned(), source };
         let ty = TensorType::new(WEIGHT_BITS, 7, &[matrix.rows(), matrix.columns()]).map_err(named)?;
@@ -265,7 +330,7 @@ impl Made<'_> {
         let largest = values.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
         let exponent = exponent_of(largest, VECTOR_BITS).min(finest);
         let step = libm::exp2(f64::from(exponent));
-        let mantissas: Vec<i64> = values.iter().map(|x| libm::rint(x * step) as i64).collect();
+        let mantissas: Vec<i64> = values.iter().map(|x| (x * step).round_ties_even() as i64).collect();
         self.keep(name, TensorType::new(VECTOR_BITS, exponent, dims), &mantissas)
     }
 
@@ -292,8 +357,8 @@ impl Made<'_> {
         let mut values = Vec::with_capacity(context as usize * rotary.width as usize);
         for place in 0..context {
             let angles = || frequencies.iter().map(|f| f * f64::from(place));
-            values.extend(angles().map(|angle| libm::rint(libm::cos(angle) * step) as i64));
-            values.extend(angles().map(|angle| libm::rint(libm::sin(angle) * step) as i64));
+            values.extend(angles().map(|angle| (libm::cos(angle) * step).round_ties_even() as i64));
+            values.extend(angles().map(|angle| (libm::sin(angle) * step).round_ties_even() as i64));
         }
         let ty = TensorType::new(VECTOR_BITS, ROTARY_EXPONENT, &[context, rotary.width]);
         self.keep("embedding.rotary", ty, &values)
@@ -316,14 +381,14 @@ fn floats(matrix: &Matrix) -> Vec<f64> {
     matrix.values().iter().map(|x| f64::from(*x)).collect()
 }
 
-fn largest(row: &[f32]) -> f64 {
-    f64::from(row.iter().fold(0.0, |max: f32, x| max.max(x.abs())))
-}
-
 /// Largest exponent at which `largest` still has `bits` bits.
 fn exponent_of(largest: f64, bits: u8) -> i16 {
     let exponent = super::sites::exponent(largest, bits);
     // Rounding up must not leave the range: 32767.6 is no 16-bit mantissa.
     let limit = libm::exp2(f64::from(bits) - 1.0) - 1.0;
-    if libm::rint(largest * libm::exp2(f64::from(exponent))) > limit { exponent.saturating_sub(1) } else { exponent }
+    if (largest * libm::exp2(f64::from(exponent))).round_ties_even() > limit {
+        exponent.saturating_sub(1)
+    } else {
+        exponent
+    }
 }

@@ -15,14 +15,42 @@ const FINEST: i16 = 40;
 #[error("no exponent for {0}: calibrate this very model first")]
 pub struct Uncalibrated(pub String);
 
+/// Largest magnitude of every channel (element of the last dimension) at every site, as calibration saw them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Magnitudes(BTreeMap<String, Vec<f32>>);
+
+impl Magnitudes {
+    /// Takes in what was seen at a site; a site keeps the number of channels it had first.
+    pub fn see(&mut self, site: &str, channels: &[f32]) {
+        match self.0.get_mut(site) {
+            Some(most) => most.iter_mut().zip(channels).for_each(|(most, new)| *most = most.max(*new)),
+            None => drop(self.0.insert(site.to_owned(), channels.to_vec())),
+        }
+    }
+
+    /// Largest magnitudes by channel.
+    ///
+    /// # Errors
+    /// [`Uncalibrated`].
+    pub(super) fn channels(&self, site: &str) -> Result<&[f32], Uncalibrated> {
+        self.0.get(site).map(Vec::as_slice).ok_or_else(|| Uncalibrated(site.to_owned()))
+    }
+
+    /// Largest magnitude by site.
+    pub(super) fn sites(&self) -> Sites {
+        let largest = |channels: &Vec<f32>| f64::from(channels.iter().fold(0.0, |most: f32, x| most.max(*x)));
+        Sites(self.0.iter().map(|(site, channels)| (site.clone(), largest(channels))).collect())
+    }
+}
+
 /// Largest magnitude at every site of a model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sites(BTreeMap<String, f64>);
 
 impl Sites {
-    /// Takes what calibration saw.
-    pub const fn new(largest: BTreeMap<String, f64>) -> Self {
-        Self(largest)
+    /// Adds a site that calibration did not see, but that follows from what it saw.
+    pub(super) fn insert(&mut self, site: String, largest: f64) {
+        self.0.insert(site, largest);
     }
 
     /// The exponent at which `bits` bits hold a site's values with their margin.
@@ -48,7 +76,12 @@ mod tests {
 
     #[test]
     fn exponents_leave_the_margin() {
-        let sites = Sites::new(BTreeMap::from([("a".to_owned(), 3.0), ("b".to_owned(), 0.0)]));
+        let mut seen = Magnitudes::default();
+        seen.see("a", &[0.5, 2.0]);
+        seen.see("a", &[3.0, 1.0]);
+        seen.see("b", &[0.0]);
+        assert_eq!(seen.channels("a"), Ok(&[3.0, 2.0][..]));
+        let sites = seen.sites();
         // 3 < 2^2, one more bit, 15 bits of magnitude.
         assert_eq!(sites.exponent("a", 16), Ok(12));
         assert_eq!(sites.exponent("b", 12), Ok(10));

@@ -1,11 +1,9 @@
 //! Transformers: programs of every length, cut anywhere, give the same bits.
 
-use std::collections::BTreeMap;
-
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{
-    Architecture, Family, Output, PlanError, Pooling, Quantized, StageRunner, parameters, tokens,
+    Architecture, Family, Magnitudes, Output, PlanError, Pooling, Quantized, StageRunner, parameters, tokens,
 };
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorRoot;
@@ -26,7 +24,7 @@ fn architectures() -> [Architecture; 5] {
 }
 
 /// Every site a program may ask for, at one magnitude; scores are sums of products.
-fn magnitudes(architecture: &Architecture) -> BTreeMap<String, f64> {
+fn magnitudes(architecture: &Architecture) -> Magnitudes {
     let mut sites: Vec<String> = ["embedding", "embedding.norm", "final.norm", "logits"].map(str::to_owned).to_vec();
     for layer in 0..architecture.layers {
         for part in [
@@ -51,13 +49,15 @@ fn magnitudes(architecture: &Architecture) -> BTreeMap<String, f64> {
             sites.push(format!("layers.{layer}.mlp.{part}.unbiased"));
         }
     }
-    sites.into_iter().map(|site| (site, 6.0)).collect()
+    let mut magnitudes = Magnitudes::default();
+    sites.iter().for_each(|site| magnitudes.see(site, &[6.0]));
+    magnitudes
 }
 
 fn quantized(architecture: Architecture) -> Quantized {
     let weights = random::weights(&architecture, 5).unwrap();
-    let largest = magnitudes(&architecture);
-    Quantized::new(architecture, &weights, largest).unwrap()
+    let seen = magnitudes(&architecture);
+    Quantized::new(architecture, &weights, &seen).unwrap()
 }
 
 /// Runs a text through stages cut after these layers.

@@ -1,20 +1,19 @@
-//! Timing two things against each other on a machine that is doing other work too: rounds alternate between them, what
-//! counts is the processor time of this one thread, and the medians are compared.
+//! An engine on one thread, tensors for it, and the race against libtorch.
 
-use std::hint::black_box;
+mod time;
+
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use tensorlink_graph::{Engine, StepContext};
 use tensorlink_num::Tensor;
 use tensorlink_num::arbitrary::Dice;
 use tensorlink_tensor::{Device, TorchEngine, TorchTensor};
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
 
+pub(crate) use self::time::micros;
+
 /// Rounds of each contestant.
 const ROUNDS: usize = 31;
-/// A round repeats its contestant for about this long.
-const ROUND: Duration = Duration::from_millis(20);
 
 /// The engine under test, on one thread, libtorch included.
 pub(crate) fn engine() -> TorchEngine {
@@ -49,34 +48,6 @@ pub(crate) fn execute(engine: &TorchEngine, operator: &Operator, operands: &[&To
 }
 
 /// Median times of one call of each contestant.
-pub(crate) fn race<A, B>(mut ours: impl FnMut() -> A, mut theirs: impl FnMut() -> B) -> (Duration, Duration) {
-    fn timed<T>(f: &mut impl FnMut() -> T, calls: u32) -> Duration {
-        let start = processor_time();
-        for _ in 0..calls {
-            black_box(f());
-        }
-        (processor_time() - start) / calls
-    }
-    let calls = |once: Duration| (ROUND.as_nanos() / once.as_nanos().max(1)).clamp(1, 10_000) as u32;
-    timed(&mut ours, 1);
-    timed(&mut theirs, 1);
-    let (calls_ours, calls_theirs) = (calls(timed(&mut ours, 1)), calls(timed(&mut theirs, 1)));
-    let mut times: (Vec<_>, Vec<_>) = Default::default();
-    for _ in 0..ROUNDS {
-        times.0.push(timed(&mut ours, calls_ours));
-        times.1.push(timed(&mut theirs, calls_theirs));
-    }
-    times.0.sort();
-    times.1.sort();
-    (times.0[ROUNDS / 2], times.1[ROUNDS / 2])
-}
-
-/// Time this thread has spent on a processor.
-fn processor_time() -> Duration {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
-}
-
-pub(crate) fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
+pub(crate) fn race<A, B>(ours: impl FnMut() -> A, theirs: impl FnMut() -> B) -> (Duration, Duration) {
+    time::race(ROUNDS, ours, theirs)
 }
