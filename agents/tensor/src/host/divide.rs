@@ -17,6 +17,9 @@ const I32_DIVISOR: i64 = 1 << 29;
 /// Limit of quotients that an `f32` estimates to far less than one: three roundings of 2^-24 of 2^15 each.
 const F32_LIMIT: i64 = i16::MAX as i64;
 
+/// Elements at the end of a row that are looked at together for whether all are 0.
+const ZEROS: usize = 64;
+
 multiversion! {
     /// `⌊(2·p·2^bits + z) / 2z⌋`, every dividend below [`F64_DIVIDEND`].
     fn divide_f64(p: &mut [i64], bits: u32, z: i64, limit: i64) {
@@ -38,6 +41,11 @@ multiversion! {
         for ((p, z), out) in p.chunks_exact(row).zip(z).zip(out.chunks_exact_mut(row)) {
             let factor = (f64::from(1u32 << bits) / *z as f64) as f32;
             let z = *z as i32;
+            // Causal rows end in zeros, whose quotients are 0.
+            let zero = |part: &&[P]| part.iter().fold(0, |bits, p| bits | p.wide()) == 0;
+            let zeros: usize = p.rchunks(ZEROS).take_while(zero).map(<[P]>::len).sum();
+            let (out, hidden) = out.split_at_mut(row - zeros);
+            hidden.fill(Y::default());
             for (p, out) in p.iter().zip(out) {
                 let p = p.wide() as i32;
                 // Quotients beyond the bound are clamped whatever their remainder is taken to be.

@@ -90,4 +90,9 @@ impl<'a> Matrix<'a> {
         let rows = count.min(self.rows.saturating_sub(start));
         Self { bytes: &self.bytes[(start * self.stride).min(self.bytes.len())..], rows, ..*self }
     }
+
+    /// The first bytes of each row.
+    pub(super) fn narrow(&self, width: usize) -> Self {
+        Self { width: width.min(self.width), ..*self }
+    }
 }

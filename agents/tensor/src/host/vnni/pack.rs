@@ -2,10 +2,10 @@
 //! for 16 rows.
 
 use std::arch::x86_64::{
-    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi16, _mm512_loadu_si512, _mm512_maskz_loadu_epi8,
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi16, _mm512_loadu_si512, _mm512_maskz_loadu_epi8, _mm512_or_si512,
     _mm512_set1_epi32, _mm512_setzero_si512, _mm512_shuffle_i32x4, _mm512_slli_epi16, _mm512_srai_epi16,
-    _mm512_srli_epi16, _mm512_storeu_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
-    _mm512_unpacklo_epi64, _mm512_xor_si512,
+    _mm512_srli_epi16, _mm512_storeu_si512, _mm512_test_epi32_mask, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
+    _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
 use super::matrix::Matrix;
@@ -29,6 +29,25 @@ impl Lanes {
 /// A mask of the first `n` of 64 bytes.
 pub(super) const fn first_bytes(n: usize) -> u64 {
     if n >= VECTOR { u64::MAX } else { (1 << n) - 1 }
+}
+
+/// Bytes of the rows up to the last vector that is not 0 in each of them.
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) fn used(rows: &Matrix<'_>) -> usize {
+    for start in (0..rows.width).step_by(VECTOR).rev() {
+        let end = rows.width.min(start + VECTOR);
+        let mut any = _mm512_setzero_si512();
+        for r in 0..rows.rows {
+            let part = &rows.row(r)[start..end];
+            // SAFETY: the mask admits the bytes of `part`.
+            let part = unsafe { _mm512_maskz_loadu_epi8(first_bytes(part.len()), part.as_ptr().cast()) };
+            any = _mm512_or_si512(any, part);
+        }
+        if _mm512_test_epi32_mask(any, any) != 0 {
+            return end;
+        }
+    }
+    0
 }
 
 /// Interleaves `rows` (at most 16; absent ones count as zeros), every word xored with `flip`. Word `w` of row `r` goes to

@@ -8,7 +8,7 @@ use std::arch::x86_64::{
 use super::super::block::{Accumulator, Element};
 use super::finish::{Finish, widen};
 use super::matrix::Matrix;
-use super::pack::{LANES, Lanes, VECTOR, WORD, pack, split, split_row};
+use super::pack::{LANES, Lanes, VECTOR, WORD, pack, split, split_row, used as used_of};
 use super::tile::{Dot, Sums, dots, empty, sum_of, sums_of, tile};
 
 /// From this many rows of `a` on, packing pays.
@@ -33,7 +33,7 @@ pub(super) struct Product<'a> {
 /// `a` in panels.
 struct Packed {
     panels: Vec<Lanes>,
-    /// Words of each panel up to the last that is not 0: causal probabilities end in zeros.
+    /// Words of each panel up to where all are 0: causal probabilities end in zeros.
     used: Vec<usize>,
     /// What flipping `b` adds to each row's sums.
     bias: Vec<i64>,
@@ -81,13 +81,15 @@ impl Product<'_> {
         let mut panels = vec![Lanes::ZERO; self.a.rows.div_ceil(LANES) * words * S];
         let mut used = Vec::with_capacity(self.a.rows.div_ceil(LANES));
         for (i, panel) in panels.chunks_exact_mut(words * S).enumerate() {
+            let rows = self.a.part(i * LANES, LANES);
+            let rows = rows.narrow(used_of(&rows));
             // Word w of slice s is group w·S + s of lanes.
-            pack(&self.a.part(i * LANES, LANES), 0, panel, S);
+            let panel = &mut panel[..rows.width.div_ceil(WORD) * S];
+            pack(&rows, 0, panel, S);
             if S == 2 {
                 split(panel);
             }
-            let last = panel.iter().rposition(|lanes| lanes.0 != Lanes::ZERO.0);
-            used.push(last.map_or(0, |last| last / S + 1));
+            used.push(panel.len() / S);
         }
         // SAFETY: VNNI is enabled for this function.
         let bias = (0..self.a.rows).map(|row| unsafe { D::bias(self.a.row(row)) }).collect();
