@@ -22,6 +22,9 @@ pub struct File {
     /// What workers are run with.
     #[serde(default)]
     pub worker: WorkerFile,
+    /// What models are served with.
+    #[serde(default)]
+    pub serve: crate::commands::serve::ServeFile,
     /// What validators are run with.
     #[serde(default)]
     pub validator: ValidatorFile,

@@ -7,6 +7,7 @@ pub mod job;
 pub mod key;
 pub mod model;
 pub mod post;
+pub mod serve;
 pub mod validator;
 pub mod worker;
 
@@ -31,6 +32,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Balance { account } => account::balance(&config, account.as_deref(), &shutdown).await,
         Command::Challenge(args) => challenge::run(&config, &args, shutdown).await,
         Command::Model(command) => model::run(&config, command),
+        Command::Serve(args) => serve::run(&config, args, shutdown).await,
         Command::Check => check::run(&config, &shutdown).await,
     }
 }

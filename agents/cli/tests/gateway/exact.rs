@@ -1,6 +1,5 @@
 //! An exact transformer behind the gateway.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -9,7 +8,8 @@ use tensorlink::gateway::exact::Exact;
 use tensorlink::gateway::local::{Local, TokenizeError};
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{Architecture, Quantized, StageRunner, tokens};
-use tensorlink_tensor::{Device, TorchEngine};
+use tensorlink_tensor::float::{FloatModel, Precision};
+use tensorlink_tensor::{Device, TorchEngine, calibrate};
 use tensorlink_types::TensorRoot;
 
 use crate::support::{limits, start};
@@ -17,26 +17,12 @@ use crate::support::{limits, start};
 const SIZE: Dimensions =
     Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, groups: 2, hidden: 40, context: 16 };
 
-/// Every site a program may ask for, at one magnitude.
-fn magnitudes(layers: u32) -> BTreeMap<String, f64> {
-    let mut sites = ["embedding", "embedding.norm", "final.norm", "logits"].map(str::to_owned).to_vec();
-    for layer in 0..layers {
-        for part in ["query", "key", "value", "mixed", "output", "sum", "norm", "scores"] {
-            sites.push(format!("layers.{layer}.attention.{part}"));
-            sites.push(format!("layers.{layer}.attention.{part}.unbiased"));
-        }
-        for part in ["up", "activated", "down", "sum", "norm"] {
-            sites.push(format!("layers.{layer}.mlp.{part}"));
-            sites.push(format!("layers.{layer}.mlp.{part}.unbiased"));
-        }
-    }
-    sites.into_iter().map(|site| (site, 6.0)).collect()
-}
-
 fn quantized(architecture: Architecture) -> Quantized {
     let weights = random::weights(&architecture, 5).unwrap();
-    let largest = magnitudes(architecture.layers);
-    Quantized::new(architecture, &weights, largest).unwrap()
+    let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
+    let texts = [letters("exact").unwrap(), letters("other").unwrap()];
+    let largest = calibrate(&float, texts.iter().map(Vec::as_slice)).unwrap();
+    Quantized::new(architecture, &weights, &largest).unwrap()
 }
 
 fn stage(model: &Quantized, layers: std::ops::Range<u32>) -> StageRunner<TorchEngine> {

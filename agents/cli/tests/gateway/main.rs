@@ -2,6 +2,8 @@
 
 mod access;
 mod api;
+#[cfg(unix)]
+mod command;
 mod exact;
 mod input;
 mod life;

@@ -1,0 +1,315 @@
+//! `tensorlink serve`.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use tensorlink_graph::Engine;
+use tensorlink_graph::transformer::{Output, StageRunner};
+use tensorlink_proof::commit::tensor_root;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::amount::parse_size;
+use crate::config::Config;
+use crate::folder::{ModelFolder, TextTokenizer, TokenizerError};
+use crate::gateway::backend::{Backend, Model};
+use crate::gateway::exact::Exact;
+use crate::gateway::keys::{Keys, readable_by_others};
+use crate::gateway::local::{Local, TokenizeError};
+use crate::gateway::{Access, Gateway, Limits, server};
+use crate::quantized::{CALIBRATION, prepare};
+use crate::{device, output};
+
+const DEFAULT_HTTP: &str = "127.0.0.1:8080";
+/// The file of the key that is made when none is given, in the data folder.
+const KEY_FILE: &str = "gateway.key";
+/// Requests waiting for a model.
+const DEFAULT_QUEUE: usize = 64;
+/// Largest body, below which memory for requests stays bounded on small machines too.
+const MAX_BODY: u64 = 256 << 20;
+/// For requests under way when the process is asked to stop.
+const GRACE: Duration = Duration::from_secs(20);
+
+#[derive(Args, Debug, Default)]
+pub struct ServeArgs {
+    /// Folders of models, as Hugging Face publishes them; a model is named as its folder.
+    #[arg(required = true, value_name = "FOLDER")]
+    pub models: Vec<PathBuf>,
+    /// Address to serve HTTP on [default: 127.0.0.1:8080]; put a proxy with TLS before any other.
+    #[arg(long, env = "TENSORLINK_HTTP", value_name = "ADDR")]
+    pub http: Option<SocketAddr>,
+    /// File with API keys, one a line [default: gateway.key in the data folder, made with a random key].
+    #[arg(long, env = "TENSORLINK_API_KEY_FILE", value_name = "FILE")]
+    pub api_key_file: Option<PathBuf>,
+    /// Ask for no API key; for loopback addresses only.
+    #[arg(long, conflicts_with = "api_key_file")]
+    pub no_auth: bool,
+    /// Requests of each key's in a minute; a tenth of them may come at once [default: 600].
+    #[arg(long, env = "TENSORLINK_REQUESTS_PER_MINUTE", value_name = "N")]
+    pub requests_per_minute: Option<u32>,
+    /// Requests that may wait for each model [default: 64].
+    #[arg(long, env = "TENSORLINK_QUEUE", value_name = "N")]
+    pub queue: Option<usize>,
+    /// Largest body of a request [default: 4MiB].
+    #[arg(long, env = "TENSORLINK_MAX_BODY", value_name = "SIZE")]
+    pub max_body: Option<String>,
+    /// Seconds that a request may take [default: 60].
+    #[arg(long, env = "TENSORLINK_TIMEOUT", value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Texts to calibrate on, one a line [default: 48 of ours].
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
+    #[arg(long, env = "TENSORLINK_DEVICE")]
+    pub device: Option<String>,
+}
+
+/// `[serve]` of the configuration file.
+#[derive(Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields)]
+pub struct ServeFile {
+    /// As `--http`.
+    pub http: Option<SocketAddr>,
+    /// As `--api-key-file`.
+    pub api_key_file: Option<PathBuf>,
+    /// As `--requests-per-minute`.
+    pub requests_per_minute: Option<u32>,
+    /// As `--queue`.
+    pub queue: Option<usize>,
+    /// As `--max-body`, e.g. `4MiB`.
+    pub max_body: Option<String>,
+    /// As `--timeout`, seconds.
+    pub timeout: Option<u64>,
+    /// As `--calibration`.
+    pub calibration: Option<PathBuf>,
+    /// As `--device`.
+    pub device: Option<String>,
+}
+
+/// What was decided, all of it checked.
+#[derive(Debug)]
+struct Plan {
+    models: Vec<(String, PathBuf)>,
+    http: SocketAddr,
+    key_file: Option<PathBuf>,
+    make_key: bool,
+    limits: Limits,
+    queue: usize,
+    calibration: Option<PathBuf>,
+    device: Option<String>,
+}
+
+/// What is printed once requests are answered.
+#[derive(Serialize)]
+struct Ready<'a> {
+    url: String,
+    key_file: Option<&'a Path>,
+    models: Vec<&'a str>,
+}
+
+/// Serves models until interrupted.
+pub async fn run(config: &Config, args: ServeArgs, shutdown: CancellationToken) -> Result<()> {
+    let plan = Plan::new(config, args)?;
+    let access = plan.access()?;
+    let listener = TcpListener::bind(plan.http).await.with_context(|| format!("cannot listen on {}", plan.http))?;
+    let address = listener.local_addr()?;
+    let plan = Arc::new(plan);
+    let opened = tokio::task::spawn_blocking({
+        let plan = Arc::clone(&plan);
+        move || plan.open()
+    });
+    let local = tokio::select! {
+        opened = opened => Arc::new(opened.context("a model could not be read")??),
+        () = shutdown.cancelled() => return Ok(()),
+    };
+    let models = local.models().iter().map(|model| model.id.as_str()).collect();
+    let ready = Ready { url: format!("http://{address}/v1"), key_file: plan.key_file.as_deref(), models };
+    output::print(config.json, &ready, || {
+        let key = ready.key_file.map_or("none is asked for".to_owned(), |path| format!("in {}", path.display()));
+        output::table(&[("serving", ready.models.join(", ")), ("base URL", ready.url.clone()), ("API key", key)])
+    })?;
+    let router = Gateway::new(local.clone(), access, plan.limits, Instant::now()).router();
+    server::serve(listener, router, GRACE, shutdown).await?;
+    // Waits for the text that each model is at.
+    Ok(tokio::task::spawn_blocking(move || drop(local)).await?)
+}
+
+impl Plan {
+    fn new(config: &Config, args: ServeArgs) -> Result<Self> {
+        let file = &config.file.serve;
+        let default = Limits::default();
+        let http = match args.http.or(file.http) {
+            Some(address) => address,
+            None => DEFAULT_HTTP.parse()?,
+        };
+        ensure!(
+            !args.no_auth || http.ip().is_loopback(),
+            "--no-auth opens {http} to everybody who reaches it: listen on a loopback address, or leave --no-auth out"
+        );
+        let given = args.api_key_file.or_else(|| file.api_key_file.clone());
+        let make_key = given.is_none();
+        let key_file = (!args.no_auth).then(|| given.unwrap_or_else(|| config.data_dir.join(KEY_FILE)));
+        let body = match args.max_body.as_ref().or(file.max_body.as_ref()) {
+            Some(text) => parse_size(text)?,
+            None => default.body as u64,
+        };
+        ensure!((1..=MAX_BODY).contains(&body), "--max-body must be 1 B to {} MiB", MAX_BODY >> 20);
+        let time = args.timeout.or(file.timeout).map_or(default.time, Duration::from_secs);
+        ensure!((1..=3600).contains(&time.as_secs()), "--timeout must be 1 to 3600 seconds");
+        let per_minute = args.requests_per_minute.or(file.requests_per_minute).unwrap_or(default.per_minute);
+        ensure!(per_minute > 0, "--requests-per-minute must be at least 1");
+        let queue = args.queue.or(file.queue).unwrap_or(DEFAULT_QUEUE);
+        ensure!((1..=default.requests).contains(&queue), "--queue must be 1 to {}", default.requests);
+        Ok(Self {
+            models: named(&args.models)?,
+            http,
+            key_file,
+            make_key,
+            limits: Limits { body: usize::try_from(body)?, time, per_minute, ..default },
+            queue,
+            calibration: args.calibration.or_else(|| file.calibration.clone()),
+            device: args.device.or_else(|| file.device.clone()),
+        })
+    }
+
+    fn access(&self) -> Result<Access> {
+        let Some(path) = &self.key_file else { return Ok(Access::Open) };
+        let keys = if self.make_key { Keys::read_or_create(path)? } else { Keys::read(path)? };
+        if readable_by_others(path) {
+            tracing::warn!("others may read the API keys in {0}: chmod 600 {0}", path.display());
+        }
+        if !self.http.ip().is_loopback() {
+            tracing::warn!("keys and texts cross the network in clear: put a proxy with TLS before {}", self.http);
+        }
+        Ok(Access::Keys(keys))
+    }
+
+    /// Reads and quantises every model, one after the other.
+    fn open(&self) -> Result<Local> {
+        let texts = match &self.calibration {
+            Some(path) => crate::folder::read_text(path)?,
+            None => CALIBRATION.to_owned(),
+        };
+        // All folders first: a wrong one is told of before minutes are spent on the others.
+        let mut folders = Vec::new();
+        for (id, path) in &self.models {
+            let folder = ModelFolder::open(path)?;
+            if let Output::Logits { .. } = folder.architecture().output {
+                bail!("{id} continues texts; only models that make vectors of texts are served yet");
+            }
+            folders.push((id, folder));
+        }
+        let engine = device::open(self.device.as_deref())?;
+        let mut local = Local::new();
+        for (id, folder) in folders {
+            let start = Instant::now();
+            let exact = prepare(&folder, &texts, engine.device()).with_context(|| id.clone())?.exact;
+            let (stage, constants) = exact.stage(0..exact.architecture().layers, tensor_root)?;
+            let runner = StageRunner::new(engine.clone(), stage, &constants)?;
+            let model = describe(id, &folder)?;
+            let tokenizer = folder.tokenizer().clone();
+            let embedder = Exact::new(vec![runner], Box::new(move |text| tokenize(&tokenizer, text)))
+                .map_err(|error| anyhow::anyhow!("{id}: {error}"))?;
+            local.add(model, embedder, self.queue)?;
+            tracing::info!("{id}: calibrated and in integers after {:.1} s", start.elapsed().as_secs_f64());
+        }
+        tracing::info!("computing on {}", engine.describe());
+        Ok(local)
+    }
+}
+
+/// The name of each folder, all different.
+fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
+    let mut seen = BTreeSet::new();
+    let mut named = Vec::new();
+    for path in paths {
+        let whole = path.canonicalize().with_context(|| format!("cannot open {}", path.display()))?;
+        let name = whole.file_name().and_then(|name| name.to_str());
+        let id = name.with_context(|| format!("{} has no name in UTF-8", path.display()))?.to_owned();
+        ensure!(seen.insert(id.clone()), "two folders are named {id:?}: rename one, for its name is the model's");
+        named.push((id, whole));
+    }
+    Ok(named)
+}
+
+fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
+    let architecture = folder.architecture();
+    let made = std::fs::metadata(folder.path())?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Model {
+        id: id.to_owned(),
+        created: made.as_secs(),
+        context: architecture.context,
+        vocabulary: architecture.vocabulary,
+        dimensions: architecture.width,
+    })
+}
+
+fn tokenize(tokenizer: &TextTokenizer, text: &str) -> Result<Vec<u32>, TokenizeError> {
+    tokenizer.encode(text).map_err(|error| match error {
+        TokenizerError::Context { tokens, .. } => TokenizeError::TooLong(tokens),
+        TokenizerError::Empty | TokenizerError::Bytes { .. } | TokenizerError::Text(_) => {
+            TokenizeError::Refused(error.to_string())
+        }
+        TokenizerError::Syntax(_)
+        | TokenizerError::Vocabulary { .. }
+        | TokenizerError::Special { .. }
+        | TokenizerError::Token { .. } => TokenizeError::Failed(error.into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Common;
+
+    fn plan(text: &str, change: impl FnOnce(&mut ServeArgs)) -> Result<Plan> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node.toml");
+        std::fs::write(&path, text).unwrap();
+        let config = Config::load(&Common { config: Some(path), ..Common::default() }).unwrap();
+        let mut args = ServeArgs { models: vec![folder.path().to_owned()], ..ServeArgs::default() };
+        change(&mut args);
+        Plan::new(&config, args)
+    }
+
+    #[test]
+    fn keys_are_asked_for_unless_said_otherwise_on_loopback() {
+        let default = plan("", |_| ()).unwrap();
+        assert_eq!((default.key_file.as_deref(), default.make_key), (Some(Path::new(".tensorlink/gateway.key")), true));
+        assert!(default.http.ip().is_loopback());
+        assert_eq!(plan("", |args| args.no_auth = true).unwrap().key_file, None);
+        let open = plan("[serve]\nhttp = \"0.0.0.0:80\"", |args| args.no_auth = true).unwrap_err();
+        assert!(open.to_string().contains("--no-auth"), "{open}");
+        let given = plan("[serve]\napi_key_file = \"k\"", |_| ()).unwrap();
+        assert_eq!((given.key_file.as_deref(), given.make_key), (Some(Path::new("k")), false));
+    }
+
+    #[test]
+    fn a_flag_beats_the_file_and_absurd_values_are_refused() {
+        let text = "[serve]\nqueue = 3\ntimeout = 5\nmax_body = \"1MiB\"";
+        let both = plan(text, |args| args.queue = Some(4)).unwrap();
+        assert_eq!((both.queue, both.limits.time, both.limits.body), (4, Duration::from_secs(5), 1 << 20));
+        for text in ["queue = 0", "timeout = 0", "max_body = \"0B\"", "max_body = \"1TiB\"", "requests_per_minute = 0"]
+        {
+            assert!(plan(&format!("[serve]\n{text}"), |_| ()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn models_are_named_as_their_folders() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = ["a/mini", "b/mini", "b/other"].map(|name| root.path().join(name));
+        paths.iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
+        let ids: Vec<String> = named(&paths[1..]).unwrap().into_iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, ["mini", "other"]);
+        assert!(named(&paths).unwrap_err().to_string().contains("\"mini\""));
+        assert!(named(&[root.path().join("absent")]).unwrap_err().to_string().contains("absent"));
+    }
+}

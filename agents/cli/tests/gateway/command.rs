@@ -1,0 +1,66 @@
+//! `tensorlink serve` as its user meets it: a real model, a key that is made, an interrupt.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::Command;
+
+use crate::support::root;
+
+const MODEL: &str = "all-MiniLM-L6-v2";
+/// The model is calibrated first.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[tokio::test]
+async fn a_pretrained_model_is_served_until_interrupted() {
+    let model = root().join(".toolchain/models").join(MODEL);
+    assert!(model.is_dir(), "{} is missing: run script/setup", model.display());
+    let folder = tempfile::tempdir().unwrap();
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
+    serve.arg("serve").arg(&model).args(["--http", "127.0.0.1:0", "--json"]);
+    serve.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut serve = serve.spawn().unwrap();
+    let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+    let Some(line) = line else { panic!("{}", rest(&mut serve).await) };
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(ready["models"], json!([MODEL]));
+
+    let key_file = folder.path().join(ready["key_file"].as_str().unwrap());
+    assert_eq!(std::fs::metadata(&key_file).unwrap().permissions().mode() & 0o777, 0o600);
+    let key = std::fs::read_to_string(key_file).unwrap().trim().to_owned();
+
+    let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+    let url = format!("{}/embeddings", ready["url"].as_str().unwrap());
+    let texts = ["A cat sleeps on the sofa.", "A kitten naps on a couch.", "Share prices fell today."];
+    let body = json!({"model": MODEL, "input": texts});
+    assert_eq!(http.post(&url).json(&body).send().await.unwrap().status(), 401);
+    let answer: Value = http.post(&url).bearer_auth(&key).json(&body).send().await.unwrap().json().await.unwrap();
+    let vectors: Vec<Vec<f64>> =
+        (0..3).map(|index| serde_json::from_value(answer["data"][index]["embedding"].clone()).unwrap()).collect();
+    let cosine = |a: usize, b: usize| vectors[a].iter().zip(&vectors[b]).map(|(a, b)| a * b).sum::<f64>();
+    assert!(vectors.iter().all(|vector| vector.len() == 384));
+    assert!((cosine(0, 0) - 1.0).abs() < 0.001);
+    assert!(cosine(0, 1) > 0.6 && cosine(0, 2) < 0.2, "{} {}", cosine(0, 1), cosine(0, 2));
+    let long = json!({"model": MODEL, "input": "word ".repeat(600)});
+    let refused: Value = http.post(&url).bearer_auth(&key).json(&long).send().await.unwrap().json().await.unwrap();
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("512 tokens") && message.contains("602 tokens"), "{message}");
+
+    let pid = serve.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().await.unwrap().success());
+    let said = tokio::time::timeout(PATIENCE, rest(&mut serve)).await.unwrap();
+    assert!(serve.wait().await.unwrap().success(), "{said}");
+    assert!(said.contains("texts=3") && said.contains("tokens=26"), "{said}");
+    assert!(!said.contains("sofa") && !said.contains(&key) && !line.contains(&key), "{said}");
+}
+
+/// What the process says on stderr until it ends.
+async fn rest(serve: &mut tokio::process::Child) -> String {
+    let mut said = String::new();
+    serve.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
+    said
+}
