@@ -10,9 +10,9 @@
 //! | `kernels`, `self_test` | which implementation serves an operation, and how it earns that |
 //! | `tensor` | [`TorchTensor`]: a libtorch tensor with its exact type |
 //! | `instruction` | an accepted operator, decoded |
-//! | `host` | operators on host memory, vectorised; the VNNI matrix product |
+//! | `host` | operators on host memory, vectorised; matrix products by VNNI |
 //! | `torch` | operators in libtorch's operations, for GPUs and other processors |
-//! | `matmul` | MatMul by the chosen kernel |
+//! | `matmul` | MatMul, ScaledMatMul, HeadScores and HeadMix by the chosen kernel |
 //! | `simd` | one loop compiled for several instruction sets |
 //! | [`float`] | transformers in floating point: what exact mode is calibrated by and measured against |
 //! | `cuda`, `memory` | loading CUDA on demand; free memory |

@@ -174,6 +174,9 @@ fn long_tensors() {
             let table = dice.tensor(&ty(20, 10, &[65])).unwrap();
             let attributes = [i64::from(bits) - 14, -(1 << 13), 8, 9];
             check(&operator(Opcode::Lookup, &[&a, &table], &attributes, ty(out, 9, &dims)), &[&a, &table]);
+            let table = dice.tensor(&ty(16, 10, &[4097])).unwrap();
+            let attributes = [i64::from(bits) - 16, -(1 << 15), 4, 5];
+            check(&operator(Opcode::Lookup, &[&a, &table], &attributes, ty(out, 9, &dims)), &[&a, &table]);
         }
         let z = dice.tensor(&ty(27, 4, &[9])).unwrap();
         check(&operator(Opcode::Normalize, &[&a, &z], &[10], ty(16, 10, &dims)), &[&a, &z]);

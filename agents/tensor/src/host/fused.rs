@@ -1,7 +1,9 @@
 //! Elementwise operators on words, without a stay in memory between widening and narrowing: what
 //! transformers' activations are made of.
 
+use super::block::BLOCK;
 use super::elementwise::Precision;
+use crate::instruction::Lookup;
 use crate::simd::{Simd, multiversion};
 
 /// Computes `f` of the elements of `a` and `b`, and rounds to `2^shift`, `1 ≤ shift ≤ 31` (rule N-2); within 2^30 before.
@@ -45,5 +47,45 @@ pub(crate) fn combine(simd: Simd, (a, ca): (&[i16], i32), (b, cb): (&[i16], i32)
 pub(crate) fn mul(simd: Simd, a: &[i16], b: &[i16], to: Precision, out: &mut [i16]) {
     for (a, out) in a.chunks(b.len()).zip(out.chunks_mut(b.len())) {
         mul_part(simd, a, b, to, out);
+    }
+}
+
+multiversion! {
+    /// Entry and rest of each argument, not shifted (first half of rule N-18).
+    fn cells(x: &[i16], entries: &mut [i32], rest: &mut [i32], attributes: &Lookup) {
+        let Lookup { fraction_bits, index_bits, .. } = *attributes;
+        let (end, last, low) = (1i32 << (index_bits + fraction_bits), (1i32 << index_bits) - 1, attributes.low as i32);
+        for ((x, entry), rest) in x.iter().zip(entries).zip(rest) {
+            let u = (i32::from(*x) - low).clamp(0, end);
+            *entry = (u >> fraction_bits).min(last);
+            *rest = u - (*entry << fraction_bits);
+        }
+    }
+}
+
+multiversion! {
+    /// Blends pairs of entries, the left in the low half of a word, and rounds to words.
+    fn blend(pairs: &[i32], rest: &[i32], attributes: &Lookup, limit: i64, out: &mut [i16]) {
+        let (by, limit, fraction_bits) = (attributes.shift as u32, limit as i32, attributes.fraction_bits);
+        let below_half = (1i32 << (by - 1)) - 1;
+        for ((pair, rest), out) in pairs.iter().zip(rest).zip(out) {
+            let (left, right) = ((*pair << 16) >> 16, *pair >> 16);
+            let x = (left << fraction_bits) + (right - left) * *rest;
+            let odd = (x >> by) & 1;
+            *out = ((x + below_half + odd) >> by).clamp(-limit, limit) as i16;
+        }
+    }
+}
+
+/// Rule N-18 of words that are not shifted, for which [`serves`] holds; `pairs` are neighbouring entries of the table.
+pub(crate) fn lookup(simd: Simd, x: &[i16], pairs: &[i32], attributes: &Lookup, limit: i64, out: &mut [i16]) {
+    let (mut entries, mut rest) = ([0i32; BLOCK], [0i32; BLOCK]);
+    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        let (entries, rest) = (&mut entries[..x.len()], &mut rest[..x.len()]);
+        cells(simd, x, entries, rest, attributes);
+        for entry in entries.iter_mut() {
+            *entry = pairs[*entry as usize];
+        }
+        blend(simd, entries, rest, attributes, limit, out);
     }
 }

@@ -3,7 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`block`] | the pass itself: widen, compute, rescale, narrow |
-//! | [`elementwise`], [`fused`] | Combine, Scale, Mul, Relu, ReluGrad; Combine and Mul of words |
+//! | [`elementwise`], [`fused`] | Combine, Scale, Mul, Relu, ReluGrad; Combine, Mul and Lookup of words |
 //! | [`table`], [`exp`], [`values`] | Lookup; ExpNeg; functions computed once for each argument |
 //! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
 //! | [`divide`] | Normalize |

@@ -4,6 +4,7 @@
 //! table entries). Where a tensor has more elements than its type has values, the function is computed once for each value.
 
 use super::block::{Accumulator, BLOCK, Element, fits_i32, for_blocks, rescale, rescale_block};
+use super::fused;
 use super::values::Values;
 use crate::instruction::Lookup;
 use crate::simd::{Simd, multiversion};
@@ -135,6 +136,10 @@ pub(crate) fn lookup(
 /// Lookup in a table of words: an entry and the one after it are fetched at once.
 fn lookup_pairs(simd: Simd, x: Slice<'_>, entries: &[i32], attributes: &Lookup, limit: i64, out: &mut SliceMut<'_>) {
     let pairs: Vec<i32> = entries.iter().zip(&entries[1..]).map(|(left, right)| left & 0xffff | right << 16).collect();
+    let plain = attributes.input_shift == 0 && fused::serves(attributes.shift);
+    if let (true, Slice::I16(x), SliceMut::I16(out)) = (plain, x, &mut *out) {
+        return fused::lookup(simd, x, &pairs, attributes, limit, out);
+    }
     let mut rest = [0i32; BLOCK];
     for_blocks::<i32>(simd, out, |start, block| {
         x.load(simd, start, block);
