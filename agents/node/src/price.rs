@@ -1,20 +1,47 @@
 //! What a lane costs at an advertised price: the worker asks for it, the user checks it.
 
-use tensorlink_types::{Opcode, Program};
+use tensorlink_types::{Opcode, Operator, Program};
 
 /// Multiply-adds of a step of a program: those of its matrix products, which dominate.
 pub fn multiply_adds(program: &Program) -> u128 {
-    let products = program.operators.iter().filter(|op| op.opcode == Opcode::MatMul);
-    products
-        .map(|op| {
-            let k = op.operands.first().map_or(0, |a| a.ty.row());
-            u128::from(op.output.elements()) * u128::from(k)
-        })
-        .sum()
+    program.operators.iter().map(|op| u128::from(op.output.elements()) * u128::from(terms(op))).sum()
+}
+
+/// Products that an element of a matrix product sums; 0 for other operators.
+fn terms(op: &Operator) -> u64 {
+    let row = |operand: usize| op.operands.get(operand).map_or(0, |operand| operand.ty.row());
+    match op.opcode {
+        Opcode::MatMul | Opcode::ScaledMatMul | Opcode::HeadMix => row(1),
+        // A row of the queries is one of every head.
+        Opcode::HeadScores => row(0) / op.output.dims().first().map_or(1, |heads| u64::from(*heads).max(1)),
+        _ => 0,
+    }
 }
 
 /// Price of an interval of `steps` in wei at `price_per_gmac` wei per billion multiply-adds, rounded up; at least 1. None if it does not fit.
 pub fn price_per_interval(program: &Program, steps: u32, price_per_gmac: u128) -> Option<u128> {
     let work = multiply_adds(program).checked_mul(u128::from(steps))?;
     Some(work.checked_mul(price_per_gmac)?.div_ceil(1_000_000_000).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::{Operand, Source, TensorType};
+
+    use super::*;
+
+    fn operator(opcode: Opcode, operands: &[&[u32]], output: &[u32]) -> Operator {
+        let ty = |dims: &[u32]| TensorType::new(8, 0, dims).unwrap();
+        let operands = operands.iter().map(|dims| Operand { source: Source::State(0), ty: ty(dims) }).collect();
+        Operator { opcode, operands, attributes: vec![], output: ty(output) }
+    }
+
+    #[test]
+    fn every_matrix_product_has_its_price() {
+        // 5 tokens, 4 heads of 8 elements, 2 groups, MLP of 48.
+        assert_eq!(terms(&operator(Opcode::ScaledMatMul, &[&[5, 32], &[48, 32], &[5], &[48]], &[5, 48])), 32);
+        assert_eq!(terms(&operator(Opcode::HeadScores, &[&[5, 32], &[5, 16]], &[4, 5, 5])), 8);
+        assert_eq!(terms(&operator(Opcode::HeadMix, &[&[4, 5, 5], &[16, 5]], &[5, 32])), 5);
+        assert_eq!(terms(&operator(Opcode::Transpose, &[&[5, 32]], &[32, 5])), 0);
+    }
 }
