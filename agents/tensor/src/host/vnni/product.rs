@@ -164,10 +164,11 @@ impl Product<'_> {
         stride: usize,
     ) {
         let (n, width) = (self.b.rows, self.b.width);
-        // The next rows; heads lie too far apart for the first-level cache to hold those as well.
+        // The next rows, or the next that are read side by side; heads lie too far apart for the first-level cache to hold
+        // those as well.
         let ahead = match self.b.stride == width {
             true if LANES * width <= AHEAD => LANES * width,
-            true => AHEAD / 4,
+            true => (STREAMS * width).min(AHEAD),
             false => 0,
         };
         // A lane gets a sixteenth of the products.
