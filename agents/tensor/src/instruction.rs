@@ -10,27 +10,70 @@ use tensorlink_types::{Opcode, Operator, TensorType};
 /// An opcode with its attributes; its existence is the proof that [`check_operator`] passed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Instruction {
-    MatMul { shift: i32 },
+    MatMul {
+        shift: i32,
+    },
     Transpose,
-    Combine { ca: i64, cb: i64, shift: i32 },
-    Scale { c: i64, shift: i32 },
-    Mul { shift: i32 },
+    Combine {
+        ca: i64,
+        cb: i64,
+        shift: i32,
+    },
+    Scale {
+        c: i64,
+        shift: i32,
+    },
+    Mul {
+        shift: i32,
+    },
     Relu,
     ReluGrad,
     Lookup(Lookup),
-    RowMax { causal: bool },
-    ExpNeg { multiplier: i64, input_shift: i32, causal: bool },
-    RowSum { shift: i32 },
-    Normalize { bits: u32 },
-    OneHotSub { one: i64, shift: i32 },
-    Sample { first_row: u32 },
-    ScaledMatMul { offset: usize, shift: i32 },
-    HeadScores { heads: usize, shift: i32 },
-    HeadMix { heads: usize, shift: i32 },
+    RowMax {
+        causal: bool,
+    },
+    ExpNeg {
+        multiplier: i64,
+        input_shift: i32,
+        causal: bool,
+    },
+    RowSum {
+        shift: i32,
+    },
+    Normalize {
+        bits: u32,
+    },
+    OneHotSub {
+        one: i64,
+        shift: i32,
+    },
+    Sample {
+        first_row: u32,
+    },
+    ScaledMatMul {
+        offset: usize,
+        shift: i32,
+    },
+    HeadScores {
+        heads: usize,
+        shift: i32,
+    },
+    HeadMix {
+        heads: usize,
+        shift: i32,
+    },
     Norm(Norm),
-    Rope { heads: usize, shift: i32 },
-    Gather { shift: i32 },
-    RowAbsMax,
+    Rope {
+        heads: usize,
+        shift: i32,
+    },
+    Gather {
+        shift: i32,
+    },
+    /// Of every so many elements.
+    RowAbsMax {
+        run: usize,
+    },
 }
 
 /// Attributes of a Lookup (rule N-18), and the `p` of its table of `2^p + 1` entries.
@@ -97,9 +140,15 @@ impl Instruction {
             }),
             Opcode::Rope => Self::Rope { heads: attribute(0) as usize, shift: shift(1) },
             Opcode::Gather => Self::Gather { shift: shift(0) },
-            Opcode::RowAbsMax => Self::RowAbsMax,
+            Opcode::RowAbsMax => Self::RowAbsMax { run: run_length(operator) },
         })
     }
+}
+
+/// Elements of the first operand for each of the output.
+fn run_length(operator: &Operator) -> usize {
+    let elements = operator.operands.first().map_or(1, |a| a.ty.elements());
+    (elements / operator.output.elements()) as usize
 }
 
 /// `p` of a table of `2^p + 1` entries.

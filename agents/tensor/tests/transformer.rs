@@ -11,9 +11,11 @@ use tensorlink_types::TensorRoot;
 const SIZE: Dimensions =
     Dimensions { vocabulary: 200, width: 96, layers: 3, heads: 4, groups: 2, hidden: 160, context: 32 };
 
-fn architectures() -> [Architecture; 5] {
+fn architectures() -> [Architecture; 6] {
     let first = Output::Embedding(Pooling::First);
     [
+        // An MLP too wide for one reduction.
+        random::llama(Dimensions { hidden: 4200, layers: 1, ..SIZE }),
         random::gpt2(SIZE),
         random::llama(SIZE),
         random::bert(SIZE),
@@ -45,7 +47,7 @@ fn integers_give_what_floats_give() {
         let weights = random::weights(&architecture, 7).unwrap();
         let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
         let model = quantized(&architecture, &weights, &float);
-        let (plan, constants) = model.stage(0..SIZE.layers, |_| TensorRoot::default()).unwrap();
+        let (plan, constants) = model.stage(0..architecture.layers, |_| TensorRoot::default()).unwrap();
         let runner = StageRunner::new(TorchEngine::new(Device::Cpu).unwrap(), plan, &constants).unwrap();
         let row = match architecture.output {
             Output::Embedding(_) => SIZE.width,
@@ -73,7 +75,7 @@ fn the_engine_gives_the_bits_of_the_reference() {
         let weights = random::weights(&architecture, 7).unwrap();
         let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
         let model = quantized(&architecture, &weights, &float);
-        let (plan, constants) = model.stage(0..SIZE.layers, |_| TensorRoot::default()).unwrap();
+        let (plan, constants) = model.stage(0..architecture.layers, |_| TensorRoot::default()).unwrap();
         let input = tokens(&texts(3)[4]).unwrap();
         let reference = StageRunner::new(Reference, plan.clone(), &constants).unwrap().trace(&input).unwrap();
         let engine = StageRunner::new(TorchEngine::new(Device::Cpu).unwrap(), plan.clone(), &constants).unwrap();

@@ -50,9 +50,11 @@ library Reductions {
     {
         operator.expectForm(1, 0);
         TensorType a = operator.typeOf(0);
-        _expectReduced(a, operator.output);
-        Operands.ensure(operator.output.samePrecision(a));
-        int256 best = RowReduce.maxMagnitude(windows.run(0, a, element * a.row(), a.row()), a.row(), a.width());
+        uint256 parts = operator.output.elements();
+        uint256 length = a.elements() / parts;
+        Operands.ensure(length != 0 && length <= Operands.MAX_REDUCTION && length * parts == a.elements());
+        Operands.ensure(a.row() % length == 0 && operator.output.samePrecision(a));
+        int256 best = RowReduce.maxMagnitude(windows.run(0, a, element * length, length), length, a.width());
         // A mantissa of −2^(b − 1), which N-1 forbids, has no counterpart.
         return FixedPoint.clamp(best, operator.output.bits());
     }

@@ -15,7 +15,7 @@ use tensorlink_types::{TensorRoot, TensorType, TypeError};
 use thiserror::Error;
 
 use super::architecture::{Activation, Architecture, Norm, Output, Placement, Pooling, Positions, Rotary};
-use super::emit::NORM_EXPONENT;
+use super::emit::{NORM_EXPONENT, part_name, parts};
 use super::parameters::{Matrix, Weights, WeightsError};
 use super::plan::{Plan, PlanError};
 use super::sites::{Magnitudes, Sites};
@@ -282,22 +282,22 @@ impl Made<'_> {
         }
     }
 
-    /// A matrix by rows, its columns multiplied by factors: `name` and `name.scale`.
+    /// A matrix by rows, its columns multiplied by factors: `name`, in parts if its rows are long, and `name.scale`.
     fn matrix(&mut self, name: &str, smoothing: Option<&[f64]>) -> Result<(), QuantizeError> {
         let matrix = self.weights.get(name)?;
-        let columns = matrix.columns() as usize;
-        let ones = vec![1.0; columns];
+        let columns_of_row = matrix.columns() as usize;
+        let ones = vec![1.0; columns_of_row];
         let smoothing = smoothing.unwrap_or(&ones);
         let smooth = |row: &[f32], out: &mut Vec<f64>| {
             out.clear();
             out.extend(row.iter().zip(smoothing).map(|(w, s)| f64::from(*w) * s));
         };
-        let mut smoothed = Vec::with_capacity(columns);
+        let mut smoothed = Vec::with_capacity(columns_of_row);
         let limit = 127.0;
         let unit = 128.0;
         // The scale of a row whose largest element becomes 127/128.
         let mut scales = Vec::with_capacity(matrix.rows() as usize);
-        for row in matrix.values().chunks(columns) {
+        for row in matrix.values().chunks(columns_of_row) {
             smooth(row, &mut smoothed);
             scales.push(smoothed.iter().fold(0.0, |most: f64, w| most.max(w.abs())) * unit / limit);
         }
@@ -305,17 +305,22 @@ impl Made<'_> {
         let step = libm::exp2(f64::from(exponent));
         let scales: Vec<i64> = scales.iter().map(|s| ((s * step).round_ties_even() as i64).max(1)).collect();
         let mut mantissas: Vec<i8> = Vec::with_capacity(matrix.values().len());
-        for (row, scale) in matrix.values().chunks(columns).zip(&scales) {
+        for (row, scale) in matrix.values().chunks(columns_of_row).zip(&scales) {
             let by = unit * step / *scale as f64;
             smooth(row, &mut smoothed);
             // Half to even, as everywhere; `libm::rint` is the same and far slower.
             mantissas.extend(smoothed.iter().map(|w| (w * by).round_ties_even().clamp(-limit, limit) as i8));
         }
-        let named = |source| QuantizeError::Type { name: name.to_owned(), source };
-        let ty = TensorType::new(WEIGHT_BITS, 7, &[matrix.rows(), matrix.columns()]).map_err(named)?;
-        let tensor = Tensor::new(ty, Mantissas::I8(mantissas))
-            .map_err(|source| QuantizeError::Tensor { name: name.to_owned(), source })?;
-        self.constants.insert(name.to_owned(), tensor);
+        for (part, columns) in parts(matrix.columns()).into_iter().enumerate() {
+            let name = if columns.len() == columns_of_row { name.to_owned() } else { part_name(name, part) };
+            let ty = TensorType::new(WEIGHT_BITS, 7, &[matrix.rows(), columns.len() as u32]);
+            let ty = ty.map_err(|source| QuantizeError::Type { name: name.clone(), source })?;
+            let rows = mantissas.chunks(columns_of_row);
+            let values = rows.flat_map(|row| row.get(columns.clone()).unwrap_or_default().iter().copied()).collect();
+            let tensor = Tensor::new(ty, Mantissas::I8(values));
+            let tensor = tensor.map_err(|source| QuantizeError::Tensor { name: name.clone(), source })?;
+            self.constants.insert(name, tensor);
+        }
         self.keep(&format!("{name}.scale"), TensorType::new(SCALE_BITS, exponent, &[matrix.rows()]), &scales)
     }
 

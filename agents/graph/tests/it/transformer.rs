@@ -134,3 +134,15 @@ fn weights_have_a_name_and_a_place() {
         assert_eq!(weights.count(), count);
     }
 }
+
+/// Rows beyond the longest reduction are computed in parts.
+#[test]
+fn long_rows_are_split() {
+    let architecture = random::llama(Dimensions { hidden: 4100, layers: 1, context: 4, ..SIZE });
+    let model = quantized(architecture);
+    let (plan, _) = model.stage(0..1, |_| TensorRoot::default()).unwrap();
+    let names: Vec<_> = plan.constants().iter().map(|slot| (slot.name.as_str(), slot.ty.dims())).collect();
+    assert!(names.contains(&("layers.0.mlp.down.weight.part0", &[24, 4096])), "{names:?}");
+    assert!(names.contains(&("layers.0.mlp.down.weight.part1", &[24, 4])), "{names:?}");
+    plan.program(3).unwrap();
+}

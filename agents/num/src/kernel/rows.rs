@@ -25,9 +25,12 @@ impl Check<'_> {
     }
 
     pub(super) fn row_abs_max(&self) -> Result<Kernel, OpError> {
-        self.one_per_row(OUT)?;
+        let (a, y) = (self.ty(A), self.ty(OUT));
+        let run = a.elements().checked_div(y.elements()).unwrap_or(0);
+        let whole = run.checked_mul(y.elements()) == Some(a.elements()) && a.row().checked_rem(run) == Some(0);
+        self.require(OUT, whole, "one element for each row of the first operand, or for each equal part of its rows")?;
         self.same_precision()?;
-        Ok(Kernel::RowAbsMax { depth: self.reduction(self.ty(A).row())? })
+        Ok(Kernel::RowAbsMax { depth: self.reduction(run)? })
     }
 
     pub(super) fn row_sum(&self) -> Result<Kernel, OpError> {

@@ -128,7 +128,7 @@ pub(crate) fn execute(
             Instruction::RowMax { causal } => {
                 same_width!(a, out, (a, out) => rows::row_max(simd, a, visible(causal), out));
             }
-            Instruction::RowAbsMax => same_width!(a, out, (a, out) => rows::row_abs_max(simd, a, row, out)),
+            Instruction::RowAbsMax { run } => same_width!(a, out, (a, out) => rows::row_abs_max(simd, a, run, out)),
             Instruction::ExpNeg { multiplier, input_shift, causal } => {
                 let distance = i64::try_from(reach(0)? + reach(1)?).unwrap_or(i64::MAX);
                 let attributes = exp::ExpNeg { multiplier, input_shift, rows: visible(causal), distance, limit };

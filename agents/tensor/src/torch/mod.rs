@@ -152,7 +152,7 @@ pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Sh
             let a = if causal { a.f_masked_fill(&hidden(&a, tokens)?, i64::MIN)? } else { a };
             a.f_amax([1i64], false)
         }
-        Instruction::RowAbsMax => matrix(0)?.f_abs()?.f_amax([1i64], false),
+        Instruction::RowAbsMax { run } => operand(0)?.f_reshape([-1, run as i64])?.f_abs()?.f_amax([1i64], false),
         Instruction::ExpNeg { multiplier, input_shift, causal } => {
             let z = column(1)?.f_sub(&matrix(0)?)?.f_clamp_min(0)?;
             let y = exp_neg(&z, operand(2)?, multiplier, input_shift, limit)?;

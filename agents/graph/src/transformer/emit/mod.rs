@@ -1,12 +1,21 @@
 //! Operators of a transformer, one after another.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `mod` | the emitter; embedding, blocks, output |
+//! | [`attention`] | attention |
+//! | [`projection`] | products with weights |
+
+mod attention;
+mod projection;
 
 use std::collections::BTreeMap;
 
-use tensorlink_num::kernel::{EXP_BITS, EXP_EXPONENT};
-use tensorlink_types::operator::{MAX_REDUCTION, Operand};
+use tensorlink_types::operator::Operand;
 use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{Opcode, Operator, Source, TensorType};
 
+pub(super) use self::projection::{part_name, parts};
 use super::architecture::{Activation, Architecture, Norm, Placement, Pooling, Positions};
 use super::plan::PlanError;
 use super::sites::Sites;
@@ -15,18 +24,6 @@ use super::sites::Sites;
 pub(super) const ACTIVATION_BITS: u8 = 16;
 /// Bits of queries, keys and values: products of two of them over a head fit 32 bits.
 const ATTENTION_BITS: u8 = 12;
-/// Bits of matmul operands, and the exponent that makes them fractions of their row's scale.
-const OPERAND_BITS: u8 = 8;
-const OPERAND_EXPONENT: i16 = 7;
-/// Bits of a row's scale: one more than an activation, because it is 128/127 of the row's largest magnitude.
-const ROW_SCALE_BITS: u8 = 17;
-/// `128/127` with this many fraction bits.
-const ROW_SCALE_SHIFT: i64 = 14;
-const ROW_SCALE: i64 = 16_513;
-/// Bits and exponent of softmax sums and of probabilities.
-const SUM_BITS: u8 = 32;
-const SUM_EXPONENT: i16 = 16;
-const PROBABILITY_EXPONENT: i16 = 15;
 /// Fraction bits of Norm's normalised element, and by which its ε is finer than the input's square (rule N-28).
 pub(super) const NORM_EXPONENT: i16 = 20;
 const NORM_SQUARES: i16 = 8;
@@ -40,12 +37,6 @@ const EMBEDDING_EXPONENT: i16 = 15;
 pub(super) struct Value {
     pub(super) source: Source,
     pub(super) ty: TensorType,
-}
-
-/// A tensor with a scale for each row, ready for matrix products.
-struct Quantised {
-    mantissas: Value,
-    scale: Value,
 }
 
 /// Collects operators.
@@ -165,79 +156,6 @@ impl<'a> Emitter<'a> {
         if before { Ok(sum) } else { self.norm(&name("mlp.norm"), &sum) }
     }
 
-    fn attention(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
-        let a = self.architecture;
-        let name = |part: &str| format!("layers.{layer}.attention.{part}");
-        let (heads, tokens, causal) = (i64::from(a.heads), self.tokens, i64::from(a.causal));
-        let x = self.smoothed(&name("input"), x)?;
-        let query = self.looked_up(&name("query"), &x)?;
-        let key = self.looked_up(&name("key"), &x)?;
-        let value = self.projection(&name("value"), &x, a.attention_bias, ATTENTION_BITS)?;
-        let query = self.rotated(&name("rotated_query"), query, a.heads)?;
-        let key = self.rotated(&name("rotated_key"), key, a.groups)?;
-
-        let square = [a.heads, tokens, tokens];
-        let to = self.activation(&name("scores"), ACTIVATION_BITS, &square)?;
-        let shift = exponents(&[&query, &key]) - i64::from(to.exponent());
-        let scores = self.push(&name("scores"), Opcode::HeadScores, &[&query, &key], vec![heads, shift], to);
-        let probabilities = self.softmax(&name("softmax"), &scores, causal)?;
-
-        let transposed = self.ty(&name("value"), value.ty.bits(), value.ty.exponent(), &[a.key_width(), tokens])?;
-        // HeadMix wants both operands as wide as the probabilities: 12 bits are stored in 16 anyway.
-        let value = self.push(&name("value.transposed"), Opcode::Transpose, &[&value], vec![], transposed);
-        let to = self.activation(&name("mixed"), ACTIVATION_BITS, &[tokens, a.query_width()])?;
-        let shift = exponents(&[&probabilities, &value]) - i64::from(to.exponent());
-        let mixed = self.push(&name("mixed"), Opcode::HeadMix, &[&probabilities, &value], vec![heads, shift], to);
-        let mixed = self.smoothed(&name("mixed"), &mixed)?;
-        self.projection(&name("output"), &mixed, a.output_bias, ACTIVATION_BITS)
-    }
-
-    /// Queries or keys, not rotated; normalised head by head where the architecture does.
-    fn looked_up(&mut self, name: &str, x: &Quantised) -> Result<Value, PlanError> {
-        let a = self.architecture;
-        if !a.query_key_norm {
-            return self.projection(name, x, a.attention_bias, ATTENTION_BITS);
-        }
-        let projected = format!("{name}.projected");
-        let y = self.product(&projected, &format!("{name}.weight"), x, ACTIVATION_BITS)?;
-        let to = self.activation(name, ATTENTION_BITS, y.ty.dims())?;
-        self.normalised(&format!("{name}_norm"), &y, (Norm::Rms, a.head_width), to)
-    }
-
-    fn rotated(&mut self, site: &str, x: Value, heads: u32) -> Result<Value, PlanError> {
-        if !matches!(self.architecture.positions, Positions::Rotary(_)) {
-            return Ok(x);
-        }
-        let table = self.constant("embedding.rotary")?;
-        let to = self.activation(site, ATTENTION_BITS, x.ty.dims())?;
-        let shift = exponents(&[&x, &table]) - i64::from(to.exponent());
-        Ok(self.push(site, Opcode::Rope, &[&x, &table], vec![heads.into(), shift], to))
-    }
-
-    /// Softmax over rows, of scores that are `√head_width` too large.
-    fn softmax(&mut self, name: &str, scores: &Value, causal: i64) -> Result<Value, PlanError> {
-        let dims = scores.ty.dims().to_vec();
-        let rows = dims.get(..dims.len().saturating_sub(1)).unwrap_or(&dims).to_vec();
-        let part = |part: &str| format!("{name}.{part}");
-        let to = self.ty(name, scores.ty.bits(), scores.ty.exponent(), &rows)?;
-        let max = self.push(&part("max"), Opcode::RowMax, &[scores], vec![causal], to);
-        // exp(−z/√D) = 2^(−z·log2(e)/√D): the argument has 16 fraction bits.
-        let factor = std::f64::consts::LOG2_E / libm::sqrt(f64::from(self.architecture.head_width));
-        let digits = (22i64).saturating_sub(libm::ceil(libm::log2(factor)) as i64);
-        let multiplier = libm::rint(factor * libm::exp2(digits as f64)) as i64;
-        let input_shift = i64::from(scores.ty.exponent()).saturating_add(digits).saturating_sub(16);
-        let table = self.constant("exp2")?;
-        let to = self.ty(name, EXP_BITS, EXP_EXPONENT, &dims)?;
-        let attributes = vec![multiplier, input_shift, causal];
-        let powers = self.push(&part("exp"), Opcode::ExpNeg, &[scores, &max, &table], attributes, to);
-        let to = self.ty(name, SUM_BITS, SUM_EXPONENT, &rows)?;
-        let shift = i64::from(EXP_EXPONENT - SUM_EXPONENT);
-        let sum = self.push(&part("sum"), Opcode::RowSum, &[&powers], vec![shift], to);
-        let to = self.ty(name, ACTIVATION_BITS, PROBABILITY_EXPONENT, &dims)?;
-        let bits = i64::from(PROBABILITY_EXPONENT - EXP_EXPONENT + SUM_EXPONENT);
-        Ok(self.push(name, Opcode::Normalize, &[&powers, &sum], vec![bits], to))
-    }
-
     fn mlp(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
         let a = self.architecture;
         let name = |part: &str| format!("layers.{layer}.mlp.{part}");
@@ -333,58 +251,6 @@ impl<'a> Emitter<'a> {
         let shift = accumulator - i64::from(to.exponent());
         let attributes = vec![center, epsilon, bias_shift, shift];
         Ok(self.push(name, Opcode::Norm, &[x, &gain, &bias], attributes, to))
-    }
-
-    /// Channels brought to like magnitudes, then quantised.
-    fn smoothed(&mut self, name: &str, x: &Value) -> Result<Quantised, PlanError> {
-        let factors = self.constant(&format!("{name}.smoothing"))?;
-        let smoothed = format!("{name}.smoothed");
-        let to = self.activation(&smoothed, ACTIVATION_BITS, x.ty.dims())?;
-        let shift = exponents(&[x, &factors]) - i64::from(to.exponent());
-        let x = self.push(&smoothed, Opcode::Mul, &[x, &factors], vec![shift], to);
-        self.quantise(name, &x)
-    }
-
-    /// Rows as 8-bit fractions of their own largest magnitude.
-    fn quantise(&mut self, name: &str, x: &Value) -> Result<Quantised, PlanError> {
-        let (exponent, rows) = (x.ty.exponent(), x.ty.rows());
-        let rows = [u32::try_from(rows).unwrap_or(u32::MAX)];
-        let largest = self.ty(name, x.ty.bits(), exponent, &rows)?;
-        let largest = self.push(&format!("{name}.largest"), Opcode::RowAbsMax, &[x], vec![], largest);
-        let to = self.ty(name, ROW_SCALE_BITS, exponent, &rows)?;
-        let attributes = vec![ROW_SCALE, ROW_SCALE_SHIFT];
-        let scale = self.push(&format!("{name}.scale"), Opcode::Scale, &[&largest], attributes, to);
-        let to = self.ty(name, OPERAND_BITS, OPERAND_EXPONENT, x.ty.dims())?;
-        let attributes = vec![OPERAND_EXPONENT.into()];
-        let mantissas = self.push(&format!("{name}.quantised"), Opcode::Normalize, &[x, &scale], attributes, to);
-        Ok(Quantised { mantissas, scale })
-    }
-
-    /// A projection to the site of its name.
-    fn projection(&mut self, name: &str, x: &Quantised, bias: bool, bits: u8) -> Result<Value, PlanError> {
-        let weight = format!("{name}.weight");
-        if !bias {
-            return self.product(name, &weight, x, bits);
-        }
-        let site = format!("{name}.unbiased");
-        let y = self.product(&site, &weight, x, ACTIVATION_BITS)?;
-        let bias = self.constant(&format!("{name}.bias"))?;
-        let to = self.activation(name, bits, y.ty.dims())?;
-        Ok(self.add(name, &y, &bias, to))
-    }
-
-    /// `x · weightᵀ` to a site.
-    fn product(&mut self, site: &str, weight: &str, x: &Quantised, bits: u8) -> Result<Value, PlanError> {
-        let (w, scale) = (self.constant(weight)?, self.constant(&format!("{weight}.scale"))?);
-        let outputs = u32::try_from(w.ty.rows()).unwrap_or(u32::MAX);
-        let dims = [self.tokens, outputs];
-        let to = self.activation(site, bits, &dims)?;
-        if w.ty.row() > MAX_REDUCTION {
-            return Err(PlanError::Unsupported("a projection of more than 4096 inputs"));
-        }
-        let operands = [&x.mantissas, &w, &x.scale, &scale];
-        let shift = exponents(&operands) - i64::from(to.exponent());
-        Ok(self.push(site, Opcode::ScaledMatMul, &operands, vec![0, shift], to))
     }
 
     /// `a + b`, b repeated along a.

@@ -1,0 +1,89 @@
+//! Attention: queries, keys and values, positions, softmax.
+
+use tensorlink_num::kernel::{EXP_BITS, EXP_EXPONENT};
+use tensorlink_types::Opcode;
+
+use super::projection::Quantised;
+use super::{ACTIVATION_BITS, ATTENTION_BITS, Emitter, Value, exponents};
+use crate::transformer::architecture::{Norm, Positions};
+use crate::transformer::plan::PlanError;
+
+/// Bits and exponent of softmax sums and of probabilities.
+const SUM_BITS: u8 = 32;
+const SUM_EXPONENT: i16 = 16;
+const PROBABILITY_EXPONENT: i16 = 15;
+
+impl Emitter<'_> {
+    pub(super) fn attention(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
+        let a = self.architecture;
+        let name = |part: &str| format!("layers.{layer}.attention.{part}");
+        let (heads, tokens, causal) = (i64::from(a.heads), self.tokens, i64::from(a.causal));
+        let x = self.smoothed(&name("input"), x)?;
+        let query = self.looked_up(&name("query"), &x)?;
+        let key = self.looked_up(&name("key"), &x)?;
+        let value = self.projection(&name("value"), &x, a.attention_bias, ATTENTION_BITS)?;
+        let query = self.rotated(&name("rotated_query"), query, a.heads)?;
+        let key = self.rotated(&name("rotated_key"), key, a.groups)?;
+
+        let square = [a.heads, tokens, tokens];
+        let to = self.activation(&name("scores"), ACTIVATION_BITS, &square)?;
+        let shift = exponents(&[&query, &key]) - i64::from(to.exponent());
+        let scores = self.push(&name("scores"), Opcode::HeadScores, &[&query, &key], vec![heads, shift], to);
+        let probabilities = self.softmax(&name("softmax"), &scores, causal)?;
+
+        let transposed = self.ty(&name("value"), value.ty.bits(), value.ty.exponent(), &[a.key_width(), tokens])?;
+        // HeadMix wants both operands as wide as the probabilities: 12 bits are stored in 16 anyway.
+        let value = self.push(&name("value.transposed"), Opcode::Transpose, &[&value], vec![], transposed);
+        let to = self.activation(&name("mixed"), ACTIVATION_BITS, &[tokens, a.query_width()])?;
+        let shift = exponents(&[&probabilities, &value]) - i64::from(to.exponent());
+        let mixed = self.push(&name("mixed"), Opcode::HeadMix, &[&probabilities, &value], vec![heads, shift], to);
+        let mixed = self.smoothed(&name("mixed"), &mixed)?;
+        self.projection(&name("output"), &mixed, a.output_bias, ACTIVATION_BITS)
+    }
+
+    /// Queries or keys, not rotated; normalised head by head where the architecture does.
+    fn looked_up(&mut self, name: &str, x: &Quantised) -> Result<Value, PlanError> {
+        let a = self.architecture;
+        if !a.query_key_norm {
+            return self.projection(name, x, a.attention_bias, ATTENTION_BITS);
+        }
+        let projected = format!("{name}.projected");
+        let y = self.product(&projected, &format!("{name}.weight"), x, ACTIVATION_BITS)?;
+        let to = self.activation(name, ATTENTION_BITS, y.ty.dims())?;
+        self.normalised(&format!("{name}_norm"), &y, (Norm::Rms, a.head_width), to)
+    }
+
+    fn rotated(&mut self, site: &str, x: Value, heads: u32) -> Result<Value, PlanError> {
+        if !matches!(self.architecture.positions, Positions::Rotary(_)) {
+            return Ok(x);
+        }
+        let table = self.constant("embedding.rotary")?;
+        let to = self.activation(site, ATTENTION_BITS, x.ty.dims())?;
+        let shift = exponents(&[&x, &table]) - i64::from(to.exponent());
+        Ok(self.push(site, Opcode::Rope, &[&x, &table], vec![heads.into(), shift], to))
+    }
+
+    /// Softmax over rows, of scores that are `√head_width` too large.
+    fn softmax(&mut self, name: &str, scores: &Value, causal: i64) -> Result<Value, PlanError> {
+        let dims = scores.ty.dims().to_vec();
+        let rows = dims.get(..dims.len().saturating_sub(1)).unwrap_or(&dims).to_vec();
+        let part = |part: &str| format!("{name}.{part}");
+        let to = self.ty(name, scores.ty.bits(), scores.ty.exponent(), &rows)?;
+        let max = self.push(&part("max"), Opcode::RowMax, &[scores], vec![causal], to);
+        // exp(−z/√D) = 2^(−z·log2(e)/√D): the argument has 16 fraction bits.
+        let factor = std::f64::consts::LOG2_E / libm::sqrt(f64::from(self.architecture.head_width));
+        let digits = (22i64).saturating_sub(libm::ceil(libm::log2(factor)) as i64);
+        let multiplier = libm::rint(factor * libm::exp2(digits as f64)) as i64;
+        let input_shift = i64::from(scores.ty.exponent()).saturating_add(digits).saturating_sub(16);
+        let table = self.constant("exp2")?;
+        let to = self.ty(name, EXP_BITS, EXP_EXPONENT, &dims)?;
+        let attributes = vec![multiplier, input_shift, causal];
+        let powers = self.push(&part("exp"), Opcode::ExpNeg, &[scores, &max, &table], attributes, to);
+        let to = self.ty(name, SUM_BITS, SUM_EXPONENT, &rows)?;
+        let shift = i64::from(EXP_EXPONENT - SUM_EXPONENT);
+        let sum = self.push(&part("sum"), Opcode::RowSum, &[&powers], vec![shift], to);
+        let to = self.ty(name, ACTIVATION_BITS, PROBABILITY_EXPONENT, &dims)?;
+        let bits = i64::from(PROBABILITY_EXPONENT - EXP_EXPONENT + SUM_EXPONENT);
+        Ok(self.push(name, Opcode::Normalize, &[&powers, &sum], vec![bits], to))
+    }
+}

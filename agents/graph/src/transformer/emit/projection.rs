@@ -1,0 +1,133 @@
+//! Products with weights: operands quantised by rows, long rows in parts.
+
+use std::ops::Range;
+
+use tensorlink_types::operator::MAX_REDUCTION;
+use tensorlink_types::{Opcode, TensorType};
+
+use super::{ACTIVATION_BITS, Emitter, Value, exponents};
+use crate::transformer::plan::PlanError;
+
+/// Bits of matmul operands, and the exponent that makes them fractions of their row's scale.
+const OPERAND_BITS: u8 = 8;
+const OPERAND_EXPONENT: i16 = 7;
+/// Bits of a row's scale: one more than an activation, because it is 128/127 of the row's largest magnitude.
+const ROW_SCALE_BITS: u8 = 17;
+/// `128/127` with this many fraction bits.
+const ROW_SCALE_SHIFT: i64 = 14;
+const ROW_SCALE: i64 = 16_513;
+/// Bits of the parts of a product that is split along its reduction, and how much finer they are than the whole.
+const PART_BITS: u8 = 32;
+const PART_EXTRA: i16 = 8;
+
+/// A tensor with a scale for each row, ready for matrix products.
+pub(super) struct Quantised {
+    mantissas: Value,
+    scale: Value,
+}
+
+impl Emitter<'_> {
+    /// Channels brought to like magnitudes, then quantised.
+    pub(super) fn smoothed(&mut self, name: &str, x: &Value) -> Result<Quantised, PlanError> {
+        let factors = self.constant(&format!("{name}.smoothing"))?;
+        let smoothed = format!("{name}.smoothed");
+        let to = self.activation(&smoothed, ACTIVATION_BITS, x.ty.dims())?;
+        let shift = exponents(&[x, &factors]) - i64::from(to.exponent());
+        let x = self.push(&smoothed, Opcode::Mul, &[x, &factors], vec![shift], to);
+        self.quantise(name, &x)
+    }
+
+    /// Rows as 8-bit fractions of their own largest magnitude.
+    pub(super) fn quantise(&mut self, name: &str, x: &Value) -> Result<Quantised, PlanError> {
+        let (bits, exponent) = (x.ty.bits(), x.ty.exponent());
+        let rows = [u32::try_from(x.ty.rows()).unwrap_or(u32::MAX)];
+        let whole = self.ty(name, bits, exponent, &rows)?;
+        let label = format!("{name}.largest");
+        let parts =
+            equal_parts(x.ty.row()).ok_or(PlanError::Unsupported("a row that has no equal parts of 4096 or less"))?;
+        let largest = if parts == 1 {
+            self.push(&label, Opcode::RowAbsMax, &[x], vec![], whole)
+        } else {
+            let [rows] = rows;
+            let each = self.ty(name, bits, exponent, &[rows, parts])?;
+            let each = self.push(&format!("{label}.parts"), Opcode::RowAbsMax, &[x], vec![], each);
+            self.push(&label, Opcode::RowMax, &[&each], vec![0], whole)
+        };
+        let to = self.ty(name, ROW_SCALE_BITS, exponent, &rows)?;
+        let attributes = vec![ROW_SCALE, ROW_SCALE_SHIFT];
+        let scale = self.push(&format!("{name}.scale"), Opcode::Scale, &[&largest], attributes, to);
+        let to = self.ty(name, OPERAND_BITS, OPERAND_EXPONENT, x.ty.dims())?;
+        let attributes = vec![OPERAND_EXPONENT.into()];
+        let mantissas = self.push(&format!("{name}.quantised"), Opcode::Normalize, &[x, &scale], attributes, to);
+        Ok(Quantised { mantissas, scale })
+    }
+
+    /// A projection to the site of its name.
+    pub(super) fn projection(&mut self, name: &str, x: &Quantised, bias: bool, bits: u8) -> Result<Value, PlanError> {
+        let weight = format!("{name}.weight");
+        if !bias {
+            return self.product(name, &weight, x, bits);
+        }
+        let site = format!("{name}.unbiased");
+        let y = self.product(&site, &weight, x, ACTIVATION_BITS)?;
+        let bias = self.constant(&format!("{name}.bias"))?;
+        let to = self.activation(name, bits, y.ty.dims())?;
+        Ok(self.add(name, &y, &bias, to))
+    }
+
+    /// `x · weightᵀ` to a site; where rows are too long for one operator, as a sum of parts.
+    pub(super) fn product(&mut self, site: &str, weight: &str, x: &Quantised, bits: u8) -> Result<Value, PlanError> {
+        let inputs = u32::try_from(x.mantissas.ty.row()).unwrap_or(u32::MAX);
+        let parts = parts(inputs);
+        let scale = self.constant(&format!("{weight}.scale"))?;
+        let outputs = u32::try_from(scale.ty.elements()).unwrap_or(u32::MAX);
+        let dims = [self.tokens, outputs];
+        let to = self.activation(site, bits, &dims)?;
+        if parts.len() < 2 {
+            return self.part(site, weight, (x, &scale), 0, to);
+        }
+        let wide = self.ty(site, PART_BITS, to.exponent().saturating_add(PART_EXTRA), &dims)?;
+        let mut sum: Option<Value> = None;
+        for (number, columns) in parts.iter().enumerate() {
+            let name = part_name(site, number);
+            let part = self.part(&name, &part_name(weight, number), (x, &scale), columns.start, wide.clone())?;
+            let last = number.saturating_add(1) == parts.len();
+            sum = Some(match sum {
+                None => part,
+                Some(sum) => self.add(site, &sum, &part, if last { to.clone() } else { wide.clone() }),
+            });
+        }
+        sum.ok_or(PlanError::Unsupported("a projection without inputs"))
+    }
+
+    fn part(
+        &mut self,
+        name: &str,
+        weight: &str,
+        (x, scale): (&Quantised, &Value),
+        offset: usize,
+        to: TensorType,
+    ) -> Result<Value, PlanError> {
+        let weight = self.constant(weight)?;
+        let operands = [&x.mantissas, &weight, &x.scale, scale];
+        let attributes = vec![offset as i64, exponents(&operands) - i64::from(to.exponent())];
+        Ok(self.push(name, Opcode::ScaledMatMul, &operands, attributes, to))
+    }
+}
+
+/// Least number of equal parts of a row that can be reduced one by one, at most [`MAX_REDUCTION`] parts.
+fn equal_parts(row: u64) -> Option<u32> {
+    let fits = |parts: &u64| row.checked_rem(*parts) == Some(0) && row.checked_div(*parts) <= Some(MAX_REDUCTION);
+    (1..=MAX_REDUCTION.min(row)).find(fits).and_then(|parts| parts.try_into().ok())
+}
+
+/// Columns of a weight by the operators that reduce them, of at most [`MAX_REDUCTION`] each.
+pub(in crate::transformer) fn parts(columns: u32) -> Vec<Range<usize>> {
+    let (all, most) = (columns as usize, MAX_REDUCTION as usize);
+    (0..all).step_by(most).map(|start| start..start.saturating_add(most).min(all)).collect()
+}
+
+/// Name of a part of a product, and of the weights it multiplies.
+pub(in crate::transformer) fn part_name(name: &str, part: usize) -> String {
+    format!("{name}.part{part}")
+}
