@@ -14,7 +14,7 @@ use tensorlink_types::{Program, Segment, Source, TensorType, TypeError};
 use thiserror::Error;
 
 use super::architecture::{Architecture, Output, Placement};
-use super::emit::Emitter;
+use super::emit::{ACTIVATION_BITS, Emitter, Value};
 use super::sites::{Sites, Uncalibrated};
 use crate::check::{CheckedProgram, ProgramError};
 
@@ -107,7 +107,7 @@ impl Plan {
         }
         let types = self.constants.iter().map(|slot| (slot.name.as_str(), &slot.ty)).collect();
         let mut emitter = Emitter::new(&self.architecture, &self.sites, &types, tokens);
-        let (input, last) = emit(&mut emitter, &self.architecture, &self.sites, &self.layers)?;
+        let (input, last) = emit(&mut emitter, &self.architecture, &self.layers)?;
         let (operators, names) = emitter.finish(&self.constants)?;
         let count = u32::try_from(operators.len()).unwrap_or(u32::MAX);
         let program = Program {
@@ -133,18 +133,13 @@ impl Plan {
         types: &BTreeMap<&str, &TensorType>,
     ) -> Result<Vec<String>, PlanError> {
         let mut emitter = Emitter::new(architecture, sites, types, 1);
-        emit(&mut emitter, architecture, sites, layers)?;
+        emit(&mut emitter, architecture, layers)?;
         Ok(emitter.into_constants())
     }
 }
 
 /// Emits the stage; returns the type of its input and the operator of its output.
-fn emit(
-    emitter: &mut Emitter<'_>,
-    a: &Architecture,
-    sites: &Sites,
-    layers: &Range<u32>,
-) -> Result<(TensorType, u32), PlanError> {
+fn emit(emitter: &mut Emitter<'_>, a: &Architecture, layers: &Range<u32>) -> Result<(TensorType, u32), PlanError> {
     let (first, end) = (layers.start, layers.end);
     if first >= end || end > a.layers {
         return Err(PlanError::Layers { first, end, layers: a.layers });
@@ -154,15 +149,9 @@ fn emit(
     } else {
         let before = first.saturating_sub(1);
         let part = if a.placement == Placement::Before { "mlp.sum" } else { "mlp.norm" };
-        let site = format!("layers.{before}.{part}");
-        emitter.ty(
-            &site,
-            super::emit::ACTIVATION_BITS,
-            sites.exponent(&site, super::emit::ACTIVATION_BITS)?,
-            &[emitter.tokens(), a.width],
-        )?
+        emitter.activation(&format!("layers.{before}.{part}"), ACTIVATION_BITS, &[emitter.tokens(), a.width])?
     };
-    let received = super::emit::Value { source: Source::FromPrevious(0), ty: input.clone() };
+    let received = Value { source: Source::FromPrevious(0), ty: input.clone() };
     let mut x = if first == 0 { emitter.embedding(&received)? } else { received };
     for layer in layers.clone() {
         x = emitter.layer(layer, &x)?;

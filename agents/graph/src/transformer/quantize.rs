@@ -21,11 +21,11 @@ use super::plan::{Plan, PlanError};
 use super::sites::{Magnitudes, Sites};
 
 /// Bits of a weight.
-pub(super) const WEIGHT_BITS: u8 = 8;
+const WEIGHT_BITS: u8 = 8;
 /// Bits of a channel's scale: with those of a token's, products over 4096 elements stay below 2^62.
 const SCALE_BITS: u8 = 18;
 /// Bits of gains, biases and positions.
-pub(super) const VECTOR_BITS: u8 = 16;
+const VECTOR_BITS: u8 = 16;
 /// Bits of a Lookup's table and `log2` of its cells.
 const TABLE_BITS: u8 = 26;
 const TABLE_LOG: u32 = 12;
@@ -304,20 +304,22 @@ impl Made<'_> {
         let exponent = exponent_of(scales.iter().fold(0.0, |max: f64, s| max.max(*s)), SCALE_BITS);
         let step = libm::exp2(f64::from(exponent));
         let scales: Vec<i64> = scales.iter().map(|s| ((s * step).round_ties_even() as i64).max(1)).collect();
-        let mut mantissas: Vec<i8> = Vec::with_capacity(matrix.values().len());
+        let parts = parts(matrix.columns());
+        let mut mantissas: Vec<Vec<i8>> = vec![Vec::new(); parts.len()];
         for (row, scale) in matrix.values().chunks(columns_of_row).zip(&scales) {
             let by = unit * step / *scale as f64;
             smooth(row, &mut smoothed);
-            // Half to even, as everywhere; `libm::rint` is the same and far slower.
-            mantissas.extend(smoothed.iter().map(|w| (w * by).round_ties_even().clamp(-limit, limit) as i8));
+            for (columns, mantissas) in parts.iter().zip(&mut mantissas) {
+                let weights = smoothed.get(columns.clone()).unwrap_or_default();
+                // Half to even, as everywhere; `libm::rint` is the same and far slower.
+                mantissas.extend(weights.iter().map(|w| (w * by).round_ties_even().clamp(-limit, limit) as i8));
+            }
         }
-        for (part, columns) in parts(matrix.columns()).into_iter().enumerate() {
-            let name = if columns.len() == columns_of_row { name.to_owned() } else { part_name(name, part) };
+        for (number, (columns, mantissas)) in parts.iter().zip(mantissas).enumerate() {
+            let name = if parts.len() == 1 { name.to_owned() } else { part_name(name, number) };
             let ty = TensorType::new(WEIGHT_BITS, 7, &[matrix.rows(), columns.len() as u32]);
             let ty = ty.map_err(|source| QuantizeError::Type { name: name.clone(), source })?;
-            let rows = mantissas.chunks(columns_of_row);
-            let values = rows.flat_map(|row| row.get(columns.clone()).unwrap_or_default().iter().copied()).collect();
-            let tensor = Tensor::new(ty, Mantissas::I8(values));
+            let tensor = Tensor::new(ty, Mantissas::I8(mantissas));
             let tensor = tensor.map_err(|source| QuantizeError::Tensor { name: name.clone(), source })?;
             self.constants.insert(name, tensor);
         }

@@ -54,7 +54,7 @@ impl<E: Engine> StageRunner<E> {
     /// # Errors
     /// [`RunError`].
     pub fn run(&self, input: &Tensor) -> Result<Tensor, RunError> {
-        self.executor(input)?.forward(0, Some(input))?.ok_or(RunError::NoOutput)
+        self.executor(input, false)?.forward(0, Some(input))?.ok_or(RunError::NoOutput)
     }
 
     /// Computes a text and keeps the output of every operator, for an audit.
@@ -62,9 +62,7 @@ impl<E: Engine> StageRunner<E> {
     /// # Errors
     /// [`RunError`].
     pub fn trace(&self, input: &Tensor) -> Result<Vec<Tensor>, RunError> {
-        let mut executor = self.executor(input)?;
-        executor.set_trace(true);
-        executor.begin_step(0)?;
+        let mut executor = self.executor(input, true)?;
         executor.forward(0, Some(input))?;
         let outputs = executor.trace().ok_or(RunError::NoOutput)?;
         let export = |tensor| self.engine.export(tensor);
@@ -72,12 +70,13 @@ impl<E: Engine> StageRunner<E> {
         Ok(outputs.map_err(|source| ExecuteError::Transfer { what: "an operator's output", source })?)
     }
 
-    /// An executor at the beginning of the pass over a text.
-    fn executor(&self, input: &Tensor) -> Result<StageExecutor<&E>, RunError> {
+    /// An executor at the beginning of the pass over a text, which keeps every output if `trace`.
+    fn executor(&self, input: &Tensor, trace: bool) -> Result<StageExecutor<&E>, RunError> {
         let tokens = input.ty().dims().first().copied().unwrap_or_default();
         let program = self.plan.program(tokens)?;
         let key = JobKey::default();
         let mut executor = StageExecutor::on_device(&self.engine, program, self.constants.clone(), vec![], key, [])?;
+        executor.set_trace(trace);
         executor.begin_step(0)?;
         Ok(executor)
     }

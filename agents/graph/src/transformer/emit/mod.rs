@@ -110,7 +110,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Type of an activation at a calibrated site.
-    fn activation(&self, site: &str, bits: u8, dims: &[u32]) -> Result<TensorType, PlanError> {
+    pub(super) fn activation(&self, site: &str, bits: u8, dims: &[u32]) -> Result<TensorType, PlanError> {
         self.ty(site, bits, self.sites.exponent(site, bits)?, dims)
     }
 
