@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {JobTerms, Offer} from "../types/Types.sol";
+import {JobKind, JobTerms, Offer} from "../types/Types.sol";
 
 /// @title Jobs: terms, escrow, assignments
 /// @notice A job is posted with its escrow, given to workers by their signed offers, started, and ends settled. A lane is
-/// (stage, replica). Payment is per final claim, to the worker of the lane. All payouts are pulled with `collect`.
+/// (stage, replica). Payment is per final claim, or in a serving job per token of a redeemed voucher, to the worker of the lane. All
+/// payouts are pulled with `collect`.
 ///
 /// | state | move | next |
 /// |---|---|---|
@@ -15,6 +16,9 @@ import {JobTerms, Offer} from "../types/Types.sol";
 /// | Running | cancel (user; anyone after the deadline), conviction of a lane | Closing |
 /// | Running | settle (anyone, all claims of all lanes final) | Settled |
 /// | Closing | settle (anyone, no claim pending) | Settled |
+///
+/// A serving job has no claims on chain: it runs until it is closed, then for one challenge window vouchers are redeemed and receipts
+/// can be challenged, then anyone settles it.
 interface IJobs {
     /// @dev 0 is a job that does not exist.
     enum State {
@@ -26,10 +30,12 @@ interface IJobs {
         Settled
     }
 
-    /// @dev `escrow` is what is left of the deposit, wei of `token`. `deadline` is the last time a claim can be committed.
+    /// @dev `escrow` is what is left of the deposit, wei of `token`. `deadline` is the last time a claim can be committed; of a serving
+    /// job, when anyone may close it, and once it is closing, from when on it can be settled.
     struct Job {
         address user;
         State state;
+        JobKind kind;
         uint40 startedAt;
         uint40 deadline;
         uint128 escrow;
@@ -50,7 +56,7 @@ interface IJobs {
     event JobStarted(uint64 indexed job, bytes32 jobKey, uint40 deadline);
     event JobClosing(uint64 indexed job, bool convicted);
     event JobSettled(uint64 indexed job, uint256 refund);
-    event Paid(uint64 indexed job, address indexed worker, uint16 stage, uint16 replica, uint32 claims, uint256 amount);
+    event Paid(uint64 indexed job, address indexed worker, uint16 stage, uint16 replica, uint32 units, uint256 amount);
     event Collected(address indexed account, address indexed token, uint256 amount);
 
     error WrongState(uint64 job, State state);
@@ -66,6 +72,10 @@ interface IJobs {
     error EscrowTooSmall(uint256 escrow, uint256 needed);
     error AcceptPeriodOver(uint40 acceptBy);
     error ClaimsPending(uint16 stage, uint16 replica);
+    /// @dev A serving job can be settled from `deadline` on, once it was closed.
+    error WindowOpen(uint40 deadline);
+    /// @dev The lane was convicted and earns nothing any more.
+    error LaneConvicted(uint16 stage, uint16 replica);
     error NothingToCollect();
     error TransferFailed();
     error Unauthorized(address caller);
@@ -93,8 +103,9 @@ interface IJobs {
     function collect(address token) external returns (uint256 amount);
 
     /// @dev Not guarded against re-entry: it calls nobody.
-    /// @notice Credits `claims` finalised claims to the lane's worker. Only `Checkpoints`.
-    function pay(uint64 job, uint16 stage, uint16 replica, uint32 claims) external;
+    /// @notice Credits `units` to the lane's worker at the offered price: finalised claims of a training job (only `Checkpoints`), or
+    /// tokens of a serving job (only `Channels`).
+    function pay(uint64 job, uint16 stage, uint16 replica, uint32 units) external;
 
     /// @notice Closes the job because a lane was convicted; consumes that lane's lock, and returns it as `stake`: 0 if that has
     /// been done before. Only `Disputes`.
@@ -104,13 +115,13 @@ interface IJobs {
 
     /// @notice A job; all zero if there is none of this id.
     function jobOf(uint64 job) external view returns (Job memory);
-    /// @notice Program root of a stage (rule C-5); zero if there is none.
+    /// @notice Program root of a stage (rule C-5), or the list root of those of a serving job; zero if there is none.
     function programOf(uint64 job, uint16 stage) external view returns (bytes32);
     /// @notice State root that a stage starts from (rule C-6); zero if there is none.
     function initialStateOf(uint64 job, uint16 stage) external view returns (bytes32);
     /// @notice Who holds a lane; zero before it is accepted.
     function workerOf(uint64 job, uint16 stage, uint16 replica) external view returns (address);
-    /// @notice Price of a claim of a lane, wei of the job's token.
+    /// @notice Price of a claim (serving: of a token) of a lane, wei of the job's token.
     function priceOf(uint64 job, uint16 stage, uint16 replica) external view returns (uint128);
     /// @notice What `account` can collect, wei of `token` (0 for ETH).
     function creditOf(address account, address token) external view returns (uint256);

@@ -50,7 +50,8 @@ struct BoundaryLogs {
     bytes32 toNext;
 }
 
-/// @dev What a worker asserts about one interval. EIP-712, domain of `Checkpoints`; its digest is the claim's id.
+/// @dev What a worker asserts about one interval, or, in a serving job, about one text: a receipt (C-12). EIP-712, domain of
+/// `Checkpoints`; its digest is the claim's id.
 struct Claim {
     uint64 job;
     uint16 stage;
@@ -68,7 +69,8 @@ struct ClaimLink {
     uint64 committedAt;
 }
 
-/// @dev A worker's signed answer to `auditor` about one step (absolute, from 0). EIP-712, domain of `Disputes`.
+/// @dev A worker's signed answer to `auditor` about one step (absolute, from 0); about a receipt, `step` is the text's number of tokens.
+/// EIP-712, domain of `Disputes`.
 struct StepStatement {
     bytes32 claimId;
     address auditor;
@@ -98,9 +100,32 @@ struct Offer {
     uint40 expires;
 }
 
+/// @dev What a job's lanes do, and so what they claim and are paid for.
+enum JobKind {
+    /// Steps that change a state. Claims are intervals of steps, recorded by `Checkpoints`, paid when final.
+    Training,
+    /// Texts computed from nothing. Claims are receipts (C-12), signed off chain; tokens are paid by vouchers through `Channels`.
+    Serving
+}
+
+/// @dev What a user owes a lane of its serving job by now: `tokens` since the job began, the receipts of `epoch` among them, whose
+/// claim ids have the list root (C-4) `receipts`. Epochs count from 1. EIP-712, domain of `Channels`, signed by the job's user.
+struct Voucher {
+    uint64 job;
+    uint16 stage;
+    uint16 replica;
+    uint32 epoch;
+    uint32 tokens;
+    bytes32 receipts;
+}
+
 /// @dev Terms of a job, fixed when posted. `token` 0 is ETH; `workerStake` in wei of SNO; times in seconds (`acceptBy` is a
 /// timestamp). `programs` and `initialStates` have one entry per stage. `manifest` is the CID of the job's files.
+/// Of a serving job `intervals` is the most tokens that a lane is paid for, each at the offer's `pricePerInterval`; `stepsPerInterval` is the
+/// most tokens of a text; `programs` are list roots (C-4) of a stage's program roots by length, that for one token first;
+/// and `initialStates` is empty.
 struct JobTerms {
+    JobKind kind;
     address token;
     uint16 stages;
     uint16 replicas;
@@ -129,7 +154,8 @@ struct TensorOpening {
     LeafRange[] ranges;
 }
 
-/// @dev Everything that convicts a worker whose signed trace holds one wrong element.
+/// @dev Everything that convicts a worker whose signed trace holds one wrong element. `programMembership` leads from the program to
+/// the registered list of a serving job, and is empty in a training job.
 struct ElementProof {
     Claim claim;
     uint64 committedAt;
@@ -137,6 +163,7 @@ struct ElementProof {
     StepStatement statement;
     bytes signature;
     ProgramHeader program;
+    bytes32[] programMembership;
     Operator operator;
     uint32 operatorIndex;
     bytes32[] operatorMembership;
@@ -154,6 +181,7 @@ struct WiringProof {
     StepStatement statement;
     bytes signature;
     ProgramHeader program;
+    bytes32[] programMembership;
     Wiring wiring;
     uint8 sink;
     uint32 index;

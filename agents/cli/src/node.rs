@@ -67,6 +67,7 @@ impl Node {
             chain_id: deployment.chain_id,
             jobs: deployment.jobs,
             checkpoints: deployment.checkpoints,
+            channels: deployment.channels,
             disputes: deployment.disputes,
         };
         let journal = Journal::open(config.data_dir.join("journal"))?;

@@ -180,6 +180,10 @@ impl Chain for Remembered {
         self.chain.assignment(lane).await
     }
 
+    async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError> {
+        self.chain.redeemed(lane).await
+    }
+
     async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {
         self.chain.lane(lane).await
     }

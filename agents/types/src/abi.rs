@@ -55,7 +55,8 @@ sol! {
         bytes32 toNext;
     }
 
-    /// What a worker asserts about one interval. EIP-712, domain of `Checkpoints`.
+    /// What a worker asserts about one interval, or about one text of a serving job: a receipt. EIP-712, domain of
+    /// `Checkpoints`.
     #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     struct Claim {
         uint64 job;
@@ -75,7 +76,8 @@ sol! {
         uint64 committedAt;
     }
 
-    /// A worker's signed answer to an auditor about one step. EIP-712, domain of `Disputes`.
+    /// A worker's signed answer to an auditor about one step; about a receipt, `step` is the text's number of tokens. EIP-712, domain
+    /// of `Disputes`.
     #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     struct StepStatement {
         bytes32 claimId;
@@ -108,10 +110,23 @@ sol! {
         uint40 expires;
     }
 
-    /// Terms of a job, fixed when it is posted. Amounts in wei of `token` (0 for ETH), stake in wei of SNO, times in
-    /// seconds.
+    /// What a user owes a lane of its serving job by now: tokens since the job began, and the list root of the claim ids of
+    /// the epoch's receipts. EIP-712, domain of `Channels`.
+    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    struct Voucher {
+        uint64 job;
+        uint16 stage;
+        uint16 replica;
+        uint32 epoch;
+        uint32 tokens;
+        bytes32 receipts;
+    }
+
+    /// Terms of a job, fixed when it is posted. `kind` is [`JobKind`]. Amounts in wei of `token` (0 for ETH), stake in wei of SNO,
+    /// times in seconds.
     #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     struct JobTerms {
+        uint8 kind;
         address token;
         uint16 stages;
         uint16 replicas;
@@ -151,6 +166,7 @@ sol! {
         StepStatement statement;
         bytes signature;
         ProgramHeader program;
+        bytes32[] programMembership;
         Operator operator;
         uint32 operatorIndex;
         bytes32[] operatorMembership;
@@ -168,6 +184,7 @@ sol! {
         StepStatement statement;
         bytes signature;
         ProgramHeader program;
+        bytes32[] programMembership;
         Wiring wiring;
         uint8 sink;
         uint32 index;
@@ -217,6 +234,29 @@ pub fn domain(chain_id: u64, contract: alloy_primitives::Address) -> Eip712Domai
         version: "1",
         chain_id: chain_id,
         verifying_contract: contract,
+    }
+}
+
+/// What a job's lanes do, as `JobTerms.kind` numbers it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum JobKind {
+    /// Steps that change a state; claims are intervals of them.
+    #[default]
+    Training = 0,
+    /// Texts computed from nothing; claims are receipts.
+    Serving = 1,
+}
+
+impl JobKind {
+    /// The kind of a number on chain.
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Training),
+            1 => Some(Self::Serving),
+            _ => None,
+        }
     }
 }
 

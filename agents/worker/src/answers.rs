@@ -72,6 +72,9 @@ where
             }
             Request::Ready(job) => Response::Ready(!self.lanes_of(job).is_empty()),
             Request::FinalState(lane) => self.final_state(lane).await,
+            Request::Advance(_) | Request::Abandon { .. } | Request::Pay { .. } | Request::Receipts { .. } => {
+                Response::Declined("this worker does not serve".into())
+            }
             Request::Interval(claim)
             | Request::Statements(claim)
             | Request::SentLogs(claim)

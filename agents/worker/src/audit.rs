@@ -137,7 +137,13 @@ impl Repeatable {
                 let _turn = replays.last.lock().await;
                 Ok(Response::Output(self.blocking(context, find).await?.output.to_bytes()))
             }
-            Request::Quote(_) | Request::Ready(_) | Request::FinalState(_) => Err(AuditError::OffTopic),
+            Request::Quote(_)
+            | Request::Ready(_)
+            | Request::FinalState(_)
+            | Request::Advance(_)
+            | Request::Abandon { .. }
+            | Request::Pay { .. }
+            | Request::Receipts { .. } => Err(AuditError::OffTopic),
         }
     }
 

@@ -19,7 +19,7 @@ use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{Deployment, Event, EventAt, Receipt, Role};
 use tensorlink_node::ports::{Call, Chain};
 use tensorlink_proof::commit::digest::Contracts;
-use tensorlink_types::abi::{Claim, ClaimLink, JobTerms, Offer};
+use tensorlink_types::abi::{Claim, ClaimLink, JobKind, JobTerms, Offer};
 use tensorlink_types::{Address, B256, Bytes, JobId, U256};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -99,6 +99,7 @@ impl World {
 
     pub(crate) fn terms(&self, now: u64) -> JobTerms {
         JobTerms {
+            kind: JobKind::Training as u8,
             token: Address::ZERO,
             stages: 1,
             replicas: 1,
@@ -138,7 +139,13 @@ impl World {
 
     pub(crate) fn contracts(&self) -> Contracts {
         let d = &self.deployment;
-        Contracts { chain_id: d.chain_id, jobs: d.jobs, checkpoints: d.checkpoints, disputes: d.disputes }
+        Contracts {
+            chain_id: d.chain_id,
+            jobs: d.jobs,
+            checkpoints: d.checkpoints,
+            channels: d.channels,
+            disputes: d.disputes,
+        }
     }
 
     /// Lets time pass, in a block.

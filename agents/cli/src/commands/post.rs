@@ -9,7 +9,7 @@ use serde::Serialize;
 use tensorlink_graph::{CompiledStage, Model};
 use tensorlink_node::ports::{Call, Event};
 use tensorlink_node::price::{multiply_adds, price_per_interval};
-use tensorlink_types::abi::JobTerms;
+use tensorlink_types::abi::{JobKind, JobTerms};
 use tensorlink_types::{Address, JobId, Lane, U256};
 use tensorlink_user::hire::{Candidate, Wanted};
 use tensorlink_user::{Draft, JobNote, User, publish};
@@ -157,6 +157,7 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
     let published = publish(node.ports.store.as_ref(), &draft, &prepared).await?;
     let now = node.ports.chain.head().await?.timestamp;
     let terms = JobTerms {
+        kind: JobKind::Training as u8,
         token,
         stages: args.stages,
         replicas: args.replicas,

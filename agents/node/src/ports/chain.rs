@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use tensorlink_types::abi::{Claim, ClaimLink, ContradictionProof, ElementProof, JobTerms, Offer, WiringProof};
+use tensorlink_types::abi::{
+    Claim, ClaimLink, ContradictionProof, ElementProof, JobKind, JobTerms, Offer, Voucher, WiringProof,
+};
 use tensorlink_types::{Address, B256, Bytes, ClaimId, JobId, JobKey, Lane, U256};
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -18,6 +20,7 @@ pub struct Deployment {
     pub staking: Address,
     pub jobs: Address,
     pub checkpoints: Address,
+    pub channels: Address,
     pub disputes: Address,
     pub step_verifier: Address,
 }
@@ -60,6 +63,7 @@ pub enum JobState {
 #[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub struct JobView {
     pub id: JobId,
+    pub kind: JobKind,
     pub user: Address,
     pub state: JobState,
     pub escrow: u128,
@@ -156,7 +160,7 @@ pub enum Event {
     Paid {
         lane: Lane,
         worker: Address,
-        claims: u32,
+        units: u32,
         amount: U256,
     },
     ClaimCommitted {
@@ -172,6 +176,12 @@ pub enum Event {
     ClaimsVoided {
         lane: Lane,
         from: u32,
+    },
+    VoucherRedeemed {
+        lane: Lane,
+        epoch: u32,
+        tokens: u32,
+        receipts: B256,
     },
     DisputeOpened {
         dispute: U256,
@@ -255,6 +265,7 @@ pub enum Call {
     Collect { token: Address },
     Commit { claim: Claim, previous: ClaimLink },
     Finalize { claims: Vec<(Claim, u64)> },
+    Redeem { voucher: Voucher, signature: Bytes },
     OpenDispute { claim: Claim, committed_at: u64 },
     Prove(Box<ElementProof>),
     ProveWiring(Box<WiringProof>),
@@ -359,6 +370,9 @@ pub trait Chain: Send + Sync + 'static {
 
     /// Who holds a lane (zero address: nobody) and its price per interval in wei of the job's token.
     async fn assignment(&self, lane: Lane) -> Result<(Address, u128), ChainError>;
+
+    /// What a lane of a serving job has redeemed: its last epoch, and tokens since the job began.
+    async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError>;
 
     /// A lane's claims.
     async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError>;

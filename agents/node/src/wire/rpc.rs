@@ -1,7 +1,7 @@
 //! Questions and answers of [`crate::ports::Protocol::Rpc`].
 
 use serde::{Deserialize, Serialize};
-use tensorlink_types::abi::{BoundaryLogs, Offer, StepStatement};
+use tensorlink_types::abi::{BoundaryLogs, Claim, Offer, StepStatement, Voucher};
 use tensorlink_types::{ClaimId, JobId, Lane, TensorRoot};
 
 /// Asked of a worker.
@@ -42,6 +42,58 @@ pub enum Request {
         /// Index of the operator in the program.
         operator: u32,
     },
+    /// The user of a serving job sends the next tokens of a text through a lane.
+    Advance(Advance),
+    /// The user needs no more of a text and wants no receipt for it: the worker forgets it.
+    Abandon {
+        /// The lane.
+        lane: Lane,
+        /// The text.
+        text: u32,
+    },
+    /// The user pays for what it received.
+    Pay {
+        /// What it owes by now.
+        voucher: Voucher,
+        /// Its signature (rule C-9).
+        signature: Vec<u8>,
+    },
+    /// An auditor asks for the receipts of an epoch, in the order of the list that the voucher names.
+    Receipts {
+        /// The lane.
+        lane: Lane,
+        /// The epoch.
+        epoch: u32,
+    },
+}
+
+/// The next tokens of a text. Its tokens are sent in order; what was sent may be sent again after an answer was lost, and is then computed
+/// again.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Advance {
+    /// The lane.
+    pub lane: Lane,
+    /// Number of the text in the job, chosen by the user; never used twice.
+    pub text: u32,
+    /// Tokens of the text that were sent before these.
+    pub position: u32,
+    /// Rows of these tokens in each tensor that the stage receives: canonical bytes without padding.
+    pub inputs: Vec<Vec<u8>>,
+    /// Whether these are the last: the answer brings the receipt, and the worker ends the text.
+    pub last: bool,
+}
+
+/// A worker's receipt for a text (rule C-12).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Receipt {
+    /// What it asserts.
+    pub claim: Claim,
+    /// Preimage of the claim's `io`.
+    pub logs: BoundaryLogs,
+    /// Tokens of the text.
+    pub tokens: u32,
+    /// The worker's signature over the claim (rule C-9).
+    pub signature: Vec<u8>,
 }
 
 /// A worker's answer.
@@ -73,6 +125,29 @@ pub enum Response {
     Roots(Vec<TensorRoot>),
     /// To `Output`: canonical bytes without padding.
     Output(Vec<u8>),
+    /// To `Advance`.
+    Advanced {
+        /// Rows that these tokens gave, or the whole output of a stage that gives one row a text: canonical bytes without padding.
+        output: Vec<u8>,
+        /// To the last tokens of a text.
+        receipt: Option<Receipt>,
+    },
+    /// To `Advance`, of a worker that has only this many tokens of the text, after a restart for instance: send it from there on.
+    Rewind {
+        /// Tokens it has.
+        position: u32,
+    },
+    /// To `Advance`, of a worker to whom so many tokens are owed: pay first.
+    Unpaid {
+        /// Tokens delivered in finished texts and not covered by a voucher.
+        tokens: u32,
+    },
+    /// To `Advance`, of a worker with too many texts at once: come back later.
+    Busy,
+    /// To `Abandon` and `Pay`.
+    Done,
+    /// To `Receipts`.
+    Receipts(Vec<Claim>),
     /// The worker will not or cannot; the reason is for people.
     Declined(String),
 }
@@ -80,7 +155,7 @@ pub enum Response {
 /// What it takes to re-execute an interval. Files are fetched by CID from the worker.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct IntervalRecord {
-    /// CID of the state file before the interval: canonical bytes of all state tensors, one after another.
+    /// CID of the state file before the interval: canonical bytes of all state tensors, one after another. Of a receipt: no bytes.
     pub state: Vec<u8>,
     /// CID of the received boundary tensors: for each step, first all from the previous stage, then all from the next.
     pub inputs: Vec<u8>,

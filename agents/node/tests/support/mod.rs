@@ -20,7 +20,7 @@ use tensorlink_node::wire::encode;
 use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles};
 use tensorlink_node::{Identity, Journal};
 use tensorlink_proof::commit::{Contracts, ProgramCommitment, record_hash, tensor_root};
-use tensorlink_types::abi::Claim;
+use tensorlink_types::abi::{Claim, JobKind};
 use tensorlink_types::{Address, B256, JobId, JobKey, Lane, U256, keccak256};
 use tokio::sync::mpsc;
 
@@ -33,6 +33,7 @@ pub const CONTRACTS: Contracts = Contracts {
     chain_id: 31_337,
     jobs: Address::repeat_byte(1),
     checkpoints: Address::repeat_byte(2),
+    channels: Address::repeat_byte(4),
     disputes: Address::repeat_byte(3),
 };
 
@@ -47,6 +48,7 @@ pub fn lane(stage: u16) -> Lane {
 pub fn job_view(stages: u16, intervals: u32) -> JobView {
     JobView {
         id: JOB,
+        kind: JobKind::Training,
         user: USER,
         state: JobState::Running,
         escrow: 1 << 60,
@@ -241,6 +243,7 @@ impl MemoryChain {
             staking: zero,
             jobs: zero,
             checkpoints: zero,
+            channels: zero,
             disputes: zero,
             step_verifier: zero,
         };
@@ -371,6 +374,10 @@ impl Chain for MemoryChain {
 
     async fn assignment(&self, lane: Lane) -> Result<(Address, u128), ChainError> {
         Ok((self.with(|l| l.workers[usize::from(lane.stage)]), 1))
+    }
+
+    async fn redeemed(&self, _: Lane) -> Result<(u32, u32), ChainError> {
+        Ok((0, 0))
     }
 
     async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256, U256, keccak256};
 use alloy_sol_types::{SolStruct, SolValue};
-use tensorlink_types::abi::{Claim, ClaimLink, EdgeLog, Offer, StepStatement, domain};
+use tensorlink_types::abi::{Claim, ClaimLink, EdgeLog, Offer, StepStatement, Voucher, domain};
 use tensorlink_types::{ClaimId, JobId, JobKey};
 
 /// The deployment that signatures are bound to: chain and contracts, so that none is valid elsewhere.
@@ -14,6 +14,8 @@ pub struct Contracts {
     pub jobs: Address,
     /// `Checkpoints`, domain of claims.
     pub checkpoints: Address,
+    /// `Channels`, domain of vouchers.
+    pub channels: Address,
     /// `Disputes`, domain of step statements and edge logs.
     pub disputes: Address,
 }
@@ -32,6 +34,11 @@ impl Contracts {
     /// What a worker signs to answer an auditor.
     pub fn statement(&self, statement: &StepStatement) -> B256 {
         statement.eip712_signing_hash(&domain(self.chain_id, self.disputes))
+    }
+
+    /// What a user signs to pay a lane.
+    pub fn voucher(&self, voucher: &Voucher) -> B256 {
+        voucher.eip712_signing_hash(&domain(self.chain_id, self.channels))
     }
 
     /// What a worker signs about the tensors it sent to a neighbour.

@@ -23,6 +23,7 @@ pub(crate) const CONTRACTS: Contracts = Contracts {
     chain_id: 31_337,
     jobs: Address::repeat_byte(1),
     checkpoints: Address::repeat_byte(2),
+    channels: Address::repeat_byte(4),
     disputes: Address::repeat_byte(3),
 };
 

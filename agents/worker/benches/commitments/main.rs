@@ -147,7 +147,9 @@ async fn main() -> Result<()> {
     let bench = std::env::args().any(|argument| argument == "--bench");
     // 50 steps are the command line's default.
     let plan = if bench { Plan { intervals: 120, steps: 50 } } else { Plan { intervals: 1, steps: 2 } };
-    let contracts = Contracts { chain_id: 1, jobs: Address::ZERO, checkpoints: Address::ZERO, disputes: Address::ZERO };
+    let nowhere = Address::ZERO;
+    let contracts =
+        Contracts { chain_id: 1, jobs: nowhere, checkpoints: nowhere, channels: nowhere, disputes: nowhere };
     let model = match std::env::args().skip(1).find(|argument| !argument.starts_with("--")) {
         Some(path) => Model::parse(&path, &std::fs::read(&path).map_err(|e| format!("{path}: {e}"))?)?,
         None => Model::parse("digits.json", &example("digits.json")?)?,

@@ -201,8 +201,8 @@ fn claim() -> Claim {
 }
 
 fn contracts(chain_id: u32, contract: Address) -> Contracts {
-    let (jobs, checkpoints, disputes) = (contract, contract, contract);
-    Contracts { chain_id: chain_id.into(), jobs, checkpoints, disputes }
+    let (jobs, checkpoints, channels, disputes) = (contract, contract, contract, contract);
+    Contracts { chain_id: chain_id.into(), jobs, checkpoints, channels, disputes }
 }
 
 /// Digest of a struct given by its kind and encoding.

@@ -20,6 +20,7 @@ pub(super) const CONTRACTS: Contracts = Contracts {
     chain_id: 31_337,
     jobs: Address::repeat_byte(0xd1),
     checkpoints: Address::repeat_byte(0xd2),
+    channels: Address::repeat_byte(0xd4),
     disputes: Address::repeat_byte(0xd3),
 };
 

@@ -116,7 +116,7 @@ impl Report {
     /// Claims paid and amount, by worker.
     pub(crate) fn paid(&self) -> BTreeMap<Address, (u32, U256)> {
         let paid = self.pick(|event| match event {
-            Event::Paid { worker, claims, amount, .. } => Some((*worker, *claims, *amount)),
+            Event::Paid { worker, units, amount, .. } => Some((*worker, *units, *amount)),
             _ => None,
         });
         let mut sums = BTreeMap::new();
