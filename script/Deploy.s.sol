@@ -62,8 +62,11 @@ contract Deploy is Deployer, Script {
             "\n"
         );
         string memory money = string.concat(_entry("sno", address(d.sno)), _entry("staking", address(d.staking)));
-        string memory work =
-            string.concat(_entry("jobs", address(d.jobs)), _entry("checkpoints", address(d.checkpoints)));
+        string memory work = string.concat(
+            _entry("jobs", address(d.jobs)),
+            _entry("checkpoints", address(d.checkpoints)),
+            _entry("channels", address(d.channels))
+        );
         string memory law =
             string.concat(_entry("disputes", address(d.disputes)), _entry("step_verifier", address(d.stepVerifier)));
         return string.concat(head, money, work, law);

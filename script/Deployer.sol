@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {CommonBase} from "forge-std/Base.sol";
 
+import {Channels} from "../contracts/core/Channels.sol";
 import {Checkpoints} from "../contracts/core/Checkpoints.sol";
 import {Disputes} from "../contracts/core/Disputes.sol";
 import {Jobs} from "../contracts/core/Jobs.sol";
@@ -17,6 +18,7 @@ struct Deployment {
     Staking staking;
     Jobs jobs;
     Checkpoints checkpoints;
+    Channels channels;
     Disputes disputes;
     StepVerifier stepVerifier;
 }
@@ -35,18 +37,21 @@ abstract contract Deployer is CommonBase {
         uint256 nonce = vm.getNonce(deployer);
         Jobs jobs = Jobs(vm.computeCreateAddress(deployer, nonce + 3));
         Checkpoints checkpoints = Checkpoints(vm.computeCreateAddress(deployer, nonce + 4));
-        Disputes disputes = Disputes(vm.computeCreateAddress(deployer, nonce + 5));
+        Channels channels = Channels(vm.computeCreateAddress(deployer, nonce + 5));
+        Disputes disputes = Disputes(vm.computeCreateAddress(deployer, nonce + 6));
 
         d.sno = new SNO(genesis);
         d.stepVerifier = new StepVerifier();
         d.staking = new Staking(d.sno, address(jobs), address(disputes), parameters);
-        d.jobs = new Jobs(d.sno, d.staking, checkpoints, address(disputes));
+        d.jobs = new Jobs(d.sno, d.staking, checkpoints, address(channels), address(disputes));
         d.checkpoints = new Checkpoints(d.jobs, address(disputes));
+        d.channels = new Channels(d.jobs);
         d.disputes = new Disputes(d.sno, d.staking, d.jobs, d.checkpoints, d.stepVerifier);
 
         // INVARIANT: the circle is closed.
         _same(address(jobs), address(d.jobs));
         _same(address(checkpoints), address(d.checkpoints));
+        _same(address(channels), address(d.channels));
         _same(address(disputes), address(d.disputes));
     }
 

@@ -7,11 +7,12 @@
 #![allow(missing_docs, clippy::all, reason = "generated")]
 
 /// The compiled contracts as JSON (`abi`, `bytecode`, `deployedBytecode`), by name: for tools that work on any of them.
-pub const ARTIFACTS: [(&str, &str); 6] = [
+pub const ARTIFACTS: [(&str, &str); 7] = [
     ("SNO", include_str!("../abi/SNO.json")),
     ("Staking", include_str!("../abi/Staking.json")),
     ("Jobs", include_str!("../abi/Jobs.json")),
     ("Checkpoints", include_str!("../abi/Checkpoints.json")),
+    ("Channels", include_str!("../abi/Channels.json")),
     ("Disputes", include_str!("../abi/Disputes.json")),
     ("StepVerifier", include_str!("../abi/StepVerifier.json")),
 ];
@@ -41,12 +42,15 @@ bind! {
     jobs = Jobs, "abi/Jobs.json";
     /// Claims, challenge windows and finality.
     checkpoints = Checkpoints, "abi/Checkpoints.json";
+    /// Payment of serving jobs by vouchers.
+    channels = Channels, "abi/Channels.json";
     /// Proofs and convictions.
     disputes = Disputes, "abi/Disputes.json";
     /// Recomputation of one element.
     step_verifier = StepVerifier, "abi/StepVerifier.json";
 }
 
+pub use channels::Channels;
 pub use checkpoints::Checkpoints;
 pub use disputes::Disputes;
 pub use jobs::Jobs;

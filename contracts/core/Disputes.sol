@@ -22,6 +22,7 @@ import {
     Claim,
     ContradictionProof,
     ElementProof,
+    JobKind,
     ProgramHeader,
     StepContext,
     StepStatement,
@@ -39,11 +40,14 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     using SafeERC20 for IERC20;
     using TensorTypes for TensorType;
 
-    /// @dev What the chain knows about the claim that a proof is about.
+    /// @dev What the chain knows about the claim that a proof is about. `steps`: how many steps its boundary logs hold, 1 of a
+    /// receipt (C-12). `longest`: the most tokens of a receipt's text.
     struct Case {
         bytes32 claimId;
         address worker;
-        uint256 stepsPerInterval;
+        JobKind kind;
+        uint256 steps;
+        uint256 longest;
         bytes32 jobKey;
     }
 
@@ -142,7 +146,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     function proveSigned(ElementProof calldata proof) external nonReentrant {
         Case memory c = _caseOf(proof.claim, proof.committedAt);
         _checkStatement(c, proof.claim, proof.statement, proof.signature);
-        _checkProgram(proof.claim, proof.program);
+        _checkProgram(c, proof.claim, proof.statement.step, proof.program, proof.programMembership);
         // INVARIANT: the operator is the registered program's.
         if (!Merkle.isMember(
                 proof.program.operators,
@@ -198,9 +202,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         for (uint256 i = 0; i < count; ++i) {
             TensorType tensorType = proof.operator.operands[i].tensorType;
             // INVARIANT: operands are the worker's own or the program's, under the type the program gives them (P-14).
-            if (!Places.isOperand(
-                    proof, i, Merkle.tensorRoot(tensorType, proof.operands[i].dataRoot), c.stepsPerInterval
-                )) {
+            if (!Places.isOperand(proof, i, Merkle.tensorRoot(tensorType, proof.operands[i].dataRoot), c.steps)) {
                 revert WrongMembership(i);
             }
             windows[i] = proof.operands[i].windowsOf(tensorType, i);
@@ -213,7 +215,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     function proveSignedWiring(WiringProof calldata proof) external nonReentrant {
         Case memory c = _caseOf(proof.claim, proof.committedAt);
         _checkStatement(c, proof.claim, proof.statement, proof.signature);
-        _checkProgram(proof.claim, proof.program);
+        _checkProgram(c, proof.claim, proof.statement.step, proof.program, proof.programMembership);
         // INVARIANT: the wiring is the registered program's.
         if (keccak256(abi.encode(proof.wiring)) != proof.program.wiring) revert WrongProgram();
 
@@ -223,7 +225,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
                 proof.statement.trace, proof.traceRoot, source, proof.program.operatorCount, proof.traceMembership
             )) revert WrongMembership(0);
         // INVARIANT: … and committed to that tensor in the place which the output goes to.
-        if (!Places.isSink(proof, c.stepsPerInterval)) revert WrongMembership(1);
+        if (!Places.isSink(proof, c.steps)) revert WrongMembership(1);
         // INVARIANT: who put its outputs where they belong is never convicted (P-15).
         if (proof.traceRoot == proof.sinkRoot) revert NoFault();
 
@@ -247,7 +249,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         if (!_contradictsClaim(c, proof.claim, first)) {
             _checkStatement(c, proof.claim, proof.second, proof.secondSignature);
             // INVARIANT: who signs what it computed is never convicted (P-15).
-            if (!_contradict(first, proof.second)) revert NoFault();
+            if (!_contradict(c, first, proof.second)) revert NoFault();
         }
 
         Finding memory finding = Finding({
@@ -262,36 +264,54 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         _convict(c, proof.claim, finding);
     }
 
-    /// @dev The interval's first step starts from the claim's parent state; its last ends in the claim's new state.
+    /// @dev The interval's first step starts from the claim's parent state; its last ends in the claim's new state. A receipt's
+    /// only step is both, and both of its states are zero.
     function _contradictsClaim(Case memory c, Claim calldata claim, StepStatement calldata statement)
         private
         pure
         returns (bool)
     {
-        uint256 local = statement.step % c.stepsPerInterval;
+        uint256 local = statement.step % c.steps;
         return (local == 0 && statement.preState != claim.parentState)
-            || (local == c.stepsPerInterval - 1 && statement.postState != claim.newState);
+            || (local == c.steps - 1 && statement.postState != claim.newState);
     }
 
-    /// @dev One step has one outcome, whoever asked; the next step starts where it ended.
-    function _contradict(StepStatement calldata first, StepStatement calldata second) private pure returns (bool) {
+    /// @dev One step has one outcome, whoever asked; the next step starts where it ended. A text has one length.
+    function _contradict(Case memory c, StepStatement calldata first, StepStatement calldata second)
+        private
+        pure
+        returns (bool)
+    {
         if (first.step == second.step) {
             return
                 first.preState != second.preState || first.postState != second.postState || first.trace != second.trace;
         }
+        if (c.kind == JobKind.Serving) return true;
         return uint256(first.step) + 1 == second.step && first.postState != second.preState;
     }
 
     function _caseOf(Claim calldata claim, uint64 committedAt) private view returns (Case memory) {
-        // INVARIANT: the claim is on record, neither final nor void.
-        bytes32 claimId = CHECKPOINTS.requireLive(claim, committedAt);
         IJobs.Job memory job = JOBS.jobOf(claim.job);
+        bool serving = job.kind == JobKind.Serving;
         return Case({
-            claimId: claimId,
+            claimId: serving
+                ? _liveReceipt(claim, committedAt, job.state)
+                : CHECKPOINTS.requireLive(claim, committedAt),
             worker: JOBS.workerOf(claim.job, claim.stage, claim.replica),
-            stepsPerInterval: job.stepsPerInterval,
+            kind: job.kind,
+            steps: serving ? 1 : job.stepsPerInterval,
+            longest: job.stepsPerInterval,
             jobKey: job.jobKey
         });
+    }
+
+    /// @dev Id of a receipt, which no record holds: what the worker signs about it makes it its own (P-21).
+    function _liveReceipt(Claim calldata claim, uint64 committedAt, IJobs.State state) private view returns (bytes32) {
+        // INVARIANT: the lane's stake is still locked (P-20).
+        if (state != IJobs.State.Running && state != IJobs.State.Closing) revert ICheckpoints.UnknownClaim();
+        // INVARIANT: a receipt has one form: no record and so no time, no states (C-12).
+        if (committedAt != 0 || claim.parentState != 0 || claim.newState != 0) revert ICheckpoints.UnknownClaim();
+        return CHECKPOINTS.claimId(claim);
     }
 
     function _checkStatement(
@@ -302,26 +322,43 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     ) private view {
         // INVARIANT: the statement is about this claim, hence this chain, deployment, job, lane and interval …
         if (statement.claimId != c.claimId) revert StatementMismatch();
-        // INVARIANT: … and about one of its steps.
-        if (statement.step / c.stepsPerInterval != claim.interval) revert StatementMismatch();
+        // INVARIANT: … and about one of its steps, or a length that a text can have.
+        uint256 step = statement.step;
+        bool named = c.kind == JobKind.Serving ? step > 0 && step <= c.longest : step / c.steps == claim.interval;
+        if (!named) revert StatementMismatch();
         bytes32 digest = _hashTypedDataV4(keccak256(abi.encode(_STATEMENT_TYPEHASH, statement)));
         (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
         // INVARIANT: only its own word convicts a worker (P-14).
         if (failure != ECDSA.RecoverError.NoError || signer != c.worker) revert BadSignature();
     }
 
-    function _checkProgram(Claim calldata claim, ProgramHeader calldata program) private view {
-        // INVARIANT: the program is the one registered with the job for the claim's stage.
-        if (keccak256(abi.encode(program)) != JOBS.programOf(claim.job, claim.stage)) revert WrongProgram();
+    /// @param step of a checked statement: not 0 if the claim is a receipt.
+    function _checkProgram(
+        Case memory c,
+        Claim calldata claim,
+        uint256 step,
+        ProgramHeader calldata program,
+        bytes32[] calldata membership
+    ) private view {
+        bytes32 registered = JOBS.programOf(claim.job, claim.stage);
+        bytes32 root = keccak256(abi.encode(program));
+        // INVARIANT: the program is the one registered with the job for the claim's stage, and for the text's length (C-13).
+        bool right = c.kind == JobKind.Serving
+            ? Merkle.isMember(registered, root, step - 1, c.longest, membership)
+            : root == registered && membership.length == 0;
+        if (!right) revert WrongProgram();
     }
 
     function _convict(Case memory c, Claim calldata claim, Finding memory f) private {
         emit Convicted(
             c.claimId, c.worker, f.auditor, f.fault, f.step, f.operatorIndex, f.element, f.claimed, f.recomputed
         );
-        CHECKPOINTS.voidFrom(claim.job, claim.stage, claim.replica, claim.interval);
+        // A receipt has no record that could become final.
+        if (c.kind == JobKind.Training) {
+            CHECKPOINTS.voidFrom(claim.job, claim.stage, claim.replica, claim.interval);
+        }
         (address worker, uint256 stake, address user) = JOBS.convict(claim.job, claim.stage, claim.replica);
-        // An earlier claim of the lane convicted after a later one: voided, but its stake is gone already (P-6).
+        // An earlier claim of the lane convicted after a later one, or another receipt: the stake is gone already (P-6).
         if (stake > 0) STAKING.slash(worker, stake, f.auditor, user);
     }
 

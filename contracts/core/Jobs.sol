@@ -14,7 +14,7 @@ import {IStaking} from "../interfaces/IStaking.sol";
 import {LaneId, Lanes} from "../libraries/Lanes.sol";
 import {TermsBounds} from "../libraries/TermsBounds.sol";
 import {Parameters} from "../types/Parameters.sol";
-import {JobTerms, Offer} from "../types/Types.sol";
+import {JobKind, JobTerms, Offer} from "../types/Types.sol";
 
 /// @title Jobs
 /// @notice See `IJobs`.
@@ -37,8 +37,10 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     IERC20 public immutable SNO;
     /// @notice Where workers' stake is locked.
     IStaking public immutable STAKING;
-    /// @notice Where claims are made, and who says how many are final.
+    /// @notice Where claims of training jobs are made, and who says how many are final.
     ICheckpoints public immutable CHECKPOINTS;
+    /// @notice Who says how many tokens of a serving job are owed.
+    address public immutable CHANNELS;
     /// @notice Who convicts.
     address public immutable DISPUTES;
 
@@ -52,10 +54,13 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     mapping(LaneId lane => Assignment assignment) private _assignments;
     mapping(address account => mapping(address token => uint256 amount)) private _credits;
 
-    constructor(IERC20 sno, IStaking staking, ICheckpoints checkpoints, address disputes) EIP712("Tensorlink", "1") {
+    constructor(IERC20 sno, IStaking staking, ICheckpoints checkpoints, address channels, address disputes)
+        EIP712("Tensorlink", "1")
+    {
         SNO = sno;
         STAKING = staking;
         CHECKPOINTS = checkpoints;
+        CHANNELS = channels;
         DISPUTES = disputes;
         Parameters memory p = staking.parameters();
         _MIN_CHALLENGE_WINDOW = p.minChallengeWindow;
@@ -74,6 +79,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         _jobs[job] = Job({
             user: msg.sender,
             state: State.Posted,
+            kind: terms.kind,
             startedAt: 0,
             deadline: 0,
             escrow: deposit.toUint128(),
@@ -154,6 +160,10 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         record.jobKey = jobKey;
         emit JobStarted(job, jobKey, deadline);
 
+        if (record.kind == JobKind.Training) _openLanes(job, record, deadline);
+    }
+
+    function _openLanes(uint64 job, Job storage record, uint40 deadline) private {
         (uint16 stages, uint16 replicas) = (record.stages, record.replicas);
         address[] memory workers = new address[](uint256(stages) * replicas);
         for (uint16 replica = 0; replica < replicas; ++replica) {
@@ -199,6 +209,22 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         State state = record.state;
         // INVARIANT: the transition table of the interface.
         if (state != State.Running && state != State.Closing) revert WrongState(job, state);
+        if (record.kind == JobKind.Serving) _checkWindow(job, record, state);
+        else _checkClaims(job, record, state);
+
+        if (state == State.Running) CHECKPOINTS.close(job);
+        _end(job, record);
+        _unlockAll(job, record);
+    }
+
+    function _checkWindow(uint64 job, Job storage record, State state) private view {
+        // INVARIANT: a serving job is announced to be over before it is (P-20).
+        if (state != State.Closing) revert WrongState(job, state);
+        // INVARIANT: what is owed can be redeemed, and the last receipt challenged, for a whole window (P-8, P-20).
+        if (block.timestamp < record.deadline) revert WindowOpen(record.deadline);
+    }
+
+    function _checkClaims(uint64 job, Job storage record, State state) private view {
         (uint16 stages, uint16 replicas, uint32 intervals) = (record.stages, record.replicas, record.intervals);
         for (uint16 replica = 0; replica < replicas; ++replica) {
             for (uint16 stage = 0; stage < stages; ++stage) {
@@ -209,10 +235,6 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
                 if (pending) revert ClaimsPending(stage, replica);
             }
         }
-
-        if (state == State.Running) CHECKPOINTS.close(job);
-        _end(job, record);
-        _unlockAll(job, record);
     }
 
     /// @inheritdoc IJobs
@@ -235,17 +257,20 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IJobs
-    function pay(uint64 job, uint16 stage, uint16 replica, uint32 claims) external {
-        // INVARIANT: money is earned by final claims only (P-2).
-        if (msg.sender != address(CHECKPOINTS)) revert Unauthorized(msg.sender);
+    function pay(uint64 job, uint16 stage, uint16 replica, uint32 units) external {
         Job storage record = _jobs[job];
+        bool serving = record.kind == JobKind.Serving;
+        // INVARIANT: money is earned by final claims (P-2), or by tokens that the user signed for (P-19).
+        if (msg.sender != (serving ? CHANNELS : address(CHECKPOINTS))) revert Unauthorized(msg.sender);
         Assignment storage lane = _assignments[Lanes.id(job, stage, replica)];
-        (address worker, uint256 amount) = (lane.worker, uint256(lane.price) * claims);
+        // INVARIANT: a convicted lane redeems nothing (P-19). Of a training lane the claims before the convicted one stay good (P-13).
+        if (serving && lane.convicted) revert LaneConvicted(stage, replica);
+        (address worker, uint256 amount) = (lane.worker, uint256(lane.price) * units);
 
-        // The escrow covers it: `accept` saw to that (P-3), and claims are finalised once.
+        // The escrow covers it: `accept` saw to that (P-3); a claim is finalised once, a token paid once.
         record.escrow -= amount.toUint128();
         _credits[worker][record.token] += amount;
-        emit Paid(job, worker, stage, replica, claims, amount);
+        emit Paid(job, worker, stage, replica, units, amount);
     }
 
     /// @inheritdoc IJobs
@@ -269,8 +294,10 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
 
     function _close(uint64 job, Job storage record, bool convicted) private {
         record.state = State.Closing;
+        // INVARIANT: stake outlasts the last receipt by a window (P-20).
+        if (record.kind == JobKind.Serving) record.deadline = (block.timestamp + record.challengeWindow).toUint40();
         emit JobClosing(job, convicted);
-        CHECKPOINTS.close(job);
+        if (record.kind == JobKind.Training) CHECKPOINTS.close(job);
     }
 
     /// @dev Returns what is left of the escrow; the last that happens to it.

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IJobs} from "../interfaces/IJobs.sol";
-import {JobTerms} from "../types/Types.sol";
+import {JobKind, JobTerms} from "../types/Types.sol";
 
 /// @title Bounds of a job's terms
 /// @notice They keep every loop over lanes within one transaction (P-18) and every time within a year or so (P-10).
@@ -11,7 +11,10 @@ library TermsBounds {
     uint256 internal constant MAX_REPLICAS = 16;
     /// @dev `accept`, the dearest loop, takes about 80,000 gas a lane; a transaction has at most 2^24 (EIP-7825).
     uint256 internal constant MAX_LANES = 128;
+    /// @dev Of a training job.
     uint256 internal constant MAX_INTERVALS = 1_000_000;
+    /// @dev Of a text of a serving job.
+    uint256 internal constant MAX_TEXT_TOKENS = 1 << 20;
     uint256 internal constant MAX_ACCEPT_PERIOD = 30 days;
     uint256 internal constant MAX_DURATION = 365 days;
     uint256 internal constant MAX_MANIFEST_BYTES = 128;
@@ -25,11 +28,7 @@ library TermsBounds {
         if (terms.stages == 0 || terms.stages > MAX_STAGES) revert IJobs.InvalidTerms("stages");
         if (terms.replicas == 0 || terms.replicas > MAX_REPLICAS) revert IJobs.InvalidTerms("replicas");
         if (uint256(terms.stages) * terms.replicas > MAX_LANES) revert IJobs.InvalidTerms("replicas");
-        if (terms.intervals == 0 || terms.intervals > MAX_INTERVALS) revert IJobs.InvalidTerms("intervals");
-        // INVARIANT: a statement's 32 bits can name every step.
-        if (terms.stepsPerInterval == 0 || uint256(terms.intervals) * terms.stepsPerInterval > type(uint32).max) {
-            revert IJobs.InvalidTerms("stepsPerInterval");
-        }
+        _checkWork(terms);
         // INVARIANT: nothing is locked for ever (P-10).
         if (terms.acceptBy < block.timestamp || terms.acceptBy > block.timestamp + MAX_ACCEPT_PERIOD) {
             revert IJobs.InvalidTerms("acceptBy");
@@ -41,10 +40,27 @@ library TermsBounds {
         }
         // INVARIANT: every lane has something to lose.
         if (terms.workerStake == 0) revert IJobs.InvalidTerms("workerStake");
-        // INVARIANT: every stage has a program and a state to start from.
+        // INVARIANT: every stage has a program, and in training a state to start from; texts start from none.
         if (!_areRoots(terms.programs, terms.stages)) revert IJobs.InvalidTerms("programs");
-        if (!_areRoots(terms.initialStates, terms.stages)) revert IJobs.InvalidTerms("initialStates");
+        uint256 states = terms.kind == JobKind.Serving ? 0 : terms.stages;
+        if (!_areRoots(terms.initialStates, states)) revert IJobs.InvalidTerms("initialStates");
         if (terms.manifest.length > MAX_MANIFEST_BYTES) revert IJobs.InvalidTerms("manifest");
+    }
+
+    /// @dev How much there is to do: intervals of steps, or tokens and how long a text can be.
+    function _checkWork(JobTerms calldata terms) private pure {
+        if (terms.intervals == 0) revert IJobs.InvalidTerms("intervals");
+        if (terms.stepsPerInterval == 0) revert IJobs.InvalidTerms("stepsPerInterval");
+        if (terms.kind == JobKind.Serving) {
+            // INVARIANT: a stage has one program for each length, and a proof that one of them is registered is short.
+            if (terms.stepsPerInterval > MAX_TEXT_TOKENS) revert IJobs.InvalidTerms("stepsPerInterval");
+            return;
+        }
+        if (terms.intervals > MAX_INTERVALS) revert IJobs.InvalidTerms("intervals");
+        // INVARIANT: a statement's 32 bits can name every step.
+        if (uint256(terms.intervals) * terms.stepsPerInterval > type(uint32).max) {
+            revert IJobs.InvalidTerms("stepsPerInterval");
+        }
     }
 
     function _areRoots(bytes32[] calldata roots, uint256 count) private pure returns (bool) {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+
+import {IChannels} from "../interfaces/IChannels.sol";
+import {IJobs} from "../interfaces/IJobs.sol";
+import {LaneId, Lanes} from "../libraries/Lanes.sol";
+import {JobKind, Voucher} from "../types/Types.sol";
+
+/// @title Channels
+/// @notice See `IChannels`.
+/// @dev Holds no money: the escrow is with `Jobs`, which knows the prices and who was convicted.
+contract Channels is IChannels, EIP712 {
+    bytes32 private constant _VOUCHER_TYPEHASH =
+        keccak256("Voucher(uint64 job,uint16 stage,uint16 replica,uint32 epoch,uint32 tokens,bytes32 receipts)");
+
+    /// @notice Where users, workers and terms stand, and who is told what to pay.
+    IJobs public immutable JOBS;
+
+    mapping(LaneId lane => Redeemed redeemed) private _redeemed;
+    mapping(LaneId lane => mapping(uint32 epoch => bytes32 root)) private _receipts;
+
+    constructor(IJobs jobs) EIP712("Tensorlink", "1") {
+        JOBS = jobs;
+    }
+
+    /// @inheritdoc IChannels
+    function redeem(Voucher calldata voucher, bytes calldata signature) external {
+        (uint64 job, uint16 stage, uint16 replica) = (voucher.job, voucher.stage, voucher.replica);
+        IJobs.Job memory record = JOBS.jobOf(job);
+        // INVARIANT: tokens are paid by escrow that is there.
+        if (record.kind != JobKind.Serving) revert JobNotOpen(job);
+        if (record.state != IJobs.State.Running && record.state != IJobs.State.Closing) revert JobNotOpen(job);
+        // INVARIANT: nobody ends an epoch in another's name, with a voucher of less than is owed.
+        if (msg.sender != JOBS.workerOf(job, stage, replica)) revert NotWorker(msg.sender);
+        // INVARIANT: only the user spends the escrow (P-19).
+        _checkSignature(voucher, signature, record.user);
+
+        LaneId lane = Lanes.id(job, stage, replica);
+        Redeemed memory before = _redeemed[lane];
+        // INVARIANT: an epoch's receipts are fixed once; epochs count from 1 (P-19).
+        if (voucher.epoch <= before.epoch) revert EpochOver(voucher.epoch);
+        // INVARIANT: a token is paid once, and never more of them than the escrow covers (P-3).
+        if (voucher.tokens <= before.tokens || voucher.tokens > record.intervals) {
+            revert TokensOutOfRange(voucher.tokens);
+        }
+
+        _redeemed[lane] = Redeemed({epoch: voucher.epoch, tokens: voucher.tokens});
+        _receipts[lane][voucher.epoch] = voucher.receipts;
+        emit VoucherRedeemed(job, stage, replica, voucher.epoch, voucher.tokens, voucher.receipts);
+
+        JOBS.pay(job, stage, replica, voucher.tokens - before.tokens);
+    }
+
+    function _checkSignature(Voucher calldata voucher, bytes calldata signature, address user) private view {
+        bytes32 digest = _hashTypedDataV4(keccak256(abi.encode(_VOUCHER_TYPEHASH, voucher)));
+        (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
+        if (failure != ECDSA.RecoverError.NoError || signer != user) revert BadSignature();
+    }
+
+    /// @inheritdoc IChannels
+    function redeemedOf(uint64 job, uint16 stage, uint16 replica) external view returns (Redeemed memory) {
+        return _redeemed[Lanes.id(job, stage, replica)];
+    }
+
+    /// @inheritdoc IChannels
+    function receiptsOf(uint64 job, uint16 stage, uint16 replica, uint32 epoch) external view returns (bytes32) {
+        return _receipts[Lanes.id(job, stage, replica)][epoch];
+    }
+}
