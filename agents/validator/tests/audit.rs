@@ -22,8 +22,8 @@ use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_proof::commit::{Edge, io_root, state_root, trace_root};
-use tensorlink_proof::fraud::Case;
 use tensorlink_proof::fraud::verify::verify_element_proof;
+use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{Claim, StepStatement};
 use tensorlink_types::{Address, Opcode, TensorRoot};
 use tensorlink_validator::{Auditor, Finding, Target};
@@ -33,7 +33,7 @@ const INTERVAL: u32 = 1;
 
 /// A lie in one step.
 fn liar(step: u32) -> Corrupted<Reference> {
-    Corrupted::new(Reference, Lie { step, opcode: Opcode::MatMul, element: 3 })
+    Corrupted::new(Reference, Lie { step: Some(step), opcode: Opcode::MatMul, element: 3 })
 }
 
 /// How a worker behaves towards auditors.
@@ -163,10 +163,12 @@ async fn one_wrong_element_gives_a_proof_that_verifies() {
     let case = Case {
         contracts: CONTRACTS,
         worker: identity(1).address(),
-        steps_per_interval: STEPS,
         job_key: KEY,
-        program: world.program,
-        record: world.chain.record(lane(0), INTERVAL).await.unwrap(),
+        work: Work::Training {
+            steps_per_interval: STEPS,
+            program: world.program,
+            record: world.chain.record(lane(0), INTERVAL).await.unwrap(),
+        },
     };
     let conviction = verify_element_proof(&case, &proof).unwrap();
     assert!(fault.starts_with(&format!("step {lie}, operator")), "{fault}");

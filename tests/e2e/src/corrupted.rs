@@ -1,4 +1,4 @@
-//! An engine that computes like any other, except for one element of one operator at one step.
+//! An engine that computes like any other, except for one element of one kind of operator.
 
 use tensorlink_graph::{Engine, EngineError, StepContext};
 use tensorlink_num::{Tensor, TensorError};
@@ -7,8 +7,8 @@ use tensorlink_types::{Opcode, Operator};
 /// Where to lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lie {
-    /// Absolute step.
-    pub step: u32,
+    /// Absolute step, or number of tokens of a text; every one if there is none.
+    pub step: Option<u32>,
     /// Every operator of this kind in the step is falsified.
     pub opcode: Opcode,
     /// Element of its output, modulo its size.
@@ -61,7 +61,7 @@ impl<E: Engine> Engine for Corrupted<E> {
         context: &StepContext,
     ) -> Result<E::Tensor, EngineError> {
         let output = self.honest.execute(operator, operands, context)?;
-        if context.step != self.lie.step || operator.opcode != self.lie.opcode {
+        if self.lie.step.is_some_and(|step| step != context.step) || operator.opcode != self.lie.opcode {
             return Ok(output);
         }
         let flipped = flip(&self.honest.export(&output)?, self.lie.element)?;

@@ -77,7 +77,8 @@ impl<E: Engine> StageRunner<E> {
         let key = JobKey::default();
         let mut executor = StageExecutor::on_device(&self.engine, program, self.constants.clone(), vec![], key, [])?;
         executor.set_trace(trace);
-        executor.begin_step(0)?;
+        // As an audit repeats it: the step of a text is its length (rule C-13).
+        executor.begin_step(tokens)?;
         Ok(executor)
     }
 }

@@ -1,18 +1,27 @@
 //! A worker that lies about one number: `tensorlink worker run` over a corrupted engine.
 //!
-//! Takes the same arguments as `tensorlink`, and `TENSORLINK_VILLAIN_STEP` for the step it lies at. Test-only: the product holds no
-//! cheating code.
+//! Takes the same arguments as `tensorlink`; `TENSORLINK_VILLAIN_STEP` is the step at which it lies (or the number of tokens of a text;
+//! every one if it is not set), `TENSORLINK_VILLAIN_OPERATOR` the kind of operator that it falsifies (`mat_mul` if it is not set). Test-only: the
+//! product holds no cheating code.
 
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
+use serde::de::DeserializeOwned;
 use tensorlink::args::{Cli, Command, WorkerCommand};
 use tensorlink::commands::worker;
 use tensorlink::config::Config;
 use tensorlink::process;
 use tensorlink_e2e::corrupted::{Corrupted, Lie};
 use tensorlink_types::Opcode;
+
+/// What an environment variable says, as JSON or as a bare word; none if it is not set.
+fn setting<T: DeserializeOwned>(name: &str) -> anyhow::Result<Option<T>> {
+    let Ok(text) = std::env::var(name) else { return Ok(None) };
+    let value = serde_json::from_str(&text).unwrap_or_else(|_| serde_json::Value::String(text.clone()));
+    serde_json::from_value(value).map(Some).with_context(|| format!("{name}={text:?} means nothing here"))
+}
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -22,9 +31,9 @@ fn main() -> ExitCode {
             bail!("a villain only runs as a worker");
         };
         let config = Config::load(&cli.common)?;
-        let step = std::env::var("TENSORLINK_VILLAIN_STEP").unwrap_or_else(|_| "0".into());
-        let step = step.parse().with_context(|| format!("TENSORLINK_VILLAIN_STEP={step:?} is not a step"))?;
-        let lie = Lie { step, opcode: Opcode::MatMul, element: 5 };
+        let step = setting("TENSORLINK_VILLAIN_STEP")?;
+        let opcode = setting("TENSORLINK_VILLAIN_OPERATOR")?.unwrap_or(Opcode::MatMul);
+        let lie = Lie { step, opcode, element: 5 };
         worker::run_on(&config, args, shutdown, move |engine| Corrupted::new(engine, lie)).await
     })
 }
