@@ -1,17 +1,17 @@
-//! From a worker's signed answers and one's own re-execution of an interval to the fault to prove, if there is one.
+//! From a worker's signed answers and one's own re-execution of an interval, or of a text, to the fault to prove, if there is one.
 //!
 //! Pure bookkeeping over roots: executing, asking and fetching are the validator's. [`Audit::verdict`] is called again with
 //! more answers until it decides; each time it names the one thing it lacks.
 
 use tensorlink_num::Tensor;
-use tensorlink_types::abi::Claim;
+use tensorlink_types::abi::{Claim, StepStatement};
 use tensorlink_types::{Program, TensorRoot};
 use thiserror::Error;
 
-use crate::commit::{BoundaryLists, Edge, io_root, state_root, trace_root};
+use crate::commit::{BoundaryLists, Edge, io_root, is_receipt, state_root, trace_root};
 use crate::fraud::openings::sign_extended;
 use crate::fraud::verify::{check_statement, contradict, contradicts_claim};
-use crate::fraud::{Case, Signed, Sink};
+use crate::fraud::{Case, Signed, Sink, Work};
 use crate::merkle::List;
 use crate::merkle::tensor::canonical_bytes;
 
@@ -23,7 +23,7 @@ pub enum Verdict {
     /// The output of this operator is the first of its step that differs. All its operands agree. Fetch the worker's tensor,
     /// find the element with [`first_element`], prove it with [`crate::fraud::Prover::element`].
     Element {
-        /// Absolute step.
+        /// Absolute step, or a text's number of tokens.
         step: u32,
         /// Operator.
         operator: u32,
@@ -31,15 +31,15 @@ pub enum Verdict {
     /// All outputs of the step agree, but one did not go where the program sends it. Prove it with
     /// [`crate::fraud::Prover::wiring`].
     Wiring {
-        /// Absolute step.
+        /// Absolute step, or a text's number of tokens.
         step: u32,
         /// Where it should have gone.
         sink: Sink,
         /// State tensor or micro-batch.
         index: u32,
     },
-    /// Two answers, by position, that cannot both be true: one step with two outcomes, or a step that does not start where
-    /// the one before ended. Equal positions: the answer contradicts the claim. Prove it with
+    /// Two answers, by position, that cannot both be true: one step with two outcomes, a step that does not start where
+    /// the one before ended, or two numbers of tokens of one text. Equal positions: the answer contradicts the claim. Prove it with
     /// [`crate::fraud::Prover::contradiction`].
     Contradiction {
         /// Position among the answers.
@@ -68,7 +68,10 @@ pub enum Undecided {
     /// One's own state at the interval's start is not the claim's parent state: audit the claim before this one first.
     #[error("the claim starts from another state: audit its parent first")]
     Parent,
-    /// One's own re-execution does not cover the interval or the program; execute it again.
+    /// The claim of a serving job names a state: it is no receipt, so nothing can be proven about it and nothing is paid for it.
+    #[error("the claim names a state: it is no receipt, pay nothing for it")]
+    Receipt,
+    /// One's own re-execution does not cover the interval or the program, or is of no text that the job can have; execute it again.
     #[error("the re-execution lacks step {0}: execute the whole interval")]
     Own(u32),
 }
@@ -84,9 +87,11 @@ pub struct Answer {
     pub post_state: Option<Vec<TensorRoot>>,
 }
 
-/// One's own re-execution of an interval, from the claim's parent state and the worker's logged inputs.
+/// One's own re-execution of an interval, from the claim's parent state and the worker's logged inputs; or of a text, from no state.
 #[derive(Clone, Debug)]
 pub struct OwnInterval {
+    /// Number of the first step; of a text: its number of tokens, as the worker's logged inputs show it.
+    pub first_step: u32,
     /// Tensor roots of the state before the first step.
     pub state: Vec<TensorRoot>,
     /// For each step, the roots of the operators' outputs in program order.
@@ -117,13 +122,19 @@ impl Audit<'_> {
         if io_root(&self.logs.roots()) != self.claim.io {
             return Err(Undecided::Logs);
         }
+        let work = &self.case.work;
+        if matches!(work, Work::Serving { .. }) && !is_receipt(self.claim) {
+            return Err(Undecided::Receipt);
+        }
         if state_root(&self.own.state) != self.claim.parentState {
             return Err(Undecided::Parent);
         }
-        let steps = self.case.steps_per_interval;
-        let start = self.claim.interval.saturating_mul(steps);
+        let start = self.own.first_step;
+        if !work.holds(self.claim, start) || work.local_step(start) != 0 {
+            return Err(Undecided::Own(start));
+        }
         let mut previous: Option<usize> = None;
-        for local in 0..steps {
+        for local in 0..work.steps() {
             let step = start.saturating_add(local);
             let (at, answer) = self.answer(answers, step).ok_or(Undecided::Statement(step))?;
             if let Some(verdict) = self.contradiction(answers, at, answer, previous) {
@@ -156,18 +167,21 @@ impl Audit<'_> {
         previous: Option<usize>,
     ) -> Option<Verdict> {
         let statement = &answer.signed.statement;
-        if contradicts_claim(self.case, self.claim, statement) {
+        let work = &self.case.work;
+        if contradicts_claim(work, self.claim, statement) {
             return Some(Verdict::Contradiction { first: at, second: at });
         }
         let before = previous.and_then(|at| Some((at, answers.get(at)?)));
         if let Some((first, before)) = before
-            && contradict(&before.signed.statement, statement)
+            && contradict(work, &before.signed.statement, statement)
         {
             return Some(Verdict::Contradiction { first, second: at });
         }
-        let same_step = |other: &Answer| other.signed.statement.step == statement.step;
+        // The next step of an interval is compared when its turn comes; a receipt has no other step.
+        let now = |other: &StepStatement| other.step == statement.step || work.steps() == 1;
         let other = answers.iter().enumerate().find(|(_, other)| {
-            same_step(other) && contradict(statement, &other.signed.statement) && self.counts(other)
+            let other_statement = &other.signed.statement;
+            now(other_statement) && contradict(work, statement, other_statement) && self.counts(other)
         });
         other.map(|(second, _)| Verdict::Contradiction { first: at, second })
     }

@@ -8,7 +8,7 @@ use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_num::Tensor;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
 use tensorlink_proof::commit::{BoundaryLists, Edge, LogBuilder, LogError};
-use tensorlink_proof::fraud::{Case, Prover, Signed, StepAnswer};
+use tensorlink_proof::fraud::{Case, Prover, Signed, StepAnswer, Work};
 use tensorlink_proof::merkle::TensorTree;
 use tensorlink_types::{Address, TensorRoot, TensorType};
 
@@ -35,7 +35,7 @@ where
         let case = self.case().await?;
         let (states, traces) = (own.states.clone(), own.traces);
         let state = states.first().cloned().unwrap_or_default();
-        let own = OwnInterval { state, traces };
+        let own = OwnInterval { first_step: self.replay.span.first_step, state, traces };
         let program = &self.replay.shard.program;
         let audit = Audit { case: &case, program, claim: &self.target.claim, logs: &logs, own: &own };
         let verdict = loop {
@@ -53,10 +53,12 @@ where
         Ok(Case {
             contracts: self.auditor.ports.contracts,
             worker: self.worker,
-            steps_per_interval: self.job.steps_per_interval,
             job_key: self.job.job_key,
-            program: chain.program_root(lane.job, lane.stage).await.map_err(fatal)?,
-            record: chain.record(lane, self.target.claim.interval).await.map_err(fatal)?,
+            work: Work::Training {
+                steps_per_interval: self.job.steps_per_interval,
+                program: chain.program_root(lane.job, lane.stage).await.map_err(fatal)?,
+                record: chain.record(lane, self.target.claim.interval).await.map_err(fatal)?,
+            },
         })
     }
 

@@ -165,6 +165,11 @@ impl BoundaryLists {
         self.lists.get(&edge)
     }
 
+    /// Logs of one entry each: those of one step of one micro-batch.
+    pub fn of_one(entries: impl IntoIterator<Item = (Edge, TensorRoot)>) -> Self {
+        Self { lists: entries.into_iter().map(|(edge, root)| (edge, List::new([root]))).collect() }
+    }
+
     /// Roots; zero where there is no neighbour.
     pub fn roots(&self) -> BoundaryLogs {
         let root = |edge| self.get(edge).map(List::root).unwrap_or_default();

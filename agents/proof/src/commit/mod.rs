@@ -3,7 +3,9 @@
 //! | module | rules |
 //! |---|---|
 //! | [`program`] | program root (C-5) |
+//! | [`programs`] | programs of a serving stage by length (C-13) |
 //! | [`logs`] | boundary logs and their root (C-8) |
+//! | [`mod@receipt`] | receipts (C-12) |
 //! | [`digest`] | EIP-712 digests, claim ids, claim records, job keys (C-9 to C-11) |
 //! | [`mod@sign`] | signatures (C-9) |
 //!
@@ -12,6 +14,8 @@
 pub mod digest;
 pub mod logs;
 pub mod program;
+pub mod programs;
+pub mod receipt;
 pub mod sign;
 
 use alloy_primitives::B256;
@@ -20,6 +24,8 @@ use tensorlink_types::TensorRoot;
 pub use self::digest::{Contracts, job_key, record_hash};
 pub use self::logs::{BoundaryLists, Edge, LogBuilder, LogError, LogShape, io_root};
 pub use self::program::{ProgramCommitment, operator_hash, program_hash, wiring_hash};
+pub use self::programs::ProgramList;
+pub use self::receipt::{Crossed, is_receipt, receipt, receipt_list, receipt_statement};
 pub use self::sign::{SignatureError, recover, sign, verify_signer};
 use crate::merkle::{List, list_root};
 pub use crate::merkle::{tensor_root, tensor_roots};

@@ -2,43 +2,28 @@
 //!
 //! | module | what lives there |
 //! |---|---|
+//! | [`case`] | what the chain knows, of training and of serving jobs |
 //! | [`prover`] | [`Prover`]: builds each kind of proof and tries it before handing it out |
 //! | [`openings`] | the fewest leaves that hold what an element is computed from |
 //! | [`verify`] | `Disputes.proveSigned…`, check for check, in Rust |
 //! | [`decode`] | operators back from their ABI form |
 
+pub mod case;
 pub mod decode;
 pub mod openings;
 pub mod prover;
 pub mod verify;
 
-use alloy_primitives::{Address, B256, Bytes};
+use alloy_primitives::{B256, Bytes};
 use tensorlink_num::OpError;
-use tensorlink_types::JobKey;
 use tensorlink_types::abi::StepStatement;
 use thiserror::Error;
 
+pub use self::case::{Case, Work};
 pub use self::prover::{Prover, Sink, StepAnswer};
 pub use self::verify::{Conviction, verify_contradiction_proof, verify_element_proof, verify_wiring_proof};
-use crate::commit::{Contracts, SignatureError};
+use crate::commit::SignatureError;
 use crate::merkle::OpeningError;
-
-/// What the chain knows about a claim: everything that a proof is checked against.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Case {
-    /// Chain and contracts.
-    pub contracts: Contracts,
-    /// The lane's worker.
-    pub worker: Address,
-    /// From the job's terms.
-    pub steps_per_interval: u32,
-    /// The job's beacon value.
-    pub job_key: JobKey,
-    /// Program root of the lane's stage.
-    pub program: B256,
-    /// The claim's record (C-11).
-    pub record: B256,
-}
 
 /// A worker's signed answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,10 +46,10 @@ pub enum Opened {
 /// Why the contract would refuse a proof; named after the errors of `IDisputes`. None is worth a transaction.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Refusal {
-    /// The claim is not the one on record.
-    #[error("the claim is not on record")]
+    /// The claim is not the one on record, or no receipt of a serving job.
+    #[error("the claim is not on record, or no receipt")]
     UnknownClaim,
-    /// The statement is about another claim, or a step outside the claim's interval.
+    /// The statement is about another claim, a step outside the claim's interval, or a number of tokens that no text has.
     #[error("the statement is not about a step of this claim")]
     StatementMismatch,
     /// The worker did not sign.

@@ -50,12 +50,13 @@ pub struct StepAnswer<'a> {
     pub after: &'a [TensorRoot],
 }
 
-/// One claim against one program: builds proofs from a worker's answers.
+/// One claim or receipt against one program: builds proofs from a worker's answers.
 #[derive(Clone, Debug)]
 pub struct Prover<'a> {
     case: Case,
     program: &'a Program,
     commitment: ProgramCommitment,
+    membership: Vec<B256>,
     claim: &'a Claim,
     committed_at: u64,
     logs: &'a BoundaryLists,
@@ -73,7 +74,23 @@ impl<'a> Prover<'a> {
         committed_at: u64,
         logs: &'a BoundaryLists,
     ) -> Result<Self, ProgramTooLarge> {
-        Ok(Self { case, program, commitment: ProgramCommitment::new(program)?, claim, committed_at, logs })
+        let commitment = ProgramCommitment::new(program)?;
+        Ok(Self { case, program, commitment, membership: Vec::new(), claim, committed_at, logs })
+    }
+
+    /// Prepares for a receipt, the program for its text's number of tokens, and the siblings by which the stage registered that program
+    /// ([`crate::commit::ProgramList::prove`]).
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_receipt(
+        case: Case,
+        program: &'a Program,
+        membership: Vec<B256>,
+        receipt: &'a Claim,
+        logs: &'a BoundaryLists,
+    ) -> Result<Self, ProgramTooLarge> {
+        Ok(Self { membership, ..Self::new(case, program, receipt, 0, logs)? })
     }
 
     /// What the chain knows.
@@ -117,7 +134,7 @@ impl<'a> Prover<'a> {
             statement: said.statement.clone(),
             signature: said.signature.clone(),
             program: self.commitment.header.clone(),
-            programMembership: Vec::new(),
+            programMembership: self.membership.clone(),
             operator: abi::Operator::from(op),
             operatorIndex: operator,
             operatorMembership: self.commitment.operators.prove(operator.into())?,
@@ -200,7 +217,7 @@ impl<'a> Prover<'a> {
         if micro_batch >= per_step {
             return Err(FraudError::OutOfProgram { what: "micro-batch", index: micro_batch.into() });
         }
-        let local = said.statement.step.checked_rem(self.case.steps_per_interval).unwrap_or(0);
+        let local = self.case.work.local_step(said.statement.step);
         let list = self.logs.get(edge).ok_or(FraudError::List("boundary log"))?;
         Ok((list, u64::from(local) * u64::from(per_step) + u64::from(micro_batch)))
     }
@@ -231,7 +248,7 @@ impl<'a> Prover<'a> {
             statement: said.statement.clone(),
             signature: said.signature.clone(),
             program: self.commitment.header.clone(),
-            programMembership: Vec::new(),
+            programMembership: self.membership.clone(),
             wiring: wiring.clone(),
             sink: sink.to_number(),
             index,

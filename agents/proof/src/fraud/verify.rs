@@ -8,8 +8,9 @@ use tensorlink_types::abi::{
 };
 use tensorlink_types::{Operator, Source, TensorType};
 
-use super::{Case, Opened, Refusal, decode, openings};
-use crate::commit::{io_root, operator_hash, program_hash, record_hash, verify_signer, wiring_hash};
+use super::{Case, Opened, Refusal, Work, decode, openings};
+use crate::commit::programs::verify_program;
+use crate::commit::{io_root, is_receipt, operator_hash, program_hash, record_hash, verify_signer, wiring_hash};
 use crate::merkle::tensor::leaf_count;
 use crate::merkle::{LEAF_BYTES, root_from_data, verify_membership, verify_range};
 
@@ -37,7 +38,7 @@ pub struct Conviction {
 pub fn verify_element_proof(case: &Case, proof: &ElementProof) -> Result<Conviction, Refusal> {
     check_claim(case, &proof.claim, proof.committedAt)?;
     check_statement(case, &proof.claim, &proof.statement, &proof.signature)?;
-    check_program(case, &proof.program)?;
+    check_program(case, &proof.statement, &proof.program, &proof.programMembership)?;
     let index = u64::from(proof.operatorIndex);
     let count = proof.program.operatorCount.into();
     // INVARIANT: the operator is the registered program's.
@@ -139,7 +140,7 @@ fn is_operand(
 pub fn verify_wiring_proof(case: &Case, proof: &WiringProof) -> Result<Conviction, Refusal> {
     check_claim(case, &proof.claim, proof.committedAt)?;
     check_statement(case, &proof.claim, &proof.statement, &proof.signature)?;
-    check_program(case, &proof.program)?;
+    check_program(case, &proof.statement, &proof.program, &proof.programMembership)?;
     // INVARIANT: the wiring is the registered program's.
     if wiring_hash(&proof.wiring) != proof.program.wiring {
         return Err(Refusal::WrongProgram);
@@ -186,10 +187,10 @@ pub fn verify_contradiction_proof(case: &Case, proof: &ContradictionProof) -> Re
     check_claim(case, &proof.claim, proof.committedAt)?;
     let first = &proof.first;
     check_statement(case, &proof.claim, first, &proof.firstSignature)?;
-    if !contradicts_claim(case, &proof.claim, first) {
+    if !contradicts_claim(&case.work, &proof.claim, first) {
         check_statement(case, &proof.claim, &proof.second, &proof.secondSignature)?;
         // INVARIANT: who signs what it computed is never convicted (P-15).
-        if !contradict(first, &proof.second) {
+        if !contradict(&case.work, first, &proof.second) {
             return Err(Refusal::NoFault);
         }
     }
@@ -197,19 +198,22 @@ pub fn verify_contradiction_proof(case: &Case, proof: &ContradictionProof) -> Re
     Ok(Conviction { auditor, step, operator: 0, element: 0, claimed: 0, recomputed: 0 })
 }
 
-/// The interval's first step starts from the claim's parent state; its last ends in the claim's new state.
-pub fn contradicts_claim(case: &Case, claim: &Claim, statement: &StepStatement) -> bool {
-    let local = local_step(case, statement);
+/// A claim's first step starts from its parent state, its last ends in its new state. The step of a receipt is both.
+pub fn contradicts_claim(work: &Work, claim: &Claim, statement: &StepStatement) -> bool {
+    let local = work.local_step(statement.step);
     (local == 0 && statement.preState != claim.parentState)
-        || (local.checked_add(1) == Some(case.steps_per_interval) && statement.postState != claim.newState)
+        || (local.checked_add(1) == Some(work.steps()) && statement.postState != claim.newState)
 }
 
-/// One step has one outcome, whoever asked; the next step starts where it ended.
-pub fn contradict(first: &StepStatement, second: &StepStatement) -> bool {
+/// One step has one outcome, whoever asked; the next step starts where it ended. A text has one number of tokens.
+pub fn contradict(work: &Work, first: &StepStatement, second: &StepStatement) -> bool {
     if first.step == second.step {
         return (first.preState, first.postState, first.trace) != (second.preState, second.postState, second.trace);
     }
-    first.step.checked_add(1) == Some(second.step) && first.postState != second.preState
+    match work {
+        Work::Training { .. } => first.step.checked_add(1) == Some(second.step) && first.postState != second.preState,
+        Work::Serving { .. } => true,
+    }
 }
 
 /// Whether a statement is about a step of this claim and signed by the worker: nothing else counts.
@@ -218,18 +222,36 @@ pub fn contradict(first: &StepStatement, second: &StepStatement) -> bool {
 /// [`Refusal::StatementMismatch`], [`Refusal::BadSignature`].
 pub fn check_statement(case: &Case, claim: &Claim, statement: &StepStatement, signature: &[u8]) -> Result<(), Refusal> {
     let of_claim = statement.claimId == case.contracts.claim_id(claim).0;
-    if !of_claim || statement.step.checked_div(case.steps_per_interval) != Some(claim.interval) {
+    if !of_claim || !case.work.holds(claim, statement.step) {
         return Err(Refusal::StatementMismatch);
     }
     Ok(verify_signer(signature, case.contracts.statement(statement), case.worker)?)
 }
 
 fn check_claim(case: &Case, claim: &Claim, committed_at: u64) -> Result<(), Refusal> {
-    if record_hash(claim, committed_at) == case.record { Ok(()) } else { Err(Refusal::UnknownClaim) }
+    let known = match &case.work {
+        Work::Training { record, .. } => record_hash(claim, committed_at) == *record,
+        Work::Serving { .. } => committed_at == 0 && is_receipt(claim),
+    };
+    if known { Ok(()) } else { Err(Refusal::UnknownClaim) }
 }
 
-fn check_program(case: &Case, program: &ProgramHeader) -> Result<(), Refusal> {
-    if program_hash(program) == case.program { Ok(()) } else { Err(Refusal::WrongProgram) }
+/// The registered program, or, of a text, the one registered for its number of tokens.
+fn check_program(
+    case: &Case,
+    statement: &StepStatement,
+    program: &ProgramHeader,
+    membership: &[B256],
+) -> Result<(), Refusal> {
+    let hash = program_hash(program);
+    let registered = match &case.work {
+        // INVARIANT: a proof has nothing that is not looked at.
+        Work::Training { program, .. } => hash == *program && membership.is_empty(),
+        Work::Serving { longest, programs } => {
+            verify_program(*programs, *longest, statement.step, hash, membership).is_ok()
+        }
+    };
+    if registered { Ok(()) } else { Err(Refusal::WrongProgram) }
 }
 
 fn check_logs(claim: &Claim, logs: &BoundaryLogs) -> Result<(), Refusal> {
@@ -262,12 +284,7 @@ fn is_logged(
         return false;
     }
     let per_step = u64::from(program.microBatches);
-    let index = u64::from(local_step(case, statement)) * per_step + u64::from(micro_batch);
-    let count = u64::from(case.steps_per_interval) * per_step;
+    let index = u64::from(case.work.local_step(statement.step)) * per_step + u64::from(micro_batch);
+    let count = u64::from(case.work.steps()) * per_step;
     verify_membership(log, count, index, root, siblings).is_ok()
-}
-
-/// The statement's step counted from its interval's first.
-fn local_step(case: &Case, statement: &StepStatement) -> u32 {
-    statement.step.checked_rem(case.steps_per_interval).unwrap_or(0)
 }

@@ -9,7 +9,7 @@ use tensorlink_proof::commit::{
     BoundaryLists, Contracts, Edge, LogBuilder, ProgramCommitment, io_root, record_hash, sign, state_root, tensor_root,
     trace_root,
 };
-use tensorlink_proof::fraud::{Case, Signed};
+use tensorlink_proof::fraud::{Case, Signed, Work};
 use tensorlink_types::abi::{Claim, StepStatement};
 use tensorlink_types::program::{ConstantSlot, StateSlot};
 use tensorlink_types::{JobKey, Opcode, Operand, Operator, Program, Source, TensorRoot, TensorType};
@@ -173,10 +173,12 @@ impl Scenario {
         let case = Case {
             contracts: CONTRACTS,
             worker: address_of(&worker_key()),
-            steps_per_interval: STEPS,
             job_key: self.job_key,
-            program: ProgramCommitment::new(&self.program).unwrap().root(),
-            record: record_hash(&claim, COMMITTED_AT),
+            work: Work::Training {
+                steps_per_interval: STEPS,
+                program: ProgramCommitment::new(&self.program).unwrap().root(),
+                record: record_hash(&claim, COMMITTED_AT),
+            },
         };
         let answer = |local: usize| Answer {
             signed: signed(StepStatement {
@@ -206,7 +208,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn own(&self) -> OwnInterval {
-        OwnInterval { state: self.state_roots[0].clone(), traces: self.traces.clone() }
+        OwnInterval { first_step: INTERVAL * STEPS, state: self.state_roots[0].clone(), traces: self.traces.clone() }
     }
 }
 

@@ -11,10 +11,10 @@ use tensorlink_num::arbitrary::{Case, Dice};
 use tensorlink_num::execute;
 use tensorlink_proof::commit::{Contracts, Edge, record_hash, tensor_root};
 use tensorlink_proof::fraud::{
-    self, Conviction, Sink, verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
+    self, Conviction, Sink, Work, verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
 };
 use tensorlink_proof::merkle::{LEAF_BYTES, TensorTree};
-use tensorlink_types::abi::{Claim, ContradictionProof, ElementProof, StepStatement, WiringProof};
+use tensorlink_types::abi::{Claim, ContradictionProof, ElementProof, JobKind, StepStatement, WiringProof};
 use tensorlink_types::program::{ConstantSlot, StateSlot};
 use tensorlink_types::{Address, B256, Bytes, JobKey, Opcode, Program, Source};
 
@@ -47,6 +47,7 @@ struct ProofCase {
     checkpoints: Address,
     disputes: Address,
     worker: Address,
+    kind: u8,
     steps_per_interval: u32,
     job_key: B256,
     program: B256,
@@ -105,6 +106,10 @@ pub fn verify(text: &str) -> Result<Coverage, VectorError> {
 impl ProofCase {
     fn new(name: String, proof: Vec<u8>, stage: &Stage, conviction: &Conviction) -> Self {
         let chain = stage.case();
+        let (kind, steps_per_interval, program) = match chain.work {
+            Work::Training { steps_per_interval, program, .. } => (JobKind::Training, steps_per_interval, program),
+            Work::Serving { longest, programs } => (JobKind::Serving, longest, programs),
+        };
         Self {
             rule: RULE.into(),
             name,
@@ -113,9 +118,10 @@ impl ProofCase {
             checkpoints: CONTRACTS.checkpoints,
             disputes: CONTRACTS.disputes,
             worker: chain.worker,
-            steps_per_interval: STEPS,
+            kind: kind as u8,
+            steps_per_interval,
             job_key: stage.job_key.into(),
-            program: chain.program,
+            program,
             claim_id: CONTRACTS.claim_id(&stage.claim).into(),
             auditor: conviction.auditor,
             step: conviction.step,
@@ -146,14 +152,15 @@ impl ProofCase {
             ..CONTRACTS
         };
         compare(name, "claimId", &self.claim_id, &contracts.claim_id(claim).into())?;
-        let chain = fraud::Case {
-            contracts,
-            worker: self.worker,
-            steps_per_interval: self.steps_per_interval,
-            job_key: JobKey(self.job_key),
-            program: self.program,
-            record: record_hash(claim, COMMITTED_AT),
+        let work = match JobKind::from_number(self.kind).ok_or(()).map_err(self.malformed("kind"))? {
+            JobKind::Training => Work::Training {
+                steps_per_interval: self.steps_per_interval,
+                program: self.program,
+                record: record_hash(claim, COMMITTED_AT),
+            },
+            JobKind::Serving => Work::Serving { longest: self.steps_per_interval, programs: self.program },
         };
+        let chain = fraud::Case { contracts, worker: self.worker, job_key: JobKey(self.job_key), work };
         let conviction = convict(&chain).map_err(self.malformed("proof"))?;
         compare(name, "auditor", &self.auditor, &conviction.auditor)?;
         compare(name, "step", &self.step, &conviction.step)?;

@@ -5,7 +5,7 @@ use tensorlink_proof::commit::sign::address_of;
 use tensorlink_proof::commit::{
     BoundaryLists, Contracts, Edge, LogBuilder, ProgramCommitment, io_root, record_hash, sign, state_root, trace_root,
 };
-use tensorlink_proof::fraud::{self, Prover, Signed, Sink, StepAnswer};
+use tensorlink_proof::fraud::{self, Prover, Signed, Sink, StepAnswer, Work};
 use tensorlink_types::abi::{Claim, StepStatement};
 use tensorlink_types::program::StateSlot;
 use tensorlink_types::{Address, B256, JobKey, Opcode, Operand, Operator, Program, Source, TensorRoot, TensorType};
@@ -49,10 +49,12 @@ impl Stage {
         fraud::Case {
             contracts: CONTRACTS,
             worker: key().map(|key| address_of(&key)).unwrap_or_default(),
-            steps_per_interval: STEPS,
             job_key: self.job_key,
-            program: ProgramCommitment::new(&self.program).map(|c| c.root()).unwrap_or_default(),
-            record: record_hash(&self.claim, COMMITTED_AT),
+            work: Work::Training {
+                steps_per_interval: STEPS,
+                program: ProgramCommitment::new(&self.program).map(|c| c.root()).unwrap_or_default(),
+                record: record_hash(&self.claim, COMMITTED_AT),
+            },
         }
     }
 
