@@ -3,4 +3,6 @@
 mod audit;
 mod fraud;
 mod merkle;
+mod receipts;
 mod scenario;
+mod texts;
