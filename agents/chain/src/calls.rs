@@ -2,7 +2,7 @@
 
 use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::{Error, SolCall};
-use tensorlink_bindings::{Checkpoints, Disputes, Jobs, Staking};
+use tensorlink_bindings::{Channels, Checkpoints, Disputes, Jobs, Staking};
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Deployment, Role};
 use tensorlink_types::Address;
@@ -65,6 +65,9 @@ pub(crate) fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result
         Call::Finalize { claims } => {
             let (claims, times): (Vec<_>, Vec<u64>) = claims.iter().cloned().unzip();
             plain(d.checkpoints, &Checkpoints::finalizeCall { claims: recode(&claims)?, committedAt: times })
+        }
+        Call::Redeem { voucher, signature } => {
+            plain(d.channels, &Channels::redeemCall { voucher: recode(voucher)?, signature: signature.clone() })
         }
         Call::OpenDispute { claim, committed_at } => {
             let call = Disputes::openCall { claim: recode(claim)?, committedAt: *committed_at };
@@ -141,6 +144,7 @@ mod tests {
                 constants: word(25),
                 wiring: word(26),
             },
+            programMembership: vec![word(33), word(34)],
             operator: Operator {
                 opcode: 1,
                 output: U256::from(27),
@@ -161,6 +165,7 @@ mod tests {
             staking: address,
             jobs: address,
             checkpoints: address,
+            channels: address,
             disputes: Address::repeat_byte(2),
             step_verifier: address,
         };

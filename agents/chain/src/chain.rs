@@ -187,6 +187,10 @@ impl Chain for AlloyChain {
         self.views().assignment(lane).await
     }
 
+    async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError> {
+        self.views().redeemed(lane).await
+    }
+
     async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {
         self.views().lane(lane).await
     }

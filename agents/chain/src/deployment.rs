@@ -18,7 +18,7 @@ pub enum DeploymentError {
         /// Why not.
         source: io::Error,
     },
-    /// It does not hold a chain id, a block and six addresses.
+    /// It does not hold a chain id, a block and seven addresses.
     #[error("{path} is not a deployment file as script/Deploy.s.sol writes it: {reason}")]
     Malformed {
         /// The file.
@@ -50,12 +50,13 @@ pub fn read_deployment(path: &Path) -> Result<Deployment, DeploymentError> {
 }
 
 /// The contracts by their names in the file.
-pub(crate) const fn addresses(deployment: &Deployment) -> [(&'static str, Address); 6] {
+pub(crate) const fn addresses(deployment: &Deployment) -> [(&'static str, Address); 7] {
     [
         ("sno", deployment.sno),
         ("staking", deployment.staking),
         ("jobs", deployment.jobs),
         ("checkpoints", deployment.checkpoints),
+        ("channels", deployment.channels),
         ("disputes", deployment.disputes),
         ("step_verifier", deployment.step_verifier),
     ]
@@ -72,6 +73,7 @@ mod tests {
         staking = "0x9fE46736679d2D9a65F0992F2272dE9f3c7fa6e0"
         jobs = "0xCf7Ed3AccA5a467e9e704C703E8D87F634fB0Fc9"
         checkpoints = "0xDc64a140Aa3E981100a9becA4E685f962f0cF6C9"
+        channels = "0x0165878A594ca255338adfa4d48449f69242Eb8F"
         disputes = "0x5FC8d32690cc91D4c39d9d3abcBD16989F875707"
         step_verifier = "0xe7f1725E7734CE288F8367e1Bb143E90bb3F0512"
     "#;

@@ -2,6 +2,7 @@
 
 use alloy::primitives::Log;
 use alloy::sol_types::SolEventInterface;
+use tensorlink_bindings::channels::Channels::ChannelsEvents as Channels;
 use tensorlink_bindings::checkpoints::Checkpoints::CheckpointsEvents as Checkpoints;
 use tensorlink_bindings::disputes::Disputes::DisputesEvents as Disputes;
 use tensorlink_bindings::jobs::Jobs::JobsEvents as Jobs;
@@ -21,6 +22,8 @@ pub(crate) fn decode(deployment: &Deployment, log: &Log, timestamp: u64) -> Resu
         jobs(Jobs::decode_log(log)?.data)
     } else if log.address == deployment.checkpoints && known(Checkpoints::SELECTORS) {
         checkpoints(Checkpoints::decode_log(log)?.data, timestamp)
+    } else if log.address == deployment.channels && known(Channels::SELECTORS) {
+        Ok(channels(&Channels::decode_log(log)?.data))
     } else if log.address == deployment.disputes && known(Disputes::SELECTORS) {
         disputes(Disputes::decode_log(log)?.data)
     } else if log.address == deployment.staking && known(Staking::SELECTORS) {
@@ -46,7 +49,7 @@ fn jobs(event: Jobs) -> Result<Option<Event>, NotOurs> {
         Jobs::JobClosing(e) => Event::JobClosing { job: JobId(e.job), convicted: e.convicted },
         Jobs::JobSettled(e) => Event::JobSettled { job: JobId(e.job), refund: e.refund },
         Jobs::Paid(e) => {
-            Event::Paid { lane: lane(e.job, e.stage, e.replica), worker: e.worker, claims: e.claims, amount: e.amount }
+            Event::Paid { lane: lane(e.job, e.stage, e.replica), worker: e.worker, units: e.units, amount: e.amount }
         }
         Jobs::Collected(_) | Jobs::EIP712DomainChanged(_) => return Ok(None),
     }))
@@ -63,6 +66,18 @@ fn checkpoints(event: Checkpoints, timestamp: u64) -> Result<Option<Event>, NotO
         Checkpoints::ClaimsVoided(e) => Event::ClaimsVoided { lane: lane(e.job, e.stage, e.replica), from: e.from },
         Checkpoints::LaneOpened(_) | Checkpoints::EIP712DomainChanged(_) => return Ok(None),
     }))
+}
+
+const fn channels(event: &Channels) -> Option<Event> {
+    match event {
+        Channels::VoucherRedeemed(e) => Some(Event::VoucherRedeemed {
+            lane: lane(e.job, e.stage, e.replica),
+            epoch: e.epoch,
+            tokens: e.tokens,
+            receipts: e.receipts,
+        }),
+        Channels::EIP712DomainChanged(_) => None,
+    }
 }
 
 fn disputes(event: Disputes) -> Result<Option<Event>, NotOurs> {

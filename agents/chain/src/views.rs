@@ -5,9 +5,10 @@ use alloy::network::TransactionBuilder;
 use alloy::providers::Provider;
 use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolCall;
-use tensorlink_bindings::{Checkpoints, Jobs, SNO, Staking};
+use tensorlink_bindings::{Channels, Checkpoints, Jobs, SNO, Staking};
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::{Deployment, JobState, JobView, LaneView, Parameters, Role, StakeView};
+use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
 
 use crate::calls::role_number;
@@ -63,8 +64,11 @@ impl Views<'_> {
             5 => JobState::Settled,
             other => return Err(ChainError::Unavailable(format!("job {id} is in the unknown state {other}"))),
         };
+        let kind = JobKind::from_number(job.kind)
+            .ok_or_else(|| ChainError::Unavailable(format!("job {id} is of the unknown kind {}", job.kind)))?;
         Ok(Some(JobView {
             id,
+            kind,
             user: job.user,
             state,
             escrow: job.escrow,
@@ -100,6 +104,12 @@ impl Views<'_> {
         let jobs = self.deployment.jobs;
         let (worker, price) = (Jobs::workerOfCall { job, stage, replica }, Jobs::priceOfCall { job, stage, replica });
         tokio::try_join!(self.call(jobs, &worker), self.call(jobs, &price))
+    }
+
+    pub(crate) async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError> {
+        let call = Channels::redeemedOfCall { job: lane.job.0, stage: lane.stage, replica: lane.replica };
+        let redeemed = self.call(self.deployment.channels, &call).await?;
+        Ok((redeemed.epoch, redeemed.tokens))
     }
 
     pub(crate) async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {

@@ -4,6 +4,7 @@ mod endpoint;
 mod events;
 mod proxy;
 mod sending;
+mod serving;
 mod simulation;
 mod verifier;
 mod world;

@@ -12,7 +12,7 @@ use alloy::providers::{Provider, RootProvider};
 use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolConstructor;
 use tempfile::TempDir;
-use tensorlink_bindings::{Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
+use tensorlink_bindings::{Channels, Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
 use tensorlink_chain::Pace;
 use tensorlink_chain::chain::{AlloyChain, Config};
 use tensorlink_node::Identity;
@@ -30,6 +30,8 @@ pub(crate) const WORKER: usize = 2;
 pub(crate) const OTHER: usize = 0;
 /// Seconds.
 pub(crate) const WINDOW: u32 = 30;
+/// Wei for a claim or a token.
+pub(crate) const PRICE: u128 = 1_000;
 
 pub(crate) const QUICK: Pace =
     Pace { poll: Duration::from_millis(20), bump_after: Duration::from_millis(600), bumps: 5 };
@@ -115,19 +117,41 @@ impl World {
         }
     }
 
+    /// Terms of a serving job: texts of up to 5 tokens, and up to 40 tokens in all.
+    pub(crate) fn serving_terms(&self, now: u64) -> JobTerms {
+        JobTerms {
+            kind: JobKind::Serving as u8,
+            intervals: 40,
+            stepsPerInterval: 5,
+            initialStates: vec![],
+            ..self.terms(now)
+        }
+    }
+
     /// A job of one lane, running, whose worker has its stake.
     pub(crate) async fn running_job(&self, user: &AlloyChain, worker: &AlloyChain) -> JobId {
+        let now = user.head().await.unwrap().timestamp;
+        self.running_job_of(user, worker, self.terms(now), U256::from(4_000)).await
+    }
+
+    /// As [`Self::running_job`], of other terms; a unit costs [`PRICE`].
+    pub(crate) async fn running_job_of(
+        &self,
+        user: &AlloyChain,
+        worker: &AlloyChain,
+        terms: JobTerms,
+        deposit: U256,
+    ) -> JobId {
         worker.send(Call::Stake { role: Role::Worker, amount: sno("50") }).await.unwrap();
         let now = user.head().await.unwrap().timestamp;
-        let deposit = U256::from(4_000);
-        let posted = user.send(Call::Post { terms: self.terms(now), deposit }).await.unwrap();
+        let posted = user.send(Call::Post { terms, deposit }).await.unwrap();
         let [Event::JobPosted { job, .. }] = &posted.events[..] else { panic!("{:?}", posted.events) };
         let offer = Offer {
             job: job.0,
             stage: 0,
             replica: 0,
             worker: worker.account(),
-            pricePerInterval: 1_000,
+            pricePerInterval: PRICE,
             expires: U40::from(now + 3_600),
         };
         let signature = self.identity(WORKER).sign(self.contracts().offer(&offer)).unwrap();
@@ -228,7 +252,7 @@ async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Depl
     let from = accounts[OTHER];
     let at = |nonce: u64| from.create(nonce);
     let (sno, step_verifier, staking) = (at(0), at(1), at(2));
-    let (jobs, checkpoints, disputes) = (at(3), at(4), at(5));
+    let (jobs, checkpoints, channels, disputes) = (at(3), at(4), at(5), at(6));
     let parameters = Staking::Parameters {
         unbondingDelay: U40::from(200),
         validatorCollateral: self::sno("1000").to(),
@@ -243,8 +267,9 @@ async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Depl
         code(&SNO::BYTECODE, &SNO::constructorCall { recipients: accounts[..3].to_vec() }),
         StepVerifier::BYTECODE.clone(),
         code(&Staking::BYTECODE, &Staking::constructorCall { sno, jobs, disputes, p: parameters }),
-        code(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, disputes }),
+        code(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, channels, disputes }),
         code(&Checkpoints::BYTECODE, &Checkpoints::constructorCall { jobs, disputes }),
+        code(&Channels::BYTECODE, &Channels::constructorCall { jobs }),
         code(
             &Disputes::BYTECODE,
             &Disputes::constructorCall { sno, staking, jobs, checkpoints, verifier: step_verifier },
@@ -262,7 +287,7 @@ async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Depl
         assert!(receipt.status(), "a contract cannot be deployed");
     }
     let chain_id = provider.get_chain_id().await.unwrap();
-    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, disputes, step_verifier }
+    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, channels, disputes, step_verifier }
 }
 
 fn code(bytecode: &Bytes, constructor: &impl SolConstructor) -> Bytes {
