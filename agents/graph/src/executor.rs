@@ -234,15 +234,19 @@ impl<E: Engine> StageExecutor<E> {
         output.map(|index| self.hand_over(index)).transpose()
     }
 
-    /// Runs the optimiser; the state becomes that after the step.
+    /// Runs the optimiser, if there is one; the state becomes that after the step.
     ///
     /// # Errors
     /// [`ExecuteError::Order`] before every pass has run, or the engine's.
     pub fn update(&mut self) -> Result<(), ExecuteError> {
         let name = || "update".to_owned();
         self.finished(|s| matches!(s, Segment::Forward { .. } | Segment::Backward { .. }), name)?;
-        let index = self.find(|s| matches!(s, Segment::Update { .. }), name)?;
-        self.run(index)?;
+        let update = |s: &Segment| matches!(s, Segment::Update { .. });
+        // A program that only passes forward keeps its state.
+        if self.program.segments.iter().any(update) {
+            let index = self.find(update, name)?;
+            self.run(index)?;
+        }
         let step = self.step.as_mut().ok_or_else(|| ExecuteError::Order(name()))?;
         let next = self.program.state.iter().map(|slot| step.outputs.get(slot.producer as usize).cloned().flatten());
         self.state = next.collect::<Option<_>>().ok_or_else(|| ExecuteError::Order(name()))?;

@@ -9,7 +9,7 @@ use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_proof::commit::logs::BoundaryLists;
 use tensorlink_proof::commit::{Edge, LogBuilder, LogError, state_root, tensor_roots};
-use tensorlink_types::{B256, Program, Source, TensorType};
+use tensorlink_types::{B256, Program, Segment, Source, TensorType};
 use thiserror::Error;
 
 /// Tensors that are hashed between two looks at the border: enough to fill the lanes of the hash, few enough that no neighbour
@@ -297,7 +297,12 @@ impl Boundary for Recorded<'_> {
     }
 }
 
-/// All forward passes, then all backward passes, in order: the schedule of who need not wait for anybody.
-pub fn sequential(micro_batches: u32) -> Vec<Work> {
-    (0..micro_batches).map(Work::Forward).chain((0..micro_batches).map(Work::Backward)).collect()
+/// The passes of a program in its own order: the schedule of who need not wait for anybody.
+pub fn sequential(program: &Program) -> Vec<Work> {
+    let pass = |segment: &Segment| match *segment {
+        Segment::Forward { micro_batch, .. } => Some(Work::Forward(micro_batch)),
+        Segment::Backward { micro_batch, .. } => Some(Work::Backward(micro_batch)),
+        Segment::Prepare { .. } | Segment::Update { .. } => None,
+    };
+    program.segments.iter().filter_map(pass).collect()
 }

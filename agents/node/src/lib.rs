@@ -10,6 +10,9 @@
 //! | [`journal`] | files that survive a kill |
 //! | [`price`] | what a lane costs |
 //! | [`roster`] | who may talk to us |
+//! | [`shard`], [`serving`] | what it takes to run a stage: of a training job, of a serving job |
+//! | [`interval`], [`replay`] | the execution of an interval; its repetition |
+//! | [`files`] | tensors in files |
 
 pub mod files;
 pub mod history;
@@ -21,6 +24,7 @@ pub mod price;
 pub mod replay;
 pub mod retry;
 pub mod roster;
+pub mod serving;
 pub mod shard;
 pub mod wire;
 

@@ -24,6 +24,14 @@ pub fn price_per_interval(program: &Program, steps: u32, price_per_gmac: u128) -
     Some(work.checked_mul(price_per_gmac)?.div_ceil(1_000_000_000).max(1))
 }
 
+/// Price of a token of a serving lane in wei, by the program of its longest text of `tokens` tokens, rounded up; at least 1. None if it
+/// does not fit.
+pub fn price_per_token(longest: &Program, tokens: u32, price_per_gmac: u128) -> Option<u128> {
+    let price = multiply_adds(longest).checked_mul(price_per_gmac)?;
+    let divisor = u128::from(tokens.max(1)).checked_mul(1_000_000_000)?;
+    Some(price.div_ceil(divisor).max(1))
+}
+
 #[cfg(test)]
 mod tests {
     use tensorlink_types::{Operand, Source, TensorType};

@@ -144,7 +144,7 @@ impl Replay {
         after_step: impl FnMut(u32, &StageExecutor<E>) -> Result<(), ExecuteError>,
     ) -> Result<Outcome, ReplayError> {
         let program = &self.shard.program;
-        let schedule = sequential(program.micro_batches);
+        let schedule = sequential(program);
         let mut boundary = Recorded::new(program, &self.inputs, self.span.first_step);
         Ok(interval::run(executor, self.span, &schedule, &mut boundary, after_step)?)
     }

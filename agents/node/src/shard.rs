@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cid::Cid;
 use tensorlink_graph::check::{CheckedProgram, ProgramError};
 use tensorlink_graph::compile::StageInfo;
+use tensorlink_graph::transformer::PlanError;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::program::{ProgramCommitment, ProgramTooLarge};
 use tensorlink_proof::commit::{state_root, tensor_root};
@@ -47,6 +48,19 @@ pub enum ShardError {
     /// The program breaks a rule; nobody can be paid for it.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// The plan gives no program of some length; nobody can be paid for it.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The programs of all lengths are too many to be hashed.
+    #[error(
+        "the programs of texts of up to {longest} tokens have {operators} operators, too many to check: serve shorter texts, or fewer layers in a stage"
+    )]
+    TooLong {
+        /// Most tokens of a text.
+        longest: u32,
+        /// Operators of all programs together.
+        operators: u64,
+    },
     /// The program is too large to be committed.
     #[error(transparent)]
     TooLarge(#[from] ProgramTooLarge),
@@ -104,7 +118,7 @@ impl Shard {
     ) -> Result<Self, ShardError> {
         let get = async |cid: &Cid, limit| store.get(cid, &source.holders, limit).await;
         let manifest = Manifest::parse(&get(&source.manifest, MAX_MANIFEST).await?)?;
-        let files = manifest.stage(source.stage)?;
+        let files = manifest.training(source.stage)?;
 
         let program: Program = decode("program", &get(&parse_cid(&files.program)?, MAX_PROGRAM).await?)?;
         let registered = chain.program_root(source.job, source.stage).await?;
@@ -141,6 +155,6 @@ impl Shard {
     }
 }
 
-fn expect_root(what: &str, expected: B256, actual: B256) -> Result<(), ShardError> {
+pub(crate) fn expect_root(what: &str, expected: B256, actual: B256) -> Result<(), ShardError> {
     if expected == actual { Ok(()) } else { Err(ShardError::Root { what: what.to_owned(), expected, actual }) }
 }

@@ -12,7 +12,7 @@ use tensorlink_node::interval::{Span, inputs_len};
 use tensorlink_node::ports::Store;
 use tensorlink_node::replay::Replay;
 use tensorlink_node::shard::{Shard, ShardError, ShardSource};
-use tensorlink_node::wire::manifest::Manifest;
+use tensorlink_node::wire::manifest::{Manifest, StageFiles, TrainingFiles};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{state_root, tensor_root};
 use tensorlink_types::B256;
@@ -36,6 +36,14 @@ impl World {
         let manifest = self.store.put(serde_json::to_vec(&self.manifest).unwrap().into()).await.unwrap();
         let source = ShardSource { job: JOB, stage: 1, manifest, holders: vec![USER] };
         Shard::fetch(self.chain.as_ref(), &self.store, &source, memory).await
+    }
+
+    /// The files of stage 1.
+    fn files(&mut self) -> &mut TrainingFiles {
+        match &mut self.manifest.stages[1] {
+            StageFiles::Training(files) => files,
+            StageFiles::Serving(_) => panic!("a serving stage"),
+        }
     }
 
     fn what(result: Result<Shard, ShardError>) -> String {
@@ -72,20 +80,20 @@ async fn another_constant_or_a_short_file_is_refused() {
     assert_eq!(stage.min(1), stage);
     if let Some(constant) = world.shards[1].constants.first() {
         let zeros = vec![0; constant.ty().byte_len() as usize];
-        world.manifest.stages[1].constants[0] = world.store.put(zeros.into()).await.unwrap().to_string();
+        world.files().constants[0] = world.store.put(zeros.into()).await.unwrap().to_string();
         assert!(World::what(world.fetch(1 << 30).await).starts_with("constant"));
-        world.manifest.stages[1].constants.clear();
+        world.files().constants.clear();
         assert!(matches!(world.fetch(1 << 30).await, Err(ShardError::Manifest(_))));
     }
     let mut world = self::world().await;
-    world.manifest.stages[1].state = world.store.put(vec![0; 3].into()).await.unwrap().to_string();
+    world.files().state = world.store.put(vec![0; 3].into()).await.unwrap().to_string();
     assert!(matches!(world.fetch(1 << 30).await, Err(ShardError::File { .. })));
 }
 
 #[tokio::test]
 async fn a_shard_beyond_the_memory_lent_is_refused_before_it_is_fetched() {
     let mut world = world().await;
-    world.manifest.stages[1].state = world.manifest.stages[1].program.clone();
+    world.files().state = world.files().program.clone();
     assert!(matches!(world.fetch(10).await, Err(ShardError::Memory { limit: 10, .. })));
 }
 

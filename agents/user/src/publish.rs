@@ -7,7 +7,7 @@ use tensorlink_graph::TrainingSet;
 use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::{Store, StoreError};
-use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles};
+use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles, TrainingFiles};
 use tensorlink_node::wire::{Malformed, encode};
 use tensorlink_proof::commit::ProgramCommitment;
 use tensorlink_proof::commit::program::ProgramTooLarge;
@@ -70,12 +70,12 @@ pub async fn publish(store: &dyn Store, draft: &Draft, prepared: &Prepared) -> R
         for constant in &stage.constants {
             constants.push(put(constant.to_bytes().into()).await?);
         }
-        stages.push(StageFiles {
+        stages.push(StageFiles::Training(TrainingFiles {
             program: put(encode("program", &stage.program)?).await?,
             state: put(files::join(state).into()).await?,
             constants,
             notes: put(encode("stage notes", &stage.info)?).await?,
-        });
+        }));
         programs.push(ProgramCommitment::new(&stage.program)?.root());
         initial_states.push(state_root_of(state));
     }

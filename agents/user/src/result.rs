@@ -76,7 +76,7 @@ impl User {
         let manifest = Manifest::parse(&self.ports.store.get(&manifest, &[], MAX_MANIFEST).await?)?;
         let mut stages = Vec::new();
         for stage in 0..job.stages {
-            let files = manifest.stage(stage)?;
+            let files = manifest.training(stage)?;
             let program = self.ports.store.get(&parse_cid(&files.program)?, &[], MAX_PROGRAM).await?;
             let program = CheckedProgram::new(decode::<Program>("program", &program)?)?;
             let notes = self.ports.store.get(&parse_cid(&files.notes)?, &[], MAX_MANIFEST).await?;

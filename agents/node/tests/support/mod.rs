@@ -1,6 +1,8 @@
 //! In-memory doubles of the ports, and a small job to run on them. Shared by the tests of the roles.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "every test binary uses its own part")]
 
+pub mod serving;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -15,12 +17,13 @@ use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::*;
 use tensorlink_node::ports::*;
+use tensorlink_node::serving::ServingShard;
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
-use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles};
+use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles, TrainingFiles};
 use tensorlink_node::{Identity, Journal};
-use tensorlink_proof::commit::{Contracts, ProgramCommitment, record_hash, tensor_root};
-use tensorlink_types::abi::{Claim, JobKind};
+use tensorlink_proof::commit::{Contracts, ProgramCommitment, record_hash, tensor_root, verify_signer};
+use tensorlink_types::abi::{Claim, JobKind, Voucher};
 use tensorlink_types::{Address, B256, JobId, JobKey, Lane, U256, keccak256};
 use tokio::sync::mpsc;
 
@@ -129,12 +132,12 @@ pub async fn publish(store: &MemoryStore, shards: &[Arc<Shard>]) -> (Cid, Manife
             constants.push(store.put(constant.to_bytes().into()).await.unwrap().to_string());
         }
         let program = encode("program", &**shard.program).unwrap();
-        stages.push(StageFiles {
+        stages.push(StageFiles::Training(TrainingFiles {
             program: store.put(program).await.unwrap().to_string(),
             state: store.put(files::join(shard.initial_state.iter()).into()).await.unwrap().to_string(),
             constants,
             notes: store.put(encode("notes", &shard.info).unwrap()).await.unwrap().to_string(),
-        });
+        }));
     }
     let manifest = Manifest { version: MANIFEST_VERSION, name: "test".into(), stages };
     (store.put(serde_json::to_vec(&manifest).unwrap().into()).await.unwrap(), manifest)
@@ -223,6 +226,8 @@ pub struct Ledger {
     pub sent: Vec<&'static str>,
     /// The next commit is mined and its receipt lost.
     pub lose_receipt: bool,
+    /// What lanes have redeemed, the last voucher of each.
+    pub redeemed: BTreeMap<Lane, Voucher>,
     /// Confirmed events, which end with the last of them; without these the chain is silent, and does not end.
     pub told: Option<Vec<EventAt>>,
 }
@@ -235,6 +240,18 @@ pub struct MemoryChain {
 
 impl MemoryChain {
     pub fn new(job: JobView, workers: &[Address], shards: &[Arc<Shard>]) -> Arc<Self> {
+        let root = |shard: &Arc<Shard>| {
+            (ProgramCommitment::new(&shard.program).unwrap().root(), state_root_of(&shard.initial_state))
+        };
+        Self::with_roots(job, workers, shards.iter().map(root).collect())
+    }
+
+    /// A chain with a serving job.
+    pub fn serving(job: JobView, workers: &[Address], shards: &[Arc<ServingShard>]) -> Arc<Self> {
+        Self::with_roots(job, workers, shards.iter().map(|shard| (shard.programs.root(), B256::ZERO)).collect())
+    }
+
+    fn with_roots(job: JobView, workers: &[Address], roots: Vec<(B256, B256)>) -> Arc<Self> {
         let zero = Address::ZERO;
         let deployment = Deployment {
             chain_id: 31_337,
@@ -247,9 +264,6 @@ impl MemoryChain {
             disputes: zero,
             step_verifier: zero,
         };
-        let root = |shard: &Arc<Shard>| {
-            (ProgramCommitment::new(&shard.program).unwrap().root(), state_root_of(&shard.initial_state))
-        };
         let lane_of = |(stage, worker): (usize, &Address)| {
             (lane(stage as u16), LaneView { worker: *worker, finalized: 0, void_from: None })
         };
@@ -259,9 +273,10 @@ impl MemoryChain {
             lanes: workers.iter().enumerate().map(lane_of).collect(),
             claims: BTreeMap::new(),
             workers: workers.to_vec(),
-            roots: shards.iter().map(root).collect(),
+            roots,
             sent: Vec::new(),
             lose_receipt: false,
+            redeemed: BTreeMap::new(),
             told: None,
         };
         Arc::new(Self { ledger: Mutex::new(ledger), deployment })
@@ -339,6 +354,26 @@ impl Chain for MemoryChain {
                     ledger.lanes.get_mut(&claim.lane()).unwrap().finalized = claim.interval + 1;
                 }
             }
+            Call::Redeem { voucher, signature } => {
+                ledger.sent.push("redeem");
+                verify_signer(&signature, CONTRACTS.voucher(&voucher), ledger.job.user)
+                    .map_err(|_| refused("BadSignature"))?;
+                if !matches!(ledger.job.state, JobState::Running | JobState::Closing) {
+                    return Err(refused("JobNotOpen"));
+                }
+                let (stage, replica) = (voucher.stage, voucher.replica);
+                let lane = Lane { job: JobId(voucher.job), stage, replica };
+                let (epoch, tokens) = ledger.redeemed.get(&lane).map_or((0, 0), |v| (v.epoch, v.tokens));
+                if voucher.epoch <= epoch {
+                    return Err(refused("EpochOver"));
+                }
+                if voucher.tokens <= tokens || voucher.tokens > ledger.job.intervals {
+                    return Err(refused("TokensOutOfRange"));
+                }
+                let (epoch, tokens, receipts) = (voucher.epoch, voucher.tokens, voucher.receipts);
+                events.push(Event::VoucherRedeemed { lane, epoch, tokens, receipts });
+                ledger.redeemed.insert(lane, voucher);
+            }
             Call::Cancel { .. } => {
                 ledger.sent.push("cancel");
                 ledger.job.state = JobState::Closing;
@@ -376,8 +411,8 @@ impl Chain for MemoryChain {
         Ok((self.with(|l| l.workers[usize::from(lane.stage)]), 1))
     }
 
-    async fn redeemed(&self, _: Lane) -> Result<(u32, u32), ChainError> {
-        Ok((0, 0))
+    async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError> {
+        Ok(self.with(|l| l.redeemed.get(&lane).map_or((0, 0), |v| (v.epoch, v.tokens))))
     }
 
     async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {

@@ -1,0 +1,208 @@
+//! What it takes to serve a stage: one plan, its constants, and the roots of its programs by length (rule C-13), each equal to what the
+//! chain registered.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use tensorlink_graph::check::{CheckedProgram, MAX_SLOTS, memory};
+use tensorlink_graph::compile::StageInfo;
+use tensorlink_graph::transformer::{Architecture, Output, Plan, PlanError};
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::program::ProgramCommitment;
+use tensorlink_proof::commit::{ProgramList, tensor_root};
+use tensorlink_types::{B256, TensorType, TypeError};
+
+use crate::files::file_len;
+use crate::ports::{Chain, Store};
+use crate::shard::{Shard, ShardError, ShardSource, expect_root};
+use crate::wire::decode;
+use crate::wire::manifest::{MAX_MANIFEST, MAX_PLAN, Manifest, ManifestError, parse_cid};
+
+/// Most operators of the programs of all lengths together: what a stranger's plan can make us hash. A stage of 2,000 operators can serve
+/// texts of 8,192 tokens.
+const MAX_HASHED: u64 = 1 << 24;
+
+/// A serving stage: its plan, its constants, and its programs' roots.
+#[derive(Clone, Debug)]
+pub struct ServingShard {
+    /// What its programs share.
+    pub plan: Arc<Plan>,
+    /// Constants in the plan's order.
+    pub constants: Arc<[Tensor]>,
+    /// Roots of the programs, by length.
+    pub programs: Arc<ProgramList>,
+    /// Most tokens of a text: the job's steps per interval.
+    pub longest: u32,
+    /// Types of what the stage receives and gives for a text of one token.
+    received: TensorType,
+    given: TensorType,
+}
+
+/// What a stage gives for a text, and when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gives {
+    /// A row for each token, which depends on no later token.
+    Rows,
+    /// A row for each token, which depends on every token.
+    RowsOfTheWhole,
+    /// One row.
+    One,
+}
+
+impl ServingShard {
+    /// A stage that serves texts of up to `longest` tokens. Emits and hashes the programs of every length, on all cores: blocks.
+    ///
+    /// # Errors
+    /// [`ShardError::Plan`] if a length has no program, [`ShardError::TooLarge`] or [`ShardError::TooLong`].
+    pub fn new(plan: Plan, constants: Arc<[Tensor]>, longest: u32) -> Result<Self, ShardError> {
+        let (first, programs) = commit(&plan, longest)?;
+        let received = first.from_previous.clone().ok_or(PlanError::Unsupported("a stage that receives nothing"))?;
+        let last = first.to_next.first().and_then(|index| first.operators.get(*index as usize));
+        let given = last.map(|last| last.output.clone()).ok_or(PlanError::Unsupported("a stage that gives nothing"))?;
+        let (plan, programs) = (Arc::new(plan), Arc::new(programs));
+        Ok(Self { plan, constants, programs, longest, received, given })
+    }
+
+    /// Fetches and checks a stage for texts of up to `longest` tokens. `memory` bounds its constants and, together with them, every tensor
+    /// of the longest text, because an audit holds them all at once.
+    ///
+    /// # Errors
+    /// [`ShardError`]; only `Chain` and `Store` are worth a retry.
+    pub async fn fetch(
+        chain: &dyn Chain,
+        store: &dyn Store,
+        source: &ShardSource,
+        (longest, memory): (u32, u64),
+    ) -> Result<Self, ShardError> {
+        let get = async |cid, limit| store.get(&cid, &source.holders, limit).await;
+        let manifest = Manifest::parse(&get(source.manifest, MAX_MANIFEST).await?)?;
+        let files = manifest.serving(source.stage)?;
+        let plan: Plan = decode("plan", &get(parse_cid(&files.plan)?, MAX_PLAN).await?)?;
+        check(&plan, longest, memory)?;
+        if files.constants.len() != plan.constants().len() {
+            let reason = format!("{} constants for {} slots", files.constants.len(), plan.constants().len());
+            return Err(ManifestError::Malformed(reason).into());
+        }
+        let registered = chain.program_root(source.job, source.stage).await?;
+        let hashed = tokio::task::spawn_blocking(move || Self::new(plan, [].into(), longest)).await;
+        let mut shard = match hashed {
+            Ok(shard) => shard?,
+            // A panic over there is one here, with its own message.
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        };
+        expect_root("the list of programs by length", registered, shard.programs.root())?;
+
+        let mut constants = Vec::with_capacity(files.constants.len());
+        for (slot, cid) in shard.plan.constants().iter().zip(&files.constants) {
+            let what = format!("constant {:?}", slot.name);
+            let bytes = get(parse_cid(cid)?, slot.ty.byte_len()).await?;
+            let tensor = Tensor::from_bytes(slot.ty.clone(), &bytes)
+                .map_err(|e| ShardError::File { what: what.clone(), source: e.into() })?;
+            expect_root(&what, slot.root.0, tensor_root(&tensor).0)?;
+            constants.push(tensor);
+        }
+        shard.constants = constants.into();
+        Ok(shard)
+    }
+
+    /// The ordinary shard of one length, without state: a replay of it with `Span { first_step: tokens, steps: 1 }` repeats a text.
+    ///
+    /// # Errors
+    /// [`PlanError::Tokens`] for no tokens, or more than the longest text has.
+    pub fn shard(&self, tokens: u32) -> Result<Shard, PlanError> {
+        Ok(Shard {
+            program: Arc::new(self.program(tokens)?),
+            constants: self.constants.clone(),
+            initial_state: [].into(),
+            info: StageInfo::default(),
+        })
+    }
+
+    /// The program for texts of `tokens` tokens.
+    ///
+    /// # Errors
+    /// [`PlanError::Tokens`] for no tokens, or more than the longest text has.
+    pub fn program(&self, tokens: u32) -> Result<CheckedProgram, PlanError> {
+        if tokens > self.longest {
+            return Err(PlanError::Tokens { tokens, context: self.longest });
+        }
+        self.plan.program(tokens)
+    }
+
+    /// What the stage gives for a text.
+    pub fn gives(&self) -> Gives {
+        let Architecture { layers, causal, output, .. } = *self.plan.architecture();
+        let last = self.plan.layers().end == layers;
+        match output {
+            Output::Embedding(_) if last => Gives::One,
+            _ if causal => Gives::Rows,
+            _ => Gives::RowsOfTheWhole,
+        }
+    }
+
+    /// Type of what the stage receives for a text.
+    ///
+    /// # Errors
+    /// [`TypeError`] for no tokens, or too many for any tensor.
+    pub fn received(&self, tokens: u32) -> Result<TensorType, TypeError> {
+        rows(&self.received, tokens)
+    }
+
+    /// Type of what the stage gives for a text.
+    ///
+    /// # Errors
+    /// [`TypeError`] for no tokens, or too many for any tensor.
+    pub fn given(&self, tokens: u32) -> Result<TensorType, TypeError> {
+        if self.gives() == Gives::One { Ok(self.given.clone()) } else { rows(&self.given, tokens) }
+    }
+}
+
+/// The root that a serving stage registers, and nothing else of it: for who writes the job's terms. Blocks.
+///
+/// # Errors
+/// As [`ServingShard::new`].
+pub fn programs_root(plan: &Plan, longest: u32) -> Result<B256, ShardError> {
+    Ok(commit(plan, longest)?.1.root())
+}
+
+/// The program of one token, and the roots of all.
+fn commit(plan: &Plan, longest: u32) -> Result<(CheckedProgram, ProgramList), ShardError> {
+    let context = plan.architecture().context;
+    if !(1..=context).contains(&longest) {
+        return Err(PlanError::Tokens { tokens: longest, context }.into());
+    }
+    // Before anything is done for each length: the shortest program has as many operators as any other.
+    let first = plan.program(1)?;
+    let operators = (first.operators.len() as u64).saturating_mul(longest.into());
+    if operators > MAX_HASHED {
+        return Err(ShardError::TooLong { longest, operators });
+    }
+    let root = |tokens| -> Result<B256, ShardError> {
+        let program = plan.program(tokens)?;
+        Ok(ProgramCommitment::new(&program)?.root())
+    };
+    let roots: Result<Vec<B256>, ShardError> = (1..=longest).into_par_iter().map(root).collect();
+    Ok((first, ProgramList::new(roots?)))
+}
+
+/// What a stranger's plan must satisfy before anything of its size is done.
+fn check(plan: &Plan, longest: u32, limit: u64) -> Result<(), ShardError> {
+    let count = plan.constants().len() as u64;
+    if count > MAX_SLOTS as u64 {
+        let limit = MAX_SLOTS as u64;
+        return Err(PlanError::from(tensorlink_graph::ProgramError::TooMany { what: "constants", count, limit }).into());
+    }
+    let constants = file_len(plan.constants().iter().map(|slot| &slot.ty));
+    // Constants alone first: to emit a program is more work than to sum them up.
+    let needed = if constants > limit { constants } else { memory(&*plan.program(longest)?) };
+    if needed > limit { Err(ShardError::Memory { needed, limit }) } else { Ok(()) }
+}
+
+/// The type of `tokens` rows of what one token has.
+fn rows(one: &TensorType, tokens: u32) -> Result<TensorType, TypeError> {
+    let mut dims = one.dims().to_vec();
+    if let Some(first) = dims.first_mut() {
+        *first = tokens;
+    }
+    TensorType::new(one.bits(), one.exponent(), &dims)
+}

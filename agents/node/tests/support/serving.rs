@@ -1,0 +1,87 @@
+//! A serving job of a tiny encoder in two stages.
+
+use std::sync::Arc;
+
+use cid::Cid;
+use tensorlink_graph::transformer::random::{self, Dimensions};
+use tensorlink_graph::transformer::{Magnitudes, Plan, Quantized, parameters};
+use tensorlink_node::Identity;
+use tensorlink_node::ports::Store;
+use tensorlink_node::ports::chain::JobView;
+use tensorlink_node::serving::ServingShard;
+use tensorlink_node::wire::encode;
+use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, ServingFiles, StageFiles};
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::tensor_root;
+use tensorlink_types::abi::JobKind;
+
+use super::{MemoryStore, identity, job_view};
+
+/// Most tokens of a text.
+pub const LONGEST: u32 = 5;
+/// Tokens that each lane may be paid for.
+pub const TOKENS: u32 = 1000;
+
+const SIZE: Dimensions =
+    Dimensions { vocabulary: 20, width: 8, layers: 2, heads: 2, groups: 1, hidden: 12, context: 6 };
+
+/// Who pays for the job.
+pub fn user() -> Identity {
+    identity(0x55)
+}
+
+pub fn serving_view(stages: u16) -> JobView {
+    let view = job_view(stages, TOKENS);
+    JobView { kind: JobKind::Serving, user: user().address(), steps_per_interval: LONGEST, ..view }
+}
+
+/// Plan and constants of each stage of an encoder with `layers` layers in all, one a stage.
+pub fn plans() -> Vec<(Plan, Vec<Tensor>)> {
+    cut(random::bert(SIZE))
+}
+
+/// As [`plans`], of a decoder: a text's rows come token by token.
+pub fn decoder_plans() -> Vec<(Plan, Vec<Tensor>)> {
+    cut(random::gpt2(SIZE))
+}
+
+fn cut(architecture: tensorlink_graph::transformer::Architecture) -> Vec<(Plan, Vec<Tensor>)> {
+    let weights = random::weights(&architecture, 5).unwrap();
+    let mut seen = Magnitudes::default();
+    let mut sites: Vec<String> = ["embedding", "embedding.norm", "final.norm", "logits"].map(str::to_owned).to_vec();
+    for layer in 0..architecture.layers {
+        for part in ["query", "key", "value", "mixed", "output", "sum", "norm", "scores"] {
+            sites.push(format!("layers.{layer}.attention.{part}"));
+        }
+        for part in ["up", "activated", "down", "sum", "norm"] {
+            sites.push(format!("layers.{layer}.mlp.{part}"));
+        }
+    }
+    let projections =
+        parameters(&architecture).into_iter().filter_map(|p| Some(p.name.strip_suffix(".bias")?.to_owned()));
+    let unbiased: Vec<String> = projections.map(|name| format!("{name}.unbiased")).collect();
+    sites.iter().chain(&unbiased).for_each(|site| seen.see(site, &[6.0]));
+    let layers = architecture.layers;
+    let model = Quantized::new(architecture, &weights, &seen).unwrap();
+    (0..layers).map(|layer| model.stage(layer..layer + 1, tensor_root).unwrap()).collect()
+}
+
+pub fn serving_shards() -> Vec<Arc<ServingShard>> {
+    let shard = |(plan, constants): (Plan, Vec<Tensor>)| ServingShard::new(plan, constants.into(), LONGEST).unwrap();
+    plans().into_iter().map(|stage| Arc::new(shard(stage))).collect()
+}
+
+/// Puts the shards' files into a store; their manifest.
+pub async fn publish_serving(store: &MemoryStore, shards: &[Arc<ServingShard>]) -> (Cid, Manifest) {
+    let mut stages = Vec::new();
+    for shard in shards {
+        let mut constants = Vec::new();
+        for constant in shard.constants.iter() {
+            constants.push(store.put(constant.to_bytes().into()).await.unwrap().to_string());
+        }
+        let plan = store.put(encode("plan", &*shard.plan).unwrap()).await.unwrap().to_string();
+        stages.push(StageFiles::Serving(ServingFiles { plan, constants }));
+    }
+    let manifest = Manifest { version: MANIFEST_VERSION, name: "test".into(), stages };
+    (store.put(serde_json::to_vec(&manifest).unwrap().into()).await.unwrap(), manifest)
+}
