@@ -14,6 +14,7 @@ import {
     ProgramHeader,
     StepStatement,
     TensorType,
+    Voucher,
     Wiring
 } from "../../contracts/types/Types.sol";
 import {Cases} from "./Cases.sol";
@@ -134,6 +135,7 @@ contract CommitmentVectorsTest is Cases {
         if (kind == "Offer") return Signatures.hash(abi.decode(encoded, (Offer)));
         if (kind == "Claim") return Signatures.hash(abi.decode(encoded, (Claim)));
         if (kind == "StepStatement") return Signatures.hash(abi.decode(encoded, (StepStatement)));
+        if (kind == "Voucher") return Signatures.hash(abi.decode(encoded, (Voucher)));
         if (kind == "EdgeLog") return keccak256(abi.encode(EDGE_LOG_TYPEHASH, abi.decode(encoded, (EdgeLog))));
         revert("unknown kind");
     }

@@ -206,6 +206,10 @@ contract ConvictionTest is TrainingTest {
         ElementProof memory p = _wrong();
         p.program.operatorCount += 1;
         _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));
+        // The program of a training job is in no list.
+        p = _wrong();
+        p.programMembership = new bytes32[](1);
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));
         bytes memory refused = abi.encodeWithSelector(IDisputes.WrongOperator.selector);
         p = _wrong();
         p.operator.attributes[0] = 5;

@@ -82,6 +82,9 @@ contract SignedFaultsTest is TrainingTest {
         p.program.wiring = 0;
         _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));
         p = _wrongWiring();
+        p.programMembership = new bytes32[](1);
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));
+        p = _wrongWiring();
         p.logs.fromNext = 0;
         _refused(p, abi.encodeWithSelector(IDisputes.WrongLogs.selector));
         p = _wrongWiring();

@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {Test} from "forge-std/Test.sol";
 
+import {Channels} from "../../../contracts/core/Channels.sol";
 import {Checkpoints} from "../../../contracts/core/Checkpoints.sol";
 import {Disputes} from "../../../contracts/core/Disputes.sol";
 import {Jobs} from "../../../contracts/core/Jobs.sol";
@@ -11,7 +12,7 @@ import {Staking} from "../../../contracts/core/Staking.sol";
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
-import {Claim, ClaimLink, JobTerms, Offer, StepStatement} from "../../../contracts/types/Types.sol";
+import {Claim, ClaimLink, JobKind, JobTerms, Offer, StepStatement, Voucher} from "../../../contracts/types/Types.sol";
 import {Deployer, Deployment} from "../../../script/Deployer.sol";
 import {Signatures} from "./Signatures.sol";
 
@@ -22,16 +23,20 @@ abstract contract ProtocolTest is Test, Deployer {
     uint128 internal constant STAKE = 50 ether;
     uint32 internal constant WINDOW = 2 hours;
     uint32 internal constant STEPS = 4;
+    /// @dev Tokens of the longest text of a serving job; no power of two.
+    uint32 internal constant LONGEST = 5;
     address internal constant ETH = address(0);
 
     SNO internal sno;
     Staking internal staking;
     Jobs internal jobs;
     Checkpoints internal checkpoints;
+    Channels internal channels;
     Disputes internal disputes;
     Parameters internal parameters;
 
-    address internal user = makeAddr("user");
+    address internal user;
+    uint256 internal userKey;
     address internal auditor = makeAddr("auditor");
     address internal stranger = makeAddr("stranger");
     Account[] internal workers;
@@ -52,6 +57,8 @@ abstract contract ProtocolTest is Test, Deployer {
         (genesis[0], genesis[1], genesis[2]) = (address(this), address(this), address(this));
         Deployment memory d = _deploy(address(this), parameters, genesis);
         (sno, staking, jobs, checkpoints, disputes) = (d.sno, d.staking, d.jobs, d.checkpoints, d.disputes);
+        channels = d.channels;
+        (user, userKey) = makeAddrAndKey("user");
         for (uint256 i = 0; i < 6; ++i) {
             workers.push(makeAccount(string.concat("worker ", vm.toString(i))));
             _stake(workers[i].addr, IStaking.Role.Worker, STAKE);
@@ -97,6 +104,17 @@ abstract contract ProtocolTest is Test, Deployer {
             terms.initialStates[stage] = _stateAt(stage, 0);
         }
         terms.manifest = "manifest";
+    }
+
+    /// @dev Terms of a serving job: each lane is paid for `tokens` at most.
+    function _servingTerms(address token, uint16 stages, uint16 replicas, uint32 tokens)
+        internal
+        view
+        returns (JobTerms memory terms)
+    {
+        terms = _terms(token, stages, replicas, tokens);
+        (terms.kind, terms.stepsPerInterval) = (JobKind.Serving, LONGEST);
+        terms.initialStates = new bytes32[](0);
     }
 
     /// @dev The deposit that just covers the terms at `PRICE`.
@@ -210,6 +228,31 @@ abstract contract ProtocolTest is Test, Deployer {
         checkpoints.finalize(claims, times);
     }
 
+    // Vouchers
+
+    function _voucher(uint64 job, uint16 stage, uint16 replica, uint32 epoch, uint32 tokens)
+        internal
+        pure
+        returns (Voucher memory)
+    {
+        return Voucher({
+            job: job,
+            stage: stage,
+            replica: replica,
+            epoch: epoch,
+            tokens: tokens,
+            receipts: keccak256(abi.encode("receipts", stage, replica, epoch))
+        });
+    }
+
+    /// @dev As the lane's worker, signed by the user.
+    function _redeem(Voucher memory voucher) internal {
+        bytes memory signature = _sign(userKey, _voucherDigest(voucher));
+        address worker = jobs.workerOf(voucher.job, voucher.stage, voucher.replica);
+        vm.prank(worker);
+        channels.redeem(voucher, signature);
+    }
+
     // Signatures
 
     function _sign(uint256 key, bytes32 digest) internal pure returns (bytes memory) {
@@ -219,6 +262,10 @@ abstract contract ProtocolTest is Test, Deployer {
 
     function _offerDigest(Offer memory offer) internal view returns (bytes32) {
         return Signatures.digest(block.chainid, address(jobs), Signatures.hash(offer));
+    }
+
+    function _voucherDigest(Voucher memory voucher) internal view returns (bytes32) {
+        return Signatures.digest(block.chainid, address(channels), Signatures.hash(voucher));
     }
 
     function _statementDigest(StepStatement memory statement) internal view returns (bytes32) {

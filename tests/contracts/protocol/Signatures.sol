@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Claim, Offer, StepStatement} from "../../../contracts/types/Types.sol";
+import {Claim, Offer, StepStatement, Voucher} from "../../../contracts/types/Types.sol";
 
 /// @title EIP-712 digests, written from the standard and independent of the contracts
 library Signatures {
@@ -30,6 +30,12 @@ library Signatures {
             "Claim(uint64 job,uint16 stage,uint16 replica,uint32 interval,bytes32 parentState,bytes32 newState,bytes32 io)"
         );
         return keccak256(abi.encode(typeHash, c.job, c.stage, c.replica, c.interval, c.parentState, c.newState, c.io));
+    }
+
+    function hash(Voucher memory v) internal pure returns (bytes32) {
+        bytes32 typeHash =
+            keccak256("Voucher(uint64 job,uint16 stage,uint16 replica,uint32 epoch,uint32 tokens,bytes32 receipts)");
+        return keccak256(abi.encode(typeHash, v.job, v.stage, v.replica, v.epoch, v.tokens, v.receipts));
     }
 
     function hash(StepStatement memory s) internal pure returns (bytes32) {

@@ -5,7 +5,6 @@ import {
     Claim,
     ContradictionProof,
     ElementProof,
-    LeafRange,
     Operand,
     StepStatement,
     TensorOpening,
@@ -57,23 +56,6 @@ abstract contract TrainingTest is TrainingWorker {
         if (operand.source == 3) return _constantTree().path(operand.index);
         uint256 leaf = uint256(step % STEPS) * MICRO_BATCHES + operand.index;
         return _logTree(operand.source == 4 ? 0 : 2, interval).path(leaf % (STEPS * MICRO_BATCHES));
-    }
-
-    function _open(bytes memory data, uint256 first, uint256 count)
-        internal
-        pure
-        returns (TensorOpening memory opening)
-    {
-        bytes[] memory leaves = _leavesOf(data);
-        bytes32[][] memory tree = SlowTree.ofLeaves(leaves);
-        opening.dataRoot = tree.rootOf();
-        bytes memory opened;
-        for (uint256 i = first; i < first + count; ++i) {
-            opened = bytes.concat(opened, leaves[i]);
-        }
-        opening.ranges = new LeafRange[](1);
-        opening.ranges[0] =
-            LeafRange({firstLeaf: uint32(first), leaves: opened, siblings: tree.rangePath(first, count)});
     }
 
     /// @dev `sink` and `index` as in `WiringProof`. The sinks are right; the trace may be wrong.

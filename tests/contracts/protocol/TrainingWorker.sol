@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Merkle} from "../../../contracts/libraries/Merkle.sol";
 import {Opcodes} from "../../../contracts/libraries/Opcodes.sol";
-import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
 import {
     BoundaryLogs,
     Claim,
@@ -17,6 +15,7 @@ import {
 } from "../../../contracts/types/Types.sol";
 import {Slow} from "../verifier/Slow.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
+import {Int8Tensors} from "./Int8Tensors.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
 
 /// @title A worker that runs a small program and signs what it did
@@ -30,9 +29,8 @@ import {ProtocolTest} from "./ProtocolTest.sol";
 /// | 3, 4 | Relu(micro-batch 0, 1 from the previous stage) | the next stage |
 /// | 5, 6 | Relu(micro-batch 0, 1 from the next stage) | the previous stage |
 /// | 7 | Sample(constant 1) | |
-abstract contract TrainingWorker is ProtocolTest {
+abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
     using SlowTree for bytes32[][];
-    using TensorTypes for TensorType;
 
     uint32 internal constant OPERATORS = 8;
     uint32 internal constant MICRO_BATCHES = 2;
@@ -67,14 +65,6 @@ abstract contract TrainingWorker is ProtocolTest {
     }
 
     // The program
-
-    function _matrix(uint256 rows, uint256 columns) internal pure returns (TensorType) {
-        return TensorType.wrap((8 << 248) | (2 << 224) | (rows << 96) | (columns << 64));
-    }
-
-    function _vector(uint256 length) internal pure returns (TensorType) {
-        return TensorType.wrap((8 << 248) | (1 << 224) | (length << 96));
-    }
 
     function _writeProgram() private {
         TensorType x = _matrix(2, 64);
@@ -142,31 +132,7 @@ abstract contract TrainingWorker is ProtocolTest {
         return SlowTree.ofDigests(digests);
     }
 
-    // Tensors, as canonical bytes of int8
-
-    function _root(TensorType tensorType, bytes memory data) internal pure returns (bytes32) {
-        return Merkle.tensorRoot(tensorType, SlowTree.ofLeaves(_leavesOf(data)).rootOf());
-    }
-
-    function _leavesOf(bytes memory data) internal pure returns (bytes[] memory leaves) {
-        leaves = new bytes[](data.length / 256);
-        for (uint256 i = 0; i < data.length; ++i) {
-            if (i % 256 == 0) leaves[i / 256] = new bytes(256);
-            leaves[i / 256][i % 256] = data[i];
-        }
-    }
-
-    function _padded(uint256 length) private pure returns (bytes memory) {
-        return new bytes((length + 255) / 256 * 256);
-    }
-
-    function _put(bytes memory data, uint256 i, int256 value) private pure {
-        data[i] = bytes1(uint8(int8(value)));
-    }
-
-    function _get(bytes memory data, uint256 i) private pure returns (int256) {
-        return int8(uint8(data[i]));
-    }
+    // Tensors
 
     function _constant(uint256 index) internal pure returns (bytes memory data) {
         uint256 length = index == 0 ? 128 : 300;
@@ -215,13 +181,6 @@ abstract contract TrainingWorker is ProtocolTest {
                 sum += _get(x, i / 8 * 64 + k) * _get(w, i % 8 * 64 + k);
             }
             _put(data, i, Slow.rescale(sum, 6, 8));
-        }
-    }
-
-    function _relu(bytes memory a) private pure returns (bytes memory data) {
-        data = new bytes(a.length);
-        for (uint256 i = 0; i < a.length; ++i) {
-            if (_get(a, i) > 0) data[i] = a[i];
         }
     }
 
