@@ -6,6 +6,7 @@
 //! | [`publish`](mod@publish) | files into the store, roots for the chain |
 //! | [`hire`] | choosing workers from their adverts |
 //! | [`role`] | the user's node: market, offers, settlement |
+//! | [`serving`] | serving jobs: publishing them, sending texts through their workers, paying |
 //! | [`result`] | the trained model, checked and tested |
 
 pub mod hire;
@@ -13,6 +14,7 @@ pub mod prepare;
 pub mod publish;
 pub mod result;
 pub mod role;
+pub mod serving;
 
 pub use prepare::{Draft, PrepareError, Prepared};
 pub use publish::{JobNote, PublishError, Published, publish};

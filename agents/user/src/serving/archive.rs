@@ -1,0 +1,130 @@
+//! Receipts of delivered texts, kept on disk by the number of the text, the newest of a job.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use tensorlink_node::Journal;
+use tensorlink_node::journal::JournalError;
+use tensorlink_node::wire::rpc::Receipt;
+use tensorlink_types::abi::{BoundaryLogs, Claim};
+use tensorlink_types::{Address, Bytes, ClaimId, JobId};
+
+/// Texts whose receipts are kept: some days of a busy gateway, some tens of megabytes.
+pub const KEPT: usize = 1 << 14;
+
+/// The receipts of a text, from first stage to last. What a stage received is what the one before it gave: the roots in their logs
+/// are equal. As JSON it is what `tensorlink challenge --receipt` reads.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextReceipts {
+    /// The job.
+    pub job: JobId,
+    /// Number of the text in the job.
+    pub text: u32,
+    /// Tokens of the text.
+    pub tokens: u32,
+    /// One for each stage.
+    pub stages: Vec<StageReceipt>,
+}
+
+/// A stage's receipt (rule C-12).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageReceipt {
+    /// Who signed it.
+    pub worker: Address,
+    /// The claim's id, by which an auditor asks for it.
+    pub claim_id: ClaimId,
+    /// What it asserts.
+    pub claim: Claim,
+    /// Preimage of the claim's `io`.
+    pub logs: BoundaryLogs,
+    /// The worker's signature over the claim (rule C-9).
+    pub signature: Bytes,
+}
+
+impl StageReceipt {
+    /// Of a receipt that was checked.
+    pub fn new(worker: Address, claim_id: ClaimId, receipt: Receipt) -> Self {
+        let Receipt { claim, logs, tokens: _, signature } = receipt;
+        Self { worker, claim_id, claim, logs, signature: signature.into() }
+    }
+}
+
+/// The newest receipts of a job.
+#[derive(Debug)]
+pub struct Archive {
+    journal: Journal,
+    job: JobId,
+    /// Numbers of the texts that are kept, oldest first.
+    kept: VecDeque<u32>,
+    most: usize,
+}
+
+impl Archive {
+    /// Opens the receipts of a job, of which at most `most` are kept.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn open(journal: &Journal, job: JobId, most: usize) -> Result<Self, JournalError> {
+        let prefix = name(job, "");
+        let mut kept: Vec<u32> =
+            journal.names()?.iter().filter_map(|name| name.strip_prefix(&prefix)?.parse().ok()).collect();
+        kept.sort_unstable();
+        Ok(Self { journal: journal.clone(), job, kept: kept.into(), most })
+    }
+
+    /// Keeps the receipts of a text; the oldest make room.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn keep(&mut self, receipts: &TextReceipts) -> Result<(), JournalError> {
+        self.journal.write(&name(self.job, &receipts.text.to_string()), receipts)?;
+        self.kept.push_back(receipts.text);
+        while self.kept.len() > self.most
+            && let Some(oldest) = self.kept.pop_front()
+        {
+            self.journal.remove(&name(self.job, &oldest.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// The receipts of a text, if they are still kept.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn get(&self, text: u32) -> Result<Option<TextReceipts>, JournalError> {
+        self.journal.read(&name(self.job, &text.to_string()))
+    }
+}
+
+fn name(job: JobId, text: &str) -> String {
+    format!("receipts-{job}-{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receipts(text: u32) -> TextReceipts {
+        TextReceipts { job: JobId(1), text, tokens: 3, stages: vec![] }
+    }
+
+    #[test]
+    fn the_newest_are_kept_across_restarts() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        let mut archive = Archive::open(&journal, JobId(1), 3).unwrap();
+        for text in [8, 9, 10] {
+            archive.keep(&receipts(text)).unwrap();
+        }
+        let mut other = Archive::open(&journal, JobId(11), 3).unwrap();
+        other.keep(&TextReceipts { job: JobId(11), ..receipts(8) }).unwrap();
+        let mut archive = Archive::open(&journal, JobId(1), 3).unwrap();
+        archive.keep(&receipts(11)).unwrap();
+        assert_eq!(archive.get(8).unwrap(), None);
+        assert_eq!(archive.get(9).unwrap(), Some(receipts(9)));
+        assert_eq!(archive.get(11).unwrap(), Some(receipts(11)));
+        assert_eq!(other.get(8).unwrap().unwrap().job, JobId(11));
+    }
+}

@@ -1,0 +1,58 @@
+//! Tells a lane's worker what it must know although no text waits for it: which texts failed, and what it is paid.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tensorlink_node::Ports;
+use tokio_util::sync::CancellationToken;
+
+use super::lane::{LaneClient, PayFault};
+
+/// Wait after a worker that could not be told.
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// Runs until `shutdown`: abandons and pays whenever there is something to, one voucher for all texts that ended meanwhile. Begins with the
+/// last voucher of before, which a worker that has it takes no harm from.
+pub(super) async fn run(lane: Arc<LaneClient>, ports: Ports, shutdown: CancellationToken) {
+    let mut again = true;
+    loop {
+        let told = tokio::select! {
+            () = shutdown.cancelled() => return,
+            told = lane.tell(&ports, again) => told,
+        };
+        let pause = match told {
+            Ok(()) => {
+                again = false;
+                None
+            }
+            Err(error) => {
+                tracing::warn!(lane = %lane.lane, worker = %lane.worker, %error, "the worker could not be paid yet");
+                Some(PAUSE)
+            }
+        };
+        let more = async {
+            match pause {
+                Some(pause) => ports.clock.sleep(pause).await,
+                None => lane.wake.notified().await,
+            }
+        };
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = more => {}
+        }
+    }
+}
+
+impl LaneClient {
+    /// Tells the worker of texts that will not be paid, then pays for those that will: its list and ours are then the same.
+    ///
+    /// # Errors
+    /// [`PayFault`].
+    pub(super) async fn tell(&self, ports: &Ports, again: bool) -> Result<(), PayFault> {
+        if !self.book().abandoned.is_empty() {
+            let _turn = self.turn.lock().await;
+            self.tell_abandoned(ports).await?;
+        }
+        self.pay(ports, again).await
+    }
+}

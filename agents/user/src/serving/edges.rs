@@ -1,0 +1,114 @@
+//! What crosses a pipeline's edges: types and rows. Edge 0 leads into the first stage, edge `n` out of stage `n − 1`.
+
+use tensorlink_graph::transformer::{Output, Plan, PlanError};
+use tensorlink_types::{TensorType, TypeError};
+use thiserror::Error;
+
+/// Most bytes of rows in one message: half of what a frame holds.
+const PART: u64 = 32 << 20;
+
+/// Why the stages make no pipeline.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum EdgeError {
+    /// A stage has no program.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A stage does not take what the one before gives, or layers are missing.
+    #[error("stage {0} does not go on where the one before ends: the job's files are not of one model")]
+    Gap(usize),
+    /// No stages, or stages that receive or give nothing.
+    #[error("the job has no stages that receive and give")]
+    Empty,
+}
+
+/// The edges of a pipeline whose stages compute a whole transformer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Edges {
+    /// Types for a text of one token.
+    types: Vec<TensorType>,
+    /// Whether the last edge has one row a text, not one a token.
+    one: bool,
+    /// Whether a row depends on no later token, so that a text can be sent in parts.
+    causal: bool,
+    vocabulary: u32,
+}
+
+impl Edges {
+    /// The edges of the stages of these plans, first to last.
+    ///
+    /// # Errors
+    /// [`EdgeError`].
+    pub fn new(plans: &[Plan]) -> Result<Self, EdgeError> {
+        let mut types: Vec<TensorType> = Vec::new();
+        let mut layers = 0;
+        for (stage, plan) in plans.iter().enumerate() {
+            let program = plan.program(1)?;
+            let received = program.from_previous.clone().ok_or(EdgeError::Empty)?;
+            let last = program.to_next.first().and_then(|last| program.operators.get(*last as usize));
+            let given = last.map(|last| last.output.clone()).ok_or(EdgeError::Empty)?;
+            if plan.layers().start != layers || types.last().is_some_and(|before| *before != received) {
+                return Err(EdgeError::Gap(stage));
+            }
+            if types.is_empty() {
+                types.push(received);
+            }
+            types.push(given);
+            layers = plan.layers().end;
+        }
+        let architecture = plans.last().ok_or(EdgeError::Empty)?.architecture();
+        if layers != architecture.layers {
+            return Err(EdgeError::Gap(plans.len()));
+        }
+        let one = matches!(architecture.output, Output::Embedding(_));
+        Ok(Self { types, one, causal: architecture.causal, vocabulary: architecture.vocabulary })
+    }
+
+    /// Stages.
+    pub const fn stages(&self) -> usize {
+        self.types.len().saturating_sub(1)
+    }
+
+    /// Tokens that the model knows: ids are below this.
+    pub const fn vocabulary(&self) -> u32 {
+        self.vocabulary
+    }
+
+    /// Whether a text can be sent in parts.
+    pub const fn causal(&self) -> bool {
+        self.causal
+    }
+
+    /// Whether an edge has a row for each token; the last may have one for the whole text.
+    pub const fn by_token(&self, edge: usize) -> bool {
+        !self.one || edge < self.stages()
+    }
+
+    /// Type of the tensor that crosses an edge for a text of `tokens` tokens; none for an edge that is not there.
+    ///
+    /// # Errors
+    /// [`TypeError`] for no tokens, or too many for any tensor.
+    pub fn ty(&self, edge: usize, tokens: u32) -> Result<Option<TensorType>, TypeError> {
+        let Some(one) = self.types.get(edge) else { return Ok(None) };
+        let mut dims = one.dims().to_vec();
+        if self.by_token(edge)
+            && let Some(rows) = dims.first_mut()
+        {
+            *rows = tokens;
+        }
+        TensorType::new(one.bits(), one.exponent(), &dims).map(Some)
+    }
+
+    /// Bytes of a row on an edge.
+    pub fn row(&self, edge: usize) -> usize {
+        self.types.get(edge).map_or(0, |one| usize::try_from(one.byte_len()).unwrap_or(usize::MAX))
+    }
+
+    /// Tokens that go to a stage in one message, such that question and answer fit a frame; all at once if the stage needs them so.
+    pub fn part(&self, stage: usize) -> u32 {
+        if !self.causal {
+            return u32::MAX;
+        }
+        let row = self.row(stage).max(self.row(stage.saturating_add(1))) as u64;
+        u32::try_from((PART / row.max(1)).max(1)).unwrap_or(u32::MAX)
+    }
+}

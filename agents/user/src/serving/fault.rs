@@ -1,0 +1,129 @@
+//! What can go wrong in a pipeline: in one lane, and for a text.
+
+use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::NetError;
+use tensorlink_node::wire::Malformed;
+use tensorlink_num::TensorError;
+use tensorlink_types::{Address, TypeError};
+use thiserror::Error;
+
+use super::account::AccountError;
+use super::numbers::NumberError;
+use super::receipt::ReceiptFault;
+
+/// Why a lane does not go on with a text. Another replica may.
+#[derive(Debug, Error)]
+pub enum LaneFault {
+    /// No answer.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// Bytes that are no answer.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// It will not, or cannot.
+    #[error("it declines: {0}")]
+    Declined(String),
+    /// It answers another question.
+    #[error("it answers something else than it was asked")]
+    OffTopic,
+    /// It has too much to do.
+    #[error("it is busy")]
+    Busy,
+    /// It waits for money that it is not owed, or that it does not take.
+    #[error("it says that {0} tokens are unpaid, and takes no voucher for them")]
+    Unpaid(u32),
+    /// It lost the text again and again.
+    #[error("it forgets the text again and again")]
+    Forgetful,
+    /// Rows of another length than the program gives.
+    #[error("it gives {actual} bytes, the program gives {expected}")]
+    Length {
+        /// Bytes due.
+        expected: usize,
+        /// Bytes given.
+        actual: usize,
+    },
+    /// Rows that are no tensor of the registered type.
+    #[error("it gives what is no output of its program: {0}")]
+    Tensor(#[from] TensorError),
+    /// Rows that are not those that the text had before.
+    #[error("it gives other rows than the text had before: it or the replica before it computes wrongly")]
+    Changed,
+    /// A receipt that is wrong.
+    #[error(transparent)]
+    Receipt(#[from] ReceiptFault),
+    /// Nobody waits for the text any more.
+    #[error("nobody waits for the text any more")]
+    Left,
+    /// Nothing more can be paid.
+    #[error(transparent)]
+    Account(#[from] AccountError),
+}
+
+/// Why a text was not computed. It costs nothing.
+#[derive(Debug, Error)]
+pub enum TextError {
+    /// No lane of a stage computes it.
+    #[error("no worker of stage {stage} computes the text: {}", list(faults))]
+    Stage {
+        /// The stage.
+        stage: u16,
+        /// What each of its workers did.
+        faults: Vec<(Address, LaneFault)>,
+    },
+    /// No tokens, or more than the job computes.
+    #[error("a text of {tokens} tokens: this job computes 1 to {longest}")]
+    Length {
+        /// Tokens of the text.
+        tokens: usize,
+        /// Most tokens.
+        longest: u32,
+    },
+    /// Not a token of the model.
+    #[error("token {token} is none of the model's {vocabulary}")]
+    Token {
+        /// The token.
+        token: u32,
+        /// Tokens of the model.
+        vocabulary: u32,
+    },
+    /// An encoder computes a text as a whole.
+    #[error("this model computes a text as a whole: send all of its tokens at once")]
+    Whole,
+    /// The text has ended, or failed before.
+    #[error("the text has ended")]
+    Over,
+    /// There is no number for it.
+    #[error(transparent)]
+    Number(#[from] NumberError),
+    /// The disk failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// No tensor has this many tokens.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// Nobody waits for it any more.
+    #[error("nobody waits for the text any more")]
+    Left,
+    /// The node is shutting down.
+    #[error("the pipeline is closed")]
+    Closed,
+}
+
+impl TextError {
+    /// Whether coming back a little later may help.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Self::Stage { faults, .. } => {
+                !faults.is_empty()
+                    && faults.iter().all(|(_, fault)| matches!(fault, LaneFault::Busy | LaneFault::Unpaid(_)))
+            }
+            _ => false,
+        }
+    }
+}
+
+fn list(faults: &[(Address, LaneFault)]) -> String {
+    let said: Vec<String> = faults.iter().map(|(worker, fault)| format!("{worker}: {fault}")).collect();
+    said.join("; ")
+}

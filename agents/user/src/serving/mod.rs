@@ -1,0 +1,36 @@
+//! Serving jobs from the user's side. The user stands at both ends of the pipeline and carries the tensors from stage to stage; it pays for
+//! the texts that were delivered whole, with a right receipt from every stage.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`prepare`] | a model in integers to the stages of a job |
+//! | [`publish`] | their files into the store, and back |
+//! | [`pipeline`] | a running job: texts in, outputs and receipts out |
+//! | [`edges`] | what crosses between the stages |
+//! | `text`, `exchange` | one text on its way; one lane's part in it |
+//! | [`receipt`] | whether a receipt is right |
+//! | [`account`] | what a lane is owed: receipts, epochs, vouchers |
+//! | `lane`, `courier` | a lane's worker and account; what it is told when no text waits for it |
+//! | [`numbers`], [`archive`] | numbers of texts; receipts on disk |
+//! | [`fault`] | what can go wrong |
+
+pub mod account;
+pub mod archive;
+mod courier;
+pub mod edges;
+mod exchange;
+pub mod fault;
+mod lane;
+pub mod numbers;
+pub mod pipeline;
+pub mod prepare;
+pub mod publish;
+pub mod receipt;
+mod text;
+
+pub use archive::{StageReceipt, TextReceipts};
+pub use edges::Edges;
+pub use fault::{LaneFault, TextError};
+pub use pipeline::{Number, OpenError, Pipeline, Step, Text};
+pub use prepare::{Prepared as PreparedServing, ServeError, ServingStage};
+pub use publish::{NoteError, PublishedServing, ServingNote, publish_serving};

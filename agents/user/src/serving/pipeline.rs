@@ -1,0 +1,361 @@
+//! A running serving job as its user sees it: texts in, what the last stage gives out, a receipt from every stage.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tensorlink_graph::transformer::{RunError, tokens as tokens_tensor};
+use tensorlink_node::Ports;
+use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::ChainError;
+use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_num::Tensor;
+use tensorlink_types::abi::JobKind;
+use tensorlink_types::{Address, JobId, Lane};
+use thiserror::Error;
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::account::AccountError;
+use super::archive::{Archive, KEPT, TextReceipts};
+use super::courier;
+use super::edges::Edges;
+use super::fault::{LaneFault, TextError};
+use super::lane::LaneClient;
+use super::numbers::Numbers;
+use super::text::State;
+
+/// Texts under way at once; others wait. Bounds the rows that are kept in memory.
+pub const TEXTS: usize = 32;
+/// Seconds in which a lane that failed is the last to be tried.
+const DOWN: u64 = 30;
+/// Longest wait for workers to take their last vouchers.
+const LAST: Duration = Duration::from_secs(10);
+
+/// Why a job cannot be used.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The chain could not be asked.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The disk failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The account on disk is not the job's.
+    #[error("{lane}: {source}")]
+    Account {
+        /// The lane.
+        lane: Lane,
+        /// What is wrong.
+        source: AccountError,
+    },
+    /// It trains.
+    #[error("job {0} trains a model and serves none")]
+    Training(JobId),
+    /// It does not run.
+    #[error("job {job} is {state:?}: it serves while it runs; post another")]
+    State {
+        /// The job.
+        job: JobId,
+        /// Its state.
+        state: JobState,
+    },
+    /// Somebody else pays for it.
+    #[error("job {job} is of {user}: only its user can pay for texts; use its key")]
+    NotOurs {
+        /// The job.
+        job: JobId,
+        /// Its user.
+        user: Address,
+    },
+    /// The files are of another job.
+    #[error("the files have {files} stages, job {job} has {stages}")]
+    Stages {
+        /// The job.
+        job: JobId,
+        /// Its stages.
+        stages: u16,
+        /// Stages of the files.
+        files: usize,
+    },
+}
+
+/// What a text's next tokens gave.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// A row for each of them, or one for the whole text.
+    pub output: Tensor,
+    /// With the last tokens: a receipt from every stage.
+    pub receipts: Option<TextReceipts>,
+}
+
+/// What all texts of a job share.
+pub(super) struct Shared {
+    pub(super) ports: Ports,
+    pub(super) job: JobId,
+    pub(super) edges: Edges,
+    pub(super) longest: u32,
+    /// Tokens that the job pays a lane.
+    pub(super) most: u32,
+    /// By stage and replica.
+    lanes: Vec<Vec<Arc<LaneClient>>>,
+    /// When a lane failed last, seconds.
+    down: Mutex<HashMap<(usize, usize), u64>>,
+    numbers: Mutex<Numbers>,
+    archive: Mutex<Archive>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("job", &self.job).finish_non_exhaustive()
+    }
+}
+
+/// A number set aside for a text.
+#[derive(Debug)]
+pub struct Number {
+    pub(super) shared: Arc<Shared>,
+    pub(super) number: u32,
+}
+
+/// A client of a running serving job.
+#[derive(Debug)]
+pub struct Pipeline {
+    shared: Arc<Shared>,
+    places: Arc<Semaphore>,
+    couriers: TaskTracker,
+    shutdown: CancellationToken,
+}
+
+/// A text under way. Dropped before its last tokens it is abandoned, and nobody is paid for it.
+#[derive(Debug)]
+pub struct Text {
+    shared: Arc<Shared>,
+    number: u32,
+    state: Option<State>,
+}
+
+impl Pipeline {
+    /// Takes up a running job of ours, whose stages have these `edges`. Workers are told what they may have missed.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn open(ports: Ports, job: &JobView, edges: Edges) -> Result<Self, OpenError> {
+        let id = job.id;
+        if job.kind != JobKind::Serving {
+            return Err(OpenError::Training(id));
+        }
+        if job.user != ports.identity.address() {
+            return Err(OpenError::NotOurs { job: id, user: job.user });
+        }
+        if job.state != JobState::Running {
+            return Err(OpenError::State { job: id, state: job.state });
+        }
+        if edges.stages() != usize::from(job.stages) {
+            return Err(OpenError::Stages { job: id, stages: job.stages, files: edges.stages() });
+        }
+        let archive = Archive::open(&ports.journal, id, KEPT)?;
+        let (numbers, mut unknown) = Numbers::open(&ports.journal, id)?;
+        for text in unknown.clone() {
+            if archive.get(text)?.is_some() {
+                unknown.remove(&text);
+            }
+        }
+        let mut lanes = Vec::new();
+        for stage in 0..job.stages {
+            let mut replicas = Vec::new();
+            for replica in 0..job.replicas {
+                let lane = Lane { job: id, stage, replica };
+                let (worker, _) = ports.chain.assignment(lane).await?;
+                let client = LaneClient::open(&ports, (lane, worker), &unknown)?;
+                let (epoch, tokens) = ports.chain.redeemed(lane).await?;
+                client.redeemed(epoch, tokens).map_err(|source| OpenError::Account { lane, source })?;
+                replicas.push(Arc::new(client));
+            }
+            lanes.push(replicas);
+        }
+        let (couriers, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        for lane in lanes.iter().flatten() {
+            couriers.spawn(courier::run(Arc::clone(lane), ports.clone(), shutdown.clone()));
+        }
+        couriers.close();
+        let shared = Shared {
+            ports,
+            job: id,
+            edges,
+            longest: job.steps_per_interval,
+            most: job.intervals,
+            lanes,
+            down: Mutex::default(),
+            numbers: Mutex::new(numbers),
+            archive: Mutex::new(archive),
+        };
+        Ok(Self { shared: Arc::new(shared), places: Arc::new(Semaphore::new(TEXTS)), couriers, shutdown })
+    }
+
+    /// The job.
+    pub fn job(&self) -> JobId {
+        self.shared.job
+    }
+
+    /// Most tokens of a text.
+    pub fn longest(&self) -> u32 {
+        self.shared.longest
+    }
+
+    /// Tokens that the model knows: ids are below this.
+    pub fn vocabulary(&self) -> u32 {
+        self.shared.edges.vocabulary()
+    }
+
+    /// Numbers for `count` texts, one after another.
+    ///
+    /// # Errors
+    /// [`TextError::Number`].
+    pub fn reserve(&self, count: u32) -> Result<Vec<Number>, TextError> {
+        let range = self.shared.numbers().take(count)?;
+        Ok(range.map(|number| Number { shared: Arc::clone(&self.shared), number }).collect())
+    }
+
+    /// Begins a text, as soon as there is a place for it.
+    ///
+    /// # Errors
+    /// [`TextError::Closed`].
+    pub async fn begin(&self, number: Number) -> Result<Text, TextError> {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| TextError::Closed)?;
+        let (shared, name) = (Arc::clone(&self.shared), number.number);
+        Ok(Text { shared, number: name, state: Some(State::new(number, place)) })
+    }
+
+    /// Computes a whole text.
+    ///
+    /// # Errors
+    /// [`TextError`]; the text then costs nothing.
+    pub async fn compute(&self, number: Number, tokens: &[u32]) -> Result<(Tensor, TextReceipts), TextError> {
+        let Step { output, receipts } = self.begin(number).await?.advance(tokens, true).await?;
+        receipts.map(|receipts| (output, receipts)).ok_or(TextError::Closed)
+    }
+
+    /// The receipts of a text that was delivered, if they are still kept.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn receipts(&self, text: u32) -> Result<Option<TextReceipts>, JournalError> {
+        self.shared.archive().get(text)
+    }
+
+    /// Takes no more texts, and gives workers some time to take what they are owed. The job stays open.
+    pub async fn close(&self) {
+        self.places.close();
+        let told = self.shared.lanes.iter().flatten().map(|lane| async {
+            if let Err(error) = lane.tell(&self.shared.ports, false).await {
+                tracing::warn!(lane = %lane.lane, %error, "the worker is paid at the next start");
+            }
+        });
+        let _ = tokio::time::timeout(LAST, futures::future::join_all(told)).await;
+        self.shutdown.cancel();
+        self.couriers.wait().await;
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+impl Text {
+    /// Its number in the job.
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Sends the next tokens through the pipeline. The `last` bring the receipts, and the text is paid. After an error it is over.
+    ///
+    /// # Errors
+    /// [`TextError`].
+    pub async fn advance(&mut self, tokens: &[u32], last: bool) -> Result<Step, TextError> {
+        let edges = &self.shared.edges;
+        let before = self.state.as_ref().ok_or(TextError::Over)?.tokens;
+        if !edges.causal() && (before > 0 || !last) {
+            return Err(TextError::Whole);
+        }
+        let whole = tokens.len().saturating_add(before as usize);
+        let longest = self.shared.longest;
+        let count = u32::try_from(whole).ok().filter(|count| !tokens.is_empty() && *count <= longest);
+        let count = count.ok_or(TextError::Length { tokens: whole, longest })?;
+        let vocabulary = edges.vocabulary();
+        if let Some(token) = tokens.iter().copied().find(|token| *token >= vocabulary) {
+            return Err(TextError::Token { token, vocabulary });
+        }
+        let length = |_: RunError| TextError::Length { tokens: whole, longest };
+        let rows = tokens_tensor(tokens).map_err(length)?.to_bytes();
+        let out = edges.stages();
+        let given = if edges.by_token(out) { count.saturating_sub(before) } else { count };
+        let ty = edges.ty(out, given)?.ok_or(TextError::Closed)?;
+
+        let mut state = self.state.take().ok_or(TextError::Over)?;
+        let (reply, answer) = oneshot::channel();
+        // On a task of its own: a worker's answer is awaited even if our caller leaves, so that its receipt is known, and can be withdrawn.
+        tokio::spawn(async move {
+            let result = state.advance(&rows, last, &|| reply.is_closed()).await;
+            // Whoever has left lets the text drop, which abandons it.
+            let _ = reply.send((state, result));
+        });
+        let (state, result) = answer.await.map_err(|_| TextError::Closed)?;
+        let output = result?;
+        // Checked where it came from.
+        let output = Tensor::from_bytes(ty, &output).map_err(|_| TextError::Closed)?;
+        let receipts = state.delivered.clone();
+        if !last {
+            self.state = Some(state);
+        }
+        Ok(Step { output, receipts })
+    }
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        self.shared.numbers().end(self.number);
+    }
+}
+
+impl Shared {
+    pub(super) fn lane(&self, stage: usize, replica: usize) -> Option<&LaneClient> {
+        self.lanes.get(stage)?.get(replica).map(Arc::as_ref)
+    }
+
+    pub(super) fn replicas(&self, stage: usize) -> usize {
+        self.lanes.get(stage).map_or(0, Vec::len)
+    }
+
+    /// The replica that gets a text first: texts take turns among those that did not fail lately.
+    pub(super) fn first_replica(&self, stage: usize, text: u32) -> usize {
+        let replicas = self.replicas(stage).max(1);
+        let now = self.ports.clock.now();
+        let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_down = |replica: usize| down.get(&(stage, replica)).is_some_and(|at| now < at.saturating_add(DOWN));
+        let order = |offset: usize| (text as usize).wrapping_add(offset) % replicas;
+        (0..replicas).map(order).find(|replica| !is_down(*replica)).unwrap_or_else(|| order(0))
+    }
+
+    pub(super) fn failed(&self, stage: usize, replica: usize, fault: &LaneFault) {
+        if !matches!(fault, LaneFault::Left) {
+            let now = self.ports.clock.now();
+            self.down.lock().unwrap_or_else(PoisonError::into_inner).insert((stage, replica), now);
+        }
+    }
+
+    pub(super) fn answered(&self, stage: usize, replica: usize) {
+        self.down.lock().unwrap_or_else(PoisonError::into_inner).remove(&(stage, replica));
+    }
+
+    pub(super) fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn archive(&self) -> MutexGuard<'_, Archive> {
+        self.archive.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,209 @@
+//! One text on its way: the rows that crossed each edge, and the lane that holds it at each stage.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::tensor_root;
+use tensorlink_types::{Address, TensorRoot};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::archive::{StageReceipt, TextReceipts};
+use super::exchange::{Given, Task};
+use super::fault::{LaneFault, TextError};
+use super::lane::LaneClient;
+use super::pipeline::{Number, Shared};
+use super::receipt::{Due, ReceiptFault};
+
+/// A text under way. Dropped before its end it is abandoned, and nobody is paid for it.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) shared: Arc<Shared>,
+    pub(super) number: Number,
+    pub(super) tokens: u32,
+    /// Once the text is delivered.
+    pub(super) delivered: Option<TextReceipts>,
+    /// Rows that crossed each edge; the last edge may have one row for the whole text.
+    edges: Vec<Vec<u8>>,
+    seats: Vec<Seat>,
+    /// Lanes that were sent rows, by stage and replica.
+    touched: BTreeSet<(usize, usize)>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Says that nobody waits for the text any more.
+pub(super) type Gone<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// What a stage gave; with the last tokens also its receipt, and the root of the whole.
+type Stepped = (Vec<u8>, Option<(StageReceipt, TensorRoot)>);
+
+/// Which lane of a stage holds the text.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    replica: usize,
+    /// Tokens that the lane has.
+    held: u32,
+}
+
+impl State {
+    pub(super) fn new(number: Number, place: OwnedSemaphorePermit) -> Self {
+        let shared = Arc::clone(&number.shared);
+        let stages = shared.edges.stages();
+        let seat = |stage| Seat { replica: shared.first_replica(stage, number.number), held: 0 };
+        let seats = (0..stages).map(seat).collect();
+        let edges = vec![Vec::new(); stages.saturating_add(1)];
+        Self { shared, number, tokens: 0, delivered: None, edges, seats, touched: BTreeSet::new(), _place: place }
+    }
+
+    /// Sends the next `rows` through all stages; what came out for them, or for the whole text where that is one row. `gone` says that
+    /// nobody waits for it any more.
+    pub(super) async fn advance(&mut self, rows: &[u8], last: bool, gone: Gone<'_>) -> Result<Vec<u8>, TextError> {
+        let shared = Arc::clone(&self.shared);
+        let count = rows.len().checked_div(shared.edges.row(0)).unwrap_or(0);
+        self.tokens = self.tokens.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        self.crossed(0, rows);
+        let (mut receipts, mut sent) = (Vec::new(), None);
+        let mut output = Vec::new();
+        for stage in 0..shared.edges.stages() {
+            if last && sent.is_none() {
+                sent = Some(self.root(stage)?);
+            }
+            let (given, signed) = self.stage(stage, sent, gone).await?;
+            self.crossed(stage.saturating_add(1), &given);
+            output = given;
+            if let Some((receipt, got)) = signed {
+                receipts.push(receipt);
+                sent = Some(got);
+            }
+        }
+        if last {
+            self.deliver(receipts)?;
+        }
+        Ok(output)
+    }
+
+    fn crossed(&mut self, edge: usize, rows: &[u8]) {
+        let by_token = self.shared.edges.by_token(edge);
+        if let Some(kept) = self.edges.get_mut(edge) {
+            if !by_token {
+                kept.clear();
+            }
+            kept.extend_from_slice(rows);
+        }
+    }
+
+    fn rows(&self, edge: usize) -> &[u8] {
+        self.edges.get(edge).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Root of the whole tensor on an edge that we filled ourselves or checked before.
+    fn root(&self, edge: usize) -> Result<TensorRoot, TextError> {
+        let ty = self.shared.edges.ty(edge, self.tokens)?.ok_or(TextError::Closed)?;
+        Tensor::from_bytes(ty, self.rows(edge)).map(|tensor| tensor_root(&tensor)).map_err(|_| TextError::Closed)
+    }
+
+    /// Brings the text forward in one stage, by the lane that holds it or another replica.
+    async fn stage(&mut self, stage: usize, sent: Option<TensorRoot>, gone: Gone<'_>) -> Result<Stepped, TextError> {
+        let shared = Arc::clone(&self.shared);
+        let mut faults: Vec<(Address, LaneFault)> = Vec::new();
+        let replicas = shared.replicas(stage);
+        for _ in 0..replicas {
+            if gone() {
+                return Err(TextError::Left);
+            }
+            let Some(seat) = self.seats.get(stage).copied() else { break };
+            let Some(lane) = shared.lane(stage, seat.replica) else { break };
+            self.touched.insert((stage, seat.replica));
+            match self.in_lane(lane, (stage, seat.held), sent, gone).await {
+                Ok(done) => {
+                    let tokens = self.tokens;
+                    self.seats.iter_mut().skip(stage).take(1).for_each(|seat| seat.held = tokens);
+                    shared.answered(stage, seat.replica);
+                    return Ok(done);
+                }
+                Err(fault) => {
+                    tracing::warn!(lane = %lane.lane, worker = %lane.worker, text = self.number.number, %fault, "a lane fails");
+                    shared.failed(stage, seat.replica, &fault);
+                    faults.push((lane.worker, fault));
+                    let next = Seat { replica: seat.replica.saturating_add(1) % replicas.max(1), held: 0 };
+                    self.seats.iter_mut().skip(stage).take(1).for_each(|seat| *seat = next);
+                }
+            }
+        }
+        Err(TextError::Stage { stage: u16::try_from(stage).unwrap_or(u16::MAX), faults })
+    }
+
+    /// What a lane gives. With the root of what was `sent` it is the last, and its receipt is entered in the lane's account.
+    async fn in_lane(
+        &self,
+        lane: &LaneClient,
+        (stage, held): (usize, u32),
+        sent: Option<TensorRoot>,
+        gone: Gone<'_>,
+    ) -> Result<Stepped, LaneFault> {
+        let (ports, edges, out) = (&self.shared.ports, &self.shared.edges, stage.saturating_add(1));
+        let ty = edges.ty(out, self.tokens).ok().flatten().ok_or(LaneFault::OffTopic)?;
+        let by_token = edges.by_token(out);
+        let known = if by_token { self.rows(out) } else { &[] };
+        let task = Task {
+            text: self.number.number,
+            tokens: self.tokens,
+            input: (self.rows(stage), edges.row(stage)),
+            known: (known, if by_token { edges.row(out) } else { 0 }),
+            whole: usize::try_from(ty.byte_len()).unwrap_or(usize::MAX),
+            part: edges.part(stage),
+            last: sent.is_some(),
+        };
+        let Some(sent) = sent else {
+            let rows = lane.advance(ports, task, held).await?.rows;
+            if let Some(fresh) = rows.len().checked_div(task.known.1).and_then(|rows| u32::try_from(rows).ok())
+                && let Some(ty) = edges.ty(out, fresh).ok().flatten()
+            {
+                Tensor::from_bytes(ty, &rows)?;
+            }
+            return Ok((rows, None));
+        };
+        let _turn = lane.turn.lock().await;
+        if gone() {
+            return Err(LaneFault::Left);
+        }
+        lane.tell_abandoned(ports).await?;
+        lane.book().account.admit(self.tokens, self.shared.most)?;
+        let Given { rows, receipt } = lane.advance(ports, task, held).await?;
+        let whole = Tensor::from_bytes(ty, &[known, &rows].concat())?;
+        let got = tensor_root(&whole);
+        let receipt = receipt.ok_or(ReceiptFault::Absent)?;
+        let due =
+            Due { lane: lane.lane, worker: lane.worker, text: self.number.number, tokens: self.tokens, sent, got };
+        let id = due.check(&ports.contracts, &receipt)?;
+        lane.book().account.enter(self.number.number, id, self.tokens);
+        Ok((rows, Some((StageReceipt::new(lane.worker, id, receipt), got))))
+    }
+
+    /// The text is whole: its lanes are owed for it.
+    fn deliver(&mut self, stages: Vec<StageReceipt>) -> Result<(), TextError> {
+        let shared = Arc::clone(&self.shared);
+        for (stage, seat) in self.seats.iter().enumerate() {
+            if let Some(lane) = shared.lane(stage, seat.replica) {
+                lane.book().account.finish(self.number.number);
+                lane.save(&shared.ports)?;
+                self.touched.remove(&(stage, seat.replica));
+                lane.wake.notify_one();
+            }
+        }
+        let receipts = TextReceipts { job: shared.job, text: self.number.number, tokens: self.tokens, stages };
+        shared.archive().keep(&receipts)?;
+        self.delivered = Some(receipts);
+        Ok(())
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        for (stage, replica) in &self.touched {
+            if let Some(lane) = self.shared.lane(*stage, *replica) {
+                lane.abandon(self.number.number);
+            }
+        }
+    }
+}
