@@ -10,7 +10,7 @@ use alloy::primitives::utils::parse_ether;
 use alloy::providers::{Provider, RootProvider};
 use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::{SolCall, SolConstructor};
-use tensorlink_bindings::{Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
+use tensorlink_bindings::{Channels, Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
 use tensorlink_node::ports::chain::Deployment;
 use tensorlink_types::{Address, B256, Bytes, U256};
 
@@ -65,13 +65,14 @@ fn parameters() -> Staking::Parameters {
 pub(super) async fn deploy(provider: &RootProvider<Ethereum>, from: Address, genesis: [Address; 3]) -> Deployment {
     let at = |nonce: u64| from.create(nonce);
     let (sno, step_verifier, staking) = (at(0), at(1), at(2));
-    let (jobs, checkpoints, disputes) = (at(3), at(4), at(5));
+    let (jobs, checkpoints, channels, disputes) = (at(3), at(4), at(5), at(6));
     let created = [
         code(&SNO::BYTECODE, &SNO::constructorCall { recipients: genesis.to_vec() }),
         StepVerifier::BYTECODE.clone(),
         code(&Staking::BYTECODE, &Staking::constructorCall { sno, jobs, disputes, p: parameters() }),
-        code(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, disputes }),
+        code(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, channels, disputes }),
         code(&Checkpoints::BYTECODE, &Checkpoints::constructorCall { jobs, disputes }),
+        code(&Channels::BYTECODE, &Channels::constructorCall { jobs }),
         code(
             &Disputes::BYTECODE,
             &Disputes::constructorCall { sno, staking, jobs, checkpoints, verifier: step_verifier },
@@ -84,7 +85,7 @@ pub(super) async fn deploy(provider: &RootProvider<Ethereum>, from: Address, gen
     }
     mined(provider, &sent).await;
     let chain_id = provider.get_chain_id().await.unwrap();
-    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, disputes, step_verifier }
+    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, channels, disputes, step_verifier }
 }
 
 fn code(bytecode: &Bytes, constructor: &impl SolConstructor) -> Bytes {
