@@ -1,15 +1,64 @@
-//! What can go wrong in a pipeline: in one lane, and for a text.
+//! What can go wrong in a pipeline: with the job, in one lane, for a text.
 
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::NetError;
+use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::ports::{ChainError, NetError};
 use tensorlink_node::wire::Malformed;
 use tensorlink_num::TensorError;
-use tensorlink_types::{Address, TypeError};
+use tensorlink_types::{Address, JobId, Lane, TypeError};
 use thiserror::Error;
 
 use super::account::AccountError;
 use super::numbers::NumberError;
 use super::receipt::ReceiptFault;
+
+/// Why a job cannot be used.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The chain could not be asked.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The disk failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The account on disk is not the job's.
+    #[error("{lane}: {source}")]
+    Account {
+        /// The lane.
+        lane: Lane,
+        /// What is wrong.
+        source: AccountError,
+    },
+    /// It trains.
+    #[error("job {0} trains a model and serves none")]
+    Training(JobId),
+    /// It does not run.
+    #[error("job {job} is {state:?}: it serves while it runs; post another")]
+    State {
+        /// The job.
+        job: JobId,
+        /// Its state.
+        state: JobState,
+    },
+    /// Somebody else pays for it.
+    #[error("job {job} is of {user}: only its user can pay for texts; use its key")]
+    NotOurs {
+        /// The job.
+        job: JobId,
+        /// Its user.
+        user: Address,
+    },
+    /// The files are of another job.
+    #[error("the files have {files} stages, job {job} has {stages}")]
+    Stages {
+        /// The job.
+        job: JobId,
+        /// Its stages.
+        stages: u16,
+        /// Stages of the files.
+        files: usize,
+    },
+}
 
 /// Why a lane does not go on with a text. Another replica may.
 #[derive(Debug, Error)]

@@ -7,7 +7,7 @@
 //! | [`publish`] | their files into the store, and back |
 //! | [`pipeline`] | a running job: texts in, outputs and receipts out |
 //! | [`edges`] | what crosses between the stages |
-//! | `text`, `exchange` | one text on its way; one lane's part in it |
+//! | `shared`, `text`, `exchange` | what texts share; one text on its way; one lane's part in it |
 //! | [`receipt`] | whether a receipt is right |
 //! | [`account`] | what a lane is owed: receipts, epochs, vouchers |
 //! | `lane`, `courier` | a lane's worker and account; what it is told when no text waits for it |
@@ -26,11 +26,13 @@ pub mod pipeline;
 pub mod prepare;
 pub mod publish;
 pub mod receipt;
+mod shared;
 mod text;
 
 pub use archive::{StageReceipt, TextReceipts};
 pub use edges::Edges;
-pub use fault::{LaneFault, TextError};
-pub use pipeline::{Number, OpenError, Pipeline, Step, Text};
+pub use fault::{LaneFault, OpenError, TextError};
+pub use pipeline::{Pipeline, Step, Text};
 pub use prepare::{Prepared as PreparedServing, ServeError, ServingStage};
 pub use publish::{NoteError, PublishedServing, ServingNote, publish_serving};
+pub use shared::Number;

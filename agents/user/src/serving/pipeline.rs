@@ -1,85 +1,32 @@
 //! A running serving job as its user sees it: texts in, what the last stage gives out, a receipt from every stage.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tensorlink_graph::transformer::{RunError, tokens as tokens_tensor};
 use tensorlink_node::Ports;
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_num::Tensor;
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{Address, JobId, Lane};
-use thiserror::Error;
+use tensorlink_types::{JobId, Lane};
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::account::AccountError;
 use super::archive::{Archive, KEPT, TextReceipts};
 use super::courier;
 use super::edges::Edges;
-use super::fault::{LaneFault, TextError};
+use super::fault::{OpenError, TextError};
 use super::lane::LaneClient;
 use super::numbers::Numbers;
+use super::shared::{Number, Shared};
 use super::text::State;
 
 /// Texts under way at once; others wait. Bounds the rows that are kept in memory.
 pub const TEXTS: usize = 32;
-/// Seconds in which a lane that failed is the last to be tried.
-const DOWN: u64 = 30;
 /// Longest wait for workers to take their last vouchers.
 const LAST: Duration = Duration::from_secs(10);
-
-/// Why a job cannot be used.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// The chain could not be asked.
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-    /// The disk failed.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The account on disk is not the job's.
-    #[error("{lane}: {source}")]
-    Account {
-        /// The lane.
-        lane: Lane,
-        /// What is wrong.
-        source: AccountError,
-    },
-    /// It trains.
-    #[error("job {0} trains a model and serves none")]
-    Training(JobId),
-    /// It does not run.
-    #[error("job {job} is {state:?}: it serves while it runs; post another")]
-    State {
-        /// The job.
-        job: JobId,
-        /// Its state.
-        state: JobState,
-    },
-    /// Somebody else pays for it.
-    #[error("job {job} is of {user}: only its user can pay for texts; use its key")]
-    NotOurs {
-        /// The job.
-        job: JobId,
-        /// Its user.
-        user: Address,
-    },
-    /// The files are of another job.
-    #[error("the files have {files} stages, job {job} has {stages}")]
-    Stages {
-        /// The job.
-        job: JobId,
-        /// Its stages.
-        stages: u16,
-        /// Stages of the files.
-        files: usize,
-    },
-}
 
 /// What a text's next tokens gave.
 #[derive(Clone, PartialEq, Debug)]
@@ -88,35 +35,6 @@ pub struct Step {
     pub output: Tensor,
     /// With the last tokens: a receipt from every stage.
     pub receipts: Option<TextReceipts>,
-}
-
-/// What all texts of a job share.
-pub(super) struct Shared {
-    pub(super) ports: Ports,
-    pub(super) job: JobId,
-    pub(super) edges: Edges,
-    pub(super) longest: u32,
-    /// Tokens that the job pays a lane.
-    pub(super) most: u32,
-    /// By stage and replica.
-    lanes: Vec<Vec<Arc<LaneClient>>>,
-    /// When a lane failed last, seconds.
-    down: Mutex<HashMap<(usize, usize), u64>>,
-    numbers: Mutex<Numbers>,
-    archive: Mutex<Archive>,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("job", &self.job).finish_non_exhaustive()
-    }
-}
-
-/// A number set aside for a text.
-#[derive(Debug)]
-pub struct Number {
-    pub(super) shared: Arc<Shared>,
-    pub(super) number: u32,
 }
 
 /// A client of a running serving job.
@@ -312,50 +230,5 @@ impl Text {
             self.state = Some(state);
         }
         Ok(Step { output, receipts })
-    }
-}
-
-impl Drop for Number {
-    fn drop(&mut self) {
-        self.shared.numbers().end(self.number);
-    }
-}
-
-impl Shared {
-    pub(super) fn lane(&self, stage: usize, replica: usize) -> Option<&LaneClient> {
-        self.lanes.get(stage)?.get(replica).map(Arc::as_ref)
-    }
-
-    pub(super) fn replicas(&self, stage: usize) -> usize {
-        self.lanes.get(stage).map_or(0, Vec::len)
-    }
-
-    /// The replica that gets a text first: texts take turns among those that did not fail lately.
-    pub(super) fn first_replica(&self, stage: usize, text: u32) -> usize {
-        let replicas = self.replicas(stage).max(1);
-        let now = self.ports.clock.now();
-        let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_down = |replica: usize| down.get(&(stage, replica)).is_some_and(|at| now < at.saturating_add(DOWN));
-        let order = |offset: usize| (text as usize).wrapping_add(offset) % replicas;
-        (0..replicas).map(order).find(|replica| !is_down(*replica)).unwrap_or_else(|| order(0))
-    }
-
-    pub(super) fn failed(&self, stage: usize, replica: usize, fault: &LaneFault) {
-        if !matches!(fault, LaneFault::Left) {
-            let now = self.ports.clock.now();
-            self.down.lock().unwrap_or_else(PoisonError::into_inner).insert((stage, replica), now);
-        }
-    }
-
-    pub(super) fn answered(&self, stage: usize, replica: usize) {
-        self.down.lock().unwrap_or_else(PoisonError::into_inner).remove(&(stage, replica));
-    }
-
-    pub(super) fn numbers(&self) -> MutexGuard<'_, Numbers> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn archive(&self) -> MutexGuard<'_, Archive> {
-        self.archive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,8 +12,8 @@ use super::archive::{StageReceipt, TextReceipts};
 use super::exchange::{Given, Task};
 use super::fault::{LaneFault, TextError};
 use super::lane::LaneClient;
-use super::pipeline::{Number, Shared};
 use super::receipt::{Due, ReceiptFault};
+use super::shared::{Number, Shared};
 
 /// A text under way. Dropped before its end it is abandoned, and nobody is paid for it.
 #[derive(Debug)]

@@ -1,0 +1,90 @@
+//! What all texts of a job share: its lanes, its numbers, its receipts.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tensorlink_node::Ports;
+use tensorlink_types::JobId;
+
+use super::archive::Archive;
+use super::edges::Edges;
+use super::fault::LaneFault;
+use super::lane::LaneClient;
+use super::numbers::Numbers;
+
+/// Seconds in which a lane that failed is the last to be tried.
+const DOWN: u64 = 30;
+
+/// What all texts of a job share.
+pub(super) struct Shared {
+    pub(super) ports: Ports,
+    pub(super) job: JobId,
+    pub(super) edges: Edges,
+    pub(super) longest: u32,
+    /// Tokens that the job pays a lane.
+    pub(super) most: u32,
+    /// By stage and replica.
+    pub(super) lanes: Vec<Vec<Arc<LaneClient>>>,
+    /// When a lane failed last, seconds.
+    pub(super) down: Mutex<HashMap<(usize, usize), u64>>,
+    pub(super) numbers: Mutex<Numbers>,
+    pub(super) archive: Mutex<Archive>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("job", &self.job).finish_non_exhaustive()
+    }
+}
+
+/// A number set aside for a text.
+#[derive(Debug)]
+pub struct Number {
+    pub(super) shared: Arc<Shared>,
+    pub(super) number: u32,
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        self.shared.numbers().end(self.number);
+    }
+}
+
+impl Shared {
+    pub(super) fn lane(&self, stage: usize, replica: usize) -> Option<&LaneClient> {
+        self.lanes.get(stage)?.get(replica).map(Arc::as_ref)
+    }
+
+    pub(super) fn replicas(&self, stage: usize) -> usize {
+        self.lanes.get(stage).map_or(0, Vec::len)
+    }
+
+    /// The replica that gets a text first: texts take turns among those that did not fail lately.
+    pub(super) fn first_replica(&self, stage: usize, text: u32) -> usize {
+        let replicas = self.replicas(stage).max(1);
+        let now = self.ports.clock.now();
+        let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_down = |replica: usize| down.get(&(stage, replica)).is_some_and(|at| now < at.saturating_add(DOWN));
+        let order = |offset: usize| (text as usize).wrapping_add(offset) % replicas;
+        (0..replicas).map(order).find(|replica| !is_down(*replica)).unwrap_or_else(|| order(0))
+    }
+
+    pub(super) fn failed(&self, stage: usize, replica: usize, fault: &LaneFault) {
+        if !matches!(fault, LaneFault::Left) {
+            let now = self.ports.clock.now();
+            self.down.lock().unwrap_or_else(PoisonError::into_inner).insert((stage, replica), now);
+        }
+    }
+
+    pub(super) fn answered(&self, stage: usize, replica: usize) {
+        self.down.lock().unwrap_or_else(PoisonError::into_inner).remove(&(stage, replica));
+    }
+
+    pub(super) fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn archive(&self) -> MutexGuard<'_, Archive> {
+        self.archive.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
