@@ -43,6 +43,7 @@ contract DeploymentTest is Test, Deployer {
         assertEq(toml.readAddress(".staking"), address(d.staking));
         assertEq(toml.readAddress(".jobs"), address(d.jobs));
         assertEq(toml.readAddress(".checkpoints"), address(d.checkpoints));
+        assertEq(toml.readAddress(".channels"), address(d.channels));
         assertEq(toml.readAddress(".disputes"), address(d.disputes));
         assertEq(toml.readAddress(".step_verifier"), address(d.stepVerifier));
     }
@@ -54,7 +55,9 @@ contract DeploymentTest is Test, Deployer {
         assertEq(d.staking.JOBS(), address(d.jobs));
         assertEq(d.staking.DISPUTES(), address(d.disputes));
         assertEq(address(d.jobs.CHECKPOINTS()), address(d.checkpoints));
+        assertEq(d.jobs.CHANNELS(), address(d.channels));
         assertEq(d.jobs.DISPUTES(), address(d.disputes));
+        assertEq(address(d.channels.JOBS()), address(d.jobs));
         assertEq(address(d.checkpoints.JOBS()), address(d.jobs));
         assertEq(d.checkpoints.DISPUTES(), address(d.disputes));
         assertEq(address(d.disputes.VERIFIER()), address(d.stepVerifier));

@@ -67,6 +67,21 @@ contract GasTest is ProtocolTest {
         return vm.snapshotGasLastCall("protocol", interval == 0 ? "commit, first of a lane" : "commit");
     }
 
+    function test_serving() public {
+        uint64 job = _run(_servingTerms(ETH, 2, 2, 50));
+        _snapshot("start, 4 lanes, serving");
+        _redeem(_voucher(job, 0, 0, 1, 10));
+        _snapshot("redeem, first of a lane");
+        _redeem(_voucher(job, 0, 0, 2, 20));
+        _snapshot("redeem");
+        vm.prank(user);
+        jobs.cancel(job);
+        _snapshot("cancel, serving");
+        skip(WINDOW);
+        jobs.settle(job);
+        _snapshot("settle, 4 lanes, serving");
+    }
+
     function test_dispute() public {
         uint64 job = _run(1, 1, 1);
         (Claim memory claim, uint64 when) = _commit(job, 0, 0, 0, 0);

@@ -5,7 +5,7 @@ import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.so
 
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
-import {JobTerms, Offer} from "../../contracts/types/Types.sol";
+import {JobKind, JobTerms, Offer} from "../../contracts/types/Types.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 import {Signatures} from "./protocol/Signatures.sol";
 
@@ -25,6 +25,7 @@ contract JobsTest is ProtocolTest {
         IJobs.Job memory record = jobs.jobOf(job);
         assertEq(record.user, user);
         assertEq(uint8(record.state), uint8(IJobs.State.Posted));
+        assertEq(uint8(record.kind), uint8(JobKind.Training));
         assertEq(record.escrow, deposit);
         assertEq(jobs.programOf(job, 2), terms.programs[2]);
         assertEq(jobs.initialStateOf(job, 2), terms.initialStates[2]);
@@ -124,6 +125,57 @@ contract JobsTest is ProtocolTest {
         t = _terms(ETH, 2, 1, 1);
         t.manifest = new bytes(129);
         _refused("manifest", t, 1);
+    }
+
+    /// @dev Tokens are counted in 32 bits, texts in 2^20 tokens; there is no state to start from.
+    function test_post_servingHasBoundsOfItsOwn() public {
+        JobTerms memory t = _servingTerms(ETH, 2, 1, type(uint32).max);
+        t.stepsPerInterval = 1 << 20;
+        _accepted(t);
+        IJobs.Job memory record = jobs.jobOf(1);
+        assertEq(uint8(record.kind), uint8(JobKind.Serving));
+        assertEq(record.intervals, type(uint32).max);
+        assertEq(record.stepsPerInterval, 1 << 20);
+        assertEq(jobs.programOf(1, 1), t.programs[1]);
+        assertEq(jobs.initialStateOf(1, 0), 0);
+
+        t.stepsPerInterval += 1;
+        _refused("stepsPerInterval", t, 1);
+        t.stepsPerInterval = 0;
+        _refused("stepsPerInterval", t, 1);
+        _refused("intervals", _servingTerms(ETH, 2, 1, 0), 1);
+        t = _servingTerms(ETH, 2, 1, 10);
+        t.initialStates = new bytes32[](2);
+        _refused("initialStates", t, 1);
+        (t.initialStates[0], t.initialStates[1]) = (bytes32(uint256(1)), bytes32(uint256(1)));
+        _refused("initialStates", t, 1);
+        t = _servingTerms(ETH, 2, 1, 10);
+        t.programs[1] = 0;
+        _refused("programs", t, 1);
+        t = _servingTerms(ETH, 2, 1, 10);
+        t.workerStake = 0;
+        _refused("workerStake", t, 1);
+        t = _servingTerms(ETH, 2, 1, 10);
+        t.challengeWindow = 1 hours - 1;
+        _refused("challengeWindow", t, 1);
+        // A training job keeps its own.
+        t.kind = JobKind.Training;
+        t.challengeWindow = WINDOW;
+        _refused("initialStates", t, 1);
+    }
+
+    /// @dev A kind that is none is no call at all.
+    function test_post_refusesOtherKinds() public {
+        bytes memory call = abi.encodeCall(IJobs.post, (_servingTerms(ETH, 1, 1, 1), 1));
+        // Selector, the words of the arguments, and there the terms, whose first word is the kind.
+        assertEq(call[4 + 3 * 32 - 1], bytes1(uint8(JobKind.Serving)));
+        vm.prank(user);
+        (bool done,) = address(jobs).call{value: 1}(call);
+        assertTrue(done);
+        call[4 + 3 * 32 - 1] = 0x02;
+        vm.prank(user);
+        (done,) = address(jobs).call{value: 1}(call);
+        assertFalse(done);
     }
 
     function _refused(string memory field, JobTerms memory terms, uint256 deposit) private {
@@ -281,6 +333,19 @@ contract JobsTest is ProtocolTest {
         );
     }
 
+    /// @dev P-3: of a serving job the price of every token.
+    function test_accept_servingNeedsThePriceOfEveryToken() public {
+        JobTerms memory terms = _servingTerms(address(sno), 2, 1, 100);
+        uint256 deposit = _cover(terms) - 1;
+        assertEq(deposit, 2 * 100 * PRICE - 1);
+        vm.prank(user);
+        uint64 job = jobs.post(terms, deposit);
+        (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
+        _refuseAccept(
+            job, offers, signatures, abi.encodeWithSelector(IJobs.EscrowTooSmall.selector, deposit, deposit + 1)
+        );
+    }
+
     function test_accept_refusesWorkersWithoutStake() public {
         uint64 job = _post(_terms(address(sno), 1, 1, 1));
         (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
@@ -322,6 +387,22 @@ contract JobsTest is ProtocolTest {
         for (uint16 stage = 0; stage < 2; ++stage) {
             assertEq(checkpoints.laneOf(job, stage, 0).worker, workers[stage].addr);
             assertEq(checkpoints.laneOf(job, stage, 0).voidFrom, type(uint32).max);
+        }
+    }
+
+    /// @dev P-20: a serving job has no claims on record, so it opens no lane for them.
+    function test_start_servingOpensNoLane() public {
+        uint64 job = _post(_servingTerms(address(sno), 2, 1, 10));
+        _accept(job);
+        vm.prevrandao(keccak256("beacon"));
+        _start(job);
+        IJobs.Job memory record = jobs.jobOf(job);
+        assertEq(uint8(record.state), uint8(IJobs.State.Running));
+        assertEq(record.jobKey, keccak256(abi.encode(keccak256("beacon"), uint256(job))));
+        assertEq(record.deadline, block.timestamp + 2 days);
+        for (uint16 stage = 0; stage < 2; ++stage) {
+            assertEq(jobs.workerOf(job, stage, 0), workers[stage].addr);
+            assertEq(checkpoints.laneOf(job, stage, 0).worker, address(0));
         }
     }
 

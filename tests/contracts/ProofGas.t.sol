@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
+import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {Merkle} from "../../contracts/libraries/Merkle.sol";
 import {Opcodes} from "../../contracts/libraries/Opcodes.sol";
 import {TensorTypes} from "../../contracts/libraries/TensorTypes.sol";
 import {
     Claim,
     ElementProof,
+    JobKind,
     JobTerms,
     LeafRange,
     Operand,
@@ -28,6 +30,9 @@ contract ProofGasTest is ProtocolTest {
 
     uint32 private constant OPERATORS = 60;
     uint32 private constant OPERATOR = 40;
+    uint32 private constant TOKENS = 512;
+    /// @dev Of a serving job: the list of programs is 12 nodes deep.
+    uint32 private constant LONGEST_TEXT = 4096;
     uint64 private constant TOKEN = 300;
     uint64 private constant CHANNEL = 1234;
     uint64 private constant ELEMENT = 4096 * TOKEN + CHANNEL;
@@ -51,6 +56,15 @@ contract ProofGasTest is ProtocolTest {
     function test_proveSigned_4096() public {
         Opened[] memory opened = _factors(8, 2);
         assertLe(_measure("int8 dot product of 4096", Opcodes.MAT_MUL, opened, _attributes(12)), 500_000);
+    }
+
+    /// @notice The same about a receipt: b is a constant of the program, which is one of as many as a text can have tokens.
+    function test_receipt_4096() public {
+        Opened[] memory opened = _factors(8, 2);
+        ElementProof memory p = _proof(Opcodes.MAT_MUL, opened, _attributes(12), JobKind.Serving);
+        assertEq(p.programMembership.length, 12);
+        assertLe(_measure("receipt, int8 dot product of 4096", p), 500_000);
+        assertEq(uint8(_stateOfJob(p.claim.job)), uint8(IJobs.State.Closing));
     }
 
     /// @notice The same with a scale for each token and channel.
@@ -110,7 +124,10 @@ contract ProofGasTest is ProtocolTest {
         private
         returns (uint256 gas)
     {
-        ElementProof memory p = _proof(opcode, opened, attributes);
+        return _measure(name, _proof(opcode, opened, attributes, JobKind.Training));
+    }
+
+    function _measure(string memory name, ElementProof memory p) private returns (uint256 gas) {
         vm.prank(auditor);
         disputes.proveSigned(p);
         name = string.concat("proveSigned, ", name);
@@ -119,7 +136,7 @@ contract ProofGasTest is ProtocolTest {
         assertEq(_staked(workers[0].addr).bonded, 0);
     }
 
-    function _proof(uint8 opcode, Opened[] memory opened, int64[] memory attributes)
+    function _proof(uint8 opcode, Opened[] memory opened, int64[] memory attributes, JobKind kind)
         private
         returns (ElementProof memory p)
     {
@@ -130,34 +147,38 @@ contract ProofGasTest is ProtocolTest {
         p.output = _noisyTensor("y", Opened(p.operator.output, ELEMENT, 1));
 
         bytes32[] memory trace = _noise("trace", OPERATORS);
-        bytes32[] memory state = _noise("state", 12);
+        bytes32[] memory weights = _noise("weights", 12);
         p.operator.operands = new Operand[](opened.length);
         p.operands = new TensorOpening[](opened.length);
         for (uint256 i = 0; i < opened.length; ++i) {
-            // From trace and state in turn.
-            p.operator.operands[i] = Operand(uint8(1 + i % 2), uint32(5 + i), opened[i].tensorType);
+            // From the trace and from the weights in turn: state in training, constants in serving.
+            uint8 source = i % 2 == 0 ? 1 : kind == JobKind.Training ? 2 : 3;
+            p.operator.operands[i] = Operand(source, uint32(5 + i), opened[i].tensorType);
             p.operands[i] = _noisyTensor(string.concat("operand ", vm.toString(i)), opened[i]);
-            (i % 2 == 0 ? trace : state)[5 + i] = Merkle.tensorRoot(opened[i].tensorType, p.operands[i].dataRoot);
+            (i % 2 == 0 ? trace : weights)[5 + i] = Merkle.tensorRoot(opened[i].tensorType, p.operands[i].dataRoot);
         }
         trace[OPERATOR] = Merkle.tensorRoot(p.operator.output, p.output.dataRoot);
         p.output.membership = SlowTree.ofDigests(trace).path(OPERATOR);
         for (uint256 i = 0; i < opened.length; ++i) {
-            p.operands[i].membership = SlowTree.ofDigests(i % 2 == 0 ? trace : state).path(5 + i);
+            p.operands[i].membership = SlowTree.ofDigests(i % 2 == 0 ? trace : weights).path(5 + i);
         }
 
         bytes32[] memory operators = _noise("operators", OPERATORS);
         operators[OPERATOR] = keccak256(abi.encode(p.operator));
         p.operatorMembership = SlowTree.ofDigests(operators).path(OPERATOR);
+        bool serving = kind == JobKind.Serving;
+        bytes32 root = SlowTree.ofDigests(weights).rootOf();
         p.program = ProgramHeader({
             operatorCount: OPERATORS,
-            constantCount: 3,
-            stateCount: 12,
+            constantCount: serving ? 12 : 3,
+            stateCount: serving ? 0 : 12,
             microBatches: 4,
             operators: SlowTree.ofDigests(operators).rootOf(),
-            constants: keccak256("constants"),
+            constants: serving ? root : keccak256("constants"),
             wiring: keccak256("wiring")
         });
-        _commitOneStep(p, SlowTree.ofDigests(state).rootOf(), SlowTree.ofDigests(trace).rootOf());
+        if (serving) _signReceipt(p, SlowTree.ofDigests(trace).rootOf());
+        else _commitOneStep(p, root, SlowTree.ofDigests(trace).rootOf());
     }
 
     /// @dev A job of this program, its first claim, and the worker's statement about step 0.
@@ -184,6 +205,27 @@ contract ProofGasTest is ProtocolTest {
             step: 0,
             preState: state,
             postState: keccak256("state 1"),
+            trace: trace
+        });
+        p.signature = _sign(workers[0].key, _statementDigest(p.statement));
+    }
+
+    /// @dev A job with this program among others, and the worker's statement about a receipt.
+    function _signReceipt(ElementProof memory p, bytes32 trace) private {
+        JobTerms memory terms = _servingTerms(address(sno), 1, 1, 1);
+        terms.stepsPerInterval = LONGEST_TEXT;
+        bytes32[] memory programs = _noise("programs", LONGEST_TEXT);
+        programs[TOKENS - 1] = keccak256(abi.encode(p.program));
+        bytes32[][] memory tree = SlowTree.ofDigests(programs);
+        terms.programs[0] = tree.rootOf();
+        p.programMembership = tree.path(TOKENS - 1);
+        (p.claim.job, p.claim.io) = (_run(terms), keccak256("io"));
+        p.statement = StepStatement({
+            claimId: checkpoints.claimId(p.claim),
+            auditor: auditor,
+            step: TOKENS,
+            preState: 0,
+            postState: 0,
             trace: trace
         });
         p.signature = _sign(workers[0].key, _statementDigest(p.statement));

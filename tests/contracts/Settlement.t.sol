@@ -203,6 +203,124 @@ contract SettlementTest is ProtocolTest {
         jobs.settle(job);
     }
 
+    // Serving jobs: closed, then open for one window to vouchers and proofs, then settled.
+
+    function test_cancel_serving_opensAWindow() public {
+        uint64 job = _run(_servingTerms(address(sno), 2, 1, 10));
+        vm.expectRevert(abi.encodeWithSelector(IJobs.NotUser.selector, stranger));
+        vm.prank(stranger);
+        jobs.cancel(job);
+        skip(1 hours);
+        vm.expectEmit(address(jobs));
+        emit IJobs.JobClosing(job, false);
+        vm.startPrank(user);
+        jobs.cancel(job);
+        assertEq(uint8(_stateOfJob(job)), uint8(IJobs.State.Closing));
+        assertEq(jobs.jobOf(job).deadline, block.timestamp + WINDOW);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WrongState.selector, job, IJobs.State.Closing));
+        jobs.cancel(job);
+    }
+
+    /// @dev P-10: a user that is gone holds up no worker's stake.
+    function test_cancel_serving_byAnyoneAfterTheDeadline() public {
+        uint64 job = _run(_servingTerms(address(sno), 1, 1, 10));
+        vm.startPrank(stranger);
+        vm.warp(jobs.jobOf(job).deadline);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.NotUser.selector, stranger));
+        jobs.cancel(job);
+        skip(1);
+        jobs.cancel(job);
+        assertEq(jobs.jobOf(job).deadline, block.timestamp + WINDOW);
+        skip(WINDOW);
+        jobs.settle(job);
+        assertEq(jobs.creditOf(user, address(sno)), 10 * PRICE);
+        assertEq(_staked(workers[0].addr).locked, 0);
+    }
+
+    function test_cancel_serving_beforeTheStart() public {
+        for (uint256 i = 0; i < 2; ++i) {
+            uint64 job = _post(_servingTerms(address(sno), 1, 1, 10));
+            if (i == 1) _accept(job);
+            vm.prank(user);
+            jobs.cancel(job);
+            assertEq(uint8(_stateOfJob(job)), uint8(IJobs.State.Settled));
+            assertEq(_staked(workers[0].addr).locked, 0);
+            _collects(user, address(sno), 10 * PRICE);
+        }
+    }
+
+    function test_settle_serving_onlyOnceItIsOver() public {
+        uint64 job = _run(_servingTerms(address(sno), 1, 1, 10));
+        // However long it runs, and though all its tokens are paid: somebody has to close it.
+        _redeem(_voucher(job, 0, 0, 1, 10));
+        skip(365 days);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WrongState.selector, job, IJobs.State.Running));
+        jobs.settle(job);
+        jobs.cancel(job);
+        uint40 deadline = uint40(block.timestamp + WINDOW);
+        for (uint256 i = 0; i < 2; ++i) {
+            vm.expectRevert(abi.encodeWithSelector(IJobs.WindowOpen.selector, deadline));
+            jobs.settle(job);
+            vm.warp(deadline - 1);
+        }
+        assertEq(_staked(workers[0].addr).locked, STAKE);
+        vm.warp(deadline);
+        jobs.settle(job);
+        assertEq(_staked(workers[0].addr).locked, 0);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WrongState.selector, job, IJobs.State.Settled));
+        jobs.settle(job);
+    }
+
+    /// @dev Every wei of the escrow is paid for a token or goes back (P-1, P-4).
+    function test_settle_serving_paysTokensAndReturnsTheRest() public {
+        JobTerms memory terms = _servingTerms(ETH, 2, 2, 10);
+        uint256 deposit = _cover(terms) + 1 ether;
+        vm.prank(user);
+        uint64 job = jobs.post{value: deposit}(terms, deposit);
+        _accept(job);
+        _start(job);
+        _redeem(_voucher(job, 0, 0, 1, 10));
+        _redeem(_voucher(job, 1, 0, 1, 4));
+        vm.prank(user);
+        jobs.cancel(job);
+        _redeem(_voucher(job, 1, 0, 2, 7));
+        _redeem(_voucher(job, 0, 1, 1, 1));
+        skip(WINDOW);
+        vm.expectEmit(address(jobs));
+        emit IJobs.JobSettled(job, deposit - 18 * PRICE);
+        vm.prank(stranger);
+        jobs.settle(job);
+        _collects(workers[0].addr, ETH, 10 * PRICE);
+        _collects(workers[1].addr, ETH, 7 * PRICE);
+        _collects(workers[2].addr, ETH, PRICE);
+        _collects(user, ETH, deposit - 18 * PRICE);
+        assertEq(address(jobs).balance, 0);
+        for (uint256 lane = 0; lane < 4; ++lane) {
+            assertEq(_staked(workers[lane].addr).locked, 0);
+        }
+    }
+
+    /// @dev P-21: a conviction closes the job, and the window of the others starts with it.
+    function test_convict_serving_closes() public {
+        uint64 job = _run(_servingTerms(address(sno), 2, 1, 10));
+        skip(3 hours);
+        vm.expectEmit(address(jobs));
+        emit IJobs.JobClosing(job, true);
+        vm.prank(address(disputes));
+        jobs.convict(job, 1, 0);
+        uint40 deadline = uint40(block.timestamp + WINDOW);
+        assertEq(jobs.jobOf(job).deadline, deadline);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WindowOpen.selector, deadline));
+        jobs.settle(job);
+        // Another lane is convicted later: the window stays.
+        skip(WINDOW - 1);
+        vm.prank(address(disputes));
+        jobs.convict(job, 0, 0);
+        skip(1);
+        jobs.settle(job);
+        assertEq(jobs.creditOf(user, address(sno)), 20 * PRICE);
+    }
+
     /// @dev Release and mint of the same sum: what is collected is gone.
     function test_collect_once() public {
         vm.startPrank(user);
