@@ -1,4 +1,6 @@
-//! Files that survive a kill at any moment: written aside, synced, then renamed over the old one.
+//! Files that survive a kill at any moment: written aside, synced, then renamed over the old one; or grown line by line ([`lines`]).
+
+pub mod lines;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -7,6 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
+
+pub use self::lines::Lines;
 
 /// Why a record could not be kept or read.
 #[derive(Debug, Error)]
