@@ -131,6 +131,31 @@ contract CommitmentVectorsTest is Cases {
         assertGt(i, 0);
     }
 
+    /// @dev Root of a log of one entry; zero where nothing crossed.
+    function _logOfOne(bytes32 root) private pure returns (bytes32) {
+        if (root == 0) return 0;
+        bytes32[] memory items = new bytes32[](1);
+        items[0] = root;
+        return SlowTree.ofDigests(items).rootOf();
+    }
+
+    function test_receipts() public view {
+        uint256 i = 0;
+        for (string memory c = _at("receipts", 0); vm.keyExistsJson(json, c); c = _at("receipts", ++i)) {
+            BoundaryLogs memory logs = abi.decode(_bytes(c, ".logs"), (BoundaryLogs));
+            assertEq(logs.fromPrevious, _logOfOne(_word(c, ".fromPrevious")), c);
+            assertEq(logs.fromNext, _logOfOne(_word(c, ".fromNext")), c);
+            assertEq(logs.toNext, _logOfOne(_word(c, ".toNext")), c);
+            assertEq(logs.toPrevious, 0, c);
+
+            Claim memory claim = abi.decode(_bytes(c, ".claim"), (Claim));
+            assertEq(claim.io, keccak256(abi.encode(logs)), c);
+            assertEq(claim.parentState, 0, c);
+            assertEq(claim.newState, 0, c);
+        }
+        assertGt(i, 0);
+    }
+
     function _structHash(bytes32 kind, bytes memory encoded) private pure returns (bytes32) {
         if (kind == "Offer") return Signatures.hash(abi.decode(encoded, (Offer)));
         if (kind == "Claim") return Signatures.hash(abi.decode(encoded, (Claim)));

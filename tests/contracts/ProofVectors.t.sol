@@ -8,7 +8,7 @@ import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
 import {Parameters} from "../../contracts/types/Parameters.sol";
-import {Claim, ContradictionProof, ElementProof, WiringProof} from "../../contracts/types/Types.sol";
+import {Claim, ContradictionProof, ElementProof, JobKind, WiringProof} from "../../contracts/types/Types.sol";
 import {Cases} from "./Cases.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 
@@ -38,14 +38,10 @@ contract ProofVectorsTest is Cases {
         assertEq(block.chainid, _uint(c, ".chainId"), c);
         assertEq(address(checkpoints), _address(c, ".checkpoints"), c);
         assertEq(address(disputes), _address(c, ".disputes"), c);
+        vm.clearMockedCalls();
         _mockJob(c, claim);
         bytes32 claimId = _word(c, ".claimId");
-        vm.mockCall(
-            address(checkpoints), abi.encodeWithSelector(ICheckpoints.requireLive.selector), abi.encode(claimId)
-        );
-        bytes memory void =
-            abi.encodeCall(ICheckpoints.voidFrom, (claim.job, claim.stage, claim.replica, claim.interval));
-        vm.mockCall(address(checkpoints), void, "");
+        _mockClaim(claimId, claim, _kindOf(c));
 
         vm.expectEmit(address(disputes));
         emit IDisputes.Convicted(
@@ -61,8 +57,30 @@ contract ProofVectorsTest is Cases {
         );
     }
 
+    function _kindOf(string memory c) private view returns (JobKind) {
+        return JobKind(_uint(c, ".kind"));
+    }
+
+    /// @dev A receipt has an id, and no record: who asks for one, or voids it, fails.
+    function _mockClaim(bytes32 claimId, Claim memory claim, JobKind kind) private {
+        bytes memory id = abi.encode(claimId);
+        bytes memory live = abi.encodeWithSelector(ICheckpoints.requireLive.selector);
+        bytes memory void =
+            abi.encodeCall(ICheckpoints.voidFrom, (claim.job, claim.stage, claim.replica, claim.interval));
+        if (kind == JobKind.Serving) {
+            vm.mockCall(address(checkpoints), abi.encodeCall(ICheckpoints.claimId, (claim)), id);
+            vm.mockCallRevert(address(checkpoints), live, "no record");
+            vm.mockCallRevert(address(checkpoints), void, "no record");
+        } else {
+            vm.mockCall(address(checkpoints), live, id);
+            vm.mockCall(address(checkpoints), void, "");
+        }
+    }
+
     function _mockJob(string memory c, Claim memory claim) private {
         IJobs.Job memory job;
+        job.kind = _kindOf(c);
+        job.state = IJobs.State.Running;
         job.stepsPerInterval = uint32(_uint(c, ".stepsPerInterval"));
         job.jobKey = _word(c, ".jobKey");
         address worker = _address(c, ".worker");

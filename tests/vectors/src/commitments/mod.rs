@@ -1,10 +1,12 @@
-//! `commitments.json`: rules C-1 to C-11 of `agents/proof/SPEC.md`.
+//! `commitments.json`: rules C-1 to C-13 of `agents/proof/SPEC.md`.
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | `trees` | tensors, ranges, lists (C-1 to C-4, C-6 to C-8) |
+//! | `trees` | tensors, ranges, lists (C-1 to C-4, C-6 to C-8, C-12, C-13) |
+//! | `receipts` | receipts and their logs (C-12) |
 //! | `structs` | programs, logs, digests, job keys, claim records (C-5, C-8 to C-11) |
 
+mod receipts;
 mod structs;
 mod trees;
 
@@ -26,6 +28,7 @@ struct Commitments {
     digests: Vec<structs::DigestCase>,
     job_keys: Vec<structs::JobKeyCase>,
     records: Vec<structs::RecordCase>,
+    receipts: Vec<receipts::ReceiptCase>,
 }
 
 /// One case of any kind, so that [`text`] writes them alike.
@@ -40,6 +43,7 @@ enum AnyCase {
     Digest(structs::DigestCase),
     JobKey(structs::JobKeyCase),
     Record(structs::RecordCase),
+    Receipt(receipts::ReceiptCase),
 }
 
 /// Text of the file.
@@ -59,6 +63,7 @@ pub fn generate() -> Result<String, VectorError> {
         ("digests", any(structs::digests()?, AnyCase::Digest)),
         ("jobKeys", any(structs::job_keys(), AnyCase::JobKey)),
         ("records", any(structs::records(), AnyCase::Record)),
+        ("receipts", any(receipts::receipts(), AnyCase::Receipt)),
     ])
 }
 
@@ -91,6 +96,9 @@ pub fn verify(text: &str) -> Result<Coverage, VectorError> {
         coverage.add(case.verify()?);
     }
     for case in &file.records {
+        coverage.add(case.verify()?);
+    }
+    for case in &file.receipts {
         coverage.add(case.verify()?);
     }
     Ok(coverage)

@@ -9,7 +9,7 @@ use tensorlink_proof::commit::{
     wiring_hash,
 };
 use tensorlink_proof::merkle::{List, list_root};
-use tensorlink_types::abi::{self, BoundaryLogs, Claim, EdgeLog, Offer, ProgramHeader, StepStatement, Wiring};
+use tensorlink_types::abi::{self, BoundaryLogs, Claim, EdgeLog, Offer, ProgramHeader, StepStatement, Voucher, Wiring};
 use tensorlink_types::program::{ConstantSlot, StateSlot};
 use tensorlink_types::{
     Address, B256, Bytes, JobId, Opcode, Operand, Operator, Program, Source, TensorRoot, TensorType,
@@ -212,6 +212,7 @@ fn digest_of(kind: &str, contracts: &Contracts, encoded: &[u8]) -> Result<B256, 
         "Offer" => contracts.offer(&Offer::abi_decode(encoded).map_err(bad())?),
         "Claim" => contracts.claim_id(&Claim::abi_decode(encoded).map_err(bad())?).into(),
         "StepStatement" => contracts.statement(&StepStatement::abi_decode(encoded).map_err(bad())?),
+        "Voucher" => contracts.voucher(&Voucher::abi_decode(encoded).map_err(bad())?),
         "EdgeLog" => contracts.edge_log(&EdgeLog::abi_decode(encoded).map_err(bad())?),
         _ => return Err(malformed(kind, "kind")(())),
     })
@@ -236,14 +237,23 @@ pub(super) fn digests() -> Result<Vec<DigestCase>, VectorError> {
     };
     let edge_log =
         EdgeLog { job: 12, replica: 1, fromStage: 3, toStage: 4, interval: 99, root: B256::repeat_byte(0x88) };
+    let voucher = Voucher {
+        job: 12,
+        stage: 3,
+        replica: 1,
+        epoch: 4_000_000_000,
+        tokens: 1_000_001,
+        receipts: B256::repeat_byte(0x99),
+    };
     fn name<T: SolStruct>(_: &T) -> &'static str {
         T::NAME
     }
-    let structs: [(&str, Vec<u8>); 4] = [
+    let structs: [(&str, Vec<u8>); 5] = [
         (name(&offer), offer.abi_encode()),
         (name(&claim()), claim().abi_encode()),
         (name(&statement), statement.abi_encode()),
         (name(&edge_log), edge_log.abi_encode()),
+        (name(&voucher), voucher.abi_encode()),
     ];
     let mut cases = Vec::new();
     for (kind, encoded) in structs {

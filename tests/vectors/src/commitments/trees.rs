@@ -162,7 +162,7 @@ impl RangeCase {
 }
 
 pub(super) fn lists() -> Result<Vec<ListCase>, VectorError> {
-    let places: [(&str, &str, u32, u32); 10] = [
+    let places: [(&str, &str, u32, u32); 12] = [
         ("C-4", "empty: the root is zero, nothing is a member", 0, 0),
         ("C-4", "the only entry", 1, 0),
         ("C-4", "right of two", 2, 1),
@@ -172,6 +172,8 @@ pub(super) fn lists() -> Result<Vec<ListCase>, VectorError> {
         ("C-4", "the last of 33", 33, 32),
         ("C-6", "a state of six tensors", 6, 2),
         ("C-7", "a trace of 21 outputs", 21, 13),
+        ("C-12", "an epoch of 3 receipts", 3, 1),
+        ("C-13", "programs of texts of up to 5 tokens: that for 4", 5, 3),
         ("C-8", "a log of 3 steps of 4 micro-batches: step 2, micro-batch 1", 12, 2 * 4 + 1),
     ];
     let case = |(rule, name, count, index): (&str, &str, u32, u32)| {
@@ -185,7 +187,7 @@ pub(super) fn lists() -> Result<Vec<ListCase>, VectorError> {
 
 impl ListCase {
     pub(super) fn verify(&self) -> Result<&str, VectorError> {
-        check_rule(&self.rule, &["C-4", "C-6", "C-7", "C-8"])?;
+        check_rule(&self.rule, &["C-4", "C-6", "C-7", "C-8", "C-12", "C-13"])?;
         let list = List::new(self.items.iter().copied());
         compare(&self.name, "root", &self.root, &list.root())?;
         let (count, index) = (self.items.len() as u64, self.index.into());

@@ -1,6 +1,7 @@
 //! `proofs.json`: proofs that convict (P-14), one for each opcode, sink and kind of contradiction.
 //!
-//! Each convicts a worker of a program made up around one operator, whose operands come from every source in turn.
+//! Each convicts a worker of a program made up around one operator, whose operands come from every source in turn; most over an interval, some
+//! over a receipt.
 
 mod made;
 mod stage;
@@ -8,7 +9,7 @@ mod stage;
 use alloy_sol_types::SolValue;
 use serde::{Deserialize, Serialize};
 use tensorlink_num::arbitrary::{Case, Dice};
-use tensorlink_num::execute;
+use tensorlink_num::{StepContext, execute};
 use tensorlink_proof::commit::{Contracts, Edge, record_hash, tensor_root};
 use tensorlink_proof::fraud::{
     self, Conviction, Sink, Work, verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
@@ -19,7 +20,7 @@ use tensorlink_types::program::{ConstantSlot, StateSlot};
 use tensorlink_types::{Address, B256, Bytes, JobKey, Opcode, Program, Source};
 
 use self::stage::{
-    COMMITTED_AT, CONTRACTS, MICRO_BATCHES, STEPS, Stage, broken, claim, filler, logs, relu, signed, wired,
+    About, COMMITTED_AT, CONTRACTS, MICRO_BATCHES, STEPS, Stage, broken, claim, filler, logs, relu, signed, wired,
 };
 use crate::file::{Coverage, VectorError, compare, parse, text};
 
@@ -73,8 +74,14 @@ pub fn generate() -> Result<String, VectorError> {
     element.push(wrong_element(2, &small(Opcode::Relu)?, Lie::BeyondLimit)?);
     element.push(wrong_element(3, &made::apart()?, Lie::At("two ranges of leaves of each operand", made::APART))?);
     element.push(wrong_element(4, &made::hidden()?, Lie::At("a hidden element, which reads nothing", made::HIDDEN))?);
-    let wiring = [Sink::State, Sink::ToNext, Sink::ToPrevious].map(wrong_sink);
-    let wiring = wiring.into_iter().collect::<Result<_, _>>()?;
+    element.push(wrong_in_text(&small(Opcode::MatMul)?, 3, 5, Lie::OffByOne)?);
+    element.push(wrong_in_text(&small(Opcode::ExpNeg)?, 2, 4, Lie::OffByOne)?);
+    element.push(wrong_in_text(&small(Opcode::Sample)?, 6, 7, Lie::OffByOne)?);
+    element.push(wrong_in_text(&small(Opcode::RowSum)?, 8, 8, Lie::Padding)?);
+    element.push(wrong_in_text(&small(Opcode::Relu)?, 1, 1, Lie::BeyondLimit)?);
+    let (step, of_text) = (About::Step(STEPS + 1), About::Text { tokens: 2, longest: 3 });
+    let wiring = [(step, Sink::State), (step, Sink::ToNext), (step, Sink::ToPrevious), (of_text, Sink::ToNext)];
+    let wiring = wiring.into_iter().map(|(about, sink)| wrong_sink(about, sink)).collect::<Result<_, _>>()?;
     text(&[("element", element), ("wiring", wiring), ("contradiction", contradictions()?)])
 }
 
@@ -181,36 +188,61 @@ enum Lie {
     Padding,
 }
 
-/// An operator with its operands spread over the sources from the `k`-th on, and a wrong element of its output.
+/// Where an operand comes from.
+#[derive(Clone, Copy)]
+enum Place {
+    Output,
+    State,
+    Constant,
+    Previous,
+    Next,
+}
+
+const SOURCES: [Place; 5] = [Place::Output, Place::State, Place::Constant, Place::Previous, Place::Next];
+/// A text has no state.
+const SOURCES_OF_A_TEXT: [Place; 4] = [Place::Previous, Place::Constant, Place::Output, Place::Next];
+
+/// As [`wrong`], in an interval.
 fn wrong_element(k: usize, case: &Case, lie: Lie) -> Result<ProofCase, VectorError> {
+    wrong(k, case, About::Step(case.context.step), lie)
+}
+
+/// As [`wrong`], in a text of `tokens` tokens, where the longest has `longest`.
+fn wrong_in_text(case: &Case, tokens: u32, longest: u32, lie: Lie) -> Result<ProofCase, VectorError> {
+    let case = Case { context: StepContext { step: tokens, ..case.context }, ..case.clone() };
+    wrong(0, &case, About::Text { tokens, longest }, lie)
+}
+
+/// A wrong element of the output of the case's operator, whose operands are spread over the sources from the `k`-th on.
+fn wrong(k: usize, case: &Case, about: About, lie: Lie) -> Result<ProofCase, VectorError> {
     let opcode = case.operator.opcode;
-    let step = case.context.step;
-    let local = step % STEPS;
+    let local = about.local();
+    let sources: &[Place] = if about.is_text() { &SOURCES_OF_A_TEXT } else { &SOURCES };
     let mut operator = case.operator.clone();
     let (mut operators, mut trace, mut entries) = (vec![], vec![], vec![]);
     let (mut constants, mut state, mut before) = (vec![], vec![], vec![]);
     for (i, (operand, tensor)) in operator.operands.iter_mut().zip(&case.operands).enumerate() {
         let (ty, root, micro_batch) = (operand.ty.clone(), tensor_root(tensor), entries.len() as u32);
-        operand.source = match (i + k) % 5 {
-            0 => {
+        operand.source = match sources.iter().cycle().nth(i + k).ok_or("no source").map_err(broken)? {
+            Place::Output => {
                 operators.push(relu(Source::State(0), &ty));
                 trace.push(root);
                 Source::Output(trace.len() as u32 - 1)
             }
-            1 => {
+            Place::State => {
                 state.push(StateSlot { name: String::new(), ty, producer: 0 });
                 before.push(root);
                 Source::State(before.len() as u32 - 1)
             }
-            2 => {
+            Place::Constant => {
                 constants.push(ConstantSlot { name: String::new(), ty, root });
                 Source::Constant(constants.len() as u32 - 1)
             }
-            3 => {
+            Place::Previous => {
                 entries.push((Edge::FromPrevious, local, micro_batch, root));
                 Source::FromPrevious(micro_batch)
             }
-            _ => {
+            Place::Next => {
                 entries.push((Edge::FromNext, local, micro_batch, root));
                 Source::FromNext(micro_batch)
             }
@@ -222,8 +254,10 @@ fn wrong_element(k: usize, case: &Case, lie: Lie) -> Result<ProofCase, VectorErr
     let output = operator.output.clone();
     operators.extend([operator, relu(Source::Output(index), &output)]);
     trace.extend([tree.root(), filler(9, 0)]);
-    before.push(filler(9, 1));
-    state.push(StateSlot { name: String::new(), ty: output.clone(), producer: index });
+    if !about.is_text() {
+        before.push(filler(9, 1));
+        state.push(StateSlot { name: String::new(), ty: output.clone(), producer: index });
+    }
     let program = Program {
         operators,
         constants,
@@ -236,9 +270,9 @@ fn wrong_element(k: usize, case: &Case, lie: Lie) -> Result<ProofCase, VectorErr
         segments: vec![],
         names: vec![],
     };
-    let logs = logs(&program, &entries)?;
-    let (claim, after) = (claim(step, &logs), before.clone());
-    let stage = Stage { program, logs, claim, job_key: case.context.job_key, step, before, trace, after };
+    let logs = logs(&program, about, &entries)?;
+    let (claim, after) = (claim(about, &logs), before.clone());
+    let stage = Stage { program, logs, claim, job_key: case.context.job_key, about, before, trace, after };
     let said = signed(stage.statement())?;
     let prover = stage.prover()?;
     let proof = prover.element(&stage.answer(&said), index, element, &tree, &case.operands()).map_err(broken)?;
@@ -249,7 +283,8 @@ fn wrong_element(k: usize, case: &Case, lie: Lie) -> Result<ProofCase, VectorErr
         Lie::BeyondLimit => "a mantissa beyond its bits",
         Lie::Padding => "padding that is not zero",
     };
-    Ok(ProofCase::new(format!("{}: {what}", opcode.name()), proof.abi_encode(), &stage, &conviction))
+    let place = if about.is_text() { ", in a text" } else { "" };
+    Ok(ProofCase::new(format!("{}: {what}{place}", opcode.name()), proof.abi_encode(), &stage, &conviction))
 }
 
 /// The smallest of a few drawn cases of an opcode that leaves room in the last leaf.
@@ -292,40 +327,46 @@ fn lied(case: &Case, k: usize, lie: Lie) -> Result<(u64, Vec<u8>), VectorError> 
     Ok((element, bytes))
 }
 
-fn wrong_sink(sink: Sink) -> Result<ProofCase, VectorError> {
+fn wrong_sink(about: About, sink: Sink) -> Result<ProofCase, VectorError> {
     let (name, index) = match sink {
         Sink::State => ("another tensor in the state", 2),
         Sink::ToNext => ("another tensor in the log to the next stage", 1),
         Sink::ToPrevious => ("another tensor in the log to the previous stage", 1),
     };
-    let stage = wired(STEPS + 1, Some(sink))?;
+    let stage = wired(about, Some(sink))?;
     let said = signed(stage.statement())?;
     let prover = stage.prover()?;
     let proof = prover.wiring(&stage.answer(&said), sink, index).map_err(broken)?;
     let conviction = verify_wiring_proof(prover.case(), &proof).map_err(broken)?;
-    Ok(ProofCase::new(name.into(), proof.abi_encode(), &stage, &conviction))
+    let place = if about.is_text() { ", of a text" } else { "" };
+    Ok(ProofCase::new(format!("{name}{place}"), proof.abi_encode(), &stage, &conviction))
 }
 
 fn contradictions() -> Result<Vec<ProofCase>, VectorError> {
     type Change = fn(&mut StepStatement);
     let same: Change = |_| {};
-    let cases: [(&str, u32, Change, u32, Change); 6] = [
-        ("two traces of one step", 4, same, 4, |s| s.trace = B256::ZERO),
-        ("two states before one step", 4, same, 4, |s| s.preState = B256::ZERO),
-        ("two states after one step", 4, same, 4, |s| s.postState = B256::ZERO),
-        ("a step that starts elsewhere than the one before ended", 4, same, 5, |s| s.preState = B256::ZERO),
-        ("a first step that does not start from the parent state", 3, same, 3, same),
-        ("a last step that does not end in the new state", 5, same, 5, same),
+    let (step, text) = (About::Step, About::Text { tokens: 2, longest: 5 });
+    let cases: [(&str, About, Change, u32, Change); 10] = [
+        ("two traces of one step", step(4), same, 4, |s| s.trace = B256::ZERO),
+        ("two states before one step", step(4), same, 4, |s| s.preState = B256::ZERO),
+        ("two states after one step", step(4), same, 4, |s| s.postState = B256::ZERO),
+        ("a step that starts elsewhere than the one before ended", step(4), same, 5, |s| s.preState = B256::ZERO),
+        ("a first step that does not start from the parent state", step(3), same, 3, same),
+        ("a last step that does not end in the new state", step(5), same, 5, same),
+        ("two traces of one text", text, same, 2, |s| s.trace = B256::ZERO),
+        ("two lengths of one text", text, same, 5, same),
+        ("a state before a text", text, |s| s.preState = B256::repeat_byte(1), 2, same),
+        ("a state after a text", text, |s| s.postState = B256::repeat_byte(1), 2, same),
     ];
-    let case = |(name, step, change, second_step, second_change): (&str, u32, Change, u32, Change)| {
-        let stage = wired(step, None)?;
+    let case = |(name, about, change, second_step, second_change): (&str, About, Change, u32, Change)| {
+        let stage = wired(about, None)?;
         let prover = stage.prover()?;
         let said = |step, change: Change| {
             let mut statement = StepStatement { step, ..stage.statement() };
             change(&mut statement);
             signed(statement)
         };
-        let (first, second) = (said(step, change)?, said(second_step, second_change)?);
+        let (first, second) = (said(about.step(), change)?, said(second_step, second_change)?);
         let proof = prover.contradiction(&first, &second).map_err(broken)?;
         let conviction = verify_contradiction_proof(prover.case(), &proof).map_err(broken)?;
         Ok(ProofCase::new(name.into(), proof.abi_encode(), &stage, &conviction))
