@@ -4,11 +4,13 @@
 //! |---|---|---|
 //! | — | the worker's answer, checked ([`Account::enter`]) | entered |
 //! | entered | its text is delivered whole ([`Account::finish`]) | owed |
-//! | entered | its text fails in another lane ([`Account::withdraw`]) | gone; the worker is told (`Abandon`) |
-//! | owed | every earlier one is owed, too ([`Account::due`]) | in the voucher |
+//! | entered | its text fails in another lane ([`Account::withdraw`]) | void: listed, for 0 tokens |
+//! | owed or void | every earlier one is, too ([`Account::due`]) | in the voucher |
 //!
-//! Both sides keep one order, so a voucher's list is always the beginning of the worker's. A voucher waits for the texts before it; a
-//! text ends one way or the other within the pipeline's bounds.
+//! A voucher's list is a beginning of the worker's list. Answers may have been lost, or overtaken one another: then the worker's own list
+//! tells its order ([`Account::sync`]). To list a receipt binds the worker, not us: we pay the tokens, and those are of owed texts only.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tensorlink_proof::commit::receipt::receipt_list;
@@ -49,12 +51,30 @@ pub enum AccountError {
 }
 
 /// A receipt of the present epoch.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Entry {
     text: u32,
     receipt: ClaimId,
     tokens: u32,
-    owed: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Entered,
+    Owed,
+    Void,
+}
+
+impl Entry {
+    /// Tokens to pay for it.
+    const fn due(&self) -> u32 {
+        match self.state {
+            State::Void => 0,
+            State::Entered | State::Owed => self.tokens,
+        }
+    }
 }
 
 /// The account of a lane; on disk between texts.
@@ -64,24 +84,29 @@ pub struct Account {
     epoch: u32,
     /// Tokens of the epochs before.
     before: u32,
-    /// Receipts of this epoch and what waits for the next, in the worker's order.
+    /// Receipts of this epoch and what waits for the next, in the worker's order as far as it is known.
     receipts: Vec<Entry>,
     /// How many of them the worker has a voucher for.
     paid: usize,
     /// The last voucher that was made, to be sent again to a worker that may have lost it.
     latest: Option<Voucher>,
+    /// Tokens of texts for which a receipt is awaited.
+    #[serde(skip)]
+    promised: BTreeMap<u32, u32>,
 }
 
 impl Default for Account {
     fn default() -> Self {
-        Self { epoch: 1, before: 0, receipts: Vec::new(), paid: 0, latest: None }
+        let (receipts, promised) = (Vec::new(), BTreeMap::new());
+        Self { epoch: 1, before: 0, receipts, paid: 0, latest: None, promised }
     }
 }
 
 impl Account {
     /// Tokens since the job began, those of texts under way among them.
     pub fn tokens(&self) -> u32 {
-        self.receipts.iter().fold(self.before, |sum, entry| sum.saturating_add(entry.tokens))
+        let promised = self.promised.values().fold(self.before, |sum, tokens| sum.saturating_add(*tokens));
+        self.receipts.iter().fold(promised, |sum, entry| sum.saturating_add(entry.due()))
     }
 
     /// The present epoch.
@@ -94,16 +119,11 @@ impl Account {
         self.latest.as_ref()
     }
 
-    /// Whether a receipt of this text is owed or paid in this epoch.
-    pub fn owes(&self, text: u32) -> bool {
-        self.receipts.iter().any(|entry| entry.text == text && entry.owed)
-    }
-
-    /// Whether the lane can take a text of `tokens` more, of a job that pays for `most`.
+    /// Promises to pay a text of `tokens`, of a job that pays for `most`.
     ///
     /// # Errors
     /// [`AccountError::Spent`], [`AccountError::Unpayable`].
-    pub fn admit(&self, tokens: u32, most: u32) -> Result<(), AccountError> {
+    pub fn promise(&mut self, text: u32, tokens: u32, most: u32) -> Result<(), AccountError> {
         let owed = self.tokens();
         if owed.checked_add(tokens).is_none_or(|sum| sum > most) {
             return Err(AccountError::Spent { most, owed });
@@ -111,49 +131,56 @@ impl Account {
         if self.receipts.len() >= EPOCH + WAITING {
             return Err(AccountError::Unpayable(self.receipts.len()));
         }
+        self.promised.insert(text, tokens);
         Ok(())
     }
 
-    /// Enters a receipt that the worker has just signed; once for each text.
+    /// Enters a receipt that the worker has signed; once for each text.
     pub fn enter(&mut self, text: u32, receipt: ClaimId, tokens: u32) {
-        if !self.receipts.iter().any(|entry| entry.text == text) {
-            self.receipts.push(Entry { text, receipt, tokens, owed: false });
+        self.promised.remove(&text);
+        let entry = Entry { text, receipt, tokens, state: State::Entered };
+        match self.receipts.iter_mut().find(|entry| entry.receipt == receipt) {
+            // The worker's list told of it before its answer came.
+            Some(known) if known.state == State::Void => *known = entry,
+            Some(_) => {}
+            None => self.receipts.push(entry),
         }
     }
 
     /// The text is delivered: its receipt will be paid.
     pub fn finish(&mut self, text: u32) {
-        self.receipts.iter_mut().filter(|entry| entry.text == text).for_each(|entry| entry.owed = true);
+        let entered = |entry: &&mut Entry| entry.text == text && entry.state == State::Entered;
+        self.receipts.iter_mut().filter(entered).for_each(|entry| entry.state = State::Owed);
     }
 
-    /// The text was not delivered: its receipt will not be paid. Whether there was one.
-    pub fn withdraw(&mut self, text: u32) -> bool {
-        let before = self.receipts.len();
-        self.receipts.retain(|entry| entry.owed || entry.text != text);
-        self.receipts.len() < before
+    /// The text was not delivered: its receipt will not be paid.
+    pub fn withdraw(&mut self, text: u32) {
+        self.promised.remove(&text);
+        let entered = |entry: &&mut Entry| entry.text == text && entry.state == State::Entered;
+        self.receipts.iter_mut().filter(entered).for_each(|entry| entry.state = State::Void);
     }
 
-    /// Texts that were under way when this was written; withdraws them.
-    pub fn withdraw_unfinished(&mut self) -> Vec<u32> {
-        let texts = self.receipts.iter().filter(|entry| !entry.owed).map(|entry| entry.text).collect();
-        self.receipts.retain(|entry| entry.owed);
-        texts
+    /// What was under way when this was written is not delivered.
+    pub fn withdraw_all(&mut self) {
+        let entered = |entry: &&mut Entry| entry.state == State::Entered;
+        self.receipts.iter_mut().filter(entered).for_each(|entry| entry.state = State::Void);
     }
 
     /// The voucher that the worker should have and has not, if any: for all that is owed of this epoch, up to the first text under way.
     pub fn due(&mut self, lane: Lane) -> Option<Voucher> {
-        let count = self.receipts.iter().take(EPOCH).take_while(|entry| entry.owed).count();
-        if count <= self.paid {
+        let settled = self.receipts.iter().take(EPOCH).take_while(|entry| entry.state != State::Entered).count();
+        let beyond = self.receipts.get(self.paid..settled)?;
+        // A full epoch ends even if nothing of it is owed.
+        if beyond.iter().all(|entry| entry.state == State::Void) && (beyond.is_empty() || settled < EPOCH) {
             return None;
         }
-        let covered: Vec<&Entry> = self.receipts.iter().take(count).collect();
-        let ids: Vec<ClaimId> = covered.iter().map(|entry| entry.receipt).collect();
+        let ids: Vec<ClaimId> = self.receipts.iter().take(settled).map(|entry| entry.receipt).collect();
         let voucher = Voucher {
             job: lane.job.0,
             stage: lane.stage,
             replica: lane.replica,
             epoch: self.epoch,
-            tokens: covered.iter().fold(self.before, |sum, entry| sum.saturating_add(entry.tokens)),
+            tokens: self.tokens_of(settled),
             receipts: receipt_list(&ids).root(),
         };
         self.latest = Some(voucher.clone());
@@ -162,14 +189,31 @@ impl Account {
 
     /// The worker has taken a voucher. One that fills its epoch ends it.
     pub fn taken(&mut self, voucher: &Voucher) {
-        if voucher.epoch == self.epoch
-            && let Some(count) = self.prefix(voucher.tokens)
-        {
-            self.paid = self.paid.max(count);
-            if self.paid >= EPOCH {
-                self.end_epoch(self.paid);
+        if voucher.epoch != self.epoch {
+            return;
+        }
+        let ids: Vec<ClaimId> = self.receipts.iter().map(|entry| entry.receipt).collect();
+        let named = |count: &usize| receipt_list(ids.get(..*count).unwrap_or_default()).root() == voucher.receipts;
+        // The voucher that was taken is mostly the one for all that is settled now.
+        if let Some(count) = (self.paid..=ids.len().min(EPOCH)).rev().find(named) {
+            self.paid = count;
+            if count >= EPOCH {
+                self.end_epoch(count);
             }
         }
+    }
+
+    /// Takes over the worker's order: `listed` are its receipts of this epoch, each with the number of its text. What we do not know was
+    /// signed in an answer that never came.
+    pub fn sync(&mut self, listed: &[(u32, ClaimId)]) {
+        let mut ours = std::mem::take(&mut self.receipts);
+        for (text, receipt) in listed {
+            let known = ours.iter().position(|entry| entry.receipt == *receipt);
+            let unknown = Entry { text: *text, receipt: *receipt, tokens: 0, state: State::Void };
+            self.receipts.push(known.map_or(unknown, |place| ours.remove(place)));
+        }
+        // What the worker does not list is owed all the same, and listed in vain; what is void it has dropped.
+        self.receipts.extend(ours.into_iter().filter(|entry| entry.state != State::Void));
     }
 
     /// The lane has redeemed `tokens` in `epoch`: what is owed beyond them is of the next epoch, for none is redeemed twice.
@@ -180,31 +224,23 @@ impl Account {
         if epoch < self.epoch {
             return if tokens <= self.before { Ok(()) } else { Err(AccountError::Stale { epoch, tokens }) };
         }
-        match self.prefix(tokens) {
-            Some(count) if epoch == self.epoch => {
-                self.end_epoch(count);
-                Ok(())
-            }
-            _ => Err(AccountError::Stale { epoch, tokens }),
+        let ours = |voucher: &&Voucher| voucher.epoch == epoch && voucher.tokens >= tokens;
+        if epoch > self.epoch || self.latest.as_ref().filter(ours).is_none() {
+            return Err(AccountError::Stale { epoch, tokens });
         }
+        let count = (0..=self.receipts.len()).rev().find(|count| self.tokens_of(*count) == tokens);
+        self.end_epoch(count.ok_or(AccountError::Stale { epoch, tokens })?);
+        Ok(())
     }
 
-    /// How many receipts of this epoch make `tokens` with those before.
-    fn prefix(&self, tokens: u32) -> Option<usize> {
-        let mut sum = self.before;
-        for (count, entry) in self.receipts.iter().enumerate() {
-            if sum == tokens {
-                return Some(count);
-            }
-            sum = if entry.owed { sum.saturating_add(entry.tokens) } else { return None };
-        }
-        (sum == tokens).then_some(self.receipts.len())
+    /// Tokens of the first `count` receipts and of the epochs before.
+    fn tokens_of(&self, count: usize) -> u32 {
+        self.receipts.iter().take(count).fold(self.before, |sum, entry| sum.saturating_add(entry.due()))
     }
 
     fn end_epoch(&mut self, count: usize) {
-        for entry in self.receipts.drain(..count.min(self.receipts.len())) {
-            self.before = self.before.saturating_add(entry.tokens);
-        }
+        self.before = self.tokens_of(count);
+        self.receipts.drain(..count.min(self.receipts.len()));
         self.epoch = self.epoch.saturating_add(1);
         self.paid = 0;
     }
@@ -242,10 +278,32 @@ mod tests {
         let voucher = account.due(LANE).unwrap();
         assert_eq!((voucher.epoch, voucher.tokens, voucher.receipts), (1, 20, root([4, 2])));
         assert_eq!((voucher.job, voucher.stage, voucher.replica), (3, 1, 0));
-        assert!(account.withdraw(7) && !account.withdraw(7) && !account.withdraw(2));
         account.taken(&voucher);
-        assert_eq!((account.due(LANE), account.tokens()), (None, 20));
+        assert_eq!((account.due(LANE), account.tokens()), (None, 30));
+        account.withdraw(7);
+        account.withdraw(2);
+        assert_eq!((account.due(LANE), account.tokens()), (None, 20), "what is owed stays so");
         assert_eq!(account.latest(), Some(&voucher));
+        account.enter(8, id(8), 5);
+        account.finish(8);
+        let voucher = account.due(LANE).unwrap();
+        assert_eq!((voucher.tokens, voucher.receipts), (25, root([4, 2, 7, 8])), "listed, and not paid");
+    }
+
+    #[test]
+    fn the_workers_list_tells_what_was_lost_or_overtaken() {
+        let mut account = entered([0, 1, 3]);
+        account.finish(0);
+        let first = account.due(LANE).unwrap();
+        account.taken(&first);
+        account.finish(3);
+        account.finish(1);
+        account.sync(&[(0, id(0)), (2, id(2)), (3, id(3)), (1, id(1)), (9, id(9))]);
+        let voucher = account.due(LANE).unwrap();
+        assert_eq!((voucher.tokens, voucher.receipts), (30, root([0, 2, 3, 1, 9])));
+        account.enter(9, id(9), 10);
+        account.finish(9);
+        assert_eq!(account.due(LANE).unwrap().tokens, 40, "its answer came late");
     }
 
     #[test]
@@ -266,36 +324,43 @@ mod tests {
     #[test]
     fn a_redeemed_epoch_is_over() {
         let mut account = entered(0..3);
-        (0..3).for_each(|text| account.finish(text));
+        (0..2).for_each(|text| account.finish(text));
         account.redeemed(0, 0).unwrap();
+        assert_eq!(account.redeemed(1, 20), Err(AccountError::Stale { epoch: 1, tokens: 20 }), "never signed");
+        account.due(LANE).unwrap();
+        account.finish(2);
+        account.due(LANE).unwrap();
         account.redeemed(1, 20).unwrap();
         let voucher = account.due(LANE).unwrap();
         assert_eq!((voucher.epoch, voucher.tokens, voucher.receipts), (2, 30, root([2])));
         account.redeemed(1, 20).unwrap();
-        assert_eq!(account.redeemed(1, 40), Err(AccountError::Stale { epoch: 1, tokens: 40 }));
-        assert_eq!(account.redeemed(2, 25), Err(AccountError::Stale { epoch: 2, tokens: 25 }));
-        assert_eq!(account.redeemed(5, 30), Err(AccountError::Stale { epoch: 5, tokens: 30 }));
+        for (epoch, tokens) in [(1, 40), (2, 25), (2, 40), (5, 30)] {
+            assert_eq!(account.redeemed(epoch, tokens), Err(AccountError::Stale { epoch, tokens }));
+        }
     }
 
     #[test]
     fn a_job_pays_so_many_tokens_and_a_worker_that_takes_no_vouchers_gets_no_texts() {
-        let account = entered([1]);
-        assert_eq!(account.admit(5, 15), Ok(()));
-        assert_eq!(account.admit(6, 15), Err(AccountError::Spent { most: 15, owed: 10 }));
-        assert!(account.admit(u32::MAX, u32::MAX).is_err());
-        let many = entered(0..(EPOCH + WAITING) as u32);
-        assert_eq!(many.admit(1, u32::MAX), Err(AccountError::Unpayable(EPOCH + WAITING)));
+        let mut account = entered([1]);
+        assert_eq!(account.promise(2, 6, 15), Err(AccountError::Spent { most: 15, owed: 10 }));
+        assert_eq!(account.promise(2, 4, 15), Ok(()));
+        assert_eq!(account.promise(3, 2, 15), Err(AccountError::Spent { most: 15, owed: 14 }));
+        account.withdraw(2);
+        assert_eq!(account.promise(3, 5, 15), Ok(()));
+        assert!(account.promise(4, u32::MAX, u32::MAX).is_err());
+        let mut many = entered(0..(EPOCH + WAITING) as u32);
+        assert_eq!(many.promise(9999, 1, u32::MAX), Err(AccountError::Unpayable(EPOCH + WAITING)));
     }
 
     #[test]
-    fn what_was_under_way_at_a_restart_is_withdrawn() {
+    fn what_was_under_way_at_a_restart_is_not_paid() {
         let mut account = entered([1, 2, 3]);
         account.finish(2);
-        account.enter(2, id(9), 10);
+        account.enter(2, id(2), 99);
         let json = serde_json::to_string(&account).unwrap();
         let mut account: Account = serde_json::from_str(&json).unwrap();
-        assert_eq!(account.withdraw_unfinished(), [1, 3]);
-        assert!(account.owes(2) && !account.owes(1));
-        assert_eq!(account.due(LANE).unwrap().receipts, root([2]));
+        account.withdraw_all();
+        let voucher = account.due(LANE).unwrap();
+        assert_eq!((voucher.tokens, voucher.receipts), (10, root([1, 2, 3])));
     }
 }

@@ -99,7 +99,7 @@ impl Archive {
 }
 
 fn name(job: JobId, text: &str) -> String {
-    format!("receipts-{job}-{text}")
+    format!("text-{job}-{text}")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tells a lane's worker what it must know although no text waits for it: which texts failed, and what it is paid.
+//! Tells a lane's worker what it should know although no text waits for it: which texts failed, and what it is paid.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,15 +44,12 @@ pub(super) async fn run(lane: Arc<LaneClient>, ports: Ports, shutdown: Cancellat
 }
 
 impl LaneClient {
-    /// Tells the worker of texts that will not be paid, then pays for those that will: its list and ours are then the same.
+    /// Tells the worker of texts that it may forget, and pays for those that were delivered.
     ///
     /// # Errors
     /// [`PayFault`].
     pub(super) async fn tell(&self, ports: &Ports, again: bool) -> Result<(), PayFault> {
-        if !self.book().abandoned.is_empty() {
-            let _turn = self.turn.lock().await;
-            self.tell_abandoned(ports).await?;
-        }
+        self.tell_abandoned(ports).await;
         self.pay(ports, again).await
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct Given {
 }
 
 impl LaneClient {
-    /// Brings a text forward from the `held` tokens that the worker should have to all. Call it under [`Self::turn`] for the last.
+    /// Brings a text forward from the `held` tokens that the worker should have to all.
     ///
     /// # Errors
     /// [`LaneFault`].

@@ -1,7 +1,4 @@
 //! One lane as its user sees it: its worker, its account, and the words between them.
-//!
-//! The worker signs receipts in some order, and the account keeps the same: what ends a text in a lane (its last tokens, or that it is
-//! abandoned) is said to the worker one at a time, under [`LaneClient::turn`].
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,51 +14,43 @@ use tensorlink_types::abi::Voucher;
 use tensorlink_types::{Address, Lane};
 use tokio::sync::Notify;
 
-use super::account::{Account, AccountError};
+use super::account::{Account, AccountError, EPOCH, WAITING};
 use super::fault::LaneFault;
 
 /// Attempts to get an answer from a worker that may be restarting, or whose answer was lost.
 const PATIENCE: Policy = Policy { attempts: 5, first: Duration::from_millis(250), longest: Duration::from_secs(2) };
+
+/// Abandoned texts that a worker is still told of.
+const FORGETTABLE: usize = 64;
 
 /// A lane of a running serving job.
 #[derive(Debug)]
 pub(super) struct LaneClient {
     pub(super) lane: Lane,
     pub(super) worker: Address,
-    /// Held while a text ends here.
-    pub(super) turn: tokio::sync::Mutex<()>,
     /// There is something to say to the worker.
     pub(super) wake: Notify,
-    book: Mutex<Book>,
-}
-
-/// What a lane is owed, and what its worker must be told before it is paid.
-#[derive(Debug)]
-pub(super) struct Book {
-    pub(super) account: Account,
-    /// Texts that the worker may hold a receipt of, and that will not be paid.
-    pub(super) abandoned: BTreeSet<u32>,
+    account: Mutex<Account>,
+    /// Held while the lane is paid, so that vouchers arrive in their order.
+    paying: tokio::sync::Mutex<()>,
+    /// Texts that the worker may forget, the newest; it forgets them anyway some time.
+    abandoned: Mutex<BTreeSet<u32>>,
 }
 
 impl LaneClient {
-    /// Takes the lane's account up from disk. Texts of unknown end are abandoned.
+    /// Takes the lane's account up from disk.
     ///
     /// # Errors
     /// [`JournalError`].
-    pub(super) fn open(
-        ports: &Ports,
-        (lane, worker): (Lane, Address),
-        unknown: &BTreeSet<u32>,
-    ) -> Result<Self, JournalError> {
+    pub(super) fn open(ports: &Ports, lane: Lane, worker: Address) -> Result<Self, JournalError> {
         let mut account: Account = ports.journal.read(&name(lane))?.unwrap_or_default();
-        let mut abandoned: BTreeSet<u32> = account.withdraw_unfinished().into_iter().collect();
-        abandoned.extend(unknown.iter().filter(|text| !account.owes(**text)));
-        let book = Mutex::new(Book { account, abandoned });
-        Ok(Self { lane, worker, turn: tokio::sync::Mutex::default(), wake: Notify::new(), book })
+        account.withdraw_all();
+        let (account, paying, abandoned) = (Mutex::new(account), tokio::sync::Mutex::default(), Mutex::default());
+        Ok(Self { lane, worker, wake: Notify::new(), account, paying, abandoned })
     }
 
-    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes the account to disk.
@@ -69,16 +58,20 @@ impl LaneClient {
     /// # Errors
     /// [`JournalError`].
     pub(super) fn save(&self, ports: &Ports) -> Result<(), JournalError> {
-        let book = self.book();
-        ports.journal.write(&name(self.lane), &book.account)
+        // Under its lock, so that no older state overwrites a newer.
+        let account = self.account();
+        ports.journal.write(&name(self.lane), &*account)
     }
 
-    /// The text is not to be paid; its worker will be told. Lost at a kill, because numbers of unknown end are abandoned then anyway.
+    /// The text is not to be paid, and its worker may forget it.
     pub(super) fn abandon(&self, text: u32) {
-        let mut book = self.book();
-        book.account.withdraw(text);
-        book.abandoned.insert(text);
-        drop(book);
+        self.account().withdraw(text);
+        let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
+        abandoned.insert(text);
+        if abandoned.len() > FORGETTABLE {
+            abandoned.pop_first();
+        }
+        drop(abandoned);
         self.wake.notify_one();
     }
 
@@ -102,47 +95,64 @@ impl LaneClient {
         Ok(decode("response", &answer.await?)?)
     }
 
-    /// Tells the worker of every text that will not be paid. Call it under [`Self::turn`].
-    ///
-    /// # Errors
-    /// [`LaneFault`], with those not told left.
-    pub(super) async fn tell_abandoned(&self, ports: &Ports) -> Result<(), LaneFault> {
-        loop {
-            let Some(text) = self.book().abandoned.first().copied() else { return Ok(()) };
-            match self.ask(ports, &Request::Abandon { lane: self.lane, text }).await? {
-                Response::Done => {}
-                // It never heard of the text, or thinks it paid.
-                Response::Declined(reason) => tracing::debug!(lane = %self.lane, text, %reason, "not abandoned"),
-                _ => return Err(LaneFault::OffTopic),
+    /// Tells the worker which texts it may forget. A courtesy: one that does not hear it is not told again.
+    pub(super) async fn tell_abandoned(&self, ports: &Ports) {
+        let texts = std::mem::take(&mut *self.abandoned.lock().unwrap_or_else(PoisonError::into_inner));
+        for text in texts {
+            if let Err(fault) = self.ask(ports, &Request::Abandon { lane: self.lane, text }).await {
+                tracing::debug!(lane = %self.lane, text, %fault, "the worker was not told that a text is abandoned");
+                return;
             }
-            self.book().abandoned.remove(&text);
         }
     }
 
-    /// Pays what is due: at most one voucher to fill the epoch, and one for what goes beyond. `again` sends the last voucher even if the
-    /// worker has taken it once.
+    /// Pays what is due: a voucher that fills the epoch, then one for what goes beyond. `again` sends the last voucher even if the worker
+    /// has taken it once.
     ///
     /// # Errors
-    /// [`LaneFault`]; what is due stays so.
+    /// [`PayFault`]; what is due stays so.
     pub(super) async fn pay(&self, ports: &Ports, mut again: bool) -> Result<(), PayFault> {
+        let _order = self.paying.lock().await;
         loop {
-            let due = {
-                let mut book = self.book();
-                let due = book.account.due(self.lane);
-                match due {
-                    Some(voucher) => Some(voucher),
-                    None if again => book.account.latest().cloned(),
-                    None => None,
-                }
-            };
-            let Some(voucher) = due else { return Ok(()) };
+            let due = self.account().due(self.lane);
+            let repeated = due.is_none() && std::mem::take(&mut again);
+            let latest = || if repeated { self.account().latest().cloned() } else { None };
+            let Some(voucher) = due.or_else(latest) else { return Ok(()) };
             again = false;
             // What was signed for is never forgotten.
             self.save(ports)?;
-            self.send(ports, &voucher).await?;
-            self.book().account.taken(&voucher);
+            let voucher = match self.send(ports, &voucher).await {
+                Ok(()) => voucher,
+                // It has the next.
+                Err(LaneFault::Declined(_)) if repeated => return Ok(()),
+                Err(LaneFault::Declined(reason)) => {
+                    tracing::debug!(lane = %self.lane, %reason, "the voucher is declined; the worker's list is asked for");
+                    self.sync(ports, voucher.epoch).await?;
+                    let due = self.account().due(self.lane);
+                    let voucher = due.filter(|due| *due != voucher).ok_or(LaneFault::Declined(reason))?;
+                    self.save(ports)?;
+                    self.send(ports, &voucher).await?;
+                    voucher
+                }
+                Err(fault) => return Err(fault.into()),
+            };
+            self.account().taken(&voucher);
             self.save(ports)?;
         }
+    }
+
+    /// Takes over the order of the worker's receipts.
+    async fn sync(&self, ports: &Ports, epoch: u32) -> Result<(), LaneFault> {
+        let question = Request::Receipts { lane: self.lane, epoch };
+        let Response::Receipts(claims) = self.ask(ports, &question).await? else { return Err(LaneFault::OffTopic) };
+        // Enough for an epoch and all that waits for the next.
+        let listed = claims.iter().take(EPOCH + WAITING).filter(|claim| claim.lane() == self.lane);
+        let listed: Vec<_> = listed.map(|claim| (claim.interval, ports.contracts.claim_id(claim))).collect();
+        let mut account = self.account();
+        if account.epoch() == epoch {
+            account.sync(&listed);
+        }
+        Ok(())
     }
 
     async fn send(&self, ports: &Ports, voucher: &Voucher) -> Result<(), LaneFault> {
@@ -160,7 +170,7 @@ impl LaneClient {
     /// # Errors
     /// [`AccountError::Stale`].
     pub(super) fn redeemed(&self, epoch: u32, tokens: u32) -> Result<(), AccountError> {
-        self.book().account.redeemed(epoch, tokens)
+        self.account().redeemed(epoch, tokens)
     }
 }
 
@@ -174,5 +184,5 @@ pub(super) enum PayFault {
 }
 
 fn name(lane: Lane) -> String {
-    format!("serving-{}-{}-{}", lane.job, lane.stage, lane.replica)
+    format!("account-{}-{}-{}", lane.job, lane.stage, lane.replica)
 }

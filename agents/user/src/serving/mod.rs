@@ -10,7 +10,7 @@
 //! | `shared`, `text`, `exchange` | what texts share; one text on its way; one lane's part in it |
 //! | [`receipt`] | whether a receipt is right |
 //! | [`account`] | what a lane is owed: receipts, epochs, vouchers |
-//! | `lane`, `courier` | a lane's worker and account; what it is told when no text waits for it |
+//! | `lane`, `courier` | a lane's worker and account; what it is told while no text waits for it |
 //! | [`numbers`], [`archive`] | numbers of texts; receipts on disk |
 //! | [`fault`] | what can go wrong |
 
@@ -35,4 +35,3 @@ pub use fault::{LaneFault, OpenError, TextError};
 pub use pipeline::{Pipeline, Step, Text};
 pub use prepare::{Prepared as PreparedServing, ServeError, ServingStage};
 pub use publish::{NoteError, PublishedServing, ServingNote, publish_serving};
-pub use shared::Number;

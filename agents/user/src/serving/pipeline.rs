@@ -1,5 +1,6 @@
 //! A running serving job as its user sees it: texts in, what the last stage gives out, a receipt from every stage.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use super::edges::Edges;
 use super::fault::{OpenError, TextError};
 use super::lane::LaneClient;
 use super::numbers::Numbers;
-use super::shared::{Number, Shared};
+use super::shared::Shared;
 use super::text::State;
 
 /// Texts under way at once; others wait. Bounds the rows that are kept in memory.
@@ -74,19 +75,14 @@ impl Pipeline {
             return Err(OpenError::Stages { job: id, stages: job.stages, files: edges.stages() });
         }
         let archive = Archive::open(&ports.journal, id, KEPT)?;
-        let (numbers, mut unknown) = Numbers::open(&ports.journal, id)?;
-        for text in unknown.clone() {
-            if archive.get(text)?.is_some() {
-                unknown.remove(&text);
-            }
-        }
+        let numbers = Numbers::open(&ports.journal, id)?;
         let mut lanes = Vec::new();
         for stage in 0..job.stages {
             let mut replicas = Vec::new();
             for replica in 0..job.replicas {
                 let lane = Lane { job: id, stage, replica };
                 let (worker, _) = ports.chain.assignment(lane).await?;
-                let client = LaneClient::open(&ports, (lane, worker), &unknown)?;
+                let client = LaneClient::open(&ports, lane, worker)?;
                 let (epoch, tokens) = ports.chain.redeemed(lane).await?;
                 client.redeemed(epoch, tokens).map_err(|source| OpenError::Account { lane, source })?;
                 replicas.push(Arc::new(client));
@@ -127,30 +123,29 @@ impl Pipeline {
         self.shared.edges.vocabulary()
     }
 
-    /// Numbers for `count` texts, one after another.
+    /// Numbers for `count` texts, one after another, never used before.
     ///
     /// # Errors
     /// [`TextError::Number`].
-    pub fn reserve(&self, count: u32) -> Result<Vec<Number>, TextError> {
-        let range = self.shared.numbers().take(count)?;
-        Ok(range.map(|number| Number { shared: Arc::clone(&self.shared), number }).collect())
+    pub fn reserve(&self, count: u32) -> Result<Range<u32>, TextError> {
+        Ok(self.shared.numbers().take(count)?)
     }
 
-    /// Begins a text, as soon as there is a place for it.
+    /// Begins the text of a number that was reserved, once, as soon as there is a place for it.
     ///
     /// # Errors
     /// [`TextError::Closed`].
-    pub async fn begin(&self, number: Number) -> Result<Text, TextError> {
+    pub async fn begin(&self, number: u32) -> Result<Text, TextError> {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| TextError::Closed)?;
-        let (shared, name) = (Arc::clone(&self.shared), number.number);
-        Ok(Text { shared, number: name, state: Some(State::new(number, place)) })
+        let shared = Arc::clone(&self.shared);
+        Ok(Text { state: Some(State::new(Arc::clone(&shared), number, place)), shared, number })
     }
 
     /// Computes a whole text.
     ///
     /// # Errors
     /// [`TextError`]; the text then costs nothing.
-    pub async fn compute(&self, number: Number, tokens: &[u32]) -> Result<(Tensor, TextReceipts), TextError> {
+    pub async fn compute(&self, number: u32, tokens: &[u32]) -> Result<(Tensor, TextReceipts), TextError> {
         let Step { output, receipts } = self.begin(number).await?.advance(tokens, true).await?;
         receipts.map(|receipts| (output, receipts)).ok_or(TextError::Closed)
     }

@@ -8,7 +8,6 @@ use tensorlink_types::JobId;
 
 use super::archive::Archive;
 use super::edges::Edges;
-use super::fault::LaneFault;
 use super::lane::LaneClient;
 use super::numbers::Numbers;
 
@@ -37,19 +36,6 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// A number set aside for a text.
-#[derive(Debug)]
-pub struct Number {
-    pub(super) shared: Arc<Shared>,
-    pub(super) number: u32,
-}
-
-impl Drop for Number {
-    fn drop(&mut self) {
-        self.shared.numbers().end(self.number);
-    }
-}
-
 impl Shared {
     pub(super) fn lane(&self, stage: usize, replica: usize) -> Option<&LaneClient> {
         self.lanes.get(stage)?.get(replica).map(Arc::as_ref)
@@ -69,11 +55,9 @@ impl Shared {
         (0..replicas).map(order).find(|replica| !is_down(*replica)).unwrap_or_else(|| order(0))
     }
 
-    pub(super) fn failed(&self, stage: usize, replica: usize, fault: &LaneFault) {
-        if !matches!(fault, LaneFault::Left) {
-            let now = self.ports.clock.now();
-            self.down.lock().unwrap_or_else(PoisonError::into_inner).insert((stage, replica), now);
-        }
+    pub(super) fn failed(&self, stage: usize, replica: usize) {
+        let now = self.ports.clock.now();
+        self.down.lock().unwrap_or_else(PoisonError::into_inner).insert((stage, replica), now);
     }
 
     pub(super) fn answered(&self, stage: usize, replica: usize) {

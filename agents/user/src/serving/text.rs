@@ -13,13 +13,13 @@ use super::exchange::{Given, Task};
 use super::fault::{LaneFault, TextError};
 use super::lane::LaneClient;
 use super::receipt::{Due, ReceiptFault};
-use super::shared::{Number, Shared};
+use super::shared::Shared;
 
 /// A text under way. Dropped before its end it is abandoned, and nobody is paid for it.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) shared: Arc<Shared>,
-    pub(super) number: Number,
+    pub(super) number: u32,
     pub(super) tokens: u32,
     /// Once the text is delivered.
     pub(super) delivered: Option<TextReceipts>,
@@ -46,10 +46,9 @@ struct Seat {
 }
 
 impl State {
-    pub(super) fn new(number: Number, place: OwnedSemaphorePermit) -> Self {
-        let shared = Arc::clone(&number.shared);
+    pub(super) fn new(shared: Arc<Shared>, number: u32, place: OwnedSemaphorePermit) -> Self {
         let stages = shared.edges.stages();
-        let seat = |stage| Seat { replica: shared.first_replica(stage, number.number), held: 0 };
+        let seat = |stage| Seat { replica: shared.first_replica(stage, number), held: 0 };
         let seats = (0..stages).map(seat).collect();
         let edges = vec![Vec::new(); stages.saturating_add(1)];
         Self { shared, number, tokens: 0, delivered: None, edges, seats, touched: BTreeSet::new(), _place: place }
@@ -114,7 +113,7 @@ impl State {
             let Some(seat) = self.seats.get(stage).copied() else { break };
             let Some(lane) = shared.lane(stage, seat.replica) else { break };
             self.touched.insert((stage, seat.replica));
-            match self.in_lane(lane, (stage, seat.held), sent, gone).await {
+            match self.in_lane(lane, (stage, seat.held), sent).await {
                 Ok(done) => {
                     let tokens = self.tokens;
                     self.seats.iter_mut().skip(stage).take(1).for_each(|seat| seat.held = tokens);
@@ -122,8 +121,8 @@ impl State {
                     return Ok(done);
                 }
                 Err(fault) => {
-                    tracing::warn!(lane = %lane.lane, worker = %lane.worker, text = self.number.number, %fault, "a lane fails");
-                    shared.failed(stage, seat.replica, &fault);
+                    tracing::warn!(lane = %lane.lane, worker = %lane.worker, text = self.number, %fault, "a lane fails");
+                    shared.failed(stage, seat.replica);
                     faults.push((lane.worker, fault));
                     let next = Seat { replica: seat.replica.saturating_add(1) % replicas.max(1), held: 0 };
                     self.seats.iter_mut().skip(stage).take(1).for_each(|seat| *seat = next);
@@ -139,14 +138,13 @@ impl State {
         lane: &LaneClient,
         (stage, held): (usize, u32),
         sent: Option<TensorRoot>,
-        gone: Gone<'_>,
     ) -> Result<Stepped, LaneFault> {
         let (ports, edges, out) = (&self.shared.ports, &self.shared.edges, stage.saturating_add(1));
         let ty = edges.ty(out, self.tokens).ok().flatten().ok_or(LaneFault::OffTopic)?;
         let by_token = edges.by_token(out);
         let known = if by_token { self.rows(out) } else { &[] };
         let task = Task {
-            text: self.number.number,
+            text: self.number,
             tokens: self.tokens,
             input: (self.rows(stage), edges.row(stage)),
             known: (known, if by_token { edges.row(out) } else { 0 }),
@@ -163,20 +161,14 @@ impl State {
             }
             return Ok((rows, None));
         };
-        let _turn = lane.turn.lock().await;
-        if gone() {
-            return Err(LaneFault::Left);
-        }
-        lane.tell_abandoned(ports).await?;
-        lane.book().account.admit(self.tokens, self.shared.most)?;
+        lane.account().promise(self.number, self.tokens, self.shared.most)?;
         let Given { rows, receipt } = lane.advance(ports, task, held).await?;
         let whole = Tensor::from_bytes(ty, &[known, &rows].concat())?;
         let got = tensor_root(&whole);
         let receipt = receipt.ok_or(ReceiptFault::Absent)?;
-        let due =
-            Due { lane: lane.lane, worker: lane.worker, text: self.number.number, tokens: self.tokens, sent, got };
+        let due = Due { lane: lane.lane, worker: lane.worker, text: self.number, tokens: self.tokens, sent, got };
         let id = due.check(&ports.contracts, &receipt)?;
-        lane.book().account.enter(self.number.number, id, self.tokens);
+        lane.account().enter(self.number, id, self.tokens);
         Ok((rows, Some((StageReceipt::new(lane.worker, id, receipt), got))))
     }
 
@@ -185,13 +177,13 @@ impl State {
         let shared = Arc::clone(&self.shared);
         for (stage, seat) in self.seats.iter().enumerate() {
             if let Some(lane) = shared.lane(stage, seat.replica) {
-                lane.book().account.finish(self.number.number);
+                lane.account().finish(self.number);
                 lane.save(&shared.ports)?;
                 self.touched.remove(&(stage, seat.replica));
                 lane.wake.notify_one();
             }
         }
-        let receipts = TextReceipts { job: shared.job, text: self.number.number, tokens: self.tokens, stages };
+        let receipts = TextReceipts { job: shared.job, text: self.number, tokens: self.tokens, stages };
         shared.archive().keep(&receipts)?;
         self.delivered = Some(receipts);
         Ok(())
@@ -202,7 +194,7 @@ impl Drop for State {
     fn drop(&mut self) {
         for (stage, replica) in &self.touched {
             if let Some(lane) = self.shared.lane(*stage, *replica) {
-                lane.abandon(self.number.number);
+                lane.abandon(self.number);
             }
         }
     }
