@@ -17,6 +17,10 @@ import {Claim, ContradictionProof, ElementProof, WiringProof} from "../types/Typ
 /// A proof needs no dispute and ends none: it voids claims, and each dispute on one of them is then ended by its own
 /// `timeout`, so that any number of disputes costs a prover nothing.
 ///
+/// The claims of a serving job are receipts (C-12), of which the chain has no record: what the worker signed about one makes it its
+/// own. No dispute is opened on a receipt, and none is needed: it can be proved wrong until the job is settled, and so long
+/// the stake that answers for it is locked.
+///
 /// @dev The bounty goes to the auditor to whom the worker addressed its signed statement, so copying a proof from the
 /// mempool earns nothing. Forced reveals against a silent worker extend this table: Open → AwaitWorker.
 interface IDisputes {
@@ -70,10 +74,12 @@ interface IDisputes {
     error DisputeOver(uint256 dispute);
     error DeadlineNotReached(uint40 deadline);
     error DeadlinePassed(uint40 deadline);
-    /// @dev The statement is about another claim, or about a step that is not of the claim's interval.
+    /// @dev The statement is about another claim, or about a step that is not of the claim's interval, or a length that no text of the
+    /// job has.
     error StatementMismatch();
     /// @dev Not by the lane's worker, or not for this chain and contract.
     error BadSignature();
+    /// @dev Not the registered one; over a receipt, not the one for the signed length.
     error WrongProgram();
     /// @dev The operator is not the program's at this index; or the program wires nothing to this sink and index.
     error WrongOperator();
@@ -89,12 +95,12 @@ interface IDisputes {
 
     /// @notice Holds back the claim's finality for one dispute period.
     /// Effects: takes the bond in SNO, for which an allowance is needed.
-    /// Requirements: the claim is live and its window open.
+    /// Requirements: the claim is on record and live, and its window open.
     function open(Claim calldata claim, uint64 committedAt) external returns (uint256 dispute);
 
     /// @notice Convicts a worker whose signed trace holds a wrong element (or padding that is not zero).
-    /// Effects, of every proof: voids the claim and those after it in its lane, closes the job, and slashes the lane's stake unless
-    /// that has been done.
+    /// Effects, of every proof: voids the claim and those after it in its lane (of a receipt there is none to void), closes the job,
+    /// and slashes the lane's stake unless that has been done.
     /// Requirements: `contracts/SPEC.md`, "What a proof is".
     function proveSigned(ElementProof calldata proof) external;
 

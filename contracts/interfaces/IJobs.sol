@@ -14,11 +14,11 @@ import {JobKind, JobTerms, Offer} from "../types/Types.sol";
 /// | Posted, Accepted | cancel (user; anyone after `acceptBy`) | Settled |
 /// | Accepted | start (user) | Running |
 /// | Running | cancel (user; anyone after the deadline), conviction of a lane | Closing |
-/// | Running | settle (anyone, all claims of all lanes final) | Settled |
-/// | Closing | settle (anyone, no claim pending) | Settled |
+/// | Running | settle (training: anyone, all claims of all lanes final) | Settled |
+/// | Closing | settle (training: anyone, no claim pending; serving: anyone, from `deadline` on) | Settled |
 ///
-/// A serving job has no claims on chain: it runs until it is closed, then for one challenge window vouchers are redeemed and receipts
-/// can be challenged, then anyone settles it.
+/// A serving job has no claims on chain. It runs until it is closed, which sets `deadline` one challenge window ahead. While it runs and
+/// until it is settled, vouchers are redeemed and receipts can be challenged.
 interface IJobs {
     /// @dev 0 is a job that does not exist.
     enum State {
@@ -74,7 +74,7 @@ interface IJobs {
     error ClaimsPending(uint16 stage, uint16 replica);
     /// @dev A serving job can be settled from `deadline` on, once it was closed.
     error WindowOpen(uint40 deadline);
-    /// @dev The lane was convicted and earns nothing any more.
+    /// @dev The lane, of a serving job, was convicted and earns nothing any more.
     error LaneConvicted(uint16 stage, uint16 replica);
     error NothingToCollect();
     error TransferFailed();
@@ -93,10 +93,12 @@ interface IJobs {
     /// @notice Fixes the job key (rule C-10) and the deadline, and opens the lanes for claims. By `acceptBy`.
     function start(uint64 job) external;
 
-    /// @notice Before the start: returns the whole escrow and the locks. After: closes the job to new claims; those committed stay payable.
+    /// @notice Before the start: returns the whole escrow and the locks. After: closes the job to new claims; those committed stay payable,
+    /// and in a serving job the vouchers signed.
     function cancel(uint64 job) external;
 
-    /// @notice Returns the unearned rest to the user and unlocks the workers' stake. Anyone, once no claim is pending.
+    /// @notice Returns the unearned rest to the user and unlocks the workers' stake. Anyone, once no claim is pending; a serving job
+    /// from `deadline` on, once it is closing.
     function settle(uint64 job) external;
 
     /// @notice Pays out everything credited to the caller in `token` (0 for ETH).
@@ -108,7 +110,7 @@ interface IJobs {
     function pay(uint64 job, uint16 stage, uint16 replica, uint32 units) external;
 
     /// @notice Closes the job because a lane was convicted; consumes that lane's lock, and returns it as `stake`: 0 if that has
-    /// been done before. Only `Disputes`.
+    /// been done before. A serving job that runs is closed as by `cancel`. Only `Disputes`.
     function convict(uint64 job, uint16 stage, uint16 replica)
         external
         returns (address worker, uint256 stake, address user);
