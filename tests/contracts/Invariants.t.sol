@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {Test} from "forge-std/Test.sol";
 
+import {Channels} from "../../contracts/core/Channels.sol";
 import {Checkpoints} from "../../contracts/core/Checkpoints.sol";
 import {Disputes} from "../../contracts/core/Disputes.sol";
 import {Jobs} from "../../contracts/core/Jobs.sol";
@@ -11,22 +12,26 @@ import {Staking} from "../../contracts/core/Staking.sol";
 import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
+import {JobKind} from "../../contracts/types/Types.sol";
+import {Deployment} from "../../script/Deployer.sol";
 import {Economy} from "./protocol/Economy.sol";
 
-/// @dev P-1 to P-7 and P-10, whatever anybody does. One function each would walk anew: they are checked together.
+/// @dev P-1 to P-7, P-10 and P-19, whatever anybody does. One function each would walk anew: they are checked together.
 contract InvariantsTest is Test {
     Economy private economy;
     SNO private sno;
     Staking private staking;
     Jobs private jobs;
     Checkpoints private checkpoints;
+    Channels private channels;
     Disputes private disputes;
 
     function setUp() public {
         economy = new Economy();
         economy.setUp();
-        (address a, address b, address c, address d, address e) = economy.contracts();
-        (sno, staking, jobs, checkpoints, disputes) = (SNO(a), Staking(b), Jobs(c), Checkpoints(d), Disputes(e));
+        Deployment memory d = economy.deployment();
+        (sno, staking, jobs, checkpoints) = (d.sno, d.staking, d.jobs, d.checkpoints);
+        (channels, disputes) = (d.channels, d.disputes);
         _target();
     }
 
@@ -36,7 +41,7 @@ contract InvariantsTest is Test {
     }
 
     function _moves() private pure returns (bytes4[] memory selectors) {
-        selectors = new bytes4[](17);
+        selectors = new bytes4[](21);
         selectors[0] = Economy.stake.selector;
         selectors[1] = Economy.requestUnstake.selector;
         selectors[2] = Economy.withdraw.selector;
@@ -52,15 +57,17 @@ contract InvariantsTest is Test {
         selectors[12] = Economy.convict.selector;
         selectors[13] = Economy.pass.selector;
         selectors[14] = Economy.passLong.selector;
-        // Twice as likely, or most jobs would end without a claim.
-        selectors[15] = selectors[16] = Economy.commit.selector;
+        // More likely, or most jobs would end without a claim or a voucher.
+        selectors[15] = selectors[16] = selectors[17] = Economy.commit.selector;
+        selectors[18] = selectors[19] = Economy.redeem.selector;
+        selectors[20] = Economy.convictReceipt.selector;
     }
 
     /// @dev The moves do something: on one long walk each of them has its effect, so the invariants are not of an idle
     /// protocol.
     function test_walkReachesEverything() public {
         bytes4[] memory moves = _moves();
-        for (uint256 i = 0; i < 1500; ++i) {
+        for (uint256 i = 0; i < 2500; ++i) {
             uint256 noise = uint256(keccak256(abi.encode(i)));
             uint256 move = noise % moves.length;
             // `post` takes a bool first; `stake`, `requestUnstake`, `withdraw`, `cancel` and `collect` take one second.
@@ -74,6 +81,8 @@ contract InvariantsTest is Test {
         assertGt(economy.finalized(), 0, "finalized");
         assertGt(economy.convictions(), 0, "convictions");
         assertGt(economy.burned(), 0, "burned");
+        assertGt(economy.redemptions(), 0, "redemptions");
+        assertGt(economy.receiptConvictions(), 0, "convictions over receipts");
         assertGt(economy.settled(), 0, "settled");
         assertGt(economy.withdrawn(), 0, "withdrawn");
         assertGt(economy.disputesWon(), 0, "disputes won");
@@ -121,9 +130,7 @@ contract InvariantsTest is Test {
             for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {
                 (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
                 if (jobs.workerOf(job, stage, replica) != account) continue;
-                bool convicted = record.state > IJobs.State.Accepted
-                    && checkpoints.laneOf(job, stage, replica).voidFrom != type(uint32).max;
-                if (!convicted) locks += record.workerStake;
+                if (!economy.convictedOn(job, lane)) locks += record.workerStake;
             }
         }
     }
@@ -136,10 +143,10 @@ contract InvariantsTest is Test {
             uint256 paid = 0;
             for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {
                 (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
-                paid += uint256(checkpoints.laneOf(job, stage, replica).finalized) * jobs.priceOf(job, stage, replica);
+                paid += _unitsOf(job, lane, record) * jobs.priceOf(job, stage, replica);
             }
             if (record.state == IJobs.State.Settled) assertEq(record.escrow, 0, "nothing stays in a settled job");
-            else assertEq(record.escrow + paid, economy.depositOf(job), "paid by final claims only");
+            else assertEq(record.escrow + paid, economy.depositOf(job), "paid by final claims and by tokens only");
             if (record.token == address(0)) inEth += record.escrow;
             else inSno += record.escrow;
         }
@@ -150,6 +157,18 @@ contract InvariantsTest is Test {
         }
         assertEq(address(jobs).balance, inEth, "ETH is there");
         assertEq(sno.balanceOf(address(jobs)), inSno, "SNO is there");
+    }
+
+    /// @dev What a lane has been paid for: final claims, or tokens.
+    function _unitsOf(uint64 job, uint256 lane, IJobs.Job memory record) private view returns (uint256 units) {
+        (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
+        uint256 claims = checkpoints.laneOf(job, stage, replica).finalized;
+        uint256 tokens = channels.redeemedOf(job, stage, replica).tokens;
+        assertEq(tokens, economy.tokensOf(job, lane), "tokens are those of the vouchers");
+        if (record.kind == JobKind.Serving) assertEq(claims, 0, "a serving job has no claims");
+        else assertEq(tokens, 0, "a training job has no tokens");
+        units = claims + tokens;
+        assertLe(units, record.intervals, "no more than was agreed");
     }
 
     function _bondsAddUp() private view {

@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
+import {IChannels} from "../../../contracts/interfaces/IChannels.sol";
 import {IDisputes} from "../../../contracts/interfaces/IDisputes.sol";
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
-import {Claim, ContradictionProof, JobTerms, Offer, StepStatement} from "../../../contracts/types/Types.sol";
+import {
+    Claim,
+    ContradictionProof,
+    JobKind,
+    JobTerms,
+    Offer,
+    StepStatement,
+    Voucher
+} from "../../../contracts/types/Types.sol";
+import {Deployment} from "../../../script/Deployer.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
 
 /// @title Everybody doing anything, in any order
 /// @notice The moves of the invariant tests. A move that is not open to anyone at the moment does nothing, so no call reverts
 /// and every revert is a finding. What the contracts are checked against is counted here, apart from them.
 contract Economy is ProtocolTest {
-    uint256 public constant MAX_JOBS = 30;
+    uint256 public constant MAX_JOBS = 40;
 
     /// @dev What a lane's claims were committed at, and by whom.
     mapping(uint64 job => mapping(uint256 lane => uint64[] times)) private _times;
     mapping(uint64 job => uint256 deposit) public depositOf;
+    /// @dev Tokens of the vouchers that a lane has redeemed.
+    mapping(uint64 job => mapping(uint256 lane => uint32 tokens)) public tokensOf;
+    mapping(uint64 job => mapping(uint256 lane => bool convicted)) public convictedOn;
     uint256 public burned;
     uint256 public convictions;
+    uint256 public receiptConvictions;
     uint256 public finalized;
+    uint256 public redemptions;
     uint256 public settled;
     uint256 public withdrawn;
     uint256 public disputesWon;
@@ -30,8 +45,9 @@ contract Economy is ProtocolTest {
         return workers[i].addr;
     }
 
-    function contracts() external view returns (address, address, address, address, address) {
-        return (address(sno), address(staking), address(jobs), address(checkpoints), address(disputes));
+    function deployment() external view returns (Deployment memory d) {
+        (d.sno, d.staking, d.jobs, d.checkpoints, d.channels) = (sno, staking, jobs, checkpoints, channels);
+        d.disputes = disputes;
     }
 
     function people() external view returns (address[] memory list) {
@@ -49,6 +65,18 @@ contract Economy is ProtocolTest {
             job = (uint64(seed % count) + i) % count + 1;
             if (_stateOfJob(job) != IJobs.State.Settled) return job;
         }
+    }
+
+    /// @dev The first serving job from `seed` on that runs or closes, or 0 if there is none.
+    function _servingJob(uint256 seed) private view returns (uint64 job) {
+        uint64 count = jobs.jobCount();
+        for (uint64 i = 0; i < count; ++i) {
+            job = (uint64(seed % count) + i) % count + 1;
+            IJobs.Job memory record = jobs.jobOf(job);
+            if (record.kind != JobKind.Serving) continue;
+            if (record.state == IJobs.State.Running || record.state == IJobs.State.Closing) return job;
+        }
+        return 0;
     }
 
     function _lane(uint64 job, uint256 seed) private view returns (uint256 lane, uint16 stage, uint16 replica) {
@@ -90,7 +118,10 @@ contract Economy is ProtocolTest {
     function post(bool inEth, uint256 shape, uint256 extra, uint256 progress) external {
         if (jobs.jobCount() >= MAX_JOBS) return;
         (uint16 stages, uint16 replicas) = (uint16(shape % 2) + 1, uint16(shape / 2 % 2) + 1);
-        JobTerms memory terms = _terms(inEth ? ETH : address(sno), stages, replicas, uint32(shape / 4 % 3) + 1);
+        (address token, uint32 count) = (inEth ? ETH : address(sno), uint32(shape / 4 % 3) + 1);
+        JobTerms memory terms = shape / 12 % 4 == 0
+            ? _servingTerms(token, stages, replicas, 20 * count)
+            : _terms(token, stages, replicas, count);
         (terms.acceptBy, terms.duration) = (uint40(block.timestamp + 10 days), 20 days);
         uint256 deposit = _cover(terms) + extra % 1 ether;
         if (inEth) vm.deal(user, deposit);
@@ -141,14 +172,22 @@ contract Economy is ProtocolTest {
         uint64 job = _job(seed);
         IJobs.Job memory record = jobs.jobOf(job);
         if (record.state != IJobs.State.Running && record.state != IJobs.State.Closing) return;
-        for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {
-            (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
-            if (checkpoints.hasPending(job, stage, replica)) return;
-            bool done = checkpoints.laneOf(job, stage, replica).finalized == record.intervals;
-            if (record.state == IJobs.State.Running && !done) return;
-        }
+        bool ready = record.kind == JobKind.Serving
+            ? record.state == IJobs.State.Closing && block.timestamp >= record.deadline
+            : _noClaimIsPending(job, record);
+        if (!ready) return;
         jobs.settle(job);
         ++settled;
+    }
+
+    function _noClaimIsPending(uint64 job, IJobs.Job memory record) private view returns (bool) {
+        for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {
+            (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
+            if (checkpoints.hasPending(job, stage, replica)) return false;
+            bool done = checkpoints.laneOf(job, stage, replica).finalized == record.intervals;
+            if (record.state == IJobs.State.Running && !done) return false;
+        }
+        return true;
     }
 
     function collect(uint256 who, bool inEth) public {
@@ -161,15 +200,19 @@ contract Economy is ProtocolTest {
 
     // Claims
 
-    function commit(uint256 seed, uint256 laneSeed) external {
+    /// @dev Now and then somebody disputes the claim at once; in a walk few of them would be met in their window.
+    function commit(uint256 seed, uint256 laneSeed, uint256 chance) external {
         uint64 job = _job(seed);
         IJobs.Job memory record = jobs.jobOf(job);
         if (record.state != IJobs.State.Running || block.timestamp > record.deadline) return;
+        if (record.kind != JobKind.Training) return;
         (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
         uint64[] storage times = _times[job][lane];
         if (times.length == record.intervals) return;
-        _commit(job, stage, replica, uint32(times.length), times.length == 0 ? 0 : times[times.length - 1]);
-        times.push(uint64(block.timestamp));
+        (Claim memory claim, uint64 when) =
+            _commit(job, stage, replica, uint32(times.length), times.length == 0 ? 0 : times[times.length - 1]);
+        times.push(when);
+        if (chance % 4 == 0) _openDispute(claim, when);
     }
 
     /// @dev Finalises what can be of a lane's next claim.
@@ -185,11 +228,53 @@ contract Economy is ProtocolTest {
         ++finalized;
     }
 
+    // Vouchers
+
+    /// @dev A lane redeems more than it has, of this epoch or of a later one, and then tries the same again.
+    function redeem(uint256 seed, uint256 laneSeed, uint256 amount, uint256 epochs) external {
+        uint64 job = _servingJob(seed);
+        if (job == 0) return;
+        (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+        (uint32 paid, uint32 most) = (tokensOf[job][lane], jobs.jobOf(job).intervals);
+        if (paid == most) return;
+        uint32 epoch = channels.redeemedOf(job, stage, replica).epoch + 1 + uint32(epochs % 3);
+        Voucher memory voucher = _voucher(job, stage, replica, epoch, uint32(bound(amount, paid + 1, most)));
+        bytes memory signature = _sign(userKey, _voucherDigest(voucher));
+
+        vm.startPrank(jobs.workerOf(job, stage, replica));
+        if (convictedOn[job][lane]) {
+            vm.expectRevert(abi.encodeWithSelector(IJobs.LaneConvicted.selector, stage, replica));
+            channels.redeem(voucher, signature);
+        } else {
+            channels.redeem(voucher, signature);
+            tokensOf[job][lane] = voucher.tokens;
+            ++redemptions;
+            vm.expectRevert(abi.encodeWithSelector(IChannels.EpochOver.selector, epoch));
+            channels.redeem(voucher, signature);
+        }
+        vm.stopPrank();
+    }
+
+    /// @dev The worker signs about a text that its states are not those of a receipt. A lane may be convicted twice.
+    function convictReceipt(uint256 seed, uint256 laneSeed, uint256 chance) external {
+        uint64 job = _servingJob(seed);
+        if (job == 0 || chance % 8 != 0) return;
+        (, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+        Claim memory receipt;
+        (receipt.job, receipt.stage, receipt.replica, receipt.interval) = (job, stage, replica, uint32(chance >> 8));
+        _convictOver(receipt, 0, 1 + uint32(seed % LONGEST));
+        ++receiptConvictions;
+    }
+
     // Disputes
 
     function openDispute(uint256 seed, uint256 laneSeed) public {
-        (bool live, Claim memory claim, uint64 when) = _liveClaim(seed, laneSeed);
-        if (!live || block.timestamp >= when + WINDOW) return;
+        (bool live, Claim memory claim, uint64 when) = _liveClaim(seed, laneSeed, true);
+        if (live) _openDispute(claim, when);
+    }
+
+    function _openDispute(Claim memory claim, uint64 when) private {
+        if (block.timestamp >= when + WINDOW) return;
         _fund(auditor, address(disputes), parameters.disputeBond);
         vm.prank(auditor);
         disputes.open(claim, when);
@@ -212,14 +297,20 @@ contract Economy is ProtocolTest {
 
     /// @dev The worker contradicts itself in what it signs, now and then after somebody has opened a dispute.
     function convict(uint256 seed, uint256 laneSeed, uint256 chance) external {
-        (bool live, Claim memory claim, uint64 when) = _liveClaim(seed, laneSeed);
+        (bool live, Claim memory claim, uint64 when) = _liveClaim(seed, laneSeed, chance / 4 % 2 == 0);
         if (!live || chance % 2 == 0) return;
-        if (chance / 2 % 2 == 0) openDispute(seed, laneSeed);
+        if (chance / 2 % 2 == 0) _openDispute(claim, when);
+        _convictOver(claim, when, claim.interval * STEPS);
+        ++convictions;
+    }
+
+    /// @dev By a statement about `step` that starts from no state that anybody knows.
+    function _convictOver(Claim memory claim, uint64 when, uint32 step) private {
         StepStatement memory lie = StepStatement({
             claimId: checkpoints.claimId(claim),
             auditor: auditor,
-            step: claim.interval * STEPS,
-            preState: 0,
+            step: step,
+            preState: keccak256("a lie"),
             postState: 0,
             trace: 0
         });
@@ -231,20 +322,34 @@ contract Economy is ProtocolTest {
         }
         uint256 supply = sno.totalSupply();
         disputes.proveSignedContradiction(proof);
+        uint256 lane = uint256(claim.replica) * jobs.jobOf(claim.job).stages + claim.stage;
+        // P-6: a lane's stake is taken once.
+        assertEq(supply - sno.totalSupply(), convictedOn[claim.job][lane] ? 0 : STAKE / 5);
+        convictedOn[claim.job][lane] = true;
         burned += supply - sno.totalSupply();
-        ++convictions;
     }
 
-    /// @dev The lane's last claim or its next to be final.
-    function _liveClaim(uint256 seed, uint256 laneSeed) private view returns (bool, Claim memory claim, uint64) {
-        uint64 job = _job(seed);
-        if (jobs.jobOf(job).state < IJobs.State.Running) return (false, claim, 0);
-        (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
-        uint256 count = _times[job][lane].length;
-        if (!checkpoints.hasPending(job, stage, replica)) return (false, claim, 0);
-        uint256 interval = checkpoints.laneOf(job, stage, replica).finalized;
-        if (seed % 2 == 0 && checkpoints.laneOf(job, stage, replica).voidFrom >= count) interval = count - 1;
-        return (true, _claim(job, stage, replica, uint32(interval)), _times[job][lane][interval]);
+    /// @dev The last claim or the next to be final of the first lane, by job from `seed` on, that has one. `inWindow`: one that can
+    /// still be disputed.
+    function _liveClaim(uint256 seed, uint256 laneSeed, bool inWindow)
+        private
+        view
+        returns (bool, Claim memory claim, uint64)
+    {
+        uint64 count = jobs.jobCount();
+        for (uint64 i = 0; i < count; ++i) {
+            uint64 job = (uint64(seed % count) + i) % count + 1;
+            (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+            if (!checkpoints.hasPending(job, stage, replica)) continue;
+            uint64[] storage times = _times[job][lane];
+            uint256 interval = checkpoints.laneOf(job, stage, replica).finalized;
+            if (seed % 2 == 0 && checkpoints.laneOf(job, stage, replica).voidFrom >= times.length) {
+                interval = times.length - 1;
+            }
+            if (inWindow && block.timestamp >= times[interval] + WINDOW) continue;
+            return (true, _claim(job, stage, replica, uint32(interval)), times[interval]);
+        }
+        return (false, claim, 0);
     }
 
     function _isDisputed(Claim memory claim) private view returns (bool) {
@@ -275,6 +380,7 @@ contract Economy is ProtocolTest {
         for (uint256 i = 0; i < disputes.disputeCount(); ++i) {
             timeout(i);
         }
+        skip(WINDOW);
         for (uint64 job = 1; job <= jobs.jobCount(); ++job) {
             for (uint256 k = 0; k < 12; ++k) {
                 finalize(job - 1, k);
