@@ -1,4 +1,4 @@
-//! Audits one claim: fetches what the worker recorded and executes it again.
+//! Audits one claim, of an interval or of a text: fetches what the worker recorded and executes it again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,16 @@ use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_proof::audit::Undecided;
 use tensorlink_proof::commit::program::ProgramTooLarge;
-use tensorlink_proof::commit::{LogError, io_root};
+use tensorlink_proof::commit::{LogError, io_root, is_receipt};
 use tensorlink_proof::fraud::FraudError;
 use tensorlink_proof::merkle::OpeningError;
-use tensorlink_types::abi::Claim;
+use tensorlink_types::abi::{Claim, JobKind};
 use tensorlink_types::{Address, ClaimId};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
 use crate::dispute::Dispute;
+use crate::receipt::LastStage;
 
 /// Attempts to get an answer or a file from a worker; it may be restarting.
 const PATIENCE: Policy = Policy { attempts: 5, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
@@ -33,17 +34,29 @@ const PATIENCE: Policy = Policy { attempts: 5, first: Duration::from_millis(500)
 /// Audits that hold a shard at once on a node of its own: one executes while another waits for its worker's answers.
 pub const TURNS: usize = 2;
 
-/// A claim on chain.
+/// A claim.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Target {
     /// Its id.
     pub id: ClaimId,
     /// The claim.
     pub claim: Claim,
-    /// Timestamp of its block.
-    pub committed_at: u64,
+    /// How it binds its worker.
+    pub standing: Standing,
     /// CID of the job's manifest.
     pub manifest: Cid,
+}
+
+/// How a claim binds its worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It is on chain.
+    Committed {
+        /// Timestamp of its block.
+        at: u64,
+    },
+    /// It is a receipt of a serving job (rule C-12).
+    Receipt,
 }
 
 /// What an audit found.
@@ -113,6 +126,8 @@ pub(crate) enum Gap {
     Undecided(#[from] Undecided),
     #[error("its cid: {0}")]
     Cid(#[from] cid::Error),
+    #[error("the claim of a serving job names a state: it is no receipt")]
+    NoReceipt,
 }
 
 /// Either kind of failure inside an audit.
@@ -141,6 +156,8 @@ pub struct Auditor<E> {
     pub memory: u64,
     /// Audits that may hold a shard at once. Waiting for a worker's first answer takes no permit, so that silent workers hold up nobody.
     pub turns: Semaphore,
+    /// The serving stage that was audited last.
+    pub stages: LastStage,
 }
 
 impl<E> Auditor<E>
@@ -167,17 +184,26 @@ where
         let _turn = self.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
         let holders = vec![worker, job.user];
         let source = ShardSource { job: job.id, stage: lane.stage, manifest: target.manifest, holders };
-        let shard = Shard::fetch(self.ports.chain.as_ref(), self.ports.store.as_ref(), &source, self.memory)
-            .await
-            .map_err(fatal)?;
-        let replay = self.replay(target, &job, (worker, &record), Arc::new(shard)).await?;
+        let (replay, programs) = match (target.standing, job.kind) {
+            (Standing::Committed { .. }, JobKind::Training) => {
+                let shard = Shard::fetch(self.ports.chain.as_ref(), self.ports.store.as_ref(), &source, self.memory)
+                    .await
+                    .map_err(fatal)?;
+                (self.replay(target, &job, (worker, &record), Arc::new(shard)).await?, None)
+            }
+            (Standing::Receipt, JobKind::Serving) if is_receipt(&target.claim) => {
+                let stage = self.stage(&source, job.steps_per_interval).await.map_err(fatal)?;
+                (self.repeat(&stage, &job, (worker, &record)).await?, Some(Arc::clone(&stage.programs)))
+            }
+            _ => return Err(Gap::NoReceipt.into()),
+        };
 
         let outcome = self.blocking(replay.clone(), |replay, engine| replay.outcome(engine)).await?;
         if outcome.state_root == target.claim.newState && outcome.logs.roots() == record.logs {
             return Ok(Finding::Right);
         }
         tracing::warn!(claim = %target.id, %lane, "the claim differs from its re-execution");
-        let dispute = Dispute { auditor: self, target, job: &job, worker, replay };
+        let dispute = Dispute { auditor: self, target, job: &job, worker, replay, programs };
         dispute.convict().await
     }
 
@@ -211,7 +237,7 @@ where
         Ok(Replay { shard, job_key: job.job_key, span, state, inputs })
     }
 
-    async fn fetch(&self, cid: &[u8], worker: Address, limit: u64) -> Result<bytes::Bytes, Gap> {
+    pub(crate) async fn fetch(&self, cid: &[u8], worker: Address, limit: u64) -> Result<bytes::Bytes, Gap> {
         let cid = Cid::try_from(cid)?;
         let result = retry(self.ports.clock.as_ref(), PATIENCE, || async {
             self.ports.store.get(&cid, &[worker], limit).await.map_err(Failure::Transient)

@@ -1,5 +1,7 @@
 //! From a claim that differs from its re-execution to a proof: gathers the worker's own signed answers until they convict it.
 
+use std::sync::Arc;
+
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::JobView;
@@ -7,12 +9,12 @@ use tensorlink_node::replay::{OperatorTensors, Replay, Roots};
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_num::Tensor;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
-use tensorlink_proof::commit::{BoundaryLists, Edge, LogBuilder, LogError};
+use tensorlink_proof::commit::{BoundaryLists, Edge, LogBuilder, LogError, ProgramList};
 use tensorlink_proof::fraud::{Case, Prover, Signed, StepAnswer, Work};
 use tensorlink_proof::merkle::TensorTree;
 use tensorlink_types::{Address, TensorRoot, TensorType};
 
-use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Target, fatal};
+use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
 
 /// A claim known to differ from its re-execution.
 pub(crate) struct Dispute<'a, E> {
@@ -21,6 +23,8 @@ pub(crate) struct Dispute<'a, E> {
     pub(crate) job: &'a JobView,
     pub(crate) worker: Address,
     pub(crate) replay: Replay,
+    /// Of a receipt: the programs of its stage by length.
+    pub(crate) programs: Option<Arc<ProgramList>>,
 }
 
 impl<E> Dispute<'_, E>
@@ -50,16 +54,17 @@ where
     async fn case(&self) -> Result<Case, Failed> {
         let chain = &self.auditor.ports.chain;
         let lane = self.target.claim.lane();
-        Ok(Case {
-            contracts: self.auditor.ports.contracts,
-            worker: self.worker,
-            job_key: self.job.job_key,
-            work: Work::Training {
+        let program = chain.program_root(lane.job, lane.stage).await.map_err(fatal)?;
+        let work = match self.target.standing {
+            Standing::Committed { .. } => Work::Training {
                 steps_per_interval: self.job.steps_per_interval,
-                program: chain.program_root(lane.job, lane.stage).await.map_err(fatal)?,
+                program,
                 record: chain.record(lane, self.target.claim.interval).await.map_err(fatal)?,
             },
-        })
+            Standing::Receipt => Work::Serving { longest: self.job.steps_per_interval, programs: program },
+        };
+        let (contracts, worker) = (self.auditor.ports.contracts, self.worker);
+        Ok(Case { contracts, worker, job_key: self.job.job_key, work })
     }
 
     /// The claim's logs: what was received from our own replay of it, what was sent from the worker.
@@ -90,7 +95,7 @@ where
         let Response::Statements(signed) = self.auditor.ask(self.worker, &question).await? else {
             return Err(Gap::OffTopic.into());
         };
-        let steps = self.job.steps_per_interval;
+        let steps = self.replay.span.steps;
         // Bounds what checking them costs.
         if signed.len() != steps as usize {
             return Err(Gap::Statements(signed.len(), steps).into());
@@ -132,7 +137,14 @@ where
         verdict: Verdict,
     ) -> Result<Finding, Failed> {
         let (target, program) = (self.target, &self.replay.shard.program);
-        let prover = Prover::new(*case, program, &target.claim, target.committed_at, logs).map_err(fatal)?;
+        let prover = match (target.standing, &self.programs) {
+            (Standing::Committed { at }, _) => Prover::new(*case, program, &target.claim, at, logs).map_err(fatal)?,
+            (Standing::Receipt, programs) => {
+                let list = programs.as_ref().ok_or(Gap::NoReceipt)?;
+                let siblings = list.prove(self.replay.span.first_step)?;
+                Prover::of_receipt(*case, program, siblings, &target.claim, logs).map_err(fatal)?
+            }
+        };
         let step_answer = |step: u32| {
             let answer = answers.iter().find(|answer| answer.signed.statement.step == step)?;
             let local = step.checked_sub(self.replay.span.first_step)? as usize;

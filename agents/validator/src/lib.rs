@@ -3,15 +3,19 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`draw`] | which claims to audit |
-//! | [`audit`] | one audit: fetching what was recorded, and executing it again |
+//! | [`audit`], [`receipt`] | one audit: fetching what was recorded, and executing it again; texts of serving jobs |
+//! | [`epoch`] | the receipts that a redeemed voucher names |
 //! | `dispute` | from a difference to a proof |
 //! | [`role`] | the loop that listens to the chain |
 
 pub mod audit;
 pub(crate) mod dispute;
 pub mod draw;
+pub mod epoch;
+pub mod receipt;
 pub mod role;
 
-pub use audit::{AuditError, Auditor, Finding, TURNS, Target};
+pub use audit::{AuditError, Auditor, Finding, Standing, TURNS, Target};
 pub use draw::Rate;
+pub use receipt::LastStage;
 pub use role::{Validator, ValidatorError, convict};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::Roster;
 use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_types::{ClaimId, JobId};
@@ -17,8 +18,9 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::{Auditor, Finding, Target};
+use crate::audit::{Auditor, Finding, Standing, Target};
 use crate::draw::{Rate, drawn};
+use crate::epoch::Epoch;
 
 /// Drawn claims under examination, waiting for their workers or for a turn; more slow the reading of the chain, which is right: an audit
 /// must not be skipped.
@@ -92,37 +94,43 @@ where
         let open = Arc::new(Semaphore::new(OPEN));
         let mut audits = JoinSet::new();
         let mut manifests = HashMap::new();
+        let mut waiting: VecDeque<Task> = VecDeque::new();
         loop {
-            let event = tokio::select! {
+            tokio::select! {
                 () = shutdown.cancelled() => break,
-                Some(finished) = audits.join_next() => {
-                    if let Some(claim) = settled(finished) {
+                Some(finished) = audits.join_next() => match settled(finished) {
+                    Ended::Claim(claim) => {
                         done.add(claim);
                         self.auditor.ports.journal.write(DONE, &done)?;
                     }
-                    continue;
+                    Ended::Epoch(targets) => {
+                        let fresh = targets.into_iter().filter(|target| !done.claims.contains(&target.id));
+                        waiting.extend(fresh.map(Task::Claim));
+                    }
+                    Ended::Open => {}
+                },
+                Ok(slot) = open.clone().acquire_owned(), if !waiting.is_empty() => {
+                    let Some(task) = waiting.pop_front() else { continue };
+                    let (auditor, rate) = (self.auditor.clone(), self.rate);
+                    audits.spawn(async move {
+                        let _slot = slot;
+                        task.run(&auditor, rate).await
+                    });
                 }
-                event = events.recv() => match event { Some(event) => event, None => break },
-            };
-            let Some(target) = self.take_in(event, &mut manifests)?.filter(|t| !done.claims.contains(&t.id)) else {
-                continue;
-            };
-            let slot = tokio::select! {
-                () = shutdown.cancelled() => break,
-                Ok(slot) = open.clone().acquire_owned() => slot,
-            };
-            let auditor = self.auditor.clone();
-            audits.spawn(async move {
-                let _slot = slot;
-                examine(&auditor, &target).await.then_some(target.id)
-            });
+                // Nothing more is taken in while something waits for a place.
+                event = events.recv(), if waiting.is_empty() => {
+                    let Some(event) = event else { break };
+                    let task = self.take_in(event, &mut manifests)?;
+                    waiting.extend(task.filter(|task| !matches!(task, Task::Claim(t) if done.claims.contains(&t.id))));
+                }
+            }
         }
         audits.shutdown().await;
         Ok(())
     }
 
-    /// Takes in an event; a claim that is drawn comes back.
-    fn take_in(&self, at: EventAt, manifests: &mut HashMap<JobId, Cid>) -> Result<Option<Target>, SignatureError> {
+    /// Takes in an event; what is to be done about it comes back.
+    fn take_in(&self, at: EventAt, manifests: &mut HashMap<JobId, Cid>) -> Result<Option<Task>, SignatureError> {
         self.roster.apply(&at.event);
         match at.event {
             Event::JobPosted { job, terms, .. } => {
@@ -133,20 +141,85 @@ where
             }
             Event::ClaimCommitted { id, claim, committed_at } => {
                 let Some(manifest) = manifests.get(&JobId(claim.job)).copied() else { return Ok(None) };
-                let target = Target { id, claim, committed_at, manifest };
-                Ok(drawn(&self.auditor.ports.identity, id, at.block_hash, self.rate)?.then_some(target))
+                let target = Target { id, claim, standing: Standing::Committed { at: committed_at }, manifest };
+                let drawn = drawn(&self.auditor.ports.identity, id, at.block_hash, self.rate)?;
+                Ok(drawn.then_some(Task::Claim(target)))
+            }
+            Event::VoucherRedeemed { lane, epoch, receipts, .. } if self.rate.share() > 0.0 => {
+                let Some(manifest) = manifests.get(&lane.job).copied() else { return Ok(None) };
+                Ok(Some(Task::Epoch(Epoch { lane, epoch, receipts, block: at.block_hash, manifest })))
             }
             _ => Ok(None),
         }
     }
 }
 
-/// The claim that an ended task is done with, if it is. A panic over there is one here, with its own message.
-fn settled(finished: Result<Option<ClaimId>, JoinError>) -> Option<ClaimId> {
+/// Something to look into.
+enum Task {
+    Claim(Target),
+    Epoch(Epoch),
+}
+
+/// What came of it.
+enum Ended {
+    /// Nothing is left to do about a claim.
+    Claim(ClaimId),
+    /// These receipts were drawn.
+    Epoch(Vec<Target>),
+    /// It was not decided.
+    Open,
+}
+
+impl Task {
+    async fn run<E: Engine + Send + 'static>(self, auditor: &Auditor<E>, rate: Rate) -> Ended {
+        match self {
+            Self::Claim(target) => {
+                if examine(auditor, &target).await {
+                    Ended::Claim(target.id)
+                } else {
+                    Ended::Open
+                }
+            }
+            Self::Epoch(epoch) => match list(auditor, &epoch, rate).await {
+                Some(targets) => Ended::Epoch(targets),
+                None => Ended::Open,
+            },
+        }
+    }
+}
+
+/// Draws among an epoch's receipts, with bounded patience for its worker; none if it does not tell them.
+async fn list<E: Engine + Send + 'static>(auditor: &Auditor<E>, epoch: &Epoch, rate: Rate) -> Option<Vec<Target>> {
+    let lane = epoch.lane;
+    let mut pause = PAUSE.0;
+    for attempt in 1..=ATTEMPTS {
+        match is_serving(auditor, lane.job).await {
+            Ok(true) => match epoch.claims(auditor).await {
+                Ok(targets) => match epoch.draw(auditor, targets, rate) {
+                    Ok(drawn) => {
+                        tracing::info!(%lane, epoch = epoch.epoch, drawn = drawn.len(), "an epoch's receipts are listed");
+                        return Some(drawn);
+                    }
+                    Err(error) => tracing::error!(%lane, %error, "the lottery cannot be drawn"),
+                },
+                Err(error) => tracing::warn!(%lane, epoch = epoch.epoch, %error, attempt, "the receipts are not told"),
+            },
+            Ok(false) => return None,
+            Err(error) => tracing::warn!(%lane, %error, "the chain cannot be asked"),
+        }
+        auditor.ports.clock.sleep(pause).await;
+        pause = pause.saturating_mul(2).min(PAUSE.1);
+    }
+    tracing::error!(%lane, epoch = epoch.epoch, "given up: the worker does not answer for receipts that it redeemed");
+    None
+}
+
+/// What an ended task came to. A panic over there is one here, with its own message.
+fn settled(finished: Result<Ended, JoinError>) -> Ended {
     match finished.map_err(JoinError::try_into_panic) {
-        Ok(claim) => claim,
+        Ok(ended) => ended,
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        Err(Err(_cancelled)) => None,
+        Err(Err(_cancelled)) => Ended::Open,
     }
 }
 
@@ -202,6 +275,10 @@ async fn attempt_at<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &T
 /// Whether the claim can still be challenged.
 async fn is_open<E>(auditor: &Auditor<E>, target: &Target) -> Result<bool, ChainError> {
     let at = target.claim.lane();
+    let committed_at = match target.standing {
+        Standing::Committed { at } => at,
+        Standing::Receipt => return is_serving(auditor, at.job).await,
+    };
     let lane = auditor.ports.chain.lane(at).await?;
     let void = lane.void_from.is_some_and(|from| target.claim.interval >= from);
     if target.claim.interval < lane.finalized || void {
@@ -209,7 +286,17 @@ async fn is_open<E>(auditor: &Auditor<E>, target: &Target) -> Result<bool, Chain
     }
     let Some(job) = auditor.ports.chain.job(at.job).await? else { return Ok(true) };
     let now = auditor.ports.chain.head().await?.timestamp;
-    Ok(now < target.committed_at.saturating_add(job.challenge_window))
+    Ok(now < committed_at.saturating_add(job.challenge_window))
+}
+
+/// Whether receipts of a job can still be challenged: until it may be settled, a window after it was closed (rule P-20).
+async fn is_serving<E>(auditor: &Auditor<E>, job: JobId) -> Result<bool, ChainError> {
+    let Some(job) = auditor.ports.chain.job(job).await? else { return Ok(false) };
+    Ok(match job.state {
+        JobState::Running => true,
+        JobState::Closing => auditor.ports.chain.head().await?.timestamp < job.deadline,
+        JobState::Posted | JobState::Accepted | JobState::Settled => false,
+    })
 }
 
 /// Tries the proof locally, then sends it. Returns the gas used.

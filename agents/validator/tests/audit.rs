@@ -26,7 +26,7 @@ use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{Claim, StepStatement};
 use tensorlink_types::{Address, Opcode, TensorRoot};
-use tensorlink_validator::{Auditor, Finding, Target};
+use tensorlink_validator::{Auditor, Finding, LastStage, Standing, Target};
 use tokio::sync::Semaphore;
 
 const INTERVAL: u32 = 1;
@@ -82,7 +82,8 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
     let hub = Arc::new(Hub::default());
     let net = MemoryNet { own: worker, hub: hub.clone() };
     let mut requests = net.serve(Protocol::Rpc).await.unwrap();
-    let target = Target { id: CONTRACTS.claim_id(&claim), claim, committed_at: 201, manifest };
+    let standing = Standing::Committed { at: 201 };
+    let target = Target { id: CONTRACTS.claim_id(&claim), claim, standing, manifest };
     let id = target.id;
     tokio::spawn(async move {
         let roots = replay.roots(engine.clone()).unwrap();
@@ -103,6 +104,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
         engine: Arc::new(|| Ok(Reference)),
         memory: 1 << 30,
         turns: Semaphore::new(1),
+        stages: LastStage::default(),
     };
     World { auditor, chain, target, program }
 }
