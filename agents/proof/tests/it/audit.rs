@@ -1,7 +1,7 @@
 //! Verdicts over honest and lying workers.
 
 use alloy_primitives::B256;
-use tensorlink_proof::audit::{Answer, Audit, Undecided, Verdict, first_difference, first_element};
+use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_difference, first_element};
 use tensorlink_proof::commit::Edge;
 use tensorlink_proof::fraud::Sink;
 use tensorlink_types::TensorRoot;
@@ -129,6 +129,12 @@ fn says_what_it_lacks() {
     let mut strayed = scenario.honest();
     strayed.state_roots[0][0] = TensorRoot(elsewhere);
     assert_eq!(verdict_of(&scenario, &strayed, &claimed, &claimed.answers), Err(Undecided::Parent));
+    let (case, program, claim, logs) = (&claimed.case, &scenario.program, &claimed.claim, &claimed.logs);
+    for first_step in [FIRST - STEPS, FIRST + 1, FIRST + STEPS] {
+        let own = &OwnInterval { first_step, ..honest.own() };
+        let verdict = Audit { case, program, claim, logs, own }.verdict(&claimed.answers);
+        assert_eq!(verdict, Err(Undecided::Own(first_step)));
+    }
     let mut short = scenario.honest();
     short.traces.pop();
     assert_eq!(verdict_of(&scenario, &short, &claimed, &claimed.answers), Err(Undecided::Own(FIRST + 2)));
