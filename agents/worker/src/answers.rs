@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use cid::Cid;
 use tensorlink_graph::engine::Engine;
+use tensorlink_node::interval::Span;
 use tensorlink_node::ports::Incoming;
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_types::{Address, ClaimId, Lane};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::audit::Repeatable;
 use crate::quote::quote;
@@ -30,19 +31,20 @@ where
             while let Ok(slot) = answers.clone().acquire_owned().await
                 && let Some(request) = requests.recv().await
             {
-                let worker = self.clone();
-                tokio::spawn(async move {
-                    worker.answer(request).await;
-                    drop(slot);
-                });
+                tokio::spawn(self.clone().answer(request, slot));
             }
         };
         self.shutdown.run_until_cancelled(answering).await;
     }
 
-    async fn answer(&self, request: Incoming) {
+    async fn answer(self: Arc<Self>, request: Incoming, slot: OwnedSemaphorePermit) {
         let Incoming { peer, body, reply } = request;
         let response = match decode("request", &body) {
+            // Texts wait in the bounded queue of their lane, and keep nobody else waiting.
+            Ok(Request::Advance(request)) => {
+                drop(slot);
+                self.advance(peer, request).await
+            }
             Ok(request) => self.respond(peer, request).await,
             Err(error) => Response::Declined(error.to_string()),
         };
@@ -57,7 +59,7 @@ where
         match request {
             Request::Quote(lane) => {
                 let user = self.context.roster.members(lane.job).map(|members| members.user);
-                let manifest = self.manifests().get(&lane.job).copied();
+                let manifest = self.posted().get(&lane.job).map(|posted| posted.manifest);
                 match (user, manifest) {
                     (Some(user), Some(manifest)) if user == peer => {
                         let hold = |now, expires| self.promises.hold(lane, (now, expires), || self.free_lanes());
@@ -72,9 +74,10 @@ where
             }
             Request::Ready(job) => Response::Ready(!self.lanes_of(job).is_empty()),
             Request::FinalState(lane) => self.final_state(lane).await,
-            Request::Advance(_) | Request::Abandon { .. } | Request::Pay { .. } | Request::Receipts { .. } => {
-                Response::Declined("this worker does not serve".into())
-            }
+            Request::Advance(request) => self.advance(peer, request).await,
+            Request::Abandon { lane, text } => self.abandon(peer, lane, text),
+            Request::Pay { voucher, signature } => self.pay(peer, voucher, signature).await,
+            Request::Receipts { lane, epoch } => self.receipts(lane, epoch),
             Request::Interval(claim)
             | Request::Statements(claim)
             | Request::SentLogs(claim)
@@ -108,6 +111,9 @@ where
 
     /// Finds a claim of ours by its id, with its shard.
     async fn repeatable(&self, id: ClaimId) -> Result<Repeatable, Response> {
+        if let Some(receipt) = self.repeatable_receipt(id).await? {
+            return Ok(receipt);
+        }
         let records: Vec<LaneRecord> = self.lanes().values().map(|running| running.log.get()).collect();
         let found = records.into_iter().find_map(|record| {
             let interval = record.intervals.values().find(|i| self.context.ports.contracts.claim_id(&i.claim) == id)?;
@@ -120,6 +126,8 @@ where
         let job = job.ok_or_else(|| decline("no such job".into()))?;
         let shard = self.shard(&record, &job).await.map_err(decline)?;
         let job_key = record.job_key.ok_or_else(|| decline("the job has not started".into()))?;
-        Ok(Repeatable { id, interval, shard, job_key, steps: job.steps_per_interval })
+        let steps = job.steps_per_interval;
+        let span = Span { first_step: interval.claim.interval.saturating_mul(steps), steps };
+        Ok(Repeatable { id, interval, shard, job_key, span })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use cid::Cid;
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::files::{self, FileError};
@@ -82,8 +83,8 @@ pub struct Repeatable {
     pub shard: Arc<Shard>,
     /// The job's key.
     pub job_key: JobKey,
-    /// Steps of an interval.
-    pub steps: u32,
+    /// The claim's steps; of a receipt one, the number of the text's tokens.
+    pub span: Span,
 }
 
 impl Repeatable {
@@ -111,7 +112,7 @@ impl Repeatable {
                 let roots = self.roots(context, replays).await?;
                 let mut signed = Vec::with_capacity(roots.traces.len());
                 let ends = roots.states.iter().zip(roots.states.iter().skip(1));
-                for ((step, trace), (before, after)) in (self.first_step()..).zip(&roots.traces).zip(ends) {
+                for ((step, trace), (before, after)) in (self.span.first_step..).zip(&roots.traces).zip(ends) {
                     signed.push(self.sign(context, auditor, step, (before, trace, after))?);
                 }
                 Ok(Response::Statements(signed))
@@ -173,7 +174,8 @@ impl Repeatable {
 
     /// What it takes to re-execute the interval.
     fn record(&self) -> Result<Response, AuditError> {
-        let bytes = |cid: &str| cid.parse::<Cid>().map(|cid| cid.to_bytes());
+        // A receipt's program has no state, and so no file of one.
+        let bytes = |cid: &str| if cid.is_empty() { Ok(vec![]) } else { cid.parse::<Cid>().map(|cid| cid.to_bytes()) };
         Ok(Response::Interval(IntervalRecord {
             state: bytes(&self.interval.state)?,
             inputs: bytes(&self.interval.inputs)?,
@@ -200,12 +202,8 @@ impl Repeatable {
         Ok((statement, signature.to_vec()))
     }
 
-    fn first_step(&self) -> u32 {
-        self.interval.claim.interval.saturating_mul(self.steps)
-    }
-
     fn local(&self, step: u32) -> Result<usize, AuditError> {
-        let local = step.checked_sub(self.first_step()).filter(|local| *local < self.steps);
+        let local = step.checked_sub(self.span.first_step).filter(|local| *local < self.span.steps);
         local.map(|local| local as usize).ok_or(AuditError::NoStep(step))
     }
 
@@ -221,12 +219,15 @@ impl Repeatable {
     {
         let program = &self.shard.program;
         let types = || program.state.iter().map(|slot| &slot.ty);
-        let state = context.ports.store.get(&self.interval.state.parse()?, &[], files::file_len(types())).await?;
+        let state = match self.interval.state.as_str() {
+            "" => Bytes::new(),
+            cid => context.ports.store.get(&cid.parse()?, &[], files::file_len(types())).await?,
+        };
         let state = files::split(&state, types())?;
-        let inputs_len = inputs_len(program, self.steps);
+        let inputs_len = inputs_len(program, self.span.steps);
         let inputs = context.ports.store.get(&self.interval.inputs.parse()?, &[], inputs_len).await?;
-        let span = Span { first_step: self.first_step(), steps: self.steps };
-        let replay = Replay { shard: self.shard.clone(), job_key: self.job_key, span, state, inputs };
+        let (shard, span) = (self.shard.clone(), self.span);
+        let replay = Replay { shard, job_key: self.job_key, span, state, inputs };
         let engine = context.engine.clone();
         let thread = tokio::task::spawn_blocking(move || job(replay, engine().map_err(ReplayError::from)?));
         match thread.await {

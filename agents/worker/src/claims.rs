@@ -106,7 +106,7 @@ async fn advance(chain: &dyn Chain, log: &LaneLog) -> Result<Outlook, Failure> {
 }
 
 /// Closes a job that ran past its deadline, whoever left it open: only then is what it owes paid and stake free.
-async fn close(chain: &dyn Chain, job: &JobView) -> Result<(), ChainError> {
+pub(crate) async fn close(chain: &dyn Chain, job: &JobView) -> Result<(), ChainError> {
     match chain.send(Call::Cancel { job: job.id }).await {
         Ok(receipt) => tracing::info!(job = %job.id, gas = receipt.gas, "closed: its deadline is over"),
         Err(ChainError::Reverted { name, arguments }) => {

@@ -18,6 +18,8 @@ pub struct WorkerConfig {
     pub price_per_gmac: u128,
     /// Most stake to put at risk in one lane, wei of SNO.
     pub max_stake: u128,
+    /// Most tokens that a serving lane delivers unpaid; none for 65,536 or 16 longest texts, whichever is more.
+    pub credit: Option<u32>,
 }
 
 /// Makes an engine for a lane; each lane has its own.

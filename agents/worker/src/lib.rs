@@ -6,6 +6,7 @@
 //! | [`quote`], [`promises`] | whether to take a lane, and for how much; lanes held for what was offered |
 //! | [`lane`] | the work on a lane: meet the neighbours, execute, write down |
 //! | [`schedule`], [`link`], [`boundary`], [`desk`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
+//! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
 //! | [`record`], `archive`, [`claims`] | what is on disk; the states there; how claims get on chain |
 //! | `payout` | stake and pay, out of jobs that end or never begin |
 //! | `answers`, [`audit`] | answers to users and auditors; what those of auditors cost |
@@ -27,6 +28,7 @@ pub mod quote;
 pub mod record;
 pub mod role;
 pub mod schedule;
+pub mod serving;
 
 pub use context::{Context, EngineFactory, WorkerConfig};
 pub use role::{Worker, WorkerError};

@@ -6,11 +6,12 @@ use cid::Cid;
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::{JobState, JobView};
-use tensorlink_node::price::price_per_interval;
+use tensorlink_node::price::{price_per_interval, price_per_token};
+use tensorlink_node::serving::ServingShard;
 use tensorlink_node::shard::{Shard, ShardError, ShardSource};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_types::Lane;
-use tensorlink_types::abi::Offer;
+use tensorlink_types::abi::{JobKind, Offer};
 use thiserror::Error;
 
 use crate::context::Context;
@@ -86,9 +87,19 @@ pub async fn quote<E: Engine>(
     if !hold(now, expires) {
         return Err(Declined::Busy);
     }
-    let shard = fetch(context, &job, lane.stage, manifest).await?;
-    let price = price_per_interval(&shard.program, job.steps_per_interval, context.config.price_per_gmac)
-        .ok_or(Declined::Price)?;
+    let (asked, steps) = (context.config.price_per_gmac, job.steps_per_interval);
+    let price = match job.kind {
+        JobKind::Training => {
+            let shard = fetch(context, &job, lane.stage, manifest).await?;
+            price_per_interval(&shard.program, steps, asked)
+        }
+        JobKind::Serving => {
+            let shard = fetch_serving(context, &job, lane.stage, manifest).await?;
+            let longest = shard.program(steps).map_err(ShardError::from)?;
+            price_per_token(&longest, steps, asked)
+        }
+    };
+    let price = price.ok_or(Declined::Price)?;
     let offer = Offer {
         job: lane.job.0,
         stage: lane.stage,
@@ -127,4 +138,20 @@ pub async fn fetch<E: Engine>(
         Shard::fetch(context.ports.chain.as_ref(), context.ports.store.as_ref(), &source, context.config.memory)
             .await?;
     Ok(Arc::new(shard))
+}
+
+/// Fetches a stage of a serving job.
+///
+/// # Errors
+/// [`ShardError`].
+pub async fn fetch_serving<E>(
+    context: &Context<E>,
+    job: &JobView,
+    stage: u16,
+    manifest: Cid,
+) -> Result<Arc<ServingShard>, ShardError> {
+    let source = ShardSource { job: job.id, stage, manifest, holders: vec![job.user] };
+    let (chain, store) = (context.ports.chain.as_ref(), context.ports.store.as_ref());
+    let bounds = (job.steps_per_interval, context.config.memory);
+    Ok(Arc::new(ServingShard::fetch(chain, store, &source, bounds).await?))
 }

@@ -17,7 +17,7 @@ pub struct Interval {
     pub claim: Claim,
     /// Preimage of the claim's io root.
     pub logs: BoundaryLogs,
-    /// CID of the state before the interval.
+    /// CID of the state before the interval; of a receipt, which has none, no text.
     pub state: String,
     /// CID of the boundary tensors received in it.
     pub inputs: String,

@@ -12,6 +12,7 @@ use tensorlink_node::ports::{ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
+use tensorlink_types::abi::JobKind;
 use tensorlink_types::{JobId, Lane};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,7 @@ use crate::lane::{KEEP, LaneTask};
 use crate::promises::Promises;
 use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};
+use crate::serving::{Book, ServingLane};
 
 /// Time between two adverts.
 const ADVERT: Duration = Duration::from_secs(2);
@@ -52,10 +54,25 @@ pub(crate) struct Running {
     pub(crate) log: Arc<LaneLog>,
     /// Its shard, once it was fetched.
     pub(crate) shard: Option<Arc<Shard>>,
+    /// Of a lane that serves: its receipts and vouchers.
+    pub(crate) book: Option<Arc<Book>>,
+    /// What answers its user, once its stage is loaded.
+    pub(crate) serving: Option<Arc<ServingLane>>,
     /// Stops computing; claims that are made go on to the chain.
-    compute: CancellationToken,
+    pub(crate) compute: CancellationToken,
     /// Stops everything.
     pub(crate) all: CancellationToken,
+}
+
+/// What a confirmed posting says of a job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posted {
+    pub(crate) manifest: Cid,
+    pub(crate) kind: JobKind,
+    /// Intervals, or tokens, that are paid for at most.
+    pub(crate) intervals: u32,
+    /// Seconds in which a claim can be challenged.
+    pub(crate) window: u64,
 }
 
 /// A worker.
@@ -63,7 +80,7 @@ pub struct Worker<E> {
     pub(crate) context: Arc<Context<E>>,
     pub(crate) replays: Replays,
     pub(crate) promises: Promises,
-    manifests: Mutex<HashMap<JobId, Cid>>,
+    posted: Mutex<HashMap<JobId, Posted>>,
     lanes: Mutex<HashMap<Lane, Running>>,
     /// Held while collecting: two at once would pay for an empty second.
     pub(crate) collecting: tokio::sync::Mutex<()>,
@@ -90,7 +107,7 @@ where
         let worker = Arc::new(Self {
             replays: Replays::default(),
             promises: Promises::default(),
-            manifests: Mutex::default(),
+            posted: Mutex::default(),
             lanes: Mutex::default(),
             collecting: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
@@ -147,8 +164,8 @@ where
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn manifests(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, Cid>> {
-        self.manifests.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn posted(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, Posted>> {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn log_of(&self, lane: Lane) -> Option<Arc<LaneLog>> {
@@ -159,12 +176,16 @@ where
         self.context.roster.apply(&at.event);
         let own = self.context.ports.identity.address();
         match at.event {
-            Event::JobPosted { job, terms, .. } => match Cid::try_from(terms.manifest.as_ref()) {
-                Ok(cid) => {
-                    self.manifests().insert(job, cid);
+            Event::JobPosted { job, terms, .. } => {
+                match (Cid::try_from(terms.manifest.as_ref()), JobKind::from_number(terms.kind)) {
+                    (Ok(manifest), Some(kind)) => {
+                        let (intervals, window) = (terms.intervals, terms.challengeWindow.into());
+                        self.posted().insert(job, Posted { manifest, kind, intervals, window });
+                    }
+                    (Err(error), _) => tracing::debug!(%job, %error, "a job whose manifest is not a CID"),
+                    (_, None) => tracing::debug!(%job, kind = terms.kind, "a job of a kind unknown here"),
                 }
-                Err(error) => tracing::debug!(%job, %error, "a job whose manifest is not a CID"),
-            },
+            }
             Event::JobAccepted { job, offers } => {
                 if let Some(offer) = offers.iter().find(|offer| offer.worker == own) {
                     let lane = Lane { job, stage: offer.stage, replica: offer.replica };
@@ -178,8 +199,14 @@ where
                 let lane = self.lanes().keys().find(|lane| lane.job == job).copied();
                 if let Some(log) = lane.and_then(|lane| self.log_of(lane)) {
                     log.update(|record| record.job_key = Some(job_key))?;
-                    if !log.get().over {
-                        self.tasks.spawn(self.clone().work(log));
+                    let kind = self.posted().get(&job).map(|posted| posted.kind).unwrap_or_default();
+                    match kind {
+                        _ if log.get().over => {}
+                        JobKind::Training => drop(self.tasks.spawn(self.clone().work(log))),
+                        JobKind::Serving => {
+                            let book = self.open_book(log.get().lane)?;
+                            self.tasks.spawn(self.clone().serve(log, book));
+                        }
                     }
                 }
             }
@@ -196,10 +223,14 @@ where
                     self.prune(&log, to.saturating_sub(KEEP)).await?;
                 }
             }
+            Event::VoucherRedeemed { lane, epoch, .. } => self.redeemed(lane, epoch).await?,
             Event::JobClosing { job, convicted } => {
                 for lane in self.lanes_of(job) {
-                    tracing::info!(%lane, convicted, "the job takes no more claims");
+                    tracing::info!(%lane, convicted, "the job is closing");
                     self.stop(lane, false);
+                    if let Some(book) = self.book_of(lane) {
+                        book.wake();
+                    }
                 }
             }
             Event::JobSettled { job, .. } => {
@@ -207,6 +238,7 @@ where
                 self.promises.release(job);
                 for lane in self.lanes_of(job) {
                     self.stop(lane, true);
+                    self.close_book(lane).await?;
                     if let Some(running) = self.lanes().get_mut(&lane) {
                         running.shard = None;
                         running.log.update(|record| record.over = true)?;
@@ -224,12 +256,13 @@ where
 
     fn accepted(&self, lane: Lane) -> Result<LaneRecord, JournalError> {
         let user = self.context.roster.members(lane.job).map(|members| members.user).unwrap_or_default();
-        let manifest = self.manifests().get(&lane.job).map(ToString::to_string).unwrap_or_default();
+        let manifest = self.posted().get(&lane.job).map(|posted| posted.manifest.to_string()).unwrap_or_default();
         let log = LaneLog::open(self.context.ports.journal.clone(), LaneRecord::new(lane, user, manifest))?;
         tracing::info!(%lane, "accepted");
         let all = self.shutdown.child_token();
         let record = log.get();
-        let running = Running { log: Arc::new(log), shard: None, compute: all.child_token(), all };
+        let (log, compute) = (Arc::new(log), all.child_token());
+        let running = Running { log, shard: None, book: None, serving: None, compute, all };
         self.lanes().insert(lane, running);
         Ok(record)
     }

@@ -66,7 +66,7 @@ impl World {
         let number = stage as u16;
         let context = Arc::new(Context {
             ports,
-            config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: 1, max_stake: 100 },
+            config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: 1, max_stake: 100, credit: None },
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(address(stage))),
             desk,

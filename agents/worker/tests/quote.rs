@@ -26,7 +26,7 @@ async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
     let folder = tempfile::tempdir().unwrap();
     let context = Context {
         ports: support::ports(1, chain.clone(), store, Arc::<Hub>::default(), folder.path()),
-        config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: PRICE, max_stake: 100 },
+        config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: PRICE, max_stake: 100, credit: None },
         engine: Arc::new(|| Ok(Reference)),
         roster: Arc::new(Roster::new(identity(1).address())),
         desk: Default::default(),

@@ -61,6 +61,7 @@ where
             max_lanes: MAX_LANES,
             price_per_gmac: price.try_into().ok().context("the price is too large")?,
             max_stake: stake.bonded,
+            credit: None,
         },
         ports: node.ports,
         engine: Arc::new(move || Ok(wrap(make()?))),

@@ -1,0 +1,196 @@
+//! A lane's answers to its user: texts computed and receipted, vouchers taken.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::ports::{Clock, Ports, StoreError};
+use tensorlink_node::serving::ServingShard;
+use tensorlink_node::wire::rpc::{Advance, Receipt, Response};
+use tensorlink_num::{Tensor, TensorError};
+use tensorlink_proof::commit::{Crossed, SignatureError, receipt, tensor_root};
+use tensorlink_types::{Lane, TypeError};
+use thiserror::Error;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::book::{Book, EnterError, Entry, Signed};
+use super::runner::Whole;
+use super::texts::Text;
+use super::thread::{Done, LaneThread, QUEUE, StartError, Step};
+use crate::context::Context;
+
+/// Kibibytes of rows that wait for the thread.
+const WAITING_KIB: usize = 256 << 10;
+/// Tokens of credit unless configured otherwise, and in longest texts: whichever is more.
+const CREDIT: (u32, u32) = (65_536, 16);
+
+/// Why an ended text gets no receipt. Its text goes to the user.
+#[derive(Debug, Error)]
+pub enum ReceiptError {
+    /// It was entered before, or there is no room.
+    #[error(transparent)]
+    Enter(#[from] EnterError),
+    /// Its tensors could not be kept for auditors.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Its rows make no tensor; a defect.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// There is no type for so many rows.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// We could not sign.
+    #[error(transparent)]
+    Sign(#[from] SignatureError),
+}
+
+/// A lane that serves.
+pub struct ServingLane {
+    lane: Lane,
+    ports: Ports,
+    shard: Arc<ServingShard>,
+    book: Arc<Book>,
+    thread: LaneThread,
+    /// Most tokens delivered and not paid.
+    credit: u64,
+    /// Set when the job takes no more texts.
+    closing: CancellationToken,
+    /// Requests that wait, and kibibytes of their rows.
+    waiting: (Semaphore, Semaphore),
+}
+
+impl ServingLane {
+    /// Moves the stage to an engine, on a thread of its own.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn start<E>(
+        context: &Context<E>,
+        shard: Arc<ServingShard>,
+        book: Arc<Book>,
+        closing: CancellationToken,
+    ) -> Result<Self, StartError>
+    where
+        E: Engine + Send + 'static,
+    {
+        let (lane, engine) = (book.payer().lane, context.engine.clone());
+        let make = move |shard| {
+            let engine = engine().map_err(|e| e.to_string())?;
+            Whole::new(engine, shard).map_err(|e| e.to_string())
+        };
+        let clock: Arc<dyn Clock> = context.ports.clock.clone();
+        let thread = LaneThread::start(lane, shard.clone(), clock, make).await?;
+        let most = CREDIT.0.max(shard.longest.saturating_mul(CREDIT.1));
+        let credit = context.config.credit.unwrap_or(most).into();
+        let waiting = (Semaphore::new(QUEUE), Semaphore::new(WAITING_KIB));
+        Ok(Self { lane, ports: context.ports.clone(), shard, book, thread, credit, closing, waiting })
+    }
+
+    /// The stage.
+    pub const fn shard(&self) -> &Arc<ServingShard> {
+        &self.shard
+    }
+
+    /// Answers the job's user, who sends the next tokens of a text.
+    pub async fn advance(&self, request: Advance) -> Response {
+        let step = match self.step(request) {
+            Ok(step) => step,
+            Err(reason) => return Response::Declined(reason),
+        };
+        let owed = self.book.owed();
+        if owed > self.credit {
+            return Response::Unpaid { tokens: u32::try_from(owed).unwrap_or(u32::MAX) };
+        }
+        let kib = u32::try_from(step.rows.len().div_ceil(1024)).unwrap_or(u32::MAX);
+        let places = (self.waiting.0.try_acquire(), self.waiting.1.try_acquire_many(kib));
+        let (Ok(_place), Ok(_room)) = places else { return Response::Busy };
+        let text = step.text;
+        match self.thread.advance(step).await {
+            Done::Rows(output) => Response::Advanced { output, receipt: None },
+            Done::Ended(output, ended) => match self.receipt(text, ended).await {
+                Ok(receipt) => Response::Advanced { output, receipt: Some(receipt) },
+                Err(error) => Response::Declined(error.to_string()),
+            },
+            Done::Rewind(position) => Response::Rewind { position },
+            Done::Busy => Response::Busy,
+            Done::Refused(reason) => Response::Declined(reason),
+        }
+    }
+
+    /// Forgets a text.
+    pub fn abandon(&self, text: u32) -> Response {
+        self.thread.forget(text);
+        Response::Done
+    }
+
+    /// A request in the form that the thread takes, or what is wrong with it.
+    fn step(&self, request: Advance) -> Result<Step, String> {
+        let Advance { text, position, inputs, last, .. } = request;
+        if self.closing.is_cancelled() && position == 0 {
+            return Err("the job is closing and takes no new texts".into());
+        }
+        let count = inputs.len();
+        let Ok([rows]) = <[Vec<u8>; 1]>::try_from(inputs) else {
+            return Err(format!("{count} tensors of rows: this stage receives one"));
+        };
+        let longest = self.shard.longest;
+        let row = self.shard.received(1).map_err(|e| e.to_string())?.byte_len();
+        let bytes = rows.len() as u64;
+        let tokens = bytes.checked_div(row).filter(|tokens| tokens.checked_mul(row) == Some(bytes));
+        let tokens = tokens.ok_or_else(|| format!("{bytes} bytes are no whole rows: a row of this stage has {row}"))?;
+        let end = tokens.saturating_add(position.into());
+        let fits = u32::try_from(tokens).ok().filter(|_| end <= longest.into());
+        let tokens = fits.ok_or_else(|| format!("a text of {end} tokens or more: this job takes at most {longest}"))?;
+        let most = self.book.payer().most;
+        if self.book.of_text(text).is_none() {
+            if self.book.delivered().saturating_add(end) > most.into() {
+                return Err(format!("the job pays for {most} tokens, and these are beyond: post another"));
+            }
+            self.book.has_room().map_err(|e| e.to_string())?;
+        }
+        Ok(Step { text, position, rows, tokens, last })
+    }
+
+    /// Signs for a text that has ended, once everything that an auditor may ask for is on disk.
+    async fn receipt(&self, number: u32, text: Text) -> Result<Receipt, ReceiptError> {
+        let (lane, shard, ports, tokens) = (self.lane, self.shard.clone(), self.ports.clone(), text.tokens);
+        let Text { received, given, .. } = text;
+        let inputs = Bytes::from(received);
+        let bytes = inputs.clone();
+        let signing = move || {
+            let received = Tensor::from_bytes(shard.received(tokens)?, &bytes)?;
+            let given = Tensor::from_bytes(shard.given(tokens)?, &given)?;
+            let (from_previous, to_next) = (tensor_root(&received), tensor_root(&given));
+            let (claim, logs) = receipt(lane, number, &Crossed { from_previous, from_next: None, to_next });
+            let signature = ports.identity.sign(ports.contracts.claim_id(&claim).0)?.to_vec();
+            Ok::<_, ReceiptError>(Receipt { claim, logs: logs.roots(), tokens, signature })
+        };
+        let receipt = blocking(signing).await?;
+        // A text that is sent again gets the receipt that it has.
+        if let Some(known) = self.book.of_text(number) {
+            let same = known.claim == receipt.claim;
+            return if same { Ok(known) } else { Err(EnterError::OtherText(number).into()) };
+        }
+        let inputs = self.ports.store.put(inputs).await?.to_string();
+        let book = self.book.clone();
+        Ok(blocking(move || book.enter(Entry { receipt, inputs })).await?)
+    }
+}
+
+/// Takes a voucher of the job's user.
+pub async fn pay(book: Arc<Book>, signed: Signed, now: u64) -> Response {
+    match blocking(move || book.pay(signed, now)).await {
+        Ok(()) => Response::Done,
+        Err(error) => Response::Declined(error.to_string()),
+    }
+}
+
+/// Hashes, or waits for the disk, on a thread where that is allowed.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        // A panic over there is one here, with its own message.
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}

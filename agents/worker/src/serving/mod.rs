@@ -1,0 +1,23 @@
+//! Lanes of serving jobs: texts computed for a user who pays by vouchers, a receipt for each.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`texts`] | the texts that are open, and the bounds on them |
+//! | [`runner`] | what computes rows; today, the program of the present length |
+//! | [`thread`](mod@thread) | a lane's thread behind its bounded queue |
+//! | [`book`], [`voucher`] | receipts and vouchers on disk, epoch by epoch; what a voucher must be |
+//! | [`lane`] | answers to the user |
+//! | [`redeem`] | vouchers to the chain; the end of a job |
+//! | `role` | the worker's loop and its requests, where they are about serving |
+
+pub mod book;
+pub mod lane;
+pub mod redeem;
+mod role;
+pub mod runner;
+pub mod texts;
+pub mod thread;
+pub mod voucher;
+
+pub use book::{Book, Entry};
+pub use lane::ServingLane;

@@ -1,0 +1,197 @@
+//! The worker's side of serving: a lane from its job's start to its settlement, and the requests about it.
+
+use std::sync::Arc;
+
+use cid::Cid;
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::interval::Span;
+use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::wire::rpc::{Advance, Response};
+use tensorlink_types::abi::Voucher;
+use tensorlink_types::{Address, ClaimId, JobId, Lane};
+
+use super::book::{Book, Progress, Signed};
+use super::lane::{ServingLane, blocking, pay};
+use super::redeem;
+use super::voucher::Payer;
+use crate::audit::Repeatable;
+use crate::quote::fetch_serving;
+use crate::record::{Interval, LaneLog};
+use crate::role::{BACK_OFF, Worker};
+
+impl<E> Worker<E>
+where
+    E: Engine + Send + 'static,
+    E::Tensor: Send + 'static,
+{
+    /// The book of a lane whose job has started.
+    pub(crate) fn open_book(&self, lane: Lane) -> Result<Arc<Book>, JournalError> {
+        let user = self.context.roster.members(lane.job).map(|members| members.user).unwrap_or_default();
+        let most = self.posted().get(&lane.job).map_or(0, |posted| posted.intervals);
+        let payer = Payer { lane, user, most, contracts: self.context.ports.contracts };
+        let book = Arc::new(Book::open(self.context.ports.journal.clone(), payer)?);
+        if let Some(running) = self.lanes().get_mut(&lane) {
+            running.book = Some(book.clone());
+        }
+        Ok(book)
+    }
+
+    pub(crate) fn book_of(&self, lane: Lane) -> Option<Arc<Book>> {
+        self.lanes().get(&lane).and_then(|running| running.book.clone())
+    }
+
+    /// Everything a serving lane needs, until it is over.
+    pub(crate) async fn serve(self: Arc<Self>, log: Arc<LaneLog>, book: Arc<Book>) {
+        let lane = book.payer().lane;
+        let Some(all) = self.lanes().get(&lane).map(|running| running.all.clone()) else { return };
+        let redeeming = async {
+            redeem::run(self.context.ports.chain.clone(), book.clone(), all.clone()).await;
+            if !all.is_cancelled() {
+                self.settle(lane.job, &all).await;
+            }
+        };
+        let serving = async {
+            loop {
+                match self.try_serve(&log, &book).await {
+                    Ok(()) => return,
+                    Err(error) => tracing::warn!(%lane, error, "cannot serve yet"),
+                }
+                tokio::select! {
+                    () = all.cancelled() => return,
+                    () = self.context.ports.clock.sleep(BACK_OFF) => {}
+                }
+            }
+        };
+        // Vouchers of an earlier life wait for no shard.
+        tokio::join!(redeeming, serving);
+    }
+
+    /// Fetches the stage and starts its engine.
+    async fn try_serve(&self, log: &LaneLog, book: &Arc<Book>) -> Result<(), String> {
+        let record = log.get();
+        let lane = record.lane;
+        let job = self.context.ports.chain.job(lane.job).await.map_err(|e| e.to_string())?;
+        let job = job.ok_or_else(|| "the endpoint does not know the job".to_owned())?;
+        if job.state == JobState::Settled {
+            return Ok(());
+        }
+        let manifest: Cid = record.manifest.parse().map_err(|_| format!("{:?} is not a CID", record.manifest))?;
+        let shard = fetch_serving(&self.context, &job, lane.stage, manifest).await.map_err(|e| e.to_string())?;
+        let closing = self.lanes().get(&lane).map(|running| running.compute.clone()).unwrap_or_default();
+        let serving = ServingLane::start(&self.context, shard, book.clone(), closing).await;
+        let serving = Arc::new(serving.map_err(|e| e.to_string())?);
+        if let Some(running) = self.lanes().get_mut(&lane).filter(|running| !running.all.is_cancelled()) {
+            running.serving = Some(serving);
+        }
+        tracing::info!(%lane, "serving");
+        Ok(())
+    }
+
+    /// A confirmed voucher of ours; old epochs need not be kept any more.
+    pub(crate) async fn redeemed(&self, lane: Lane, epoch: u32) -> Result<(), JournalError> {
+        let Some(book) = self.book_of(lane) else { return Ok(()) };
+        book.mark(epoch, Progress::Confirmed)?;
+        let window = self.posted().get(&lane.job).map_or(u64::MAX, |posted| posted.window);
+        let (stale, inputs) = book.stale(self.context.ports.clock.now(), window);
+        self.unpin(inputs).await;
+        // Last, so that a kill before it leaves nothing pinned for ever.
+        if stale.is_empty() { Ok(()) } else { book.forget(&stale) }
+    }
+
+    /// Drops what a settled lane leaves.
+    pub(crate) async fn close_book(&self, lane: Lane) -> Result<(), JournalError> {
+        let book = self.lanes().get_mut(&lane).and_then(|running| {
+            running.serving = None;
+            running.book.take()
+        });
+        let Some(book) = book else { return Ok(()) };
+        self.unpin(book.inputs()).await;
+        book.clear()
+    }
+
+    async fn unpin(&self, cids: impl IntoIterator<Item = String>) {
+        for cid in cids {
+            if let Ok(cid) = cid.parse()
+                && let Err(error) = self.context.ports.store.unpin(&cid).await
+            {
+                tracing::debug!(%cid, %error, "not unpinned");
+            }
+        }
+    }
+
+    /// The lane that serves, and why it does not if it does not.
+    fn serving(&self, lane: Lane) -> Result<Arc<ServingLane>, Response> {
+        let lanes = self.lanes();
+        let book = lanes.get(&lane).and_then(|running| running.book.as_ref());
+        match lanes.get(&lane).and_then(|running| running.serving.clone()) {
+            Some(serving) => Ok(serving),
+            // Its stage is on its way.
+            None if book.is_some() => Err(Response::Busy),
+            None => Err(Response::Declined("this worker does not serve that lane".into())),
+        }
+    }
+
+    fn from_user(&self, peer: Address, job: JobId) -> Result<(), Response> {
+        let user = self.context.roster.members(job).map(|members| members.user);
+        if user == Some(peer) { Ok(()) } else { Err(Response::Declined("only the job's user may ask for this".into())) }
+    }
+
+    pub(crate) async fn advance(&self, peer: Address, request: Advance) -> Response {
+        let lane = request.lane;
+        match self.from_user(peer, lane.job).and_then(|()| self.serving(lane)) {
+            Ok(serving) => serving.advance(request).await,
+            Err(response) => response,
+        }
+    }
+
+    pub(crate) fn abandon(&self, peer: Address, lane: Lane, text: u32) -> Response {
+        match self.from_user(peer, lane.job).and_then(|()| self.serving(lane)) {
+            Ok(serving) => serving.abandon(text),
+            Err(response) => response,
+        }
+    }
+
+    pub(crate) async fn pay(&self, peer: Address, voucher: Voucher, signature: Vec<u8>) -> Response {
+        let lane = Lane { job: JobId(voucher.job), stage: voucher.stage, replica: voucher.replica };
+        if let Err(response) = self.from_user(peer, lane.job) {
+            return response;
+        }
+        match self.book_of(lane) {
+            Some(book) => pay(book, Signed { voucher, signature }, self.context.ports.clock.now()).await,
+            None => Response::Declined("this worker does not serve that lane".into()),
+        }
+    }
+
+    pub(crate) fn receipts(&self, lane: Lane, epoch: u32) -> Response {
+        match self.book_of(lane).map(|book| book.claims(epoch)) {
+            Some(Some(claims)) => Response::Receipts(claims),
+            Some(None) => Response::Declined(format!("epoch {epoch} has not begun, or is not kept any more")),
+            None => Response::Declined("this worker does not serve that lane".into()),
+        }
+    }
+
+    /// A receipt of ours by its id, with the shard of its length; none if there is none of this id.
+    pub(crate) async fn repeatable_receipt(&self, id: ClaimId) -> Result<Option<Repeatable>, Response> {
+        let books: Vec<_> = self.lanes().values().filter_map(|running| running.book.clone()).collect();
+        let Some((lane, entry)) = books.iter().find_map(|book| Some((book.payer().lane, book.get(id)?))) else {
+            return Ok(None);
+        };
+        let shard = self.serving(lane)?.shard().clone();
+        let tokens = entry.receipt.tokens;
+        let shard = blocking(move || shard.shard(tokens)).await.map_err(|e| Response::Declined(e.to_string()))?;
+        let job_key = self.log_of(lane).and_then(|log| log.get().job_key).unwrap_or_default();
+        // The job's start was confirmed before anything was served.
+        let interval = Interval {
+            confirmed: true,
+            ..Interval::new(entry.receipt.claim, entry.receipt.logs, String::new(), entry.inputs)
+        };
+        Ok(Some(Repeatable {
+            id,
+            interval,
+            shard: Arc::new(shard),
+            job_key,
+            span: Span { first_step: tokens, steps: 1 },
+        }))
+    }
+}

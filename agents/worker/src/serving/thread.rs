@@ -1,0 +1,247 @@
+//! A lane's thread: the texts that are open, and what computes them, behind a bounded queue.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::thread;
+
+use tensorlink_node::ports::Clock;
+use tensorlink_node::serving::{Gives, ServingShard};
+use tensorlink_num::Tensor;
+use tensorlink_types::Lane;
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot};
+
+use super::runner::{Runner, RunnerError, Turn};
+use super::texts::{Stuck, Text, Texts};
+
+/// Requests that wait for the thread, and that it takes up at once.
+pub const QUEUE: usize = 32;
+
+/// Why a lane's thread could not be started.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The system gives no thread.
+    #[error("no thread for {lane}: {source}")]
+    Thread {
+        /// The lane.
+        lane: Lane,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is no usable device, or it cannot hold the constants.
+    #[error("the engine of {lane} does not start: {reason}")]
+    Engine {
+        /// The lane.
+        lane: Lane,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The next tokens of a text, no more in all than the stage's longest text has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The text.
+    pub text: u32,
+    /// Tokens sent before.
+    pub position: u32,
+    /// The tokens' rows.
+    pub rows: Vec<u8>,
+    /// How many they are; none only to end a text.
+    pub tokens: u32,
+    /// Whether they are the last.
+    pub last: bool,
+}
+
+/// What became of a step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Done {
+    /// The rows it gave.
+    Rows(Vec<u8>),
+    /// The rows it gave, and the text, which it ended.
+    Ended(Vec<u8>, Text),
+    /// Only so many of the text's tokens are here.
+    Rewind(u32),
+    /// Too many texts are open, or too many requests wait.
+    Busy,
+    /// It cannot be computed; the reason is for people.
+    Refused(String),
+}
+
+enum Message {
+    Step(Step, oneshot::Sender<Done>),
+    Forget(u32),
+}
+
+/// A lane's thread. It ends with the text that it is at once this is dropped.
+#[derive(Debug)]
+pub struct LaneThread(mpsc::Sender<Message>);
+
+impl LaneThread {
+    /// Starts the thread and waits until `make` has made its runner there.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn start<R: Runner>(
+        lane: Lane,
+        shard: Arc<ServingShard>,
+        clock: Arc<dyn Clock>,
+        make: impl FnOnce(Arc<ServingShard>) -> Result<R, String> + Send + 'static,
+    ) -> Result<Self, StartError> {
+        let (sender, mut messages) = mpsc::channel(QUEUE);
+        let (ready, started) = oneshot::channel();
+        let work = move || {
+            let runner = match make(shard.clone()) {
+                Ok(runner) => runner,
+                Err(error) => return drop(ready.send(Err(error))),
+            };
+            // Who started this may be gone; then the queue is closed.
+            let _ = ready.send(Ok(()));
+            let mut desk = match Desk::new(shard, runner, clock) {
+                Ok(desk) => desk,
+                Err(error) => return tracing::error!(%lane, %error, "a stage without rows"),
+            };
+            let mut waiting = Vec::new();
+            while messages.blocking_recv_many(&mut waiting, QUEUE) > 0 {
+                desk.work(waiting.drain(..));
+            }
+        };
+        let thread = thread::Builder::new().name(format!("serve {lane}")).spawn(work);
+        thread.map_err(|source| StartError::Thread { lane, source })?;
+        match started.await {
+            Ok(Ok(())) => Ok(Self(sender)),
+            Ok(Err(reason)) => Err(StartError::Engine { lane, reason }),
+            Err(_) => Err(StartError::Engine { lane, reason: "it panicked; see the log".into() }),
+        }
+    }
+
+    /// Computes a step.
+    pub async fn advance(&self, step: Step) -> Done {
+        let (reply, done) = oneshot::channel();
+        match self.0.try_send(Message::Step(step, reply)) {
+            Err(mpsc::error::TrySendError::Full(_)) => return Done::Busy,
+            Err(mpsc::error::TrySendError::Closed(_)) => return stopped(),
+            Ok(()) => {}
+        }
+        done.await.unwrap_or_else(|_| stopped())
+    }
+
+    /// Forgets a text; a text that is not forgotten because the queue is full goes when it has been idle for long.
+    pub fn forget(&self, text: u32) {
+        let _ = self.0.try_send(Message::Forget(text));
+    }
+}
+
+fn stopped() -> Done {
+    Done::Refused("the lane's engine has stopped: choose another worker".into())
+}
+
+/// What the thread works with.
+struct Desk<R> {
+    shard: Arc<ServingShard>,
+    runner: R,
+    clock: Arc<dyn Clock>,
+    texts: Texts,
+}
+
+/// A step that the runner takes up, and who waits for it.
+type Taken = (Step, oneshot::Sender<Done>);
+
+impl<R: Runner> Desk<R> {
+    fn new(shard: Arc<ServingShard>, runner: R, clock: Arc<dyn Clock>) -> Result<Self, RunnerError> {
+        let bytes = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
+        let given = if shard.gives() == Gives::Rows { bytes(shard.given(1)?.byte_len()) } else { 0 };
+        let texts = Texts::new((bytes(shard.received(1)?.byte_len()), given));
+        Ok(Self { shard, runner, clock, texts })
+    }
+
+    /// Takes up what waits, steps of different texts at once.
+    fn work(&mut self, messages: impl Iterator<Item = Message>) {
+        let now = self.clock.now();
+        for text in self.texts.sweep(now) {
+            self.runner.forget(text);
+        }
+        let mut taken: Vec<Taken> = Vec::new();
+        let mut numbers = HashSet::new();
+        for message in messages {
+            let text = match &message {
+                Message::Step(step, _) => step.text,
+                Message::Forget(text) => *text,
+            };
+            if !numbers.insert(text) {
+                // One text's steps come one after another.
+                self.run(std::mem::take(&mut taken));
+                numbers = HashSet::from([text]);
+            }
+            match message {
+                Message::Forget(text) => {
+                    self.texts.remove(text);
+                    self.runner.forget(text);
+                }
+                // The user may have left meanwhile; it will send this again.
+                Message::Step(_, reply) if reply.is_closed() => {}
+                Message::Step(step, reply) => match self.take(&step, now) {
+                    Ok(()) => taken.push((step, reply)),
+                    Err(done) => drop(reply.send(done)),
+                },
+            }
+        }
+        self.run(taken);
+    }
+
+    /// Puts a step's rows with those of its text.
+    fn take(&mut self, step: &Step, now: u64) -> Result<(), Done> {
+        let refused = |reason: String| Err(Done::Refused(reason));
+        if step.tokens > 0 {
+            // Mantissas beyond their type would end the pass over every text that is computed with this one.
+            let checked = self.shard.received(step.tokens).map_err(RunnerError::from);
+            if let Err(error) = checked.and_then(|ty| Ok(Tensor::from_bytes(ty, &step.rows)?)) {
+                return refused(format!("the rows of text {} are none: {error}", step.text));
+            }
+        } else if !step.last || step.position == 0 {
+            return refused("a step without tokens can only end a text that has some".into());
+        }
+        self.texts.extend(step.text, step.position, (&step.rows, step.tokens), now).map_err(|stuck| match stuck {
+            Stuck::Behind(held) => Done::Rewind(held),
+            Stuck::Full => Done::Busy,
+        })
+    }
+
+    fn run(&mut self, taken: Vec<Taken>) {
+        let turn = |(step, _): &'_ Taken| {
+            let text = self.texts.get(step.text)?;
+            let (number, position, last) = (step.text, step.position, step.last);
+            Some(Turn { text: number, received: &text.received, tokens: text.tokens, position, last })
+        };
+        let turns: Vec<Turn<'_>> = taken.iter().filter_map(turn).collect();
+        if turns.is_empty() {
+            return;
+        }
+        let results = self.runner.run(&turns);
+        for ((step, reply), result) in taken.into_iter().zip(results) {
+            let done = self.finish(&step, result);
+            // The user may have left meanwhile.
+            let _ = reply.send(done);
+        }
+    }
+
+    fn finish(&mut self, step: &Step, result: Result<Vec<u8>, RunnerError>) -> Done {
+        let output = match result {
+            Ok(output) => output,
+            Err(error) => {
+                tracing::error!(text = step.text, %error, "a text could not be computed");
+                self.texts.cut(step.text, step.position);
+                return Done::Refused(format!("the text could not be computed: {error}"));
+            }
+        };
+        self.texts.give(step.text, &output);
+        if !step.last {
+            return Done::Rows(output);
+        }
+        self.runner.forget(step.text);
+        match self.texts.remove(step.text) {
+            Some(text) => Done::Ended(output, text),
+            None => Done::Rewind(0),
+        }
+    }
+}
