@@ -103,7 +103,10 @@ pub enum Command {
     #[command(subcommand)]
     Model(ModelCommand),
     /// Serve models over HTTP, as OpenAI's clients speak it; until interrupted.
-    #[command(after_help = "Example:\n  tensorlink serve ./all-MiniLM-L6-v2 --http 127.0.0.1:8080")]
+    #[command(after_help = "\
+Examples:
+  tensorlink serve ./all-MiniLM-L6-v2 --http 127.0.0.1:8080
+  tensorlink serve ./all-MiniLM-L6-v2 --job 1          by the workers of serving job 1")]
     Serve(crate::commands::serve::ServeArgs),
     /// Check the machine and the configuration: libtorch, kernels, chain, contracts, key, peers.
     Check,
@@ -177,6 +180,12 @@ pub enum JobCommand {
 Example:
   tensorlink job post --model examples/digits.json --data examples/digits.csv.gz --stages 3 --deposit 50 --watch")]
     Post(Box<PostArgs>),
+    /// Put a pretrained transformer into integers, find workers for its stages, post a serving job, start it.
+    #[command(after_help = "\
+Example:
+  tensorlink job serve ./all-MiniLM-L6-v2 --stages 2 --deposit 50
+  tensorlink serve ./all-MiniLM-L6-v2 --job 1")]
+    Serve(Box<JobServeArgs>),
     /// Follow a job until it is settled; settles it, fetches and tests the model.
     Watch {
         /// The job's number.
@@ -203,23 +212,15 @@ Example:
     },
 }
 
+/// What jobs of either kind ask of workers, and what they offer.
 #[derive(Args, Debug)]
-pub struct PostArgs {
-    /// Model file (JSON).
-    #[arg(long, value_name = "FILE")]
-    pub model: PathBuf,
-    /// Training data: CSV (optionally .gz), label in the last column.
-    #[arg(long, value_name = "FILE")]
-    pub data: PathBuf,
+pub struct HireArgs {
     /// Pipeline stages.
     #[arg(long, default_value_t = 2)]
     pub stages: u16,
     /// Security level: independent copies of the pipeline.
     #[arg(long, default_value_t = 1)]
     pub replicas: u16,
-    /// Steps between two claims.
-    #[arg(long, default_value_t = 50)]
-    pub steps_per_interval: u32,
     /// Escrow, in SNO or ETH.
     #[arg(long, value_name = "AMOUNT")]
     pub deposit: String,
@@ -238,15 +239,51 @@ pub struct PostArgs {
     /// Seconds to wait for enough workers.
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub patience: u64,
+    /// Show terms and quote, post nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct PostArgs {
+    /// Model file (JSON).
+    #[arg(long, value_name = "FILE")]
+    pub model: PathBuf,
+    /// Training data: CSV (optionally .gz), label in the last column.
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// Steps between two claims.
+    #[arg(long, default_value_t = 50)]
+    pub steps_per_interval: u32,
+    #[command(flatten)]
+    pub hire: HireArgs,
     /// Stay and follow the job to its end.
     #[arg(long)]
     pub watch: bool,
     /// With --watch: also write what the job came to into this file, as JSON.
     #[arg(long, requires = "watch", value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Show terms and quote, post nothing.
-    #[arg(long)]
-    pub dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct JobServeArgs {
+    /// Folder of a pretrained transformer, as Hugging Face publishes it.
+    #[arg(value_name = "FOLDER")]
+    pub model: PathBuf,
+    /// Most tokens of a text [default: those of the model, at most 512].
+    #[arg(long, value_name = "TOKENS")]
+    pub longest: Option<u32>,
+    /// Most tokens to pay for in each lane [default: what the deposit pays for by the workers' adverts, at most 1000000].
+    #[arg(long, value_name = "TOKENS")]
+    pub tokens: Option<u32>,
+    #[command(flatten)]
+    pub hire: HireArgs,
+    /// Texts to calibrate on, one a line [default: 48 of ours].
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// Device to calibrate on: cpu, cuda or cuda:N [default: cuda if there is one].
+    #[arg(long, env = "TENSORLINK_DEVICE")]
+    pub device: Option<String>,
 }
 
 /// Which balance.
@@ -278,17 +315,20 @@ pub struct WithdrawArgs {
 #[derive(Args, Debug)]
 pub struct ChallengeArgs {
     /// The job's number.
-    #[arg(long)]
-    pub job: u64,
-    /// Stage of the lane.
-    #[arg(long)]
-    pub stage: u16,
+    #[arg(long, required_unless_present = "receipt")]
+    pub job: Option<u64>,
+    /// Stage of the lane; with --receipt: the only stage to audit [default: every stage].
+    #[arg(long, required_unless_present = "receipt")]
+    pub stage: Option<u16>,
     /// Replica of the lane.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, conflicts_with = "receipt")]
     pub replica: u16,
     /// Interval of the claim.
-    #[arg(long)]
-    pub interval: u32,
+    #[arg(long, required_unless_present = "receipt")]
+    pub interval: Option<u32>,
+    /// Receipts of a text of a serving job instead: what `GET /v1/receipts/{id}` of its gateway answers.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["job", "interval"])]
+    pub receipt: Option<PathBuf>,
 }
 
 #[derive(Subcommand, Debug)]

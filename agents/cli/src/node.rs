@@ -11,7 +11,7 @@ use tensorlink_node::{Identity, Journal, Ports};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_tensor::TorchEngine;
-use tensorlink_validator::Auditor;
+use tensorlink_validator::{Auditor, LastStage};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -88,6 +88,7 @@ impl Node {
 
     /// What audits on this node's adapters: `memory` bytes each, `turns` at once.
     pub fn auditor(&self, engine: TorchEngine, memory: u64, turns: usize) -> Auditor<TorchEngine> {
-        Auditor { ports: self.ports.clone(), engine: device::factory(engine), memory, turns: Semaphore::new(turns) }
+        let (ports, turns) = (self.ports.clone(), Semaphore::new(turns));
+        Auditor { ports, engine: device::factory(engine), memory, turns, stages: LastStage::default() }
     }
 }

@@ -41,6 +41,15 @@ pub struct Conviction {
     pub burned: Wei,
 }
 
+/// What a lane of a serving job redeemed.
+#[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Redeemed {
+    /// Vouchers.
+    pub vouchers: u32,
+    /// Tokens since the job began.
+    pub tokens: u32,
+}
+
 /// A job's balance so far.
 #[derive(Serialize, Clone, Debug, Default)]
 pub struct Report {
@@ -48,6 +57,9 @@ pub struct Report {
     pub claims_committed: u32,
     /// Claims that passed their challenge window, over all lanes.
     pub claims_final: u32,
+    /// Vouchers that lanes redeemed, and the tokens that they paid; serving jobs only.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub redeemed: BTreeMap<String, Redeemed>,
     /// Wei by worker.
     pub paid: BTreeMap<Address, Wei>,
     /// Workers convicted in this job, oldest first.
@@ -76,6 +88,13 @@ impl Report {
             Event::ClaimsFinalized { lane, from, to } if lane.job == of => {
                 sample("finalize");
                 self.claims_final += to.saturating_sub(*from);
+            }
+            Event::VoucherRedeemed { lane, tokens, .. } if lane.job == of => {
+                sample("redeem");
+                let redeemed =
+                    self.redeemed.entry(format!("stage {} replica {}", lane.stage, lane.replica)).or_default();
+                redeemed.vouchers += 1;
+                redeemed.tokens = *tokens;
             }
             Event::Paid { lane, worker, amount, .. } if lane.job == of => {
                 *self.paid.entry(*worker).or_default() += Wei(*amount);
@@ -107,14 +126,24 @@ impl Report {
         }
     }
 
+    /// Wei of SNO taken from workers.
+    pub fn slashed(&self) -> Wei {
+        self.convictions.iter().fold(Wei::default(), |mut sum, conviction| {
+            sum += conviction.slashed;
+            sum
+        })
+    }
+
     /// Completes the convictions from all events of the chain: keeps those of this job, with what was slashed.
     pub fn complete(&mut self, of: JobId, events: &[EventAt]) {
-        let voided = |transaction: B256| {
-            events.iter().any(|at| {
-                at.transaction == transaction && matches!(&at.event, Event::ClaimsVoided { lane, .. } if lane.job == of)
-            })
+        // The conviction of a receipt voids no claims.
+        let ours = |event: &Event| match event {
+            Event::ClaimsVoided { lane, .. } => lane.job == of,
+            Event::JobClosing { job, convicted } => *convicted && *job == of,
+            _ => false,
         };
-        self.convictions.retain(|conviction| voided(conviction.transaction));
+        let convicted = |transaction| events.iter().any(|at| at.transaction == transaction && ours(&at.event));
+        self.convictions.retain(|conviction| convicted(conviction.transaction));
         for conviction in &mut self.convictions {
             for at in events.iter().filter(|at| at.transaction == conviction.transaction) {
                 if let Event::Slashed { amount, bounty, harm, burned, .. } = &at.event {

@@ -1,5 +1,7 @@
 //! Follows a job to its end: a live view, then settlement, the trained model, and what everything came to.
 
+mod serving;
+
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -22,6 +24,8 @@ use crate::config::Config;
 use crate::node::Node;
 use crate::report::Report;
 use crate::{device, output};
+
+pub use serving::serving;
 
 /// Time between two looks at the chain, and between two plain lines.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -108,10 +112,17 @@ impl Balance {
 
     /// The whole of it, once the settlement is confirmed.
     async fn settled(mut self) -> Result<Report> {
-        while self.report.refund.is_none() {
-            self.go_on().await?;
-        }
-        self.report.complete(self.job, &self.events.borrow());
+        let job = self.job;
+        let confirmed = async {
+            while self.report.refund.is_none() {
+                self.go_on().await?;
+            }
+            Ok::<(), anyhow::Error>(())
+        };
+        tokio::time::timeout(CONFIRMATION, confirmed).await.with_context(|| {
+            format!("the settlement of job {job} is not confirmed yet; `tensorlink job watch {job}` reports later")
+        })??;
+        self.report.complete(job, &self.events.borrow());
         Ok(self.report)
     }
 }
@@ -133,10 +144,7 @@ pub async fn follow(
     };
     let seconds = started.elapsed().as_secs_f64();
     collect(node, &view).await;
-    let report = tokio::time::timeout(CONFIRMATION, balance.settled()).await;
-    let mut report = report.with_context(|| {
-        format!("the settlement of job {job} is not confirmed yet; `tensorlink job watch {job}` reports later")
-    })??;
+    let mut report = balance.settled().await?;
 
     let finished = lanes_final(node, &view).await?;
     let (mut accuracy, mut rows) = (None, 0);
@@ -146,6 +154,28 @@ pub async fn follow(
         let metrics = user.test(&engine, &stages, note).await?;
         (accuracy, rows) = (Some(metrics.accuracy()), metrics.rows);
     }
+    let gas = gas(node, &mut report).await?;
+    let summary = Summary {
+        job,
+        held_out_percent: accuracy.map(|share| share * 100.0),
+        held_out_rows: rows,
+        workers_paid: report.paid.len(),
+        refund_amount: report.refund.unwrap_or_default(),
+        slashed_amount: report.slashed(),
+        seconds,
+        steps: lanes.step(),
+        bytes_moved: lanes.bytes(),
+        commitment_share: lanes.commitment_share(),
+        gas,
+        report: &report,
+    };
+    write(report_file, &summary)?;
+    let token = token(&view);
+    output::print(config.json, &summary, || show(&summary, token))
+}
+
+/// Gas of one transaction of each kind; also completes the convictions with theirs.
+async fn gas(node: &Node, report: &mut Report) -> Result<BTreeMap<&'static str, u64>> {
     let mut gas = BTreeMap::new();
     for (what, transaction) in &report.samples {
         if let Some(used) = node.ports.chain.gas_used(*transaction).await? {
@@ -155,29 +185,16 @@ pub async fn follow(
     for conviction in &mut report.convictions {
         conviction.gas = node.ports.chain.gas_used(conviction.transaction).await?;
     }
-    let summary = Summary {
-        job,
-        held_out_percent: accuracy.map(|share| share * 100.0),
-        held_out_rows: rows,
-        workers_paid: report.paid.len(),
-        refund_amount: report.refund.unwrap_or_default(),
-        slashed_amount: report.convictions.iter().fold(Wei::default(), |mut sum, conviction| {
-            sum += conviction.slashed;
-            sum
-        }),
-        seconds,
-        steps: lanes.step(),
-        bytes_moved: lanes.bytes(),
-        commitment_share: lanes.commitment_share(),
-        gas,
-        report: &report,
-    };
-    if let Some(path) = report_file {
-        let text = serde_json::to_vec(&summary)?;
-        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    let token = if view.token == Address::ZERO { "ETH" } else { "SNO" };
-    output::print(config.json, &summary, || show(&summary, token))
+    Ok(gas)
+}
+
+fn write(file: Option<&Path>, summary: &impl Serialize) -> Result<()> {
+    let Some(path) = file else { return Ok(()) };
+    std::fs::write(path, serde_json::to_vec(summary)?).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn token(view: &JobView) -> &'static str {
+    if view.token == Address::ZERO { "ETH" } else { "SNO" }
 }
 
 /// The live view, until the job is settled.
@@ -272,12 +289,17 @@ fn show(summary: &Summary<'_>, token: &str) -> String {
         summary.commitment_share * 100.0
     ));
     lines.push(format!("claims       {} committed, {} final", report.claims_committed, report.claims_final));
-    for (worker, amount) in &report.paid {
-        lines.push(format!("paid         {amount} {token} to {worker}"));
-    }
+    lines.extend(money(report, &summary.gas, token));
+    lines.join("\n")
+}
+
+/// What was paid, returned, burnt as gas, and slashed.
+fn money(report: &Report, gas: &BTreeMap<&'static str, u64>, token: &str) -> Vec<String> {
+    let paid = report.paid.iter().map(|(worker, amount)| format!("paid         {amount} {token} to {worker}"));
+    let mut lines: Vec<String> = paid.collect();
     lines.push(format!("returned     {} {token} to the user", report.refund.unwrap_or_default()));
-    let gas: Vec<String> = summary.gas.iter().map(|(what, gas)| format!("{what} {gas}")).collect();
+    let gas: Vec<String> = gas.iter().map(|(what, gas)| format!("{what} {gas}")).collect();
     lines.push(format!("gas          {}", gas.join(", ")));
     lines.extend(report.convictions.iter().map(crate::report::Conviction::show));
-    lines.join("\n")
+    lines
 }

@@ -11,7 +11,7 @@ use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_node::{Ports, Roster};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::verify_signer;
-use tensorlink_types::abi::{Claim, Offer};
+use tensorlink_types::abi::{Claim, JobKind, Offer};
 use tensorlink_types::{Address, Bytes, JobId, Lane};
 use thiserror::Error;
 use tokio::sync::{broadcast, watch};
@@ -292,6 +292,11 @@ impl User {
         let Some(view) = self.ports.chain.job(job).await? else { return Ok(false) };
         if view.state == JobState::Settled {
             return Ok(true);
+        }
+        if view.kind == JobKind::Serving {
+            // Its receipts are on no record: only the window after its end is awaited (rule P-20).
+            let closing = view.state == JobState::Closing;
+            return if closing { attempt(self.ports.chain.send(Call::Settle { job }).await) } else { Ok(false) };
         }
         let now = self.ports.chain.head().await?.timestamp;
         let mut pending = false;

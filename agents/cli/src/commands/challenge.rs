@@ -1,11 +1,15 @@
-//! `tensorlink challenge`: audits one claim now.
+//! `tensorlink challenge`: audits one claim now, or the receipts of one text.
 
-use anyhow::{Context, Result, bail};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
 use serde::Serialize;
-use tensorlink_node::ports::Event;
+use tensorlink_node::ports::{Event, EventAt};
+use tensorlink_tensor::TorchEngine;
 use tensorlink_types::{JobId, Lane};
-use tensorlink_validator::{Finding, Target, convict};
+use tensorlink_user::serving::TextReceipts;
+use tensorlink_validator::{Auditor, Finding, Standing, Target, convict};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ChallengeArgs;
@@ -15,6 +19,8 @@ use crate::{device, output};
 
 /// Disk for what is fetched for the audit, bytes.
 const DISK: u64 = 10 << 30;
+/// Largest file of receipts, bytes.
+const MAX_RECEIPTS: u64 = 1 << 20;
 
 #[derive(Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
@@ -23,37 +29,119 @@ enum Shown {
     Convicted { fault: String, gas: u64 },
 }
 
-/// Audits a claim and convicts its worker if it is wrong.
+/// A verdict on the receipt of a stage.
+#[derive(Serialize)]
+struct OfStage {
+    stage: u16,
+    #[serde(flatten)]
+    shown: Shown,
+}
+
+/// Audits, and convicts the worker of what is wrong.
 pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationToken) -> Result<()> {
+    let receipts = args.receipt.as_deref().map(read).transpose()?;
     let engine = device::open(None)?;
     let memory = engine.memory()? / 2;
     let node = Node::start(config, DISK, &shutdown).await?;
-    let lane = Lane { job: JobId(args.job), stage: args.stage, replica: args.replica };
     let head = node.ports.chain.head().await?.number;
     let events = node.ports.chain.past_events(node.ports.chain.deployment().block, head).await?;
-    let manifest = events.iter().find_map(|at| match &at.event {
-        Event::JobPosted { job, terms, .. } if *job == lane.job => Cid::try_from(terms.manifest.as_ref()).ok(),
-        _ => None,
-    });
-    let manifest = manifest.with_context(|| format!("there is no confirmed job {} with a manifest", lane.job))?;
+    let auditor = node.auditor(engine, memory, 1);
+    let audited = match &receipts {
+        Some(receipts) => text(config, &auditor, (receipts, args.stage), &events).await,
+        None => claim(config, &auditor, args, events).await,
+    };
+    node.net.shutdown().await;
+    audited
+}
+
+/// Audits a claim on chain.
+async fn claim(
+    config: &Config,
+    auditor: &Auditor<TorchEngine>,
+    args: &ChallengeArgs,
+    events: Vec<EventAt>,
+) -> Result<()> {
+    let (Some(job), Some(stage), Some(interval)) = (args.job, args.stage, args.interval) else {
+        bail!("name a claim with --job, --stage and --interval, or a file with --receipt");
+    };
+    let lane = Lane { job: JobId(job), stage, replica: args.replica };
+    let manifest = manifest(&events, lane.job)?;
     let target = events.into_iter().find_map(|at| match at.event {
-        Event::ClaimCommitted { id, claim, committed_at }
-            if claim.lane() == lane && claim.interval == args.interval =>
-        {
-            Some(Target { id, claim, committed_at, manifest })
+        Event::ClaimCommitted { id, claim, committed_at } if claim.lane() == lane && claim.interval == interval => {
+            Some(Target { id, claim, standing: Standing::Committed { at: committed_at }, manifest })
         }
         _ => None,
     });
-    let target = target.with_context(|| format!("{lane} has no confirmed claim for interval {}", args.interval))?;
-    let auditor = node.auditor(engine, memory, 1);
-    let shown = match auditor.audit(&target).await? {
+    let target = target.with_context(|| format!("{lane} has no confirmed claim for interval {interval}"))?;
+    let shown = audit(auditor, &target).await?;
+    output::print(config.json, &shown, || shown.text("the claim"))
+}
+
+/// Audits the receipts of a text, of every stage or of one.
+async fn text(
+    config: &Config,
+    auditor: &Auditor<TorchEngine>,
+    (receipts, only): (&TextReceipts, Option<u16>),
+    events: &[EventAt],
+) -> Result<()> {
+    let manifest = manifest(events, receipts.job)?;
+    let mut undecided = Vec::new();
+    let mut audited = 0;
+    for receipt in &receipts.stages {
+        let (stage, claim) = (receipt.claim.stage, receipt.claim.clone());
+        if only.is_some_and(|only| only != stage) {
+            continue;
+        }
+        ensure!(claim.lane().job == receipts.job, "the receipt of stage {stage} is of another job than the file");
+        audited += 1;
+        // The id follows from the claim: that in the file is for people.
+        let id = auditor.ports.contracts.claim_id(&claim);
+        let target = Target { id, claim, standing: Standing::Receipt, manifest };
+        match audit(auditor, &target).await {
+            Ok(shown) => {
+                let verdict = OfStage { stage, shown };
+                output::print(config.json, &verdict, || {
+                    format!("stage {stage}: {}", verdict.shown.text("the receipt"))
+                })?;
+            }
+            Err(error) => undecided.push(format!("stage {stage}: {error:#}")),
+        }
+    }
+    ensure!(audited > 0, "the file has no receipt of that stage");
+    ensure!(undecided.is_empty(), "not decided: {}", undecided.join("; "));
+    Ok(())
+}
+
+async fn audit(auditor: &Auditor<TorchEngine>, target: &Target) -> Result<Shown> {
+    Ok(match auditor.audit(target).await? {
         Finding::Right => Shown::Right,
-        Finding::Wrong { call, fault } => Shown::Convicted { fault, gas: convict(&auditor, call).await? },
-        Finding::Unproven(reason) => bail!("the claim could not be decided: {reason}"),
-    };
-    node.net.shutdown().await;
-    output::print(config.json, &shown, || match &shown {
-        Shown::Right => "the claim is right".into(),
-        Shown::Convicted { fault, gas } => format!("convicted: {fault} (gas {gas})"),
+        Finding::Wrong { call, fault } => Shown::Convicted { fault, gas: convict(auditor, call).await? },
+        Finding::Unproven(reason) => bail!("it could not be decided: {reason}"),
     })
+}
+
+fn manifest(events: &[EventAt], of: JobId) -> Result<Cid> {
+    let found = events.iter().find_map(|at| match &at.event {
+        Event::JobPosted { job, terms, .. } if *job == of => Cid::try_from(terms.manifest.as_ref()).ok(),
+        _ => None,
+    });
+    found.with_context(|| format!("there is no confirmed job {of} with a manifest"))
+}
+
+fn read(path: &Path) -> Result<TextReceipts> {
+    let size = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
+    ensure!(size <= MAX_RECEIPTS, "{} is no file of receipts: it has {size} bytes", path.display());
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&text).with_context(|| {
+        format!("{} holds no receipts: save what GET /v1/receipts/{{id}} of the gateway answers", path.display())
+    })
+}
+
+impl Shown {
+    fn text(&self, what: &str) -> String {
+        match self {
+            Self::Right => format!("{what} is right"),
+            Self::Convicted { fault, gas } => format!("convicted: {fault} (gas {gas})"),
+        }
+    }
 }

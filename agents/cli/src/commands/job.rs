@@ -4,13 +4,14 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use tensorlink_node::ports::chain::{JobState, JobView, LaneView};
 use tensorlink_node::ports::{Call, Chain};
+use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, B256, JobId, Lane};
 use tensorlink_user::User;
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
 use crate::args::JobCommand;
-use crate::commands::post;
+use crate::commands::{hiring, job_serve, post};
 use crate::config::Config;
 use crate::node::{self, Node};
 use crate::{output, watch};
@@ -27,9 +28,20 @@ struct ShownLane {
     stage: u16,
     replica: u16,
     worker: Address,
+    /// Of an interval, or of a token.
     price_per_interval: Wei,
     #[serde(flatten)]
-    claims: LaneView,
+    got: Got,
+}
+
+/// How far a lane has come.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Got {
+    /// Of a training job.
+    Claims(LaneView),
+    /// Of a serving job: what it redeemed last, and tokens since the job began.
+    Vouchers { epoch: u32, tokens_paid: u32 },
 }
 
 #[derive(Serialize)]
@@ -43,11 +55,18 @@ struct Done {
 pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationToken) -> Result<()> {
     match command {
         JobCommand::Post(args) => post::run(config, &args, shutdown).await,
+        JobCommand::Serve(args) => job_serve::run(config, &args, shutdown).await,
         JobCommand::Watch { job, report } => {
-            let node = Node::start(config, post::DISK, &shutdown).await?;
-            let note = post::read_note(&node, JobId(job))?;
+            let node = Node::start(config, hiring::DISK, &shutdown).await?;
+            let view = find(node.ports.chain.as_ref(), JobId(job)).await?;
             let user = User::start(node.ports.clone(), shutdown.clone()).await?;
-            watch::follow(config, &node, &user, (JobId(job), &note, report.as_deref()), &shutdown).await?;
+            match view.kind {
+                JobKind::Training => {
+                    let note = post::read_note(&node, view.id)?;
+                    watch::follow(config, &node, &user, (view.id, &note, report.as_deref()), &shutdown).await?;
+                }
+                JobKind::Serving => watch::serving(config, &node, &user, (&view, report.as_deref()), &shutdown).await?,
+            }
             node.net.shutdown().await;
             Ok(())
         }
@@ -70,12 +89,12 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
             let (_, chain) = node::chain(config, &shutdown).await?;
             let view = find(chain.as_ref(), JobId(job)).await?;
             if matches!(view.state, JobState::Closing | JobState::Settled) {
-                bail!("job {job} takes no claims already: `tensorlink job status {job}` shows it");
+                bail!("job {job} takes no more work already: `tensorlink job status {job}` shows it");
             }
             let receipt = chain.send(Call::Cancel { job: JobId(job) }).await?;
             let done = Done { job: JobId(job), transaction: receipt.transaction, gas: receipt.gas };
             output::print(config.json, &done, || {
-                format!("job {job} takes no more claims (gas {}); `tensorlink job watch {job}` settles it", done.gas)
+                format!("job {job} takes no more work (gas {}); `tensorlink job watch {job}` settles it", done.gas)
             })
         }
     }
@@ -94,8 +113,14 @@ async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
             for stage in 0..view.stages {
                 let lane = Lane { job, stage, replica };
                 let (worker, price) = chain.assignment(lane).await?;
-                let claims = chain.lane(lane).await?;
-                lanes.push(ShownLane { stage, replica, worker, price_per_interval: price.into(), claims });
+                let got = match view.kind {
+                    JobKind::Training => Got::Claims(chain.lane(lane).await?),
+                    JobKind::Serving => {
+                        let (epoch, tokens_paid) = chain.redeemed(lane).await?;
+                        Got::Vouchers { epoch, tokens_paid }
+                    }
+                };
+                lanes.push(ShownLane { stage, replica, worker, price_per_interval: price.into(), got });
             }
         }
     }
@@ -103,14 +128,16 @@ async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
 }
 
 fn line(view: &JobView) -> String {
+    let work = match view.kind {
+        JobKind::Training => format!("{} intervals of {} steps", view.intervals, view.steps_per_interval),
+        JobKind::Serving => format!("serves {} tokens in texts of up to {}", view.intervals, view.steps_per_interval),
+    };
     format!(
-        "job {:<4} {:<9} {} stages x {}, {} intervals of {} steps, {} in escrow, user {}",
+        "job {:<4} {:<9} {} stages x {}, {work}, {} in escrow, user {}",
         view.id,
         format!("{:?}", view.state).to_lowercase(),
         view.stages,
         view.replicas,
-        view.intervals,
-        view.steps_per_interval,
         Wei::from(view.escrow),
         view.user
     )
@@ -119,11 +146,21 @@ fn line(view: &JobView) -> String {
 fn show(shown: &Shown) -> String {
     let mut lines = vec![line(&shown.job)];
     for lane in &shown.lanes {
-        let void = lane.claims.void_from.map_or(String::new(), |from| format!(", void from interval {from}"));
-        lines.push(format!(
-            "  stage {} replica {}: worker {}, {} of {} intervals final at {} each{void}",
-            lane.stage, lane.replica, lane.worker, lane.claims.finalized, shown.job.intervals, lane.price_per_interval
-        ));
+        let got = match &lane.got {
+            Got::Claims(claims) => {
+                let void = claims.void_from.map_or(String::new(), |from| format!(", void from interval {from}"));
+                let (done, all) = (claims.finalized, shown.job.intervals);
+                format!("{done} of {all} intervals final at {} each{void}", lane.price_per_interval)
+            }
+            Got::Vouchers { epoch, tokens_paid } => {
+                let all = shown.job.intervals;
+                format!(
+                    "{tokens_paid} of {all} tokens paid at {} each, epoch {epoch} redeemed",
+                    lane.price_per_interval
+                )
+            }
+        };
+        lines.push(format!("  stage {} replica {}: worker {}, {got}", lane.stage, lane.replica, lane.worker));
     }
     lines.join("\n")
 }

@@ -3,11 +3,14 @@
 pub mod account;
 pub mod challenge;
 pub mod check;
+pub mod hiring;
 pub mod job;
+pub mod job_serve;
 pub mod key;
 pub mod model;
 pub mod post;
 pub mod serve;
+mod serve_job;
 pub mod validator;
 pub mod worker;
 

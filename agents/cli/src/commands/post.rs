@@ -2,31 +2,26 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use tensorlink_graph::{CompiledStage, Model};
-use tensorlink_node::ports::{Call, Event};
 use tensorlink_node::price::{multiply_adds, price_per_interval};
-use tensorlink_types::abi::{JobKind, JobTerms};
-use tensorlink_types::{Address, JobId, Lane, U256};
-use tensorlink_user::hire::{Candidate, Wanted};
-use tensorlink_user::{Draft, JobNote, User, publish};
+use tensorlink_types::abi::JobKind;
+use tensorlink_types::{Address, JobId, U256};
+use tensorlink_user::hire::Candidate;
+use tensorlink_user::{Draft, JobNote, publish};
 use tokio_util::sync::CancellationToken;
 
-use crate::amount::{Wei, parse_amount};
-use crate::args::{PostArgs, Token};
+use crate::amount::Wei;
+use crate::args::PostArgs;
+use crate::commands::hiring::{Hiring, Work};
 use crate::config::Config;
 use crate::node::Node;
 use crate::{output, watch};
 
-/// Disk for a user's files, bytes.
-pub const DISK: u64 = 10 << 30;
 /// Largest data file, bytes; the parser has a bound of its own for what comes out of a compressed one.
 const MAX_DATA: u64 = 1 << 30;
-/// Seconds from posting to accepting, at most.
-const ACCEPT_WITHIN: u64 = 900;
 
 /// What a job will cost and risk, before anything is signed.
 #[derive(Serialize)]
@@ -107,28 +102,10 @@ fn intervals(steps: u32, per_interval: u32) -> Result<u32> {
 /// Posts a job, hires, starts it.
 pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) -> Result<()> {
     let draft = read_draft(&args.model, &args.data)?;
-    let intervals = intervals(draft.model.steps(), args.steps_per_interval)?;
-    let deposit = parse_amount(&args.deposit)?;
-    let worker_stake: u128 =
-        parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")?;
-
-    let node = Node::start(config, DISK, &shutdown).await?;
-    let token = match args.token {
-        Token::Sno => node.ports.chain.deployment().sno,
-        Token::Eth => Address::ZERO,
-    };
-    let parameters = node.ports.chain.parameters().await?;
-    let window = args.challenge_window.map_or(parameters.min_challenge_window, u64::from);
-    let user = User::start(node.ports.clone(), shutdown.clone()).await?;
-
-    let lanes_needed = usize::from(args.stages) * usize::from(args.replicas);
-    eprintln!("looking for {lanes_needed} staked workers ...");
-    let patience = Duration::from_secs(args.patience);
-    let candidates = tokio::select! {
-        () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
-        found = user.find_workers(lanes_needed, worker_stake, patience) => found?,
-    };
-    let ranges = draft.cut(&memories(&candidates, args.stages))?;
+    let steps = draft.model.steps();
+    let intervals = intervals(steps, args.steps_per_interval)?;
+    let hiring = Hiring::look(config, &args.hire, &shutdown).await?;
+    let ranges = draft.cut(&hiring.memories())?;
     eprintln!("calibrating and compiling {} stages ...", ranges.len());
     let (draft, prepared) = {
         let ranges = ranges.clone();
@@ -137,73 +114,45 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
     let quote = Quote {
         model: draft.model.name().to_owned(),
         parameters: draft.parameters(),
-        stages: args.stages,
-        replicas: args.replicas,
-        steps: draft.model.steps(),
+        stages: args.hire.stages,
+        replicas: args.hire.replicas,
+        steps,
         steps_per_interval: args.steps_per_interval,
         intervals,
-        token: if args.token == Token::Sno { "SNO" } else { "ETH" },
-        deposit: Wei(deposit),
-        estimate: estimate(&prepared.stages, &candidates, draft.model.steps()),
-        worker_stake: worker_stake.into(),
-        challenge_window: window,
-        workers: candidates.iter().map(|candidate| candidate.address).collect(),
+        token: hiring.token_name(),
+        deposit: Wei(hiring.deposit),
+        estimate: estimate(&prepared.stages, &hiring.candidates, steps),
+        worker_stake: hiring.worker_stake.into(),
+        challenge_window: hiring.window,
+        workers: hiring.candidates.iter().map(|candidate| candidate.address).collect(),
     };
     output::print(config.json, &quote, || show_quote(&quote))?;
-    if args.dry_run {
+    if args.hire.dry_run {
         return Ok(());
     }
 
-    let published = publish(node.ports.store.as_ref(), &draft, &prepared).await?;
-    let now = node.ports.chain.head().await?.timestamp;
-    let terms = JobTerms {
-        kind: JobKind::Training as u8,
-        token,
-        stages: args.stages,
-        replicas: args.replicas,
+    let prices = hiring.prices(|stage, per_gmac| {
+        prepared.stages.get(stage).and_then(|s| price_per_interval(&s.program, args.steps_per_interval, per_gmac))
+    })?;
+    let published = publish(hiring.node.ports.store.as_ref(), &draft, &prepared).await?;
+    let work = Work {
+        kind: JobKind::Training,
         intervals,
-        stepsPerInterval: args.steps_per_interval,
-        acceptBy: (now + ACCEPT_WITHIN).try_into().ok().context("the chain's clock is out of range")?,
-        duration: args.duration.try_into().ok().context("--duration is too long")?,
-        challengeWindow: window.try_into().ok().context("--challenge-window is too long")?,
-        workerStake: worker_stake,
+        steps_per_interval: args.steps_per_interval,
         programs: published.programs.clone(),
-        initialStates: published.initial_states.clone(),
-        manifest: published.manifest.to_bytes().into(),
+        initial_states: published.initial_states.clone(),
+        manifest: published.manifest,
     };
-    let receipt = node.ports.chain.send(Call::Post { terms, deposit }).await?;
-    let job = receipt.events.iter().find_map(|event| match event {
-        Event::JobPosted { job, .. } => Some(*job),
-        _ => None,
-    });
-    let job = job.context("the post was mined without its event; is this the right deployment?")?;
-    node.ports.journal.write(&note_name(job), &published.note)?;
-    eprintln!("job {job} is posted (gas {}); asking for offers ...", receipt.gas);
-
-    let hired = match wanted(job, &prepared.stages, args.steps_per_interval, &candidates) {
-        Ok(lanes) => hire(&user, job, &lanes, &shutdown).await,
-        Err(error) => Err(error),
-    };
-    if let Err(error) = hired {
-        eprintln!("job {job} does not start; cancelling it to get the escrow back");
-        let cancelled = async {
-            node.ports.chain.send(Call::Cancel { job }).await?;
-            node.ports.chain.send(Call::Collect { token }).await
-        };
-        return match cancelled.await {
-            Ok(_) => Err(error.context(format!("job {job} was cancelled and its escrow returned"))),
-            Err(also) => Err(error.context(format!(
-                "job {job} could not be cancelled either ({also}): `tensorlink job cancel {job}` later"
-            ))),
-        };
-    }
+    let note = &published.note;
+    let job = hiring.post(work, |node, job| Ok(node.ports.journal.write(&note_name(job), note)?)).await?;
+    hiring.start(job, &prices, &shutdown).await?;
     if args.watch {
         let report = args.report.as_deref();
-        watch::follow(config, &node, &user, (job, &published.note, report), &shutdown).await?;
+        watch::follow(config, &hiring.node, &hiring.user, (job, note, report), &shutdown).await?;
     } else {
         eprintln!("job {job} runs; follow it with `tensorlink job watch {job}`");
     }
-    node.net.shutdown().await;
+    hiring.node.net.shutdown().await;
     Ok(())
 }
 
@@ -216,47 +165,6 @@ pub fn note_name(job: JobId) -> String {
 pub fn read_note(node: &Node, job: JobId) -> Result<JobNote> {
     let note = node.ports.journal.read(&note_name(job))?;
     note.with_context(|| format!("this node did not post job {job}: use the data directory of the one that did"))
-}
-
-/// The lanes of a job, each with the candidate for it and the price that it advertised.
-fn wanted(job: JobId, stages: &[CompiledStage], steps: u32, candidates: &[Candidate]) -> Result<Vec<Wanted>> {
-    let want = |(index, candidate): (usize, &Candidate)| {
-        let Candidate { address: worker, advert } = candidate;
-        let number = index % stages.len().max(1);
-        let stage = stages.get(number).context("there are no stages")?;
-        let lane = Lane { job, stage: number.try_into()?, replica: (index / stages.len()).try_into()? };
-        let limit = price_per_interval(&stage.program, steps, advert.price_per_gmac);
-        let limit = limit.with_context(|| format!("{worker} advertises a price beyond what an offer can hold"))?;
-        Ok(Wanted { lane, worker: *worker, limit })
-    };
-    candidates.iter().enumerate().map(want).collect()
-}
-
-async fn hire(user: &User, job: JobId, lanes: &[Wanted], shutdown: &CancellationToken) -> Result<()> {
-    let work = async {
-        let (offers, signatures): (Vec<_>, Vec<_>) = user.collect_offers(lanes).await?.into_iter().unzip();
-        let price: U256 = offers.iter().map(|offer| U256::from(offer.pricePerInterval)).sum();
-        eprintln!("{} offers; an interval costs {}", offers.len(), Wei(price));
-        let receipt = user.ports.chain.send(Call::Accept { job, offers, signatures }).await?;
-        eprintln!("accepted (gas {}); waiting for the workers ...", receipt.gas);
-        user.wait_until_ready(job, lanes).await?;
-        let receipt = user.ports.chain.send(Call::Start { job }).await?;
-        eprintln!("started (gas {})", receipt.gas);
-        Ok(())
-    };
-    tokio::select! {
-        () = shutdown.cancelled() => bail!("interrupted"),
-        result = work => result,
-    }
-}
-
-/// For each stage, the least memory among its replicas' workers.
-fn memories(candidates: &[Candidate], stages: u16) -> Vec<u64> {
-    let of_stage = |stage: usize| {
-        let workers = candidates.iter().skip(stage).step_by(usize::from(stages.max(1)));
-        workers.map(|candidate| candidate.advert.memory).min().unwrap_or(0)
-    };
-    (0..usize::from(stages)).map(of_stage).collect()
 }
 
 fn estimate(stages: &[CompiledStage], candidates: &[Candidate], steps: u32) -> Wei {

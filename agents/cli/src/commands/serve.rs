@@ -13,17 +13,21 @@ use serde::{Deserialize, Serialize};
 use tensorlink_graph::Engine;
 use tensorlink_graph::transformer::{Output, StageRunner};
 use tensorlink_proof::commit::tensor_root;
+use tensorlink_types::JobId;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::parse_size;
+use crate::commands::serve_job;
 use crate::config::Config;
 use crate::folder::{ModelFolder, TextTokenizer, TokenizerError};
 use crate::gateway::backend::{Backend, Model};
 use crate::gateway::exact::Exact;
 use crate::gateway::keys::{Keys, readable_by_others};
 use crate::gateway::local::{Local, TokenizeError};
+use crate::gateway::remote::Remote;
 use crate::gateway::{Access, Gateway, Limits, server};
+use crate::node::Node;
 use crate::quantized::{CALIBRATION, prepare};
 use crate::{device, output};
 
@@ -42,6 +46,9 @@ pub struct ServeArgs {
     /// Folders of models, as Hugging Face publishes them; a model is named as its folder.
     #[arg(required = true, value_name = "FOLDER")]
     pub models: Vec<PathBuf>,
+    /// Serving job of ours whose workers compute, instead of this machine; with the folder it was posted from, for its tokenizer.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["calibration", "device"])]
+    pub job: Option<u64>,
     /// Address to serve HTTP on [default: 127.0.0.1:8080]; put a proxy with TLS before any other.
     #[arg(long, env = "TENSORLINK_HTTP", value_name = "ADDR")]
     pub http: Option<SocketAddr>,
@@ -96,6 +103,7 @@ pub struct ServeFile {
 /// What was decided, all of it checked.
 #[derive(Debug)]
 struct Plan {
+    job: Option<JobId>,
     models: Vec<(String, PathBuf)>,
     http: SocketAddr,
     key_file: Option<PathBuf>,
@@ -116,29 +124,52 @@ struct Ready<'a> {
 
 /// Serves models until interrupted.
 pub async fn run(config: &Config, args: ServeArgs, shutdown: CancellationToken) -> Result<()> {
-    let plan = Plan::new(config, args)?;
+    let plan = Arc::new(Plan::new(config, args)?);
     let access = plan.access()?;
     let listener = TcpListener::bind(plan.http).await.with_context(|| format!("cannot listen on {}", plan.http))?;
     let address = listener.local_addr()?;
-    let plan = Arc::new(plan);
-    let opened = tokio::task::spawn_blocking({
-        let plan = Arc::clone(&plan);
-        move || plan.open()
-    });
-    let local = tokio::select! {
-        opened = opened => Arc::new(opened.context("a model could not be read")??),
+    let backend = tokio::select! {
+        backend = plan.backend(config, &shutdown) => backend?,
         () = shutdown.cancelled() => return Ok(()),
     };
-    let models = local.models().iter().map(|model| model.id.as_str()).collect();
+    let served = backend.port();
+    let models = served.models().iter().map(|model| model.id.as_str()).collect();
     let ready = Ready { url: format!("http://{address}/v1"), key_file: plan.key_file.as_deref(), models };
     output::print(config.json, &ready, || {
         let key = ready.key_file.map_or("none is asked for".to_owned(), |path| format!("in {}", path.display()));
         output::table(&[("serving", ready.models.join(", ")), ("base URL", ready.url.clone()), ("API key", key)])
     })?;
-    let router = Gateway::new(local.clone(), access, plan.limits, Instant::now()).router();
+    let router = Gateway::new(Arc::clone(&served), access, plan.limits, Instant::now()).router();
     server::serve(listener, router, GRACE, shutdown).await?;
-    // Waits for the text that each model is at.
-    Ok(tokio::task::spawn_blocking(move || drop(local)).await?)
+    drop(served);
+    backend.end().await
+}
+
+/// What computes.
+enum Computing {
+    Here(Arc<Local>),
+    There { node: Node, remote: Arc<Remote> },
+}
+
+impl Computing {
+    fn port(&self) -> Arc<dyn Backend> {
+        match self {
+            Self::Here(local) => local.clone(),
+            Self::There { remote, .. } => remote.clone(),
+        }
+    }
+
+    /// Waits for the text that each model is at; or pays for the last, and leaves the job open.
+    async fn end(self) -> Result<()> {
+        match self {
+            Self::Here(local) => Ok(tokio::task::spawn_blocking(move || drop(local)).await?),
+            Self::There { node, remote } => {
+                remote.close().await;
+                node.net.shutdown().await;
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Plan {
@@ -167,7 +198,10 @@ impl Plan {
         ensure!(per_minute > 0, "--requests-per-minute must be at least 1");
         let queue = args.queue.or(file.queue).unwrap_or(DEFAULT_QUEUE);
         ensure!((1..=default.requests).contains(&queue), "--queue must be 1 to {}", default.requests);
+        let job = args.job.map(JobId);
+        ensure!(job.is_none() || args.models.len() == 1, "a job serves one model: name one folder with --job");
         Ok(Self {
+            job,
             models: named(&args.models)?,
             http,
             key_file,
@@ -191,6 +225,16 @@ impl Plan {
         Ok(Access::Keys(keys))
     }
 
+    async fn backend(self: &Arc<Self>, config: &Config, shutdown: &CancellationToken) -> Result<Computing> {
+        if let (Some(job), [(id, path)]) = (self.job, self.models.as_slice()) {
+            let (node, remote) = serve_job::open(config, (job, self.queue), (id, path), shutdown).await?;
+            return Ok(Computing::There { node, remote: Arc::new(remote) });
+        }
+        let plan = Arc::clone(self);
+        let opened = tokio::task::spawn_blocking(move || plan.open());
+        Ok(Computing::Here(Arc::new(opened.await.context("a model could not be read")??)))
+    }
+
     /// Reads and quantises every model, one after the other.
     fn open(&self) -> Result<Local> {
         let texts = match &self.calibration {
@@ -201,9 +245,7 @@ impl Plan {
         let mut folders = Vec::new();
         for (id, path) in &self.models {
             let folder = ModelFolder::open(path)?;
-            if let Output::Logits { .. } = folder.architecture().output {
-                bail!("{id} continues texts; only models that make vectors of texts are served yet");
-            }
+            embeds(id, &folder)?;
             folders.push((id, folder));
         }
         let engine = device::open(self.device.as_deref())?;
@@ -226,7 +268,7 @@ impl Plan {
 }
 
 /// The name of each folder, all different.
-fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
+pub(super) fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
     let mut seen = BTreeSet::new();
     let mut named = Vec::new();
     for path in paths {
@@ -239,7 +281,16 @@ fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
     Ok(named)
 }
 
-fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
+/// Refuses models whose output the gateway does not speak of.
+pub(super) fn embeds(id: &str, folder: &ModelFolder) -> Result<()> {
+    if let Output::Logits { .. } = folder.architecture().output {
+        bail!("{id} continues texts; only models that make vectors of texts are served yet");
+    }
+    Ok(())
+}
+
+/// What clients are told of a model.
+pub(super) fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
     let architecture = folder.architecture();
     let made = std::fs::metadata(folder.path())?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Model {
@@ -251,7 +302,7 @@ fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
     })
 }
 
-fn tokenize(tokenizer: &TextTokenizer, text: &str) -> Result<Vec<u32>, TokenizeError> {
+pub(super) fn tokenize(tokenizer: &TextTokenizer, text: &str) -> Result<Vec<u32>, TokenizeError> {
     tokenizer.encode(text).map_err(|error| match error {
         TokenizerError::Context { tokens, .. } => TokenizeError::TooLong(tokens),
         TokenizerError::Empty | TokenizerError::Bytes { .. } | TokenizerError::Text(_) => {

@@ -1,5 +1,8 @@
 //! What the gateway needs from whatever computes: the port between HTTP and models.
 
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -36,6 +39,46 @@ pub struct Embedding {
     pub vector: Vec<f32>,
     /// Tokens of the text, those added by the tokenizer among them.
     pub tokens: u32,
+    /// By which the receipts of whoever computed it can be asked for; none if this process did.
+    pub receipt: Option<ReceiptId>,
+}
+
+/// Names the receipts of a text: `JOB-TEXT`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceiptId {
+    /// The serving job.
+    pub job: u64,
+    /// The number of the text in it.
+    pub text: u32,
+}
+
+impl fmt::Display for ReceiptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.job, self.text)
+    }
+}
+
+impl FromStr for ReceiptId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (job, number) = text.split_once('-').unwrap_or((text, ""));
+        Ok(Self { job: job.parse()?, text: number.parse()? })
+    }
+}
+
+/// Why there are no receipts.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum ReceiptError {
+    /// This process computes itself, and signs nothing.
+    #[error("this gateway computes by itself: its texts have no receipts")]
+    Local,
+    /// Never given, or too long ago.
+    #[error("no receipts of this id are kept")]
+    Unknown,
+    /// They cannot be read. The text is for the log, not for the client.
+    #[error("{0}")]
+    Failed(String),
 }
 
 /// Why texts were not computed. Texts are counted from 0, in the order of the request.
@@ -106,4 +149,12 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// [`BackendError`].
     async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Vec<Embedding>, BackendError>;
+
+    /// The receipts of a text, as JSON.
+    ///
+    /// # Errors
+    /// [`ReceiptError`].
+    fn receipts(&self, _id: ReceiptId) -> Result<serde_json::Value, ReceiptError> {
+        Err(ReceiptError::Local)
+    }
 }

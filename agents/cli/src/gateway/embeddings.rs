@@ -16,7 +16,7 @@ use super::backend::{BackendError, Embedding};
 use super::error::ApiError;
 use super::guard::Work;
 use super::input::Inputs;
-use super::{Gateway, body};
+use super::{Gateway, body, receipts};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -101,10 +101,14 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
         Ok(Ok(embeddings)) => embeddings,
     };
     let tokens = embeddings.iter().map(|embedding| u64::from(embedding.tokens)).sum();
+    let receipts = receipts::header(&embeddings);
     // Megabytes of digits for thousands of texts: not on a thread that others wait for.
     let answer = tokio::task::spawn_blocking(move || answer(id, embeddings, wanted.encoding_format, tokens));
     let mut response = answer.await.map_err(|_| ApiError::internal())?;
     response.extensions_mut().insert(Work { texts, tokens });
+    if let Some(ids) = receipts {
+        response.headers_mut().insert(receipts::RECEIPT_ID, ids);
+    }
     Ok(response)
 }
 

@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use super::backend::BackendError;
+use super::backend::{BackendError, ReceiptError};
 
 /// What a client did wrong, or we.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,6 +56,12 @@ impl ApiError {
     pub fn unknown_model(id: &str, served: &str) -> Self {
         let message = format!("The model {id:?} does not exist here. Served: {served}.");
         Self::new(StatusCode::NOT_FOUND, INVALID_REQUEST, Some("model_not_found"), message).at("model")
+    }
+
+    /// 404: no receipts of this id.
+    pub fn unknown_receipt(id: &str, why: &ReceiptError) -> Self {
+        let message = format!("There are no receipts {id:?}: {why}.");
+        Self::new(StatusCode::NOT_FOUND, INVALID_REQUEST, Some("receipt_not_found"), message).at("id")
     }
 
     /// 404: no such address.

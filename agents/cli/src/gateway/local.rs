@@ -161,7 +161,7 @@ fn compute<E: Embedder>(
         if reply.is_closed() {
             return None;
         }
-        match ids(model, embedder, index, input) {
+        match ids(model, |text| embedder.tokenize(text), (index, input)) {
             Ok(ids) => texts.push(ids),
             Err(error) => return Some(Err(error)),
         }
@@ -180,11 +180,15 @@ fn compute<E: Embedder>(
 }
 
 /// The token ids of a text, all of them the model's.
-fn ids<E: Embedder>(model: &Model, embedder: &E, index: usize, input: Input) -> Result<Vec<u32>, BackendError> {
+pub(super) fn ids(
+    model: &Model,
+    tokenize: impl Fn(&str) -> Result<Vec<u32>, TokenizeError>,
+    (index, input): (usize, Input),
+) -> Result<Vec<u32>, BackendError> {
     let (context, vocabulary) = (model.context, model.vocabulary);
     let ids = match input {
         Input::Tokens(ids) => ids,
-        Input::Text(text) => embedder.tokenize(&text).map_err(|error| match error {
+        Input::Text(text) => tokenize(&text).map_err(|error| match error {
             TokenizeError::TooLong(tokens) => BackendError::TooLong { index, tokens, context },
             TokenizeError::Refused(reason) => BackendError::Refused { index, reason },
             TokenizeError::Failed(error) => failed("tokenizer", &*error),
@@ -204,6 +208,12 @@ fn ids<E: Embedder>(model: &Model, embedder: &E, index: usize, input: Input) -> 
 
 fn embed<E: Embedder>(model: &Model, embedder: &E, ids: &[u32]) -> Result<Embedding, BackendError> {
     let vector = embedder.embed(ids).map_err(|error| failed("model", &*error))?;
+    checked(model, Embedding { vector, tokens: u32::try_from(ids.len()).unwrap_or(u32::MAX), receipt: None })
+}
+
+/// A vector that is what the model promises.
+pub(super) fn checked(model: &Model, embedding: Embedding) -> Result<Embedding, BackendError> {
+    let vector = &embedding.vector;
     let whole = u32::try_from(vector.len()).is_ok_and(|elements| elements == model.dimensions);
     if !whole || !vector.iter().all(|element| element.is_finite()) {
         return Err(BackendError::Failed(format!(
@@ -212,7 +222,7 @@ fn embed<E: Embedder>(model: &Model, embedder: &E, ids: &[u32]) -> Result<Embedd
             model.dimensions
         )));
     }
-    Ok(Embedding { vector, tokens: u32::try_from(ids.len()).unwrap_or(u32::MAX) })
+    Ok(embedding)
 }
 
 /// The whole chain of an error, on one line.

@@ -4,16 +4,20 @@
 //! |---|---|
 //! | [`backend`] | the port to what computes |
 //! | [`local`], [`exact`] | models in this process, on threads behind bounded queues; exact models as such |
+//! | [`remote`] | a model on the workers of a serving job |
 //! | [`server`] | connections, their limits, their end |
 //! | `guard` | request ids, API keys, rates, log lines |
 //! | [`keys`], [`limit`] | keys in files; token buckets |
 //! | `body`, [`input`] | bodies and texts, bounded while they are read |
-//! | `embeddings`, `models` | the endpoints |
+//! | `embeddings`, `models`, `receipts` | the endpoints |
 //! | [`error`] | errors in OpenAI's form |
 //!
 //! `GET /v1/models`, `GET /v1/models/{id}` and `POST /v1/embeddings` are as in
 //! <https://platform.openai.com/docs/api-reference>; `GET /healthz` needs no key. Connections are plain HTTP/1.1: a proxy in front
 //! adds TLS.
+//!
+//! Over the workers of a serving job, a response to embeddings tells in `x-receipt-id` the ids of its texts' receipts, and
+//! `GET /v1/receipts/{id}` answers with the signed receipts of every stage: what `tensorlink challenge --receipt` takes.
 
 pub mod backend;
 mod body;
@@ -26,6 +30,8 @@ pub mod keys;
 pub mod limit;
 pub mod local;
 mod models;
+mod receipts;
+pub mod remote;
 pub mod server;
 
 use std::sync::Arc;
@@ -42,7 +48,8 @@ use error::ApiError;
 use keys::Keys;
 use limit::Buckets;
 
-const OFFERED: &str = "GET /v1/models, GET /v1/models/{model}, POST /v1/embeddings, GET /healthz";
+const OFFERED: &str =
+    "GET /v1/models, GET /v1/models/{model}, POST /v1/embeddings, GET /v1/receipts/{id}, GET /healthz";
 /// When a client whom we cannot admit should come back.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -101,6 +108,7 @@ impl Gateway {
             .route("/v1/models", get(models::list))
             .route("/v1/models/{*id}", get(models::get))
             .route("/v1/embeddings", post(embeddings::create))
+            .route("/v1/receipts/{id}", get(receipts::get))
             .route_layer(middleware::from_fn_with_state(Arc::clone(&gateway), guard::admit));
         Router::new()
             .merge(api)

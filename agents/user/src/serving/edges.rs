@@ -73,6 +73,11 @@ impl Edges {
         self.vocabulary
     }
 
+    /// Elements of a row that comes out of the last stage.
+    pub fn dimensions(&self) -> u64 {
+        self.types.last().map_or(0, TensorType::elements)
+    }
+
     /// Whether a text can be sent in parts.
     pub const fn causal(&self) -> bool {
         self.causal

@@ -123,6 +123,11 @@ impl Pipeline {
         self.shared.edges.vocabulary()
     }
 
+    /// Whether every stage has a worker that did not fail lately.
+    pub fn alive(&self) -> bool {
+        self.shared.alive()
+    }
+
     /// Numbers for `count` texts, one after another, never used before.
     ///
     /// # Errors

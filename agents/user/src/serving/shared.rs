@@ -48,11 +48,20 @@ impl Shared {
     /// The replica that gets a text first: texts take turns among those that did not fail lately.
     pub(super) fn first_replica(&self, stage: usize, text: u32) -> usize {
         let replicas = self.replicas(stage).max(1);
+        let order = |offset: usize| (text as usize).wrapping_add(offset) % replicas;
+        (0..replicas).map(order).find(|replica| !self.is_down(stage, *replica)).unwrap_or_else(|| order(0))
+    }
+
+    /// Whether every stage has a lane that did not fail lately.
+    pub(super) fn alive(&self) -> bool {
+        let up = |stage: usize| (0..self.replicas(stage)).any(|replica| !self.is_down(stage, replica));
+        (0..self.lanes.len()).all(up)
+    }
+
+    fn is_down(&self, stage: usize, replica: usize) -> bool {
         let now = self.ports.clock.now();
         let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_down = |replica: usize| down.get(&(stage, replica)).is_some_and(|at| now < at.saturating_add(DOWN));
-        let order = |offset: usize| (text as usize).wrapping_add(offset) % replicas;
-        (0..replicas).map(order).find(|replica| !is_down(*replica)).unwrap_or_else(|| order(0))
+        down.get(&(stage, replica)).is_some_and(|at| now < at.saturating_add(DOWN))
     }
 
     pub(super) fn failed(&self, stage: usize, replica: usize) {

@@ -1,0 +1,185 @@
+//! What posting a job of either kind has in common: workers found, terms posted, offers accepted, the job started; the escrow back if any
+//! of it fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use cid::Cid;
+use tensorlink_node::ports::{Call, Event};
+use tensorlink_types::abi::{JobKind, JobTerms};
+use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tensorlink_user::User;
+use tensorlink_user::hire::{Candidate, Wanted};
+use tokio_util::sync::CancellationToken;
+
+use crate::amount::{Wei, parse_amount};
+use crate::args::{HireArgs, Token};
+use crate::config::Config;
+use crate::node::Node;
+
+/// Disk for a user's files, bytes.
+pub const DISK: u64 = 10 << 30;
+/// Seconds from posting to accepting, at most.
+const ACCEPT_WITHIN: u64 = 900;
+
+/// A user's node with workers that could be hired, and the terms for them.
+pub struct Hiring<'a> {
+    args: &'a HireArgs,
+    /// The node.
+    pub node: Node,
+    /// Its role.
+    pub user: Arc<User>,
+    /// As many workers as there are lanes, best first.
+    pub candidates: Vec<Candidate>,
+    /// Escrow, wei of the token.
+    pub deposit: U256,
+    /// Wei of SNO at risk.
+    pub worker_stake: u128,
+    /// Seconds in which a claim can be disproved.
+    pub window: u64,
+    token: Address,
+}
+
+/// What a job registers of its work.
+pub struct Work {
+    /// What its lanes do.
+    pub kind: JobKind,
+    /// Claims of each lane, or most tokens it is paid for.
+    pub intervals: u32,
+    /// Steps of a claim, or most tokens of a text.
+    pub steps_per_interval: u32,
+    /// Program roots, or list roots of programs by length, stage by stage.
+    pub programs: Vec<B256>,
+    /// Initial state roots, stage by stage; none of a serving job.
+    pub initial_states: Vec<B256>,
+    /// CID of the manifest.
+    pub manifest: Cid,
+}
+
+impl<'a> Hiring<'a> {
+    /// Starts a node and looks for workers.
+    pub async fn look(config: &Config, args: &'a HireArgs, shutdown: &CancellationToken) -> Result<Self> {
+        let deposit = parse_amount(&args.deposit)?;
+        let worker_stake: u128 =
+            parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")?;
+        let node = Node::start(config, DISK, shutdown).await?;
+        let token = match args.token {
+            Token::Sno => node.ports.chain.deployment().sno,
+            Token::Eth => Address::ZERO,
+        };
+        let parameters = node.ports.chain.parameters().await?;
+        let window = args.challenge_window.map_or(parameters.min_challenge_window, u64::from);
+        let user = User::start(node.ports.clone(), shutdown.clone()).await?;
+
+        let lanes = usize::from(args.stages) * usize::from(args.replicas);
+        eprintln!("looking for {lanes} staked workers ...");
+        let patience = Duration::from_secs(args.patience);
+        let candidates = tokio::select! {
+            () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
+            found = user.find_workers(lanes, worker_stake, patience) => found?,
+        };
+        Ok(Self { args, node, user, candidates, deposit, worker_stake, window, token })
+    }
+
+    /// `SNO` or `ETH`, which the job pays in.
+    pub fn token_name(&self) -> &'static str {
+        if self.args.token == Token::Sno { "SNO" } else { "ETH" }
+    }
+
+    /// For each stage, the least memory among its replicas' workers.
+    pub fn memories(&self) -> Vec<u64> {
+        let stages = usize::from(self.args.stages);
+        let of_stage = |stage: usize| {
+            let workers = self.candidates.iter().skip(stage).step_by(stages.max(1));
+            workers.map(|candidate| candidate.advert.memory).min().unwrap_or(0)
+        };
+        (0..stages).map(of_stage).collect()
+    }
+
+    /// The price of each lane's unit by the candidates' adverts, in the order of lanes (`replica · stages + stage`): `price` of a stage at
+    /// a price per billion multiply-adds.
+    pub fn prices(&self, price: impl Fn(usize, u128) -> Option<u128>) -> Result<Vec<u128>> {
+        let stages = usize::from(self.args.stages).max(1);
+        let of = |(index, candidate): (usize, &Candidate)| {
+            let asked = price(index % stages, candidate.advert.price_per_gmac);
+            asked.with_context(|| format!("{} advertises a price beyond what an offer can hold", candidate.address))
+        };
+        self.candidates.iter().enumerate().map(of).collect()
+    }
+
+    /// Posts the job and writes down what is needed to use it, as soon as it has a number.
+    pub async fn post(&self, work: Work, remember: impl FnOnce(&Node, JobId) -> Result<()>) -> Result<JobId> {
+        let now = self.node.ports.chain.head().await?.timestamp;
+        let terms = JobTerms {
+            kind: work.kind as u8,
+            token: self.token,
+            stages: self.args.stages,
+            replicas: self.args.replicas,
+            intervals: work.intervals,
+            stepsPerInterval: work.steps_per_interval,
+            acceptBy: (now + ACCEPT_WITHIN).try_into().ok().context("the chain's clock is out of range")?,
+            duration: self.args.duration.try_into().ok().context("--duration is too long")?,
+            challengeWindow: self.window.try_into().ok().context("--challenge-window is too long")?,
+            workerStake: self.worker_stake,
+            programs: work.programs,
+            initialStates: work.initial_states,
+            manifest: work.manifest.to_bytes().into(),
+        };
+        let receipt = self.node.ports.chain.send(Call::Post { terms, deposit: self.deposit }).await?;
+        let job = receipt.events.iter().find_map(|event| match event {
+            Event::JobPosted { job, .. } => Some(*job),
+            _ => None,
+        });
+        let job = job.context("the post was mined without its event; is this the right deployment?")?;
+        remember(&self.node, job)?;
+        eprintln!("job {job} is posted (gas {}); asking for offers ...", receipt.gas);
+        Ok(job)
+    }
+
+    /// Hires the candidates at the advertised `prices` and starts the job; cancels it if that fails.
+    pub async fn start(&self, job: JobId, prices: &[u128], shutdown: &CancellationToken) -> Result<()> {
+        let stages = usize::from(self.args.stages).max(1);
+        let want = |(index, (candidate, limit)): (usize, (&Candidate, &u128))| {
+            let lane = Lane { job, stage: (index % stages).try_into()?, replica: (index / stages).try_into()? };
+            Ok(Wanted { lane, worker: candidate.address, limit: *limit })
+        };
+        let lanes = self.candidates.iter().zip(prices).enumerate().map(want).collect::<Result<Vec<_>>>();
+        let hired = match lanes {
+            Ok(lanes) => self.hire(job, &lanes, shutdown).await,
+            Err(error) => Err(error),
+        };
+        let Err(error) = hired else { return Ok(()) };
+        eprintln!("job {job} does not start; cancelling it to get the escrow back");
+        let chain = &self.node.ports.chain;
+        let cancelled = async {
+            chain.send(Call::Cancel { job }).await?;
+            chain.send(Call::Collect { token: self.token }).await
+        };
+        match cancelled.await {
+            Ok(_) => Err(error.context(format!("job {job} was cancelled and its escrow returned"))),
+            Err(also) => Err(error.context(format!(
+                "job {job} could not be cancelled either ({also}): `tensorlink job cancel {job}` later"
+            ))),
+        }
+    }
+
+    async fn hire(&self, job: JobId, lanes: &[Wanted], shutdown: &CancellationToken) -> Result<()> {
+        let (user, chain) = (&self.user, &self.node.ports.chain);
+        let work = async {
+            let (offers, signatures): (Vec<_>, Vec<_>) = user.collect_offers(lanes).await?.into_iter().unzip();
+            let price: U256 = offers.iter().map(|offer| U256::from(offer.pricePerInterval)).sum();
+            eprintln!("{} offers; an interval, or a token through all lanes, costs {}", offers.len(), Wei(price));
+            let receipt = chain.send(Call::Accept { job, offers, signatures }).await?;
+            eprintln!("accepted (gas {}); waiting for the workers ...", receipt.gas);
+            user.wait_until_ready(job, lanes).await?;
+            let receipt = chain.send(Call::Start { job }).await?;
+            eprintln!("started (gas {})", receipt.gas);
+            Ok(())
+        };
+        tokio::select! {
+            () = shutdown.cancelled() => bail!("interrupted"),
+            result = work => result,
+        }
+    }
+}

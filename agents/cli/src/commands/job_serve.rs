@@ -1,0 +1,207 @@
+//! `tensorlink job serve`: from a pretrained transformer to a running serving job.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use tensorlink_graph::transformer::memory::cut;
+use tensorlink_node::price::price_per_token;
+use tensorlink_types::abi::JobKind;
+use tensorlink_types::{Address, JobId, U256};
+use tensorlink_user::serving::{PreparedServing, ServingNote, publish_serving};
+use tokio_util::sync::CancellationToken;
+
+use crate::amount::Wei;
+use crate::args::JobServeArgs;
+use crate::commands::hiring::{Hiring, Work};
+use crate::commands::serve::named;
+use crate::config::Config;
+use crate::folder::{ModelFolder, read_text};
+use crate::node::Node;
+use crate::quantized::{CALIBRATION, prepare};
+use crate::{device, output};
+
+/// Most tokens that a job may pay for (rule P-18).
+const MOST_TOKENS: u32 = 1_000_000;
+/// Most tokens of a text where the user says nothing: workers hash a program for each length.
+const DEFAULT_LONGEST: u32 = 512;
+
+/// What a serving job will cost and risk, before anything is signed.
+#[derive(Serialize)]
+struct Quote {
+    /// Name of the model.
+    model: String,
+    /// Layers of each stage, `first..end`.
+    layers: Vec<Range<u32>>,
+    /// Replicas of the pipeline; texts take turns among them.
+    replicas: u16,
+    /// Most tokens of a text.
+    longest: u32,
+    /// Most tokens that each lane is paid for.
+    tokens: u32,
+    /// `SNO` or `ETH`, which the job pays in.
+    token: &'static str,
+    /// Escrow, in wei of the token.
+    deposit: Wei,
+    /// Of a token through one replica's stages, the dearest, in wei; by the workers' adverts. Binding prices come with their offers.
+    price_per_token: Wei,
+    /// Wei of SNO that each worker must have at risk in this job.
+    worker_stake: Wei,
+    /// Seconds after the job's end in which a receipt can be disproved.
+    challenge_window: u64,
+    /// Candidates, best first.
+    workers: Vec<Address>,
+}
+
+/// Printed once the job runs.
+#[derive(Serialize)]
+struct Started {
+    job: JobId,
+}
+
+/// Posts a serving job, hires, starts it.
+pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationToken) -> Result<()> {
+    let (name, path) = named(std::slice::from_ref(&args.model))?.pop().context("name a folder")?;
+    let folder = ModelFolder::open(&path)?;
+    let longest = longest(args.longest, folder.architecture().context)?;
+    let layers = cut(folder.architecture(), args.hire.stages)?;
+    let hiring = Hiring::look(config, &args.hire, &shutdown).await?;
+    eprintln!("calibrating {name} and hashing its programs of {} stages ...", layers.len());
+    let prepared = {
+        let (layers, calibration, device) = (layers.clone(), args.calibration.clone(), args.device.clone());
+        let quantise = move || quantise(&folder, calibration, device.as_deref(), (&layers, longest));
+        tokio::task::spawn_blocking(quantise).await??
+    };
+    let prices = hiring.prices(|stage, per_gmac| {
+        prepared.stages.get(stage).and_then(|s| price_per_token(&s.longest, longest, per_gmac))
+    })?;
+    let tokens = tokens(args.tokens, hiring.deposit, &prices)?;
+    let quote = Quote {
+        model: name.clone(),
+        layers,
+        replicas: args.hire.replicas,
+        longest,
+        tokens,
+        token: hiring.token_name(),
+        deposit: Wei(hiring.deposit),
+        price_per_token: prices.chunks(prepared.stages.len().max(1)).map(total).max().map(Wei).unwrap_or_default(),
+        worker_stake: hiring.worker_stake.into(),
+        challenge_window: hiring.window,
+        workers: hiring.candidates.iter().map(|candidate| candidate.address).collect(),
+    };
+    output::print(config.json, &quote, || show(&quote))?;
+    if args.hire.dry_run {
+        return Ok(());
+    }
+
+    let published = publish_serving(hiring.node.ports.store.as_ref(), &name, &prepared).await?;
+    let work = Work {
+        kind: JobKind::Serving,
+        intervals: tokens,
+        steps_per_interval: longest,
+        programs: published.programs.clone(),
+        initial_states: Vec::new(),
+        manifest: published.manifest,
+    };
+    let note = &published.note;
+    let job = hiring.post(work, |node, job| Ok(node.ports.journal.write(&note_name(job), note)?)).await?;
+    hiring.start(job, &prices, &shutdown).await?;
+    output::print(config.json, &Started { job }, || {
+        format!("job {job} runs; serve it with `tensorlink serve {} --job {job}`", args.model.display())
+    })?;
+    hiring.node.net.shutdown().await;
+    Ok(())
+}
+
+/// Reads the folder, puts it into integers, cuts it.
+fn quantise(
+    folder: &ModelFolder,
+    calibration: Option<PathBuf>,
+    device: Option<&str>,
+    (layers, longest): (&[Range<u32>], u32),
+) -> Result<PreparedServing> {
+    let texts = match calibration {
+        Some(path) => read_text(&path)?,
+        None => CALIBRATION.to_owned(),
+    };
+    let exact = prepare(folder, &texts, device::open(device)?.device())?.exact;
+    Ok(PreparedServing::new(&exact, layers, longest)?)
+}
+
+fn longest(asked: Option<u32>, context: u32) -> Result<u32> {
+    let longest = asked.unwrap_or_else(|| context.min(DEFAULT_LONGEST));
+    ensure!((1..=context).contains(&longest), "--longest must be 1 to {context}, the tokens that this model takes");
+    Ok(longest)
+}
+
+/// Most tokens to pay for, such that the escrow covers them in every lane (rule P-3).
+fn tokens(asked: Option<u32>, deposit: U256, prices: &[u128]) -> Result<u32> {
+    let most = deposit.checked_div(total(prices)).unwrap_or_default();
+    let covered = u32::try_from(most).map_or(MOST_TOKENS, |most| most.min(MOST_TOKENS));
+    ensure!(covered > 0, "--deposit does not pay for one token at the workers' prices: raise it");
+    let tokens = asked.unwrap_or(covered);
+    ensure!(
+        (1..=covered).contains(&tokens),
+        "--tokens must be 1 to {covered}: at the workers' prices --deposit pays for no more, and a job for {MOST_TOKENS} at most"
+    );
+    Ok(tokens)
+}
+
+fn total(prices: &[u128]) -> U256 {
+    prices.iter().map(|price| U256::from(*price)).sum()
+}
+
+/// Name of the record a user keeps of a serving job.
+pub fn note_name(job: JobId) -> String {
+    format!("job-{job}")
+}
+
+/// The record a user keeps of a serving job.
+pub fn read_note(node: &Node, job: JobId) -> Result<ServingNote> {
+    let note = node.ports.journal.read(&note_name(job))?;
+    note.with_context(|| format!("this node did not post job {job}: use the data directory of the one that did"))
+}
+
+fn show(quote: &Quote) -> String {
+    let layers: Vec<String> = quote.layers.iter().map(|layers| format!("{}..{}", layers.start, layers.end)).collect();
+    output::table(&[
+        ("model", format!("{}, texts of up to {} tokens", quote.model, quote.longest)),
+        ("pipeline", format!("{} stages (layers {}) x {} replicas", layers.len(), layers.join(", "), quote.replicas)),
+        ("pays for", format!("{} tokens a lane", quote.tokens)),
+        (
+            "price",
+            format!(
+                "at most {} {} a token; {} {} in escrow, the rest comes back",
+                quote.price_per_token, quote.token, quote.deposit, quote.token
+            ),
+        ),
+        ("at risk", format!("{} SNO per worker", quote.worker_stake)),
+        ("settled", format!("{} s after the job was closed", quote.challenge_window)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deposit_bounds_the_tokens() {
+        let deposit = U256::from(1000);
+        assert_eq!(tokens(None, deposit, &[3, 4]).unwrap(), 142);
+        assert_eq!(tokens(Some(7), deposit, &[3, 4]).unwrap(), 7);
+        let error = tokens(Some(143), deposit, &[3, 4]).unwrap_err().to_string();
+        assert!(error.contains("1 to 142"), "{error}");
+        assert!(tokens(Some(0), deposit, &[3, 4]).is_err());
+        assert!(tokens(None, deposit, &[1001]).unwrap_err().to_string().contains("--deposit"));
+        assert_eq!(tokens(None, U256::MAX, &[1]).unwrap(), MOST_TOKENS);
+    }
+
+    #[test]
+    fn a_text_is_as_long_as_the_model_takes_at_most() {
+        assert_eq!(longest(None, 8192).unwrap(), DEFAULT_LONGEST);
+        assert_eq!(longest(None, 256).unwrap(), 256);
+        assert_eq!(longest(Some(256), 256).unwrap(), 256);
+        assert!(longest(Some(257), 256).is_err() && longest(Some(0), 256).is_err());
+    }
+}

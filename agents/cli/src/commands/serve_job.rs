@@ -1,0 +1,59 @@
+//! The workers of a serving job behind `tensorlink serve --job`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use tensorlink_node::Roster;
+use tensorlink_types::JobId;
+use tensorlink_user::serving::Pipeline;
+use tokio_util::sync::CancellationToken;
+
+use crate::commands::{hiring, job_serve};
+use crate::config::Config;
+use crate::folder::ModelFolder;
+use crate::gateway::backend::Model;
+use crate::gateway::remote::Remote;
+use crate::node::Node;
+
+use super::serve::{describe, embeds, tokenize};
+
+/// Opens the folder for its tokenizer and the job for its workers.
+pub(super) async fn open(
+    config: &Config,
+    (job, queue): (JobId, usize),
+    (id, path): (&str, &Path),
+    shutdown: &CancellationToken,
+) -> Result<(Node, Remote)> {
+    let folder = ModelFolder::open(path)?;
+    embeds(id, &folder)?;
+    let node = Node::start(config, hiring::DISK, shutdown).await?;
+    let ports = &node.ports;
+    // Auditors and workers may fetch the job's files from here.
+    ports.net.set_gate(Arc::new(Roster::new(ports.identity.address())));
+    let view = ports.chain.job(job).await?;
+    let view = view.with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))?;
+    let note = job_serve::read_note(&node, job)?;
+    let edges = note.edges(ports.store.as_ref()).await?;
+    let (vocabulary, dimensions) = (edges.vocabulary(), edges.dimensions());
+    let pipeline = Pipeline::open(ports.clone(), &view, edges).await?;
+    let model = describe(id, &folder)?;
+    ensure!(
+        (model.vocabulary, u64::from(model.dimensions)) == (vocabulary, dimensions),
+        "{id} knows {} tokens and gives {} elements, job {job} serves {} with {vocabulary} and {dimensions}: name the \
+         folder that the job was posted from",
+        model.vocabulary,
+        model.dimensions,
+        note.name
+    );
+    if note.name != id {
+        tracing::warn!(
+            "job {job} was posted from a folder named {:?}, its texts are tokenised by that of {id:?}",
+            note.name
+        );
+    }
+    let model = Model { context: model.context.min(pipeline.longest()), ..model };
+    let tokenizer = folder.tokenizer().clone();
+    let remote = Remote::new(model, pipeline, Arc::new(move |text| tokenize(&tokenizer, text)), queue);
+    Ok((node, remote))
+}
