@@ -114,7 +114,9 @@ where
             shutdown: shutdown.clone(),
             context,
         });
-        worker.tasks.spawn(worker.context.desk.clone().run(streams));
+        let desk = worker.context.desk.clone().run(streams);
+        let end = shutdown.clone();
+        worker.tasks.spawn(async move { end.run_until_cancelled(desk).await });
         worker.tasks.spawn(worker.clone().advertise(engine));
         worker.tasks.spawn(worker.clone().answer_all(requests));
         loop {

@@ -5,11 +5,13 @@ mod support;
 
 use std::sync::Arc;
 
+use support::serving::{LONGEST, publish_serving, serving_shards, serving_view};
 use support::{Hub, JOB, MemoryChain, MemoryStore, STEPS, identity, job_view, lane, publish, shards};
 use tensorlink_graph::Reference;
 use tensorlink_node::Roster;
 use tensorlink_node::ports::chain::JobState;
-use tensorlink_node::price::price_per_interval;
+use tensorlink_node::price::{price_per_interval, price_per_token};
+use tensorlink_types::abi::JobKind;
 use tensorlink_worker::promises::Promises;
 use tensorlink_worker::quote::{Declined, quote};
 use tensorlink_worker::{Context, WorkerConfig};
@@ -51,4 +53,30 @@ async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
     assert!(matches!(ask(0).await, Err(Declined::Busy)));
     promises.release(JOB);
     ask(0).await.expect("the job took no offers any more");
+}
+
+#[tokio::test]
+async fn a_lane_of_a_serving_job_is_offered_by_the_token() {
+    let shards = serving_shards();
+    let store = Arc::new(MemoryStore::default());
+    let (manifest, _) = publish_serving(&store, &shards).await;
+    let chain = MemoryChain::serving(serving_view(2), &[], &shards);
+    chain.with(|ledger| ledger.job.state = JobState::Posted);
+    let folder = tempfile::tempdir().unwrap();
+    let context = |memory| Context {
+        ports: support::ports(1, chain.clone(), store.clone(), Arc::<Hub>::default(), folder.path()),
+        config: WorkerConfig { memory, max_lanes: 1, price_per_gmac: PRICE, max_stake: 100, credit: None },
+        engine: Arc::new(|| Ok(Reference)),
+        roster: Arc::new(Roster::new(identity(1).address())),
+        desk: Default::default(),
+    };
+    let (offer, _) = quote(&context(1 << 30), lane(1), manifest, |_, _| true).await.unwrap();
+    let longest = shards[1].program(LONGEST).unwrap();
+    assert_eq!(Some(offer.pricePerInterval), price_per_token(&longest, LONGEST, PRICE));
+    assert!(matches!(quote(&context(100), lane(1), manifest, |_, _| true).await, Err(Declined::Shard(_))));
+
+    // Posted as a training job, its files are of the wrong kind.
+    chain.with(|ledger| ledger.job.kind = JobKind::Training);
+    let declined = quote(&context(1 << 30), lane(1), manifest, |_, _| true).await.unwrap_err().to_string();
+    assert!(declined.contains("training stage 1"), "{declined}");
 }

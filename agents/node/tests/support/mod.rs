@@ -6,6 +6,7 @@ pub mod serving;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -230,11 +231,13 @@ pub struct Ledger {
     pub redeemed: BTreeMap<Lane, Voucher>,
     /// Confirmed events, which end with the last of them; without these the chain is silent, and does not end.
     pub told: Option<Vec<EventAt>>,
+    /// Whether events go on: what calls cause is told, too.
+    pub follows: bool,
 }
 
 /// One job on a chain of which every block is the latest.
 pub struct MemoryChain {
-    pub ledger: Mutex<Ledger>,
+    pub ledger: Arc<Mutex<Ledger>>,
     deployment: Deployment,
 }
 
@@ -278,12 +281,39 @@ impl MemoryChain {
             lose_receipt: false,
             redeemed: BTreeMap::new(),
             told: None,
+            follows: false,
         };
-        Arc::new(Self { ledger: Mutex::new(ledger), deployment })
+        Arc::new(Self { ledger: Arc::new(Mutex::new(ledger)), deployment })
     }
 
     pub fn with<T>(&self, change: impl FnOnce(&mut Ledger) -> T) -> T {
         change(&mut self.ledger.lock().unwrap())
+    }
+}
+
+impl Ledger {
+    /// Tells an event, in a block of its own.
+    pub fn tell(&mut self, event: Event) {
+        let (timestamp, told) = (self.now, self.told.get_or_insert_default());
+        let block = told.len() as u64;
+        let (block_hash, transaction) = (B256::ZERO, B256::ZERO);
+        told.push(EventAt { block, block_hash, timestamp, log_index: 0, transaction, event });
+    }
+}
+
+/// Sends events as they are told.
+async fn follow(ledger: Arc<Mutex<Ledger>>, events: mpsc::Sender<EventAt>) {
+    let mut next = 0;
+    loop {
+        let event = ledger.lock().unwrap().told.as_ref().and_then(|told| told.get(next).cloned());
+        match event {
+            Some(event) => match events.send(event).await {
+                Ok(()) => next += 1,
+                Err(_) => return,
+            },
+            None if events.is_closed() => return,
+            None => tokio::time::sleep(Duration::from_millis(2)).await,
+        }
     }
 }
 
@@ -309,6 +339,10 @@ impl Chain for MemoryChain {
         let (sender, receiver) = mpsc::channel(16);
         if self.with(|l| l.told.is_none()) {
             tokio::spawn(async move { sender.closed().await });
+            return Ok(receiver);
+        }
+        if self.with(|l| l.follows) {
+            tokio::spawn(follow(self.ledger.clone(), sender));
             return Ok(receiver);
         }
         for event in self.past_events(from, u64::MAX).await? {
@@ -377,8 +411,23 @@ impl Chain for MemoryChain {
             Call::Cancel { .. } => {
                 ledger.sent.push("cancel");
                 ledger.job.state = JobState::Closing;
+                if ledger.job.kind == JobKind::Serving {
+                    ledger.job.deadline = ledger.now + WINDOW;
+                    events.push(Event::JobClosing { job: JOB, convicted: false });
+                }
+            }
+            Call::Settle { .. } if ledger.job.kind == JobKind::Serving => {
+                ledger.sent.push("settle");
+                if ledger.job.state != JobState::Closing || ledger.now < ledger.job.deadline {
+                    return Err(refused("WindowOpen"));
+                }
+                ledger.job.state = JobState::Settled;
+                events.push(Event::JobSettled { job: JOB, refund: U256::ZERO });
             }
             _ => ledger.sent.push("other"),
+        }
+        if ledger.follows {
+            events.iter().cloned().for_each(|event| ledger.tell(event));
         }
         Ok(Receipt { transaction: B256::ZERO, block: 1, gas: 1, events })
     }
@@ -408,7 +457,9 @@ impl Chain for MemoryChain {
     }
 
     async fn assignment(&self, lane: Lane) -> Result<(Address, u128), ChainError> {
-        Ok((self.with(|l| l.workers[usize::from(lane.stage)]), 1))
+        // In the order of lanes.
+        let place = |stages: u16| usize::from(lane.replica) * usize::from(stages) + usize::from(lane.stage);
+        Ok((self.with(|l| l.workers[place(l.job.stages)]), 1))
     }
 
     async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError> {

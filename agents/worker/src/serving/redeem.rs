@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView};
-use tensorlink_node::ports::{Call, Chain, ChainError};
+use tensorlink_node::ports::{Call, Chain, ChainError, Clock};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ enum Failure {
 }
 
 /// Runs until the job can be settled, or `stop`. Failures are retried for ever, refusals a few times.
-pub async fn run(chain: Arc<dyn Chain>, book: Arc<Book>, stop: CancellationToken) {
+pub async fn run((chain, clock): (Arc<dyn Chain>, Arc<dyn Clock>), book: Arc<Book>, stop: CancellationToken) {
     let lane = book.payer().lane;
     let mut changes = book.watch();
     // Refusals of an epoch's voucher.
@@ -48,7 +48,7 @@ pub async fn run(chain: Arc<dyn Chain>, book: Arc<Book>, stop: CancellationToken
         tokio::select! {
             () = stop.cancelled() => return,
             Ok(()) = changes.changed(), if wakes => {}
-            () = tokio::time::sleep(wait) => {}
+            () = clock.sleep(wait) => {}
         }
     }
 }

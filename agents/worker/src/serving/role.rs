@@ -10,6 +10,7 @@ use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::wire::rpc::{Advance, Response};
 use tensorlink_types::abi::Voucher;
 use tensorlink_types::{Address, ClaimId, JobId, Lane};
+use thiserror::Error;
 
 use super::book::{Book, Progress, Signed};
 use super::lane::{ServingLane, blocking, pay};
@@ -19,6 +20,26 @@ use crate::audit::Repeatable;
 use crate::quote::fetch_serving;
 use crate::record::{Interval, LaneLog};
 use crate::role::{BACK_OFF, Worker};
+
+/// Why a request about a lane is not for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+enum Unserved {
+    /// Not the user.
+    #[error("only the job's user may ask for this")]
+    Stranger,
+    /// Not ours, or not a serving lane.
+    #[error("this worker does not serve that lane")]
+    Elsewhere,
+    /// Its stage is on its way here.
+    #[error("the lane is not loaded yet: ask again")]
+    Loading,
+}
+
+impl From<Unserved> for Response {
+    fn from(unserved: Unserved) -> Self {
+        if unserved == Unserved::Loading { Self::Busy } else { Self::Declined(unserved.to_string()) }
+    }
+}
 
 impl<E> Worker<E>
 where
@@ -46,7 +67,8 @@ where
         let lane = book.payer().lane;
         let Some(all) = self.lanes().get(&lane).map(|running| running.all.clone()) else { return };
         let redeeming = async {
-            redeem::run(self.context.ports.chain.clone(), book.clone(), all.clone()).await;
+            let (chain, clock) = (self.context.ports.chain.clone(), self.context.ports.clock.clone());
+            redeem::run((chain, clock), book.clone(), all.clone()).await;
             if !all.is_cancelled() {
                 self.settle(lane.job, &all).await;
             }
@@ -120,46 +142,45 @@ where
         }
     }
 
-    /// The lane that serves, and why it does not if it does not.
-    fn serving(&self, lane: Lane) -> Result<Arc<ServingLane>, Response> {
+    /// The lane that serves.
+    fn serving(&self, lane: Lane) -> Result<Arc<ServingLane>, Unserved> {
         let lanes = self.lanes();
         let book = lanes.get(&lane).and_then(|running| running.book.as_ref());
         match lanes.get(&lane).and_then(|running| running.serving.clone()) {
             Some(serving) => Ok(serving),
-            // Its stage is on its way.
-            None if book.is_some() => Err(Response::Busy),
-            None => Err(Response::Declined("this worker does not serve that lane".into())),
+            None if book.is_some() => Err(Unserved::Loading),
+            None => Err(Unserved::Elsewhere),
         }
     }
 
-    fn from_user(&self, peer: Address, job: JobId) -> Result<(), Response> {
+    fn check_user(&self, peer: Address, job: JobId) -> Result<(), Unserved> {
         let user = self.context.roster.members(job).map(|members| members.user);
-        if user == Some(peer) { Ok(()) } else { Err(Response::Declined("only the job's user may ask for this".into())) }
+        if user == Some(peer) { Ok(()) } else { Err(Unserved::Stranger) }
     }
 
     pub(crate) async fn advance(&self, peer: Address, request: Advance) -> Response {
         let lane = request.lane;
-        match self.from_user(peer, lane.job).and_then(|()| self.serving(lane)) {
+        match self.check_user(peer, lane.job).and_then(|()| self.serving(lane)) {
             Ok(serving) => serving.advance(request).await,
-            Err(response) => response,
+            Err(unserved) => unserved.into(),
         }
     }
 
     pub(crate) fn abandon(&self, peer: Address, lane: Lane, text: u32) -> Response {
-        match self.from_user(peer, lane.job).and_then(|()| self.serving(lane)) {
+        match self.check_user(peer, lane.job).and_then(|()| self.serving(lane)) {
             Ok(serving) => serving.abandon(text),
-            Err(response) => response,
+            Err(unserved) => unserved.into(),
         }
     }
 
     pub(crate) async fn pay(&self, peer: Address, voucher: Voucher, signature: Vec<u8>) -> Response {
         let lane = Lane { job: JobId(voucher.job), stage: voucher.stage, replica: voucher.replica };
-        if let Err(response) = self.from_user(peer, lane.job) {
-            return response;
+        if let Err(unserved) = self.check_user(peer, lane.job) {
+            return unserved.into();
         }
         match self.book_of(lane) {
             Some(book) => pay(book, Signed { voucher, signature }, self.context.ports.clock.now()).await,
-            None => Response::Declined("this worker does not serve that lane".into()),
+            None => Unserved::Elsewhere.into(),
         }
     }
 
@@ -167,7 +188,7 @@ where
         match self.book_of(lane).map(|book| book.claims(epoch)) {
             Some(Some(claims)) => Response::Receipts(claims),
             Some(None) => Response::Declined(format!("epoch {epoch} has not begun, or is not kept any more")),
-            None => Response::Declined("this worker does not serve that lane".into()),
+            None => Unserved::Elsewhere.into(),
         }
     }
 
@@ -177,7 +198,7 @@ where
         let Some((lane, entry)) = books.iter().find_map(|book| Some((book.payer().lane, book.get(id)?))) else {
             return Ok(None);
         };
-        let shard = self.serving(lane)?.shard().clone();
+        let shard = self.serving(lane).map_err(|unserved| Response::Declined(unserved.to_string()))?.shard().clone();
         let tokens = entry.receipt.tokens;
         let shard = blocking(move || shard.shard(tokens)).await.map_err(|e| Response::Declined(e.to_string()))?;
         let job_key = self.log_of(lane).and_then(|log| log.get().job_key).unwrap_or_default();

@@ -6,7 +6,7 @@ use tensorlink_types::{Address, B256, ClaimId, JobId, Lane};
 use thiserror::Error;
 
 /// Prefixes tried beside the one that the voucher's tokens point to, the longest first: for a user that pays more or less than it received.
-const TRIED: usize = 32;
+const TRIED: usize = 8;
 
 /// Why a voucher is declined. Its text goes to the user.
 #[derive(Debug, Error)]

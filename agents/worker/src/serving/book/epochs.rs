@@ -24,7 +24,7 @@ impl Book {
     pub(super) fn end(&self, inner: &mut Inner, now: u64, first: Option<(Signed, usize)>) -> Result<(), JournalError> {
         let (lane, epoch) = (self.payer.lane, inner.record.epoch);
         let next = epoch.saturating_add(1);
-        let named = inner.record.best.as_ref().map_or(0, |(_, count)| *count);
+        let named = inner.named();
         let (head, rest) = inner.open.split_at_checked(named).unwrap_or((&inner.open, &[]));
         let rest: Vec<Entry> = rest.iter().map(|(_, entry)| entry.clone()).collect();
         let mut record = inner.record.clone();

@@ -165,10 +165,16 @@ impl Book {
         if inner.open.len() < MAX_RECEIPTS { Ok(()) } else { Err(EnterError::Full(inner.record.epoch)) }
     }
 
-    /// Claims of an epoch's receipts in order; none of one that is not kept.
+    /// Claims of an epoch's receipts in order; none of one that is not kept. The next epoch's are those that would be of it if its first
+    /// voucher came now.
     pub fn claims(&self, epoch: u32) -> Option<Vec<Claim>> {
         let inner = self.inner();
-        let entries = if epoch == inner.record.epoch { Some(&inner.open) } else { inner.past.get(&epoch) };
+        let open = inner.record.epoch;
+        let entries = match epoch {
+            _ if epoch == open => Some(inner.open.as_slice()),
+            _ if epoch == open.saturating_add(1) => inner.open.get(inner.named()..),
+            _ => inner.past.get(&epoch).map(Vec::as_slice),
+        };
         Some(entries?.iter().map(|(_, entry)| entry.receipt.claim.clone()).collect())
     }
 
@@ -185,7 +191,7 @@ impl Book {
             return Err(VoucherError::Epoch { epoch: voucher.epoch, open }.into());
         }
         // A voucher of the next epoch leaves to this one what its last voucher named.
-        let kept = inner.record.best.as_ref().map_or(0, |(_, count)| *count);
+        let kept = inner.named();
         let (start, least) = if ends { (kept, 0) } else { (0, kept) };
         let head = inner.open.get(..start).unwrap_or_default();
         let before = inner.record.before.saturating_add(sum(head));
@@ -206,6 +212,11 @@ impl Book {
 }
 
 impl Inner {
+    /// How many receipts of the open epoch its best voucher names.
+    fn named(&self) -> usize {
+        self.record.best.as_ref().map_or(0, |(_, count)| *count)
+    }
+
     fn find(&self, wanted: impl Fn(ClaimId, &Entry) -> bool) -> Option<Entry> {
         let all = self.open.iter().chain(self.past.values().rev().flatten());
         all.into_iter().find(|(id, entry)| wanted(*id, entry)).map(|(_, entry)| entry.clone())

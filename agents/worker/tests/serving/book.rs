@@ -1,0 +1,167 @@
+//! The book: what is signed for, what is paid, and in which epoch, whatever happens in between.
+
+use tensorlink_node::Journal;
+use tensorlink_node::wire::rpc::Receipt;
+use tensorlink_proof::commit::{Crossed, receipt, receipt_list};
+use tensorlink_types::abi::Voucher;
+use tensorlink_types::{B256, ClaimId, TensorRoot};
+use tensorlink_worker::serving::book::{Book, EnterError, Entry, PayError, Progress, Signed};
+use tensorlink_worker::serving::voucher::{Payer, VoucherError};
+
+use crate::support::serving::user;
+use crate::support::{CONTRACTS, lane};
+
+/// A receipt of made-up tensors for a text of 10 tokens.
+fn entry(text: u32) -> Entry {
+    let root = |byte: u8| TensorRoot(B256::repeat_byte(byte));
+    let crossed = Crossed { from_previous: root(text as u8), from_next: None, to_next: root(1) };
+    let (claim, logs) = receipt(lane(0), text, &crossed);
+    let receipt = Receipt { claim, logs: logs.roots(), tokens: 10, signature: vec![text as u8; 65] };
+    Entry { receipt, inputs: format!("cid {}", text % 4) }
+}
+
+fn ids(texts: impl IntoIterator<Item = u32>) -> Vec<ClaimId> {
+    texts.into_iter().map(|text| CONTRACTS.claim_id(&entry(text).receipt.claim)).collect()
+}
+
+fn signed(epoch: u32, tokens: u32, texts: impl IntoIterator<Item = u32>) -> Signed {
+    let receipts = receipt_list(&ids(texts)).root();
+    let voucher = Voucher { job: 1, stage: 0, replica: 0, epoch, tokens, receipts };
+    let signature = user().sign(CONTRACTS.voucher(&voucher)).unwrap().to_vec();
+    Signed { voucher, signature }
+}
+
+struct Shelf(tempfile::TempDir);
+
+impl Shelf {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// As after a kill: only what is on disk.
+    fn open(&self) -> Book {
+        let payer = Payer { lane: lane(0), user: user().address(), most: 1000, contracts: CONTRACTS };
+        Book::open(Journal::open(self.0.path()).unwrap(), payer).unwrap()
+    }
+}
+
+fn texts(book: &Book, epoch: u32) -> Vec<u32> {
+    book.claims(epoch).unwrap().iter().map(|claim| claim.interval).collect()
+}
+
+#[test]
+fn receipts_and_vouchers_survive_and_epochs_follow_each_other() {
+    let shelf = Shelf::new();
+    let book = shelf.open();
+    for text in 0..4 {
+        book.enter(entry(text)).unwrap();
+    }
+    assert_eq!((book.delivered(), book.owed()), (40, 40));
+    book.pay(signed(1, 20, 0..2), 5).unwrap();
+    let book = shelf.open();
+    assert_eq!((book.delivered(), book.owed(), texts(&book, 1)), (40, 20, vec![0, 1, 2, 3]));
+    book.pay(signed(1, 30, 0..3), 6).unwrap();
+    assert_eq!(book.due(0), None, "its epoch goes on");
+
+    // The first voucher of the second epoch ends the first, which keeps what its last voucher named.
+    book.pay(signed(2, 40, 3..4), 7).unwrap();
+    for book in [book, shelf.open()] {
+        assert_eq!((texts(&book, 1), texts(&book, 2)), (vec![0, 1, 2], vec![3]));
+        assert_eq!((texts(&book, 3), book.claims(4)), (vec![], None));
+        assert_eq!((book.delivered(), book.owed()), (40, 0));
+        assert_eq!(book.due(0), Some((1, signed(1, 30, 0..3))));
+    }
+    let book = shelf.open();
+    book.enter(entry(4)).unwrap();
+    book.end_epoch(8).unwrap();
+    let book = shelf.open();
+    assert_eq!((texts(&book, 2), texts(&book, 3)), (vec![3], vec![4]), "nobody signed for the fifth");
+    assert_eq!((book.delivered(), book.owed()), (50, 10));
+    book.mark(1, Progress::Sent).unwrap();
+    assert_eq!(book.due(0).unwrap().0, 1, "a reorganisation undid it");
+    assert_eq!(book.due(1).unwrap().0, 2);
+    book.mark(1, Progress::Confirmed).unwrap();
+    book.mark(1, Progress::Due).unwrap();
+    book.mark(2, Progress::Refused("no".into())).unwrap();
+    assert_eq!(shelf.open().due(0), None);
+    book.end_epoch(9).unwrap();
+    assert_eq!(texts(&book, 3), [4], "an epoch that nobody signed for goes on");
+}
+
+#[test]
+fn an_epoch_without_a_voucher_leaves_everything_to_the_next() {
+    let shelf = Shelf::new();
+    let book = shelf.open();
+    book.enter(entry(0)).unwrap();
+    book.enter(entry(1)).unwrap();
+    book.pay(signed(2, 20, 0..2), 1).unwrap();
+    for book in [book, shelf.open()] {
+        assert_eq!((book.claims(1), texts(&book, 2), book.due(0)), (None, vec![0, 1], None));
+    }
+}
+
+#[test]
+fn a_text_has_one_receipt() {
+    let shelf = Shelf::new();
+    let book = shelf.open();
+    let first = book.enter(entry(1)).unwrap();
+    let again = Entry { receipt: Receipt { signature: vec![9; 65], ..entry(1).receipt }, ..entry(1) };
+    assert_eq!(book.enter(again).unwrap(), first, "the one that it got");
+    let mut other = entry(2);
+    other.receipt.claim.interval = 1;
+    assert!(matches!(book.enter(other), Err(EnterError::OtherText(1))));
+    assert_eq!(book.delivered(), 10);
+    assert_eq!(book.get(ids([1])[0]).unwrap().receipt, first);
+    assert_eq!(book.of_text(2), None);
+}
+
+#[test]
+fn vouchers_that_do_not_fit_change_nothing() {
+    let shelf = Shelf::new();
+    let book = shelf.open();
+    (0..3).for_each(|text| drop(book.enter(entry(text)).unwrap()));
+    book.pay(signed(1, 20, 0..2), 1).unwrap();
+    let refused = |signed: Signed| match book.pay(signed, 2) {
+        Err(PayError::Voucher(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(refused(signed(1, 19, 0..2)), VoucherError::Fewer { tokens: 19, paid: 20 }));
+    assert!(matches!(refused(signed(1, 30, 0..1)), VoucherError::Receipts { .. }), "fewer receipts than before");
+    assert!(matches!(refused(signed(1, 30, [0, 2, 1])), VoucherError::Receipts { .. }), "another order");
+    assert!(matches!(refused(signed(2, 30, [1, 2])), VoucherError::Receipts { .. }), "of the epoch before");
+    assert!(matches!(refused(signed(3, 30, 0..3)), VoucherError::Epoch { epoch: 3, open: 1 }));
+    assert!(matches!(refused(signed(1, 1001, 0..3)), VoucherError::TooMany { .. }));
+    let mut forged = signed(1, 30, 0..3);
+    forged.voucher.tokens = 20;
+    assert!(matches!(refused(forged), VoucherError::Signature(_)));
+    assert_eq!((book.owed(), texts(&shelf.open(), 1)), (10, vec![0, 1, 2]));
+    // More than was delivered is the user's own business.
+    book.pay(signed(1, 500, 0..3), 3).unwrap();
+    assert_eq!(book.owed(), 0);
+}
+
+#[test]
+fn epochs_are_kept_for_a_while_and_their_tensors_while_any_receipt_names_them() {
+    let shelf = Shelf::new();
+    let book = shelf.open();
+    for epoch in 1..=7 {
+        book.enter(entry(epoch)).unwrap();
+        book.pay(signed(epoch, 10 * epoch, [epoch]), 100 * u64::from(epoch)).unwrap();
+    }
+    assert!(book.stale(10_000, 50).0.is_empty(), "not redeemed");
+    (1..=6).for_each(|epoch| book.mark(epoch, Progress::Confirmed).unwrap());
+    // Epoch 1 ended when the voucher of epoch 2 came.
+    assert!(book.stale(250, 50).0.is_empty(), "its receipts can be challenged");
+    let (stale, inputs) = book.stale(251, 50);
+    assert_eq!((stale, inputs.len()), (vec![1], 0), "receipt 5 names the same tensor");
+    let (stale, inputs) = book.stale(10_000, 50);
+    assert_eq!((stale.as_slice(), inputs.len()), (&[1, 2][..], 0), "the last four are kept");
+    book.forget(&stale).unwrap();
+    for book in [&book, &shelf.open()] {
+        assert_eq!((book.claims(1), book.claims(2), texts(book, 3)), (None, None, vec![3]));
+        assert_eq!((book.delivered(), book.owed(), book.of_text(1)), (70, 0, None));
+    }
+    assert_eq!(book.inputs().len(), 4);
+    book.clear().unwrap();
+    assert_eq!(std::fs::read_dir(shelf.0.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,11 @@
+//! Serving lanes: texts and receipts, vouchers and epochs, life and death of a worker.
+
+#[path = "../../../node/tests/support/mod.rs"]
+mod support;
+
+mod audit;
+mod book;
+mod lane;
+mod life;
+mod thread;
+mod world;
