@@ -326,7 +326,7 @@ pub struct ChallengeArgs {
     /// Interval of the claim.
     #[arg(long, required_unless_present = "receipt")]
     pub interval: Option<u32>,
-    /// Receipts of a text of a serving job instead: what `GET /v1/receipts/{id}` of its gateway answers.
+    /// Receipts of texts of a serving job instead: what `GET /v1/receipts/{id}` of its gateway answers.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["job", "interval"])]
     pub receipt: Option<PathBuf>,
 }

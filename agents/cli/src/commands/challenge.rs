@@ -1,4 +1,4 @@
-//! `tensorlink challenge`: audits one claim now, or the receipts of one text.
+//! `tensorlink challenge`: audits one claim now, or the receipts of texts.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::{JobId, Lane};
-use tensorlink_user::serving::TextReceipts;
+use tensorlink_user::serving::Receipts;
 use tensorlink_validator::{Auditor, Finding, Standing, Target, convict};
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,7 @@ use crate::{device, output};
 /// Disk for what is fetched for the audit, bytes.
 const DISK: u64 = 10 << 30;
 /// Largest file of receipts, bytes.
-const MAX_RECEIPTS: u64 = 1 << 20;
+const MAX_RECEIPTS: u64 = 64 << 20;
 
 #[derive(Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
@@ -29,9 +29,10 @@ enum Shown {
     Convicted { fault: String, gas: u64 },
 }
 
-/// A verdict on the receipt of a stage.
+/// A verdict on a text's receipt of a stage.
 #[derive(Serialize)]
 struct OfStage {
+    text: u32,
     stage: u16,
     #[serde(flatten)]
     shown: Shown,
@@ -47,7 +48,7 @@ pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationTo
     let events = node.ports.chain.past_events(node.ports.chain.deployment().block, head).await?;
     let auditor = node.auditor(engine, memory, 1);
     let audited = match &receipts {
-        Some(receipts) => text(config, &auditor, (receipts, args.stage), &events).await,
+        Some(receipts) => texts(config, &auditor, (receipts, args.stage), &events).await,
         None => claim(config, &auditor, args, events).await,
     };
     node.net.shutdown().await;
@@ -77,37 +78,37 @@ async fn claim(
     output::print(config.json, &shown, || shown.text("the claim"))
 }
 
-/// Audits the receipts of a text, of every stage or of one.
-async fn text(
+/// Audits the receipts of texts, of every stage or of one; stage by stage, because a stage is fetched once.
+async fn texts(
     config: &Config,
     auditor: &Auditor<TorchEngine>,
-    (receipts, only): (&TextReceipts, Option<u16>),
+    (receipts, only): (&Receipts, Option<u16>),
     events: &[EventAt],
 ) -> Result<()> {
-    let manifest = manifest(events, receipts.job)?;
+    let all = || receipts.texts.iter().flat_map(|text| text.stages.iter().map(move |receipt| (text, receipt)));
+    let mut wanted: Vec<_> = all().filter(|(_, receipt)| only.is_none_or(|only| only == receipt.claim.stage)).collect();
+    ensure!(!wanted.is_empty(), "the file has no receipt of that stage");
+    wanted.sort_by_key(|(text, receipt)| (text.job, receipt.claim.stage));
     let mut undecided = Vec::new();
-    let mut audited = 0;
-    for receipt in &receipts.stages {
-        let (stage, claim) = (receipt.claim.stage, receipt.claim.clone());
-        if only.is_some_and(|only| only != stage) {
-            continue;
-        }
-        ensure!(claim.lane().job == receipts.job, "the receipt of stage {stage} is of another job than the file");
-        audited += 1;
+    for (text, receipt) in wanted {
+        let (number, stage, claim) = (text.text, receipt.claim.stage, receipt.claim.clone());
+        ensure!(
+            claim.lane().job == text.job,
+            "text {number}, stage {stage}: the receipt is of another job than the file says"
+        );
         // The id follows from the claim: that in the file is for people.
         let id = auditor.ports.contracts.claim_id(&claim);
-        let target = Target { id, claim, standing: Standing::Receipt, manifest };
+        let target = Target { id, claim, standing: Standing::Receipt, manifest: manifest(events, text.job)? };
         match audit(auditor, &target).await {
             Ok(shown) => {
-                let verdict = OfStage { stage, shown };
+                let verdict = OfStage { text: number, stage, shown };
                 output::print(config.json, &verdict, || {
-                    format!("stage {stage}: {}", verdict.shown.text("the receipt"))
+                    format!("text {number}, stage {stage}: {}", verdict.shown.text("the receipt"))
                 })?;
             }
-            Err(error) => undecided.push(format!("stage {stage}: {error:#}")),
+            Err(error) => undecided.push(format!("text {number}, stage {stage}: {error:#}")),
         }
     }
-    ensure!(audited > 0, "the file has no receipt of that stage");
     ensure!(undecided.is_empty(), "not decided: {}", undecided.join("; "));
     Ok(())
 }
@@ -128,7 +129,7 @@ fn manifest(events: &[EventAt], of: JobId) -> Result<Cid> {
     found.with_context(|| format!("there is no confirmed job {of} with a manifest"))
 }
 
-fn read(path: &Path) -> Result<TextReceipts> {
+fn read(path: &Path) -> Result<Receipts> {
     let size = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
     ensure!(size <= MAX_RECEIPTS, "{} is no file of receipts: it has {size} bytes", path.display());
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;

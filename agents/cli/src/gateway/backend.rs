@@ -1,7 +1,6 @@
 //! What the gateway needs from whatever computes: the port between HTTP and models.
 
 use std::fmt;
-use std::num::ParseIntError;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -39,31 +38,49 @@ pub struct Embedding {
     pub vector: Vec<f32>,
     /// Tokens of the text, those added by the tokenizer among them.
     pub tokens: u32,
-    /// By which the receipts of whoever computed it can be asked for; none if this process did.
+}
+
+/// What a model makes of the texts of a request.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Embedded {
+    /// One for each text, in order.
+    pub embeddings: Vec<Embedding>,
+    /// By which the receipts of those who computed them can be asked for; none if this process did.
     pub receipt: Option<ReceiptId>,
 }
 
-/// Names the receipts of a text: `JOB-TEXT`.
+/// Names the receipts of a response: `JOB-TEXT`, or `JOB-FIRST..LAST` for several texts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiptId {
     /// The serving job.
     pub job: u64,
-    /// The number of the text in it.
-    pub text: u32,
+    /// The number of the first text in it.
+    pub first: u32,
+    /// The number of the last text; not below the first.
+    pub last: u32,
 }
+
+/// Not an id of receipts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("an id of receipts is JOB-TEXT or JOB-FIRST..LAST")]
+pub struct NoReceiptId;
 
 impl fmt::Display for ReceiptId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.job, self.text)
+        let Self { job, first, last } = self;
+        if first == last { write!(f, "{job}-{first}") } else { write!(f, "{job}-{first}..{last}") }
     }
 }
 
 impl FromStr for ReceiptId {
-    type Err = ParseIntError;
+    type Err = NoReceiptId;
 
-    fn from_str(text: &str) -> Result<Self, ParseIntError> {
-        let (job, number) = text.split_once('-').unwrap_or((text, ""));
-        Ok(Self { job: job.parse()?, text: number.parse()? })
+    fn from_str(text: &str) -> Result<Self, NoReceiptId> {
+        let (job, texts) = text.split_once('-').ok_or(NoReceiptId)?;
+        let (first, last) = texts.split_once("..").unwrap_or((texts, texts));
+        let number = |text: &str| text.parse().map_err(|_| NoReceiptId);
+        let id = Self { job: job.parse().map_err(|_| NoReceiptId)?, first: number(first)?, last: number(last)? };
+        if id.first <= id.last { Ok(id) } else { Err(NoReceiptId) }
     }
 }
 
@@ -148,13 +165,30 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`BackendError`].
-    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Vec<Embedding>, BackendError>;
+    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Embedded, BackendError>;
 
-    /// The receipts of a text, as JSON.
+    /// The receipts of a response's texts, as JSON.
     ///
     /// # Errors
     /// [`ReceiptError`].
     fn receipts(&self, _id: ReceiptId) -> Result<serde_json::Value, ReceiptError> {
         Err(ReceiptError::Local)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_receipts_are_read_as_they_are_written() {
+        for (first, last, text) in [(17, 17, "3-17"), (17, 19, "3-17..19")] {
+            let id = ReceiptId { job: 3, first, last };
+            assert_eq!(id.to_string(), text);
+            assert_eq!(text.parse(), Ok(id));
+        }
+        for wrong in ["", "3", "3-", "-1", "3-19..17", "3-17..", "3-4294967296", "a-b", "3-1-2"] {
+            assert_eq!(wrong.parse::<ReceiptId>(), Err(NoReceiptId), "{wrong}");
+        }
     }
 }

@@ -6,13 +6,13 @@ use std::time::Instant;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::Request;
+use axum::http::{HeaderValue, Request};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::backend::{BackendError, Embedding};
+use super::backend::{BackendError, Embedded, Embedding};
 use super::error::ApiError;
 use super::guard::Work;
 use super::input::Inputs;
@@ -90,7 +90,7 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
     let id = model.id.clone();
     let texts = wanted.input.0.len();
     let embed = gateway.backend.embed(&id, wanted.input.0);
-    let embeddings = match tokio::time::timeout_at(deadline.into(), embed).await {
+    let Embedded { embeddings, receipt } = match tokio::time::timeout_at(deadline.into(), embed).await {
         Err(_) => return Err(ApiError::timeout(gateway.limits.time)),
         Ok(Err(error)) => {
             if let BackendError::Failed(reason) = &error {
@@ -98,16 +98,15 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
             }
             return Err(ApiError::of_backend(&error, &served));
         }
-        Ok(Ok(embeddings)) => embeddings,
+        Ok(Ok(embedded)) => embedded,
     };
     let tokens = embeddings.iter().map(|embedding| u64::from(embedding.tokens)).sum();
-    let receipts = receipts::header(&embeddings);
     // Megabytes of digits for thousands of texts: not on a thread that others wait for.
     let answer = tokio::task::spawn_blocking(move || answer(id, embeddings, wanted.encoding_format, tokens));
     let mut response = answer.await.map_err(|_| ApiError::internal())?;
     response.extensions_mut().insert(Work { texts, tokens });
-    if let Some(ids) = receipts {
-        response.headers_mut().insert(receipts::RECEIPT_ID, ids);
+    if let Some(id) = receipt.and_then(|id| HeaderValue::from_str(&id.to_string()).ok()) {
+        response.headers_mut().insert(receipts::RECEIPT_ID, id);
     }
     Ok(response)
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
 
-use super::backend::{Backend, BackendError, Embedding, Input, Model};
+use super::backend::{Backend, BackendError, Embedded, Embedding, Input, Model};
 
 /// When a client whom a full queue refused should come back.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -64,7 +64,7 @@ pub enum StartError {
 /// A request on its way to a model's thread. Its client is gone when `reply` is closed.
 struct Job {
     inputs: Vec<Input>,
-    reply: oneshot::Sender<Result<Vec<Embedding>, BackendError>>,
+    reply: oneshot::Sender<Result<Embedded, BackendError>>,
 }
 
 /// The models of this process.
@@ -135,7 +135,7 @@ impl Backend for Local {
         self.queues.iter().all(|queue| !queue.is_closed())
     }
 
-    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Vec<Embedding>, BackendError> {
+    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Embedded, BackendError> {
         let mut served = self.models.iter().zip(&self.queues);
         let (_, queue) = served
             .find(|(served, _)| served.id == model)
@@ -154,8 +154,8 @@ fn compute<E: Embedder>(
     model: &Model,
     embedder: &E,
     inputs: Vec<Input>,
-    reply: &oneshot::Sender<Result<Vec<Embedding>, BackendError>>,
-) -> Option<Result<Vec<Embedding>, BackendError>> {
+    reply: &oneshot::Sender<Result<Embedded, BackendError>>,
+) -> Option<Result<Embedded, BackendError>> {
     let mut texts = Vec::with_capacity(inputs.len());
     for (index, input) in inputs.into_iter().enumerate() {
         if reply.is_closed() {
@@ -176,7 +176,7 @@ fn compute<E: Embedder>(
             Err(error) => return Some(Err(error)),
         }
     }
-    Some(Ok(embeddings))
+    Some(Ok(Embedded { embeddings, receipt: None }))
 }
 
 /// The token ids of a text, all of them the model's.
@@ -208,7 +208,7 @@ pub(super) fn ids(
 
 fn embed<E: Embedder>(model: &Model, embedder: &E, ids: &[u32]) -> Result<Embedding, BackendError> {
     let vector = embedder.embed(ids).map_err(|error| failed("model", &*error))?;
-    checked(model, Embedding { vector, tokens: u32::try_from(ids.len()).unwrap_or(u32::MAX), receipt: None })
+    checked(model, Embedding { vector, tokens: u32::try_from(ids.len()).unwrap_or(u32::MAX) })
 }
 
 /// A vector that is what the model promises.

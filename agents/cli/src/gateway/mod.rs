@@ -16,8 +16,9 @@
 //! <https://platform.openai.com/docs/api-reference>; `GET /healthz` needs no key. Connections are plain HTTP/1.1: a proxy in front
 //! adds TLS.
 //!
-//! Over the workers of a serving job, a response to embeddings tells in `x-receipt-id` the ids of its texts' receipts, and
-//! `GET /v1/receipts/{id}` answers with the signed receipts of every stage: what `tensorlink challenge --receipt` takes.
+//! Over the workers of a serving job, a response to embeddings names its receipts in the header `x-receipt-id`, because OpenAI's schema has
+//! no field for it, and `GET /v1/receipts/{id}` answers with the signed receipts of every text and stage: what `tensorlink challenge --receipt`
+//! takes.
 
 pub mod backend;
 mod body;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::{StreamExt, TryStreamExt, iter};
 use tensorlink_types::JobId;
-use tensorlink_user::serving::{Pipeline, TextError};
+use tensorlink_user::serving::{Pipeline, Receipts, TextError};
 use tokio::sync::Semaphore;
 
-use super::backend::{Backend, BackendError, Embedding, Input, Model, ReceiptError, ReceiptId};
+use super::backend::{Backend, BackendError, Embedded, Embedding, Input, Model, ReceiptError, ReceiptId};
 use super::local::{TokenizeError, checked, ids};
 
 /// When a client whom a full queue refused should come back.
@@ -54,9 +54,8 @@ impl Remote {
         let (output, receipts) = self.pipeline.compute(number, &ids).await.map_err(refusal)?;
         // A mantissa of up to 16 bits is a float of the same value.
         let vector = output.to_f64().into_iter().map(|value| value as f32).collect();
-        let receipt = ReceiptId { job: receipts.job.0, text: receipts.text };
         let [model] = &self.model;
-        checked(model, Embedding { vector, tokens: receipts.tokens, receipt: Some(receipt) })
+        checked(model, Embedding { vector, tokens: receipts.tokens })
     }
 }
 
@@ -85,7 +84,7 @@ impl Backend for Remote {
         self.pipeline.alive()
     }
 
-    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Vec<Embedding>, BackendError> {
+    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Embedded, BackendError> {
         let [served] = &self.model;
         if served.id != model {
             return Err(BackendError::UnknownModel(model.to_owned()));
@@ -94,8 +93,11 @@ impl Backend for Remote {
         let texts = self.ids(inputs).await?;
         let count = u32::try_from(texts.len()).map_err(|_| BackendError::Failed("too many texts".into()))?;
         let numbers = self.pipeline.reserve(count).map_err(refusal)?;
+        let (job, first, last) = (self.pipeline.job().0, numbers.start, numbers.end.saturating_sub(1));
         let computed = iter(numbers.zip(texts)).map(|(number, ids)| self.text(number, ids));
-        computed.buffered(AT_ONCE).try_collect().await
+        let embeddings: Vec<Embedding> = computed.buffered(AT_ONCE).try_collect().await?;
+        let receipt = (!embeddings.is_empty()).then_some(ReceiptId { job, first, last });
+        Ok(Embedded { embeddings, receipt })
     }
 
     fn receipts(&self, id: ReceiptId) -> Result<serde_json::Value, ReceiptError> {
@@ -103,7 +105,11 @@ impl Backend for Remote {
             return Err(ReceiptError::Unknown);
         }
         let failed = |error: String| ReceiptError::Failed(error);
-        let found = self.pipeline.receipts(id.text).map_err(|error| failed(error.to_string()))?;
-        serde_json::to_value(found.ok_or(ReceiptError::Unknown)?).map_err(|error| failed(error.to_string()))
+        let mut texts = Vec::new();
+        for text in id.first..=id.last {
+            let found = self.pipeline.receipts(text).map_err(|error| failed(error.to_string()))?;
+            texts.push(found.ok_or(ReceiptError::Unknown)?);
+        }
+        serde_json::to_value(Receipts { texts }).map_err(|error| failed(error.to_string()))
     }
 }

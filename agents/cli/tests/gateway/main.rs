@@ -10,4 +10,5 @@ mod life;
 mod limits;
 mod local;
 mod openai;
+mod receipts;
 mod support;

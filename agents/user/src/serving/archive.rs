@@ -12,8 +12,16 @@ use tensorlink_types::{Address, Bytes, ClaimId, JobId};
 /// Texts whose receipts are kept: some days of a busy gateway, some tens of megabytes.
 pub const KEPT: usize = 1 << 14;
 
+/// The receipts of texts that were asked for together. As JSON it is what a gateway answers and `tensorlink challenge --receipt` reads.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Receipts {
+    /// One entry for each text, in order.
+    pub texts: Vec<TextReceipts>,
+}
+
 /// The receipts of a text, from first stage to last. What a stage received is what the one before it gave: the roots in their logs
-/// are equal. As JSON it is what `tensorlink challenge --receipt` reads.
+/// are equal.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextReceipts {
@@ -31,6 +39,8 @@ pub struct TextReceipts {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageReceipt {
+    /// The stage.
+    pub stage: u16,
     /// Who signed it.
     pub worker: Address,
     /// The claim's id, by which an auditor asks for it.
@@ -47,7 +57,7 @@ impl StageReceipt {
     /// Of a receipt that was checked.
     pub fn new(worker: Address, claim_id: ClaimId, receipt: Receipt) -> Self {
         let Receipt { claim, logs, tokens: _, signature } = receipt;
-        Self { worker, claim_id, claim, logs, signature: signature.into() }
+        Self { stage: claim.stage, worker, claim_id, claim, logs, signature: signature.into() }
     }
 }
 

@@ -18,7 +18,7 @@ use super::account::{Account, AccountError, EPOCH, WAITING};
 use super::fault::LaneFault;
 
 /// Attempts to get an answer from a worker that may be restarting, or whose answer was lost.
-const PATIENCE: Policy = Policy { attempts: 5, first: Duration::from_millis(250), longest: Duration::from_secs(2) };
+const PATIENCE: Policy = Policy { attempts: 6, first: Duration::from_millis(250), longest: Duration::from_secs(2) };
 
 /// Abandoned texts that a worker is still told of.
 const FORGETTABLE: usize = 64;

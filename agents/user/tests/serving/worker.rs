@@ -1,0 +1,231 @@
+//! A worker that computes right, and misbehaves as a test asks.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tensorlink_graph::Reference;
+use tensorlink_graph::transformer::StageRunner;
+use tensorlink_node::Identity;
+use tensorlink_node::ports::{Incoming, Net, Protocol};
+use tensorlink_node::serving::{Gives, ServingShard};
+use tensorlink_node::wire::rpc::{Advance, Receipt, Request, Response};
+use tensorlink_node::wire::{decode, encode};
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::{Crossed, receipt, receipt_list, tensor_root, verify_signer};
+use tensorlink_types::abi::{Claim, Voucher};
+use tensorlink_types::{B256, ClaimId, Lane};
+
+use crate::support::serving::user;
+use crate::support::{CONTRACTS, Hub, MemoryNet, identity};
+
+/// How a worker behaves, until it is told otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Manner {
+    Honest,
+    /// Answers nothing.
+    Dead,
+    /// Computes and signs, and its next answers get lost.
+    Loses(u32),
+    /// Forgets the text before the next call.
+    Forgets,
+    /// Says so until all that it is owed is paid.
+    WantsMoney,
+    Busy(u32),
+    Declines,
+    /// Its receipts are wrong.
+    Signs(Wrong),
+    /// Gives one byte less.
+    Short,
+    /// Gives other numbers, and signs for them.
+    Lies,
+}
+
+/// What is wrong with a receipt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wrong {
+    Absent,
+    Tokens,
+    Logs,
+    Io,
+    State,
+    Text,
+    Stage,
+    Replica,
+    Job,
+    Signer,
+    Garbage,
+}
+
+/// What a worker saw and has.
+pub(crate) struct Inner {
+    pub(crate) manner: Manner,
+    pub(crate) advances: Vec<(u32, u32, bool)>,
+    pub(crate) abandoned: Vec<u32>,
+    /// Its list of the epoch, in the order of signing.
+    pub(crate) receipts: Vec<(Claim, u32)>,
+    pub(crate) vouchers: Vec<Voucher>,
+    texts: HashMap<u32, Vec<u8>>,
+}
+
+pub(crate) struct Worker {
+    lane: Lane,
+    key: Identity,
+    shard: Arc<ServingShard>,
+    pub(crate) inner: Mutex<Inner>,
+}
+
+impl Worker {
+    pub(crate) async fn start(lane: Lane, key: u8, shard: Arc<ServingShard>, hub: &Arc<Hub>) -> Arc<Self> {
+        let key = identity(key);
+        let mut requests = MemoryNet { own: key.address(), hub: hub.clone() }.serve(Protocol::Rpc).await.unwrap();
+        let inner = Inner {
+            manner: Manner::Honest,
+            advances: vec![],
+            abandoned: vec![],
+            receipts: vec![],
+            vouchers: vec![],
+            texts: HashMap::new(),
+        };
+        let worker = Arc::new(Self { lane, key, shard, inner: Mutex::new(inner) });
+        let own = worker.clone();
+        tokio::spawn(async move {
+            while let Some(Incoming { body, reply, .. }) = requests.recv().await {
+                if let Some(response) = own.answer(decode("request", &body).unwrap()) {
+                    let _ = reply.send(encode("response", &response).unwrap());
+                }
+            }
+        });
+        worker
+    }
+
+    pub(crate) fn set(&self, manner: Manner) {
+        self.inner.lock().unwrap().manner = manner;
+    }
+
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&mut Inner) -> T) -> T {
+        look(&mut self.inner.lock().unwrap())
+    }
+
+    /// Tokens that it has a voucher for.
+    pub(crate) fn paid(&self) -> u32 {
+        self.with(|inner| inner.vouchers.last().map_or(0, |voucher| voucher.tokens))
+    }
+
+    /// Nothing if the answer gets lost.
+    fn answer(&self, request: Request) -> Option<Response> {
+        let inner = &mut *self.inner.lock().unwrap();
+        if inner.manner == Manner::Dead {
+            return None;
+        }
+        Some(match request {
+            Request::Advance(advance) => return self.advance(inner, advance),
+            Request::Abandon { text, .. } => {
+                inner.abandoned.push(text);
+                Response::Done
+            }
+            Request::Pay { voucher, signature } => self.pay(inner, voucher, &signature),
+            Request::Receipts { .. } => {
+                Response::Receipts(inner.receipts.iter().map(|(claim, _)| claim.clone()).collect())
+            }
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// As a worker does: a prefix of its list, none shorter than before.
+    fn pay(&self, inner: &mut Inner, voucher: Voucher, signature: &[u8]) -> Response {
+        verify_signer(signature, CONTRACTS.voucher(&voucher), user().address()).unwrap();
+        assert_eq!(
+            (voucher.job, voucher.stage, voucher.replica),
+            (self.lane.job.0, self.lane.stage, self.lane.replica)
+        );
+        let ids: Vec<ClaimId> = inner.receipts.iter().map(|(claim, _)| CONTRACTS.claim_id(claim)).collect();
+        let fits = (0..=ids.len()).any(|count| receipt_list(&ids[..count]).root() == voucher.receipts);
+        if !fits || inner.vouchers.last().is_some_and(|last| last.tokens > voucher.tokens) {
+            return Response::Declined("not a beginning of my list".into());
+        }
+        inner.vouchers.push(voucher);
+        Response::Done
+    }
+
+    fn advance(&self, inner: &mut Inner, advance: Advance) -> Option<Response> {
+        let Advance { lane, text, position, inputs, last } = advance;
+        assert_eq!(lane, self.lane);
+        inner.advances.push((text, position, last));
+        let owed = inner.receipts.iter().map(|(_, tokens)| tokens).sum::<u32>();
+        let paid = inner.vouchers.last().map_or(0, |voucher| voucher.tokens);
+        match inner.manner {
+            Manner::Declines => return Some(Response::Declined("no".into())),
+            Manner::WantsMoney if owed > paid => return Some(Response::Unpaid { tokens: owed - paid }),
+            Manner::Busy(0) | Manner::Loses(0) => inner.manner = Manner::Honest,
+            Manner::Busy(times) => {
+                inner.manner = Manner::Busy(times - 1);
+                return Some(Response::Busy);
+            }
+            Manner::Forgets => {
+                inner.manner = Manner::Honest;
+                inner.texts.clear();
+            }
+            _ => {}
+        }
+        let row = self.shard.received(1).unwrap().byte_len() as usize;
+        let rows = inner.texts.entry(text).or_default();
+        let has = rows.len() / row;
+        if has < position as usize {
+            return Some(Response::Rewind { position: has as u32 });
+        }
+        rows.truncate(position as usize * row);
+        rows.extend(&inputs[0]);
+        let tokens = (rows.len() / row) as u32;
+        let input = Tensor::from_bytes(self.shard.received(tokens).unwrap(), rows).unwrap();
+        let runner = StageRunner::new(Reference, (*self.shard.plan).clone(), &self.shard.constants).unwrap();
+        let mut whole = runner.run(&input).unwrap();
+        if inner.manner == Manner::Lies {
+            let mut mantissas = whole.mantissas().to_vec();
+            mantissas[0] ^= 1;
+            whole = Tensor::from_wide(whole.ty().clone(), &mantissas).unwrap();
+        }
+        let mut output = match self.shard.gives() {
+            Gives::Rows => whole.to_bytes().split_off(whole.to_bytes().len() / tokens as usize * position as usize),
+            _ if last => whole.to_bytes(),
+            _ => vec![],
+        };
+        if inner.manner == Manner::Short {
+            output.pop();
+        }
+        let receipt = last.then(|| self.sign(inner, text, tokens, (&input, &whole))).flatten();
+        if let Manner::Loses(times) = inner.manner {
+            inner.manner = Manner::Loses(times - 1);
+            return None;
+        }
+        Some(Response::Advanced { output, receipt })
+    }
+
+    fn sign(&self, inner: &mut Inner, text: u32, tokens: u32, (input, output): (&Tensor, &Tensor)) -> Option<Receipt> {
+        let crossed = Crossed { from_previous: tensor_root(input), from_next: None, to_next: tensor_root(output) };
+        let (mut claim, logs) = receipt(self.lane, text, &crossed);
+        if !inner.receipts.iter().any(|(known, _)| *known == claim) {
+            inner.receipts.push((claim.clone(), tokens));
+        }
+        let (mut logs, mut tokens, mut key) = (logs.roots(), tokens, self.key.clone());
+        if let Manner::Signs(wrong) = inner.manner {
+            match wrong {
+                Wrong::Absent => return None,
+                Wrong::Tokens => tokens += 1,
+                Wrong::Logs => logs.toNext = B256::repeat_byte(1),
+                Wrong::Io => claim.io = B256::repeat_byte(1),
+                Wrong::State => claim.newState = B256::repeat_byte(1),
+                Wrong::Text => claim.interval += 1,
+                Wrong::Stage => claim.stage += 1,
+                Wrong::Replica => claim.replica += 1,
+                Wrong::Job => claim.job += 1,
+                Wrong::Signer => key = identity(77),
+                Wrong::Garbage => {}
+            }
+        }
+        let mut signature = key.sign(CONTRACTS.claim_id(&claim).0).unwrap().to_vec();
+        if inner.manner == Manner::Signs(Wrong::Garbage) {
+            signature.pop();
+        }
+        Some(Receipt { claim, logs, tokens, signature })
+    }
+}
