@@ -92,6 +92,11 @@ impl ServingLane {
         &self.shard
     }
 
+    /// Waits until the lane's thread has ended: it panicked.
+    pub async fn ended(&self) {
+        self.thread.ended().await;
+    }
+
     /// Answers the job's user, who sends the next tokens of a text.
     pub async fn advance(&self, request: Advance) -> Response {
         let step = match self.step(request) {

@@ -76,7 +76,13 @@ where
         let serving = async {
             loop {
                 match self.try_serve(&log, &book).await {
-                    Ok(()) => return,
+                    Ok(None) => return,
+                    Ok(Some(serving)) => {
+                        tokio::select! {
+                            () = all.cancelled() => return,
+                            () = serving.ended() => tracing::error!(%lane, "its thread has ended; starting another"),
+                        }
+                    }
                     Err(error) => tracing::warn!(%lane, error, "cannot serve yet"),
                 }
                 tokio::select! {
@@ -89,14 +95,14 @@ where
         tokio::join!(redeeming, serving);
     }
 
-    /// Fetches the stage and starts its engine.
-    async fn try_serve(&self, log: &LaneLog, book: &Arc<Book>) -> Result<(), String> {
+    /// Fetches the stage and starts its engine; none if the job is over.
+    async fn try_serve(&self, log: &LaneLog, book: &Arc<Book>) -> Result<Option<Arc<ServingLane>>, String> {
         let record = log.get();
         let lane = record.lane;
         let job = self.context.ports.chain.job(lane.job).await.map_err(|e| e.to_string())?;
         let job = job.ok_or_else(|| "the endpoint does not know the job".to_owned())?;
         if job.state == JobState::Settled {
-            return Ok(());
+            return Ok(None);
         }
         let manifest: Cid = record.manifest.parse().map_err(|_| format!("{:?} is not a CID", record.manifest))?;
         let shard = fetch_serving(&self.context, &job, lane.stage, manifest).await.map_err(|e| e.to_string())?;
@@ -104,10 +110,10 @@ where
         let serving = ServingLane::start(&self.context, shard, book.clone(), closing).await;
         let serving = Arc::new(serving.map_err(|e| e.to_string())?);
         if let Some(running) = self.lanes().get_mut(&lane).filter(|running| !running.all.is_cancelled()) {
-            running.serving = Some(serving);
+            running.serving = Some(serving.clone());
         }
         tracing::info!(%lane, "serving");
-        Ok(())
+        Ok(Some(serving))
     }
 
     /// A confirmed voucher of ours; old epochs need not be kept any more.

@@ -126,6 +126,11 @@ impl LaneThread {
         done.await.unwrap_or_else(|_| stopped())
     }
 
+    /// Waits until the thread has ended, which it does by itself only if it panics.
+    pub async fn ended(&self) {
+        self.0.closed().await;
+    }
+
     /// Forgets a text; a text that is not forgotten because the queue is full goes when it has been idle for long.
     pub fn forget(&self, text: u32) {
         let _ = self.0.try_send(Message::Forget(text));
@@ -133,7 +138,7 @@ impl LaneThread {
 }
 
 fn stopped() -> Done {
-    Done::Refused("the lane's engine has stopped: choose another worker".into())
+    Done::Refused("the lane's engine has stopped and is started again: ask again, or choose another worker".into())
 }
 
 /// What the thread works with.

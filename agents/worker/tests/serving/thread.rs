@@ -142,6 +142,18 @@ async fn what_could_not_be_computed_can_be_sent_again() {
     assert!(matches!(thread.advance(step(shard, &input, 1..2, false)).await, Done::Refused(_)));
     assert_eq!(thread.advance(step(shard, &input, 1..2, false)).await, Done::Rows(vec![2]));
 
+    struct Broken;
+    impl Runner for Broken {
+        fn run(&mut self, _: &[Turn<'_>]) -> Vec<Result<Vec<u8>, RunnerError>> {
+            panic!("a defect")
+        }
+
+        fn forget(&mut self, _: u32) {}
+    }
+    let thread = LaneThread::start(lane(0), shard.clone(), clock.clone(), |_| Ok(Broken)).await.unwrap();
+    assert!(matches!(thread.advance(step(shard, &input, 0..1, false)).await, Done::Refused(_)));
+    thread.ended().await;
+
     let none: fn(Arc<ServingShard>) -> Result<Flaky, String> = |_| Err("no device".into());
     let error = LaneThread::start(lane(0), shard.clone(), clock, none).await.unwrap_err();
     assert!(matches!(&error, StartError::Engine { reason, .. } if reason == "no device"), "{error}");
