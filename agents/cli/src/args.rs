@@ -163,16 +163,6 @@ pub struct ValidatorArgs {
     pub device: Option<String>,
 }
 
-/// What a job pays in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum Token {
-    /// The network's token.
-    #[default]
-    Sno,
-    /// The chain's own.
-    Eth,
-}
-
 #[derive(Subcommand, Debug)]
 pub enum JobCommand {
     /// Cut a model in stages, find workers, post the job with its escrow, start it.
@@ -185,7 +175,7 @@ Example:
 Example:
   tensorlink job serve ./all-MiniLM-L6-v2 --stages 2 --deposit 50
   tensorlink serve ./all-MiniLM-L6-v2 --job 1")]
-    Serve(Box<JobServeArgs>),
+    Serve(Box<crate::commands::job_serve::JobServeArgs>),
     /// Follow a job until it is settled; settles it, fetches and tests the model.
     Watch {
         /// The job's number.
@@ -212,38 +202,6 @@ Example:
     },
 }
 
-/// What jobs of either kind ask of workers, and what they offer.
-#[derive(Args, Debug)]
-pub struct HireArgs {
-    /// Pipeline stages.
-    #[arg(long, default_value_t = 2)]
-    pub stages: u16,
-    /// Security level: independent copies of the pipeline.
-    #[arg(long, default_value_t = 1)]
-    pub replicas: u16,
-    /// Escrow, in SNO or ETH.
-    #[arg(long, value_name = "AMOUNT")]
-    pub deposit: String,
-    /// What to pay in.
-    #[arg(long, value_enum, default_value_t)]
-    pub token: Token,
-    /// SNO each worker must have at risk in this job.
-    #[arg(long, default_value = "1000", value_name = "AMOUNT")]
-    pub worker_stake: String,
-    /// Seconds in which a claim can be challenged [default: the shortest that the contracts allow].
-    #[arg(long, value_name = "SECONDS")]
-    pub challenge_window: Option<u32>,
-    /// Seconds the job may take from its start.
-    #[arg(long, default_value_t = 86_400, value_name = "SECONDS")]
-    pub duration: u64,
-    /// Seconds to wait for enough workers.
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
-    pub patience: u64,
-    /// Show terms and quote, post nothing.
-    #[arg(long)]
-    pub dry_run: bool,
-}
-
 #[derive(Args, Debug)]
 pub struct PostArgs {
     /// Model file (JSON).
@@ -256,34 +214,13 @@ pub struct PostArgs {
     #[arg(long, default_value_t = 50)]
     pub steps_per_interval: u32,
     #[command(flatten)]
-    pub hire: HireArgs,
+    pub hire: crate::commands::hiring::HireArgs,
     /// Stay and follow the job to its end.
     #[arg(long)]
     pub watch: bool,
     /// With --watch: also write what the job came to into this file, as JSON.
     #[arg(long, requires = "watch", value_name = "FILE")]
     pub report: Option<PathBuf>,
-}
-
-#[derive(Args, Debug)]
-pub struct JobServeArgs {
-    /// Folder of a pretrained transformer, as Hugging Face publishes it.
-    #[arg(value_name = "FOLDER")]
-    pub model: PathBuf,
-    /// Most tokens of a text [default: those of the model, at most 512].
-    #[arg(long, value_name = "TOKENS")]
-    pub longest: Option<u32>,
-    /// Most tokens to pay for in each lane [default: what the deposit pays for by the workers' adverts, at most 1000000].
-    #[arg(long, value_name = "TOKENS")]
-    pub tokens: Option<u32>,
-    #[command(flatten)]
-    pub hire: HireArgs,
-    /// Texts to calibrate on, one a line [default: 48 of ours].
-    #[arg(long, value_name = "FILE")]
-    pub calibration: Option<PathBuf>,
-    /// Device to calibrate on: cpu, cuda or cuda:N [default: cuda if there is one].
-    #[arg(long, env = "TENSORLINK_DEVICE")]
-    pub device: Option<String>,
 }
 
 /// Which balance.

@@ -6,7 +6,7 @@
 //! | [`audit`], [`receipt`] | one audit: fetching what was recorded, and executing it again; texts of serving jobs |
 //! | [`epoch`] | the receipts that a redeemed voucher names |
 //! | `dispute` | from a difference to a proof |
-//! | [`role`] | the loop that listens to the chain |
+//! | [`role`], `task` | the loop that listens to the chain; one thing that it looks into |
 
 pub mod audit;
 pub(crate) mod dispute;
@@ -14,6 +14,7 @@ pub mod draw;
 pub mod epoch;
 pub mod receipt;
 pub mod role;
+mod task;
 
 pub use audit::{AuditError, Auditor, Finding, Standing, TURNS, Target};
 pub use draw::Rate;

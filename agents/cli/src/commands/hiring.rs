@@ -1,11 +1,13 @@
 //! What posting a job of either kind has in common: workers found, terms posted, offers accepted, the job started; the escrow back if any
 //! of it fails.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use cid::Cid;
+use clap::{Args, ValueEnum};
 use tensorlink_node::ports::{Call, Event};
 use tensorlink_types::abi::{JobKind, JobTerms};
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
@@ -14,7 +16,6 @@ use tensorlink_user::hire::{Candidate, Wanted};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{Wei, parse_amount};
-use crate::args::{HireArgs, Token};
 use crate::config::Config;
 use crate::node::Node;
 
@@ -22,6 +23,48 @@ use crate::node::Node;
 pub const DISK: u64 = 10 << 30;
 /// Seconds from posting to accepting, at most.
 const ACCEPT_WITHIN: u64 = 900;
+
+/// What a job pays in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum Token {
+    /// The network's token.
+    #[default]
+    Sno,
+    /// The chain's own.
+    Eth,
+}
+
+/// What jobs of either kind ask of workers, and what they offer.
+#[derive(Args, Debug)]
+pub struct HireArgs {
+    /// Pipeline stages.
+    #[arg(long, default_value_t = 2)]
+    pub stages: u16,
+    /// Security level: independent copies of the pipeline.
+    #[arg(long, default_value_t = 1)]
+    pub replicas: u16,
+    /// Escrow, in SNO or ETH.
+    #[arg(long, value_name = "AMOUNT")]
+    pub deposit: String,
+    /// What to pay in.
+    #[arg(long, value_enum, default_value_t)]
+    pub token: Token,
+    /// SNO each worker must have at risk in this job.
+    #[arg(long, default_value = "1000", value_name = "AMOUNT")]
+    pub worker_stake: String,
+    /// Seconds in which a claim can be challenged [default: the shortest that the contracts allow].
+    #[arg(long, value_name = "SECONDS")]
+    pub challenge_window: Option<u32>,
+    /// Seconds the job may take from its start.
+    #[arg(long, default_value_t = 86_400, value_name = "SECONDS")]
+    pub duration: u64,
+    /// Seconds to wait for enough workers.
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub patience: u64,
+    /// Show terms and quote, post nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
 
 /// A user's node with workers that could be hired, and the terms for them.
 pub struct Hiring<'a> {

@@ -1,9 +1,11 @@
 //! `tensorlink job serve`: from a pretrained transformer to a running serving job.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
+use clap::Args;
 use serde::Serialize;
 use tensorlink_graph::transformer::memory::cut;
 use tensorlink_node::price::price_per_token;
@@ -13,8 +15,7 @@ use tensorlink_user::serving::{PreparedServing, ServingNote, publish_serving};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
-use crate::args::JobServeArgs;
-use crate::commands::hiring::{Hiring, Work};
+use crate::commands::hiring::{HireArgs, Hiring, Work};
 use crate::commands::serve::named;
 use crate::config::Config;
 use crate::folder::{ModelFolder, read_text};
@@ -26,6 +27,27 @@ use crate::{device, output};
 const MOST_TOKENS: u32 = 1_000_000;
 /// Most tokens of a text where the user says nothing: workers hash a program for each length.
 const DEFAULT_LONGEST: u32 = 512;
+
+#[derive(Args, Debug)]
+pub struct JobServeArgs {
+    /// Folder of a pretrained transformer, as Hugging Face publishes it.
+    #[arg(value_name = "FOLDER")]
+    pub model: PathBuf,
+    /// Most tokens of a text [default: those of the model, at most 512].
+    #[arg(long, value_name = "TOKENS")]
+    pub longest: Option<u32>,
+    /// Most tokens to pay for in each lane [default: what the deposit pays for by the workers' adverts, at most 1000000].
+    #[arg(long, value_name = "TOKENS")]
+    pub tokens: Option<u32>,
+    #[command(flatten)]
+    pub hire: HireArgs,
+    /// Texts to calibrate on, one a line [default: 48 of ours].
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// Device to calibrate on: cpu, cuda or cuda:N [default: cuda if there is one].
+    #[arg(long, env = "TENSORLINK_DEVICE")]
+    pub device: Option<String>,
+}
 
 /// What a serving job will cost and risk, before anything is signed.
 #[derive(Serialize)]

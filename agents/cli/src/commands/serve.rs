@@ -18,16 +18,14 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::parse_size;
-use crate::commands::serve_job;
+use crate::commands::serve_job::Computing;
 use crate::config::Config;
 use crate::folder::{ModelFolder, TextTokenizer, TokenizerError};
-use crate::gateway::backend::{Backend, Model};
+use crate::gateway::backend::Model;
 use crate::gateway::exact::Exact;
 use crate::gateway::keys::{Keys, readable_by_others};
 use crate::gateway::local::{Local, TokenizeError};
-use crate::gateway::remote::Remote;
 use crate::gateway::{Access, Gateway, Limits, server};
-use crate::node::Node;
 use crate::quantized::{CALIBRATION, prepare};
 use crate::{device, output};
 
@@ -79,7 +77,7 @@ pub struct ServeArgs {
 }
 
 /// `[serve]` of the configuration file.
-#[derive(Deserialize, Debug, Default)]
+#[derive(Clone, Deserialize, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct ServeFile {
     /// As `--http`.
@@ -145,33 +143,6 @@ pub async fn run(config: &Config, args: ServeArgs, shutdown: CancellationToken) 
     backend.end().await
 }
 
-/// What computes.
-enum Computing {
-    Here(Arc<Local>),
-    There { node: Node, remote: Arc<Remote> },
-}
-
-impl Computing {
-    fn port(&self) -> Arc<dyn Backend> {
-        match self {
-            Self::Here(local) => local.clone(),
-            Self::There { remote, .. } => remote.clone(),
-        }
-    }
-
-    /// Waits for the text that each model is at; or pays for the last, and leaves the job open.
-    async fn end(self) -> Result<()> {
-        match self {
-            Self::Here(local) => Ok(tokio::task::spawn_blocking(move || drop(local)).await?),
-            Self::There { node, remote } => {
-                remote.close().await;
-                node.net.shutdown().await;
-                Ok(())
-            }
-        }
-    }
-}
-
 impl Plan {
     fn new(config: &Config, args: ServeArgs) -> Result<Self> {
         let file = &config.file.serve;
@@ -227,8 +198,7 @@ impl Plan {
 
     async fn backend(self: &Arc<Self>, config: &Config, shutdown: &CancellationToken) -> Result<Computing> {
         if let (Some(job), [(id, path)]) = (self.job, self.models.as_slice()) {
-            let (node, remote) = serve_job::open(config, (job, self.queue), (id, path), shutdown).await?;
-            return Ok(Computing::There { node, remote: Arc::new(remote) });
+            return Computing::there(config, (job, self.queue), (id, path), shutdown).await;
         }
         let plan = Arc::clone(self);
         let opened = tokio::task::spawn_blocking(move || plan.open());

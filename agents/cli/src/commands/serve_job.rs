@@ -1,4 +1,4 @@
-//! The workers of a serving job behind `tensorlink serve --job`.
+//! What computes behind `tensorlink serve`: this process, or with `--job` the workers of a serving job.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +12,61 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::{hiring, job_serve};
 use crate::config::Config;
 use crate::folder::ModelFolder;
-use crate::gateway::backend::Model;
+use crate::gateway::backend::{Backend, Model};
+use crate::gateway::local::Local;
 use crate::gateway::remote::Remote;
 use crate::node::Node;
 
 use super::serve::{describe, embeds, tokenize};
 
+/// What computes.
+pub(super) enum Computing {
+    /// Models in this process.
+    Here(Arc<Local>),
+    /// Workers, and the node by which they are reached.
+    There {
+        /// The node.
+        node: Box<Node>,
+        /// The workers.
+        remote: Arc<Remote>,
+    },
+}
+
+impl Computing {
+    /// Takes up a serving job of ours, with the folder it was posted from.
+    pub(super) async fn there(
+        config: &Config,
+        (job, queue): (JobId, usize),
+        folder: (&str, &Path),
+        shutdown: &CancellationToken,
+    ) -> Result<Self> {
+        let (node, remote) = open(config, (job, queue), folder, shutdown).await?;
+        Ok(Self::There { node: Box::new(node), remote: Arc::new(remote) })
+    }
+
+    /// For the gateway.
+    pub(super) fn port(&self) -> Arc<dyn Backend> {
+        match self {
+            Self::Here(local) => local.clone(),
+            Self::There { remote, .. } => remote.clone(),
+        }
+    }
+
+    /// Waits for the text that each model is at; or pays for the last, and leaves the job open.
+    pub(super) async fn end(self) -> Result<()> {
+        match self {
+            Self::Here(local) => Ok(tokio::task::spawn_blocking(move || drop(local)).await?),
+            Self::There { node, remote } => {
+                remote.close().await;
+                node.net.shutdown().await;
+                Ok(())
+            }
+        }
+    }
+}
+
 /// Opens the folder for its tokenizer and the job for its workers.
-pub(super) async fn open(
+async fn open(
     config: &Config,
     (job, queue): (JobId, usize),
     (id, path): (&str, &Path),

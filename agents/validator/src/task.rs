@@ -1,0 +1,156 @@
+//! One thing that a validator looks into, for as long as its patience lasts: a claim, or the list of an epoch's receipts.
+
+use std::time::Duration;
+
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::ports::ChainError;
+use tensorlink_node::ports::chain::JobState;
+use tensorlink_types::{ClaimId, JobId};
+
+use crate::audit::{Auditor, Finding, Standing, Target};
+use crate::draw::Rate;
+use crate::epoch::Epoch;
+use crate::role::convict;
+
+/// Attempts at a claim whose audit fails on our side or stays without an answer.
+const ATTEMPTS: u32 = 6;
+/// Waits between attempts: the first, and the longest. Together they outlast a worker's restart.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
+/// Something to look into.
+pub(crate) enum Task {
+    /// A claim that was drawn.
+    Claim(Target),
+    /// An epoch of receipts, to be drawn from.
+    Epoch(Epoch),
+}
+
+/// What came of it.
+pub(crate) enum Ended {
+    /// Nothing is left to do about a claim.
+    Claim(ClaimId),
+    /// These receipts were drawn.
+    Epoch(Vec<Target>),
+    /// It was not decided.
+    Open,
+}
+
+impl Task {
+    /// Does it, with bounded patience.
+    pub(crate) async fn run<E: Engine + Send + 'static>(self, auditor: &Auditor<E>, rate: Rate) -> Ended {
+        match self {
+            Self::Claim(target) => {
+                if examine(auditor, &target).await {
+                    Ended::Claim(target.id)
+                } else {
+                    Ended::Open
+                }
+            }
+            Self::Epoch(epoch) => match list(auditor, &epoch, rate).await {
+                Some(targets) => Ended::Epoch(targets),
+                None => Ended::Open,
+            },
+        }
+    }
+}
+
+/// Draws among an epoch's receipts, with bounded patience for its worker; none if it does not tell them.
+async fn list<E: Engine + Send + 'static>(auditor: &Auditor<E>, epoch: &Epoch, rate: Rate) -> Option<Vec<Target>> {
+    let lane = epoch.lane;
+    let mut pause = PAUSE.0;
+    for attempt in 1..=ATTEMPTS {
+        match is_serving(auditor, lane.job).await {
+            Ok(true) => match epoch.claims(auditor).await {
+                Ok(targets) => match epoch.draw(auditor, targets, rate) {
+                    Ok(drawn) => {
+                        tracing::info!(%lane, epoch = epoch.epoch, drawn = drawn.len(), "an epoch's receipts are listed");
+                        return Some(drawn);
+                    }
+                    Err(error) => tracing::error!(%lane, %error, "the lottery cannot be drawn"),
+                },
+                Err(error) => tracing::warn!(%lane, epoch = epoch.epoch, %error, attempt, "the receipts are not told"),
+            },
+            Ok(false) => return None,
+            Err(error) => tracing::warn!(%lane, %error, "the chain cannot be asked"),
+        }
+        auditor.ports.clock.sleep(pause).await;
+        pause = pause.saturating_mul(2).min(PAUSE.1);
+    }
+    tracing::error!(%lane, epoch = epoch.epoch, "given up: the worker does not answer for receipts that it redeemed");
+    None
+}
+
+/// Audits a claim and convicts its worker if it is wrong, with bounded patience. Whether nothing is left to do about it.
+async fn examine<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Target) -> bool {
+    let (claim, lane, interval) = (target.id, target.claim.lane(), target.claim.interval);
+    let (mut pause, mut attempt) = (PAUSE.0, 0);
+    while attempt < ATTEMPTS {
+        match is_open(auditor, target).await {
+            Ok(true) => {
+                attempt += 1;
+                if attempt_at(auditor, target, attempt).await {
+                    return true;
+                }
+            }
+            Ok(false) => {
+                tracing::info!(%claim, %lane, interval, attempt, "cannot be challenged any more");
+                return true;
+            }
+            // No attempt: without the chain there is nothing to do but wait for it.
+            Err(error) => tracing::warn!(%claim, %error, "the chain cannot be asked"),
+        }
+        auditor.ports.clock.sleep(pause).await;
+        pause = pause.saturating_mul(2).min(PAUSE.1);
+    }
+    tracing::error!(%claim, %lane, interval, "given up: the claim is neither found right nor proven wrong");
+    false
+}
+
+/// One attempt at a claim; whether it was decided.
+async fn attempt_at<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Target, attempt: u32) -> bool {
+    let (lane, interval) = (target.claim.lane(), target.claim.interval);
+    match auditor.audit(target).await {
+        Ok(Finding::Right) => {
+            tracing::info!(%lane, interval, "audited: right");
+            return true;
+        }
+        Ok(Finding::Wrong { call, fault }) => match convict(auditor, call).await {
+            Ok(gas) => {
+                tracing::warn!(%lane, interval, %fault, gas, "convicted");
+                return true;
+            }
+            Err(error) => tracing::error!(%lane, interval, %fault, %error, attempt, "not convicted"),
+        },
+        Ok(Finding::Unproven(reason)) => {
+            tracing::warn!(%lane, interval, %reason, attempt, "the claim cannot be checked");
+        }
+        Err(error) => tracing::warn!(%lane, interval, %error, attempt, "the audit failed"),
+    }
+    false
+}
+
+/// Whether the claim can still be challenged.
+async fn is_open<E>(auditor: &Auditor<E>, target: &Target) -> Result<bool, ChainError> {
+    let at = target.claim.lane();
+    let committed_at = match target.standing {
+        Standing::Committed { at } => at,
+        Standing::Receipt => return is_serving(auditor, at.job).await,
+    };
+    let lane = auditor.ports.chain.lane(at).await?;
+    let void = lane.void_from.is_some_and(|from| target.claim.interval >= from);
+    if target.claim.interval < lane.finalized || void {
+        return Ok(false);
+    }
+    let Some(job) = auditor.ports.chain.job(at.job).await? else { return Ok(true) };
+    let now = auditor.ports.chain.head().await?.timestamp;
+    Ok(now < committed_at.saturating_add(job.challenge_window))
+}
+
+/// Whether receipts of a job can still be challenged: until it may be settled, a window after it was closed (rule P-20).
+async fn is_serving<E>(auditor: &Auditor<E>, job: JobId) -> Result<bool, ChainError> {
+    let Some(job) = auditor.ports.chain.job(job).await? else { return Ok(false) };
+    Ok(match job.state {
+        JobState::Running => true,
+        JobState::Closing => auditor.ports.chain.head().await?.timestamp < job.deadline,
+        JobState::Posted | JobState::Accepted | JobState::Settled => false,
+    })
+}
