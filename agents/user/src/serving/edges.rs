@@ -46,7 +46,8 @@ impl Edges {
             let received = program.from_previous.clone().ok_or(EdgeError::Empty)?;
             let last = program.to_next.first().and_then(|last| program.operators.get(*last as usize));
             let given = last.map(|last| last.output.clone()).ok_or(EdgeError::Empty)?;
-            if plan.layers().start != layers || types.last().is_some_and(|before| *before != received) {
+            let goes_on = plan.layers().start == layers && types.last().is_none_or(|before| *before == received);
+            if !goes_on || plans.first().is_some_and(|first| first.architecture() != plan.architecture()) {
                 return Err(EdgeError::Gap(stage));
             }
             if types.is_empty() {

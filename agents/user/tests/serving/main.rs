@@ -1,5 +1,6 @@
 //! Texts through a serving job's workers: what is right is paid, and nothing else is.
 
+mod job;
 #[path = "../../../node/tests/support/mod.rs"]
 mod support;
 mod worker;
