@@ -4,6 +4,7 @@
 RUN=$(mktemp -d "${TMPDIR:-/tmp}/tensorlink.XXXXXX")
 TENSORLINK=$ROOT/target/debug/tensorlink
 VILLAIN=$ROOT/target/debug/villain
+MINILM_FOLDER=$ROOT/.toolchain/models/all-MiniLM-L6-v2
 declare -A PIDS=()
 
 # The development accounts of a local chain: their keys are printed by anvil itself and worth nothing elsewhere.
@@ -115,22 +116,57 @@ start_worker() {
     say "worker $1  ${WORKERS[$1]}"
 }
 
-# start_villain WORKER STEP: a worker that lies at a step, and asks less so that it gets hired.
+# start_villain WORKER STEP [OPERATOR]: a worker that lies at a step (every one if it is empty) about a kind of operator, and asks
+# less so that it gets hired.
 start_villain() {
+    local settings=(TENSORLINK_VILLAIN_OPERATOR="${3:-mat_mul}")
+    [[ -z $2 ]] || settings+=(TENSORLINK_VILLAIN_STEP="$2")
     launch "worker-$1" env TENSORLINK_PRIVATE_KEY="${WORKER_KEYS[$1]}" TENSORLINK_DATA_DIR="$RUN/worker-$1" \
-        TENSORLINK_VILLAIN_STEP="$2" "$VILLAIN" worker run --memory 1GiB --price 0.0005
+        "${settings[@]}" "$VILLAIN" worker run --memory 1GiB --price 0.0005
     await "worker-$1" 'listening on (/ip4/127.0.0.1/tcp/[^ ]+)' >/dev/null
     say "worker $1  ${WORKERS[$1]}, who lies"
 }
 
-stop_worker() {
-    kill -TERM "${PIDS[worker-$1]}" 2>/dev/null || true
-    wait "${PIDS[worker-$1]}" 2>/dev/null || true
-    unset "PIDS[worker-$1]"
+stop_process() {
+    kill -TERM "${PIDS[$1]}" 2>/dev/null || true
+    wait "${PIDS[$1]}" 2>/dev/null || true
+    unset "PIDS[$1]"
 }
+stop_worker() { stop_process "worker-$1"; }
 
 # Bonded stake of a worker, SNO.
 stake_of() {
     as_worker "$1" tensorlink balance --json | python3 -c 'import json,sys
 print(json.loads(sys.stdin.read())["worker"]["bonded"] / 1e18)'
+}
+
+# serve_model STAGES: posts a job that serves the pretrained model, and opens a gateway to its workers.
+serve_model() {
+    as_user tensorlink job serve "$MINILM_FOLDER" --stages "$1" --deposit 10 --longest 64 --challenge-window 8 --json \
+        >"$RUN/serve.json" || die "the model was not served; logs are in $RUN"
+    JOB=$(field job "$RUN/serve.json")
+    : >"$RUN/gateway.log"
+    launch gateway env TENSORLINK_PRIVATE_KEY="$USER_KEY" TENSORLINK_DATA_DIR="$RUN/user" \
+        "$TENSORLINK" serve "$MINILM_FOLDER" --job "$JOB" --http 127.0.0.1:0 --json
+    GATEWAY=$(await gateway '"url": ?"([^"]+)"')
+    say "job $JOB is served at $GATEWAY"
+}
+
+# ask NAME: searches the example sentences; the answer is in $RUN/NAME.answer, the question's receipt in $RUN/NAME.receipt.
+ask() {
+    say "searching: $QUESTION"
+    "${SEARCH[@]}" --url "$GATEWAY" --key-file "$RUN/user/gateway.key" --receipt "$RUN/$1.receipt" \
+        "$QUESTION" examples/sentences.txt | tee "$RUN/$1.answer" || die "the gateway gave no answer; logs are in $RUN"
+}
+
+# Ends the gateway and the job, and waits until it is settled.
+close_serving() {
+    stop_process gateway
+    as_user tensorlink job cancel "$JOB" >/dev/null
+    for _ in {1..60}; do
+        as_user tensorlink job status "$JOB" --json >"$RUN/status.json"
+        [[ $(field state "$RUN/status.json") != settled ]] || return 0
+        sleep 1
+    done
+    die "job $JOB was not settled; logs are in $RUN"
 }

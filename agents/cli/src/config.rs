@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::args::Common;
 
 /// The configuration file. Every field is optional; unknown ones are errors, so that a typing mistake is seen.
-#[derive(Deserialize, Debug, Default)]
+#[derive(Clone, Deserialize, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct File {
     rpc: Option<String>,
@@ -31,7 +31,7 @@ pub struct File {
 }
 
 /// `[worker]` of the configuration file.
-#[derive(Deserialize, Debug, Default)]
+#[derive(Clone, Deserialize, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerFile {
     /// As `--memory`, e.g. `8GiB`.
@@ -45,7 +45,7 @@ pub struct WorkerFile {
 }
 
 /// `[validator]` of the configuration file.
-#[derive(Deserialize, Debug, Default)]
+#[derive(Clone, Deserialize, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct ValidatorFile {
     /// As `--rate`: share of claims to audit, 0 to 1.
@@ -55,7 +55,7 @@ pub struct ValidatorFile {
 }
 
 /// What all commands need to know.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// Ethereum endpoint, `ws://` or `http://`.
     pub rpc: String,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use cid::Cid;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
 use tensorlink_node::ports::StoreError;
 use tokio::task::spawn_blocking;
 
@@ -47,12 +47,15 @@ impl Embedded {
     /// file grows by doubling, so that it may take twice that on disk.
     ///
     /// # Errors
-    /// [`StoreError::Backend`], e.g. when another process has it open.
+    /// [`StoreError::InUse`] when another process has it open, [`StoreError::Backend`].
     pub fn open(folder: &Path, budget: u64) -> Result<Self, StoreError> {
         let at = |error: &dyn std::fmt::Display| StoreError::Backend(format!("{}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
         let file = folder.join("blocks.redb");
-        let database = Database::builder().set_cache_size(CACHE).create(file).map_err(|e| at(&e))?;
+        let database = Database::builder().set_cache_size(CACHE).create(file).map_err(|error| match error {
+            DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(folder.display().to_string()),
+            error => at(&error),
+        })?;
         let write = database.begin_write().map_err(|e| at(&e))?;
         write.open_table(PIECES).map_err(|e| at(&e))?;
         write.open_table(COUNTS).map_err(|e| at(&e))?;

@@ -29,12 +29,13 @@ impl<E> Corrupted<E> {
     }
 }
 
-/// The tensor with one element changed by the smallest amount that stays within its type.
+/// The tensor with one element changed as far as its type allows, so that no later rounding hides the lie.
 fn flip(tensor: &Tensor, element: u64) -> Result<Tensor, TensorError> {
     let mut mantissas = tensor.mantissas().to_vec();
     let index = (element % tensor.ty().elements()) as usize;
     if let Some(mantissa) = mantissas.get_mut(index) {
-        *mantissa += if *mantissa < tensor.ty().limit() { 1 } else { -1 };
+        let limit = tensor.ty().limit();
+        *mantissa = if *mantissa > 0 { -limit } else { limit };
     }
     Tensor::from_wide(tensor.ty().clone(), &mantissas)
 }
@@ -79,7 +80,7 @@ mod tests {
     fn one_element_changes_and_stays_in_its_type() {
         let ty = TensorType::new(8, 0, &[3]).unwrap();
         let tensor = Tensor::from_wide(ty, &[1, 127, -5]).unwrap();
-        assert_eq!(flip(&tensor, 1).unwrap().mantissas().to_vec(), [1, 126, -5]);
-        assert_eq!(flip(&tensor, 5).unwrap().mantissas().to_vec(), [1, 127, -4]);
+        assert_eq!(flip(&tensor, 1).unwrap().mantissas().to_vec(), [1, -127, -5]);
+        assert_eq!(flip(&tensor, 5).unwrap().mantissas().to_vec(), [1, 127, 127]);
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
 use serde::Serialize;
-use tensorlink_node::ports::{Event, EventAt};
+use tempfile::TempDir;
+use tensorlink_node::ports::{Event, EventAt, StoreError};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::{JobId, Lane};
 use tensorlink_user::serving::Receipts;
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::ChallengeArgs;
 use crate::config::Config;
 use crate::node::Node;
-use crate::{device, output};
+use crate::{device, keys, output};
 
 /// Disk for what is fetched for the audit, bytes.
 const DISK: u64 = 10 << 30;
@@ -43,7 +44,7 @@ pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationTo
     let receipts = args.receipt.as_deref().map(read).transpose()?;
     let engine = device::open(None)?;
     let memory = engine.memory()? / 2;
-    let node = Node::start(config, DISK, &shutdown).await?;
+    let (node, _folder) = open(config, &shutdown).await?;
     let head = node.ports.chain.head().await?.number;
     let events = node.ports.chain.past_events(node.ports.chain.deployment().block, head).await?;
     let auditor = node.auditor(engine, memory, 1);
@@ -53,6 +54,20 @@ pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationTo
     };
     node.net.shutdown().await;
     audited
+}
+
+/// A node for the audit. Where this account's own node is running, e.g. its gateway, the files are taken: the audit then works in
+/// a folder of its own, which is removed with the second value.
+async fn open(config: &Config, shutdown: &CancellationToken) -> Result<(Node, Option<TempDir>)> {
+    match Node::start(config, DISK, shutdown).await {
+        Err(error) if matches!(error.downcast_ref(), Some(StoreError::InUse(_))) => {
+            let folder = tempfile::tempdir().context("no temporary folder for the audit")?;
+            let keystore = Some(keys::default_path(config));
+            let beside = Config { data_dir: folder.path().to_owned(), keystore, ..config.clone() };
+            Ok((Node::start(&beside, DISK, shutdown).await?, Some(folder)))
+        }
+        other => Ok((other?, None)),
+    }
 }
 
 /// Audits a claim on chain.

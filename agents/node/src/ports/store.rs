@@ -39,6 +39,9 @@ pub enum StoreError {
         /// Bytes allowed.
         budget: u64,
     },
+    /// Another process has the files open: two of one node's would undo each other's work.
+    #[error("{0} is in use by another process: stop it, or give another --data-dir")]
+    InUse(String),
     /// Disk or daemon failed.
     #[error("store failure: {0}; check the disk, or the IPFS daemon's address")]
     Backend(String),

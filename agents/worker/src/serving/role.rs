@@ -8,7 +8,7 @@ use tensorlink_node::interval::Span;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::wire::rpc::{Advance, Response};
-use tensorlink_types::abi::Voucher;
+use tensorlink_types::abi::{JobKind, Voucher};
 use tensorlink_types::{Address, ClaimId, JobId, Lane};
 use thiserror::Error;
 
@@ -150,11 +150,13 @@ where
 
     /// The lane that serves.
     fn serving(&self, lane: Lane) -> Result<Arc<ServingLane>, Unserved> {
+        let ours = self.posted().get(&lane.job).is_some_and(|posted| posted.kind == JobKind::Serving);
         let lanes = self.lanes();
-        let book = lanes.get(&lane).and_then(|running| running.book.as_ref());
-        match lanes.get(&lane).and_then(|running| running.serving.clone()) {
-            Some(serving) => Ok(serving),
-            None if book.is_some() => Err(Unserved::Loading),
+        let Some(running) = lanes.get(&lane).filter(|_| ours) else { return Err(Unserved::Elsewhere) };
+        match &running.serving {
+            Some(serving) => Ok(serving.clone()),
+            // Not fetched, or the start of the job is not confirmed here yet.
+            None if !running.log.get().over => Err(Unserved::Loading),
             None => Err(Unserved::Elsewhere),
         }
     }

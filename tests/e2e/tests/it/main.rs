@@ -5,6 +5,7 @@
 //! | `harness` | processes, the chain with the contracts on it, the network of both |
 //! | `honest` | jobs in which everybody does what they promised |
 //! | `villains` | jobs in which somebody lies |
+//! | `serving` | pretrained models served text by text, honestly and not |
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
 //! | `refusals` | what the command line says to bad input |
 
@@ -12,4 +13,5 @@ mod failures;
 mod harness;
 mod honest;
 mod refusals;
+mod serving;
 mod villains;

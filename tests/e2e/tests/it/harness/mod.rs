@@ -4,11 +4,13 @@ mod chain;
 mod job;
 mod network;
 mod process;
+mod serving;
 
 pub(crate) use chain::sno;
 pub(crate) use job::{Job, Model};
 pub(crate) use network::{Network, USER, VALIDATOR, address, worker_address};
 pub(crate) use process::{Output, run, tensorlink};
+pub(crate) use serving::Serving;
 
 use std::time::{Duration, Instant};
 

@@ -206,7 +206,12 @@ impl Network {
 
     /// Starts a worker that lies at a step, and that asks less, so that it is hired first.
     pub(crate) async fn start_villain(&mut self, worker: usize, step: u32) {
-        self.start_worker(worker, villain(step), "0.0005").await;
+        self.start_worker(worker, villain(&[("STEP", &step.to_string())]), "0.0005").await;
+    }
+
+    /// Starts a worker that falsifies an element of every operator of a kind.
+    pub(crate) async fn start_villain_about(&mut self, worker: usize, operator: &str) {
+        self.start_worker(worker, villain(&[("OPERATOR", operator)]), "0.0005").await;
     }
 
     async fn start_worker(&mut self, worker: usize, program: Command, price: &str) {
@@ -236,11 +241,28 @@ impl Network {
     }
 
     pub(crate) fn cut_worker(&mut self, worker: usize) {
-        self.take(&worker_name(worker)).cut();
+        self.cut(&worker_name(worker));
     }
 
     pub(crate) fn cut_validator(&mut self) {
-        self.take("validator").cut();
+        self.cut("validator");
+    }
+
+    /// Ends a process as a power cut would.
+    pub(crate) fn cut(&mut self, name: &str) {
+        self.take(name).cut();
+    }
+
+    /// The first line of JSON that a process prints.
+    pub(crate) async fn first_json(&mut self, name: &str, limit: Duration) -> serde_json::Value {
+        let process = self.processes.get_mut(name).unwrap();
+        eventually(&format!("{name} is ready"), limit, async || {
+            let log = process.log();
+            let found = log.lines().find_map(|line| serde_json::from_str(line).ok());
+            assert!(found.is_some() || process.ended().is_none(), "{name} ended:\n{log}");
+            found
+        })
+        .await
     }
 
     /// Waits for a background process to end well.

@@ -107,10 +107,10 @@ pub(crate) fn tensorlink() -> Command {
     bare(&path)
 }
 
-/// A worker that lies at a step, otherwise `tensorlink`.
-pub(crate) fn villain(step: u32) -> Command {
+/// A worker that lies where its settings say, otherwise `tensorlink`.
+pub(crate) fn villain(settings: &[(&str, &str)]) -> Command {
     let mut command = bare(Path::new(env!("CARGO_BIN_EXE_villain")));
-    command.env("TENSORLINK_VILLAIN_STEP", step.to_string());
+    command.envs(settings.iter().map(|(name, value)| (format!("TENSORLINK_VILLAIN_{name}"), value)));
     command
 }
 

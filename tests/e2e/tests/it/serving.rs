@@ -1,0 +1,107 @@
+//! A pretrained model served by staked workers: texts, receipts, vouchers, and a worker that lies about one element.
+
+use std::time::Duration;
+
+use tensorlink_node::ports::chain::{Event, Fault};
+use tensorlink_types::U256;
+
+use crate::harness::{Network, Output, Serving, USER, eventually, sno, worker_address};
+
+const LIMIT: Duration = Duration::from_secs(120);
+const TEXTS: [&str; 3] = ["A cat sleeps on the sofa.", "A kitten naps on a couch.", "Share prices fell today."];
+
+fn cosine(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Writes the receipts of a response where a person would, and has them audited.
+async fn challenge(network: &Network, serving: &Serving, id: &str) -> Output {
+    let path = network.path("receipt.json");
+    std::fs::write(&path, serving.receipts(id).await.to_string()).unwrap();
+    network.run(USER, &["--json", "challenge", "--receipt", path.to_str().unwrap()]).await
+}
+
+/// Closes a job and waits for its settlement; returns tokens and wei paid to each worker, and the refund.
+async fn settled(network: &Network, serving: &Serving) -> (Vec<(usize, u32, U256)>, U256) {
+    let job = serving.job.to_string();
+    network.ok(USER, &["job", "cancel", &job]).await;
+    let refund = network.await_event("the job is settled", LIMIT, |event| match event {
+        Event::JobSettled { job, refund } if job.0 == serving.job => Some(*refund),
+        _ => None,
+    });
+    let refund = refund.await;
+    let mut paid: Vec<(usize, u32, U256)> = Vec::new();
+    for at in network.events().await {
+        let Event::Paid { worker, units, amount, .. } = at.event else { continue };
+        let index = (0..4).find(|index| worker_address(*index) == worker).unwrap();
+        match paid.iter_mut().find(|(known, ..)| *known == index) {
+            Some((_, tokens, sum)) => (*tokens, *sum) = (*tokens + units, *sum + amount),
+            None => paid.push((index, units, amount)),
+        }
+    }
+    (paid, refund)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_served_and_paid_for_token_by_token() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0, 1]).await;
+    let mut serving = Serving::start(&mut network, 2).await;
+
+    let (vectors, id) = serving.embed(&TEXTS).await.unwrap();
+    assert!(cosine(&vectors[0], &vectors[1]) > 0.6 && cosine(&vectors[0], &vectors[2]) < 0.2);
+    let receipts = serving.receipts(&id).await;
+    let first = receipts["texts"][0].clone();
+    assert_eq!(receipts["texts"].as_array().map(Vec::len), Some(TEXTS.len()), "{receipts}");
+    assert_eq!(first["stages"].as_array().map(Vec::len), Some(2), "{first}");
+    let tokens: u64 = receipts["texts"].as_array().unwrap().iter().map(|text| text["tokens"].as_u64().unwrap()).sum();
+    let audited = challenge(&network, &serving, &id).await;
+    assert!(audited.ok && audited.stdout.contains("right"), "{audited:?}");
+
+    // Whoever dies comes back, and what was earned before is not lost.
+    network.cut_worker(0);
+    network.start_workers([0]).await;
+    let (again, _) = serving.embed_eventually(&TEXTS[..1]).await;
+    assert_eq!(again[0], vectors[0], "the same bits after a restart");
+    serving.cut_gateway(&mut network);
+    serving.open_gateway(&mut network).await;
+    let (again, other) = serving.embed_eventually(&TEXTS[..1]).await;
+    assert_eq!(again[0], vectors[0]);
+    assert_ne!(other, id, "no number of a text is used twice");
+    assert_eq!(serving.receipts(&id).await, receipts, "receipts outlive the gateway");
+
+    let (paid, refund) = settled(&network, &serving).await;
+    let least = u32::try_from(tokens).unwrap() + 2 * first["tokens"].as_u64().unwrap() as u32;
+    let sum: U256 = paid.iter().map(|(.., amount)| *amount).fold(U256::ZERO, |a, b| a + b);
+    assert_eq!(sum + refund, sno(Serving::DEPOSIT), "{paid:?}");
+    assert_eq!(paid.iter().map(|(worker, ..)| *worker).collect::<Vec<_>>().len(), 2, "{paid:?}");
+    assert!(paid.iter().all(|(_, tokens, _)| *tokens == least), "each is paid for {least} tokens: {paid:?}");
+    for worker in [0, 1] {
+        assert_eq!(network.stake(worker).await.locked, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_flipped_element_of_attention_is_proven_by_its_receipt() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_villain_about(1, "head_mix").await;
+    let serving = Serving::start(&mut network, 2).await;
+    let (_, id) = serving.embed(&TEXTS[..1]).await.unwrap();
+    let before = network.stake(1).await.bonded;
+    let audited = challenge(&network, &serving, &id).await;
+    assert!(audited.ok && audited.stdout.contains("convicted"), "{audited:?}");
+    assert!(audited.stdout.contains("attention.mixed"), "the operator is named: {audited:?}");
+    let convicted = eventually("the conviction", LIMIT, async || {
+        network.events().await.into_iter().find_map(|at| match at.event {
+            Event::Convicted { worker, fault, claimed, recomputed, .. } => Some((worker, fault, claimed, recomputed)),
+            _ => None,
+        })
+    });
+    let (worker, fault, claimed, recomputed) = convicted.await;
+    assert_eq!((worker, fault), (worker_address(1), Fault::Element));
+    assert_ne!(claimed, recomputed);
+    assert!(network.stake(1).await.bonded < before);
+    assert_eq!(U256::from(network.stake(0).await.bonded), sno("2000"), "the honest worker lost nothing");
+    eventually("a closed job takes no texts", LIMIT, async || serving.embed(&TEXTS[..1]).await.err()).await;
+}
