@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::architecture::{Activation, Architecture, Norm, Output, Placement, Pooling, Positions, Rotary};
 use super::emit::{NORM_EXPONENT, part_name, parts};
 use super::parameters::{Matrix, Weights, WeightsError};
-use super::plan::{Plan, PlanError};
+use super::plan::{Head, Plan, PlanError};
 use super::sites::{Magnitudes, Sites};
 
 /// Bits of a weight.
@@ -114,9 +114,22 @@ impl Quantized {
         layers: Range<u32>,
         root: impl Fn(&Tensor) -> TensorRoot,
     ) -> Result<(Plan, Vec<Tensor>), PlanError> {
+        self.stage_with(layers, Head::Output, root)
+    }
+
+    /// As [`Self::stage`]; a stage with the last layer gives what `head` says.
+    ///
+    /// # Errors
+    /// As [`Self::stage`], and for a choice of tokens by a model without logits.
+    pub fn stage_with(
+        &self,
+        layers: Range<u32>,
+        head: Head,
+        root: impl Fn(&Tensor) -> TensorRoot,
+    ) -> Result<(Plan, Vec<Tensor>), PlanError> {
         let types: BTreeMap<&str, &TensorType> =
             self.constants.iter().map(|(name, tensor)| (name.as_str(), tensor.ty())).collect();
-        let used = Plan::constants_of(&self.architecture, &self.sites, &layers, &types)?;
+        let used = Plan::constants_of(&self.architecture, &self.sites, (&layers, head), &types)?;
         let mut tensors = Vec::with_capacity(used.len());
         let mut slots = Vec::with_capacity(used.len());
         for name in used {
@@ -124,7 +137,7 @@ impl Quantized {
             slots.push(ConstantSlot { name, ty: tensor.ty().clone(), root: root(tensor) });
             tensors.push(tensor.clone());
         }
-        Ok((Plan::new(self.architecture.clone(), self.sites.clone(), layers, slots), tensors))
+        Ok((Plan::new(self.architecture.clone(), self.sites.clone(), (layers, head), slots), tensors))
     }
 }
 

@@ -25,7 +25,8 @@ pub enum RunError {
     NoOutput,
 }
 
-/// A stage whose constants lie on an engine's device.
+/// A stage whose constants lie on an engine's device. Clones share them.
+#[derive(Clone)]
 pub struct StageRunner<E: Engine> {
     engine: E,
     plan: Plan,
@@ -42,6 +43,11 @@ impl<E: Engine> StageRunner<E> {
         let slots = plan.constants().iter().map(|slot| (&slot.name, &slot.ty));
         let constants = crate::executor::import(&engine, "constants", slots, constants)?;
         Ok(Self { engine, plan, constants })
+    }
+
+    /// Engine, plan and constants on the engine's device.
+    pub(super) fn into_parts(self) -> (E, Plan, Vec<E::Tensor>) {
+        (self.engine, self.plan, self.constants)
     }
 
     /// The plan.

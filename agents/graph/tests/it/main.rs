@@ -3,6 +3,7 @@
 
 mod check;
 mod conformance;
+mod decode;
 mod digits;
 mod executor;
 mod gradient;
