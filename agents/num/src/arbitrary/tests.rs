@@ -128,7 +128,7 @@ fn corners_of_sampling_are_drawn() {
     let kept = count(Opcode::Threshold, |case| output(case).iter().zip(values(case, 0)).any(|(y, t)| *y == t));
     assert!(raised > 60 && kept > 60, "{raised} raised, {kept} kept");
     let controls = |opcode, operand, wanted: &dyn Fn(&[i64]) -> bool| {
-        count(opcode, |case| values(case, operand).chunks(7).any(|row| wanted(row)))
+        count(opcode, |case| values(case, operand).chunks(7).any(wanted))
     };
     assert!(controls(Opcode::Threshold, 4, &|row| row[3] < 1) > 30, "least k");
     assert!(controls(Opcode::Threshold, 4, &|row| row[4] < 1) > 30, "least q");
