@@ -14,7 +14,7 @@ contract VectorsTest is VerifierTest {
     using TensorTypes for TensorType;
 
     uint256 private constant FIRST_RULE = 11;
-    uint256 private constant LAST_RULE = 31;
+    uint256 private constant LAST_RULE = 37;
 
     struct Read {
         uint256 operand;
