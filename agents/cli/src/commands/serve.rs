@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::Engine;
@@ -18,11 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::amount::parse_size;
 use crate::config::Config;
-use crate::folder::{ModelFolder, TextTokenizer, TokenizerError};
-use crate::gateway::backend::{Backend, Model};
+use crate::folder::ModelFolder;
+use crate::gateway::backend::{Backend, Makes, Model};
 use crate::gateway::exact::Exact;
+use crate::gateway::generation::batch::Capacity;
+use crate::gateway::generation::speech::{Speech, refusal};
+use crate::gateway::generation::whole::Whole;
 use crate::gateway::keys::{Keys, readable_by_others};
-use crate::gateway::local::{Local, TokenizeError};
+use crate::gateway::local::Local;
 use crate::gateway::{Access, Gateway, Limits, server};
 use crate::quantized::{CALIBRATION, prepare};
 use crate::{device, output};
@@ -32,6 +35,10 @@ const DEFAULT_HTTP: &str = "127.0.0.1:8080";
 const KEY_FILE: &str = "gateway.key";
 /// Requests waiting for a model.
 const DEFAULT_QUEUE: usize = 64;
+/// Texts that a model continues side by side.
+const DEFAULT_TEXTS: usize = 8;
+/// Most of them: each keeps the keys and values of its tokens in memory.
+const MAX_TEXTS: usize = 256;
 /// Largest body, below which memory for requests stays bounded on small machines too.
 const MAX_BODY: u64 = 256 << 20;
 /// For requests under way when the process is asked to stop.
@@ -57,10 +64,13 @@ pub struct ServeArgs {
     /// Requests that may wait for each model [default: 64].
     #[arg(long, env = "TENSORLINK_QUEUE", value_name = "N")]
     pub queue: Option<usize>,
+    /// Texts that each model continues side by side [default: 8].
+    #[arg(long, env = "TENSORLINK_TEXTS", value_name = "N")]
+    pub texts: Option<usize>,
     /// Largest body of a request [default: 4MiB].
     #[arg(long, env = "TENSORLINK_MAX_BODY", value_name = "SIZE")]
     pub max_body: Option<String>,
-    /// Seconds that a request may take [default: 60].
+    /// Seconds that an answer may take, or each token of a stream [default: 60].
     #[arg(long, env = "TENSORLINK_TIMEOUT", value_name = "SECONDS")]
     pub timeout: Option<u64>,
     /// Texts to calibrate on, one a line [default: 48 of ours].
@@ -83,6 +93,8 @@ pub struct ServeFile {
     pub requests_per_minute: Option<u32>,
     /// As `--queue`.
     pub queue: Option<usize>,
+    /// As `--texts`.
+    pub texts: Option<usize>,
     /// As `--max-body`, e.g. `4MiB`.
     pub max_body: Option<String>,
     /// As `--timeout`, seconds.
@@ -102,6 +114,7 @@ struct Plan {
     make_key: bool,
     limits: Limits,
     queue: usize,
+    texts: usize,
     calibration: Option<PathBuf>,
     device: Option<String>,
 }
@@ -137,7 +150,7 @@ pub async fn run(config: &Config, args: ServeArgs, shutdown: CancellationToken) 
     })?;
     let router = Gateway::new(local.clone(), access, plan.limits, Instant::now()).router();
     server::serve(listener, router, GRACE, shutdown).await?;
-    // Waits for the text that each model is at.
+    // Waits for the texts that each model is at.
     Ok(tokio::task::spawn_blocking(move || drop(local)).await?)
 }
 
@@ -167,6 +180,8 @@ impl Plan {
         ensure!(per_minute > 0, "--requests-per-minute must be at least 1");
         let queue = args.queue.or(file.queue).unwrap_or(DEFAULT_QUEUE);
         ensure!((1..=default.requests).contains(&queue), "--queue must be 1 to {}", default.requests);
+        let texts = args.texts.or(file.texts).unwrap_or(DEFAULT_TEXTS);
+        ensure!((1..=MAX_TEXTS).contains(&texts), "--texts must be 1 to {MAX_TEXTS}");
         Ok(Self {
             models: named(&args.models)?,
             http,
@@ -174,6 +189,7 @@ impl Plan {
             make_key,
             limits: Limits { body: usize::try_from(body)?, time, per_minute, ..default },
             queue,
+            texts,
             calibration: args.calibration.or_else(|| file.calibration.clone()),
             device: args.device.or_else(|| file.device.clone()),
         })
@@ -201,23 +217,31 @@ impl Plan {
         let mut folders = Vec::new();
         for (id, path) in &self.models {
             let folder = ModelFolder::open(path)?;
-            if let Output::Logits { .. } = folder.architecture().output {
-                bail!("{id} continues texts; only models that make vectors of texts are served yet");
-            }
-            folders.push((id, folder));
+            let speech = Speech::of(&folder).with_context(|| id.clone())?;
+            folders.push((id, folder, speech));
         }
         let engine = device::open(self.device.as_deref())?;
         let mut local = Local::new();
-        for (id, folder) in folders {
+        for (id, folder, speech) in folders {
             let start = Instant::now();
             let exact = prepare(&folder, &texts, engine.device()).with_context(|| id.clone())?.exact;
             let (stage, constants) = exact.stage(0..exact.architecture().layers, tensor_root)?;
             let runner = StageRunner::new(engine.clone(), stage, &constants)?;
             let model = describe(id, &folder)?;
-            let tokenizer = folder.tokenizer().clone();
-            let embedder = Exact::new(vec![runner], Box::new(move |text| tokenize(&tokenizer, text)))
-                .map_err(|error| anyhow::anyhow!("{id}: {error}"))?;
-            local.add(model, embedder, self.queue)?;
+            let unfit = |error| anyhow!("{id}: {error}");
+            match model.makes {
+                Makes::Text => {
+                    let capacity = Capacity { queue: self.queue, texts: self.texts };
+                    let decoder = Whole::new(vec![runner]).map_err(unfit)?;
+                    local.add_decoder(model, Arc::new(speech), decoder, capacity)?;
+                }
+                Makes::Vectors { .. } => {
+                    let tokenizer = folder.tokenizer().clone();
+                    let tokenize = move |text: &str| tokenizer.encode(text).map_err(refusal);
+                    let embedder = Exact::new(vec![runner], Box::new(tokenize)).map_err(unfit)?;
+                    local.add(model, embedder, self.queue)?;
+                }
+            }
             tracing::info!("{id}: calibrated and in integers after {:.1} s", start.elapsed().as_secs_f64());
         }
         tracing::info!("computing on {}", engine.describe());
@@ -247,20 +271,10 @@ fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
         created: made.as_secs(),
         context: architecture.context,
         vocabulary: architecture.vocabulary,
-        dimensions: architecture.width,
-    })
-}
-
-fn tokenize(tokenizer: &TextTokenizer, text: &str) -> Result<Vec<u32>, TokenizeError> {
-    tokenizer.encode(text).map_err(|error| match error {
-        TokenizerError::Context { tokens, .. } => TokenizeError::TooLong(tokens),
-        TokenizerError::Empty | TokenizerError::Bytes { .. } | TokenizerError::Text(_) => {
-            TokenizeError::Refused(error.to_string())
-        }
-        TokenizerError::Syntax(_)
-        | TokenizerError::Vocabulary { .. }
-        | TokenizerError::Special { .. }
-        | TokenizerError::Token { .. } => TokenizeError::Failed(error.into()),
+        makes: match architecture.output {
+            Output::Embedding(_) => Makes::Vectors { dimensions: architecture.width },
+            Output::Logits { .. } => Makes::Text,
+        },
     })
 }
 
@@ -296,8 +310,14 @@ mod tests {
         let text = "[serve]\nqueue = 3\ntimeout = 5\nmax_body = \"1MiB\"";
         let both = plan(text, |args| args.queue = Some(4)).unwrap();
         assert_eq!((both.queue, both.limits.time, both.limits.body), (4, Duration::from_secs(5), 1 << 20));
-        for text in ["queue = 0", "timeout = 0", "max_body = \"0B\"", "max_body = \"1TiB\"", "requests_per_minute = 0"]
-        {
+        for text in [
+            "queue = 0",
+            "timeout = 0",
+            "max_body = \"0B\"",
+            "max_body = \"1TiB\"",
+            "requests_per_minute = 0",
+            "texts = 0",
+        ] {
             assert!(plan(&format!("[serve]\n{text}"), |_| ()).is_err(), "{text}");
         }
     }
