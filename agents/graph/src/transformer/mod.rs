@@ -8,6 +8,7 @@
 //! | [`sites`], [`quantize`] | exponents of activations; weights and tables in integers |
 //! | [`plan`], `emit` | the programs of a stage |
 //! | [`runner`] | run them on an engine, text after text |
+//! | [`choice`] | how a text's owner wants the next token chosen |
 //! | [`decode`] | the same bits token by token, with keys and values kept |
 //! | [`memory`] | bytes of a stage; a cut into stages |
 //! | [`random`] | architectures with untrained weights, for tests and benchmarks |
@@ -17,6 +18,7 @@
 //! `embedding.tokens`, `layers.3.attention.query.weight`, `layers.3.mlp.up`.
 
 pub mod architecture;
+pub mod choice;
 pub mod config;
 pub mod decode;
 mod emit;
@@ -34,6 +36,7 @@ pub mod sites;
 pub use architecture::{
     Activation, Architecture, Family, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
 };
+pub use choice::{Choice, ChoiceError};
 pub use config::{ConfigError, ContextLimit, Description, describe};
 pub use decode::{CacheEngine, CachedRunner, DecodeError, Session, Turn};
 pub use import::{Checkpoint, ImportError, import};

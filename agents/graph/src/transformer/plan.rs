@@ -108,13 +108,20 @@ impl Plan {
         self.head
     }
 
+    /// Whether the stage gives chosen tokens, and takes controls.
+    pub fn chooses(&self) -> bool {
+        self.head == Head::Choice && self.layers.end == self.architecture.layers
+    }
+
     /// Constants, in the order in which every program of the stage has them.
     pub fn constants(&self) -> &[ConstantSlot] {
         &self.constants
     }
 
     /// The stage's program for a text of `tokens` tokens: one forward pass, no state. The first stage receives token numbers
-    /// (`tokens`, 32 bits, exponent 0), every other the residual stream (`tokens × width`); the last sends the output.
+    /// (`tokens`, 32 bits, exponent 0), every other the residual stream (`tokens × width`); the last sends the output. Where that
+    /// is a choice, it takes a row of controls for each token (`tokens × 7`, 32 bits, exponent 0) as from the next stage: the
+    /// user is the neighbour at both ends.
     ///
     /// # Errors
     /// [`PlanError`].
@@ -126,6 +133,7 @@ impl Plan {
         let types = self.types();
         let mut emitter = Emitter::new(&self.architecture, &self.sites, &types, tokens);
         let (input, last) = emit(&mut emitter, &self.architecture, (&self.layers, self.head))?;
+        let controls = if self.chooses() { Some(emitter.controls()?) } else { None };
         let (operators, names) = emitter.finish(&self.constants)?;
         let count = u32::try_from(operators.len()).unwrap_or(u32::MAX);
         let program = Program {
@@ -136,7 +144,7 @@ impl Plan {
             to_next: vec![last],
             to_previous: vec![],
             from_previous: Some(input),
-            from_next: None,
+            from_next: controls,
             segments: vec![Segment::Forward { micro_batch: 0, operators: 0..count }],
             names,
         };
@@ -230,7 +238,10 @@ pub(super) fn head(
     }
     match (a.output, output) {
         (Output::Logits { tied }, Head::Output) => emitter.logits(&x, tied),
-        (Output::Logits { .. }, Head::Choice) => Err(PlanError::Unsupported("a choice of tokens")),
+        (Output::Logits { tied }, Head::Choice) => {
+            let logits = emitter.logits(&x, tied)?;
+            emitter.choice(&logits)
+        }
         (Output::Embedding(pooling), Head::Output) => emitter.pooled(&x, pooling),
         (Output::Embedding(_), Head::Choice) => Err(PlanError::Unsupported("a token chosen by a model without logits")),
     }

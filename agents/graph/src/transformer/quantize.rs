@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use tensorlink_num::tables::{self, exp2_table};
+use tensorlink_num::tables::{self, exp2_table, gumbel_table};
 use tensorlink_num::{Mantissas, Tensor, TensorError};
 use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{TensorRoot, TensorType, TypeError};
@@ -274,6 +274,10 @@ impl Made<'_> {
     fn head(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
         if a.placement == Placement::Before {
             self.norm(a, "final.norm")?;
+        }
+        if let Output::Logits { .. } = a.output {
+            let source = |source| QuantizeError::Table { name: "gumbel".to_owned(), source };
+            self.constants.insert("gumbel".to_owned(), gumbel_table().map_err(source)?);
         }
         match a.output {
             Output::Logits { tied: true } => Ok(()),

@@ -43,8 +43,11 @@ fn advance(
 ) -> Vec<Tensor> {
     let mut rows: Vec<Tensor> = next.iter().map(|ids| tokens(ids).unwrap()).collect();
     for (number, stage) in stages.iter_mut().enumerate() {
-        let mut turns: Vec<_> =
-            texts.iter_mut().zip(&rows).map(|(text, rows)| Turn { session: &mut text[number], rows }).collect();
+        let mut turns: Vec<_> = texts
+            .iter_mut()
+            .zip(&rows)
+            .map(|(text, rows)| Turn { session: &mut text[number], rows, controls: None })
+            .collect();
         rows = stage.advance(&mut turns).unwrap();
     }
     rows
@@ -133,7 +136,8 @@ fn what_cannot_go_on_is_refused_and_leaves_sessions_as_they_were() {
     assert!(first.advance(&mut []).unwrap().is_empty());
 
     let (mut session, mut foreign) = (first.session().unwrap(), second.session().unwrap());
-    let mut turn = |session: &mut Session<Reference>, rows: &Tensor| first.advance(&mut [Turn { session, rows }]);
+    let mut turn =
+        |session: &mut Session<Reference>, rows: &Tensor| first.advance(&mut [Turn { session, rows, controls: None }]);
     let text = tokens(&TEXT).unwrap();
     turn(&mut session, &text).unwrap();
     assert!(matches!(turn(&mut foreign, &text), Err(DecodeError::ForeignSession(0))));
@@ -145,7 +149,7 @@ fn what_cannot_go_on_is_refused_and_leaves_sessions_as_they_were() {
 
     let mut sessions: Vec<_> = (0..=MAX_ROWS / 16).map(|_| first.session().unwrap()).collect();
     let rows = tokens(&[1; 16]).unwrap();
-    let mut turns: Vec<_> = sessions.iter_mut().map(|session| Turn { session, rows: &rows }).collect();
+    let mut turns: Vec<_> = sessions.iter_mut().map(|session| Turn { session, rows: &rows, controls: None }).collect();
     assert!(matches!(first.advance(&mut turns), Err(DecodeError::Rows(_))));
 
     let encoder = quantized(random::bert(SIZE));

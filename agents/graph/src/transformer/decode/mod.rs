@@ -8,6 +8,7 @@
 //! | [`engine`] | what a cache needs of an engine: [`CacheEngine`] |
 //! | [`session`] | a text's keys and values: [`Session`] |
 //! | [`runner`] | [`CachedRunner`]: rows of several sessions through a stage |
+//! | `head` | the stage's output; the choice of tokens |
 //! | `piece` | the program's operators for so many rows |
 //! | `attention`, `core` | attention of a session; its operators for so many keys |
 //! | `reference` | caches of the reference engine |
@@ -15,6 +16,7 @@
 mod attention;
 mod core;
 pub mod engine;
+mod head;
 mod piece;
 mod reference;
 pub mod runner;

@@ -24,16 +24,18 @@ pub struct Turn<'a, E: CacheEngine> {
     pub session: &'a mut Session<E>,
     /// What the stage takes of these tokens: their numbers, or what the previous stage gave.
     pub rows: &'a Tensor,
+    /// How their successors are chosen, on a stage that chooses: [`controls`](crate::transformer::choice::controls).
+    pub controls: Option<&'a Tensor>,
 }
 
 /// A stage that goes on with texts.
 pub struct CachedRunner<E: CacheEngine> {
-    engine: E,
-    plan: Plan,
-    constants: Vec<E::Tensor>,
+    pub(super) engine: E,
+    pub(super) plan: Plan,
+    pub(super) constants: Vec<E::Tensor>,
     kind: Arc<Kind>,
     bodies: Kept<u32, Piece>,
-    heads: Kept<u32, Piece>,
+    pub(super) heads: Kept<u32, Piece>,
     cores: Kept<u32, Cores>,
 }
 
@@ -101,8 +103,12 @@ impl<E: CacheEngine> CachedRunner<E> {
             cores.push(self.cores.get(rows, || Cores::new(plan, &body.cut.cores, rows))?);
         }
         let input = self.stacked(&body.input, "rows of a turn", turns.iter().map(|turn| turn.rows))?;
+        let choices = self.choices(turns)?;
         let x = self.layers(&body, &cores, input, turns, &spans)?;
-        let outputs = self.head(x, &spans)?;
+        let outputs = match choices {
+            Some(choices) => self.choose(&x, &spans, &choices)?,
+            None => self.head(x, &spans)?,
+        };
         for (turn, span) in turns.iter_mut().zip(&spans) {
             turn.session.position = span.past.saturating_add(span.rows);
         }
@@ -164,22 +170,6 @@ impl<E: CacheEngine> CachedRunner<E> {
         }
         body.run(&self.engine, &mut frame, start..body.len())?;
         Ok(body.output(&frame)?)
-    }
-
-    /// The stage's output for the rows of each session.
-    fn head(&mut self, x: E::Tensor, spans: &[Span]) -> Result<Vec<Tensor>, DecodeError> {
-        let rows = spans.iter().fold(0, |rows: u32, span| rows.saturating_add(span.rows));
-        let plan = &self.plan;
-        let y = if plan.layers().end == plan.architecture().layers {
-            let head = self.heads.get(rows, || Piece::head(plan, rows))?;
-            let mut frame = Frame::new(&self.constants, Some(x));
-            head.run(&self.engine, &mut frame, 0..head.len())?;
-            head.output(&frame)?
-        } else {
-            x
-        };
-        let own = |span: &Span| self.engine.export(&self.engine.part(&y, span.range())?);
-        Ok(spans.iter().map(own).collect::<Result<_, _>>().map_err(moving)?)
     }
 
     /// Rows of all sessions, one after another, on the device.

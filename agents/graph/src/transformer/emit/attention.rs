@@ -87,20 +87,31 @@ impl Emitter<'_> {
         let part = |part: &str| format!("{name}.{part}");
         let to = self.ty(name, scores.ty.bits(), scores.ty.exponent(), &rows)?;
         let max = self.push(&part("max"), Opcode::RowMax, &[scores], vec![causal], to);
-        // exp(−z/√D) = 2^(−z·log2(e)/√D): the argument has 16 fraction bits.
-        let factor = std::f64::consts::LOG2_E / libm::sqrt(f64::from(self.architecture.head_width));
-        let digits = (22i64).saturating_sub(libm::ceil(libm::log2(factor)) as i64);
-        let multiplier = libm::rint(factor * libm::exp2(digits as f64)) as i64;
-        let input_shift = i64::from(scores.ty.exponent()).saturating_add(digits).saturating_sub(16);
-        let table = self.constant("exp2")?;
-        let to = self.ty(name, EXP_BITS, EXP_EXPONENT, &dims)?;
-        let attributes = vec![multiplier, input_shift, causal];
-        let powers = self.push(&part("exp"), Opcode::ExpNeg, &[scores, &max, &table], attributes, to);
+        let powers =
+            self.powers(&part("exp"), scores, &max, (libm::sqrt(f64::from(self.architecture.head_width)), causal))?;
         let to = self.ty(name, SUM_BITS, SUM_EXPONENT, &rows)?;
         let shift = i64::from(EXP_EXPONENT - SUM_EXPONENT);
         let sum = self.push(&part("sum"), Opcode::RowSum, &[&powers], vec![shift], to);
         let to = self.ty(name, ACTIVATION_BITS, PROBABILITY_EXPONENT, &dims)?;
         let bits = i64::from(PROBABILITY_EXPONENT - EXP_EXPONENT + SUM_EXPONENT);
         Ok(self.push(name, Opcode::Normalize, &[&powers, &sum], vec![bits], to))
+    }
+
+    /// `exp(−(max − x)/divisor)`.
+    pub(super) fn powers(
+        &mut self,
+        name: &str,
+        x: &Value,
+        max: &Value,
+        (divisor, causal): (f64, i64),
+    ) -> Result<Value, PlanError> {
+        // exp(−z/divisor) = 2^(−z·log2(e)/divisor): the argument has 16 fraction bits.
+        let factor = std::f64::consts::LOG2_E / divisor;
+        let digits = (22i64).saturating_sub(libm::ceil(libm::log2(factor)) as i64);
+        let multiplier = libm::rint(factor * libm::exp2(digits as f64)) as i64;
+        let input_shift = i64::from(x.ty.exponent()).saturating_add(digits).saturating_sub(16);
+        let table = self.constant("exp2")?;
+        let to = self.ty(name, EXP_BITS, EXP_EXPONENT, x.ty.dims())?;
+        Ok(self.push(name, Opcode::ExpNeg, &[x, max, &table], vec![multiplier, input_shift, causal], to))
     }
 }

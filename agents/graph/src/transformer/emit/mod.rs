@@ -5,9 +5,11 @@
 //! | `mod` | the emitter; embedding, blocks, output |
 //! | [`attention`] | attention |
 //! | [`projection`] | products with weights |
+//! | [`choice`] | the choice of the next token |
 //! | [`cut`] | what an emitted program leaves to a cache of keys and values |
 
 mod attention;
+mod choice;
 mod cut;
 mod projection;
 
