@@ -101,7 +101,7 @@ abstract contract GoodOperators is VerifierTest {
             inputs = list(vector4, parts, filled(matrix(30, 24, 4, 2)), filled(matrix(30, 24, 4, 2)), controls);
             op = operatorOf(opcode, vector4.tensorType, inputs, ints(16));
         } else if (opcode == Opcodes.PERTURB) {
-            inputs = list(a, vector4, controls, filled(vector(22, 16, 8224)));
+            inputs = list(a, vector4, controls, filled(vector(8, 16, 8224)));
             op = operatorOf(opcode, matrix(32, 12, 4, 6), inputs, ints(-1, 16));
         } else {
             inputs = list(parts, filled(matrix(8, 3, 4, 2)), controls);
