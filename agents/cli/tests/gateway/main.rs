@@ -2,12 +2,18 @@
 
 mod access;
 mod api;
+mod batch;
+mod chat;
 #[cfg(unix)]
 mod command;
+mod completions;
+mod decoder;
 mod exact;
 mod input;
 mod life;
 mod limits;
 mod local;
 mod openai;
+mod speaker;
+mod streams;
 mod support;

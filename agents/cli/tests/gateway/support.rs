@@ -150,7 +150,11 @@ impl Server {
     }
 
     pub(crate) fn post(&self, body: &Value) -> RequestBuilder {
-        self.http.post(self.url("/v1/embeddings")).bearer_auth(KEY).json(body)
+        self.post_to("/v1/embeddings", body)
+    }
+
+    pub(crate) fn post_to(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.http.post(self.url(path)).bearer_auth(KEY).json(body)
     }
 
     pub(crate) async fn embed(&self, input: Value) -> Response {
