@@ -135,7 +135,7 @@ fn the_same_seed_gives_the_same_tokens_in_any_parts() {
     assert_ne!(all, chosen(&runner, &TEXT, choice(6)));
     assert!(all.iter().all(|id| *id < 50));
 
-    let mut stage = CachedRunner::sharing(runner.clone()).unwrap();
+    let mut stage = CachedRunner::sharing(runner).unwrap();
     for parts in [vec![0..9], vec![0..4, 4..5, 5..9], (0..9).map(|i| i..i + 1).collect()] {
         let mut session = stage.session().unwrap();
         let mut got = vec![];
