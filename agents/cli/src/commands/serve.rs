@@ -11,6 +11,8 @@ use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::Engine;
+use tensorlink_graph::transformer::decode::CachedRunner;
+use tensorlink_graph::transformer::plan::Head;
 use tensorlink_graph::transformer::{Output, StageRunner};
 use tensorlink_proof::commit::tensor_root;
 use tokio::net::TcpListener;
@@ -22,8 +24,8 @@ use crate::folder::ModelFolder;
 use crate::gateway::backend::{Backend, Makes, Model};
 use crate::gateway::exact::Exact;
 use crate::gateway::generation::batch::Capacity;
+use crate::gateway::generation::cached::Cached;
 use crate::gateway::generation::speech::{Speech, refusal};
-use crate::gateway::generation::whole::Whole;
 use crate::gateway::keys::{Keys, readable_by_others};
 use crate::gateway::local::Local;
 use crate::gateway::{Access, Gateway, Limits, server};
@@ -217,7 +219,10 @@ impl Plan {
         let mut folders = Vec::new();
         for (id, path) in &self.models {
             let folder = ModelFolder::open(path)?;
-            let speech = Speech::of(&folder).with_context(|| id.clone())?;
+            let speech = match folder.architecture().output {
+                Output::Logits { .. } => Some(Speech::of(&folder).with_context(|| id.clone())?),
+                Output::Embedding(_) => None,
+            };
             folders.push((id, folder, speech));
         }
         let engine = device::open(self.device.as_deref())?;
@@ -225,17 +230,24 @@ impl Plan {
         for (id, folder, speech) in folders {
             let start = Instant::now();
             let exact = prepare(&folder, &texts, engine.device()).with_context(|| id.clone())?.exact;
-            let (stage, constants) = exact.stage(0..exact.architecture().layers, tensor_root)?;
-            let runner = StageRunner::new(engine.clone(), stage, &constants)?;
+            let layers = 0..exact.architecture().layers;
             let model = describe(id, &folder)?;
             let unfit = |error| anyhow!("{id}: {error}");
-            match model.makes {
-                Makes::Text => {
+            match speech {
+                Some(speech) => {
+                    let (stage, constants) = exact.stage_with(layers, Head::Choice, tensor_root)?;
+                    let runner = CachedRunner::new(engine.clone(), stage, &constants)?;
+                    let decoder = Cached::new(vec![runner]).map_err(unfit)?;
+                    // SAFETY of the cast: at most 256 texts.
+                    let tokens = u64::from(model.context).saturating_mul(self.texts as u64);
+                    let megabytes = decoder.bytes_per_token().saturating_mul(tokens) / 1_000_000;
+                    tracing::info!("{id}: {} texts side by side keep at most {megabytes} MB", self.texts);
                     let capacity = Capacity { queue: self.queue, texts: self.texts };
-                    let decoder = Whole::new(vec![runner]).map_err(unfit)?;
                     local.add_decoder(model, Arc::new(speech), decoder, capacity)?;
                 }
-                Makes::Vectors { .. } => {
+                None => {
+                    let (stage, constants) = exact.stage(layers, tensor_root)?;
+                    let runner = StageRunner::new(engine.clone(), stage, &constants)?;
                     let tokenizer = folder.tokenizer().clone();
                     let tokenize = move |text: &str| tokenizer.encode(text).map_err(refusal);
                     let embedder = Exact::new(vec![runner], Box::new(tokenize)).map_err(unfit)?;

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use tensorlink::gateway::backend::{Backend, BackendError};
 use tensorlink::gateway::generation::batch::Capacity;
-use tensorlink::gateway::generation::{Ask, Finish, Generation, Length, Prompt, Sampling};
+use tensorlink::gateway::generation::decoder::{Decoder, Turn};
+use tensorlink::gateway::generation::sequence::{Step, tasks};
+use tensorlink::gateway::generation::stages::{Stages, drive};
+use tensorlink::gateway::generation::{Ask, Choice, Finish, Generation, Length, Prompt};
 use tensorlink::gateway::local::Local;
 
-use crate::speaker::{Gate, SPEAKER, Speaker, speaking};
+use crate::speaker::{Bytes, Gate, SPEAKER, Speaker, Speech, shape, speaking};
 use crate::support::{MODEL, until};
 
 fn ask(prompts: &[&str]) -> Ask {
     let prompts = prompts.iter().map(|prompt| Prompt::Text((*prompt).to_owned())).collect();
-    Ask { prompts, length: Length::UpTo(32), sampling: Sampling::new(1), stops: vec![] }
+    Ask { prompts, length: Length::UpTo(32), choice: Choice::default(), stops: vec![] }
 }
 
 async fn begin(local: &Local, prompt: &str) -> Generation {
@@ -138,4 +142,43 @@ async fn prompts_join_in_order_and_only_so_many_tokens_at_once() {
     }
     // 60 tokens each, 512 at once.
     assert_eq!(gate.reached().iter().map(Vec::len).collect::<Vec<_>>(), [8, 2]);
+}
+
+/// The made-up model for one text, as if its stages were elsewhere. Tells when it is abandoned.
+struct Elsewhere(Speaker, Speech, #[expect(dead_code, reason = "counted")] Arc<()>);
+
+#[async_trait]
+impl Stages for Elsewhere {
+    async fn advance(&mut self, step: Step) -> Result<u32, BackendError> {
+        tokio::task::yield_now().await;
+        let chosen = self.0.advance(&mut [Turn { text: &mut self.1, step }]).pop().unwrap();
+        chosen.map_err(|_| BackendError::Stopped)
+    }
+}
+
+/// What a text comes to whose stages are elsewhere, and whether they were let go.
+async fn driven(prompt: &str, read: usize) -> (Vec<Result<String, BackendError>>, bool) {
+    let task = tasks(&shape(), &Bytes, ask(&[prompt])).unwrap().pop().unwrap();
+    let (pieces, mut reader) = tokio::sync::mpsc::channel(1);
+    let held = Arc::new(());
+    let stages = Elsewhere(Speaker::default(), Speech::default(), held.clone());
+    let driving = tokio::spawn(async move { drive(&Bytes, task, stages, pieces).await });
+    let mut texts = vec![];
+    while texts.len() < read {
+        match reader.recv().await {
+            Some(piece) => texts.push(piece.map(|piece| piece.text)),
+            None => break,
+        }
+    }
+    drop(reader);
+    driving.await.unwrap();
+    (texts, Arc::strong_count(&held) == 1)
+}
+
+#[tokio::test]
+async fn stages_elsewhere_are_driven_to_the_end_a_failure_or_the_last_reader() {
+    let ok = |text: &str| Ok(text.to_owned());
+    assert_eq!(driven("say hi", 99).await, (vec![ok("h"), ok("i"), ok("")], true));
+    assert_eq!(driven("fail a", 99).await, (vec![ok("a"), Err(BackendError::Stopped)], true));
+    assert_eq!(driven("repeat ab", 3).await, (vec![ok("a"), ok("b"), ok("a")], true));
 }

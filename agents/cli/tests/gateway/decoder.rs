@@ -1,4 +1,4 @@
-//! A tiny exact decoder out of a folder, behind the gateway.
+//! A tiny exact decoder out of a folder, in two stages, behind the gateway.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 use tensorlink::folder::ModelFolder;
 use tensorlink::gateway::backend::{Makes, Model};
 use tensorlink::gateway::generation::batch::Capacity;
+use tensorlink::gateway::generation::cached::Cached;
 use tensorlink::gateway::generation::speech::Speech;
-use tensorlink::gateway::generation::whole::Whole;
 use tensorlink::gateway::local::Local;
 use tensorlink::quantized::prepare;
+use tensorlink_graph::transformer::decode::CachedRunner;
 use tensorlink_graph::transformer::fixture::{Folder, Stored, tokenizer_json};
+use tensorlink_graph::transformer::plan::Head;
 use tensorlink_graph::transformer::{Family, Quantized, StageRunner, tokens};
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_tensor::{Device, TorchEngine};
@@ -50,7 +52,12 @@ pub(crate) fn add(local: &mut Local, path: &Path) -> Quantized {
     let shape = Model { id: TINY.into(), created: 1_700_000_000, context: 32, vocabulary: 16, makes: Makes::Text };
     let capacity = Capacity { queue: 64, texts: 4 };
     let speech = Arc::new(Speech::of(&folder).unwrap());
-    local.add_decoder(shape, speech, Whole::new(vec![stage(&exact)]).unwrap(), capacity).unwrap();
+    let engine = TorchEngine::new(Device::Cpu).unwrap();
+    let stages = [0..1, 1..2].map(|layers| {
+        let (plan, constants) = exact.stage_with(layers, Head::Choice, tensor_root).unwrap();
+        CachedRunner::new(engine.clone(), plan, &constants).unwrap()
+    });
+    local.add_decoder(shape, speech, Cached::new(stages.into()).unwrap(), capacity).unwrap();
     exact
 }
 

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 
 use tensorlink::gateway::backend::{Makes, Model};
-use tensorlink::gateway::generation::Prompt;
 use tensorlink::gateway::generation::batch::Capacity;
 use tensorlink::gateway::generation::decoder::{Decoder, Turn};
 use tensorlink::gateway::generation::language::{Language, Spell};
+use tensorlink::gateway::generation::{Choice, Prompt};
 use tensorlink::gateway::local::{EmbedError, Local, TokenizeError};
 
 pub(crate) const SPEAKER: &str = "speaker";
@@ -37,7 +37,7 @@ pub(crate) fn speaking(speaker: Speaker, capacity: Capacity) -> Arc<Local> {
 /// | `repeat X` | X again and again |
 /// | `fail X` | X, then it fails |
 /// | `panic X` | X, then it panics |
-/// | `controls` | the controls it is given, then the end |
+/// | `choice` | how its tokens are chosen, then the end |
 #[derive(Clone, Default)]
 pub(crate) struct Speaker {
     pub(crate) gate: Option<Arc<Gate>>,
@@ -86,7 +86,7 @@ impl Speech {
         (command.to_owned(), operand.to_owned())
     }
 
-    fn next(&mut self, controls: [i64; 7]) -> Result<u32, EmbedError> {
+    fn next(&mut self, choice: Choice) -> Result<u32, EmbedError> {
         let (command, operand) = self.command();
         if let Some(byte) = self.left.pop_front() {
             return Ok(byte.into());
@@ -97,14 +97,17 @@ impl Speech {
             "panic" => panic!("as the test asked"),
             _ => return Ok(END),
         }
-        self.next(controls)
+        self.next(choice)
     }
 
-    fn begin(&mut self, controls: [i64; 7]) {
+    fn begin(&mut self, choice: Choice) {
         let (command, operand) = self.command();
         self.left = match command.as_str() {
             "hex" => hex(&operand).into(),
-            "controls" => format!("{controls:?}").into_bytes().into(),
+            "choice" => {
+                let Choice { temperature, top_k, top_p, seed } = choice;
+                format!("[{temperature},{top_k},{top_p},{seed}]").into_bytes().into()
+            }
             _ => operand.into_bytes().into(),
         };
     }
@@ -126,16 +129,16 @@ impl Decoder for Speaker {
         for Turn { text, step } in &mut *batch {
             if text.prompt.is_empty() {
                 text.prompt = step.tokens.iter().map(|token| u8::try_from(*token).unwrap()).collect();
-                text.begin(step.controls);
+                text.begin(step.choice);
             } else {
                 assert_eq!(step.tokens.len(), 1);
+                assert!(step.position as usize >= text.prompt.len());
             }
-            assert_eq!(i64::from(step.position) + i64::try_from(step.tokens.len()).unwrap() - 1, step.controls[2]);
         }
         if let Some(gate) = &self.gate {
             gate.pass(batch.iter().map(|turn| turn.text.command().1).collect());
         }
-        batch.iter_mut().map(|Turn { text, step }| text.next(step.controls)).collect()
+        batch.iter_mut().map(|Turn { text, step }| text.next(step.choice)).collect()
     }
 }
 

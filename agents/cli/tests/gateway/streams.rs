@@ -122,7 +122,7 @@ async fn a_failure_ends_its_own_stream_in_words_and_no_other() {
     let failing = begin(&server, "/v1/completions", json!({"prompt": "fail ab"})).await;
     until(|| gate.reached().len() == 1).await;
     let going = begin(&server, "/v1/completions", json!({"prompt": "say abcdef"})).await;
-    gate.let_pass(20);
+    gate.let_pass(1000);
     let told = events(failing).await;
     let error: Value = serde_json::from_str(told.last().unwrap()).unwrap();
     assert_eq!((&error["error"]["type"], &error["error"]["code"]), (&json!("server_error"), &json!("internal_error")));

@@ -3,7 +3,6 @@
 //! | module | what lives there |
 //! |---|---|
 //! | here | what is asked for, and what comes of it, piece by piece |
-//! | [`sampling`] | how the next token is chosen, as the exact programs take it |
 //! | [`language`] | the port to a model's tokenizer and chat template |
 //! | [`speech`] | the same out of a model folder |
 //! | [`stops`], [`writer`] | tokens to text: whole characters only, ended at stop sequences |
@@ -11,25 +10,24 @@
 //! | [`stages`] | the port to stages elsewhere, a text at a time; the loop over it |
 //! | [`decoder`] | the port to a decoder in this process, many texts at a time |
 //! | [`batch`], `group` | the loop over it: texts join and leave at every token |
-//! | [`whole`] | a decoder that computes every text anew for each token |
+//! | [`cached`] | an exact decoder with the keys and values of its texts |
 
 pub mod batch;
+pub mod cached;
 pub mod decoder;
 mod group;
 pub mod language;
-pub mod sampling;
 pub mod sequence;
 pub mod speech;
 pub mod stages;
 pub mod stops;
-pub mod whole;
 pub mod writer;
 
 use serde::Serialize;
+pub use tensorlink_graph::transformer::choice::Choice;
 use tokio::sync::mpsc;
 
 use super::backend::BackendError;
-pub use sampling::Sampling;
 
 /// What a text begins with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,7 +57,7 @@ pub struct Ask {
     /// How long the continuations may be.
     pub length: Length,
     /// How tokens are chosen.
-    pub sampling: Sampling,
+    pub choice: Choice,
     /// A text ends before the first of these that it would contain; none of them is empty.
     pub stops: Vec<String>,
 }

@@ -1,9 +1,8 @@
 //! One text on its way: what to compute next, and what its token means. It does not matter where the stages run.
 
 use super::language::Language;
-use super::sampling::Controls;
 use super::writer::Writer;
-use super::{Ask, Finish, Length, Piece, Prompt, Sampling};
+use super::{Ask, Choice, Finish, Length, Piece, Prompt};
 use crate::gateway::backend::{BackendError, Model};
 use crate::gateway::local::{TokenizeError, failed};
 
@@ -15,7 +14,7 @@ pub struct Task {
     /// Most tokens to add, at least 1; prompt and these are within the context.
     pub most: u32,
     /// How tokens are chosen.
-    pub sampling: Sampling,
+    pub choice: Choice,
     /// Stop sequences.
     pub stops: Vec<String>,
 }
@@ -32,7 +31,7 @@ impl Task {
 /// # Errors
 /// [`BackendError`] that counts prompts from 0.
 pub fn tasks(model: &Model, language: &dyn Language, ask: Ask) -> Result<Vec<Task>, BackendError> {
-    let Ask { prompts, length, sampling, stops } = ask;
+    let Ask { prompts, length, choice, stops } = ask;
     let task = |(index, prompt): (usize, Prompt)| {
         let prompt = ids(model, language, index, prompt)?;
         let tokens = u32::try_from(prompt.len()).unwrap_or(u32::MAX);
@@ -47,7 +46,7 @@ pub fn tasks(model: &Model, language: &dyn Language, ask: Ask) -> Result<Vec<Tas
         if most == 0 {
             return Err(BackendError::NoRoom { index, tokens: prompt.len(), wanted: 1, context: model.context });
         }
-        Ok(Task { prompt, most, sampling, stops: stops.clone() })
+        Ok(Task { prompt, most, choice, stops: stops.clone() })
     };
     prompts.into_iter().enumerate().map(task).collect()
 }
@@ -76,21 +75,21 @@ fn ids(model: &Model, language: &dyn Language, index: usize, prompt: Prompt) -> 
 }
 
 /// Tokens to compute, the last of which chooses the next.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Step {
     /// Those not computed yet: the prompt, later the last token chosen.
     pub tokens: Vec<u32>,
     /// Position of the first of them in the text, from 0.
     pub position: u32,
-    /// Controls of the row of the last of them.
-    pub controls: Controls,
+    /// How the token after the last of them is chosen.
+    pub choice: Choice,
 }
 
 /// A text on its way.
 pub struct Sequence<'a> {
     language: &'a dyn Language,
     writer: Writer<'a>,
-    sampling: Sampling,
+    choice: Choice,
     next: Vec<u32>,
     position: u32,
     left: u32,
@@ -100,7 +99,7 @@ impl<'a> Sequence<'a> {
     /// The beginning of a text.
     pub fn new(language: &'a dyn Language, task: Task) -> Self {
         let writer = Writer::new(language.spell(&task.prompt), task.stops);
-        Self { language, writer, sampling: task.sampling, next: task.prompt, position: 0, left: task.most }
+        Self { language, writer, choice: task.choice, next: task.prompt, position: 0, left: task.most }
     }
 
     /// What to compute next; asked for once for each token.
@@ -108,7 +107,7 @@ impl<'a> Sequence<'a> {
         let tokens = std::mem::take(&mut self.next);
         let position = self.position;
         self.position = self.position.saturating_add(u32::try_from(tokens.len()).unwrap_or(u32::MAX));
-        Step { tokens, position, controls: self.sampling.controls(self.position.saturating_sub(1)) }
+        Step { tokens, position, choice: self.choice }
     }
 
     /// Tokens that the next step computes.

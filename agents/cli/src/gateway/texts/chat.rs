@@ -144,6 +144,6 @@ pub(in crate::gateway) async fn create(
     let Wanted { model, messages, temperature, top_p, top_k, seed, stop, stream, stream_options, .. } = wanted;
     let mut options = Fields { temperature, top_p, top_k, seed, stop, stream, stream_options }.check()?;
     let prompts = vec![Prompt::Chat(conversation(messages)?)];
-    let ask = Ask { prompts, length, sampling: options.sampling, stops: std::mem::take(&mut options.stops) };
+    let ask = Ask { prompts, length, choice: options.choice, stops: std::mem::take(&mut options.stops) };
     asked.answer(Kind::Chat, &model, "messages", ask, &options).await
 }

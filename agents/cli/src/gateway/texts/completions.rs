@@ -94,6 +94,6 @@ pub(in crate::gateway) async fn create(
         Input::Tokens(ids) => Prompt::Tokens(ids),
     };
     let prompts = prompt.0.into_iter().map(begins).collect();
-    let ask = Ask { prompts, length, sampling: options.sampling, stops: std::mem::take(&mut options.stops) };
+    let ask = Ask { prompts, length, choice: options.choice, stops: std::mem::take(&mut options.stops) };
     asked.answer(Kind::Text, &model, "prompt", ask, &options).await
 }

@@ -73,23 +73,19 @@ impl Asked {
             return Ok(stream::respond(self, reply, field, generations, options.usage));
         }
         let (texts, deadline, limit) = (generations.len(), self.deadline, self.gateway.limits.time);
-        let whole = tokio::time::timeout_at(deadline.into(), whole(generations)).await;
+        let whole = tokio::time::timeout_at(deadline.into(), whole(kind, generations)).await;
         let (choices, usage) =
             whole.map_err(|_| ApiError::slow_text(limit))?.map_err(|error| self.gateway.refusal(id, &error, field))?;
-        let choices = choices.into_iter().map(|(text, finish)| (text, Some(finish)));
-        let choices = choices.enumerate().map(|(index, (text, finish))| Choice::whole(kind, index, text, finish));
-        let mut response = Json(reply.whole(choices.collect(), usage)).into_response();
+        let mut response = Json(reply.whole(choices, usage)).into_response();
         response.extensions_mut().insert(Work { texts, tokens: usage.total_tokens });
         Ok(response)
     }
 }
 
 /// All of every text.
-async fn whole(
-    generations: Vec<Generation>,
-) -> Result<(Vec<(String, super::generation::Finish)>, Usage), BackendError> {
+async fn whole(kind: Kind, generations: Vec<Generation>) -> Result<(Vec<Choice>, Usage), BackendError> {
     let mut usage = Usage::default();
-    let mut texts = Vec::with_capacity(generations.len());
+    let mut choices = Vec::with_capacity(generations.len());
     for Generation { prompt_tokens, mut pieces } in generations {
         usage.prompt(prompt_tokens);
         let mut text = String::new();
@@ -101,7 +97,7 @@ async fn whole(
                 break finish;
             }
         };
-        texts.push((text, finish));
+        choices.push(Choice::whole(kind, choices.len(), text, finish));
     }
-    Ok((texts, usage))
+    Ok((choices, usage))
 }

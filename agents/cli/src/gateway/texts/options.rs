@@ -2,11 +2,16 @@
 
 use std::fmt;
 
+use rand::RngCore;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use crate::gateway::error::ApiError;
-use crate::gateway::generation::sampling::{MAX_TEMPERATURE, Sampling};
+use crate::gateway::generation::Choice;
 
+/// Highest temperature, as OpenAI has it.
+const MAX_TEMPERATURE: f64 = 2.0;
+/// Least share of probability: to ask for none asks for the likeliest token.
+const LEAST_SHARE: f64 = 1.0 / 65536.0;
 /// Most stop sequences, as OpenAI has it.
 const MAX_STOPS: usize = 4;
 /// Longest stop sequence, bytes.
@@ -36,7 +41,7 @@ pub(super) struct StreamOptions {
 
 /// What the fields come to.
 pub(super) struct Options {
-    pub(super) sampling: Sampling,
+    pub(super) choice: Choice,
     pub(super) stops: Vec<String>,
     /// Whether the answer comes in parts.
     pub(super) stream: bool,
@@ -57,15 +62,15 @@ impl Fields {
         };
         let top_k = match self.top_k {
             Some(0) => return Err(ApiError::invalid("top_k is 0: it must be at least 1, or be left out.").at("top_k")),
-            // More than any vocabulary are all.
-            Some(k) => u32::try_from(k).ok(),
-            None => None,
+            Some(k) => u32::try_from(k).unwrap_or(u32::MAX),
+            // All.
+            None => 0,
         };
-        let sampling = Sampling {
+        let choice = Choice {
             temperature: share("temperature", self.temperature, MAX_TEMPERATURE)?,
-            top_p: share("top_p", self.top_p, 1.0)?,
+            top_p: share("top_p", self.top_p, 1.0)?.max(LEAST_SHARE),
             top_k,
-            seed: self.seed.map_or_else(Sampling::random_seed, i64::cast_unsigned),
+            seed: self.seed.map_or_else(|| rand::rng().next_u64(), i64::cast_unsigned),
         };
         let stream = self.stream.unwrap_or(false);
         if self.stream_options.is_some() && !stream {
@@ -74,7 +79,7 @@ impl Fields {
             );
         }
         let usage = self.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
-        Ok(Options { sampling, stops: self.stop.map_or_else(Vec::new, |stop| stop.0), stream, usage })
+        Ok(Options { choice, stops: self.stop.map_or_else(Vec::new, |stop| stop.0), stream, usage })
     }
 }
 

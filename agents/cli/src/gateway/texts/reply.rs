@@ -87,12 +87,12 @@ impl Usage {
 
 impl Choice {
     /// A whole text.
-    pub(super) fn whole(kind: Kind, index: usize, text: String, finish_reason: Option<Finish>) -> Self {
+    pub(super) fn whole(kind: Kind, index: usize, text: String, finish: Finish) -> Self {
         let said = match kind {
             Kind::Text => Said::Text(text),
             Kind::Chat => Said::Message { role: "assistant", content: text, refusal: None },
         };
-        Self { index, said, logprobs: None, finish_reason }
+        Self { index, said, logprobs: None, finish_reason: Some(finish) }
     }
 
     /// What comes before all text; completions begin with their text.
