@@ -127,3 +127,28 @@ fn gumbel_cell(word: u32) -> Cell {
     let entry = u64::from(n).saturating_mul(OCTAVE).saturating_add(m >> 8);
     Cell { entry, rest: (m & 0xff).into(), octaves: 0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_tell_octave_and_place() {
+        let cell = |word| {
+            let Cell { entry, rest, .. } = gumbel_cell(word);
+            (entry / OCTAVE, entry % OCTAVE, rest)
+        };
+        for (word, expected) in [
+            (0, (31, 0, 0)),
+            (1, (31, 0, 0)),
+            (2, (30, 0, 0)),
+            (3, (30, 128, 0)),
+            (0x8000_0000, (0, 0, 0)),
+            (0x8000_ffff, (0, 0, 1)),
+            (0x0001_2345, (15, 0x23, 0x45)),
+            (u32::MAX, (0, 255, 255)),
+        ] {
+            assert_eq!(cell(word), expected, "{word:#x}");
+        }
+    }
+}

@@ -110,3 +110,26 @@ pub(super) fn choose(op: &Operator, [place, best, settings]: [&Tensor; 3], parts
     let pairs = rows(&place, parts).zip(rows(&best, parts));
     collect(op, pairs.zip(controls(&settings)).map(choice))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a table of whole steps, a draw is the number of its entry and the rest behind it.
+    #[test]
+    fn words_tell_octave_and_place() {
+        let table: Vec<i64> = (0..32 * 257).map(|entry| entry << 8).collect();
+        for (word, octave, rest) in [
+            (0, 31, 0),
+            (1, 31, 0),
+            (2, 30, 0),
+            (3, 30, 0x8000),
+            (0x8000_0000, 0, 0),
+            (0x8000_ffff, 0, 1),
+            (0x0001_2345, 15, 0x2345),
+            (u32::MAX, 0, 0xffff),
+        ] {
+            assert_eq!(gumbel(&table, word), octave * (257 << 8) + rest, "{word:#x}");
+        }
+    }
+}
