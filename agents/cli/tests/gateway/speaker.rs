@@ -86,7 +86,7 @@ impl Speech {
         (command.to_owned(), operand.to_owned())
     }
 
-    fn next(&mut self, choice: Choice) -> Result<u32, EmbedError> {
+    fn next(&mut self) -> Result<u32, EmbedError> {
         let (command, operand) = self.command();
         if let Some(byte) = self.left.pop_front() {
             return Ok(byte.into());
@@ -97,7 +97,7 @@ impl Speech {
             "panic" => panic!("as the test asked"),
             _ => return Ok(END),
         }
-        self.next(choice)
+        self.next()
     }
 
     fn begin(&mut self, choice: Choice) {
@@ -138,7 +138,7 @@ impl Decoder for Speaker {
         if let Some(gate) = &self.gate {
             gate.pass(batch.iter().map(|turn| turn.text.command().1).collect());
         }
-        batch.iter_mut().map(|Turn { text, step }| text.next(step.choice)).collect()
+        batch.iter_mut().map(|turn| turn.text.next()).collect()
     }
 }
 

@@ -7,8 +7,9 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAcce
 use crate::gateway::error::ApiError;
 
 /// As much of a value as tells whether it is a default.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub(super) enum Odd {
+    #[default]
     Null,
     Bool(bool),
     Number(f64),
@@ -27,12 +28,6 @@ pub(super) fn only(field: &'static str, value: &Odd, defaults: &[Odd], offered: 
         return Ok(());
     }
     Err(ApiError::invalid(format!("{field} is not supported with this value: {offered}.")).at(field))
-}
-
-impl Default for Odd {
-    fn default() -> Self {
-        Self::Null
-    }
 }
 
 impl<'de> Deserialize<'de> for Odd {
