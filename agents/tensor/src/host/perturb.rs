@@ -51,6 +51,14 @@ multiversion! {
                 continue;
             }
             let start = i * STRIDE;
+            if usize::from(reached) == chunk.len() {
+                let (places, values) = (&mut reaching.places[count..], &mut reaching.values[count..]);
+                for (((place, value), x), k) in places.iter_mut().zip(values).zip(chunk).zip(0u32..) {
+                    (*place, *value) = (first + start as u32 + k, x.wide());
+                }
+                count += chunk.len();
+                continue;
+            }
             for (k, x) in chunk.iter().enumerate() {
                 // What does not reach is overwritten by the next.
                 reaching.places[count] = first + (start + k) as u32;
@@ -170,6 +178,24 @@ pub(crate) fn perturb(simd: Simd, operands: [Slice<'_>; 4], perturb: &Perturb, t
                 block[*place as usize - first] = *value;
             }
             out.store(simd, start, block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_tell_octave_and_place() {
+        let words = [0, 1, 2, 3, 0x8000_0000, 0x8000_ffff, 0x0001_2345, u32::MAX];
+        for simd in [Simd::BASELINE, Simd::detect()] {
+            let (mut entries, mut rest) = ([0i32; 8], [0i32; 8]);
+            cells(simd, &words, &mut entries, &mut rest);
+            let octaves = [31, 31, 30, 30, 0, 0, 15, 0].map(|octave| octave * OCTAVE);
+            let places = [0, 0, 0, 128, 0, 0, 0x23, 255];
+            assert_eq!(entries.to_vec(), octaves.iter().zip(places).map(|(o, p)| o + p).collect::<Vec<_>>());
+            assert_eq!(rest, [0, 0, 0, 0, 0, 1, 0x45, 255]);
         }
     }
 }
