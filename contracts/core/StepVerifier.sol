@@ -5,8 +5,10 @@ import {IStepVerifier} from "../interfaces/IStepVerifier.sol";
 import {Opcodes} from "../libraries/Opcodes.sol";
 import {TensorTypes} from "../libraries/TensorTypes.sol";
 import {Attention} from "../libraries/operators/Attention.sol";
+import {Choices} from "../libraries/operators/Choices.sol";
 import {Elementwise} from "../libraries/operators/Elementwise.sol";
 import {Embeddings} from "../libraries/operators/Embeddings.sol";
+import {Gumbel} from "../libraries/operators/Gumbel.sol";
 import {Linear} from "../libraries/operators/Linear.sol";
 import {Norms} from "../libraries/operators/Norms.sol";
 import {Positions} from "../libraries/operators/Positions.sol";
@@ -14,10 +16,11 @@ import {Reductions} from "../libraries/operators/Reductions.sol";
 import {Sampling} from "../libraries/operators/Sampling.sol";
 import {Softmax} from "../libraries/operators/Softmax.sol";
 import {Tables} from "../libraries/operators/Tables.sol";
+import {Tails} from "../libraries/operators/Tails.sol";
 import {Operator, StepContext, TensorType, Window} from "../types/Types.sol";
 
 /// @title StepVerifier: one output element of one operator
-/// @notice Rules N-11 to N-31 of `agents/num/SPEC.md`, one function each in `libraries/operators`.
+/// @notice Rules N-11 to N-37 of `agents/num/SPEC.md`, one function each in `libraries/operators`.
 /// @dev The program checker decides off chain which programs are accepted; this contract decides what a number is. It refuses
 /// every operator on which its arithmetic could differ from the definition, and beyond that checks only what the result
 /// depends on: the shift that N-7 binds to the exponents is taken as it stands.
@@ -56,6 +59,12 @@ contract StepVerifier is IStepVerifier {
         if (opcode == Opcodes.ROPE) return Positions.rope(operator, element, windows);
         if (opcode == Opcodes.GATHER) return Embeddings.gather(operator, element, windows);
         if (opcode == Opcodes.ROW_ABS_MAX) return Reductions.rowAbsMax(operator, element, windows);
+        if (opcode == Opcodes.ROW_ARG_MAX) return Choices.rowArgMax(operator, element, windows);
+        if (opcode == Opcodes.ROW_PICK) return Choices.rowPick(operator, element, windows);
+        if (opcode == Opcodes.TAIL_SUM) return Tails.tailSum(operator, element, windows);
+        if (opcode == Opcodes.THRESHOLD) return Tails.threshold(operator, element, windows);
+        if (opcode == Opcodes.PERTURB) return Gumbel.perturb(operator, element, windows);
+        if (opcode == Opcodes.CHOOSE) return Choices.choose(operator, element, windows);
         revert UnknownOpcode(opcode);
     }
 }

@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {Operator, StepContext, Window} from "../types/Types.sol";
 
 /// @title Recomputation of one output element of one operator
-/// @notice Rules N-11 to N-31 of `agents/num/SPEC.md`. Pure: anybody can call it, no state.
+/// @notice Rules N-11 to N-37 of `agents/num/SPEC.md`. Pure: anybody can call it, no state.
 interface IStepVerifier {
     error UnknownOpcode(uint8 opcode);
     error MalformedOperator();

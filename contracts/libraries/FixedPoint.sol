@@ -44,4 +44,12 @@ library FixedPoint {
         if (y > limit) return limit;
         return y < -limit ? -limit : y;
     }
+
+    /// @notice `x` limited to `[0, end]`.
+    function limited(int256 x, uint256 end) internal pure returns (uint256) {
+        if (x <= 0) return 0;
+        // SAFETY of the casts: positive.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        return uint256(x) < end ? uint256(x) : end;
+    }
 }

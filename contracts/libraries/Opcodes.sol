@@ -25,4 +25,10 @@ library Opcodes {
     uint8 internal constant ROPE = 19;
     uint8 internal constant GATHER = 20;
     uint8 internal constant ROW_ABS_MAX = 21;
+    uint8 internal constant ROW_ARG_MAX = 22;
+    uint8 internal constant ROW_PICK = 23;
+    uint8 internal constant TAIL_SUM = 24;
+    uint8 internal constant THRESHOLD = 25;
+    uint8 internal constant PERTURB = 26;
+    uint8 internal constant CHOOSE = 27;
 }

@@ -65,6 +65,14 @@ library Operands {
         ensure(count * width == row);
     }
 
+    /// @notice Elements of operand `i` that belong to each of `rows` rows, as many as a reduction takes. After `expectForm`.
+    function perRow(Operator calldata operator, uint256 i, uint256 rows) internal pure returns (uint256 count) {
+        uint256 elements = typeOf(operator, i).elements();
+        count = elements / rows;
+        // INVARIANT: every row has as many, and at least one.
+        ensure(count != 0 && count <= MAX_REDUCTION && count * rows == elements);
+    }
+
     /// @notice Mantissa of element `element` of operand `operand`, whose type is `t`.
     function read(Window[][] calldata windows, uint256 operand, TensorType t, uint256 element)
         internal

@@ -19,7 +19,12 @@ library RowReduce {
     /// @dev Adds up each of the 32 byte positions of a word on its own and weighs the totals at the end, so that no word
     /// needs its bytes in order.
     function sum(uint256 position, uint256 count, uint256 width) internal pure returns (int256) {
-        uint256[4] memory totals = _byteTotals(position, count * width, _signs(width));
+        return weighed(_byteTotals(position, count * width, _signs(width)), count, width);
+    }
+
+    /// @notice The sum of `count` mantissas of `width` bytes, biased, of which lane i of total j has the sum of all bytes that are
+    /// byte 4·i + j of their word, from the lowest.
+    function weighed(uint256[4] memory totals, uint256 count, uint256 width) internal pure returns (int256) {
         uint256 biased = 0;
         // SAFETY: a total is at most 1024 · 255 and a weight below 2^64. The mantissa's last byte in memory, its most significant,
         // is the lowest of its bytes in the word.

@@ -47,7 +47,7 @@ contract StepVerifierFormTest is GoodOperators {
             (Operator memory op, Tensor[] memory inputs) = good(opcode);
             Window[][] memory windows = wholeWindows(inputs);
             (Operand[] memory operands, int64[] memory attributes) = (op.operands, op.attributes);
-            for (uint256 count = 0; count < 6; ++count) {
+            for (uint256 count = 0; count < 7; ++count) {
                 if (count == operands.length) continue;
                 op.operands = new Operand[](count);
                 for (uint256 i = 0; i < count; ++i) {
@@ -119,6 +119,17 @@ contract StepVerifierFormTest is GoodOperators {
         _range(Opcodes.NORM, 3, -63, 63);
         _range(Opcodes.ROPE, 1, -63, 63);
         _range(Opcodes.GATHER, 0, -63, 63);
+    }
+
+    function test_attributeRangesOfSampling() public {
+        int64 c = 2 ** 40;
+        _range(Opcodes.TAIL_SUM, 0, 1 - c, c - 1);
+        _range(Opcodes.TAIL_SUM, 1, 0, 1);
+        _range(Opcodes.TAIL_SUM, 2, -63, 63);
+        _range(Opcodes.THRESHOLD, 0, 0, c - 1);
+        _range(Opcodes.PERTURB, 0, 1 - c, c - 1);
+        _range(Opcodes.PERTURB, 1, -63, 63);
+        _range(Opcodes.CHOOSE, 0, 1, 4096);
     }
 
     /// @notice Heads that do not divide what they are heads of.
@@ -266,6 +277,78 @@ contract StepVerifierFormTest is GoodOperators {
         _swap(Opcodes.ROW_ABS_MAX, 9, vector(8, 2, 4));
     }
 
+    function test_shapesAndWidthsOfSampling() public {
+        // 24 elements in 5 parts, in 3 of 8 from rows of 6, in 48; places of other types.
+        _swap(Opcodes.ROW_ARG_MAX, 9, vector(32, 0, 5));
+        _swap(Opcodes.ROW_ARG_MAX, 9, vector(32, 0, 3));
+        _swap(Opcodes.ROW_ARG_MAX, 9, vector(32, 0, 48));
+        _swap(Opcodes.ROW_ARG_MAX, 9, matrix(31, 0, 4, 2));
+        _swap(Opcodes.ROW_ARG_MAX, 9, matrix(33, 0, 4, 2));
+        _swap(Opcodes.ROW_ARG_MAX, 9, matrix(32, 1, 4, 2));
+        _swap(Opcodes.ROW_PICK, 1, vector(16, 0, 4));
+        _swap(Opcodes.ROW_PICK, 1, vector(16, 0, 24));
+        _swap(Opcodes.ROW_PICK, 9, vector(8, 3, 4));
+        _swap(Opcodes.ROW_PICK, 9, vector(9, 3, 8));
+        _swap(Opcodes.ROW_PICK, 9, vector(8, 2, 8));
+        _swap(Opcodes.ROW_PICK, 0, matrix(8, 3, 4, 5));
+        _swap(Opcodes.ROW_PICK, 0, matrix(8, 3, 6, 4));
+        _swap(Opcodes.TAIL_SUM, 1, matrix(26, 24, 4, 5));
+        _swap(Opcodes.TAIL_SUM, 2, vector(8, 3, 8));
+        _swap(Opcodes.TAIL_SUM, 9, vector(30, 24, 5));
+        _swap(Opcodes.TAIL_SUM, 9, vector(30, 24, 3));
+        _swap(Opcodes.TAIL_SUM, 9, vector(30, 24, 48));
+        _swap(Opcodes.THRESHOLD, 0, vector(9, 3, 4));
+        _swap(Opcodes.THRESHOLD, 0, vector(8, 2, 4));
+        _swap(Opcodes.THRESHOLD, 0, matrix(8, 3, 4, 1));
+        _swap(Opcodes.THRESHOLD, 1, vector(16, 0, 4));
+        _swap(Opcodes.THRESHOLD, 1, vector(16, 0, 9));
+        _swap(Opcodes.THRESHOLD, 1, vector(16, 0, 3));
+        _swap(Opcodes.THRESHOLD, 2, vector(30, 24, 12));
+        _swap(Opcodes.THRESHOLD, 2, matrix(29, 24, 4, 2));
+        _swap(Opcodes.THRESHOLD, 2, matrix(30, 23, 4, 2));
+        _swap(Opcodes.THRESHOLD, 3, vector(30, 24, 4));
+        _swap(Opcodes.THRESHOLD, 4, vector(32, 0, 7));
+        _swap(Opcodes.THRESHOLD, 4, matrix(32, 0, 7, 5));
+        _swap(Opcodes.PERTURB, 0, matrix(33, 3, 4, 6));
+        _swap(Opcodes.PERTURB, 0, matrix(8, 29, 4, 6));
+        _swap(Opcodes.PERTURB, 0, matrix(8, -13, 4, 6));
+        _swap(Opcodes.PERTURB, 0, matrix(8, 3, 6, 4));
+        _swap(Opcodes.PERTURB, 1, vector(8, 3, 5));
+        _swap(Opcodes.PERTURB, 2, matrix(33, 0, 4, 7));
+        _swap(Opcodes.PERTURB, 2, matrix(32, 0, 4, 6));
+        _swap(Opcodes.PERTURB, 3, vector(22, 16, 8223));
+        _swap(Opcodes.PERTURB, 3, vector(22, 16, 8225));
+        _swap(Opcodes.PERTURB, 3, vector(33, 16, 8224));
+        _swap(Opcodes.PERTURB, 9, matrix(32, 12, 6, 4));
+        _swap(Opcodes.CHOOSE, 0, vector(16, 0, 7));
+        _swap(Opcodes.CHOOSE, 0, vector(16, 0, 4));
+        _swap(Opcodes.CHOOSE, 0, vector(16, 0, 3));
+        _swap(Opcodes.CHOOSE, 1, vector(8, 3, 12));
+        _swap(Opcodes.CHOOSE, 2, matrix(32, 0, 4, 6));
+        _swap(Opcodes.CHOOSE, 9, vector(31, 0, 4));
+        _swap(Opcodes.CHOOSE, 9, vector(32, 1, 4));
+        _swap(Opcodes.CHOOSE, 9, vector(32, 0, 3));
+    }
+
+    /// @notice The ends of what exponents an element that is perturbed may have.
+    function test_exponentsOfPerturb() public view {
+        (Operator memory op, Tensor[] memory inputs) = good(Opcodes.PERTURB);
+        op.operands[0].tensorType = matrix(8, 28, 4, 6);
+        verifier.recompute(op, 0, context, wholeWindows(inputs));
+        op.operands[0].tensorType = matrix(8, -12, 4, 6);
+        verifier.recompute(op, 0, context, wholeWindows(inputs));
+    }
+
+    /// @notice Sums of masses of 32 bits at most are compared.
+    function test_wideMasses() public {
+        (Operator memory op, Tensor[] memory inputs) = good(Opcodes.THRESHOLD);
+        for (uint256 i = 2; i < 4; ++i) {
+            inputs[i] = filled(matrix(33, 24, 4, 2));
+            op.operands[i].tensorType = inputs[i].tensorType;
+        }
+        _refuses(op, wholeWindows(inputs));
+    }
+
     /// @notice Sums of 4097 products, each way that an operator has to ask for one.
     function test_longProducts() public {
         Tensor memory long = filled(matrix(8, 3, 1, 4097));
@@ -298,5 +381,21 @@ contract StepVerifierFormTest is GoodOperators {
         _refuses(operatorOf(Opcodes.ROW_MAX, vector(8, 3, 1), list(long), ints(0)), windows);
         _refuses(operatorOf(Opcodes.ROW_SUM, vector(8, 3, 1), list(long), ints(0)), windows);
         _refuses(operatorOf(Opcodes.ROW_ABS_MAX, vector(8, 3, 1), list(long), ints()), windows);
+        _refuses(operatorOf(Opcodes.ROW_ARG_MAX, vector(32, 0, 1), list(long), ints()), windows);
+        // A pick reduces nothing.
+        Tensor memory one = filled(vector(8, 3, 1));
+        Tensor[] memory inputs = list(long, one);
+        Operator memory op = operatorOf(Opcodes.ROW_PICK, vector(8, 3, 1), inputs, ints());
+        assertEq(verifier.recompute(op, 0, context, wholeWindows(inputs)), 2);
+        inputs = list(long, long, one);
+        for (int256 weighted = 0; weighted < 2; ++weighted) {
+            op = operatorOf(Opcodes.TAIL_SUM, vector(30, 3, 1), inputs, ints(0, weighted, 0));
+            _refuses(op, wholeWindows(inputs));
+        }
+        Tensor memory controls = filled(vector(32, 0, 7));
+        inputs = list(one, long, long, long, controls);
+        _refuses(operatorOf(Opcodes.THRESHOLD, vector(8, 3, 1), inputs, ints(0)), wholeWindows(inputs));
+        inputs = list(long, long, controls);
+        _refuses(operatorOf(Opcodes.CHOOSE, vector(32, 0, 1), inputs, ints(1)), wholeWindows(inputs));
     }
 }

@@ -14,7 +14,9 @@ contract VectorsTest is VerifierTest {
     using TensorTypes for TensorType;
 
     uint256 private constant FIRST_RULE = 11;
-    uint256 private constant LAST_RULE = 31;
+    /// @dev Rules of `operators.json`, then those of `sampling.json`.
+    uint256 private constant FIRST_RULE_OF_SAMPLING = 32;
+    uint256 private constant LAST_RULE = 37;
 
     struct Read {
         uint256 operand;
@@ -22,7 +24,13 @@ contract VectorsTest is VerifierTest {
         uint256 count;
     }
 
-    /// @dev A case of `operators.json`; `reads` has four entries a row.
+    /// @dev What an operand of this type without bytes is.
+    struct Table {
+        TensorType tensorType;
+        bytes data;
+    }
+
+    /// @dev A case of `operators.json` or `sampling.json`; `reads` has four entries a row.
     struct Case {
         string name;
         Operator operator;
@@ -88,11 +96,29 @@ contract VectorsTest is VerifierTest {
     // Operators.
 
     function test_everyRuleOnWholeTensors() public view {
-        string memory json = _load("operators.json");
+        _checkWhole("operators.json", FIRST_RULE, FIRST_RULE_OF_SAMPLING - 1);
+    }
+
+    function test_everyRuleOfSamplingOnWholeTensors() public view {
+        _checkWhole("sampling.json", FIRST_RULE_OF_SAMPLING, LAST_RULE);
+    }
+
+    function test_everyRuleOnWhatItReads() public {
+        _checkReads("operators.json");
+    }
+
+    function test_everyRuleOfSamplingOnWhatItReads() public {
+        _checkReads("sampling.json");
+    }
+
+    /// @dev The cases of a file, of every rule from `first` to `last`.
+    function _checkWhole(string memory file, uint256 first, uint256 last) private view {
+        string memory json = _load(file);
+        Table[] memory tables = _tables(json);
         bool[] memory seen = new bool[](LAST_RULE + 1);
         uint256 i = 0;
         for (string memory c = _at("cases", 0); vm.keyExistsJson(json, c); c = _at("cases", ++i)) {
-            Case memory v = _case(json, c);
+            Case memory v = _case(json, c, tables);
             seen[10 + v.operator.opcode] = true;
             assertEq(vm.parseJsonString(json, string.concat(c, ".rule")), _rule(10 + v.operator.opcode), v.name);
             Window[][] memory windows = new Window[][](v.operands.length);
@@ -106,16 +132,17 @@ contract VectorsTest is VerifierTest {
                 assertEq(mantissa, v.mantissas[j], v.name);
             }
         }
-        for (uint256 rule = FIRST_RULE; rule <= LAST_RULE; ++rule) {
+        for (uint256 rule = first; rule <= last; ++rule) {
             assertTrue(seen[rule], string.concat("no case of rule ", _rule(rule)));
         }
     }
 
-    function test_everyRuleOnWhatItReads() public {
-        string memory json = _load("operators.json");
+    function _checkReads(string memory file) private {
+        string memory json = _load(file);
+        Table[] memory tables = _tables(json);
         uint256 i = 0;
         for (string memory c = _at("cases", 0); vm.keyExistsJson(json, c); c = _at("cases", ++i)) {
-            Case memory v = _case(json, c);
+            Case memory v = _case(json, c, tables);
             for (uint256 j = 0; j < v.elements.length; ++j) {
                 Read[] memory reads = _readsOf(v, j);
                 uint64 element = uint64(v.elements[j]);
@@ -176,7 +203,29 @@ contract VectorsTest is VerifierTest {
         }
     }
 
-    function _case(string memory json, string memory at_) private pure returns (Case memory v) {
+    function _tables(string memory json) private view returns (Table[] memory tables) {
+        uint256 count = 0;
+        while (vm.keyExistsJson(json, _at("tables", count))) ++count;
+        tables = new Table[](count);
+        for (uint256 i = 0; i < count; ++i) {
+            string memory at_ = _at("tables", i);
+            tables[i].tensorType = _type(vm.parseJsonBytes32(json, string.concat(at_, ".tensorType")));
+            tables[i].data = vm.parseJsonBytes(json, string.concat(at_, ".bytes"));
+        }
+    }
+
+    /// @dev Operands without bytes become the table of their type.
+    function _fillIn(Case memory v, Table[] memory tables) private pure {
+        for (uint256 i = 0; i < v.operands.length; ++i) {
+            for (uint256 j = 0; j < tables.length && v.operands[i].length == 0; ++j) {
+                uint256 word = TensorType.unwrap(v.operator.operands[i].tensorType);
+                if (word == TensorType.unwrap(tables[j].tensorType)) v.operands[i] = tables[j].data;
+            }
+            assertGt(v.operands[i].length, 0, v.name);
+        }
+    }
+
+    function _case(string memory json, string memory at_, Table[] memory tables) private pure returns (Case memory v) {
         v.name = vm.parseJsonString(json, string.concat(at_, ".name"));
         v.operator.opcode = uint8(_uint(json, at_, ".opcode"));
         v.operator.output = _type(vm.parseJsonBytes32(json, string.concat(at_, ".outputType")));
@@ -196,6 +245,7 @@ contract VectorsTest is VerifierTest {
         v.elements = vm.parseJsonUintArray(json, string.concat(at_, ".elements"));
         v.mantissas = vm.parseJsonIntArray(json, string.concat(at_, ".mantissas"));
         v.reads = vm.parseJsonUintArray(json, string.concat(at_, ".reads"));
+        _fillIn(v, tables);
     }
 
     function _type(bytes32 word) private pure returns (TensorType) {

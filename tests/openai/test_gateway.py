@@ -1,5 +1,7 @@
 """OpenAI's Python client against a gateway with the model "words": 16 tokens of context, vectors of 8 elements.
 
+The gateway has two more models, which continue texts: see test_generation.py.
+
 Started by agents/cli/tests/gateway/openai.rs, which says in the environment where the gateway is.
 """
 
@@ -21,7 +23,7 @@ def client(url: str = URL, key: str = KEY, retries: int = 0) -> openai.OpenAI:
 class Models(unittest.TestCase):
     def test_models_are_listed(self) -> None:
         with client() as api:
-            self.assertEqual([model.id for model in api.models.list()], [MODEL])
+            self.assertEqual([model.id for model in api.models.list()], [MODEL, "tiny-llama", "speaker"])
 
     def test_a_model_is_found(self) -> None:
         with client() as api:
@@ -105,7 +107,7 @@ class Access(unittest.TestCase):
 
     def test_what_is_not_offered_is_not_found(self) -> None:
         with client() as api, self.assertRaises(openai.NotFoundError) as raised:
-            api.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hello"}])
+            api.responses.create(model=MODEL, input="hello")
         self.assertEqual(raised.exception.code, "unknown_url")
 
     def test_the_rate_limit_says_when_to_come_back(self) -> None:

@@ -220,6 +220,11 @@ fn output(program: &Program, index: u32) -> Option<&TensorType> {
     program.operators.get(index as usize).map(|operator| &operator.output)
 }
 
+/// Whether a program has no backward pass. What the next stage sends is then there before the forward pass.
+pub fn forward_only(program: &Program) -> bool {
+    !program.segments.iter().any(|segment| matches!(segment, Segment::Backward { .. }))
+}
+
 /// Type of what an operand refers to, if it is available where the operator stands, whatever valid order the segments run in.
 fn source_type<'a>(
     program: &'a Program,
@@ -244,6 +249,9 @@ fn source_type<'a>(
         },
         Source::FromNext(mb) => match *segment {
             Segment::Backward { micro_batch, .. } if micro_batch == mb => program.from_next.as_ref(),
+            Segment::Forward { micro_batch, .. } if micro_batch == mb && forward_only(program) => {
+                program.from_next.as_ref()
+            }
             _ => None,
         },
     }

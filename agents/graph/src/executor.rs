@@ -12,7 +12,7 @@ use tensorlink_num::Tensor;
 use tensorlink_types::{JobKey, Segment, Source, TensorType};
 use thiserror::Error;
 
-use crate::check::CheckedProgram;
+use crate::check::{CheckedProgram, forward_only};
 use crate::engine::{Engine, EngineError, StepContext};
 
 /// Why a stage could not run.
@@ -193,14 +193,32 @@ impl<E: Engine> StageExecutor<E> {
     /// # Errors
     /// [`ExecuteError::Order`], [`ExecuteError::Boundary`], [`ExecuteError::Type`], or the engine's.
     pub fn forward(&mut self, micro_batch: u32, input: Option<&Tensor>) -> Result<Passed, ExecuteError> {
+        self.forward_between(micro_batch, input, None)
+    }
+
+    /// As [`Self::forward`], with what the next stage sent: a program without backward passes takes it here.
+    ///
+    /// # Errors
+    /// As [`Self::forward`].
+    pub fn forward_between(
+        &mut self,
+        micro_batch: u32,
+        input: Option<&Tensor>,
+        from_next: Option<&Tensor>,
+    ) -> Result<Passed, ExecuteError> {
         let ty = self.program.from_previous.clone();
         let input = self.boundary(micro_batch, "previous", ty.as_ref(), input)?;
+        let ty = self.program.from_next.clone().filter(|_| forward_only(&self.program));
+        let from_next = self.boundary(micro_batch, "next", ty.as_ref(), from_next)?;
         let index = self.find(
             |s| matches!(*s, Segment::Forward { micro_batch: mb, .. } if mb == micro_batch),
             || format!("forward {micro_batch}"),
         )?;
         if let Some(slot) = self.step.as_mut().and_then(|step| step.from_previous.get_mut(micro_batch as usize)) {
             *slot = input;
+        }
+        if let Some(slot) = self.step.as_mut().and_then(|step| step.from_next.get_mut(micro_batch as usize)) {
+            *slot = from_next;
         }
         self.run(index)?;
         let output = self.program.to_next.get(micro_batch as usize).copied();

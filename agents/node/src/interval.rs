@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tensorlink_graph::check::forward_only;
 use tensorlink_graph::engine::Engine;
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::{Tensor, TensorError};
@@ -110,6 +111,7 @@ pub fn run<E: Engine, B: Boundary>(
     };
     let from_previous = executor.program().from_previous.clone();
     let from_next = executor.program().from_next.clone();
+    let forward_only = forward_only(executor.program());
     let mut inputs = Vec::new();
     for step in span.first_step..span.first_step.saturating_add(span.steps) {
         let mut gradients = Vec::new();
@@ -118,7 +120,9 @@ pub fn run<E: Engine, B: Boundary>(
             match *work {
                 Work::Forward(mb) => {
                     let input = border.receive(Edge::FromPrevious, (step, mb), from_previous.as_ref(), &mut inputs)?;
-                    let output = executor.forward(mb, input.as_ref())?;
+                    let from_next = from_next.as_ref().filter(|_| forward_only);
+                    let controls = border.receive(Edge::FromNext, (step, mb), from_next, &mut gradients)?;
+                    let output = executor.forward_between(mb, input.as_ref(), controls.as_ref())?;
                     border.send(Edge::ToNext, (step, mb), output)?;
                 }
                 Work::Backward(mb) => {

@@ -8,11 +8,11 @@
 //! | [`mod@tensor`] | a type and its mantissas, valid by construction (N-1) |
 //! | [`fixed`] | rescale, div, clamp (N-2, N-3) |
 //! | [`philox`] | pseudo-random draws (N-4) |
-//! | [`kernel`] | what makes an operator acceptable (N-6 to N-8, N-11 to N-31) |
+//! | [`kernel`] | what makes an operator acceptable (N-6 to N-8, N-11 to N-37) |
 //! | [`mod@execute`] | whole operators, in `i64` where the checker proved that it holds them |
 //! | [`mod@element`] | one element and what it reads, as the rules are written, over `i128` |
 //! | [`error`] | why an operator was refused |
-//! | [`tables`] | contents of the constant tensors of N-18 and N-20 |
+//! | [`tables`] | contents of the constant tensors of N-18, N-20 and N-36 |
 //! | [`context`] | job key and step |
 //! | `arbitrary` | random operators for differential tests, behind the feature of that name |
 //!

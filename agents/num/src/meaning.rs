@@ -3,7 +3,8 @@
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
 
 use crate::arbitrary::Dice;
-use crate::tables::exp2_table;
+use crate::philox::philox4x32;
+use crate::tables::{exp2_table, gumbel_table};
 use crate::{Tensor, execute};
 
 fn tensor(bits: u8, exponent: i16, dims: &[u32], values: &[i64]) -> Tensor {
@@ -202,4 +203,106 @@ fn gather_takes_the_nearest_row() {
 fn magnitudes_have_no_sign() {
     let a = tensor(64, 5, &[3, 2], &[0, 0, -7, 3, i64::MAX, -i64::MAX]);
     assert_eq!(wide(&run(Opcode::RowAbsMax, &[&a], &[], (64, 5, &[3]))), [0, 7, i64::MAX]);
+}
+
+#[test]
+fn the_first_of_the_largest_is_taken() {
+    let a = tensor(8, 5, &[2, 6], &[1, 7, 7, -3, -3, -9, 0, 0, 0, -1, 5, 5]);
+    let best = |parts: u32| run(Opcode::RowArgMax, &[&a], &[], (32, 0, &[2, parts]));
+    assert_eq!(wide(&best(1)), [1, 4]);
+    assert_eq!(wide(&best(2)), [1, 0, 0, 1]);
+    assert_eq!(wide(&best(6)), [0; 12]);
+    let picked = run(Opcode::RowPick, &[&a, &best(2)], &[], (8, 5, &[2, 2]));
+    assert_eq!(wide(&picked), [7, -3, 0, 5]);
+    let outside = tensor(8, 0, &[4], &[-1, 3, 127, 2]);
+    assert_eq!(wide(&run(Opcode::RowPick, &[&a, &outside], &[], (8, 5, &[2, 2]))), [1, -9, 0, 5]);
+    let controls = |chosen: [i64; 2]| tensor(8, 0, &[2, 7], &chosen.map(|c| [c, 0, 0, 0, 0, 0, 0]).concat());
+    let choose = |chosen| wide(&run(Opcode::Choose, &[&best(2), &picked, &controls(chosen)], &[3], (32, 0, &[2])));
+    assert_eq!(choose([1, -1]), [1, 4]);
+    assert_eq!(choose([0, 1]), [0, 4]);
+}
+
+/// A search bit by bit, as programs do it: the threshold that keeps the k likeliest and the share q of all.
+#[test]
+fn thresholds_keep_the_likeliest() {
+    let mut dice = Dice::new(7);
+    let (rows, length) = (40usize, 30usize);
+    let a: Vec<i64> = (0..rows * length).map(|_| dice.range(-100, 100)).collect();
+    let a = tensor(16, 4, &[40, 30], &a);
+    let max = run(Opcode::RowMax, &[&a], &[0], (16, 4, &[40]));
+    let w = run(Opcode::ExpNeg, &[&a, &max, &exp2_table().unwrap()], &[23637, 2, 0], (26, 24, &[40, 30]));
+    let total = run(Opcode::RowSum, &[&w], &[0], (32, 24, &[40, 1]));
+    let settings: Vec<[i64; 7]> = (0..rows as i64).map(|m| [1, 0, 0, m - 1, (m * 2500) - 1, 0, 0]).collect();
+    let controls = tensor(32, 0, &[40, 7], &settings.concat());
+    let mut t = tensor(16, 4, &[40], &[-128; 40]);
+    for step in (0..8).rev().map(|bit| 1 << bit) {
+        let counts = run(Opcode::TailSum, &[&a, &w, &t], &[step, 0, 0], (14, 0, &[40, 1]));
+        let masses = run(Opcode::TailSum, &[&a, &w, &t], &[step, 1, 0], (32, 24, &[40, 1]));
+        t = run(Opcode::Threshold, &[&t, &counts, &masses, &total, &controls], &[step], (16, 4, &[40]));
+    }
+    let (a, w, t, total) = (wide(&a), wide(&w), wide(&t), wide(&total));
+    for m in 0..rows {
+        let row = m * length..(m + 1) * length;
+        let [_, _, _, k, q, _, _] = settings[m];
+        let holds = |threshold: i64| {
+            let kept = a[row.clone()].iter().zip(&w[row.clone()]).filter(|(a, _)| **a >= threshold);
+            let (count, mass) = kept.fold((0, 0), |(count, mass), (_, w)| (count + 1, mass + w));
+            count >= k.max(1) || (mass << 16) >= q.clamp(1, 1 << 16) * total[m]
+        };
+        assert_eq!(Some(t[m]), (-128..=127).rev().find(|t| holds(*t)), "row {m}");
+        assert!(a[row].iter().any(|a| *a >= t[m]), "row {m} keeps the largest");
+    }
+}
+
+/// `−ln(−ln(1 − w/2^32))` of a word w. Coarsest is the table where draws are lowest, its last cell holding 1 of 512 words.
+#[test]
+fn draws_follow_the_gumbel_distribution() {
+    let table = gumbel_table().unwrap();
+    let words = 400u32;
+    let mut dice = Dice::new(8);
+    let seeds: Vec<i64> = (0..words).flat_map(|_| [1, 4096, 3, 0, 0, dice.range(0, 1 << 30), 9]).collect();
+    let controls = tensor(32, 0, &[words, 7], &seeds);
+    let a = tensor(8, 0, &[words, 50], &vec![0; 50 * words as usize]);
+    let t = tensor(8, 0, &[words], &vec![-100; words as usize]);
+    let draws = run(Opcode::Perturb, &[&a, &t, &controls, &table], &[0, 12], (32, 16, &[words, 50])).to_f64();
+    let mut exact = 0.0f64;
+    for (index, g) in draws.iter().enumerate() {
+        let (seed, v) = (seeds[7 * (index / 50) + 5] as u32, (index % 50) as u32);
+        let [word, ..] = philox4x32([seed, 9], [v, 3, 0, 0]);
+        // The chance of a larger draw, which is small where the draw is large.
+        let (larger, wanted) = (-(-(-g).exp()).exp_m1(), f64::from(word) / 32f64.exp2());
+        exact = exact.max((larger - wanted).abs() / wanted.max(1.0 / 256.0));
+    }
+    assert!(exact < 1.0 / 512.0, "{exact}");
+}
+
+#[test]
+fn perturbed_rows_are_samples_of_their_softmax() {
+    let rows = 20_000u32;
+    let logits = [0.0f64, 1.0, -1.5, 2.0, 0.5, 1.9];
+    let temperature = 1.3;
+    let row: Vec<i64> = logits.iter().map(|x| (x * 256.0).round() as i64).collect();
+    let a = tensor(16, 8, &[rows, 6], &row.repeat(rows as usize));
+    // The third is below the threshold.
+    let t = tensor(16, 8, &[rows], &vec![-200; rows as usize]);
+    let tau = (temperature * 4096.0f64).round() as i64;
+    let settings: Vec<i64> = (0..i64::from(rows)).flat_map(|m| [1, tau, m, 0, 0, -5, 77]).collect();
+    let controls = tensor(32, 0, &[rows, 7], &settings);
+    let perturb = |controls: &Tensor| {
+        run(Opcode::Perturb, &[&a, &t, controls, &gumbel_table().unwrap()], &[0, 12], (32, 16, &[rows, 6]))
+    };
+    let places = wide(&run(Opcode::RowArgMax, &[&perturb(&controls)], &[], (32, 0, &[rows])));
+    let weight = |x: f64| (x / temperature).exp();
+    let total: f64 = logits.iter().filter(|x| **x > -1.0).map(|x| weight(*x)).sum();
+    for (place, x) in logits.iter().enumerate() {
+        let drawn = places.iter().filter(|p| **p == place as i64).count() as f64 / f64::from(rows);
+        let expected = if place == 2 { 0.0 } else { weight(*x) / total };
+        // Five standard deviations of 20,000 draws are at most 0.018.
+        assert!((drawn - expected).abs() < 0.018, "{place}: {drawn}, not {expected}");
+    }
+    // Without temperature, the element itself; below the threshold, the lowest number.
+    let still: Vec<i64> = settings.chunks(7).flat_map(|row| [1, 0, row[2], 0, 0, 3, 4]).collect();
+    let first = wide(&perturb(&tensor(32, 0, &[rows, 7], &still)))[..6].to_vec();
+    assert_eq!(first[..2], [0, 256 << 8]);
+    assert_eq!(first[2], -i64::from(i32::MAX));
 }

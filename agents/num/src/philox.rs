@@ -10,6 +10,7 @@ const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 
 /// One block of four words.
+#[inline]
 pub fn philox4x32(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
     let [mut k0, mut k1] = key;
     let [w0, w1] = WEYL;
@@ -22,6 +23,7 @@ pub fn philox4x32(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
     state
 }
 
+#[inline]
 fn round([k0, k1]: [u32; 2], [c0, c1, c2, c3]: [u32; 4]) -> [u32; 4] {
     let [m0, m1] = MULTIPLIERS;
     let (high0, low0) = product(m0, c0);
@@ -30,6 +32,7 @@ fn round([k0, k1]: [u32; 2], [c0, c1, c2, c3]: [u32; 4]) -> [u32; 4] {
 }
 
 /// Both halves of a product, high first.
+#[inline]
 const fn product(a: u32, b: u32) -> (u32, u32) {
     // SAFETY of the casts: the product of two 32-bit words fits 64 bits; the casts take its halves.
     let wide = (a as u64).wrapping_mul(b as u64);

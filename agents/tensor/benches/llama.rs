@@ -3,13 +3,15 @@
 //! Llama-shaped, 207 million untrained weights (12 layers of 1024, MLP 2816, 16 query and 8 key heads, vocabulary 32,000), one thread.
 //! libtorch multiplies 32-bit floats by MKL, which is slow on AMD processors; oneDNN is what it has beside it.
 //! Each pass takes a text of so many tokens from nothing and gives the logits of every token. `-- N` takes another number of
-//! tokens.
+//! tokens. Then one more token after so many, keys and values being cached on both sides, and eight texts at once
+//! against one; `-- decode` does only that.
 
 #[path = "common/time.rs"]
 mod time;
 
 use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Quantized, StageRunner, tokens};
+use tensorlink_graph::transformer::{CachedRunner, Quantized, Session, StageRunner, Turn, tokens};
+use tensorlink_num::Tensor;
 use tensorlink_tensor::float::{FloatModel, Precision, Products};
 use tensorlink_tensor::{Device, TorchEngine, calibrate};
 use tensorlink_types::TensorRoot;
@@ -46,8 +48,10 @@ fn main() {
     let runner = StageRunner::<TorchEngine>::new(engine, plan, &constants).expect("a runner");
     drop(constants);
     let counts = std::env::args().filter_map(|argument| argument.parse().ok()).collect::<Vec<u32>>();
+    let decode = std::env::args().any(|argument| argument == "decode");
     let counts = match (counts.is_empty(), bench) {
         (false, _) => counts,
+        (true, _) if decode => vec![],
         (true, true) => vec![1, 16, 128, 512],
         (true, false) => vec![5],
     };
@@ -69,4 +73,56 @@ fn main() {
         });
         println!("{count:>8} {ours:>10.1} {}", peers.join(" "));
     }
+    let mut runner = CachedRunner::sharing(runner).expect("a decoder");
+    println!("{} bytes of keys and values for a token", runner.bytes_per_token());
+    println!(
+        "{:>8} {:>10} {:>14} {:>14} {:>14} {:>14}   ms for the next token, and how much faster exact is; 8 texts at once",
+        "after", "exact", "f32", "f32 oneDNN", "bf16", "batch 8"
+    );
+    for past in if bench { vec![128, 512] } else { vec![5] } {
+        let ids = text(past, size.vocabulary);
+        let rounds = if bench { 15 } else { 1 };
+        let mut sessions = texts(&mut runner, &ids);
+        let mut ours = 0.0;
+        let peers = [&float, &one_dnn, &bf16].map(|peer| {
+            let mut cache = peer.cache(past as usize + 1).expect("a cache");
+            peer.prefill(&ids, &mut cache).expect("a prompt");
+            let theirs = || {
+                cache.truncate(past as usize);
+                peer.decode(7, &mut cache).expect("logits")
+            };
+            let (exact, theirs) = race(rounds, || next(&mut runner, &mut sessions[..1], past), theirs);
+            ours = micros(exact) / 1e3;
+            let theirs = micros(theirs) / 1e3;
+            format!("{theirs:>8.1} {:>4.2}x", theirs / ours)
+        });
+        let mut alone = texts(&mut runner, &ids);
+        let runner = std::cell::RefCell::new(&mut runner);
+        let (all, one) = race(
+            rounds,
+            || next(&mut runner.borrow_mut(), &mut sessions, past),
+            || next(&mut runner.borrow_mut(), &mut alone[..1], past),
+        );
+        let (all, one) = (micros(all) / 1e3, micros(one) / 1e3);
+        println!("{past:>8} {ours:>10.1} {} {all:>8.1} {:>4.2}x", peers.join(" "), 8.0 * one / all);
+    }
+}
+
+/// Eight texts that begin alike.
+fn texts(runner: &mut CachedRunner<TorchEngine>, ids: &[u32]) -> Vec<Session<TorchEngine>> {
+    let rows = tokens(ids).expect("a text");
+    let text = |_| {
+        let mut session = runner.session().expect("memory for a text");
+        runner.advance(&mut [Turn { session: &mut session, rows: &rows, controls: None }]).expect("a prompt");
+        session
+    };
+    (0..8).map(text).collect()
+}
+
+/// One more token of each text, after so many.
+fn next(runner: &mut CachedRunner<TorchEngine>, sessions: &mut [Session<TorchEngine>], past: u32) -> Vec<Tensor> {
+    let rows = tokens(&[7]).expect("a token");
+    let turn = |session| Turn { session, rows: &rows, controls: None };
+    sessions.iter_mut().for_each(|session| session.cut_back(past).expect("a longer text"));
+    runner.advance(&mut sessions.iter_mut().map(turn).collect::<Vec<_>>()).expect("logits")
 }

@@ -74,6 +74,33 @@ pub(crate) enum Instruction {
     RowAbsMax {
         run: usize,
     },
+    /// Of every so many elements.
+    RowArgMax {
+        run: usize,
+    },
+    /// From every so many elements.
+    RowPick {
+        run: usize,
+    },
+    /// Of every so many elements.
+    TailSum {
+        run: usize,
+        bound: i64,
+        weighted: bool,
+        shift: i32,
+    },
+    Threshold {
+        step: i64,
+    },
+    /// `places` is the c of rule N-36.
+    Perturb {
+        bound: i64,
+        places: u32,
+        shift: i32,
+    },
+    Choose {
+        length: i64,
+    },
 }
 
 /// Attributes of a Lookup (rule N-18), and the `p` of its table of `2^p + 1` entries.
@@ -141,6 +168,17 @@ impl Instruction {
             Opcode::Rope => Self::Rope { heads: attribute(0) as usize, shift: shift(1) },
             Opcode::Gather => Self::Gather { shift: shift(0) },
             Opcode::RowAbsMax => Self::RowAbsMax { run: run_length(operator) },
+            Opcode::RowArgMax => Self::RowArgMax { run: run_length(operator) },
+            Opcode::RowPick => Self::RowPick { run: run_length(operator) },
+            Opcode::TailSum => Self::TailSum {
+                run: run_length(operator),
+                bound: attribute(0),
+                weighted: attribute(1) == 1,
+                shift: shift(2),
+            },
+            Opcode::Threshold => Self::Threshold { step: attribute(0) },
+            Opcode::Perturb => Self::Perturb { bound: attribute(0), places: alignment(operator), shift: shift(1) },
+            Opcode::Choose => Self::Choose { length: attribute(0) },
         })
     }
 }
@@ -149,6 +187,12 @@ impl Instruction {
 fn run_length(operator: &Operator) -> usize {
     let elements = operator.operands.first().map_or(1, |a| a.ty.elements());
     (elements / operator.output.elements()) as usize
+}
+
+/// Binary places by which Perturb aligns its first operand: 0 to 40, by the check.
+fn alignment(operator: &Operator) -> u32 {
+    let exponent = operator.operands.first().map_or(0, |a| i32::from(a.ty.exponent()));
+    u32::try_from(28 - exponent).unwrap_or_default()
 }
 
 /// `p` of a table of `2^p + 1` entries.

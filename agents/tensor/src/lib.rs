@@ -9,6 +9,7 @@
 //! | `engine` | [`TorchEngine`]: checks and dispatch |
 //! | `kernels`, `self_test` | which implementation serves an operation, and how it earns that |
 //! | `tensor` | [`TorchTensor`]: a libtorch tensor with its exact type |
+//! | `cache` | keys and values of texts that go on |
 //! | `instruction` | an accepted operator, decoded |
 //! | `host` | operators on host memory, vectorised; matrix products by VNNI |
 //! | `torch` | operators in libtorch's operations, for GPUs and other processors |
@@ -17,6 +18,7 @@
 //! | [`float`] | transformers in floating point: what exact mode is calibrated by and measured against |
 //! | `cuda`, `memory` | loading CUDA on demand; free memory |
 
+mod cache;
 mod calibrate;
 mod cuda;
 mod engine;
@@ -31,6 +33,7 @@ mod simd;
 mod tensor;
 mod torch;
 
+pub use cache::TorchRoom;
 pub use calibrate::calibrate;
 pub use engine::{Device, TorchEngine};
 pub use kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels};

@@ -177,7 +177,7 @@ mod vnni {
             output: &TensorType,
         ) -> Result<TorchTensor, EngineError> {
             let size = |n: u64| usize::try_from(n).map_err(malformed);
-            let (rows, row) = (size(b.ty().rows())?, size(b.ty().row())?);
+            let (rows, row, stride) = (size(b.ty().rows())?, size(b.ty().row())?, b.strided()?.1);
             let batch = match which {
                 Heads::Scores => {
                     let (t, width) = (size(a.ty().rows())?, size(a.ty().row())?);
@@ -185,7 +185,7 @@ mod vnni {
                     Batch {
                         count: heads,
                         a: (View { first: 0, rows: t, width: depth, stride: width }, depth),
-                        b: (View { first: 0, rows, width: depth, stride: row }, depth),
+                        b: (View { first: 0, rows, width: depth, stride }, depth),
                         share: heads / (row / depth),
                         out: (t * rows, rows),
                     }
@@ -196,7 +196,7 @@ mod vnni {
                     Batch {
                         count: heads,
                         a: (View::whole(t, row), t * row),
-                        b: (View::whole(depth, row), depth * row),
+                        b: (View { first: 0, rows: depth, width: row, stride }, depth * stride),
                         share: heads / (rows / depth),
                         out: (depth, width),
                     }
@@ -213,7 +213,7 @@ mod vnni {
             output: &TensorType,
         ) -> Result<TorchTensor, EngineError> {
             let vnni = Vnni::detect(self.threads).ok_or_else(unavailable)?;
-            let operands = ((a.slice()?, a.ty().limit()), (b.slice()?, b.ty().limit()));
+            let operands = ((a.slice()?, a.ty().limit()), (b.strided()?.0, b.ty().limit()));
             TorchTensor::build(output, |out| {
                 if vnni.multiply(operands, batch, finish, out) {
                     Ok(())

@@ -16,13 +16,37 @@ pub struct TorchTensor(Arc<Inner>);
 
 struct Inner {
     ty: TensorType,
-    /// Contiguous, of the kind and dimensions of `ty`.
+    /// Of the kind and dimensions of `ty`; contiguous, unless it lies in shared memory as columns.
     data: tch::Tensor,
+    /// Memory that `data` is a part of: as long as this is held, nobody writes there.
+    shared: Option<Arc<Shared>>,
 }
 
 // SAFETY: the tensor is written only before `TorchTensor` is built and read-only after; libtorch allows concurrent
 // reads of one tensor, and its reference counts are atomic.
 unsafe impl Sync for Inner {}
+
+/// Memory that is written further while no tensor is a part of it: whoever writes needs it mutably, and tensors hold it.
+pub(crate) struct Shared(tch::Tensor);
+
+// SAFETY: as for `Inner`; writing takes `&mut`.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    pub(crate) const fn new(data: tch::Tensor) -> Self {
+        Self(data)
+    }
+
+    /// For reading.
+    pub(crate) const fn data(&self) -> &tch::Tensor {
+        &self.0
+    }
+
+    /// For writing.
+    pub(crate) const fn data_mut(&mut self) -> &mut tch::Tensor {
+        &mut self.0
+    }
+}
 
 impl fmt::Debug for TorchTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,7 +116,32 @@ impl TorchTensor {
             let size = data.size();
             return Err(EngineError::Device(format!("libtorch gave {actual:?} {size:?} where {ty} was due")));
         }
-        Ok(Self(Arc::new(Inner { ty, data })))
+        Ok(Self(Arc::new(Inner { ty, data, shared: None })))
+    }
+
+    /// A part of shared memory: rows of it, or the first columns.
+    ///
+    /// # Errors
+    /// As [`Self::wrap`].
+    pub(crate) fn within(ty: TensorType, data: tch::Tensor, shared: Arc<Shared>) -> Result<Self, EngineError> {
+        let actual = data.f_kind().map_err(device)?;
+        let rows = data.stride().last() == Some(&1);
+        if data.size() != dims(&ty) || actual != kind(ty.width()) || !rows {
+            let size = data.size();
+            return Err(EngineError::Device(format!("libtorch gave {actual:?} {size:?} where {ty} was due")));
+        }
+        Ok(Self(Arc::new(Inner { ty, data, shared: Some(shared) })))
+    }
+
+    /// A part of this tensor, `data` being one of its own.
+    ///
+    /// # Errors
+    /// As [`Self::wrap`].
+    pub(crate) fn inside(&self, ty: TensorType, data: tch::Tensor) -> Result<Self, EngineError> {
+        match &self.0.shared {
+            Some(shared) => Self::within(ty, data, Arc::clone(shared)),
+            None => Self::wrap(ty, data),
+        }
     }
 
     /// Copies a host tensor to a device.
@@ -105,7 +154,8 @@ impl TorchTensor {
 
     /// Copies the tensor to host memory; checks every mantissa (rule N-1).
     pub(crate) fn export(&self) -> Result<Tensor, EngineError> {
-        let host = Self::wrap(self.0.ty.clone(), self.0.data.f_to_device(Device::Cpu).map_err(device)?)?;
+        let data = self.0.data.f_to_device(Device::Cpu).and_then(|data| data.f_contiguous()).map_err(device)?;
+        let host = self.inside(self.0.ty.clone(), data)?;
         let mantissas = match host.slice()? {
             Slice::I8(v) => Mantissas::I8(v.to_vec()),
             Slice::I16(v) => Mantissas::I16(v.to_vec()),
@@ -130,18 +180,31 @@ impl TorchTensor {
     /// # Errors
     /// [`EngineError::Device`] if the tensor lies on a GPU.
     pub(crate) fn slice(&self) -> Result<Slice<'_>, EngineError> {
-        let Inner { ty, data } = &*self.0;
-        let (address, len) = host_memory(ty, data)?;
+        let (slice, stride) = self.strided()?;
+        if stride == self.0.ty.row() as usize {
+            return Ok(slice);
+        }
+        Err(EngineError::Malformed(format!("{} lies in columns of a cache: only HeadMix reads those", self.0.ty)))
+    }
+
+    /// Host memory of the tensor, and from the start of a row to the start of the next.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if the tensor lies on a GPU.
+    pub(crate) fn strided(&self) -> Result<(Slice<'_>, usize), EngineError> {
+        let Inner { ty, data, .. } = &*self.0;
+        let (address, len, stride) = host_memory(ty, data)?;
         // SAFETY: `host_memory` vouches for `len` initialised elements of the type's width at `address`, aligned by
-        // libtorch's allocator; `self` keeps them alive, and nothing writes them (see `TorchTensor`).
-        Ok(unsafe {
+        // libtorch's allocator; `self` keeps them alive, and nothing writes them (see `TorchTensor` and `Shared`).
+        let slice = unsafe {
             match ty.width() {
                 Width::I8 => Slice::I8(std::slice::from_raw_parts(address.cast(), len)),
                 Width::I16 => Slice::I16(std::slice::from_raw_parts(address.cast(), len)),
                 Width::I32 => Slice::I32(std::slice::from_raw_parts(address.cast(), len)),
                 Width::I64 => Slice::I64(std::slice::from_raw_parts(address.cast(), len)),
             }
-        })
+        };
+        Ok((slice, stride))
     }
 
     /// Allocates a tensor on the host and lets `fill` write every element of it.
@@ -150,7 +213,7 @@ impl TorchTensor {
         fill: impl FnOnce(SliceMut<'_>) -> Result<(), EngineError>,
     ) -> Result<Self, EngineError> {
         let data = tch::Tensor::f_empty(dims(ty).as_slice(), (kind(ty.width()), Device::Cpu)).map_err(device)?;
-        let (address, len) = host_memory(ty, &data)?;
+        let (address, len, _) = host_memory(ty, &data)?;
         // In tests, what `fill` forgets is no mantissa that a reference could have.
         if cfg!(debug_assertions) {
             // SAFETY: `host_memory` vouches for `len` elements of the type's width, which nothing else refers to.
@@ -173,16 +236,26 @@ impl TorchTensor {
     }
 }
 
-/// Address and length of a tensor's elements, after checking all that a slice relies on: host memory, element type,
-/// contiguity, count, alignment.
-fn host_memory(ty: &TensorType, data: &tch::Tensor) -> Result<(*mut u8, usize), EngineError> {
-    let len = usize::try_from(ty.elements()).unwrap_or(usize::MAX);
+/// Address and extent of a tensor's elements and the distance of its rows, after checking all that a slice relies on: host
+/// memory, element type, rows one after another, count, alignment.
+fn host_memory(ty: &TensorType, data: &tch::Tensor) -> Result<(*mut u8, usize, usize), EngineError> {
+    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let (len, row) = (size(ty.elements()), size(ty.row()));
     let address = data.data_ptr().cast::<u8>();
+    let stride = match data.stride().as_slice() {
+        _ if data.is_contiguous() => Some(row),
+        [stride, 1] => usize::try_from(*stride).ok().filter(|stride| *stride >= row),
+        _ => None,
+    };
     let sound = data.device() == Device::Cpu
         && data.f_kind().map_err(device)? == kind(ty.width())
-        && data.is_contiguous()
+        && data.size() == dims(ty)
         && data.numel() == len
         && !address.is_null()
         && address.addr().is_multiple_of(ty.width().bytes());
-    if sound { Ok((address, len)) } else { Err(EngineError::Device(format!("{ty} is not in host memory"))) }
+    match stride {
+        // The last row ends before the next would begin.
+        Some(stride) if sound => Ok((address, (size(ty.rows()) - 1) * stride + row, stride)),
+        _ => Err(EngineError::Device(format!("{ty} is not in host memory"))),
+    }
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::tensor_type::TensorType;
 
 /// Most operands of an operator.
-pub const MAX_OPERANDS: usize = 4;
+pub const MAX_OPERANDS: usize = 5;
 /// Most attributes of an operator.
 pub const MAX_ATTRIBUTES: usize = 8;
 /// Longest reduction (dot product, row sum, row maximum) of one operator; longer ones are split by the compiler.
@@ -97,6 +97,19 @@ opcodes! {
     Gather = 20, 3, ["shift"];
     /// `y[m] = max_k |a[m,k]|`.
     RowAbsMax = 21, 1, [];
+    /// The place of the first largest element of each equal part of a row.
+    RowArgMax = 22, 1, [];
+    /// The element at a given place of each equal part of a row; operands `a, place`.
+    RowPick = 23, 2, [];
+    /// `y = rescale(Σ_v (a[m,v] ≥ t[m] + bound ? w[m,v] or 1 : 0), shift)` of each equal part of a row; operands `a, w, t`.
+    TailSum = 24, 3, ["bound", "weighted", "shift"];
+    /// `y[m] = t[m] + step` where enough elements reach it, else `t[m]`; operands `t, counts, masses, totals, controls`.
+    Threshold = 25, 5, ["step"];
+    /// `y[m,v] = rescale(a[m,v]·2^c + τ·g, shift)`, g a Gumbel draw, or the lowest number below `t[m] + bound`; operands
+    /// `a, t, controls, table`.
+    Perturb = 26, 4, ["bound", "shift"];
+    /// The place of the first largest element of a row, from those of its parts; operands `place, best, controls`.
+    Choose = 27, 3, ["length"];
 }
 
 /// A number that names no opcode.

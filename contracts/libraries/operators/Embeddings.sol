@@ -39,10 +39,6 @@ library Embeddings {
     {
         TensorType ids = operator.typeOf(2);
         Operands.ensure(ids.rank() == 1 && ids.elements() >= operator.output.rows());
-        int256 id = windows.read(2, ids, t);
-        if (id <= 0) return 0;
-        // SAFETY of the casts: positive.
-        // forge-lint: disable-next-line(unsafe-typecast)
-        return uint256(id) < rows ? uint256(id) : rows - 1;
+        return FixedPoint.limited(windows.read(2, ids, t), rows - 1);
     }
 }

@@ -4,6 +4,7 @@ pragma solidity ^0.8.28;
 import {Operator, TensorType, Window} from "../../types/Types.sol";
 import {FixedPoint} from "../FixedPoint.sol";
 import {Operands} from "../Operands.sol";
+import {Parts} from "../Parts.sol";
 import {RowReduce} from "../RowReduce.sol";
 import {TensorTypes} from "../TensorTypes.sol";
 import {Visibility} from "../Visibility.sol";
@@ -42,7 +43,7 @@ library Reductions {
         return FixedPoint.rescaleHalfEven(sum, operator.shift(0), operator.output.bits());
     }
 
-    /// @notice `max_k |a[m,k]|`. Reads row m from one window.
+    /// @notice The largest magnitude of a part of a row. Reads the part from one window.
     function rowAbsMax(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -50,10 +51,8 @@ library Reductions {
     {
         operator.expectForm(1, 0);
         TensorType a = operator.typeOf(0);
-        uint256 parts = operator.output.elements();
-        uint256 length = a.elements() / parts;
-        Operands.ensure(length != 0 && length <= Operands.MAX_REDUCTION && length * parts == a.elements());
-        Operands.ensure(a.row() % length == 0 && operator.output.samePrecision(a));
+        uint256 length = Parts.reducedLength(operator);
+        Operands.ensure(operator.output.samePrecision(a));
         int256 best = RowReduce.maxMagnitude(windows.run(0, a, element * length, length), length, a.width());
         // A mantissa of −2^(b − 1), which N-1 forbids, has no counterpart.
         return FixedPoint.clamp(best, operator.output.bits());

@@ -33,12 +33,12 @@ library Tables {
         // SAFETY: 1 to 16.
         uint256 f = uint256(operator.attribute(2, 1, 16));
 
-        uint256 u = _limited(_argument(operator, element, windows), steps << f);
+        uint256 u = FixedPoint.limited(_argument(operator, element, windows), steps << f);
         // The end of the table is the end of its last step.
         uint256 j = u >> f;
         if (j == steps) --j;
-        int256 line = _line(windows, 1, table, j, u - (j << f), f);
-        return FixedPoint.rescaleHalfEven(line, operator.shift(3), operator.output.bits());
+        int256 y = line(windows, 1, table, j, u - (j << f), f);
+        return FixedPoint.rescaleHalfEven(y, operator.shift(3), operator.output.bits());
     }
 
     /// @dev `rescale(x[i], input_shift, 63) − low`.
@@ -69,10 +69,10 @@ library Tables {
         (int256 multiplier, int256 shift) = (operator.attribute(0, 1, (1 << 24) - 1), operator.shift(1));
         if (element % a.row() >= Visibility.ofRow(operator, 2, element / a.row())) return 0;
         int256 z = _distance(operator, element, windows) * multiplier;
-        uint256 u = _limited(FixedPoint.rescaleHalfEven(z, shift, ARGUMENT_BITS), EXP_END);
-        int256 line = _line(windows, 2, table, (u & 0xffff) >> 8, u & 0xff, 8);
+        uint256 u = FixedPoint.limited(FixedPoint.rescaleHalfEven(z, shift, ARGUMENT_BITS), EXP_END);
+        int256 y = line(windows, 2, table, (u & 0xffff) >> 8, u & 0xff, 8);
         // SAFETY: the shift is at most 40 + 8.
-        return FixedPoint.rescaleHalfEven(line, int256((u >> 16) + 8), 26);
+        return FixedPoint.rescaleHalfEven(y, int256((u >> 16) + 8), 26);
     }
 
     /// @dev `max(max[m] − a[m,k], 0)`. Operands a, max.
@@ -86,9 +86,10 @@ library Tables {
         return z > 0 ? z : int256(0);
     }
 
-    /// @dev `table[j]·(2^f − r) + table[j + 1]·r`; `r <= 2^f`. Entries have at most 32 bits: below 2^50.
-    function _line(Window[][] calldata windows, uint256 operand, TensorType table, uint256 j, uint256 r, uint256 f)
-        private
+    /// @notice `table[j]·(2^f − r) + table[j + 1]·r`, `r <= 2^f <= 2^16`, of operand `operand`. Reads both entries from one window.
+    /// @dev Entries have at most 32 bits: below 2^50.
+    function line(Window[][] calldata windows, uint256 operand, TensorType table, uint256 j, uint256 r, uint256 f)
+        internal
         pure
         returns (int256)
     {
@@ -99,13 +100,5 @@ library Tables {
         // SAFETY of the casts: r <= 2^f <= 2^16.
         // forge-lint: disable-next-line(unsafe-typecast)
         return left * int256((1 << f) - r) + right * int256(r);
-    }
-
-    /// @dev `x` limited to `[0, end]`.
-    function _limited(int256 x, uint256 end) private pure returns (uint256) {
-        if (x <= 0) return 0;
-        // SAFETY: positive.
-        // forge-lint: disable-next-line(unsafe-typecast)
-        return uint256(x) < end ? uint256(x) : end;
     }
 }

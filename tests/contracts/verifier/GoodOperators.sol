@@ -10,7 +10,7 @@ import {Tensor, VerifierTest} from "./VerifierTest.sol";
 abstract contract GoodOperators is VerifierTest {
     using TensorTypes for TensorType;
 
-    uint8 internal constant LAST_OPCODE = Opcodes.ROW_ABS_MAX;
+    uint8 internal constant LAST_OPCODE = Opcodes.CHOOSE;
 
     /// @dev A good operator of each opcode, over tensors of 1 and 2.
     function good(uint8 opcode) internal pure returns (Operator memory op, Tensor[] memory inputs) {
@@ -75,8 +75,37 @@ abstract contract GoodOperators is VerifierTest {
         } else if (opcode == Opcodes.GATHER) {
             inputs = list(a, vector4, filled(vector(8, 0, 4)));
             op = operatorOf(opcode, matrix(16, 0, 3, 6), inputs, ints(1));
-        } else {
+        } else if (opcode == Opcodes.ROW_ABS_MAX) {
             op = operatorOf(opcode, vector4.tensorType, inputs = list(a), ints());
+        } else {
+            return _goodOfSampling(opcode, a, vector4);
+        }
+    }
+
+    /// @dev 4 rows, each in 2 parts.
+    function _goodOfSampling(uint8 opcode, Tensor memory a, Tensor memory vector4)
+        private
+        pure
+        returns (Operator memory op, Tensor[] memory inputs)
+    {
+        Tensor memory controls = filled(matrix(32, 0, 4, 7));
+        Tensor memory parts = filled(matrix(16, 0, 4, 2));
+        if (opcode == Opcodes.ROW_ARG_MAX) {
+            op = operatorOf(opcode, matrix(32, 0, 4, 2), inputs = list(a), ints());
+        } else if (opcode == Opcodes.ROW_PICK) {
+            op = operatorOf(opcode, matrix(8, 3, 4, 2), inputs = list(a, parts), ints());
+        } else if (opcode == Opcodes.TAIL_SUM) {
+            inputs = list(a, filled(matrix(26, 24, 4, 6)), vector4);
+            op = operatorOf(opcode, matrix(30, 24, 4, 2), inputs, ints(-1, 1, 0));
+        } else if (opcode == Opcodes.THRESHOLD) {
+            inputs = list(vector4, parts, filled(matrix(30, 24, 4, 2)), filled(matrix(30, 24, 4, 2)), controls);
+            op = operatorOf(opcode, vector4.tensorType, inputs, ints(16));
+        } else if (opcode == Opcodes.PERTURB) {
+            inputs = list(a, vector4, controls, filled(vector(8, 16, 8224)));
+            op = operatorOf(opcode, matrix(32, 12, 4, 6), inputs, ints(-1, 16));
+        } else {
+            inputs = list(parts, filled(matrix(8, 3, 4, 2)), controls);
+            op = operatorOf(opcode, vector(32, 0, 4), inputs, ints(3));
         }
     }
 

@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
 import {TensorType} from "../../../contracts/types/Types.sol";
+import {Tensor} from "./VerifierTest.sol";
 
 /// @title The arithmetic rules once more, naively
 /// @notice Written from `agents/num/SPEC.md` alone, over arrays of int256 and with checked arithmetic, to hold the contracts'
@@ -129,13 +130,86 @@ library Slow {
         return rescale(table[uint256(j)] * (256 - r) + table[uint256(j) + 1] * r, n + 8, 26);
     }
 
-    /// @dev Round by round on 32-bit types, word 0 of the result.
+    /// @dev The place, from 0, of the first of the largest of `x[first .. first + count]`.
+    function firstMax(int256[] memory x, uint256 first, uint256 count) internal pure returns (uint256 place) {
+        for (uint256 k = 1; k < count; ++k) {
+            if (x[first + k] > x[first + place]) place = k;
+        }
+    }
+
+    function sumOf(int256[] memory x, uint256 first, uint256 count) internal pure returns (int256 sum) {
+        for (uint256 k = 0; k < count; ++k) {
+            sum += x[first + k];
+        }
+    }
+
+    /// @dev N-34 before the rescaling, of `count` elements from `first`.
+    function tailSum(int256[] memory a, int256[] memory w, uint256 first, uint256 count, int256 least, int256 weighted)
+        internal
+        pure
+        returns (int256 sum)
+    {
+        for (uint256 k = 0; k < count; ++k) {
+            if (a[first + k] >= least) sum += weighted == 1 ? w[first + k] : int256(1);
+        }
+    }
+
+    /// @dev The condition of N-35 for row `m`; operands t, counts, masses, totals, controls.
+    function isEnough(Tensor[] memory inputs, uint256 m, uint256 parts) internal pure returns (bool) {
+        int256[] memory controls = inputs[4].mantissas;
+        (int256 k, int256 q) = (controls[m * 7 + 3], controls[m * 7 + 4]);
+        if (sumOf(inputs[1].mantissas, m * parts, parts) >= (k > 1 ? k : int256(1))) return true;
+        q = q < 1 ? int256(1) : (q > 65_536 ? int256(65_536) : q);
+        int256 mass = sumOf(inputs[2].mantissas, m * parts, parts);
+        return 65_536 * mass >= q * sumOf(inputs[3].mantissas, m * parts, parts);
+    }
+
+    /// @dev N-36 for element `i`; operands a, t, controls, table.
+    function perturbed(Tensor[] memory inputs, uint256 i, int256[] memory attributes, uint256 bits)
+        internal
+        pure
+        returns (int256)
+    {
+        TensorType a = inputs[0].tensorType;
+        uint256 m = i / a.row();
+        int256 mantissa = inputs[0].mantissas[i];
+        if (mantissa < inputs[1].mantissas[m] + attributes[0]) return 1 - int256(2 ** (bits - 1));
+        int256[] memory controls = inputs[2].mantissas;
+        mantissa *= int256(2 ** uint256(28 - a.exponent()));
+        if (controls[m * 7 + 1] > 0) {
+            uint32[2] memory key = [low32(controls[m * 7 + 5]), low32(controls[m * 7 + 6])];
+            uint32 w = philox(key, [uint32(i % a.row()), low32(controls[m * 7 + 2]), 0, 0]);
+            mantissa += controls[m * 7 + 1] * gumbel(w, inputs[3].mantissas);
+        }
+        return rescale(mantissa, attributes[1], bits);
+    }
+
+    /// @dev `g` of N-36 for draw `w`, its leading zeros counted one by one.
+    function gumbel(uint32 w, int256[] memory table) internal pure returns (int256) {
+        uint256 n = 0;
+        while (n < 31 && uint256(w) < 2 ** (31 - n)) ++n;
+        // What follows the leading one, of 16 bits.
+        uint256 place = ((uint256(w) * 2 ** (n + 1)) % 2 ** 32) / 2 ** 16;
+        (uint256 j, int256 r) = (257 * n + place / 256, int256(place % 256));
+        return rescale(table[j] * (256 - r) + table[j + 1] * r, 8, 63);
+    }
+
+    /// @dev `x` modulo 2^32.
+    function low32(int256 x) internal pure returns (uint32) {
+        return uint32(uint256(x - floorDiv(x, 2 ** 32) * 2 ** 32));
+    }
+
+    /// @dev The draw of N-4 in stream 0.
     function philox(bytes32 key, uint32 row, uint32 step) internal pure returns (uint32) {
         uint32[2] memory k;
         for (uint256 i = 0; i < 8; ++i) {
             k[i / 4] |= uint32(uint8(key[i])) << uint32(8 * (i % 4));
         }
-        uint32[4] memory x = [row, step, 0, 0];
+        return philox(k, [row, step, 0, 0]);
+    }
+
+    /// @dev Round by round on 32-bit types, word 0 of the result.
+    function philox(uint32[2] memory k, uint32[4] memory x) internal pure returns (uint32) {
         for (uint256 round = 0; round < 10; ++round) {
             uint64 p = uint64(x[0]) * 0xD2511F53;
             uint64 q = uint64(x[2]) * 0xCD9E8D57;

@@ -139,6 +139,15 @@ abstract contract VerifierTest is Test {
         (l[0], l[1], l[2], l[3]) = (a, b, c, d);
     }
 
+    function list(Tensor memory a, Tensor memory b, Tensor memory c, Tensor memory d, Tensor memory e)
+        internal
+        pure
+        returns (Tensor[] memory l)
+    {
+        l = new Tensor[](5);
+        (l[0], l[1], l[2], l[3], l[4]) = (a, b, c, d, e);
+    }
+
     function ints() internal pure returns (int256[] memory) {
         return new int256[](0);
     }

@@ -12,7 +12,7 @@ use tensorlink_num::arbitrary::CaseError;
 use thiserror::Error;
 
 /// Largest file, so that forge parses it quickly.
-pub const MAX_BYTES: usize = 300_000;
+pub const MAX_BYTES: usize = 400_000;
 
 /// One committed JSON file.
 #[derive(Clone, Copy, Debug)]

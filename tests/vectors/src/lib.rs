@@ -5,7 +5,7 @@
 //! | [`mod@file`] | a vector file: its name, generator and verifier; comparing and writing |
 //! | [`commitments`] | `commitments.json`: rules C-1 to C-11 |
 //! | [`foundations`] | `foundations.json`: rules N-2 to N-4 |
-//! | [`operators`] | `operators.json`: rules N-8 and N-11 to N-31 |
+//! | [`operators`] | `operators.json`: rules N-8 and N-11 to N-31; `sampling.json`: rules N-32 to N-37 |
 //! | [`proofs`] | `proofs.json`: proofs that convict |
 //!
 //! A new file is a module with `generate` and `verify`, and one line in [`FILES`].
@@ -23,5 +23,6 @@ pub const FILES: &[VectorFile] = &[
     VectorFile { name: "commitments.json", generate: commitments::generate, verify: commitments::verify },
     VectorFile { name: "foundations.json", generate: foundations::generate, verify: foundations::verify },
     VectorFile { name: "operators.json", generate: operators::generate, verify: operators::verify },
+    VectorFile { name: "sampling.json", generate: operators::generate_sampling, verify: operators::verify },
     VectorFile { name: "proofs.json", generate: proofs::generate, verify: proofs::verify },
 ];

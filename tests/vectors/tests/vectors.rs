@@ -9,8 +9,8 @@ use tensorlink_vectors::{FILES, VectorError, VectorFile};
 /// Rules that must have a case, besides those that no single case can show (layout, bounds, precision).
 const RULES: &[&str] = &[
     "N-2", "N-3", "N-4", "N-11", "N-12", "N-13", "N-14", "N-15", "N-16", "N-17", "N-18", "N-19", "N-20", "N-21",
-    "N-22", "N-23", "N-24", "N-25", "N-26", "N-27", "N-28", "N-29", "N-30", "N-31", "C-1", "C-2", "C-3", "C-4", "C-5",
-    "C-6", "C-7", "C-8", "C-9", "C-10", "C-11", "C-12", "C-13", "P-14",
+    "N-22", "N-23", "N-24", "N-25", "N-26", "N-27", "N-28", "N-29", "N-30", "N-31", "N-32", "N-33", "N-34", "N-35",
+    "N-36", "N-37", "C-1", "C-2", "C-3", "C-4", "C-5", "C-6", "C-7", "C-8", "C-9", "C-10", "C-11", "C-12", "C-13", "P-14",
 ];
 
 #[test]

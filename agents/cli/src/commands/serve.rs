@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::Engine;
+use tensorlink_graph::transformer::decode::CachedRunner;
+use tensorlink_graph::transformer::plan::Head;
 use tensorlink_graph::transformer::{Output, StageRunner};
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_types::JobId;
@@ -20,11 +22,14 @@ use tokio_util::sync::CancellationToken;
 use crate::amount::parse_size;
 use crate::commands::serve_job::Computing;
 use crate::config::Config;
-use crate::folder::{ModelFolder, TextTokenizer, TokenizerError};
-use crate::gateway::backend::Model;
+use crate::folder::ModelFolder;
+use crate::gateway::backend::{Makes, Model};
 use crate::gateway::exact::Exact;
+use crate::gateway::generation::batch::Capacity;
+use crate::gateway::generation::cached::Cached;
+use crate::gateway::generation::speech::{Speech, refusal};
 use crate::gateway::keys::{Keys, readable_by_others};
-use crate::gateway::local::{Local, TokenizeError};
+use crate::gateway::local::Local;
 use crate::gateway::{Access, Gateway, Limits, server};
 use crate::quantized::{CALIBRATION, prepare};
 use crate::{device, output};
@@ -34,6 +39,10 @@ const DEFAULT_HTTP: &str = "127.0.0.1:8080";
 const KEY_FILE: &str = "gateway.key";
 /// Requests waiting for a model.
 const DEFAULT_QUEUE: usize = 64;
+/// Texts that a model continues side by side.
+const DEFAULT_TEXTS: usize = 8;
+/// Most of them: each keeps the keys and values of its tokens in memory.
+const MAX_TEXTS: usize = 256;
 /// Largest body, below which memory for requests stays bounded on small machines too.
 const MAX_BODY: u64 = 256 << 20;
 /// For requests under way when the process is asked to stop.
@@ -62,10 +71,13 @@ pub struct ServeArgs {
     /// Requests that may wait for each model [default: 64].
     #[arg(long, env = "TENSORLINK_QUEUE", value_name = "N")]
     pub queue: Option<usize>,
+    /// Texts that each model continues side by side [default: 8].
+    #[arg(long, env = "TENSORLINK_TEXTS", value_name = "N")]
+    pub texts: Option<usize>,
     /// Largest body of a request [default: 4MiB].
     #[arg(long, env = "TENSORLINK_MAX_BODY", value_name = "SIZE")]
     pub max_body: Option<String>,
-    /// Seconds that a request may take [default: 60].
+    /// Seconds that an answer may take, or each token of a stream [default: 60].
     #[arg(long, env = "TENSORLINK_TIMEOUT", value_name = "SECONDS")]
     pub timeout: Option<u64>,
     /// Texts to calibrate on, one a line [default: 48 of ours].
@@ -88,6 +100,8 @@ pub struct ServeFile {
     pub requests_per_minute: Option<u32>,
     /// As `--queue`.
     pub queue: Option<usize>,
+    /// As `--texts`.
+    pub texts: Option<usize>,
     /// As `--max-body`, e.g. `4MiB`.
     pub max_body: Option<String>,
     /// As `--timeout`, seconds.
@@ -108,6 +122,7 @@ struct Plan {
     make_key: bool,
     limits: Limits,
     queue: usize,
+    texts: usize,
     calibration: Option<PathBuf>,
     device: Option<String>,
 }
@@ -171,6 +186,8 @@ impl Plan {
         ensure!((1..=default.requests).contains(&queue), "--queue must be 1 to {}", default.requests);
         let job = args.job.map(JobId);
         ensure!(job.is_none() || args.models.len() == 1, "a job serves one model: name one folder with --job");
+        let texts = args.texts.or(file.texts).unwrap_or(DEFAULT_TEXTS);
+        ensure!((1..=MAX_TEXTS).contains(&texts), "--texts must be 1 to {MAX_TEXTS}");
         Ok(Self {
             job,
             models: named(&args.models)?,
@@ -179,6 +196,7 @@ impl Plan {
             make_key,
             limits: Limits { body: usize::try_from(body)?, time, per_minute, ..default },
             queue,
+            texts,
             calibration: args.calibration.or_else(|| file.calibration.clone()),
             device: args.device.or_else(|| file.device.clone()),
         })
@@ -215,21 +233,41 @@ impl Plan {
         let mut folders = Vec::new();
         for (id, path) in &self.models {
             let folder = ModelFolder::open(path)?;
-            embeds(id, &folder)?;
-            folders.push((id, folder));
+            let speech = match folder.architecture().output {
+                Output::Logits { .. } => Some(Speech::of(&folder).with_context(|| id.clone())?),
+                Output::Embedding(_) => None,
+            };
+            folders.push((id, folder, speech));
         }
         let engine = device::open(self.device.as_deref())?;
         let mut local = Local::new();
-        for (id, folder) in folders {
+        for (id, folder, speech) in folders {
             let start = Instant::now();
             let exact = prepare(&folder, &texts, engine.device()).with_context(|| id.clone())?.exact;
-            let (stage, constants) = exact.stage(0..exact.architecture().layers, tensor_root)?;
-            let runner = StageRunner::new(engine.clone(), stage, &constants)?;
+            let layers = 0..exact.architecture().layers;
             let model = describe(id, &folder)?;
-            let tokenizer = folder.tokenizer().clone();
-            let embedder = Exact::new(vec![runner], Box::new(move |text| tokenize(&tokenizer, text)))
-                .map_err(|error| anyhow::anyhow!("{id}: {error}"))?;
-            local.add(model, embedder, self.queue)?;
+            let unfit = |error| anyhow!("{id}: {error}");
+            match speech {
+                Some(speech) => {
+                    let (stage, constants) = exact.stage_with(layers, Head::Choice, tensor_root)?;
+                    let runner = CachedRunner::new(engine.clone(), stage, &constants)?;
+                    let decoder = Cached::new(vec![runner]).map_err(unfit)?;
+                    // SAFETY of the cast: at most 256 texts.
+                    let tokens = u64::from(model.context).saturating_mul(self.texts as u64);
+                    let megabytes = decoder.bytes_per_token().saturating_mul(tokens) / 1_000_000;
+                    tracing::info!("{id}: {} texts side by side keep at most {megabytes} MB", self.texts);
+                    let capacity = Capacity { queue: self.queue, texts: self.texts };
+                    local.add_decoder(model, Arc::new(speech), decoder, capacity)?;
+                }
+                None => {
+                    let (stage, constants) = exact.stage(layers, tensor_root)?;
+                    let runner = StageRunner::new(engine.clone(), stage, &constants)?;
+                    let tokenizer = folder.tokenizer().clone();
+                    let tokenize = move |text: &str| tokenizer.encode(text).map_err(refusal);
+                    let embedder = Exact::new(vec![runner], Box::new(tokenize)).map_err(unfit)?;
+                    local.add(model, embedder, self.queue)?;
+                }
+            }
             tracing::info!("{id}: calibrated and in integers after {:.1} s", start.elapsed().as_secs_f64());
         }
         tracing::info!("computing on {}", engine.describe());
@@ -253,9 +291,8 @@ pub(super) fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
 
 /// Refuses models whose output the gateway does not speak of.
 pub(super) fn embeds(id: &str, folder: &ModelFolder) -> Result<()> {
-    if let Output::Logits { .. } = folder.architecture().output {
-        bail!("{id} continues texts; only models that make vectors of texts are served yet");
-    }
+    let vectors = matches!(folder.architecture().output, Output::Embedding(_));
+    ensure!(vectors, "{id} continues texts; workers serve only models that make vectors of texts yet");
     Ok(())
 }
 
@@ -268,20 +305,10 @@ pub(super) fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
         created: made.as_secs(),
         context: architecture.context,
         vocabulary: architecture.vocabulary,
-        dimensions: architecture.width,
-    })
-}
-
-pub(super) fn tokenize(tokenizer: &TextTokenizer, text: &str) -> Result<Vec<u32>, TokenizeError> {
-    tokenizer.encode(text).map_err(|error| match error {
-        TokenizerError::Context { tokens, .. } => TokenizeError::TooLong(tokens),
-        TokenizerError::Empty | TokenizerError::Bytes { .. } | TokenizerError::Text(_) => {
-            TokenizeError::Refused(error.to_string())
-        }
-        TokenizerError::Syntax(_)
-        | TokenizerError::Vocabulary { .. }
-        | TokenizerError::Special { .. }
-        | TokenizerError::Token { .. } => TokenizeError::Failed(error.into()),
+        makes: match architecture.output {
+            Output::Embedding(_) => Makes::Vectors { dimensions: architecture.width },
+            Output::Logits { .. } => Makes::Text,
+        },
     })
 }
 
@@ -317,8 +344,14 @@ mod tests {
         let text = "[serve]\nqueue = 3\ntimeout = 5\nmax_body = \"1MiB\"";
         let both = plan(text, |args| args.queue = Some(4)).unwrap();
         assert_eq!((both.queue, both.limits.time, both.limits.body), (4, Duration::from_secs(5), 1 << 20));
-        for text in ["queue = 0", "timeout = 0", "max_body = \"0B\"", "max_body = \"1TiB\"", "requests_per_minute = 0"]
-        {
+        for text in [
+            "queue = 0",
+            "timeout = 0",
+            "max_body = \"0B\"",
+            "max_body = \"1TiB\"",
+            "requests_per_minute = 0",
+            "texts = 0",
+        ] {
             assert!(plan(&format!("[serve]\n{text}"), |_| ()).is_err(), "{text}");
         }
     }

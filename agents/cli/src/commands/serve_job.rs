@@ -13,11 +13,12 @@ use crate::commands::{hiring, job_serve};
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::gateway::backend::{Backend, Model};
+use crate::gateway::generation::speech::refusal;
 use crate::gateway::local::Local;
 use crate::gateway::remote::Remote;
 use crate::node::Node;
 
-use super::serve::{describe, embeds, tokenize};
+use super::serve::{describe, embeds};
 
 /// What computes.
 pub(super) enum Computing {
@@ -85,12 +86,12 @@ async fn open(
     let (vocabulary, dimensions) = (edges.vocabulary(), edges.dimensions());
     let pipeline = Pipeline::open(ports.clone(), &view, edges).await?;
     let model = describe(id, &folder)?;
+    let width = folder.architecture().width;
     ensure!(
-        (model.vocabulary, u64::from(model.dimensions)) == (vocabulary, dimensions),
-        "{id} knows {} tokens and gives {} elements, job {job} serves {} with {vocabulary} and {dimensions}: name the \
+        (model.vocabulary, u64::from(width)) == (vocabulary, dimensions),
+        "{id} knows {} tokens and gives {width} elements, job {job} serves {} with {vocabulary} and {dimensions}: name the \
          folder that the job was posted from",
         model.vocabulary,
-        model.dimensions,
         note.name
     );
     if note.name != id {
@@ -101,6 +102,6 @@ async fn open(
     }
     let model = Model { context: model.context.min(pipeline.longest()), ..model };
     let tokenizer = folder.tokenizer().clone();
-    let remote = Remote::new(model, pipeline, Arc::new(move |text| tokenize(&tokenizer, text)), queue);
+    let remote = Remote::new(model, pipeline, Arc::new(move |text: &str| tokenizer.encode(text).map_err(refusal)), queue);
     Ok((node, remote))
 }

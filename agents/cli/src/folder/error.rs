@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use tensorlink_graph::transformer::{ConfigError, ImportError};
 use thiserror::Error;
 
+use super::TemplateError;
+
 /// Why a model folder was refused.
 #[derive(Debug, Error)]
 pub enum FolderError {
@@ -62,6 +64,12 @@ pub enum FolderError {
     /// The tokenizer.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
+    /// The chat template.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// `generation_config.json` does not say how texts end.
+    #[error("generation_config.json cannot be used ({0}); download the folder again")]
+    Generation(String),
 }
 
 /// Why a tokenizer, or a text, was refused.

@@ -4,8 +4,12 @@
 //! |---|---|
 //! | here | opening a folder, its files mapped into memory |
 //! | [`tokenizer`] | text to tokens and back |
+//! | [`template`] | conversations in the model's own form |
+//! | `ends` | the tokens that end a text |
 
+mod ends;
 mod error;
+pub mod template;
 #[cfg(test)]
 mod tests;
 pub mod tokenizer;
@@ -19,6 +23,7 @@ use tensorlink_graph::transformer::import::{File, INDEX, indexed_files};
 use tensorlink_graph::transformer::{Architecture, Checkpoint, Description, Weights, describe};
 
 pub use error::{FolderError, TokenizerError};
+pub use template::{ChatTemplate, TemplateError};
 pub use tokenizer::TextTokenizer;
 
 /// Name of the weights where they are one file.

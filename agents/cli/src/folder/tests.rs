@@ -128,6 +128,47 @@ fn texts_are_neither_padded_nor_cut_off() {
 }
 
 #[test]
+fn a_text_that_goes_on_is_not_ended() {
+    let dir = llama();
+    let folder = ModelFolder::open(dir.path()).unwrap();
+    let tokenizer = folder.tokenizer();
+    let ends = folder.ends().unwrap();
+    assert_eq!(tokenizer.encode_beginning("the cat", &ends).unwrap(), [0, 4, 5]);
+    // What the text itself ends with stays.
+    assert_eq!(tokenizer.encode_beginning("the cat </s>", &ends).unwrap(), [0, 4, 5, 2]);
+    assert_eq!(tokenizer.encode_beginning("the cat", &[]).unwrap(), [0, 4, 5, 2]);
+    assert_eq!(tokenizer.encode_bare("<s> the cat").unwrap(), [0, 4, 5]);
+    assert_eq!(tokenizer.encode_bare(""), Err(TokenizerError::Empty));
+    let longest = ["dog"; CONTEXT].join(" ");
+    assert_eq!(tokenizer.encode_bare(&longest).unwrap().len(), CONTEXT);
+    let error = tokenizer.encode_beginning(&longest, &ends).unwrap_err();
+    assert_eq!(error, TokenizerError::Context { tokens: CONTEXT + 1, context: 10 });
+}
+
+#[test]
+fn ends_come_from_both_files() {
+    let dir = llama();
+    let ends = |json: Option<&str>| {
+        if let Some(json) = json {
+            fs::write(dir.path().join("generation_config.json"), json).unwrap();
+        }
+        ModelFolder::open(dir.path()).unwrap().ends()
+    };
+    // `config.json` says 2 and 3.
+    assert_eq!(ends(None).unwrap(), [2, 3]);
+    assert_eq!(ends(Some("{\"eos_token_id\": 1, \"temperature\": 0.6}")).unwrap(), [1, 2, 3]);
+    assert_eq!(ends(Some("{\"eos_token_id\": [3, 0]}")).unwrap(), [0, 2, 3]);
+    assert_eq!(ends(Some("{\"eos_token_id\": null}")).unwrap(), [2, 3]);
+    for (json, part) in
+        [("{", "EOF"), ("{\"eos_token_id\": \"a\"}", "did not match"), ("{\"eos_token_id\": 16}", "eos_token_id 16")]
+    {
+        let error = ends(Some(json)).unwrap_err();
+        assert!(matches!(&error, FolderError::Generation(_)), "{error}");
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+#[test]
 fn a_text_without_tokens_is_refused() {
     let dir = llama();
     let mut json: serde_json::Value = serde_json::from_slice(&tokenizer_json()).unwrap();

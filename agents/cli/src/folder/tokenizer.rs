@@ -1,7 +1,7 @@
 //! Text to tokens and back, by `tokenizer.json`.
 
 use tensorlink_graph::transformer::Description;
-use tokenizers::Tokenizer;
+use tokenizers::{Encoding, Tokenizer};
 
 use super::TokenizerError;
 
@@ -56,14 +56,41 @@ impl TextTokenizer {
     /// # Errors
     /// [`TokenizerError::Empty`], [`TokenizerError::Context`], [`TokenizerError::Bytes`], [`TokenizerError::Text`].
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
+        self.counted(self.encoding(text, true)?.get_ids())
+    }
+
+    /// As [`encode`](Self::encode), for a text that goes on: without the tokens of `ends` that the tokenizer puts after it.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn encode_beginning(&self, text: &str, ends: &[u32]) -> Result<Vec<u32>, TokenizerError> {
+        let encoding = self.encoding(text, true)?;
+        let added = encoding.get_ids().iter().zip(encoding.get_special_tokens_mask()).rev();
+        let closing = added.take_while(|(id, special)| **special == 1 && ends.contains(id)).count();
+        let ids = encoding.get_ids();
+        self.counted(ids.get(..ids.len().saturating_sub(closing)).unwrap_or_default())
+    }
+
+    /// As [`encode`](Self::encode), with no special tokens but those that the text spells out, as chat templates do.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn encode_bare(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
+        self.counted(self.encoding(text, false)?.get_ids())
+    }
+
+    fn encoding(&self, text: &str, special: bool) -> Result<Encoding, TokenizerError> {
         let context = self.context;
         let most = BYTES_PER_TOKEN.saturating_mul(context as usize);
         if text.len() > most {
             return Err(TokenizerError::Bytes { bytes: text.len(), most, context });
         }
-        let encoding =
-            self.tokenizer.encode_fast(text, true).map_err(|error| TokenizerError::Text(error.to_string()))?;
-        match encoding.get_ids() {
+        self.tokenizer.encode_fast(text, special).map_err(|error| TokenizerError::Text(error.to_string()))
+    }
+
+    fn counted(&self, ids: &[u32]) -> Result<Vec<u32>, TokenizerError> {
+        let context = self.context;
+        match ids {
             [] => Err(TokenizerError::Empty),
             ids if ids.len() > context as usize => Err(TokenizerError::Context { tokens: ids.len(), context }),
             ids => Ok(ids.to_vec()),

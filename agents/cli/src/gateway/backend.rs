@@ -7,6 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use thiserror::Error;
 
+use super::generation::{Ask, Generation};
+
 /// A model that is served.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Model {
@@ -18,8 +20,20 @@ pub struct Model {
     pub context: u32,
     /// Tokens it knows: ids are below this.
     pub vocabulary: u32,
-    /// Elements of a vector that it makes of a text.
-    pub dimensions: u32,
+    /// What it is for.
+    pub makes: Makes,
+}
+
+/// What a model makes of a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Makes {
+    /// A vector.
+    Vectors {
+        /// Its elements.
+        dimensions: u32,
+    },
+    /// More text.
+    Text,
 }
 
 /// A text.
@@ -34,7 +48,7 @@ pub enum Input {
 /// What a model makes of a text.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Embedding {
-    /// [`Model::dimensions`] finite elements.
+    /// [`Makes::Vectors::dimensions`] finite elements.
     pub vector: Vec<f32>,
     /// Tokens of the text, those added by the tokenizer among them.
     pub tokens: u32,
@@ -104,6 +118,21 @@ pub enum BackendError {
     /// No such model: ask for one of [`Backend::models`].
     #[error("the model {0:?} is not served here")]
     UnknownModel(String),
+    /// A model that makes something else of texts: ask for one that makes this.
+    #[error("the model {0:?} makes something else of texts")]
+    OtherKind(String),
+    /// A text that leaves no room for what is to follow: shorten it, or ask for less.
+    #[error("input {index} has {tokens} tokens and {wanted} are to follow, this model takes at most {context}")]
+    NoRoom {
+        /// Which text.
+        index: usize,
+        /// Its tokens.
+        tokens: usize,
+        /// Tokens to follow.
+        wanted: u32,
+        /// Most tokens of a text.
+        context: u32,
+    },
     /// A text without tokens: leave it out.
     #[error("input {index} has no tokens")]
     Empty {
@@ -165,7 +194,19 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`BackendError`].
-    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Embedded, BackendError>;
+    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Embedded, BackendError> {
+        let _ = inputs;
+        Err(BackendError::OtherKind(model.to_owned()))
+    }
+
+    /// Continues texts, in order. One bad text refuses them all, before any is begun.
+    ///
+    /// # Errors
+    /// [`BackendError`].
+    async fn generate(&self, model: &str, ask: Ask) -> Result<Vec<Generation>, BackendError> {
+        let _ = ask;
+        Err(BackendError::OtherKind(model.to_owned()))
+    }
 
     /// The receipts of a response's texts, as JSON.
     ///

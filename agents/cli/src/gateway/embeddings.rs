@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::backend::{BackendError, Embedded, Embedding};
+use super::backend::{Embedded, Embedding, Makes};
 use super::error::ApiError;
 use super::guard::Work;
 use super::input::Inputs;
@@ -76,15 +76,12 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
     let _admitted = gateway.admit()?;
     let (parts, body) = request.into_parts();
     let wanted: Wanted = body::read(&parts.headers, body, gateway.limits.body, gateway.limits.time).await?;
-    let served = gateway.served();
     let model = gateway.model(&wanted.model)?;
+    let Makes::Vectors { dimensions: made } = model.makes else { return Err(ApiError::other_kind(&model.id)) };
     if let Some(dimensions) = wanted.dimensions
-        && dimensions != u64::from(model.dimensions)
+        && dimensions != u64::from(made)
     {
-        let message = format!(
-            "This model gives vectors of {} elements, not {dimensions}: leave dimensions out.",
-            model.dimensions
-        );
+        let message = format!("This model gives vectors of {made} elements, not {dimensions}: leave dimensions out.");
         return Err(ApiError::invalid(message).at("dimensions"));
     }
     let id = model.id.clone();
@@ -92,12 +89,7 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
     let embed = gateway.backend.embed(&id, wanted.input.0);
     let Embedded { embeddings, receipt } = match tokio::time::timeout_at(deadline.into(), embed).await {
         Err(_) => return Err(ApiError::timeout(gateway.limits.time)),
-        Ok(Err(error)) => {
-            if let BackendError::Failed(reason) = &error {
-                tracing::error!(model = id, "{reason}");
-            }
-            return Err(ApiError::of_backend(&error, &served));
-        }
+        Ok(Err(error)) => return Err(gateway.refusal(&id, &error, "input")),
         Ok(Ok(embedded)) => embedded,
     };
     let tokens = embeddings.iter().map(|embedding| u64::from(embedding.tokens)).sum();

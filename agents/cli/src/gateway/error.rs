@@ -116,6 +116,12 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, SERVER, Some("service_unavailable"), message)
     }
 
+    /// 503: the text took longer than `limit`, or its next token.
+    pub fn slow_text(limit: Duration) -> Self {
+        let message = format!("No answer within {} s: ask for fewer tokens, or for a stream.", limit.as_secs());
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, SERVER, Some("timeout"), message)
+    }
+
     /// 503: the answer took longer than `limit`.
     pub fn timeout(limit: Duration) -> Self {
         let message = format!("No answer within {} s: send fewer inputs in one request.", limit.as_secs());
@@ -139,24 +145,41 @@ impl ApiError {
         self
     }
 
-    /// What a backend's error is to a client; `served` are the names of the models.
-    pub fn of_backend(error: &BackendError, served: &str) -> Self {
+    /// 404, as OpenAI has it: the model exists, but not at this address.
+    pub fn other_kind(id: &str) -> Self {
+        let message = format!(
+            "The model {id:?} is not supported at this address: models that make vectors answer POST /v1/embeddings, models \
+             that continue texts POST /v1/completions and POST /v1/chat/completions."
+        );
+        Self::new(StatusCode::NOT_FOUND, INVALID_REQUEST, None, message).at("model")
+    }
+
+    /// What a backend's error is to a client; `served` are the names of the models, `field` holds the texts.
+    pub fn of_backend(error: &BackendError, served: &str, field: &'static str) -> Self {
         match error {
             BackendError::UnknownModel(id) => Self::unknown_model(id, served),
+            BackendError::OtherKind(id) => Self::other_kind(id),
+            BackendError::NoRoom { index, tokens, wanted, context } => Self::invalid(format!(
+                "This model's maximum context length is {context} tokens, however you requested {} tokens ({tokens} in input \
+                 {index}, {wanted} for the completion). Shorten the input, or ask for fewer tokens.",
+                tokens.saturating_add(*wanted as usize)
+            ))
+            .at(field)
+            .coded("context_length_exceeded"),
             BackendError::Empty { index } => {
-                Self::invalid(format!("Input {index} has no tokens: leave it out.")).at("input")
+                Self::invalid(format!("Input {index} has no tokens: leave it out.")).at(field)
             }
             BackendError::TooLong { index, tokens, context } => Self::invalid(format!(
                 "This model's maximum context length is {context} tokens, however input {index} has {tokens} tokens. \
                  Shorten or split it."
             ))
-            .at("input")
+            .at(field)
             .coded("context_length_exceeded"),
             BackendError::UnknownToken { index, token, vocabulary } => Self::invalid(format!(
                 "Input {index} holds the token id {token}; this model's ids are below {vocabulary}. Use its own tokenizer."
             ))
-            .at("input"),
-            BackendError::Refused { index, reason } => Self::invalid(format!("Input {index}: {reason}.")).at("input"),
+            .at(field),
+            BackendError::Refused { index, reason } => Self::invalid(format!("Input {index}: {reason}.")).at(field),
             BackendError::Busy { retry_after } => Self::overloaded(*retry_after),
             BackendError::Stopped => Self::stopped(),
             BackendError::Failed(_) => Self::internal(),
@@ -164,10 +187,21 @@ impl ApiError {
     }
 }
 
+impl ApiError {
+    fn body(&self) -> Body<'_> {
+        let inner = Inner { message: &self.message, kind: self.kind, param: self.param.as_deref(), code: self.code };
+        Body { error: inner }
+    }
+
+    /// As a line of JSON, for streams that have begun.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(&self.body()).unwrap_or_default()
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let inner = Inner { message: &self.message, kind: self.kind, param: self.param.as_deref(), code: self.code };
-        let mut response = (self.status, Json(Body { error: inner })).into_response();
+        let mut response = (self.status, Json(self.body())).into_response();
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -1,7 +1,7 @@
 //! An exact model as an embedder: stages in integers on one engine, one after the other.
 
 use tensorlink_graph::Engine;
-use tensorlink_graph::transformer::{Output, StageRunner, tokens};
+use tensorlink_graph::transformer::{Architecture, Output, Plan, StageRunner, tokens};
 
 use super::local::{EmbedError, Embedder, TokenizeError};
 
@@ -20,24 +20,29 @@ impl<E: Engine> Exact<E> {
     /// # Errors
     /// If they are not all of a model's, or the model gives logits, not vectors of texts.
     pub fn new(stages: Vec<StageRunner<E>>, tokenize: Tokenize) -> Result<Self, EmbedError> {
-        let mut next = 0;
-        for stage in &stages {
-            let layers = stage.plan().layers();
-            if layers.start != next {
-                return Err(format!("a stage begins with layer {}, expected {next}", layers.start).into());
-            }
-            next = layers.end;
-        }
-        let Some(last) = stages.last() else { return Err("a model without stages".into()) };
-        let architecture = last.plan().architecture();
-        if next != architecture.layers {
-            return Err(format!("the stages have {next} layers, the model {}", architecture.layers).into());
-        }
-        match architecture.output {
+        match cover(stages.iter().map(StageRunner::plan))?.output {
             Output::Embedding(_) => Ok(Self { stages, tokenize }),
             Output::Logits { .. } => Err("this model continues texts and makes no vectors of them".into()),
         }
     }
+}
+
+/// The model that stages cover, first to last.
+pub(super) fn cover<'a>(plans: impl Iterator<Item = &'a Plan>) -> Result<&'a Architecture, EmbedError> {
+    let (mut next, mut last) = (0, None);
+    for plan in plans {
+        let layers = plan.layers();
+        if layers.start != next {
+            return Err(format!("a stage begins with layer {}, expected {next}", layers.start).into());
+        }
+        (next, last) = (layers.end, Some(plan));
+    }
+    let Some(last) = last else { return Err("a model without stages".into()) };
+    let architecture = last.architecture();
+    if next != architecture.layers {
+        return Err(format!("the stages have {next} layers, the model {}", architecture.layers).into());
+    }
+    Ok(architecture)
 }
 
 impl<E: Engine> Embedder for Exact<E> {

@@ -1,6 +1,7 @@
 //! Before and after every request: its id, its key, its rate, its line in the log.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use axum::body::Body;
@@ -8,6 +9,7 @@ use axum::extract::{MatchedPath, State};
 use axum::http::{HeaderName, HeaderValue, Method, Request, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
 use rand::RngCore;
 
 use super::error::ApiError;
@@ -20,6 +22,31 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(super) struct Work {
     pub(super) texts: usize,
     pub(super) tokens: u64,
+}
+
+/// What was computed for an answer in parts so far, for its log line.
+#[derive(Debug)]
+pub(super) struct Progress {
+    texts: usize,
+    tokens: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Progress {
+    /// Of so many texts.
+    pub(super) const fn new(texts: usize) -> Self {
+        Self { texts, tokens: AtomicU64::new(0), ended: AtomicBool::new(false) }
+    }
+
+    /// So many tokens by now.
+    pub(super) fn count(&self, tokens: u64) {
+        self.tokens.store(tokens, Ordering::Relaxed);
+    }
+
+    /// All parts have been taken.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Whose request it was, by the number of the key, for its log line.
@@ -36,19 +63,32 @@ struct Line {
     status: Option<u16>,
     key: Option<usize>,
     work: Option<Work>,
+    /// Of an answer in parts, of which the line is written when the last is sent.
+    progress: Option<Arc<Progress>>,
+}
+
+impl Line {
+    /// Does nothing but keep the line until the body that calls this is dropped.
+    const fn follow(&self) {}
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
+        let work = self
+            .progress
+            .as_ref()
+            .map(|progress| Work { texts: progress.texts, tokens: progress.tokens.load(Ordering::Relaxed) });
+        let work = self.work.or(work);
+        let ended = self.progress.as_ref().is_none_or(|progress| progress.ended.load(Ordering::Relaxed));
         tracing::info!(
             id = %self.id,
             method = %self.method,
             route = self.route.as_ref().map_or("unknown", MatchedPath::as_str),
             status = self.status,
-            left = self.status.is_none(),
+            left = self.status.is_none() || !ended,
             key = self.key,
-            texts = self.work.map(|work| work.texts),
-            tokens = self.work.map(|work| work.tokens),
+            texts = work.map(|work| work.texts),
+            tokens = work.map(|work| work.tokens),
             ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX),
             "request"
         );
@@ -67,6 +107,7 @@ pub(super) async fn observe(request: Request<Body>, next: Next) -> Response {
         status: None,
         key: None,
         work: None,
+        progress: None,
     };
     let mut response = next.run(request).await;
     line.status = Some(response.status().as_u16());
@@ -74,6 +115,13 @@ pub(super) async fn observe(request: Request<Body>, next: Next) -> Response {
     line.work = response.extensions().get::<Work>().copied();
     if let Ok(value) = HeaderValue::from_str(&line.id) {
         response.headers_mut().insert(REQUEST_ID, value);
+    }
+    line.progress = response.extensions_mut().remove::<Arc<Progress>>();
+    if line.progress.is_some() {
+        // The body takes the line with it.
+        let (head, body) = response.into_parts();
+        let parts = body.into_data_stream().inspect(move |_| line.follow());
+        response = Response::from_parts(head, Body::from_stream(parts));
     }
     response
 }

@@ -1,5 +1,6 @@
 //! Models in this process: each on a thread of its own behind a bounded queue.
 
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -8,7 +9,11 @@ use thiserror::Error;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
 
-use super::backend::{Backend, BackendError, Embedded, Embedding, Input, Model};
+use super::backend::{Backend, BackendError, Embedded, Embedding, Input, Makes, Model};
+use super::generation::batch::{Batch, Capacity};
+use super::generation::decoder::Decoder;
+use super::generation::language::Language;
+use super::generation::{Ask, Generation};
 
 /// When a client whom a full queue refused should come back.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -67,14 +72,29 @@ struct Job {
     reply: oneshot::Sender<Result<Embedded, BackendError>>,
 }
 
+/// What stands before a model's thread.
+enum Queue {
+    Vectors(mpsc::Sender<Job>),
+    Texts(Batch),
+}
+
+impl Queue {
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::Vectors(queue) => queue.is_closed(),
+            Self::Texts(batch) => batch.is_closed(),
+        }
+    }
+}
+
 /// The models of this process.
 ///
 /// A thread that panics takes its model with it: whoever waits is told [`BackendError::Stopped`], and [`Backend::alive`] says no.
-/// Dropping this waits for the text that each model is at; do it where blocking is allowed.
-#[derive(Debug, Default)]
+/// Dropping this waits for the texts that each model is at; do it where blocking is allowed.
+#[derive(Default)]
 pub struct Local {
     models: Vec<Model>,
-    queues: Vec<mpsc::Sender<Job>>,
+    queues: Vec<Queue>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -94,9 +114,7 @@ impl Local {
         embedder: E,
         queue: usize,
     ) -> Result<(), StartError> {
-        if self.models.iter().any(|other| other.id == model.id) {
-            return Err(StartError::Duplicate(model.id));
-        }
+        self.check_new(&model)?;
         let (sender, mut jobs) = mpsc::channel::<Job>(queue.max(1));
         let served = model.clone();
         let work = move || {
@@ -109,9 +127,42 @@ impl Local {
         };
         let thread = thread::Builder::new().name(format!("model {}", model.id)).spawn(work);
         self.threads.push(thread.map_err(|source| StartError::Thread { id: model.id.clone(), source })?);
-        self.queues.push(sender);
+        self.queues.push(Queue::Vectors(sender));
         self.models.push(model);
         Ok(())
+    }
+
+    /// Adds a model that continues texts, with a thread.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn add_decoder<D: Decoder + Send + 'static>(
+        &mut self,
+        model: Model,
+        language: Arc<dyn Language>,
+        decoder: D,
+        capacity: Capacity,
+    ) -> Result<(), StartError> {
+        self.check_new(&model)?;
+        let started = Batch::start(model.clone(), language, decoder, capacity);
+        let (batch, thread) = started.map_err(|source| StartError::Thread { id: model.id.clone(), source })?;
+        self.threads.push(thread);
+        self.queues.push(Queue::Texts(batch));
+        self.models.push(model);
+        Ok(())
+    }
+
+    fn check_new(&self, model: &Model) -> Result<(), StartError> {
+        match self.models.iter().find(|other| other.id == model.id) {
+            Some(other) => Err(StartError::Duplicate(other.id.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn queue(&self, model: &str) -> Result<&Queue, BackendError> {
+        let mut served = self.models.iter().zip(&self.queues);
+        let found = served.find(|(served, _)| served.id == model).map(|(_, queue)| queue);
+        found.ok_or_else(|| BackendError::UnknownModel(model.to_owned()))
     }
 }
 
@@ -132,20 +183,24 @@ impl Backend for Local {
     }
 
     fn alive(&self) -> bool {
-        self.queues.iter().all(|queue| !queue.is_closed())
+        !self.queues.iter().any(Queue::is_closed)
     }
 
     async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Embedded, BackendError> {
-        let mut served = self.models.iter().zip(&self.queues);
-        let (_, queue) = served
-            .find(|(served, _)| served.id == model)
-            .ok_or_else(|| BackendError::UnknownModel(model.to_owned()))?;
+        let Queue::Vectors(queue) = self.queue(model)? else { return Err(BackendError::OtherKind(model.to_owned())) };
         let (reply, answer) = oneshot::channel();
         queue.try_send(Job { inputs, reply }).map_err(|refused| match refused {
             TrySendError::Full(_) => BackendError::Busy { retry_after: RETRY_AFTER },
             TrySendError::Closed(_) => BackendError::Stopped,
         })?;
         answer.await.unwrap_or(Err(BackendError::Stopped))
+    }
+
+    async fn generate(&self, model: &str, ask: Ask) -> Result<Vec<Generation>, BackendError> {
+        match self.queue(model)? {
+            Queue::Texts(batch) => batch.generate(ask).await,
+            Queue::Vectors(_) => Err(BackendError::OtherKind(model.to_owned())),
+        }
     }
 }
 
@@ -214,19 +269,19 @@ fn embed<E: Embedder>(model: &Model, embedder: &E, ids: &[u32]) -> Result<Embedd
 /// A vector that is what the model promises.
 pub(super) fn checked(model: &Model, embedding: Embedding) -> Result<Embedding, BackendError> {
     let vector = &embedding.vector;
-    let whole = u32::try_from(vector.len()).is_ok_and(|elements| elements == model.dimensions);
-    if !whole || !vector.iter().all(|element| element.is_finite()) {
+    let made = u32::try_from(vector.len()).map(|dimensions| Makes::Vectors { dimensions });
+    if made != Ok(model.makes) || !vector.iter().all(|element| element.is_finite()) {
         return Err(BackendError::Failed(format!(
-            "the model gave {} elements, some perhaps not finite, instead of {} finite ones",
+            "the model gave {} elements, some perhaps not finite, instead of finite {:?}",
             vector.len(),
-            model.dimensions
+            model.makes
         )));
     }
     Ok(embedding)
 }
 
 /// The whole chain of an error, on one line.
-fn failed(what: &str, error: &(dyn std::error::Error + 'static)) -> BackendError {
+pub(super) fn failed(what: &str, error: &(dyn std::error::Error + 'static)) -> BackendError {
     let causes: Vec<String> =
         std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect();
     BackendError::Failed(format!("{what}: {}", causes.join(": ")))

@@ -9,22 +9,36 @@
 //! | `guard` | request ids, API keys, rates, log lines |
 //! | [`keys`], [`limit`] | keys in files; token buckets |
 //! | `body`, [`input`] | bodies and texts, bounded while they are read |
-//! | `embeddings`, `models`, `receipts` | the endpoints |
+//! | [`generation`] | continuing texts, token by token |
+//! | `embeddings`, `models`, `texts`, `receipts` | the endpoints |
 //! | [`error`] | errors in OpenAI's form |
 //!
-//! `GET /v1/models`, `GET /v1/models/{id}` and `POST /v1/embeddings` are as in
-//! <https://platform.openai.com/docs/api-reference>; `GET /healthz` needs no key. Connections are plain HTTP/1.1: a proxy in front
-//! adds TLS.
+//! What is offered is as in <https://platform.openai.com/docs/api-reference>; `GET /healthz` needs no key. Connections are plain
+//! HTTP/1.1: a proxy in front adds TLS.
 //!
-//! Over the workers of a serving job, a response to embeddings names its receipts in the header `x-receipt-id`, because OpenAI's schema has
-//! no field for it, and `GET /v1/receipts/{id}` answers with the signed receipts of every text and stage: what `tensorlink challenge --receipt`
-//! takes.
+//! | request | fields |
+//! |---|---|
+//! | `GET /v1/models`, `GET /v1/models/{id}` | |
+//! | `POST /v1/embeddings` | `model`; `input`: a text, texts, token ids, arrays of them; `encoding_format`; `dimensions`: the model's own |
+//! | `POST /v1/completions` | `model`; `prompt`, in the forms of `input`, at most 16; `max_tokens` (16) |
+//! | `POST /v1/chat/completions` | `model`; `messages`: `system`, `developer`, `user`, `assistant`, of texts or text parts; `max_completion_tokens` or `max_tokens` (what the context holds) |
+//! | both of these | `temperature` 0 to 2 (1), `top_p` 0 to 1 (1), `top_k` (all; not OpenAI's), `seed`, `stop`: up to 4, `stream`, `stream_options.include_usage` |
+//! | `GET /v1/receipts/{id}` | (over the workers of a serving job) |
+//! | all `POST` | `user`, which is not kept |
+//!
+//! Every other field of OpenAI's is taken at its default and refused by name at any other value, and so are unknown fields: `n`, `best_of`,
+//! `echo`, `logprobs`, `logit_bias`, penalties, `suffix`, tools, `response_format` other than text. Equal requests with equal seeds give
+//! equal texts. `system_fingerprint` names the model and the version that made the text.
+//!
+//! Over the workers of a serving job, a response names its receipts in the header `x-receipt-id`, because OpenAI's schema has no field for
+//! it, and `GET /v1/receipts/{id}` answers with the signed receipts of every text and stage: what `tensorlink challenge --receipt` takes.
 
 pub mod backend;
 mod body;
 mod embeddings;
 pub mod error;
 pub mod exact;
+pub mod generation;
 mod guard;
 pub mod input;
 pub mod keys;
@@ -34,6 +48,7 @@ mod models;
 mod receipts;
 pub mod remote;
 pub mod server;
+mod texts;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,15 +57,15 @@ use axum::Router;
 use axum::http::{Method, Uri};
 use axum::middleware;
 use axum::routing::{get, post};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use backend::{Backend, Model};
+use backend::{Backend, BackendError, Model};
 use error::ApiError;
 use keys::Keys;
 use limit::Buckets;
 
-const OFFERED: &str =
-    "GET /v1/models, GET /v1/models/{model}, POST /v1/embeddings, GET /v1/receipts/{id}, GET /healthz";
+const OFFERED: &str = "GET /v1/models, GET /v1/models/{model}, POST /v1/embeddings, POST /v1/completions, \
+                       POST /v1/chat/completions, GET /v1/receipts/{id}, GET /healthz";
 /// When a client whom we cannot admit should come back.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -68,7 +83,7 @@ pub enum Access {
 pub struct Limits {
     /// Bytes of a body.
     pub body: usize,
-    /// From a request's head to the answer; as long again for a body that comes slowly.
+    /// From a request's head to the answer, of a stream from token to token; as long again for a body that comes slowly.
     pub time: Duration,
     /// Requests for computation at once, whose bodies and answers lie in memory.
     pub requests: usize,
@@ -88,7 +103,7 @@ pub struct Gateway {
     access: Access,
     limits: Limits,
     buckets: Buckets,
-    places: Semaphore,
+    places: Arc<Semaphore>,
 }
 
 impl Gateway {
@@ -99,7 +114,7 @@ impl Gateway {
             Access::Open => 1,
         };
         let buckets = Buckets::new(callers, limits.per_minute, now);
-        Self { backend, access, limits, buckets, places: Semaphore::new(limits.requests) }
+        Self { backend, access, limits, buckets, places: Arc::new(Semaphore::new(limits.requests)) }
     }
 
     /// The endpoints.
@@ -110,6 +125,8 @@ impl Gateway {
             .route("/v1/models/{*id}", get(models::get))
             .route("/v1/embeddings", post(embeddings::create))
             .route("/v1/receipts/{id}", get(receipts::get))
+            .route("/v1/completions", post(texts::completions::create))
+            .route("/v1/chat/completions", post(texts::chat::create))
             .route_layer(middleware::from_fn_with_state(Arc::clone(&gateway), guard::admit));
         Router::new()
             .merge(api)
@@ -121,8 +138,16 @@ impl Gateway {
     }
 
     /// A place among the requests for computation.
-    fn admit(&self) -> Result<SemaphorePermit<'_>, ApiError> {
-        self.places.try_acquire().map_err(|_| ApiError::overloaded(RETRY_AFTER))
+    fn admit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.places).try_acquire_owned().map_err(|_| ApiError::overloaded(RETRY_AFTER))
+    }
+
+    /// What a client is told of a backend's error over a model; the log is told more. `field` is the request's field with the texts.
+    fn refusal(&self, model: &str, error: &BackendError, field: &'static str) -> ApiError {
+        if let BackendError::Failed(reason) = error {
+            tracing::error!(model, "{reason}");
+        }
+        ApiError::of_backend(error, &self.served(), field)
     }
 
     /// The names of the models, for messages.

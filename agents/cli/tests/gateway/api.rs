@@ -97,7 +97,7 @@ async fn wrong_fields_are_named() {
 #[tokio::test]
 async fn what_is_not_offered_is_refused_with_what_is() {
     let server = words().await;
-    for path in ["/v1/completions", "/v1/chat/completions", "/", "/v2/models"] {
+    for path in ["/v1/responses", "/v1/audio/speech", "/", "/v2/models"] {
         let response = server.http.post(server.url(path)).json(&json!({})).send().await.unwrap();
         let message = refused(response, 404, INVALID, None, Some("unknown_url")).await;
         assert!(message.contains(path) && message.contains("POST /v1/embeddings"), "{message}");

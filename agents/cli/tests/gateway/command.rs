@@ -58,6 +58,42 @@ async fn a_pretrained_model_is_served_until_interrupted() {
     assert!(!said.contains("sofa") && !said.contains(&key) && !line.contains(&key), "{said}");
 }
 
+#[tokio::test]
+async fn a_decoder_is_served_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("tiny");
+    std::fs::create_dir(&model).unwrap();
+    crate::decoder::write(&model, true);
+    std::fs::write(folder.path().join("texts"), "the cat sat on the mat\na dog ran\n").unwrap();
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
+    serve.args(["serve", "tiny", "--http", "127.0.0.1:0", "--json", "--no-auth", "--calibration", "texts"]);
+    serve.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut serve = serve.spawn().unwrap();
+    let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+    let Some(line) = line else { panic!("{}", rest(&mut serve).await) };
+    let ready: Value = serde_json::from_str(&line).unwrap();
+
+    let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+    let url = format!("{}/completions", ready["url"].as_str().unwrap());
+    let body = json!({"model": "tiny", "prompt": "the cat", "max_tokens": 4, "temperature": 0});
+    let answer: Value = http.post(&url).json(&body).send().await.unwrap().json().await.unwrap();
+    let text = answer["choices"][0]["text"].as_str().unwrap();
+    let mut body = body;
+    body["stream"] = true.into();
+    let told = http.post(&url).json(&body).send().await.unwrap().text().await.unwrap();
+    assert!(told.ends_with("data: [DONE]\n\n") && !text.is_empty(), "{told}");
+
+    let pid = serve.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().await.unwrap().success());
+    let said = tokio::time::timeout(PATIENCE, rest(&mut serve)).await.unwrap();
+    assert!(serve.wait().await.unwrap().success(), "{said}");
+    // A stream has its line in the log as a whole answer has.
+    let tokens = format!("texts=1 tokens={}", answer["usage"]["total_tokens"]);
+    assert_eq!(said.matches(&tokens).count(), 2, "{said}");
+    assert!(!said.contains("left=true") && !said.contains("cat"), "{said}");
+}
+
 /// What the process says on stderr until it ends.
 async fn rest(serve: &mut tokio::process::Child) -> String {
     let mut said = String::new();

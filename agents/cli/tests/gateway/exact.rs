@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tensorlink::gateway::backend::Model;
+use tensorlink::gateway::backend::{Makes, Model};
 use tensorlink::gateway::exact::Exact;
 use tensorlink::gateway::local::{Local, TokenizeError};
 use tensorlink_graph::transformer::random::{self, Dimensions};
@@ -41,7 +41,8 @@ async fn an_exact_model_in_two_stages_answers_with_its_own_vectors() {
     let expected: Vec<f32> = whole.to_f64().into_iter().map(|value| value as f32).collect();
 
     let exact = Exact::new(vec![stage(&model, 0..1), stage(&model, 1..3)], Box::new(letters)).unwrap();
-    let shape = Model { id: "tiny".into(), created: 0, context: 16, vocabulary: 50, dimensions: 24 };
+    let makes = Makes::Vectors { dimensions: 24 };
+    let shape = Model { id: "tiny".into(), created: 0, context: 16, vocabulary: 50, makes };
     let mut local = Local::new();
     local.add(shape, exact, 4).unwrap();
     let server = start(Arc::new(local), limits()).await;

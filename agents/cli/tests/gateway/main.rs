@@ -2,8 +2,12 @@
 
 mod access;
 mod api;
+mod batch;
+mod chat;
 #[cfg(unix)]
 mod command;
+mod completions;
+mod decoder;
 mod exact;
 mod input;
 mod life;
@@ -11,4 +15,6 @@ mod limits;
 mod local;
 mod openai;
 mod receipts;
+mod speaker;
+mod streams;
 mod support;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
-use tensorlink::gateway::backend::{Backend, Model};
+use tensorlink::gateway::backend::{Backend, Makes, Model};
 use tensorlink::gateway::keys::Keys;
 use tensorlink::gateway::local::{EmbedError, Embedder, Local, TokenizeError};
 use tensorlink::gateway::{Access, Gateway, Limits, server};
@@ -22,7 +22,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The made-up model: 16 words of context, 8 elements.
 pub(crate) fn model(id: &str) -> Model {
-    Model { id: id.to_owned(), created: 1_700_000_000, context: 16, vocabulary: 1000, dimensions: 8 }
+    Model {
+        id: id.to_owned(),
+        created: 1_700_000_000,
+        context: 16,
+        vocabulary: 1000,
+        makes: Makes::Vectors { dimensions: 8 },
+    }
 }
 
 /// Words are tokens; a vector depends on all of them and their order. Computing waits at a door, if there is one.
@@ -144,7 +150,11 @@ impl Server {
     }
 
     pub(crate) fn post(&self, body: &Value) -> RequestBuilder {
-        self.http.post(self.url("/v1/embeddings")).bearer_auth(KEY).json(body)
+        self.post_to("/v1/embeddings", body)
+    }
+
+    pub(crate) fn post_to(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.http.post(self.url(path)).bearer_auth(KEY).json(body)
     }
 
     pub(crate) async fn embed(&self, input: Value) -> Response {

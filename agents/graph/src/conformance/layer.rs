@@ -1,9 +1,9 @@
-//! Operators of a transformer's layer, in sizes of a small model: large enough for the blocks, tiles and remainders of an
+//! Operators of a transformer's layer and of the choice of a token, in sizes of a small model: large enough for the blocks, tiles and remainders of an
 //! engine's kernels, which drawn cases are not.
 
 use tensorlink_num::Tensor;
 use tensorlink_num::arbitrary::Dice;
-use tensorlink_num::tables::exp2_table;
+use tensorlink_num::tables::{exp2_table, gumbel_table};
 use tensorlink_types::operator::Operand;
 use tensorlink_types::{Opcode, Operator, Source, TensorType};
 
@@ -30,12 +30,12 @@ enum Fill {
     Limits(i64, i64),
 }
 
-/// Compares every operator of a layer, products of 8-bit and of 16-bit factors.
+/// Compares every operator of a layer, products of 8-bit and of 16-bit factors, and those that choose a token.
 ///
 /// # Errors
 /// The first [`Failure`].
 pub(super) fn operators<E: Engine>(engine: &E) -> Result<(), Failure> {
-    let layouts = products(8).into_iter().chain(products(16)).chain(rows());
+    let layouts = products(8).into_iter().chain(products(16)).chain(rows()).chain(sampling());
     for (seed, layout) in (0..).zip(layouts) {
         for fill in [Fill::Drawn, Fill::Limits(1, 1), Fill::Limits(1, -1), Fill::Limits(-1, -1)] {
             let (operator, operands) = layout.fill(fill, seed).map_err(Failure::Setup)?;
@@ -105,6 +105,30 @@ fn rows() -> Vec<Layout> {
     layouts
 }
 
+/// Three tokens chosen from 8,970 logits in three parts of 2,990: no whole blocks.
+fn sampling() -> Vec<Layout> {
+    let (logits, thresholds, controls): (Shape, Shape, Shape) = ((16, 8, &[3, 8970]), (17, 8, &[3]), (32, 0, &[3, 7]));
+    let (masses, perturbed): (Shape, Shape) = ((26, 24, &[3, 8970]), (32, 16, &[3, 8970]));
+    let (parts, places): (&'static [u32], Shape) = (&[3, 3], (32, 0, &[3, 3]));
+    let layout = |opcode, operands: &[Shape], attributes: &[i64], output| Layout {
+        opcode,
+        operands: operands.to_vec(),
+        attributes: attributes.to_vec(),
+        output,
+    };
+    let (weighed, counted): (Shape, Shape) = ((32, 18, parts), (14, 0, parts));
+    vec![
+        layout(Opcode::TailSum, &[logits, masses, thresholds], &[-300, 1, 6], weighed),
+        layout(Opcode::TailSum, &[logits, masses, thresholds], &[-300, 0, 0], counted),
+        layout(Opcode::Threshold, &[thresholds, counted, weighed, weighed, controls], &[512], thresholds),
+        layout(Opcode::Perturb, &[logits, thresholds, controls, (22, 16, &[8224])], &[-300, 12], perturbed),
+        layout(Opcode::RowArgMax, &[logits], &[], places),
+        layout(Opcode::RowArgMax, &[perturbed], &[], places),
+        layout(Opcode::RowPick, &[perturbed, (13, 0, parts)], &[], (32, 16, parts)),
+        layout(Opcode::Choose, &[(13, 0, parts), (32, 16, parts), controls], &[2990], (32, 0, &[3])),
+    ]
+}
+
 impl Layout {
     fn fill(&self, fill: Fill, seed: u64) -> Result<(Operator, Vec<Tensor>), Setup> {
         let ty = |(bits, exponent, dims): Shape| TensorType::new(bits, exponent, dims);
@@ -114,6 +138,7 @@ impl Layout {
             let ty = ty(*shape)?;
             operands.push(match fill {
                 _ if self.opcode == Opcode::ExpNeg && position == 2 => exp2_table()?,
+                _ if self.opcode == Opcode::Perturb && position == 3 => gumbel_table()?,
                 Fill::Drawn => dice.tensor(&ty)?,
                 Fill::Limits(first, others) => {
                     let sign = |i: u64| if position > 0 { others } else { first * if i % 7 == 6 { -1 } else { 1 } };

@@ -8,6 +8,8 @@
 //! | [`sites`], [`quantize`] | exponents of activations; weights and tables in integers |
 //! | [`plan`], `emit` | the programs of a stage |
 //! | [`runner`] | run them on an engine, text after text |
+//! | [`choice`] | how a text's owner wants the next token chosen |
+//! | [`decode`] | the same bits token by token, with keys and values kept |
 //! | [`memory`] | bytes of a stage; a cut into stages |
 //! | [`random`] | architectures with untrained weights, for tests and benchmarks |
 //! | `fixture` | tiny Hugging Face folders, for tests (feature `conformance`) |
@@ -16,7 +18,9 @@
 //! `embedding.tokens`, `layers.3.attention.query.weight`, `layers.3.mlp.up`.
 
 pub mod architecture;
+pub mod choice;
 pub mod config;
+pub mod decode;
 mod emit;
 #[cfg(any(test, feature = "conformance"))]
 pub mod fixture;
@@ -32,10 +36,12 @@ pub mod sites;
 pub use architecture::{
     Activation, Architecture, Family, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
 };
+pub use choice::{Choice, ChoiceError};
 pub use config::{ConfigError, ContextLimit, Description, describe};
+pub use decode::{CacheEngine, CachedRunner, DecodeError, Session, Turn};
 pub use import::{Checkpoint, ImportError, import};
 pub use parameters::{Matrix, Parameter, Weights, WeightsError, parameters};
-pub use plan::{Plan, PlanError};
+pub use plan::{Head, Plan, PlanError};
 pub use quantize::{QuantizeError, Quantized};
 pub use runner::{RunError, StageRunner, tokens};
 pub use sites::{Magnitudes, Sites};

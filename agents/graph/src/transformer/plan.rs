@@ -10,11 +10,11 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use tensorlink_types::program::ConstantSlot;
-use tensorlink_types::{Program, Segment, Source, TensorType, TypeError};
+use tensorlink_types::{Operator, Program, Segment, Source, TensorType, TypeError};
 use thiserror::Error;
 
 use super::architecture::{Architecture, Output, Placement};
-use super::emit::{ACTIVATION_BITS, Emitter, Value};
+use super::emit::{ACTIVATION_BITS, Cut, Emitter, Value};
 use super::sites::{Sites, Uncalibrated};
 use crate::check::{CheckedProgram, ProgramError};
 
@@ -61,12 +61,25 @@ pub enum PlanError {
     Program(#[from] ProgramError),
 }
 
+/// What the last stage of a decoder gives.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Head {
+    /// The model's output: logits, or a text's vector.
+    #[default]
+    Output,
+    /// For each token, the number of the one that follows it, chosen as the text's owner says.
+    Choice,
+}
+
 /// What the programs of a stage share.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
     architecture: Architecture,
     sites: Sites,
     layers: Range<u32>,
+    #[serde(default)]
+    head: Head,
     constants: Vec<ConstantSlot>,
 }
 
@@ -74,10 +87,10 @@ impl Plan {
     pub(super) const fn new(
         architecture: Architecture,
         sites: Sites,
-        layers: Range<u32>,
+        (layers, head): (Range<u32>, Head),
         constants: Vec<ConstantSlot>,
     ) -> Self {
-        Self { architecture, sites, layers, constants }
+        Self { architecture, sites, layers, head, constants }
     }
 
     /// The model.
@@ -90,13 +103,25 @@ impl Plan {
         &self.layers
     }
 
+    /// What the stage gives, if it has the last layer.
+    pub const fn head(&self) -> Head {
+        self.head
+    }
+
+    /// Whether the stage gives chosen tokens, and takes controls.
+    pub fn chooses(&self) -> bool {
+        self.head == Head::Choice && self.layers.end == self.architecture.layers
+    }
+
     /// Constants, in the order in which every program of the stage has them.
     pub fn constants(&self) -> &[ConstantSlot] {
         &self.constants
     }
 
     /// The stage's program for a text of `tokens` tokens: one forward pass, no state. The first stage receives token numbers
-    /// (`tokens`, 32 bits, exponent 0), every other the residual stream (`tokens × width`); the last sends the output.
+    /// (`tokens`, 32 bits, exponent 0), every other the residual stream (`tokens × width`); the last sends the output. Where that
+    /// is a choice, it takes a row of controls for each token (`tokens × 7`, 32 bits, exponent 0) as from the next stage: the
+    /// user is the neighbour at both ends.
     ///
     /// # Errors
     /// [`PlanError`].
@@ -105,9 +130,10 @@ impl Plan {
         if !(1..=context).contains(&tokens) {
             return Err(PlanError::Tokens { tokens, context });
         }
-        let types = self.constants.iter().map(|slot| (slot.name.as_str(), &slot.ty)).collect();
+        let types = self.types();
         let mut emitter = Emitter::new(&self.architecture, &self.sites, &types, tokens);
-        let (input, last) = emit(&mut emitter, &self.architecture, &self.layers)?;
+        let (input, last) = emit(&mut emitter, &self.architecture, (&self.layers, self.head))?;
+        let controls = if self.chooses() { Some(emitter.controls()?) } else { None };
         let (operators, names) = emitter.finish(&self.constants)?;
         let count = u32::try_from(operators.len()).unwrap_or(u32::MAX);
         let program = Program {
@@ -118,53 +144,105 @@ impl Plan {
             to_next: vec![last],
             to_previous: vec![],
             from_previous: Some(input),
-            from_next: None,
+            from_next: controls,
             segments: vec![Segment::Forward { micro_batch: 0, operators: 0..count }],
             names,
         };
         Ok(CheckedProgram::new(program)?)
     }
 
+    /// Types of the constants by name.
+    fn types(&self) -> BTreeMap<&str, &TensorType> {
+        self.constants.iter().map(|slot| (slot.name.as_str(), &slot.ty)).collect()
+    }
+
+    /// What `part` emits for so many rows of texts whose keys and values are cached.
+    pub(super) fn for_cache<T>(
+        &self,
+        rows: u32,
+        part: impl FnOnce(&mut Emitter<'_>) -> Result<T, PlanError>,
+    ) -> Result<(Vec<Operator>, Vec<String>, Cut, T), PlanError> {
+        let types = self.types();
+        let names = self.constants.iter().map(|slot| slot.name.clone()).collect();
+        let mut emitter = Emitter::new(&self.architecture, &self.sites, &types, rows).for_cache(names);
+        let result = part(&mut emitter)?;
+        let (operators, names, cut) = emitter.into_cut();
+        Ok((operators, names, cut, result))
+    }
+
     /// Names of the constants that a stage's programs read, in the order of first use, out of `types`.
     pub(super) fn constants_of(
         architecture: &Architecture,
         sites: &Sites,
-        layers: &Range<u32>,
+        stage: (&Range<u32>, Head),
         types: &BTreeMap<&str, &TensorType>,
     ) -> Result<Vec<String>, PlanError> {
         let mut emitter = Emitter::new(architecture, sites, types, 1);
-        emit(&mut emitter, architecture, layers)?;
+        emit(&mut emitter, architecture, stage)?;
         Ok(emitter.into_constants())
     }
 }
 
 /// Emits the stage; returns the type of its input and the operator of its output.
-fn emit(emitter: &mut Emitter<'_>, a: &Architecture, layers: &Range<u32>) -> Result<(TensorType, u32), PlanError> {
+fn emit(
+    emitter: &mut Emitter<'_>,
+    a: &Architecture,
+    (layers, output): (&Range<u32>, Head),
+) -> Result<(TensorType, u32), PlanError> {
+    let input = received(emitter, a, layers)?;
+    let ty = input.ty.clone();
+    let x = body(emitter, layers, input)?;
+    match head(emitter, a, layers, output, x)?.source {
+        Source::Output(last) => Ok((ty, last)),
+        // Every stage has a layer, and a layer ends with an operator.
+        _ => Err(PlanError::Layers { first: layers.start, end: layers.end, layers: a.layers }),
+    }
+}
+
+/// What the stage receives: token numbers, or the residual stream.
+pub(super) fn received(emitter: &Emitter<'_>, a: &Architecture, layers: &Range<u32>) -> Result<Value, PlanError> {
     let (first, end) = (layers.start, layers.end);
     if first >= end || end > a.layers {
         return Err(PlanError::Layers { first, end, layers: a.layers });
     }
-    let input = if first == 0 {
-        emitter.ty("tokens", 32, 0, &[emitter.tokens()])?
-    } else {
-        let before = first.saturating_sub(1);
-        let part = if a.placement == Placement::Before { "mlp.sum" } else { "mlp.norm" };
-        emitter.activation(&format!("layers.{before}.{part}"), ACTIVATION_BITS, &[emitter.tokens(), a.width])?
-    };
-    let received = Value { source: Source::FromPrevious(0), ty: input.clone() };
-    let mut x = if first == 0 { emitter.embedding(&received)? } else { received };
+    let ty = if first == 0 { emitter.ty("tokens", 32, 0, &[emitter.tokens()])? } else { stream(emitter, a, first)? };
+    Ok(Value { source: Source::FromPrevious(0), ty })
+}
+
+/// Type of the residual stream before a layer that is not the first.
+pub(super) fn stream(emitter: &Emitter<'_>, a: &Architecture, layer: u32) -> Result<TensorType, PlanError> {
+    let before = layer.saturating_sub(1);
+    let part = if a.placement == Placement::Before { "mlp.sum" } else { "mlp.norm" };
+    emitter.activation(&format!("layers.{before}.{part}"), ACTIVATION_BITS, &[emitter.tokens(), a.width])
+}
+
+/// Emits the stage's layers, after the embedding if it has the first.
+pub(super) fn body(emitter: &mut Emitter<'_>, layers: &Range<u32>, received: Value) -> Result<Value, PlanError> {
+    let mut x = if layers.start == 0 { emitter.embedding(&received)? } else { received };
     for layer in layers.clone() {
         x = emitter.layer(layer, &x)?;
     }
-    if end == a.layers {
-        x = match a.output {
-            Output::Logits { tied } => emitter.logits(&x, tied)?,
-            Output::Embedding(pooling) => emitter.pooled(&x, pooling)?,
-        };
+    Ok(x)
+}
+
+/// Emits the output, if the stage has the last layer.
+pub(super) fn head(
+    emitter: &mut Emitter<'_>,
+    a: &Architecture,
+    layers: &Range<u32>,
+    output: Head,
+    x: Value,
+) -> Result<Value, PlanError> {
+    if layers.end != a.layers {
+        return Ok(x);
     }
-    match x.source {
-        Source::Output(last) => Ok((input, last)),
-        // Every stage has a layer, and a layer ends with an operator.
-        _ => Err(PlanError::Layers { first, end, layers: a.layers }),
+    match (a.output, output) {
+        (Output::Logits { tied }, Head::Output) => emitter.logits(&x, tied),
+        (Output::Logits { tied }, Head::Choice) => {
+            let logits = emitter.logits(&x, tied)?;
+            emitter.choice(&logits)
+        }
+        (Output::Embedding(pooling), Head::Output) => emitter.pooled(&x, pooling),
+        (Output::Embedding(_), Head::Choice) => Err(PlanError::Unsupported("a token chosen by a model without logits")),
     }
 }

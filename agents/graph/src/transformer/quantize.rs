@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use tensorlink_num::tables::{self, exp2_table};
+use tensorlink_num::tables::{self, exp2_table, gumbel_table};
 use tensorlink_num::{Mantissas, Tensor, TensorError};
 use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{TensorRoot, TensorType, TypeError};
@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::architecture::{Activation, Architecture, Norm, Output, Placement, Pooling, Positions, Rotary};
 use super::emit::{NORM_EXPONENT, part_name, parts};
 use super::parameters::{Matrix, Weights, WeightsError};
-use super::plan::{Plan, PlanError};
+use super::plan::{Head, Plan, PlanError};
 use super::sites::{Magnitudes, Sites};
 
 /// Bits of a weight.
@@ -114,9 +114,22 @@ impl Quantized {
         layers: Range<u32>,
         root: impl Fn(&Tensor) -> TensorRoot,
     ) -> Result<(Plan, Vec<Tensor>), PlanError> {
+        self.stage_with(layers, Head::Output, root)
+    }
+
+    /// As [`Self::stage`]; a stage with the last layer gives what `head` says.
+    ///
+    /// # Errors
+    /// As [`Self::stage`], and for a choice of tokens by a model without logits.
+    pub fn stage_with(
+        &self,
+        layers: Range<u32>,
+        head: Head,
+        root: impl Fn(&Tensor) -> TensorRoot,
+    ) -> Result<(Plan, Vec<Tensor>), PlanError> {
         let types: BTreeMap<&str, &TensorType> =
             self.constants.iter().map(|(name, tensor)| (name.as_str(), tensor.ty())).collect();
-        let used = Plan::constants_of(&self.architecture, &self.sites, &layers, &types)?;
+        let used = Plan::constants_of(&self.architecture, &self.sites, (&layers, head), &types)?;
         let mut tensors = Vec::with_capacity(used.len());
         let mut slots = Vec::with_capacity(used.len());
         for name in used {
@@ -124,7 +137,7 @@ impl Quantized {
             slots.push(ConstantSlot { name, ty: tensor.ty().clone(), root: root(tensor) });
             tensors.push(tensor.clone());
         }
-        Ok((Plan::new(self.architecture.clone(), self.sites.clone(), layers, slots), tensors))
+        Ok((Plan::new(self.architecture.clone(), self.sites.clone(), (layers, head), slots), tensors))
     }
 }
 
@@ -261,6 +274,10 @@ impl Made<'_> {
     fn head(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
         if a.placement == Placement::Before {
             self.norm(a, "final.norm")?;
+        }
+        if let Output::Logits { .. } = a.output {
+            let source = |source| QuantizeError::Table { name: "gumbel".to_owned(), source };
+            self.constants.insert("gumbel".to_owned(), gumbel_table().map_err(source)?);
         }
         match a.output {
             Output::Logits { tied: true } => Ok(()),

@@ -25,7 +25,8 @@ pub enum RunError {
     NoOutput,
 }
 
-/// A stage whose constants lie on an engine's device.
+/// A stage whose constants lie on an engine's device. Clones share them.
+#[derive(Clone)]
 pub struct StageRunner<E: Engine> {
     engine: E,
     plan: Plan,
@@ -44,6 +45,11 @@ impl<E: Engine> StageRunner<E> {
         Ok(Self { engine, plan, constants })
     }
 
+    /// Engine, plan and constants on the engine's device.
+    pub(super) fn into_parts(self) -> (E, Plan, Vec<E::Tensor>) {
+        (self.engine, self.plan, self.constants)
+    }
+
     /// The plan.
     pub const fn plan(&self) -> &Plan {
         &self.plan
@@ -57,13 +63,29 @@ impl<E: Engine> StageRunner<E> {
         self.executor(input, false)?.forward(0, Some(input))?.ok_or(RunError::NoOutput)
     }
 
+    /// As [`Self::run`], on a stage that chooses tokens, by controls of each ([`controls`](super::choice::controls)).
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn choose(&self, input: &Tensor, controls: &Tensor) -> Result<Tensor, RunError> {
+        self.executor(input, false)?.forward_between(0, Some(input), Some(controls))?.ok_or(RunError::NoOutput)
+    }
+
     /// Computes a text and keeps the output of every operator, for an audit.
     ///
     /// # Errors
     /// [`RunError`].
     pub fn trace(&self, input: &Tensor) -> Result<Vec<Tensor>, RunError> {
+        self.trace_choice(input, None)
+    }
+
+    /// As [`Self::trace`], on a stage that chooses tokens if there are controls.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn trace_choice(&self, input: &Tensor, controls: Option<&Tensor>) -> Result<Vec<Tensor>, RunError> {
         let mut executor = self.executor(input, true)?;
-        executor.forward(0, Some(input))?;
+        executor.forward_between(0, Some(input), controls)?;
         let outputs = executor.trace().ok_or(RunError::NoOutput)?;
         let export = |tensor| self.engine.export(tensor);
         let outputs = outputs.into_iter().map(export).collect::<Result<_, _>>();

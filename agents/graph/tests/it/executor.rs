@@ -56,6 +56,9 @@ fn refuses_wrong_boundary_tensors() {
         _ => "none",
     };
     assert_eq!(problem(middle.forward(0, None)), "missing");
+    // A program with backward passes takes gradients there.
+    let gradient = Tensor::zeros(middle.program().from_next.clone().unwrap());
+    assert_eq!(problem(middle.forward_between(0, Some(&input), Some(&gradient))), "not used by this stage");
     let narrow = Tensor::zeros(TensorType::new(8, 3, input.ty().dims()).unwrap());
     assert!(matches!(middle.forward(0, Some(&narrow)), Err(ExecuteError::Type { .. })));
     let mut first = stage(&job, 0);

@@ -2,7 +2,9 @@
 #![expect(clippy::single_range_in_vec_init, reason = "stages are ranges of layers, also when there is one")]
 
 mod check;
+mod choice;
 mod conformance;
+mod decode;
 mod digits;
 mod executor;
 mod gradient;

@@ -8,9 +8,9 @@ use tensorlink_graph::transformer::{
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorRoot;
 
-const SIZE: Dimensions =
+pub(crate) const SIZE: Dimensions =
     Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, groups: 2, hidden: 40, context: 16 };
-const TEXT: [u32; 9] = [3, 49, 0, 7, 7, 12, 31, 8, 44];
+pub(crate) const TEXT: [u32; 9] = [3, 49, 0, 7, 7, 12, 31, 8, 44];
 
 fn architectures() -> [Architecture; 5] {
     let first = Output::Embedding(Pooling::First);
@@ -54,14 +54,14 @@ fn magnitudes(architecture: &Architecture) -> Magnitudes {
     magnitudes
 }
 
-fn quantized(architecture: Architecture) -> Quantized {
+pub(crate) fn quantized(architecture: Architecture) -> Quantized {
     let weights = random::weights(&architecture, 5).unwrap();
     let seen = magnitudes(&architecture);
     Quantized::new(architecture, &weights, &seen).unwrap()
 }
 
 /// Runs a text through stages cut after these layers.
-fn run(model: &Quantized, cuts: &[u32], text: &[u32]) -> Tensor {
+pub(crate) fn run(model: &Quantized, cuts: &[u32], text: &[u32]) -> Tensor {
     let ends = cuts.iter().copied().chain([model.architecture().layers]);
     let (mut x, mut start) = (tokens(text).unwrap(), 0);
     for end in ends {

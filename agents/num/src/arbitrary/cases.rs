@@ -3,7 +3,7 @@
 use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType, TypeError};
 
-use super::{CaseError, Dice, transformer};
+use super::{CaseError, Dice, sampling, transformer};
 use crate::kernel::{COEFFICIENT_BOUND, EXP_BITS, EXP_EXPONENT};
 use crate::tables::exp2_table;
 use crate::tensor::Tensor;
@@ -36,6 +36,12 @@ pub(super) fn draw(opcode: Opcode, dice: &mut Dice, size: u32) -> Result<Drawn, 
         Opcode::Rope => transformer::rope(dice, size),
         Opcode::Gather => transformer::gather(dice, size),
         Opcode::RowAbsMax => row_abs_max(dice, size),
+        Opcode::RowArgMax => sampling::row_arg_max(dice, size),
+        Opcode::RowPick => sampling::row_pick(dice, size),
+        Opcode::TailSum => sampling::tail_sum(dice, size),
+        Opcode::Threshold => sampling::threshold_step(dice, size),
+        Opcode::Perturb => sampling::perturb(dice, size),
+        Opcode::Choose => sampling::choose(dice, size),
     }
 }
 

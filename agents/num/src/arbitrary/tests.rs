@@ -97,3 +97,53 @@ fn corners_of_transformers_are_drawn() {
         assert!(longest > 1, "{}: longest reduction", opcode.name());
     }
 }
+
+#[test]
+fn corners_of_sampling_are_drawn() {
+    let values = |case: &Case, operand: usize| case.operands[operand].mantissas().to_vec();
+    let parted = |case: &Case| dim(case, 0, 0) * dim(case, 0, 1) > 1 && case.operator.output.row() > 1;
+    for opcode in [Opcode::RowArgMax, Opcode::RowPick, Opcode::TailSum] {
+        let parted = count(opcode, parted);
+        assert!(parted > 60 && parted < 340, "{}: {parted} in parts", opcode.name());
+    }
+    for opcode in [Opcode::RowArgMax, Opcode::TailSum, Opcode::Threshold, Opcode::Choose] {
+        let longest = count(opcode, |case| case.operands.iter().any(|t| t.ty().row() >= 4096));
+        assert!(longest > 1, "{}: longest reduction", opcode.name());
+    }
+    let output = |case: &Case| execute(&case.operator, &case.operands(), &case.context).unwrap().mantissas().to_vec();
+    assert!(count(Opcode::RowArgMax, |case| output(case).iter().any(|place| *place > 0)) > 150, "later places");
+    let weighted = count(Opcode::TailSum, |case| case.operator.attributes[1] == 1);
+    assert!(weighted > 100 && weighted < 300, "{weighted} sums are weighted");
+    let reaching = |wanted: fn(usize, usize) -> bool| {
+        count(Opcode::TailSum, |case| {
+            let (a, t, bound) = (values(case, 0), values(case, 2), case.operator.attributes[0]);
+            let rows = a.chunks(case.operands[0].ty().row() as usize).zip(&t);
+            let mut rows = rows.map(|(row, t)| (row.iter().filter(|a| **a >= t + bound).count(), row.len()));
+            rows.any(|(reaching, all)| wanted(reaching, all))
+        })
+    };
+    assert!(reaching(|some, all| 0 < some && some < all) > 60, "some reach");
+    assert!(reaching(|some, _| some == 0) > 60 && reaching(|some, all| some == all) > 60, "none or all reach");
+    let raised = count(Opcode::Threshold, |case| output(case) != values(case, 0));
+    let kept = count(Opcode::Threshold, |case| output(case).iter().zip(values(case, 0)).any(|(y, t)| *y == t));
+    assert!(raised > 60 && kept > 60, "{raised} raised, {kept} kept");
+    let controls = |opcode, operand, wanted: &dyn Fn(&[i64]) -> bool| {
+        count(opcode, |case| values(case, operand).chunks(7).any(wanted))
+    };
+    assert!(controls(Opcode::Threshold, 4, &|row| row[3] < 1) > 30, "least k");
+    assert!(controls(Opcode::Threshold, 4, &|row| row[4] < 1) > 30, "least q");
+    assert!(controls(Opcode::Threshold, 4, &|row| row[4] > 1 << 16) > 30, "largest q");
+    for row in [|tau: i64| tau < 0, |tau| tau == 0, |tau| tau > 0] {
+        assert!(controls(Opcode::Perturb, 2, &|controls| row(controls[1])) > 60, "temperatures");
+    }
+    let drawn = |case: &Case, drawn: bool| {
+        let get = |operand: usize, index| case.operands[operand].get(index);
+        let read = |index| reads(&case.operator, get, index, &case.context).unwrap();
+        (0..case.operator.output.elements()).any(|index| read(index).iter().any(|r| r.operand == 3) == drawn)
+    };
+    assert!(count(Opcode::Perturb, |case| drawn(case, true)) > 100, "draws");
+    assert!(count(Opcode::Perturb, |case| drawn(case, false)) > 100, "elements without a draw");
+    assert!(
+        controls(Opcode::Choose, 2, &|row| row[0] == 0) > 60 && controls(Opcode::Choose, 2, &|row| row[0] != 0) > 60
+    );
+}

@@ -8,10 +8,12 @@
 //! | `places` | where those lie: runs of a dot product, moved elements, pairs that rotate |
 //! | `tables` | Lookup and ExpNeg: the cell of a table and what it gives |
 //! | `norm` | Norm |
+//! | `sampling` | RowArgMax, RowPick, TailSum, Threshold, Perturb, Choose |
 
 mod norm;
 mod places;
 mod reads;
+mod sampling;
 mod tables;
 
 use tensorlink_types::Operator;
@@ -55,7 +57,7 @@ pub fn element(
 
 /// The elements that output element `index` is computed from, ordered by operand and element. An operand is named as often
 /// as there are separate runs of it: twice by Rope, not at all where nothing of it enters (rule N-8). Where they depend
-/// on data (Lookup, ExpNeg, Gather), `get` is asked for the data that decides, never for table entries.
+/// on data (Lookup, ExpNeg, Gather, RowPick, Perturb), `get` is asked for the data that decides, never for table entries.
 ///
 /// # Errors
 /// As [`element`].
@@ -183,6 +185,15 @@ impl<'a, F: Fn(usize, u64) -> Option<i64>> Site<'a, F> {
                 let mantissa = self.get(0, entry.saturating_mul(width).saturating_add(k))?;
                 rescale(mantissa.saturating_mul(self.get(1, entry)?), shift, bits)
             }
+            Kernel::RowArgMax { depth } => self.clamped(self.first_largest(0, i.saturating_mul(depth), depth)?.into()),
+            Kernel::RowPick { depth } => self.clamped(self.get(0, self.picked(depth)?)?),
+            Kernel::TailSum(tail) => rescale(self.tail_sum(&tail)?, tail.shift, bits),
+            Kernel::Threshold { parts, step } => self.clamped(self.threshold(parts, step)?),
+            Kernel::Perturb(perturb) => match self.perturbed(&perturb)? {
+                Some(x) => rescale(x, perturb.shift, bits),
+                None => limit(bits).saturating_neg(),
+            },
+            Kernel::Choose { parts, length } => self.clamped(self.choice(parts, length)?),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Read, Site};
 use crate::error::OpError;
-use crate::kernel::Kernel;
+use crate::kernel::{CONTROLS, Kernel};
 
 const fn one(operand: usize, first: u64) -> Read {
     Read { operand, first, count: 1 }
@@ -10,6 +10,11 @@ const fn one(operand: usize, first: u64) -> Read {
 
 const fn run(operand: usize, first: u64, count: u64) -> Read {
     Read { operand, first, count }
+}
+
+/// Row m of the controls.
+const fn controls(operand: usize, m: u64) -> Read {
+    run(operand, m.saturating_mul(CONTROLS), CONTROLS)
 }
 
 impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
@@ -33,7 +38,9 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
             Kernel::ReluGrad => vec![one(0, i), one(1, i)],
             Kernel::Lookup(lookup) => vec![one(0, i), run(1, self.lookup_cell(&lookup)?.entry, 2)],
             Kernel::RowMax { depth, visible } => vec![row(i, depth, visible.of_row(i, depth))],
-            Kernel::RowAbsMax { depth } | Kernel::RowSum { depth, .. } => vec![row(i, depth, depth)],
+            Kernel::RowAbsMax { depth } | Kernel::RowSum { depth, .. } | Kernel::RowArgMax { depth } => {
+                vec![row(i, depth, depth)]
+            }
             Kernel::ExpNeg { depth, multiplier, input_shift, visible } => {
                 let (m, k) = self.split(depth);
                 if k >= visible.of_row(m, depth) {
@@ -57,6 +64,26 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
                 let (t, k) = self.split(width);
                 let entry = self.entry(entries, t)?;
                 vec![one(0, entry.saturating_mul(width).saturating_add(k)), one(1, entry), one(2, t)]
+            }
+            Kernel::RowPick { depth } => vec![one(0, self.picked(depth)?), one(1, i)],
+            Kernel::TailSum(tail) => {
+                let part = |operand| run(operand, i.saturating_mul(tail.depth), tail.depth);
+                let weights = tail.weighted.then(|| part(1));
+                let t = one(2, self.split(tail.parts).0);
+                [part(0)].into_iter().chain(weights).chain([t]).collect()
+            }
+            Kernel::Threshold { parts, .. } => {
+                let sums = [1, 2, 3].map(|operand| run(operand, i.saturating_mul(parts), parts));
+                [one(0, i)].into_iter().chain(sums).chain([controls(4, i)]).collect()
+            }
+            Kernel::Perturb(perturb) => {
+                let m = self.split(perturb.row).0;
+                let cell = self.perturb_cell(&perturb)?.map(|cell| run(3, cell.entry, 2));
+                [one(0, i), one(1, m), controls(2, m)].into_iter().chain(cell).collect()
+            }
+            Kernel::Choose { parts, .. } => {
+                let [place, best] = [0, 1].map(|operand| run(operand, i.saturating_mul(parts), parts));
+                vec![place, best, controls(2, i)]
             }
         })
     }

@@ -7,11 +7,13 @@
 //! | `elementwise` | Combine, Scale, Mul, Relu, ReluGrad, Lookup |
 //! | `rows` | RowMax, RowAbsMax, RowSum, ExpNeg, Normalize, OneHotSub, Norm |
 //! | `choice` | Sample, Gather, Rope: elements moved and combined |
+//! | `sampling` | RowArgMax, RowPick, TailSum, Threshold, Perturb, Choose |
 
 mod choice;
 mod elementwise;
 mod linear;
 mod rows;
+mod sampling;
 
 use tensorlink_types::Operator;
 
@@ -67,6 +69,14 @@ pub fn execute(operator: &Operator, operands: &[&Tensor], context: &StepContext)
         Kernel::Rope(rope) => choice::rope(op, a, nth(1)?, &rope),
         Kernel::Gather { entries, width, shift } => choice::gather(op, [a, nth(1)?, nth(2)?], (entries, width), shift),
         Kernel::RowAbsMax { depth } => rows::row_abs_max(op, a, depth),
+        Kernel::RowArgMax { depth } => sampling::row_arg_max(op, a, depth),
+        Kernel::RowPick { depth } => sampling::row_pick(op, a, nth(1)?, depth),
+        Kernel::TailSum(tail) => sampling::tail_sum(op, [a, nth(1)?, nth(2)?], &tail),
+        Kernel::Threshold { parts, step } => {
+            sampling::threshold(op, [a, nth(1)?, nth(2)?, nth(3)?, nth(4)?], parts, step)
+        }
+        Kernel::Perturb(perturb) => sampling::perturb(op, [a, nth(1)?, nth(2)?, nth(3)?], &perturb),
+        Kernel::Choose { parts, length } => sampling::choose(op, [a, nth(1)?, nth(2)?], parts, length),
     };
     Ok(Tensor::from_wide(operator.output.clone(), &values?)?)
 }

@@ -21,6 +21,7 @@ pub(super) const A: Place = Place::Operand(0);
 pub(super) const B: Place = Place::Operand(1);
 pub(super) const C: Place = Place::Operand(2);
 pub(super) const D: Place = Place::Operand(3);
+pub(super) const E: Place = Place::Operand(4);
 
 /// An operator whose counts are right.
 pub(super) struct Check<'a>(&'a Operator);
@@ -61,6 +62,16 @@ impl<'a> Check<'a> {
         self.require(place, holds, "one element for each row of the first operand")
     }
 
+    /// The length of the equal parts of the first operand's rows, each of which one element stands for.
+    pub(super) fn equal_parts(&self, place: Place) -> Result<u64, OpError> {
+        let (a, y) = (self.ty(A), self.ty(place));
+        let run = a.elements().checked_div(y.elements()).unwrap_or(0);
+        let whole = run.checked_mul(y.elements()) == Some(a.elements()) && a.row().checked_rem(run) == Some(0);
+        let requirement = "one element for each row of the first operand, or for each equal part of its rows";
+        self.require(place, whole, requirement)?;
+        Ok(run)
+    }
+
     /// The period of a second operand that is repeated along the first.
     pub(super) fn period(&self) -> Result<u64, OpError> {
         let (a, b) = (self.ty(A).elements(), self.ty(B).elements());
@@ -87,6 +98,11 @@ impl<'a> Check<'a> {
 
     pub(super) fn shift(&self, index: usize) -> Result<i64, OpError> {
         self.attribute(index, -MAX_SHIFT, MAX_SHIFT)
+    }
+
+    /// An attribute from 0 to below 2^40.
+    pub(super) fn step(&self, index: usize) -> Result<i64, OpError> {
+        self.attribute(index, 0, COEFFICIENT_BOUND - 1)
     }
 
     /// A shift that rule N-7 binds to the exponent of the accumulator.

@@ -9,6 +9,7 @@
 //! | `rows` | RowMax, RowAbsMax, RowSum, ExpNeg, Normalize, OneHotSub, Norm |
 //! | `attention` | HeadScores, HeadMix, Rope |
 //! | `choice` | Sample, Gather |
+//! | `sampling` | RowArgMax, RowPick, TailSum, Threshold, Perturb, Choose |
 
 mod attention;
 mod check;
@@ -16,6 +17,7 @@ mod choice;
 mod elementwise;
 mod linear;
 mod rows;
+mod sampling;
 
 use tensorlink_types::{Opcode, Operator};
 
@@ -49,6 +51,20 @@ pub const EPSILON_BOUND: i64 = 1 << 60;
 pub const MAX_BIAS_SHIFT: i64 = 40;
 /// Largest exponent of Rope's table (rule N-29).
 pub const MAX_ROPE_EXPONENT: i16 = 15;
+/// Bits of the number of an element (rules N-32 and N-37).
+pub const CHOICE_BITS: u8 = 32;
+/// Numbers that say how a token is chosen (rules N-35 to N-37).
+pub const CONTROLS: u64 = 7;
+/// Entries of the table of Gumbel draws: 257 for each number of leading zeros (rule N-36).
+pub const GUMBEL_TABLE_LEN: u64 = 32 * 257;
+/// Exponent of the table of Gumbel draws (rule N-36).
+pub const GUMBEL_EXPONENT: i16 = 16;
+/// Exponent of Perturb's accumulator: that of the table and of the temperature together (rule N-36).
+pub const PERTURB_EXPONENT: i64 = 28;
+/// Most binary places by which Perturb aligns an element (rule N-36).
+pub const MAX_PERTURB_PLACES: i64 = 40;
+/// The share that is all of it, of Threshold (rule N-35).
+pub const WHOLE_SHARE: i64 = 1 << 16;
 
 /// An accepted operator: opcode with its attributes and the lengths its loops need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +90,12 @@ pub(crate) enum Kernel {
     Rope(Rope),
     Gather { entries: u64, width: u64, shift: i64 },
     RowAbsMax { depth: u64 },
+    RowArgMax { depth: u64 },
+    RowPick { depth: u64 },
+    TailSum(TailSum),
+    Threshold { parts: u64, step: i64 },
+    Perturb(Perturb),
+    Choose { parts: u64, length: i64 },
 }
 
 /// Attributes of rule N-18; the table has `2^log + 1` entries.
@@ -148,8 +170,27 @@ pub(crate) struct Rope {
     pub(crate) shift: i64,
 }
 
+/// Attributes of rule N-34; a row has `parts` parts of `depth` elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TailSum {
+    pub(crate) depth: u64,
+    pub(crate) parts: u64,
+    pub(crate) bound: i64,
+    pub(crate) weighted: bool,
+    pub(crate) shift: i64,
+}
+
+/// Attributes of rule N-36; `places` is its c.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Perturb {
+    pub(crate) row: u64,
+    pub(crate) bound: i64,
+    pub(crate) places: u32,
+    pub(crate) shift: i64,
+}
+
 /// Checks an operator by itself: counts, shapes, widths, attribute ranges, accumulator bounds (rules N-6 to N-8, N-11 to
-/// N-31). Whether its operands exist is the program checker's business.
+/// N-37). Whether its operands exist is the program checker's business.
 ///
 /// # Errors
 /// The first rule it breaks, and what to change.
@@ -190,6 +231,12 @@ impl Kernel {
             Opcode::Rope => check.rope(),
             Opcode::Gather => check.gather(),
             Opcode::RowAbsMax => check.row_abs_max(),
+            Opcode::RowArgMax => check.row_arg_max(),
+            Opcode::RowPick => check.row_pick(),
+            Opcode::TailSum => check.tail_sum(),
+            Opcode::Threshold => check.raise_threshold(),
+            Opcode::Perturb => check.perturb(),
+            Opcode::Choose => check.choose(),
         }
     }
 }

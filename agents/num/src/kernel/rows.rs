@@ -4,8 +4,8 @@ use tensorlink_types::operator::MAX_REDUCTION;
 
 use super::check::{A, B, C, Check, OUT, exponent, magnitude};
 use super::{
-    ACCUMULATOR_BOUND, COEFFICIENT_BOUND, EPSILON_BOUND, EXP_BITS, EXP_EXPONENT, EXP_TABLE_LEN, Kernel, MAX_BIAS_SHIFT,
-    NORM_BITS, NORM_EXPONENT, Norm,
+    ACCUMULATOR_BOUND, EPSILON_BOUND, EXP_BITS, EXP_EXPONENT, EXP_TABLE_LEN, Kernel, MAX_BIAS_SHIFT, NORM_BITS,
+    NORM_EXPONENT, Norm,
 };
 use crate::error::OpError;
 use crate::fixed::limit;
@@ -25,12 +25,9 @@ impl Check<'_> {
     }
 
     pub(super) fn row_abs_max(&self) -> Result<Kernel, OpError> {
-        let (a, y) = (self.ty(A), self.ty(OUT));
-        let run = a.elements().checked_div(y.elements()).unwrap_or(0);
-        let whole = run.checked_mul(y.elements()) == Some(a.elements()) && a.row().checked_rem(run) == Some(0);
-        self.require(OUT, whole, "one element for each row of the first operand, or for each equal part of its rows")?;
+        let depth = self.equal_parts(OUT)?;
         self.same_precision()?;
-        Ok(Kernel::RowAbsMax { depth: self.reduction(run)? })
+        Ok(Kernel::RowAbsMax { depth: self.reduction(depth)? })
     }
 
     pub(super) fn row_sum(&self) -> Result<Kernel, OpError> {
@@ -73,7 +70,7 @@ impl Check<'_> {
         let p = self.ty(A);
         self.same_shape(OUT, A)?;
         self.one_per_row(B)?;
-        let one = self.attribute(0, 0, COEFFICIENT_BOUND - 1)?;
+        let one = self.step(0)?;
         self.accumulator(magnitude(p).saturating_add(u128::from(one.unsigned_abs())))?;
         Ok(Kernel::OneHotSub { depth: p.row(), one, shift: self.bound_shift(1, exponent(p))? })
     }

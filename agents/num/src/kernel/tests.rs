@@ -1,5 +1,6 @@
 //! What the checker accepts at its edges and refuses beyond them, one row a rule.
 
+mod sampling;
 mod transformer;
 
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};

@@ -1,14 +1,16 @@
-//! Contents of the constant tensors that Lookup (N-18) and ExpNeg (N-20) read.
+//! Contents of the constant tensors that Lookup (N-18), ExpNeg (N-20) and Perturb (N-36) read.
 //!
 //! A table is part of a program and committed by its root, so it must come out the same on every machine. Hence integer
 //! arithmetic only: libm's results differ between platforms.
 
 mod exp2;
 mod functions;
+mod gumbel;
 mod real;
 
 pub use exp2::exp2_table;
 pub use functions::{Function, Grid, function_table};
+pub use gumbel::gumbel_table;
 
 use tensorlink_types::TypeError;
 use thiserror::Error;

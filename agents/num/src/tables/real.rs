@@ -95,6 +95,25 @@ impl Reals {
         mantissa.wrapping_shr(halvings)
     }
 
+    /// `ln x` for `0 < x < 2^32`, as whether it is positive, and magnitude. With x = m·2^e, ½ ≤ m < 1, it is
+    /// `e·ln 2 − 2·artanh((1 − m)/(1 + m))`; nothing cancels but where x is a little more than 1.
+    pub(super) fn ln(&self, x: U256) -> (bool, U256) {
+        let (places, positive) = (x.bit_len(), x > one());
+        let m = x.wrapping_shl(FRACTION.saturating_sub(places)).wrapping_shr(places.saturating_sub(FRACTION));
+        let ratio = one().saturating_sub(m).wrapping_shl(FRACTION);
+        let z = ratio.checked_div(one().wrapping_add(m)).unwrap_or_default();
+        let square = times(z, z);
+        let (mut power, mut artanh, mut n) = (z, z, 3u64);
+        while power != U256::ZERO {
+            power = times(power, square);
+            artanh = artanh.wrapping_add(over(power, n));
+            n = n.wrapping_add(2);
+        }
+        let octaves = self.ln2.wrapping_mul(U256::from(places.abs_diff(FRACTION)));
+        let rest = artanh.wrapping_shl(1);
+        (positive, if places <= FRACTION { octaves.wrapping_add(rest) } else { octaves.abs_diff(rest) })
+    }
+
     /// Density of the standard normal distribution, for `z < 9`.
     pub(super) fn density(&self, z: U256) -> U256 {
         let e = self.exp_neg(times(z, z).wrapping_shr(1));
@@ -138,6 +157,21 @@ mod tests {
         close(reals.exp_neg(U256::ZERO), "1000000000000000000000000");
         close(reals.exp_neg(one()), "367879441171442321595524");
         close(reals.exp_neg(one() * U256::from(20)), "2061153622438558");
+    }
+
+    #[test]
+    fn logarithm() {
+        let reals = Reals::new();
+        close(reals.ln(one()).1, "0");
+        for (x, positive, decimal) in [
+            (one() * U256::from(10), true, "2302585092994045684017991"),
+            (one() / U256::from(10), false, "2302585092994045684017991"),
+            (one() * U256::from(3) / U256::from(2), true, "405465108108164381978013"),
+            (one() >> 32, false, "22180709777918249901351428"),
+        ] {
+            assert_eq!(reals.ln(x).0, positive);
+            close(reals.ln(x).1, decimal);
+        }
     }
 
     #[test]

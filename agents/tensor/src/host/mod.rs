@@ -8,21 +8,26 @@
 //! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
 //! | [`divide`] | Normalize |
 //! | [`norm`], [`rope`] | Norm; Rope |
+//! | [`choose`] | RowArgMax, RowPick, Choose |
+//! | [`tail`], [`perturb`] | TailSum and Threshold; Perturb |
 //! | [`scales`] | Gather, and ScaledMatMul's scales for products of libtorch |
 //! | [`layout`] | Transpose |
 //! | `vnni` | MatMul, ScaledMatMul, HeadScores and HeadMix by AVX-512 VNNI |
 
 pub(crate) mod block;
+pub(crate) mod choose;
 pub(crate) mod divide;
 pub(crate) mod elementwise;
 pub(crate) mod exp;
 pub(crate) mod fused;
 pub(crate) mod layout;
 pub(crate) mod norm;
+pub(crate) mod perturb;
 pub(crate) mod rope;
 pub(crate) mod rows;
 pub(crate) mod scales;
 pub(crate) mod table;
+pub(crate) mod tail;
 pub(crate) mod values;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vnni;
@@ -129,6 +134,30 @@ pub(crate) fn execute(
                 same_width!(a, out, (a, out) => rows::row_max(simd, a, visible(causal), out));
             }
             Instruction::RowAbsMax { run } => same_width!(a, out, (a, out) => rows::row_abs_max(simd, a, run, out)),
+            Instruction::RowArgMax { run } => {
+                let SliceMut::I32(out) = out else {
+                    return Err(EngineError::Malformed("RowArgMax gives 32 bits".to_owned()));
+                };
+                choose::row_arg_max(simd, a, run, out);
+            }
+            Instruction::RowPick { run } => {
+                let place = operand(1)?;
+                same_width!(a, out, (a, out) => choose::row_pick(a, place, run, out));
+            }
+            Instruction::TailSum { run, bound, weighted, shift } => {
+                let tail = tail::Tail { row, run, bound, weighted };
+                tail::tail_sum(simd, (a, operand(1)?, operand(2)?), &tail, to(shift), out);
+            }
+            Instruction::Threshold { step } => {
+                tail::threshold(simd, [a, operand(1)?, operand(2)?, operand(3)?, operand(4)?], step, limit, out);
+            }
+            Instruction::Perturb { bound, places, shift } => {
+                let perturb = perturb::Perturb { row, bound, places };
+                perturb::perturb(simd, [a, operand(1)?, operand(2)?, operand(3)?], &perturb, to(shift), out);
+            }
+            Instruction::Choose { length } => {
+                choose::choose(simd, (a, operand(1)?, operand(2)?), length, limit, out);
+            }
             Instruction::ExpNeg { multiplier, input_shift, causal } => {
                 let distance = i64::try_from(reach(0)? + reach(1)?).unwrap_or(i64::MAX);
                 let attributes = exp::ExpNeg { multiplier, input_shift, rows: visible(causal), distance, limit };

@@ -1,7 +1,8 @@
 //! Operators in libtorch's own operations: what runs on a GPU, and on any processor it supports.
 //!
 //! Everything but matrix products is computed in `int64`, where rule N-6 keeps every accumulator below 2^62; shifts are
-//! arithmetic, so that they are floors. Matrix products are in [`matmul`] and [`heads`], longer rules in `norm` and `rope`.
+//! arithmetic, so that they are floors. Matrix products are in [`matmul`] and [`heads`], longer rules in `norm`, `rope`
+//! and `sampling`.
 
 use tch::{Kind, TchError, Tensor};
 use tensorlink_graph::EngineError;
@@ -15,6 +16,7 @@ pub(crate) mod heads;
 pub(crate) mod matmul;
 mod norm;
 mod rope;
+mod sampling;
 
 /// Largest exponent of ExpNeg, in 16 fraction bits: beyond it the result is 0.
 const EXP_MAX: i64 = 40 << 16;
@@ -171,6 +173,27 @@ pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Sh
             let columns = Tensor::f_arange(row, (Kind::Int64, p.device()))?;
             let hit = column(1)?.f_eq_tensor(&columns)?;
             rescale(&p.f_sub(&hit.f_to_kind(Kind::Int64)?.f_mul_scalar(one)?)?, shift, limit)
+        }
+        Instruction::RowArgMax { run } => sampling::first_largest(&operand(0)?.f_reshape([-1, run as i64])?),
+        Instruction::RowPick { run } => sampling::pick(&operand(0)?.f_reshape([-1, run as i64])?, &column(1)?),
+        Instruction::TailSum { run, bound, weighted, shift } => {
+            let parts = [-1, row / run as i64, run as i64];
+            let part = |i: usize| operand(i)?.f_reshape(parts);
+            let least = operand(2)?.f_add_scalar(bound)?.f_reshape([-1, 1, 1])?;
+            let w = if weighted { Some(part(1)?) } else { None };
+            rescale(&sampling::tail_sum(&part(0)?, w.as_ref(), &least)?, shift, limit)
+        }
+        Instruction::Threshold { step } => {
+            let operands = [operand(0)?, operand(1)?, operand(2)?, operand(3)?, operand(4)?];
+            sampling::threshold(operands, step, limit)
+        }
+        Instruction::Perturb { bound, places, shift } => {
+            let least = column(1)?.f_add_scalar(bound)?;
+            let operands = (&matrix(0)?, &least, operand(2)?, operand(3)?);
+            sampling::perturb(operands, i64::from(places), (shift, limit))
+        }
+        Instruction::Choose { length } => {
+            sampling::choose((operand(0)?, operand(1)?, operand(2)?), length, (row, limit))
         }
         Instruction::MatMul { .. }
         | Instruction::ScaledMatMul { .. }

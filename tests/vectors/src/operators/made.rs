@@ -1,5 +1,6 @@
 //! Cases made by hand for the corners of each rule.
 
+mod sampling;
 mod transformer;
 
 use tensorlink_num::arbitrary::{Case, CaseError};
@@ -34,6 +35,12 @@ pub(super) fn cases(opcode: Opcode) -> Result<Vec<Named>, CaseError> {
         Opcode::Rope => transformer::rope(),
         Opcode::Gather => transformer::gather(),
         Opcode::RowAbsMax => row_abs_max(),
+        Opcode::RowArgMax => sampling::row_arg_max(),
+        Opcode::RowPick => sampling::row_pick(),
+        Opcode::TailSum => sampling::tail_sum(),
+        Opcode::Threshold => sampling::threshold(),
+        Opcode::Perturb => sampling::perturb(),
+        Opcode::Choose => sampling::choose(),
     }
 }
 

@@ -1,9 +1,10 @@
-//! `operators.json`: rules N-8 and N-11 to N-31, whole outputs and single elements.
+//! `operators.json`, rules N-8 and N-11 to N-31, and `sampling.json`, rules N-32 to N-37: whole outputs and single elements.
 
 mod made;
 
 use serde::{Deserialize, Serialize};
-use tensorlink_num::arbitrary::{Case, Dice};
+use tensorlink_num::arbitrary::{Case, CaseError, Dice};
+use tensorlink_num::tables::gumbel_table;
 use tensorlink_num::{Read, StepContext, Tensor, accessor, element, execute, reads};
 use tensorlink_types::{B256, Bytes, JobKey, Opcode, Operand, Operator, Source, TensorType, U256};
 
@@ -13,6 +14,8 @@ use crate::file::{Coverage, VectorError, compare, parse, text};
 const DRAWN: usize = 6;
 /// Most bytes of a drawn case's operands and output.
 const DRAWN_BYTES: u64 = 1_600;
+/// The first opcode of `sampling.json`.
+const SAMPLING: Opcode = Opcode::RowArgMax;
 /// Most elements listed singly.
 const ELEMENTS: u64 = 6;
 
@@ -20,7 +23,28 @@ const ELEMENTS: u64 = 6;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Operators {
+    /// What operands of no bytes are.
+    #[serde(default)]
+    tables: Vec<Table>,
     cases: Vec<OperatorCase>,
+}
+
+/// A tensor that several cases have, and that is too large for each.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Table {
+    rule: String,
+    name: String,
+    tensor_type: B256,
+    bytes: Bytes,
+}
+
+/// A line of a file.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Line {
+    Table(Table),
+    Case(OperatorCase),
 }
 
 /// One operator with its operands, output and some elements.
@@ -42,30 +66,58 @@ struct OperatorCase {
     reads: Vec<String>,
 }
 
-/// Text of the file.
+/// Text of `operators.json`.
 ///
 /// # Errors
 /// [`VectorError::Case`] or [`VectorError::Operator`] if a case breaks a rule.
 pub fn generate() -> Result<String, VectorError> {
+    text(&[("cases", cases(|opcode| opcode < SAMPLING, &[])?)])
+}
+
+/// Text of `sampling.json`.
+///
+/// # Errors
+/// As [`generate`].
+pub fn generate_sampling() -> Result<String, VectorError> {
+    let tables = tables()?;
+    let cases = cases(|opcode| opcode >= SAMPLING, &tables)?;
+    let tables = tables.iter().map(|table| Line::Table(Table::gumbel(table)));
+    text(&[("tables", tables.collect()), ("cases", cases.into_iter().map(Line::Case).collect())])
+}
+
+/// Made and drawn cases; operands that are one of the tables have no bytes.
+fn cases(which: impl Fn(Opcode) -> bool, tables: &[Tensor]) -> Result<Vec<OperatorCase>, VectorError> {
     let mut cases = Vec::new();
-    for opcode in Opcode::ALL {
+    for opcode in Opcode::ALL.iter().filter(|opcode| which(**opcode)) {
         for (name, case) in made::cases(*opcode)? {
-            cases.push(OperatorCase::new(name, &case)?);
+            cases.push(OperatorCase::new(name, &case, tables)?);
         }
-        for (name, case) in drawn(*opcode)? {
-            cases.push(OperatorCase::new(&name, &case)?);
+        for (name, case) in drawn(*opcode, tables)? {
+            cases.push(OperatorCase::new(&name, &case, tables)?);
         }
     }
-    text(&[("cases", cases)])
+    Ok(cases)
+}
+
+/// The tables of `sampling.json`.
+fn tables() -> Result<Vec<Tensor>, VectorError> {
+    Ok(vec![gumbel_table().map_err(CaseError::from)?])
+}
+
+impl Table {
+    fn gumbel(table: &Tensor) -> Self {
+        let (rule, name) = ("N-36".to_owned(), "draws of the standard Gumbel distribution".to_owned());
+        Self { rule, name, tensor_type: word(table.ty()), bytes: table.to_bytes().into() }
+    }
 }
 
 /// Small drawn cases, named by what reproduces them.
-fn drawn(opcode: Opcode) -> Result<Vec<(String, Case)>, VectorError> {
+fn drawn(opcode: Opcode, tables: &[Tensor]) -> Result<Vec<(String, Case)>, VectorError> {
     let mut cases = Vec::new();
     for seed in 0..200u64 {
         let size = 1 + seed as u32 % 5;
         let case = Case::new(opcode, size, seed)?;
-        let bytes: u64 = case.operands.iter().map(|t| t.ty().byte_len()).sum();
+        let bytes: u64 = case.operands.iter().filter(|t| !tables.contains(t)).map(|t| t.ty().byte_len()).sum();
         if bytes + case.operator.output.byte_len() <= DRAWN_BYTES {
             cases.push((format!("drawn with size {size}, seed {seed}"), case));
         }
@@ -83,8 +135,16 @@ fn drawn(opcode: Opcode) -> Result<Vec<(String, Case)>, VectorError> {
 pub fn verify(text: &str) -> Result<Coverage, VectorError> {
     let file: Operators = parse(text)?;
     let mut coverage = Coverage::default();
+    let known = if file.tables.is_empty() { Vec::new() } else { tables()? };
+    compare("tables", "number", &file.tables.len(), &known.len())?;
+    for (said, table) in file.tables.iter().zip(&known) {
+        let table = Table::gumbel(table);
+        compare(&table.rule, "tensorType", &said.tensor_type, &table.tensor_type)?;
+        compare(&table.rule, "bytes", &said.bytes, &table.bytes)?;
+        coverage.add(&said.rule);
+    }
     for case in &file.cases {
-        case.verify()?;
+        case.verify(&known)?;
         coverage.add(&case.rule);
     }
     Ok(coverage)
@@ -119,11 +179,12 @@ fn word(ty: &TensorType) -> B256 {
 }
 
 impl OperatorCase {
-    fn new(name: &str, case: &Case) -> Result<Self, VectorError> {
+    fn new(name: &str, case: &Case, tables: &[Tensor]) -> Result<Self, VectorError> {
         let Case { operator, context, .. } = case;
         let operands = case.operands();
         let output = execute(operator, &operands, context)?;
         let indices = some_indices(operator.output.elements());
+        let bytes = |t: &Tensor| if tables.contains(t) { Bytes::new() } else { t.to_bytes().into() };
         let (mut mantissas, mut all_reads) = (Vec::new(), Vec::new());
         for (position, index) in indices.iter().enumerate() {
             mantissas.push(element(operator, accessor(&operands), *index, context)?.to_string());
@@ -138,7 +199,7 @@ impl OperatorCase {
             attributes: operator.attributes.iter().map(i64::to_string).collect(),
             job_key: context.job_key.0,
             step: context.step,
-            operands: operands.iter().map(|t| t.to_bytes().into()).collect(),
+            operands: case.operands.iter().map(bytes).collect(),
             output: output.to_bytes().into(),
             elements: indices.iter().map(u64::to_string).collect(),
             mantissas,
@@ -162,8 +223,8 @@ impl OperatorCase {
         texts.iter().map(|n| n.parse().map_err(|_| self.malformed(field))).collect()
     }
 
-    /// The operator and its operands, as the fields say.
-    fn decode(&self) -> Result<(Operator, Vec<Tensor>), VectorError> {
+    /// The operator and its operands, as the fields say; those without bytes are the table of their type.
+    fn decode(&self, tables: &[Tensor]) -> Result<(Operator, Vec<Tensor>), VectorError> {
         if self.operands.len() != self.operand_types.len() {
             return Err(self.malformed("operands"));
         }
@@ -171,7 +232,11 @@ impl OperatorCase {
         let mut tensors = Vec::new();
         for (i, (word, bytes)) in (0u32..).zip(self.operand_types.iter().zip(&self.operands)) {
             let ty = self.ty(*word, "operandTypes")?;
-            tensors.push(Tensor::from_bytes(ty.clone(), bytes).map_err(|_| self.malformed("operands"))?);
+            let table = tables.iter().find(|table| bytes.is_empty() && *table.ty() == ty);
+            tensors.push(match table {
+                Some(table) => table.clone(),
+                None => Tensor::from_bytes(ty.clone(), bytes).map_err(|_| self.malformed("operands"))?,
+            });
             operands.push(Operand { source: Source::State(i), ty });
         }
         let operator = Operator {
@@ -183,9 +248,9 @@ impl OperatorCase {
         Ok((operator, tensors))
     }
 
-    fn verify(&self) -> Result<(), VectorError> {
+    fn verify(&self, tables: &[Tensor]) -> Result<(), VectorError> {
         let title = self.title();
-        let (operator, tensors) = self.decode()?;
+        let (operator, tensors) = self.decode(tables)?;
         compare(&title, "rule", &self.rule, &format!("N-{}", self.opcode + 10))?;
         let context = StepContext { job_key: JobKey(self.job_key), step: self.step };
         let operands: Vec<&Tensor> = tensors.iter().collect();

@@ -17,7 +17,7 @@ impl Emitter<'_> {
     pub(super) fn attention(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
         let a = self.architecture;
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
-        let (heads, tokens, causal) = (i64::from(a.heads), self.tokens, i64::from(a.causal));
+        let (tokens, causal) = (self.tokens, i64::from(a.causal));
         let x = self.smoothed(&name("input"), x)?;
         let query = self.looked_up(&name("query"), &x)?;
         let key = self.looked_up(&name("key"), &x)?;
@@ -25,20 +25,37 @@ impl Emitter<'_> {
         let query = self.rotated(&name("rotated_query"), query, a.heads)?;
         let key = self.rotated(&name("rotated_key"), key, a.groups)?;
 
-        let square = [a.heads, tokens, tokens];
-        let to = self.activation(&name("scores"), ACTIVATION_BITS, &square)?;
-        let shift = exponents(&[&query, &key]) - i64::from(to.exponent());
-        let scores = self.push(&name("scores"), Opcode::HeadScores, &[&query, &key], vec![heads, shift], to);
-        let probabilities = self.softmax(&name("softmax"), &scores, causal)?;
-
-        let transposed = self.ty(&name("value"), value.ty.bits(), value.ty.exponent(), &[a.key_width(), tokens])?;
-        // HeadMix wants both operands as wide as the probabilities: 12 bits are stored in 16 anyway.
-        let value = self.push(&name("value.transposed"), Opcode::Transpose, &[&value], vec![], transposed);
-        let to = self.activation(&name("mixed"), ACTIVATION_BITS, &[tokens, a.query_width()])?;
-        let shift = exponents(&[&probabilities, &value]) - i64::from(to.exponent());
-        let mixed = self.push(&name("mixed"), Opcode::HeadMix, &[&probabilities, &value], vec![heads, shift], to);
+        let mixed = if self.cuts() {
+            self.leave(layer, query, key, value)?
+        } else {
+            let probabilities = self.weighed(layer, &query, &key, causal)?;
+            let transposed = self.ty(&name("value"), value.ty.bits(), value.ty.exponent(), &[a.key_width(), tokens])?;
+            // HeadMix wants both operands as wide as the probabilities: 12 bits are stored in 16 anyway.
+            let value = self.push(&name("value.transposed"), Opcode::Transpose, &[&value], vec![], transposed);
+            self.mix(layer, &probabilities, &value)?
+        };
         let mixed = self.smoothed(&name("mixed"), &mixed)?;
         self.projection(&name("output"), &mixed, a.output_bias, ACTIVATION_BITS)
+    }
+
+    /// How much of every token each token takes, `heads × tokens × keys`.
+    pub(super) fn weighed(&mut self, layer: u32, query: &Value, key: &Value, causal: i64) -> Result<Value, PlanError> {
+        let name = |part: &str| format!("layers.{layer}.attention.{part}");
+        let heads = self.architecture.heads;
+        let rows = |x: &Value| u32::try_from(x.ty.rows()).unwrap_or(u32::MAX);
+        let to = self.activation(&name("scores"), ACTIVATION_BITS, &[heads, rows(query), rows(key)])?;
+        let shift = exponents(&[query, key]) - i64::from(to.exponent());
+        let scores = self.push(&name("scores"), Opcode::HeadScores, &[query, key], vec![heads.into(), shift], to);
+        self.softmax(&name("softmax"), &scores, causal)
+    }
+
+    /// What each token takes of the values, which are transposed.
+    pub(super) fn mix(&mut self, layer: u32, probabilities: &Value, value: &Value) -> Result<Value, PlanError> {
+        let site = format!("layers.{layer}.attention.mixed");
+        let (heads, width) = (self.architecture.heads, self.architecture.query_width());
+        let to = self.activation(&site, ACTIVATION_BITS, &[self.tokens, width])?;
+        let shift = exponents(&[probabilities, value]) - i64::from(to.exponent());
+        Ok(self.push(&site, Opcode::HeadMix, &[probabilities, value], vec![heads.into(), shift], to))
     }
 
     /// Queries or keys, not rotated; normalised head by head where the architecture does.
@@ -57,7 +74,7 @@ impl Emitter<'_> {
         if !matches!(self.architecture.positions, Positions::Rotary(_)) {
             return Ok(x);
         }
-        let table = self.constant("embedding.rotary")?;
+        let table = self.positions("embedding.rotary")?;
         let to = self.activation(site, ATTENTION_BITS, x.ty.dims())?;
         let shift = exponents(&[&x, &table]) - i64::from(to.exponent());
         Ok(self.push(site, Opcode::Rope, &[&x, &table], vec![heads.into(), shift], to))
@@ -70,20 +87,31 @@ impl Emitter<'_> {
         let part = |part: &str| format!("{name}.{part}");
         let to = self.ty(name, scores.ty.bits(), scores.ty.exponent(), &rows)?;
         let max = self.push(&part("max"), Opcode::RowMax, &[scores], vec![causal], to);
-        // exp(−z/√D) = 2^(−z·log2(e)/√D): the argument has 16 fraction bits.
-        let factor = std::f64::consts::LOG2_E / libm::sqrt(f64::from(self.architecture.head_width));
-        let digits = (22i64).saturating_sub(libm::ceil(libm::log2(factor)) as i64);
-        let multiplier = libm::rint(factor * libm::exp2(digits as f64)) as i64;
-        let input_shift = i64::from(scores.ty.exponent()).saturating_add(digits).saturating_sub(16);
-        let table = self.constant("exp2")?;
-        let to = self.ty(name, EXP_BITS, EXP_EXPONENT, &dims)?;
-        let attributes = vec![multiplier, input_shift, causal];
-        let powers = self.push(&part("exp"), Opcode::ExpNeg, &[scores, &max, &table], attributes, to);
+        let powers =
+            self.powers(&part("exp"), scores, &max, (libm::sqrt(f64::from(self.architecture.head_width)), causal))?;
         let to = self.ty(name, SUM_BITS, SUM_EXPONENT, &rows)?;
         let shift = i64::from(EXP_EXPONENT - SUM_EXPONENT);
         let sum = self.push(&part("sum"), Opcode::RowSum, &[&powers], vec![shift], to);
         let to = self.ty(name, ACTIVATION_BITS, PROBABILITY_EXPONENT, &dims)?;
         let bits = i64::from(PROBABILITY_EXPONENT - EXP_EXPONENT + SUM_EXPONENT);
         Ok(self.push(name, Opcode::Normalize, &[&powers, &sum], vec![bits], to))
+    }
+
+    /// `exp(−(max − x)/divisor)`.
+    pub(super) fn powers(
+        &mut self,
+        name: &str,
+        x: &Value,
+        max: &Value,
+        (divisor, causal): (f64, i64),
+    ) -> Result<Value, PlanError> {
+        // exp(−z/divisor) = 2^(−z·log2(e)/divisor): the argument has 16 fraction bits.
+        let factor = std::f64::consts::LOG2_E / divisor;
+        let digits = (22i64).saturating_sub(libm::ceil(libm::log2(factor)) as i64);
+        let multiplier = libm::rint(factor * libm::exp2(digits as f64)) as i64;
+        let input_shift = i64::from(x.ty.exponent()).saturating_add(digits).saturating_sub(16);
+        let table = self.constant("exp2")?;
+        let to = self.ty(name, EXP_BITS, EXP_EXPONENT, x.ty.dims())?;
+        Ok(self.push(name, Opcode::ExpNeg, &[x, max, &table], vec![multiplier, input_shift, causal], to))
     }
 }

@@ -5,8 +5,12 @@
 //! | `mod` | the emitter; embedding, blocks, output |
 //! | [`attention`] | attention |
 //! | [`projection`] | products with weights |
+//! | [`choice`] | the choice of the next token |
+//! | [`cut`] | what an emitted program leaves to a cache of keys and values |
 
 mod attention;
+mod choice;
+mod cut;
 mod projection;
 
 use std::collections::BTreeMap;
@@ -15,6 +19,7 @@ use tensorlink_types::operator::Operand;
 use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{Opcode, Operator, Source, TensorType};
 
+pub(super) use self::cut::{Core, Cut, with_rows};
 pub(super) use self::projection::{part_name, parts};
 use super::architecture::{Activation, Architecture, Norm, Placement, Pooling, Positions};
 use super::plan::PlanError;
@@ -49,6 +54,8 @@ pub(super) struct Emitter<'a> {
     names: Vec<String>,
     /// Constants read so far, in the order of first use; operators refer to them by their place here.
     constants: Vec<String>,
+    /// Where the program is one for a cache: what it leaves to the cache.
+    cut: Option<Cut>,
 }
 
 impl<'a> Emitter<'a> {
@@ -58,7 +65,16 @@ impl<'a> Emitter<'a> {
         types: &'a BTreeMap<&'a str, &'a TensorType>,
         tokens: u32,
     ) -> Self {
-        Self { architecture, sites, types, tokens, operators: Vec::new(), names: Vec::new(), constants: Vec::new() }
+        Self {
+            architecture,
+            sites,
+            types,
+            tokens,
+            operators: Vec::new(),
+            names: Vec::new(),
+            constants: Vec::new(),
+            cut: None,
+        }
     }
 
     pub(super) const fn tokens(&self) -> u32 {
@@ -123,7 +139,7 @@ impl<'a> Emitter<'a> {
         let mut x = self.gather("embedding.tokens", &table, &scale, ids, to.clone());
         if matches!(a.positions, Positions::Learned { .. }) {
             let (table, scale) = (self.constant("embedding.positions")?, self.constant("embedding.positions.scale")?);
-            let places = self.constant("embedding.places")?;
+            let places = self.positions("embedding.places")?;
             let at = self.gather("embedding.positions", &table, &scale, &places, to.clone());
             x = self.add("embedding", &x, &at, to);
         }

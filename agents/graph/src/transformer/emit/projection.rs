@@ -116,7 +116,7 @@ impl Emitter<'_> {
 }
 
 /// Least number of equal parts of a row that can be reduced one by one, at most [`MAX_REDUCTION`] parts.
-fn equal_parts(row: u64) -> Option<u32> {
+pub(super) fn equal_parts(row: u64) -> Option<u32> {
     let fits = |parts: &u64| row.checked_rem(*parts) == Some(0) && row.checked_div(*parts) <= Some(MAX_REDUCTION);
     (1..=MAX_REDUCTION.min(row)).find(fits).and_then(|parts| parts.try_into().ok())
 }

@@ -5,10 +5,10 @@ use tensorlink_types::Opcode;
 use super::{A, B, C, OUT, Ty, accepts, refuses, refuses_type};
 use crate::error::{OpError, Place};
 
-const D: Place = Place::Operand(3);
+pub(super) const D: Place = Place::Operand(3);
 
 /// The attribute that is blamed for its range.
-fn refuses_attribute(blamed: &str, opcode: Opcode, operands: &[Ty<'_>], attributes: &[i64], output: Ty<'_>) {
+pub(super) fn refuses_attribute(blamed: &str, opcode: Opcode, operands: &[Ty<'_>], attributes: &[i64], output: Ty<'_>) {
     match refuses(opcode, operands, attributes, output) {
         OpError::Attribute { name, .. } if name == blamed => {}
         other => panic!("{opcode:?} blamed {other}, not {blamed}"),
@@ -16,18 +16,18 @@ fn refuses_attribute(blamed: &str, opcode: Opcode, operands: &[Ty<'_>], attribut
 }
 
 /// The attribute that does not fit the exponents.
-fn refuses_precision(blamed: &str, opcode: Opcode, operands: &[Ty<'_>], attributes: &[i64], output: Ty<'_>) {
+pub(super) fn refuses_precision(blamed: &str, opcode: Opcode, operands: &[Ty<'_>], attributes: &[i64], output: Ty<'_>) {
     match refuses(opcode, operands, attributes, output) {
         OpError::Precision { name, .. } if name == blamed => {}
         other => panic!("{opcode:?} blamed {other}, not {blamed}"),
     }
 }
 
-fn is_bound(error: OpError) -> bool {
+pub(super) fn is_bound(error: OpError) -> bool {
     matches!(error, OpError::Bound { .. })
 }
 
-fn is_reduction(error: OpError) -> bool {
+pub(super) fn is_reduction(error: OpError) -> bool {
     matches!(error, OpError::Reduction { length: 4097, .. })
 }
 

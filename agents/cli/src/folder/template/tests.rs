@@ -1,0 +1,132 @@
+use serde_json::json;
+
+use super::*;
+
+const CHATML: &str = "{%- for message in messages %}\n{{- '<|im_start|>' + message.role + '\\n' + message['content'].strip() + '<|im_end|>\\n' }}\n{%- endfor %}\n{%- if add_generation_prompt %}\n{{- '<|im_start|>assistant\\n' }}\n{%- endif %}";
+/// As Llama 3.1's, without its tools.
+const LLAMA3: &str = r#"{{- bos_token }}
+{%- if not date_string is defined %}
+    {%- if strftime_now is defined %}
+        {%- set date_string = strftime_now("%d %b %Y") %}
+    {%- else %}
+        {%- set date_string = "26 Jul 2024" %}
+    {%- endif %}
+{%- endif %}
+{%- if messages[0]['role'] == 'system' %}
+    {%- set system_message = messages[0]['content']|trim %}
+    {%- set messages = messages[1:] %}
+{%- else %}
+    {%- set system_message = "" %}
+{%- endif %}
+{{- "<|start_header_id|>system<|end_header_id|>\n\n" }}
+{%- if tools is not none %}
+    {{- "Environment: ipython\n" }}
+{%- endif %}
+{{- "Today Date: " + date_string + "\n\n" }}
+{{- system_message }}
+{{- "<|eot_id|>" }}
+{%- for message in messages %}
+    {%- if not (message.role == 'ipython' or message.role == 'tool' or 'tool_calls' in message) %}
+        {{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}
+{%- endif %}
+"#;
+/// As Llama 2's and Mistral's: roles must alternate.
+const MISTRAL: &str = "{{ bos_token }}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + ' [/INST]' }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token }}{% else %}{{ raise_exception('Only user and assistant roles are supported!') }}{% endif %}{% endfor %}";
+
+fn config(template: impl Into<serde_json::Value>) -> Vec<u8> {
+    let special = json!({"content": "</s>", "lstrip": false});
+    json!({"bos_token": "<s>", "eos_token": special, "chat_template": template.into()}).to_string().into_bytes()
+}
+
+fn template(source: &str) -> ChatTemplate {
+    ChatTemplate::read(Some(&config(source)), None).unwrap().unwrap()
+}
+
+const TALK: [(&str, &str); 3] = [("user", "Hi "), ("assistant", "Hello"), ("user", "<b>'&\"</b>")];
+
+#[test]
+fn published_templates_render_as_their_publishers_say() {
+    let chatml = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello<|im_end|>\n<|im_start|>user\n<b>'&\"</b><|im_end|>\n<|im_start|>assistant\n";
+    assert_eq!(template(CHATML).render(TALK).unwrap(), chatml);
+    let llama = "<s><|start_header_id|>system<|end_header_id|>\n\nToday Date: 26 Jul 2024\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n";
+    assert_eq!(template(LLAMA3).render([("system", " Be brief."), ("user", "Hi")]).unwrap(), llama);
+    let mistral = "<s>[INST] Hi  [/INST]Hello</s>[INST] <b>'&\"</b> [/INST]";
+    assert_eq!(template(MISTRAL).render(TALK).unwrap(), mistral);
+}
+
+#[test]
+fn jinja_is_taken_as_huggingface_takes_it() {
+    for (source, expected) in [
+        ("{% if true %}\nx\n{% endif %}\n", "x\n"),
+        ("a\n    {% if true %}b{% endif %}\n", "a\nb"),
+        (
+            "{% for m in messages[::-1] %}{{ m.content[:2] }}{% if loop.first %}{% continue %}{% endif %},{% endfor %}",
+            "<bHe,Hi,",
+        ),
+        ("{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}", "3"),
+        ("{{ messages[0].content.rstrip().upper().split('I') | length }}", "2"),
+        ("{% macro say(x) %}[{{ x }}]{% endmacro %}{{ say(messages | length) }}", "[3]"),
+        ("{{ undefined_name }}{{ documents is none }}{{ messages[0].get('tool_calls') is none }}", "truetrue"),
+    ] {
+        assert_eq!(template(source).render(TALK).unwrap().to_lowercase(), expected.to_lowercase(), "{source}");
+    }
+}
+
+#[test]
+fn a_file_of_its_own_comes_first_and_lists_have_a_default() {
+    let listed = json!([{"name": "tool_use", "template": "tools"}, {"name": "default", "template": "plain"}]);
+    let read = |config: &[u8], own: Option<&[u8]>| {
+        ChatTemplate::read(Some(config), own).map(|found| found.map(|template| template.render(TALK).unwrap()))
+    };
+    assert_eq!(read(&config(listed.clone()), None), Ok(Some("plain".into())));
+    assert_eq!(read(&config(listed), Some(b"{{ bos_token }}own")), Ok(Some("<s>own".into())));
+    assert_eq!(read(&config(json!([{"name": "rag", "template": "one"}])), None), Ok(Some("one".into())));
+    let two = json!([{"name": "rag", "template": "one"}, {"name": "tool_use", "template": "two"}]);
+    assert_eq!(read(&config(two), None), Ok(None));
+    assert_eq!(read(b"{}", None), Ok(None));
+    assert_eq!(ChatTemplate::read(None, None).map(|found| found.is_none()), Ok(true));
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let refused = |config: &[u8], own: Option<&[u8]>| ChatTemplate::read(Some(config), own).unwrap_err();
+    assert!(matches!(refused(b"{", None), TemplateError::Config(_)));
+    assert!(matches!(refused(b"{\"chat_template\": 1}", None), TemplateError::Config(_)));
+    let error = refused(&config("{% for %}"), None);
+    assert!(matches!(&error, TemplateError::Syntax { file: "tokenizer_config.json", .. }), "{error}");
+    let error = refused(b"{}", Some(b"line\n{{ oops"));
+    assert!(matches!(&error, TemplateError::Syntax { file: "chat_template.jinja", .. }), "{error}");
+    assert!(error.to_string().contains(":2"), "{error}");
+    assert!(matches!(refused(b"{}", Some(b"\xff")), TemplateError::Syntax { .. }));
+    let long = "x".repeat((1 << 20) + 1);
+    assert!(matches!(refused(&config(long), None), TemplateError::TooLong { .. }));
+}
+
+#[test]
+fn a_template_refuses_in_its_own_words() {
+    let error = template(MISTRAL).render([("assistant", "Hi")]).unwrap_err();
+    let expected = "Conversation roles must alternate user/assistant/user/assistant/...";
+    assert_eq!(error, TemplateError::Refused(expected.into()));
+    let within = template("{% macro no() %}{{ raise_exception('no') }}{% endmacro %}{{ no() }}").render(TALK);
+    assert_eq!(within.unwrap_err(), TemplateError::Refused("no".into()));
+}
+
+#[test]
+fn a_template_is_bounded_and_reaches_nothing() {
+    let failed = |source: &str| template(source).render(TALK).unwrap_err().to_string();
+    let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}{% set x = c %}{% endfor %}{% endfor %}{% endfor %}";
+    assert!(failed(endless).contains("too many steps"), "{}", failed(endless));
+    let wordy = "{% set ns = namespace(x='x') %}{% for a in range(20) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{% for a in range(20) %}{{ ns.x }}{% endfor %}";
+    assert!(failed(wordy).contains("writes too much"), "{}", failed(wordy));
+    let deep = "{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}";
+    assert!(failed(deep).contains("tokenizer_config.json"), "{}", failed(deep));
+    for source in
+        ["{% include '/etc/passwd' %}", "{{ open('/etc/passwd') }}", "{{ messages.__class__.mro() }}", "{{ 1 // 0 }}"]
+    {
+        assert!(failed(source).contains("fails over the conversation"), "{source}");
+    }
+}

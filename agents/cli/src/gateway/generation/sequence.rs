@@ -1,0 +1,144 @@
+//! One text on its way: what to compute next, and what its token means. It does not matter where the stages run.
+
+use super::language::Language;
+use super::writer::Writer;
+use super::{Ask, Choice, Finish, Length, Piece, Prompt};
+use crate::gateway::backend::{BackendError, Model};
+use crate::gateway::local::{TokenizeError, failed};
+
+/// What a text needs of a model, checked.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Task {
+    /// Token ids of the prompt: at least one, all of the model's, and room for one more in the context.
+    pub prompt: Vec<u32>,
+    /// Most tokens to add, at least 1; prompt and these are within the context.
+    pub most: u32,
+    /// How tokens are chosen.
+    pub choice: Choice,
+    /// Stop sequences.
+    pub stops: Vec<String>,
+}
+
+impl Task {
+    /// Tokens of the prompt.
+    pub fn prompt_tokens(&self) -> u32 {
+        u32::try_from(self.prompt.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// The texts of a request. One that is refused refuses them all.
+///
+/// # Errors
+/// [`BackendError`] that counts prompts from 0.
+pub fn tasks(model: &Model, language: &dyn Language, ask: Ask) -> Result<Vec<Task>, BackendError> {
+    let Ask { prompts, length, choice, stops } = ask;
+    let task = |(index, prompt): (usize, Prompt)| {
+        let prompt = ids(model, language, index, prompt)?;
+        let tokens = u32::try_from(prompt.len()).unwrap_or(u32::MAX);
+        let room = model.context.saturating_sub(tokens);
+        let most = match length {
+            Length::Exactly(wanted) if wanted > room => {
+                return Err(BackendError::NoRoom { index, tokens: prompt.len(), wanted, context: model.context });
+            }
+            Length::Exactly(wanted) => wanted,
+            Length::UpTo(wanted) => wanted.min(room),
+        };
+        if most == 0 {
+            return Err(BackendError::NoRoom { index, tokens: prompt.len(), wanted: 1, context: model.context });
+        }
+        Ok(Task { prompt, most, choice, stops: stops.clone() })
+    };
+    prompts.into_iter().enumerate().map(task).collect()
+}
+
+/// The token ids of a prompt, all of them the model's.
+fn ids(model: &Model, language: &dyn Language, index: usize, prompt: Prompt) -> Result<Vec<u32>, BackendError> {
+    let (context, vocabulary) = (model.context, model.vocabulary);
+    let ids = match prompt {
+        Prompt::Tokens(ids) => ids,
+        Prompt::Text(_) | Prompt::Chat(_) => language.encode(&prompt).map_err(|error| match error {
+            TokenizeError::TooLong(tokens) => BackendError::TooLong { index, tokens, context },
+            TokenizeError::Refused(reason) => BackendError::Refused { index, reason },
+            TokenizeError::Failed(error) => failed("tokenizer", &*error),
+        })?,
+    };
+    if ids.is_empty() {
+        return Err(BackendError::Empty { index });
+    }
+    if u32::try_from(ids.len()).map_or(true, |tokens| tokens > context) {
+        return Err(BackendError::TooLong { index, tokens: ids.len(), context });
+    }
+    match ids.iter().find(|id| **id >= vocabulary) {
+        Some(token) => Err(BackendError::UnknownToken { index, token: *token, vocabulary }),
+        None => Ok(ids),
+    }
+}
+
+/// Tokens to compute, the last of which chooses the next.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// Those not computed yet: the prompt, later the last token chosen.
+    pub tokens: Vec<u32>,
+    /// Position of the first of them in the text, from 0.
+    pub position: u32,
+    /// How the token after the last of them is chosen.
+    pub choice: Choice,
+}
+
+/// A text on its way.
+pub struct Sequence<'a> {
+    language: &'a dyn Language,
+    writer: Writer<'a>,
+    choice: Choice,
+    next: Vec<u32>,
+    position: u32,
+    left: u32,
+}
+
+impl<'a> Sequence<'a> {
+    /// The beginning of a text.
+    pub fn new(language: &'a dyn Language, task: Task) -> Self {
+        let writer = Writer::new(language.spell(&task.prompt), task.stops);
+        Self { language, writer, choice: task.choice, next: task.prompt, position: 0, left: task.most }
+    }
+
+    /// What to compute next; asked for once for each token.
+    pub fn step(&mut self) -> Step {
+        let tokens = std::mem::take(&mut self.next);
+        let position = self.position;
+        self.position = self.position.saturating_add(u32::try_from(tokens.len()).unwrap_or(u32::MAX));
+        Step { tokens, position, choice: self.choice }
+    }
+
+    /// Tokens that the next step computes.
+    pub fn due(&self) -> usize {
+        self.next.len()
+    }
+
+    /// Takes the token that was chosen. Nothing follows a piece with a reason to finish.
+    ///
+    /// # Errors
+    /// [`BackendError::Failed`] if the tokenizer cannot decode it.
+    pub fn take(&mut self, token: u32) -> Result<Piece, BackendError> {
+        self.left = self.left.saturating_sub(1);
+        let (text, finish) = self.read(token).map_err(|error| failed("tokenizer", &*error))?;
+        self.next = vec![token];
+        Ok(Piece { token, text, finish })
+    }
+
+    fn read(&mut self, token: u32) -> Result<(String, Option<Finish>), crate::gateway::local::EmbedError> {
+        if self.language.ends().contains(&token) {
+            return Ok((self.writer.end()?.0, Some(Finish::Stop)));
+        }
+        let (mut text, stopped) = self.writer.push(token)?;
+        if stopped {
+            return Ok((text, Some(Finish::Stop)));
+        }
+        if self.left > 0 {
+            return Ok((text, None));
+        }
+        let (rest, stopped) = self.writer.end()?;
+        text.push_str(&rest);
+        Ok((text, Some(if stopped { Finish::Stop } else { Finish::Length })))
+    }
+}

@@ -1,0 +1,149 @@
+//! `POST /v1/chat/completions`.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Request;
+use axum::response::Response;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::Asked;
+use super::messages::{Said, conversation};
+use super::odd::{Odd, only};
+use super::options::{Fields, Stop, StreamOptions, most};
+use super::reply::Kind;
+use crate::gateway::Gateway;
+use crate::gateway::error::ApiError;
+use crate::gateway::generation::{Ask, Length, Prompt};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    model: String,
+    messages: Vec<Said>,
+    max_tokens: Option<u64>,
+    max_completion_tokens: Option<u64>,
+    temperature: Option<f64>,
+    top_p: Option<f64>,
+    top_k: Option<u64>,
+    seed: Option<i64>,
+    stop: Option<Stop>,
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+    response_format: Option<Format>,
+    modalities: Option<Vec<String>>,
+    #[serde(default)]
+    n: Odd,
+    #[serde(default)]
+    logprobs: Odd,
+    #[serde(default)]
+    top_logprobs: Odd,
+    #[serde(default)]
+    logit_bias: Odd,
+    #[serde(default)]
+    presence_penalty: Odd,
+    #[serde(default)]
+    frequency_penalty: Odd,
+    #[serde(default)]
+    tools: Odd,
+    #[serde(default)]
+    tool_choice: Odd,
+    #[serde(default)]
+    functions: Odd,
+    #[serde(default)]
+    function_call: Odd,
+    #[serde(default)]
+    audio: Odd,
+    #[serde(default)]
+    prediction: Odd,
+    #[serde(default)]
+    reasoning_effort: Odd,
+    #[serde(default)]
+    verbosity: Odd,
+    #[serde(default)]
+    web_search_options: Odd,
+    #[serde(default)]
+    service_tier: Odd,
+    #[serde(default)]
+    store: Odd,
+    #[serde(default)]
+    #[expect(dead_code, reason = "without tools it says nothing")]
+    parallel_tool_calls: IgnoredAny,
+    // The client's own notes. Not kept.
+    #[serde(default)]
+    #[expect(dead_code, reason = "accepted, because clients may send it")]
+    metadata: IgnoredAny,
+    #[expect(dead_code, reason = "accepted, because clients may send it")]
+    user: Option<String>,
+    #[expect(dead_code, reason = "accepted, because clients may send it")]
+    safety_identifier: Option<String>,
+    #[expect(dead_code, reason = "accepted, because clients may send it")]
+    prompt_cache_key: Option<String>,
+}
+
+/// `response_format`.
+#[derive(Deserialize)]
+struct Format {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl Wanted {
+    fn supported(&self) -> Result<(), ApiError> {
+        let text = |text: &str| Odd::Text(text.to_owned());
+        let no_tools = "tools are not offered";
+        only("n", &self.n, &[Odd::Number(1.0)], "one answer for each request")?;
+        only("logprobs", &self.logprobs, &[Odd::Bool(false)], "probabilities are not given")?;
+        only("top_logprobs", &self.top_logprobs, &[], "probabilities are not given")?;
+        only("logit_bias", &self.logit_bias, &[Odd::Empty], "logits are the model's own")?;
+        only("presence_penalty", &self.presence_penalty, &[Odd::Number(0.0)], "0 only")?;
+        only("frequency_penalty", &self.frequency_penalty, &[Odd::Number(0.0)], "0 only")?;
+        only("tools", &self.tools, &[Odd::Empty], no_tools)?;
+        only("tool_choice", &self.tool_choice, &[text("none"), text("auto")], no_tools)?;
+        only("functions", &self.functions, &[Odd::Empty], no_tools)?;
+        only("function_call", &self.function_call, &[text("none"), text("auto")], no_tools)?;
+        only("audio", &self.audio, &[], "text only")?;
+        only("prediction", &self.prediction, &[], "answers are not predicted")?;
+        only("reasoning_effort", &self.reasoning_effort, &[], "models think as they were trained to")?;
+        only("verbosity", &self.verbosity, &[text("medium")], "models speak as they were trained to")?;
+        only("web_search_options", &self.web_search_options, &[], "the web is not searched")?;
+        only("service_tier", &self.service_tier, &[text("auto"), text("default")], "there is one tier")?;
+        only("store", &self.store, &[Odd::Bool(false)], "nothing is stored")?;
+        if self.response_format.as_ref().is_some_and(|format| format.kind != "text") {
+            return Err(ApiError::invalid("response_format must be {\"type\": \"text\"}.").at("response_format"));
+        }
+        if self.modalities.as_ref().is_some_and(|all| all.iter().any(|modality| modality != "text")) {
+            return Err(ApiError::invalid("modalities must be [\"text\"].").at("modalities"));
+        }
+        Ok(())
+    }
+
+    fn length(&self) -> Result<Length, ApiError> {
+        match (self.max_completion_tokens, self.max_tokens) {
+            (Some(_), Some(_)) => {
+                let message = "max_tokens is the old name of max_completion_tokens: send one of them.";
+                Err(ApiError::invalid(message).at("max_tokens"))
+            }
+            (Some(tokens), None) => Ok(Length::Exactly(most("max_completion_tokens", tokens)?)),
+            (None, Some(tokens)) => Ok(Length::Exactly(most("max_tokens", tokens)?)),
+            (None, None) => Ok(Length::UpTo(u32::MAX)),
+        }
+    }
+}
+
+/// Answers a conversation.
+pub(in crate::gateway) async fn create(
+    State(gateway): State<Arc<Gateway>>,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
+    let (asked, wanted): (_, Wanted) = Asked::read(gateway, request).await?;
+    wanted.supported()?;
+    let length = wanted.length()?;
+    let Wanted { model, messages, temperature, top_p, top_k, seed, stop, stream, stream_options, .. } = wanted;
+    let mut options = Fields { temperature, top_p, top_k, seed, stop, stream, stream_options }.check()?;
+    let prompts = vec![Prompt::Chat(conversation(messages)?)];
+    let ask = Ask { prompts, length, choice: options.choice, stops: std::mem::take(&mut options.stops) };
+    asked.answer(Kind::Chat, &model, "messages", ask, &options).await
+}

@@ -1,0 +1,103 @@
+//! The endpoints that continue texts.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | here | what both do with a request once it is read |
+//! | `completions`, `chat`, `messages` | their requests |
+//! | `options`, `odd` | fields that both have; fields that may only hold their defaults |
+//! | `reply` | bodies of answers and of their parts |
+//! | `stream` | answers in parts, as server-sent events |
+
+pub(super) mod chat;
+pub(super) mod completions;
+mod messages;
+mod odd;
+mod options;
+mod reply;
+mod stream;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::backend::{BackendError, Makes};
+use super::error::ApiError;
+use super::generation::{Ask, Generation};
+use super::guard::Work;
+use super::{Gateway, body};
+use options::Options;
+use reply::{Choice, Kind, Reply, Usage};
+
+/// A request that is admitted, and how its answer begins.
+struct Asked {
+    gateway: Arc<Gateway>,
+    deadline: Instant,
+    /// Held until the answer is made, to its last part: what is held in memory for requests is bounded.
+    _place: OwnedSemaphorePermit,
+}
+
+impl Asked {
+    /// Admits a request and reads it.
+    async fn read<T: DeserializeOwned>(gateway: Arc<Gateway>, request: Request<Body>) -> Result<(Self, T), ApiError> {
+        let (deadline, place) = (Instant::now() + gateway.limits.time, gateway.admit()?);
+        let (parts, body) = request.into_parts();
+        let wanted = body::read(&parts.headers, body, gateway.limits.body, gateway.limits.time).await?;
+        Ok((Self { gateway, deadline, _place: place }, wanted))
+    }
+
+    /// Answers it, as a whole or in parts. `field` is the field that holds what is continued.
+    async fn answer(
+        self,
+        kind: Kind,
+        id: &str,
+        field: &'static str,
+        ask: Ask,
+        options: &Options,
+    ) -> Result<Response, ApiError> {
+        let model = self.gateway.model(id)?;
+        if model.makes != Makes::Text {
+            return Err(ApiError::other_kind(id));
+        }
+        let reply = Reply::new(kind, model);
+        let begun = tokio::time::timeout_at(self.deadline.into(), self.gateway.backend.generate(id, ask)).await;
+        let generations = begun
+            .map_err(|_| ApiError::slow_text(self.gateway.limits.time))?
+            .map_err(|error| self.gateway.refusal(id, &error, field))?;
+        if options.stream {
+            return Ok(stream::respond(self, reply, field, generations, options.usage));
+        }
+        let (texts, deadline, limit) = (generations.len(), self.deadline, self.gateway.limits.time);
+        let whole = tokio::time::timeout_at(deadline.into(), whole(kind, generations)).await;
+        let (choices, usage) =
+            whole.map_err(|_| ApiError::slow_text(limit))?.map_err(|error| self.gateway.refusal(id, &error, field))?;
+        let mut response = Json(reply.whole(choices, usage)).into_response();
+        response.extensions_mut().insert(Work { texts, tokens: usage.total_tokens });
+        Ok(response)
+    }
+}
+
+/// All of every text.
+async fn whole(kind: Kind, generations: Vec<Generation>) -> Result<(Vec<Choice>, Usage), BackendError> {
+    let mut usage = Usage::default();
+    let mut choices = Vec::with_capacity(generations.len());
+    for Generation { prompt_tokens, mut pieces } in generations {
+        usage.prompt(prompt_tokens);
+        let mut text = String::new();
+        let finish = loop {
+            let piece = pieces.recv().await.unwrap_or(Err(BackendError::Stopped))?;
+            usage.completion();
+            text.push_str(&piece.text);
+            if let Some(finish) = piece.finish {
+                break finish;
+            }
+        };
+        choices.push(Choice::whole(kind, choices.len(), text, finish));
+    }
+    Ok((choices, usage))
+}

@@ -1,0 +1,138 @@
+//! Fields that both endpoints have, checked.
+
+use std::fmt;
+
+use rand::RngCore;
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+
+use crate::gateway::error::ApiError;
+use crate::gateway::generation::Choice;
+
+/// Highest temperature, as OpenAI has it.
+const MAX_TEMPERATURE: f64 = 2.0;
+/// Least share of probability: to ask for none asks for the likeliest token.
+const LEAST_SHARE: f64 = 1.0 / 65536.0;
+/// Most stop sequences, as OpenAI has it.
+const MAX_STOPS: usize = 4;
+/// Longest stop sequence, bytes.
+const MAX_STOP: usize = 1024;
+
+/// The fields as they come.
+#[derive(Default)]
+pub(super) struct Fields {
+    pub(super) temperature: Option<f64>,
+    pub(super) top_p: Option<f64>,
+    pub(super) top_k: Option<u64>,
+    pub(super) seed: Option<i64>,
+    pub(super) stop: Option<Stop>,
+    pub(super) stream: Option<bool>,
+    pub(super) stream_options: Option<StreamOptions>,
+}
+
+/// `stream_options`.
+#[derive(serde::Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StreamOptions {
+    include_usage: Option<bool>,
+    /// Padding against observers of the traffic: there is none.
+    #[expect(dead_code, reason = "accepted, because clients may send it")]
+    include_obfuscation: Option<bool>,
+}
+
+/// What the fields come to.
+pub(super) struct Options {
+    pub(super) choice: Choice,
+    pub(super) stops: Vec<String>,
+    /// Whether the answer comes in parts.
+    pub(super) stream: bool,
+    /// Whether the last part counts tokens.
+    pub(super) usage: bool,
+}
+
+impl Fields {
+    /// # Errors
+    /// Values out of range, by field.
+    pub(super) fn check(self) -> Result<Options, ApiError> {
+        let share = |field: &'static str, value: Option<f64>, most: f64| match value {
+            Some(value) if !(0.0..=most).contains(&value) => {
+                Err(ApiError::invalid(format!("{field} is {value}: it must be 0 to {most}.")).at(field))
+            }
+            Some(value) => Ok(value),
+            None => Ok(1.0),
+        };
+        let top_k = match self.top_k {
+            Some(0) => return Err(ApiError::invalid("top_k is 0: it must be at least 1, or be left out.").at("top_k")),
+            Some(k) => u32::try_from(k).unwrap_or(u32::MAX),
+            // All.
+            None => 0,
+        };
+        let choice = Choice {
+            temperature: share("temperature", self.temperature, MAX_TEMPERATURE)?,
+            top_p: share("top_p", self.top_p, 1.0)?.max(LEAST_SHARE),
+            top_k,
+            seed: self.seed.map_or_else(|| rand::rng().next_u64(), i64::cast_unsigned),
+        };
+        let stream = self.stream.unwrap_or(false);
+        if self.stream_options.is_some() && !stream {
+            return Err(
+                ApiError::invalid("stream_options is for streams only: set stream to true.").at("stream_options")
+            );
+        }
+        let usage = self.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
+        Ok(Options { choice, stops: self.stop.map_or_else(Vec::new, |stop| stop.0), stream, usage })
+    }
+}
+
+/// Checks a limit of tokens.
+///
+/// # Errors
+/// For none.
+pub(super) fn most(field: &'static str, tokens: u64) -> Result<u32, ApiError> {
+    match tokens {
+        0 => Err(ApiError::invalid(format!("{field} is 0: ask for at least one token.")).at(field)),
+        // Beyond any context, which is what is refused then.
+        _ => Ok(u32::try_from(tokens).unwrap_or(u32::MAX)),
+    }
+}
+
+/// `stop`: a text, or up to [`MAX_STOPS`].
+pub(super) struct Stop(Vec<String>);
+
+impl<'de> Deserialize<'de> for Stop {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StopVisitor)
+    }
+}
+
+struct StopVisitor;
+
+fn checked<E: Error>(stop: &str) -> Result<String, E> {
+    match stop.len() {
+        0 => Err(E::custom("a stop sequence is empty: leave it out")),
+        1..=MAX_STOP => Ok(stop.to_owned()),
+        long => Err(E::custom(format_args!("a stop sequence has {long} bytes, more than {MAX_STOP}"))),
+    }
+}
+
+impl<'de> Visitor<'de> for StopVisitor {
+    type Value = Stop;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a string or an array of up to {MAX_STOPS} strings")
+    }
+
+    fn visit_str<E: Error>(self, stop: &str) -> Result<Stop, E> {
+        Ok(Stop(vec![checked(stop)?]))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Stop, A::Error> {
+        let mut stops = Vec::new();
+        while let Some(stop) = seq.next_element::<String>()? {
+            if stops.len() == MAX_STOPS {
+                return Err(A::Error::custom(format_args!("more than {MAX_STOPS} stop sequences")));
+            }
+            stops.push(checked(&stop)?);
+        }
+        Ok(Stop(stops))
+    }
+}

@@ -1,0 +1,108 @@
+//! The choice of the next token: a sample of the softmax of its logits, among the likeliest (rules N-32 to N-37).
+//!
+//! A row of a vocabulary is longer than one operator may reduce, so it is searched in equal parts. Logits have 16 bits: the
+//! threshold below which no token is chosen is found bit by bit, as a number that counts from the least logit on.
+
+use tensorlink_num::kernel::{CHOICE_BITS, CONTROLS, EXP_EXPONENT};
+use tensorlink_types::{Opcode, Source, TensorType};
+
+use super::projection::equal_parts;
+use super::{ACTIVATION_BITS, Emitter, Value};
+use crate::transformer::plan::PlanError;
+
+/// Bits of thresholds, sums and perturbed logits.
+const WIDE_BITS: u8 = 32;
+/// `log2` of the numbers of exponent 24, none above 1, whose sum 32 bits hold.
+const SUMMED: u32 = 6;
+/// What the threshold counts from: below the least logit.
+const LOWEST: i64 = -(1 << (ACTIVATION_BITS - 1));
+/// Below any logit, whatever the threshold.
+const EVERYTHING: i64 = -(1 << 39);
+/// Perturbed logits: at most so many fraction bits, and so many more than logits have.
+const FINEST: i16 = 20;
+const EXTRA: i16 = 15;
+
+impl Emitter<'_> {
+    /// What the text's owner says about each token's choice.
+    pub(in crate::transformer) fn controls(&self) -> Result<TensorType, PlanError> {
+        self.ty("controls", 32, 0, &[self.tokens(), u32::try_from(CONTROLS).unwrap_or(u32::MAX)])
+    }
+
+    /// Numbers of the tokens that follow, given logits.
+    pub(in crate::transformer) fn choice(&mut self, logits: &Value) -> Result<Value, PlanError> {
+        let vocabulary = logits.ty.row();
+        let parts = equal_parts(vocabulary);
+        let parts = parts.ok_or(PlanError::Unsupported("a vocabulary that has no equal parts of 4096 or less"))?;
+        let search = Search { tokens: self.tokens(), parts, length: vocabulary.checked_div(parts.into()).unwrap_or(1) };
+        let controls = Value { source: Source::FromNext(0), ty: self.controls()? };
+        let threshold = self.threshold(&search, logits, &controls)?;
+        let exponent = logits.ty.exponent();
+        let finest = exponent.saturating_add(EXTRA).min(FINEST).max(exponent);
+        let to = self.ty("choice.perturbed", WIDE_BITS, finest, logits.ty.dims())?;
+        let attributes = vec![LOWEST, tensorlink_num::kernel::PERTURB_EXPONENT.saturating_sub(finest.into())];
+        let table = self.constant("gumbel")?;
+        let operands = [logits, &threshold, &controls, &table];
+        let perturbed = self.push("choice.perturbed", Opcode::Perturb, &operands, attributes, to);
+        let (place, best) = self.largest("choice", &search, &perturbed)?;
+        let to = self.ty("choice", CHOICE_BITS, 0, &[search.tokens])?;
+        // SAFETY of the cast: at most 4096.
+        let length = vec![search.length as i64];
+        Ok(self.push("choice", Opcode::Choose, &[&place, &best, &controls], length, to))
+    }
+
+    /// The largest threshold, counted from [`LOWEST`], that enough tokens reach.
+    fn threshold(&mut self, search: &Search, logits: &Value, controls: &Value) -> Result<Value, PlanError> {
+        let exponent = logits.ty.exponent();
+        let (_, best) = self.largest("choice.logits", search, logits)?;
+        let to = self.ty("choice.max", logits.ty.bits(), exponent, &[search.tokens])?;
+        let max = self.push("choice.max", Opcode::RowMax, &[&best], vec![0], to);
+        let powers = self.powers("choice.powers", logits, &max, (1.0, 0))?;
+        let to = self.ty("choice.threshold", WIDE_BITS, exponent, &[search.tokens])?;
+        let mut t = self.push("choice.threshold", Opcode::Scale, &[&max], vec![0, 0], to.clone());
+        let totals = self.tail("choice.totals", search, [logits, &powers, &t], (EVERYTHING, true))?;
+        for bit in (0..ACTIVATION_BITS).rev() {
+            let step = 1i64 << bit;
+            let name = |part: &str| format!("choice.bit{bit}.{part}");
+            let bound = LOWEST.saturating_add(step);
+            let counts = self.tail(&name("counts"), search, [logits, &powers, &t], (bound, false))?;
+            let masses = self.tail(&name("masses"), search, [logits, &powers, &t], (bound, true))?;
+            let operands = [&t, &counts, &masses, &totals, controls];
+            t = self.push(&name("threshold"), Opcode::Threshold, &operands, vec![step], to.clone());
+        }
+        Ok(t)
+    }
+
+    /// Place and value of the largest element of each part.
+    fn largest(&mut self, name: &str, search: &Search, x: &Value) -> Result<(Value, Value), PlanError> {
+        let dims = [search.tokens, search.parts];
+        let to = self.ty(name, CHOICE_BITS, 0, &dims)?;
+        let place = self.push(&format!("{name}.place"), Opcode::RowArgMax, &[x], vec![], to);
+        let to = self.ty(name, x.ty.bits(), x.ty.exponent(), &dims)?;
+        let best = self.push(&format!("{name}.best"), Opcode::RowPick, &[x, &place], vec![], to);
+        Ok((place, best))
+    }
+
+    /// How many elements of each part reach the threshold, or how much they weigh.
+    fn tail(
+        &mut self,
+        name: &str,
+        search: &Search,
+        operands: [&Value; 3],
+        (bound, weighted): (i64, bool),
+    ) -> Result<Value, PlanError> {
+        let log = search.length.next_power_of_two().trailing_zeros();
+        let shift = if weighted { i16::try_from(log.saturating_sub(SUMMED)).unwrap_or(i16::MAX) } else { 0 };
+        let exponent = if weighted { EXP_EXPONENT.saturating_sub(shift) } else { 0 };
+        let to = self.ty(name, WIDE_BITS, exponent, &[search.tokens, search.parts])?;
+        let attributes = vec![bound, weighted.into(), shift.into()];
+        Ok(self.push(name, Opcode::TailSum, &operands, attributes, to))
+    }
+}
+
+/// How rows of logits are searched.
+struct Search {
+    tokens: u32,
+    parts: u32,
+    /// Of a part.
+    length: u64,
+}

@@ -1,0 +1,187 @@
+//! Programs that choose tokens, against what choosing means.
+
+use tensorlink_graph::Reference;
+use tensorlink_graph::executor::ExecuteError;
+use tensorlink_graph::transformer::choice::{Choice, controls};
+use tensorlink_graph::transformer::decode::{CachedRunner, DecodeError, Turn};
+use tensorlink_graph::transformer::random::{self, Dimensions};
+use tensorlink_graph::transformer::{Head, PlanError, Quantized, RunError, StageRunner, tokens};
+use tensorlink_num::Tensor;
+use tensorlink_types::{Source, TensorRoot};
+
+use crate::transformer::{SIZE, TEXT, quantized};
+
+fn runner(model: &Quantized, head: Head) -> StageRunner<Reference> {
+    let layers = 0..model.architecture().layers;
+    let (plan, constants) = model.stage_with(layers, head, |_| TensorRoot::default()).unwrap();
+    StageRunner::new(Reference, plan, &constants).unwrap()
+}
+
+/// Logits of every token of a text.
+fn logits(model: &Quantized, text: &[u32]) -> Vec<Vec<f64>> {
+    let logits = runner(model, Head::Output).run(&tokens(text).unwrap()).unwrap();
+    logits.to_f64().chunks(model.architecture().vocabulary as usize).map(<[f64]>::to_vec).collect()
+}
+
+/// Tokens chosen after every token of a text.
+fn chosen(runner: &StageRunner<Reference>, text: &[u32], choice: Choice) -> Vec<usize> {
+    let controls = controls(0, &vec![Some(choice); text.len()]).unwrap();
+    ids(&runner.choose(&tokens(text).unwrap(), &controls).unwrap())
+}
+
+fn ids(tensor: &Tensor) -> Vec<usize> {
+    tensor.mantissas().to_vec().into_iter().map(|id| usize::try_from(id).unwrap()).collect()
+}
+
+/// Token numbers, likeliest first; the first of equals first.
+fn ranked(logits: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..logits.len()).collect();
+    order.sort_by(|a, b| logits[*b].total_cmp(&logits[*a]));
+    order
+}
+
+/// Probabilities at a temperature.
+fn softmax(logits: &[f64], temperature: f64) -> Vec<f64> {
+    let most = logits.iter().fold(f64::NEG_INFINITY, |most, x| most.max(*x));
+    let powers: Vec<f64> = logits.iter().map(|x| ((x - most) / temperature).exp()).collect();
+    let sum: f64 = powers.iter().sum();
+    powers.iter().map(|power| power / sum).collect()
+}
+
+#[test]
+fn without_temperature_the_largest_logit_is_chosen() {
+    // The last vocabulary is longer than one operator reduces.
+    let wide = random::llama(Dimensions { vocabulary: 9000, layers: 1, ..SIZE });
+    for architecture in [random::gpt2(SIZE), random::llama(SIZE), wide] {
+        let model = quantized(architecture);
+        let due: Vec<usize> = logits(&model, &TEXT).iter().map(|logits| ranked(logits)[0]).collect();
+        let runner = runner(&model, Head::Choice);
+        let (few, share) = (Choice { top_k: 3, ..Choice::default() }, Choice { top_p: 0.2, ..Choice::default() });
+        for choice in [Choice::default(), few, share] {
+            assert_eq!(chosen(&runner, &TEXT, choice), due);
+        }
+    }
+}
+
+#[test]
+fn tokens_are_chosen_as_often_as_they_are_likely() {
+    let model = quantized(random::llama(Dimensions { vocabulary: 8, layers: 1, ..SIZE }));
+    let text: Vec<u32> = TEXT.iter().map(|id| id % 8).collect();
+    let logits = logits(&model, &text);
+    let runner = runner(&model, Head::Choice);
+    for (temperature, top_k) in [(0.5, 0), (1.0, 0), (2.0, 0), (1.0, 4)] {
+        let mut counts = vec![[0.0f64; 8]; text.len()];
+        let draws = 400;
+        for seed in 0..draws {
+            let choice = Choice { temperature, top_k, seed, ..Choice::default() };
+            let ids = chosen(&runner, &text, choice);
+            counts.iter_mut().zip(ids).for_each(|(counts, id)| counts[id] += 1.0);
+        }
+        let (mut statistic, mut degrees) = (0.0, 0.0);
+        for (counts, logits) in counts.iter().zip(&logits) {
+            let kept = if top_k == 0 { 8 } else { top_k as usize };
+            let allowed: Vec<usize> = ranked(logits)[..kept].to_vec();
+            let own: Vec<f64> = allowed.iter().map(|id| logits[*id]).collect();
+            for (id, probability) in allowed.iter().zip(softmax(&own, temperature)) {
+                let due = probability * f64::from(draws as u32);
+                statistic += (counts[*id] - due).powi(2) / due;
+            }
+            degrees += kept as f64 - 1.0;
+        }
+        // Wilson and Hilferty's approximation of chi-square's quantile at 99.9 %.
+        let ninth = 2.0 / (9.0 * degrees);
+        let most = degrees * (1.0 - ninth + 3.09 * f64::sqrt(ninth)).powi(3);
+        assert!(statistic < most, "temperature {temperature}, top {top_k}: {statistic} of {degrees} degrees");
+    }
+}
+
+#[test]
+fn only_the_likeliest_are_chosen_among() {
+    let model = quantized(random::gpt2(SIZE));
+    let logits = logits(&model, &TEXT);
+    let runner = runner(&model, Head::Choice);
+    for (top_k, top_p) in [(1, 1.0), (4, 1.0), (0, 0.3), (0, 0.7), (6, 0.5), (2, 0.9)] {
+        let mut seen = vec![std::collections::BTreeSet::new(); TEXT.len()];
+        for seed in 0..60 {
+            let choice = Choice { temperature: 3.0, top_k, top_p, seed };
+            let ids = chosen(&runner, &TEXT, choice);
+            seen.iter_mut().zip(ids).for_each(|(seen, id)| seen.extend([id]));
+        }
+        for (seen, logits) in seen.iter().zip(&logits) {
+            let order = ranked(logits);
+            let probabilities = softmax(logits, 1.0);
+            let mut share = 0.0;
+            // A token is allowed if those likelier than it are too few and weigh too little; ties are all allowed.
+            let last = order.iter().take_while(|id| {
+                let enough = share >= top_p + 1e-4;
+                share += probabilities[**id];
+                !enough
+            });
+            let count = last.count().min(if top_k == 0 { usize::MAX } else { top_k as usize });
+            let least = logits[order[count - 1]];
+            assert!(seen.iter().all(|id| *id < 50 && logits[*id] >= least), "top {top_k}, {top_p}: {seen:?}");
+            assert!(count == 1 || seen.len() > 1, "top {top_k}, {top_p}: {seen:?} of {count}");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_tokens_in_any_parts() {
+    let model = quantized(random::llama(SIZE));
+    let runner = runner(&model, Head::Choice);
+    let choice = |seed| Choice { temperature: 1.0, top_k: 20, top_p: 0.9, seed };
+    let all = chosen(&runner, &TEXT, choice(5));
+    assert_eq!(all, chosen(&runner, &TEXT, choice(5)));
+    assert_ne!(all, chosen(&runner, &TEXT, choice(6)));
+    assert!(all.iter().all(|id| *id < 50));
+
+    let mut stage = CachedRunner::sharing(runner).unwrap();
+    for parts in [vec![0..9], vec![0..4, 4..5, 5..9], (0..9).map(|i| i..i + 1).collect()] {
+        let mut session = stage.session().unwrap();
+        let mut got = vec![];
+        for part in parts {
+            // Nothing is chosen after the second token.
+            let choices: Vec<_> = part.clone().map(|i| (i != 1).then_some(choice(5))).collect();
+            let controls = controls(part.start as u32, &choices).unwrap();
+            let rows = tokens(&TEXT[part]).unwrap();
+            let turn = Turn { session: &mut session, rows: &rows, controls: Some(&controls) };
+            got.extend(ids(&stage.advance(&mut [turn]).unwrap()[0]));
+        }
+        let due: Vec<usize> = (0..9).map(|i| if i == 1 { 0 } else { all[i] }).collect();
+        assert_eq!(got, due);
+    }
+}
+
+#[test]
+fn choices_need_logits_and_controls() {
+    let encoder = quantized(random::bert(SIZE));
+    let refused = encoder.stage_with(0..3, Head::Choice, |_| TensorRoot::default());
+    assert!(matches!(refused, Err(PlanError::Unsupported(_))));
+    // A prime beyond one operator's reach has no equal parts.
+    let prime = quantized(random::llama(Dimensions { vocabulary: 4099, layers: 1, ..SIZE }));
+    let refused = prime.stage_with(0..1, Head::Choice, |_| TensorRoot::default());
+    assert!(matches!(refused, Err(PlanError::Unsupported(_))));
+
+    let model = quantized(random::llama(SIZE));
+    // A stage that is not the last chooses nothing.
+    let (first, _) = model.stage_with(0..2, Head::Choice, |_| TensorRoot::default()).unwrap();
+    assert_eq!(first.program(3).unwrap().from_next, None);
+    let runner = runner(&model, Head::Choice);
+    let program = runner.plan().program(3).unwrap();
+    assert_eq!(program.from_next.as_ref().unwrap().dims(), [3, 7]);
+    let operands = program.operators.iter().flat_map(|operator| &operator.operands);
+    assert!(operands.into_iter().any(|operand| operand.source == Source::FromNext(0)));
+
+    let input = tokens(&TEXT).unwrap();
+    let missing = runner.run(&input);
+    assert!(matches!(missing, Err(RunError::Execute(ExecuteError::Boundary { neighbour: "next", .. }))));
+    let short = controls(0, &[None; 8]).unwrap();
+    assert!(matches!(runner.choose(&input, &short), Err(RunError::Execute(ExecuteError::Type { .. }))));
+    let mut stage = CachedRunner::sharing(runner).unwrap();
+    let mut session = stage.session().unwrap();
+    for controls in [None, Some(&short)] {
+        let refused = stage.advance(&mut [Turn { session: &mut session, rows: &input, controls }]);
+        assert!(matches!(refused, Err(DecodeError::Execute(_))));
+        assert_eq!(session.position(), 0);
+    }
+}

@@ -1,0 +1,157 @@
+//! Keys and values of texts that go on, in memory that grows by doubling.
+//!
+//! A tensor that was read is a part of that memory. As long as it lives nothing is written there: who writes then
+//! writes into a copy.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tch::{TchError, Tensor};
+use tensorlink_graph::EngineError;
+use tensorlink_graph::transformer::decode::{CacheEngine, Layout};
+use tensorlink_types::{TensorType, TypeError};
+
+use crate::TorchEngine;
+use crate::tensor::{Shared, TorchTensor, device as failed, kind};
+
+/// Rows of the first memory: rows of keys and columns of values then begin at multiples of 64 bytes.
+const FIRST: u32 = 64;
+
+/// Memory for rows, see [`CacheEngine::Room`].
+pub struct TorchRoom {
+    layout: Layout,
+    /// `[capacity, width]`, or `[width, capacity]` for columns.
+    data: Arc<Shared>,
+    capacity: u32,
+    written: u32,
+}
+
+impl TorchRoom {
+    /// The dimension along which rows follow each other.
+    fn axis(&self) -> i64 {
+        i64::from(self.layout.columns)
+    }
+
+    /// Makes room for `rows`, keeping the first `kept`, in memory that nobody reads.
+    fn make_room(&mut self, rows: u32, kept: u32, device: tch::Device) -> Result<&mut Tensor, EngineError> {
+        let capacity = if rows > self.capacity {
+            rows.max(self.capacity.saturating_mul(2)).max(FIRST).min(self.layout.most)
+        } else {
+            self.capacity
+        };
+        if capacity != self.capacity || Arc::get_mut(&mut self.data).is_none() {
+            let old = self.data.data().f_narrow(self.axis(), 0, kept.into());
+            let new = empty(&self.layout, capacity, device).map_err(failed)?;
+            new.f_narrow(self.axis(), 0, kept.into()).and_then(|mut new| new.f_copy_(&old?)).map_err(failed)?;
+            (self.data, self.capacity) = (Arc::new(Shared::new(new)), capacity);
+        }
+        let shared = Arc::get_mut(&mut self.data);
+        shared
+            .map(Shared::data_mut)
+            .ok_or_else(|| EngineError::Device("a cache that is read while it grows".to_owned()))
+    }
+}
+
+/// Memory for so many rows, cleared, as slices of it span what was not written yet.
+fn empty(layout: &Layout, capacity: u32, device: tch::Device) -> Result<Tensor, TchError> {
+    let (rows, width) = (i64::from(capacity), layout.row.row() as i64);
+    let size = if layout.columns { [width, rows] } else { [rows, width] };
+    Tensor::f_zeros(size, (kind(layout.row.width()), device))
+}
+
+fn malformed(error: impl std::fmt::Display) -> EngineError {
+    EngineError::Malformed(error.to_string())
+}
+
+/// The same type with other rows, row being an index of the first dimension.
+fn with_rows(ty: &TensorType, rows: u32) -> Result<TensorType, TypeError> {
+    let mut dims = ty.dims().to_vec();
+    if let Some(first) = dims.first_mut() {
+        *first = rows;
+    }
+    TensorType::new(ty.bits(), ty.exponent(), &dims)
+}
+
+/// Rows that a tensor has.
+fn rows_of(ty: &TensorType) -> u32 {
+    ty.dims().first().copied().unwrap_or_default()
+}
+
+impl CacheEngine for TorchEngine {
+    type Room = TorchRoom;
+
+    fn room(&self, layout: &Layout) -> Result<TorchRoom, EngineError> {
+        // libtorch's operators may give their operand itself where they have nothing to change, which are those on 64 bits.
+        if layout.row.dims().len() != 2 || rows_of(&layout.row) != 1 || layout.row.bits() > 32 {
+            return Err(EngineError::Malformed(format!("{} is no row of at most 32 bits to keep", layout.row)));
+        }
+        let data = Arc::new(Shared::new(empty(layout, 0, self.device().into()).map_err(failed)?));
+        Ok(TorchRoom { layout: layout.clone(), data, capacity: 0, written: 0 })
+    }
+
+    fn write(&self, room: &mut TorchRoom, at: u32, rows: &TorchTensor) -> Result<(), EngineError> {
+        let (count, ty) = (rows_of(rows.ty()), rows.ty());
+        let end = at.saturating_add(count);
+        if with_rows(&room.layout.row, count).as_ref() != Ok(ty) || end > room.layout.most || at > room.written {
+            return Err(EngineError::Malformed(format!("{ty} does not follow row {at} of {:?}", room.layout)));
+        }
+        let (axis, columns) = (room.axis(), room.layout.columns);
+        let data = room.make_room(end, at, self.device().into())?;
+        let turned = if columns { rows.data().f_tr() } else { Ok(rows.data().shallow_clone()) };
+        let place = data.f_narrow(axis, at.into(), count.into());
+        place.and_then(|mut place| place.f_copy_(&turned?)).map_err(failed)?;
+        room.written = end;
+        Ok(())
+    }
+
+    fn read(&self, room: &TorchRoom, rows: u32) -> Result<TorchTensor, EngineError> {
+        if rows == 0 || rows > room.written {
+            return Err(EngineError::Malformed(format!("{rows} rows of {}", room.written)));
+        }
+        let row = &room.layout.row;
+        let width = u32::try_from(row.row()).map_err(malformed)?;
+        let dims = if room.layout.columns { [width, rows] } else { [rows, width] };
+        let ty = TensorType::new(row.bits(), row.exponent(), &dims).map_err(malformed)?;
+        let data = room.data.data().f_narrow(room.axis(), 0, rows.into()).map_err(failed)?;
+        TorchTensor::within(ty, data, Arc::clone(&room.data))
+    }
+
+    fn part(&self, tensor: &TorchTensor, rows: Range<u32>) -> Result<TorchTensor, EngineError> {
+        let (start, count) = (rows.start, rows.end.saturating_sub(rows.start));
+        if start == 0 && count == rows_of(tensor.ty()) {
+            return Ok(tensor.clone());
+        }
+        if count == 0 || rows.end > rows_of(tensor.ty()) {
+            return Err(EngineError::Malformed(format!("rows {rows:?} of {}", tensor.ty())));
+        }
+        let ty = with_rows(tensor.ty(), count).map_err(malformed)?;
+        tensor.inside(ty, tensor.data().f_narrow(0, start.into(), count.into()).map_err(failed)?)
+    }
+
+    fn pick(&self, tensor: &TorchTensor, rows: &[u32]) -> Result<TorchTensor, EngineError> {
+        if rows.iter().any(|row| *row >= rows_of(tensor.ty())) {
+            return Err(EngineError::Malformed(format!("rows that {} has not", tensor.ty())));
+        }
+        let count = u32::try_from(rows.len()).map_err(malformed)?;
+        let ty = with_rows(tensor.ty(), count).map_err(malformed)?;
+        let rows: Vec<i64> = rows.iter().map(|row| i64::from(*row)).collect();
+        let index = Tensor::f_from_slice(&rows).and_then(|index| index.f_to_device(self.device().into()));
+        let data = index.and_then(|index| tensor.data().f_index_select(0, &index)).map_err(failed)?;
+        TorchTensor::wrap(ty, data)
+    }
+
+    fn stack(&self, tensors: &[TorchTensor]) -> Result<TorchTensor, EngineError> {
+        let first = tensors.first().ok_or_else(|| malformed("no rows to stack"))?.ty();
+        let mut count = 0u32;
+        for tensor in tensors {
+            let rows = rows_of(tensor.ty());
+            if with_rows(first, rows).as_ref() != Ok(tensor.ty()) {
+                return Err(EngineError::Malformed(format!("{} among rows of {first}", tensor.ty())));
+            }
+            count = count.saturating_add(rows);
+        }
+        let ty = with_rows(first, count).map_err(malformed)?;
+        let data: Vec<&Tensor> = tensors.iter().map(TorchTensor::data).collect();
+        TorchTensor::wrap(ty, Tensor::f_cat(&data, 0).map_err(failed)?)
+    }
+}

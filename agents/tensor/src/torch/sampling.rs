@@ -1,0 +1,128 @@
+//! Tokens chosen (rules N-32 to N-37), in `int64`.
+
+use tch::{Kind, TchError, Tensor};
+
+use super::{LIMIT_63, interpolate, rescale};
+
+/// Numbers of a row of controls.
+const CONTROLS: i64 = 7;
+
+/// The low half of a word.
+const LOW: i64 = 0xffff_ffff;
+
+/// Multipliers of Philox4x32, for words 0 and 2.
+const MULTIPLIERS: [i64; 2] = [0xD251_1F53, 0xCD9E_8D57];
+
+/// What its keys grow by each round.
+const WEYL: [i64; 2] = [0x9E37_79B9, 0xBB67_AE85];
+
+const ROUNDS: i64 = 10;
+
+/// The place of the first element of each row that none exceeds, by comparisons alone: which of several largest elements
+/// an `argmax` names is for each device to choose.
+pub(super) fn first_largest(rows: &Tensor) -> Result<Tensor, TchError> {
+    let length = rows.size2()?.1;
+    let below = rows.f_lt_tensor(&rows.f_amax([1i64], true)?)?;
+    let places = Tensor::f_arange(length, (Kind::Int64, rows.device()))?.f_expand_as(rows)?;
+    places.f_masked_fill(&below, length)?.f_amin([1i64], false)
+}
+
+/// One element of each row; `place` is a column.
+pub(super) fn pick(rows: &Tensor, place: &Tensor) -> Result<Tensor, TchError> {
+    rows.f_gather(1, &place.f_clamp(0, rows.size2()?.1 - 1)?, false)
+}
+
+/// Sums of rows of parts; `least` has one element for each row.
+pub(super) fn tail_sum(a: &Tensor, w: Option<&Tensor>, least: &Tensor) -> Result<Tensor, TchError> {
+    let below = a.f_lt_tensor(least)?;
+    let units = match w {
+        Some(w) => w.f_masked_fill(&below, 0)?,
+        None => below.f_logical_not()?.f_to_kind(Kind::Int64)?,
+    };
+    units.f_sum_dim_intlist(&[2i64][..], false, Kind::Int64)
+}
+
+/// One of each row's controls.
+fn control(controls: &Tensor, index: i64) -> Result<Tensor, TchError> {
+    controls.f_reshape([-1, CONTROLS])?.f_select(1, index)
+}
+
+/// Thresholds, counts, masses, totals, controls.
+pub(super) fn threshold(operands: [&Tensor; 5], step: i64, limit: i64) -> Result<Tensor, TchError> {
+    let [t, counts, masses, totals, controls] = operands;
+    let t = t.f_reshape([-1])?;
+    let sum = |of: &Tensor| of.f_reshape([t.numel() as i64, -1])?.f_sum_dim_intlist(&[1i64][..], false, Kind::Int64);
+    let (k, q) = (control(controls, 3)?.f_clamp_min(1)?, control(controls, 4)?.f_clamp(1, 1 << 16)?);
+    let enough = sum(counts)?.f_ge_tensor(&k)?;
+    let heavy = sum(masses)?.f_bitwise_left_shift_tensor_scalar(16)?.f_ge_tensor(&sum(totals)?.f_mul(&q)?)?;
+    let raised = t.f_add_scalar(step)?.f_clamp(-limit, limit)?;
+    raised.f_where_self(&enough.f_logical_or(&heavy)?, &t)
+}
+
+/// High and low word of the product of a word by a constant one, from halves: no intermediate leaves 49 bits.
+fn product(multiplier: i64, word: &Tensor) -> Result<(Tensor, Tensor), TchError> {
+    let low = word.f_mul_scalar(multiplier & 0xffff)?;
+    let high = word.f_mul_scalar(multiplier >> 16)?;
+    let carried = low.f_bitwise_right_shift_tensor_scalar(16)?.f_add(&high)?;
+    let low_word =
+        carried.f_bitwise_and(0xffff)?.f_bitwise_left_shift_tensor_scalar(16)?.f_add(&low.f_bitwise_and(0xffff)?)?;
+    Ok((carried.f_bitwise_right_shift_tensor_scalar(16)?, low_word))
+}
+
+/// Output word 0 of Philox4x32-10 with counter `(place, position, 0, 0)`; places lie along rows, the others are columns.
+fn philox(places: &Tensor, position: &Tensor, seed: [Tensor; 2]) -> Result<Tensor, TchError> {
+    let zero = position.f_zeros_like()?;
+    let mut state = [places.shallow_clone(), position.shallow_clone(), zero.shallow_clone(), zero];
+    for round in 0..ROUNDS {
+        let key = |i: usize| seed[i].f_add_scalar(WEYL[i] * round)?.f_bitwise_and(LOW);
+        let [c0, c1, c2, c3] = &state;
+        let ((high0, low0), (high1, low1)) = (product(MULTIPLIERS[0], c0)?, product(MULTIPLIERS[1], c2)?);
+        let first = high1.f_bitwise_xor_tensor(c1)?.f_bitwise_xor_tensor(&key(0)?)?;
+        let third = high0.f_bitwise_xor_tensor(c3)?.f_bitwise_xor_tensor(&key(1)?)?;
+        state = [first, low1, third, low0];
+    }
+    let [word, ..] = state;
+    Ok(word)
+}
+
+/// Draws of the standard Gumbel distribution, from words.
+fn gumbel(words: &Tensor, table: &Tensor) -> Result<Tensor, TchError> {
+    // Leading zeros, at most 31, by halves: what is left begins with a one, unless the word is 0.
+    let (mut zeros, mut words) = (words.f_zeros_like()?, words.shallow_clone());
+    for places in [16i64, 8, 4, 2, 1] {
+        let moved = words.f_lt(1i64 << (32 - places))?.f_to_kind(Kind::Int64)?.f_mul_scalar(places)?;
+        words = words.f_bitwise_left_shift(&moved)?;
+        zeros = zeros.f_add(&moved)?;
+    }
+    let fraction = words.f_bitwise_right_shift_tensor_scalar(15)?.f_bitwise_and(0xffff)?;
+    let entry = zeros.f_mul_scalar(257)?.f_add(&fraction.f_bitwise_right_shift_tensor_scalar(8)?)?;
+    let sum = interpolate(&table.f_reshape([-1])?, &entry, &fraction.f_bitwise_and(0xff)?, 8)?;
+    rescale(&sum, 8, LIMIT_63)
+}
+
+/// Rows, the least that is perturbed of each, controls and the table; aligned by `places`.
+pub(super) fn perturb(
+    (a, least, controls, table): (&Tensor, &Tensor, &Tensor, &Tensor),
+    places: i64,
+    (shift, limit): (i32, i64),
+) -> Result<Tensor, TchError> {
+    let column = |index: i64| control(controls, index)?.f_reshape([-1, 1]);
+    let word = |index: i64| column(index)?.f_bitwise_and(LOW);
+    let along = Tensor::f_arange(a.size2()?.1, (Kind::Int64, a.device()))?.f_reshape([1, -1])?;
+    let words = philox(&along, &word(2)?, [word(5)?, word(6)?])?;
+    let noise = gumbel(&words, table)?.f_mul(&column(1)?.f_clamp_min(0)?)?;
+    let perturbed = a.f_bitwise_left_shift_tensor_scalar(places)?.f_add(&noise)?;
+    rescale(&perturbed, shift, limit)?.f_masked_fill(&a.f_lt_tensor(least)?, -limit)
+}
+
+/// Places and largest elements of the parts of rows, and controls.
+pub(super) fn choose(
+    (place, best, controls): (&Tensor, &Tensor, &Tensor),
+    length: i64,
+    (parts, limit): (i64, i64),
+) -> Result<Tensor, TchError> {
+    let part = first_largest(&best.f_reshape([-1, parts])?)?.f_reshape([-1, 1])?;
+    let within = pick(&place.f_reshape([-1, parts])?, &part)?;
+    let choice = part.f_mul_scalar(length)?.f_add(&within)?.f_clamp(-limit, limit)?.f_reshape([-1])?;
+    choice.f_masked_fill(&control(controls, 0)?.f_eq(0)?, 0)
+}
