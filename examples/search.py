@@ -65,7 +65,7 @@ def main():
         print(f"receipt {receipt}")
         if args.receipt:
             with open(args.receipt, "w", encoding="utf-8") as file:
-                json.dump(call(f"{args.url}/receipts/{receipt}", key)[0], file, indent=2)
+                json.dump(call(f"{args.url}/receipts/{receipt}", key)[0], file)
     elif args.receipt:
         sys.exit("the gateway computed this itself: there is no receipt")
 

@@ -142,7 +142,7 @@ print(json.loads(sys.stdin.read())["worker"]["bonded"] / 1e18)'
 
 # serve_model STAGES: posts a job that serves the pretrained model, and opens a gateway to its workers.
 serve_model() {
-    as_user tensorlink job serve "$MINILM_FOLDER" --stages "$1" --deposit 10 --longest 64 --challenge-window 8 --json \
+    as_user tensorlink job serve "$MINILM_FOLDER" --stages "$1" --deposit 10 --challenge-window 8 --json \
         >"$RUN/serve.json" || die "the model was not served; logs are in $RUN"
     JOB=$(field job "$RUN/serve.json")
     : >"$RUN/gateway.log"
