@@ -4,18 +4,26 @@
 //! libtorch multiplies 32-bit floats by MKL, which is slow on AMD processors; oneDNN is what it has beside it.
 //! Each pass takes a text of so many tokens from nothing and gives the logits of every token. `-- N` takes another number of
 //! tokens. Then one more token after so many, keys and values being cached on both sides, and eight texts at once
-//! against one; `-- decode` does only that.
+//! against one; `-- decode` does only that. Where the environment variable `LLAMACPP_PYTHON` names a Python that has llama-cpp-python and
+//! gguf, llama.cpp is raced as well, its weights in Q8_0; both then give what follows the last token only, ours with the choice of it.
 
+#[path = "common/llamacpp.rs"]
+mod llamacpp;
 #[path = "common/time.rs"]
 mod time;
 
+use std::time::Duration;
+
+use llamacpp::LlamaCpp;
+use tensorlink_graph::transformer::choice::{Choice, controls};
+use tensorlink_graph::transformer::plan::Head;
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{CachedRunner, Quantized, Session, StageRunner, Turn, tokens};
 use tensorlink_num::Tensor;
 use tensorlink_tensor::float::{FloatModel, Precision, Products};
 use tensorlink_tensor::{Device, TorchEngine, calibrate};
 use tensorlink_types::TensorRoot;
-use time::{micros, race};
+use time::{micros, once, race};
 
 const SIZE: Dimensions =
     Dimensions { vocabulary: 32_000, width: 1024, layers: 12, heads: 16, groups: 8, hidden: 2816, context: 1024 };
@@ -43,6 +51,9 @@ fn main() {
     let model = Quantized::new(architecture, &weights, &seen).expect("integers");
     println!("{} weights, {} MB in integers", weights.count(), model.bytes() / 1_000_000);
     drop(weights);
+    if let Some(peer) = LlamaCpp::start(size) {
+        against_llamacpp(peer, engine.clone(), &model, if bench { 11 } else { 1 });
+    }
     let (plan, constants) = model.stage(0..size.layers, |_| TensorRoot::default()).expect("a stage");
     drop(model);
     let runner = StageRunner::<TorchEngine>::new(engine, plan, &constants).expect("a runner");
@@ -125,4 +136,50 @@ fn next(runner: &mut CachedRunner<TorchEngine>, sessions: &mut [Session<TorchEng
     let turn = |session| Turn { session, rows: &rows, controls: None };
     sessions.iter_mut().for_each(|session| session.cut_back(past).expect("a longer text"));
     runner.advance(&mut sessions.iter_mut().map(turn).collect::<Vec<_>>()).expect("logits")
+}
+
+/// Reading texts, and one more token after them, in turns with llama.cpp.
+fn against_llamacpp(mut peer: LlamaCpp, engine: TorchEngine, model: &Quantized, rounds: usize) {
+    let size = model.architecture();
+    let stage = model.stage_with(0..size.layers, Head::Choice, |_| TensorRoot::default());
+    let (plan, constants) = stage.expect("a stage that chooses");
+    let mut runner = CachedRunner::<TorchEngine>::new(engine, plan, &constants).expect("a decoder");
+    drop(constants);
+    println!("{:>14} {:>10} {:>14}   ms, and how much faster exact is", "llama.cpp Q8_0", "exact", "llama.cpp");
+    for count in [128, 512].map(|count| count.min(size.context - 2)) {
+        let ids = text(count, size.vocabulary);
+        let mut session = runner.session().expect("memory for a text");
+        let (mut ours, mut theirs) = (vec![], vec![]);
+        for _ in 0..=rounds {
+            session.cut_back(0).expect("a text");
+            ours.push(once(|| choose(&mut runner, &mut session, &ids)));
+            theirs.push(peer.micros("prefill", count));
+        }
+        report("prefill", count, &mut ours, &mut theirs);
+        let (mut ours, mut theirs) = (vec![], vec![]);
+        for _ in 0..=4 * rounds {
+            session.cut_back(count).expect("a longer text");
+            ours.push(once(|| choose(&mut runner, &mut session, &[7])));
+            theirs.push(peer.micros("decode", count));
+        }
+        report("decode", count, &mut ours, &mut theirs);
+    }
+}
+
+/// The likeliest token after some more.
+fn choose(runner: &mut CachedRunner<TorchEngine>, session: &mut Session<TorchEngine>, ids: &[u32]) -> Vec<Tensor> {
+    let rows = tokens(ids).expect("tokens");
+    let mut choices = vec![None; ids.len()];
+    choices[ids.len() - 1] = Some(Choice::default());
+    let controls = controls(session.position(), &choices).expect("controls");
+    runner.advance(&mut [Turn { session, rows: &rows, controls: Some(&controls) }]).expect("a token")
+}
+
+/// Medians, the first round of both left out.
+fn report(what: &str, count: u32, ours: &mut [Duration], theirs: &mut [f64]) {
+    let (ours, theirs) = (&mut ours[1..], &mut theirs[1..]);
+    ours.sort();
+    theirs.sort_by(f64::total_cmp);
+    let (ours, theirs) = (micros(ours[ours.len() / 2]) / 1e3, theirs[theirs.len() / 2] / 1e3);
+    println!("{:>14} {ours:>10.1} {theirs:>8.1} {:>4.2}x", format!("{what} {count}"), theirs / ours);
 }

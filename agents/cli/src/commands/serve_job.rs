@@ -102,6 +102,7 @@ async fn open(
     }
     let model = Model { context: model.context.min(pipeline.longest()), ..model };
     let tokenizer = folder.tokenizer().clone();
-    let remote = Remote::new(model, pipeline, Arc::new(move |text: &str| tokenizer.encode(text).map_err(refusal)), queue);
+    let remote =
+        Remote::new(model, pipeline, Arc::new(move |text: &str| tokenizer.encode(text).map_err(refusal)), queue);
     Ok((node, remote))
 }

@@ -36,6 +36,14 @@ pub(crate) fn race<A, B>(
     (times.0[rounds / 2], times.1[rounds / 2])
 }
 
+/// Processor time of one call.
+#[allow(dead_code, reason = "not every bench has a peer in another process")]
+pub(crate) fn once<T>(f: impl FnOnce() -> T) -> Duration {
+    let start = processor_time();
+    black_box(f());
+    processor_time() - start
+}
+
 /// Time this thread has spent on a processor.
 fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
