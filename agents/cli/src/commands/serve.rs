@@ -289,13 +289,6 @@ pub(super) fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
     Ok(named)
 }
 
-/// Refuses models whose output the gateway does not speak of.
-pub(super) fn embeds(id: &str, folder: &ModelFolder) -> Result<()> {
-    let vectors = matches!(folder.architecture().output, Output::Embedding(_));
-    ensure!(vectors, "{id} continues texts; workers serve only models that make vectors of texts yet");
-    Ok(())
-}
-
 /// What clients are told of a model.
 pub(super) fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
     let architecture = folder.architecture();
