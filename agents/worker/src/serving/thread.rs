@@ -211,6 +211,7 @@ impl<R: Runner> Desk<R> {
         for text in self.texts.sweep(now) {
             self.runner.forget(text);
         }
+        self.count();
         let mut taken: Vec<Taken> = Vec::new();
         let mut numbers = HashSet::new();
         for message in messages {
@@ -227,6 +228,7 @@ impl<R: Runner> Desk<R> {
                 Message::Forget(text) => {
                     self.texts.forget(text);
                     self.runner.forget(text);
+                    self.count();
                 }
                 // The user may have left meanwhile; it will send this again.
                 Message::Step(_, reply) if reply.is_closed() => {}
@@ -237,7 +239,6 @@ impl<R: Runner> Desk<R> {
             }
         }
         self.run(taken);
-        self.count();
     }
 
     /// Puts a step's rows with those of its text.
