@@ -71,7 +71,7 @@ pub struct ServeArgs {
     /// Requests that may wait for each model [default: 64].
     #[arg(long, env = "TENSORLINK_QUEUE", value_name = "N")]
     pub queue: Option<usize>,
-    /// Texts that each model continues side by side [default: 8].
+    /// Texts that each model of this machine continues side by side [default: 8].
     #[arg(long, env = "TENSORLINK_TEXTS", value_name = "N")]
     pub texts: Option<usize>,
     /// Largest body of a request [default: 4MiB].

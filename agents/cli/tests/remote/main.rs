@@ -1,5 +1,9 @@
 //! The gateway over the scripted workers of a serving job whose last stage chooses tokens: from a client's request to what workers are paid.
 
+#[allow(dead_code, reason = "shared with the tests of workers")]
+#[path = "../../../worker/tests/serving/world.rs"]
+mod processes;
+mod real;
 #[path = "../../../node/tests/support/mod.rs"]
 mod support;
 #[allow(dead_code, reason = "workers misbehave in more ways than are tested here")]
@@ -22,7 +26,7 @@ use tensorlink::gateway::{Access, Gateway, Limits, server};
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::choice::controls;
 use tensorlink_graph::transformer::{Plan, StageRunner, tokens};
-use tensorlink_node::ports::Clock;
+use tensorlink_node::ports::{Clock, Ports};
 use tensorlink_types::Lane;
 use tensorlink_user::serving::{Edges, Pipeline};
 use tokio::net::TcpListener;
@@ -81,6 +85,15 @@ impl Spell for Numerals {
     }
 }
 
+/// The user's side of the job.
+async fn open(mut ports: Ports) -> Remote {
+    ports.clock = Arc::new(Hasty);
+    let plans: Vec<Plan> = choosing_plans().into_iter().map(|(plan, _)| plan).collect();
+    let pipeline = Pipeline::open(ports, &serving_view(2), Edges::new(&plans).unwrap()).await.unwrap();
+    let model = Model { id: MODEL.into(), created: 1, context: LONGEST, vocabulary: 20, makes: Makes::Text };
+    Remote::new(model, pipeline, Words::Texts(Arc::new(Numerals)), 8)
+}
+
 struct World {
     workers: Vec<Arc<Worker>>,
     remote: Arc<Remote>,
@@ -97,15 +110,9 @@ impl World {
             let lane = Lane { job: JOB, stage, replica: 0 };
             workers.push(Worker::start(lane, stage as u8 + 1, shard.clone(), &hub).await);
         }
-        let view = serving_view(2);
-        let chain = MemoryChain::serving(view.clone(), &[1, 2].map(|key| identity(key).address()), &shards);
+        let chain = MemoryChain::serving(serving_view(2), &[1, 2].map(|key| identity(key).address()), &shards);
         let folder = tempfile::tempdir().unwrap();
-        let mut ports = support::ports(0x55, chain, Arc::default(), hub, folder.path());
-        ports.clock = Arc::new(Hasty);
-        let plans: Vec<Plan> = shards.iter().map(|shard| (*shard.plan).clone()).collect();
-        let pipeline = Pipeline::open(ports, &view, Edges::new(&plans).unwrap()).await.unwrap();
-        let model = Model { id: MODEL.into(), created: 1, context: LONGEST, vocabulary: 20, makes: Makes::Text };
-        let remote = Arc::new(Remote::new(model, pipeline, Words::Texts(Arc::new(Numerals)), 8));
+        let remote = Arc::new(open(support::ports(0x55, chain, Arc::default(), hub, folder.path())).await);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Gateway::new(remote.clone(), Access::Open, Limits::default(), Instant::now()).router();

@@ -43,7 +43,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) folders: Vec<tempfile::TempDir>,
     pub(crate) credit: Option<u32>,
-    hub: Arc<Hub>,
+    pub(crate) hub: Arc<Hub>,
 }
 
 /// A worker's process.

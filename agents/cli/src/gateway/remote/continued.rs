@@ -60,7 +60,7 @@ async fn run(mut text: Text, mut steps: mpsc::Receiver<Asked>) {
         // A text that failed is abandoned; one without tokens never began.
         Ok(_) | Err(TextError::Over | TextError::Unended) => {}
         Err(error) => {
-            tracing::warn!(text = text.number(), %error, "a text has no receipts, and its workers are not paid")
+            tracing::warn!(text = text.number(), %error, "a text has no receipts, and its workers are not paid");
         }
     }
 }
