@@ -209,7 +209,7 @@ fn a_text_whose_tokens_were_chosen_repeats_from_rows_and_controls() {
         state: vec![],
         inputs: inputs.into(),
     };
-    let own = replay(inputs.clone());
+    let own = replay(inputs);
     assert_eq!(own.outcome(Reference).unwrap().logs.roots(), logs.roots());
     let roots = own.roots(Reference).unwrap();
     let trace = runner.trace_choice(&hidden, Some(&steer)).unwrap();

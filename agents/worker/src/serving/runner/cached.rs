@@ -9,7 +9,12 @@ use tensorlink_node::serving::ServingShard;
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorType;
 
+use super::super::thread::QUEUE;
 use super::{Runner, RunnerError, Turn};
+
+/// Rows that a pass takes at least: one of every request that waits.
+const TURNS: u32 = 32;
+const _: () = assert!(TURNS as usize == QUEUE, "a pass takes a row of every request");
 
 /// Goes on with texts where they stand; gives the bits of the programs that their receipts stand for.
 pub struct Cached<E: CacheEngine> {
@@ -18,6 +23,8 @@ pub struct Cached<E: CacheEngine> {
     sessions: HashMap<u32, Session<E>>,
     /// Tokens whose keys and values fit into memory.
     most: u64,
+    /// Most rows of a pass.
+    rows: u32,
 }
 
 /// A turn under way.
@@ -45,7 +52,9 @@ impl<E: CacheEngine> Cached<E> {
         let constants = shard.constants.iter().map(|constant| constant.ty().byte_len()).fold(0, u64::saturating_add);
         let left = memory.saturating_sub(constants);
         let most = left.checked_div(runner.bytes_per_token()).unwrap_or(u64::MAX);
-        Ok(Self { runner, shard, sessions: HashMap::new(), most })
+        // As many as the longest text has, whose tensors fit into memory (`ServingShard::fetch`), or one of each text that waits.
+        let rows = shard.longest.clamp(TURNS, MAX_ROWS);
+        Ok(Self { runner, shard, sessions: HashMap::new(), most, rows })
     }
 
     /// The text's session, no further than its turn begins; one that was lost begins anew.
@@ -59,7 +68,7 @@ impl<E: CacheEngine> Cached<E> {
     }
 
     /// The next rows of a turn, `most` of them or fewer.
-    fn rows(&self, progress: &Progress<'_, E>, most: u32) -> Result<Rows, RunnerError> {
+    fn next(&self, progress: &Progress<'_, E>, most: u32) -> Result<Rows, RunnerError> {
         let (start, turn) = (progress.session.position(), progress.turn);
         let count = turn.tokens.saturating_sub(start).min(most);
         let range = start..start.saturating_add(count);
@@ -93,13 +102,13 @@ impl<E: CacheEngine> Cached<E> {
 
     /// Computes as many rows of all turns as one pass takes; whether there were any.
     fn step(&mut self, all: &mut [Progress<'_, E>]) -> bool {
-        let mut left = MAX_ROWS;
+        let mut left = self.rows;
         let mut group = Vec::with_capacity(all.len());
         for progress in all {
             if progress.failed.is_some() || progress.session.position() >= progress.turn.tokens || left == 0 {
                 continue;
             }
-            match self.rows(progress, left) {
+            match self.next(progress, left) {
                 Ok(rows) => {
                     left = left.saturating_sub(rows.range.end.saturating_sub(rows.range.start));
                     group.push((progress, rows));
@@ -110,15 +119,14 @@ impl<E: CacheEngine> Cached<E> {
         if group.is_empty() {
             return false;
         }
-        if let Err(error) = self.pass(&mut group) {
-            let several = group.len() > 1;
-            if several {
-                tracing::warn!(%error, texts = group.len(), "texts could not be computed together; now one by one");
-            }
-            let mut error = Some(error);
-            for mut one in group {
-                let result = if several { self.pass(std::slice::from_mut(&mut one)) } else { Ok(()) };
-                one.0.failed = if several { result.err() } else { error.take() };
+        match (self.pass(&mut group), group.as_mut_slice()) {
+            (Ok(()), _) => {}
+            (Err(error), [(only, _)]) => only.failed = Some(error),
+            (Err(error), several) => {
+                tracing::warn!(%error, texts = several.len(), "texts could not be computed together; now one by one");
+                for one in several {
+                    one.0.failed = self.pass(std::slice::from_mut(one)).err();
+                }
             }
         }
         true
@@ -136,24 +144,23 @@ fn part(ty: TensorType, all: &[u8], range: &Range<u32>) -> Result<Tensor, Runner
 
 impl<E: CacheEngine> Runner for Cached<E> {
     fn run(&mut self, turns: &[Turn<'_>]) -> Vec<Result<Vec<u8>, RunnerError>> {
-        let mut results: Vec<Result<Vec<u8>, RunnerError>> = Vec::with_capacity(turns.len());
-        let mut all = Vec::with_capacity(turns.len());
-        for turn in turns {
+        let mut results = Vec::with_capacity(turns.len());
+        let (mut places, mut all) = (Vec::with_capacity(turns.len()), Vec::with_capacity(turns.len()));
+        for (place, turn) in turns.iter().enumerate() {
             // Nothing is left to compute for a text that only ends.
-            let idle = turn.position == turn.tokens;
-            match if idle { None } else { Some(self.resume(turn)) } {
-                None => {}
-                Some(Ok(session)) => {
-                    all.push((results.len(), Progress { turn, session, output: vec![], failed: None }))
-                }
-                Some(Err(error)) => {
-                    results.push(Err(error));
-                    continue;
-                }
+            if turn.position == turn.tokens {
+                results.push(Ok(Vec::new()));
+                continue;
             }
-            results.push(Ok(Vec::new()));
+            match self.resume(turn) {
+                Ok(session) => {
+                    places.push(place);
+                    all.push(Progress { turn, session, output: Vec::new(), failed: None });
+                    results.push(Err(RunnerError::Missing));
+                }
+                Err(error) => results.push(Err(error)),
+            }
         }
-        let (places, mut all): (Vec<usize>, Vec<_>) = all.into_iter().unzip();
         // Each pass ends a turn, or takes the most rows; a turn that fails is not in the next.
         while self.step(&mut all) {}
         for (place, Progress { turn, session, output, failed }) in places.into_iter().zip(all) {
