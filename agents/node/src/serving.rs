@@ -35,6 +35,7 @@ pub struct ServingShard {
     pub longest: u32,
     /// Types of what the stage receives and gives for a text of one token.
     received: TensorType,
+    controls: Option<TensorType>,
     given: TensorType,
 }
 
@@ -57,10 +58,11 @@ impl ServingShard {
     pub fn new(plan: Plan, constants: Arc<[Tensor]>, longest: u32) -> Result<Self, ShardError> {
         let (first, programs) = commit(&plan, longest)?;
         let received = first.from_previous.clone().ok_or(PlanError::Unsupported("a stage that receives nothing"))?;
+        let controls = first.from_next.clone();
         let last = first.to_next.first().and_then(|index| first.operators.get(*index as usize));
         let given = last.map(|last| last.output.clone()).ok_or(PlanError::Unsupported("a stage that gives nothing"))?;
         let (plan, programs) = (Arc::new(plan), Arc::new(programs));
-        Ok(Self { plan, constants, programs, longest, received, given })
+        Ok(Self { plan, constants, programs, longest, received, controls, given })
     }
 
     /// Fetches and checks a stage for texts of up to `longest` tokens. `memory` bounds its constants and, together with them, every tensor
@@ -140,12 +142,35 @@ impl ServingShard {
         }
     }
 
-    /// Type of what the stage receives for a text.
+    /// Whether a text can go on token by token: keys and values of a decoder's tokens stay as they are.
+    pub fn goes_on(&self) -> bool {
+        let Architecture { causal, output, .. } = *self.plan.architecture();
+        causal && matches!(output, Output::Logits { .. })
+    }
+
+    /// Type of what the stage receives for a text from the previous stage, or of its token numbers.
     ///
     /// # Errors
     /// [`TypeError`] for no tokens, or too many for any tensor.
     pub fn received(&self, tokens: u32) -> Result<TensorType, TypeError> {
         rows(&self.received, tokens)
+    }
+
+    /// Type of the controls of a text, as from the next stage; none unless the stage chooses tokens.
+    ///
+    /// # Errors
+    /// [`TypeError`] for no tokens, or too many for any tensor.
+    pub fn controls(&self, tokens: u32) -> Result<Option<TensorType>, TypeError> {
+        self.controls.as_ref().map(|one| rows(one, tokens)).transpose()
+    }
+
+    /// Bytes of all that the stage receives for a text: of the record of it, first what it receives, then the controls.
+    ///
+    /// # Errors
+    /// [`TypeError`] for no tokens, or too many for any tensor.
+    pub fn recorded(&self, tokens: u32) -> Result<u64, TypeError> {
+        let controls = self.controls(tokens)?.map_or(0, |controls| controls.byte_len());
+        Ok(self.received(tokens)?.byte_len().saturating_add(controls))
     }
 
     /// Type of what the stage gives for a text.

@@ -5,10 +5,11 @@ mod support;
 
 use std::sync::Arc;
 
-use support::serving::{LONGEST, plans, publish_serving, serving_shards, serving_view};
+use support::serving::{LONGEST, choosing_plans, plans, publish_serving, serving_shards, serving_view, shards};
 use support::{JOB, KEY, MemoryChain, MemoryStore, USER, lane};
 use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::{Plan, StageRunner, tokens};
+use tensorlink_graph::transformer::choice::controls;
+use tensorlink_graph::transformer::{Choice, Plan, StageRunner, tokens};
 use tensorlink_node::interval::Span;
 use tensorlink_node::ports::Store;
 use tensorlink_node::price::{multiply_adds, price_per_token};
@@ -178,6 +179,46 @@ fn a_text_repeats_to_its_receipt_at_every_stage() {
         assert!(replay.operator(Reference, 4, 0).is_err());
         x = y;
     }
+}
+
+#[test]
+fn a_text_whose_tokens_were_chosen_repeats_from_rows_and_controls() {
+    let shards = shards(choosing_plans());
+    let ids = [3u32, 7, 19];
+    let warm = Choice { temperature: 0.7, top_k: 9, top_p: 0.9, seed: 5 };
+    let steer = controls(0, &[None, Some(Choice::default()), Some(warm)]).unwrap();
+    let run = |shard: &ServingShard| StageRunner::new(Reference, (*shard.plan).clone(), &shard.constants).unwrap();
+    let hidden = run(&shards[0]).run(&tokens(&ids).unwrap()).unwrap();
+    assert_eq!((shards[0].controls(3).unwrap(), shards[0].gives(), shards[0].goes_on()), (None, Gives::Rows, true));
+    let (last, runner) = (&shards[1], run(&shards[1]));
+    assert_eq!(
+        (last.controls(3).unwrap().as_ref(), last.gives(), last.goes_on()),
+        (Some(steer.ty()), Gives::Rows, true)
+    );
+    let chosen = runner.choose(&hidden, &steer).unwrap();
+    assert_eq!(*chosen.ty(), last.given(3).unwrap());
+
+    let inputs = [hidden.to_bytes(), steer.to_bytes()].concat();
+    assert_eq!(last.recorded(3).unwrap(), inputs.len() as u64);
+    let (from_previous, from_next) = (tensor_root(&hidden), Some(tensor_root(&steer)));
+    let (_, logs) = receipt(lane(1), 4, &Crossed { from_previous, from_next, to_next: tensor_root(&chosen) });
+    let replay = |inputs: Vec<u8>| Replay {
+        shard: Arc::new(last.shard(3).unwrap()),
+        job_key: KEY,
+        span: Span { first_step: 3, steps: 1 },
+        state: vec![],
+        inputs: inputs.into(),
+    };
+    let own = replay(inputs);
+    assert_eq!(own.outcome(Reference).unwrap().logs.roots(), logs.roots());
+    let roots = own.roots(Reference).unwrap();
+    let trace = runner.trace_choice(&hidden, Some(&steer)).unwrap();
+    assert_eq!(roots.traces, [trace.iter().map(tensor_root).collect::<Vec<_>>()]);
+    for operator in 0..trace.len() as u32 {
+        let tensors = own.operator(Reference, 3, operator).unwrap();
+        assert_eq!(tensor_root(&tensors.output), roots.traces[0][operator as usize]);
+    }
+    assert!(replay(hidden.to_bytes()).outcome(Reference).is_err(), "a record without controls");
 }
 
 #[test]

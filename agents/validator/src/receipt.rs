@@ -39,7 +39,7 @@ where
         Ok(shard)
     }
 
-    /// The recorded text. Its length is that of the recorded tensor; whether the claim is about that one, its logs tell.
+    /// The recorded text. Its length follows from that of the record; whether the claim is about that one, its logs tell.
     pub(crate) async fn repeat(
         &self,
         stage: &ServingShard,
@@ -47,9 +47,9 @@ where
         (worker, record): (tensorlink_types::Address, &IntervalRecord),
     ) -> Result<Replay, Failed> {
         let recorded = || Gap::Record("tensor received");
-        let longest = stage.received(stage.longest).map_err(|_| recorded())?.byte_len();
+        let longest = stage.recorded(stage.longest).map_err(|_| recorded())?;
         let inputs = self.fetch(&record.inputs, worker, longest).await?;
-        let row = stage.received(1).map_err(|_| recorded())?.byte_len();
+        let row = stage.recorded(1).map_err(|_| recorded())?;
         let bytes = inputs.len() as u64;
         let tokens = bytes.checked_div(row).filter(|tokens| tokens.checked_mul(row) == Some(bytes));
         let tokens = tokens.and_then(|tokens| u32::try_from(tokens).ok()).filter(|tokens| *tokens > 0);

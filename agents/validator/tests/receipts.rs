@@ -12,14 +12,16 @@ use std::time::Duration;
 
 use cid::Cid;
 use corrupted::{Corrupted, Lie};
-use support::serving::{LONGEST, publish_serving, serving_shards, serving_view};
+use support::serving::{LONGEST, choosing_plans, publish_serving, serving_shards, serving_view, shards};
 use support::{CONTRACTS, Hub, JOB, KEY, MemoryChain, MemoryNet, MemoryStore, identity, lane};
-use tensorlink_graph::transformer::tokens;
+use tensorlink_graph::transformer::choice::controls;
+use tensorlink_graph::transformer::{Choice, StageRunner, tokens};
 use tensorlink_graph::{Engine, Reference};
 use tensorlink_node::interval::{Outcome, Span};
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::ports::{Call, Chain, Event, Incoming, Net, Protocol, Store};
 use tensorlink_node::replay::{Replay, Roots};
+use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_node::{Ports, Roster};
@@ -69,14 +71,22 @@ async fn keep(engine: impl Engine, store: &MemoryStore, replay: &Replay, text: u
 }
 
 async fn world(engine: impl Engine + Clone + Send + Sync + 'static) -> World {
-    let shards = serving_shards();
+    world_of(engine, serving_shards(), tokens(&TEXT).unwrap().to_bytes()).await
+}
+
+/// A job of two stages, of which the first received `inputs`.
+async fn world_of(
+    engine: impl Engine + Clone + Send + Sync + 'static,
+    shards: Vec<Arc<ServingShard>>,
+    inputs: Vec<u8>,
+) -> World {
     let worker = identity(1).address();
     let store = Arc::new(MemoryStore::default());
     let (manifest, _) = publish_serving(&store, &shards).await;
     let chain = MemoryChain::serving(serving_view(2), &[worker, worker], &shards);
     let length = TEXT.len() as u32;
     let shard = Arc::new(shards[0].shard(length).unwrap());
-    let inputs = tokens(&TEXT).unwrap().to_bytes().into();
+    let inputs = inputs.into();
     let span = Span { first_step: length, steps: 1 };
     let replay = Replay { shard, job_key: KEY, span, state: vec![], inputs };
     let mut kept = Vec::new();
@@ -220,9 +230,34 @@ async fn an_honest_receipt_is_right() {
     }
 }
 
+/// The last stage of a decoder, which receives from both sides.
+async fn chosen(engine: impl Engine + Clone + Send + Sync + 'static) -> World {
+    let mut shards = shards(choosing_plans());
+    let first = &shards[0];
+    let runner = StageRunner::new(Reference, (*first.plan).clone(), &first.constants).unwrap();
+    let rows = runner.run(&tokens(&TEXT).unwrap()).unwrap().to_bytes();
+    let warm = Choice { temperature: 0.7, seed: 3, ..Choice::default() };
+    let controls = controls(0, &[None, Some(warm), Some(warm)]).unwrap().to_bytes();
+    shards.reverse();
+    world_of(engine, shards, [rows, controls].concat()).await
+}
+
+#[tokio::test]
+async fn receipts_of_chosen_tokens_are_repeated_with_their_controls() {
+    let world = chosen(Reference).await;
+    assert_eq!(world.auditor().audit(&world.target(1)).await.unwrap(), Finding::Right);
+    let choice = Lie { step: None, opcode: Opcode::Choose, element: 1 };
+    proves(&chosen(Corrupted::new(Reference, choice)).await, "choice").await;
+}
+
 #[tokio::test]
 async fn one_wrong_element_gives_a_proof_that_verifies() {
-    let world = world(liar()).await;
+    let fault = proves(&world(liar()).await, "norm").await;
+    assert!(fault.contains("element 3"), "{fault}");
+}
+
+/// Audits a lie about an operator; what is told of it.
+async fn proves(world: &World, operator: &str) -> String {
     let finding = world.auditor().audit(&world.target(1)).await.unwrap();
     let Finding::Wrong { call, fault } = finding else { panic!("{finding:?}") };
     let Call::Prove(proof) = *call else { panic!("{call:?}") };
@@ -230,8 +265,9 @@ async fn one_wrong_element_gives_a_proof_that_verifies() {
     let work = Work::Serving { longest: LONGEST, programs };
     let case = Case { contracts: CONTRACTS, worker: identity(1).address(), job_key: KEY, work };
     verify_element_proof(&case, &proof).unwrap();
-    assert!(fault.contains("norm") && fault.contains("element 3"), "{fault}");
+    assert!(fault.contains(operator), "{fault}");
     assert_eq!(proof.statement.auditor, identity(2).address());
+    fault
 }
 
 #[tokio::test]

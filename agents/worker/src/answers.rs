@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cid::Cid;
-use tensorlink_graph::engine::Engine;
+use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::interval::Span;
 use tensorlink_node::ports::Incoming;
 use tensorlink_node::wire::rpc::{Request, Response};
@@ -21,7 +21,7 @@ const ANSWERS: usize = 8;
 
 impl<E> Worker<E>
 where
-    E: Engine + Send + 'static,
+    E: CacheEngine + Send + 'static,
     E::Tensor: Send + 'static,
 {
     /// Answers requests until the net closes or the worker stops.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tensorlink_graph::engine::Engine;
+use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::ports::{Call, ChainError};
 use tensorlink_types::{JobId, Lane};
@@ -18,7 +18,7 @@ const LATE: Duration = Duration::from_secs(60);
 
 impl<E> Worker<E>
 where
-    E: Engine + Send + 'static,
+    E: CacheEngine + Send + 'static,
     E::Tensor: Send + 'static,
 {
     /// Cancels the job of an accepted lane that its user does not start in time: only then is our stake free.

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cid::Cid;
-use tensorlink_graph::engine::{Engine, EngineError};
+use tensorlink_graph::engine::EngineError;
+use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::ports::{ChainError, Event, EventAt, NetError, Protocol};
@@ -90,7 +91,7 @@ pub struct Worker<E> {
 
 impl<E> Worker<E>
 where
-    E: Engine + Send + 'static,
+    E: CacheEngine + Send + 'static,
     E::Tensor: Send + 'static,
 {
     /// Runs until `shutdown`; everything that matters is on disk before it returns.

@@ -1,5 +1,8 @@
 //! An engine that computes like any other, except for one element of one kind of operator.
 
+use std::ops::Range;
+
+use tensorlink_graph::transformer::decode::{CacheEngine, Layout};
 use tensorlink_graph::{Engine, EngineError, StepContext};
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_types::{Opcode, Operator};
@@ -67,6 +70,35 @@ impl<E: Engine> Engine for Corrupted<E> {
         }
         let flipped = flip(&self.honest.export(&output)?, self.lie.element)?;
         self.honest.import(&flipped)
+    }
+}
+
+/// Keeps and moves rows honestly.
+impl<E: CacheEngine> CacheEngine for Corrupted<E> {
+    type Room = E::Room;
+
+    fn room(&self, layout: &Layout) -> Result<E::Room, EngineError> {
+        self.honest.room(layout)
+    }
+
+    fn write(&self, room: &mut E::Room, at: u32, rows: &E::Tensor) -> Result<(), EngineError> {
+        self.honest.write(room, at, rows)
+    }
+
+    fn read(&self, room: &E::Room, rows: u32) -> Result<E::Tensor, EngineError> {
+        self.honest.read(room, rows)
+    }
+
+    fn part(&self, tensor: &E::Tensor, rows: Range<u32>) -> Result<E::Tensor, EngineError> {
+        self.honest.part(tensor, rows)
+    }
+
+    fn pick(&self, tensor: &E::Tensor, rows: &[u32]) -> Result<E::Tensor, EngineError> {
+        self.honest.pick(tensor, rows)
+    }
+
+    fn stack(&self, tensors: &[E::Tensor]) -> Result<E::Tensor, EngineError> {
+        self.honest.stack(tensors)
     }
 }
 

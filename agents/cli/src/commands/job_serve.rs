@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Serialize;
+use tensorlink_graph::transformer::Output;
 use tensorlink_graph::transformer::memory::cut;
 use tensorlink_node::price::price_per_token;
 use tensorlink_types::abi::JobKind;
@@ -19,6 +20,7 @@ use crate::commands::hiring::{HireArgs, Hiring, Work};
 use crate::commands::serve::named;
 use crate::config::Config;
 use crate::folder::{ModelFolder, read_text};
+use crate::gateway::generation::speech::Speech;
 use crate::node::Node;
 use crate::quantized::{CALIBRATION, prepare};
 use crate::{device, output};
@@ -86,6 +88,10 @@ struct Started {
 pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationToken) -> Result<()> {
     let (name, path) = named(std::slice::from_ref(&args.model))?.pop().context("name a folder")?;
     let folder = ModelFolder::open(&path)?;
+    if matches!(folder.architecture().output, Output::Logits { .. }) {
+        // What the gateway will need of it, before anything is paid for.
+        Speech::of(&folder).with_context(|| name.clone())?;
+    }
     let longest = longest(args.longest, folder.architecture().context)?;
     let layers = cut(folder.architecture(), args.hire.stages)?;
     let hiring = Hiring::look(config, &args.hire, &shutdown).await?;

@@ -71,7 +71,7 @@ pub struct ServeArgs {
     /// Requests that may wait for each model [default: 64].
     #[arg(long, env = "TENSORLINK_QUEUE", value_name = "N")]
     pub queue: Option<usize>,
-    /// Texts that each model continues side by side [default: 8].
+    /// Texts that each model of this machine continues side by side [default: 8].
     #[arg(long, env = "TENSORLINK_TEXTS", value_name = "N")]
     pub texts: Option<usize>,
     /// Largest body of a request [default: 4MiB].
@@ -287,13 +287,6 @@ pub(super) fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
         named.push((id, whole));
     }
     Ok(named)
-}
-
-/// Refuses models whose output the gateway does not speak of.
-pub(super) fn embeds(id: &str, folder: &ModelFolder) -> Result<()> {
-    let vectors = matches!(folder.architecture().output, Output::Embedding(_));
-    ensure!(vectors, "{id} continues texts; workers serve only models that make vectors of texts yet");
-    Ok(())
 }
 
 /// What clients are told of a model.

@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::{hiring, job_serve};
 use crate::config::Config;
 use crate::folder::ModelFolder;
-use crate::gateway::backend::{Backend, Model};
-use crate::gateway::generation::speech::refusal;
+use crate::gateway::backend::{Backend, Makes, Model};
+use crate::gateway::generation::speech::{Speech, refusal};
 use crate::gateway::local::Local;
-use crate::gateway::remote::Remote;
+use crate::gateway::remote::{Remote, Words};
 use crate::node::Node;
 
-use super::serve::{describe, embeds};
+use super::serve::describe;
 
 /// What computes.
 pub(super) enum Computing {
@@ -74,7 +74,8 @@ async fn open(
     shutdown: &CancellationToken,
 ) -> Result<(Node, Remote)> {
     let folder = ModelFolder::open(path)?;
-    embeds(id, &folder)?;
+    let model = describe(id, &folder)?;
+    let words = words(&folder, &model)?;
     let node = Node::start(config, hiring::DISK, shutdown).await?;
     let ports = &node.ports;
     // Auditors and workers may fetch the job's files from here.
@@ -83,17 +84,21 @@ async fn open(
     let view = view.with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))?;
     let note = job_serve::read_note(&node, job)?;
     let edges = note.edges(ports.store.as_ref()).await?;
-    let (vocabulary, dimensions) = (edges.vocabulary(), edges.dimensions());
-    let pipeline = Pipeline::open(ports.clone(), &view, edges).await?;
-    let model = describe(id, &folder)?;
-    let width = folder.architecture().width;
+    let makes = match model.makes {
+        Makes::Vectors { dimensions } => !edges.chooses() && u64::from(dimensions) == edges.dimensions(),
+        Makes::Text => edges.chooses(),
+    };
     ensure!(
-        (model.vocabulary, u64::from(width)) == (vocabulary, dimensions),
-        "{id} knows {} tokens and gives {width} elements, job {job} serves {} with {vocabulary} and {dimensions}: name the \
-         folder that the job was posted from",
+        makes && model.vocabulary == edges.vocabulary(),
+        "{id} knows {} tokens and makes {:?}, job {job} serves {} with {} tokens, which makes {}: name the folder that the \
+         job was posted from",
         model.vocabulary,
-        note.name
+        model.makes,
+        note.name,
+        edges.vocabulary(),
+        if edges.chooses() { "text".to_owned() } else { format!("{} elements", edges.dimensions()) },
     );
+    let pipeline = Pipeline::open(ports.clone(), &view, edges).await?;
     if note.name != id {
         tracing::warn!(
             "job {job} was posted from a folder named {:?}, its texts are tokenised by that of {id:?}",
@@ -101,8 +106,16 @@ async fn open(
         );
     }
     let model = Model { context: model.context.min(pipeline.longest()), ..model };
-    let tokenizer = folder.tokenizer().clone();
-    let remote =
-        Remote::new(model, pipeline, Arc::new(move |text: &str| tokenizer.encode(text).map_err(refusal)), queue);
-    Ok((node, remote))
+    Ok((node, Remote::new(model, pipeline, words, queue)))
+}
+
+/// How a folder's model reads and writes.
+fn words(folder: &ModelFolder, model: &Model) -> Result<Words> {
+    Ok(match model.makes {
+        Makes::Vectors { .. } => {
+            let tokenizer = folder.tokenizer().clone();
+            Words::Vectors(Arc::new(move |text: &str| tokenizer.encode(text).map_err(refusal)))
+        }
+        Makes::Text => Words::Texts(Arc::new(Speech::of(folder)?)),
+    })
 }

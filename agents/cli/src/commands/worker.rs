@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use tensorlink_graph::Engine;
+use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::Roster;
 use tensorlink_node::ports::chain::Role;
 use tensorlink_tensor::TorchEngine;
@@ -34,7 +34,7 @@ pub async fn run_on<E>(
     wrap: impl Fn(TorchEngine) -> E + Send + Sync + 'static,
 ) -> Result<()>
 where
-    E: Engine + Send + 'static,
+    E: CacheEngine + Send + 'static,
     E::Tensor: Send + 'static,
 {
     let file = &config.file.worker;

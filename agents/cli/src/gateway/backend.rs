@@ -63,6 +63,15 @@ pub struct Embedded {
     pub receipt: Option<ReceiptId>,
 }
 
+/// Texts on their way.
+#[derive(Debug)]
+pub struct Generated {
+    /// One for each prompt, in order.
+    pub generations: Vec<Generation>,
+    /// By which the receipts of those who compute them can be asked for, once the texts have ended; none if this process does.
+    pub receipt: Option<ReceiptId>,
+}
+
 /// Names the receipts of a response: `JOB-TEXT`, or `JOB-FIRST..LAST` for several texts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiptId {
@@ -203,7 +212,7 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`BackendError`].
-    async fn generate(&self, model: &str, ask: Ask) -> Result<Vec<Generation>, BackendError> {
+    async fn generate(&self, model: &str, ask: Ask) -> Result<Generated, BackendError> {
         let _ = ask;
         Err(BackendError::OtherKind(model.to_owned()))
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Request};
+use axum::http::Request;
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -97,9 +97,7 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
     let answer = tokio::task::spawn_blocking(move || answer(id, embeddings, wanted.encoding_format, tokens));
     let mut response = answer.await.map_err(|_| ApiError::internal())?;
     response.extensions_mut().insert(Work { texts, tokens });
-    if let Some(id) = receipt.and_then(|id| HeaderValue::from_str(&id.to_string()).ok()) {
-        response.headers_mut().insert(receipts::RECEIPT_ID, id);
-    }
+    receipts::name(&mut response, receipt);
     Ok(response)
 }
 

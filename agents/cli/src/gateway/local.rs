@@ -9,11 +9,11 @@ use thiserror::Error;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
 
-use super::backend::{Backend, BackendError, Embedded, Embedding, Input, Makes, Model};
+use super::backend::{Backend, BackendError, Embedded, Embedding, Generated, Input, Makes, Model};
+use super::generation::Ask;
 use super::generation::batch::{Batch, Capacity};
 use super::generation::decoder::Decoder;
 use super::generation::language::Language;
-use super::generation::{Ask, Generation};
 
 /// When a client whom a full queue refused should come back.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -196,9 +196,9 @@ impl Backend for Local {
         answer.await.unwrap_or(Err(BackendError::Stopped))
     }
 
-    async fn generate(&self, model: &str, ask: Ask) -> Result<Vec<Generation>, BackendError> {
+    async fn generate(&self, model: &str, ask: Ask) -> Result<Generated, BackendError> {
         match self.queue(model)? {
-            Queue::Texts(batch) => batch.generate(ask).await,
+            Queue::Texts(batch) => Ok(Generated { generations: batch.generate(ask).await?, receipt: None }),
             Queue::Vectors(_) => Err(BackendError::OtherKind(model.to_owned())),
         }
     }

@@ -32,6 +32,7 @@
 //!
 //! Over the workers of a serving job, a response names its receipts in the header `x-receipt-id`, because OpenAI's schema has no field for
 //! it, and `GET /v1/receipts/{id}` answers with the signed receipts of every text and stage: what `tensorlink challenge --receipt` takes.
+//! Those of a continued text are made once it has ended, also by its reader's leaving; until then they are not known.
 
 pub mod backend;
 mod body;

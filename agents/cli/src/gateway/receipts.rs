@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::HeaderName;
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
 use serde_json::Value;
 
 use super::Gateway;
@@ -12,8 +13,15 @@ use super::backend::{ReceiptError, ReceiptId};
 use super::error::ApiError;
 use super::input::MAX_INPUTS;
 
-/// The id of the receipts of a response's texts. OpenAI's response to embeddings has no field for it.
-pub(super) const RECEIPT_ID: HeaderName = HeaderName::from_static("x-receipt-id");
+/// The id of the receipts of a response's texts. OpenAI's responses have no field for it.
+const RECEIPT_ID: HeaderName = HeaderName::from_static("x-receipt-id");
+
+/// Names the receipts of a response in its head, if there are any.
+pub(super) fn name(response: &mut Response, receipt: Option<ReceiptId>) {
+    if let Some(id) = receipt.and_then(|id| HeaderValue::from_str(&id.to_string()).ok()) {
+        response.headers_mut().insert(RECEIPT_ID, id);
+    }
+}
 
 /// The receipts of the texts of a response: for each text its job, number and tokens, and for each stage worker, claim id, claim, logs and
 /// signature.

@@ -20,7 +20,7 @@ fn ask(prompts: &[&str]) -> Ask {
 }
 
 async fn begin(local: &Local, prompt: &str) -> Generation {
-    local.generate(SPEAKER, ask(&[prompt])).await.unwrap().pop().unwrap()
+    local.generate(SPEAKER, ask(&[prompt])).await.unwrap().generations.pop().unwrap()
 }
 
 async fn text(mut generation: Generation) -> (String, Option<Finish>) {
@@ -135,7 +135,7 @@ async fn prompts_join_in_order_and_only_so_many_tokens_at_once() {
     let prompts: Vec<String> = (0..10).map(|number| format!("say {number}{:1$}", "", 55)).collect();
     let prompts: Vec<&str> = prompts.iter().map(String::as_str).collect();
     let ask = Ask { length: Length::UpTo(1), ..ask(&prompts) };
-    let generations = local.generate(SPEAKER, ask).await.unwrap();
+    let generations = local.generate(SPEAKER, ask).await.unwrap().generations;
     gate.let_pass(2);
     for (number, generation) in generations.into_iter().enumerate() {
         assert_eq!(text(generation).await, (number.to_string(), Some(Finish::Length)));

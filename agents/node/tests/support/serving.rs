@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cid::Cid;
 use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Magnitudes, Plan, Quantized, parameters};
+use tensorlink_graph::transformer::{Architecture, Head, Magnitudes, Plan, Quantized, parameters};
 use tensorlink_node::Identity;
 use tensorlink_node::ports::Store;
 use tensorlink_node::ports::chain::JobView;
@@ -45,15 +45,26 @@ pub fn decoder_plans() -> Vec<(Plan, Vec<Tensor>)> {
     cut(random::gpt2(SIZE))
 }
 
-fn cut(architecture: tensorlink_graph::transformer::Architecture) -> Vec<(Plan, Vec<Tensor>)> {
+/// As [`decoder_plans`], of a tiny Llama whose last stage chooses tokens.
+pub fn choosing_plans() -> Vec<(Plan, Vec<Tensor>)> {
+    cut_with(random::llama(SIZE), Head::Choice)
+}
+
+fn cut(architecture: Architecture) -> Vec<(Plan, Vec<Tensor>)> {
+    cut_with(architecture, Head::Output)
+}
+
+fn cut_with(architecture: Architecture, head: Head) -> Vec<(Plan, Vec<Tensor>)> {
     let weights = random::weights(&architecture, 5).unwrap();
     let mut seen = Magnitudes::default();
     let mut sites: Vec<String> = ["embedding", "embedding.norm", "final.norm", "logits"].map(str::to_owned).to_vec();
     for layer in 0..architecture.layers {
-        for part in ["query", "key", "value", "mixed", "output", "sum", "norm", "scores"] {
+        for part in
+            ["query", "key", "value", "mixed", "output", "sum", "norm", "scores", "rotated_query", "rotated_key"]
+        {
             sites.push(format!("layers.{layer}.attention.{part}"));
         }
-        for part in ["up", "activated", "down", "sum", "norm"] {
+        for part in ["up", "gate", "product", "activated", "down", "sum", "norm"] {
             sites.push(format!("layers.{layer}.mlp.{part}"));
         }
     }
@@ -63,12 +74,17 @@ fn cut(architecture: tensorlink_graph::transformer::Architecture) -> Vec<(Plan, 
     sites.iter().chain(&unbiased).for_each(|site| seen.see(site, &[6.0]));
     let layers = architecture.layers;
     let model = Quantized::new(architecture, &weights, &seen).unwrap();
-    (0..layers).map(|layer| model.stage(layer..layer + 1, tensor_root).unwrap()).collect()
+    (0..layers).map(|layer| model.stage_with(layer..layer + 1, head, tensor_root).unwrap()).collect()
 }
 
 pub fn serving_shards() -> Vec<Arc<ServingShard>> {
+    shards(plans())
+}
+
+/// Shards of stages that serve texts of [`LONGEST`] tokens.
+pub fn shards(stages: Vec<(Plan, Vec<Tensor>)>) -> Vec<Arc<ServingShard>> {
     let shard = |(plan, constants): (Plan, Vec<Tensor>)| ServingShard::new(plan, constants.into(), LONGEST).unwrap();
-    plans().into_iter().map(|stage| Arc::new(shard(stage))).collect()
+    stages.into_iter().map(|stage| Arc::new(shard(stage))).collect()
 }
 
 /// Puts the shards' files into a store; their manifest.

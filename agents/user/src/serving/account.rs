@@ -119,16 +119,18 @@ impl Account {
         self.latest.as_ref()
     }
 
-    /// Promises to pay a text of `tokens`, of a job that pays for `most`.
+    /// Promises to pay a text of `tokens`, of a job that pays for `most`. A text that grows is promised again; if that fails, what was
+    /// promised before stays so.
     ///
     /// # Errors
     /// [`AccountError::Spent`], [`AccountError::Unpayable`].
     pub fn promise(&mut self, text: u32, tokens: u32, most: u32) -> Result<(), AccountError> {
-        let owed = self.tokens();
+        let before = self.promised.get(&text).copied();
+        let owed = self.tokens().saturating_sub(before.unwrap_or_default());
         if owed.checked_add(tokens).is_none_or(|sum| sum > most) {
             return Err(AccountError::Spent { most, owed });
         }
-        if self.receipts.len() >= EPOCH + WAITING {
+        if before.is_none() && self.receipts.len() >= EPOCH + WAITING {
             return Err(AccountError::Unpayable(self.receipts.len()));
         }
         self.promised.insert(text, tokens);
@@ -347,6 +349,8 @@ mod tests {
         assert_eq!(account.promise(3, 2, 15), Err(AccountError::Spent { most: 15, owed: 14 }));
         account.withdraw(2);
         assert_eq!(account.promise(3, 5, 15), Ok(()));
+        assert_eq!(account.promise(3, 6, 15), Err(AccountError::Spent { most: 15, owed: 10 }));
+        assert_eq!((account.tokens(), account.promise(3, 4, 15), account.tokens()), (15, Ok(()), 14), "not twice");
         assert!(account.promise(4, u32::MAX, u32::MAX).is_err());
         let mut many = entered(0..(EPOCH + WAITING) as u32);
         assert_eq!(many.promise(9999, 1, u32::MAX), Err(AccountError::Unpayable(EPOCH + WAITING)));

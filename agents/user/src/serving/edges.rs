@@ -1,4 +1,5 @@
-//! What crosses a pipeline's edges: types and rows. Edge 0 leads into the first stage, edge `n` out of stage `n − 1`.
+//! What crosses a pipeline's edges: types and rows. Edge 0 leads into the first stage, edge `n` out of stage `n − 1`. The last stage of a
+//! decoder also takes controls from behind, where the user stands.
 
 use tensorlink_graph::transformer::{Output, Plan, PlanError};
 use tensorlink_types::{TensorType, TypeError};
@@ -16,6 +17,9 @@ pub enum EdgeError {
     /// A stage does not take what the one before gives, or layers are missing.
     #[error("stage {0} does not go on where the one before ends: the job's files are not of one model")]
     Gap(usize),
+    /// A stage takes a choice of tokens and is not the last.
+    #[error("stage {0} chooses tokens and is not the last: the job's files are not of one model")]
+    Choice(usize),
     /// No stages, or stages that receive or give nothing.
     #[error("the job has no stages that receive and give")]
     Empty,
@@ -30,6 +34,8 @@ pub struct Edges {
     one: bool,
     /// Whether a row depends on no later token, so that a text can be sent in parts.
     causal: bool,
+    /// Type of what the last stage takes from the user to choose the token after the only one; none if it chooses none.
+    controls: Option<TensorType>,
     vocabulary: u32,
 }
 
@@ -40,7 +46,7 @@ impl Edges {
     /// [`EdgeError`].
     pub fn new(plans: &[Plan]) -> Result<Self, EdgeError> {
         let mut types: Vec<TensorType> = Vec::new();
-        let mut layers = 0;
+        let (mut layers, mut controls) = (0, None);
         for (stage, plan) in plans.iter().enumerate() {
             let program = plan.program(1)?;
             let received = program.from_previous.clone().ok_or(EdgeError::Empty)?;
@@ -50,6 +56,10 @@ impl Edges {
             if !goes_on || plans.first().is_some_and(|first| first.architecture() != plan.architecture()) {
                 return Err(EdgeError::Gap(stage));
             }
+            if controls.is_some() {
+                return Err(EdgeError::Choice(stage.saturating_sub(1)));
+            }
+            controls.clone_from(&program.from_next);
             if types.is_empty() {
                 types.push(received);
             }
@@ -61,7 +71,7 @@ impl Edges {
             return Err(EdgeError::Gap(plans.len()));
         }
         let one = matches!(architecture.output, Output::Embedding(_));
-        Ok(Self { types, one, causal: architecture.causal, vocabulary: architecture.vocabulary })
+        Ok(Self { types, one, causal: architecture.causal, controls, vocabulary: architecture.vocabulary })
     }
 
     /// Stages.
@@ -84,6 +94,25 @@ impl Edges {
         self.causal
     }
 
+    /// Whether the last stage chooses tokens, by controls that come with each.
+    pub const fn chooses(&self) -> bool {
+        self.controls.is_some()
+    }
+
+    /// Type of the controls of a text of `tokens` tokens; none if none are chosen.
+    ///
+    /// # Errors
+    /// [`TypeError`] for no tokens, or too many for any tensor.
+    pub fn controls(&self, tokens: u32) -> Result<Option<TensorType>, TypeError> {
+        self.controls.as_ref().map(|one| rows(one, tokens)).transpose()
+    }
+
+    /// Bytes of a row of the controls that a stage takes: 0 but for the last of a pipeline that chooses tokens.
+    pub fn controls_row(&self, stage: usize) -> usize {
+        let last = stage.saturating_add(1) == self.stages();
+        self.controls.as_ref().filter(|_| last).map_or(0, bytes)
+    }
+
     /// Whether an edge has a row for each token; the last may have one for the whole text.
     pub const fn by_token(&self, edge: usize) -> bool {
         !self.one || edge < self.stages()
@@ -95,18 +124,12 @@ impl Edges {
     /// [`TypeError`] for no tokens, or too many for any tensor.
     pub fn ty(&self, edge: usize, tokens: u32) -> Result<Option<TensorType>, TypeError> {
         let Some(one) = self.types.get(edge) else { return Ok(None) };
-        let mut dims = one.dims().to_vec();
-        if self.by_token(edge)
-            && let Some(rows) = dims.first_mut()
-        {
-            *rows = tokens;
-        }
-        TensorType::new(one.bits(), one.exponent(), &dims).map(Some)
+        if self.by_token(edge) { rows(one, tokens).map(Some) } else { Ok(Some(one.clone())) }
     }
 
     /// Bytes of a row on an edge.
     pub fn row(&self, edge: usize) -> usize {
-        self.types.get(edge).map_or(0, |one| usize::try_from(one.byte_len()).unwrap_or(usize::MAX))
+        self.types.get(edge).map_or(0, bytes)
     }
 
     /// Tokens that go to a stage in one message, such that question and answer fit a frame; all at once if the stage needs them so.
@@ -114,7 +137,21 @@ impl Edges {
         if !self.causal {
             return u32::MAX;
         }
-        let row = self.row(stage).max(self.row(stage.saturating_add(1))) as u64;
+        let question = self.row(stage).saturating_add(self.controls_row(stage));
+        let row = question.max(self.row(stage.saturating_add(1))) as u64;
         u32::try_from((PART / row.max(1)).max(1)).unwrap_or(u32::MAX)
     }
+}
+
+fn bytes(ty: &TensorType) -> usize {
+    usize::try_from(ty.byte_len()).unwrap_or(usize::MAX)
+}
+
+/// The type of `tokens` rows of what one token has.
+fn rows(one: &TensorType, tokens: u32) -> Result<TensorType, TypeError> {
+    let mut dims = one.dims().to_vec();
+    if let Some(rows) = dims.first_mut() {
+        *rows = tokens;
+    }
+    TensorType::new(one.bits(), one.exponent(), &dims)
 }

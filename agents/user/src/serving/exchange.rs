@@ -23,6 +23,8 @@ pub(super) struct Task<'a> {
     pub(super) tokens: u32,
     /// Their rows on the edge into the stage, and the bytes of one.
     pub(super) input: (&'a [u8], usize),
+    /// Rows of their controls, and the bytes of one; for a stage that chooses tokens.
+    pub(super) controls: Option<(&'a [u8], usize)>,
     /// What the stage gave for the first of them, and the bytes of a row; 0 if it gives one row a text.
     pub(super) known: (&'a [u8], usize),
     /// Bytes of what it gives for all of them.
@@ -43,7 +45,8 @@ pub(super) struct Given {
 }
 
 impl LaneClient {
-    /// Brings a text forward from the `held` tokens that the worker should have to all.
+    /// Brings a text forward from the `held` tokens that the worker should have to all. It is asked at least once, with no rows if it has
+    /// them all: so a text ends whose last tokens were not known to be the last.
     ///
     /// # Errors
     /// [`LaneFault`].
@@ -53,7 +56,9 @@ impl LaneClient {
         loop {
             let end = task.tokens.min(position.saturating_add(task.part));
             let last = task.last && end == task.tokens;
-            let inputs = vec![slice(task.input, position, end)?.to_vec()];
+            let tensors = [Some(task.input), task.controls];
+            let rows = tensors.into_iter().flatten().map(|rows| Ok(slice(rows, position, end)?.to_vec()));
+            let inputs = rows.collect::<Result<_, LaneFault>>()?;
             let question = Advance { lane: self.lane, text: task.text, position, inputs, last };
             match self.ask(ports, &Request::Advance(question)).await? {
                 Response::Advanced { output, receipt } => {

@@ -95,6 +95,9 @@ pub enum LaneFault {
     /// Rows that are no tensor of the registered type.
     #[error("it gives what is no output of its program: {0}")]
     Tensor(#[from] TensorError),
+    /// A number that is no token of the model.
+    #[error("it chose token {0}, which is none of the model's: it computes wrongly")]
+    Token(i64),
     /// Rows that are not those that the text had before.
     #[error("it gives other rows than the text had before: it or the replica before it computes wrongly")]
     Changed,
@@ -109,7 +112,7 @@ pub enum LaneFault {
     Account(#[from] AccountError),
 }
 
-/// Why a text was not computed. It costs nothing.
+/// Why a text was not computed. It costs nothing, unless the error says that it can still be ended.
 #[derive(Debug, Error)]
 pub enum TextError {
     /// No lane of a stage computes it.
@@ -136,9 +139,18 @@ pub enum TextError {
         /// Tokens of the model.
         vocabulary: u32,
     },
+    /// Controls that are absent, of another type or number of rows, or that nobody asked for.
+    #[error("a decoder on workers takes a row of controls for each token, and other models take none")]
+    Controls,
+    /// The job pays for no more tokens. Those before can be paid: end the text with [`Text::finish`](super::Text::finish).
+    #[error(transparent)]
+    Spent(AccountError),
     /// An encoder computes a text as a whole.
     #[error("this model computes a text as a whole: send all of its tokens at once")]
     Whole,
+    /// Of one row, or before any tokens: nothing to end.
+    #[error("only a text of which tokens were computed, a row for each, is ended without more")]
+    Unended,
     /// The text has ended, or failed before.
     #[error("the text has ended")]
     Over,

@@ -22,7 +22,7 @@ use super::fault::{OpenError, TextError};
 use super::lane::LaneClient;
 use super::numbers::Numbers;
 use super::shared::Shared;
-use super::text::State;
+use super::text::{Fresh, State};
 
 /// Texts under way at once; others wait. Bounds the rows that are kept in memory.
 pub const TEXTS: usize = 32;
@@ -47,7 +47,7 @@ pub struct Pipeline {
     shutdown: CancellationToken,
 }
 
-/// A text under way. Dropped before its last tokens it is abandoned, and nobody is paid for it.
+/// A text under way. Dropped before its end it is abandoned, and nobody is paid for it.
 #[derive(Debug)]
 pub struct Text {
     shared: Arc<Shared>,
@@ -146,12 +146,17 @@ impl Pipeline {
         Ok(Text { state: Some(State::new(Arc::clone(&shared), number, place)), shared, number })
     }
 
-    /// Computes a whole text.
+    /// Whether the last stage chooses tokens, by controls that come with each.
+    pub fn chooses(&self) -> bool {
+        self.shared.edges.chooses()
+    }
+
+    /// Computes a whole text of a model that chooses no tokens.
     ///
     /// # Errors
     /// [`TextError`]; the text then costs nothing.
     pub async fn compute(&self, number: u32, tokens: &[u32]) -> Result<(Tensor, TextReceipts), TextError> {
-        let Step { output, receipts } = self.begin(number).await?.advance(tokens, true).await?;
+        let Step { output, receipts } = self.begin(number).await?.advance(tokens, None, true).await?;
         receipts.map(|receipts| (output, receipts)).ok_or(TextError::Closed)
     }
 
@@ -189,11 +194,18 @@ impl Text {
         self.number
     }
 
-    /// Sends the next tokens through the pipeline. The `last` bring the receipts, and the text is paid. After an error it is over.
+    /// Tokens that were computed.
+    pub fn tokens(&self) -> u32 {
+        self.state.as_ref().map_or(0, |state| state.tokens)
+    }
+
+    /// Sends the next tokens through the pipeline, of one that chooses tokens with the `controls` of each
+    /// ([`controls`](tensorlink_graph::transformer::choice::controls)). The `last` bring the receipts, and the text is paid. An error about
+    /// what was asked for leaves it as it was, after any other it is over.
     ///
     /// # Errors
     /// [`TextError`].
-    pub async fn advance(&mut self, tokens: &[u32], last: bool) -> Result<Step, TextError> {
+    pub async fn advance(&mut self, tokens: &[u32], controls: Option<&Tensor>, last: bool) -> Result<Step, TextError> {
         let edges = &self.shared.edges;
         let before = self.state.as_ref().ok_or(TextError::Over)?.tokens;
         if !edges.causal() && (before > 0 || !last) {
@@ -208,10 +220,21 @@ impl Text {
             return Err(TextError::Token { token, vocabulary });
         }
         let length = |_: RunError| TextError::Length { tokens: whole, longest };
-        let rows = tokens_tensor(tokens).map_err(length)?.to_bytes();
+        let fresh = count.saturating_sub(before);
+        if controls.map(Tensor::ty) != edges.controls(fresh)?.as_ref() {
+            return Err(TextError::Controls);
+        }
+        let rows = Fresh {
+            tokens: tokens_tensor(tokens).map_err(length)?.to_bytes(),
+            controls: controls.map(Tensor::to_bytes).unwrap_or_default(),
+        };
         let out = edges.stages();
-        let given = if edges.by_token(out) { count.saturating_sub(before) } else { count };
+        let given = if edges.by_token(out) { fresh } else { count };
         let ty = edges.ty(out, given)?.ok_or(TextError::Closed)?;
+        // At its beginning a text may still find a replica that can be paid.
+        if before > 0 {
+            self.state.as_ref().map_or(Ok(()), |state| state.promise(count))?;
+        }
 
         let mut state = self.state.take().ok_or(TextError::Over)?;
         let (reply, answer) = oneshot::channel();
@@ -230,5 +253,23 @@ impl Text {
             self.state = Some(state);
         }
         Ok(Step { output, receipts })
+    }
+    /// Ends the text after the tokens that were computed: a receipt from every stage, and the text is paid. Goes on even if the caller
+    /// leaves.
+    ///
+    /// # Errors
+    /// [`TextError`]; after one of a stage's the text is abandoned, and nobody is paid for it.
+    pub async fn finish(&mut self) -> Result<TextReceipts, TextError> {
+        let edges = &self.shared.edges;
+        let tokens = self.state.as_ref().ok_or(TextError::Over)?.tokens;
+        if tokens == 0 || !edges.by_token(edges.stages()) {
+            return Err(TextError::Unended);
+        }
+        let mut state = self.state.take().ok_or(TextError::Over)?;
+        let ended = tokio::spawn(async move {
+            state.advance(&Fresh::default(), true, &|| false).await?;
+            state.delivered.clone().ok_or(TextError::Closed)
+        });
+        ended.await.map_err(|_| TextError::Closed)?
     }
 }

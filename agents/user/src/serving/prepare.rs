@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use tensorlink_graph::transformer::{Plan, PlanError, Quantized};
+use tensorlink_graph::transformer::plan::Head;
+use tensorlink_graph::transformer::{Output, Plan, PlanError, Quantized};
 use tensorlink_node::price::multiply_adds;
 use tensorlink_node::serving::programs_root;
 use tensorlink_node::shard::ShardError;
@@ -50,14 +51,19 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Cuts a model into stages of these layers, for texts of up to `longest` tokens. Hashes every program of every length: blocks.
+    /// Cuts a model into stages of these layers, for texts of up to `longest` tokens. Where the model gives logits, the last stage chooses
+    /// tokens by them, as the user's controls say. Hashes every program of every length: blocks.
     ///
     /// # Errors
     /// [`ServeError`].
     pub fn new(model: &Quantized, ranges: &[Range<u32>], longest: u32) -> Result<Self, ServeError> {
+        let head = match model.architecture().output {
+            Output::Logits { .. } => Head::Choice,
+            Output::Embedding(_) => Head::Output,
+        };
         let mut stages = Vec::new();
         for range in ranges {
-            let (plan, constants) = model.stage(range.clone(), tensor_root)?;
+            let (plan, constants) = model.stage_with(range.clone(), head, tensor_root)?;
             let programs = programs_root(&plan, longest)?;
             let program = plan.program(longest)?;
             stages.push(ServingStage { longest: Program::clone(&program), plan, constants, programs });

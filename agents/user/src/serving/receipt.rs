@@ -44,6 +44,8 @@ pub struct Due {
     pub tokens: u32,
     /// Root of the whole tensor that was sent.
     pub sent: TensorRoot,
+    /// Root of the controls of the whole text, if the stage chooses tokens.
+    pub controls: Option<TensorRoot>,
     /// Root of the whole tensor that was got.
     pub got: TensorRoot,
 }
@@ -57,7 +59,7 @@ impl Due {
         if signed.tokens != self.tokens {
             return Err(ReceiptFault::Tokens { expected: self.tokens, actual: signed.tokens });
         }
-        let crossed = Crossed { from_previous: self.sent, from_next: None, to_next: self.got };
+        let crossed = Crossed { from_previous: self.sent, from_next: self.controls, to_next: self.got };
         let (claim, logs) = receipt(self.lane, self.text, &crossed);
         if signed.logs != logs.roots() {
             return Err(ReceiptFault::Logs);

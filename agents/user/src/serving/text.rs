@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
-use tensorlink_types::{Address, TensorRoot};
+use tensorlink_types::{Address, TensorRoot, TensorType};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::archive::{StageReceipt, TextReceipts};
@@ -23,12 +23,22 @@ pub(super) struct State {
     pub(super) tokens: u32,
     /// Once the text is delivered.
     pub(super) delivered: Option<TextReceipts>,
-    /// Rows that crossed each edge; the last edge may have one row for the whole text.
+    /// Rows that crossed each edge; the last edge may have one row for the whole text. They are sent again to workers that lost them, so
+    /// they are kept to the end: for each of at most [`TEXTS`](super::pipeline::TEXTS) texts those of at most the job's longest.
     edges: Vec<Vec<u8>>,
+    /// Rows of controls, sent to the last stage; none if it chooses no tokens.
+    controls: Vec<u8>,
     seats: Vec<Seat>,
     /// Lanes that were sent rows, by stage and replica.
     touched: BTreeSet<(usize, usize)>,
     _place: OwnedSemaphorePermit,
+}
+
+/// The next tokens of a text: their rows, and those of their controls.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Fresh {
+    pub(super) tokens: Vec<u8>,
+    pub(super) controls: Vec<u8>,
 }
 
 /// Says that nobody waits for the text any more.
@@ -51,16 +61,31 @@ impl State {
         let seat = |stage| Seat { replica: shared.first_replica(stage, number), held: 0 };
         let seats = (0..stages).map(seat).collect();
         let edges = vec![Vec::new(); stages.saturating_add(1)];
-        Self { shared, number, tokens: 0, delivered: None, edges, seats, touched: BTreeSet::new(), _place: place }
+        let (controls, touched) = (Vec::new(), BTreeSet::new());
+        Self { shared, number, tokens: 0, delivered: None, edges, controls, seats, touched, _place: place }
     }
 
-    /// Sends the next `rows` through all stages; what came out for them, or for the whole text where that is one row. `gone` says that
-    /// nobody waits for it any more.
-    pub(super) async fn advance(&mut self, rows: &[u8], last: bool, gone: Gone<'_>) -> Result<Vec<u8>, TextError> {
+    /// Promises the lanes that hold the text to pay it when it has `tokens` tokens.
+    ///
+    /// # Errors
+    /// [`TextError::Spent`]; the text is as it was.
+    pub(super) fn promise(&self, tokens: u32) -> Result<(), TextError> {
+        for (stage, seat) in self.seats.iter().enumerate() {
+            if let Some(lane) = self.shared.lane(stage, seat.replica) {
+                lane.account().promise(self.number, tokens, self.shared.most).map_err(TextError::Spent)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the next tokens through all stages, if any; what came out for them, or for the whole text where that is one row. `gone` says
+    /// that nobody waits for it any more.
+    pub(super) async fn advance(&mut self, fresh: &Fresh, last: bool, gone: Gone<'_>) -> Result<Vec<u8>, TextError> {
         let shared = Arc::clone(&self.shared);
-        let count = rows.len().checked_div(shared.edges.row(0)).unwrap_or(0);
+        let count = fresh.tokens.len().checked_div(shared.edges.row(0)).unwrap_or(0);
         self.tokens = self.tokens.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
-        self.crossed(0, rows);
+        self.crossed(0, &fresh.tokens);
+        self.controls.extend_from_slice(&fresh.controls);
         let (mut receipts, mut sent) = (Vec::new(), None);
         let mut output = Vec::new();
         for stage in 0..shared.edges.stages() {
@@ -99,6 +124,29 @@ impl State {
     fn root(&self, edge: usize) -> Result<TensorRoot, TextError> {
         let ty = self.shared.edges.ty(edge, self.tokens)?.ok_or(TextError::Closed)?;
         Tensor::from_bytes(ty, self.rows(edge)).map(|tensor| tensor_root(&tensor)).map_err(|_| TextError::Closed)
+    }
+
+    /// Root of the controls of the whole text, for a stage that takes them.
+    fn controls_root(&self, stage: usize) -> Result<Option<TensorRoot>, LaneFault> {
+        let edges = &self.shared.edges;
+        if edges.controls_row(stage) == 0 {
+            return Ok(None);
+        }
+        let ty = edges.controls(self.tokens).ok().flatten().ok_or(LaneFault::OffTopic)?;
+        Ok(Some(tensor_root(&Tensor::from_bytes(ty, &self.controls)?)))
+    }
+
+    /// What a stage gave for some tokens: rows of its type, and where tokens are chosen, tokens of the model.
+    fn check(&self, stage: usize, ty: TensorType, rows: &[u8]) -> Result<Tensor, LaneFault> {
+        let edges = &self.shared.edges;
+        let given = Tensor::from_bytes(ty, rows)?;
+        if edges.controls_row(stage) > 0 {
+            let known = 0..i64::from(edges.vocabulary());
+            if let Some(wrong) = given.mantissas().to_vec().into_iter().find(|id| !known.contains(id)) {
+                return Err(LaneFault::Token(wrong));
+            }
+        }
+        Ok(given)
     }
 
     /// Brings the text forward in one stage, by the lane that holds it or another replica.
@@ -147,26 +195,30 @@ impl State {
             text: self.number,
             tokens: self.tokens,
             input: (self.rows(stage), edges.row(stage)),
+            controls: Some(edges.controls_row(stage)).filter(|row| *row > 0).map(|row| (self.controls.as_slice(), row)),
             known: (known, if by_token { edges.row(out) } else { 0 }),
             whole: usize::try_from(ty.byte_len()).unwrap_or(usize::MAX),
             part: edges.part(stage),
             last: sent.is_some(),
         };
+        // Before anything is computed that could not be paid.
+        lane.account().promise(self.number, self.tokens, self.shared.most)?;
         let Some(sent) = sent else {
             let rows = lane.advance(ports, task, held).await?.rows;
             if let Some(fresh) = rows.len().checked_div(task.known.1).and_then(|rows| u32::try_from(rows).ok())
                 && let Some(ty) = edges.ty(out, fresh).ok().flatten()
             {
-                Tensor::from_bytes(ty, &rows)?;
+                self.check(stage, ty, &rows)?;
             }
             return Ok((rows, None));
         };
-        lane.account().promise(self.number, self.tokens, self.shared.most)?;
         let Given { rows, receipt } = lane.advance(ports, task, held).await?;
-        let whole = Tensor::from_bytes(ty, &[known, &rows].concat())?;
+        let whole = self.check(stage, ty, &[known, &rows].concat())?;
         let got = tensor_root(&whole);
         let receipt = receipt.ok_or(ReceiptFault::Absent)?;
-        let due = Due { lane: lane.lane, worker: lane.worker, text: self.number, tokens: self.tokens, sent, got };
+        let controls = self.controls_root(stage)?;
+        let (lane_of, text, tokens) = (lane.lane, self.number, self.tokens);
+        let due = Due { lane: lane_of, worker: lane.worker, text, tokens, sent, controls, got };
         let id = due.check(&ports.contracts, &receipt)?;
         lane.account().enter(self.number, id, self.tokens);
         Ok((rows, Some((StageReceipt::new(lane.worker, id, receipt), got))))

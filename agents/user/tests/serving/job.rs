@@ -9,7 +9,7 @@ use tensorlink_node::shard::ShardSource;
 use tensorlink_user::serving::edges::EdgeError;
 use tensorlink_user::serving::{Edges, PreparedServing, ServingStage, publish_serving};
 
-use crate::support::serving::{LONGEST, decoder_plans, plans, serving_view, user};
+use crate::support::serving::{LONGEST, choosing_plans, decoder_plans, plans, serving_view, user};
 use crate::support::{JOB, MemoryChain, MemoryStore};
 
 fn prepared() -> PreparedServing {
@@ -43,7 +43,7 @@ async fn what_is_published_is_what_workers_check_and_users_read_back() {
 
 #[test]
 fn edges_have_the_types_of_every_lengths_program() {
-    for (stages, by_token) in [(plans(), false), (decoder_plans(), true)] {
+    for (stages, by_token) in [(plans(), false), (decoder_plans(), true), (choosing_plans(), true)] {
         let plans: Vec<Plan> = stages.into_iter().map(|(plan, _)| plan).collect();
         let edges = Edges::new(&plans).unwrap();
         assert_eq!((edges.stages(), edges.by_token(0), edges.by_token(2)), (2, true, by_token));
@@ -53,6 +53,9 @@ fn edges_have_the_types_of_every_lengths_program() {
                 assert_eq!(edges.ty(stage, tokens).unwrap(), program.from_previous.clone());
                 let last = &program.operators[program.to_next[0] as usize].output;
                 assert_eq!(edges.ty(stage + 1, tokens).unwrap().as_ref(), Some(last));
+                let controls = edges.controls(tokens).unwrap().filter(|_| stage == 1);
+                assert_eq!(controls, program.from_next.clone());
+                assert_eq!(edges.controls_row(stage), if controls.is_some() { 28 } else { 0 });
             }
         }
         assert!(edges.ty(0, 0).is_err() && edges.ty(3, 1).unwrap().is_none());

@@ -1,5 +1,6 @@
 //! Texts through a serving job's workers: what is right is paid, and nothing else is.
 
+mod decoder;
 mod job;
 #[path = "../../../node/tests/support/mod.rs"]
 mod support;
@@ -272,12 +273,12 @@ async fn a_decoders_text_goes_token_by_token_and_survives_what_workers_forget() 
     for (at, token) in TEXT.iter().enumerate() {
         world.workers[at % 2].set(Manner::Forgets);
         let last = at + 1 == TEXT.len();
-        let step = text.advance(&[*token], last).await.unwrap();
+        let step = text.advance(&[*token], None, last).await.unwrap();
         assert_eq!(step.receipts.is_some(), last);
         rows.extend(step.output.to_bytes());
     }
     assert_eq!(rows, whole.to_bytes());
-    assert!(matches!(text.advance(&[1], true).await, Err(TextError::Over)));
+    assert!(matches!(text.advance(&[1], None, true).await, Err(TextError::Over)));
     pipeline.close().await;
     assert_eq!(world.paid(), [4, 4]);
 }
@@ -287,9 +288,9 @@ async fn a_replica_takes_over_in_the_middle_of_a_text_with_all_its_rows() {
     let world = World::new(decoder_plans(), 2).await;
     let pipeline = world.open().await;
     let mut text = pipeline.begin(0).await.unwrap();
-    let first = text.advance(&TEXT[..2], false).await.unwrap().output.to_bytes();
+    let first = text.advance(&TEXT[..2], None, false).await.unwrap().output.to_bytes();
     world.workers[0].set(Manner::Dead);
-    let rest = text.advance(&TEXT[2..], true).await.unwrap();
+    let rest = text.advance(&TEXT[2..], None, true).await.unwrap();
     assert_eq!([first, rest.output.to_bytes()].concat(), world.due(&TEXT).to_bytes());
     assert_eq!(world.workers[2].with(|inner| inner.advances.clone()), [(0, 0, true)]);
     pipeline.close().await;
@@ -302,9 +303,9 @@ async fn a_replica_that_gives_other_rows_than_the_text_had_is_not_believed() {
     world.workers[2].set(Manner::Lies);
     let pipeline = world.open().await;
     let mut text = pipeline.begin(0).await.unwrap();
-    text.advance(&TEXT[..2], false).await.unwrap();
+    text.advance(&TEXT[..2], None, false).await.unwrap();
     world.workers[0].set(Manner::Dead);
-    let (stage, fault) = fault(text.advance(&TEXT[2..], true).await.unwrap_err());
+    let (stage, fault) = fault(text.advance(&TEXT[2..], None, true).await.unwrap_err());
     assert!(stage == 0 && matches!(fault, LaneFault::Changed), "{fault}");
     drop(text);
     pipeline.close().await;
@@ -316,7 +317,7 @@ async fn a_text_that_is_dropped_is_abandoned_and_unpaid() {
     let world = World::new(decoder_plans(), 1).await;
     let pipeline = world.open().await;
     let mut text = pipeline.begin(0).await.unwrap();
-    text.advance(&TEXT, false).await.unwrap();
+    text.advance(&TEXT, None, false).await.unwrap();
     drop(text);
     pipeline.close().await;
     for worker in &world.workers {
@@ -383,7 +384,7 @@ async fn texts_that_the_job_does_not_compute_are_refused_before_any_worker_sees_
     }
     assert!(matches!(compute(&pipeline, &[1, 20]).await, Err(TextError::Token { token: 20, vocabulary: 20 })));
     let mut text = pipeline.begin(0).await.unwrap();
-    assert!(matches!(text.advance(&[1], false).await, Err(TextError::Whole)));
+    assert!(matches!(text.advance(&[1], None, false).await, Err(TextError::Whole)));
     assert!(world.workers.iter().all(|worker| worker.with(|inner| inner.advances.is_empty())));
     pipeline.close().await;
     assert!(matches!(pipeline.begin(1).await, Err(TextError::Closed)));

@@ -13,10 +13,13 @@ use tensorlink_node::wire::{decode, encode};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{Crossed, receipt, receipt_list, tensor_root, verify_signer};
 use tensorlink_types::abi::{Claim, Voucher};
-use tensorlink_types::{B256, ClaimId, Lane};
+use tensorlink_types::{B256, ClaimId, Lane, TensorType};
 
 use crate::support::serving::user;
 use crate::support::{CONTRACTS, Hub, MemoryNet, identity};
+
+/// Bytes of a row of controls.
+const CONTROLS_ROW: usize = 28;
 
 /// How a worker behaves, until it is told otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +41,8 @@ pub(crate) enum Manner {
     Short,
     /// Gives other numbers, and signs for them.
     Lies,
+    /// Chooses what is no token.
+    Babbles,
 }
 
 /// What is wrong with a receipt.
@@ -46,6 +51,8 @@ pub(crate) enum Wrong {
     Absent,
     Tokens,
     Logs,
+    /// As if tokens had been chosen by nobody.
+    Controls,
     Io,
     State,
     Text,
@@ -64,7 +71,8 @@ pub(crate) struct Inner {
     /// Its list of the epoch, in the order of signing.
     pub(crate) receipts: Vec<(Claim, u32)>,
     pub(crate) vouchers: Vec<Voucher>,
-    texts: HashMap<u32, Vec<u8>>,
+    /// Rows, and rows of controls.
+    texts: HashMap<u32, (Vec<u8>, Vec<u8>)>,
 }
 
 pub(crate) struct Worker {
@@ -168,20 +176,34 @@ impl Worker {
             _ => {}
         }
         let row = self.shard.received(1).unwrap().byte_len() as usize;
-        let rows = inner.texts.entry(text).or_default();
+        let chooses = self.shard.plan.chooses();
+        let (rows, steer) = inner.texts.entry(text).or_default();
+        assert_eq!(inputs.len(), if chooses { 2 } else { 1 });
+        assert!(last || !inputs[0].is_empty(), "only the end of a text comes without rows");
         let has = rows.len() / row;
         if has < position as usize {
             return Some(Response::Rewind { position: has as u32 });
         }
         rows.truncate(position as usize * row);
         rows.extend(&inputs[0]);
+        if chooses {
+            steer.truncate(position as usize * CONTROLS_ROW);
+            steer.extend(&inputs[1]);
+        }
         let tokens = (rows.len() / row) as u32;
         let input = Tensor::from_bytes(self.shard.received(tokens).unwrap(), rows).unwrap();
         let runner = StageRunner::new(Reference, (*self.shard.plan).clone(), &self.shard.constants).unwrap();
-        let mut whole = runner.run(&input).unwrap();
-        if inner.manner == Manner::Lies {
+        let controls = chooses.then(|| {
+            let ty = TensorType::new(32, 0, &[tokens, CONTROLS_ROW as u32 / 4]).unwrap();
+            Tensor::from_bytes(ty, steer).expect("a row of controls for each token")
+        });
+        let mut whole = match &controls {
+            Some(controls) => runner.choose(&input, controls).unwrap(),
+            None => runner.run(&input).unwrap(),
+        };
+        if matches!(inner.manner, Manner::Lies | Manner::Babbles) {
             let mut mantissas = whole.mantissas().to_vec();
-            mantissas[0] ^= 1;
+            mantissas[0] = if inner.manner == Manner::Lies { mantissas[0] ^ 1 } else { 20 };
             whole = Tensor::from_wide(whole.ty().clone(), &mantissas).unwrap();
         }
         let mut output = match self.shard.gives() {
@@ -192,7 +214,7 @@ impl Worker {
         if inner.manner == Manner::Short {
             output.pop();
         }
-        let receipt = last.then(|| self.sign(inner, text, tokens, (&input, &whole))).flatten();
+        let receipt = last.then(|| self.sign(inner, text, tokens, (&input, controls.as_ref(), &whole))).flatten();
         if let Manner::Loses(times) = inner.manner {
             inner.manner = Manner::Loses(times - 1);
             return None;
@@ -200,8 +222,15 @@ impl Worker {
         Some(Response::Advanced { output, receipt })
     }
 
-    fn sign(&self, inner: &mut Inner, text: u32, tokens: u32, (input, output): (&Tensor, &Tensor)) -> Option<Receipt> {
-        let crossed = Crossed { from_previous: tensor_root(input), from_next: None, to_next: tensor_root(output) };
+    fn sign(
+        &self,
+        inner: &mut Inner,
+        text: u32,
+        tokens: u32,
+        (input, controls, output): (&Tensor, Option<&Tensor>, &Tensor),
+    ) -> Option<Receipt> {
+        let from_next = controls.filter(|_| inner.manner != Manner::Signs(Wrong::Controls)).map(tensor_root);
+        let crossed = Crossed { from_previous: tensor_root(input), from_next, to_next: tensor_root(output) };
         let (mut claim, logs) = receipt(self.lane, text, &crossed);
         if !inner.receipts.iter().any(|(known, _)| *known == claim) {
             inner.receipts.push((claim.clone(), tokens));
@@ -219,7 +248,7 @@ impl Worker {
                 Wrong::Replica => claim.replica += 1,
                 Wrong::Job => claim.job += 1,
                 Wrong::Signer => key = identity(77),
-                Wrong::Garbage => {}
+                Wrong::Controls | Wrong::Garbage => {}
             }
         }
         let mut signature = key.sign(CONTRACTS.claim_id(&claim).0).unwrap().to_vec();

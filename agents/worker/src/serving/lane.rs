@@ -1,9 +1,10 @@
 //! A lane's answers to its user: texts computed and receipted, vouchers taken.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use tensorlink_graph::engine::Engine;
+use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::ports::{Clock, Ports, StoreError};
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{Advance, Receipt, Response};
@@ -15,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::book::{Book, EnterError, Entry, Signed};
-use super::runner::Whole;
+use super::runner::{Cached, Whole};
 use super::texts::Text;
 use super::thread::{Done, LaneThread, QUEUE, StartError, Step};
 use crate::context::Context;
@@ -52,10 +53,12 @@ pub struct ServingLane {
     shard: Arc<ServingShard>,
     book: Arc<Book>,
     thread: LaneThread,
-    /// Most tokens delivered and not paid.
+    /// Most tokens delivered and not paid, beyond those of texts that are open.
     credit: u64,
     /// Set when the job takes no more texts.
     closing: CancellationToken,
+    /// Tokens of texts that had ended before.
+    again: AtomicU64,
     /// Requests that wait, and kibibytes of their rows.
     waiting: (Semaphore, Semaphore),
 }
@@ -72,19 +75,38 @@ impl ServingLane {
         closing: CancellationToken,
     ) -> Result<Self, StartError>
     where
-        E: Engine + Send + 'static,
+        E: CacheEngine + Send + 'static,
     {
         let (lane, engine) = (book.payer().lane, context.engine.clone());
-        let make = move |shard| {
-            let engine = engine().map_err(|e| e.to_string())?;
-            Whole::new(engine, shard).map_err(|e| e.to_string())
-        };
         let clock: Arc<dyn Clock> = context.ports.clock.clone();
-        let thread = LaneThread::start(lane, shard.clone(), clock, make).await?;
+        let memory = context.config.memory;
+        let thread = if shard.goes_on() {
+            let make = move |shard| {
+                let engine = engine().map_err(|e| e.to_string())?;
+                Cached::new(engine, shard, memory).map_err(|e| e.to_string())
+            };
+            LaneThread::start(lane, shard.clone(), clock, make).await?
+        } else {
+            let make = move |shard| {
+                let engine = engine().map_err(|e| e.to_string())?;
+                Whole::new(engine, shard).map_err(|e| e.to_string())
+            };
+            LaneThread::start(lane, shard.clone(), clock, make).await?
+        };
         let most = CREDIT.0.max(shard.longest.saturating_mul(CREDIT.1));
         let credit = context.config.credit.unwrap_or(most).into();
         let waiting = (Semaphore::new(QUEUE), Semaphore::new(WAITING_KIB));
-        Ok(Self { lane, ports: context.ports.clone(), shard, book, thread, credit, closing, waiting })
+        Ok(Self {
+            lane,
+            ports: context.ports.clone(),
+            shard,
+            book,
+            thread,
+            credit,
+            closing,
+            again: AtomicU64::new(0),
+            waiting,
+        })
     }
 
     /// The stage.
@@ -103,11 +125,12 @@ impl ServingLane {
             Ok(step) => step,
             Err(reason) => return Response::Declined(reason),
         };
-        let owed = self.book.owed();
+        let owed = self.owed(&step);
         if owed > self.credit {
             return Response::Unpaid { tokens: u32::try_from(owed).unwrap_or(u32::MAX) };
         }
-        let kib = u32::try_from(step.rows.len().div_ceil(1024)).unwrap_or(u32::MAX);
+        let bytes = step.rows.len().saturating_add(step.controls.len());
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
         let places = (self.waiting.0.try_acquire(), self.waiting.1.try_acquire_many(kib));
         let (Ok(_place), Ok(_room)) = places else { return Response::Busy };
         let text = step.text;
@@ -129,16 +152,24 @@ impl ServingLane {
         Response::Done
     }
 
+    /// Tokens that count against the credit before a step. An open text always comes to its end, because only then it can be paid for;
+    /// it is new texts that wait until those that are open are paid for, too.
+    fn owed(&self, step: &Step) -> u64 {
+        if step.tokens == 0 {
+            return 0;
+        }
+        let again = self.again.load(Ordering::Relaxed);
+        let owed = self.book.owed_with(self.thread.lost().saturating_add(again));
+        if step.position == 0 { owed.saturating_add(self.thread.open()) } else { owed }
+    }
+
     /// A request in the form that the thread takes, or what is wrong with it.
     fn step(&self, request: Advance) -> Result<Step, String> {
         let Advance { text, position, inputs, last, .. } = request;
         if self.closing.is_cancelled() && position == 0 {
             return Err("the job is closing and takes no new texts".into());
         }
-        let count = inputs.len();
-        let Ok([rows]) = <[Vec<u8>; 1]>::try_from(inputs) else {
-            return Err(format!("{count} tensors of rows: this stage receives one"));
-        };
+        let (rows, controls) = self.inputs(inputs, last && position > 0)?;
         let longest = self.shard.longest;
         let row = self.shard.received(1).map_err(|e| e.to_string())?.byte_len();
         let bytes = rows.len() as u64;
@@ -147,6 +178,13 @@ impl ServingLane {
         let end = tokens.saturating_add(position.into());
         let fits = u32::try_from(tokens).ok().filter(|_| end <= longest.into());
         let tokens = fits.ok_or_else(|| format!("a text of {end} tokens or more: this job takes at most {longest}"))?;
+        let due = match self.shard.controls(1).map_err(|e| e.to_string())? {
+            Some(one) => one.byte_len().saturating_mul(tokens.into()),
+            None => 0,
+        };
+        if controls.len() as u64 != due {
+            return Err(format!("{} bytes of controls for {tokens} tokens: send {due}", controls.len()));
+        }
         let most = self.book.payer().most;
         if self.book.of_text(text).is_none() {
             if self.book.delivered().saturating_add(end) > most.into() {
@@ -154,26 +192,46 @@ impl ServingLane {
             }
             self.book.has_room().map_err(|e| e.to_string())?;
         }
-        Ok(Step { text, position, rows, tokens, last })
+        Ok(Step { text, position, rows, controls, tokens, last })
+    }
+
+    /// Rows and controls of a request; who `ends` a text need not send any.
+    fn inputs(&self, inputs: Vec<Vec<u8>>, ends: bool) -> Result<(Vec<u8>, Vec<u8>), String> {
+        let controls = self.shard.controls(1).map_err(|e| e.to_string())?.is_some();
+        let count = inputs.len();
+        let mut inputs = inputs.into_iter();
+        match (count, controls) {
+            (0, _) if ends => Ok((Vec::new(), Vec::new())),
+            (1, false) | (2, true) => Ok((inputs.next().unwrap_or_default(), inputs.next().unwrap_or_default())),
+            (_, false) => Err(format!("{count} tensors of rows: this stage receives one")),
+            (_, true) => Err(format!("{count} tensors: this stage receives rows and the controls of each")),
+        }
     }
 
     /// Signs for a text that has ended, once everything that an auditor may ask for is on disk.
     async fn receipt(&self, number: u32, text: Text) -> Result<Receipt, ReceiptError> {
         let (lane, shard, ports, tokens) = (self.lane, self.shard.clone(), self.ports.clone(), text.tokens);
-        let Text { received, given, .. } = text;
-        let inputs = Bytes::from(received);
+        let Text { received, controls, given, .. } = text;
+        let at = received.len();
+        let inputs = Bytes::from([received, controls].concat());
         let bytes = inputs.clone();
         let signing = move || {
-            let received = Tensor::from_bytes(shard.received(tokens)?, &bytes)?;
+            let received = Tensor::from_bytes(shard.received(tokens)?, bytes.get(..at).unwrap_or_default())?;
+            let controls = match shard.controls(tokens)? {
+                Some(ty) => Some(Tensor::from_bytes(ty, bytes.get(at..).unwrap_or_default())?),
+                None => None,
+            };
             let given = Tensor::from_bytes(shard.given(tokens)?, &given)?;
             let (from_previous, to_next) = (tensor_root(&received), tensor_root(&given));
-            let (claim, logs) = receipt(lane, number, &Crossed { from_previous, from_next: None, to_next });
+            let from_next = controls.as_ref().map(tensor_root);
+            let (claim, logs) = receipt(lane, number, &Crossed { from_previous, from_next, to_next });
             let signature = ports.identity.sign(ports.contracts.claim_id(&claim).0)?.to_vec();
             Ok::<_, ReceiptError>(Receipt { claim, logs: logs.roots(), tokens, signature })
         };
         let receipt = blocking(signing).await?;
         // A text that is sent again gets the receipt that it has.
         if let Some(known) = self.book.of_text(number) {
+            self.again.fetch_add(tokens.into(), Ordering::Relaxed);
             let same = known.claim == receipt.claim;
             return if same { Ok(known) } else { Err(EnterError::OtherText(number).into()) };
         }

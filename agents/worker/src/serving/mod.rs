@@ -3,7 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`texts`] | the texts that are open, and the bounds on them |
-//! | [`runner`] | what computes rows; today, the program of the present length |
+//! | [`runner`] | what computes rows: the program of the present length, or token by token with keys and values kept |
 //! | [`thread`](mod@thread) | a lane's thread behind its bounded queue |
 //! | [`book`], [`voucher`] | receipts and vouchers on disk, epoch by epoch; what a voucher must be |
 //! | [`lane`] | answers to the user |

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cid::Cid;
-use tensorlink_graph::engine::Engine;
+use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::interval::Span;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobState;
@@ -43,7 +43,7 @@ impl From<Unserved> for Response {
 
 impl<E> Worker<E>
 where
-    E: Engine + Send + 'static,
+    E: CacheEngine + Send + 'static,
     E::Tensor: Send + 'static,
 {
     /// The book of a lane whose job has started.

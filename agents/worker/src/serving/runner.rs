@@ -1,15 +1,16 @@
 //! What computes a lane's rows, on the lane's thread.
 
-use std::sync::Arc;
+mod cached;
+mod whole;
 
-use tensorlink_graph::engine::Engine;
-use tensorlink_graph::executor::ExecuteError;
-use tensorlink_graph::transformer::StageRunner;
+use tensorlink_graph::transformer::DecodeError;
 use tensorlink_graph::transformer::runner::RunError;
-use tensorlink_node::serving::{Gives, ServingShard};
-use tensorlink_num::{Tensor, TensorError};
+use tensorlink_num::TensorError;
 use tensorlink_types::TypeError;
 use thiserror::Error;
+
+pub use self::cached::Cached;
+pub use self::whole::Whole;
 
 /// Why rows could not be computed.
 #[derive(Debug, Error)]
@@ -17,12 +18,18 @@ pub enum RunnerError {
     /// The engine failed.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The engine failed, token by token.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
     /// The rows make no tensor of the stage's type.
     #[error(transparent)]
     Tensor(#[from] TensorError),
     /// There is no type for so many rows.
     #[error(transparent)]
     Type(#[from] TypeError),
+    /// Fewer rows than tokens; a defect.
+    #[error("the rows of some tokens are missing")]
+    Missing,
 }
 
 /// The next tokens of a text.
@@ -32,6 +39,8 @@ pub struct Turn<'a> {
     pub text: u32,
     /// All rows received of it, of which each was given before, except those from `position` on.
     pub received: &'a [u8],
+    /// Controls of the same tokens; empty unless the stage chooses tokens.
+    pub controls: &'a [u8],
     /// Tokens of `received`.
     pub tokens: u32,
     /// Tokens given before. Less than at the end of the text's turn before if the text was cut back: then whatever is remembered of
@@ -43,49 +52,15 @@ pub struct Turn<'a> {
 
 /// Computes texts, several at once if it can. Called from one thread only.
 pub trait Runner {
-    /// For each turn, of different texts: the rows from `position` on of a stage that gives [`Gives::Rows`]; of any other stage everything
-    /// at the last turn, and no bytes before. Canonical bytes without padding.
+    /// For each turn, of different texts: the rows from `position` on of a stage that gives [`Gives::Rows`](tensorlink_node::serving::Gives);
+    /// of any other stage everything at the last turn, and no bytes before. Canonical bytes without padding.
     fn run(&mut self, turns: &[Turn<'_>]) -> Vec<Result<Vec<u8>, RunnerError>>;
 
     /// Forgets a text that has ended.
     fn forget(&mut self, text: u32);
-}
 
-/// Computes every text from its beginning, by the very program that its receipt stands for.
-pub struct Whole<E: Engine> {
-    runner: StageRunner<E>,
-    shard: Arc<ServingShard>,
-}
-
-impl<E: Engine> Whole<E> {
-    /// Moves the stage's constants to the engine's device.
-    ///
-    /// # Errors
-    /// When the device fails.
-    pub fn new(engine: E, shard: Arc<ServingShard>) -> Result<Self, ExecuteError> {
-        let runner = StageRunner::new(engine, shard.plan.as_ref().clone(), &shard.constants)?;
-        Ok(Self { runner, shard })
+    /// Tokens of open texts that memory is there for, counting a text as [`Texts`](super::texts::Texts) does; none for any number.
+    fn most_tokens(&self) -> Option<u64> {
+        None
     }
-
-    fn one(&self, turn: &Turn<'_>) -> Result<Vec<u8>, RunnerError> {
-        let rows = self.shard.gives() == Gives::Rows;
-        if if rows { turn.position == turn.tokens } else { !turn.last } {
-            return Ok(Vec::new());
-        }
-        let input = Tensor::from_bytes(self.shard.received(turn.tokens)?, turn.received)?;
-        let mut output = self.runner.run(&input)?.to_bytes();
-        if rows && turn.position > 0 {
-            let before = self.shard.given(turn.position)?.byte_len();
-            output.drain(..usize::try_from(before).unwrap_or(usize::MAX).min(output.len()));
-        }
-        Ok(output)
-    }
-}
-
-impl<E: Engine> Runner for Whole<E> {
-    fn run(&mut self, turns: &[Turn<'_>]) -> Vec<Result<Vec<u8>, RunnerError>> {
-        turns.iter().map(|turn| self.one(turn)).collect()
-    }
-
-    fn forget(&mut self, _: u32) {}
 }

@@ -2,17 +2,18 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use tensorlink_node::ports::Clock;
 use tensorlink_node::serving::{Gives, ServingShard};
 use tensorlink_num::Tensor;
-use tensorlink_types::Lane;
+use tensorlink_types::{Lane, TensorType, TypeError};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use super::runner::{Runner, RunnerError, Turn};
-use super::texts::{Stuck, Text, Texts};
+use super::texts::{Row, Stuck, Text, Texts};
 
 /// Requests that wait for the thread, and that it takes up at once.
 pub const QUEUE: usize = 32;
@@ -28,7 +29,7 @@ pub enum StartError {
         /// Why.
         source: std::io::Error,
     },
-    /// There is no usable device, or it cannot hold the constants.
+    /// There is no usable device, or it cannot hold the constants and a text.
     #[error("the engine of {lane} does not start: {reason}")]
     Engine {
         /// The lane.
@@ -47,6 +48,8 @@ pub struct Step {
     pub position: u32,
     /// The tokens' rows.
     pub rows: Vec<u8>,
+    /// How their successors are chosen, on a stage that chooses tokens; else empty.
+    pub controls: Vec<u8>,
     /// How many they are; none only to end a text.
     pub tokens: u32,
     /// Whether they are the last.
@@ -73,9 +76,21 @@ enum Message {
     Forget(u32),
 }
 
+/// Tokens whose rows were given before their text has ended.
+#[derive(Debug, Default)]
+struct Given {
+    /// Of open texts.
+    open: AtomicU64,
+    /// Of texts that were cut back or forgotten, since the thread began.
+    lost: AtomicU64,
+}
+
 /// A lane's thread. It ends with the text that it is at once this is dropped.
 #[derive(Debug)]
-pub struct LaneThread(mpsc::Sender<Message>);
+pub struct LaneThread {
+    messages: mpsc::Sender<Message>,
+    given: Arc<Given>,
+}
 
 impl LaneThread {
     /// Starts the thread and waits until `make` has made its runner there.
@@ -90,17 +105,19 @@ impl LaneThread {
     ) -> Result<Self, StartError> {
         let (sender, mut messages) = mpsc::channel(QUEUE);
         let (ready, started) = oneshot::channel();
+        let given = Arc::new(Given::default());
+        let counted = given.clone();
         let work = move || {
             let runner = match make(shard.clone()) {
                 Ok(runner) => runner,
                 Err(error) => return drop(ready.send(Err(error))),
             };
+            let mut desk = match Desk::new(shard, runner, (clock, counted)) {
+                Ok(desk) => desk,
+                Err(error) => return drop(ready.send(Err(error))),
+            };
             // Who started this may be gone; then the queue is closed.
             let _ = ready.send(Ok(()));
-            let mut desk = match Desk::new(shard, runner, clock) {
-                Ok(desk) => desk,
-                Err(error) => return tracing::error!(%lane, %error, "a stage without rows"),
-            };
             let mut waiting = Vec::new();
             while messages.blocking_recv_many(&mut waiting, QUEUE) > 0 {
                 desk.work(waiting.drain(..));
@@ -109,7 +126,7 @@ impl LaneThread {
         let thread = thread::Builder::new().name(format!("serve {lane}")).spawn(work);
         thread.map_err(|source| StartError::Thread { lane, source })?;
         match started.await {
-            Ok(Ok(())) => Ok(Self(sender)),
+            Ok(Ok(())) => Ok(Self { messages: sender, given }),
             Ok(Err(reason)) => Err(StartError::Engine { lane, reason }),
             Err(_) => Err(StartError::Engine { lane, reason: "it panicked; see the log".into() }),
         }
@@ -118,7 +135,7 @@ impl LaneThread {
     /// Computes a step.
     pub async fn advance(&self, step: Step) -> Done {
         let (reply, done) = oneshot::channel();
-        match self.0.try_send(Message::Step(step, reply)) {
+        match self.messages.try_send(Message::Step(step, reply)) {
             Err(mpsc::error::TrySendError::Full(_)) => return Done::Busy,
             Err(mpsc::error::TrySendError::Closed(_)) => return stopped(),
             Ok(()) => {}
@@ -126,19 +143,36 @@ impl LaneThread {
         done.await.unwrap_or_else(|_| stopped())
     }
 
+    /// Tokens of open texts whose rows were given.
+    pub fn open(&self) -> u64 {
+        self.given.open.load(Ordering::Relaxed)
+    }
+
+    /// Tokens whose rows were given, since the thread began, and which then were cut off or whose text was forgotten.
+    pub fn lost(&self) -> u64 {
+        self.given.lost.load(Ordering::Relaxed)
+    }
+
     /// Waits until the thread has ended, which it does by itself only if it panics.
     pub async fn ended(&self) {
-        self.0.closed().await;
+        self.messages.closed().await;
     }
 
     /// Forgets a text; a text that is not forgotten because the queue is full goes when it has been idle for long.
     pub fn forget(&self, text: u32) {
-        let _ = self.0.try_send(Message::Forget(text));
+        let _ = self.messages.try_send(Message::Forget(text));
     }
 }
 
 fn stopped() -> Done {
     Done::Refused("the lane's engine has stopped and is started again: ask again, or choose another worker".into())
+}
+
+/// Bytes of a token's rows in a stage.
+fn row(shard: &ServingShard) -> Result<Row, TypeError> {
+    let bytes = |ty: TensorType| usize::try_from(ty.byte_len()).unwrap_or(usize::MAX);
+    let given = if shard.gives() == Gives::Rows { bytes(shard.given(1)?) } else { 0 };
+    Ok(Row { received: bytes(shard.received(1)?), controls: shard.controls(1)?.map_or(0, bytes), given })
 }
 
 /// What the thread works with.
@@ -147,17 +181,28 @@ struct Desk<R> {
     runner: R,
     clock: Arc<dyn Clock>,
     texts: Texts,
+    given: Arc<Given>,
 }
 
 /// A step that the runner takes up, and who waits for it.
 type Taken = (Step, oneshot::Sender<Done>);
 
 impl<R: Runner> Desk<R> {
-    fn new(shard: Arc<ServingShard>, runner: R, clock: Arc<dyn Clock>) -> Result<Self, RunnerError> {
-        let bytes = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
-        let given = if shard.gives() == Gives::Rows { bytes(shard.given(1)?.byte_len()) } else { 0 };
-        let texts = Texts::new((bytes(shard.received(1)?.byte_len()), given));
-        Ok(Self { shard, runner, clock, texts })
+    fn new(shard: Arc<ServingShard>, runner: R, (clock, given): (Arc<dyn Clock>, Arc<Given>)) -> Result<Self, String> {
+        let row = row(&shard).map_err(|error| format!("a stage without rows: {error}"))?;
+        let (longest, most) = (shard.longest, runner.most_tokens());
+        if let Some(most) = most.filter(|most| *most < u64::from(longest).saturating_mul(2)) {
+            return Err(format!(
+                "the memory lent holds keys and values of {most} tokens, a text of {longest} may take twice its own: lend more"
+            ));
+        }
+        Ok(Self { shard, runner, clock, texts: Texts::new(row, longest, most), given })
+    }
+
+    /// Tells how much was given before anybody learns of it.
+    fn count(&self) {
+        self.given.open.store(self.texts.given(), Ordering::Relaxed);
+        self.given.lost.store(self.texts.lost(), Ordering::Relaxed);
     }
 
     /// Takes up what waits, steps of different texts at once.
@@ -166,6 +211,7 @@ impl<R: Runner> Desk<R> {
         for text in self.texts.sweep(now) {
             self.runner.forget(text);
         }
+        self.count();
         let mut taken: Vec<Taken> = Vec::new();
         let mut numbers = HashSet::new();
         for message in messages {
@@ -180,8 +226,9 @@ impl<R: Runner> Desk<R> {
             }
             match message {
                 Message::Forget(text) => {
-                    self.texts.remove(text);
+                    self.texts.forget(text);
                     self.runner.forget(text);
+                    self.count();
                 }
                 // The user may have left meanwhile; it will send this again.
                 Message::Step(_, reply) if reply.is_closed() => {}
@@ -199,32 +246,43 @@ impl<R: Runner> Desk<R> {
         let refused = |reason: String| Err(Done::Refused(reason));
         if step.tokens > 0 {
             // Mantissas beyond their type would end the pass over every text that is computed with this one.
-            let checked = self.shard.received(step.tokens).map_err(RunnerError::from);
-            if let Err(error) = checked.and_then(|ty| Ok(Tensor::from_bytes(ty, &step.rows)?)) {
+            if let Err(error) = self.check(step) {
                 return refused(format!("the rows of text {} are none: {error}", step.text));
             }
         } else if !step.last || step.position == 0 {
             return refused("a step without tokens can only end a text that has some".into());
         }
-        self.texts.extend(step.text, step.position, (&step.rows, step.tokens), now).map_err(|stuck| match stuck {
+        self.texts.extend(step, now).map_err(|stuck| match stuck {
             Stuck::Behind(held) => Done::Rewind(held),
             Stuck::Full => Done::Busy,
         })
     }
 
+    /// Whether a step's rows are tensors of the stage's types.
+    fn check(&self, step: &Step) -> Result<(), RunnerError> {
+        Tensor::from_bytes(self.shard.received(step.tokens)?, &step.rows)?;
+        if let Some(controls) = self.shard.controls(step.tokens)? {
+            Tensor::from_bytes(controls, &step.controls)?;
+        }
+        Ok(())
+    }
+
     fn run(&mut self, taken: Vec<Taken>) {
         let turn = |(step, _): &'_ Taken| {
             let text = self.texts.get(step.text)?;
-            let (number, position, last) = (step.text, step.position, step.last);
-            Some(Turn { text: number, received: &text.received, tokens: text.tokens, position, last })
+            let Step { text: number, position, last, .. } = *step;
+            let Text { received, controls, tokens, .. } = text;
+            Some(Turn { text: number, received, controls, tokens: *tokens, position, last })
         };
         let turns: Vec<Turn<'_>> = taken.iter().filter_map(turn).collect();
         if turns.is_empty() {
             return;
         }
         let results = self.runner.run(&turns);
-        for ((step, reply), result) in taken.into_iter().zip(results) {
-            let done = self.finish(&step, result);
+        let finish = |((step, reply), result): (Taken, _)| (reply, self.finish(&step, result));
+        let done: Vec<_> = taken.into_iter().zip(results).map(finish).collect();
+        self.count();
+        for (reply, done) in done {
             // The user may have left meanwhile.
             let _ = reply.send(done);
         }

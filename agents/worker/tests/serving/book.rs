@@ -141,6 +141,28 @@ fn vouchers_that_do_not_fit_change_nothing() {
 }
 
 #[test]
+fn what_a_voucher_names_is_settled_and_what_it_does_not_pay_is_borne_up_to_what_was_paid() {
+    let shelf = Shelf::new();
+    let book = shelf.open();
+    (0..3).for_each(|text| drop(book.enter(entry(text)).unwrap()));
+    // Two texts came to nothing, says the user.
+    book.pay(signed(1, 10, 0..3), 1).unwrap();
+    assert_eq!((book.owed(), book.owed_with(1)), (10, 11), "20 lost, 10 of them borne");
+    book.enter(entry(3)).unwrap();
+    assert_eq!(book.owed(), 20);
+    book.pay(signed(1, 20, 0..4), 2).unwrap();
+    for book in [book, shelf.open()] {
+        assert_eq!((book.delivered(), book.owed(), book.owed_with(5)), (40, 0, 5));
+    }
+    let book = shelf.open();
+    book.pay(signed(2, 20, 0..0), 3).unwrap();
+    assert_eq!(book.owed(), 0, "in the next epoch, too");
+    book.pay(signed(2, 60, 0..0), 4).unwrap();
+    book.enter(entry(4)).unwrap();
+    assert_eq!((book.owed(), book.owed_with(60), book.owed_with(61)), (0, 0, 1), "paid ahead");
+}
+
+#[test]
 fn epochs_are_kept_for_a_while_and_their_tensors_while_any_receipt_names_them() {
     let shelf = Shelf::new();
     let book = shelf.open();

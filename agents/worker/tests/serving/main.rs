@@ -5,6 +5,7 @@ mod support;
 
 mod audit;
 mod book;
+mod decoder;
 mod lane;
 mod life;
 mod thread;

@@ -34,7 +34,8 @@ fn whole(shard: &ServingShard, input: &Tensor) -> Tensor {
 fn step(shard: &ServingShard, input: &Tensor, range: std::ops::Range<u32>, last: bool) -> Step {
     let row = shard.received(1).unwrap().byte_len() as usize;
     let rows = input.to_bytes()[range.start as usize * row..range.end as usize * row].to_vec();
-    Step { text: 1, position: range.start, rows, tokens: range.end - range.start, last }
+    let (position, tokens) = (range.start, range.end - range.start);
+    Step { text: 1, position, rows, controls: vec![], tokens, last }
 }
 
 /// Every way to cut five tokens into steps.

@@ -43,7 +43,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) folders: Vec<tempfile::TempDir>,
     pub(crate) credit: Option<u32>,
-    hub: Arc<Hub>,
+    pub(crate) hub: Arc<Hub>,
 }
 
 /// A worker's process.
@@ -66,7 +66,11 @@ pub(crate) fn address(stage: u16) -> Address {
 impl World {
     /// A job that has started.
     pub(crate) async fn new() -> Self {
-        let shards = serving_shards();
+        Self::of(serving_shards()).await
+    }
+
+    /// A job of two stages that has started.
+    pub(crate) async fn of(shards: Vec<Arc<ServingShard>>) -> Self {
         let store = Arc::new(MemoryStore::default());
         let (manifest, _) = publish_serving(&store, &shards).await;
         let chain = MemoryChain::serving(serving_view(2), &[address(0), address(1)], &shards);

@@ -8,7 +8,7 @@ use super::language::Language;
 use super::sequence::{Sequence, Step, Task};
 use crate::gateway::backend::BackendError;
 
-/// All stages of a decoder, for one text. Dropping it abandons the text.
+/// All stages of a decoder, for one text. Dropping it ends the text.
 #[async_trait]
 pub trait Stages: Send {
     /// Computes the tokens that follow those computed before; gives the token chosen after the last of them.

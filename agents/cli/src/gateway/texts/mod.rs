@@ -26,11 +26,11 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::backend::{BackendError, Makes};
+use super::backend::{BackendError, Generated, Makes};
 use super::error::ApiError;
 use super::generation::{Ask, Generation};
 use super::guard::Work;
-use super::{Gateway, body};
+use super::{Gateway, body, receipts};
 use options::Options;
 use reply::{Choice, Kind, Reply, Usage};
 
@@ -66,11 +66,13 @@ impl Asked {
         }
         let reply = Reply::new(kind, model);
         let begun = tokio::time::timeout_at(self.deadline.into(), self.gateway.backend.generate(id, ask)).await;
-        let generations = begun
+        let Generated { generations, receipt } = begun
             .map_err(|_| ApiError::slow_text(self.gateway.limits.time))?
             .map_err(|error| self.gateway.refusal(id, &error, field))?;
         if options.stream {
-            return Ok(stream::respond(self, reply, field, generations, options.usage));
+            let mut response = stream::respond(self, reply, field, generations, options.usage);
+            receipts::name(&mut response, receipt);
+            return Ok(response);
         }
         let (texts, deadline, limit) = (generations.len(), self.deadline, self.gateway.limits.time);
         let whole = tokio::time::timeout_at(deadline.into(), whole(kind, generations)).await;
@@ -78,6 +80,7 @@ impl Asked {
             whole.map_err(|_| ApiError::slow_text(limit))?.map_err(|error| self.gateway.refusal(id, &error, field))?;
         let mut response = Json(reply.whole(choices, usage)).into_response();
         response.extensions_mut().insert(Work { texts, tokens: usage.total_tokens });
+        receipts::name(&mut response, receipt);
         Ok(response)
     }
 }

@@ -71,6 +71,8 @@ impl<E: CacheEngine> CachedRunner<E> {
         choices: &Choices,
     ) -> Result<Vec<Tensor>, DecodeError> {
         let (rows, controls) = choices.chosen();
+        let likeliest =
+            controls.chunks(CONTROLS as usize).all(|row| row.get(1).is_some_and(|temperature| *temperature <= 0));
         let all = spans.last().map_or(0, |span| span.range().end) as usize;
         let mut ids = vec![0; all];
         // SAFETY of the cast: fewer rows than the call has.
@@ -81,8 +83,12 @@ impl<E: CacheEngine> CachedRunner<E> {
             let controls = self.engine.import(&controls).map_err(moving)?;
             // A copy is spared where every row chooses.
             let x = if rows.len() == all { x.clone() } else { self.engine.pick(x, &rows).map_err(moving)? };
-            let chosen = self.last(count, x, Some(controls))?;
-            let chosen = self.engine.export(&chosen).map_err(moving)?.mantissas().to_vec();
+            let chosen = if likeliest {
+                first_largest(&self.engine.export(&self.logits(count, x)?).map_err(moving)?)
+            } else {
+                let chosen = self.last(count, x, Some(controls))?;
+                self.engine.export(&chosen).map_err(moving)?.mantissas().to_vec()
+            };
             for (row, id) in rows.iter().zip(chosen) {
                 if let Some(place) = ids.get_mut(*row as usize) {
                     *place = id;
@@ -98,6 +104,17 @@ impl<E: CacheEngine> CachedRunner<E> {
         spans.iter().map(own).collect()
     }
 
+    /// Logits of so many rows: all that is needed of the choice where no row has a temperature. The largest logit reaches every
+    /// threshold, for none beyond it is reached by a token; and logits keep their order in Perturb, because they only gain
+    /// fraction bits there. So the program chooses the first of the largest.
+    fn logits(&mut self, rows: u32, x: E::Tensor) -> Result<E::Tensor, DecodeError> {
+        let plan = &self.plan;
+        let logits = self.logits.get(rows, || Piece::logits(plan, rows))?;
+        let mut frame = Frame::new(&self.constants, Some(x));
+        logits.run(&self.engine, &mut frame, 0..logits.len())?;
+        Ok(logits.output(&frame)?)
+    }
+
     /// What follows the last layer, for so many rows.
     fn last(&mut self, rows: u32, x: E::Tensor, controls: Option<E::Tensor>) -> Result<E::Tensor, DecodeError> {
         let plan = &self.plan;
@@ -107,6 +124,17 @@ impl<E: CacheEngine> CachedRunner<E> {
         head.run(&self.engine, &mut frame, 0..head.len())?;
         Ok(head.output(&frame)?)
     }
+}
+
+/// Place of the first largest element of each row.
+fn first_largest(logits: &Tensor) -> Vec<i64> {
+    let row = usize::try_from(logits.ty().row()).unwrap_or(usize::MAX).max(1);
+    let first = |row: &[i64]| {
+        let largest = row.iter().max();
+        let place = row.iter().position(|logit| Some(logit) == largest).unwrap_or_default();
+        i64::try_from(place).unwrap_or(i64::MAX)
+    };
+    logits.mantissas().to_vec().chunks(row).map(first).collect()
 }
 
 fn typed(name: &str, ty: Result<TensorType, TypeError>) -> Result<TensorType, PlanError> {

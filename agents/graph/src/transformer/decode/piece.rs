@@ -9,7 +9,7 @@ use tensorlink_types::{JobKey, Operator, Source, TensorType};
 use crate::engine::{Engine, StepContext};
 use crate::executor::ExecuteError;
 use crate::transformer::emit::{Core, Cut, Value};
-use crate::transformer::plan::{Plan, PlanError, body, head, received, stream};
+use crate::transformer::plan::{Head, Plan, PlanError, body, head, received, stream};
 
 /// Numbers of rows for which pieces are kept; beyond it all are forgotten.
 const KEPT: usize = 64;
@@ -41,11 +41,20 @@ impl Piece {
 
     /// From there to the stage's output; nothing if the last layer is another stage's.
     pub(super) fn head(plan: &Plan, rows: u32) -> Result<Self, PlanError> {
+        Self::end(plan, rows, plan.head())
+    }
+
+    /// From there to the logits, whether or not the stage goes on to choose by them.
+    pub(super) fn logits(plan: &Plan, rows: u32) -> Result<Self, PlanError> {
+        Self::end(plan, rows, Head::Output)
+    }
+
+    fn end(plan: &Plan, rows: u32, end: Head) -> Result<Self, PlanError> {
         let (a, layers) = (plan.architecture(), plan.layers());
         let (operators, names, cut, (input, output)) = plan.for_cache(rows, |emitter| {
             let input = stream(emitter, a, layers.end)?;
             let x = Value { source: Source::FromPrevious(0), ty: input.clone() };
-            Ok((input, head(emitter, a, layers, plan.head(), x)?.source))
+            Ok((input, head(emitter, a, layers, end, x)?.source))
         })?;
         Ok(Self::new((operators, names), cut, input, output))
     }

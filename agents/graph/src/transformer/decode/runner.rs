@@ -36,6 +36,7 @@ pub struct CachedRunner<E: CacheEngine> {
     kind: Arc<Kind>,
     bodies: Kept<u32, Piece>,
     pub(super) heads: Kept<u32, Piece>,
+    pub(super) logits: Kept<u32, Piece>,
     cores: Kept<u32, Cores>,
 }
 
@@ -63,7 +64,16 @@ impl<E: CacheEngine> CachedRunner<E> {
         let layout = |ty: &TensorType, columns| Layout { row: ty.clone(), columns, most: a.context };
         let layer = |core: &Core| [layout(&core.key.ty, false), layout(&core.value.ty, true)];
         let kind = Arc::new(Kind { layers: body.cut.cores.iter().map(layer).collect(), context: a.context });
-        Ok(Self { engine, plan, constants, kind, bodies, heads: Kept::default(), cores: Kept::default() })
+        Ok(Self {
+            engine,
+            plan,
+            constants,
+            kind,
+            bodies,
+            heads: Kept::default(),
+            logits: Kept::default(),
+            cores: Kept::default(),
+        })
     }
 
     /// The plan.

@@ -120,10 +120,21 @@ impl Book {
         inner.record.before.saturating_add(sum(&inner.open))
     }
 
-    /// Tokens of receipts that no voucher covers.
+    /// Tokens of receipts that no voucher settles.
     pub fn owed(&self) -> u64 {
+        self.owed_with(0)
+    }
+
+    /// As [`Self::owed`], with `lost` tokens delivered without a receipt. A voucher settles the receipts that it names, also those of texts
+    /// that came to nothing in another stage and are not paid: it is the user's word on what was delivered. What is named and not
+    /// paid is lost, too, and counts where it is more than was ever paid.
+    pub fn owed_with(&self, lost: u64) -> u64 {
         let inner = self.inner();
-        inner.record.before.saturating_add(sum(&inner.open)).saturating_sub(inner.record.paid().into())
+        let (before, paid) = (inner.record.before, u64::from(inner.record.paid()));
+        let named = before.saturating_add(sum(inner.open.get(..inner.named()).unwrap_or_default()));
+        let open = before.saturating_add(sum(&inner.open)).saturating_sub(named.max(paid));
+        let lost = lost.saturating_add(named.saturating_sub(paid));
+        open.saturating_add(lost.saturating_sub(paid))
     }
 
     /// The receipt of a text that has ended.
