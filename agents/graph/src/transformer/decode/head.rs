@@ -84,7 +84,8 @@ impl<E: CacheEngine> CachedRunner<E> {
             // A copy is spared where every row chooses.
             let x = if rows.len() == all { x.clone() } else { self.engine.pick(x, &rows).map_err(moving)? };
             let chosen = if likeliest {
-                first_largest(&self.engine.export(&self.logits(count, x)?).map_err(moving)?)
+                let logits = self.logits(count, x)?;
+                first_largest(&self.engine.export(&logits).map_err(moving)?)
             } else {
                 let chosen = self.last(count, x, Some(controls))?;
                 self.engine.export(&chosen).map_err(moving)?.mantissas().to_vec()
