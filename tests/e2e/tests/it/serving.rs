@@ -46,7 +46,7 @@ async fn settled(network: &Network, serving: &Serving) -> (Vec<(usize, u32, U256
 async fn a_model_is_served_and_paid_for_token_by_token() {
     let mut network = Network::start(2).await;
     network.start_workers([0, 1]).await;
-    let mut serving = Serving::start(&mut network, 2).await;
+    let mut serving = Serving::start(&mut network).await;
 
     let (vectors, id) = serving.embed(&TEXTS).await.unwrap();
     assert!(cosine(&vectors[0], &vectors[1]) > 0.6 && cosine(&vectors[0], &vectors[2]) < 0.2);
@@ -86,7 +86,7 @@ async fn one_flipped_element_of_attention_is_proven_by_its_receipt() {
     let mut network = Network::start(2).await;
     network.start_workers([0]).await;
     network.start_villain_about(1, "head_mix").await;
-    let serving = Serving::start(&mut network, 2).await;
+    let serving = Serving::start(&mut network).await;
     let (_, id) = serving.embed(&TEXTS[..1]).await.unwrap();
     let before = network.stake(1).await.bonded;
     let audited = challenge(&network, &serving, &id).await;
@@ -104,4 +104,29 @@ async fn one_flipped_element_of_attention_is_proven_by_its_receipt() {
     assert!(network.stake(1).await.bonded < before);
     assert_eq!(U256::from(network.stake(0).await.bonded), sno("2000"), "the honest worker lost nothing");
     eventually("a closed job takes no texts", LIMIT, async || serving.embed(&TEXTS[..1]).await.err()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_are_continued_on_workers_by_seed_and_every_token_has_its_receipt() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0, 1]).await;
+    let serving = Serving::start_decoder(&mut network).await;
+    let mut owed = 0;
+    let mut texts = Vec::new();
+    for seed in [1, 1, 2, 3] {
+        let (text, tokens, id) = serving.complete("the cat", seed).await.unwrap();
+        let receipts = serving.receipts(&id).await;
+        // What was chosen last went through no stage.
+        assert_eq!(receipts["texts"][0]["tokens"], tokens - 1, "{receipts}");
+        owed += tokens - 1;
+        let audited = challenge(&network, &serving, &id).await;
+        assert!(audited.ok && audited.stdout.matches("right").count() == 2, "{audited:?}");
+        texts.push(text);
+    }
+    assert_eq!(texts[0], texts[1], "one seed, one text");
+    assert!(texts[1..].iter().any(|text| *text != texts[0]), "{texts:?}");
+    let (paid, refund) = settled(&network, &serving).await;
+    let sum: U256 = paid.iter().map(|(.., amount)| *amount).fold(U256::ZERO, |a, b| a + b);
+    assert_eq!(sum + refund, sno(Serving::DEPOSIT), "{paid:?}");
+    assert!(paid.len() == 2 && paid.iter().all(|(_, tokens, _)| u64::from(*tokens) == owed), "{owed}: {paid:?}");
 }

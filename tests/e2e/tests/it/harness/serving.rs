@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tensorlink_graph::transformer::Family;
+use tensorlink_graph::transformer::fixture::{Folder, Stored, tokenizer_json};
 
 use super::eventually;
 use super::network::{Network, USER};
@@ -18,15 +20,33 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// A posted job that serves texts.
 pub(crate) struct Serving {
     pub(crate) job: u64,
+    model: PathBuf,
     http: reqwest::Client,
     url: String,
     key: String,
 }
 
-fn model() -> PathBuf {
+/// The pretrained model.
+fn encoder() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.toolchain/models").join(MODEL);
     assert!(folder.is_dir(), "{} is missing: run script/setup", folder.display());
     folder
+}
+
+/// Writes an untrained decoder of a dozen words, and texts to calibrate it on.
+fn decoder(network: &Network) -> (PathBuf, PathBuf) {
+    let path = network.path("tiny-llama");
+    std::fs::create_dir(&path).unwrap();
+    let mut folder = Folder::new(Family::Llama);
+    folder.config.insert("max_position_embeddings".into(), 32.into());
+    std::fs::write(path.join("config.json"), folder.config_json()).unwrap();
+    std::fs::write(path.join("model.safetensors"), folder.safetensors(Stored::Bf16)).unwrap();
+    std::fs::write(path.join("tokenizer.json"), tokenizer_json()).unwrap();
+    std::fs::write(path.join("tokenizer_config.json"), json!({"bos_token": "<s>", "eos_token": "</s>"}).to_string())
+        .unwrap();
+    let texts = network.path("texts.txt");
+    std::fs::write(&texts, "the cat sat on the mat\na dog ran\nthe dog sat on a cat\n").unwrap();
+    (path, texts)
 }
 
 impl Serving {
@@ -35,16 +55,28 @@ impl Serving {
     /// Seconds.
     pub(crate) const WINDOW: u32 = 6;
 
-    /// Posts a job of `stages`, hires workers for it, and opens a gateway to them.
-    pub(crate) async fn start(network: &mut Network, stages: u16) -> Self {
-        let model = model();
-        let arguments = ["--json", "job", "serve", "--deposit", Self::DEPOSIT, "--longest", "32"];
+    /// Posts a job of two stages for the pretrained encoder, hires workers for it, and opens a gateway to them.
+    pub(crate) async fn start(network: &mut Network) -> Self {
+        Self::of(network, encoder(), None).await
+    }
+
+    /// The same for a decoder.
+    pub(crate) async fn start_decoder(network: &mut Network) -> Self {
+        let (model, texts) = decoder(network);
+        Self::of(network, model, Some(texts)).await
+    }
+
+    async fn of(network: &mut Network, model: PathBuf, calibration: Option<PathBuf>) -> Self {
+        let arguments = ["--json", "job", "serve", "--deposit", Self::DEPOSIT, "--longest", "32", "--stages", "2"];
         let mut command = network.command(USER, &arguments);
-        command.args(["--stages", &stages.to_string(), "--challenge-window", &Self::WINDOW.to_string()]).arg(&model);
+        command.args(["--challenge-window", &Self::WINDOW.to_string()]).arg(&model);
+        if let Some(texts) = calibration {
+            command.arg("--calibration").arg(texts);
+        }
         let posted = super::run(command, START).await.json();
         let job = posted.iter().find_map(|line| line["job"].as_u64()).unwrap_or_else(|| panic!("no job in {posted:?}"));
         let http = reqwest::Client::builder().no_proxy().timeout(ANSWER).build().unwrap();
-        let mut serving = Self { job, http, url: String::new(), key: String::new() };
+        let mut serving = Self { job, model, http, url: String::new(), key: String::new() };
         serving.open_gateway(network).await;
         serving
     }
@@ -53,7 +85,7 @@ impl Serving {
     pub(crate) async fn open_gateway(&mut self, network: &mut Network) {
         let job = self.job.to_string();
         let mut command = network.command(USER, &["--json", "serve", "--job", &job, "--http", "127.0.0.1:0"]);
-        command.arg(model());
+        command.arg(&self.model);
         network.spawn(GATEWAY, command);
         let ready: Value = network.first_json(GATEWAY, START).await;
         self.url = ready["url"].as_str().unwrap().to_owned();
@@ -65,19 +97,30 @@ impl Serving {
         network.cut(GATEWAY);
     }
 
-    /// Vectors of texts, and the id of their receipts.
-    pub(crate) async fn embed(&self, texts: &[&str]) -> Result<(Vec<Vec<f64>>, String), Value> {
-        let body = json!({ "model": MODEL, "input": texts });
-        let request = self.http.post(format!("{}/embeddings", self.url)).bearer_auth(&self.key).json(&body);
+    /// An answer of the gateway, and the id of its receipts.
+    async fn post(&self, path: &str, body: Value) -> Result<(Value, String), Value> {
+        let request = self.http.post(format!("{}/{path}", self.url)).bearer_auth(&self.key).json(&body);
         let answer = request.send().await.unwrap();
         let (ok, id) = (answer.status().is_success(), answer.headers().get("x-receipt-id").cloned());
         let answer: Value = answer.json().await.unwrap();
-        if !ok {
-            return Err(answer);
-        }
+        if ok { Ok((answer, id.unwrap().to_str().unwrap().to_owned())) } else { Err(answer) }
+    }
+
+    /// What follows a prompt, how many tokens it has, and the id of its receipts.
+    pub(crate) async fn complete(&self, prompt: &str, seed: u64) -> Result<(String, u64, String), Value> {
+        let fields =
+            json!({ "model": "tiny-llama", "prompt": prompt, "max_tokens": 12, "temperature": 2, "seed": seed });
+        let (answer, id) = self.post("completions", fields).await?;
+        let tokens = answer["usage"]["total_tokens"].as_u64().unwrap();
+        Ok((answer["choices"][0]["text"].as_str().unwrap().to_owned(), tokens, id))
+    }
+
+    /// Vectors of texts, and the id of their receipts.
+    pub(crate) async fn embed(&self, texts: &[&str]) -> Result<(Vec<Vec<f64>>, String), Value> {
+        let (answer, id) = self.post("embeddings", json!({ "model": MODEL, "input": texts })).await?;
         let vectors = answer["data"].as_array().unwrap().iter();
         let vectors = vectors.map(|item| serde_json::from_value(item["embedding"].clone()).unwrap()).collect();
-        Ok((vectors, id.unwrap().to_str().unwrap().to_owned()))
+        Ok((vectors, id))
     }
 
     /// Asks until there is an answer: workers may be restarting.
@@ -85,11 +128,15 @@ impl Serving {
         eventually("an answer", START, async || self.embed(texts).await.ok()).await
     }
 
-    /// The receipts of a response, as anybody can check them.
+    /// The receipts of a response, as anybody can check them; a text that was continued gets them when it has ended.
     pub(crate) async fn receipts(&self, id: &str) -> Value {
-        let request = self.http.get(format!("{}/receipts/{id}", self.url)).bearer_auth(&self.key);
-        let answer = request.send().await.unwrap();
-        assert!(answer.status().is_success(), "{:?}", answer.text().await);
-        answer.json().await.unwrap()
+        eventually("receipts", ANSWER, async || {
+            let request = self.http.get(format!("{}/receipts/{id}", self.url)).bearer_auth(&self.key);
+            let answer = request.send().await.unwrap();
+            let found = answer.status().is_success();
+            let answer: Value = answer.json().await.unwrap();
+            found.then_some(answer)
+        })
+        .await
     }
 }
