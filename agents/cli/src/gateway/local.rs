@@ -240,15 +240,25 @@ pub(super) fn ids(
     tokenize: impl Fn(&str) -> Result<Vec<u32>, TokenizeError>,
     (index, input): (usize, Input),
 ) -> Result<Vec<u32>, BackendError> {
-    let (context, vocabulary) = (model.context, model.vocabulary);
     let ids = match input {
-        Input::Tokens(ids) => ids,
-        Input::Text(text) => tokenize(&text).map_err(|error| match error {
-            TokenizeError::TooLong(tokens) => BackendError::TooLong { index, tokens, context },
-            TokenizeError::Refused(reason) => BackendError::Refused { index, reason },
-            TokenizeError::Failed(error) => failed("tokenizer", &*error),
-        })?,
+        Input::Tokens(ids) => Ok(ids),
+        Input::Text(text) => tokenize(&text),
     };
+    known(model, index, ids)
+}
+
+/// Token ids of text `index`, if they are a text that the model can compute.
+pub(super) fn known(
+    model: &Model,
+    index: usize,
+    ids: Result<Vec<u32>, TokenizeError>,
+) -> Result<Vec<u32>, BackendError> {
+    let (context, vocabulary) = (model.context, model.vocabulary);
+    let ids = ids.map_err(|error| match error {
+        TokenizeError::TooLong(tokens) => BackendError::TooLong { index, tokens, context },
+        TokenizeError::Refused(reason) => BackendError::Refused { index, reason },
+        TokenizeError::Failed(error) => failed("tokenizer", &*error),
+    })?;
     if ids.is_empty() {
         return Err(BackendError::Empty { index });
     }

@@ -4,7 +4,7 @@ use super::language::Language;
 use super::writer::Writer;
 use super::{Ask, Choice, Finish, Length, Piece, Prompt};
 use crate::gateway::backend::{BackendError, Model};
-use crate::gateway::local::{TokenizeError, failed};
+use crate::gateway::local::{failed, known};
 
 /// What a text needs of a model, checked.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,7 +33,11 @@ impl Task {
 pub fn tasks(model: &Model, language: &dyn Language, ask: Ask) -> Result<Vec<Task>, BackendError> {
     let Ask { prompts, length, choice, stops } = ask;
     let task = |(index, prompt): (usize, Prompt)| {
-        let prompt = ids(model, language, index, prompt)?;
+        let ids = match prompt {
+            Prompt::Tokens(ids) => Ok(ids),
+            Prompt::Text(_) | Prompt::Chat(_) => language.encode(&prompt),
+        };
+        let prompt = known(model, index, ids)?;
         let tokens = u32::try_from(prompt.len()).unwrap_or(u32::MAX);
         let room = model.context.saturating_sub(tokens);
         let most = match length {
@@ -49,29 +53,6 @@ pub fn tasks(model: &Model, language: &dyn Language, ask: Ask) -> Result<Vec<Tas
         Ok(Task { prompt, most, choice, stops: stops.clone() })
     };
     prompts.into_iter().enumerate().map(task).collect()
-}
-
-/// The token ids of a prompt, all of them the model's.
-fn ids(model: &Model, language: &dyn Language, index: usize, prompt: Prompt) -> Result<Vec<u32>, BackendError> {
-    let (context, vocabulary) = (model.context, model.vocabulary);
-    let ids = match prompt {
-        Prompt::Tokens(ids) => ids,
-        Prompt::Text(_) | Prompt::Chat(_) => language.encode(&prompt).map_err(|error| match error {
-            TokenizeError::TooLong(tokens) => BackendError::TooLong { index, tokens, context },
-            TokenizeError::Refused(reason) => BackendError::Refused { index, reason },
-            TokenizeError::Failed(error) => failed("tokenizer", &*error),
-        })?,
-    };
-    if ids.is_empty() {
-        return Err(BackendError::Empty { index });
-    }
-    if u32::try_from(ids.len()).map_or(true, |tokens| tokens > context) {
-        return Err(BackendError::TooLong { index, tokens: ids.len(), context });
-    }
-    match ids.iter().find(|id| **id >= vocabulary) {
-        Some(token) => Err(BackendError::UnknownToken { index, token: *token, vocabulary }),
-        None => Ok(ids),
-    }
 }
 
 /// Tokens to compute, the last of which chooses the next.
