@@ -5,6 +5,7 @@
 //! | [`ports`] | traits of chain, net, store and clock; all of them as a role gets them |
 //! | [`identity`] | the node's key: Ethereum account, libp2p identity, signer of statements |
 //! | [`wire`] | messages between roles |
+//! | [`mod@blocking`] | work on threads that may be kept busy |
 //! | [`retry`] | bounded retry with back-off |
 //! | [`history`] | confirmed events remembered on disk |
 //! | [`journal`] | files that survive a kill |
@@ -14,6 +15,7 @@
 //! | [`interval`], [`replay`] | the execution of an interval; its repetition |
 //! | [`files`] | tensors in files |
 
+pub mod blocking;
 pub mod files;
 pub mod history;
 pub mod identity;
@@ -28,6 +30,7 @@ pub mod serving;
 pub mod shard;
 pub mod wire;
 
+pub use blocking::blocking;
 pub use identity::Identity;
 pub use journal::Journal;
 pub use ports::Ports;

@@ -12,6 +12,7 @@ use tensorlink_proof::commit::program::ProgramCommitment;
 use tensorlink_proof::commit::{ProgramList, tensor_root};
 use tensorlink_types::{B256, TensorType, TypeError};
 
+use crate::blocking;
 use crate::files::file_len;
 use crate::ports::{Chain, Store};
 use crate::shard::{Shard, ShardError, ShardSource, expect_root};
@@ -86,12 +87,7 @@ impl ServingShard {
             return Err(ManifestError::Malformed(reason).into());
         }
         let registered = chain.program_root(source.job, source.stage).await?;
-        let hashed = tokio::task::spawn_blocking(move || Self::new(plan, [].into(), longest)).await;
-        let mut shard = match hashed {
-            Ok(shard) => shard?,
-            // A panic over there is one here, with its own message.
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        };
+        let mut shard = blocking(move || Self::new(plan, [].into(), longest)).await?;
         expect_root("the list of programs by length", registered, shard.programs.root())?;
 
         let mut constants = Vec::with_capacity(files.constants.len());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use cid::Cid;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_node::Ports;
+use tensorlink_node::blocking;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::{Span, inputs_len};
 use tensorlink_node::ports::chain::JobView;
@@ -268,11 +269,6 @@ where
         job: impl FnOnce(Replay, E) -> Result<T, ReplayError> + Send + 'static,
     ) -> Result<T, Failed> {
         let engine = self.engine.clone();
-        let thread = tokio::task::spawn_blocking(move || job(replay, engine().map_err(ReplayError::from)?));
-        match thread.await {
-            Ok(result) => result.map_err(fatal),
-            // A panic over there is one here, with its own message.
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        }
+        blocking(move || job(replay, engine().map_err(ReplayError::from)?)).await.map_err(fatal)
     }
 }

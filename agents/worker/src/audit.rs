@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cid::Cid;
 use tensorlink_graph::engine::Engine;
+use tensorlink_node::blocking;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::{Span, inputs_len};
 use tensorlink_node::ports::StoreError;
@@ -229,11 +230,6 @@ impl Repeatable {
         let (shard, span) = (self.shard.clone(), self.span);
         let replay = Replay { shard, job_key: self.job_key, span, state, inputs };
         let engine = context.engine.clone();
-        let thread = tokio::task::spawn_blocking(move || job(replay, engine().map_err(ReplayError::from)?));
-        match thread.await {
-            Ok(result) => Ok(result?),
-            // A panic over there is one here, with its own message.
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        }
+        Ok(blocking(move || job(replay, engine().map_err(ReplayError::from)?)).await?)
     }
 }

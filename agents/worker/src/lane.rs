@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tensorlink_graph::compile::StageInfo;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
+use tensorlink_node::blocking;
 use tensorlink_node::interval::{self, IntervalError, Outcome, Span, Work};
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobView;
@@ -284,7 +285,7 @@ where
         let (identity, contracts) = (self.context.ports.identity.clone(), self.context.ports.contracts);
         let info = self.shard.info.clone();
         let known = self.log.get().intervals.get(&interval).map(|known| known.logs.clone());
-        let thread = tokio::task::spawn_blocking(move || {
+        let computing = move || {
             let mut measured = Measured::default();
             let result = work(&mut executor, span, &schedule, &mut neighbours, &info, &mut measured);
             let result = result.and_then(|outcome| {
@@ -296,12 +297,8 @@ where
                 Ok(outcome)
             });
             (executor, neighbours, result, measured)
-        });
-        match thread.await {
-            Ok(done) => done,
-            // A panic over there is one here, with its own message.
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        }
+        };
+        blocking(computing).await
     }
 
     async fn publish(&self, meter: &mut Meter, interval: u32) {

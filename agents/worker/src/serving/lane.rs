@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_node::blocking;
 use tensorlink_node::ports::{Clock, Ports, StoreError};
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{Advance, Receipt, Response};
@@ -246,14 +247,5 @@ pub async fn pay(book: Arc<Book>, signed: Signed, now: u64) -> Response {
     match blocking(move || book.pay(signed, now)).await {
         Ok(()) => Response::Done,
         Err(error) => Response::Declined(error.to_string()),
-    }
-}
-
-/// Hashes, or waits for the disk, on a thread where that is allowed.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        // A panic over there is one here, with its own message.
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cid::Cid;
 use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_node::blocking;
 use tensorlink_node::interval::Span;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobState;
@@ -13,7 +14,7 @@ use tensorlink_types::{Address, ClaimId, JobId, Lane};
 use thiserror::Error;
 
 use super::book::{Book, Progress, Signed};
-use super::lane::{ServingLane, blocking, pay};
+use super::lane::{ServingLane, pay};
 use super::redeem;
 use super::voucher::Payer;
 use crate::audit::Repeatable;
