@@ -8,6 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use cid::Cid;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tensorlink_node::ports::{Call, Event};
 use tensorlink_types::abi::{JobKind, JobTerms};
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
@@ -100,6 +102,17 @@ pub struct Work {
     pub manifest: Cid,
 }
 
+/// Name of the record a user keeps of a job.
+fn note_name(job: JobId) -> String {
+    format!("job-{job}")
+}
+
+/// The record a user keeps of a job.
+pub fn read_note<T: DeserializeOwned>(node: &Node, job: JobId) -> Result<T> {
+    let note = node.ports.journal.read(&note_name(job))?;
+    note.with_context(|| format!("this node did not post job {job}: use the data directory of the one that did"))
+}
+
 impl<'a> Hiring<'a> {
     /// Starts a node and looks for workers.
     pub async fn look(config: &Config, args: &'a HireArgs, shutdown: &CancellationToken) -> Result<Self> {
@@ -152,7 +165,7 @@ impl<'a> Hiring<'a> {
     }
 
     /// Posts the job and writes down what is needed to use it, as soon as it has a number.
-    pub async fn post(&self, work: Work, remember: impl FnOnce(&Node, JobId) -> Result<()>) -> Result<JobId> {
+    pub async fn post(&self, work: Work, note: &impl Serialize) -> Result<JobId> {
         let now = self.node.ports.chain.head().await?.timestamp;
         let terms = JobTerms {
             kind: work.kind as u8,
@@ -175,7 +188,7 @@ impl<'a> Hiring<'a> {
             _ => None,
         });
         let job = job.context("the post was mined without its event; is this the right deployment?")?;
-        remember(&self.node, job)?;
+        self.node.ports.journal.write(&note_name(job), note)?;
         eprintln!("job {job} is posted (gas {}); asking for offers ...", receipt.gas);
         Ok(job)
     }

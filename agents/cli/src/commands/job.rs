@@ -62,7 +62,7 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
             let user = User::start(node.ports.clone(), shutdown.clone()).await?;
             match view.kind {
                 JobKind::Training => {
-                    let note = post::read_note(&node, view.id)?;
+                    let note = hiring::read_note(&node, view.id)?;
                     watch::follow(config, &node, &user, (view.id, &note, report.as_deref()), &shutdown).await?;
                 }
                 JobKind::Serving => watch::serving(config, &node, &user, (&view, report.as_deref()), &shutdown).await?,

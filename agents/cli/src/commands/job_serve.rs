@@ -12,7 +12,7 @@ use tensorlink_graph::transformer::memory::cut;
 use tensorlink_node::price::price_per_token;
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, JobId, U256};
-use tensorlink_user::serving::{PreparedServing, ServingNote, publish_serving};
+use tensorlink_user::serving::{PreparedServing, publish_serving};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
@@ -21,11 +21,10 @@ use crate::commands::serve::named;
 use crate::config::Config;
 use crate::folder::{ModelFolder, read_text};
 use crate::gateway::generation::speech::Speech;
-use crate::node::Node;
 use crate::quantized::{CALIBRATION, prepare};
 use crate::{device, output};
 
-/// Most tokens that a job may pay for (rule P-18).
+/// Most tokens that a job of ours pays a lane for; the contract has room for 2^32 − 1 (rule P-18).
 const MOST_TOKENS: u32 = 1_000_000;
 /// Most tokens of a text where the user says nothing: workers hash a program for each length.
 const DEFAULT_LONGEST: u32 = 512;
@@ -133,7 +132,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         manifest: published.manifest,
     };
     let note = &published.note;
-    let job = hiring.post(work, |node, job| Ok(node.ports.journal.write(&note_name(job), note)?)).await?;
+    let job = hiring.post(work, note).await?;
     hiring.start(job, &prices, &shutdown).await?;
     output::print(config.json, &Started { job }, || {
         format!("job {job} runs; serve it with `tensorlink serve {} --job {job}`", args.model.display())
@@ -178,17 +177,6 @@ fn tokens(asked: Option<u32>, deposit: U256, prices: &[u128]) -> Result<u32> {
 
 fn total(prices: &[u128]) -> U256 {
     prices.iter().map(|price| U256::from(*price)).sum()
-}
-
-/// Name of the record a user keeps of a serving job.
-pub fn note_name(job: JobId) -> String {
-    format!("job-{job}")
-}
-
-/// The record a user keeps of a serving job.
-pub fn read_note(node: &Node, job: JobId) -> Result<ServingNote> {
-    let note = node.ports.journal.read(&note_name(job))?;
-    note.with_context(|| format!("this node did not post job {job}: use the data directory of the one that did"))
 }
 
 fn show(quote: &Quote) -> String {

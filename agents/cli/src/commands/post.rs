@@ -8,16 +8,15 @@ use serde::Serialize;
 use tensorlink_graph::{CompiledStage, Model};
 use tensorlink_node::price::{multiply_adds, price_per_interval};
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{Address, JobId, U256};
+use tensorlink_types::{Address, U256};
 use tensorlink_user::hire::Candidate;
-use tensorlink_user::{Draft, JobNote, publish};
+use tensorlink_user::{Draft, publish};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
 use crate::args::PostArgs;
 use crate::commands::hiring::{Hiring, Work};
 use crate::config::Config;
-use crate::node::Node;
 use crate::{output, watch};
 
 /// Largest data file, bytes; the parser has a bound of its own for what comes out of a compressed one.
@@ -144,7 +143,7 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
         manifest: published.manifest,
     };
     let note = &published.note;
-    let job = hiring.post(work, |node, job| Ok(node.ports.journal.write(&note_name(job), note)?)).await?;
+    let job = hiring.post(work, note).await?;
     hiring.start(job, &prices, &shutdown).await?;
     if args.watch {
         let report = args.report.as_deref();
@@ -154,17 +153,6 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
     }
     hiring.node.net.shutdown().await;
     Ok(())
-}
-
-/// Name of the record a user keeps of a job.
-pub fn note_name(job: JobId) -> String {
-    format!("job-{job}")
-}
-
-/// The record a user keeps of a job.
-pub fn read_note(node: &Node, job: JobId) -> Result<JobNote> {
-    let note = node.ports.journal.read(&note_name(job))?;
-    note.with_context(|| format!("this node did not post job {job}: use the data directory of the one that did"))
 }
 
 fn estimate(stages: &[CompiledStage], candidates: &[Candidate], steps: u32) -> Wei {

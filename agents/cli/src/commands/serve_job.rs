@@ -6,10 +6,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use tensorlink_node::Roster;
 use tensorlink_types::JobId;
-use tensorlink_user::serving::Pipeline;
+use tensorlink_user::serving::{Pipeline, ServingNote};
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::{hiring, job_serve};
+use crate::commands::hiring;
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::gateway::backend::{Backend, Makes, Model};
@@ -82,7 +82,7 @@ async fn open(
     ports.net.set_gate(Arc::new(Roster::new(ports.identity.address())));
     let view = ports.chain.job(job).await?;
     let view = view.with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))?;
-    let note = job_serve::read_note(&node, job)?;
+    let note: ServingNote = hiring::read_note(&node, job)?;
     let edges = note.edges(ports.store.as_ref()).await?;
     let makes = match model.makes {
         Makes::Vectors { dimensions } => !edges.chooses() && u64::from(dimensions) == edges.dimensions(),
