@@ -254,6 +254,7 @@ impl Text {
         }
         Ok(Step { output, receipts })
     }
+
     /// Ends the text after the tokens that were computed: a receipt from every stage, and the text is paid. Goes on even if the caller
     /// leaves.
     ///

@@ -55,7 +55,8 @@ impl<E: CacheEngine> CachedRunner<E> {
     pub(super) fn head(&mut self, x: E::Tensor, spans: &[Span]) -> Result<Vec<Tensor>, DecodeError> {
         let y = if self.plan.layers().end == self.plan.architecture().layers {
             let rows = spans.iter().fold(0, |rows: u32, span| rows.saturating_add(span.rows));
-            self.last(rows, x, None)?
+            let head = self.heads.get(rows, || Piece::head(&self.plan, rows))?;
+            self.end(&head, x, None)?
         } else {
             x
         };
@@ -71,25 +72,15 @@ impl<E: CacheEngine> CachedRunner<E> {
         choices: &Choices,
     ) -> Result<Vec<Tensor>, DecodeError> {
         let (rows, controls) = choices.chosen();
-        let likeliest =
-            controls.chunks(CONTROLS as usize).all(|row| row.get(1).is_some_and(|temperature| *temperature <= 0));
         let all = spans.last().map_or(0, |span| span.range().end) as usize;
         let mut ids = vec![0; all];
         // SAFETY of the cast: fewer rows than the call has.
         let count = rows.len() as u32;
         if count > 0 {
-            let ty = typed("controls", TensorType::new(32, 0, &[count, CONTROLS as u32]))?;
-            let controls = Tensor::from_wide(ty, &controls).map_err(|error| moving(error.into()))?;
-            let controls = self.engine.import(&controls).map_err(moving)?;
             // A copy is spared where every row chooses.
             let x = if rows.len() == all { x.clone() } else { self.engine.pick(x, &rows).map_err(moving)? };
-            let chosen = if likeliest {
-                let logits = self.logits(count, x)?;
-                first_largest(&self.engine.export(&logits).map_err(moving)?)
-            } else {
-                let chosen = self.last(count, x, Some(controls))?;
-                self.engine.export(&chosen).map_err(moving)?.mantissas().to_vec()
-            };
+            let chosen =
+                if likeliest(&controls) { self.likeliest(count, x)? } else { self.drawn(count, x, &controls)? };
             for (row, id) in rows.iter().zip(chosen) {
                 if let Some(place) = ids.get_mut(*row as usize) {
                     *place = id;
@@ -105,26 +96,37 @@ impl<E: CacheEngine> CachedRunner<E> {
         spans.iter().map(own).collect()
     }
 
-    /// Logits of so many rows: all that is needed of the choice where no row has a temperature. The largest logit reaches every
-    /// threshold, for none beyond it is reached by a token; and logits keep their order in Perturb, because they only gain
-    /// fraction bits there. So the program chooses the first of the largest.
-    fn logits(&mut self, rows: u32, x: E::Tensor) -> Result<E::Tensor, DecodeError> {
-        let plan = &self.plan;
-        let logits = self.logits.get(rows, || Piece::logits(plan, rows))?;
-        let mut frame = Frame::new(&self.constants, Some(x));
-        logits.run(&self.engine, &mut frame, 0..logits.len())?;
-        Ok(logits.output(&frame)?)
+    /// Successors of so many rows, of which none has a temperature, by their logits alone. The largest logit reaches every threshold, for
+    /// none beyond it is reached by a token; and logits keep their order in Perturb, because they only gain fraction bits there. So the
+    /// program chooses the first of the largest.
+    fn likeliest(&mut self, rows: u32, x: E::Tensor) -> Result<Vec<i64>, DecodeError> {
+        let head = self.logits.get(rows, || Piece::logits(&self.plan, rows))?;
+        let logits = self.end(&head, x, None)?;
+        Ok(first_largest(&self.engine.export(&logits).map_err(moving)?))
     }
 
-    /// What follows the last layer, for so many rows.
-    fn last(&mut self, rows: u32, x: E::Tensor, controls: Option<E::Tensor>) -> Result<E::Tensor, DecodeError> {
-        let plan = &self.plan;
-        let head = self.heads.get(rows, || Piece::head(plan, rows))?;
+    /// Successors of so many rows, by the whole choice.
+    fn drawn(&mut self, rows: u32, x: E::Tensor, controls: &[i64]) -> Result<Vec<i64>, DecodeError> {
+        let ty = typed("controls", TensorType::new(32, 0, &[rows, CONTROLS as u32]))?;
+        let controls = Tensor::from_wide(ty, controls).map_err(|error| moving(error.into()))?;
+        let controls = self.engine.import(&controls).map_err(moving)?;
+        let head = self.heads.get(rows, || Piece::head(&self.plan, rows))?;
+        let chosen = self.end(&head, x, Some(controls))?;
+        Ok(self.engine.export(&chosen).map_err(moving)?.mantissas().to_vec())
+    }
+
+    /// What follows the last layer.
+    fn end(&self, piece: &Piece, x: E::Tensor, controls: Option<E::Tensor>) -> Result<E::Tensor, DecodeError> {
         let mut frame = Frame::new(&self.constants, Some(x));
         frame.controls = controls;
-        head.run(&self.engine, &mut frame, 0..head.len())?;
-        Ok(head.output(&frame)?)
+        piece.run(&self.engine, &mut frame, 0..piece.len())?;
+        Ok(piece.output(&frame)?)
     }
+}
+
+/// Whether no row of controls has a temperature.
+fn likeliest(controls: &[i64]) -> bool {
+    controls.chunks(CONTROLS as usize).all(|row| matches!(row, [_, temperature, ..] if *temperature <= 0))
 }
 
 /// Place of the first largest element of each row.
