@@ -5,7 +5,7 @@ use std::time::Duration;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::U256;
 
-use crate::harness::{Network, Output, Serving, USER, eventually, sno, worker_address};
+use crate::harness::{Network, Output, Serving, Shape, USER, eventually, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const TEXTS: [&str; 3] = ["A cat sleeps on the sofa.", "A kitten naps on a couch.", "Share prices fell today."];
@@ -110,7 +110,7 @@ async fn one_flipped_element_of_attention_is_proven_by_its_receipt() {
 async fn texts_are_continued_on_workers_by_seed_and_every_token_has_its_receipt() {
     let mut network = Network::start(2).await;
     network.start_workers([0, 1]).await;
-    let serving = Serving::start_decoder(&mut network).await;
+    let serving = Serving::start_decoder(&mut network, Shape::default()).await;
     let mut owed = 0;
     let mut texts = Vec::new();
     for seed in [1, 1, 2, 3] {
@@ -129,4 +129,52 @@ async fn texts_are_continued_on_workers_by_seed_and_every_token_has_its_receipt(
     let sum: U256 = paid.iter().map(|(.., amount)| *amount).fold(U256::ZERO, |a, b| a + b);
     assert_eq!(sum + refund, sno(Serving::DEPOSIT), "{paid:?}");
     assert!(paid.len() == 2 && paid.iter().all(|(_, tokens, _)| u64::from(*tokens) == owed), "{owed}: {paid:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_dies_in_the_middle_of_a_text_is_replaced_or_the_text_fails_unpaid() {
+    const TOKENS: u32 = 200;
+    let mut network = Network::start(2).await;
+    network.start_workers([0, 1]).await;
+    let serving = Serving::start_decoder(&mut network, Shape { stages: 1, replicas: 2, longest: 256 }).await;
+    let stream = async || serving.stream("the cat", TOKENS).await.expect("a text");
+    let (undisturbed, end) = stream().await.rest().await;
+    let usage = end["usage"].clone();
+    assert_eq!(usage["completion_tokens"], TOKENS, "{end}");
+
+    // Texts begin at alternate replicas, so that one of these two is at the worker that dies.
+    let mut texts = [stream().await, stream().await];
+    let mut begun = [String::new(), String::new()];
+    for (text, begun) in texts.iter_mut().zip(&mut begun) {
+        begun.push_str(text.next().await.unwrap()["choices"][0]["text"].as_str().unwrap());
+    }
+    network.cut_worker(0);
+    for (text, begun) in texts.into_iter().zip(begun) {
+        let id = text.id.clone();
+        let (rest, end) = text.rest().await;
+        assert_eq!((begun + &rest, &end["usage"]), (undisturbed.clone(), &usage), "the same tokens: {end}");
+        // Signed before the other worker dies as well.
+        let audited = challenge(&network, &serving, &id).await;
+        assert!(audited.ok && audited.stdout.contains("right"), "{audited:?}");
+    }
+
+    // With nobody left the text ends in words, and costs nothing.
+    let mut text = stream().await;
+    text.next().await.unwrap();
+    network.cut_worker(1);
+    let (_, end) = text.rest().await;
+    assert!(end["error"]["message"].is_string(), "{end}");
+
+    network.start_workers([0, 1]).await;
+    let text = eventually("an answer", LIMIT, async || {
+        let (text, end) = serving.stream("the cat", TOKENS).await?.rest().await;
+        end["usage"].is_object().then_some(text)
+    });
+    assert_eq!(text.await, undisturbed);
+    let (paid, refund) = settled(&network, &serving).await;
+    let sum: U256 = paid.iter().map(|(.., amount)| *amount).fold(U256::ZERO, |a, b| a + b);
+    assert_eq!(sum + refund, sno(Serving::DEPOSIT), "{paid:?}");
+    let tokens: u64 = paid.iter().map(|(_, tokens, _)| u64::from(*tokens)).sum();
+    let owed = 4 * (usage["total_tokens"].as_u64().unwrap() - 1);
+    assert_eq!(tokens, owed, "each delivered text is paid once: {paid:?}");
 }

@@ -10,7 +10,7 @@ pub(crate) use chain::sno;
 pub(crate) use job::{Job, Model};
 pub(crate) use network::{Network, USER, VALIDATOR, address, worker_address};
 pub(crate) use process::{Output, run, tensorlink};
-pub(crate) use serving::Serving;
+pub(crate) use serving::{Serving, Shape};
 
 use std::time::{Duration, Instant};
 

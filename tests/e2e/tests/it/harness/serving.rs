@@ -17,6 +17,19 @@ const MODEL: &str = "all-MiniLM-L6-v2";
 const START: Duration = Duration::from_secs(180);
 const ANSWER: Duration = Duration::from_secs(60);
 
+/// Lanes of a job, and the most tokens of its texts.
+pub(crate) struct Shape {
+    pub(crate) stages: u16,
+    pub(crate) replicas: u16,
+    pub(crate) longest: u32,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self { stages: 2, replicas: 1, longest: 32 }
+    }
+}
+
 /// A posted job that serves texts.
 pub(crate) struct Serving {
     pub(crate) job: u64,
@@ -33,12 +46,12 @@ fn encoder() -> PathBuf {
     folder
 }
 
-/// Writes an untrained decoder of a dozen words, and texts to calibrate it on.
-fn decoder(network: &Network) -> (PathBuf, PathBuf) {
+/// Writes an untrained decoder of a dozen words for texts of so many tokens, and texts to calibrate it on.
+fn decoder(network: &Network, context: u32) -> (PathBuf, PathBuf) {
     let path = network.path("tiny-llama");
     std::fs::create_dir(&path).unwrap();
     let mut folder = Folder::new(Family::Llama);
-    folder.config.insert("max_position_embeddings".into(), 32.into());
+    folder.config.insert("max_position_embeddings".into(), context.into());
     std::fs::write(path.join("config.json"), folder.config_json()).unwrap();
     std::fs::write(path.join("model.safetensors"), folder.safetensors(Stored::Bf16)).unwrap();
     std::fs::write(path.join("tokenizer.json"), tokenizer_json()).unwrap();
@@ -57,19 +70,27 @@ impl Serving {
 
     /// Posts a job of two stages for the pretrained encoder, hires workers for it, and opens a gateway to them.
     pub(crate) async fn start(network: &mut Network) -> Self {
-        Self::of(network, encoder(), None).await
+        Self::of(network, encoder(), None, Shape::default()).await
     }
 
-    /// The same for a decoder.
-    pub(crate) async fn start_decoder(network: &mut Network) -> Self {
-        let (model, texts) = decoder(network);
-        Self::of(network, model, Some(texts)).await
+    /// The same for a decoder, and a job of this shape.
+    pub(crate) async fn start_decoder(network: &mut Network, shape: Shape) -> Self {
+        let (model, texts) = decoder(network, shape.longest);
+        Self::of(network, model, Some(texts), shape).await
     }
 
-    async fn of(network: &mut Network, model: PathBuf, calibration: Option<PathBuf>) -> Self {
-        let arguments = ["--json", "job", "serve", "--deposit", Self::DEPOSIT, "--longest", "32", "--stages", "2"];
-        let mut command = network.command(USER, &arguments);
-        command.args(["--challenge-window", &Self::WINDOW.to_string()]).arg(&model);
+    async fn of(network: &mut Network, model: PathBuf, calibration: Option<PathBuf>, shape: Shape) -> Self {
+        let mut command = network.command(USER, &["--json", "job", "serve", "--deposit", Self::DEPOSIT]);
+        let numbers = [
+            ("--stages", shape.stages.into()),
+            ("--replicas", shape.replicas.into()),
+            ("--longest", shape.longest),
+            ("--challenge-window", Self::WINDOW),
+        ];
+        for (name, number) in numbers {
+            command.args([name, &number.to_string()]);
+        }
+        command.arg(&model);
         if let Some(texts) = calibration {
             command.arg("--calibration").arg(texts);
         }
@@ -115,6 +136,16 @@ impl Serving {
         Ok((answer["choices"][0]["text"].as_str().unwrap().to_owned(), tokens, id))
     }
 
+    /// The likeliest text of so many tokens after a prompt, part by part; none while no worker computes it.
+    pub(crate) async fn stream(&self, prompt: &str, tokens: u32) -> Option<Stream> {
+        let fields = json!({ "model": "tiny-llama", "prompt": prompt, "max_tokens": tokens, "temperature": 0,
+                             "stream": true, "stream_options": { "include_usage": true } });
+        let request = self.http.post(format!("{}/completions", self.url)).bearer_auth(&self.key).json(&fields);
+        let answer = request.send().await.unwrap();
+        let id = answer.headers().get("x-receipt-id").map(|id| id.to_str().unwrap().to_owned());
+        answer.status().is_success().then(|| Stream { answer, id: id.unwrap(), unread: String::new() })
+    }
+
     /// Vectors of texts, and the id of their receipts.
     pub(crate) async fn embed(&self, texts: &[&str]) -> Result<(Vec<Vec<f64>>, String), Value> {
         let (answer, id) = self.post("embeddings", json!({ "model": MODEL, "input": texts })).await?;
@@ -138,5 +169,39 @@ impl Serving {
             found.then_some(answer)
         })
         .await
+    }
+}
+
+/// An answer that comes in parts.
+pub(crate) struct Stream {
+    answer: reqwest::Response,
+    /// Id of its receipts.
+    pub(crate) id: String,
+    unread: String,
+}
+
+impl Stream {
+    /// The next part; none after the last.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some((event, rest)) = self.unread.split_once("\n\n") {
+                let event = event.strip_prefix("data: ").unwrap();
+                let part = (event != "[DONE]").then(|| serde_json::from_str(event).unwrap());
+                self.unread = rest.to_owned();
+                return part;
+            }
+            let more = self.answer.chunk().await.unwrap()?;
+            self.unread.push_str(std::str::from_utf8(&more).unwrap());
+        }
+    }
+
+    /// What is still to come: the text, and the part that ends it with the usage or an error.
+    pub(crate) async fn rest(mut self) -> (String, Value) {
+        let (mut text, mut last) = (String::new(), Value::Null);
+        while let Some(part) = self.next().await {
+            text.push_str(part["choices"][0]["text"].as_str().unwrap_or_default());
+            last = part;
+        }
+        (text, last)
     }
 }
