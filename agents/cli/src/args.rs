@@ -99,7 +99,7 @@ pub enum Command {
     },
     /// Audit one claim now, and convict its worker if it is wrong.
     Challenge(ChallengeArgs),
-    /// Look at a model.
+    /// Look at a model; check, quantise and measure a pretrained one.
     #[command(subcommand)]
     Model(ModelCommand),
     /// Serve models over HTTP, as OpenAI's clients speak it; until interrupted.
@@ -272,7 +272,7 @@ pub struct ChallengeArgs {
 pub enum ModelCommand {
     /// Show layers, parameters, and memory per stage.
     Inspect {
-        /// Folder of a pretrained transformer, as Hugging Face publishes it; or a model file (JSON).
+        /// Folder of a pretrained transformer, as Hugging Face publishes it or quantised; or a model file (JSON).
         model: PathBuf,
         /// With a model file: training data, to know the input width and the classes.
         #[arg(long, value_name = "FILE")]
@@ -281,19 +281,58 @@ pub enum ModelCommand {
         #[arg(long, default_value_t = 1)]
         stages: u16,
     },
-    /// Quantise a pretrained transformer and compare it with its floats.
-    #[command(after_help = "Example:\n  tensorlink model eval ./all-MiniLM-L6-v2")]
-    Eval {
+    /// Check every part of a pretrained transformer, all values among them, and say all that is wrong with it.
+    #[command(after_help = "Example:\n  tensorlink model import ~/Downloads/all-MiniLM-L6-v2 --out ./all-MiniLM-L6-v2")]
+    Import {
+        /// Folder of the transformer, as Hugging Face publishes it.
+        source: PathBuf,
+        /// New folder for a copy of what is used of it: no pickles, no scripts.
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+        /// Pipeline stages to show.
+        #[arg(long, default_value_t = 1)]
+        stages: u16,
+    },
+    /// Put a pretrained transformer into integers once, for serve, job serve and eval, which then need no floats.
+    #[command(after_help = "\
+Example:
+  tensorlink model quantize ./all-MiniLM-L6-v2 --out ./MiniLM-exact
+  tensorlink serve ./MiniLM-exact")]
+    Quantize {
         /// Folder of the transformer, as Hugging Face publishes it.
         model: PathBuf,
-        /// Texts to measure on, one a line [default: 200 of ours].
-        #[arg(long, value_name = "FILE")]
-        texts: Option<PathBuf>,
+        /// New folder for the integers, the tokenizer, the configuration and the chat template.
+        #[arg(long, value_name = "FOLDER")]
+        out: PathBuf,
         /// Texts to calibrate on, one a line [default: 48 of ours].
         #[arg(long, value_name = "FILE")]
         calibration: Option<PathBuf>,
-        /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
+        /// Device to calibrate on: cpu, cuda or cuda:N [default: cuda if there is one].
         #[arg(long, env = "TENSORLINK_DEVICE")]
         device: Option<String>,
     },
+    /// Compare a transformer in integers with its floats.
+    #[command(after_help = "\
+Examples:
+  tensorlink model eval ./all-MiniLM-L6-v2
+  tensorlink model eval ./MiniLM-exact --against ./all-MiniLM-L6-v2")]
+    Eval(EvalArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct EvalArgs {
+    /// Folder of the transformer, as Hugging Face publishes it or quantised.
+    pub model: PathBuf,
+    /// With a quantised folder: the folder it was made of, for the floats.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "calibration")]
+    pub against: Option<PathBuf>,
+    /// Texts to measure on, one a line [default: 200 of ours].
+    #[arg(long, value_name = "FILE")]
+    pub texts: Option<PathBuf>,
+    /// Texts to calibrate on, one a line [default: 48 of ours].
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
+    #[arg(long, env = "TENSORLINK_DEVICE")]
+    pub device: Option<String>,
 }

@@ -1,16 +1,18 @@
 //! A model folder in integers: read, calibrated on texts, quantised; and how far that is from the floats.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use tensorlink_graph::Engine;
-use tensorlink_graph::transformer::{Output, Quantized, StageRunner, tokens};
+use tensorlink_graph::transformer::{Magnitudes, Output, Quantized, StageRunner, Weights, tokens};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, TorchEngine, calibrate};
 use tensorlink_types::{Opcode, Operator};
 
-use crate::folder::ModelFolder;
+use crate::folder::{FolderError, Integers, ModelFolder, read_text};
 
 /// Texts to calibrate on where the user names none.
 pub const CALIBRATION: &str = include_str!("../../../examples/calibration.txt");
@@ -27,18 +29,70 @@ pub struct Prepared {
     pub float: FloatModel,
 }
 
+/// Texts of a file, or ours.
+///
+/// # Errors
+/// A file that cannot be read, or is no text.
+pub fn texts(file: Option<&Path>, ours: &str) -> Result<String, FolderError> {
+    file.map_or_else(|| Ok(ours.to_owned()), read_text)
+}
+
+/// A folder's model in integers: as it lies there, or calibrated on the texts of a file (or ours) and quantised now.
+///
+/// # Errors
+/// As [`prepare`]; a folder that is damaged; texts for one that is calibrated already.
+pub fn exact(folder: &ModelFolder, calibration: Option<&Path>, device: Device) -> Result<Quantized> {
+    match folder.integers() {
+        Some(integers) => {
+            let calibrated = "is quantised and calibrated already: leave out --calibration";
+            ensure!(calibration.is_none(), "{} {calibrated}", folder.path().display());
+            Ok(integers.read()?)
+        }
+        None => {
+            let (weights, float) = floats(folder, device)?;
+            let seen = calibrated(folder, &texts(calibration, CALIBRATION)?, &float)?;
+            // A third of the memory, which the integers need now.
+            drop(float);
+            Ok(Quantized::new(folder.architecture().clone(), &weights, &seen)?)
+        }
+    }
+}
+
 /// Reads a folder's weights and quantises them, calibrated on texts: one a line, empty lines ignored.
 ///
 /// # Errors
 /// Weights that are not the configuration's, a text that the tokenizer or the context refuses, no text at all.
 pub fn prepare(folder: &ModelFolder, texts: &str, device: Device) -> Result<Prepared> {
-    let architecture = folder.architecture();
-    let weights = folder.weights()?;
-    let float = FloatModel::new(architecture, &weights, device, Precision::F32)?;
-    let known = encode(folder, texts)?;
-    let seen = calibrate(&float, known.iter().map(Vec::as_slice))?;
-    let exact = Quantized::new(architecture.clone(), &weights, &seen)?;
+    let (weights, float) = floats(folder, device)?;
+    let seen = calibrated(folder, texts, &float)?;
+    let exact = Quantized::new(folder.architecture().clone(), &weights, &seen)?;
     Ok(Prepared { exact, float })
+}
+
+/// A quantised folder's model beside that of the folder with floats it was made of.
+///
+/// # Errors
+/// Folders of different models.
+pub fn beside(folder: &ModelFolder, integers: &Integers, against: &ModelFolder, device: Device) -> Result<Prepared> {
+    ensure!(
+        folder.architecture() == against.architecture(),
+        "{} was not made of {}: their configurations differ",
+        folder.path().display(),
+        against.path().display()
+    );
+    let (_, float) = floats(against, device)?;
+    Ok(Prepared { exact: integers.read()?, float })
+}
+
+fn floats(folder: &ModelFolder, device: Device) -> Result<(Weights, FloatModel)> {
+    let weights = folder.weights()?;
+    let float = FloatModel::new(folder.architecture(), &weights, device, Precision::F32)?;
+    Ok((weights, float))
+}
+
+fn calibrated(folder: &ModelFolder, texts: &str, float: &FloatModel) -> Result<Magnitudes> {
+    let known = encode(folder, texts)?;
+    Ok(calibrate(float, known.iter().map(Vec::as_slice))?)
 }
 
 /// Token numbers of texts, one a line.

@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -19,9 +19,9 @@ use crate::amount::Wei;
 use crate::commands::hiring::{HireArgs, Hiring, Work};
 use crate::commands::serve::named;
 use crate::config::Config;
-use crate::folder::{ModelFolder, read_text};
+use crate::folder::ModelFolder;
 use crate::gateway::generation::speech::Speech;
-use crate::quantized::{CALIBRATION, prepare};
+use crate::quantized::exact;
 use crate::{device, output};
 
 /// Most tokens that a job of ours pays a lane for; the contract has room for 2^32 − 1 (rule P-18).
@@ -31,7 +31,7 @@ const DEFAULT_LONGEST: u32 = 512;
 
 #[derive(Args, Debug)]
 pub struct JobServeArgs {
-    /// Folder of a pretrained transformer, as Hugging Face publishes it.
+    /// Folder of a pretrained transformer, as Hugging Face publishes it or quantised.
     #[arg(value_name = "FOLDER")]
     pub model: PathBuf,
     /// Most tokens of a text [default: those of the model, at most 512].
@@ -94,10 +94,11 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     let longest = longest(args.longest, folder.architecture().context)?;
     let layers = cut(folder.architecture(), args.hire.stages)?;
     let hiring = Hiring::look(config, &args.hire, &shutdown).await?;
-    eprintln!("calibrating {name} and hashing its programs of {} stages ...", layers.len());
+    let doing = if folder.integers().is_some() { "reading" } else { "calibrating" };
+    eprintln!("{doing} {name} and hashing its programs of {} stages ...", layers.len());
     let prepared = {
         let (layers, calibration, device) = (layers.clone(), args.calibration.clone(), args.device.clone());
-        let quantise = move || quantise(&folder, calibration, device.as_deref(), (&layers, longest));
+        let quantise = move || quantise(&folder, calibration.as_deref(), device.as_deref(), (&layers, longest));
         tokio::task::spawn_blocking(quantise).await??
     };
     let prices = hiring.prices(|stage, per_gmac| {
@@ -141,18 +142,14 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     Ok(())
 }
 
-/// Reads the folder, puts it into integers, cuts it.
+/// Reads the folder, puts it into integers if it is not, cuts it.
 fn quantise(
     folder: &ModelFolder,
-    calibration: Option<PathBuf>,
+    calibration: Option<&Path>,
     device: Option<&str>,
     (layers, longest): (&[Range<u32>], u32),
 ) -> Result<PreparedServing> {
-    let texts = match calibration {
-        Some(path) => read_text(&path)?,
-        None => CALIBRATION.to_owned(),
-    };
-    let exact = prepare(folder, &texts, device::open(device)?.device())?.exact;
+    let exact = exact(folder, calibration, device::open(device)?.device())?;
     Ok(PreparedServing::new(&exact, layers, longest)?)
 }
 

@@ -31,7 +31,7 @@ use crate::gateway::generation::speech::{Speech, refusal};
 use crate::gateway::keys::{Keys, readable_by_others};
 use crate::gateway::local::Local;
 use crate::gateway::{Access, Gateway, Limits, server};
-use crate::quantized::{CALIBRATION, prepare};
+use crate::quantized::exact;
 use crate::{device, output};
 
 const DEFAULT_HTTP: &str = "127.0.0.1:8080";
@@ -50,7 +50,7 @@ const GRACE: Duration = Duration::from_secs(20);
 
 #[derive(Args, Debug, Default)]
 pub struct ServeArgs {
-    /// Folders of models, as Hugging Face publishes them; a model is named as its folder.
+    /// Folders of models, as Hugging Face publishes them or quantised; a model is named as its folder.
     #[arg(required = true, value_name = "FOLDER")]
     pub models: Vec<PathBuf>,
     /// Serving job of ours whose workers compute, instead of this machine; with the folder it was posted from, for its tokenizer.
@@ -225,10 +225,6 @@ impl Plan {
 
     /// Reads and quantises every model, one after the other.
     fn open(&self) -> Result<Local> {
-        let texts = match &self.calibration {
-            Some(path) => crate::folder::read_text(path)?,
-            None => CALIBRATION.to_owned(),
-        };
         // All folders first: a wrong one is told of before minutes are spent on the others.
         let mut folders = Vec::new();
         for (id, path) in &self.models {
@@ -243,13 +239,13 @@ impl Plan {
         let mut local = Local::new();
         for (id, folder, speech) in folders {
             let start = Instant::now();
-            let exact = prepare(&folder, &texts, engine.device()).with_context(|| id.clone())?.exact;
-            let layers = 0..exact.architecture().layers;
+            let made = if folder.integers().is_some() { "read" } else { "calibrated and quantised" };
+            let exact = exact(&folder, self.calibration.as_deref(), engine.device()).with_context(|| id.clone())?;
+            let (stage, constants) = exact.into_stage(Head::served(folder.architecture().output), tensor_root)?;
             let model = describe(id, &folder)?;
             let unfit = |error| anyhow!("{id}: {error}");
             match speech {
                 Some(speech) => {
-                    let (stage, constants) = exact.stage_with(layers, Head::Choice, tensor_root)?;
                     let runner = CachedRunner::new(engine.clone(), stage, &constants)?;
                     let decoder = Cached::new(vec![runner]).map_err(unfit)?;
                     // SAFETY of the cast: at most 256 texts.
@@ -260,7 +256,6 @@ impl Plan {
                     local.add_decoder(model, Arc::new(speech), decoder, capacity)?;
                 }
                 None => {
-                    let (stage, constants) = exact.stage(layers, tensor_root)?;
                     let runner = StageRunner::new(engine.clone(), stage, &constants)?;
                     let tokenizer = folder.tokenizer().clone();
                     let tokenize = move |text: &str| tokenizer.encode(text).map_err(refusal);
@@ -268,7 +263,7 @@ impl Plan {
                     local.add(model, embedder, self.queue)?;
                 }
             }
-            tracing::info!("{id}: calibrated and in integers after {:.1} s", start.elapsed().as_secs_f64());
+            tracing::info!("{id}: {made} within {:.1} s", start.elapsed().as_secs_f64());
         }
         tracing::info!("computing on {}", engine.describe());
         Ok(local)

@@ -1,6 +1,9 @@
 //! The tokens that end a text: those of `config.json` and of `generation_config.json`.
 
+use std::path::Path;
+
 use serde::Deserialize;
+use tensorlink_graph::transformer::Description;
 
 use super::{FolderError, MAX_JSON, ModelFolder, optional};
 
@@ -26,22 +29,27 @@ impl ModelFolder {
     /// # Errors
     /// [`FolderError::Generation`] for a file that cannot be understood, or names a token that the model does not have.
     pub fn ends(&self) -> Result<Vec<u32>, FolderError> {
-        let json = optional(self.path(), CONFIG, MAX_JSON)?;
-        let refused = |reason: String| FolderError::Generation(reason);
-        let config: Option<Config> =
-            json.as_deref().map(serde_json::from_slice).transpose().map_err(|error| refused(error.to_string()))?;
-        let mut ends = match config.unwrap_or_default().eos_token_id {
-            None => vec![],
-            Some(Ends::One(end)) => vec![end],
-            Some(Ends::Several(ends)) => ends,
-        };
-        let vocabulary = self.architecture().vocabulary;
-        if let Some(end) = ends.iter().find(|end| **end >= vocabulary) {
-            return Err(refused(format!("its eos_token_id {end} is no token of a model with {vocabulary}")));
-        }
-        ends.extend(&self.description().ends);
-        ends.sort_unstable();
-        ends.dedup();
-        Ok(ends)
+        ends(self.path(), self.description())
     }
+}
+
+/// The tokens that end a text of the model in a folder.
+pub(super) fn ends(folder: &Path, description: &Description) -> Result<Vec<u32>, FolderError> {
+    let json = optional(folder, CONFIG, MAX_JSON)?;
+    let refused = |reason: String| FolderError::Generation(reason);
+    let config: Option<Config> =
+        json.as_deref().map(serde_json::from_slice).transpose().map_err(|error| refused(error.to_string()))?;
+    let mut ends = match config.unwrap_or_default().eos_token_id {
+        None => vec![],
+        Some(Ends::One(end)) => vec![end],
+        Some(Ends::Several(ends)) => ends,
+    };
+    let vocabulary = description.architecture.vocabulary;
+    if let Some(end) = ends.iter().find(|end| **end >= vocabulary) {
+        return Err(refused(format!("its eos_token_id {end} is no token of a model with {vocabulary}")));
+    }
+    ends.extend(&description.ends);
+    ends.sort_unstable();
+    ends.dedup();
+    Ok(ends)
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tensorlink_graph::transformer::{ConfigError, ImportError};
+use tensorlink_graph::transformer::{ConfigError, ImportError, PlanError};
 use thiserror::Error;
 
 use super::TemplateError;
@@ -70,6 +70,42 @@ pub enum FolderError {
     /// `generation_config.json` does not say how texts end.
     #[error("generation_config.json cannot be used ({0}); download the folder again")]
     Generation(String),
+    /// Floats were asked for where there are none.
+    #[error("{} holds a quantised model; name the folder with the floats that it was made of", .0.display())]
+    Quantised(PathBuf),
+    /// `quantized.json` is not what `tensorlink model quantize` writes.
+    #[error("quantized.json cannot be used ({0}); quantise the model again")]
+    Manifest(String),
+    /// A file is absent from a quantised folder, or is not the one that was written there.
+    #[error("{} is not the file that quantized.json names: it was damaged or changed; copy or quantise the model again", .0.display())]
+    Changed(PathBuf),
+    /// A constant is not the one that was written.
+    #[error("{}: constant {name} is not what was quantised ({reason}): the file was damaged or changed; copy or quantise the model again", file.display())]
+    Constant {
+        /// The file.
+        file: PathBuf,
+        /// The constant.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The plan of a quantised folder cannot be used.
+    #[error("plan.bin is of another version of this program ({0}); quantise the model again")]
+    Version(String),
+    /// A model in integers has no plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A folder that is to be made exists.
+    #[error("{} exists already; name another folder with --out, or remove it", .0.display())]
+    Exists(PathBuf),
+    /// A file cannot be written.
+    #[error("cannot write {}; check that the disk has space and that the folder may be written", file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
 }
 
 /// Why a tokenizer, or a text, was refused.

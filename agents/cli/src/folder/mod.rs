@@ -1,4 +1,5 @@
-//! A model folder as Hugging Face has it: `config.json`, safetensors with or without index, `tokenizer.json`.
+//! A model folder as Hugging Face has it: `config.json`, safetensors with or without index, `tokenizer.json`. Or as
+//! `tensorlink model quantize` makes it of one: with integers instead of safetensors.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -6,13 +7,19 @@
 //! | [`tokenizer`] | text to tokens and back |
 //! | [`template`] | conversations in the model's own form |
 //! | `ends` | the tokens that end a text |
+//! | [`integers`] | a quantised model in its folder |
+//! | [`survey`] | all that is wrong with a folder |
+//! | `unfinished` | new folders: whole, or not at all |
 
 mod ends;
 mod error;
+pub mod integers;
+pub mod survey;
 pub mod template;
 #[cfg(test)]
 mod tests;
 pub mod tokenizer;
+mod unfinished;
 
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -23,6 +30,8 @@ use tensorlink_graph::transformer::import::{File, INDEX, indexed_files};
 use tensorlink_graph::transformer::{Architecture, Checkpoint, Description, Weights, describe};
 
 pub use error::{FolderError, TokenizerError};
+pub use integers::Integers;
+pub use survey::Survey;
 pub use template::{ChatTemplate, TemplateError};
 pub use tokenizer::TextTokenizer;
 
@@ -34,14 +43,39 @@ const MAX_JSON: u64 = 1 << 25;
 const MAX_TOKENIZER: u64 = 1 << 28;
 /// Largest text file, bytes.
 const MAX_TEXT: u64 = 1 << 30;
+/// Every file that is read, but the weights; all but the first two may be absent.
+const SMALL: [(&str, u64); 7] = [
+    ("config.json", MAX_JSON),
+    ("tokenizer.json", MAX_TOKENIZER),
+    ("tokenizer_config.json", MAX_JSON),
+    ("chat_template.jinja", MAX_JSON),
+    ("generation_config.json", MAX_JSON),
+    ("modules.json", MAX_JSON),
+    (POOLING, MAX_JSON),
+];
+/// How a sentence-transformers model makes one vector of a text.
+const POOLING: &str = "1_Pooling/config.json";
 
 /// An open model folder. Its configuration, the headers of its weights and its tokenizer fit together; values are
-/// looked at by [`weights`](Self::weights).
+/// looked at by [`weights`](Self::weights) or [`Integers::read`].
 #[derive(Debug)]
 pub struct ModelFolder {
     path: PathBuf,
     description: Description,
     tokenizer: TextTokenizer,
+    stored: Stored,
+}
+
+/// How a folder holds its weights.
+#[derive(Debug)]
+enum Stored {
+    Floats(Floats),
+    Integers(Box<Integers>),
+}
+
+/// Safetensors, and the index that says which holds what.
+#[derive(Debug)]
+struct Floats {
     files: Vec<Mapped>,
     index: Option<Vec<u8>>,
 }
@@ -58,16 +92,17 @@ impl ModelFolder {
     /// # Errors
     /// A [`FolderError`] that names the file.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
-        let config = required(path, "config.json", MAX_JSON)?;
-        if let Some(modules) = optional(path, "modules.json", MAX_JSON)? {
-            check_modules(&modules)?;
-        }
-        let pooling = optional(path, "1_Pooling/config.json", MAX_JSON)?;
-        let description = describe(&config, pooling.as_deref())?;
+        let integers = Integers::open(path)?;
+        let description = described(path)?;
         let tokenizer = TextTokenizer::new(&required(path, "tokenizer.json", MAX_TOKENIZER)?, &description)?;
-        let (files, index) = map_weights(path)?;
-        let folder = Self { path: path.to_owned(), description, tokenizer, files, index };
-        folder.checkpoint()?;
+        let stored = match integers {
+            Some(integers) => Stored::Integers(Box::new(integers.of(&description.architecture)?)),
+            None => Stored::Floats(Floats::map(path)?),
+        };
+        let folder = Self { path: path.to_owned(), description, tokenizer, stored };
+        if folder.integers().is_none() {
+            folder.checkpoint()?;
+        }
         Ok(folder)
     }
 
@@ -91,25 +126,39 @@ impl ModelFolder {
         &self.tokenizer
     }
 
-    /// Bytes of its weight files.
-    pub fn file_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes.len() as u64).sum()
+    /// The model in integers, if that is what the folder holds.
+    pub fn integers(&self) -> Option<&Integers> {
+        match &self.stored {
+            Stored::Floats(_) => None,
+            Stored::Integers(integers) => Some(integers),
+        }
     }
 
-    /// Its weights, found but not read.
+    /// Bytes of its weight files.
+    pub fn file_bytes(&self) -> u64 {
+        match &self.stored {
+            Stored::Floats(floats) => floats.files.iter().map(|file| file.bytes.len() as u64).sum(),
+            Stored::Integers(integers) => integers.bytes(),
+        }
+    }
+
+    /// Its weights as floats, found but not read.
     ///
     /// # Errors
-    /// [`FolderError::Weights`].
+    /// [`FolderError::Weights`], or [`FolderError::Quantised`] where there are none.
     pub fn checkpoint(&self) -> Result<Checkpoint<'_>, FolderError> {
-        let files: Vec<File<'_>> =
-            self.files.iter().map(|file| File { name: &file.name, bytes: &file.bytes }).collect();
-        Ok(Checkpoint::open(self.architecture(), &files, self.index.as_deref())?)
+        match &self.stored {
+            Stored::Floats(floats) => {
+                Ok(Checkpoint::open(self.architecture(), &floats.given(), floats.index.as_deref())?)
+            }
+            Stored::Integers(_) => Err(FolderError::Quantised(self.path.clone())),
+        }
     }
 
     /// Reads its weights: one copy in memory, 4 bytes a parameter.
     ///
     /// # Errors
-    /// [`FolderError::Weights`] for values that are not finite.
+    /// As [`checkpoint`](Self::checkpoint), and for values that are not finite.
     pub fn weights(&self) -> Result<Weights, FolderError> {
         Ok(self.checkpoint()?.weights()?)
     }
@@ -148,16 +197,33 @@ fn required(folder: &Path, name: &'static str, most: u64) -> Result<Vec<u8>, Fol
     optional(folder, name, most)?.ok_or_else(|| FolderError::Absent { folder: folder.to_owned(), name })
 }
 
-/// Maps the one file of weights, or all that the index names; the one file wins, as in Hugging Face's own loader.
-fn map_weights(folder: &Path) -> Result<(Vec<Mapped>, Option<Vec<u8>>), FolderError> {
-    if folder.join(WEIGHTS).exists() {
-        return Ok((vec![map(folder, WEIGHTS.into())?], None));
+/// What the folder's configuration says, that of its sentence-transformers parts included.
+fn described(folder: &Path) -> Result<Description, FolderError> {
+    let config = required(folder, "config.json", MAX_JSON)?;
+    if let Some(modules) = optional(folder, "modules.json", MAX_JSON)? {
+        check_modules(&modules)?;
     }
-    let Some(index) = optional(folder, INDEX, MAX_JSON)? else {
-        return Err(FolderError::NoWeights(folder.to_owned()));
-    };
-    let files = indexed_files(&index)?.into_iter().map(|name| map(folder, name)).collect::<Result<_, _>>()?;
-    Ok((files, Some(index)))
+    let pooling = optional(folder, POOLING, MAX_JSON)?;
+    Ok(describe(&config, pooling.as_deref())?)
+}
+
+impl Floats {
+    /// Maps the one file of weights, or all that the index names; the one file wins, as in Hugging Face's own loader.
+    fn map(folder: &Path) -> Result<Self, FolderError> {
+        if folder.join(WEIGHTS).exists() {
+            return Ok(Self { files: vec![map(folder, WEIGHTS.into())?], index: None });
+        }
+        let Some(index) = optional(folder, INDEX, MAX_JSON)? else {
+            return Err(FolderError::NoWeights(folder.to_owned()));
+        };
+        let files = indexed_files(&index)?.into_iter().map(|name| map(folder, name)).collect::<Result<_, _>>()?;
+        Ok(Self { files, index: Some(index) })
+    }
+
+    /// As the importer takes them.
+    fn given(&self) -> Vec<File<'_>> {
+        self.files.iter().map(|file| File { name: &file.name, bytes: &file.bytes }).collect()
+    }
 }
 
 fn map(folder: &Path, name: String) -> Result<Mapped, FolderError> {

@@ -1,6 +1,7 @@
 //! Chat templates: the Jinja by which a model folder says how its conversations look.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, context};
@@ -107,13 +108,18 @@ impl ModelFolder {
     /// # Errors
     /// [`FolderError::Template`], or a file that cannot be read.
     pub fn chat_template(&self) -> Result<Option<ChatTemplate>, FolderError> {
-        let config = optional(self.path(), CONFIG, MAX_JSON)?;
-        let own = optional(self.path(), TEMPLATE, MAX_TEMPLATE)?;
-        Ok(ChatTemplate::read(config.as_deref(), own.as_deref())?)
+        ChatTemplate::find(self.path())
     }
 }
 
 impl ChatTemplate {
+    /// The template of the model in a folder.
+    pub(super) fn find(folder: &Path) -> Result<Option<Self>, FolderError> {
+        let config = optional(folder, CONFIG, MAX_JSON)?;
+        let own = optional(folder, TEMPLATE, MAX_TEMPLATE)?;
+        Ok(Self::read(config.as_deref(), own.as_deref())?)
+    }
+
     /// Reads the template of `tokenizer_config.json`, or of a file of its own, which comes first, as in Hugging Face's loader.
     ///
     /// # Errors

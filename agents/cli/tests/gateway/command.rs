@@ -94,6 +94,74 @@ async fn a_decoder_is_served_too() {
     assert!(!said.contains("left=true") && !said.contains("cat"), "{said}");
 }
 
+#[tokio::test]
+async fn a_model_that_was_quantised_once_is_served_without_its_floats() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("tiny");
+    std::fs::create_dir(&model).unwrap();
+    crate::decoder::write(&model, true);
+    std::fs::write(model.join("pytorch_model.bin"), "a pickle").unwrap();
+    std::fs::write(folder.path().join("texts"), "the cat sat on the mat\na dog ran\n").unwrap();
+    let run = async |line: &str| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
+        let output = run.args(line.split(' ')).arg("--json").current_dir(folder.path()).output().await.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        if output.status.success() { Ok(serde_json::from_slice::<Value>(&output.stdout).unwrap()) } else { Err(said) }
+    };
+    let imported = run("model import tiny --out copy").await.unwrap();
+    assert_eq!((&imported["refused"], &imported["ignored"]), (&json!([]), &json!(["pytorch_model.bin"])));
+    let made = run("model quantize copy --out exact --calibration texts").await.unwrap();
+    let inspected = run("model inspect exact --stages 2").await.unwrap();
+    assert_eq!((&inspected["quantised"]["root"], &inspected["parameters"]), (&made["root"], &made["parameters"]));
+    assert_eq!(inspected["stages"].as_array().unwrap().len(), 2);
+    let there = run("model eval copy --calibration texts --texts texts").await.unwrap();
+    let beside = run("model eval exact --against copy --texts texts").await.unwrap();
+    assert_eq!(there, beside);
+    for (line, told) in [
+        ("model import texts", "unpack"),
+        ("model import none", "there is no folder none"),
+        ("model import exact", "with the floats"),
+        ("model import copy --out exact", "exists already"),
+        ("model quantize copy --out exact", "exists already"),
+        ("model quantize exact --out again", "with the floats"),
+        ("model eval exact --texts texts", "--against"),
+        ("model eval copy --against tiny --texts texts", "leave out --against"),
+        ("serve exact --no-auth --http 127.0.0.1:0 --calibration texts", "leave out --calibration"),
+    ] {
+        let said = run(line).await.unwrap_err();
+        assert!(said.contains(told), "{line}: {said}");
+    }
+    let config = std::fs::read(model.join("config.json")).unwrap();
+    std::fs::write(model.join("config.json"), "{}").unwrap();
+    let refused = run("model import tiny --out other").await.unwrap_err();
+    assert!(refused.contains("refused for 1 reason"), "{refused}");
+    std::fs::write(model.join("config.json"), config).unwrap();
+    let mut left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["copy", "exact", "texts", "tiny"]);
+
+    std::fs::remove_dir_all(folder.path().join("copy")).unwrap();
+    let mut answers = Vec::new();
+    for args in [&["tiny", "--calibration", "texts"][..], &["exact"]] {
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
+        serve.arg("serve").args(args).args(["--http", "127.0.0.1:0", "--json", "--no-auth"]);
+        serve.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut serve = serve.spawn().unwrap();
+        let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
+        let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+        let Some(line) = line else { panic!("{}", rest(&mut serve).await) };
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+        let url = format!("{}/chat/completions", ready["url"].as_str().unwrap());
+        let said = [json!({"role": "user", "content": "the cat sat"})];
+        let body = json!({"model": args[0], "messages": said, "max_tokens": 6, "seed": 7, "temperature": 1.5});
+        let answer: Value = http.post(&url).json(&body).send().await.unwrap().json().await.unwrap();
+        answers.push((answer["choices"].clone(), answer["usage"].clone()));
+    }
+    assert!(answers[0].1["completion_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{answers:?}");
+    assert_eq!(answers[0], answers[1]);
+}
+
 /// What the process says on stderr until it ends.
 async fn rest(serve: &mut tokio::process::Child) -> String {
     let mut said = String::new();

@@ -72,6 +72,16 @@ pub enum Head {
     Choice,
 }
 
+impl Head {
+    /// What serving a model takes of its last stage: chosen tokens where there are logits, the text's vector else.
+    pub const fn served(output: Output) -> Self {
+        match output {
+            Output::Logits { .. } => Self::Choice,
+            Output::Embedding(_) => Self::Output,
+        }
+    }
+}
+
 /// What the programs of a stage share.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
@@ -91,6 +101,11 @@ impl Plan {
         constants: Vec<ConstantSlot>,
     ) -> Self {
         Self { architecture, sites, layers, head, constants }
+    }
+
+    /// The model and its sites, without the stage.
+    pub(super) fn into_model(self) -> (Architecture, Sites) {
+        (self.architecture, self.sites)
     }
 
     /// The model.

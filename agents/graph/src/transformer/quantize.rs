@@ -104,11 +104,61 @@ impl Quantized {
         self.constants.values().map(|tensor| tensor.ty().byte_len()).sum()
     }
 
-    /// The stage of some layers, and the contents of its constants; `root` commits to a tensor. The stage with the first
-    /// layer embeds tokens, that with the last gives the output.
+    /// What was quantised before, out of the plan of all layers and that plan's constants in its order, as [`Self::plan`]
+    /// and [`Self::constant`] gave them.
     ///
     /// # Errors
-    /// [`PlanError`] for layers that the model does not have, or if calibration missed a site.
+    /// [`PlanError`] for the plan of a part of a model, and for one that gives no program with these constants.
+    pub fn restore(plan: Plan, constants: Vec<Tensor>) -> Result<Self, PlanError> {
+        let layers = plan.architecture().layers;
+        if *plan.layers() != (0..layers) {
+            return Err(PlanError::Layers { first: plan.layers().start, end: plan.layers().end, layers });
+        }
+        // Reads every constant by name and type.
+        plan.program(1)?;
+        let mut named = BTreeMap::new();
+        let mut tensors = constants.into_iter();
+        for slot in plan.constants() {
+            let tensor = tensors.next().filter(|tensor| *tensor.ty() == slot.ty);
+            let tensor = tensor.ok_or_else(|| PlanError::Constant(slot.name.clone()))?;
+            named.insert(slot.name.clone(), tensor);
+        }
+        let (architecture, sites) = plan.into_model();
+        Ok(Self { architecture, sites, constants: named })
+    }
+
+    /// A constant by its name.
+    pub fn constant(&self, name: &str) -> Option<&Tensor> {
+        self.constants.get(name)
+    }
+
+    /// The plan of a stage of some layers; `root` commits to a tensor. The stage with the first layer embeds tokens, that
+    /// with the last gives what `head` says.
+    ///
+    /// # Errors
+    /// [`PlanError`] for layers that the model does not have, if calibration missed a site, and for a choice of tokens by a
+    /// model without logits.
+    pub fn plan(
+        &self,
+        layers: Range<u32>,
+        head: Head,
+        root: impl Fn(&Tensor) -> TensorRoot,
+    ) -> Result<Plan, PlanError> {
+        let types: BTreeMap<&str, &TensorType> =
+            self.constants.iter().map(|(name, tensor)| (name.as_str(), tensor.ty())).collect();
+        let used = Plan::constants_of(&self.architecture, &self.sites, (&layers, head), &types)?;
+        let slot = |name: String| match self.constants.get(&name) {
+            Some(tensor) => Ok(ConstantSlot { ty: tensor.ty().clone(), root: root(tensor), name }),
+            None => Err(PlanError::Constant(name)),
+        };
+        let slots = used.into_iter().map(slot).collect::<Result<_, _>>()?;
+        Ok(Plan::new(self.architecture.clone(), self.sites.clone(), (layers, head), slots))
+    }
+
+    /// The stage of some layers, with the model's output, and the contents of its constants.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
     pub fn stage(
         &self,
         layers: Range<u32>,
@@ -120,24 +170,36 @@ impl Quantized {
     /// As [`Self::stage`]; a stage with the last layer gives what `head` says.
     ///
     /// # Errors
-    /// As [`Self::stage`], and for a choice of tokens by a model without logits.
+    /// As [`Self::plan`].
     pub fn stage_with(
         &self,
         layers: Range<u32>,
         head: Head,
         root: impl Fn(&Tensor) -> TensorRoot,
     ) -> Result<(Plan, Vec<Tensor>), PlanError> {
-        let types: BTreeMap<&str, &TensorType> =
-            self.constants.iter().map(|(name, tensor)| (name.as_str(), tensor.ty())).collect();
-        let used = Plan::constants_of(&self.architecture, &self.sites, (&layers, head), &types)?;
-        let mut tensors = Vec::with_capacity(used.len());
-        let mut slots = Vec::with_capacity(used.len());
-        for name in used {
-            let Some(tensor) = self.constants.get(&name) else { return Err(PlanError::Constant(name)) };
-            slots.push(ConstantSlot { name, ty: tensor.ty().clone(), root: root(tensor) });
-            tensors.push(tensor.clone());
-        }
-        Ok((Plan::new(self.architecture.clone(), self.sites.clone(), (layers, head), slots), tensors))
+        let plan = self.plan(layers, head, root)?;
+        let copy = |slot: &ConstantSlot| {
+            self.constants.get(&slot.name).cloned().ok_or_else(|| PlanError::Constant(slot.name.clone()))
+        };
+        let tensors = plan.constants().iter().map(copy).collect::<Result<_, _>>()?;
+        Ok((plan, tensors))
+    }
+
+    /// The only stage of the whole model, with the contents of its constants, none of them copied.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub fn into_stage(
+        mut self,
+        head: Head,
+        root: impl Fn(&Tensor) -> TensorRoot,
+    ) -> Result<(Plan, Vec<Tensor>), PlanError> {
+        let plan = self.plan(0..self.architecture.layers, head, root)?;
+        let mut take = |slot: &ConstantSlot| {
+            self.constants.remove(&slot.name).ok_or_else(|| PlanError::Constant(slot.name.clone()))
+        };
+        let tensors = plan.constants().iter().map(&mut take).collect::<Result<_, _>>()?;
+        Ok((plan, tensors))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tensorlink_graph::transformer::plan::Head;
-use tensorlink_graph::transformer::{Output, Plan, PlanError, Quantized};
+use tensorlink_graph::transformer::{Plan, PlanError, Quantized};
 use tensorlink_node::price::multiply_adds;
 use tensorlink_node::serving::programs_root;
 use tensorlink_node::shard::ShardError;
@@ -57,10 +57,7 @@ impl Prepared {
     /// # Errors
     /// [`ServeError`].
     pub fn new(model: &Quantized, ranges: &[Range<u32>], longest: u32) -> Result<Self, ServeError> {
-        let head = match model.architecture().output {
-            Output::Logits { .. } => Head::Choice,
-            Output::Embedding(_) => Head::Output,
-        };
+        let head = Head::served(model.architecture().output);
         let mut stages = Vec::new();
         for range in ranges {
             let (plan, constants) = model.stage_with(range.clone(), head, tensor_root)?;

@@ -1,37 +1,38 @@
 //! `tensorlink model eval`.
 
-use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
+use crate::args::EvalArgs;
 use crate::config::Config;
-use crate::folder::{ModelFolder, read_text};
+use crate::folder::ModelFolder;
 use crate::output;
-use crate::quantized::{CALIBRATION, Distance, SENTENCES, distance, encode, prepare};
+use crate::quantized::{CALIBRATION, Distance, SENTENCES, beside, distance, encode, prepare, texts};
 
-/// Texts to use: a file's, or ours.
-fn texts(file: Option<&Path>, ours: &str) -> Result<String> {
-    Ok(match file {
-        Some(path) => read_text(path)?,
-        None => ours.to_owned(),
-    })
-}
-
-/// Quantises a folder and compares it with its floats.
-pub(super) fn eval(
-    config: &Config,
-    path: &Path,
-    file: Option<&Path>,
-    calibration: Option<&Path>,
-    device: Option<&str>,
-) -> Result<()> {
-    let folder = ModelFolder::open(path)?;
-    let measured = encode(&folder, &texts(file, SENTENCES)?)?;
-    let engine = crate::device::open(device)?;
+/// Compares a folder's model in integers with its floats: of the same folder, or of the one it was made of.
+pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {
+    let folder = ModelFolder::open(&args.model)?;
+    let measured = encode(&folder, &texts(args.texts.as_deref(), SENTENCES)?)?;
     let start = Instant::now();
-    let prepared = prepare(&folder, &texts(calibration, CALIBRATION)?, engine.device())?;
-    tracing::info!(seconds = start.elapsed().as_secs_f64(), "calibrated and quantised");
+    let (prepared, engine) = match (folder.integers(), &args.against) {
+        (Some(integers), Some(against)) => {
+            let against = ModelFolder::open(against)?;
+            let engine = crate::device::open(args.device.as_deref())?;
+            (beside(&folder, integers, &against, engine.device())?, engine)
+        }
+        (Some(_), None) => {
+            bail!("{} holds integers only: name the folder it was made of with --against", args.model.display())
+        }
+        (None, Some(_)) => bail!("{} has floats of its own: leave out --against", args.model.display()),
+        (None, None) => {
+            let known = texts(args.calibration.as_deref(), CALIBRATION)?;
+            let engine = crate::device::open(args.device.as_deref())?;
+            (prepare(&folder, &known, engine.device())?, engine)
+        }
+    };
+    tracing::info!(seconds = start.elapsed().as_secs_f64(), "in integers");
+    eprintln!("comparing {} texts ...", measured.len());
     let distance = distance(&prepared, engine, &measured)?;
     output::print(config.json, &distance, || text(&distance, prepared.exact.bytes()))
 }

@@ -11,8 +11,9 @@ use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::output;
 
+/// What is shown of a folder.
 #[derive(Serialize)]
-struct Shown {
+pub(super) struct Shown {
     folder: PathBuf,
     architecture: Architecture,
     stated_context: u32,
@@ -23,7 +24,15 @@ struct Shown {
     idle_tensors: Vec<String>,
     tokenizer_tokens: usize,
     int8_bytes: u64,
+    quantised: Option<Integers>,
     stages: Vec<Stage>,
+}
+
+/// What a quantised folder holds.
+#[derive(Serialize)]
+struct Integers {
+    constants: usize,
+    root: String,
 }
 
 #[derive(Serialize)]
@@ -32,33 +41,49 @@ struct Stage {
     int8_bytes: u64,
 }
 
-/// Shows a model folder. Looks at everything but the values of its weights.
+/// Shows a model folder, with floats or quantised. Looks at everything but the values of its weights.
 pub(super) fn inspect(config: &Config, path: &Path, stages: u16) -> Result<()> {
     let shown = show(&ModelFolder::open(path)?, stages)?;
     output::print(config.json, &shown, || text(&shown))
 }
 
-fn show(folder: &ModelFolder, stages: u16) -> Result<Shown> {
-    let (description, checkpoint) = (folder.description(), folder.checkpoint()?);
-    let a = folder.architecture();
-    let count = |Parameter { rows, columns, .. }: &Parameter| u64::from(*rows) * u64::from(*columns);
+/// Number of a model's weights.
+pub(super) fn count(a: &Architecture) -> u64 {
+    parameters(a).iter().map(|Parameter { rows, columns, .. }| u64::from(*rows) * u64::from(*columns)).sum()
+}
+
+/// Layers, parameters, memory of each stage.
+pub(super) fn show(folder: &ModelFolder, stages: u16) -> Result<Shown> {
+    let (description, a) = (folder.description(), folder.architecture());
+    let (dtypes, idle_tensors, quantised) = match folder.integers() {
+        Some(integers) => {
+            let of = Integers { constants: integers.constants(), root: integers.root().to_owned() };
+            (vec!["integers".to_owned()], vec![], Some(of))
+        }
+        None => {
+            let checkpoint = folder.checkpoint()?;
+            (checkpoint.dtypes().into_iter().collect(), checkpoint.idle().to_vec(), None)
+        }
+    };
     let stage = |layers: Range<u32>| Stage { int8_bytes: memory::stage_bytes(a, &layers), layers };
     Ok(Shown {
         folder: folder.path().to_owned(),
         architecture: a.clone(),
         stated_context: description.stated_context,
         context_limit: description.limit,
-        parameters: parameters(a).iter().map(count).sum(),
+        parameters: count(a),
         file_bytes: folder.file_bytes(),
-        dtypes: checkpoint.dtypes().into_iter().collect(),
-        idle_tensors: checkpoint.idle().to_vec(),
+        dtypes,
+        idle_tensors,
+        quantised,
         tokenizer_tokens: folder.tokenizer().len(),
         int8_bytes: memory::stage_bytes(a, &(0..a.layers)),
         stages: memory::cut(a, stages)?.into_iter().map(stage).collect(),
     })
 }
 
-fn text(shown: &Shown) -> String {
+/// The same for people.
+pub(super) fn text(shown: &Shown) -> String {
     let a = &shown.architecture;
     let gives = match a.output {
         Output::Embedding(pooling) => format!("encoder, one vector a text ({pooling:?} pooling)").to_lowercase(),
@@ -87,6 +112,9 @@ fn text(shown: &Shown) -> String {
         ),
         ("as int8", mib(shown.int8_bytes)),
     ];
+    if let Some(Integers { constants, root }) = &shown.quantised {
+        rows.push(("quantised", format!("{constants} constants, root {root}")));
+    }
     if !shown.idle_tensors.is_empty() {
         rows.push(("not used", shown.idle_tensors.join(", ")));
     }

@@ -3,6 +3,8 @@
 mod eval;
 mod file;
 mod folder;
+mod import;
+mod quantize;
 
 use std::path::Path;
 
@@ -15,9 +17,11 @@ use crate::config::Config;
 pub fn run(config: &Config, command: ModelCommand) -> Result<()> {
     match command {
         ModelCommand::Inspect { model, data, stages } => inspect(config, &model, data.as_deref(), stages),
-        ModelCommand::Eval { model, texts, calibration, device } => {
-            eval::eval(config, &model, texts.as_deref(), calibration.as_deref(), device.as_deref())
+        ModelCommand::Import { source, out, stages } => import::import(config, &source, out.as_deref(), stages),
+        ModelCommand::Quantize { model, out, calibration, device } => {
+            quantize::quantize(config, &model, &out, calibration.as_deref(), device.as_deref())
         }
+        ModelCommand::Eval(args) => eval::eval(config, &args),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | here | files, their index, the tensor of each parameter, reading |
+//! | here | files, their index, reading |
+//! | `locate` | the tensor of each parameter |
 //! | `names` | what the files call parameters, how they lay them out |
 //! | `decode` | floats out of bytes |
 //! | `error` | why weights are refused |
@@ -12,6 +13,7 @@
 
 mod decode;
 mod error;
+mod locate;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -19,13 +21,12 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use safetensors::SafeTensors;
-use safetensors::tensor::TensorView;
 use serde::Deserialize;
 
-use self::decode::Window;
-use self::names::{HEAD, Layout, Source};
+use self::locate::{Found, Located, Tensor, locate};
+use self::names::HEAD;
 use super::architecture::Architecture;
-use super::parameters::{Matrix, Parameter, Weights, parameters};
+use super::parameters::Weights;
 
 pub use error::ImportError;
 
@@ -97,59 +98,41 @@ pub struct Checkpoint<'a> {
     idle: Vec<String>,
 }
 
-/// A parameter and the part of a tensor that holds it.
-#[derive(Debug)]
-struct Located<'a> {
-    parameter: Parameter,
-    tensor: Tensor<'a>,
-    window: Window,
-}
-
-#[derive(Clone, Debug)]
-struct Tensor<'a> {
-    file: &'a str,
-    name: String,
-    view: TensorView<'a>,
-}
-
 impl<'a> Checkpoint<'a> {
     /// Reads the headers of all files and finds every parameter; touches no values.
     ///
     /// # Errors
     /// An [`ImportError`] that names the file and the tensor.
     pub fn open(architecture: &Architecture, files: &[File<'a>], index: Option<&[u8]>) -> Result<Self, ImportError> {
-        let mut tensors = read_headers(files)?;
+        let (checkpoint, problems) = Self::examine(architecture, files, index)?;
+        problems.into_iter().next().map_or(Ok(checkpoint), Err)
+    }
+
+    /// As [`Self::open`], but goes on after the first tensor that is wrong: what was found, and all that is wrong with the
+    /// others. Only a checkpoint without problems has [`weights`](Self::weights).
+    ///
+    /// # Errors
+    /// An [`ImportError`] for files or an index that cannot be read at all.
+    pub fn examine(
+        architecture: &Architecture,
+        files: &[File<'a>],
+        index: Option<&[u8]>,
+    ) -> Result<(Self, Vec<ImportError>), ImportError> {
+        let tensors = read_headers(files)?;
         if let Some(index) = index {
             check_index(index, files, &tensors)?;
         }
-        let list = parameters(architecture);
-        let sources: Vec<Option<Source>> =
-            list.iter().map(|parameter| names::source(architecture.family, parameter)).collect();
-        let prefix = prefix(architecture, sources.first().and_then(Option::as_ref), &tensors);
-        let mut located = Vec::with_capacity(list.len());
-        let mut used = BTreeSet::new();
-        for (parameter, source) in list.into_iter().zip(sources) {
-            let missing = |tensor: String| {
-                let files: Vec<&str> = files.iter().map(|file| file.name).collect();
-                let files = if files.is_empty() { "no file".into() } else { files.join(", ") };
-                ImportError::Missing { tensor, files }
-            };
-            let Some(Source { names, layout }) = source else { return Err(missing(parameter.name)) };
-            let full = |name: &String| if name == HEAD { name.clone() } else { format!("{prefix}{name}") };
-            let Some(tensor) = names.iter().find_map(|name| tensors.get(&full(name))) else {
-                return Err(missing(names.first().map(full).unwrap_or_default()));
-            };
-            let window = window(tensor, &parameter, layout)?;
-            used.insert(tensor.name.clone());
-            located.push(Located { parameter, tensor: tensor.clone(), window });
-        }
-        tensors.retain(|name, _| !used.contains(name));
-        if let Some(tensor) = tensors.values().find(|tensor| !names::idle(architecture, prefix, &tensor.name)) {
-            return Err(ImportError::Unknown { file: tensor.file.into(), tensor: tensor.name.clone() });
-        }
-        let repeated = tensors.get(HEAD).filter(|_| architecture.causal).cloned();
-        let idle = tensors.into_keys().collect();
-        Ok(Self { architecture: architecture.clone(), located, repeated, idle })
+        let Found { located, idle, problems } = locate(architecture, files, tensors);
+        let repeated = idle.get(HEAD).filter(|_| architecture.causal).cloned();
+        let idle = idle.into_keys().collect();
+        Ok((Self { architecture: architecture.clone(), located, repeated, idle }, problems))
+    }
+
+    /// Reads the values of every tensor that was found and keeps none: all that is wrong with them.
+    pub fn faults(&self) -> Vec<ImportError> {
+        let mut faults: Vec<ImportError> = self.located.iter().filter_map(|located| located.read().err()).collect();
+        faults.extend(self.tie().err());
+        faults
     }
 
     /// Tensors that the model does not compute with: buffers, poolers, heads of its training.
@@ -167,32 +150,21 @@ impl<'a> Checkpoint<'a> {
     /// # Errors
     /// [`ImportError::NotFinite`], [`ImportError::Untied`].
     pub fn weights(&self) -> Result<Weights, ImportError> {
-        if let (Some(head), Some(embedding)) = (&self.repeated, self.located.first()) {
+        self.tie()?;
+        let matrices = self.located.iter().map(Located::read).collect::<Result<BTreeMap<_, _>, _>>()?;
+        Ok(Weights::new(&self.architecture, matrices)?)
+    }
+
+    /// Checks that output weights beside a tied embedding equal it.
+    fn tie(&self) -> Result<(), ImportError> {
+        let embedding = self.located.iter().find(|located| located.parameter.name == "embedding.tokens");
+        if let (Some(head), Some(embedding)) = (&self.repeated, embedding) {
             let other = &embedding.tensor.view;
             if head.view.dtype() != other.dtype() || head.view.data() != other.data() {
                 return Err(ImportError::Untied { file: head.file.into(), tensor: head.name.clone() });
             }
         }
-        let matrices = self.located.iter().map(Located::read).collect::<Result<BTreeMap<_, _>, _>>()?;
-        Ok(Weights::new(&self.architecture, matrices)?)
-    }
-}
-
-impl Located<'_> {
-    fn read(&self) -> Result<(String, Matrix), ImportError> {
-        let Tensor { file, name, view } = &self.tensor;
-        let values = decode::floats(view.dtype(), view.data(), &self.window);
-        if let Some((index, &value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite()) {
-            let element = self.window.flat(index) as u64;
-            return Err(ImportError::NotFinite { file: (*file).into(), tensor: name.clone(), element, value });
-        }
-        let Parameter { name: ours, rows, columns } = &self.parameter;
-        // INVARIANT: the window lies in the tensor, whose length its header fixes, so no value is missing.
-        let matrix = Matrix::new(*rows, *columns, values).ok_or_else(|| ImportError::Syntax {
-            file: (*file).into(),
-            message: format!("`{name}` is shorter than its shape"),
-        })?;
-        Ok((ours.clone(), matrix))
+        Ok(())
     }
 }
 
@@ -223,48 +195,4 @@ fn check_index(index: &[u8], files: &[File<'_>], tensors: &BTreeMap<String, Tens
         }
     }
     Ok(())
-}
-
-/// The prefix under which the token embedding is found; that of the family if it is not.
-fn prefix(
-    architecture: &Architecture,
-    embedding: Option<&Source>,
-    tensors: &BTreeMap<String, Tensor<'_>>,
-) -> &'static str {
-    let [with, without] = names::prefixes(architecture.family);
-    let bare = embedding.is_some_and(|source| source.names.iter().any(|name| tensors.contains_key(name)));
-    if bare { without } else { with }
-}
-
-/// Where in its tensor a parameter lies, once type and shape are what they should be.
-fn window(tensor: &Tensor<'_>, parameter: &Parameter, layout: Layout) -> Result<Window, ImportError> {
-    let Tensor { file, name, view } = tensor;
-    if !decode::known(view.dtype()) {
-        let dtype = format!("{:?}", view.dtype());
-        return Err(ImportError::Dtype { file: (*file).into(), tensor: name.clone(), dtype });
-    }
-    let (rows, columns) = (parameter.rows as usize, parameter.columns as usize);
-    let parts = |count: u32, of: usize| of.saturating_mul(count as usize);
-    let plain = Window { start: 0, row: columns, column: 1, rows, columns };
-    let (fits, expected, window) = match layout {
-        Layout::Vector => (view.shape() == [columns], format!("[{columns}]"), plain),
-        Layout::Matrix => (view.shape() == [rows, columns], format!("[{rows}, {columns}]"), plain),
-        Layout::FirstRows => {
-            let fits = matches!(view.shape(), [has, width] if *has >= rows && *width == columns);
-            (fits, format!("[{rows} or more, {columns}]"), plain)
-        }
-        Layout::Transposed { part, parts: count } => {
-            let across = parts(count, rows);
-            let window = Window { start: parts(part, rows), row: 1, column: across, rows, columns };
-            (view.shape() == [columns, across], format!("[{columns}, {across}]"), window)
-        }
-        Layout::Segment { part, parts: count } => {
-            let length = parts(count, columns);
-            (view.shape() == [length], format!("[{length}]"), Window { start: parts(part, columns), ..plain })
-        }
-    };
-    if fits {
-        return Ok(window);
-    }
-    Err(ImportError::Shape { file: (*file).into(), tensor: name.clone(), actual: view.shape().to_vec(), expected })
 }

@@ -1,7 +1,7 @@
 use super::super::architecture::Family;
 use super::super::config::describe;
 use super::super::fixture::{FAMILIES, Folder, LAYERS, Stored, Tensor as Given};
-use super::super::parameters::WeightsError;
+use super::super::parameters::{Parameter, WeightsError, parameters};
 use super::*;
 
 fn architecture(folder: &Folder) -> Architecture {
@@ -276,4 +276,55 @@ fn every_parameter_has_a_place_in_every_family() {
     }
     let error = ImportError::from(WeightsError::Missing("x".into()));
     assert!(error.to_string().starts_with("x is missing"));
+}
+
+#[test]
+fn ranges_that_overlap_or_leave_the_file_are_refused() {
+    let bytes = Folder::new(Family::Llama).safetensors(Stored::F32);
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let at = text.find("\"data_offsets\":[0,512]").unwrap() + "\"data_offsets\":[".len();
+    // As long as before, so that the header's length stays: over the next tensor, behind the file, the wrong way round.
+    for range in ["0,516", "4,516", "9,521", "512,0"] {
+        let mut bent = bytes.clone();
+        bent[at..at + 5].copy_from_slice(range.as_bytes());
+        let error = import_bytes(&bent).unwrap_err();
+        assert!(matches!(&error, ImportError::Syntax { file, .. } if file == "model.safetensors"), "{range}: {error}");
+    }
+    // A header that is longer than the file, by one byte and by the most that a length can say.
+    for length in [bytes.len() as u64 - 7, u64::MAX] {
+        let mut bent = bytes.clone();
+        bent[..8].copy_from_slice(&length.to_le_bytes());
+        assert!(matches!(import_bytes(&bent), Err(ImportError::Syntax { .. })), "{length}");
+    }
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once() {
+    let mut folder = Folder::new(Family::Gpt2);
+    folder.tensors.retain(|given| given.name != "transformer.h.0.attn.c_attn.bias");
+    folder.tensor("transformer.h.1.mlp.c_fc.weight").unwrap().shape.reverse();
+    let mut unknown = folder.tensors[0].clone();
+    unknown.name = "transformer.h.0.extra.weight".into();
+    folder.tensors.push(unknown);
+    folder.tensor("transformer.ln_f.bias").unwrap().values[2] = f32::NAN;
+    folder.tensor("transformer.wpe.weight").unwrap().values[5] = f32::INFINITY;
+    let bytes = folder.safetensors(Stored::F32);
+    let files = [File { name: "model.safetensors", bytes: &bytes }];
+    let (checkpoint, problems) = Checkpoint::examine(&architecture(&folder), &files, None).unwrap();
+    let named: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(named.len(), 3, "{named:?}");
+    for (problem, tensor) in named.iter().zip(["c_attn.bias", "h.1.mlp.c_fc.weight", "h.0.extra.weight"]) {
+        assert!(problem.contains(tensor), "{problem}");
+    }
+    let faults = checkpoint.faults();
+    assert!(
+        matches!(faults.as_slice(), [
+            ImportError::NotFinite { tensor: first, element: 5, .. },
+            ImportError::NotFinite { tensor: second, element: 2, .. },
+        ] if first == "transformer.wpe.weight" && second == "transformer.ln_f.bias"),
+        "{faults:?}"
+    );
+    let whole = Folder::new(Family::Gpt2).safetensors(Stored::F32);
+    let files = [File { name: "model.safetensors", bytes: &whole }];
+    assert_eq!(Checkpoint::open(&architecture(&folder), &files, None).unwrap().faults(), []);
 }

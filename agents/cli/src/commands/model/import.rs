@@ -1,0 +1,63 @@
+//! `tensorlink model import`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail, ensure};
+use serde::Serialize;
+
+use super::folder::{Shown, show, text};
+use crate::config::Config;
+use crate::folder::{FolderError, Survey};
+use crate::output;
+
+#[derive(Serialize)]
+struct Report {
+    model: Option<Shown>,
+    refused: Vec<String>,
+    ignored: Vec<String>,
+    out: Option<PathBuf>,
+}
+
+/// Checks all of a folder, tells all that is wrong, and copies what is used of one that is right.
+pub(super) fn import(config: &Config, source: &Path, out: Option<&Path>, stages: u16) -> Result<()> {
+    if let Some(out) = out.filter(|out| out.symlink_metadata().is_ok()) {
+        return Err(FolderError::Exists(out.to_owned()).into());
+    }
+    let name = source.display();
+    if source.is_file() {
+        bail!(
+            "{name} is a file: unpack the archive or install the package that it is, and name the folder with config.json"
+        );
+    }
+    ensure!(source.is_dir(), "there is no folder {name}: download the model first, with `hf download` or git");
+    eprintln!("reading all of {name} ...");
+    let Survey { folder, refused, ignored } = Survey::of(source)?;
+    let model = folder.as_ref().map(|folder| show(folder, stages)).transpose()?;
+    if let (Some(folder), Some(out)) = (&folder, out) {
+        eprintln!("copying to {} ...", out.display());
+        folder.copy(out)?;
+    }
+    let report = Report {
+        model,
+        refused: refused.into_iter().map(|error| format!("{:#}", anyhow::Error::from(error))).collect(),
+        ignored,
+        out: out.filter(|_| folder.is_some()).map(Path::to_owned),
+    };
+    output::print(config.json, &report, || told(&report))?;
+    let count = report.refused.len();
+    ensure!(count == 0, "{name} is refused for {count} reason{}", if count == 1 { "" } else { "s" });
+    Ok(())
+}
+
+fn told(report: &Report) -> String {
+    let mut lines: Vec<String> = report.model.iter().map(text).collect();
+    let mut rows: Vec<(&str, String)> = report.refused.iter().map(|reason| ("refused", reason.clone())).collect();
+    if !report.ignored.is_empty() {
+        rows.push(("not read", report.ignored.join(", ")));
+    }
+    rows.extend(report.out.iter().map(|out| ("copied to", out.display().to_string())));
+    if !rows.is_empty() {
+        lines.push(output::table(&rows));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,122 @@
+//! All that is wrong with a model folder, and what of it is not used: everything is read, nothing is kept.
+
+use std::path::Path;
+
+use tensorlink_graph::transformer::{Checkpoint, Description};
+
+use super::ends::ends;
+use super::integers::MANIFEST;
+use super::unfinished::Unfinished;
+use super::{
+    ChatTemplate, Floats, FolderError, INDEX, MAX_TOKENIZER, ModelFolder, SMALL, Stored, TextTokenizer, described,
+    required,
+};
+
+/// Most files of a folder that are named as not used.
+const MOST_NAMED: usize = 100;
+
+/// What was found.
+#[derive(Debug)]
+pub struct Survey {
+    /// The folder, if nothing in it is refused.
+    pub folder: Option<ModelFolder>,
+    /// Everything for which it is refused.
+    pub refused: Vec<FolderError>,
+    /// Files that are not read, in order of their names.
+    pub ignored: Vec<String>,
+}
+
+impl Survey {
+    /// Looks at a folder with floats: configuration, tokenizer, chat template, names, types, shapes and all values of the weights. Goes on
+    /// after what is wrong, as far as the rest can be understood without it.
+    ///
+    /// # Errors
+    /// [`FolderError::Read`] if it is no folder, [`FolderError::Quantised`] if it holds no floats.
+    pub fn of(path: &Path) -> Result<Self, FolderError> {
+        if path.join(MANIFEST).exists() {
+            return Err(FolderError::Quantised(path.to_owned()));
+        }
+        let mut refused = Vec::new();
+        let description = kept(described(path), &mut refused);
+        let tokenizer = description.as_ref().and_then(|description| {
+            let read = required(path, "tokenizer.json", MAX_TOKENIZER);
+            kept(read.and_then(|json| Ok(TextTokenizer::new(&json, description)?)), &mut refused)
+        });
+        if let Some(description) = &description {
+            kept(ends(path, description), &mut refused);
+        }
+        if let Some(Some(template)) = kept(ChatTemplate::find(path), &mut refused)
+            && let Err(error) = template.render([("user", "Hello")])
+        {
+            refused.push(error.into());
+        }
+        let floats = kept(Floats::map(path), &mut refused);
+        if let (Some(floats), Some(description)) = (&floats, &description) {
+            refused.extend(floats.problems(description));
+        }
+        let ignored = not_read(path, floats.as_ref())?;
+        let folder = match (description, tokenizer, floats) {
+            (Some(description), Some(tokenizer), Some(floats)) if refused.is_empty() => {
+                Some(ModelFolder { path: path.to_owned(), description, tokenizer, stored: Stored::Floats(floats) })
+            }
+            _ => None,
+        };
+        Ok(Self { folder, refused, ignored })
+    }
+}
+
+fn kept<T>(result: Result<T, FolderError>, refused: &mut Vec<FolderError>) -> Option<T> {
+    result.map_err(|error| refused.push(error)).ok()
+}
+
+impl Floats {
+    fn problems(&self, description: &Description) -> Vec<FolderError> {
+        match Checkpoint::examine(&description.architecture, &self.given(), self.index.as_deref()) {
+            Ok((checkpoint, problems)) => problems.into_iter().chain(checkpoint.faults()).map(Into::into).collect(),
+            Err(problem) => vec![problem.into()],
+        }
+    }
+}
+
+/// Files and folders beside what is read.
+fn not_read(path: &Path, floats: Option<&Floats>) -> Result<Vec<String>, FolderError> {
+    let failed = |source| FolderError::Read { file: path.to_owned(), source };
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        let small = SMALL.iter().any(|(read, _)| read.split('/').next() == Some(&name));
+        let weights = floats.is_some_and(|floats| {
+            floats.files.iter().any(|file| file.name == name) || (floats.index.is_some() && name == INDEX)
+        });
+        if !small && !weights && names.len() < MOST_NAMED {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+impl ModelFolder {
+    /// Copies what is read of a folder with floats, and nothing else, to a new one.
+    ///
+    /// # Errors
+    /// [`FolderError::Quantised`], [`FolderError::Exists`], [`FolderError::Read`], [`FolderError::Write`]; then there is no `out`.
+    pub fn copy(&self, out: &Path) -> Result<(), FolderError> {
+        let new = Unfinished::begin(out)?;
+        let small = SMALL.iter().map(|(name, _)| *name).filter(|name| self.path.join(name).exists());
+        let Stored::Floats(Floats { files, index }) = &self.stored else {
+            return Err(FolderError::Quantised(self.path.clone()));
+        };
+        let weights = files.iter().map(|file| file.name.as_str()).chain(index.as_ref().map(|_| INDEX));
+        for name in small.chain(weights) {
+            let path = self.path.join(name);
+            let failed = |source| FolderError::Read { file: path.clone(), source };
+            let mut from = std::fs::File::open(&path).map_err(failed)?;
+            new.write(name, |file| std::io::copy(&mut from, file.get_mut()).map(drop))?;
+        }
+        new.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! The tensor of each parameter, and the part of it that the parameter is.
+
+use std::collections::BTreeMap;
+
+use safetensors::tensor::TensorView;
+
+use super::super::architecture::Architecture;
+use super::super::parameters::{Matrix, Parameter, parameters};
+use super::decode::{self, Window};
+use super::names::{self, HEAD, Layout, Source};
+use super::{File, ImportError};
+
+/// A tensor of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor<'a> {
+    pub(super) file: &'a str,
+    pub(super) name: String,
+    pub(super) view: TensorView<'a>,
+}
+
+/// A parameter and the part of a tensor that holds it.
+#[derive(Debug)]
+pub(super) struct Located<'a> {
+    pub(super) parameter: Parameter,
+    pub(super) tensor: Tensor<'a>,
+    window: Window,
+}
+
+/// What was found of an architecture's parameters.
+#[derive(Debug, Default)]
+pub(super) struct Found<'a> {
+    /// Parameters in the order of use.
+    pub(super) located: Vec<Located<'a>>,
+    /// Tensors known to play no part, by name.
+    pub(super) idle: BTreeMap<String, Tensor<'a>>,
+    /// Tensors that are missing, wrong or unknown.
+    pub(super) problems: Vec<ImportError>,
+}
+
+/// Finds every parameter of an architecture among the tensors of some files.
+pub(super) fn locate<'a>(
+    architecture: &Architecture,
+    files: &[File<'_>],
+    mut tensors: BTreeMap<String, Tensor<'a>>,
+) -> Found<'a> {
+    let list = parameters(architecture);
+    let sources: Vec<Option<Source>> =
+        list.iter().map(|parameter| names::source(architecture.family, parameter)).collect();
+    let prefix = prefix(architecture, sources.first().and_then(Option::as_ref), &tensors);
+    let searched = if files.is_empty() {
+        "no file".to_owned()
+    } else {
+        files.iter().map(|file| file.name).collect::<Vec<_>>().join(", ")
+    };
+    let mut found = Found::default();
+    let mut used = Vec::new();
+    for (parameter, source) in list.into_iter().zip(sources) {
+        let full = |name: &String| if name == HEAD { name.clone() } else { format!("{prefix}{name}") };
+        let names = source.as_ref().map_or(&[][..], |source| &source.names);
+        let place = names.iter().find_map(|name| tensors.get(&full(name))).zip(source.as_ref());
+        let window = match place {
+            Some((tensor, source)) => {
+                used.push(tensor.name.clone());
+                window(tensor, &parameter, source.layout).map(|window| (tensor, window))
+            }
+            None => {
+                let tensor = names.first().map_or_else(|| parameter.name.clone(), full);
+                Err(ImportError::Missing { tensor, files: searched.clone() })
+            }
+        };
+        match window {
+            Ok((tensor, window)) => found.located.push(Located { parameter, tensor: tensor.clone(), window }),
+            // Several parameters may share a tensor.
+            Err(problem) if found.problems.contains(&problem) => {}
+            Err(problem) => found.problems.push(problem),
+        }
+    }
+    for name in used {
+        tensors.remove(&name);
+    }
+    for (name, tensor) in tensors {
+        if names::idle(architecture, prefix, &name) {
+            found.idle.insert(name, tensor);
+        } else {
+            found.problems.push(ImportError::Unknown { file: tensor.file.into(), tensor: name });
+        }
+    }
+    found
+}
+
+impl Located<'_> {
+    /// Reads the parameter's values.
+    pub(super) fn read(&self) -> Result<(String, Matrix), ImportError> {
+        let Tensor { file, name, view } = &self.tensor;
+        let values = decode::floats(view.dtype(), view.data(), &self.window);
+        if let Some((index, &value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite()) {
+            let element = self.window.flat(index) as u64;
+            return Err(ImportError::NotFinite { file: (*file).into(), tensor: name.clone(), element, value });
+        }
+        let Parameter { name: ours, rows, columns } = &self.parameter;
+        // INVARIANT: the window lies in the tensor, whose length its header fixes, so no value is missing.
+        let matrix = Matrix::new(*rows, *columns, values).ok_or_else(|| ImportError::Syntax {
+            file: (*file).into(),
+            message: format!("`{name}` is shorter than its shape"),
+        })?;
+        Ok((ours.clone(), matrix))
+    }
+}
+
+/// The prefix under which the token embedding is found; that of the family if it is not.
+fn prefix(
+    architecture: &Architecture,
+    embedding: Option<&Source>,
+    tensors: &BTreeMap<String, Tensor<'_>>,
+) -> &'static str {
+    let [with, without] = names::prefixes(architecture.family);
+    let bare = embedding.is_some_and(|source| source.names.iter().any(|name| tensors.contains_key(name)));
+    if bare { without } else { with }
+}
+
+/// Where in its tensor a parameter lies, once type and shape are what they should be.
+fn window(tensor: &Tensor<'_>, parameter: &Parameter, layout: Layout) -> Result<Window, ImportError> {
+    let Tensor { file, name, view } = tensor;
+    if !decode::known(view.dtype()) {
+        let dtype = format!("{:?}", view.dtype());
+        return Err(ImportError::Dtype { file: (*file).into(), tensor: name.clone(), dtype });
+    }
+    let (rows, columns) = (parameter.rows as usize, parameter.columns as usize);
+    let parts = |count: u32, of: usize| of.saturating_mul(count as usize);
+    let plain = Window { start: 0, row: columns, column: 1, rows, columns };
+    let (fits, expected, window) = match layout {
+        Layout::Vector => (view.shape() == [columns], format!("[{columns}]"), plain),
+        Layout::Matrix => (view.shape() == [rows, columns], format!("[{rows}, {columns}]"), plain),
+        Layout::FirstRows => {
+            let fits = matches!(view.shape(), [has, width] if *has >= rows && *width == columns);
+            (fits, format!("[{rows} or more, {columns}]"), plain)
+        }
+        Layout::Transposed { part, parts: count } => {
+            let across = parts(count, rows);
+            let window = Window { start: parts(part, rows), row: 1, column: across, rows, columns };
+            (view.shape() == [columns, across], format!("[{columns}, {across}]"), window)
+        }
+        Layout::Segment { part, parts: count } => {
+            let length = parts(count, columns);
+            (view.shape() == [length], format!("[{length}]"), Window { start: parts(part, columns), ..plain })
+        }
+    };
+    if fits {
+        return Ok(window);
+    }
+    Err(ImportError::Shape { file: (*file).into(), tensor: name.clone(), actual: view.shape().to_vec(), expected })
+}
