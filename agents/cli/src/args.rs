@@ -110,6 +110,13 @@ Examples:
     Serve(crate::commands::serve::ServeArgs),
     /// Check the machine and the configuration: libtorch, kernels, chain, contracts, key, peers.
     Check,
+    /// Measure speed, accuracy, memory, cost of receipts and gas on this machine, each against its goal.
+    #[command(after_help = "\
+Examples:
+  tensorlink bench                                     everything; some minutes
+  tensorlink bench --only memory gas                   two rows
+  LLAMACPP_PYTHON=venv/bin/python tensorlink bench     llama.cpp as well, by a Python with llama-cpp-python and gguf")]
+    Bench(crate::bench::BenchArgs),
 }
 
 #[derive(Subcommand, Debug)]

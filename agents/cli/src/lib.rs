@@ -10,12 +10,14 @@
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
 //! | [`quantized`] | model folders in integers, and how far they are from their floats |
 //! | [`gateway`] | models over HTTP, as OpenAI's clients speak it |
+//! | [`bench`] | the figures of the README, measured anew |
 //! | [`advice`] | what to do when a contract refuses |
 //! | [`process`] | logging, signals, exit code |
 
 pub mod advice;
 pub mod amount;
 pub mod args;
+pub mod bench;
 pub mod commands;
 pub mod config;
 pub mod device;

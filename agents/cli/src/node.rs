@@ -46,6 +46,16 @@ impl Node {
     pub async fn start(config: &Config, disk: u64, shutdown: &CancellationToken) -> Result<Self> {
         let (identity, chain) = chain(config, shutdown).await?;
         let chain: Arc<dyn Chain> = Arc::new(Remembered::new(chain, &config.data_dir));
+        Self::join(config, (identity, chain), disk, shutdown).await
+    }
+
+    /// As [`Self::start`], on a chain that is there already.
+    pub async fn join(
+        config: &Config,
+        (identity, chain): (Identity, Arc<dyn Chain>),
+        disk: u64,
+        shutdown: &CancellationToken,
+    ) -> Result<Self> {
         let parse = |text: &String| text.parse().with_context(|| format!("{text:?} is not a multiaddr"));
         let net_config = NetConfig {
             listen: config.listen.iter().map(parse).collect::<Result<_>>()?,

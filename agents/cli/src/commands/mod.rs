@@ -37,5 +37,6 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Model(command) => model::run(&config, command),
         Command::Serve(args) => serve::run(&config, args, shutdown).await,
         Command::Check => check::run(&config, &shutdown).await,
+        Command::Bench(args) => crate::bench::run(&config, &args, shutdown).await,
     }
 }

@@ -1,0 +1,91 @@
+//! One more token after so many, keys and values being kept on both sides, against libtorch's floats; eight texts at once against one.
+
+use std::cell::RefCell;
+
+use anyhow::Result;
+use tensorlink_graph::transformer::{CachedRunner, DecodeError, Session, StageRunner, Turn, tokens};
+use tensorlink_num::Tensor;
+use tensorlink_tensor::TorchEngine;
+use tensorlink_types::TensorRoot;
+
+use super::figure::{Figure, Goal, Unit};
+use super::floats::Floats;
+use super::subject::{Untrained, text};
+use super::time::{micros, race};
+use super::{Measure, Row};
+use crate::device;
+
+/// Times faster than each of the [`Floats`].
+const GOALS: [f64; 3] = [3.0, 3.0, 1.5];
+/// Texts side by side.
+const TEXTS: usize = 8;
+/// Any token.
+const NEXT: u32 = 7;
+
+pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
+    let extent = measure.extent;
+    let size = extent.size();
+    let engine = device::open(Some(measure.device))?;
+    let untrained = Untrained::llama(size, engine.device())?;
+    let model = untrained.quantized()?;
+    let floats = Floats::new(untrained, engine.device())?;
+    let (plan, constants) = model.stage(0..size.layers, |_| TensorRoot::default())?;
+    drop(model);
+    let mut runner = CachedRunner::sharing(StageRunner::new(engine, plan, &constants)?)?;
+    drop(constants);
+    let (mut figures, rounds) = (Vec::new(), extent.rounds(15));
+    for past in extent.lengths() {
+        let ids = text(past, size.vocabulary);
+        let mut sessions = texts(&mut runner, &ids)?;
+        next(&mut runner, &mut sessions, past)?;
+        for ((name, peer), goal) in floats.each().zip(GOALS) {
+            let mut cache = peer.cache(past as usize + 1)?;
+            peer.prefill(&ids, &mut cache)?;
+            let theirs = || {
+                cache.truncate(past as usize);
+                peer.decode(NEXT, &mut cache)
+            };
+            let (ours, theirs) = race(rounds, || next(&mut runner, &mut sessions[..1], past), theirs);
+            let (ours, theirs) = (micros(ours) / 1e3, micros(theirs) / 1e3);
+            let what = format!("the token after {past}, times faster than {name}");
+            let figure = Figure::new(Row::Decode, what, (theirs / ours, Unit::Times), Some(Goal::AtLeast(goal)));
+            figures.push(figure.from(format!("{ours:.2} ms against {theirs:.2}")));
+        }
+        let mut alone = texts(&mut runner, &ids)?;
+        let shared = RefCell::new(&mut runner);
+        let (all, one) = race(
+            rounds,
+            || next(&mut shared.borrow_mut(), &mut sessions, past),
+            || next(&mut shared.borrow_mut(), &mut alone[..1], past),
+        );
+        let (all, one) = (micros(all) / 1e3, micros(one) / 1e3);
+        let what = format!("the token after {past}, {TEXTS} texts at once: tokens in the same time");
+        let figure = Figure::new(Row::Decode, what, (TEXTS as f64 * one / all, Unit::Times), None);
+        figures.push(figure.from(format!("{all:.2} ms against {one:.2} for one")));
+    }
+    Ok(figures)
+}
+
+/// Texts that begin alike.
+fn texts(runner: &mut CachedRunner<TorchEngine>, ids: &[u32]) -> Result<Vec<Session<TorchEngine>>> {
+    let rows = tokens(ids)?;
+    let text = |_| {
+        let mut session = runner.session()?;
+        runner.advance(&mut [Turn { session: &mut session, rows: &rows, controls: None }])?;
+        Ok(session)
+    };
+    (0..TEXTS).map(text).collect()
+}
+
+/// One more token of each text, after so many.
+fn next(
+    runner: &mut CachedRunner<TorchEngine>,
+    sessions: &mut [Session<TorchEngine>],
+    past: u32,
+) -> Result<Vec<Tensor>> {
+    let rows = tokens(&[NEXT])?;
+    sessions.iter_mut().try_for_each(|session| session.cut_back(past))?;
+    let turn = |session| Turn { session, rows: &rows, controls: None };
+    let computed: Result<_, DecodeError> = runner.advance(&mut sessions.iter_mut().map(turn).collect::<Vec<_>>());
+    Ok(computed?)
+}

@@ -1,0 +1,186 @@
+//! `tensorlink bench`: the figures of the README on the machine of who runs it, each against its goal.
+//!
+//! Each row is measured in a process of its own, on one thread of the processor unless it says otherwise, so that no row finds the memory
+//! or the threads of another. `--row` is how such a process is told its row, `--worker` how a worker of a row about the network is
+//! told its stage.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`figure`], `table` | a figure and its goal; its line |
+//! | `time` | racing two things on a busy machine |
+//! | `subject` | what is measured: decoders with made-up weights |
+//! | `model`, `logits` | accuracy: of a folder; of untrained decoders |
+//! | `prefill`, `decode`, `floats` | a whole text, and one more token, against libtorch's floats |
+//! | `llamacpp` | the same against llama.cpp |
+//! | `serving` | a serving job on the loopback interface, for the rows below |
+//! | `pipeline`, `receipts`, `memory` | two workers against one; what receipts cost; what a worker holds |
+//! | `gas` | gas, from the snapshots of the contracts' tests |
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
+
+mod decode;
+pub mod figure;
+mod floats;
+mod gas;
+mod llamacpp;
+mod logits;
+mod memory;
+mod model;
+mod pipeline;
+mod prefill;
+mod receipts;
+mod serving;
+mod subject;
+mod table;
+mod time;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
+
+use self::figure::Figure;
+use self::subject::Extent;
+use crate::config::Config;
+use crate::output;
+
+/// What is measured together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Row {
+    /// A folder's model in integers against its floats.
+    Model,
+    /// The largest logit of untrained decoders, by integers and by floats.
+    Logits,
+    /// Reading a text, against libtorch's floats.
+    Prefill,
+    /// The next token, against libtorch's floats; eight texts at once.
+    Decode,
+    /// Both against llama.cpp.
+    Llamacpp,
+    /// A token through two workers against one.
+    Pipeline,
+    /// What receipts and vouchers cost.
+    Receipts,
+    /// Memory of a worker against its weights.
+    Memory,
+    /// Gas of claims, vouchers and convictions.
+    Gas,
+}
+
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// Only these rows. Repeatable.
+    #[arg(long, value_enum, value_name = "ROW", num_args = 1..)]
+    pub only: Vec<Row>,
+    /// Folder of a pretrained transformer, to compare it with its floats [default:
+    /// .toolchain/models/all-MiniLM-L6-v2, if it is there].
+    #[arg(long, value_name = "FOLDER")]
+    pub model: Option<PathBuf>,
+    /// Device: cpu, cuda or cuda:N.
+    #[arg(long, env = "TENSORLINK_DEVICE", default_value = "cpu")]
+    pub device: String,
+    /// Try every row on next to nothing. The figures mean nothing then.
+    #[arg(long)]
+    pub quick: bool,
+    /// Measure this row in this process.
+    #[arg(long, hide = true)]
+    pub row: Option<Row>,
+    /// Be a worker of the job in this folder.
+    #[arg(long, hide = true, requires = "stage")]
+    pub worker: Option<PathBuf>,
+    /// The worker's stage.
+    #[arg(long, hide = true)]
+    pub stage: Option<u16>,
+}
+
+/// What a row needs to know.
+#[derive(Clone, Copy)]
+struct Measure<'a> {
+    config: &'a Config,
+    extent: Extent,
+    model: Option<&'a Path>,
+    device: &'a str,
+}
+
+/// Measures what was asked for, prints it.
+pub async fn run(config: &Config, args: &BenchArgs, shutdown: CancellationToken) -> Result<()> {
+    let device = args.device.as_str();
+    if let (Some(folder), Some(stage)) = (&args.worker, args.stage) {
+        return serving::worker(config, (folder, stage), device, shutdown).await;
+    }
+    let measure = Measure { config, extent: Extent { quick: args.quick }, model: args.model.as_deref(), device };
+    if let Some(row) = args.row {
+        return measure.row(row).await?.iter().try_for_each(|figure| output::print(true, figure, String::new));
+    }
+    if !config.json {
+        println!("{}", table::header());
+    }
+    let rows = if args.only.is_empty() { Row::value_variants() } else { args.only.as_slice() };
+    let mut failed = 0;
+    for row in rows {
+        let done = tokio::select! {
+            () = shutdown.cancelled() => bail!("interrupted"),
+            done = measure.elsewhere(*row) => done,
+        };
+        if let Err(error) = done {
+            failed += 1;
+            let name = row.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+            print(config.json, &Figure::absent(*row, name, format!("{error:#}")))?;
+        }
+    }
+    if failed > 0 { bail!("{failed} of {} rows could not be measured: see above", rows.len()) } else { Ok(()) }
+}
+
+fn print(json: bool, figure: &Figure) -> Result<()> {
+    output::print(json, figure, || table::show(figure))
+}
+
+/// This program as another process, on one thread.
+fn own_command(device: &str) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["bench", "--device", device]).env("OMP_NUM_THREADS", "1").kill_on_drop(true);
+    Ok(command)
+}
+
+impl Measure<'_> {
+    /// Measures a row in a process of its own; prints each of its figures.
+    async fn elsewhere(&self, row: Row) -> Result<()> {
+        let mut command = own_command(self.device)?;
+        let name = row.to_possible_value().context("a row without a name")?;
+        command.args(["--row", name.get_name()]);
+        if self.extent.quick {
+            command.arg("--quick");
+        }
+        if let Some(model) = self.model {
+            command.arg("--model").arg(model);
+        }
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut lines = BufReader::new(process.stdout.take().context("no pipe")?).lines();
+        while let Some(line) = lines.next_line().await? {
+            print(self.config.json, &serde_json::from_str(&line)?)?;
+        }
+        let status = process.wait().await?;
+        if status.success() { Ok(()) } else { bail!("its process ended with {status}: see above") }
+    }
+
+    /// Measures a row here.
+    async fn row(&self, row: Row) -> Result<Vec<Figure>> {
+        let blocking = |measure: fn(&Self) -> Result<Vec<Figure>>| tokio::task::block_in_place(|| measure(self));
+        match row {
+            Row::Model => blocking(model::measure),
+            Row::Logits => blocking(logits::measure),
+            Row::Prefill => blocking(prefill::measure),
+            Row::Decode => blocking(decode::measure),
+            Row::Llamacpp => blocking(llamacpp::measure),
+            Row::Pipeline => pipeline::measure(self).await,
+            Row::Receipts => receipts::measure(self).await,
+            Row::Memory => memory::measure(self).await,
+            Row::Gas => gas::measure(),
+        }
+    }
+}

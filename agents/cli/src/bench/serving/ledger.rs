@@ -1,0 +1,152 @@
+//! The chain port over one job that runs. The chain is not on the way of a text: a role asks it when it starts, and then hears nothing.
+
+use async_trait::async_trait;
+use tensorlink_node::ports::chain::{
+    Call, Chain, ChainError, Deployment, Event, EventAt, Head, JobView, LaneView, Parameters, Receipt, Role, StakeView,
+};
+use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tokio::sync::mpsc;
+
+use super::job::{JOB, Job};
+
+/// A chain with one job.
+pub(super) struct Ledger {
+    account: Address,
+    deployment: Deployment,
+    view: JobView,
+    workers: Vec<Address>,
+    programs: Vec<B256>,
+    events: Vec<EventAt>,
+}
+
+impl Ledger {
+    /// The chain as `account` sees it, which is told of these events.
+    pub(super) fn new(job: &Job, account: Address, events: Vec<Event>) -> anyhow::Result<Self> {
+        let at = |(log_index, event)| EventAt {
+            block: 0,
+            block_hash: B256::ZERO,
+            timestamp: 1,
+            log_index,
+            transaction: B256::ZERO,
+            event,
+        };
+        let zero = Address::ZERO;
+        let deployment = Deployment {
+            chain_id: 1,
+            block: 0,
+            sno: zero,
+            staking: zero,
+            jobs: zero,
+            checkpoints: zero,
+            channels: zero,
+            disputes: zero,
+            step_verifier: zero,
+        };
+        let events = (0..).zip(events).map(at).collect();
+        let (view, workers, programs) = (job.view()?, job.workers()?, job.programs.clone());
+        Ok(Self { account, deployment, view, workers, programs, events })
+    }
+}
+
+/// For what no role of a job that runs asks while it computes.
+fn silent<T>() -> Result<T, ChainError> {
+    Err(ChainError::Unavailable("a bench has no chain".to_owned()))
+}
+
+#[async_trait]
+impl Chain for Ledger {
+    fn account(&self) -> Address {
+        self.account
+    }
+
+    fn deployment(&self) -> &Deployment {
+        &self.deployment
+    }
+
+    async fn head(&self) -> Result<Head, ChainError> {
+        Ok(Head { number: 0, hash: B256::ZERO, timestamp: 1 })
+    }
+
+    async fn events(&self, _: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
+        let (sender, receiver) = mpsc::channel(self.events.len().max(1));
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            for event in events {
+                if sender.send(event).await.is_err() {
+                    return;
+                }
+            }
+            // Silence, not an end.
+            sender.closed().await;
+        });
+        Ok(receiver)
+    }
+
+    async fn past_events(&self, _: u64, _: u64) -> Result<Vec<EventAt>, ChainError> {
+        Ok(self.events.clone())
+    }
+
+    async fn send(&self, _: Call) -> Result<Receipt, ChainError> {
+        silent()
+    }
+
+    async fn simulate(&self, _: &Call) -> Result<u64, ChainError> {
+        silent()
+    }
+
+    async fn parameters(&self) -> Result<Parameters, ChainError> {
+        silent()
+    }
+
+    async fn job(&self, job: JobId) -> Result<Option<JobView>, ChainError> {
+        Ok(Some(self.view.clone()).filter(|_| job == JOB))
+    }
+
+    async fn job_count(&self) -> Result<u64, ChainError> {
+        Ok(JOB.0)
+    }
+
+    async fn program_root(&self, _: JobId, stage: u16) -> Result<B256, ChainError> {
+        self.programs.get(usize::from(stage)).copied().map_or_else(silent, Ok)
+    }
+
+    async fn initial_state(&self, _: JobId, _: u16) -> Result<B256, ChainError> {
+        Ok(B256::ZERO)
+    }
+
+    async fn assignment(&self, lane: Lane) -> Result<(Address, u128), ChainError> {
+        self.workers.get(usize::from(lane.stage)).map_or_else(silent, |worker| Ok((*worker, 1)))
+    }
+
+    async fn redeemed(&self, _: Lane) -> Result<(u32, u32), ChainError> {
+        Ok((0, 0))
+    }
+
+    async fn lane(&self, _: Lane) -> Result<LaneView, ChainError> {
+        silent()
+    }
+
+    async fn record(&self, _: Lane, _: u32) -> Result<B256, ChainError> {
+        Ok(B256::ZERO)
+    }
+
+    async fn stake(&self, _: Address, _: Role) -> Result<StakeView, ChainError> {
+        Ok(StakeView { bonded: 1, ..StakeView::default() })
+    }
+
+    async fn is_validator(&self, _: Address) -> Result<bool, ChainError> {
+        Ok(false)
+    }
+
+    async fn balance(&self, _: Address, _: Address) -> Result<U256, ChainError> {
+        Ok(U256::ZERO)
+    }
+
+    async fn gas_used(&self, _: B256) -> Result<Option<u64>, ChainError> {
+        Ok(None)
+    }
+
+    async fn credit(&self, _: Address, _: Address) -> Result<U256, ChainError> {
+        Ok(U256::ZERO)
+    }
+}

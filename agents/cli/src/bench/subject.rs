@@ -1,0 +1,88 @@
+//! What is measured: decoders of fixed sizes with made-up weights and texts, the same on every machine.
+
+use anyhow::Result;
+use tensorlink_graph::transformer::choice::{Choice, controls};
+use tensorlink_graph::transformer::random::{self, Dimensions};
+use tensorlink_graph::transformer::{Architecture, Magnitudes, Quantized, Weights};
+use tensorlink_num::Tensor;
+use tensorlink_tensor::float::{FloatModel, Precision};
+use tensorlink_tensor::{Device, calibrate};
+
+/// Llama-shaped, 207 million weights.
+const SIZE: Dimensions =
+    Dimensions { vocabulary: 32_000, width: 1024, layers: 12, heads: 16, groups: 8, hidden: 2816, context: 1024 };
+/// The same in small: it shows that a row can be measured, and no figure of it means anything.
+const SMALL: Dimensions =
+    Dimensions { vocabulary: 300, width: 64, layers: 2, heads: 4, groups: 2, hidden: 96, context: 64 };
+
+/// How much is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Extent {
+    /// Whether only so little that every row is tried.
+    pub(super) quick: bool,
+}
+
+impl Extent {
+    /// Sizes of the decoder whose speed is measured.
+    pub(super) const fn size(self) -> Dimensions {
+        if self.quick { SMALL } else { SIZE }
+    }
+
+    /// Tokens of the texts.
+    pub(super) const fn lengths(self) -> [u32; 2] {
+        if self.quick { [5, 9] } else { [128, 512] }
+    }
+
+    /// Rounds, of which the median counts.
+    pub(super) const fn rounds(self, rounds: usize) -> usize {
+        if self.quick { 1 } else { rounds }
+    }
+}
+
+/// An untrained decoder in floats, and what calibration saw of it.
+pub(super) struct Untrained {
+    pub(super) architecture: Architecture,
+    pub(super) weights: Weights,
+    pub(super) float: FloatModel,
+    seen: Magnitudes,
+}
+
+impl Untrained {
+    /// A Llama of these sizes.
+    pub(super) fn llama(size: Dimensions, device: Device) -> Result<Self> {
+        let architecture = random::llama(size);
+        let weights = random::weights(&architecture, 1)?;
+        Self::calibrated(architecture, weights, device, &[text(48, size.vocabulary)])
+    }
+
+    /// A decoder with these weights, calibrated on some texts.
+    pub(super) fn calibrated(
+        architecture: Architecture,
+        weights: Weights,
+        device: Device,
+        texts: &[Vec<u32>],
+    ) -> Result<Self> {
+        let float = FloatModel::new(&architecture, &weights, device, Precision::F32)?;
+        let seen = calibrate(&float, texts.iter().map(Vec::as_slice))?;
+        Ok(Self { architecture, weights, float, seen })
+    }
+
+    /// The decoder in integers.
+    pub(super) fn quantized(&self) -> Result<Quantized> {
+        Ok(Quantized::new(self.architecture.clone(), &self.weights, &self.seen)?)
+    }
+}
+
+/// Made-up tokens.
+pub(super) fn text(count: u32, vocabulary: u32) -> Vec<u32> {
+    (0..count).map(|i| i.wrapping_mul(2_654_435_761).rotate_left(7) % vocabulary).collect()
+}
+
+/// Controls of tokens from a position on that choose the likeliest token after the last of them.
+pub(super) fn likeliest(position: u32, count: usize) -> Result<Tensor> {
+    let mut choices = vec![None; count];
+    if let Some(last) = choices.last_mut() {
+        *last = Some(Choice::default());
+    }
+    Ok(controls(position, &choices)?)
+}

@@ -1,0 +1,59 @@
+//! Timing two things against each other on a machine that is doing other work too: rounds alternate between them, what
+//! counts is the processor time of this one thread, and the medians are compared.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A round repeats its contestant for about this long.
+const ROUND: Duration = Duration::from_millis(20);
+
+/// Median times of one call of each contestant over so many rounds.
+pub(crate) fn race<A, B>(
+    rounds: usize,
+    mut ours: impl FnMut() -> A,
+    mut theirs: impl FnMut() -> B,
+) -> (Duration, Duration) {
+    fn timed<T>(f: &mut impl FnMut() -> T, calls: u32) -> Duration {
+        let start = processor_time();
+        for _ in 0..calls {
+            black_box(f());
+        }
+        (processor_time() - start) / calls
+    }
+    let calls = |once: Duration| (ROUND.as_nanos() / once.as_nanos().max(1)).clamp(1, 10_000) as u32;
+    timed(&mut ours, 1);
+    timed(&mut theirs, 1);
+    let (calls_ours, calls_theirs) = (calls(timed(&mut ours, 1)), calls(timed(&mut theirs, 1)));
+    let mut times: (Vec<_>, Vec<_>) = Default::default();
+    for _ in 0..rounds {
+        times.0.push(timed(&mut ours, calls_ours));
+        times.1.push(timed(&mut theirs, calls_theirs));
+    }
+    (median(&mut times.0), median(&mut times.1))
+}
+
+/// Processor time of one call.
+#[allow(dead_code, reason = "a bench that includes this file need not use all of it")]
+pub(crate) fn once<T>(f: impl FnOnce() -> T) -> Duration {
+    let start = processor_time();
+    black_box(f());
+    processor_time() - start
+}
+
+/// The middle one; the later of two. Nothing of nothing.
+pub(crate) fn median(times: &mut [Duration]) -> Duration {
+    times.sort();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// Time this thread has spent on a processor.
+fn processor_time() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+pub(crate) fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}

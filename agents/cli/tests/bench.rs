@@ -1,0 +1,72 @@
+//! `tensorlink bench` as its user meets it: every row on next to nothing. What the figures are says nothing here.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn bench(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
+    command.current_dir(root()).env_remove("LLAMACPP_PYTHON").args(["bench", "--quick"]).args(arguments);
+    command.output().unwrap()
+}
+
+fn figures(output: &Output) -> Vec<Value> {
+    let text = std::str::from_utf8(&output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn every_row_has_figures_and_each_figure_its_verdict() {
+    let output = bench(&["--json"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let figures = figures(&output);
+    for (row, count) in [
+        ("model", 2),
+        ("logits", 2),
+        ("prefill", 6),
+        ("decode", 8),
+        ("llamacpp", 1),
+        ("pipeline", 2),
+        ("receipts", 6),
+        ("memory", 1),
+    ] {
+        assert_eq!(figures.iter().filter(|figure| figure["row"] == row).count(), count, "{row}: {said}");
+    }
+    assert!(figures.iter().filter(|figure| figure["row"] == "gas").count() > 5);
+    for figure in figures {
+        let (goal, measured) = (&figure["goal"], figure["measured"].as_f64());
+        let met = |least: &Value, most: &Value| {
+            measured.zip(least.as_f64()).is_some_and(|(measured, least)| measured >= least)
+                || measured.zip(most.as_f64()).is_some_and(|(measured, most)| measured <= most)
+        };
+        let due = match (measured, goal) {
+            (None, _) => "not_measured",
+            (Some(_), Value::Null) => "no_goal",
+            (Some(_), goal) if met(&goal["at_least"], &goal["at_most"]) => "met",
+            (Some(_), _) => "missed",
+        };
+        assert_eq!(figure["verdict"], due, "{figure}");
+        assert_eq!(measured.is_none(), figure["row"] == "llamacpp", "{figure}");
+        assert!(!figure["what"].as_str().unwrap().is_empty(), "{figure}");
+    }
+}
+
+#[test]
+fn rows_are_picked_and_what_fails_is_named() {
+    let output = bench(&["--only", "gas"]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && table.starts_with("what") && table.contains("gas: redeem"), "{table}");
+
+    let output = bench(&["--json", "--only", "model", "gas", "--model", "/nowhere"]);
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(!output.status.success() && said.contains("/nowhere") && said.contains("1 of 2 rows"), "{said}");
+    let figures = figures(&output);
+    assert_eq!((&figures[0]["row"], &figures[0]["verdict"]), (&"model".into(), &"not_measured".into()));
+    assert!(figures.len() > 5, "the other row is measured all the same");
+}
