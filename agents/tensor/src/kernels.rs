@@ -15,6 +15,8 @@ use crate::simd::Simd;
 /// How int8 matrix products are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Int8Kernel {
+    /// Own AMX kernel with the rescale fused, VNNI for a few rows; host only.
+    Amx,
     /// Own AVX-512 VNNI kernel with the rescale fused; host only.
     Vnni,
     /// libtorch's `_int_mm`. Saturates silently on x86 processors without VNNI.
@@ -28,12 +30,21 @@ pub enum Int8Kernel {
 /// How int16 matrix products are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Int16Kernel {
+    /// Own AMX kernel with the rescale fused, VNNI for a few rows; host only.
+    Amx,
     /// Own AVX-512 VNNI kernel with the rescale fused; host only.
     Vnni,
     /// Four `_int_mm` of high and low bytes.
     Int8Halves,
     /// `f64` products.
     F64,
+}
+
+/// A kernel of our own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Own {
+    Vnni,
+    Amx,
 }
 
 /// How every other operator is computed.
@@ -70,6 +81,15 @@ impl fmt::Display for Kernels {
 }
 
 impl Kernels {
+    /// The kernel of our own that multiplies bytes or words, if they are not libtorch's.
+    pub(crate) const fn own(self, bytes: bool) -> Option<Own> {
+        match (bytes, self.int8, self.int16) {
+            (true, Int8Kernel::Amx, _) | (false, _, Int16Kernel::Amx) => Some(Own::Amx),
+            (true, Int8Kernel::Vnni, _) | (false, _, Int16Kernel::Vnni) => Some(Own::Vnni),
+            _ => None,
+        }
+    }
+
     /// The fastest that pass their self-test on this device.
     ///
     /// # Errors
@@ -77,8 +97,8 @@ impl Kernels {
     pub fn choose(device: Device) -> Result<Self, EngineError> {
         let (int8, int16, elements): (&[_], &[_], _) = match device {
             Device::Cpu => (
-                &[Int8Kernel::Vnni, Int8Kernel::IntMm, Int8Kernel::F32Chunks, Int8Kernel::F64],
-                &[Int16Kernel::Vnni, Int16Kernel::Int8Halves, Int16Kernel::F64],
+                &[Int8Kernel::Amx, Int8Kernel::Vnni, Int8Kernel::IntMm, Int8Kernel::F32Chunks, Int8Kernel::F64],
+                &[Int16Kernel::Amx, Int16Kernel::Vnni, Int16Kernel::Int8Halves, Int16Kernel::F64],
                 ElementKernel::Host,
             ),
             Device::Cuda(_) => (

@@ -5,7 +5,7 @@ use tensorlink_types::TensorType;
 
 use crate::host::elementwise::{Precision, scale};
 use crate::host::scales::scale_rows;
-use crate::kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels};
+use crate::kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels, Own};
 use crate::simd::Simd;
 use crate::tensor::{TorchTensor, device as failed};
 use crate::torch;
@@ -58,8 +58,8 @@ impl Means {
         let Kernels { int8: of_bytes, int16: of_words, .. } = self.kernels;
         let to = Precision { shift, limit: output.limit() };
         let bytes = a.ty().bits() <= 8;
-        if if bytes { of_bytes == Int8Kernel::Vnni } else { of_words == Int16Kernel::Vnni } {
-            return self.by_vnni(product, to, output);
+        if let Some(own) = self.kernels.own(bytes) {
+            return self.by_own(own, product, to, output);
         }
         let k = b.ty().row() as i64;
         let left = a.data().f_narrow(1, offset as i64, k).and_then(|a| a.f_contiguous()).map_err(failed)?;
@@ -126,8 +126,8 @@ impl Means {
     ) -> Result<TorchTensor, EngineError> {
         let to = Precision { shift, limit: output.limit() };
         let bytes = a.ty().bits() <= 8;
-        if if bytes { self.kernels.int8 == Int8Kernel::Vnni } else { self.kernels.int16 == Int16Kernel::Vnni } {
-            return self.heads_by_vnni(which, (a, b), heads, to, output);
+        if let Some(own) = self.kernels.own(bytes) {
+            return self.heads_by_own(own, which, (a, b), (heads, to), output);
         }
         let sums = match which {
             Heads::Scores => torch::heads::scores(a.data(), b.data(), heads as i64),
@@ -143,17 +143,19 @@ impl Means {
 }
 
 #[cfg(target_arch = "x86_64")]
-mod vnni {
+mod own {
     //! Products by our own kernels.
 
-    use super::{EngineError, Heads, Means, Precision, Product, TensorType, TorchTensor, malformed, unavailable};
+    use super::{EngineError, Heads, Means, Own, Precision, Product, TensorType, TorchTensor, malformed, unavailable};
+    use crate::host::amx::Amx;
     use crate::host::vnni::Vnni;
     use crate::host::vnni::finish::{Finish, Rescaled, Scaled};
     use crate::host::vnni::matrix::{Batch, View};
 
     impl Means {
-        pub(super) fn by_vnni(
+        pub(super) fn by_own(
             self,
+            own: Own,
             product: &Product<'_>,
             to: Precision,
             output: &TensorType,
@@ -163,17 +165,17 @@ mod vnni {
             let (m, n, k) = (size(a.ty().rows())?, size(b.ty().rows())?, size(b.ty().row())?);
             let batch = Batch::single((m, n, k), (offset, size(a.ty().row())?));
             if let Some((r, c)) = scales {
-                return self.multiply((a, b), &batch, &Scaled::new(r.slice()?, c.slice()?, to), output);
+                return self.multiply(own, (a, b), &batch, &Scaled::new(r.slice()?, c.slice()?, to), output);
             }
-            self.multiply((a, b), &batch, &Rescaled(to), output)
+            self.multiply(own, (a, b), &batch, &Rescaled(to), output)
         }
 
-        pub(super) fn heads_by_vnni(
+        pub(super) fn heads_by_own(
             self,
+            own: Own,
             which: Heads,
             (a, b): (&TorchTensor, &TorchTensor),
-            heads: usize,
-            to: Precision,
+            (heads, to): (usize, Precision),
             output: &TensorType,
         ) -> Result<TorchTensor, EngineError> {
             let size = |n: u64| usize::try_from(n).map_err(malformed);
@@ -202,20 +204,24 @@ mod vnni {
                     }
                 }
             };
-            self.multiply((a, b), &batch, &Rescaled(to), output)
+            self.multiply(own, (a, b), &batch, &Rescaled(to), output)
         }
 
         fn multiply(
             self,
+            own: Own,
             (a, b): (&TorchTensor, &TorchTensor),
             batch: &Batch,
             finish: &impl Finish,
             output: &TensorType,
         ) -> Result<TorchTensor, EngineError> {
-            let vnni = Vnni::detect(self.threads).ok_or_else(unavailable)?;
             let operands = ((a.slice()?, a.ty().limit()), (b.strided()?.0, b.ty().limit()));
             TorchTensor::build(output, |out| {
-                if vnni.multiply(operands, batch, finish, out) {
+                let done = match own {
+                    Own::Vnni => Vnni::detect(self.threads).map(|vnni| vnni.multiply(operands, batch, finish, out)),
+                    Own::Amx => Amx::detect(self.threads).map(|amx| amx.multiply(operands, batch, finish, out)),
+                };
+                if done.ok_or_else(unavailable)? {
                     Ok(())
                 } else {
                     Err(EngineError::Malformed("products want int8 or int16 operands of one width".to_owned()))
@@ -227,16 +233,16 @@ mod vnni {
 
 #[cfg(not(target_arch = "x86_64"))]
 impl Means {
-    fn by_vnni(self, _: &Product<'_>, _: Precision, _: &TensorType) -> Result<TorchTensor, EngineError> {
+    fn by_own(self, _: Own, _: &Product<'_>, _: Precision, _: &TensorType) -> Result<TorchTensor, EngineError> {
         Err(unavailable())
     }
 
-    fn heads_by_vnni(
+    fn heads_by_own(
         self,
+        _: Own,
         _: Heads,
         _: (&TorchTensor, &TorchTensor),
-        _: usize,
-        _: Precision,
+        _: (usize, Precision),
         _: &TensorType,
     ) -> Result<TorchTensor, EngineError> {
         Err(unavailable())
@@ -248,5 +254,5 @@ fn malformed(error: impl std::fmt::Display) -> EngineError {
 }
 
 fn unavailable() -> EngineError {
-    EngineError::Device("this processor has no AVX-512 VNNI: choose another kernel".to_owned())
+    EngineError::Device("this processor lacks what the kernel uses: choose another".to_owned())
 }

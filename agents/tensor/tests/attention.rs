@@ -11,7 +11,16 @@ fn engines() -> Vec<TorchEngine> {
         Kernels { int8: Int8Kernel::F32Chunks, int16: Int16Kernel::F64, elements: ElementKernel::HostBaseline };
     let by_libtorch = Kernels { int8: Int8Kernel::F64, int16: Int16Kernel::F64, elements: ElementKernel::Torch };
     let given = |kernels| TorchEngine::with_kernels(Device::Cpu, kernels).expect("f32 and f64 are exact anywhere");
-    vec![TorchEngine::new(Device::Cpu).expect("the host"), given(portable), given(by_libtorch)]
+    let mut engines = vec![given(portable), given(by_libtorch)];
+    engines.extend(own());
+    engines
+}
+
+/// Engines with our own products, as far as this processor has what they use.
+fn own() -> Vec<TorchEngine> {
+    let all = [(Int8Kernel::Amx, Int16Kernel::Amx), (Int8Kernel::Vnni, Int16Kernel::Vnni)];
+    let kernels = all.map(|(int8, int16)| Kernels { int8, int16, elements: ElementKernel::Host });
+    kernels.into_iter().filter_map(|kernels| TorchEngine::with_kernels(Device::Cpu, kernels).ok()).collect()
 }
 
 fn ty(bits: u8, exponent: i16, dims: &[u32]) -> TensorType {
@@ -87,7 +96,9 @@ fn scaled_products_of_every_shape() {
     for (m, n, k, offset, row) in
         [(1, 1, 1, 0, 1), (1, 100, 300, 7, 310), (5, 33, 64, 0, 64), (13, 49, 127, 3, 131), (40, 64, 66, 100, 200)]
     {
-        for (bits, bits_y, shift) in [(8, 16, 36), (8, 8, 40), (8, 60, 0), (8, 24, -3), (16, 16, 50), (12, 33, 20)] {
+        for (bits, bits_y, shift) in
+            [(8, 16, 36), (8, 24, 33), (8, 32, 34), (8, 8, 40), (8, 60, 0), (8, 24, -3), (16, 16, 50), (12, 33, 20)]
+        {
             let a = dice.tensor(&ty(bits, 0, &[m, row])).unwrap();
             let b = dice.tensor(&ty(bits, 0, &[n, k])).unwrap();
             let (r, c) = (dice.tensor(&ty(12, 0, &[m])).unwrap(), dice.tensor(&ty(9, 0, &[n])).unwrap());
@@ -106,7 +117,7 @@ fn scaled_products_of_every_shape() {
 /// Work that is shared between threads, by heads, rows and columns, in parts that come out uneven.
 #[test]
 fn products_on_several_threads() {
-    let engine = [TorchEngine::new(Device::Cpu).unwrap()];
+    let engine = own();
     let mut dice = Dice::new(4);
     let (heads, tokens, keys, depth) = (5u32, 77u32, 203u32, 64u32);
     let q = dice.tensor(&ty(12, 0, &[tokens, heads * depth])).unwrap();

@@ -12,6 +12,7 @@ use proptest::prelude::*;
 fn engines() -> Vec<TorchEngine> {
     use ElementKernel::{Host, HostBaseline, Torch};
     let choices = [
+        (Int8Kernel::Amx, Int16Kernel::Amx, Host),
         (Int8Kernel::Vnni, Int16Kernel::Vnni, Host),
         (Int8Kernel::IntMm, Int16Kernel::Int8Halves, Torch),
         (Int8Kernel::F32Chunks, Int16Kernel::F64, HostBaseline),
@@ -105,6 +106,8 @@ fn products_of_every_shape() {
         (33, 50, 1025),
         (12, 17, 4095),
         (64, 100, 3),
+        (31, 129, 192),
+        (300, 20, 4096),
     ];
     for (m, n, k) in shapes {
         for (bits_a, bits_b, bits_y, shift) in [
@@ -193,14 +196,16 @@ fn long_tensors() {
 /// Products large enough to be shared between threads, in parts that come out uneven.
 #[test]
 fn products_on_several_threads() {
-    let engine = TorchEngine::new(Device::Cpu).unwrap();
+    let engines = engines();
     let mut dice = Dice::new(3);
     for (bits, m, n, k) in [(8, 1, 1501, 2801), (16, 1, 1030, 2050), (8, 77, 150, 400), (16, 33, 130, 515)] {
         let a = dice.tensor(&ty(bits, 0, &[m, k])).unwrap();
         let b = dice.tensor(&ty(bits, 0, &[n, k])).unwrap();
         let op = operator(Opcode::MatMul, &[&a, &b], &[0], ty(60, 0, &[m, n]));
         let due = reference(&op, &[&a, &b], &StepContext::default()).unwrap();
-        assert_eq!(run(&engine, &op, &[&a, &b], &StepContext::default()), due, "{op}");
+        for engine in &engines {
+            assert_eq!(run(engine, &op, &[&a, &b], &StepContext::default()), due, "{} on {op}", engine.describe());
+        }
     }
 }
 

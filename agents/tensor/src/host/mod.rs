@@ -12,8 +12,10 @@
 //! | [`tail`], [`perturb`] | TailSum and Threshold; Perturb |
 //! | [`scales`] | Gather, and ScaledMatMul's scales for products of libtorch |
 //! | [`layout`] | Transpose |
-//! | `vnni` | MatMul, ScaledMatMul, HeadScores and HeadMix by AVX-512 VNNI |
+//! | `vnni`, `amx` | MatMul, ScaledMatMul, HeadScores and HeadMix by AVX-512 VNNI, and by AMX |
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod amx;
 pub(crate) mod block;
 pub(crate) mod choose;
 pub(crate) mod divide;

@@ -3,16 +3,17 @@
 use std::arch::x86_64::{
     __m512i, _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512,
     _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cvtepi32_epi64, _mm512_cvtepi64_epi32,
-    _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_cvtepi32_storeu_epi8,
-    _mm512_mask_cvtepi32_storeu_epi16, _mm512_mask_storeu_epi32, _mm512_max_epi32, _mm512_max_epi64, _mm512_min_epi32,
-    _mm512_min_epi64, _mm512_mullo_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_sra_epi32, _mm512_sra_epi64,
-    _mm512_storeu_si512,
+    _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_blend_epi32,
+    _mm512_mask_cvtepi32_storeu_epi8, _mm512_mask_cvtepi32_storeu_epi16, _mm512_mask_or_epi32,
+    _mm512_mask_storeu_epi32, _mm512_max_epi32, _mm512_max_epi64, _mm512_min_epi32, _mm512_min_epi64, _mm512_mul_epi32,
+    _mm512_mullo_epi32, _mm512_mullo_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_slli_epi64, _mm512_sra_epi32,
+    _mm512_sra_epi64, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_test_epi32_mask,
 };
 
 use super::super::block::{Accumulator, Element, fits_i32, rescale};
 use super::super::elementwise::Precision;
 use super::pack::{LANES, Lanes};
-use super::tile::store;
+use super::tile::{load, store};
 use crate::tensor::Slice;
 
 /// Turns sums into mantissas of the result. Columns begin at multiples of [`LANES`].
@@ -66,7 +67,7 @@ fn write_lanes<T: Element>(from: __m512i, to: &mut [T]) {
 /// Sixteen sums as 64-bit integers.
 #[target_feature(enable = "avx512f")]
 #[inline]
-pub(super) fn widen(sums: __m512i) -> [__m512i; 2] {
+pub(in crate::host) fn widen(sums: __m512i) -> [__m512i; 2] {
     let high = _mm512_extracti64x4_epi64::<1>(sums);
     [_mm512_cvtepi32_epi64(_mm512_castsi512_si256(sums)), _mm512_cvtepi32_epi64(high)]
 }
@@ -94,12 +95,14 @@ fn rounds(to: Precision) -> bool {
 fn round<T: Element>(sums: [__m512i; 2], to: Precision, out: &mut [T]) {
     let Precision { shift, limit } = to;
     let by = _mm_cvtsi64_si128(shift.into());
-    let [low, high] = sums.map(|x| {
-        let odd = _mm512_and_si512(_mm512_sra_epi64(x, by), _mm512_set1_epi64(1));
-        let raised = _mm512_add_epi64(_mm512_add_epi64(x, _mm512_set1_epi64((1 << (shift - 1)) - 1)), odd);
+    let mut rounded = sums;
+    for x in &mut rounded {
+        let odd = _mm512_and_si512(_mm512_sra_epi64(*x, by), _mm512_set1_epi64(1));
+        let raised = _mm512_add_epi64(_mm512_add_epi64(*x, _mm512_set1_epi64((1 << (shift - 1)) - 1)), odd);
         let above = _mm512_max_epi64(_mm512_sra_epi64(raised, by), _mm512_set1_epi64(-limit));
-        _mm512_cvtepi64_epi32(_mm512_min_epi64(above, _mm512_set1_epi64(limit)))
-    });
+        *x = _mm512_min_epi64(above, _mm512_set1_epi64(limit));
+    }
+    let [low, high] = [_mm512_cvtepi64_epi32(rounded[0]), _mm512_cvtepi64_epi32(rounded[1])];
     write_lanes(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high), out);
 }
 
@@ -144,20 +147,52 @@ impl Finish for Rescaled {
     }
 }
 
+/// Whether [`round_high`] computes the rescale of products of 32 bits each.
+fn rounds_high(to: Precision) -> bool {
+    (34..=62).contains(&to.shift) && to.limit <= i64::from(i32::MAX)
+}
+
+/// The same as [`round`] of products in even and in odd lanes, each below 2^62, where [`rounds_high`] holds: sixteen at a
+/// time, because all that the lower 32 bits can decide is whether something is left under the half.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn round_high<T: Element>([even, odd]: [__m512i; 2], to: Precision, out: &mut [T]) {
+    const ODD: u16 = 0xaaaa;
+    let high = _mm512_mask_blend_epi32(ODD, _mm512_srli_epi64::<32>(even), odd);
+    let low = _mm512_mask_blend_epi32(ODD, even, _mm512_slli_epi64::<32>(odd));
+    let one = _mm512_set1_epi32(1);
+    // At least two bits are rounded away, so that the last of them lies under the half.
+    let high = _mm512_mask_or_epi32(high, _mm512_test_epi32_mask(low, low), high, one);
+    let (by, limit) = (to.shift - 32, to.limit as i32);
+    let (places, below_half) = (_mm_cvtsi32_si128(by), _mm512_set1_epi32((1 << (by - 1)) - 1));
+    let odd = _mm512_and_si512(_mm512_sra_epi32(high, places), one);
+    let raised = _mm512_add_epi32(_mm512_add_epi32(high, below_half), odd);
+    let above = _mm512_max_epi32(_mm512_sra_epi32(raised, places), _mm512_set1_epi32(-limit));
+    write_lanes(_mm512_min_epi32(above, _mm512_set1_epi32(limit)), out);
+}
+
 /// `rescale(r[m]·c[n]·Σ)`: rule N-25.
 pub(crate) struct Scaled {
     /// A scale for each row.
     r: Vec<i64>,
     /// A scale for each column, whole panels of them in halves.
     c: Vec<[[i64; LANES / 2]; 2]>,
+    /// Scales of rows and of columns where products of both fit 32 bits, and their products with sums are rounded by [`round_high`].
+    small: Option<(Vec<i32>, Vec<Lanes>)>,
     to: Precision,
 }
 
 impl Scaled {
     pub(crate) fn new(r: Slice<'_>, c: Slice<'_>, to: Precision) -> Self {
-        let c = c.to_wide();
+        let (r, c) = (r.to_wide(), c.to_wide());
+        let largest = |scales: &[i64]| scales.iter().map(|scale| u128::from(scale.unsigned_abs())).max().unwrap_or(0);
+        let small = (rounds_high(to) && largest(&r).max(1) * largest(&c).max(1) < 1 << 31).then(|| {
+            let lane = |part: &[i64], i: usize| part.get(i).map_or(0, |c| *c as i32);
+            let lanes = |part| Lanes(std::array::from_fn(|i| lane(part, i)));
+            (r.iter().map(|r| *r as i32).collect(), c.chunks(LANES).map(lanes).collect())
+        });
         let half = |part: &[i64], i: usize| std::array::from_fn(|j| part.get(i * LANES / 2 + j).copied().unwrap_or(0));
-        Self { r: r.to_wide(), c: c.chunks(LANES).map(|part| [half(part, 0), half(part, 1)]).collect(), to }
+        Self { r, c: c.chunks(LANES).map(|part| [half(part, 0), half(part, 1)]).collect(), small, to }
     }
 }
 
@@ -180,8 +215,15 @@ impl Finish for Scaled {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
     #[inline]
     unsafe fn finish_narrow<T: Element>(&self, place: (usize, usize), sums: __m512i, out: &mut [T]) {
-        // SAFETY: the caller vouches for AVX-512.
-        unsafe { self.finish_wide(place, widen(sums), out) };
+        let Some((r, c)) = &self.small else {
+            // SAFETY: the caller vouches for AVX-512.
+            return unsafe { self.finish_wide(place, widen(sums), out) };
+        };
+        let (row, first) = place;
+        let scales = _mm512_mullo_epi32(_mm512_set1_epi32(r[row]), load(&c[first / LANES]));
+        let even = _mm512_mul_epi32(scales, sums);
+        let odd = _mm512_mul_epi32(_mm512_srli_epi64::<32>(scales), _mm512_srli_epi64::<32>(sums));
+        round_high([even, odd], self.to, out);
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]

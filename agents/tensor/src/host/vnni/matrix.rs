@@ -43,7 +43,7 @@ impl Batch {
     }
 
     /// Operands of one product.
-    pub(super) const fn operands(&self, product: usize) -> (View, View) {
+    pub(in crate::host) const fn operands(&self, product: usize) -> (View, View) {
         let ((mut a, a_step), (mut b, b_step)) = (self.a, self.b);
         a.first += product * a_step;
         b.first += product / self.share * b_step;
@@ -51,29 +51,29 @@ impl Batch {
     }
 
     /// Where an element of a result lies.
-    pub(super) const fn place(&self, product: usize, row: usize, column: usize) -> usize {
+    pub(in crate::host) const fn place(&self, product: usize, row: usize, column: usize) -> usize {
         product * self.out.0 + row * self.out.1 + column
     }
 
     /// Multiplications of all products.
-    pub(super) const fn work(&self) -> usize {
+    pub(in crate::host) const fn work(&self) -> usize {
         self.count * self.a.0.rows * self.b.0.rows * self.a.0.width
     }
 }
 
 /// Rows of bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Matrix<'a> {
+pub(in crate::host) struct Matrix<'a> {
     bytes: &'a [u8],
-    pub(super) rows: usize,
-    pub(super) width: usize,
+    pub(in crate::host) rows: usize,
+    pub(in crate::host) width: usize,
     /// From the start of a row to the start of the next.
-    pub(super) stride: usize,
+    pub(in crate::host) stride: usize,
 }
 
 impl<'a> Matrix<'a> {
     /// A view of memory whose elements have `size` bytes.
-    pub(super) fn new(memory: &'a [u8], view: View, size: usize) -> Self {
+    pub(in crate::host) fn new(memory: &'a [u8], view: View, size: usize) -> Self {
         let View { first, rows, width, stride } = view;
         let bytes = &memory[first * size..];
         assert!(rows == 0 || (rows - 1) * stride * size + width * size <= bytes.len(), "rows within the memory");
@@ -81,18 +81,23 @@ impl<'a> Matrix<'a> {
     }
 
     /// One row.
-    pub(super) fn row(&self, row: usize) -> &'a [u8] {
+    pub(in crate::host) fn row(&self, row: usize) -> &'a [u8] {
         &self.bytes[row * self.stride..][..self.width]
     }
 
+    /// Rows from one on, and what follows in memory.
+    pub(in crate::host) fn from(&self, row: usize) -> &'a [u8] {
+        &self.bytes[(row * self.stride).min(self.bytes.len())..]
+    }
+
     /// At most `count` rows from `start` on.
-    pub(super) fn part(&self, start: usize, count: usize) -> Self {
+    pub(in crate::host) fn part(&self, start: usize, count: usize) -> Self {
         let rows = count.min(self.rows.saturating_sub(start));
-        Self { bytes: &self.bytes[(start * self.stride).min(self.bytes.len())..], rows, ..*self }
+        Self { bytes: self.from(start), rows, ..*self }
     }
 
     /// The first bytes of each row.
-    pub(super) fn narrow(&self, width: usize) -> Self {
+    pub(in crate::host) fn narrow(&self, width: usize) -> Self {
         Self { width: width.min(self.width), ..*self }
     }
 }

@@ -18,23 +18,24 @@
 //! | `pack` | interleaves rows |
 //! | `tile` | the inner loops |
 //! | `product` | one product |
+//! | [`share`](mod@share) | parts for several threads |
 
 pub(crate) mod finish;
 pub(crate) mod matrix;
-mod pack;
+pub(super) mod pack;
 mod product;
-mod tile;
+pub(super) mod share;
+pub(super) mod tile;
 
 use std::ops::Range;
-
-use rayon::prelude::*;
 
 use super::block::{Accumulator, Element};
 use crate::tensor::{Slice, SliceMut, each_width};
 use finish::Finish;
-use matrix::{Batch, Matrix, View};
+use matrix::{Batch, Matrix};
 use pack::LANES;
 use product::{PACKED_ROWS, Product};
+use share::{Part, share};
 use tile::{Bytes, Dot, Words};
 
 /// Shortest stretch of the dot product between two emptyings of the lanes for which slicing `a` is no gain.
@@ -42,9 +43,6 @@ const UNSLICED_STRETCH: usize = 128;
 
 /// Rows of `b` whose heads are computed together when nothing is packed.
 const KEYS: usize = 4 * LANES;
-
-/// Multiplications below which other threads cost more than they bring.
-const WORTH_SHARING: usize = 1 << 22;
 
 /// Proof that this processor has what these kernels use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,7 +127,6 @@ impl Vnni {
         each_width!(SliceMut, out, out => self.share::<D, S, MR, A, _>(job, out));
     }
 
-    /// Splits the work between threads so that each writes a stretch of the output.
     fn share<D: Dot, const S: usize, const MR: usize, A: Accumulator, T: Element>(
         self,
         job: &Job<'_, impl Finish>,
@@ -137,36 +134,12 @@ impl Vnni {
     ) {
         // SAFETY: `self` is the proof that the features are there.
         let run = |part: &Part, out: &mut [T]| unsafe { job.run::<D, S, MR, A, _>(part, out) };
-        let Batch { count, a: (View { rows: m, .. }, _), b: (View { rows: n, .. }, _), out: (step, stride), .. } =
-            *job.batch;
-        let whole = Part { products: 0..count, rows: 0..m, columns: 0..n };
-        let share = self.threads > 1 && job.batch.work() * D::BYTES >= WORTH_SHARING;
-        if share && count > 1 && step >= m * stride {
-            let products = count.div_ceil(self.threads);
-            out.par_chunks_mut(products * step).enumerate().for_each(|(i, out)| {
-                let start = i * products;
-                run(&Part { products: start..count.min(start + products), ..whole.clone() }, out);
-            });
-        } else if share && m >= 2 * LANES {
-            let rows = m.div_ceil(self.threads).next_multiple_of(LANES);
-            out.par_chunks_mut(rows * stride).enumerate().for_each(|(i, out)| {
-                let start = i * rows;
-                run(&Part { rows: start..m.min(start + rows), ..whole.clone() }, out);
-            });
-        } else if share && count == 1 && m == 1 {
-            let columns = n.div_ceil(self.threads).next_multiple_of(LANES);
-            out.par_chunks_mut(columns).enumerate().for_each(|(i, out)| {
-                let start = i * columns;
-                run(&Part { columns: start..n.min(start + columns), ..whole.clone() }, out);
-            });
-        } else {
-            run(&whole, out);
-        }
+        share(self.threads, job.batch, D::BYTES, out, run);
     }
 }
 
 /// Memory of mantissas as bytes.
-fn bytes_of<T: Element>(mantissas: &[T]) -> &[u8] {
+pub(super) fn bytes_of<T: Element>(mantissas: &[T]) -> &[u8] {
     // SAFETY: integers have no padding, and a byte needs no alignment.
     unsafe { std::slice::from_raw_parts(mantissas.as_ptr().cast(), size_of_val(mantissas)) }
 }
@@ -179,14 +152,6 @@ struct Job<'a, F> {
     stretch: usize,
     batch: &'a Batch,
     finish: &'a F,
-}
-
-/// What one thread computes.
-#[derive(Clone)]
-struct Part {
-    products: Range<usize>,
-    rows: Range<usize>,
-    columns: Range<usize>,
 }
 
 impl<F: Finish> Job<'_, F> {

@@ -11,29 +11,29 @@ use std::arch::x86_64::{
 use super::matrix::Matrix;
 
 /// Rows of a panel; words of a vector.
-pub(super) const LANES: usize = 16;
+pub(in crate::host) const LANES: usize = 16;
 /// Bytes of a vector.
-pub(super) const VECTOR: usize = 64;
+pub(in crate::host) const VECTOR: usize = 64;
 /// Bytes of a word.
-pub(super) const WORD: usize = 4;
+pub(in crate::host) const WORD: usize = 4;
 
 /// One word of each of 16 rows; aligned so that loading one never crosses a cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct Lanes(pub(super) [i32; LANES]);
+pub(in crate::host) struct Lanes(pub(in crate::host) [i32; LANES]);
 
 impl Lanes {
-    pub(super) const ZERO: Self = Self([0; LANES]);
+    pub(in crate::host) const ZERO: Self = Self([0; LANES]);
 }
 
 /// A mask of the first `n` of 64 bytes.
-pub(super) const fn first_bytes(n: usize) -> u64 {
+pub(in crate::host) const fn first_bytes(n: usize) -> u64 {
     if n >= VECTOR { u64::MAX } else { (1 << n) - 1 }
 }
 
 /// Bytes of the rows up to the last vector that is not 0 in each of them.
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(super) fn used(rows: &Matrix<'_>) -> usize {
+pub(in crate::host) fn used(rows: &Matrix<'_>) -> usize {
     for start in (0..rows.width).step_by(VECTOR).rev() {
         let end = rows.width.min(start + VECTOR);
         let mut any = _mm512_setzero_si512();
@@ -53,7 +53,7 @@ pub(super) fn used(rows: &Matrix<'_>) -> usize {
 /// Interleaves `rows` (at most 16; absent ones count as zeros), every word xored with `flip`. Word `w` of row `r` goes to
 /// `panel[w · stride].0[r]`; words past the end of a row are zeros, xored too.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn pack(rows: &Matrix<'_>, flip: i32, panel: &mut [Lanes], stride: usize) {
+pub(in crate::host) fn pack(rows: &Matrix<'_>, flip: i32, panel: &mut [Lanes], stride: usize) {
     let words = rows.width.div_ceil(WORD);
     assert!(rows.rows <= LANES, "at most 16 rows");
     assert!(panel.len().div_ceil(stride) == words, "the panel holds every word");
@@ -111,7 +111,8 @@ pub(super) fn split_row(row: &[u8]) -> [Vec<u8>; 2] {
 
 /// Transposes 16 × 16 words.
 #[target_feature(enable = "avx512f")]
-pub(super) fn transpose(r: [__m512i; LANES]) -> [__m512i; LANES] {
+#[inline]
+pub(in crate::host) fn transpose(r: [__m512i; LANES]) -> [__m512i; LANES] {
     // Words of row pairs, then pairs of those: `u[4i + j]` holds, in quarter l, column 4l + j of rows 4i..4i+4.
     let mut t = r;
     for i in 0..8 {

@@ -191,14 +191,14 @@ pub(super) fn sum_of(vector: __m512i) -> i64 {
 
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn load(lanes: &Lanes) -> __m512i {
+pub(in crate::host) fn load(lanes: &Lanes) -> __m512i {
     // SAFETY: `Lanes` has the size of a vector.
     unsafe { _mm512_loadu_si512((&raw const *lanes).cast()) }
 }
 
 #[target_feature(enable = "avx512f")]
 #[inline]
-pub(super) fn store(vector: __m512i) -> Lanes {
+pub(in crate::host) fn store(vector: __m512i) -> Lanes {
     let mut lanes = Lanes::ZERO;
     // SAFETY: `Lanes` has the size of a vector.
     unsafe { _mm512_storeu_si512((&raw mut lanes).cast(), vector) };
