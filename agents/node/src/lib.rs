@@ -21,6 +21,7 @@ pub mod history;
 pub mod identity;
 pub mod interval;
 pub mod journal;
+pub mod memory;
 pub mod ports;
 pub mod price;
 pub mod replay;

@@ -14,6 +14,7 @@ use tensorlink_types::{B256, TensorType, TypeError};
 
 use crate::blocking;
 use crate::files::file_len;
+use crate::memory::give_back;
 use crate::ports::{Chain, Store};
 use crate::shard::{Shard, ShardError, ShardSource, expect_root};
 use crate::wire::decode;
@@ -22,6 +23,9 @@ use crate::wire::manifest::{MAX_MANIFEST, MAX_PLAN, Manifest, ManifestError, par
 /// Most operators of the programs of all lengths together: what a stranger's plan can make us hash, some 5 µs each. A stage of 1,000
 /// operators, or 24 layers, can serve texts of 8,192 tokens.
 const MAX_HASHED: u64 = 1 << 23;
+
+/// Bytes of a constant after which memory is given back.
+const LARGE: usize = 1 << 20;
 
 /// A serving stage: its plan, its constants, and its programs' roots.
 #[derive(Clone, Debug)]
@@ -98,6 +102,12 @@ impl ServingShard {
                 .map_err(|e| ShardError::File { what: what.clone(), source: e.into() })?;
             expect_root(&what, slot.root.0, tensor_root(&tensor).0)?;
             constants.push(tensor);
+            let large = bytes.len() >= LARGE;
+            drop(bytes);
+            // While they come, so that what is held at most is little more than the constants.
+            if large {
+                give_back();
+            }
         }
         shard.constants = constants.into();
         Ok(shard)

@@ -1,5 +1,7 @@
 //! A tensor of integer mantissas in host memory.
 
+use std::sync::Arc;
+
 use tensorlink_types::{TensorType, Width};
 use thiserror::Error;
 
@@ -16,11 +18,11 @@ pub enum Mantissas {
     I64(Vec<i64>),
 }
 
-/// A tensor: a type and as many mantissas as it says, each within its limit (rule N-1). Valid by construction.
+/// A tensor: a type and as many mantissas as it says, each within its limit (rule N-1). Valid by construction. Clones share the memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tensor {
     ty: TensorType,
-    mantissas: Mantissas,
+    mantissas: Arc<Mantissas>,
 }
 
 /// Why mantissas do not make a tensor of the given type.
@@ -120,7 +122,7 @@ impl Tensor {
                 let value = mantissas.get(index).unwrap_or_default();
                 Err(TensorError::Range { ty, index: index as u64, value })
             }
-            None => Ok(Self { ty, mantissas }),
+            None => Ok(Self { ty, mantissas: Arc::new(mantissas) }),
         }
     }
 
@@ -145,7 +147,7 @@ impl Tensor {
             Width::I32 => Mantissas::I32(values.iter().map(|m| *m as i32).collect()),
             Width::I64 => Mantissas::I64(values.to_vec()),
         };
-        Ok(Self { ty, mantissas })
+        Ok(Self { ty, mantissas: Arc::new(mantissas) })
     }
 
     /// A tensor of zeros.
@@ -157,7 +159,7 @@ impl Tensor {
             Width::I32 => Mantissas::I32(vec![0; n]),
             Width::I64 => Mantissas::I64(vec![0; n]),
         };
-        Self { ty, mantissas }
+        Self { ty, mantissas: Arc::new(mantissas) }
     }
 
     /// Decodes canonical bytes: row-major, little-endian two's complement (rule C-1, without padding).
@@ -169,9 +171,13 @@ impl Tensor {
         if expected != actual {
             return Err(TensorError::Length { ty, unit: "bytes", expected, actual });
         }
+        // Every chunk has the width of its type. An iterator that knows its length takes no more memory than it needs.
         macro_rules! decode {
             ($t:ty) => {
-                bytes.chunks_exact(size_of::<$t>()).filter_map(|c| c.try_into().ok().map(<$t>::from_le_bytes)).collect()
+                bytes
+                    .chunks_exact(size_of::<$t>())
+                    .map(|c| c.try_into().map(<$t>::from_le_bytes).unwrap_or_default())
+                    .collect()
             };
         }
         let mantissas = match ty.width() {
@@ -185,7 +191,7 @@ impl Tensor {
 
     /// Canonical bytes (rule C-1, without padding).
     pub fn to_bytes(&self) -> Vec<u8> {
-        each_width!(&self.mantissas, v => v.iter().flat_map(|m| m.to_le_bytes()).collect())
+        each_width!(&*self.mantissas, v => v.iter().flat_map(|m| m.to_le_bytes()).collect())
     }
 
     /// The type.
@@ -194,7 +200,7 @@ impl Tensor {
     }
 
     /// The mantissas.
-    pub const fn mantissas(&self) -> &Mantissas {
+    pub fn mantissas(&self) -> &Mantissas {
         &self.mantissas
     }
 

@@ -18,8 +18,17 @@ struct Inner {
     ty: TensorType,
     /// Of the kind and dimensions of `ty`; contiguous, unless it lies in shared memory as columns.
     data: tch::Tensor,
-    /// Memory that `data` is a part of: as long as this is held, nobody writes there.
-    shared: Option<Arc<Shared>>,
+    /// Memory that `data` is a part of, unless that is its own.
+    owner: Option<Owner>,
+}
+
+/// Whose memory a tensor is a part of: as long as this is held, nobody writes or frees it.
+#[derive(Clone)]
+enum Owner {
+    /// That of a cache.
+    Cache(#[allow(dead_code, reason = "held, not read")] Arc<Shared>),
+    /// That of a host tensor.
+    Host(#[allow(dead_code, reason = "held, not read")] Tensor),
 }
 
 // SAFETY: the tensor is written only before `TorchTensor` is built and read-only after; libtorch allows concurrent
@@ -105,18 +114,34 @@ pub(crate) fn dims(ty: &TensorType) -> Vec<i64> {
     ty.dims().iter().map(|d| i64::from(*d)).collect()
 }
 
+/// Elements from one index of each dimension to the next, rows one after another.
+fn strides(ty: &TensorType) -> Vec<i64> {
+    let mut strides = Vec::with_capacity(ty.dims().len());
+    let mut stride = 1;
+    for dim in ty.dims().iter().rev() {
+        strides.push(stride);
+        stride *= i64::from(*dim);
+    }
+    strides.reverse();
+    strides
+}
+
 impl TorchTensor {
     /// Checks that `data` is laid out as `ty` says; the caller vouches for the mantissas' range.
     ///
     /// # Errors
     /// [`EngineError::Device`] if libtorch answered with another shape, type or layout than it was asked for.
     pub(crate) fn wrap(ty: TensorType, data: tch::Tensor) -> Result<Self, EngineError> {
+        Self::owned(ty, data, None)
+    }
+
+    fn owned(ty: TensorType, data: tch::Tensor, owner: Option<Owner>) -> Result<Self, EngineError> {
         let actual = data.f_kind().map_err(device)?;
         if data.size() != dims(&ty) || actual != kind(ty.width()) || !data.is_contiguous() {
             let size = data.size();
             return Err(EngineError::Device(format!("libtorch gave {actual:?} {size:?} where {ty} was due")));
         }
-        Ok(Self(Arc::new(Inner { ty, data, shared: None })))
+        Ok(Self(Arc::new(Inner { ty, data, owner })))
     }
 
     /// A part of shared memory: rows of it, or the first columns.
@@ -130,7 +155,7 @@ impl TorchTensor {
             let size = data.size();
             return Err(EngineError::Device(format!("libtorch gave {actual:?} {size:?} where {ty} was due")));
         }
-        Ok(Self(Arc::new(Inner { ty, data, shared: Some(shared) })))
+        Ok(Self(Arc::new(Inner { ty, data, owner: Some(Owner::Cache(shared)) })))
     }
 
     /// A part of this tensor, `data` being one of its own.
@@ -138,15 +163,24 @@ impl TorchTensor {
     /// # Errors
     /// As [`Self::wrap`].
     pub(crate) fn inside(&self, ty: TensorType, data: tch::Tensor) -> Result<Self, EngineError> {
-        match &self.0.shared {
-            Some(shared) => Self::within(ty, data, Arc::clone(shared)),
-            None => Self::wrap(ty, data),
+        match &self.0.owner {
+            Some(Owner::Cache(shared)) => Self::within(ty, data, Arc::clone(shared)),
+            owner => Self::owned(ty, data, owner.clone()),
         }
     }
 
-    /// Copies a host tensor to a device.
+    /// Copies a host tensor to a device. 8-bit mantissas, which are the weights, stay where they are if that device is the host: they would
+    /// fill its memory twice, and no operation gives them on as its result.
     pub(crate) fn import(tensor: &Tensor, target: Device) -> Result<Self, EngineError> {
         let ty = tensor.ty().clone();
+        if let (Mantissas::I8(v), Device::Cpu) = (tensor.mantissas(), target) {
+            let strides = strides(&ty);
+            // SAFETY: as many elements as the dimensions say (rule N-1), one after another; the owner keeps them, and every part of
+            // the tensor has the owner; nothing writes a `TorchTensor` that exists, nor the mantissas of a `Tensor`.
+            let data =
+                unsafe { tch::Tensor::f_from_blob(v.as_ptr().cast(), &dims(&ty), &strides, Kind::Int8, Device::Cpu) };
+            return Self::owned(ty, data.map_err(device)?, Some(Owner::Host(tensor.clone())));
+        }
         let flat = each_width!(Mantissas, tensor.mantissas(), v => tch::Tensor::f_from_slice(v)).map_err(device)?;
         let data = flat.f_view(dims(&ty).as_slice()).and_then(|t| t.f_to_device(target)).map_err(device)?;
         Self::wrap(ty, data)

@@ -45,9 +45,9 @@ pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let cluster = Cluster::start(measure, &model, 2, long + tokens).await?;
     drop(model);
     let texts = [
-        (format!("a text of {short} tokens read"), short, 0),
-        (format!("a text of {long} tokens read"), long, 0),
-        (format!("a text of {short} tokens continued by {tokens}"), short, tokens),
+        (format!("{short} tokens read"), short, 0),
+        (format!("{long} tokens read"), long, 0),
+        (format!("{short} tokens read and {tokens} more"), short, tokens),
     ];
     let mut figures = Vec::new();
     for (what, count, more) in texts {
@@ -65,7 +65,7 @@ pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
         let goal = Some(Goal::AtMost(GOAL));
         let passed = Figure::new(
             Row::Receipts,
-            format!("{what} by 2 workers: time that receipts add"),
+            format!("{what}, 2 workers: time that receipts add"),
             (ours / theirs - 1.0, Unit::Share),
             goal,
         );
@@ -73,7 +73,7 @@ pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
         let (ours, theirs) = (with.processor.as_secs_f64(), without.processor.as_secs_f64());
         let processor = Figure::new(
             Row::Receipts,
-            "the same in processor time of everybody, vouchers included",
+            "the same: processor time of everybody, vouchers included",
             (ours / theirs - 1.0, Unit::Share),
             goal,
         );

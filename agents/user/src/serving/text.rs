@@ -7,6 +7,7 @@ use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_types::{Address, TensorRoot, TensorType};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinSet;
 
 use super::archive::{StageReceipt, TextReceipts};
 use super::exchange::{Given, Task};
@@ -101,7 +102,7 @@ impl State {
             }
         }
         if last {
-            self.deliver(receipts)?;
+            self.deliver(receipts).await?;
         }
         Ok(output)
     }
@@ -224,19 +225,28 @@ impl State {
         Ok((rows, Some((StageReceipt::new(lane.worker, id, receipt), got))))
     }
 
-    /// The text is whole: its lanes are owed for it.
-    fn deliver(&mut self, stages: Vec<StageReceipt>) -> Result<(), TextError> {
-        let shared = Arc::clone(&self.shared);
+    /// The text is whole: its lanes are owed for it. All of that is on disk when this returns, written side by side.
+    async fn deliver(&mut self, stages: Vec<StageReceipt>) -> Result<(), TextError> {
+        let receipts = TextReceipts { job: self.shared.job, text: self.number, tokens: self.tokens, stages };
+        let mut writing = JoinSet::new();
+        let (shared, kept) = (Arc::clone(&self.shared), receipts.clone());
+        writing.spawn_blocking(move || shared.archive().keep(&kept));
         for (stage, seat) in self.seats.iter().enumerate() {
-            if let Some(lane) = shared.lane(stage, seat.replica) {
-                lane.account().finish(self.number);
-                lane.save(&shared.ports)?;
-                self.touched.remove(&(stage, seat.replica));
-                lane.wake.notify_one();
+            let (shared, text, replica) = (Arc::clone(&self.shared), self.number, seat.replica);
+            if let Some(lane) = shared.lane(stage, replica) {
+                lane.account().finish(text);
+                self.touched.remove(&(stage, replica));
             }
+            writing.spawn_blocking(move || {
+                let Some(lane) = shared.lane(stage, replica) else { return Ok(()) };
+                let saved = lane.save(&shared.ports);
+                lane.wake.notify_one();
+                saved
+            });
         }
-        let receipts = TextReceipts { job: shared.job, text: self.number, tokens: self.tokens, stages };
-        shared.archive().keep(&receipts)?;
+        while let Some(written) = writing.join_next().await {
+            written.map_err(|_| TextError::Closed)??;
+        }
         self.delivered = Some(receipts);
         Ok(())
     }

@@ -16,4 +16,4 @@ mod process;
 mod worker;
 
 pub(super) use self::cluster::{Cluster, step};
-pub use self::worker::run as worker;
+pub(super) use self::worker::run as worker;

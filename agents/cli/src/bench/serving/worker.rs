@@ -33,7 +33,7 @@ pub(super) fn config(base: &Config, folder: &Path, bootstrap: Vec<String>) -> Co
 }
 
 /// Serves a stage of the job in `folder`, once a line comes on stdin, and until its end.
-pub async fn run(
+pub(crate) async fn run(
     base: &Config,
     (folder, stage): (&Path, u16),
     device: &str,
