@@ -44,7 +44,7 @@ struct Stage {
 /// Shows a model folder, with floats or quantised. Looks at everything but the values of its weights.
 pub(super) fn inspect(config: &Config, path: &Path, stages: u16) -> Result<()> {
     let shown = show(&ModelFolder::open(path)?, stages)?;
-    output::print(config.json, &shown, || text(&shown))
+    output::print(config.json, &shown, || output::table(&rows(&shown)))
 }
 
 /// Number of a model's weights.
@@ -82,8 +82,8 @@ pub(super) fn show(folder: &ModelFolder, stages: u16) -> Result<Shown> {
     })
 }
 
-/// The same for people.
-pub(super) fn text(shown: &Shown) -> String {
+/// The same for people: rows of a table.
+pub(super) fn rows(shown: &Shown) -> Vec<(&'static str, String)> {
     let a = &shown.architecture;
     let gives = match a.output {
         Output::Embedding(pooling) => format!("encoder, one vector a text ({pooling:?} pooling)").to_lowercase(),
@@ -121,7 +121,7 @@ pub(super) fn text(shown: &Shown) -> String {
     for stage in &shown.stages {
         rows.push(("stage", format!("layers {:?}, {} of weights", stage.layers, mib(stage.int8_bytes))));
     }
-    output::table(&rows)
+    rows
 }
 
 fn mib(bytes: u64) -> String {
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(shown.stages.iter().map(|stage| stage.int8_bytes).sum::<u64>(), shown.int8_bytes);
         // A byte for each parameter, and a few for scales and vectors.
         assert!((shown.parameters..shown.parameters * 103 / 100).contains(&shown.int8_bytes), "{}", shown.int8_bytes);
-        let text = text(&shown);
+        let text = output::table(&rows(&shown));
         for expected in ["bert, encoder", "6 of width 384", "22564992 (F32", "30522 tokens", "layers 3..6"] {
             assert!(text.contains(expected), "{text}");
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail, ensure};
 use serde::Serialize;
 
-use super::folder::{Shown, show, text};
+use super::folder::{Shown, rows, show};
 use crate::config::Config;
 use crate::folder::{FolderError, Survey};
 use crate::output;
@@ -50,14 +50,11 @@ pub(super) fn import(config: &Config, source: &Path, out: Option<&Path>, stages:
 }
 
 fn told(report: &Report) -> String {
-    let mut lines: Vec<String> = report.model.iter().map(text).collect();
-    let mut rows: Vec<(&str, String)> = report.refused.iter().map(|reason| ("refused", reason.clone())).collect();
+    let mut told = report.model.as_ref().map(rows).unwrap_or_default();
+    told.extend(report.refused.iter().map(|reason| ("refused", reason.clone())));
     if !report.ignored.is_empty() {
-        rows.push(("not read", report.ignored.join(", ")));
+        told.push(("not read", report.ignored.join(", ")));
     }
-    rows.extend(report.out.iter().map(|out| ("copied to", out.display().to_string())));
-    if !rows.is_empty() {
-        lines.push(output::table(&rows));
-    }
-    lines.join("\n")
+    told.extend(report.out.iter().map(|out| ("copied to", out.display().to_string())));
+    output::table(&told)
 }
