@@ -24,6 +24,7 @@ fn architectures() -> Vec<Architecture> {
     let llama = random::llama(SIZE);
     let bert = random::bert(SIZE);
     let stretched = Scaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 16 };
+    let yarn = Scaling::Yarn { factor: 4.0, fast: 2.0, slow: 0.5, original_context: 64, amplitude: 1.14 };
     let qwen3 = Architecture {
         family: Family::Qwen3,
         head_width: 10,
@@ -36,7 +37,7 @@ fn architectures() -> Vec<Architecture> {
         random::gpt2(SIZE),
         Architecture { positions: rotary(6, stretched), ..llama.clone() },
         Architecture { family: Family::Mistral, groups: 1, activation: Activation::Gelu, ..llama.clone() },
-        Architecture { family: Family::Qwen2, attention_bias: true, ..llama.clone() },
+        Architecture { family: Family::Qwen2, attention_bias: true, positions: rotary(6, yarn), ..llama.clone() },
         Architecture { attention_bias: true, mlp_bias: true, ..qwen3.clone() },
         // Half of each head rotated.
         Architecture { positions: rotary(4, Scaling::Linear { factor: 2.0 }), head_width: 8, ..qwen3 },

@@ -2,7 +2,9 @@
 
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Family, Output, Pooling, Quantized, StageRunner, Weights, tokens};
+use tensorlink_graph::transformer::{
+    Architecture, Family, Output, Pooling, Positions, Quantized, Rotary, Scaling, StageRunner, Weights, tokens,
+};
 use tensorlink_num::Tensor;
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, TorchEngine, calibrate};
@@ -13,13 +15,15 @@ const SIZE: Dimensions =
 
 fn architectures() -> [Architecture; 6] {
     let first = Output::Embedding(Pooling::First);
+    let scaling = Scaling::Yarn { factor: 4.0, fast: 4.0, slow: 0.5, original_context: 32, amplitude: 1.14 };
+    let yarn = Positions::Rotary(Rotary { theta: 10_000.0, width: SIZE.width / SIZE.heads, scaling });
     [
         // An MLP too wide for one reduction.
         random::llama(Dimensions { hidden: 4200, layers: 1, ..SIZE }),
         random::gpt2(SIZE),
         random::llama(SIZE),
         random::bert(SIZE),
-        Architecture { query_key_norm: true, family: Family::Qwen3, ..random::llama(SIZE) },
+        Architecture { query_key_norm: true, family: Family::Qwen3, positions: yarn, ..random::llama(SIZE) },
         Architecture { output: first, ..random::bert(SIZE) },
     ]
 }

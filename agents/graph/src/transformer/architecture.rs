@@ -102,18 +102,38 @@ pub enum Scaling {
         /// Context of the first training.
         original_context: u32,
     },
+    /// Late pairs by a factor, early ones not, a ramp between; and all rotations lengthened (YaRN, Peng et al. 2023).
+    Yarn {
+        /// Factor of the late pairs.
+        factor: f64,
+        /// Pairs that turn more often within `original_context` are left.
+        fast: f64,
+        /// Pairs that turn less often are stretched whole.
+        slow: f64,
+        /// Context of the first training.
+        original_context: u32,
+        /// What cosines and sines are multiplied by.
+        amplitude: f64,
+    },
 }
 
 impl Rotary {
     /// Angle per token of each rotated pair, in radians; `width / 2` of them.
     pub fn frequencies(&self) -> Vec<f64> {
         let pairs = self.width / 2;
-        (0..pairs)
-            .map(|pair| self.stretched(libm::pow(self.theta, -2.0 * f64::from(pair) / f64::from(self.width))))
-            .collect()
+        let plain = |pair| libm::pow(self.theta, -2.0 * f64::from(pair) / f64::from(self.width));
+        (0..pairs).map(|pair| self.stretched(pair, plain(pair))).collect()
     }
 
-    fn stretched(&self, frequency: f64) -> f64 {
+    /// What cosines and sines are multiplied by; 1 but for YaRN.
+    pub const fn amplitude(&self) -> f64 {
+        match self.scaling {
+            Scaling::Yarn { amplitude, .. } => amplitude,
+            Scaling::None | Scaling::Linear { .. } | Scaling::Llama3 { .. } => 1.0,
+        }
+    }
+
+    fn stretched(&self, pair: u32, frequency: f64) -> f64 {
         match self.scaling {
             Scaling::None => frequency,
             Scaling::Linear { factor } => frequency / factor,
@@ -122,6 +142,19 @@ impl Rotary {
                 // 1 keeps the frequency, 0 divides it by the factor.
                 let kept = ((turns - low) / (high - low)).clamp(0.0, 1.0);
                 frequency * (kept + (1.0 - kept) / factor)
+            }
+            Scaling::Yarn { factor, fast, slow, original_context, .. } => {
+                // The pair, in fractions, that turns so often within the first context.
+                let turning = |turns: f64| {
+                    let ratio = f64::from(original_context) / (turns * std::f64::consts::TAU);
+                    f64::from(self.width) * libm::log(ratio) / (2.0 * libm::log(self.theta))
+                };
+                let low = libm::floor(turning(fast)).max(0.0);
+                let high = libm::ceil(turning(slow)).min(f64::from(self.width) - 1.0);
+                // As in Hugging Face's own: a ramp has some length.
+                let high = if high > low { high } else { low + 0.001 };
+                let stretched = ((f64::from(pair) - low) / (high - low)).clamp(0.0, 1.0);
+                frequency * (1.0 - stretched + stretched / factor)
             }
         }
     }
@@ -225,5 +258,24 @@ mod tests {
         assert!(before.iter().zip(&after).all(|(b, a)| a <= b && *a >= b / 8.0));
         let linear = frequencies(Scaling::Linear { factor: 4.0 });
         assert!(before.iter().zip(&linear).all(|(b, l)| (b / 4.0 - l).abs() < 1e-15));
+    }
+
+    #[test]
+    fn yarn_leaves_early_pairs_and_stretches_late_ones() {
+        // As Qwen 2.5 has it; the numbers are those of Hugging Face's formula.
+        let scaling = Scaling::Yarn { factor: 4.0, fast: 32.0, slow: 1.0, original_context: 32768, amplitude: 1.14 };
+        let rotary = Rotary { theta: 1e6, width: 128, scaling };
+        assert!((rotary.amplitude() - 1.14).abs() < 1e-15);
+        let frequencies = rotary.frequencies();
+        for (pair, expected) in [
+            (0, 1.0),
+            (23, 0.006_978_305_848_598_663),
+            (30, 0.001_064_360_981_247_001_7),
+            (35, 0.000_246_258_406_908_938_9),
+            (63, 3.102_344_401_879_299e-7),
+        ] {
+            let relative: f64 = frequencies[pair] / expected - 1.0;
+            assert!(relative.abs() < 1e-12, "{pair}: {}", frequencies[pair]);
+        }
     }
 }

@@ -31,7 +31,7 @@ const TABLE_BITS: u8 = 26;
 const TABLE_LOG: u32 = 12;
 /// Share of the largest channel below which channels count as equally small.
 const LEAST_CHANNEL: f64 = 1e-3;
-/// Exponent of the rotary table.
+/// Exponent of the rotary table: amplitudes below 2.
 const ROTARY_EXPONENT: i16 = 14;
 /// Exponent of the unit gain that ends an embedding.
 const UNIT_EXPONENT: i16 = 14;
@@ -439,7 +439,7 @@ impl Made<'_> {
 
     fn rotary(&mut self, rotary: &Rotary, context: u32) -> Result<(), QuantizeError> {
         let frequencies = rotary.frequencies();
-        let step = libm::exp2(f64::from(ROTARY_EXPONENT));
+        let step = libm::exp2(f64::from(ROTARY_EXPONENT)) * rotary.amplitude();
         let mut values = Vec::with_capacity(context as usize * rotary.width as usize);
         for place in 0..context {
             let angles = || frequencies.iter().map(|f| f * f64::from(place));

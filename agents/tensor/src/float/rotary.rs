@@ -24,7 +24,8 @@ impl Rotation {
         let frequencies = Tensor::f_from_slice(&rotary.frequencies())?.f_view([1, 1, -1])?;
         let places = Tensor::f_arange(places as i64, (Kind::Double, Device::Cpu))?.f_view([-1, 1, 1])?;
         let angles = places.f_mul(&frequencies)?;
-        let (cosines, sines) = (angles.f_cos()?, angles.f_sin()?);
+        let amplitude = rotary.amplitude();
+        let (cosines, sines) = (angles.f_cos()?.f_mul_scalar(amplitude)?, angles.f_sin()?.f_mul_scalar(amplitude)?);
         let both = |first: &Tensor, second: &Tensor| {
             Tensor::f_cat(&[first, second], -1)?.f_to_kind(kind)?.f_to_device(device)?.f_contiguous()
         };

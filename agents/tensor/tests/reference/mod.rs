@@ -213,8 +213,20 @@ fn rotate(head: &mut [f64], t: usize, rotary: &Rotary) {
                     (1.0 - smooth) * plain / factor + smooth * plain
                 }
             }
+            Scaling::Yarn { factor, fast, slow, original_context, .. } => {
+                let (dim, context) = (f64::from(rotary.width), f64::from(original_context));
+                let correction = |turns: f64| dim * (context / (turns * TAU)).ln() / (2.0 * rotary.theta.ln());
+                let low = correction(fast).floor().max(0.0);
+                let high = correction(slow).ceil().min(dim - 1.0);
+                let ramp = ((i as f64 - low) / (high - low)).clamp(0.0, 1.0);
+                plain / factor * ramp + plain * (1.0 - ramp)
+            }
         };
         let (sine, cosine) = (t as f64 * frequency).sin_cos();
+        let (sine, cosine) = match rotary.scaling {
+            Scaling::Yarn { amplitude, .. } => (amplitude * sine, amplitude * cosine),
+            _ => (sine, cosine),
+        };
         let (x, y) = (head[i], head[i + half]);
         (head[i], head[i + half]) = (x * cosine - y * sine, y * cosine + x * sine);
     }

@@ -121,7 +121,7 @@ fn rotary(fields: &Fields, width: u32) -> Result<Rotary, ConfigError> {
         return Err(ConfigError::OddRotary(width));
     }
     whole_heads(fields)?;
-    let theta = |fields: &Fields| fields.number("rope_theta", 1.0, 1e12);
+    let theta = |fields: &Fields| fields.number("rope_theta", 1.5, 1e12);
     let (mut own, mut scaling) = (None, Scaling::None);
     let scaled = fields.object("rope_scaling")?;
     if let Some(parameters) = scaled.map_or_else(|| fields.object("rope_parameters"), |scaled| Ok(Some(scaled)))? {
@@ -163,6 +163,31 @@ fn read_scaling(fields: &Fields) -> Result<Scaling, ConfigError> {
             let original_context = fields.size("original_max_position_embeddings", MAX_STATED_CONTEXT)?;
             Ok(Scaling::Llama3 { factor: number("factor", 1.0, 1e6)?, low, high, original_context })
         }
+        Some("yarn") => yarn(fields, number("factor", 1.0, 1e4)?),
         Some(other) => Err(ConfigError::Scaling(other.into())),
     }
+}
+
+/// Longest cosine or sine that the integers' table holds.
+const MAX_AMPLITUDE: f64 = 1.99;
+
+/// YaRN (Peng et al. 2023) as Hugging Face has it.
+fn yarn(fields: &Fields, factor: f64) -> Result<Scaling, ConfigError> {
+    fields.must("truncate", true)?;
+    for field in ["mscale", "mscale_all_dim"] {
+        if let Some(value) = fields.value(field) {
+            let (value, supported) = (value.to_string(), "attention_factor".into());
+            return Err(ConfigError::Unsupported { field: fields.name(field), value, supported });
+        }
+    }
+    let turns = |field: &str, default: f64| Ok(fields.number(field, 1e-6, 1e6)?.unwrap_or(default));
+    let (fast, slow) = (turns("beta_fast", 32.0)?, turns("beta_slow", 1.0)?);
+    if fast <= slow {
+        let (field, value) = (fields.name("beta_fast"), fast.to_string());
+        return Err(ConfigError::OutOfRange { field, value, allowed: format!("more than beta_slow, {slow}") });
+    }
+    let stated = fields.number("attention_factor", 1e-3, MAX_AMPLITUDE)?;
+    let amplitude = stated.unwrap_or_else(|| 0.1 * libm::log(factor) + 1.0);
+    let original_context = fields.size("original_max_position_embeddings", MAX_STATED_CONTEXT)?;
+    Ok(Scaling::Yarn { factor, fast, slow, original_context, amplitude })
 }

@@ -96,7 +96,7 @@ pub enum ConfigError {
     )]
     OddRotary(u32),
     /// A stretching of the context that no table computes.
-    #[error("config.json: rope scaling `{0}` is not supported; supported are default, linear and llama3")]
+    #[error("config.json: rope scaling `{0}` is not supported; supported are default, linear, llama3 and yarn")]
     Scaling(String),
     /// The ramp of Llama 3's stretching is empty.
     #[error("config.json: {field} high_freq_factor ({high}) must exceed low_freq_factor ({low})")]

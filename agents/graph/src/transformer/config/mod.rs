@@ -39,10 +39,12 @@ pub const MAX_HEAD_WIDTH: u32 = 1024;
 /// Longest context that a file may state, whatever is used of it.
 const MAX_STATED_CONTEXT: u32 = 1 << 30;
 
-/// The names in `model_type` and `architectures`, for each family.
-const NAMES: [(Family, &str, &[&str]); 7] = [
+/// The names in `model_type` and `architectures`, and the family whose files theirs are.
+const NAMES: [(Family, &str, &[&str]); 8] = [
     (Family::Bert, "bert", &["BertModel", "BertForMaskedLM", "BertForPreTraining"]),
     (Family::Roberta, "roberta", &["RobertaModel", "RobertaForMaskedLM"]),
+    // RoBERTa with the tokenizer of XLM (Conneau et al. 2019).
+    (Family::Roberta, "xlm-roberta", &["XLMRobertaModel", "XLMRobertaForMaskedLM"]),
     (Family::Gpt2, "gpt2", &["GPT2LMHeadModel", "GPT2Model"]),
     (Family::Llama, "llama", &["LlamaForCausalLM", "LlamaModel"]),
     (Family::Mistral, "mistral", &["MistralForCausalLM", "MistralModel"]),

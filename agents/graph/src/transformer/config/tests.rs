@@ -89,6 +89,22 @@ fn positions_and_their_stretching_are_read_in_all_spellings() {
         (json!({ "rope_scaling": null }), Scaling::None),
         (json!({ "rope_scaling": { "type": "linear", "factor": 2 } }), Scaling::Linear { factor: 2.0 }),
         (json!({ "rope_scaling": { "rope_type": "default" } }), Scaling::None),
+        (
+            // As Qwen 2.5 is told to read long texts.
+            json!({ "rope_scaling": { "type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768 } }),
+            Scaling::Yarn {
+                factor: 4.0,
+                fast: 32.0,
+                slow: 1.0,
+                original_context: 32768,
+                amplitude: 1.138_629_436_111_989,
+            },
+        ),
+        (
+            json!({ "rope_scaling": { "rope_type": "yarn", "factor": 2, "original_max_position_embeddings": 64,
+                "beta_fast": 16, "beta_slow": 2, "attention_factor": 1.0 } }),
+            Scaling::Yarn { factor: 2.0, fast: 16.0, slow: 2.0, original_context: 64, amplitude: 1.0 },
+        ),
     ] {
         assert_eq!(rotary(&edited(Family::Llama, edits).unwrap()).scaling, scaling);
     }
@@ -114,7 +130,16 @@ fn either_name_of_a_family_suffices_and_both_must_agree() {
     let head = named(json!("llama"), json!(["LlamaForSequenceClassification"])).unwrap_err();
     assert!(matches!(head, ConfigError::Head { .. }));
     let message = ConfigError::UnknownModel("t5".into()).to_string();
-    assert!(message.contains("bert, roberta, gpt2, llama, mistral, qwen2, qwen3"), "{message}");
+    assert!(message.contains("bert, roberta, xlm-roberta, gpt2, llama, mistral, qwen2, qwen3"), "{message}");
+}
+
+#[test]
+fn xlm_roberta_is_roberta_with_another_tokenizer() {
+    let xlm = |class: &str| edited(Family::Roberta, json!({ "model_type": "xlm-roberta", "architectures": [class] }));
+    let roberta = edited(Family::Roberta, json!({})).unwrap();
+    assert_eq!(xlm("XLMRobertaModel").unwrap(), roberta);
+    assert_eq!(xlm("XLMRobertaForMaskedLM").unwrap(), roberta);
+    assert!(matches!(xlm("XLMRobertaForSequenceClassification"), Err(ConfigError::Head { .. })));
 }
 
 #[test]
@@ -222,13 +247,23 @@ fn variants_that_compute_something_else_are_refused() {
         let error = edited(family, edits.clone()).unwrap_err();
         assert!(matches!(error, ConfigError::Unsupported { .. }), "{edits}: {error}");
     }
-    for kind in ["dynamic", "yarn", "longrope"] {
+    for kind in ["dynamic", "longrope"] {
         let error = edited(Family::Llama, json!({ "rope_scaling": { "rope_type": kind, "factor": 2.0 } }));
         assert_eq!(error, Err(ConfigError::Scaling(kind.into())));
     }
     let ramp = json!({ "rope_scaling": { "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0,
         "high_freq_factor": 4.0, "original_max_position_embeddings": 8192 } });
     assert!(matches!(edited(Family::Llama, ramp), Err(ConfigError::Ramp { .. })));
+    for (field, value) in [("mscale", json!(0.7)), ("truncate", json!(false))] {
+        let mut yarn = json!({ "rope_type": "yarn", "factor": 2, "original_max_position_embeddings": 64 });
+        yarn[field] = value;
+        let error = edited(Family::Llama, json!({ "rope_scaling": yarn })).unwrap_err();
+        let named = format!("rope_scaling.{field}");
+        assert!(matches!(&error, ConfigError::Unsupported { field, .. } if *field == named), "{error}");
+    }
+    let backwards = json!({ "rope_scaling": { "rope_type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 1,
+        "original_max_position_embeddings": 64 } });
+    assert!(matches!(edited(Family::Llama, backwards), Err(ConfigError::OutOfRange { .. })));
     let quantised = edited(Family::Llama, json!({ "quantization_config": { "quant_method": "gptq" } }));
     assert_eq!(quantised, Err(ConfigError::Quantised));
 }
