@@ -113,10 +113,10 @@ impl Tensor {
         }
         let limit = ty.limit();
         #[allow(clippy::useless_conversion, reason = "the macro also widens what is 64 bits already")]
-        let offender = each_width!(&mantissas, v => v.iter().position(|m| {
-            let m = i64::from(*m);
-            m.unsigned_abs() > limit.unsigned_abs()
-        }));
+        let offender = each_width!(&mantissas, v => {
+            let first = || v.iter().position(|m| i64::from(*m).unsigned_abs() > limit.unsigned_abs());
+            if within(v, limit) { None } else { first() }
+        });
         match offender {
             Some(index) => {
                 let value = mantissas.get(index).unwrap_or_default();
@@ -214,4 +214,11 @@ impl Tensor {
         let unit = (-f64::from(self.ty.exponent())).exp2();
         self.mantissas.to_vec().into_iter().map(|m| m as f64 * unit).collect()
     }
+}
+
+/// Whether none exceeds the limit: by the extremes, which compilers find many elements at a time.
+fn within<T: Copy + Ord + Into<i64>>(mantissas: &[T], limit: i64) -> bool {
+    let Some(first) = mantissas.first() else { return true };
+    let (low, high) = mantissas.iter().fold((*first, *first), |(low, high), m| (low.min(*m), high.max(*m)));
+    low.into() >= limit.saturating_neg() && high.into() <= limit
 }

@@ -11,7 +11,7 @@
 //! | `tensor` | [`TorchTensor`]: a libtorch tensor with its exact type |
 //! | `cache` | keys and values of texts that go on |
 //! | `instruction` | an accepted operator, decoded |
-//! | `host` | operators on host memory, vectorised; matrix products by VNNI |
+//! | `host` | operators on host memory, vectorised; matrix products by VNNI and AMX |
 //! | `torch` | operators in libtorch's operations, for GPUs and other processors |
 //! | `matmul` | MatMul, ScaledMatMul, HeadScores and HeadMix by the chosen kernel |
 //! | `simd` | one loop compiled for several instruction sets |

@@ -15,7 +15,7 @@ use super::tile::{Block, Halves, Signed, Signs, Tile, Tiles};
 
 /// Rows that a block has on either side.
 const ROWS: usize = 2 * LANES;
-/// Most bytes of packed rows of `a`: half of a second-level cache.
+/// Most bytes of packed rows: half of a second-level cache.
 const PACKED: usize = 1 << 20;
 
 /// A product to compute, or a part of one.
@@ -37,13 +37,20 @@ pub(super) struct Target<'a, F, T> {
 }
 
 impl<F: Finish, T: Element> Target<'_, F, T> {
-    /// Finishes a tile whose rows are columns of the result, from a place on, as far as the product goes.
+    /// Finishes a block of 32 by 32 sums, tiles of which have columns of the result as rows.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
-    fn turned(&mut self, product: &Product<'_>, (row, column): (usize, usize), tile: &Tile) {
-        let width = product.b.rows.saturating_sub(column).min(LANES);
-        if width == 0 {
-            return;
+    fn turned(&mut self, product: &Product<'_>, (row, column): (usize, usize), sums: &[Tile; 4]) {
+        for (i, tile) in sums.iter().enumerate() {
+            let (row, column) = (row + i % 2 * LANES, column + i / 2 * LANES);
+            if column < product.b.rows {
+                self.turned_tile(product, (row, column), tile);
+            }
         }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+    fn turned_tile(&mut self, product: &Product<'_>, (row, column): (usize, usize), tile: &Tile) {
+        let width = LANES.min(product.b.rows - column);
         let mut rows = [_mm512_setzero_si512(); LANES];
         for (row, lanes) in rows.iter_mut().zip(tile) {
             *row = load(lanes);
@@ -84,6 +91,38 @@ impl<F: Finish, T: Element> Target<'_, F, T> {
     }
 }
 
+/// The block before the last, which is finished while tiles compute the last.
+struct Delay {
+    sums: [[Tile; 4]; 2],
+    turn: usize,
+    /// Where the last block's sums belong.
+    place: Option<(usize, usize)>,
+}
+
+impl Delay {
+    const fn new() -> Self {
+        Self { sums: [[[Lanes::ZERO; LANES]; 4]; 2], turn: 0, place: None }
+    }
+
+    /// Starts on a block that belongs to a place, and gives what was started on before.
+    #[inline]
+    fn multiply<S: Signs>(
+        &mut self,
+        tiles: &Tiles,
+        block: &Block<'_>,
+        place: (usize, usize),
+    ) -> Option<((usize, usize), &[Tile; 4])> {
+        S::multiply(tiles, block, &mut self.sums[self.turn]);
+        self.turn = 1 - self.turn;
+        self.place.replace(place).map(|place| (place, &self.sums[self.turn]))
+    }
+
+    /// What was started on last.
+    fn last(&self) -> Option<((usize, usize), &[Tile; 4])> {
+        self.place.map(|place| (place, &self.sums[1 - self.turn]))
+    }
+}
+
 impl Product<'_> {
     /// Of bytes. Rows of `b`, of which there are many, are read in place; those of `a` are packed. So tiles come out turned.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -91,7 +130,7 @@ impl Product<'_> {
         let (m, n, steps) = (self.a.rows, self.b.rows, self.a.width.div_ceil(VECTOR));
         let most = (PACKED / (steps * VECTOR)).next_multiple_of(ROWS);
         let mut panels = vec![Lanes::ZERO; most.min(m).next_multiple_of(ROWS) * steps];
-        let (mut copy, mut sums) = (Vec::new(), [[Lanes::ZERO; LANES]; 4]);
+        let (mut copy, mut delay) = (Vec::new(), Delay::new());
         for start in (0..m).step_by(most) {
             let a = self.a.part(start, most);
             pack_all(&a, &mut panels, steps);
@@ -101,16 +140,19 @@ impl Product<'_> {
                 for (pair, row) in panels.chunks_exact(ROWS * steps).zip((0..a.rows).step_by(ROWS)) {
                     self.fetch(column + ROWS, (row / ROWS, a.rows.div_ceil(ROWS)));
                     let (first, second) = pair.split_at(LANES * steps);
-                    Signed::multiply(tiles, &Block { left, stride, right: [first, second], steps }, &mut sums);
-                    for (i, tile) in sums.iter().enumerate() {
-                        target.turned(self, (start + row + i % 2 * LANES, column + i / 2 * LANES), tile);
+                    let block = Block { left, stride, right: [first, second], steps };
+                    if let Some((place, sums)) = delay.multiply::<Signed>(tiles, &block, (start + row, column)) {
+                        target.turned(self, place, sums);
                     }
                 }
             }
         }
+        if let Some((place, sums)) = delay.last() {
+            target.turned(self, place, sums);
+        }
     }
 
-    /// Of words, by their halves: four products of bytes. `bound` is that of the sums.
+    /// Of words, by their halves: four products of bytes.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     pub(super) fn words<T: Element>(&self, tiles: &Tiles, mut target: Target<'_, impl Finish, T>) {
         let (m, n, width) = (self.a.rows, self.b.rows, self.a.width);
@@ -120,20 +162,29 @@ impl Product<'_> {
         // Causal probabilities end in zeros.
         let used: Vec<usize> =
             (0..m).step_by(LANES).map(|row| (used(&self.a.part(row, LANES)) / 2).div_ceil(VECTOR)).collect();
-        let mut b = Slices::new(LANES, width);
-        let mut panels = [vec![Lanes::ZERO; LANES * steps], vec![Lanes::ZERO; LANES * steps]];
-        let mut sums = [[Lanes::ZERO; LANES]; 4];
-        for column in (0..n).step_by(LANES) {
-            b.fill(&self.b.part(column, LANES));
-            for (half, panel) in b.matrices().iter().zip(&mut panels) {
-                pack(half, 0, panel, 1);
+        let most = (PACKED / (2 * VECTOR * steps)).next_multiple_of(LANES);
+        let room = || vec![Lanes::ZERO; most.min(n).next_multiple_of(LANES) * steps];
+        let (mut b, mut panels, mut delay) = (Slices::new(LANES, width), [room(), room()], Delay::new());
+        for start in (0..n).step_by(most) {
+            let columns = (start..n.min(start + most)).step_by(LANES);
+            for (i, column) in columns.clone().enumerate() {
+                b.fill(&self.b.part(column, LANES));
+                for (half, panels) in b.matrices().iter().zip(&mut panels) {
+                    pack(half, 0, &mut panels[i * LANES * steps..][..LANES * steps], 1);
+                }
             }
-            for (row, steps) in (0..m).step_by(LANES).zip(&used) {
-                let right = [panels[0].as_slice(), &panels[1]];
-                let block = Block { left: a.from(row), stride: a.stride, right, steps: *steps };
-                Halves::multiply(tiles, &block, &mut sums);
-                target.joined(self, (row, column), &sums);
+            for (row, used) in (0..m).step_by(LANES).zip(&used) {
+                for (i, column) in columns.clone().enumerate() {
+                    let right = [&panels[0][i * LANES * steps..], &panels[1][i * LANES * steps..]];
+                    let block = Block { left: a.from(row), stride: a.stride, right, steps: *used };
+                    if let Some((place, sums)) = delay.multiply::<Halves>(tiles, &block, (row, column)) {
+                        target.joined(self, place, sums);
+                    }
+                }
             }
+        }
+        if let Some((place, sums)) = delay.last() {
+            target.joined(self, place, sums);
         }
     }
 
