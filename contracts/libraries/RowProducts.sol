@@ -17,8 +17,13 @@ library RowProducts {
         Operands.ensure(a.width() == b.width() && a.width() <= 2 && length <= Operands.MAX_REDUCTION);
     }
 
+    /// @notice The same where b may be int8 and a int16.
+    function expectMixed(TensorType a, TensorType b, uint256 length) internal pure {
+        Operands.ensure(b.width() <= a.width() && a.width() <= 2 && length <= Operands.MAX_REDUCTION);
+    }
+
     /// @notice `Σ_k a[i + k]·b[j + k]` over `length` elements of operands 0 and 1, by row-major index, each read from one window.
-    /// After `expect`.
+    /// After `expect` or `expectMixed`.
     /// @dev Within 2^42.
     function sum(Operator calldata operator, Window[][] calldata windows, uint256 i, uint256 j, uint256 length)
         internal
@@ -26,8 +31,9 @@ library RowProducts {
         returns (int256)
     {
         TensorType a = operator.typeOf(0);
+        TensorType b = operator.typeOf(1);
         uint256 left = windows.run(0, a, i, length);
-        uint256 right = windows.run(1, operator.typeOf(1), j, length);
-        return DotProduct.ofWidth(left, right, length, a.width());
+        uint256 right = windows.run(1, b, j, length);
+        return DotProduct.ofWidths(left, right, length, a.width(), b.width());
     }
 }

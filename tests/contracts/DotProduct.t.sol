@@ -21,6 +21,30 @@ contract DotProductHarness {
         return width == 1 ? DotProduct.ofInt8(p, q, count) : DotProduct.ofInt16(p, q, count);
     }
 
+    function fastMixed(bytes calldata a, uint256 i, bytes calldata b, uint256 j, uint256 count)
+        external
+        pure
+        returns (int256)
+    {
+        uint256 p;
+        uint256 q;
+        assembly ("memory-safe") {
+            p := add(a.offset, i)
+            q := add(b.offset, j)
+        }
+        return DotProduct.ofInt16ByInt8(p, q, count);
+    }
+
+    function slowMixed(bytes calldata a, uint256 i, bytes calldata b, uint256 j, uint256 count)
+        external
+        pure
+        returns (int256 sum)
+    {
+        for (uint256 k = 0; k < count; ++k) {
+            sum += _at(a, i + 2 * k, 2) * _at(b, j + k, 1);
+        }
+    }
+
     function slow(bytes calldata a, uint256 i, bytes calldata b, uint256 j, uint256 count, uint256 width)
         external
         pure
@@ -44,6 +68,10 @@ contract DotProductTest is Test {
         assertEq(harness.fast(a, i, b, j, count, width), harness.slow(a, i, b, j, count, width));
     }
 
+    function _checkMixed(bytes memory a, uint256 i, bytes memory b, uint256 j, uint256 count) private view {
+        assertEq(harness.fastMixed(a, i, b, j, count), harness.slowMixed(a, i, b, j, count));
+    }
+
     function testFuzz_agreesWithTheLoop(
         bytes32 seed,
         uint256 count,
@@ -58,6 +86,7 @@ contract DotProductTest is Test {
         bytes memory a = Noise.fill(count * width + i, seed, kindA % Noise.KINDS);
         bytes memory b = Noise.fill(count * width + j, keccak256(abi.encode(seed)), kindB % Noise.KINDS);
         _check(a, i, b, j, count, width);
+        if (wide) _checkMixed(a, i, b, j, count);
     }
 
     /// @notice Lengths from empty to beyond two words at every alignment, between neighbours that must not count.
@@ -68,6 +97,7 @@ contract DotProductTest is Test {
             for (uint256 i = 0; i < 32; i += 3) {
                 _check(a, i, b, (i * 7 + count) % 32, count, 1);
                 _check(a, i, b, (i * 7 + count) % 32, count, 2);
+                _checkMixed(a, i, b, (i * 7 + count) % 32, count);
             }
         }
     }
@@ -81,6 +111,7 @@ contract DotProductTest is Test {
                 _check(a, 0, b, 0, 4096, 1);
                 _check(a, 1, b, 2, 4096, 1);
                 _check(a, 0, b, 0, 4096, 2);
+                _checkMixed(a, 0, b, 1, 4096);
             }
         }
         // −128² and −32768² are the largest products.
@@ -91,6 +122,7 @@ contract DotProductTest is Test {
             wideLeast[k] = 0x80;
         }
         assertEq(harness.fast(wideLeast, 0, wideLeast, 0, 4096, 2), 4096 * 2 ** 30);
+        assertEq(harness.fastMixed(wideLeast, 0, least, 0, 4096), 4096 * 2 ** 22);
     }
 
     /// @notice The bounds that the library states, beyond what any operator asks.

@@ -218,7 +218,7 @@ contract StepVerifierFormTest is GoodOperators {
     }
 
     function test_shapesAndWidthsOfTransformers() public {
-        _swap(Opcodes.SCALED_MAT_MUL, 0, matrix(16, 3, 4, 6));
+        _swap(Opcodes.SCALED_MAT_MUL, 1, matrix(16, 0, 5, 4));
         _swap(Opcodes.SCALED_MAT_MUL, 0, matrix(8, 3, 4, 3));
         _swap(Opcodes.SCALED_MAT_MUL, 0, cube(8, 3, 1, 4, 6));
         _swap(Opcodes.SCALED_MAT_MUL, 1, matrix(7, 0, 5, 7));

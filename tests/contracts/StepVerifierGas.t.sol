@@ -193,6 +193,8 @@ contract StepVerifierGasTest is VerifierTest {
         assertLt(vm.snapshotGasLastCall("DotProduct", "int8, 4095, unaligned"), 60_000);
         harness.fast(row, 0, row, 0, K, 2);
         assertLt(vm.snapshotGasLastCall("DotProduct", "int16, 4096"), 112_000);
+        harness.fastMixed(row, 0, row, 0, K);
+        assertLt(vm.snapshotGasLastCall("DotProduct", "int16 by int8, 4096"), 112_000);
     }
 
     /// @notice A row of 4096 bytes in a tensor of 2^16 leaves; a digest in a list of 4096.

@@ -18,13 +18,13 @@ contract StepVerifierTransformerTest is VerifierTest {
 
     function testFuzz_scaledMatMul(uint256 seed) public {
         seedNoise(seed);
-        bool narrow = pick(0, 1) == 0;
+        (bool narrow, bool mixed) = (pick(0, 1) == 0, pick(0, 1) == 0);
         (uint256 m, uint256 n, uint256 k) = (pickUint(1, 4), pickUint(1, 4), pickUint(1, 80));
         uint256 offset = pickUint(0, 40);
         uint256 row = offset + k + pickUint(0, 20);
         Tensor[] memory inputs = list(
             randomTensor(matrix(_pickFactorBits(narrow), 3, m, row)),
-            randomTensor(matrix(_pickFactorBits(narrow), 3, n, k)),
+            randomTensor(matrix(_pickFactorBits(narrow || mixed), 3, n, k)),
             randomTensor(vector(pickUint(2, 64), 5, m)),
             randomTensor(vector(pickUint(2, 64), 5, n))
         );

@@ -63,12 +63,13 @@ impl Means {
         }
         let k = b.ty().row() as i64;
         let left = a.data().f_narrow(1, offset as i64, k).and_then(|a| a.f_contiguous()).map_err(failed)?;
-        let right = b.data();
+        // Rows of words by rows of bytes: as words both.
+        let right = b.data().f_to_kind(left.kind()).map_err(failed)?;
         let (sums, bits) = match (bytes, of_bytes, of_words) {
-            (true, Int8Kernel::IntMm, _) => (int_mm(&left, right), ACCUMULATOR_32),
-            (true, Int8Kernel::F32Chunks, _) => (f32_chunks(&left, right), ACCUMULATOR_32),
-            (false, _, Int16Kernel::Int8Halves) => (int8_halves(&left, right), ACCUMULATOR_64),
-            _ => (f64_product(&left, right), ACCUMULATOR_64),
+            (true, Int8Kernel::IntMm, _) => (int_mm(&left, &right), ACCUMULATOR_32),
+            (true, Int8Kernel::F32Chunks, _) => (f32_chunks(&left, &right), ACCUMULATOR_32),
+            (false, _, Int16Kernel::Int8Halves) => (int8_halves(&left, &right), ACCUMULATOR_64),
+            _ => (f64_product(&left, &right), ACCUMULATOR_64),
         };
         let sums = sums.map_err(failed)?;
         if self.kernels.elements == ElementKernel::Torch {
@@ -224,7 +225,9 @@ mod own {
                 if done.ok_or_else(unavailable)? {
                     Ok(())
                 } else {
-                    Err(EngineError::Malformed("products want int8 or int16 operands of one width".to_owned()))
+                    Err(EngineError::Malformed(
+                        "products want int8 or int16 operands, the second no wider than the first".to_owned(),
+                    ))
                 }
             })
         }

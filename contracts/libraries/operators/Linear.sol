@@ -23,7 +23,8 @@ library Linear {
         (TensorType a, TensorType b) = (operator.typeOf(0), operator.typeOf(1));
         uint256 length = a.row();
         Operands.ensure(b.row() == length);
-        _expectProduct(a, b, operator.output);
+        _expectShapes(a, b, operator.output);
+        RowProducts.expect(a, b, length);
         (uint256 m, uint256 n) = (element / operator.output.row(), element % operator.output.row());
         int256 sum = RowProducts.sum(operator, windows, m * length, n * length, length);
         return FixedPoint.rescaleHalfEven(sum, operator.shift(0), operator.output.bits());
@@ -38,7 +39,8 @@ library Linear {
     {
         operator.expectForm(4, 2);
         (TensorType a, TensorType b) = (operator.typeOf(0), operator.typeOf(1));
-        _expectProduct(a, b, operator.output);
+        _expectShapes(a, b, operator.output);
+        RowProducts.expectMixed(a, b, b.row());
         // INVARIANT: what is read of a row of a lies in that row.
         // SAFETY of the casts: dimensions are below 2^32; no offset is accepted where the upper bound is negative.
         // forge-lint: disable-next-line(unsafe-typecast)
@@ -61,11 +63,10 @@ library Linear {
         return windows.read(operand, t, i);
     }
 
-    /// @dev Rows of a by rows of b, as long as those of b.
-    function _expectProduct(TensorType a, TensorType b, TensorType y) private pure {
+    /// @dev Rows of a by rows of b.
+    function _expectShapes(TensorType a, TensorType b, TensorType y) private pure {
         Operands.ensure(a.rank() == 2 && b.rank() == 2 && y.rank() == 2);
         Operands.ensure(y.dim(0) == a.dim(0) && y.dim(1) == b.dim(0));
-        RowProducts.expect(a, b, b.row());
     }
 
     /// @notice `a[m,n]` for output element (n, m).

@@ -6,12 +6,17 @@ use super::architecture::{Architecture, Output};
 use super::parameters::{Parameter, parameters};
 use crate::partition::{PartitionError, partition};
 
-/// Bytes of one parameter: matrices in 8 bits with a scale for each row, everything else in 16.
-fn bytes(Parameter { name, rows, columns }: &Parameter) -> u64 {
+/// Bytes of one parameter: matrices in 8 bits with a scale for each row, an embedding that multiplies nothing in 16 with the same,
+/// everything else in 16.
+fn bytes(architecture: &Architecture, Parameter { name, rows, columns }: &Parameter) -> u64 {
     let (rows, columns) = (u64::from(*rows), u64::from(*columns));
     let elements = rows.saturating_mul(columns);
-    let matrix = name.ends_with(".weight") || name == "embedding.tokens";
-    if matrix { elements.saturating_add(rows.saturating_mul(4)) } else { elements.saturating_mul(2) }
+    let (embedding, scales) = (name == "embedding.tokens", rows.saturating_mul(4));
+    if name.ends_with(".weight") || (embedding && architecture.output == (Output::Logits { tied: true })) {
+        elements.saturating_add(scales)
+    } else {
+        elements.saturating_mul(2).saturating_add(if embedding { scales } else { 0 })
+    }
 }
 
 /// Bytes of the weights that a stage holds: those of its layers; with the first layer the embedding, with the last the
@@ -27,7 +32,11 @@ pub fn stage_bytes(architecture: &Architecture, layers: &Range<u32>) -> u64 {
         }
         _ => last,
     };
-    parameters(architecture).iter().filter(|p| held(&p.name)).map(bytes).fold(0, u64::saturating_add)
+    parameters(architecture)
+        .iter()
+        .filter(|p| held(&p.name))
+        .map(|p| bytes(architecture, p))
+        .fold(0, u64::saturating_add)
 }
 
 /// Cuts a model into stages of consecutive layers such that the slowest multiplies by as few weights as possible. Looking
@@ -39,7 +48,11 @@ pub fn cut(architecture: &Architecture, stages: u16) -> Result<Vec<Range<u32>>, 
     let all = parameters(architecture);
     let work = |layer: u32| {
         let prefix = format!("layers.{layer}.");
-        let own = all.iter().filter(|p| p.name.starts_with(&prefix)).map(bytes).fold(0, u64::saturating_add);
+        let own = all
+            .iter()
+            .filter(|p| p.name.starts_with(&prefix))
+            .map(|p| bytes(architecture, p))
+            .fold(0, u64::saturating_add);
         let logits = matches!(architecture.output, Output::Logits { .. });
         let last = logits && layer.saturating_add(1) == architecture.layers;
         let head = u64::from(architecture.vocabulary).saturating_mul(architecture.width.into());
@@ -64,7 +77,7 @@ mod tests {
         for family in FAMILIES {
             let a = describe(&Folder::new(family).config_json(), None).unwrap().architecture;
             let all = stage_bytes(&a, &(0..2));
-            assert_eq!(all, parameters(&a).iter().map(bytes).sum::<u64>());
+            assert_eq!(all, parameters(&a).iter().map(|p| bytes(&a, p)).sum::<u64>());
             let tied = matches!(family, Family::Gpt2 | Family::Qwen2);
             let again = if tied { 16 * 8 + 16 * 4 } else { 0 };
             assert_eq!(stage_bytes(&a, &(0..1)) + stage_bytes(&a, &(1..2)), all + again, "{family:?}");

@@ -5,8 +5,8 @@
 //! | [`architecture`] | dimensions and variants of encoder and decoder transformers |
 //! | [`config`], [`import`](mod@import) | both out of a Hugging Face folder |
 //! | [`parameters`](mod@parameters) | names and shapes of an architecture's weights; the weights themselves |
-//! | [`sites`], [`quantize`] | exponents of activations; weights and tables in integers |
-//! | [`plan`], `emit` | the programs of a stage |
+//! | [`sites`], [`quantize`], `rounding` | what calibration saw; weights and tables in integers; errors that cancel |
+//! | [`plan`], `emit`, `inputs` | the programs of a stage; bits of what meets weights |
 //! | [`runner`] | run them on an engine, text after text |
 //! | [`choice`] | how a text's owner wants the next token chosen |
 //! | [`decode`] | the same bits token by token, with keys and values kept |
@@ -25,11 +25,13 @@ mod emit;
 #[cfg(any(test, feature = "conformance"))]
 pub mod fixture;
 pub mod import;
+mod inputs;
 pub mod memory;
 pub mod parameters;
 pub mod plan;
 pub mod quantize;
 pub mod random;
+mod rounding;
 pub mod runner;
 pub mod sites;
 

@@ -1,7 +1,6 @@
-//! A float model as integers: 8-bit weights with a scale for each channel, vectors and tables, and an exponent for each
-//! activation.
+//! A float model as integers: weights with a scale for each channel, vectors and tables, and an exponent for each activation.
 //!
-//! A channel's weights are `m · 2^−7 · c · 2^−e`: mantissas of 8 bits, an integer scale `c` for each row, one exponent for all
+//! A channel's weights are `m · 2^−7 · c · 2^−e`: mantissas of 8 bits (16 in an embedding that is only looked up), an integer scale `c` for each row, one exponent for all
 //! scales. Activations have static exponents, from what calibration saw; where they enter a matrix product they are
 //! quantised once more, by a scale for each token that the program itself computes.
 
@@ -16,12 +15,15 @@ use thiserror::Error;
 
 use super::architecture::{Activation, Architecture, Norm, Output, Placement, Pooling, Positions, Rotary};
 use super::emit::{NORM_EXPONENT, part_name, parts};
+use super::inputs::Input;
 use super::parameters::{Matrix, Weights, WeightsError};
 use super::plan::{Head, Plan, PlanError};
+use super::rounding::Rounding;
 use super::sites::{Magnitudes, Sites};
 
-/// Bits of a weight.
+/// Bits of a weight, and of an embedding that multiplies nothing.
 const WEIGHT_BITS: u8 = 8;
+const EMBEDDING_BITS: u8 = 16;
 /// Bits of a channel's scale: with those of a token's, products over 4096 elements stay below 2^62.
 const SCALE_BITS: u8 = 18;
 /// Bits of gains, biases and positions.
@@ -203,6 +205,15 @@ impl Quantized {
     }
 }
 
+/// What becomes of a matrix's columns.
+struct Columns {
+    /// They are multiplied by these.
+    factors: Vec<f64>,
+    rounding: Rounding,
+    /// So many at most stay together.
+    together: u64,
+}
+
 /// Constants made so far.
 struct Made<'a> {
     weights: &'a Weights,
@@ -221,7 +232,16 @@ impl Made<'_> {
     }
 
     fn embedding(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
-        self.matrix("embedding.tokens", None)?;
+        let factors = vec![1.0; a.width as usize];
+        if a.output == (Output::Logits { tied: true }) {
+            // Rows that are output weights as well: that is where their errors count most.
+            let rounding = Rounding::new(self.seen.products("final.norm"), &factors);
+            let columns = Columns { factors, rounding, together: Input::Logits.reduction() };
+            self.matrix("embedding.tokens", WEIGHT_BITS, &columns)?;
+        } else {
+            let columns = Columns { factors, rounding: Rounding::none(), together: u64::MAX };
+            self.matrix("embedding.tokens", EMBEDDING_BITS, &columns)?;
+        }
         if let Positions::Learned { first } = a.positions {
             // Texts are number 0 of their pair: its vector is the same for every token.
             let mut positions: Vec<f64> = floats(self.weights.get("embedding.positions")?);
@@ -260,16 +280,17 @@ impl Made<'_> {
             if a.gated { (&["mlp.gate", "mlp.up"], "mlp.product") } else { (&["mlp.up"], "mlp.activated") };
         let looked_up = ["attention.query", "attention.key", "attention.value"];
         self.norm(a, &name("attention.norm"))?;
-        self.projections(layer, "attention.input", &attended, &looked_up, a.attention_bias)?;
-        self.projections(layer, "attention.mixed", &name("attention.mixed"), &["attention.output"], a.output_bias)?;
+        self.projections((layer, "attention.input", Input::Attention), &attended, &looked_up, a.attention_bias)?;
+        let mixed = (layer, "attention.mixed", Input::Mixed);
+        self.projections(mixed, &name("attention.mixed"), &["attention.output"], a.output_bias)?;
         if a.query_key_norm {
             for part in ["attention.query_norm", "attention.key_norm"] {
                 self.norm_of(&name(part), Norm::Rms, a.head_width)?;
             }
         }
         self.norm(a, &name("mlp.norm"))?;
-        self.projections(layer, "mlp.input", &mapped, first, a.mlp_bias)?;
-        self.projections(layer, "mlp.inner", &name(inner), &["mlp.down"], a.mlp_bias)?;
+        self.projections((layer, "mlp.input", Input::Mlp), &mapped, first, a.mlp_bias)?;
+        self.projections((layer, "mlp.inner", Input::Inner), &name(inner), &["mlp.down"], a.mlp_bias)?;
         let function = match a.activation {
             Activation::Gelu => tables::Function::Gelu,
             Activation::GeluTanh => tables::Function::GeluTanh,
@@ -284,16 +305,15 @@ impl Made<'_> {
     /// Projections of one input, which calibration saw at `site`.
     fn projections(
         &mut self,
-        layer: u32,
-        input: &str,
+        (layer, name, input): (u32, &str, Input),
         site: &str,
         parts: &[&str],
         bias: bool,
     ) -> Result<(), QuantizeError> {
         let weights: Vec<String> = parts.iter().map(|part| format!("layers.{layer}.{part}.weight")).collect();
-        let smoothing = self.smooth(&format!("layers.{layer}.{input}"), site, &weights)?;
+        let columns = self.smooth(&format!("layers.{layer}.{name}"), input, site, &weights)?;
         for (part, weight) in parts.iter().zip(&weights) {
-            self.matrix(weight, Some(&smoothing))?;
+            self.matrix(weight, WEIGHT_BITS, &columns)?;
             if bias {
                 self.vector(&format!("layers.{layer}.{part}.bias"), 1.0, i16::MAX)?;
             }
@@ -302,9 +322,15 @@ impl Made<'_> {
     }
 
     /// Divides the channels of an input so that none is much larger than the others, and gives what the weights' columns
-    /// are to be multiplied by in turn (SmoothQuant, Xiao et al. 2023, with α = ½). A token's 8 bits would else be spent
-    /// on the few channels that are large in every token.
-    fn smooth(&mut self, input: &str, site: &str, weights: &[impl AsRef<str>]) -> Result<Vec<f64>, QuantizeError> {
+    /// are to be multiplied by in turn (SmoothQuant, Xiao et al. 2023, with α = ½), and how they are rounded then. A token's
+    /// 8 bits would else be spent on the few channels that are large in every token.
+    fn smooth(
+        &mut self,
+        name: &str,
+        input: Input,
+        site: &str,
+        weights: &[impl AsRef<str>],
+    ) -> Result<Columns, QuantizeError> {
         let mut columns: Vec<f64> = Vec::new();
         for weight in weights {
             let matrix = self.weights.get(weight.as_ref())?;
@@ -324,13 +350,15 @@ impl Made<'_> {
         let widest = columns.iter().fold(0.0, |most: f64, w| most.max(*w));
         let factor = |(magnitude, column): (&f64, &f64)| libm::sqrt(column.max(widest * LEAST_CHANNEL) / magnitude);
         let factors: Vec<f64> = magnitudes.iter().zip(&columns).map(factor).collect();
-        let name = format!("{input}.smoothing");
-        self.fixed(&name, &[u32::try_from(columns.len()).unwrap_or(u32::MAX)], &factors, i16::MAX)?;
+        let smoothing = format!("{name}.smoothing");
+        self.fixed(&smoothing, &[u32::try_from(columns.len()).unwrap_or(u32::MAX)], &factors, i16::MAX)?;
         // The weights undo what the integers do, not what was meant.
-        let factors = self.constants.get(&name).map(Tensor::to_f64).unwrap_or_default();
+        let factors = self.constants.get(&smoothing).map(Tensor::to_f64).unwrap_or_default();
         let largest = magnitudes.iter().zip(&factors).fold(0.0, |most: f64, (m, f)| most.max(m * f));
-        self.sites.insert(format!("{input}.smoothed"), largest);
-        Ok(factors.iter().map(|factor| 1.0 / factor.max(f64::MIN_POSITIVE)).collect())
+        self.sites.insert(format!("{name}.smoothed"), largest);
+        let rounding = Rounding::new(self.seen.products(site), &factors);
+        let factors = factors.iter().map(|factor| 1.0 / factor.max(f64::MIN_POSITIVE)).collect();
+        Ok(Columns { factors, rounding, together: input.reduction() })
     }
 
     fn head(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
@@ -344,8 +372,8 @@ impl Made<'_> {
         match a.output {
             Output::Logits { tied: true } => Ok(()),
             Output::Logits { tied: false } => {
-                let smoothing = self.smooth("final.input", "final.norm", &["head.weight"])?;
-                self.matrix("head.weight", Some(&smoothing))
+                let columns = self.smooth("final.input", Input::Logits, "final.norm", &["head.weight"])?;
+                self.matrix("head.weight", WEIGHT_BITS, &columns)
             }
             Output::Embedding(pooling) => {
                 if pooling == Pooling::First {
@@ -361,44 +389,44 @@ impl Made<'_> {
         }
     }
 
-    /// A matrix by rows, its columns multiplied by factors: `name`, in parts if its rows are long, and `name.scale`.
-    fn matrix(&mut self, name: &str, smoothing: Option<&[f64]>) -> Result<(), QuantizeError> {
+    /// A matrix by rows: `name`, in parts if its rows are long, and `name.scale`.
+    fn matrix(&mut self, name: &str, bits: u8, columns: &Columns) -> Result<(), QuantizeError> {
         let matrix = self.weights.get(name)?;
         let columns_of_row = matrix.columns() as usize;
-        let ones = vec![1.0; columns_of_row];
-        let smoothing = smoothing.unwrap_or(&ones);
-        let smooth = |row: &[f32], out: &mut Vec<f64>| {
-            out.clear();
-            out.extend(row.iter().zip(smoothing).map(|(w, s)| f64::from(*w) * s));
-        };
-        let mut smoothed = Vec::with_capacity(columns_of_row);
-        let limit = 127.0;
-        let unit = 128.0;
-        // The scale of a row whose largest element becomes 127/128.
+        let smoothed = |row| std::iter::zip::<&[f32], _>(row, &columns.factors).map(|(w, s)| f64::from(*w) * s);
+        let unit = libm::exp2(f64::from(bits) - 1.0);
+        let limit = unit - 1.0;
+        // The scale of a row whose largest element becomes the largest mantissa.
         let mut scales = Vec::with_capacity(matrix.rows() as usize);
         for row in matrix.values().chunks(columns_of_row) {
-            smooth(row, &mut smoothed);
-            scales.push(smoothed.iter().fold(0.0, |most: f64, w| most.max(w.abs())) * unit / limit);
+            scales.push(smoothed(row).fold(0.0, |most: f64, w| most.max(w.abs())) * unit / limit);
         }
         let exponent = exponent_of(scales.iter().fold(0.0, |max: f64, s| max.max(*s)), SCALE_BITS);
         let step = libm::exp2(f64::from(exponent));
         let scales: Vec<i64> = scales.iter().map(|s| ((s * step).round_ties_even() as i64).max(1)).collect();
-        let parts = parts(matrix.columns());
-        let mut mantissas: Vec<Vec<i8>> = vec![Vec::new(); parts.len()];
+        let parts = parts(matrix.columns(), columns.together);
+        let mut mantissas: Vec<Vec<i16>> = vec![Vec::new(); parts.len()];
+        let mut rounded = Vec::with_capacity(columns_of_row);
         for (row, scale) in matrix.values().chunks(columns_of_row).zip(&scales) {
             let by = unit * step / *scale as f64;
-            smooth(row, &mut smoothed);
+            rounded.clear();
+            rounded.extend(smoothed(row).map(|w| (w * by) as f32));
+            columns.rounding.round(&mut rounded, limit as f32);
             for (columns, mantissas) in parts.iter().zip(&mut mantissas) {
-                let weights = smoothed.get(columns.clone()).unwrap_or_default();
-                // Half to even, as everywhere; `libm::rint` is the same and far slower.
-                mantissas.extend(weights.iter().map(|w| (w * by).round_ties_even().clamp(-limit, limit) as i8));
+                let weights = rounded.get(columns.clone()).unwrap_or_default();
+                mantissas.extend(weights.iter().map(|w| *w as i16));
             }
         }
         for (number, (columns, mantissas)) in parts.iter().zip(mantissas).enumerate() {
             let name = if parts.len() == 1 { name.to_owned() } else { part_name(name, number) };
-            let ty = TensorType::new(WEIGHT_BITS, 7, &[matrix.rows(), columns.len() as u32]);
+            let ty = TensorType::new(bits, i16::from(bits).saturating_sub(1), &[matrix.rows(), columns.len() as u32]);
             let ty = ty.map_err(|source| QuantizeError::Type { name: name.clone(), source })?;
-            let tensor = Tensor::new(ty, Mantissas::I8(mantissas));
+            let mantissas = match bits {
+                // SAFETY of the casts: within ±127.
+                0..=8 => Mantissas::I8(mantissas.iter().map(|m| *m as i8).collect()),
+                _ => Mantissas::I16(mantissas),
+            };
+            let tensor = Tensor::new(ty, mantissas);
             let tensor = tensor.map_err(|source| QuantizeError::Tensor { name: name.clone(), source })?;
             self.constants.insert(name, tensor);
         }

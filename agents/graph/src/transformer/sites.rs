@@ -1,4 +1,4 @@
-//! Exponents of activations, from the largest magnitudes that calibration saw.
+//! What calibration saw of activations: their largest magnitudes, and how those that meet weights vary together.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,44 @@ const MARGIN: i16 = 1;
 /// No exponent goes beyond this, however small the values.
 const FINEST: i16 = 40;
 
+/// Channels that are looked at together: a block of 4096 operands' columns has whole ones.
+pub const BLOCK: u16 = 128;
+
 /// A site that calibration never saw.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("no exponent for {0}: calibrate this very model first")]
 pub struct Uncalibrated(pub String);
 
-/// Largest magnitude of every channel (element of the last dimension) at every site, as calibration saw them.
+/// Largest magnitude of every channel (element of the last dimension) at every site, as calibration saw them, and sums of
+/// products of channels.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Magnitudes(BTreeMap<String, Vec<f32>>);
+pub struct Magnitudes {
+    largest: BTreeMap<String, Vec<f32>>,
+    products: BTreeMap<String, Vec<f32>>,
+}
 
 impl Magnitudes {
     /// Takes in what was seen at a site; a site keeps the number of channels it had first.
     pub fn see(&mut self, site: &str, channels: &[f32]) {
-        match self.0.get_mut(site) {
+        match self.largest.get_mut(site) {
             Some(most) => most.iter_mut().zip(channels).for_each(|(most, new)| *most = most.max(*new)),
-            None => drop(self.0.insert(site.to_owned(), channels.to_vec())),
+            None => drop(self.largest.insert(site.to_owned(), channels.to_vec())),
         }
+    }
+
+    /// Takes in sums over tokens of products of every two channels of a block of [`BLOCK`], `[blocks, BLOCK, BLOCK]`, at a site
+    /// that projections take. A site without them has its weights rounded each for itself.
+    pub fn see_products(&mut self, site: &str, products: &[f32]) {
+        match self.products.get_mut(site) {
+            Some(sums) => sums.iter_mut().zip(products).for_each(|(sum, new)| *sum += new),
+            None => drop(self.products.insert(site.to_owned(), products.to_vec())),
+        }
+    }
+
+    /// Sums of products of channels, block by block; none where calibration told nothing.
+    pub(super) fn products(&self, site: &str) -> impl Iterator<Item = &[f32]> {
+        let block = usize::from(BLOCK);
+        self.products.get(site).map(Vec::as_slice).unwrap_or_default().chunks_exact(block.saturating_mul(block))
     }
 
     /// Largest magnitudes by channel.
@@ -33,13 +55,13 @@ impl Magnitudes {
     /// # Errors
     /// [`Uncalibrated`].
     pub(super) fn channels(&self, site: &str) -> Result<&[f32], Uncalibrated> {
-        self.0.get(site).map(Vec::as_slice).ok_or_else(|| Uncalibrated(site.to_owned()))
+        self.largest.get(site).map(Vec::as_slice).ok_or_else(|| Uncalibrated(site.to_owned()))
     }
 
     /// Largest magnitude by site.
     pub(super) fn sites(&self) -> Sites {
         let largest = |channels: &Vec<f32>| f64::from(channels.iter().fold(0.0, |most: f32, x| most.max(*x)));
-        Sites(self.0.iter().map(|(site, channels)| (site.clone(), largest(channels))).collect())
+        Sites(self.largest.iter().map(|(site, channels)| (site.clone(), largest(channels))).collect())
     }
 }
 

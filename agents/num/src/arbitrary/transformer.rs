@@ -20,6 +20,7 @@ fn depth(dice: &mut Dice, size: u32) -> (u32, u32) {
 
 pub(super) fn scaled_mat_mul(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let bits = factor_bits(dice);
+    let narrower = if dice.once_in(3) { (2, 8) } else { bits };
     let (depth, outer) = depth(dice, size);
     let (m, n, more) = (dim(dice, outer), dim(dice, outer), dice.range(0, size.into()));
     let offset = match dice.range(0, 3) {
@@ -30,7 +31,7 @@ pub(super) fn scaled_mat_mul(dice: &mut Dice, size: u32) -> Result<Drawn, CaseEr
     let (ea, eb, er, ec) = (exponent(dice), exponent(dice), exponent(dice), exponent(dice));
     // SAFETY of the cast: at most MAX_SIZE.
     let a = ty(dice, bits, ea, &[m, depth + more as u32])?;
-    let b = ty(dice, bits, eb, &[n, depth])?;
+    let b = ty(dice, narrower, eb, &[n, depth])?;
     // Magnitudes of b bits are below 2^(b − 1): these sum to 62 binary places at most.
     let places = i64::from(a.bits()) + i64::from(b.bits()) - 2 + i64::from(depth.next_power_of_two().ilog2());
     let r = ty(dice, (2, 62 - places), er, &[m])?;

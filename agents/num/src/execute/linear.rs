@@ -9,10 +9,10 @@ use crate::tensor::{Mantissas, Tensor};
 
 type Values = Result<Vec<i64>, OpError>;
 
-/// Mantissas whose products are summed.
-trait Factor: Copy {
+/// Mantissas whose products with others are summed.
+trait Factor<B = Self>: Copy {
     /// `Σ a·b` over at most 4096 elements.
-    fn dot(a: &[Self], b: &[Self]) -> i64;
+    fn dot(a: &[Self], b: &[B]) -> i64;
 }
 
 impl Factor for i8 {
@@ -27,6 +27,14 @@ impl Factor for i16 {
     /// Products of at most 2^30, sums of at most 2^42.
     fn dot(a: &[Self], b: &[Self]) -> i64 {
         let term = |(a, b): (&Self, &Self)| i64::from(i32::from(*a).wrapping_mul(i32::from(*b)));
+        a.iter().zip(b).map(term).fold(0i64, i64::wrapping_add)
+    }
+}
+
+impl Factor<i8> for i16 {
+    /// Products of at most 2^22, sums of at most 2^34.
+    fn dot(a: &[Self], b: &[i8]) -> i64 {
+        let term = |(a, b): (&Self, &i8)| i64::from(i32::from(*a).wrapping_mul(i32::from(*b)));
         a.iter().zip(b).map(term).fold(0i64, i64::wrapping_add)
     }
 }
@@ -57,18 +65,29 @@ pub(super) fn mat_mul(op: &Operator, a: &Tensor, b: &Tensor, depth: u64, shift: 
 }
 
 pub(super) fn scaled_mat_mul(op: &Operator, [a, b, r, c]: [&Tensor; 4], product: &ScaledMatMul) -> Values {
-    fn products<T: Factor>(a: &[T], b: &[T], op: &Operator, r: &[i64], c: &[i64], product: &ScaledMatMul) -> Values {
+    fn products<A: Factor<B>, B>(
+        a: &[A],
+        b: &[B],
+        op: &Operator,
+        (r, c): (&[i64], &[i64]),
+        product: &ScaledMatMul,
+    ) -> Values {
         let round = Rescale::new(product.shift, op);
         let offset = usize::try_from(product.offset).unwrap_or(usize::MAX);
         let row = |(a, r): (_, &i64)| {
-            let (a, r) = (<[T]>::get(a, offset..).unwrap_or_default(), *r);
+            let (a, r) = (<[A]>::get(a, offset..).unwrap_or_default(), *r);
             // The zip of a dot product ends with the shorter row, which is the second.
-            let scaled = move |(b, c): (&[T], &i64)| r.wrapping_mul(*c).wrapping_mul(T::dot(a, b));
+            let scaled = move |(b, c): (&[B], &i64)| r.wrapping_mul(*c).wrapping_mul(A::dot(a, b));
             rows(b, product.depth).zip(c).map(move |pair| round.apply(scaled(pair)))
         };
         collect(op, rows(a, product.row).zip(r).flat_map(row))
     }
-    narrow!(a, b, products(op, &wide(r), &wide(c), product))
+    let (r, c) = (wide(r), wide(c));
+    let scales = (r.as_slice(), c.as_slice());
+    match (a.mantissas(), b.mantissas()) {
+        (Mantissas::I16(a), Mantissas::I8(b)) => products(a, b, op, scales, product),
+        _ => narrow!(a, b, products(op, scales, product)),
+    }
 }
 
 pub(super) fn head_scores(op: &Operator, q: &Tensor, k: &Tensor, heads: &Heads) -> Values {

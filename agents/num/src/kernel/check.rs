@@ -133,16 +133,31 @@ impl<'a> Check<'a> {
         Err(OpError::Reduction { opcode: self.0.opcode, length })
     }
 
-    /// The given tensors must be of rank 2 and at most 16 bits, all stored as wide as the first: what products of rows
-    /// are taken of.
+    /// The given tensors must be of these ranks and at most 16 bits, stored as wide as each other: what products of rows are
+    /// taken of.
     pub(super) fn factors(&self, ranks: [(Place, usize); 2]) -> Result<(), OpError> {
+        self.each_factor(ranks)?;
+        self.require(B, self.ty(A).width() == self.ty(B).width(), "stored as wide as the first operand")
+    }
+
+    /// The same, but the second operand may be stored narrower than the first.
+    pub(super) fn mixed_factors(&self, ranks: [(Place, usize); 2]) -> Result<(), OpError> {
+        self.each_factor(ranks)?;
+        self.require(
+            B,
+            self.ty(B).width().bytes() <= self.ty(A).width().bytes(),
+            "stored no wider than the first operand",
+        )
+    }
+
+    fn each_factor(&self, ranks: [(Place, usize); 2]) -> Result<(), OpError> {
         for (place, rank) in ranks {
             let ty = self.ty(place);
             let holds = ty.dims().len() == rank && matches!(ty.width(), Width::I8 | Width::I16);
             let requirement = if rank == 2 { "of rank 2 and at most 16 bits" } else { "of rank 3 and at most 16 bits" };
             self.require(place, holds, requirement)?;
         }
-        self.require(B, self.ty(A).width() == self.ty(B).width(), "stored as wide as the first operand")
+        Ok(())
     }
 
     /// The output's dimensions must be these.

@@ -18,7 +18,7 @@ impl Check<'_> {
 
     pub(super) fn scaled_mat_mul(&self) -> Result<Kernel, OpError> {
         let (a, b, r, c) = (self.ty(A), self.ty(B), self.ty(C), self.ty(D));
-        self.factors([(A, 2), (B, 2)])?;
+        self.mixed_factors([(A, 2), (B, 2)])?;
         self.require(B, b.row() <= a.row(), "of rows no longer than the first operand's")?;
         self.require(C, r.elements() == a.rows(), "one element for each row of the first operand")?;
         self.require(D, c.elements() == b.rows(), "one element for each row of the second operand")?;

@@ -89,6 +89,10 @@ impl Layer {
         if watch.on() { watch.see(&format!("{}{site}", self.name), x) } else { Ok(()) }
     }
 
+    fn see_input(&self, watch: &mut Watch<'_>, site: &str, x: &Tensor) -> Result<(), TchError> {
+        if watch.on() { watch.see_input(&format!("{}{site}", self.name), x) } else { Ok(()) }
+    }
+
     fn project(
         &self,
         projection: &Projection,
@@ -135,7 +139,7 @@ impl Layer {
             self.see(watch, &"attention.scores", &self.heads.scores(&query, &key)?)?;
         }
         let mixed = self.heads.mix(&query, &key, &value)?;
-        self.see(watch, &"attention.mixed", &mixed)?;
+        self.see_input(watch, "attention.mixed", &mixed)?;
         Ok(mixed)
     }
 
@@ -155,7 +159,7 @@ impl Layer {
         if !self.gated {
             self.see(watch, &"mlp.up", &first)?;
             let activated = activate(self.activation, &mut first)?;
-            self.see(watch, &"mlp.activated", &activated)?;
+            self.see_input(watch, "mlp.activated", &activated)?;
             return Ok(activated);
         }
         let up = self.up.part(&outputs, 1)?;
@@ -164,7 +168,7 @@ impl Layer {
         let mut activated = activate(self.activation, &mut first)?;
         self.see(watch, &"mlp.activated", &activated)?;
         let product = activated.f_mul_(&up)?;
-        self.see(watch, &"mlp.product", &product)?;
+        self.see_input(watch, "mlp.product", &product)?;
         Ok(product)
     }
 }

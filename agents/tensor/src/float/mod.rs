@@ -28,7 +28,7 @@ use thiserror::Error;
 
 pub use cache::FloatCache;
 pub use product::Products;
-pub use watch::Observer;
+pub use watch::{Observer, Seen};
 
 use crate::{Device, cuda};
 use rotary::Rotation;
@@ -162,8 +162,8 @@ impl FloatModel {
         &self.architecture
     }
 
-    /// One text without a cache. Where there is an observer, it is told the largest magnitude at every site, in the
-    /// order of computation:
+    /// One text without a cache. Where there is an observer, it is told the largest magnitudes at every site, and the
+    /// products of channels at those that projections take, in the order of computation:
     ///
     /// | site | what |
     /// |---|---|

@@ -101,7 +101,7 @@ impl RowNorm {
             Norm::Layer => x.f_layer_norm(&size, gain, self.bias.as_ref(), self.epsilon, true)?,
             Norm::Rms => x.f_rms_norm(&size, gain, self.epsilon)?,
         };
-        watch.see(&self.site, &y)?;
+        watch.see_input(&self.site, &y)?;
         Ok(y)
     }
 }

@@ -6,6 +6,7 @@ use tensorlink_types::Opcode;
 use super::projection::Quantised;
 use super::{ACTIVATION_BITS, ATTENTION_BITS, Emitter, Value, exponents};
 use crate::transformer::architecture::{Norm, Positions};
+use crate::transformer::inputs::Input;
 use crate::transformer::plan::PlanError;
 
 /// Bits and exponent of softmax sums and of probabilities.
@@ -18,7 +19,7 @@ impl Emitter<'_> {
         let a = self.architecture;
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let (tokens, causal) = (self.tokens, i64::from(a.causal));
-        let x = self.smoothed(&name("input"), x)?;
+        let x = self.smoothed(&name("input"), Input::Attention, x)?;
         let query = self.looked_up(&name("query"), &x)?;
         let key = self.looked_up(&name("key"), &x)?;
         let value = self.projection(&name("value"), &x, a.attention_bias, ATTENTION_BITS)?;
@@ -34,7 +35,7 @@ impl Emitter<'_> {
             let value = self.push(&name("value.transposed"), Opcode::Transpose, &[&value], vec![], transposed);
             self.mix(layer, &probabilities, &value)?
         };
-        let mixed = self.smoothed(&name("mixed"), &mixed)?;
+        let mixed = self.smoothed(&name("mixed"), Input::Mixed, &mixed)?;
         self.projection(&name("output"), &mixed, a.output_bias, ACTIVATION_BITS)
     }
 

@@ -22,6 +22,7 @@ use tensorlink_types::{Opcode, Operator, Source, TensorType};
 pub(super) use self::cut::{Core, Cut, with_rows};
 pub(super) use self::projection::{part_name, parts};
 use super::architecture::{Activation, Architecture, Norm, Placement, Pooling, Positions};
+use super::inputs::Input;
 use super::plan::PlanError;
 use super::sites::Sites;
 
@@ -175,7 +176,7 @@ impl<'a> Emitter<'a> {
     fn mlp(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
         let a = self.architecture;
         let name = |part: &str| format!("layers.{layer}.mlp.{part}");
-        let x = self.smoothed(&name("input"), x)?;
+        let x = self.smoothed(&name("input"), Input::Mlp, x)?;
         let up = self.projection(&name("up"), &x, a.mlp_bias, ACTIVATION_BITS)?;
         let inner = if a.gated {
             let gate = self.projection(&name("gate"), &x, a.mlp_bias, ACTIVATION_BITS)?;
@@ -186,7 +187,7 @@ impl<'a> Emitter<'a> {
         } else {
             self.activated(layer, &up)?
         };
-        let inner = self.smoothed(&name("inner"), &inner)?;
+        let inner = self.smoothed(&name("inner"), Input::Inner, &inner)?;
         self.projection(&name("down"), &inner, a.mlp_bias, ACTIVATION_BITS)
     }
 
@@ -207,7 +208,11 @@ impl<'a> Emitter<'a> {
     pub(super) fn logits(&mut self, x: &Value, tied: bool) -> Result<Value, PlanError> {
         let x = self.last_norm(x)?;
         // The embedding's rows are also its own output weights: nothing may be multiplied into them.
-        let x = if tied { self.quantise("final.input", &x)? } else { self.smoothed("final.input", &x)? };
+        let x = if tied {
+            self.quantise("final.input", Input::Logits, &x)?
+        } else {
+            self.smoothed("final.input", Input::Logits, &x)?
+        };
         let weight = if tied { "embedding.tokens" } else { "head.weight" };
         self.product("logits", weight, &x, ACTIVATION_BITS)
     }

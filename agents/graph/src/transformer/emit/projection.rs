@@ -6,16 +6,13 @@ use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, TensorType};
 
 use super::{ACTIVATION_BITS, Emitter, Value, exponents};
+use crate::transformer::inputs::Input;
 use crate::transformer::plan::PlanError;
 
-/// Bits of matmul operands, and the exponent that makes them fractions of their row's scale.
-const OPERAND_BITS: u8 = 8;
-const OPERAND_EXPONENT: i16 = 7;
-/// Bits of a row's scale: one more than an activation, because it is 128/127 of the row's largest magnitude.
+/// Bits of a row's scale: one more than an activation, because it is a little more than the row's largest magnitude.
 const ROW_SCALE_BITS: u8 = 17;
-/// `128/127` with this many fraction bits.
-const ROW_SCALE_SHIFT: i64 = 14;
-const ROW_SCALE: i64 = 16_513;
+/// Fraction bits of how much more.
+const ROW_SCALE_SHIFT: u8 = 14;
 /// Bits of the parts of a product that is split along its reduction, and how much finer they are than the whole.
 const PART_BITS: u8 = 32;
 const PART_EXTRA: i16 = 8;
@@ -24,21 +21,23 @@ const PART_EXTRA: i16 = 8;
 pub(super) struct Quantised {
     mantissas: Value,
     scale: Value,
+    /// Most of a row that one operator reduces.
+    reduction: u64,
 }
 
 impl Emitter<'_> {
     /// Channels brought to like magnitudes, then quantised.
-    pub(super) fn smoothed(&mut self, name: &str, x: &Value) -> Result<Quantised, PlanError> {
+    pub(super) fn smoothed(&mut self, name: &str, input: Input, x: &Value) -> Result<Quantised, PlanError> {
         let factors = self.constant(&format!("{name}.smoothing"))?;
         let smoothed = format!("{name}.smoothed");
         let to = self.activation(&smoothed, ACTIVATION_BITS, x.ty.dims())?;
         let shift = exponents(&[x, &factors]) - i64::from(to.exponent());
         let x = self.push(&smoothed, Opcode::Mul, &[x, &factors], vec![shift], to);
-        self.quantise(name, &x)
+        self.quantise(name, input, &x)
     }
 
-    /// Rows as 8-bit fractions of their own largest magnitude.
-    pub(super) fn quantise(&mut self, name: &str, x: &Value) -> Result<Quantised, PlanError> {
+    /// Rows as fractions of their own largest magnitude, in the input's bits.
+    pub(super) fn quantise(&mut self, name: &str, input: Input, x: &Value) -> Result<Quantised, PlanError> {
         let (bits, exponent) = (x.ty.bits(), x.ty.exponent());
         let rows = [u32::try_from(x.ty.rows()).unwrap_or(u32::MAX)];
         let whole = self.ty(name, bits, exponent, &rows)?;
@@ -54,12 +53,13 @@ impl Emitter<'_> {
             self.push(&label, Opcode::RowMax, &[&each], vec![0], whole)
         };
         let to = self.ty(name, ROW_SCALE_BITS, exponent, &rows)?;
-        let attributes = vec![ROW_SCALE, ROW_SCALE_SHIFT];
+        let attributes = vec![row_scale(input.bits()), ROW_SCALE_SHIFT.into()];
         let scale = self.push(&format!("{name}.scale"), Opcode::Scale, &[&largest], attributes, to);
-        let to = self.ty(name, OPERAND_BITS, OPERAND_EXPONENT, x.ty.dims())?;
-        let attributes = vec![OPERAND_EXPONENT.into()];
+        let exponent = input.bits().saturating_sub(1);
+        let to = self.ty(name, input.bits(), exponent.into(), x.ty.dims())?;
+        let attributes = vec![exponent.into()];
         let mantissas = self.push(&format!("{name}.quantised"), Opcode::Normalize, &[x, &scale], attributes, to);
-        Ok(Quantised { mantissas, scale })
+        Ok(Quantised { mantissas, scale, reduction: input.reduction() })
     }
 
     /// A projection to the site of its name.
@@ -78,7 +78,7 @@ impl Emitter<'_> {
     /// `x · weightᵀ` to a site; where rows are too long for one operator, as a sum of parts.
     pub(super) fn product(&mut self, site: &str, weight: &str, x: &Quantised, bits: u8) -> Result<Value, PlanError> {
         let inputs = u32::try_from(x.mantissas.ty.row()).unwrap_or(u32::MAX);
-        let parts = parts(inputs);
+        let parts = parts(inputs, x.reduction);
         let scale = self.constant(&format!("{weight}.scale"))?;
         let outputs = u32::try_from(scale.ty.elements()).unwrap_or(u32::MAX);
         let dims = [self.tokens, outputs];
@@ -121,9 +121,17 @@ pub(super) fn equal_parts(row: u64) -> Option<u32> {
     (1..=MAX_REDUCTION.min(row)).find(fits).and_then(|parts| parts.try_into().ok())
 }
 
-/// Columns of a weight by the operators that reduce them, of at most [`MAX_REDUCTION`] each.
-pub(in crate::transformer) fn parts(columns: u32) -> Vec<Range<usize>> {
-    let (all, most) = (columns as usize, MAX_REDUCTION as usize);
+/// What makes a row's largest magnitude the largest mantissa of so many bits: `2^(b−1)/(2^(b−1) − 1)`.
+fn row_scale(bits: u8) -> i64 {
+    let unit = 1i64.wrapping_shl(u32::from(bits).saturating_sub(1));
+    let limit = unit.saturating_sub(1).max(1);
+    let dividend = unit.wrapping_shl(ROW_SCALE_SHIFT.into()).saturating_add(limit / 2);
+    dividend.checked_div(limit).unwrap_or(0)
+}
+
+/// Columns of a weight by the operators that reduce them, of at most `most` each.
+pub(in crate::transformer) fn parts(columns: u32, most: u64) -> Vec<Range<usize>> {
+    let (all, most) = (columns as usize, most as usize);
     (0..all).step_by(most).map(|start| start..start.saturating_add(most).min(all)).collect()
 }
 

@@ -65,6 +65,7 @@ fn scaled_mat_mul() {
     refuses_attribute("shift", op, &[a, b, (16, 60, &[2]), c], &[0, 70], y);
     refuses_type(A, op, &[(8, 3, &[9]), b, r, c], &[0, 20], y);
     refuses_type(A, op, &[(17, 3, &[2, 9]), b, r, c], &[0, 20], y);
+    accepts(op, &[(16, 3, &[2, 9]), b, r, c], &[0, 20], y);
     refuses_type(B, op, &[a, (8, 4, &[5, 7, 1]), r, c], &[0, 20], y);
     refuses_type(B, op, &[a, (9, 4, &[5, 7]), r, c], &[0, 20], y);
     refuses_type(B, op, &[a, (8, 4, &[5, 10]), r, c], &[0, 20], y);

@@ -7,6 +7,8 @@
 //! `a = 256·a1 + a0` with `|a0|, |a1| ≤ 128` is multiplied slice by slice, and lanes are emptied into 64 bits before
 //! they can overflow. Operands whose limits leave room in the lane are not sliced.
 //!
+//! *Words by bytes.* `b` is read as bytes and widened to words in registers, or when it is packed: memory sees bytes.
+//!
 //! Many rows of `a` are worth packing both operands into panels and computing tiles that stay in registers; a few rows
 //! read `b` once, in place. Panels of `b` are packed anew by every product: from 64 rows of `a` on that is a few
 //! hundredths of the work, and a packed copy would double the memory of the weights.
@@ -36,7 +38,7 @@ use matrix::{Batch, Matrix};
 use pack::LANES;
 use product::{PACKED_ROWS, Product};
 use share::{Part, share};
-use tile::{Bytes, Dot, Words};
+use tile::{Bytes, Dot, Words, WordsByBytes, narrowed};
 
 /// Shortest stretch of the dot product between two emptyings of the lanes for which slicing `a` is no gain.
 const UNSLICED_STRETCH: usize = 128;
@@ -64,7 +66,8 @@ impl Vnni {
         there.then_some(Self { threads })
     }
 
-    /// Computes products of at most 4096 elements of two tensors of bytes or two of words; false if they are neither.
+    /// Computes products of at most 4096 elements of two tensors of bytes, two of words, or words by bytes; false if they are
+    /// neither.
     pub(crate) fn multiply(
         self,
         (a, b): (Operand<'_>, Operand<'_>),
@@ -77,9 +80,31 @@ impl Vnni {
             ((Slice::I16(a), a_limit), (Slice::I16(b), b_limit)) => {
                 self.words((a, a_limit), (b, b_limit), batch, finish, out);
             }
+            ((Slice::I16(a), a_limit), (Slice::I8(b), b_limit)) => {
+                self.words_by_bytes((a, a_limit), (b, b_limit), batch, finish, out);
+            }
             _ => return false,
         }
         true
+    }
+
+    fn words_by_bytes(
+        self,
+        (a, a_limit): (&[i16], i64),
+        (b, b_limit): (&[i8], i64),
+        batch: &Batch,
+        finish: &impl Finish,
+        out: SliceMut<'_>,
+    ) {
+        // Products that a lane holds: 516 and more.
+        let stretch = ((1i64 << 31) - 1) / (a_limit * b_limit).max(1);
+        let job = Job { a: bytes_of(a), b: bytes_of(b), stretch: stretch.min(1 << 16) as usize, batch, finish };
+        let bound = u128::from(a_limit.unsigned_abs()) * u128::from(b_limit.unsigned_abs()) * batch.a.0.width as u128;
+        if job.stretch >= batch.a.0.width && finish.narrow(bound) {
+            self.compute::<WordsByBytes, 1, 8, i32>(&job, out);
+        } else {
+            self.compute::<WordsByBytes, 1, 8, i64>(&job, out);
+        }
     }
 
     fn bytes(self, (a, b): (&[i8], &[i8]), batch: &Batch, finish: &impl Finish, out: SliceMut<'_>) {
@@ -164,7 +189,7 @@ impl<F: Finish> Job<'_, F> {
             let (a, b) = self.batch.operands(product);
             let one = Product {
                 a: Matrix::new(self.a, a, D::BYTES).part(rows.start, rows.len()),
-                b: Matrix::new(self.b, b, D::BYTES).part(columns.start, columns.len()),
+                b: Matrix::new(self.b, b, narrowed::<D>(D::BYTES)).part(columns.start, columns.len()),
                 stretch: self.stretch,
                 origin: (rows.start, columns.start),
             };

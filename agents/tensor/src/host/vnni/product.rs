@@ -8,8 +8,8 @@ use std::arch::x86_64::{
 use super::super::block::{Accumulator, Element};
 use super::finish::{Finish, widen};
 use super::matrix::Matrix;
-use super::pack::{LANES, Lanes, VECTOR, WORD, pack, split, split_row, used as used_of};
-use super::tile::{Dot, Sums, dots, empty, sum_of, sums_of, tile};
+use super::pack::{LANES, Lanes, VECTOR, WORD, pack, pack_widened, split, split_row, used as used_of};
+use super::tile::{Dot, Sums, dots, empty, narrowed, sum_of, sums_of, tile};
 
 /// From this many rows of `a` on, packing pays.
 pub(super) const PACKED_ROWS: usize = 12;
@@ -49,8 +49,8 @@ impl Product<'_> {
         out: &mut [T],
         stride: usize,
     ) {
-        let (m, n, width) = (self.a.rows, self.b.rows, self.b.width);
-        assert!(self.a.width == width, "rows of one length");
+        let (m, n, width) = (self.a.rows, self.b.rows, self.a.width);
+        assert!(self.b.width == narrowed::<D>(width), "rows of one length");
         assert!(m == 0 || (m - 1) * stride + n <= out.len(), "m × n elements");
         if m < PACKED_ROWS {
             self.stream::<D, S, A, T>(finish, out, stride);
@@ -106,10 +106,11 @@ impl Product<'_> {
         finish: &impl Finish,
         (out, stride): (&mut [T], usize),
     ) {
-        let words = self.b.width.div_ceil(WORD);
+        let words = self.a.width.div_ceil(WORD);
         let b = &mut b[..words * NR];
         for i in 0..NR {
-            pack(&self.b.part(first + i * LANES, LANES), D::FLIP, &mut b[i..], NR);
+            let rows = self.b.part(first + i * LANES, LANES);
+            if D::WIDEN { pack_widened(&rows, &mut b[i..], NR) } else { pack(&rows, D::FLIP, &mut b[i..], NR) }
         }
         let width = (NR * LANES).min(self.b.rows - first);
         let stretch = (self.stretch / (WORD / D::BYTES)).clamp(1, words);
@@ -163,12 +164,12 @@ impl Product<'_> {
         out: &mut [T],
         stride: usize,
     ) {
-        let (n, width) = (self.b.rows, self.b.width);
+        let (n, width, b_width) = (self.b.rows, self.a.width, self.b.width);
         // The next rows, or the next that are read side by side; heads lie too far apart for the first-level cache to hold
         // those as well.
-        let ahead = match self.b.stride == width {
-            true if LANES * width <= AHEAD => LANES * width,
-            true => (STREAMS * width).min(AHEAD),
+        let ahead = match self.b.stride == b_width {
+            true if LANES * b_width <= AHEAD => LANES * b_width,
+            true => (STREAMS * b_width).min(AHEAD),
             false => 0,
         };
         // A lane gets a sixteenth of the products.
@@ -189,6 +190,7 @@ impl Product<'_> {
                 for start in (0..width).step_by(stretch) {
                     let range = start..width.min(start.saturating_add(stretch));
                     let a = a.map(|a| &a[range.clone()]);
+                    let range = narrowed::<D>(range.start)..narrowed::<D>(range.end);
                     let mut lanes = [[_mm512_setzero_si512(); LANES]; S];
                     for stream in (0..columns).step_by(STREAMS) {
                         // The last columns repeat one, so that there are as many as everywhere.

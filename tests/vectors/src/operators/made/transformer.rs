@@ -40,6 +40,12 @@ pub(super) fn scaled_mat_mul() -> Result<Vec<Named>, CaseError> {
         tensor(8, 6, &[2], &[127, -127])?,
         tensor(12, 0, &[2], &[2047, 0])?,
     ];
+    let mixed = vec![
+        spread(16, 8, &[2, 35], 7919)?,
+        spread(8, 7, &[3, 33], 101)?,
+        tensor(8, 6, &[2], &[127, -127])?,
+        tensor(12, 0, &[3], &[2047, 0, -1])?,
+    ];
     let long = vec![
         constant(8, 0, &[1, 4098], 127)?,
         constant(8, 0, &[1, 4096], -127)?,
@@ -51,6 +57,7 @@ pub(super) fn scaled_mat_mul() -> Result<Vec<Named>, CaseError> {
         ("the last part of each row", case(op, plain()?, &[3, 20], ty(16, 9, &[3, 2])?)?),
         ("halves go to even", case(op, halves, &[0, 1], ty(8, 0, &[3, 1])?)?),
         ("int16, whole rows of odd length", case(op, wide, &[0, 12], ty(32, 9, &[2, 2])?)?),
+        ("int16 by int8", case(op, mixed, &[2, 13], ty(32, 8, &[2, 3])?)?),
         ("longest part, near 2^62", case(op, long, &[1, -1], ty(64, 1, &[1, 1])?)?),
     ])
 }

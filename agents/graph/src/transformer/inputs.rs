@@ -1,0 +1,49 @@
+//! What meets weights, and in how many bits.
+//!
+//! Weights have 8 bits everywhere. A row of activations gets a scale of its own and 8 bits, or 11 where 8 would cost the most
+//! and 11 the least: a product of 11 bits by 8 takes the time of two of 8 by 8, and no more memory. Of what rounding adds to
+//! the logits (power, untrained GPT-2 and Llama of the bench `accuracy`), each input's own share, and its share of a Llama's
+//! multiplications:
+//!
+//! | input | GPT-2 | Llama | multiplications | bits |
+//! |---|---|---|---|---|
+//! | of queries, keys and values | 6 % | 2 % | 15 % | 8 |
+//! | of attention's output | 8 % | 1 % | 7 % | 11 |
+//! | of the MLP | 5 % | 6 % | 40 % | 8 |
+//! | of the MLP's output: few large elements in a row | 10 % | 26 % | 20 % | 11 |
+//! | of the logits: nothing averages it out | 14 % | 17 % | 19 % | 11 |
+//!
+//! 11 bits, because sums of 4096 products with both scales then just stay below 2^62, and any kernel sums them in 32 bits.
+
+use tensorlink_types::operator::MAX_REDUCTION;
+
+/// An input of products with weights.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Input {
+    /// Of queries, keys and values.
+    Attention,
+    /// Of attention's output.
+    Mixed,
+    /// Of the MLP.
+    Mlp,
+    /// Of the MLP's output.
+    Inner,
+    /// Of the logits.
+    Logits,
+}
+
+impl Input {
+    /// Bits of its mantissas, fractions of their row's scale.
+    pub(super) const fn bits(self) -> u8 {
+        match self {
+            Self::Attention | Self::Mlp => 8,
+            Self::Mixed | Self::Inner | Self::Logits => 11,
+        }
+    }
+
+    /// Most elements of a row that one operator reduces. Calldata is what proving one costs: 3072 elements of two bytes by as many
+    /// of one stay within the 600,000 gas that 4096 by 4096 bytes take.
+    pub(super) const fn reduction(self) -> u64 {
+        if self.bits() <= 8 { MAX_REDUCTION } else { MAX_REDUCTION / 4 * 3 }
+    }
+}
