@@ -43,8 +43,8 @@ mod tests {
     #[test]
     fn this_process_has_memory_and_has_taken_time() {
         let own = std::process::id();
-        let memory = super::memory(own).unwrap();
-        assert!(memory.now > 1 << 20 && memory.peak >= memory.now, "{memory:?}");
+        let held = memory(own).unwrap();
+        assert!(held.now > 1 << 20 && held.peak >= held.now, "{held:?}");
         assert!(processor_time(own).unwrap() < Duration::from_secs(1 << 20));
         assert!(memory(u32::MAX).is_err() && processor_time(u32::MAX).is_err());
     }
