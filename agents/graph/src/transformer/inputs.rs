@@ -30,20 +30,27 @@ pub(super) enum Input {
     Inner,
     /// Of the logits.
     Logits,
+    /// Of the logits by weights whose rows are too long for 11 bits, and stay whole.
+    LongLogits,
 }
 
 impl Input {
     /// Bits of its mantissas, fractions of their row's scale.
     pub(super) const fn bits(self) -> u8 {
         match self {
-            Self::Attention | Self::Mlp => 8,
+            Self::Attention | Self::Mlp | Self::LongLogits => 8,
             Self::Mixed | Self::Inner | Self::Logits => 11,
         }
     }
 
-    /// Most elements of a row that one operator reduces. Calldata is what proving one costs: 3072 elements of two bytes by as many
+    /// Of the logits by an embedding of rows this long, which are not split: they are looked up as well.
+    pub(super) const fn tied(width: u32) -> Self {
+        if width as u64 <= Self::Logits.reduction() { Self::Logits } else { Self::LongLogits }
+    }
+
+    /// Most elements of a row that one operator reduces. Calldata is what proving one costs: 2816 elements of two bytes by as many
     /// of one stay within the 600,000 gas that 4096 by 4096 bytes take.
     pub(super) const fn reduction(self) -> u64 {
-        if self.bits() <= 8 { MAX_REDUCTION } else { MAX_REDUCTION / 4 * 3 }
+        if self.bits() <= 8 { MAX_REDUCTION } else { MAX_REDUCTION / 16 * 11 }
     }
 }

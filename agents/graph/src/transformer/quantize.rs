@@ -236,7 +236,7 @@ impl Made<'_> {
         if a.output == (Output::Logits { tied: true }) {
             // Rows that are output weights as well: that is where their errors count most.
             let rounding = Rounding::new(self.seen.products("final.norm"), &factors);
-            let columns = Columns { factors, rounding, together: Input::Logits.reduction() };
+            let columns = Columns { factors, rounding, together: Input::tied(a.width).reduction() };
             self.matrix("embedding.tokens", WEIGHT_BITS, &columns)?;
         } else {
             let columns = Columns { factors, rounding: Rounding::none(), together: u64::MAX };

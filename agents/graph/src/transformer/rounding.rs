@@ -69,7 +69,7 @@ impl Block {
         let mut upper: Vec<Vec<f32>> = (0..h.len()).map(|i| Vec::with_capacity(h.len().saturating_sub(i))).collect();
         while let Some(last) = h.pop() {
             let k = h.len();
-            let Some(square) = last.get(k).copied().filter(|square| *square > 0.0) else { return None };
+            let square = last.get(k).copied().filter(|square| *square > 0.0)?;
             for (row, part) in h.iter_mut().zip(&last) {
                 let share = part / square;
                 row.iter_mut().zip(&last).take(k).for_each(|(x, y)| *x -= share * y);

@@ -209,7 +209,7 @@ impl<'a> Emitter<'a> {
         let x = self.last_norm(x)?;
         // The embedding's rows are also its own output weights: nothing may be multiplied into them.
         let x = if tied {
-            self.quantise("final.input", Input::Logits, &x)?
+            self.quantise("final.input", Input::tied(self.architecture.width), &x)?
         } else {
             self.smoothed("final.input", Input::Logits, &x)?
         };
