@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tensorlink_graph::transformer::decode::{self, CacheEngine, CachedRunner, DecodeError, MAX_ROWS, Session};
+use tensorlink_node::memory::give_back;
 use tensorlink_node::serving::ServingShard;
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorType;
@@ -14,6 +15,8 @@ use super::{Runner, RunnerError, Turn};
 
 /// Rows that a pass takes at least: one of every request that waits.
 const TURNS: u32 = 32;
+/// Rows of a pass whose attention leaves tens of megabytes behind: they are given back before keys and values grow. Far shorter than the pass.
+const LONG: u32 = 256;
 const _: () = assert!(TURNS as usize == QUEUE, "a pass takes a row of every request");
 
 /// Goes on with texts where they stand; gives the bits of the programs that their receipts stand for.
@@ -119,6 +122,7 @@ impl<E: CacheEngine> Cached<E> {
         if group.is_empty() {
             return false;
         }
+        let long = self.rows.saturating_sub(left) >= LONG;
         match (self.pass(&mut group), group.as_mut_slice()) {
             (Ok(()), _) => {}
             (Err(error), [(only, _)]) => only.failed = Some(error),
@@ -128,6 +132,9 @@ impl<E: CacheEngine> Cached<E> {
                     one.0.failed = self.pass(std::slice::from_mut(one)).err();
                 }
             }
+        }
+        if long {
+            give_back();
         }
         true
     }
