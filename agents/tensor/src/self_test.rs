@@ -34,20 +34,33 @@ pub(crate) fn run(device: Device, kernels: Kernels, width: Width) -> Result<(), 
     for (m, n, k) in SHAPES {
         for pattern in [Pattern::Extremes, Pattern::Opposed, Pattern::Alternating, Pattern::Noise] {
             let (a, b) = (pattern.tensor(width, m, k, 1)?, pattern.tensor(width, n, k, 2)?);
-            let operator = mat_mul(&a, &b, m, n)?;
-            let (on_a, on_b) = (engine.import(&a)?, engine.import(&b)?);
-            let context = StepContext::default();
-            let actual = engine.export(&engine.execute(&operator, &[&on_a, &on_b], &context)?)?;
-            let due = reference(&operator, &[&a, &b], &context).map_err(internal)?;
-            if actual != due {
-                let wrong = (0..due.ty().elements()).find(|i| actual.get(*i) != due.get(*i));
-                return Err(EngineError::Device(format!(
-                    "{kernels} gave a wrong product on {device}: {operator}, {pattern:?}, element {wrong:?}"
-                )));
+            compare(&engine, pattern, &mat_mul(&a, &b, m, n)?, &[&a, &b])?;
+            if width == Width::I16 {
+                let (b, [r, c]) = (pattern.tensor(Width::I8, n, k, 2)?, [ones(m)?, ones(n)?]);
+                compare(&engine, pattern, &scaled(&a, &b, [&r, &c])?, &[&a, &b, &r, &c])?;
             }
         }
     }
     Ok(())
+}
+
+/// Compares an operator's output with the reference's.
+fn compare(
+    engine: &TorchEngine,
+    pattern: Pattern,
+    operator: &Operator,
+    operands: &[&Tensor],
+) -> Result<(), EngineError> {
+    let imported = operands.iter().map(|tensor| engine.import(tensor)).collect::<Result<Vec<_>, _>>()?;
+    let context = StepContext::default();
+    let actual = engine.export(&engine.execute(operator, &imported.iter().collect::<Vec<_>>(), &context)?)?;
+    let due = reference(operator, operands, &context).map_err(internal)?;
+    if actual == due {
+        return Ok(());
+    }
+    let wrong = (0..due.ty().elements()).find(|i| actual.get(*i) != due.get(*i));
+    let described = engine.describe();
+    Err(EngineError::Device(format!("{described} gave a wrong product: {operator}, {pattern:?}, element {wrong:?}")))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,13 +106,33 @@ impl Pattern {
     }
 }
 
+/// Scales that change nothing.
+fn ones(count: u32) -> Result<Tensor, EngineError> {
+    let ty = TensorType::new(2, 0, &[count]).map_err(internal)?;
+    Ok(Tensor::from_wide(ty, &vec![1; count as usize])?)
+}
+
+fn operand(source: u32, tensor: &Tensor) -> Operand {
+    Operand { source: Source::State(source), ty: tensor.ty().clone() }
+}
+
 fn mat_mul(a: &Tensor, b: &Tensor, m: u32, n: u32) -> Result<Operator, EngineError> {
-    let operand = |source, tensor: &Tensor| Operand { source: Source::State(source), ty: tensor.ty().clone() };
     Ok(Operator {
         opcode: Opcode::MatMul,
         operands: vec![operand(0, a), operand(1, b)],
         attributes: vec![0],
         output: TensorType::new(OUTPUT_BITS, 0, &[m, n]).map_err(internal)?,
+    })
+}
+
+fn scaled(a: &Tensor, b: &Tensor, [r, c]: [&Tensor; 2]) -> Result<Operator, EngineError> {
+    let dims = [r, c].map(|scales| scales.ty().row());
+    let dims = dims.map(|dim| u32::try_from(dim).unwrap_or(u32::MAX));
+    Ok(Operator {
+        opcode: Opcode::ScaledMatMul,
+        operands: vec![operand(0, a), operand(1, b), operand(2, r), operand(3, c)],
+        attributes: vec![0, 0],
+        output: TensorType::new(OUTPUT_BITS, 0, &dims).map_err(internal)?,
     })
 }
 

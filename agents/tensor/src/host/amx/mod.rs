@@ -6,6 +6,8 @@
 //! *Words.* `a = 256·a1 + a0`, `b = 256·b1 + b0`, with `a1`, `b1` signed and `a0`, `b0` not: four products of bytes, each below 2^28 in
 //! magnitude over 4096 elements, since `255²·4096 < 2^28`.
 //!
+//! *Words by bytes.* `a` alone is split: two products of bytes. Rows of `b` are read where they lie, as those of bytes.
+//!
 //! A few rows of `a` are left to VNNI, which every processor with AMX has.
 //!
 //! | module | what lives there |
@@ -47,7 +49,8 @@ impl Amx {
         permit::tiles().then_some(Self { vnni, threads })
     }
 
-    /// Computes products of at most 4096 elements of two tensors of bytes or two of words; false if they are neither.
+    /// Computes products of at most 4096 elements of two tensors of bytes, two of words, or words by bytes; false if they are
+    /// neither.
     pub(crate) fn multiply(
         self,
         (a, b): (Operand<'_>, Operand<'_>),
@@ -59,14 +62,18 @@ impl Amx {
         match (a, b) {
             ((Slice::I8(a), _), (Slice::I8(b), _)) if rows >= BYTES_ROWS => {
                 // 4096 products of 2^14.
-                let job =
-                    Job { a: bytes_of(a), b: bytes_of(b), bytes: 1, narrow: finish.narrow(1 << 26), batch, finish };
+                let narrow = finish.narrow(1 << 26);
+                let job = Job { a: bytes_of(a), b: bytes_of(b), bytes: (1, 1), narrow, batch, finish };
                 self.compute(&job, out);
             }
             ((Slice::I16(a), a_limit), (Slice::I16(b), b_limit)) if rows >= WORDS_ROWS => {
-                let bound = u128::from(a_limit.unsigned_abs()) * u128::from(b_limit.unsigned_abs());
-                let narrow = finish.narrow(bound * batch.a.0.width as u128);
-                let job = Job { a: bytes_of(a), b: bytes_of(b), bytes: 2, narrow, batch, finish };
+                let narrow = finish.narrow(bound(a_limit, b_limit, batch));
+                let job = Job { a: bytes_of(a), b: bytes_of(b), bytes: (2, 2), narrow, batch, finish };
+                self.compute(&job, out);
+            }
+            ((Slice::I16(a), a_limit), (Slice::I8(b), b_limit)) if rows >= BYTES_ROWS => {
+                let narrow = finish.narrow(bound(a_limit, b_limit, batch));
+                let job = Job { a: bytes_of(a), b: bytes_of(b), bytes: (2, 1), narrow, batch, finish };
                 self.compute(&job, out);
             }
             _ => return self.vnni.multiply((a, b), batch, finish, out),
@@ -77,17 +84,22 @@ impl Amx {
     fn compute(self, job: &Job<'_, impl Finish>, out: SliceMut<'_>) {
         each_width!(SliceMut, out, out => {
             // SAFETY: `self` is the proof that the features are there, and the tiles.
-            share(self.threads, job.batch, job.bytes, out, |part, out| unsafe { job.run(part, out) });
+            share(self.threads, job.batch, job.bytes.0, out, |part, out| unsafe { job.run(part, out) });
         });
     }
+}
+
+/// Of the magnitude of sums.
+fn bound(a_limit: i64, b_limit: i64, batch: &Batch) -> u128 {
+    u128::from(a_limit.unsigned_abs()) * u128::from(b_limit.unsigned_abs()) * batch.a.0.width as u128
 }
 
 /// A batch of products in memory.
 struct Job<'a, F> {
     a: &'a [u8],
     b: &'a [u8],
-    /// Bytes of an element.
-    bytes: usize,
+    /// Bytes of an element of `a`, and of `b`.
+    bytes: (usize, usize),
     /// Whether sums come in 32 bits.
     narrow: bool,
     batch: &'a Batch,
@@ -108,15 +120,16 @@ impl<F: Finish> Job<'_, F> {
         for number in products.clone() {
             let (a, b) = self.batch.operands(number);
             let product = Product {
-                a: Matrix::new(self.a, a, self.bytes).part(rows.start, rows.len()),
-                b: Matrix::new(self.b, b, self.bytes).part(columns.start, columns.len()),
+                a: Matrix::new(self.a, a, self.bytes.0).part(rows.start, rows.len()),
+                b: Matrix::new(self.b, b, self.bytes.1).part(columns.start, columns.len()),
                 origin: (rows.start, columns.start),
             };
             let start = self.batch.place(number, rows.start, columns.start) - first;
             let (narrow, stride) = (self.narrow, self.batch.out.1);
             let target = Target { finish: self.finish, narrow, out: &mut out[start..], stride };
             match self.bytes {
-                1 => product.bytes(&tiles, target),
+                (1, _) => product.bytes(&tiles, target),
+                (_, 1) => product.words_by_bytes(&tiles, target),
                 _ => product.words(&tiles, target),
             }
         }

@@ -11,7 +11,7 @@ use super::super::vnni::matrix::Matrix;
 use super::super::vnni::pack::{LANES, Lanes, VECTOR, WORD, pack, transpose, used};
 use super::super::vnni::tile::load;
 use super::slices::Slices;
-use super::tile::{Block, Halves, Signed, Signs, Tile, Tiles};
+use super::tile::{Block, Halves, RightHalves, Signed, Signs, Tile, Tiles};
 
 /// Rows that a block has on either side.
 const ROWS: usize = 2 * LANES;
@@ -51,12 +51,7 @@ impl<F: Finish, T: Element> Target<'_, F, T> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
     fn turned_tile(&mut self, product: &Product<'_>, (row, column): (usize, usize), tile: &Tile) {
         let width = LANES.min(product.b.rows - column);
-        let mut rows = [_mm512_setzero_si512(); LANES];
-        for (row, lanes) in rows.iter_mut().zip(tile) {
-            *row = load(lanes);
-        }
-        let rows = transpose(rows);
-        for (r, sums) in (row..product.a.rows).zip(rows) {
+        for (r, sums) in (row..product.a.rows).zip(columns(tile)) {
             let out = &mut self.out[r * self.stride + column..][..width];
             let place = (product.origin.0 + r, product.origin.1 + column);
             // SAFETY: AVX-512 is enabled for this function.
@@ -65,6 +60,28 @@ impl<F: Finish, T: Element> Target<'_, F, T> {
                     self.finish.finish_narrow(place, sums, out);
                 } else {
                     self.finish.finish_wide(place, widen(sums), out);
+                }
+            }
+        }
+    }
+
+    /// Finishes a block of 16 by 32 sums of words by bytes from the tiles of the words' halves, which have columns of the result as rows.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+    fn turned_halves(&mut self, product: &Product<'_>, (row, first): (usize, usize), sums: &[Tile; 4]) {
+        let none = _mm512_setzero_si512();
+        for ([high, low], column) in sums.as_chunks().0.iter().zip((first..product.b.rows).step_by(LANES)) {
+            let width = LANES.min(product.b.rows - column);
+            let halves = columns(high).into_iter().zip(columns(low));
+            for (r, (high, low)) in (row..product.a.rows).zip(halves) {
+                let out = &mut self.out[r * self.stride + column..][..width];
+                let place = (product.origin.0 + r, product.origin.1 + column);
+                // SAFETY: AVX-512 is enabled for this function.
+                unsafe {
+                    if self.narrow {
+                        self.finish.finish_narrow(place, join_narrow(none, high, low), out);
+                    } else {
+                        self.finish.finish_wide(place, join_wide(none, high, low), out);
+                    }
                 }
             }
         }
@@ -188,6 +205,40 @@ impl Product<'_> {
         }
     }
 
+    /// Of words by bytes, by the words' halves: two products of bytes. Rows of `b` are read in place.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(super) fn words_by_bytes<T: Element>(&self, tiles: &Tiles, mut target: Target<'_, impl Finish, T>) {
+        let (m, n, steps) = (self.a.rows, self.b.rows, self.b.width.div_ceil(VECTOR));
+        let panel = LANES * steps;
+        let most = (PACKED / (2 * VECTOR * steps)).next_multiple_of(LANES);
+        let mut panels = vec![Lanes::ZERO; 2 * most.min(m).next_multiple_of(LANES) * steps];
+        let (mut a, mut copy, mut delay) = (Slices::new(LANES, self.a.width), Vec::new(), Delay::new());
+        for start in (0..m).step_by(most) {
+            let rows = (start..m.min(start + most)).step_by(LANES);
+            for (row, halves) in rows.clone().zip(panels.chunks_exact_mut(2 * panel)) {
+                a.fill(&self.a.part(row, LANES));
+                for (half, panel) in a.matrices().iter().zip(halves.chunks_exact_mut(panel)) {
+                    pack(half, 0, panel, 1);
+                }
+            }
+            for column in (0..n).step_by(ROWS) {
+                let (left, stride) = in_place(&self.b, column, steps, &mut copy);
+                let left = [left, &left[LANES * stride..]];
+                for (i, (halves, row)) in panels.chunks_exact(2 * panel).zip(rows.clone()).enumerate() {
+                    self.fetch(column + ROWS, (i, rows.len()));
+                    let (high, low) = halves.split_at(panel);
+                    let block = Block { left, stride, right: [high, low], steps };
+                    if let Some((place, sums)) = delay.multiply::<RightHalves>(tiles, &block, (row, column)) {
+                        target.turned_halves(self, place, sums);
+                    }
+                }
+            }
+        }
+        if let Some((place, sums)) = delay.last() {
+            target.turned_halves(self, place, sums);
+        }
+    }
+
     /// Fetches one of so many parts of the rows of `b` that come next.
     #[target_feature(enable = "avx512f")]
     #[inline]
@@ -199,6 +250,17 @@ impl Product<'_> {
             _mm_prefetch::<_MM_HINT_T1>(rows.wrapping_add(line).cast());
         }
     }
+}
+
+/// Columns of a tile.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn columns(tile: &Tile) -> [__m512i; LANES] {
+    let mut rows = [_mm512_setzero_si512(); LANES];
+    for (row, lanes) in rows.iter_mut().zip(tile) {
+        *row = load(lanes);
+    }
+    transpose(rows)
 }
 
 /// Packs rows of bytes, panel after panel of `steps` vectors.

@@ -64,6 +64,8 @@ pub(super) trait Signs {
 pub(super) enum Signed {}
 /// Those of left 0 and right 0, high halves of words; not those of left 1 and right 1, low halves.
 pub(super) enum Halves {}
+/// All but those of right 1, low halves of the words whose high halves are right 0.
+pub(super) enum RightHalves {}
 
 impl Tiles {
     /// Configures this thread's tiles.
@@ -152,3 +154,4 @@ macro_rules! signs {
 }
 signs!(Signed: "ss", "ss", "ss", "ss");
 signs!(Halves: "ss", "su", "us", "uu");
+signs!(RightHalves: "ss", "su", "ss", "su");
