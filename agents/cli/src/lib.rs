@@ -10,7 +10,7 @@
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
 //! | [`quantized`] | model folders in integers, and how far they are from their floats |
 //! | [`gateway`] | models over HTTP, as OpenAI's clients speak it |
-//! | [`bench`] | the figures of the README, measured anew |
+//! | [`mod@bench`] | the figures of the README, measured anew |
 //! | [`advice`] | what to do when a contract refuses |
 //! | [`process`] | logging, signals, exit code |
 

@@ -2,7 +2,7 @@
 //!
 //! Weights have 8 bits everywhere. A row of activations gets a scale of its own and 8 bits, or 11 where 8 would cost the most
 //! and 11 the least: a product of 11 bits by 8 takes the time of two of 8 by 8, and no more memory. Of what rounding adds to
-//! the logits (power, untrained GPT-2 and Llama of the bench `accuracy`), each input's own share, and its share of a Llama's
+//! the logits (power, untrained GPT-2 and Llama of `tensorlink bench`), each input's own share, and its share of a Llama's
 //! multiplications:
 //!
 //! | input | GPT-2 | Llama | multiplications | bits |

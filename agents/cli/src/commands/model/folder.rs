@@ -23,7 +23,7 @@ pub(super) struct Shown {
     dtypes: Vec<String>,
     idle_tensors: Vec<String>,
     tokenizer_tokens: usize,
-    int8_bytes: u64,
+    integer_bytes: u64,
     quantised: Option<Integers>,
     stages: Vec<Stage>,
 }
@@ -38,7 +38,7 @@ struct Integers {
 #[derive(Serialize)]
 struct Stage {
     layers: Range<u32>,
-    int8_bytes: u64,
+    integer_bytes: u64,
 }
 
 /// Shows a model folder, with floats or quantised. Looks at everything but the values of its weights.
@@ -65,7 +65,7 @@ pub(super) fn show(folder: &ModelFolder, stages: u16) -> Result<Shown> {
             (checkpoint.dtypes().into_iter().collect(), checkpoint.idle().to_vec(), None)
         }
     };
-    let stage = |layers: Range<u32>| Stage { int8_bytes: memory::stage_bytes(a, &layers), layers };
+    let stage = |layers: Range<u32>| Stage { integer_bytes: memory::stage_bytes(a, &layers), layers };
     Ok(Shown {
         folder: folder.path().to_owned(),
         architecture: a.clone(),
@@ -77,7 +77,7 @@ pub(super) fn show(folder: &ModelFolder, stages: u16) -> Result<Shown> {
         idle_tensors,
         quantised,
         tokenizer_tokens: folder.tokenizer().len(),
-        int8_bytes: memory::stage_bytes(a, &(0..a.layers)),
+        integer_bytes: memory::stage_bytes(a, &(0..a.layers)),
         stages: memory::cut(a, stages)?.into_iter().map(stage).collect(),
     })
 }
@@ -110,7 +110,7 @@ pub(super) fn rows(shown: &Shown) -> Vec<(&'static str, String)> {
             "parameters",
             format!("{} ({}, files of {})", shown.parameters, shown.dtypes.join(", "), mib(shown.file_bytes)),
         ),
-        ("as int8", mib(shown.int8_bytes)),
+        ("in integers", mib(shown.integer_bytes)),
     ];
     if let Some(Integers { constants, root }) = &shown.quantised {
         rows.push(("quantised", format!("{constants} constants, root {root}")));
@@ -119,7 +119,7 @@ pub(super) fn rows(shown: &Shown) -> Vec<(&'static str, String)> {
         rows.push(("not used", shown.idle_tensors.join(", ")));
     }
     for stage in &shown.stages {
-        rows.push(("stage", format!("layers {:?}, {} of weights", stage.layers, mib(stage.int8_bytes))));
+        rows.push(("stage", format!("layers {:?}, {} of weights", stage.layers, mib(stage.integer_bytes))));
     }
     rows
 }
@@ -140,9 +140,11 @@ mod tests {
         assert_eq!((shown.parameters, shown.tokenizer_tokens, shown.context_limit), (22_564_992, 30_522, None));
         let stages: Vec<Range<u32>> = shown.stages.iter().map(|stage| stage.layers.clone()).collect();
         assert_eq!(stages, [0..3, 3..6]);
-        assert_eq!(shown.stages.iter().map(|stage| stage.int8_bytes).sum::<u64>(), shown.int8_bytes);
-        // A byte for each parameter, and a few for scales and vectors.
-        assert!((shown.parameters..shown.parameters * 103 / 100).contains(&shown.int8_bytes), "{}", shown.int8_bytes);
+        assert_eq!(shown.stages.iter().map(|stage| stage.integer_bytes).sum::<u64>(), shown.integer_bytes);
+        // A byte for each parameter, another for those of the embedding, and a few for scales and vectors.
+        let embedded = u64::from(shown.architecture.vocabulary) * u64::from(shown.architecture.width);
+        let least = shown.parameters + embedded;
+        assert!((least..least * 103 / 100).contains(&shown.integer_bytes), "{}", shown.integer_bytes);
         let text = output::table(&rows(&shown));
         for expected in ["bert, encoder", "6 of width 384", "22564992 (F32", "30522 tokens", "layers 3..6"] {
             assert!(text.contains(expected), "{text}");
