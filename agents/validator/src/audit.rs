@@ -147,6 +147,14 @@ pub(crate) fn fatal(error: impl Into<AuditError>) -> Failed {
     Failed::Audit(error.into())
 }
 
+/// Whether a shard may be had a little later: a node that has just come up may not have met any holder yet.
+fn passing(error: ShardError) -> Failure<ShardError> {
+    match error {
+        ShardError::Chain(_) | ShardError::Store(_) => Failure::Transient(error),
+        error => Failure::Permanent(error),
+    }
+}
+
 /// Audits claims.
 pub struct Auditor<E> {
     /// Its world.
@@ -187,13 +195,14 @@ where
         let source = ShardSource { job: job.id, stage: lane.stage, manifest: target.manifest, holders };
         let (replay, programs) = match (target.standing, job.kind) {
             (Standing::Committed { .. }, JobKind::Training) => {
-                let shard = Shard::fetch(self.ports.chain.as_ref(), self.ports.store.as_ref(), &source, self.memory)
-                    .await
-                    .map_err(fatal)?;
+                let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.as_ref());
+                let fetch = || async { Shard::fetch(chain, store, &source, self.memory).await.map_err(passing) };
+                let shard = retry(self.ports.clock.as_ref(), PATIENCE, fetch).await.map_err(fatal)?;
                 (self.replay(target, &job, (worker, &record), Arc::new(shard)).await?, None)
             }
             (Standing::Receipt, JobKind::Serving) if is_receipt(&target.claim) => {
-                let stage = self.stage(&source, job.steps_per_interval).await.map_err(fatal)?;
+                let fetch = || async { self.stage(&source, job.steps_per_interval).await.map_err(passing) };
+                let stage = retry(self.ports.clock.as_ref(), PATIENCE, fetch).await.map_err(fatal)?;
                 (self.repeat(&stage, &job, (worker, &record)).await?, Some(Arc::clone(&stage.programs)))
             }
             _ => return Err(Gap::NoReceipt.into()),
