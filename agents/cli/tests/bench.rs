@@ -52,8 +52,12 @@ fn every_row_has_figures_and_each_figure_its_verdict() {
             (Some(_), _) => "missed",
         };
         assert_eq!(figure["verdict"], due, "{figure}");
-        assert_eq!(measured.is_none(), figure["row"] == "llamacpp", "{figure}");
-        assert!(!figure["what"].as_str().unwrap().is_empty(), "{figure}");
+        let what = figure["what"].as_str().unwrap();
+        assert!(!what.is_empty(), "{figure}");
+        // Next to nothing may take less than a tick of the kernel's clock, and is no measure then.
+        if !what.contains("processor time") {
+            assert_eq!(measured.is_none(), figure["row"] == "llamacpp", "{figure}");
+        }
     }
 }
 
