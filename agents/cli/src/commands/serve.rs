@@ -241,7 +241,9 @@ impl Plan {
             let start = Instant::now();
             let made = if folder.integers().is_some() { "read" } else { "calibrated and quantised" };
             let exact = exact(&folder, self.calibration.as_deref(), engine.device()).with_context(|| id.clone())?;
-            let (stage, constants) = exact.into_stage(Head::served(folder.architecture().output), tensor_root)?;
+            let (layers, head) = (0..exact.architecture().layers, Head::served(exact.architecture().output));
+            let (stage, constants) = exact.stage_with(layers, head, tensor_root)?;
+            drop(exact);
             let model = describe(id, &folder)?;
             let unfit = |error| anyhow!("{id}: {error}");
             match speech {

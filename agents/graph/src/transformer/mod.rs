@@ -6,6 +6,7 @@
 //! | [`config`], [`import`](mod@import) | both out of a Hugging Face folder |
 //! | [`parameters`](mod@parameters) | names and shapes of an architecture's weights; the weights themselves |
 //! | [`sites`], [`quantize`], `rounding` | what calibration saw; weights and tables in integers; errors that cancel |
+//! | [`quantized`] | the model that comes of it, and its stages |
 //! | [`plan`], `emit`, `inputs` | the programs of a stage; bits of what meets weights |
 //! | [`runner`] | run them on an engine, text after text |
 //! | [`choice`] | how a text's owner wants the next token chosen |
@@ -30,6 +31,7 @@ pub mod memory;
 pub mod parameters;
 pub mod plan;
 pub mod quantize;
+pub mod quantized;
 pub mod random;
 mod rounding;
 pub mod runner;
@@ -44,6 +46,7 @@ pub use decode::{CacheEngine, CachedRunner, DecodeError, Session, Turn};
 pub use import::{Checkpoint, ImportError, import};
 pub use parameters::{Matrix, Parameter, Weights, WeightsError, parameters};
 pub use plan::{Head, Plan, PlanError};
-pub use quantize::{QuantizeError, Quantized};
+pub use quantize::QuantizeError;
+pub use quantized::Quantized;
 pub use runner::{RunError, StageRunner, tokens};
 pub use sites::{Magnitudes, Sites};
