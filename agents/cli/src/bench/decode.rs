@@ -8,10 +8,10 @@ use tensorlink_num::Tensor;
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::TensorRoot;
 
-use super::figure::{Figure, Goal, Unit};
+use super::figure::{Figure, Unit};
 use super::floats::Floats;
 use super::subject::{Untrained, text};
-use super::time::{micros, race};
+use super::time::{millis, race};
 use super::{Measure, Row};
 use crate::device;
 
@@ -45,11 +45,9 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
                 cache.truncate(past as usize);
                 peer.decode(NEXT, &mut cache)
             };
-            let (ours, theirs) = race(rounds, || next(&mut runner, &mut sessions[..1], past), theirs);
-            let (ours, theirs) = (micros(ours) / 1e3, micros(theirs) / 1e3);
+            let times = race(rounds, || next(&mut runner, &mut sessions[..1], past), theirs);
             let what = format!("the token after {past}, times faster than {name}");
-            let figure = Figure::new(Row::Decode, what, (theirs / ours, Unit::Times), Some(Goal::AtLeast(goal)));
-            figures.push(figure.from(format!("{ours:.2} ms against {theirs:.2}")));
+            figures.push(Figure::faster(Row::Decode, what, times, goal));
         }
         let mut alone = texts(&mut runner, &ids)?;
         let shared = RefCell::new(&mut runner);
@@ -58,7 +56,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
             || next(&mut shared.borrow_mut(), &mut sessions, past),
             || next(&mut shared.borrow_mut(), &mut alone[..1], past),
         );
-        let (all, one) = (micros(all) / 1e3, micros(one) / 1e3);
+        let (all, one) = (millis(all), millis(one));
         let what = format!("the token after {past}, {TEXTS} texts at once: tokens in the same time");
         let figure = Figure::new(Row::Decode, what, (TEXTS as f64 * one / all, Unit::Times), None);
         figures.push(figure.from(format!("{all:.2} ms against {one:.2} for one")));

@@ -1,8 +1,11 @@
 //! One figure: what was measured, what it should be, and whether it is.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::Row;
+use super::time::millis;
 
 /// What a figure should be.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -70,6 +73,13 @@ impl Figure {
         };
         let measured = Some(measured).filter(|measured| measured.is_finite());
         Self { row, what: what.into(), goal, measured, unit, verdict, note: String::new() }
+    }
+
+    /// How many times faster than a peer, out of both times.
+    pub(super) fn faster(row: Row, what: String, (ours, theirs): (Duration, Duration), goal: f64) -> Self {
+        let (ours, theirs) = (millis(ours), millis(theirs));
+        let figure = Self::new(row, what, (theirs / ours, Unit::Times), Some(Goal::AtLeast(goal)));
+        figure.from(format!("{ours:.2} ms against {theirs:.2}"))
     }
 
     /// A row that was not measured, and why.

@@ -1,4 +1,4 @@
-"""llama.cpp as a peer of the llama bench: an untrained model of given sizes in Q8_0, timed on request.
+"""llama.cpp as a peer of `tensorlink bench`: an untrained model of given sizes in Q8_0, timed on request.
 
 The bench starts this with the sizes as arguments and writes lines to its input: `prefill N` or `decode N`. Each is answered by a line
 with microseconds of processor time: of reading a text of N tokens (logits of the last), or of one more token after N. `ready` comes first.

@@ -12,9 +12,9 @@ use tensorlink_graph::transformer::{CachedRunner, Session, Turn, tokens};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::TensorRoot;
 
-use super::figure::{Figure, Goal, Unit};
-use super::subject::{Untrained, likeliest, text};
-use super::time::{median, micros, once};
+use super::figure::Figure;
+use super::subject::{likeliest, text};
+use super::time::{median, once};
 use super::{Measure, Row};
 use crate::device;
 
@@ -36,7 +36,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let size = measure.extent.size();
     let mut peer = LlamaCpp::start(&python, size)?;
     let engine = device::open(Some(measure.device))?;
-    let model = Untrained::llama(size, engine.device())?.quantized()?;
+    let model = measure.quantized()?;
     let (plan, constants) = model.stage_with(0..size.layers, Head::Choice, |_| TensorRoot::default())?;
     drop(model);
     let mut runner = CachedRunner::new(engine, plan, &constants)?;
@@ -82,10 +82,8 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
 }
 
 fn figure(what: String, (ours, theirs): (&mut [Duration], &mut [Duration]), goal: f64) -> Figure {
-    let (ours, theirs) = (micros(median(ours)) / 1e3, micros(median(theirs)) / 1e3);
     let what = format!("{what}, times faster than llama.cpp Q8_0");
-    let figure = Figure::new(Row::Llamacpp, what, (theirs / ours, Unit::Times), Some(Goal::AtLeast(goal)));
-    figure.from(format!("{ours:.2} ms against {theirs:.2}"))
+    Figure::faster(Row::Llamacpp, what, (median(ours), median(theirs)), goal)
 }
 
 /// Time of the likeliest token after some more.

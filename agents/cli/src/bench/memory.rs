@@ -5,9 +5,8 @@ use anyhow::{Context, Result};
 
 use super::figure::{Figure, Goal, Unit};
 use super::serving::{Cluster, step};
-use super::subject::{Untrained, text};
+use super::subject::text;
 use super::{Measure, Row};
-use crate::device;
 
 /// Most memory against weights.
 const GOAL: f64 = 1.5;
@@ -17,9 +16,7 @@ const TOKENS: u32 = 16;
 pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
     let size = extent.size();
-    let model = tokio::task::block_in_place(|| {
-        Untrained::llama(size, device::open(Some(measure.device))?.device())?.quantized()
-    })?;
+    let model = measure.quantized()?;
     let [_, count] = extent.lengths();
     let weights = model.bytes() as f64;
     let cluster = Cluster::start(measure, &model, 1, count + TOKENS + 1).await?;

@@ -39,14 +39,15 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use tensorlink_graph::transformer::Quantized;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use self::figure::Figure;
-use self::subject::Extent;
+use self::subject::{Extent, Untrained};
 use crate::config::Config;
-use crate::output;
+use crate::{device, output};
 
 /// What is measured together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
@@ -152,6 +153,12 @@ fn own_command(device: &str) -> Result<Command> {
 }
 
 impl Measure<'_> {
+    /// The decoder whose speed is measured, in integers.
+    fn quantized(&self) -> Result<Quantized> {
+        let device = device::open(Some(self.device))?.device();
+        tokio::task::block_in_place(|| Untrained::llama(self.extent.size(), device)?.quantized())
+    }
+
     /// Measures a row in a process of its own; prints each of its figures.
     async fn elsewhere(&self, row: Row) -> Result<()> {
         let mut command = own_command(self.device)?;

@@ -8,10 +8,9 @@ use tensorlink_user::serving::Text;
 
 use super::figure::{Figure, Goal, Unit};
 use super::serving::{Cluster, step};
-use super::subject::{Untrained, text};
-use super::time::{median, micros};
+use super::subject::text;
+use super::time::{median, millis};
 use super::{Measure, Row};
-use crate::device;
 
 /// Time through two workers against one.
 const GOAL: f64 = 1.15;
@@ -22,9 +21,7 @@ const TURN: usize = 4;
 pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
     let size = extent.size();
-    let model = tokio::task::block_in_place(|| {
-        Untrained::llama(size, device::open(Some(measure.device))?.device())?.quantized()
-    })?;
+    let model = measure.quantized()?;
     let (turns, lengths) = (extent.rounds(TURNS), extent.lengths());
     let longest = lengths[1] + ((turns + 1) * TURN) as u32;
     let one = Cluster::start(measure, &model, 1, longest).await?;
@@ -39,7 +36,7 @@ pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
             alone.turn(turn > 0).await?;
             both.turn(turn > 0).await?;
         }
-        let (one, two) = (micros(median(&mut alone.times)) / 1e3, micros(median(&mut both.times)) / 1e3);
+        let (one, two) = (millis(median(&mut alone.times)), millis(median(&mut both.times)));
         let what = format!("time of the token after {count} through 2 workers, against 1");
         let figure = Figure::new(Row::Pipeline, what, (two / one, Unit::Times), Some(Goal::AtMost(GOAL)));
         figures.push(figure.from(format!("{two:.2} ms against {one:.2}")));

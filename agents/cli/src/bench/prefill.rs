@@ -4,10 +4,10 @@ use anyhow::Result;
 use tensorlink_graph::transformer::{StageRunner, tokens};
 use tensorlink_types::TensorRoot;
 
-use super::figure::{Figure, Goal, Unit};
+use super::figure::Figure;
 use super::floats::Floats;
 use super::subject::{Untrained, text};
-use super::time::{micros, race};
+use super::time::race;
 use super::{Measure, Row};
 use crate::device;
 
@@ -34,11 +34,9 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
         let rounds = extent.rounds((2000 / (count as usize + 20)).clamp(5, 31));
         for ((name, peer), goal) in floats.each().zip(GOALS) {
             peer.forward(&ids, None)?;
-            let (ours, theirs) = race(rounds, || runner.run(&input), || peer.forward(&ids, None));
-            let (ours, theirs) = (micros(ours) / 1e3, micros(theirs) / 1e3);
+            let times = race(rounds, || runner.run(&input), || peer.forward(&ids, None));
             let what = format!("a text of {count} tokens, times faster than {name}");
-            let figure = Figure::new(Row::Prefill, what, (theirs / ours, Unit::Times), Some(Goal::AtLeast(goal)));
-            figures.push(figure.from(format!("{ours:.1} ms against {theirs:.1}")));
+            figures.push(Figure::faster(Row::Prefill, what, times, goal));
         }
     }
     Ok(figures)

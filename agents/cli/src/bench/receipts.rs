@@ -11,10 +11,9 @@ use anyhow::Result;
 
 use super::figure::{Figure, Goal, Unit};
 use super::serving::{Cluster, step};
-use super::subject::{Untrained, text};
-use super::time::{median, micros};
+use super::subject::text;
+use super::time::{median, millis};
 use super::{Measure, Row};
-use crate::device;
 
 /// Share of the time that receipts may add.
 const GOAL: f64 = 0.02;
@@ -37,9 +36,7 @@ struct Times {
 pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
     let size = extent.size();
-    let model = tokio::task::block_in_place(|| {
-        Untrained::llama(size, device::open(Some(measure.device))?.device())?.quantized()
-    })?;
+    let model = measure.quantized()?;
     let tokens = if extent.quick { 2 } else { TOKENS };
     let [short, long] = extent.lengths();
     let cluster = Cluster::start(measure, &model, 2, long + tokens).await?;
@@ -61,7 +58,7 @@ pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
             let times = if round > 0 { &mut without } else { &mut spare };
             one(&cluster, (&ids, more), false, times).await?;
         }
-        let (ours, theirs) = (micros(median(&mut with.passed)) / 1e3, micros(median(&mut without.passed)) / 1e3);
+        let (ours, theirs) = (millis(median(&mut with.passed)), millis(median(&mut without.passed)));
         let goal = Some(Goal::AtMost(GOAL));
         let passed = Figure::new(
             Row::Receipts,

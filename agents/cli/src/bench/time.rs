@@ -54,6 +54,12 @@ fn processor_time() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
+#[allow(dead_code, reason = "a bench that includes this file need not use all of it")]
+pub(crate) fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+#[allow(dead_code, reason = "a bench that includes this file need not use all of it")]
 pub(crate) fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
