@@ -34,6 +34,7 @@ pub use integers::Integers;
 pub use survey::Survey;
 pub use template::{ChatTemplate, TemplateError};
 pub use tokenizer::TextTokenizer;
+pub use unfinished::vacant;
 
 /// Name of the weights where they are one file.
 const WEIGHTS: &str = "model.safetensors";

@@ -9,6 +9,14 @@ use tempfile::TempDir;
 
 use super::FolderError;
 
+/// Whether a new folder can have this name: asked before minutes are spent on its content.
+///
+/// # Errors
+/// [`FolderError::Exists`].
+pub fn vacant(out: &Path) -> Result<(), FolderError> {
+    if out.symlink_metadata().is_ok() { Err(FolderError::Exists(out.to_owned())) } else { Ok(()) }
+}
+
 /// A folder that is not whole yet. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct Unfinished {
@@ -22,9 +30,7 @@ impl Unfinished {
     /// # Errors
     /// [`FolderError::Exists`] for an `out` that is there, [`FolderError::Write`].
     pub(super) fn begin(out: &Path) -> Result<Self, FolderError> {
-        if out.symlink_metadata().is_ok() {
-            return Err(FolderError::Exists(out.to_owned()));
-        }
+        vacant(out)?;
         let failed = |source| FolderError::Write { file: out.to_owned(), source };
         let name = out.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
         let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::folder::{Shown, rows, show};
 use crate::config::Config;
-use crate::folder::{FolderError, Survey};
+use crate::folder::{Survey, vacant};
 use crate::output;
 
 #[derive(Serialize)]
@@ -20,9 +20,7 @@ struct Report {
 
 /// Checks all of a folder, tells all that is wrong, and copies what is used of one that is right.
 pub(super) fn import(config: &Config, source: &Path, out: Option<&Path>, stages: u16) -> Result<()> {
-    if let Some(out) = out.filter(|out| out.symlink_metadata().is_ok()) {
-        return Err(FolderError::Exists(out.to_owned()).into());
-    }
+    out.map_or(Ok(()), vacant)?;
     let name = source.display();
     if source.is_file() {
         bail!(

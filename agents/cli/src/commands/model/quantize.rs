@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::folder::count;
 use crate::config::Config;
-use crate::folder::{FolderError, ModelFolder, integers};
+use crate::folder::{ModelFolder, integers, vacant};
 use crate::output;
 use crate::quantized::exact;
 
@@ -29,10 +29,7 @@ pub(super) fn quantize(
     calibration: Option<&Path>,
     device: Option<&str>,
 ) -> Result<()> {
-    // Before minutes are spent.
-    if out.symlink_metadata().is_ok() {
-        return Err(FolderError::Exists(out.to_owned()).into());
-    }
+    vacant(out)?;
     let folder = ModelFolder::open(path)?;
     folder.checkpoint()?;
     let device = crate::device::open(device)?.device();
