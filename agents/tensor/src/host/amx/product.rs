@@ -73,16 +73,7 @@ impl<F: Finish, T: Element> Target<'_, F, T> {
             let width = LANES.min(product.b.rows - column);
             let halves = columns(high).into_iter().zip(columns(low));
             for (r, (high, low)) in (row..product.a.rows).zip(halves) {
-                let out = &mut self.out[r * self.stride + column..][..width];
-                let place = (product.origin.0 + r, product.origin.1 + column);
-                // SAFETY: AVX-512 is enabled for this function.
-                unsafe {
-                    if self.narrow {
-                        self.finish.finish_narrow(place, join_narrow(none, high, low), out);
-                    } else {
-                        self.finish.finish_wide(place, join_wide(none, high, low), out);
-                    }
-                }
+                self.row(product, (r, column), width, [none, high, low]);
             }
         }
     }
@@ -93,16 +84,23 @@ impl<F: Finish, T: Element> Target<'_, F, T> {
         let width = LANES.min(product.b.rows - column);
         let halves = high.iter().zip(left).zip(right).zip(low);
         for (r, (((high, left), right), low)) in (row..product.a.rows).zip(halves) {
-            let (high, middle, low) = (load(high), _mm512_add_epi32(load(left), load(right)), load(low));
-            let out = &mut self.out[r * self.stride + column..][..width];
-            let place = (product.origin.0 + r, product.origin.1 + column);
-            // SAFETY: AVX-512 is enabled for this function.
-            unsafe {
-                if self.narrow {
-                    self.finish.finish_narrow(place, join_narrow(high, middle, low), out);
-                } else {
-                    self.finish.finish_wide(place, join_wide(high, middle, low), out);
-                }
+            let parts = [load(high), _mm512_add_epi32(load(left), load(right)), load(low)];
+            self.row(product, (r, column), width, parts);
+        }
+    }
+
+    /// Finishes `width` sums of a row from their parts: high, middle, low.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+    #[inline]
+    fn row(&mut self, product: &Product<'_>, (row, column): (usize, usize), width: usize, parts: [__m512i; 3]) {
+        let out = &mut self.out[row * self.stride + column..][..width];
+        let place = (product.origin.0 + row, product.origin.1 + column);
+        // SAFETY: AVX-512 is enabled for this function.
+        unsafe {
+            if self.narrow {
+                self.finish.finish_narrow(place, join_narrow(parts), out);
+            } else {
+                self.finish.finish_wide(place, join_wide(parts), out);
             }
         }
     }
@@ -291,7 +289,7 @@ fn in_place<'a>(matrix: &Matrix<'a>, first: usize, steps: usize, copy: &'a mut V
 /// `2^16·high + 2^8·middle + low`, which fits 32 bits; parts of it need not.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn join_narrow(high: __m512i, middle: __m512i, low: __m512i) -> __m512i {
+fn join_narrow([high, middle, low]: [__m512i; 3]) -> __m512i {
     let above = _mm512_add_epi32(_mm512_slli_epi32::<16>(high), _mm512_slli_epi32::<8>(middle));
     _mm512_add_epi32(above, low)
 }
@@ -299,7 +297,7 @@ fn join_narrow(high: __m512i, middle: __m512i, low: __m512i) -> __m512i {
 /// The same in 64 bits.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn join_wide(high: __m512i, middle: __m512i, low: __m512i) -> [__m512i; 2] {
+fn join_wide([high, middle, low]: [__m512i; 3]) -> [__m512i; 2] {
     let (mut sums, middle, low) = (widen(high), widen(middle), widen(low));
     for ((sum, middle), low) in sums.iter_mut().zip(middle).zip(low) {
         *sum = _mm512_add_epi64(_mm512_slli_epi64::<16>(*sum), _mm512_add_epi64(_mm512_slli_epi64::<8>(middle), low));
