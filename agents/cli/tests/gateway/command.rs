@@ -1,12 +1,13 @@
 //! `tensorlink serve` as its user meets it: a real model, a key that is made, an interrupt.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::support::root;
 
@@ -19,13 +20,7 @@ async fn a_pretrained_model_is_served_until_interrupted() {
     let model = root().join(".toolchain/models").join(MODEL);
     assert!(model.is_dir(), "{} is missing: run script/setup", model.display());
     let folder = tempfile::tempdir().unwrap();
-    let mut serve = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
-    serve.arg("serve").arg(&model).args(["--http", "127.0.0.1:0", "--json"]);
-    serve.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let mut serve = serve.spawn().unwrap();
-    let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
-    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
-    let Some(line) = line else { panic!("{}", rest(&mut serve).await) };
+    let (mut serve, line) = start(folder.path(), &[model.to_str().unwrap()]).await;
     let ready: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(ready["models"], json!([MODEL]));
 
@@ -65,13 +60,7 @@ async fn a_decoder_is_served_too() {
     std::fs::create_dir(&model).unwrap();
     crate::decoder::write(&model, true);
     std::fs::write(folder.path().join("texts"), "the cat sat on the mat\na dog ran\n").unwrap();
-    let mut serve = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
-    serve.args(["serve", "tiny", "--http", "127.0.0.1:0", "--json", "--no-auth", "--calibration", "texts"]);
-    serve.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let mut serve = serve.spawn().unwrap();
-    let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
-    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
-    let Some(line) = line else { panic!("{}", rest(&mut serve).await) };
+    let (mut serve, line) = start(folder.path(), &["tiny", "--no-auth", "--calibration", "texts"]).await;
     let ready: Value = serde_json::from_str(&line).unwrap();
 
     let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
@@ -142,14 +131,8 @@ async fn a_model_that_was_quantised_once_is_served_without_its_floats() {
 
     std::fs::remove_dir_all(folder.path().join("copy")).unwrap();
     let mut answers = Vec::new();
-    for args in [&["tiny", "--calibration", "texts"][..], &["exact"]] {
-        let mut serve = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
-        serve.arg("serve").args(args).args(["--http", "127.0.0.1:0", "--json", "--no-auth"]);
-        serve.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let mut serve = serve.spawn().unwrap();
-        let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
-        let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
-        let Some(line) = line else { panic!("{}", rest(&mut serve).await) };
+    for args in [&["tiny", "--no-auth", "--calibration", "texts"][..], &["exact", "--no-auth"]] {
+        let (_serve, line) = start(folder.path(), args).await;
         let ready: Value = serde_json::from_str(&line).unwrap();
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let url = format!("{}/chat/completions", ready["url"].as_str().unwrap());
@@ -162,8 +145,22 @@ async fn a_model_that_was_quantised_once_is_served_without_its_floats() {
     assert_eq!(answers[0], answers[1]);
 }
 
+/// Starts a gateway in a folder; its process, and the line by which it says that it is ready.
+async fn start(folder: &Path, args: &[&str]) -> (Child, String) {
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
+    serve.arg("serve").args(args).args(["--http", "127.0.0.1:0", "--json"]);
+    serve.current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut serve = serve.spawn().unwrap();
+    let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+    match line {
+        Some(line) => (serve, line),
+        None => panic!("{}", rest(&mut serve).await),
+    }
+}
+
 /// What the process says on stderr until it ends.
-async fn rest(serve: &mut tokio::process::Child) -> String {
+async fn rest(serve: &mut Child) -> String {
     let mut said = String::new();
     serve.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
     said

@@ -21,8 +21,8 @@ async fn challenge(network: &Network, serving: &Serving, id: &str) -> Output {
     network.run(USER, &["--json", "challenge", "--receipt", path.to_str().unwrap()]).await
 }
 
-/// Closes a job and waits for its settlement; returns tokens and wei paid to each worker, and the refund.
-async fn settled(network: &Network, serving: &Serving) -> (Vec<(usize, u32, U256)>, U256) {
+/// Closes a job and waits for its settlement, which loses nothing of the escrow; returns tokens and wei paid to each worker.
+async fn settled(network: &Network, serving: &Serving) -> Vec<(usize, u32, U256)> {
     let job = serving.job.to_string();
     network.ok(USER, &["job", "cancel", &job]).await;
     let refund = network.await_event("the job is settled", LIMIT, |event| match event {
@@ -39,7 +39,9 @@ async fn settled(network: &Network, serving: &Serving) -> (Vec<(usize, u32, U256
             None => paid.push((index, units, amount)),
         }
     }
-    (paid, refund)
+    let sum: U256 = paid.iter().map(|(.., amount)| *amount).fold(U256::ZERO, |a, b| a + b);
+    assert_eq!(sum + refund, sno(Serving::DEPOSIT), "{paid:?}");
+    paid
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,10 +72,8 @@ async fn a_model_is_served_and_paid_for_token_by_token() {
     assert_ne!(other, id, "no number of a text is used twice");
     assert_eq!(serving.receipts(&id).await, receipts, "receipts outlive the gateway");
 
-    let (paid, refund) = settled(&network, &serving).await;
+    let paid = settled(&network, &serving).await;
     let least = u32::try_from(tokens).unwrap() + 2 * first["tokens"].as_u64().unwrap() as u32;
-    let sum: U256 = paid.iter().map(|(.., amount)| *amount).fold(U256::ZERO, |a, b| a + b);
-    assert_eq!(sum + refund, sno(Serving::DEPOSIT), "{paid:?}");
     assert_eq!(paid.iter().map(|(worker, ..)| *worker).collect::<Vec<_>>().len(), 2, "{paid:?}");
     assert!(paid.iter().all(|(_, tokens, _)| *tokens == least), "each is paid for {least} tokens: {paid:?}");
     for worker in [0, 1] {
@@ -125,9 +125,7 @@ async fn texts_are_continued_on_workers_by_seed_and_every_token_has_its_receipt(
     }
     assert_eq!(texts[0], texts[1], "one seed, one text");
     assert!(texts[1..].iter().any(|text| *text != texts[0]), "{texts:?}");
-    let (paid, refund) = settled(&network, &serving).await;
-    let sum: U256 = paid.iter().map(|(.., amount)| *amount).fold(U256::ZERO, |a, b| a + b);
-    assert_eq!(sum + refund, sno(Serving::DEPOSIT), "{paid:?}");
+    let paid = settled(&network, &serving).await;
     assert!(paid.len() == 2 && paid.iter().all(|(_, tokens, _)| u64::from(*tokens) == owed), "{owed}: {paid:?}");
 }
 
@@ -171,9 +169,7 @@ async fn a_worker_that_dies_in_the_middle_of_a_text_is_replaced_or_the_text_fail
         end["usage"].is_object().then_some(text)
     });
     assert_eq!(text.await, undisturbed);
-    let (paid, refund) = settled(&network, &serving).await;
-    let sum: U256 = paid.iter().map(|(.., amount)| *amount).fold(U256::ZERO, |a, b| a + b);
-    assert_eq!(sum + refund, sno(Serving::DEPOSIT), "{paid:?}");
+    let paid = settled(&network, &serving).await;
     let tokens: u64 = paid.iter().map(|(_, tokens, _)| u64::from(*tokens)).sum();
     let owed = 4 * (usage["total_tokens"].as_u64().unwrap() - 1);
     assert_eq!(tokens, owed, "each delivered text is paid once: {paid:?}");
