@@ -3,19 +3,17 @@
 use std::cell::RefCell;
 
 use anyhow::Result;
-use tensorlink_graph::transformer::{CachedRunner, DecodeError, Session, StageRunner, Turn, tokens};
+use tensorlink_graph::transformer::{CachedRunner, DecodeError, Session, Turn, tokens};
 use tensorlink_num::Tensor;
 use tensorlink_tensor::TorchEngine;
-use tensorlink_types::TensorRoot;
 
 use super::figure::{Figure, Unit};
-use super::floats::Floats;
-use super::subject::{Untrained, text};
+use super::floats::contestants;
+use super::subject::text;
 use super::time::{millis, race};
 use super::{Measure, Row};
-use crate::device;
 
-/// Times faster than each of the [`Floats`].
+/// Times faster than each of the [`Floats`](super::floats::Floats).
 const GOALS: [f64; 3] = [3.0, 3.0, 1.5];
 /// Texts side by side.
 const TEXTS: usize = 8;
@@ -25,14 +23,8 @@ const NEXT: u32 = 7;
 pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
     let size = extent.size();
-    let engine = device::open(Some(measure.device))?;
-    let untrained = Untrained::llama(size, engine.device())?;
-    let model = untrained.quantized()?;
-    let floats = Floats::new(untrained, engine.device())?;
-    let (plan, constants) = model.stage(0..size.layers, |_| TensorRoot::default())?;
-    drop(model);
-    let mut runner = CachedRunner::sharing(StageRunner::new(engine, plan, &constants)?)?;
-    drop(constants);
+    let (runner, floats) = contestants(measure)?;
+    let mut runner = CachedRunner::sharing(runner)?;
     let (mut figures, rounds) = (Vec::new(), extent.rounds(15));
     for past in extent.lengths() {
         let ids = text(past, size.vocabulary);

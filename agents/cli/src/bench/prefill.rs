@@ -1,30 +1,21 @@
 //! Reading a text from nothing, logits of every token, against libtorch in 32-bit and bfloat16 floats.
 
 use anyhow::Result;
-use tensorlink_graph::transformer::{StageRunner, tokens};
-use tensorlink_types::TensorRoot;
+use tensorlink_graph::transformer::tokens;
 
 use super::figure::Figure;
-use super::floats::Floats;
-use super::subject::{Untrained, text};
+use super::floats::contestants;
+use super::subject::text;
 use super::time::race;
 use super::{Measure, Row};
-use crate::device;
 
-/// Times faster than each of the [`Floats`].
+/// Times faster than each of the [`Floats`](super::floats::Floats).
 const GOALS: [f64; 3] = [2.5, 2.5, 1.0];
 
 pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
     let size = extent.size();
-    let engine = device::open(Some(measure.device))?;
-    let untrained = Untrained::llama(size, engine.device())?;
-    let model = untrained.quantized()?;
-    let floats = Floats::new(untrained, engine.device())?;
-    let (plan, constants) = model.stage(0..size.layers, |_| TensorRoot::default())?;
-    drop(model);
-    let runner = StageRunner::new(engine, plan, &constants)?;
-    drop(constants);
+    let (runner, floats) = contestants(measure)?;
     let mut figures = Vec::new();
     for count in extent.lengths() {
         let ids = text(count, size.vocabulary);
