@@ -6,6 +6,7 @@ use clap::Parser;
 use tensorlink::args::Cli;
 
 fn main() -> ExitCode {
+    tensorlink_node::memory::share();
     let cli = Cli::parse();
     tensorlink::process::log(cli.common.verbose);
     tensorlink::process::run(|shutdown| tensorlink::commands::run(cli, shutdown))

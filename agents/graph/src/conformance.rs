@@ -5,6 +5,7 @@
 //! conformance::training(MyEngine::new)?;
 //! ```
 
+mod attention;
 mod layer;
 
 use tensorlink_num::arbitrary::{Case, CaseError, MAX_SIZE};
@@ -102,9 +103,12 @@ pub enum Setup {
     /// Initial state.
     #[error(transparent)]
     Init(#[from] InitError),
+    /// Operators that should have been found to be an attention.
+    #[error("an attention was not recognised")]
+    Attention,
 }
 
-/// Runs `cases` random operators of every opcode, those of a transformer's layer, and matrix products of extreme operands
+/// Runs `cases` random operators of every opcode, those of a transformer's layer, attentions in one, and matrix products of extreme operands
 /// in awkward shapes.
 ///
 /// # Errors
@@ -127,6 +131,7 @@ pub fn operators<E: Engine>(engine: &E, cases: u32) -> Result<(), Failure> {
         }
     }
     layer::operators(engine)?;
+    attention::attentions(engine)?;
     refusals(engine)
 }
 

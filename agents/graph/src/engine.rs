@@ -5,6 +5,8 @@ use tensorlink_num::{Tensor, TensorError};
 use tensorlink_types::Operator;
 use thiserror::Error;
 
+use crate::fused::{FusedAttention, one_by_one};
+
 /// Why an engine could not execute an operator. An accepted program on well-typed tensors fails only with
 /// [`EngineError::Device`].
 #[derive(Debug, Error)]
@@ -51,6 +53,20 @@ pub trait Engine {
         operands: &[&Self::Tensor],
         context: &StepContext,
     ) -> Result<Self::Tensor, EngineError>;
+
+    /// Computes an attention from queries, keys, the table of powers and values: what its operators give one after another, which
+    /// is what this does unless the engine knows better.
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    fn attend(
+        &self,
+        attention: &FusedAttention<&Operator>,
+        operands: [&Self::Tensor; 4],
+        context: &StepContext,
+    ) -> Result<Self::Tensor, EngineError> {
+        one_by_one(self, attention, operands, context)
+    }
 }
 
 /// An engine that several executors share.
@@ -76,5 +92,14 @@ impl<E: Engine> Engine for &E {
         context: &StepContext,
     ) -> Result<Self::Tensor, EngineError> {
         (**self).execute(operator, operands, context)
+    }
+
+    fn attend(
+        &self,
+        attention: &FusedAttention<&Operator>,
+        operands: [&Self::Tensor; 4],
+        context: &StepContext,
+    ) -> Result<Self::Tensor, EngineError> {
+        (**self).attend(attention, operands, context)
     }
 }

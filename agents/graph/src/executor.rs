@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use crate::check::{CheckedProgram, forward_only};
 use crate::engine::{Engine, EngineError, StepContext};
+use crate::fused::Attentions;
 
 /// Why a stage could not run.
 #[derive(Debug, Error)]
@@ -81,6 +82,7 @@ pub struct StageExecutor<E: Engine> {
     state: Vec<E::Tensor>,
     readers: Vec<u32>,
     observed: BTreeSet<u32>,
+    attentions: Attentions,
     trace: bool,
     step: Option<Step<E::Tensor>>,
 }
@@ -149,8 +151,15 @@ impl<E: Engine> StageExecutor<E> {
         }
         program.state.iter().for_each(|slot| read(slot.producer));
         program.to_next.iter().chain(&program.to_previous).for_each(|index| read(*index));
-        let observed = observed.into_iter().collect();
-        Ok(Self { engine, program, job_key, constants, state, readers, observed, trace: false, step: None })
+        let observed: BTreeSet<u32> = observed.into_iter().collect();
+        let mut wanted = readers.clone();
+        for index in &observed {
+            if let Some(count) = wanted.get_mut(*index as usize) {
+                *count = count.saturating_add(1);
+            }
+        }
+        let attentions = Attentions::find(&program.operators, &wanted);
+        Ok(Self { engine, program, job_key, constants, state, readers, observed, attentions, trace: false, step: None })
     }
 
     /// The program.
@@ -350,9 +359,12 @@ impl<E: Engine> StageExecutor<E> {
         let order = || ExecuteError::Order(format!("segment {segment}"));
         let step = self.step.as_mut().ok_or_else(order)?;
         let range = self.program.segments.get(segment).ok_or_else(order)?.operators();
+        // A trace has the outputs within attentions too.
+        let none = Attentions::default();
+        let attentions = if self.trace { &none } else { &self.attentions };
         for index in range.clone() {
             let name = || self.program.names.get(index as usize).cloned().unwrap_or_default();
-            let Some(operator) = self.program.operators.get(index as usize) else { continue };
+            let Some(turn) = attentions.turn(&self.program.operators, index as usize) else { continue };
             let find = |source: Source| match source {
                 Source::Output(i) => step.outputs.get(i as usize).and_then(Option::as_ref),
                 Source::State(i) => self.state.get(i as usize),
@@ -360,21 +372,21 @@ impl<E: Engine> StageExecutor<E> {
                 Source::FromPrevious(i) => step.from_previous.get(i as usize).and_then(Option::as_ref),
                 Source::FromNext(i) => step.from_next.get(i as usize).and_then(Option::as_ref),
             };
-            let operands = operator.operands.iter().map(|operand| find(operand.source)).collect::<Option<Vec<_>>>();
-            let operands = operands.ok_or_else(|| ExecuteError::Order(name()))?;
-            let output = self
-                .engine
-                .execute(operator, &operands, &step.context)
-                .map_err(|source| ExecuteError::Engine { operator: name(), source })?;
+            let output = turn.take(&self.engine, find, &step.context).ok_or_else(|| ExecuteError::Order(name()))?;
+            let Some(output) = output.map_err(|source| ExecuteError::Engine { operator: name(), source })? else {
+                continue;
+            };
             if let Some(slot) = step.outputs.get_mut(index as usize) {
                 *slot = Some(output);
             }
             if self.trace {
                 continue;
             }
-            for operand in &operator.operands {
-                if let Source::Output(i) = operand.source {
-                    release(step, i, &self.observed);
+            for operator in attentions.done(index as usize).filter_map(|done| self.program.operators.get(done)) {
+                for operand in &operator.operands {
+                    if let Source::Output(i) = operand.source {
+                        release(step, i, &self.observed);
+                    }
                 }
             }
         }

@@ -11,6 +11,7 @@
 //! | [`init`] | initial state |
 //! | [`check`](mod@check) | what a program must satisfy; [`CheckedProgram`] |
 //! | [`engine`], [`interpreter`], `conformance` | the [`Engine`] trait, its reference, its test suite (feature `conformance`) |
+//! | [`fused`] | attention as one operator, for engines that gain by it |
 //! | [`executor`], [`local`] | run a stage on an engine, segment by segment; run all stages in one process |
 //! | [`transformer`] | transformers: architectures, weights, programs |
 //! | [`metrics`], [`evaluate`](mod@evaluate) | loss and accuracy, for people |
@@ -32,6 +33,7 @@ pub mod engine;
 pub mod evaluate;
 pub mod executor;
 pub mod exponents;
+pub mod fused;
 pub mod init;
 pub mod interpreter;
 pub mod local;
@@ -50,6 +52,7 @@ pub use engine::{Engine, EngineError, StepContext};
 pub use evaluate::{EvaluateError, evaluate};
 pub use executor::{ExecuteError, StageExecutor};
 pub use exponents::{Exponents, Margins};
+pub use fused::FusedAttention;
 pub use interpreter::Reference;
 pub use local::{LocalPipeline, Schedule, Stage};
 pub use metrics::Metrics;

@@ -28,8 +28,8 @@ const BYTES: &str = "bytes";
 /// Largest piece of a block, bytes. The database gives a value a power of two of bytes, its key and header included: a block of
 /// 256 KiB in one piece would take 512 KiB of disk.
 const PIECE: usize = (64 << 10) - 512;
-/// Memory that the database may use as a cache, bytes. Files are read seldom, and the operating system caches as well.
-const CACHE: usize = 32 << 20;
+/// Memory that the database may use as a cache, bytes: for its indices. Files are read seldom, and the operating system caches as well.
+const CACHE: usize = 4 << 20;
 
 /// Blocks on disk.
 #[derive(Clone, Debug)]

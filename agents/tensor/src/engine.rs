@@ -3,10 +3,15 @@
 use std::fmt;
 
 use tensorlink_graph::{Engine, EngineError, StepContext};
+#[cfg(target_arch = "x86_64")]
+use tensorlink_graph::{FusedAttention, fused::one_by_one};
 use tensorlink_num::Tensor;
 use tensorlink_num::philox::draw_below;
 use tensorlink_types::Operator;
+use tensorlink_types::operator::Operand;
 
+#[cfg(target_arch = "x86_64")]
+use crate::attention::Attention;
 use crate::host::elementwise::Precision;
 use crate::instruction::{Instruction, samples};
 use crate::kernels::{ElementKernel, Kernels};
@@ -124,6 +129,24 @@ impl TorchEngine {
         torch::wrap(&operator.output, wide.and_then(|wide| torch::execute(instruction, &wide, &shape)))
     }
 
+    /// Checks that operands are those that an operator names, and lie on the device.
+    fn accept(&self, operator: &Operator, named: &[&Operand], given: &[&TorchTensor]) -> Result<(), EngineError> {
+        if given.len() != named.len() {
+            let (due, given) = (named.len(), given.len());
+            return Err(EngineError::Malformed(format!("{operator}: takes {due} operands, got {given}")));
+        }
+        for (i, (named, given)) in named.iter().zip(given).enumerate() {
+            if named.ty != *given.ty() {
+                return Err(EngineError::Malformed(format!("{operator}: operand {i} given is {}", given.ty())));
+            }
+            if given.data().device() != self.device.into() {
+                let place = given.data().device();
+                return Err(EngineError::Malformed(format!("{operator}: operand {i} lies on {place:?}: import it")));
+            }
+        }
+        Ok(())
+    }
+
     fn means(&self) -> Means {
         Means { kernels: self.kernels, simd: self.simd, threads: self.threads }
     }
@@ -169,19 +192,7 @@ impl Engine for TorchEngine {
         context: &StepContext,
     ) -> Result<TorchTensor, EngineError> {
         let instruction = Instruction::parse(operator)?;
-        if operands.len() != operator.operands.len() {
-            let (due, given) = (operator.operands.len(), operands.len());
-            return Err(EngineError::Malformed(format!("{operator}: takes {due} operands, got {given}")));
-        }
-        for (i, (named, given)) in operator.operands.iter().zip(operands).enumerate() {
-            if named.ty != *given.ty() {
-                return Err(EngineError::Malformed(format!("{operator}: operand {i} given is {}", given.ty())));
-            }
-            if given.data().device() != self.device.into() {
-                let place = given.data().device();
-                return Err(EngineError::Malformed(format!("{operator}: operand {i} lies on {place:?}: import it")));
-            }
-        }
+        self.accept(operator, &operator.operands.iter().collect::<Vec<_>>(), operands)?;
         match (instruction, operands) {
             (Instruction::MatMul { shift }, &[a, b]) => {
                 self.means().product(&Product { a, b, offset: 0, scales: None }, shift, &operator.output)
@@ -206,5 +217,22 @@ impl Engine for TorchEngine {
             }
             _ => host::execute(self.simd, &instruction, operator, operands),
         }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn attend(
+        &self,
+        attention: &FusedAttention<&Operator>,
+        operands: [&TorchTensor; 4],
+        context: &StepContext,
+    ) -> Result<TorchTensor, EngineError> {
+        let [.., last] = attention.operators();
+        let own = self.kernels.own(false).filter(|_| self.kernels.elements != ElementKernel::Torch);
+        let fused = own.map(|own| Attention::parse(attention, own)).transpose()?.flatten();
+        let (Some(fused), Some(named)) = (fused, attention.operands()) else {
+            return one_by_one(self, attention, operands, context);
+        };
+        self.accept(last, &named, &operands)?;
+        fused.compute(self.means(), operands)
     }
 }

@@ -14,10 +14,13 @@
 //! | `host` | operators on host memory, vectorised; matrix products by VNNI and AMX |
 //! | `torch` | operators in libtorch's operations, for GPUs and other processors |
 //! | `matmul` | MatMul, ScaledMatMul, HeadScores and HeadMix by the chosen kernel |
+//! | `attention` | HeadScores, softmax and HeadMix in one |
 //! | `simd` | one loop compiled for several instruction sets |
 //! | [`float`] | transformers in floating point: what exact mode is calibrated by and measured against |
 //! | `cuda`, `memory` | loading CUDA on demand; free memory |
 
+#[cfg(target_arch = "x86_64")]
+mod attention;
 mod cache;
 mod calibrate;
 mod cuda;

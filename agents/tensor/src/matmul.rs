@@ -149,9 +149,11 @@ mod own {
 
     use super::{EngineError, Heads, Means, Own, Precision, Product, TensorType, TorchTensor, malformed, unavailable};
     use crate::host::amx::Amx;
+    use crate::host::vnni::Operand;
     use crate::host::vnni::Vnni;
     use crate::host::vnni::finish::{Finish, Rescaled, Scaled};
     use crate::host::vnni::matrix::{Batch, View};
+    use crate::tensor::SliceMut;
 
     impl Means {
         pub(super) fn by_own(
@@ -217,19 +219,29 @@ mod own {
             output: &TensorType,
         ) -> Result<TorchTensor, EngineError> {
             let operands = ((a.slice()?, a.ty().limit()), (b.strided()?.0, b.ty().limit()));
-            TorchTensor::build(output, |out| {
-                let done = match own {
-                    Own::Vnni => Vnni::detect(self.threads).map(|vnni| vnni.multiply(operands, batch, finish, out)),
-                    Own::Amx => Amx::detect(self.threads).map(|amx| amx.multiply(operands, batch, finish, out)),
-                };
-                if done.ok_or_else(unavailable)? {
-                    Ok(())
-                } else {
-                    Err(EngineError::Malformed(
-                        "products want int8 or int16 operands, the second no wider than the first".to_owned(),
-                    ))
-                }
-            })
+            TorchTensor::build(output, |out| self.multiply_into(own, operands, batch, finish, out))
+        }
+
+        /// Products of operands in memory.
+        pub(crate) fn multiply_into(
+            self,
+            own: Own,
+            operands: (Operand<'_>, Operand<'_>),
+            batch: &Batch,
+            finish: &impl Finish,
+            out: SliceMut<'_>,
+        ) -> Result<(), EngineError> {
+            let done = match own {
+                Own::Vnni => Vnni::detect(self.threads).map(|vnni| vnni.multiply(operands, batch, finish, out)),
+                Own::Amx => Amx::detect(self.threads).map(|amx| amx.multiply(operands, batch, finish, out)),
+            };
+            if done.ok_or_else(unavailable)? {
+                Ok(())
+            } else {
+                Err(EngineError::Malformed(
+                    "products want int8 or int16 operands, the second no wider than the first".to_owned(),
+                ))
+            }
         }
     }
 }
@@ -252,7 +264,7 @@ impl Means {
     }
 }
 
-fn malformed(error: impl std::fmt::Display) -> EngineError {
+pub(crate) fn malformed(error: impl std::fmt::Display) -> EngineError {
     EngineError::Malformed(error.to_string())
 }
 

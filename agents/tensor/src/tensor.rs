@@ -93,6 +93,17 @@ macro_rules! each_width {
 }
 pub(crate) use each_width;
 
+macro_rules! slice_mut {
+    ($($t:ty => $variant:ident),*) => {$(
+        impl<'a> From<&'a mut [$t]> for SliceMut<'a> {
+            fn from(memory: &'a mut [$t]) -> Self {
+                Self::$variant(memory)
+            }
+        }
+    )*};
+}
+slice_mut!(i8 => I8, i16 => I16, i32 => I32, i64 => I64);
+
 /// A device error from libtorch, on one line: its messages carry a C++ backtrace.
 pub(crate) fn device(error: TchError) -> EngineError {
     let text = error.to_string();
@@ -169,16 +180,21 @@ impl TorchTensor {
         }
     }
 
-    /// Copies a host tensor to a device. 8-bit mantissas, which are the weights, stay where they are if that device is the host: they would
-    /// fill its memory twice, and no operation gives them on as its result.
+    /// Copies a host tensor to a device. If that is the host, mantissas of at most 32 bits stay where they are: weights would fill its memory
+    /// twice, and no operation gives an operand on as its result, which libtorch does only with what has 64 bits already.
     pub(crate) fn import(tensor: &Tensor, target: Device) -> Result<Self, EngineError> {
         let ty = tensor.ty().clone();
-        if let (Mantissas::I8(v), Device::Cpu) = (tensor.mantissas(), target) {
-            let strides = strides(&ty);
+        let address = match (tensor.mantissas(), target) {
+            (Mantissas::I8(v), Device::Cpu) => Some(v.as_ptr().cast()),
+            (Mantissas::I16(v), Device::Cpu) => Some(v.as_ptr().cast()),
+            (Mantissas::I32(v), Device::Cpu) => Some(v.as_ptr().cast()),
+            _ => None,
+        };
+        if let Some(address) = address {
             // SAFETY: as many elements as the dimensions say (rule N-1), one after another; the owner keeps them, and every part of
             // the tensor has the owner; nothing writes a `TorchTensor` that exists, nor the mantissas of a `Tensor`.
             let data =
-                unsafe { tch::Tensor::f_from_blob(v.as_ptr().cast(), &dims(&ty), &strides, Kind::Int8, Device::Cpu) };
+                unsafe { tch::Tensor::f_from_blob(address, &dims(&ty), &strides(&ty), kind(ty.width()), Device::Cpu) };
             return Self::owned(ty, data.map_err(device)?, Some(Owner::Host(tensor.clone())));
         }
         let flat = each_width!(Mantissas, tensor.mantissas(), v => tch::Tensor::f_from_slice(v)).map_err(device)?;

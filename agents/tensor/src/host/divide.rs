@@ -62,21 +62,20 @@ multiversion! {
     }
 }
 
-/// Rule N-22; `p_limit` bounds the elements of `p`.
+/// Rule N-22; `p_limit` bounds the elements of `p`, and what is below 1 in `z` becomes 1.
 pub(crate) fn normalize(
     simd: Simd,
     (p, p_limit): (Slice<'_>, i64),
-    (z, row): (Slice<'_>, usize),
+    (z, row): (&mut [i64], usize),
     bits: u32,
     limit: i64,
     out: &mut SliceMut<'_>,
 ) {
-    let mut z = z.to_wide();
-    for z in &mut z {
+    for z in &mut *z {
         *z = (*z).max(1);
     }
     let estimated = limit <= F32_LIMIT && bits <= 30 && z.iter().all(|z| *z <= I32_DIVISOR);
-    let rows = (z.as_slice(), row);
+    let rows = (&*z, row);
     match (p, &mut *out) {
         (Slice::I16(p), SliceMut::I8(out)) if estimated => divide_f32(simd, p, rows, bits, limit, out),
         (Slice::I16(p), SliceMut::I16(out)) if estimated => divide_f32(simd, p, rows, bits, limit, out),

@@ -12,7 +12,6 @@ use crate::tensor::{Slice, each_width};
 pub(crate) struct ExpNeg {
     pub(crate) multiplier: i64,
     pub(crate) input_shift: i32,
-    pub(crate) rows: Rows,
     /// How far an element can lie under its row's maximum.
     pub(crate) distance: i64,
     /// Limit of the output.
@@ -82,18 +81,49 @@ multiversion! {
     }
 }
 
-/// The whole operator from tabulated values.
-fn from_values<T: Element>(simd: Simd, a: &[T], max: &[i64], values: &Values, rows: Rows, out: &mut [i32]) {
-    let mut buffer = [0i32; BLOCK];
-    let lines = a.chunks_exact(rows.length).zip(out.chunks_exact_mut(rows.length));
-    for ((m, (a, out)), max) in lines.enumerate().zip(max) {
-        let (seen, hidden) = out.split_at_mut(rows.visible(m));
-        for (out, a) in seen.chunks_mut(BLOCK).zip(a.chunks(BLOCK)) {
-            let block = &mut buffer[..out.len()];
-            indices(simd, a, *max, values.last(), block);
-            values.fetch(block, out);
+/// The function of rule N-20, ready for many elements.
+pub(crate) struct Powers {
+    simd: Simd,
+    attributes: ExpNeg,
+    table: Vec<i64>,
+    /// The function of each distance, where that was less work.
+    values: Option<Values>,
+}
+
+impl Powers {
+    /// Prepares for so many elements. The output has 26 bits.
+    pub(crate) fn new(simd: Simd, table: Slice<'_>, attributes: ExpNeg, uses: usize) -> Self {
+        let mut powers = Self { simd, attributes, table: table.to_wide(), values: None };
+        if i32::try_from(attributes.distance).is_ok() {
+            let (range, mut cells) = ((0, attributes.end()), Cells::new());
+            powers.values =
+                Values::tabulate(range, (uses, attributes.limit), |block| powers.compute(block, &mut cells));
         }
-        hidden.fill(0);
+        powers
+    }
+
+    /// Powers of distances.
+    fn compute(&self, block: &mut [i64], cells: &mut Cells<i64>) {
+        let ExpNeg { multiplier, input_shift, limit, .. } = self.attributes;
+        exp_cells(self.simd, block, &mut cells.rest, &mut cells.places, multiplier, input_shift);
+        cells.interpolate(self.simd, &self.table, block, 8);
+        round_each(self.simd, block, &cells.places, limit);
+    }
+
+    /// Powers of visible elements of a row with this maximum.
+    pub(crate) fn row<T: Element>(&self, a: &[T], max: i64, cells: &mut Cells<i64>, out: &mut [i32]) {
+        if let Some(values) = &self.values {
+            indices(self.simd, a, max, values.last(), out);
+            values.replace(out);
+            return;
+        }
+        let mut buffer = [0i64; BLOCK];
+        for (a, out) in a.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            let block = &mut buffer[..out.len()];
+            distances(self.simd, a, max, block);
+            self.compute(block, cells);
+            to_i32(self.simd, block, out);
+        }
     }
 }
 
@@ -101,31 +131,18 @@ fn from_values<T: Element>(simd: Simd, a: &[T], max: &[i64], values: &Values, ro
 pub(crate) fn exp_neg(
     simd: Simd,
     (a, max, table): (Slice<'_>, Slice<'_>, Slice<'_>),
-    attributes: &ExpNeg,
+    attributes: ExpNeg,
+    rows: Rows,
     out: &mut [i32],
 ) {
-    let ExpNeg { multiplier, input_shift, rows, distance, limit } = *attributes;
-    let (table, max, mut cells) = (table.to_wide(), max.to_wide(), Cells::<i64>::new());
-    let mut function = |block: &mut [i64]| {
-        exp_cells(simd, block, &mut cells.rest, &mut cells.places, multiplier, input_shift);
-        cells.interpolate(simd, &table, block, 8);
-        round_each(simd, block, &cells.places, limit);
-    };
-    if i32::try_from(distance).is_ok()
-        && let Some(values) = Values::tabulate((0, attributes.end()), (a.len(), limit), &mut function)
-    {
-        return each_width!(Slice, a, a => from_values(simd, a, &max, &values, rows, out));
-    }
-    let mut buffer = [0i64; BLOCK];
-    for (m, (out, max)) in out.chunks_exact_mut(rows.length).zip(&max).enumerate() {
-        let (seen, hidden) = out.split_at_mut(rows.visible(m));
-        for (i, out) in seen.chunks_mut(BLOCK).enumerate() {
-            let block = &mut buffer[..out.len()];
-            let start = m * rows.length + i * BLOCK;
-            each_width!(Slice, a, a => distances(simd, &a[start..start + block.len()], *max, block));
-            function(block);
-            to_i32(simd, block, out);
+    let powers = Powers::new(simd, table, attributes, a.len());
+    let (max, mut cells) = (max.to_wide(), Cells::new());
+    each_width!(Slice, a, a => {
+        let lines = a.chunks_exact(rows.length).zip(out.chunks_exact_mut(rows.length));
+        for ((m, (a, out)), max) in lines.enumerate().zip(&max) {
+            let (seen, hidden) = out.split_at_mut(rows.visible(m));
+            powers.row(&a[..seen.len()], *max, &mut cells, seen);
+            hidden.fill(0);
         }
-        hidden.fill(0);
-    }
+    });
 }

@@ -7,6 +7,7 @@
 //! | [`table`], [`exp`], [`values`] | Lookup; ExpNeg; functions computed once for each argument |
 //! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
 //! | [`divide`] | Normalize |
+//! | [`softmax`] | RowMax, ExpNeg, RowSum and Normalize of a row at a time, within attention |
 //! | [`norm`], [`rope`] | Norm; Rope |
 //! | [`choose`] | RowArgMax, RowPick, Choose |
 //! | [`tail`], [`perturb`] | TailSum and Threshold; Perturb |
@@ -28,6 +29,7 @@ pub(crate) mod perturb;
 pub(crate) mod rope;
 pub(crate) mod rows;
 pub(crate) mod scales;
+pub(crate) mod softmax;
 pub(crate) mod table;
 pub(crate) mod tail;
 pub(crate) mod values;
@@ -162,15 +164,16 @@ pub(crate) fn execute(
             }
             Instruction::ExpNeg { multiplier, input_shift, causal } => {
                 let distance = i64::try_from(reach(0)? + reach(1)?).unwrap_or(i64::MAX);
-                let attributes = exp::ExpNeg { multiplier, input_shift, rows: visible(causal), distance, limit };
+                let attributes = exp::ExpNeg { multiplier, input_shift, distance, limit };
                 let SliceMut::I32(out) = out else {
                     return Err(EngineError::Malformed("ExpNeg gives 26 bits".to_owned()));
                 };
-                exp::exp_neg(simd, (a, operand(1)?, operand(2)?), &attributes, out);
+                exp::exp_neg(simd, (a, operand(1)?, operand(2)?), attributes, visible(causal), out);
             }
             Instruction::RowSum { shift } => rows::row_sum(simd, a, row, to(shift), out),
             Instruction::Normalize { bits } => {
-                divide::normalize(simd, (a, first.limit()), (operand(1)?, row), bits, limit, out);
+                let mut z = operand(1)?.to_wide();
+                divide::normalize(simd, (a, first.limit()), (&mut z, row), bits, limit, out);
             }
             Instruction::OneHotSub { one, shift } => {
                 rows::one_hot_sub(simd, a, (operand(1)?, row), one, to(shift), out);

@@ -44,7 +44,8 @@ multiversion! {
 }
 
 multiversion! {
-    fn row_sums<T: Element>(a: &[T], row: usize, sums: &mut [i64]) {
+    /// Sums of rows of so many elements.
+    pub(crate) fn row_sums<T: Element>(a: &[T], row: usize, sums: &mut [i64]) {
         for (sum, a) in sums.iter_mut().zip(a.chunks_exact(row)) {
             *sum = a.iter().map(|x| x.wide()).sum();
         }

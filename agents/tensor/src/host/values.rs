@@ -36,6 +36,13 @@ impl Values {
         (self.values.len() - 1) as i32
     }
 
+    /// Replaces indices from the lowest argument, none beyond [`Self::last`], by values; as [`Self::fetch`].
+    pub(crate) fn replace(&self, indices: &mut [i32]) {
+        for index in indices {
+            *index = self.values[*index as usize];
+        }
+    }
+
     /// Values at indices from the lowest argument, none beyond [`Self::last`].
     ///
     /// One by one, in code for every processor: the gathering instructions that compilers choose for newer ones take

@@ -8,6 +8,7 @@ use tensorlink_types::{JobKey, Operator, Source, TensorType};
 
 use crate::engine::{Engine, StepContext};
 use crate::executor::ExecuteError;
+use crate::fused::Attentions;
 use crate::transformer::emit::{Core, Cut, Value};
 use crate::transformer::plan::{Head, Plan, PlanError, body, head, received, stream};
 
@@ -21,6 +22,7 @@ pub(super) struct Piece {
     names: Arc<[String]>,
     /// Outputs that nothing reads after an operator, by operator.
     last: Arc<[Vec<usize>]>,
+    attentions: Arc<Attentions>,
     pub(super) cut: Cut,
     /// What it takes.
     pub(super) input: TensorType,
@@ -68,6 +70,16 @@ impl Piece {
 
     fn new((operators, names): (Vec<Operator>, Vec<String>), cut: Cut, input: TensorType, output: Source) -> Self {
         let mut reader = BTreeMap::new();
+        let mut readers = vec![0u32; operators.len()];
+        let taken = cut.cores.iter().flat_map(|core| [core.query.source, core.key.source, core.value.source]);
+        let reads = operators.iter().flat_map(|operator| &operator.operands).map(|operand| operand.source);
+        for source in reads.chain(taken).chain([output]) {
+            if let Source::Output(read) = source
+                && let Some(count) = readers.get_mut(read as usize)
+            {
+                *count = count.saturating_add(1);
+            }
+        }
         for (index, operator) in operators.iter().enumerate() {
             for operand in &operator.operands {
                 if let Source::Output(read) = operand.source {
@@ -86,7 +98,8 @@ impl Piece {
                 last.push(read);
             }
         }
-        Self { operators, names: names.into(), last: last.into(), cut, input, output }
+        let attentions = Arc::new(Attentions::find(&operators, &readers));
+        Self { operators, names: names.into(), last: last.into(), attentions, cut, input, output }
     }
 
     /// The same with other types.
@@ -101,9 +114,9 @@ impl Piece {
                 operand.ty = retype(&operand.ty)?;
             }
         }
-        let (names, last) = (Arc::clone(&self.names), Arc::clone(&self.last));
+        let (names, last, attentions) = (Arc::clone(&self.names), Arc::clone(&self.last), Arc::clone(&self.attentions));
         let (input, output) = (retype(&self.input)?, self.output);
-        Ok(Self { operators, names, last, cut: Cut::default(), input, output })
+        Ok(Self { operators, names, last, attentions, cut: Cut::default(), input, output })
     }
 
     /// Number of operators.
@@ -118,31 +131,18 @@ impl Piece {
         frame: &mut Frame<'_, E::Tensor>,
         operators: Range<usize>,
     ) -> Result<(), ExecuteError> {
+        let context = StepContext { job_key: JobKey::default(), step: 0 };
         for index in operators {
-            let Some(operator) = self.operators.get(index) else { continue };
-            self.execute(engine, frame, index, operator)?;
-            for read in self.last.get(index).into_iter().flatten() {
+            let name = || self.names.get(index).cloned().unwrap_or_default();
+            let Some(turn) = self.attentions.turn(&self.operators, index) else { continue };
+            let output = turn.take(engine, |source| frame.get(source), &context);
+            let output = output.ok_or_else(|| ExecuteError::Order(name()))?;
+            let output = output.map_err(|source| ExecuteError::Engine { operator: name(), source })?;
+            frame.outputs.extend(output.map(|output| (index, output)));
+            for read in self.attentions.done(index).filter_map(|done| self.last.get(done)).flatten() {
                 frame.outputs.remove(read);
             }
         }
-        Ok(())
-    }
-
-    fn execute<E: Engine>(
-        &self,
-        engine: &E,
-        frame: &mut Frame<'_, E::Tensor>,
-        index: usize,
-        operator: &Operator,
-    ) -> Result<(), ExecuteError> {
-        let name = || self.names.get(index).cloned().unwrap_or_default();
-        let operands: Option<Vec<_>> = operator.operands.iter().map(|operand| frame.get(operand.source)).collect();
-        let operands = operands.ok_or_else(|| ExecuteError::Order(name()))?;
-        let context = StepContext { job_key: JobKey::default(), step: 0 };
-        let output = engine
-            .execute(operator, &operands, &context)
-            .map_err(|source| ExecuteError::Engine { operator: name(), source })?;
-        frame.outputs.insert(index, output);
         Ok(())
     }
 

@@ -1,0 +1,162 @@
+//! Attention as one: engines may compute it a few rows at a time, so that scores need not leave a cache.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tensorlink_types::operator::Operand;
+use tensorlink_types::{Opcode, Operator, Source};
+
+use crate::engine::{Engine, EngineError, StepContext};
+
+/// How often each of the outputs within an attention is read there, and so by anybody.
+const READS: [u32; 5] = [2, 1, 2, 1, 1];
+
+/// HeadScores, RowMax, ExpNeg, RowSum, Normalize and HeadMix, where each reads the outputs before it and nobody else does: the operators, or
+/// their places in a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FusedAttention<T>([T; 6]);
+
+impl<T: Copy> FusedAttention<T> {
+    /// HeadScores, RowMax, ExpNeg, RowSum, Normalize, HeadMix.
+    pub const fn operators(&self) -> [T; 6] {
+        self.0
+    }
+}
+
+impl<'a> FusedAttention<&'a Operator> {
+    /// What it takes from outside: queries, keys, the table of powers, values.
+    pub fn operands(&self) -> Option<[&'a Operand; 4]> {
+        let [scores, _, powers, .., mixed] = self.0;
+        match (scores.operands.as_slice(), powers.operands.as_slice(), mixed.operands.as_slice()) {
+            ([query, key], [_, _, table], [_, values]) => Some([query, key, table, values]),
+            _ => None,
+        }
+    }
+}
+
+/// [`Engine::attend`] by executing one operator after another.
+///
+/// # Errors
+/// Those of [`Engine::execute`].
+pub fn one_by_one<E: Engine + ?Sized>(
+    engine: &E,
+    attention: &FusedAttention<&Operator>,
+    [query, key, table, values]: [&E::Tensor; 4],
+    context: &StepContext,
+) -> Result<E::Tensor, EngineError> {
+    let [scores, max, powers, sum, probabilities, mixed] = attention.operators();
+    let scores = engine.execute(scores, &[query, key], context)?;
+    let max = engine.execute(max, &[&scores], context)?;
+    let powers = engine.execute(powers, &[&scores, &max, table], context)?;
+    let sum = engine.execute(sum, &[&powers], context)?;
+    let probabilities = engine.execute(probabilities, &[&powers, &sum], context)?;
+    engine.execute(mixed, &[&probabilities, values], context)
+}
+
+/// What to do when an operator's turn comes.
+pub(crate) enum Turn<'a> {
+    /// Nothing: the attention's last operator does it.
+    Later,
+    /// This operator.
+    One(&'a Operator),
+    /// An attention, of which it is the last.
+    Attention(FusedAttention<&'a Operator>),
+}
+
+impl Turn<'_> {
+    /// Computes what is to be computed now, if anything, from what the sources hold; none if one holds nothing.
+    pub(crate) fn take<'t, E: Engine>(
+        &self,
+        engine: &E,
+        find: impl Fn(Source) -> Option<&'t E::Tensor>,
+        context: &StepContext,
+    ) -> Option<Result<Option<E::Tensor>, EngineError>>
+    where
+        E::Tensor: 't,
+    {
+        let output = match self {
+            Self::Later => return Some(Ok(None)),
+            Self::One(operator) => {
+                let operands = operator.operands.iter().map(|operand| find(operand.source)).collect::<Option<Vec<_>>>();
+                engine.execute(operator, &operands?, context)
+            }
+            Self::Attention(attention) => {
+                let [query, key, table, values] = attention.operands()?.map(|operand| find(operand.source));
+                engine.attend(attention, [query?, key?, table?, values?], context)
+            }
+        };
+        Some(output.map(Some))
+    }
+}
+
+/// The attentions of a program that can be fused.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Attentions {
+    by_last: BTreeMap<usize, FusedAttention<usize>>,
+    within: BTreeSet<usize>,
+}
+
+impl Attentions {
+    /// Finds them. `readers` counts for each operator who reads its output, whatever is wanted from outside included.
+    pub(crate) fn find(operators: &[Operator], readers: &[u32]) -> Self {
+        let mut attentions = Self::default();
+        for last in 0..operators.len() {
+            if let Some(attention) = ending_at(operators, last, readers) {
+                attentions.within.extend(attention.0.iter().filter(|place| **place != last));
+                attentions.by_last.insert(last, attention);
+            }
+        }
+        attentions
+    }
+
+    pub(crate) fn turn<'a>(&self, operators: &'a [Operator], place: usize) -> Option<Turn<'a>> {
+        if self.within.contains(&place) {
+            return Some(Turn::Later);
+        }
+        let one = || operators.get(place).map(Turn::One);
+        self.by_last.get(&place).map_or_else(one, |attention| attention.in_program(operators).map(Turn::Attention))
+    }
+
+    /// The operators that have run when this one's turn is over: itself, or an attention of which it is the last.
+    pub(crate) fn done(&self, place: usize) -> impl Iterator<Item = usize> {
+        let within = self.by_last.get(&place).into_iter().flat_map(|attention| attention.0);
+        within.filter(move |within| *within != place).chain((!self.within.contains(&place)).then_some(place))
+    }
+}
+
+impl FusedAttention<usize> {
+    fn in_program<'a>(&self, operators: &'a [Operator]) -> Option<FusedAttention<&'a Operator>> {
+        let [scores, max, powers, sum, probabilities, mixed] = self.0.map(|place| operators.get(place));
+        Some(FusedAttention([scores?, max?, powers?, sum?, probabilities?, mixed?]))
+    }
+}
+
+/// The operator whose output is the operand of another, if it is of an opcode and the types agree.
+fn producer(operators: &[Operator], reader: usize, operand: usize, opcode: Opcode) -> Option<usize> {
+    let operand = operators.get(reader)?.operands.get(operand)?;
+    let Source::Output(place) = operand.source else { return None };
+    let producer = operators.get(place as usize)?;
+    (producer.opcode == opcode && producer.output == operand.ty && (place as usize) < reader).then_some(place as usize)
+}
+
+fn ending_at(operators: &[Operator], last: usize, readers: &[u32]) -> Option<FusedAttention<usize>> {
+    operators.get(last).filter(|operator| operator.opcode == Opcode::HeadMix)?;
+    let before = |reader, operand, opcode| producer(operators, reader, operand, opcode);
+    let probabilities = before(last, 0, Opcode::Normalize)?;
+    let powers = before(probabilities, 0, Opcode::ExpNeg)?;
+    let sum = before(probabilities, 1, Opcode::RowSum)?;
+    let max = before(powers, 1, Opcode::RowMax)?;
+    let scores = before(powers, 0, Opcode::HeadScores)?;
+    let places = [scores, max, powers, sum, probabilities];
+    let linked = before(sum, 0, Opcode::ExpNeg) == Some(powers) && before(max, 0, Opcode::HeadScores) == Some(scores);
+    // The first attribute of RowMax is the last of ExpNeg: whether rows see what comes after them.
+    let causal = |place: usize, first: bool| {
+        let attributes = &operators.get(place)?.attributes;
+        if first { attributes.first() } else { attributes.last() }
+    };
+    let alike = causal(max, true) == causal(powers, false);
+    let read = places.iter().map(|place| readers.get(*place).copied());
+    (linked && alike && read.eq(READS.map(Some))).then(|| {
+        let [scores, max, powers, sum, probabilities] = places;
+        FusedAttention([scores, max, powers, sum, probabilities, last])
+    })
+}
