@@ -97,7 +97,7 @@ impl CacheEngine for TorchEngine {
         }
         let (axis, columns) = (room.axis(), room.layout.columns);
         let data = room.make_room(end, at, self.device().into())?;
-        let turned = if columns { rows.data().f_tr() } else { Ok(rows.data().shallow_clone()) };
+        let turned = if columns { rows.data()?.f_tr() } else { Ok(rows.data()?.shallow_clone()) };
         let place = data.f_narrow(axis, at.into(), count.into());
         place.and_then(|mut place| place.f_copy_(&turned?)).map_err(failed)?;
         room.written = end;
@@ -125,7 +125,7 @@ impl CacheEngine for TorchEngine {
             return Err(EngineError::Malformed(format!("rows {rows:?} of {}", tensor.ty())));
         }
         let ty = with_rows(tensor.ty(), count).map_err(malformed)?;
-        tensor.inside(ty, tensor.data().f_narrow(0, start.into(), count.into()).map_err(failed)?)
+        tensor.part(ty, start)
     }
 
     fn pick(&self, tensor: &TorchTensor, rows: &[u32]) -> Result<TorchTensor, EngineError> {
@@ -136,8 +136,8 @@ impl CacheEngine for TorchEngine {
         let ty = with_rows(tensor.ty(), count).map_err(malformed)?;
         let rows: Vec<i64> = rows.iter().map(|row| i64::from(*row)).collect();
         let index = Tensor::f_from_slice(&rows).and_then(|index| index.f_to_device(self.device().into()));
-        let data = index.and_then(|index| tensor.data().f_index_select(0, &index)).map_err(failed)?;
-        TorchTensor::wrap(ty, data)
+        let all = tensor.data()?;
+        TorchTensor::wrap(ty, index.and_then(|index| all.f_index_select(0, &index)).map_err(failed)?)
     }
 
     fn stack(&self, tensors: &[TorchTensor]) -> Result<TorchTensor, EngineError> {
@@ -151,7 +151,7 @@ impl CacheEngine for TorchEngine {
             count = count.saturating_add(rows);
         }
         let ty = with_rows(first, count).map_err(malformed)?;
-        let data: Vec<&Tensor> = tensors.iter().map(TorchTensor::data).collect();
+        let data: Vec<&Tensor> = tensors.iter().map(TorchTensor::data).collect::<Result<_, _>>()?;
         TorchTensor::wrap(ty, Tensor::f_cat(&data, 0).map_err(failed)?)
     }
 }

@@ -121,12 +121,13 @@ impl TorchEngine {
         operator: &Operator,
         operands: &[&TorchTensor],
     ) -> Result<TorchTensor, EngineError> {
-        let wide: Result<Vec<_>, _> = operands.iter().map(|t| t.data().f_to_kind(tch::Kind::Int64)).collect();
+        let wide = operands.iter().map(|t| t.data()?.f_to_kind(tch::Kind::Int64).map_err(failed));
+        let wide = wide.collect::<Result<Vec<_>, _>>()?;
         let row = operands.first().map_or(1, |a| a.ty().row());
         let tokens = operands.first().and_then(|a| a.ty().dims().iter().rev().nth(1)).map_or(1, |t| i64::from(*t));
         let exponent = operands.get(1).map_or(0, |b| i64::from(b.ty().exponent()));
         let shape = torch::Shape { row: row as i64, tokens, exponent, limit: operator.output.limit() };
-        torch::wrap(&operator.output, wide.and_then(|wide| torch::execute(instruction, &wide, &shape)))
+        torch::wrap(&operator.output, torch::execute(instruction, &wide, &shape))
     }
 
     /// Checks that operands are those that an operator names, and lie on the device.
@@ -139,8 +140,8 @@ impl TorchEngine {
             if named.ty != *given.ty() {
                 return Err(EngineError::Malformed(format!("{operator}: operand {i} given is {}", given.ty())));
             }
-            if given.data().device() != self.device.into() {
-                let place = given.data().device();
+            if given.device() != self.device.into() {
+                let place = given.device();
                 return Err(EngineError::Malformed(format!("{operator}: operand {i} lies on {place:?}: import it")));
             }
         }
@@ -165,7 +166,8 @@ impl TorchEngine {
         let row = |i: u64| draw_below(&context.job_key, first_row.wrapping_add(i as u32), context.step, population);
         let drawn: Vec<i64> = (0..batch).map(|i| row(i) as i64).collect();
         let index = tch::Tensor::f_from_slice(&drawn).and_then(|t| t.f_to_device(self.device.into()));
-        let out = index.and_then(|index| data.data().f_index_select(0, &index)).map_err(failed)?;
+        let data = data.data()?;
+        let out = index.and_then(|index| data.f_index_select(0, &index)).map_err(failed)?;
         TorchTensor::wrap(operator.output.clone(), out)
     }
 }
@@ -208,7 +210,7 @@ impl Engine for TorchEngine {
             }
             (Instruction::Gather { shift }, &[table, scale, ids]) if self.kernels.elements == ElementKernel::Torch => {
                 let to = Precision { shift, limit: operator.output.limit() };
-                let operands = (table.data(), scale.data(), ids.data());
+                let operands = (table.data()?, scale.data()?, ids.data()?);
                 torch::wrap(&operator.output, torch::gather(operands, operator.output.rows() as i64, to))
             }
             (Instruction::Sample { first_row }, &[data]) => self.sample(operator, data, first_row, context),

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `engine` | [`TorchEngine`]: checks and dispatch |
 //! | `kernels`, `self_test` | which implementation serves an operation, and how it earns that |
-//! | `tensor` | [`TorchTensor`]: a libtorch tensor with its exact type |
+//! | `tensor`, `buffer` | [`TorchTensor`]: an exact type and memory that libtorch can see; memory of results, used again |
 //! | `cache` | keys and values of texts that go on |
 //! | `instruction` | an accepted operator, decoded |
 //! | `host` | operators on host memory, vectorised; matrix products by VNNI and AMX |
@@ -21,6 +21,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod attention;
+mod buffer;
 mod cache;
 mod calibrate;
 mod cuda;

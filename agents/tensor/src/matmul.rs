@@ -62,9 +62,9 @@ impl Means {
             return self.by_own(own, product, to, output);
         }
         let k = b.ty().row() as i64;
-        let left = a.data().f_narrow(1, offset as i64, k).and_then(|a| a.f_contiguous()).map_err(failed)?;
+        let left = a.data()?.f_narrow(1, offset as i64, k).and_then(|a| a.f_contiguous()).map_err(failed)?;
         // Rows of words by rows of bytes: as words both.
-        let right = b.data().f_to_kind(left.kind()).map_err(failed)?;
+        let right = b.data()?.f_to_kind(left.kind()).map_err(failed)?;
         let (sums, bits) = match (bytes, of_bytes, of_words) {
             (true, Int8Kernel::IntMm, _) => (int_mm(&left, &right), ACCUMULATOR_32),
             (true, Int8Kernel::F32Chunks, _) => (f32_chunks(&left, &right), ACCUMULATOR_32),
@@ -73,7 +73,10 @@ impl Means {
         };
         let sums = sums.map_err(failed)?;
         if self.kernels.elements == ElementKernel::Torch {
-            let scales = scales.map(|(r, c)| (r.data(), c.data()));
+            let scales = match scales {
+                Some((r, c)) => Some((r.data()?, c.data()?)),
+                None => None,
+            };
             let out = torch::matmul::finish(&sums, scales, to);
             return torch::wrap(output, out);
         }
@@ -131,8 +134,8 @@ impl Means {
             return self.heads_by_own(own, which, (a, b), (heads, to), output);
         }
         let sums = match which {
-            Heads::Scores => torch::heads::scores(a.data(), b.data(), heads as i64),
-            Heads::Mix => torch::heads::mix(a.data(), b.data(), output.row() as i64 / heads as i64),
+            Heads::Scores => torch::heads::scores(a.data()?, b.data()?, heads as i64),
+            Heads::Mix => torch::heads::mix(a.data()?, b.data()?, output.row() as i64 / heads as i64),
         };
         let sums = sums.map_err(failed)?;
         if self.kernels.elements == ElementKernel::Torch {

@@ -1,7 +1,7 @@
-//! A libtorch tensor that knows its exact type.
+//! A tensor that knows its exact type, and libtorch's view of it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tch::{Device, Kind, TchError};
 use tensorlink_graph::EngineError;
@@ -9,30 +9,49 @@ use tensorlink_num::Tensor;
 use tensorlink_num::tensor::Mantissas;
 use tensorlink_types::{TensorType, Width};
 
-/// A tensor in libtorch's memory, on the host or a GPU, in the storage width of its type. Clones share the memory, which
-/// is never written again once the tensor exists.
+use crate::buffer::Buffer;
+
+/// A tensor in the host's memory or on a GPU, in the storage width of its type. Clones share the memory, which is never written again
+/// once the tensor exists. libtorch learns of what lies in the host's memory only when it is asked to compute with it.
 #[derive(Clone)]
 pub struct TorchTensor(Arc<Inner>);
 
 struct Inner {
     ty: TensorType,
-    /// Of the kind and dimensions of `ty`; contiguous, unless it lies in shared memory as columns.
-    data: tch::Tensor,
-    /// Memory that `data` is a part of, unless that is its own.
-    owner: Option<Owner>,
+    /// Where the mantissas lie, if that is the host's memory.
+    place: Option<Place>,
+    /// As libtorch knows it, of the kind and dimensions of `ty`, once it does.
+    data: OnceLock<tch::Tensor>,
+    /// Whose memory it is or is a part of: as long as this is held, nobody writes or frees it.
+    _owner: Owner,
 }
 
-/// Whose memory a tensor is a part of: as long as this is held, nobody writes or frees it.
-#[derive(Clone)]
+#[allow(dead_code, reason = "held, not read")]
 enum Owner {
+    /// libtorch's: that of `data`.
+    Torch,
+    /// Its own.
+    Own(Buffer),
     /// That of a cache.
-    Cache(#[allow(dead_code, reason = "held, not read")] Arc<Shared>),
+    Cache(Arc<Shared>),
     /// That of a host tensor.
-    Host(#[allow(dead_code, reason = "held, not read")] Tensor),
+    Host(Tensor),
+    /// That of another.
+    Part(TorchTensor),
 }
 
-// SAFETY: the tensor is written only before `TorchTensor` is built and read-only after; libtorch allows concurrent
-// reads of one tensor, and its reference counts are atomic.
+/// Mantissas in the host's memory, aligned for their width.
+#[derive(Clone, Copy)]
+struct Place {
+    address: *const u8,
+    /// From the start of a row to the start of the next, in elements: more than a row has only in columns of a cache.
+    stride: usize,
+}
+
+// SAFETY: the tensor is written only before `TorchTensor` is built and read-only after, and its owner may be dropped on any thread; libtorch
+// allows concurrent reads of one tensor, and its reference counts are atomic.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
 unsafe impl Sync for Inner {}
 
 /// Memory that is written further while no tensor is a part of it: whoever writes needs it mutably, and tensors hold it.
@@ -59,7 +78,7 @@ impl Shared {
 
 impl fmt::Debug for TorchTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on {:?}", self.0.ty, self.0.data.device())
+        write!(f, "{} on {:?}", self.0.ty, self.device())
     }
 }
 
@@ -125,11 +144,11 @@ pub(crate) fn dims(ty: &TensorType) -> Vec<i64> {
     ty.dims().iter().map(|d| i64::from(*d)).collect()
 }
 
-/// Elements from one index of each dimension to the next, rows one after another.
-fn strides(ty: &TensorType) -> Vec<i64> {
-    let mut strides = Vec::with_capacity(ty.dims().len());
-    let mut stride = 1;
-    for dim in ty.dims().iter().rev() {
+/// Elements from one index of each dimension to the next, `row` of them from the start of a row to the start of the next.
+fn strides(ty: &TensorType, row: usize) -> Vec<i64> {
+    let mut strides = vec![1];
+    let mut stride = row as i64;
+    for dim in ty.dims().iter().rev().skip(1) {
         strides.push(stride);
         stride *= i64::from(*dim);
     }
@@ -138,21 +157,18 @@ fn strides(ty: &TensorType) -> Vec<i64> {
 }
 
 impl TorchTensor {
+    fn new(ty: TensorType, place: Option<Place>, data: Option<tch::Tensor>, owner: Owner) -> Self {
+        let data = data.map_or_else(OnceLock::new, OnceLock::from);
+        Self(Arc::new(Inner { ty, place, data, _owner: owner }))
+    }
+
     /// Checks that `data` is laid out as `ty` says; the caller vouches for the mantissas' range.
     ///
     /// # Errors
     /// [`EngineError::Device`] if libtorch answered with another shape, type or layout than it was asked for.
     pub(crate) fn wrap(ty: TensorType, data: tch::Tensor) -> Result<Self, EngineError> {
-        Self::owned(ty, data, None)
-    }
-
-    fn owned(ty: TensorType, data: tch::Tensor, owner: Option<Owner>) -> Result<Self, EngineError> {
-        let actual = data.f_kind().map_err(device)?;
-        if data.size() != dims(&ty) || actual != kind(ty.width()) || !data.is_contiguous() {
-            let size = data.size();
-            return Err(EngineError::Device(format!("libtorch gave {actual:?} {size:?} where {ty} was due")));
-        }
-        Ok(Self(Arc::new(Inner { ty, data, owner })))
+        let contiguous = data.is_contiguous();
+        Self::by_libtorch(ty, data, contiguous, Owner::Torch)
     }
 
     /// A part of shared memory: rows of it, or the first columns.
@@ -160,42 +176,54 @@ impl TorchTensor {
     /// # Errors
     /// As [`Self::wrap`].
     pub(crate) fn within(ty: TensorType, data: tch::Tensor, shared: Arc<Shared>) -> Result<Self, EngineError> {
-        let actual = data.f_kind().map_err(device)?;
         let rows = data.stride().last() == Some(&1);
-        if data.size() != dims(&ty) || actual != kind(ty.width()) || !rows {
+        Self::by_libtorch(ty, data, rows, Owner::Cache(shared))
+    }
+
+    fn by_libtorch(ty: TensorType, data: tch::Tensor, laid_out: bool, owner: Owner) -> Result<Self, EngineError> {
+        let actual = data.f_kind().map_err(device)?;
+        if data.size() != dims(&ty) || actual != kind(ty.width()) || !laid_out {
             let size = data.size();
             return Err(EngineError::Device(format!("libtorch gave {actual:?} {size:?} where {ty} was due")));
         }
-        Ok(Self(Arc::new(Inner { ty, data, owner: Some(Owner::Cache(shared)) })))
+        let place = if data.device() == Device::Cpu { Some(host_memory(&ty, &data)?) } else { None };
+        Ok(Self::new(ty, place, Some(data), owner))
     }
 
-    /// A part of this tensor, `data` being one of its own.
+    /// Rows of this tensor, a row being an index of the first dimension; of its type but for their number.
     ///
     /// # Errors
-    /// As [`Self::wrap`].
-    pub(crate) fn inside(&self, ty: TensorType, data: tch::Tensor) -> Result<Self, EngineError> {
-        match &self.0.owner {
-            Some(Owner::Cache(shared)) => Self::within(ty, data, Arc::clone(shared)),
-            owner => Self::owned(ty, data, owner.clone()),
-        }
+    /// [`EngineError::Device`] if libtorch fails.
+    pub(crate) fn part(&self, ty: TensorType, first: u32) -> Result<Self, EngineError> {
+        let count = ty.dims().first().copied().unwrap_or_default();
+        let all = self.ty().dims().first().copied().unwrap_or_default();
+        assert!(count > 0 && first.saturating_add(count) <= all, "rows of the tensor");
+        let owner = Owner::Part(self.clone());
+        let Some(Place { address, stride }) = self.0.place else {
+            let data = self.data()?.f_narrow(0, first.into(), count.into()).map_err(device)?;
+            return Self::by_libtorch(ty, data, true, owner);
+        };
+        let first = first as usize;
+        let (offset, stride) = match ty.dims() {
+            [_] => (first, ty.row() as usize),
+            // Memory that is held fits the address space, and so does a part of it.
+            _ => ((self.ty().rows() / u64::from(all)) as usize * first * stride, stride),
+        };
+        // SAFETY: an element of the tensor.
+        let address = unsafe { address.add(offset * ty.width().bytes()) };
+        Ok(Self::new(ty, Some(Place { address, stride }), None, owner))
     }
 
-    /// Copies a host tensor to a device. If that is the host, mantissas of at most 32 bits stay where they are: weights would fill its memory
-    /// twice, and no operation gives an operand on as its result, which libtorch does only with what has 64 bits already.
+    /// Brings a host tensor to a device. If that is the host, the mantissas stay where they are.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] when the device's memory runs out.
     pub(crate) fn import(tensor: &Tensor, target: Device) -> Result<Self, EngineError> {
         let ty = tensor.ty().clone();
-        let address = match (tensor.mantissas(), target) {
-            (Mantissas::I8(v), Device::Cpu) => Some(v.as_ptr().cast()),
-            (Mantissas::I16(v), Device::Cpu) => Some(v.as_ptr().cast()),
-            (Mantissas::I32(v), Device::Cpu) => Some(v.as_ptr().cast()),
-            _ => None,
-        };
-        if let Some(address) = address {
-            // SAFETY: as many elements as the dimensions say (rule N-1), one after another; the owner keeps them, and every part of
-            // the tensor has the owner; nothing writes a `TorchTensor` that exists, nor the mantissas of a `Tensor`.
-            let data =
-                unsafe { tch::Tensor::f_from_blob(address, &dims(&ty), &strides(&ty), kind(ty.width()), Device::Cpu) };
-            return Self::owned(ty, data.map_err(device)?, Some(Owner::Host(tensor.clone())));
+        if target == Device::Cpu {
+            let address = each_width!(Mantissas, tensor.mantissas(), v => v.as_ptr().cast());
+            let place = Place { address, stride: ty.row() as usize };
+            return Ok(Self::new(ty, Some(place), None, Owner::Host(tensor.clone())));
         }
         let flat = each_width!(Mantissas, tensor.mantissas(), v => tch::Tensor::f_from_slice(v)).map_err(device)?;
         let data = flat.f_view(dims(&ty).as_slice()).and_then(|t| t.f_to_device(target)).map_err(device)?;
@@ -204,9 +232,17 @@ impl TorchTensor {
 
     /// Copies the tensor to host memory; checks every mantissa (rule N-1).
     pub(crate) fn export(&self) -> Result<Tensor, EngineError> {
-        let data = self.0.data.f_to_device(Device::Cpu).and_then(|data| data.f_contiguous()).map_err(device)?;
-        let host = self.inside(self.0.ty.clone(), data)?;
-        let mantissas = match host.slice()? {
+        let copy;
+        let slice = match self.slice() {
+            Ok(slice) => slice,
+            // On a GPU, or columns of a cache.
+            Err(_) => {
+                let data = self.data()?.f_to_device(Device::Cpu).and_then(|data| data.f_contiguous());
+                copy = Self::wrap(self.0.ty.clone(), data.map_err(device)?)?;
+                copy.slice()?
+            }
+        };
+        let mantissas = match slice {
             Slice::I8(v) => Mantissas::I8(v.to_vec()),
             Slice::I16(v) => Mantissas::I16(v.to_vec()),
             Slice::I32(v) => Mantissas::I32(v.to_vec()),
@@ -220,9 +256,35 @@ impl TorchTensor {
         &self.0.ty
     }
 
+    /// Where the tensor lies.
+    pub(crate) fn device(&self) -> Device {
+        match (self.0.place, self.0.data.get()) {
+            (None, Some(data)) => data.device(),
+            _ => Device::Cpu,
+        }
+    }
+
     /// The libtorch tensor, for reading.
-    pub(crate) fn data(&self) -> &tch::Tensor {
-        &self.0.data
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if libtorch fails.
+    pub(crate) fn data(&self) -> Result<&tch::Tensor, EngineError> {
+        if let Some(data) = self.0.data.get() {
+            return Ok(data);
+        }
+        let Inner { ty, place, .. } = &*self.0;
+        let Place { address, stride } = place.ok_or_else(|| EngineError::Device(format!("{ty} lies nowhere")))?;
+        let dims = dims(ty);
+        let data = if let (Slice::I64(v), _) = self.strided()? {
+            // An operator of libtorch may give on as its result what has 64 bits, and would not hold the owner: so that is copied.
+            tch::Tensor::f_from_slice(v).and_then(|data| data.f_view(dims.as_slice()))
+        } else {
+            let (strides, kind) = (strides(ty, stride), kind(ty.width()));
+            // SAFETY: the place has what `strided` reads there, and the owner keeps it as long as `self` is; nothing writes it.
+            unsafe { tch::Tensor::f_from_blob(address, &dims, &strides, kind, Device::Cpu) }
+        };
+        let data = data.map_err(device)?;
+        Ok(self.0.data.get_or_init(|| data))
     }
 
     /// Host memory of the tensor.
@@ -242,10 +304,12 @@ impl TorchTensor {
     /// # Errors
     /// [`EngineError::Device`] if the tensor lies on a GPU.
     pub(crate) fn strided(&self) -> Result<(Slice<'_>, usize), EngineError> {
-        let Inner { ty, data, .. } = &*self.0;
-        let (address, len, stride) = host_memory(ty, data)?;
-        // SAFETY: `host_memory` vouches for `len` initialised elements of the type's width at `address`, aligned by
-        // libtorch's allocator; `self` keeps them alive, and nothing writes them (see `TorchTensor` and `Shared`).
+        let Inner { ty, place, .. } = &*self.0;
+        let absent = || EngineError::Device(format!("{ty} is not in host memory"));
+        let Place { address, stride } = place.ok_or_else(absent)?;
+        // The last row ends before the next would begin. What lies in memory has as many elements as a usize counts.
+        let len = (ty.rows() as usize - 1) * stride + ty.row() as usize;
+        // SAFETY: a place has `len` initialised elements of the type's width, aligned; `self` keeps them alive, and nothing writes them.
         let slice = unsafe {
             match ty.width() {
                 Width::I8 => Slice::I8(std::slice::from_raw_parts(address.cast(), len)),
@@ -257,55 +321,46 @@ impl TorchTensor {
         Ok((slice, stride))
     }
 
-    /// Allocates a tensor on the host and lets `fill` write every element of it.
+    /// Makes a tensor on the host and lets `fill` write every element of it.
+    ///
+    /// # Errors
+    /// What `fill` gives; [`EngineError::Device`] for more elements than memory has.
     pub(crate) fn build(
         ty: &TensorType,
         fill: impl FnOnce(SliceMut<'_>) -> Result<(), EngineError>,
     ) -> Result<Self, EngineError> {
-        let data = tch::Tensor::f_empty(dims(ty).as_slice(), (kind(ty.width()), Device::Cpu)).map_err(device)?;
-        let (address, len, _) = host_memory(ty, &data)?;
+        let large = || EngineError::Device(format!("{ty} is larger than memory"));
+        let bytes =
+            usize::try_from(ty.byte_len()).ok().filter(|bytes| *bytes <= isize::MAX as usize).ok_or_else(large)?;
+        let (mut buffer, len) = (Buffer::take(bytes), ty.elements() as usize);
         // In tests, what `fill` forgets is no mantissa that a reference could have.
         if cfg!(debug_assertions) {
-            // SAFETY: `host_memory` vouches for `len` elements of the type's width, which nothing else refers to.
-            unsafe { address.write_bytes(0x55, len * ty.width().bytes()) };
+            buffer.slice_mut::<i8>(bytes).fill(0x55);
         }
-        // Otherwise left as libtorch gave it: clearing it takes as long as many an operator, which writes every element
-        // anyway and reads none before.
-        // SAFETY: as in `slice`; the tensor was just made, so that this is the only reference to its memory,
-        // which libtorch's allocator, foreign code, leaves with some bits: any are an integer.
-        let memory = unsafe {
-            match ty.width() {
-                Width::I8 => SliceMut::I8(std::slice::from_raw_parts_mut(address.cast(), len)),
-                Width::I16 => SliceMut::I16(std::slice::from_raw_parts_mut(address.cast(), len)),
-                Width::I32 => SliceMut::I32(std::slice::from_raw_parts_mut(address.cast(), len)),
-                Width::I64 => SliceMut::I64(std::slice::from_raw_parts_mut(address.cast(), len)),
-            }
-        };
-        fill(memory)?;
-        Self::wrap(ty.clone(), data)
+        fill(match ty.width() {
+            Width::I8 => SliceMut::I8(buffer.slice_mut(len)),
+            Width::I16 => SliceMut::I16(buffer.slice_mut(len)),
+            Width::I32 => SliceMut::I32(buffer.slice_mut(len)),
+            Width::I64 => SliceMut::I64(buffer.slice_mut(len)),
+        })?;
+        let place = Place { address: buffer.as_ptr(), stride: ty.row() as usize };
+        Ok(Self::new(ty.clone(), Some(place), None, Owner::Own(buffer)))
     }
 }
 
-/// Address and extent of a tensor's elements and the distance of its rows, after checking all that a slice relies on: host
-/// memory, element type, rows one after another, count, alignment.
-fn host_memory(ty: &TensorType, data: &tch::Tensor) -> Result<(*mut u8, usize, usize), EngineError> {
+/// Where libtorch keeps a tensor's elements, after checking all that a slice relies on: rows one after another, count, alignment.
+fn host_memory(ty: &TensorType, data: &tch::Tensor) -> Result<Place, EngineError> {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let (len, row) = (size(ty.elements()), size(ty.row()));
-    let address = data.data_ptr().cast::<u8>();
+    let address = data.data_ptr().cast::<u8>().cast_const();
     let stride = match data.stride().as_slice() {
         _ if data.is_contiguous() => Some(row),
         [stride, 1] => usize::try_from(*stride).ok().filter(|stride| *stride >= row),
         _ => None,
     };
-    let sound = data.device() == Device::Cpu
-        && data.f_kind().map_err(device)? == kind(ty.width())
-        && data.size() == dims(ty)
-        && data.numel() == len
-        && !address.is_null()
-        && address.addr().is_multiple_of(ty.width().bytes());
+    let sound = data.numel() == len && !address.is_null() && address.addr().is_multiple_of(ty.width().bytes());
     match stride {
-        // The last row ends before the next would begin.
-        Some(stride) if sound => Ok((address, (size(ty.rows()) - 1) * stride + row, stride)),
-        _ => Err(EngineError::Device(format!("{ty} is not in host memory"))),
+        Some(stride) if sound => Ok(Place { address, stride }),
+        _ => Err(EngineError::Device(format!("libtorch laid {ty} out in another way than was asked for"))),
     }
 }

@@ -14,7 +14,7 @@ use super::super::block::{Accumulator, Element, fits_i32, rescale};
 use super::super::elementwise::Precision;
 use super::pack::{LANES, Lanes};
 use super::tile::{load, store};
-use crate::tensor::Slice;
+use crate::tensor::{Slice, each_width};
 
 /// Turns sums into mantissas of the result. Columns begin at multiples of [`LANES`].
 pub(crate) trait Finish: Sync {
@@ -173,27 +173,59 @@ fn round_high<T: Element>([even, odd]: [__m512i; 2], to: Precision, out: &mut [T
 
 /// `rescale(r[m]·c[n]·Σ)`: rule N-25.
 pub(crate) struct Scaled {
-    /// A scale for each row.
-    r: Vec<i64>,
-    /// A scale for each column, whole panels of them in halves.
-    c: Vec<[[i64; LANES / 2]; 2]>,
-    /// Scales of rows and of columns where products of both fit 32 bits, and their products with sums are rounded by [`round_high`].
-    small: Option<(Vec<i32>, Vec<Lanes>)>,
+    scales: Scales,
     to: Precision,
+}
+
+/// A scale for each row, and one for each column, of whole panels.
+enum Scales {
+    /// The product of any two fits 32 bits.
+    Small(Vec<i32>, Vec<Lanes>),
+    /// Columns in halves of panels.
+    Wide(Vec<i64>, Vec<[[i64; LANES / 2]; 2]>),
 }
 
 impl Scaled {
     pub(crate) fn new(r: Slice<'_>, c: Slice<'_>, to: Precision) -> Self {
-        let (r, c) = (r.to_wide(), c.to_wide());
-        let largest = |scales: &[i64]| scales.iter().map(|scale| u128::from(scale.unsigned_abs())).max().unwrap_or(0);
-        let small = (rounds_high(to) && largest(&r).max(1) * largest(&c).max(1) < 1 << 31).then(|| {
-            let lane = |part: &[i64], i: usize| part.get(i).map_or(0, |c| *c as i32);
-            let lanes = |part| Lanes(std::array::from_fn(|i| lane(part, i)));
-            (r.iter().map(|r| *r as i32).collect(), c.chunks(LANES).map(lanes).collect())
-        });
-        let half = |part: &[i64], i: usize| std::array::from_fn(|j| part.get(i * LANES / 2 + j).copied().unwrap_or(0));
-        Self { r, c: c.chunks(LANES).map(|part| [half(part, 0), half(part, 1)]).collect(), small, to }
+        let small = each_width!(Slice, r, r => each_width!(Slice, c, c => {
+            let bound = u128::from(largest(r)).max(1) * u128::from(largest(c)).max(1);
+            (bound < 1 << 31).then(|| Scales::Small(r.iter().map(|r| r.wide() as i32).collect(), c.chunks(LANES).map(lanes).collect()))
+        }));
+        let wide = || {
+            let half =
+                |part: &[i64], i: usize| std::array::from_fn(|j| part.get(i * LANES / 2 + j).copied().unwrap_or(0));
+            let c = c.to_wide().chunks(LANES).map(|part| [half(part, 0), half(part, 1)]).collect();
+            Scales::Wide(r.to_wide(), c)
+        };
+        Self { scales: small.unwrap_or_else(wide), to }
     }
+
+    /// Products of the scales of a row and of the columns of a panel.
+    fn products(&self, (row, first): (usize, usize)) -> [i64; LANES] {
+        match &self.scales {
+            Scales::Small(r, c) => c[first / LANES].0.map(|c| i64::from(r[row] * c)),
+            Scales::Wide(r, c) => {
+                let c = c[first / LANES].as_flattened();
+                std::array::from_fn(|i| r[row] * c[i])
+            }
+        }
+    }
+}
+
+/// The largest magnitude.
+fn largest<T: Element>(scales: &[T]) -> u64 {
+    let max = scales.iter().fold(T::default(), |max, scale| max.max(*scale));
+    let min = scales.iter().fold(T::default(), |min, scale| min.min(*scale));
+    max.wide().unsigned_abs().max(min.wide().unsigned_abs())
+}
+
+/// Scales that fit 32 bits, filled up with zeros.
+fn lanes<T: Element>(part: &[T]) -> Lanes {
+    let mut lanes = Lanes::ZERO;
+    for (lane, scale) in lanes.0.iter_mut().zip(part) {
+        *lane = scale.wide() as i32;
+    }
+    lanes
 }
 
 impl Finish for Scaled {
@@ -202,11 +234,10 @@ impl Finish for Scaled {
     }
 
     #[inline(always)]
-    fn finish<A: Accumulator, T: Element>(&self, (row, first): (usize, usize), sums: &mut [A; LANES], out: &mut [T]) {
-        let (r, c) = (self.r[row], self.c[first / LANES].as_flattened());
-        let mut scaled = [0i64; LANES];
-        for ((scaled, sum), c) in scaled.iter_mut().zip(sums).zip(c) {
-            *scaled = r * *c * sum.wide();
+    fn finish<A: Accumulator, T: Element>(&self, place: (usize, usize), sums: &mut [A; LANES], out: &mut [T]) {
+        let mut scaled = self.products(place);
+        for (scaled, sum) in scaled.iter_mut().zip(sums) {
+            *scaled *= sum.wide();
         }
         rescale(&mut scaled, self.to.shift, self.to.limit);
         write(&scaled, out);
@@ -215,7 +246,7 @@ impl Finish for Scaled {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
     #[inline]
     unsafe fn finish_narrow<T: Element>(&self, place: (usize, usize), sums: __m512i, out: &mut [T]) {
-        let Some((r, c)) = &self.small else {
+        let (Scales::Small(r, c), true) = (&self.scales, rounds_high(self.to)) else {
             // SAFETY: the caller vouches for AVX-512.
             return unsafe { self.finish_wide(place, widen(sums), out) };
         };
@@ -228,15 +259,21 @@ impl Finish for Scaled {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
     #[inline]
-    unsafe fn finish_wide<T: Element>(&self, (row, first): (usize, usize), mut sums: [__m512i; 2], out: &mut [T]) {
+    unsafe fn finish_wide<T: Element>(&self, place: (usize, usize), mut sums: [__m512i; 2], out: &mut [T]) {
         if !rounds(self.to) {
-            return self.finish((row, first), &mut spill(sums), out);
+            return self.finish(place, &mut spill(sums), out);
         }
-        let r = _mm512_set1_epi64(self.r[row]);
-        for (sums, c) in sums.iter_mut().zip(&self.c[first / LANES]) {
-            // SAFETY: eight elements are a vector.
-            let c = unsafe { _mm512_loadu_si512(c.as_ptr().cast()) };
-            *sums = _mm512_mullo_epi64(_mm512_mullo_epi64(c, r), *sums);
+        let (row, first) = place;
+        let scales = match &self.scales {
+            Scales::Small(r, c) => widen(_mm512_mullo_epi32(_mm512_set1_epi32(r[row]), load(&c[first / LANES]))),
+            Scales::Wide(r, c) => c[first / LANES].each_ref().map(|c| {
+                // SAFETY: eight elements are a vector.
+                let c = unsafe { _mm512_loadu_si512(c.as_ptr().cast()) };
+                _mm512_mullo_epi64(c, _mm512_set1_epi64(r[row]))
+            }),
+        };
+        for (sums, scales) in sums.iter_mut().zip(scales) {
+            *sums = _mm512_mullo_epi64(scales, *sums);
         }
         round(sums, self.to, out);
     }

@@ -1,0 +1,115 @@
+//! Host memory of results, used again: a layer's results are as large as those of the layer before, so that what one leaves another takes,
+//! still in cache and without asking the system.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::host::block::Element;
+
+/// Bytes of a cache line, which buffers begin with and consist of.
+const LINE: usize = 64;
+/// Most bytes that wait to be taken. Beyond them what is dropped is freed.
+const KEPT: usize = 16 << 20;
+
+/// A cache line.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; LINE]);
+
+/// Memory that begins with a cache line; its bytes are some, whichever the last user left.
+pub(crate) struct Buffer(Vec<Line>);
+
+/// Buffers that wait to be taken, by their lines.
+struct Pool {
+    waiting: BTreeMap<usize, Vec<Vec<Line>>>,
+    bytes: usize,
+}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { waiting: BTreeMap::new(), bytes: 0 });
+
+impl Pool {
+    fn take(&mut self, lines: usize) -> Option<Vec<Line>> {
+        let taken = self.waiting.get_mut(&lines)?.pop()?;
+        self.bytes -= lines * LINE;
+        Some(taken)
+    }
+
+    /// Keeps a buffer, if there is room once those of other sizes, which nobody may want again, are freed; gives what is to be freed.
+    fn keep(&mut self, buffer: Vec<Line>) -> Vec<Vec<Line>> {
+        let (lines, bytes) = (buffer.len(), buffer.len() * LINE);
+        let mut freed = Vec::new();
+        if bytes > KEPT {
+            return vec![buffer];
+        }
+        while self.bytes + bytes > KEPT {
+            let other = self.waiting.iter_mut().find(|(size, waiting)| **size != lines && !waiting.is_empty());
+            let Some((size, Some(one))) = other.map(|(size, waiting)| (*size, waiting.pop())) else {
+                return vec![buffer];
+            };
+            self.bytes -= size * LINE;
+            freed.push(one);
+        }
+        self.bytes += bytes;
+        self.waiting.entry(lines).or_default().push(buffer);
+        freed
+    }
+}
+
+impl Buffer {
+    /// At least so many bytes.
+    pub(crate) fn take(bytes: usize) -> Self {
+        let lines = bytes.div_ceil(LINE);
+        let taken = POOL.lock().unwrap_or_else(PoisonError::into_inner).take(lines);
+        Self(taken.unwrap_or_else(|| vec![Line([0; LINE]); lines]))
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const u8 {
+        self.0.as_ptr().cast()
+    }
+
+    /// The first `count` elements.
+    pub(crate) fn slice_mut<T: Element>(&mut self, count: usize) -> &mut [T] {
+        assert!(count * size_of::<T>() <= self.0.len() * LINE, "elements within the buffer");
+        // SAFETY: as many bytes as the assertion says, all written once, of which integers of any width are made; aligned as any of them.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), count) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.0);
+        let freed = POOL.lock().unwrap_or_else(PoisonError::into_inner).keep(buffer);
+        // Outside the lock.
+        drop(freed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(count: usize) -> Vec<Line> {
+        vec![Line([0; LINE]); count]
+    }
+
+    #[test]
+    fn buffers_are_taken_again_by_size_and_bounded() {
+        let mut pool = Pool { waiting: BTreeMap::new(), bytes: 0 };
+        let all = KEPT / LINE;
+        assert!(pool.keep(lines(3)).is_empty() && pool.take(2).is_none());
+        assert_eq!((pool.take(3).map(|taken| taken.len()), pool.bytes), (Some(3), 0));
+        assert_eq!(pool.keep(lines(all + 1)).len(), 1, "larger than all that is kept");
+        assert!(pool.keep(lines(all / 2)).is_empty() && pool.keep(lines(all / 2)).is_empty());
+        assert_eq!(pool.keep(lines(all / 2)).len(), 1, "full of its own size");
+        assert_eq!(pool.keep(lines(7)).len(), 1, "another size makes room");
+        assert!(pool.bytes <= KEPT && pool.take(7).is_some());
+    }
+
+    #[test]
+    fn a_buffer_holds_what_was_asked_for() {
+        let mut buffer = Buffer::take(130);
+        assert!(buffer.as_ptr().addr().is_multiple_of(LINE));
+        buffer.slice_mut::<i64>(16).fill(-1);
+        assert_eq!(buffer.slice_mut::<i8>(130)[..128], [-1; 128]);
+    }
+}
