@@ -6,13 +6,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tch::{TchError, Tensor};
+use tch::{Device, Tensor};
 use tensorlink_graph::EngineError;
 use tensorlink_graph::transformer::decode::{CacheEngine, Layout};
 use tensorlink_types::{TensorType, TypeError};
 
 use crate::TorchEngine;
-use crate::tensor::{Shared, TorchTensor, device as failed, kind};
+use crate::host::transposed;
+use crate::shared::Shared;
+use crate::tensor::{TorchTensor, device as failed};
 
 /// Rows of the first memory: rows of keys and columns of values then begin at multiples of 64 bytes.
 const FIRST: u32 = 64;
@@ -21,42 +23,45 @@ const FIRST: u32 = 64;
 pub struct TorchRoom {
     layout: Layout,
     /// `[capacity, width]`, or `[width, capacity]` for columns.
-    data: Arc<Shared>,
+    memory: Arc<Shared>,
+    device: Device,
     capacity: u32,
     written: u32,
 }
 
 impl TorchRoom {
-    /// The dimension along which rows follow each other.
-    fn axis(&self) -> i64 {
-        i64::from(self.layout.columns)
-    }
-
     /// Makes room for `rows`, keeping the first `kept`, in memory that nobody reads.
-    fn make_room(&mut self, rows: u32, kept: u32, device: tch::Device) -> Result<&mut Tensor, EngineError> {
+    fn make_room(&mut self, rows: u32, kept: u32) -> Result<&mut Shared, EngineError> {
         let capacity = if rows > self.capacity {
             rows.max(self.capacity.saturating_mul(2)).max(FIRST).min(self.layout.most)
         } else {
             self.capacity
         };
-        if capacity != self.capacity || Arc::get_mut(&mut self.data).is_none() {
-            let old = self.data.data().f_narrow(self.axis(), 0, kept.into());
-            let new = empty(&self.layout, capacity, device).map_err(failed)?;
-            new.f_narrow(self.axis(), 0, kept.into()).and_then(|mut new| new.f_copy_(&old?)).map_err(failed)?;
-            (self.data, self.capacity) = (Arc::new(Shared::new(new)), capacity);
+        if capacity != self.capacity || Arc::get_mut(&mut self.memory).is_none() {
+            let mut new = memory(&self.layout, capacity, self.device)?;
+            if kept > 0 {
+                new.put((0, 0), &self.read(kept)?)?;
+            }
+            (self.memory, self.capacity) = (Arc::new(new), capacity);
         }
-        let shared = Arc::get_mut(&mut self.data);
-        shared
-            .map(Shared::data_mut)
-            .ok_or_else(|| EngineError::Device("a cache that is read while it grows".to_owned()))
+        let shared = Arc::get_mut(&mut self.memory);
+        shared.ok_or_else(|| EngineError::Device("a cache that is read while it grows".to_owned()))
+    }
+
+    fn read(&self, rows: u32) -> Result<TorchTensor, EngineError> {
+        let row = &self.layout.row;
+        let width = u32::try_from(row.row()).map_err(malformed)?;
+        let dims = if self.layout.columns { [width, rows] } else { [rows, width] };
+        let ty = TensorType::new(row.bits(), row.exponent(), &dims).map_err(malformed)?;
+        TorchTensor::within(ty, &self.memory)
     }
 }
 
-/// Memory for so many rows, cleared, as slices of it span what was not written yet.
-fn empty(layout: &Layout, capacity: u32, device: tch::Device) -> Result<Tensor, TchError> {
-    let (rows, width) = (i64::from(capacity), layout.row.row() as i64);
-    let size = if layout.columns { [width, rows] } else { [rows, width] };
-    Tensor::f_zeros(size, (kind(layout.row.width()), device))
+/// Memory for so many rows.
+fn memory(layout: &Layout, capacity: u32, device: Device) -> Result<Shared, EngineError> {
+    let (rows, width) = (capacity as usize, usize::try_from(layout.row.row()).map_err(malformed)?);
+    let size = if layout.columns { (width, rows) } else { (rows, width) };
+    Shared::new(layout.row.width(), size, device)
 }
 
 fn malformed(error: impl std::fmt::Display) -> EngineError {
@@ -77,6 +82,20 @@ fn rows_of(ty: &TensorType) -> u32 {
     ty.dims().first().copied().unwrap_or_default()
 }
 
+impl TorchEngine {
+    /// Rows as columns.
+    fn turned(&self, rows: &TorchTensor) -> Result<TorchTensor, EngineError> {
+        let [m, n] = *rows.ty().dims() else { return Err(malformed("rows of more dimensions than two")) };
+        let ty = TensorType::new(rows.ty().bits(), rows.ty().exponent(), &[n, m]).map_err(malformed)?;
+        if self.device() != crate::Device::Cpu {
+            let turned = rows.data()?.f_tr().and_then(|turned| turned.f_contiguous());
+            return TorchTensor::wrap(ty, turned.map_err(failed)?);
+        }
+        let slice = rows.slice()?;
+        TorchTensor::build(&ty, |mut out| transposed(slice, (m as usize, n as usize), &mut out))
+    }
+}
+
 impl CacheEngine for TorchEngine {
     type Room = TorchRoom;
 
@@ -85,8 +104,9 @@ impl CacheEngine for TorchEngine {
         if layout.row.dims().len() != 2 || rows_of(&layout.row) != 1 || layout.row.bits() > 32 {
             return Err(EngineError::Malformed(format!("{} is no row of at most 32 bits to keep", layout.row)));
         }
-        let data = Arc::new(Shared::new(empty(layout, 0, self.device().into()).map_err(failed)?));
-        Ok(TorchRoom { layout: layout.clone(), data, capacity: 0, written: 0 })
+        let device = self.device().into();
+        let memory = Arc::new(memory(layout, 0, device)?);
+        Ok(TorchRoom { layout: layout.clone(), memory, device, capacity: 0, written: 0 })
     }
 
     fn write(&self, room: &mut TorchRoom, at: u32, rows: &TorchTensor) -> Result<(), EngineError> {
@@ -95,11 +115,13 @@ impl CacheEngine for TorchEngine {
         if with_rows(&room.layout.row, count).as_ref() != Ok(ty) || end > room.layout.most || at > room.written {
             return Err(EngineError::Malformed(format!("{ty} does not follow row {at} of {:?}", room.layout)));
         }
-        let (axis, columns) = (room.axis(), room.layout.columns);
-        let data = room.make_room(end, at, self.device().into())?;
-        let turned = if columns { rows.data()?.f_tr() } else { Ok(rows.data()?.shallow_clone()) };
-        let place = data.f_narrow(axis, at.into(), count.into());
-        place.and_then(|mut place| place.f_copy_(&turned?)).map_err(failed)?;
+        let columns = room.layout.columns;
+        let memory = room.make_room(end, at)?;
+        if columns {
+            memory.put((0, at as usize), &self.turned(rows)?)?;
+        } else {
+            memory.put((at as usize, 0), rows)?;
+        }
         room.written = end;
         Ok(())
     }
@@ -108,12 +130,7 @@ impl CacheEngine for TorchEngine {
         if rows == 0 || rows > room.written {
             return Err(EngineError::Malformed(format!("{rows} rows of {}", room.written)));
         }
-        let row = &room.layout.row;
-        let width = u32::try_from(row.row()).map_err(malformed)?;
-        let dims = if room.layout.columns { [width, rows] } else { [rows, width] };
-        let ty = TensorType::new(row.bits(), row.exponent(), &dims).map_err(malformed)?;
-        let data = room.data.data().f_narrow(room.axis(), 0, rows.into()).map_err(failed)?;
-        TorchTensor::within(ty, data, Arc::clone(&room.data))
+        room.read(rows)
     }
 
     fn part(&self, tensor: &TorchTensor, rows: Range<u32>) -> Result<TorchTensor, EngineError> {

@@ -9,7 +9,7 @@
 //! | `engine` | [`TorchEngine`]: checks and dispatch |
 //! | `kernels`, `self_test` | which implementation serves an operation, and how it earns that |
 //! | `tensor`, `buffer` | [`TorchTensor`]: an exact type and memory that libtorch can see; memory of results, used again |
-//! | `cache` | keys and values of texts that go on |
+//! | `cache`, `shared` | keys and values of texts that go on; their memory |
 //! | `instruction` | an accepted operator, decoded |
 //! | `host` | operators on host memory, vectorised; matrix products by VNNI and AMX |
 //! | `torch` | operators in libtorch's operations, for GPUs and other processors |
@@ -33,6 +33,7 @@ mod kernels;
 mod matmul;
 mod memory;
 mod self_test;
+mod shared;
 mod simd;
 mod tensor;
 mod torch;

@@ -10,6 +10,7 @@ use tensorlink_num::tensor::Mantissas;
 use tensorlink_types::{TensorType, Width};
 
 use crate::buffer::Buffer;
+use crate::shared::Shared;
 
 /// A tensor in the host's memory or on a GPU, in the storage width of its type. Clones share the memory, which is never written again
 /// once the tensor exists. libtorch learns of what lies in the host's memory only when it is asked to compute with it.
@@ -53,28 +54,6 @@ struct Place {
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
-
-/// Memory that is written further while no tensor is a part of it: whoever writes needs it mutably, and tensors hold it.
-pub(crate) struct Shared(tch::Tensor);
-
-// SAFETY: as for `Inner`; writing takes `&mut`.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    pub(crate) const fn new(data: tch::Tensor) -> Self {
-        Self(data)
-    }
-
-    /// For reading.
-    pub(crate) const fn data(&self) -> &tch::Tensor {
-        &self.0
-    }
-
-    /// For writing.
-    pub(crate) const fn data_mut(&mut self) -> &mut tch::Tensor {
-        &mut self.0
-    }
-}
 
 impl fmt::Debug for TorchTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -171,13 +150,17 @@ impl TorchTensor {
         Self::by_libtorch(ty, data, contiguous, Owner::Torch)
     }
 
-    /// A part of shared memory: rows of it, or the first columns.
+    /// A part of a cache: the first rows of its lines, or of each line the first elements.
     ///
     /// # Errors
     /// As [`Self::wrap`].
-    pub(crate) fn within(ty: TensorType, data: tch::Tensor, shared: Arc<Shared>) -> Result<Self, EngineError> {
-        let rows = data.stride().last() == Some(&1);
-        Self::by_libtorch(ty, data, rows, Owner::Cache(shared))
+    pub(crate) fn within(ty: TensorType, shared: &Arc<Shared>) -> Result<Self, EngineError> {
+        let owner = Owner::Cache(Arc::clone(shared));
+        if let Some(address) = shared.address() {
+            return Ok(Self::new(ty, Some(Place { address, stride: shared.length() }), None, owner));
+        }
+        let data = shared.corner((ty.rows() as usize, ty.row() as usize)).map_err(device)?;
+        Self::by_libtorch(ty, data, true, owner)
     }
 
     fn by_libtorch(ty: TensorType, data: tch::Tensor, laid_out: bool, owner: Owner) -> Result<Self, EngineError> {
@@ -348,19 +331,11 @@ impl TorchTensor {
     }
 }
 
-/// Where libtorch keeps a tensor's elements, after checking all that a slice relies on: rows one after another, count, alignment.
+/// Where libtorch keeps the elements of a contiguous tensor of a type's kind, after checking what else a slice relies on.
 fn host_memory(ty: &TensorType, data: &tch::Tensor) -> Result<Place, EngineError> {
-    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let (len, row) = (size(ty.elements()), size(ty.row()));
     let address = data.data_ptr().cast::<u8>().cast_const();
-    let stride = match data.stride().as_slice() {
-        _ if data.is_contiguous() => Some(row),
-        [stride, 1] => usize::try_from(*stride).ok().filter(|stride| *stride >= row),
-        _ => None,
-    };
-    let sound = data.numel() == len && !address.is_null() && address.addr().is_multiple_of(ty.width().bytes());
-    match stride {
-        Some(stride) if sound => Ok(Place { address, stride }),
-        _ => Err(EngineError::Device(format!("libtorch laid {ty} out in another way than was asked for"))),
+    if !data.is_contiguous() || address.is_null() || !address.addr().is_multiple_of(ty.width().bytes()) {
+        return Err(EngineError::Device(format!("libtorch laid {ty} out in another way than was asked for")));
     }
+    Ok(Place { address, stride: ty.row() as usize })
 }

@@ -59,6 +59,15 @@ macro_rules! same_width {
     };
 }
 
+/// Rule N-12 of an `m × n` matrix.
+///
+/// # Errors
+/// [`EngineError::Malformed`] if the output has another width.
+pub(crate) fn transposed(a: Slice<'_>, shape: (usize, usize), out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+    same_width!(a, out, (a, out) => layout::transpose(a, shape, out));
+    Ok(())
+}
+
 /// Computes every operator but products and Sample; the operator was checked, and the operands are of its types.
 ///
 /// # Errors
@@ -89,8 +98,7 @@ pub(crate) fn execute(
         let out = &mut out;
         match *instruction {
             Instruction::Transpose => {
-                let shape = (first.rows() as usize, row);
-                same_width!(a, out, (a, out) => layout::transpose(a, shape, out));
+                transposed(a, (first.rows() as usize, row), out)?;
             }
             Instruction::Combine { ca, cb, shift } => {
                 let b = operand(1)?;

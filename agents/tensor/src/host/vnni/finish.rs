@@ -1,19 +1,22 @@
 //! What becomes of the sums of a product while they are in registers.
 
+use std::borrow::Cow;
+
 use std::arch::x86_64::{
     __m512i, _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512,
     _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cvtepi32_epi64, _mm512_cvtepi64_epi32,
     _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_blend_epi32,
     _mm512_mask_cvtepi32_storeu_epi8, _mm512_mask_cvtepi32_storeu_epi16, _mm512_mask_or_epi32,
-    _mm512_mask_storeu_epi32, _mm512_max_epi32, _mm512_max_epi64, _mm512_min_epi32, _mm512_min_epi64, _mm512_mul_epi32,
-    _mm512_mullo_epi32, _mm512_mullo_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_slli_epi64, _mm512_sra_epi32,
-    _mm512_sra_epi64, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_test_epi32_mask,
+    _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi32, _mm512_max_epi32, _mm512_max_epi64, _mm512_min_epi32,
+    _mm512_min_epi64, _mm512_mul_epi32, _mm512_mullo_epi32, _mm512_mullo_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_slli_epi64, _mm512_sra_epi32, _mm512_sra_epi64, _mm512_srli_epi64, _mm512_storeu_si512,
+    _mm512_test_epi32_mask,
 };
 
 use super::super::block::{Accumulator, Element, fits_i32, rescale};
 use super::super::elementwise::Precision;
 use super::pack::{LANES, Lanes};
-use super::tile::{load, store};
+use super::tile::store;
 use crate::tensor::{Slice, each_width};
 
 /// Turns sums into mantissas of the result. Columns begin at multiples of [`LANES`].
@@ -172,38 +175,37 @@ fn round_high<T: Element>([even, odd]: [__m512i; 2], to: Precision, out: &mut [T
 }
 
 /// `rescale(r[m]·c[n]·Σ)`: rule N-25.
-pub(crate) struct Scaled {
-    scales: Scales,
+pub(crate) struct Scaled<'a> {
+    scales: Scales<'a>,
     to: Precision,
 }
 
-/// A scale for each row, and one for each column, of whole panels.
-enum Scales {
+/// A scale for each row, and one for each column.
+enum Scales<'a> {
     /// The product of any two fits 32 bits.
-    Small(Vec<i32>, Vec<Lanes>),
-    /// Columns in halves of panels.
+    Small(Cow<'a, [i32]>, Cow<'a, [i32]>),
+    /// Columns in halves of whole panels.
     Wide(Vec<i64>, Vec<[[i64; LANES / 2]; 2]>),
 }
 
-impl Scaled {
-    pub(crate) fn new(r: Slice<'_>, c: Slice<'_>, to: Precision) -> Self {
-        let small = each_width!(Slice, r, r => each_width!(Slice, c, c => {
-            let bound = u128::from(largest(r)).max(1) * u128::from(largest(c)).max(1);
-            (bound < 1 << 31).then(|| Scales::Small(r.iter().map(|r| r.wide() as i32).collect(), c.chunks(LANES).map(lanes).collect()))
-        }));
-        let wide = || {
-            let half =
-                |part: &[i64], i: usize| std::array::from_fn(|j| part.get(i * LANES / 2 + j).copied().unwrap_or(0));
-            let c = c.to_wide().chunks(LANES).map(|part| [half(part, 0), half(part, 1)]).collect();
-            Scales::Wide(r.to_wide(), c)
-        };
-        Self { scales: small.unwrap_or_else(wide), to }
+impl<'a> Scaled<'a> {
+    pub(crate) fn new(r: Slice<'a>, c: Slice<'a>, to: Precision) -> Self {
+        if let (Some(r), Some(c)) = (small(r), small(c))
+            && largest(&r).max(1) * largest(&c).max(1) < 1 << 31
+        {
+            return Self { scales: Scales::Small(r, c), to };
+        }
+        let half = |part: &[i64], i: usize| std::array::from_fn(|j| part.get(i * LANES / 2 + j).copied().unwrap_or(0));
+        let c = c.to_wide().chunks(LANES).map(|part| [half(part, 0), half(part, 1)]).collect();
+        Self { scales: Scales::Wide(r.to_wide(), c), to }
     }
 
     /// Products of the scales of a row and of the columns of a panel.
     fn products(&self, (row, first): (usize, usize)) -> [i64; LANES] {
         match &self.scales {
-            Scales::Small(r, c) => c[first / LANES].0.map(|c| i64::from(r[row] * c)),
+            Scales::Small(r, c) => {
+                std::array::from_fn(|i| i64::from(r[row]) * c.get(first + i).copied().map_or(0, i64::from))
+            }
             Scales::Wide(r, c) => {
                 let c = c[first / LANES].as_flattened();
                 std::array::from_fn(|i| r[row] * c[i])
@@ -212,23 +214,33 @@ impl Scaled {
     }
 }
 
-/// The largest magnitude.
-fn largest<T: Element>(scales: &[T]) -> u64 {
-    let max = scales.iter().fold(T::default(), |max, scale| max.max(*scale));
-    let min = scales.iter().fold(T::default(), |min, scale| min.min(*scale));
-    max.wide().unsigned_abs().max(min.wide().unsigned_abs())
-}
-
-/// Scales that fit 32 bits, filled up with zeros.
-fn lanes<T: Element>(part: &[T]) -> Lanes {
-    let mut lanes = Lanes::ZERO;
-    for (lane, scale) in lanes.0.iter_mut().zip(part) {
-        *lane = scale.wide() as i32;
+/// Scales in 32 bits, if they fit.
+fn small(scales: Slice<'_>) -> Option<Cow<'_, [i32]>> {
+    match scales {
+        Slice::I32(scales) => Some(Cow::Borrowed(scales)),
+        scales => {
+            let fit = each_width!(Slice, scales, v => v.iter().map(|x| i32::try_from(x.wide()).ok()).collect());
+            Option::<Vec<i32>>::map(fit, Cow::Owned)
+        }
     }
-    lanes
 }
 
-impl Finish for Scaled {
+/// The largest magnitude.
+fn largest(scales: &[i32]) -> u64 {
+    scales.iter().fold(0, |largest, scale| largest.max(scale.unsigned_abs())).into()
+}
+
+/// Products of the scale of a row and those of the columns of a panel; zeros beyond the last.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn panel(r: i32, c: &[i32], first: usize) -> __m512i {
+    let c = &c[first..];
+    // SAFETY: the mask admits as many elements as there are.
+    let c = unsafe { _mm512_maskz_loadu_epi32(first_lanes(c.len()), c.as_ptr()) };
+    _mm512_mullo_epi32(_mm512_set1_epi32(r), c)
+}
+
+impl Finish for Scaled<'_> {
     fn narrow(&self, bound: u128) -> bool {
         bound < 1 << 31
     }
@@ -251,7 +263,7 @@ impl Finish for Scaled {
             return unsafe { self.finish_wide(place, widen(sums), out) };
         };
         let (row, first) = place;
-        let scales = _mm512_mullo_epi32(_mm512_set1_epi32(r[row]), load(&c[first / LANES]));
+        let scales = panel(r[row], c, first);
         let even = _mm512_mul_epi32(scales, sums);
         let odd = _mm512_mul_epi32(_mm512_srli_epi64::<32>(scales), _mm512_srli_epi64::<32>(sums));
         round_high([even, odd], self.to, out);
@@ -265,7 +277,7 @@ impl Finish for Scaled {
         }
         let (row, first) = place;
         let scales = match &self.scales {
-            Scales::Small(r, c) => widen(_mm512_mullo_epi32(_mm512_set1_epi32(r[row]), load(&c[first / LANES]))),
+            Scales::Small(r, c) => widen(panel(r[row], c, first)),
             Scales::Wide(r, c) => c[first / LANES].each_ref().map(|c| {
                 // SAFETY: eight elements are a vector.
                 let c = unsafe { _mm512_loadu_si512(c.as_ptr().cast()) };

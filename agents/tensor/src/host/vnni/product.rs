@@ -165,12 +165,10 @@ impl Product<'_> {
         stride: usize,
     ) {
         let (n, width, b_width) = (self.b.rows, self.a.width, self.b.width);
-        // The next rows, or the next that are read side by side; heads lie too far apart for the first-level cache to hold
-        // those as well.
+        // The next rows, or, where a head is a part of a row, the next that are read side by side.
         let ahead = match self.b.stride == b_width {
             true if LANES * b_width <= AHEAD => LANES * b_width,
-            true => (STREAMS * b_width).min(AHEAD),
-            false => 0,
+            _ => (STREAMS * self.b.stride).min(AHEAD),
         };
         // A lane gets a sixteenth of the products.
         let stretch = (self.stretch.saturating_mul(LANES) / (VECTOR / D::BYTES)).max(1).saturating_mul(VECTOR);
