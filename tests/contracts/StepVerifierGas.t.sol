@@ -158,9 +158,9 @@ contract StepVerifierGasTest is VerifierTest {
             _measure(
                 string.concat("TailSum", suffix), Opcodes.TAIL_SUM, vector(40, 24, 1), inputs, ints(-(2 ** 39), 1, 0)
             );
-            inputs[1] = _extremes(matrix(64, 24, 1, K));
+            inputs[1] = _extremes(matrix(32, 24, 1, K));
             _measure(
-                string.concat("TailSum of int64,", suffix), Opcodes.TAIL_SUM, vector(64, 24, 1), inputs, ints(0, 1, 12)
+                string.concat("TailSum of 32 bits,", suffix), Opcodes.TAIL_SUM, vector(64, 24, 1), inputs, ints(0, 1, 0)
             );
             _measure(
                 string.concat("TailSum, count,", suffix), Opcodes.TAIL_SUM, vector(14, 0, 1), inputs, ints(0, 0, 0)

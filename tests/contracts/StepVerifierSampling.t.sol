@@ -70,7 +70,7 @@ contract StepVerifierSamplingTest is VerifierTest {
         seedNoise(seed);
         Shape memory s = _pickShape(80);
         Tensor memory a = _fewValues(_rowsOf(s, pickUint(2, 64)));
-        Tensor memory w = randomTensor(withBits(a.tensorType, pickUint(2, 64)));
+        Tensor memory w = randomTensor(withBits(a.tensorType, pickUint(2, 32)));
         Tensor memory t = _fewValues(vector(pickUint(2, 64), 5, s.rows));
         int256[] memory attributes = ints(pick(1 - 2 ** 40, 2 ** 40 - 1), pick(0, 1), pick(-10, 63));
         if (pick(0, 3) > 0) attributes[0] = pick(-2, 2);

@@ -28,7 +28,7 @@ library Tails {
     {
         operator.expectForm(3, 3);
         TensorType a = operator.typeOf(0);
-        Operands.ensure(operator.typeOf(1).elements() == a.elements());
+        Operands.ensure(operator.typeOf(1).elements() == a.elements() && operator.typeOf(1).bits() <= 32);
         bool weighted = operator.attribute(1, 0, 1) == 1;
         uint256 length = Parts.reducedLength(operator);
         uint256 first = element * length;

@@ -163,7 +163,7 @@ impl Made<'_> {
             if a.gated { (&["mlp.gate", "mlp.up"], "mlp.product") } else { (&["mlp.up"], "mlp.activated") };
         let looked_up = ["attention.query", "attention.key", "attention.value"];
         self.norm(a, &name("attention.norm"))?;
-        self.projections((layer, "attention.input", Input::Attention), &attended, &looked_up, a.attention_bias)?;
+        self.projections((layer, "attention.input", Input::attention(a)), &attended, &looked_up, a.attention_bias)?;
         let mixed = (layer, "attention.mixed", Input::Mixed);
         self.projections(mixed, &name("attention.mixed"), &["attention.output"], a.output_bias)?;
         if a.query_key_norm {

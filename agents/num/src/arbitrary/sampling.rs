@@ -117,7 +117,7 @@ pub(super) fn row_pick(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
 pub(super) fn tail_sum(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let (parts, ea, ew, shift) = (Parts::draw(dice, size), exponent(dice), exponent(dice), shift(dice));
     let a = ty(dice, (2, 64), ea, &parts.whole())?;
-    let w = ty(dice, (2, 50), ew, &parts.whole())?;
+    let w = ty(dice, (2, 32), ew, &parts.whole())?;
     let (t, bound) = threshold(dice, &a, parts.rows)?;
     let weighted = dice.range(0, 1);
     // A count is mostly wanted as it is.

@@ -29,11 +29,11 @@ impl Check<'_> {
             w.rows() == a.rows() && w.row() == a.row(),
             "of as many and as long rows as the first operand",
         )?;
+        self.require(B, w.bits() <= 32, "of at most 32 bits")?;
         let bound = self.threshold(C)?;
         let depth = self.reduction(self.equal_parts(OUT)?)?;
         let weighted = self.attribute(1, 0, 1)? == 1;
-        let (unit, places) = if weighted { (magnitude(w), exponent(w)) } else { (1, 0) };
-        self.accumulator(unit.saturating_mul(u128::from(depth)))?;
+        let places = if weighted { exponent(w) } else { 0 };
         let parts = a.row().checked_div(depth).unwrap_or(1);
         Ok(Kernel::TailSum(TailSum { depth, parts, bound, weighted, shift: self.bound_shift(2, places)? }))
     }

@@ -118,6 +118,12 @@ impl Edges {
         !self.one || edge < self.stages()
     }
 
+    /// Whether a stage signs for a text after it gave its last rows, when all stages are asked to sign at once. Others give nothing before they
+    /// sign.
+    pub const fn receipt_apart(&self, stage: usize) -> bool {
+        self.causal && self.by_token(stage.saturating_add(1))
+    }
+
     /// Type of the tensor that crosses an edge for a text of `tokens` tokens; none for an edge that is not there.
     ///
     /// # Errors

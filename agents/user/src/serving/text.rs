@@ -1,8 +1,10 @@
 //! One text on its way: the rows that crossed each edge, and the lane that holds it at each stage.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures::future::{join, join_all};
+use tensorlink_node::wire::rpc::Receipt;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_types::{Address, TensorRoot, TensorType};
@@ -87,24 +89,55 @@ impl State {
         self.tokens = self.tokens.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
         self.crossed(0, &fresh.tokens);
         self.controls.extend_from_slice(&fresh.controls);
-        let (mut receipts, mut sent) = (Vec::new(), None);
+        let (mut receipts, mut sent) = (BTreeMap::new(), None);
         let mut output = Vec::new();
         for stage in 0..shared.edges.stages() {
-            if last && sent.is_none() {
-                sent = Some(self.root(stage)?);
+            // Who ends a text has no rows for a stage that has given all of its own.
+            let apart = shared.edges.receipt_apart(stage);
+            if apart && count == 0 {
+                continue;
             }
-            let (given, signed) = self.stage(stage, sent, gone).await?;
+            let root = if last && !apart { Some(sent.map_or_else(|| self.root(stage), Ok)?) } else { None };
+            let (given, signed) = self.stage(stage, root, gone).await?;
             self.crossed(stage.saturating_add(1), &given);
             output = given;
-            if let Some((receipt, got)) = signed {
-                receipts.push(receipt);
-                sent = Some(got);
-            }
+            sent = signed.map(|(receipt, got)| {
+                receipts.insert(stage, receipt);
+                got
+            });
         }
         if last {
-            self.deliver(receipts).await?;
+            self.sign(&mut receipts, gone).await?;
+            self.deliver(receipts.into_values().collect()).await?;
         }
         Ok(output)
+    }
+
+    /// Asks the stages that have not signed for the text, all at once, and checks what they sign.
+    async fn sign(&mut self, receipts: &mut BTreeMap<usize, StageReceipt>, gone: Gone<'_>) -> Result<(), TextError> {
+        let missing: Vec<usize> =
+            (0..self.shared.edges.stages()).filter(|stage| !receipts.contains_key(stage)).collect();
+        let asked = join_all(missing.iter().map(|stage| self.ending(*stage)));
+        // Hashed here while they hash there.
+        let roots = |stage: &usize| Ok((self.root(*stage)?, self.root(stage.saturating_add(1))?));
+        let hashed = async { missing.iter().map(roots).collect::<Result<Vec<_>, TextError>>() };
+        let (answers, roots) = join(asked, hashed).await;
+        let signed = missing.into_iter().zip(answers).zip(roots?).map(|((stage, answer), roots)| {
+            let receipt = answer.and_then(|(lane, receipt)| self.signed(stage, lane, roots, receipt));
+            (stage, roots.0, receipt)
+        });
+        for (stage, sent, receipt) in signed.collect::<Vec<_>>() {
+            let receipt = match receipt {
+                Ok(receipt) => receipt,
+                Err(fault) => {
+                    self.fails(stage, &fault);
+                    let (_, signed) = self.stage(stage, Some(sent), gone).await?;
+                    signed.ok_or(TextError::Closed)?.0
+                }
+            };
+            receipts.insert(stage, receipt);
+        }
+        Ok(())
     }
 
     fn crossed(&mut self, edge: usize, rows: &[u8]) {
@@ -170,15 +203,39 @@ impl State {
                     return Ok(done);
                 }
                 Err(fault) => {
-                    tracing::warn!(lane = %lane.lane, worker = %lane.worker, text = self.number, %fault, "a lane fails");
-                    shared.failed(stage, seat.replica);
+                    self.fails(stage, &fault);
                     faults.push((lane.worker, fault));
-                    let next = Seat { replica: seat.replica.saturating_add(1) % replicas.max(1), held: 0 };
-                    self.seats.iter_mut().skip(stage).take(1).for_each(|seat| *seat = next);
                 }
             }
         }
         Err(TextError::Stage { stage: u16::try_from(stage).unwrap_or(u16::MAX), faults })
+    }
+
+    /// The lane that holds the text in a stage does not go on with it: another replica begins anew.
+    fn fails(&mut self, stage: usize, fault: &LaneFault) {
+        let replicas = self.shared.replicas(stage).max(1);
+        let Some(seat) = self.seats.get_mut(stage) else { return };
+        tracing::warn!(stage, replica = seat.replica, text = self.number, %fault, "a lane fails");
+        self.shared.failed(stage, seat.replica);
+        *seat = Seat { replica: seat.replica.saturating_add(1) % replicas, held: 0 };
+    }
+
+    /// What the lanes of a stage are asked for.
+    fn task(&self, stage: usize, last: bool) -> Result<(Task<'_>, TensorType), LaneFault> {
+        let (edges, out) = (&self.shared.edges, stage.saturating_add(1));
+        let ty = edges.ty(out, self.tokens).ok().flatten().ok_or(LaneFault::OffTopic)?;
+        let by_token = edges.by_token(out);
+        let task = Task {
+            text: self.number,
+            tokens: self.tokens,
+            input: (self.rows(stage), edges.row(stage)),
+            controls: Some(edges.controls_row(stage)).filter(|row| *row > 0).map(|row| (self.controls.as_slice(), row)),
+            known: if by_token { (self.rows(out), edges.row(out)) } else { (&[], 0) },
+            whole: usize::try_from(ty.byte_len()).unwrap_or(usize::MAX),
+            part: edges.part(stage),
+            last,
+        };
+        Ok((task, ty))
     }
 
     /// What a lane gives. With the root of what was `sent` it is the last, and its receipt is entered in the lane's account.
@@ -189,19 +246,7 @@ impl State {
         sent: Option<TensorRoot>,
     ) -> Result<Stepped, LaneFault> {
         let (ports, edges, out) = (&self.shared.ports, &self.shared.edges, stage.saturating_add(1));
-        let ty = edges.ty(out, self.tokens).ok().flatten().ok_or(LaneFault::OffTopic)?;
-        let by_token = edges.by_token(out);
-        let known = if by_token { self.rows(out) } else { &[] };
-        let task = Task {
-            text: self.number,
-            tokens: self.tokens,
-            input: (self.rows(stage), edges.row(stage)),
-            controls: Some(edges.controls_row(stage)).filter(|row| *row > 0).map(|row| (self.controls.as_slice(), row)),
-            known: (known, if by_token { edges.row(out) } else { 0 }),
-            whole: usize::try_from(ty.byte_len()).unwrap_or(usize::MAX),
-            part: edges.part(stage),
-            last: sent.is_some(),
-        };
+        let (task, ty) = self.task(stage, sent.is_some())?;
         // Before anything is computed that could not be paid.
         lane.account().promise(self.number, self.tokens, self.shared.most)?;
         let Some(sent) = sent else {
@@ -214,15 +259,35 @@ impl State {
             return Ok((rows, None));
         };
         let Given { rows, receipt } = lane.advance(ports, task, held).await?;
-        let whole = self.check(stage, ty, &[known, &rows].concat())?;
+        let whole = self.check(stage, ty, &[task.known.0, &rows].concat())?;
         let got = tensor_root(&whole);
-        let receipt = receipt.ok_or(ReceiptFault::Absent)?;
+        let receipt = self.signed(stage, lane, (sent, got), receipt.ok_or(ReceiptFault::Absent)?)?;
+        Ok((rows, Some((receipt, got))))
+    }
+
+    /// What the lane that holds the text in a stage signs for it, all of whose rows are known.
+    async fn ending(&self, stage: usize) -> Result<(&LaneClient, Receipt), LaneFault> {
+        let seat = self.seats.get(stage).ok_or(LaneFault::OffTopic)?;
+        let lane = self.shared.lane(stage, seat.replica).ok_or(LaneFault::OffTopic)?;
+        let (task, _) = self.task(stage, true)?;
+        let Given { receipt, .. } = lane.advance(&self.shared.ports, task, seat.held).await?;
+        Ok((lane, receipt.ok_or(ReceiptFault::Absent)?))
+    }
+
+    /// Checks a lane's receipt for what was sent and got, and enters it in the lane's account.
+    fn signed(
+        &self,
+        stage: usize,
+        lane: &LaneClient,
+        (sent, got): (TensorRoot, TensorRoot),
+        receipt: Receipt,
+    ) -> Result<StageReceipt, LaneFault> {
         let controls = self.controls_root(stage)?;
         let (lane_of, text, tokens) = (lane.lane, self.number, self.tokens);
         let due = Due { lane: lane_of, worker: lane.worker, text, tokens, sent, controls, got };
-        let id = due.check(&ports.contracts, &receipt)?;
+        let id = due.check(&self.shared.ports.contracts, &receipt)?;
         lane.account().enter(self.number, id, self.tokens);
-        Ok((rows, Some((StageReceipt::new(lane.worker, id, receipt), got))))
+        Ok(StageReceipt::new(lane.worker, id, receipt))
     }
 
     /// The text is whole: its lanes are owed for it. All of that is on disk when this returns, written side by side.

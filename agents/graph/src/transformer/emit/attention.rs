@@ -19,7 +19,7 @@ impl Emitter<'_> {
         let a = self.architecture;
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let (tokens, causal) = (self.tokens, i64::from(a.causal));
-        let x = self.smoothed(&name("input"), Input::Attention, x)?;
+        let x = self.smoothed(&name("input"), Input::attention(a), x)?;
         let query = self.looked_up(&name("query"), &x)?;
         let key = self.looked_up(&name("key"), &x)?;
         let value = self.projection(&name("value"), &x, a.attention_bias, ATTENTION_BITS)?;
