@@ -160,3 +160,74 @@ fn ending_at(operators: &[Operator], last: usize, readers: &[u32]) -> Option<Fus
         FusedAttention([scores, max, powers, sum, probabilities, last])
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::TensorType;
+    use tensorlink_types::operator::Operand;
+
+    use super::*;
+
+    /// An operator whose operands are outputs of others, or come from outside where the list names the operator itself.
+    fn operator(place: u32, opcode: Opcode, operands: &[u32], attributes: &[i64]) -> Operator {
+        let ty = || TensorType::new(16, 0, &[2]).unwrap();
+        let source = |from: u32| if from == place { Source::Constant(0) } else { Source::Output(from) };
+        let operands = operands.iter().map(|from| Operand { source: source(*from), ty: ty() }).collect();
+        Operator { opcode, operands, attributes: attributes.to_vec(), output: ty() }
+    }
+
+    /// An attention with a transposition among its operators, and how often each output is read.
+    fn program() -> (Vec<Operator>, Vec<u32>) {
+        let operators = vec![
+            operator(0, Opcode::HeadScores, &[0, 0], &[1, 0]),
+            operator(1, Opcode::RowMax, &[0], &[1]),
+            operator(2, Opcode::ExpNeg, &[0, 1, 2], &[5, 0, 1]),
+            operator(3, Opcode::RowSum, &[2], &[0]),
+            operator(4, Opcode::Normalize, &[2, 3], &[0]),
+            operator(5, Opcode::Transpose, &[5], &[]),
+            operator(6, Opcode::HeadMix, &[4, 5], &[1, 0]),
+        ];
+        (operators, vec![2, 1, 2, 1, 1, 1, 1])
+    }
+
+    /// Places at which something is computed, and those that have then run.
+    fn turns(operators: &[Operator], readers: &[u32]) -> Vec<(usize, Vec<usize>)> {
+        let attentions = Attentions::find(operators, readers);
+        let computed = |place: &usize| !matches!(attentions.turn(operators, *place), Some(Turn::Later) | None);
+        (0..operators.len()).filter(computed).map(|place| (place, attentions.done(place).collect())).collect()
+    }
+
+    #[test]
+    fn an_attention_is_computed_at_its_last_operator() {
+        let (operators, readers) = program();
+        assert_eq!(turns(&operators, &readers), [(5, vec![5]), (6, vec![0, 1, 2, 3, 4, 6])]);
+        let attentions = Attentions::find(&operators, &readers);
+        let Some(Turn::Attention(fused)) = attentions.turn(&operators, 6) else { panic!("no attention") };
+        let sources = fused.operands().unwrap().map(|operand| operand.source);
+        assert_eq!(sources, [Source::Constant(0), Source::Constant(0), Source::Constant(0), Source::Output(5)]);
+    }
+
+    #[test]
+    fn what_others_read_or_what_is_no_softmax_is_computed_by_itself() {
+        let (operators, readers) = program();
+        let alone: Vec<_> = (0..7).map(|place| (place, vec![place])).collect();
+        for place in 0..5 {
+            let mut readers = readers.clone();
+            readers[place] += 1;
+            assert_eq!(turns(&operators, &readers), alone, "{place} is read by somebody else");
+        }
+        let changes: [fn(&mut Vec<Operator>); 5] = [
+            |operators| operators[1].attributes = vec![0],
+            |operators| operators[1].operands[0].source = Source::State(0),
+            |operators| operators[3].operands[0].source = Source::Output(0),
+            |operators| operators[4].operands[1].ty = TensorType::new(8, 0, &[2]).unwrap(),
+            |operators| operators[6].operands.swap(0, 1),
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut operators = operators.clone();
+            change(&mut operators);
+            assert_eq!(turns(&operators, &readers), alone, "change {number}");
+        }
+        assert_eq!(turns(&operators[..6], &readers[..6]), alone[..6]);
+    }
+}

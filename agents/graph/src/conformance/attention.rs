@@ -120,7 +120,7 @@ impl Shape {
             operator(Opcode::HeadScores, &[state(0, &query), state(1, &key)], &[heads.into(), shift.into()], &scores),
             operator(Opcode::RowMax, &[output(0, &scores)], &[causal], &max),
             operator(Opcode::ExpNeg, &[output(0, &scores), max_of, state(2, &table)], &power, &powers),
-            operator(Opcode::RowSum, &[powers_of.clone()], &[8], &sum),
+            operator(Opcode::RowSum, std::slice::from_ref(&powers_of), &[8], &sum),
             operator(Opcode::Normalize, &[powers_of, output(3, &sum)], &[7], &probabilities),
             operator(Opcode::HeadMix, &[output(4, &probabilities), state(3, &values)], &[heads.into(), 15], &mixed),
         ])

@@ -292,9 +292,33 @@ async fn a_replica_takes_over_in_the_middle_of_a_text_with_all_its_rows() {
     world.workers[0].set(Manner::Dead);
     let rest = text.advance(&TEXT[2..], None, true).await.unwrap();
     assert_eq!([first, rest.output.to_bytes()].concat(), world.due(&TEXT).to_bytes());
-    assert_eq!(world.workers[2].with(|inner| inner.advances.clone()), [(0, 0, true)]);
+    assert_eq!(world.workers[2].with(|inner| inner.advances.clone()), [(0, 0, false), (0, 4, true)]);
     pipeline.close().await;
     assert_eq!(world.paid(), [0, 4, 4, 0]);
+}
+
+/// Rows are given before anybody signs: a stage that then does not sign right is computed again, by one that does, if there is one.
+#[tokio::test]
+async fn rows_without_a_receipt_are_computed_again_or_paid_to_nobody() {
+    for replicas in 1..=2 {
+        for wrong in [Wrong::Absent, Wrong::Signer, Wrong::Io] {
+            let world = World::new(decoder_plans(), replicas).await;
+            world.workers[0].set(Manner::Signs(wrong));
+            let pipeline = world.open().await;
+            let mut text = pipeline.begin(0).await.unwrap();
+            let step = text.advance(&TEXT, None, true).await;
+            if replicas == 2 {
+                assert_eq!(step.unwrap().output, world.due(&TEXT), "{wrong:?}");
+            } else {
+                let (stage, fault) = fault(step.unwrap_err());
+                assert!(stage == 0 && matches!(fault, LaneFault::Receipt(_)), "{wrong:?}: {fault}");
+            }
+            drop(text);
+            pipeline.close().await;
+            let due = if replicas == 2 { vec![0, 4, 4, 0] } else { vec![0, 0] };
+            assert_eq!(world.paid(), due, "{wrong:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -134,7 +134,8 @@ async fn a_worker_that_dies_in_the_middle_of_a_text_is_replaced_or_the_text_fail
     const TOKENS: u32 = 200;
     let mut network = Network::start(2).await;
     network.start_workers([0, 1]).await;
-    let serving = Serving::start_decoder(&mut network, Shape { stages: 1, replicas: 2, longest: 256 }).await;
+    let serving =
+        Serving::start_decoder(&mut network, Shape { stages: 1, replicas: 2, longest: 256, integers: true }).await;
     let stream = async || serving.stream("the cat", TOKENS).await.expect("a text");
     let (undisturbed, end) = stream().await.rest().await;
     let usage = end["usage"].clone();

@@ -182,18 +182,17 @@ pub(crate) struct Scaled<'a> {
 
 /// A scale for each row, and one for each column.
 enum Scales<'a> {
-    /// The product of any two fits 32 bits.
-    Small(Cow<'a, [i32]>, Cow<'a, [i32]>),
+    /// Where they lie, and whether the product of any two fits 32 bits.
+    Narrow(Cow<'a, [i32]>, Cow<'a, [i32]>, bool),
     /// Columns in halves of whole panels.
     Wide(Vec<i64>, Vec<[[i64; LANES / 2]; 2]>),
 }
 
 impl<'a> Scaled<'a> {
     pub(crate) fn new(r: Slice<'a>, c: Slice<'a>, to: Precision) -> Self {
-        if let (Some(r), Some(c)) = (small(r), small(c))
-            && largest(&r).max(1) * largest(&c).max(1) < 1 << 31
-        {
-            return Self { scales: Scales::Small(r, c), to };
+        if let (Some(r), Some(c)) = (narrow(r), narrow(c)) {
+            let small = largest(&r).max(1) * largest(&c).max(1) < 1 << 31;
+            return Self { scales: Scales::Narrow(r, c, small), to };
         }
         let half = |part: &[i64], i: usize| std::array::from_fn(|j| part.get(i * LANES / 2 + j).copied().unwrap_or(0));
         let c = c.to_wide().chunks(LANES).map(|part| [half(part, 0), half(part, 1)]).collect();
@@ -203,7 +202,7 @@ impl<'a> Scaled<'a> {
     /// Products of the scales of a row and of the columns of a panel.
     fn products(&self, (row, first): (usize, usize)) -> [i64; LANES] {
         match &self.scales {
-            Scales::Small(r, c) => {
+            Scales::Narrow(r, c, _) => {
                 std::array::from_fn(|i| i64::from(r[row]) * c.get(first + i).copied().map_or(0, i64::from))
             }
             Scales::Wide(r, c) => {
@@ -215,7 +214,7 @@ impl<'a> Scaled<'a> {
 }
 
 /// Scales in 32 bits, if they fit.
-fn small(scales: Slice<'_>) -> Option<Cow<'_, [i32]>> {
+fn narrow(scales: Slice<'_>) -> Option<Cow<'_, [i32]>> {
     match scales {
         Slice::I32(scales) => Some(Cow::Borrowed(scales)),
         scales => {
@@ -230,14 +229,13 @@ fn largest(scales: &[i32]) -> u64 {
     scales.iter().fold(0, |largest, scale| largest.max(scale.unsigned_abs())).into()
 }
 
-/// Products of the scale of a row and those of the columns of a panel; zeros beyond the last.
+/// Scales of the columns of a panel; zeros beyond the last.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn panel(r: i32, c: &[i32], first: usize) -> __m512i {
+fn panel(c: &[i32], first: usize) -> __m512i {
     let c = &c[first..];
     // SAFETY: the mask admits as many elements as there are.
-    let c = unsafe { _mm512_maskz_loadu_epi32(first_lanes(c.len()), c.as_ptr()) };
-    _mm512_mullo_epi32(_mm512_set1_epi32(r), c)
+    unsafe { _mm512_maskz_loadu_epi32(first_lanes(c.len()), c.as_ptr()) }
 }
 
 impl Finish for Scaled<'_> {
@@ -258,12 +256,12 @@ impl Finish for Scaled<'_> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
     #[inline]
     unsafe fn finish_narrow<T: Element>(&self, place: (usize, usize), sums: __m512i, out: &mut [T]) {
-        let (Scales::Small(r, c), true) = (&self.scales, rounds_high(self.to)) else {
+        let (Scales::Narrow(r, c, true), true) = (&self.scales, rounds_high(self.to)) else {
             // SAFETY: the caller vouches for AVX-512.
             return unsafe { self.finish_wide(place, widen(sums), out) };
         };
         let (row, first) = place;
-        let scales = panel(r[row], c, first);
+        let scales = _mm512_mullo_epi32(_mm512_set1_epi32(r[row]), panel(c, first));
         let even = _mm512_mul_epi32(scales, sums);
         let odd = _mm512_mul_epi32(_mm512_srli_epi64::<32>(scales), _mm512_srli_epi64::<32>(sums));
         round_high([even, odd], self.to, out);
@@ -277,7 +275,9 @@ impl Finish for Scaled<'_> {
         }
         let (row, first) = place;
         let scales = match &self.scales {
-            Scales::Small(r, c) => widen(panel(r[row], c, first)),
+            Scales::Narrow(r, c, _) => {
+                widen(panel(c, first)).map(|c| _mm512_mul_epi32(c, _mm512_set1_epi64(r[row].into())))
+            }
             Scales::Wide(r, c) => c[first / LANES].each_ref().map(|c| {
                 // SAFETY: eight elements are a vector.
                 let c = unsafe { _mm512_loadu_si512(c.as_ptr().cast()) };

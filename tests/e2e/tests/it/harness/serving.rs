@@ -13,20 +13,23 @@ use super::network::{Network, USER};
 /// Name of the gateway's process.
 const GATEWAY: &str = "gateway";
 const MODEL: &str = "all-MiniLM-L6-v2";
+/// Folders of the untrained decoder: the gateway names a model as its folder.
+const DECODER: &str = "tiny-llama";
 /// The model is read, calibrated and published, or its files are fetched and checked for every length.
 const START: Duration = Duration::from_secs(180);
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// Lanes of a job, and the most tokens of its texts.
+/// Lanes of a job, the most tokens of its texts, and whether its model is put into integers before it is posted.
 pub(crate) struct Shape {
     pub(crate) stages: u16,
     pub(crate) replicas: u16,
     pub(crate) longest: u32,
+    pub(crate) integers: bool,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { stages: 2, replicas: 1, longest: 32 }
+        Self { stages: 2, replicas: 1, longest: 32, integers: false }
     }
 }
 
@@ -48,7 +51,7 @@ fn encoder() -> PathBuf {
 
 /// Writes an untrained decoder of a dozen words for texts of so many tokens, and texts to calibrate it on.
 fn decoder(network: &Network, context: u32) -> (PathBuf, PathBuf) {
-    let path = network.path("tiny-llama");
+    let path = network.path(DECODER);
     std::fs::create_dir(&path).unwrap();
     let mut folder = Folder::new(Family::Llama);
     folder.config.insert("max_position_embeddings".into(), context.into());
@@ -76,7 +79,17 @@ impl Serving {
     /// The same for a decoder, and a job of this shape.
     pub(crate) async fn start_decoder(network: &mut Network, shape: Shape) -> Self {
         let (model, texts) = decoder(network, shape.longest);
-        Self::of(network, model, Some(texts), shape).await
+        if !shape.integers {
+            return Self::of(network, model, Some(texts), shape).await;
+        }
+        let folder = network.path("integers");
+        std::fs::create_dir(&folder).unwrap();
+        let integers = folder.join(DECODER);
+        let mut command = network.command(USER, &["model", "quantize"]);
+        command.arg(&model).arg("--out").arg(&integers).arg("--calibration").arg(&texts);
+        assert!(super::run(command, START).await.ok, "the model is put into integers");
+        std::fs::remove_dir_all(model).unwrap();
+        Self::of(network, integers, None, shape).await
     }
 
     async fn of(network: &mut Network, model: PathBuf, calibration: Option<PathBuf>, shape: Shape) -> Self {
@@ -129,8 +142,7 @@ impl Serving {
 
     /// What follows a prompt, how many tokens it has, and the id of its receipts.
     pub(crate) async fn complete(&self, prompt: &str, seed: u64) -> Result<(String, u64, String), Value> {
-        let fields =
-            json!({ "model": "tiny-llama", "prompt": prompt, "max_tokens": 12, "temperature": 2, "seed": seed });
+        let fields = json!({ "model": DECODER, "prompt": prompt, "max_tokens": 12, "temperature": 2, "seed": seed });
         let (answer, id) = self.post("completions", fields).await?;
         let tokens = answer["usage"]["total_tokens"].as_u64().unwrap();
         Ok((answer["choices"][0]["text"].as_str().unwrap().to_owned(), tokens, id))
@@ -138,7 +150,7 @@ impl Serving {
 
     /// The likeliest text of so many tokens after a prompt, part by part; none while no worker computes it.
     pub(crate) async fn stream(&self, prompt: &str, tokens: u32) -> Option<Stream> {
-        let fields = json!({ "model": "tiny-llama", "prompt": prompt, "max_tokens": tokens, "temperature": 0,
+        let fields = json!({ "model": DECODER, "prompt": prompt, "max_tokens": tokens, "temperature": 0,
                              "stream": true, "stream_options": { "include_usage": true } });
         let request = self.http.post(format!("{}/completions", self.url)).bearer_auth(&self.key).json(&fields);
         let answer = request.send().await.unwrap();
