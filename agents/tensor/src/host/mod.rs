@@ -7,7 +7,7 @@
 //! | [`table`], [`exp`], [`values`] | Lookup; ExpNeg; functions computed once for each argument |
 //! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
 //! | [`divide`] | Normalize |
-//! | [`softmax`] | RowMax, ExpNeg, RowSum and Normalize of a row at a time, within attention |
+//! | `softmax` | RowMax, ExpNeg, RowSum and Normalize of a row at a time, within attention |
 //! | [`norm`], [`rope`] | Norm; Rope |
 //! | [`choose`] | RowArgMax, RowPick, Choose |
 //! | [`tail`], [`perturb`] | TailSum and Threshold; Perturb |
@@ -29,6 +29,7 @@ pub(crate) mod perturb;
 pub(crate) mod rope;
 pub(crate) mod rows;
 pub(crate) mod scales;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod softmax;
 pub(crate) mod table;
 pub(crate) mod tail;
