@@ -152,13 +152,9 @@ impl<E: Engine> StageExecutor<E> {
         program.state.iter().for_each(|slot| read(slot.producer));
         program.to_next.iter().chain(&program.to_previous).for_each(|index| read(*index));
         let observed: BTreeSet<u32> = observed.into_iter().collect();
-        let mut wanted = readers.clone();
-        for index in &observed {
-            if let Some(count) = wanted.get_mut(*index as usize) {
-                *count = count.saturating_add(1);
-            }
-        }
-        let attentions = Attentions::find(&program.operators, &wanted);
+        let kept = program.state.iter().map(|slot| slot.producer);
+        let wanted = kept.chain(program.to_next.iter().chain(&program.to_previous).chain(&observed).copied());
+        let attentions = Attentions::find(&program.operators, wanted.map(Source::Output));
         Ok(Self { engine, program, job_key, constants, state, readers, observed, attentions, trace: false, step: None })
     }
 

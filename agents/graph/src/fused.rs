@@ -96,11 +96,20 @@ pub(crate) struct Attentions {
 }
 
 impl Attentions {
-    /// Finds them. `readers` counts for each operator who reads its output, whatever is wanted from outside included.
-    pub(crate) fn find(operators: &[Operator], readers: &[u32]) -> Self {
+    /// Finds them; `wanted` are outputs that somebody reads beside the operators.
+    pub(crate) fn find(operators: &[Operator], wanted: impl IntoIterator<Item = Source>) -> Self {
+        let mut readers = vec![0u32; operators.len()];
+        let operands = operators.iter().flat_map(|operator| &operator.operands).map(|operand| operand.source);
+        for source in operands.chain(wanted) {
+            if let Source::Output(read) = source
+                && let Some(count) = readers.get_mut(read as usize)
+            {
+                *count = count.saturating_add(1);
+            }
+        }
         let mut attentions = Self::default();
         for last in 0..operators.len() {
-            if let Some(attention) = ending_at(operators, last, readers) {
+            if let Some(attention) = ending_at(operators, last, &readers) {
                 attentions.within.extend(attention.0.iter().filter(|place| **place != last));
                 attentions.by_last.insert(last, attention);
             }
@@ -176,9 +185,9 @@ mod tests {
         Operator { opcode, operands, attributes: attributes.to_vec(), output: ty() }
     }
 
-    /// An attention with a transposition among its operators, and how often each output is read.
-    fn program() -> (Vec<Operator>, Vec<u32>) {
-        let operators = vec![
+    /// An attention with a transposition among its operators.
+    fn program() -> Vec<Operator> {
+        vec![
             operator(0, Opcode::HeadScores, &[0, 0], &[1, 0]),
             operator(1, Opcode::RowMax, &[0], &[1]),
             operator(2, Opcode::ExpNeg, &[0, 1, 2], &[5, 0, 1]),
@@ -186,22 +195,21 @@ mod tests {
             operator(4, Opcode::Normalize, &[2, 3], &[0]),
             operator(5, Opcode::Transpose, &[5], &[]),
             operator(6, Opcode::HeadMix, &[4, 5], &[1, 0]),
-        ];
-        (operators, vec![2, 1, 2, 1, 1, 1, 1])
+        ]
     }
 
     /// Places at which something is computed, and those that have then run.
-    fn turns(operators: &[Operator], readers: &[u32]) -> Vec<(usize, Vec<usize>)> {
-        let attentions = Attentions::find(operators, readers);
+    fn turns(operators: &[Operator], wanted: &[u32]) -> Vec<(usize, Vec<usize>)> {
+        let attentions = Attentions::find(operators, wanted.iter().map(|place| Source::Output(*place)));
         let computed = |place: &usize| !matches!(attentions.turn(operators, *place), Some(Turn::Later) | None);
         (0..operators.len()).filter(computed).map(|place| (place, attentions.done(place).collect())).collect()
     }
 
     #[test]
     fn an_attention_is_computed_at_its_last_operator() {
-        let (operators, readers) = program();
-        assert_eq!(turns(&operators, &readers), [(5, vec![5]), (6, vec![0, 1, 2, 3, 4, 6])]);
-        let attentions = Attentions::find(&operators, &readers);
+        let operators = program();
+        assert_eq!(turns(&operators, &[6]), [(5, vec![5]), (6, vec![0, 1, 2, 3, 4, 6])]);
+        let attentions = Attentions::find(&operators, [Source::Output(6)]);
         let Some(Turn::Attention(fused)) = attentions.turn(&operators, 6) else { panic!("no attention") };
         let sources = fused.operands().unwrap().map(|operand| operand.source);
         assert_eq!(sources, [Source::Constant(0), Source::Constant(0), Source::Constant(0), Source::Output(5)]);
@@ -209,12 +217,10 @@ mod tests {
 
     #[test]
     fn what_others_read_or_what_is_no_softmax_is_computed_by_itself() {
-        let (operators, readers) = program();
+        let operators = program();
         let alone: Vec<_> = (0..7).map(|place| (place, vec![place])).collect();
         for place in 0..5 {
-            let mut readers = readers.clone();
-            readers[place] += 1;
-            assert_eq!(turns(&operators, &readers), alone, "{place} is read by somebody else");
+            assert_eq!(turns(&operators, &[6, place]), alone, "{place} is read by somebody else");
         }
         let changes: [fn(&mut Vec<Operator>); 5] = [
             |operators| operators[1].attributes = vec![0],
@@ -226,8 +232,8 @@ mod tests {
         for (number, change) in changes.into_iter().enumerate() {
             let mut operators = operators.clone();
             change(&mut operators);
-            assert_eq!(turns(&operators, &readers), alone, "change {number}");
+            assert_eq!(turns(&operators, &[6]), alone, "change {number}");
         }
-        assert_eq!(turns(&operators[..6], &readers[..6]), alone[..6]);
+        assert_eq!(turns(&operators[..6], &[]), alone[..6]);
     }
 }

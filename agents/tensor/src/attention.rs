@@ -29,7 +29,6 @@ pub(crate) struct Attention {
     causal: bool,
     scores: Precision,
     powers: ExpNeg,
-    power_limit: i64,
     sum: Precision,
     bits: u32,
     probability_limit: i64,
@@ -89,7 +88,6 @@ impl Attention {
             causal,
             scores: to(shift, scores),
             powers: ExpNeg { multiplier, input_shift, distance, limit: powers.output.limit() },
-            power_limit: powers.output.limit(),
             sum: to(sum_shift, sum),
             bits,
             probability_limit: probabilities.output.limit(),
@@ -124,7 +122,6 @@ impl Attention {
         let softmax = Softmax {
             simd: means.simd,
             powers: Powers::new(means.simd, table.slice()?, self.powers, self.heads * rows * keys),
-            power_limit: self.power_limit,
             sum: self.sum,
             bits: self.bits,
             limit: self.probability_limit,

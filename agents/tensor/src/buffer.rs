@@ -56,11 +56,12 @@ impl Pool {
 }
 
 impl Buffer {
-    /// At least so many bytes.
-    pub(crate) fn take(bytes: usize) -> Self {
+    /// At least so many bytes; none if they are more than any memory has.
+    pub(crate) fn take(bytes: usize) -> Option<Self> {
         let lines = bytes.div_ceil(LINE);
+        isize::try_from(lines.checked_mul(LINE)?).ok()?;
         let taken = POOL.lock().unwrap_or_else(PoisonError::into_inner).take(lines);
-        Self(taken.unwrap_or_else(|| vec![Line([0; LINE]); lines]))
+        Some(Self(taken.unwrap_or_else(|| vec![Line([0; LINE]); lines])))
     }
 
     pub(crate) fn as_ptr(&self) -> *const u8 {
@@ -107,7 +108,8 @@ mod tests {
 
     #[test]
     fn a_buffer_holds_what_was_asked_for() {
-        let mut buffer = Buffer::take(130);
+        assert!(Buffer::take(usize::MAX).is_none());
+        let mut buffer = Buffer::take(130).unwrap();
         assert!(buffer.as_ptr().addr().is_multiple_of(LINE));
         buffer.slice_mut::<i64>(16).fill(-1);
         assert_eq!(buffer.slice_mut::<i8>(130)[..128], [-1; 128]);

@@ -131,12 +131,17 @@ impl TorchEngine {
     }
 
     /// Checks that operands are those that an operator names, and lie on the device.
-    fn accept(&self, operator: &Operator, named: &[&Operand], given: &[&TorchTensor]) -> Result<(), EngineError> {
+    fn accept<'a>(
+        &self,
+        operator: &Operator,
+        named: impl ExactSizeIterator<Item = &'a Operand>,
+        given: &[&TorchTensor],
+    ) -> Result<(), EngineError> {
         if given.len() != named.len() {
             let (due, given) = (named.len(), given.len());
             return Err(EngineError::Malformed(format!("{operator}: takes {due} operands, got {given}")));
         }
-        for (i, (named, given)) in named.iter().zip(given).enumerate() {
+        for (i, (named, given)) in named.zip(given).enumerate() {
             if named.ty != *given.ty() {
                 return Err(EngineError::Malformed(format!("{operator}: operand {i} given is {}", given.ty())));
             }
@@ -194,7 +199,7 @@ impl Engine for TorchEngine {
         context: &StepContext,
     ) -> Result<TorchTensor, EngineError> {
         let instruction = Instruction::parse(operator)?;
-        self.accept(operator, &operator.operands.iter().collect::<Vec<_>>(), operands)?;
+        self.accept(operator, operator.operands.iter(), operands)?;
         match (instruction, operands) {
             (Instruction::MatMul { shift }, &[a, b]) => {
                 self.means().product(&Product { a, b, offset: 0, scales: None }, shift, &operator.output)
@@ -234,7 +239,7 @@ impl Engine for TorchEngine {
         let (Some(fused), Some(named)) = (fused, attention.operands()) else {
             return one_by_one(self, attention, operands, context);
         };
-        self.accept(last, &named, &operands)?;
+        self.accept(last, named.into_iter(), &operands)?;
         fused.compute(self.means(), operands)
     }
 }

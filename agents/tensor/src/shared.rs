@@ -32,11 +32,11 @@ impl Shared {
     /// # Errors
     /// [`EngineError::Device`] when the device's memory runs out.
     pub(crate) fn new(width: Width, (lines, length): (usize, usize), device: Device) -> Result<Self, EngineError> {
-        let large = || EngineError::Device(format!("a cache of {lines} by {length} elements is larger than memory"));
-        let bytes = lines.checked_mul(length).and_then(|elements| elements.checked_mul(width.bytes()));
-        let bytes = bytes.filter(|bytes| *bytes <= isize::MAX as usize).ok_or_else(large)?;
         let memory = if device == Device::Cpu {
-            Memory::Host(Buffer::take(bytes))
+            let large =
+                || EngineError::Device(format!("a cache of {lines} by {length} elements is larger than memory"));
+            let bytes = lines.checked_mul(length).and_then(|elements| elements.checked_mul(width.bytes()));
+            Memory::Host(bytes.and_then(Buffer::take).ok_or_else(large)?)
         } else {
             let size = [lines as i64, length as i64];
             Memory::Device(tch::Tensor::f_zeros(size, (kind(width), device)).map_err(failed)?)

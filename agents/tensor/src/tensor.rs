@@ -313,9 +313,8 @@ impl TorchTensor {
         fill: impl FnOnce(SliceMut<'_>) -> Result<(), EngineError>,
     ) -> Result<Self, EngineError> {
         let large = || EngineError::Device(format!("{ty} is larger than memory"));
-        let bytes =
-            usize::try_from(ty.byte_len()).ok().filter(|bytes| *bytes <= isize::MAX as usize).ok_or_else(large)?;
-        let (mut buffer, len) = (Buffer::take(bytes), ty.elements() as usize);
+        let bytes = usize::try_from(ty.byte_len()).map_err(|_| large())?;
+        let (mut buffer, len) = (Buffer::take(bytes).ok_or_else(large)?, ty.elements() as usize);
         // In tests, what `fill` forgets is no mantissa that a reference could have.
         if cfg!(debug_assertions) {
             buffer.slice_mut::<i8>(bytes).fill(0x55);

@@ -55,7 +55,7 @@ pub(super) fn attentions<E: Engine>(engine: &E) -> Result<(), Failure> {
     let (mut dice, context) = (Dice::new(7), StepContext::default());
     for shape in SHAPES {
         let operators = shape.operators().map_err(Setup::from)?;
-        let attentions = Attentions::find(&operators, &[2, 1, 2, 1, 1, 1]);
+        let attentions = Attentions::find(&operators, []);
         let Some(Turn::Attention(attention)) = attentions.turn(&operators, operators.len().saturating_sub(1)) else {
             return Err(Setup::Attention.into());
         };

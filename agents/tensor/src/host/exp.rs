@@ -102,6 +102,12 @@ impl Powers {
         powers
     }
 
+    /// Of a power.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) const fn limit(&self) -> i64 {
+        self.attributes.limit
+    }
+
     /// Powers of distances.
     fn compute(&self, block: &mut [i64], cells: &mut Cells<i64>) {
         let ExpNeg { multiplier, input_shift, limit, .. } = self.attributes;

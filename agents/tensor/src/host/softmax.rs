@@ -13,8 +13,6 @@ use crate::tensor::{Slice, SliceMut};
 pub(crate) struct Softmax {
     pub(crate) simd: Simd,
     pub(crate) powers: Powers,
-    /// Limit of a power.
-    pub(crate) power_limit: i64,
     /// Of sums.
     pub(crate) sum: Precision,
     /// Bits by which quotients are finer than sums.
@@ -48,7 +46,7 @@ impl Softmax {
         let mut sum = [0];
         row_sums(simd, powers, visible, &mut sum);
         rescale_block(simd, &mut sum, self.sum.shift, self.sum.limit);
-        let powers = (Slice::I32(powers), self.power_limit);
+        let powers = (Slice::I32(powers), self.powers.limit());
         normalize(simd, powers, (&mut sum, visible), self.bits, self.limit, &mut SliceMut::I16(seen));
     }
 }

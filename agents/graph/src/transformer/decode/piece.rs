@@ -70,16 +70,6 @@ impl Piece {
 
     fn new((operators, names): (Vec<Operator>, Vec<String>), cut: Cut, input: TensorType, output: Source) -> Self {
         let mut reader = BTreeMap::new();
-        let mut readers = vec![0u32; operators.len()];
-        let taken = cut.cores.iter().flat_map(|core| [core.query.source, core.key.source, core.value.source]);
-        let reads = operators.iter().flat_map(|operator| &operator.operands).map(|operand| operand.source);
-        for source in reads.chain(taken).chain([output]) {
-            if let Source::Output(read) = source
-                && let Some(count) = readers.get_mut(read as usize)
-            {
-                *count = count.saturating_add(1);
-            }
-        }
         for (index, operator) in operators.iter().enumerate() {
             for operand in &operator.operands {
                 if let Source::Output(read) = operand.source {
@@ -98,7 +88,8 @@ impl Piece {
                 last.push(read);
             }
         }
-        let attentions = Arc::new(Attentions::find(&operators, &readers));
+        let taken = cut.cores.iter().flat_map(|core| [core.query.source, core.key.source, core.value.source]);
+        let attentions = Arc::new(Attentions::find(&operators, taken.chain([output])));
         Self { operators, names: names.into(), last: last.into(), attentions, cut, input, output }
     }
 

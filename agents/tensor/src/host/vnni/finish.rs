@@ -1,7 +1,5 @@
 //! What becomes of the sums of a product while they are in registers.
 
-use std::borrow::Cow;
-
 use std::arch::x86_64::{
     __m512i, _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512,
     _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cvtepi32_epi64, _mm512_cvtepi64_epi32,
@@ -12,6 +10,7 @@ use std::arch::x86_64::{
     _mm512_slli_epi64, _mm512_sra_epi32, _mm512_sra_epi64, _mm512_srli_epi64, _mm512_storeu_si512,
     _mm512_test_epi32_mask,
 };
+use std::borrow::Cow;
 
 use super::super::block::{Accumulator, Element, fits_i32, rescale};
 use super::super::elementwise::Precision;
