@@ -38,7 +38,9 @@ contract Deploy is Deployer, Script {
     function parse(string memory toml) public pure returns (Parameters memory p) {
         p.unbondingDelay = uint40(_bounded(toml, ".unbonding_delay_seconds", type(uint40).max));
         p.validatorCollateral = uint128(_bounded(toml, ".validator_collateral_sno", 1e12) * 1 ether);
-        p.disputePeriod = uint40(_bounded(toml, ".dispute_period_seconds", type(uint40).max));
+        p.disputeClock = uint32(_bounded(toml, ".dispute_clock_seconds", type(uint32).max));
+        p.moveGrace = uint32(_bounded(toml, ".move_grace_seconds", type(uint32).max));
+        p.moveBlocks = uint32(_bounded(toml, ".move_blocks", type(uint32).max));
         p.disputeBond = uint128(_bounded(toml, ".dispute_bond_sno", 1e12) * 1 ether);
         p.minChallengeWindow = uint32(_bounded(toml, ".min_challenge_window_seconds", type(uint32).max));
         p.maxChallengeWindow = uint32(_bounded(toml, ".max_challenge_window_seconds", type(uint32).max));
@@ -67,8 +69,11 @@ contract Deploy is Deployer, Script {
             _entry("checkpoints", address(d.checkpoints)),
             _entry("channels", address(d.channels))
         );
-        string memory law =
-            string.concat(_entry("disputes", address(d.disputes)), _entry("step_verifier", address(d.stepVerifier)));
+        string memory law = string.concat(
+            _entry("disputes", address(d.disputes)),
+            _entry("challenges", address(d.challenges)),
+            _entry("step_verifier", address(d.stepVerifier))
+        );
         return string.concat(head, money, work, law);
     }
 

@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {CommonBase} from "forge-std/Base.sol";
 
+import {Challenges} from "../contracts/core/Challenges.sol";
 import {Channels} from "../contracts/core/Channels.sol";
 import {Checkpoints} from "../contracts/core/Checkpoints.sol";
 import {Disputes} from "../contracts/core/Disputes.sol";
@@ -20,6 +21,7 @@ struct Deployment {
     Checkpoints checkpoints;
     Channels channels;
     Disputes disputes;
+    Challenges challenges;
     StepVerifier stepVerifier;
 }
 
@@ -39,20 +41,23 @@ abstract contract Deployer is CommonBase {
         Checkpoints checkpoints = Checkpoints(vm.computeCreateAddress(deployer, nonce + 4));
         Channels channels = Channels(vm.computeCreateAddress(deployer, nonce + 5));
         Disputes disputes = Disputes(vm.computeCreateAddress(deployer, nonce + 6));
+        Challenges challenges = Challenges(vm.computeCreateAddress(deployer, nonce + 7));
 
         d.sno = new SNO(genesis);
         d.stepVerifier = new StepVerifier();
         d.staking = new Staking(d.sno, address(jobs), address(disputes), parameters);
         d.jobs = new Jobs(d.sno, d.staking, checkpoints, address(channels), address(disputes));
-        d.checkpoints = new Checkpoints(d.jobs, address(disputes));
+        d.checkpoints = new Checkpoints(d.jobs, address(disputes), address(challenges));
         d.channels = new Channels(d.jobs);
-        d.disputes = new Disputes(d.sno, d.staking, d.jobs, d.checkpoints, d.stepVerifier);
+        d.disputes = new Disputes(d.staking, d.jobs, d.checkpoints, d.stepVerifier, address(challenges));
+        d.challenges = new Challenges(d.sno, d.jobs, d.checkpoints, d.disputes, parameters);
 
         // INVARIANT: the circle is closed.
         _same(address(jobs), address(d.jobs));
         _same(address(checkpoints), address(d.checkpoints));
         _same(address(channels), address(d.channels));
         _same(address(disputes), address(d.disputes));
+        _same(address(challenges), address(d.challenges));
     }
 
     function _same(address expected, address actual) private pure {

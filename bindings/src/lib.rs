@@ -7,13 +7,14 @@
 #![allow(missing_docs, clippy::all, reason = "generated")]
 
 /// The compiled contracts as JSON (`abi`, `bytecode`, `deployedBytecode`), by name: for tools that work on any of them.
-pub const ARTIFACTS: [(&str, &str); 7] = [
+pub const ARTIFACTS: [(&str, &str); 8] = [
     ("SNO", include_str!("../abi/SNO.json")),
     ("Staking", include_str!("../abi/Staking.json")),
     ("Jobs", include_str!("../abi/Jobs.json")),
     ("Checkpoints", include_str!("../abi/Checkpoints.json")),
     ("Channels", include_str!("../abi/Channels.json")),
     ("Disputes", include_str!("../abi/Disputes.json")),
+    ("Challenges", include_str!("../abi/Challenges.json")),
     ("StepVerifier", include_str!("../abi/StepVerifier.json")),
 ];
 
@@ -46,12 +47,18 @@ bind! {
     channels = Channels, "abi/Channels.json";
     /// Proofs and convictions.
     disputes = Disputes, "abi/Disputes.json";
+    /// What silent workers are made to say.
+    challenges = Challenges, "abi/Challenges.json";
     /// Recomputation of one element.
     step_verifier = StepVerifier, "abi/StepVerifier.json";
 }
 
+pub mod creation;
+
+pub use challenges::Challenges;
 pub use channels::Channels;
 pub use checkpoints::Checkpoints;
+pub use creation::Creation;
 pub use disputes::Disputes;
 pub use jobs::Jobs;
 pub use sno::SNO;

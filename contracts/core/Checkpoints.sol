@@ -41,18 +41,22 @@ contract Checkpoints is ICheckpoints, EIP712 {
 
     /// @notice Who opens and closes jobs, and is told what to pay.
     IJobs public immutable JOBS;
-    /// @notice Who holds back and voids claims.
+    /// @notice Who voids claims.
     address public immutable DISPUTES;
+    /// @notice Who holds back claims.
+    address public immutable CHALLENGES;
 
     mapping(uint64 job => Clock clock) private _clocks;
     mapping(uint64 job => mapping(uint16 stage => bytes32 root)) private _initialStates;
     mapping(LaneId lane => LaneState state) private _lanes;
     mapping(LaneId lane => mapping(uint32 interval => bytes32 record)) private _records;
     mapping(bytes32 claimId => uint256 count) private _holds;
+    mapping(uint64 job => uint256 count) private _holdsOf;
 
-    constructor(IJobs jobs, address disputes) EIP712("Tensorlink", "1") {
+    constructor(IJobs jobs, address disputes, address challenges) EIP712("Tensorlink", "1") {
         JOBS = jobs;
         DISPUTES = disputes;
+        CHALLENGES = challenges;
     }
 
     /// @inheritdoc ICheckpoints
@@ -183,8 +187,8 @@ contract Checkpoints is ICheckpoints, EIP712 {
         // forge-lint: disable-next-line(unsafe-typecast)
         if (block.timestamp < until) revert WindowOpen(uint40(until));
         bytes32 id = claimId(claim);
-        // INVARIANT: no dispute is pending (P-12).
-        if (_holds[id] != 0) revert Disputed(id);
+        // INVARIANT: no challenge is open (P-12).
+        if (_holds[id] != 0) revert Challenged(id);
     }
 
     /// @inheritdoc ICheckpoints
@@ -221,17 +225,19 @@ contract Checkpoints is ICheckpoints, EIP712 {
     }
 
     /// @inheritdoc ICheckpoints
-    function hold(bytes32 id) external {
+    function hold(uint64 job, bytes32 id) external {
         // INVARIANT: finality is delayed only against a bond.
-        if (msg.sender != DISPUTES) revert Unauthorized(msg.sender);
+        if (msg.sender != CHALLENGES) revert Unauthorized(msg.sender);
         ++_holds[id];
+        ++_holdsOf[job];
     }
 
     /// @inheritdoc ICheckpoints
-    function release(bytes32 id) external {
-        // INVARIANT: a dispute is not lifted from outside.
-        if (msg.sender != DISPUTES) revert Unauthorized(msg.sender);
+    function release(uint64 job, bytes32 id) external {
+        // INVARIANT: a challenge is not lifted from outside.
+        if (msg.sender != CHALLENGES) revert Unauthorized(msg.sender);
         --_holds[id];
+        --_holdsOf[job];
     }
 
     /// @inheritdoc ICheckpoints
@@ -272,6 +278,11 @@ contract Checkpoints is ICheckpoints, EIP712 {
     /// @inheritdoc ICheckpoints
     function laneOf(uint64 job, uint16 stage, uint16 replica) external view returns (LaneState memory) {
         return _lanes[Lanes.id(job, stage, replica)];
+    }
+
+    /// @inheritdoc ICheckpoints
+    function holdsOf(uint64 job) external view returns (uint256) {
+        return _holdsOf[job];
     }
 
     /// @inheritdoc ICheckpoints

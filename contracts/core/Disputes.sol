@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
-import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
-import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 
 import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IDisputes} from "../interfaces/IDisputes.sol";
@@ -17,7 +14,6 @@ import {Merkle} from "../libraries/Merkle.sol";
 import {Openings} from "../libraries/Openings.sol";
 import {Places} from "../libraries/Places.sol";
 import {TensorTypes} from "../libraries/TensorTypes.sol";
-import {Parameters} from "../types/Parameters.sol";
 import {
     Claim,
     ContradictionProof,
@@ -36,8 +32,6 @@ import {
 /// @notice See `IDisputes`.
 contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     using Openings for TensorOpening;
-    using SafeCast for uint256;
-    using SafeERC20 for IERC20;
     using TensorTypes for TensorType;
 
     /// @dev What the chain knows about the claim that a proof is about. `steps`: how many steps its boundary logs hold, 1 of a
@@ -49,6 +43,14 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         uint256 steps;
         uint256 longest;
         bytes32 jobKey;
+    }
+
+    /// @dev Whose claim it is.
+    struct Lane {
+        uint64 job;
+        uint16 stage;
+        uint16 replica;
+        uint32 interval;
     }
 
     /// @dev What a proof found, as `Convicted` reports it.
@@ -66,8 +68,6 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         "StepStatement(bytes32 claimId,address auditor,uint32 step,bytes32 preState,bytes32 postState,bytes32 trace)"
     );
 
-    /// @notice The token of bonds.
-    IERC20 public immutable SNO;
     /// @notice What is slashed.
     IStaking public immutable STAKING;
     /// @notice Where programs, workers and terms stand.
@@ -76,70 +76,19 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     ICheckpoints public immutable CHECKPOINTS;
     /// @notice What recomputes an element.
     IStepVerifier public immutable VERIFIER;
+    /// @notice Who says that a worker has been silent.
+    address public immutable CHALLENGES;
 
-    uint40 private immutable _DISPUTE_PERIOD;
-    uint128 private immutable _DISPUTE_BOND;
+    mapping(bytes32 claimId => bool convicted) private _convictedReceipts;
 
-    uint256 private _disputeCount;
-    mapping(uint256 id => Dispute dispute) private _disputes;
-
-    constructor(IERC20 sno, IStaking staking, IJobs jobs, ICheckpoints checkpoints, IStepVerifier verifier)
+    constructor(IStaking staking, IJobs jobs, ICheckpoints checkpoints, IStepVerifier verifier, address challenges)
         EIP712("Tensorlink", "1")
     {
-        SNO = sno;
         STAKING = staking;
         JOBS = jobs;
         CHECKPOINTS = checkpoints;
         VERIFIER = verifier;
-        Parameters memory p = staking.parameters();
-        _DISPUTE_PERIOD = p.disputePeriod;
-        _DISPUTE_BOND = p.disputeBond;
-    }
-
-    /// @inheritdoc IDisputes
-    function open(Claim calldata claim, uint64 committedAt) external nonReentrant returns (uint256 dispute) {
-        bytes32 claimId = CHECKPOINTS.requireLive(claim, committedAt);
-        uint256 until = uint256(committedAt) + JOBS.jobOf(claim.job).challengeWindow;
-        // INVARIANT: finality can be held back by one dispute period at most, by any number of challengers (P-8).
-        if (block.timestamp >= until) revert DeadlinePassed(until.toUint40());
-
-        dispute = ++_disputeCount;
-        uint40 deadline = (block.timestamp + _DISPUTE_PERIOD).toUint40();
-        _disputes[dispute] = Dispute({
-            challenger: msg.sender,
-            state: State.Open,
-            deadline: deadline,
-            bond: _DISPUTE_BOND,
-            job: claim.job,
-            stage: claim.stage,
-            replica: claim.replica,
-            interval: claim.interval,
-            claimId: claimId,
-            worker: JOBS.workerOf(claim.job, claim.stage, claim.replica)
-        });
-        emit DisputeOpened(dispute, claimId, msg.sender, deadline);
-
-        CHECKPOINTS.hold(claimId);
-        SNO.safeTransferFrom(msg.sender, address(this), _DISPUTE_BOND);
-    }
-
-    /// @inheritdoc IDisputes
-    function timeout(uint256 dispute) external nonReentrant {
-        Dispute storage d = _disputes[dispute];
-        if (d.state == State.None) revert UnknownDispute(dispute);
-        // INVARIANT: a bond is paid out once.
-        if (d.state != State.Open) revert DisputeOver(dispute);
-        bool won = d.interval >= CHECKPOINTS.laneOf(d.job, d.stage, d.replica).voidFrom;
-        // INVARIANT: the challenger has its whole time to prove.
-        if (!won && block.timestamp < d.deadline) revert DeadlineNotReached(d.deadline);
-
-        bytes32 claimId = d.claimId;
-        d.state = won ? State.Won : State.Lost;
-        if (won) emit DisputeWon(dispute, claimId);
-        else emit DisputeLost(dispute, claimId);
-
-        CHECKPOINTS.release(claimId);
-        SNO.safeTransfer(won ? d.challenger : d.worker, d.bond);
+        CHALLENGES = challenges;
     }
 
     /// @inheritdoc IDisputes
@@ -326,7 +275,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         uint256 step = statement.step;
         bool named = c.kind == JobKind.Serving ? step > 0 && step <= c.longest : step / c.steps == claim.interval;
         if (!named) revert StatementMismatch();
-        bytes32 digest = _hashTypedDataV4(keccak256(abi.encode(_STATEMENT_TYPEHASH, statement)));
+        bytes32 digest = statementDigest(statement);
         (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
         // INVARIANT: only its own word convicts a worker (P-14).
         if (failure != ECDSA.RecoverError.NoError || signer != c.worker) revert BadSignature();
@@ -349,26 +298,52 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         if (!right) revert WrongProgram();
     }
 
+    /// @inheritdoc IDisputes
+    function convictSilent(
+        uint64 job,
+        uint16 stage,
+        uint16 replica,
+        uint32 interval,
+        bytes32 claimId,
+        address challenger
+    ) external nonReentrant {
+        // INVARIANT: silence is told by the clock only.
+        if (msg.sender != CHALLENGES) revert Unauthorized(msg.sender);
+        Case memory c;
+        (c.claimId, c.worker, c.kind) = (claimId, JOBS.workerOf(job, stage, replica), JOBS.jobOf(job).kind);
+        Finding memory finding;
+        (finding.auditor, finding.fault) = (challenger, Fault.Silence);
+        _convict(c, Lane({job: job, stage: stage, replica: replica, interval: interval}), finding);
+    }
+
     function _convict(Case memory c, Claim calldata claim, Finding memory f) private {
+        _convict(c, Lane({job: claim.job, stage: claim.stage, replica: claim.replica, interval: claim.interval}), f);
+    }
+
+    function _convict(Case memory c, Lane memory l, Finding memory f) private {
         emit Convicted(
             c.claimId, c.worker, f.auditor, f.fault, f.step, f.operatorIndex, f.element, f.claimed, f.recomputed
         );
         // A receipt has no record that could become final.
-        if (c.kind == JobKind.Training) {
-            CHECKPOINTS.voidFrom(claim.job, claim.stage, claim.replica, claim.interval);
-        }
-        (address worker, uint256 stake, address user) = JOBS.convict(claim.job, claim.stage, claim.replica);
+        if (c.kind == JobKind.Training) CHECKPOINTS.voidFrom(l.job, l.stage, l.replica, l.interval);
+        else _convictedReceipts[c.claimId] = true;
+        (address worker, uint256 stake, address user) = JOBS.convict(l.job, l.stage, l.replica);
         // An earlier claim of the lane convicted after a later one, or another receipt: the stake is gone already (P-6).
         if (stake > 0) STAKING.slash(worker, stake, f.auditor, user);
     }
 
     /// @inheritdoc IDisputes
-    function disputeOf(uint256 dispute) external view returns (Dispute memory) {
-        return _disputes[dispute];
+    function isConvicted(bytes32 claimId, uint64 job, uint16 stage, uint16 replica, uint32 interval)
+        external
+        view
+        returns (bool)
+    {
+        if (JOBS.jobOf(job).kind == JobKind.Serving) return _convictedReceipts[claimId];
+        return interval >= CHECKPOINTS.laneOf(job, stage, replica).voidFrom;
     }
 
     /// @inheritdoc IDisputes
-    function disputeCount() external view returns (uint256) {
-        return _disputeCount;
+    function statementDigest(StepStatement memory statement) public view returns (bytes32) {
+        return _hashTypedDataV4(keccak256(abi.encode(_STATEMENT_TYPEHASH, statement)));
     }
 }

@@ -27,7 +27,9 @@ contract Staking is IStaking, ReentrancyGuardTransient {
 
     uint40 private immutable _UNBONDING_DELAY;
     uint128 private immutable _VALIDATOR_COLLATERAL;
-    uint40 private immutable _DISPUTE_PERIOD;
+    uint32 private immutable _DISPUTE_CLOCK;
+    uint32 private immutable _MOVE_GRACE;
+    uint32 private immutable _MOVE_BLOCKS;
     uint128 private immutable _DISPUTE_BOND;
     uint32 private immutable _MIN_CHALLENGE_WINDOW;
     uint32 private immutable _MAX_CHALLENGE_WINDOW;
@@ -44,7 +46,9 @@ contract Staking is IStaking, ReentrancyGuardTransient {
         DISPUTES = disputes;
         _UNBONDING_DELAY = p.unbondingDelay;
         _VALIDATOR_COLLATERAL = p.validatorCollateral;
-        _DISPUTE_PERIOD = p.disputePeriod;
+        _DISPUTE_CLOCK = p.disputeClock;
+        _MOVE_GRACE = p.moveGrace;
+        _MOVE_BLOCKS = p.moveBlocks;
         _DISPUTE_BOND = p.disputeBond;
         _MIN_CHALLENGE_WINDOW = p.minChallengeWindow;
         _MAX_CHALLENGE_WINDOW = p.maxChallengeWindow;
@@ -177,7 +181,9 @@ contract Staking is IStaking, ReentrancyGuardTransient {
         return Parameters({
             unbondingDelay: _UNBONDING_DELAY,
             validatorCollateral: _VALIDATOR_COLLATERAL,
-            disputePeriod: _DISPUTE_PERIOD,
+            disputeClock: _DISPUTE_CLOCK,
+            moveGrace: _MOVE_GRACE,
+            moveBlocks: _MOVE_BLOCKS,
             disputeBond: _DISPUTE_BOND,
             minChallengeWindow: _MIN_CHALLENGE_WINDOW,
             maxChallengeWindow: _MAX_CHALLENGE_WINDOW,

@@ -30,7 +30,7 @@ interface ICheckpoints {
     error WrongParentState();
     error UnknownClaim();
     error WindowOpen(uint40 until);
-    error Disputed(bytes32 claimId);
+    error Challenged(bytes32 claimId);
     error ClaimIsFinal();
     error ClaimIsVoid();
     error Unauthorized(address caller);
@@ -40,7 +40,7 @@ interface ICheckpoints {
     function commit(Claim calldata claim, ClaimLink calldata previous) external;
 
     /// @notice Finalises the lane's next claims, in order, and credits their payment. Anyone. `committedAt[i]` belongs to `claims[i]`.
-    /// Requirements: of each claim the window has passed, no dispute is open, and it is not void. All of one lane.
+    /// Requirements: of each claim the window has passed, no challenge is open, and it is not void. All of one lane.
     function finalize(Claim[] calldata claims, uint64[] calldata committedAt) external;
 
     /// @notice Opens the lanes of a job. Only `Jobs`. `workers` in lane order, `initialStates` by stage.
@@ -56,11 +56,12 @@ interface ICheckpoints {
     /// @notice Refuses further claims of a job. Only `Jobs`.
     function close(uint64 job) external;
 
-    /// @notice Holds back finality of a claim while a dispute is open. Counted: every hold needs a release. Only `Disputes`.
-    function hold(bytes32 claimId) external;
+    /// @notice Holds back finality of a claim, and settlement of a serving job, while a challenge is open. Counted: every hold needs a
+    /// release. Only `Challenges`.
+    function hold(uint64 job, bytes32 claimId) external;
 
-    /// @notice Takes back one hold. Only `Disputes`.
-    function release(bytes32 claimId) external;
+    /// @notice Takes back one hold. Only `Challenges`.
+    function release(uint64 job, bytes32 claimId) external;
 
     /// @notice Voids the claims of a lane from `interval` on. Only `Disputes`.
     function voidFrom(uint64 job, uint16 stage, uint16 replica, uint32 interval) external;
@@ -74,6 +75,8 @@ interface ICheckpoints {
     function recordOf(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bytes32);
     /// @notice A lane; all zero if there is none.
     function laneOf(uint64 job, uint16 stage, uint16 replica) external view returns (LaneState memory);
+    /// @notice Challenges that are open on claims of a job.
+    function holdsOf(uint64 job) external view returns (uint256);
     /// @notice Whether the lane has a committed claim that is neither final nor void.
     function hasPending(uint64 job, uint16 stage, uint16 replica) external view returns (bool);
 }

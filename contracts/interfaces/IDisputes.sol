@@ -1,61 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Claim, ContradictionProof, ElementProof, WiringProof} from "../types/Types.sol";
+import {ContradictionProof, ElementProof, StepStatement, WiringProof} from "../types/Types.sol";
 
 /// @title Disputes
-/// @notice A claim that is live can be disputed by anyone. The worker's own signed answers convict it in one transaction:
-/// a wrong element, a trace that is not wired to its state or logs, or a contradiction. No bond is needed for a proof. A
-/// bond buys time: `open` holds back a claim's finality while the challenger gathers its proof.
-///
-/// | state | move | next |
-/// |---|---|---|
-/// | – | open (anyone, bond) | Open |
-/// | Open | timeout (anyone, once the claim is void by a proof) | Won: bond back |
-/// | Open | timeout (anyone, after the deadline) | Lost: bond to the worker; claim stays open to others |
-///
-/// A proof needs no dispute and ends none: it voids claims, and each dispute on one of them is then ended by its own
-/// `timeout`, so that any number of disputes costs a prover nothing.
+/// @notice The worker's own signed answers convict it in one transaction: a wrong element, a trace that is not wired to its state or
+/// logs, or a contradiction. Anyone can prove it, while the claim is live, without a bond. Where the answers are to be had only by
+/// force, `IChallenges` forces them.
 ///
 /// The claims of a serving job are receipts (C-12), of which the chain has no record: what the worker signed about one makes it its
-/// own. No dispute is opened on a receipt, and none is needed: it can be proved wrong until the job is settled, and so long
-/// the stake that answers for it is locked.
+/// own. It can be proved wrong until the job is settled, and so long the stake that answers for it is locked.
 ///
 /// @dev The bounty goes to the auditor to whom the worker addressed its signed statement, so copying a proof from the
-/// mempool earns nothing. Forced reveals against a silent worker extend this table: Open → AwaitWorker.
+/// mempool earns nothing.
 interface IDisputes {
-    /// @dev 0 is a dispute that does not exist.
-    enum State {
-        None,
-        Open,
-        Won,
-        Lost
-    }
-
-    struct Dispute {
-        address challenger;
-        State state;
-        uint40 deadline;
-        uint128 bond;
-        uint64 job;
-        uint16 stage;
-        uint16 replica;
-        uint32 interval;
-        bytes32 claimId;
-        address worker;
-    }
-
     /// @dev 0 is invalid.
     enum Fault {
         None,
         Element,
         Wiring,
-        Contradiction
+        Contradiction,
+        Silence
     }
 
-    event DisputeOpened(uint256 indexed dispute, bytes32 indexed claimId, address indexed challenger, uint40 deadline);
-    event DisputeLost(uint256 indexed dispute, bytes32 indexed claimId);
-    event DisputeWon(uint256 indexed dispute, bytes32 indexed claimId);
     /// @dev For Element: the operator, the element, what the trace holds and what the operator gives. For Wiring: the wired
     /// operator, and as `element` the entry of the sink. Otherwise 0.
     event Convicted(
@@ -70,10 +37,6 @@ interface IDisputes {
         int256 recomputed
     );
 
-    error UnknownDispute(uint256 dispute);
-    error DisputeOver(uint256 dispute);
-    error DeadlineNotReached(uint40 deadline);
-    error DeadlinePassed(uint40 deadline);
     /// @dev The statement is about another claim, or about a step that is not of the claim's interval, or a length that no text of the
     /// job has.
     error StatementMismatch();
@@ -92,11 +55,7 @@ interface IDisputes {
     error ElementOutOfRange(uint64 element);
     /// @dev The worker was right.
     error NoFault();
-
-    /// @notice Holds back the claim's finality for one dispute period.
-    /// Effects: takes the bond in SNO, for which an allowance is needed.
-    /// Requirements: the claim is on record and live, and its window open.
-    function open(Claim calldata claim, uint64 committedAt) external returns (uint256 dispute);
+    error Unauthorized(address caller);
 
     /// @notice Convicts a worker whose signed trace holds a wrong element (or padding that is not zero).
     /// Effects, of every proof: voids the claim and those after it in its lane (of a receipt there is none to void), closes the job,
@@ -111,12 +70,22 @@ interface IDisputes {
     /// the first case the second statement is not looked at. The bounty goes to the auditor of the first.
     function proveSignedContradiction(ContradictionProof calldata proof) external;
 
-    /// @notice Ends a dispute and pays out its bond: to the challenger as soon as its claim is void, to the worker after the
-    /// deadline.
-    function timeout(uint256 dispute) external;
+    /// @notice Convicts a worker that did not answer a challenge in time, to the challenger's credit. Only `Challenges`.
+    function convictSilent(
+        uint64 job,
+        uint16 stage,
+        uint16 replica,
+        uint32 interval,
+        bytes32 claimId,
+        address challenger
+    ) external;
 
-    function disputeOf(uint256 dispute) external view returns (Dispute memory);
+    /// @notice Whether a claim is void: by a proof of it or, of a training job, of an earlier one of its lane.
+    function isConvicted(bytes32 claimId, uint64 job, uint16 stage, uint16 replica, uint32 interval)
+        external
+        view
+        returns (bool);
 
-    /// @notice Disputes ever opened; ids run from 1 to it.
-    function disputeCount() external view returns (uint256);
+    /// @notice The EIP-712 digest that a worker signs to state (rule C-9).
+    function statementDigest(StepStatement memory statement) external view returns (bytes32);
 }

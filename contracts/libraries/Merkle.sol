@@ -36,27 +36,38 @@ library Merkle {
     {
         // INVARIANT: an index names one leaf, and padding is no entry.
         if (index >= count || siblings.length != depth(count)) return false;
-        bytes32 node;
-        // SAFETY: uses memory beyond the free pointer and leaves it free; `siblings` is walked to its length.
+        return climb(itemNode(digest), index, siblings) == root;
+    }
+
+    /// @notice `H(0x03 ‖ digest)`: the leaf of a list's tree.
+    function itemNode(bytes32 digest) internal pure returns (bytes32 node) {
+        // SAFETY: uses memory beyond the free pointer and leaves it free.
         assembly ("memory-safe") {
             let p := mload(0x40)
             mstore8(p, 3)
             mstore(add(p, 1), digest)
             node := keccak256(p, 33)
+        }
+    }
 
+    /// @notice The node that stands `siblings.length` above `node`, which is the `index`-th of those that lie under it.
+    function climb(bytes32 node, uint256 index, bytes32[] calldata siblings) internal pure returns (bytes32 above) {
+        above = node;
+        // SAFETY: uses memory beyond the free pointer and leaves it free; `siblings` is walked to its length.
+        assembly ("memory-safe") {
+            let p := mload(0x40)
             mstore8(p, 1)
             let left := add(p, 1)
             let next := siblings.offset
             for { let end := add(next, shl(5, siblings.length)) } lt(next, end) { next := add(next, 32) } {
                 // The node goes right when its index is odd; its sibling takes the other place.
                 let odd := shl(5, and(index, 1))
-                mstore(add(left, odd), node)
+                mstore(add(left, odd), above)
                 mstore(add(left, xor(odd, 32)), calldataload(next))
-                node := keccak256(p, 65)
+                above := keccak256(p, 65)
                 index := shr(1, index)
             }
         }
-        return node == root;
     }
 
     /// @notice Whether `leaves` are the leaves `[first, first + leaves.length / 256)` of the tensor data under `dataRoot`.
@@ -73,14 +84,14 @@ library Merkle {
         if (leaves.length == 0 || leaves.length % LEAF_BYTES != 0) return false;
         uint256 count = leaves.length / LEAF_BYTES;
         if (first >= leafCount || count > leafCount - first) return false;
-        return _rootOf(first, _hashLeaves(leaves), depth(leafCount), siblings, dataRoot);
+        return _rootOf(first, leavesOf(leaves, count), depth(leafCount), siblings, dataRoot);
     }
 
-    /// @dev `H(0x00 ‖ leaf)` of every leaf.
-    function _hashLeaves(bytes calldata leaves) private pure returns (bytes32[] memory nodes) {
-        nodes = new bytes32[](leaves.length / LEAF_BYTES);
+    /// @notice `H(0x00 ‖ leaf)` of every leaf of 256 bytes, the first of `slots` nodes of which the rest are zero.
+    function leavesOf(bytes calldata leaves, uint256 slots) internal pure returns (bytes32[] memory nodes) {
+        nodes = new bytes32[](slots);
         // SAFETY: writes the array just allocated, and memory beyond the free pointer that it leaves free. The caller has
-        // checked that the length is a multiple of a leaf.
+        // checked that the length is a multiple of a leaf, and of no more leaves than slots.
         assembly ("memory-safe") {
             let p := mload(0x40)
             mstore8(p, 0)
@@ -92,6 +103,31 @@ library Merkle {
                 leaf := add(leaf, 256)
             }
         }
+    }
+
+    /// @notice `H(0x03 ‖ digest)` of every digest of 32 bytes, the first of `slots` nodes of which the rest are zero.
+    function itemsOf(bytes calldata digests, uint256 slots) internal pure returns (bytes32[] memory nodes) {
+        nodes = nodesOf(digests, slots);
+        for (uint256 i = 0; i < digests.length / 32; ++i) {
+            nodes[i] = itemNode(nodes[i]);
+        }
+    }
+
+    /// @notice Nodes one after another in `data`, the first of `slots` of which the rest are zero; no more of them than slots.
+    function nodesOf(bytes calldata data, uint256 slots) internal pure returns (bytes32[] memory nodes) {
+        nodes = new bytes32[](slots);
+        // SAFETY: writes the array just allocated; the caller has checked that the data are no longer.
+        assembly ("memory-safe") {
+            calldatacopy(add(nodes, 32), data.offset, data.length)
+        }
+    }
+
+    /// @notice The node over `nodes`, a power of two of them. Uses them up.
+    function fold(bytes32[] memory nodes) internal pure returns (bytes32) {
+        for (uint256 count = nodes.length; count > 1;) {
+            count = _foldLevel(nodes, count, 0, 0, 0);
+        }
+        return nodes[0];
     }
 
     /// @dev Folds `nodes`, consecutive from node `first`, up `levels` levels in place. False when siblings are missing or

@@ -10,7 +10,17 @@ library ParameterBounds {
     /// @dev No deposit is held longer than this by a delay, whatever a deployer asks for.
     uint256 internal constant MAX_DELAY = 90 days;
 
+    /// @dev A day of blocks of 12 s.
+    uint256 internal constant MAX_MOVE_BLOCKS = 7200;
+    /// @dev Most questions of a challenge; a game over the largest interval and tensor takes about ten.
+    uint256 internal constant MAX_ASKS = 32;
+
     error ParameterOutOfBounds(string parameter);
+
+    /// @notice Longest time that a challenge takes, in seconds, on a chain that makes blocks: both clocks, and the grace of every move.
+    function disputePeriod(Parameters memory p) internal pure returns (uint256) {
+        return 2 * uint256(p.disputeClock) + 2 * MAX_ASKS * p.moveGrace;
+    }
 
     /// @notice Reverts unless every parameter is within its bound.
     function check(Parameters memory p) internal pure {
@@ -19,9 +29,12 @@ library ParameterBounds {
         if (p.maxChallengeWindow < p.minChallengeWindow || p.maxChallengeWindow > MAX_DELAY) {
             revert ParameterOutOfBounds("maxChallengeWindow");
         }
-        if (p.disputePeriod == 0 || p.disputePeriod > MAX_DELAY) revert ParameterOutOfBounds("disputePeriod");
+        // INVARIANT: nobody loses a challenge for a move that could not be made in time.
+        if (p.moveGrace == 0 || p.disputeClock < p.moveGrace) revert ParameterOutOfBounds("moveGrace");
+        if (p.moveBlocks == 0 || p.moveBlocks > MAX_MOVE_BLOCKS) revert ParameterOutOfBounds("moveBlocks");
+        if (disputePeriod(p) > MAX_DELAY) revert ParameterOutOfBounds("disputeClock");
         // INVARIANT: stake outlasts every claim it stands for (P-9).
-        if (p.unbondingDelay < uint256(p.maxChallengeWindow) + p.disputePeriod || p.unbondingDelay > 2 * MAX_DELAY) {
+        if (p.unbondingDelay < p.maxChallengeWindow + disputePeriod(p) || p.unbondingDelay > 2 * MAX_DELAY) {
             revert ParameterOutOfBounds("unbondingDelay");
         }
         // INVARIANT: holding back a claim and voting as a validator both cost something.

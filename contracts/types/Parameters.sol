@@ -6,7 +6,9 @@ pragma solidity ^0.8.28;
 struct Parameters {
     uint40 unbondingDelay;
     uint128 validatorCollateral;
-    uint40 disputePeriod;
+    uint32 disputeClock;
+    uint32 moveGrace;
+    uint32 moveBlocks;
     uint128 disputeBond;
     uint32 minChallengeWindow;
     uint32 maxChallengeWindow;

@@ -163,19 +163,20 @@ contract CheckpointsTest is ProtocolTest {
         checkpoints.finalize(claims, times);
     }
 
-    function test_finalize_waitsForDisputes() public {
+    function test_finalize_waitsForChallenges() public {
         (Claim memory claim, uint64 when) = _commit(job, 0, 0, 0, 0);
-        vm.startPrank(address(disputes));
+        vm.startPrank(address(challenges));
         bytes32 id = checkpoints.claimId(claim);
-        checkpoints.hold(id);
-        checkpoints.hold(id);
-        checkpoints.release(id);
+        checkpoints.hold(job, id);
+        checkpoints.hold(job, id);
+        checkpoints.release(job, id);
         vm.stopPrank();
+        assertEq(checkpoints.holdsOf(job), 1);
         skip(WINDOW);
-        vm.expectRevert(abi.encodeWithSelector(ICheckpoints.Disputed.selector, id));
+        vm.expectRevert(abi.encodeWithSelector(ICheckpoints.Challenged.selector, id));
         _finalize(job, 0, 0, 0, 1, when);
-        vm.prank(address(disputes));
-        checkpoints.release(id);
+        vm.prank(address(challenges));
+        checkpoints.release(job, id);
         _finalize(job, 0, 0, 0, 1, when);
     }
 
@@ -237,9 +238,9 @@ contract CheckpointsTest is ProtocolTest {
         vm.expectRevert(refused);
         checkpoints.close(job);
         vm.expectRevert(refused);
-        checkpoints.hold(0);
+        checkpoints.hold(job, 0);
         vm.expectRevert(refused);
-        checkpoints.release(0);
+        checkpoints.release(job, 0);
         vm.expectRevert(refused);
         checkpoints.voidFrom(job, 0, 0, 0);
         vm.stopPrank();

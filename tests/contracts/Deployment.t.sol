@@ -25,7 +25,10 @@ contract DeploymentTest is Test, Deployer {
         Parameters memory p = script.parse(vm.readFile("deploy/parameters.toml"));
         assertEq(p.unbondingDelay, 14 days);
         assertEq(p.validatorCollateral, 1_000_000 ether);
-        assertEq(p.disputePeriod, 1 days);
+        assertEq(p.disputeClock, 12 hours);
+        assertEq(p.moveGrace, 20 minutes);
+        assertEq(p.moveBlocks, 50);
+        assertLe(ParameterBounds.disputePeriod(p), 48 hours);
         assertEq(p.disputeBond, 100 ether);
         assertEq(p.minChallengeWindow, 1 hours);
         assertEq(p.maxChallengeWindow, 7 days);
@@ -45,6 +48,7 @@ contract DeploymentTest is Test, Deployer {
         assertEq(toml.readAddress(".checkpoints"), address(d.checkpoints));
         assertEq(toml.readAddress(".channels"), address(d.channels));
         assertEq(toml.readAddress(".disputes"), address(d.disputes));
+        assertEq(toml.readAddress(".challenges"), address(d.challenges));
         assertEq(toml.readAddress(".step_verifier"), address(d.stepVerifier));
     }
 
@@ -60,7 +64,13 @@ contract DeploymentTest is Test, Deployer {
         assertEq(address(d.channels.JOBS()), address(d.jobs));
         assertEq(address(d.checkpoints.JOBS()), address(d.jobs));
         assertEq(d.checkpoints.DISPUTES(), address(d.disputes));
+        assertEq(d.checkpoints.CHALLENGES(), address(d.challenges));
+        assertEq(d.disputes.CHALLENGES(), address(d.challenges));
         assertEq(address(d.disputes.VERIFIER()), address(d.stepVerifier));
+        assertEq(address(d.challenges.DISPUTES()), address(d.disputes));
+        assertEq(address(d.challenges.CHECKPOINTS()), address(d.checkpoints));
+        assertEq(address(d.challenges.JOBS()), address(d.jobs));
+        assertEq(address(d.challenges.SNO()), address(d.sno));
     }
 
     function test_valuesThatDoNotFitAreRefused() public {
@@ -80,12 +90,20 @@ contract DeploymentTest is Test, Deployer {
         p.maxChallengeWindow = 90 days + 1;
         _refused(p, "maxChallengeWindow");
         p = _good();
-        p.disputePeriod = 0;
-        _refused(p, "disputePeriod");
-        p.disputePeriod = 90 days + 1;
-        _refused(p, "disputePeriod");
+        p.moveGrace = 0;
+        _refused(p, "moveGrace");
+        p.moveGrace = p.disputeClock + 1;
+        _refused(p, "moveGrace");
         p = _good();
-        p.unbondingDelay = uint40(p.maxChallengeWindow) + p.disputePeriod - 1;
+        p.moveBlocks = 0;
+        _refused(p, "moveBlocks");
+        p.moveBlocks = 7201;
+        _refused(p, "moveBlocks");
+        p = _good();
+        p.disputeClock = 45 days;
+        _refused(p, "disputeClock");
+        p = _good();
+        p.unbondingDelay = uint40(p.maxChallengeWindow + ParameterBounds.disputePeriod(p)) - 1;
         _refused(p, "unbondingDelay");
         p.unbondingDelay = 180 days + 1;
         _refused(p, "unbondingDelay");

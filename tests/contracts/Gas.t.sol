@@ -82,15 +82,16 @@ contract GasTest is ProtocolTest {
         _snapshot("settle, 4 lanes, serving");
     }
 
-    function test_dispute() public {
+    function test_challenge() public {
         uint64 job = _run(1, 1, 1);
         (Claim memory claim, uint64 when) = _commit(job, 0, 0, 0, 0);
         vm.prank(auditor);
-        disputes.open(claim, when);
-        _snapshot("open dispute");
+        challenges.open(claim, when, 2);
+        _snapshot("open challenge");
         skip(1 days);
-        disputes.timeout(1);
-        _snapshot("timeout dispute");
+        vm.roll(block.number + 100);
+        challenges.timeout(1);
+        _snapshot("timeout challenge, silence");
     }
 
     /// @dev P-18: a job as large as they come fits in transactions of 2^24 gas (EIP-7825), from post to settlement.

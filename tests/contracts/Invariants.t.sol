@@ -3,13 +3,13 @@ pragma solidity ^0.8.28;
 
 import {Test} from "forge-std/Test.sol";
 
+import {Challenges} from "../../contracts/core/Challenges.sol";
 import {Channels} from "../../contracts/core/Channels.sol";
 import {Checkpoints} from "../../contracts/core/Checkpoints.sol";
-import {Disputes} from "../../contracts/core/Disputes.sol";
 import {Jobs} from "../../contracts/core/Jobs.sol";
 import {SNO} from "../../contracts/core/SNO.sol";
 import {Staking} from "../../contracts/core/Staking.sol";
-import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
+import {IChallenges} from "../../contracts/interfaces/IChallenges.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
 import {JobKind} from "../../contracts/types/Types.sol";
@@ -24,14 +24,14 @@ contract InvariantsTest is Test {
     Jobs private jobs;
     Checkpoints private checkpoints;
     Channels private channels;
-    Disputes private disputes;
+    Challenges private challenges;
 
     function setUp() public {
         economy = new Economy();
         economy.setUp();
         Deployment memory d = economy.deployment();
         (sno, staking, jobs, checkpoints) = (d.sno, d.staking, d.jobs, d.checkpoints);
-        (channels, disputes) = (d.channels, d.disputes);
+        (channels, challenges) = (d.channels, d.challenges);
         _target();
     }
 
@@ -41,7 +41,7 @@ contract InvariantsTest is Test {
     }
 
     function _moves() private pure returns (bytes4[] memory selectors) {
-        selectors = new bytes4[](21);
+        selectors = new bytes4[](25);
         selectors[0] = Economy.stake.selector;
         selectors[1] = Economy.requestUnstake.selector;
         selectors[2] = Economy.withdraw.selector;
@@ -52,7 +52,7 @@ contract InvariantsTest is Test {
         selectors[7] = Economy.settle.selector;
         selectors[8] = Economy.collect.selector;
         selectors[9] = Economy.finalize.selector;
-        selectors[10] = Economy.openDispute.selector;
+        selectors[10] = Economy.openChallenge.selector;
         selectors[11] = Economy.timeout.selector;
         selectors[12] = Economy.convict.selector;
         selectors[13] = Economy.pass.selector;
@@ -61,6 +61,9 @@ contract InvariantsTest is Test {
         selectors[15] = selectors[16] = selectors[17] = Economy.commit.selector;
         selectors[18] = selectors[19] = Economy.redeem.selector;
         selectors[20] = Economy.convictReceipt.selector;
+        selectors[21] = Economy.openReceipt.selector;
+        selectors[22] = selectors[23] = Economy.answer.selector;
+        selectors[24] = Economy.ask.selector;
     }
 
     /// @dev The moves do something: on one long walk each of them has its effect, so the invariants are not of an idle
@@ -85,8 +88,11 @@ contract InvariantsTest is Test {
         assertGt(economy.receiptConvictions(), 0, "convictions over receipts");
         assertGt(economy.settled(), 0, "settled");
         assertGt(economy.withdrawn(), 0, "withdrawn");
-        assertGt(economy.disputesWon(), 0, "disputes won");
-        assertGt(economy.disputesLost(), 0, "disputes lost");
+        assertGt(economy.challengesWon(), 0, "challenges won");
+        assertGt(economy.challengesLost(), 0, "challenges lost");
+        assertGt(economy.silences(), 0, "silent workers");
+        assertGt(economy.answers(), 0, "answers");
+        assertGt(economy.asks(), 0, "questions");
         assertEq(jobs.jobCount(), economy.MAX_JOBS());
     }
 
@@ -104,7 +110,7 @@ contract InvariantsTest is Test {
         assertEq(sno.balanceOf(address(staking)), 0, "all stake has left");
         assertEq(sno.balanceOf(address(jobs)), 0, "all SNO is collected");
         assertEq(address(jobs).balance, 0, "all ETH is collected");
-        assertEq(sno.balanceOf(address(disputes)), 0, "all bonds are paid out");
+        assertEq(sno.balanceOf(address(challenges)), 0, "all bonds are paid out");
     }
 
     function _stakeAddsUp() private view {
@@ -173,10 +179,11 @@ contract InvariantsTest is Test {
 
     function _bondsAddUp() private view {
         uint256 bonds = 0;
-        for (uint256 i = 1; i <= disputes.disputeCount(); ++i) {
-            IDisputes.Dispute memory d = disputes.disputeOf(i);
-            if (d.state == IDisputes.State.Open) bonds += d.bond;
+        for (uint256 i = 1; i <= challenges.challengeCount(); ++i) {
+            IChallenges.Challenge memory c = challenges.challengeOf(i);
+            bool open = c.state == IChallenges.State.Asking || c.state == IChallenges.State.Answering;
+            if (open) bonds += c.bond;
         }
-        assertEq(sno.balanceOf(address(disputes)), bonds, "bonds are there");
+        assertEq(sno.balanceOf(address(challenges)), bonds, "bonds are there");
     }
 }

@@ -7,10 +7,8 @@ import {ICheckpoints} from "../../contracts/interfaces/ICheckpoints.sol";
 import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
-import {Parameters} from "../../contracts/types/Parameters.sol";
 import {Claim, ContradictionProof, ElementProof, JobKind, WiringProof} from "../../contracts/types/Types.sol";
 import {Cases} from "./Cases.sol";
-import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 
 /// @notice Every proof that the Rust prover built (`tests/vectors/README.md`) convicts on chain of just what it says. What
 /// the chain knows is mocked from the case; `Disputes`, the trees and `StepVerifier` are the real ones.
@@ -27,9 +25,7 @@ contract ProofVectorsTest is Cases {
         vm.chainId(_uint(c, ".chainId"));
         checkpoints = ICheckpoints(_address(c, ".checkpoints"));
         disputes = IDisputes(_address(c, ".disputes"));
-        Parameters memory parameters;
-        vm.mockCall(address(STAKING), abi.encodeCall(IStaking.parameters, ()), abi.encode(parameters));
-        bytes memory arguments = abi.encode(IERC20(address(0)), STAKING, JOBS, checkpoints, new StepVerifier());
+        bytes memory arguments = abi.encode(STAKING, JOBS, checkpoints, new StepVerifier(), address(0));
         deployCodeTo("Disputes.sol:Disputes", arguments, address(disputes));
     }
 

@@ -5,21 +5,23 @@ use alloy::sol_types::{Error, SolCall};
 use tensorlink_bindings::{Channels, Checkpoints, Disputes, Jobs, Staking};
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Deployment, Role};
+use tensorlink_proof::challenge::Move;
 use tensorlink_types::Address;
 
+use crate::challenge;
 use crate::convert::recode;
 
 /// What a transaction does.
 #[derive(Clone, Debug)]
-pub(crate) struct Action {
+pub struct Action {
     /// The contract.
-    pub(crate) to: Address,
+    pub to: Address,
     /// Wei of ETH that go with it.
-    pub(crate) value: U256,
+    pub value: U256,
     /// ABI-encoded call.
-    pub(crate) data: Bytes,
+    pub data: Bytes,
     /// Wei of SNO that the contract will take from us.
-    pub(crate) spends: Option<U256>,
+    pub spends: Option<U256>,
 }
 
 /// [`Role`] as the contract numbers it.
@@ -30,8 +32,11 @@ pub(crate) const fn role_number(role: Role) -> u8 {
     }
 }
 
-/// The transaction of a call. `bond` is the bond of a dispute, wei of SNO.
-pub(crate) fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action, Error> {
+/// The transaction of a call. `bond` is the bond of a challenge, wei of SNO.
+///
+/// # Errors
+/// For what the ABI cannot hold.
+pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action, Error> {
     let d = deployment;
     Ok(match call {
         Call::Stake { role, amount } => {
@@ -69,22 +74,30 @@ pub(crate) fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result
         Call::Redeem { voucher, signature } => {
             plain(d.channels, &Channels::redeemCall { voucher: recode(voucher)?, signature: signature.clone() })
         }
-        Call::OpenDispute { claim, committed_at } => {
-            let call = Disputes::openCall { claim: recode(claim)?, committedAt: *committed_at };
-            plain(d.disputes, &call).spending(bond)
-        }
         Call::Prove(proof) => plain(d.disputes, &Disputes::proveSignedCall { proof: recode(&**proof)? }),
         Call::ProveWiring(proof) => plain(d.disputes, &Disputes::proveSignedWiringCall { proof: recode(&**proof)? }),
         Call::ProveContradiction(proof) => {
             plain(d.disputes, &Disputes::proveSignedContradictionCall { proof: recode(&**proof)? })
         }
-        Call::TimeoutDispute { dispute } => plain(d.disputes, &Disputes::timeoutCall { dispute: *dispute }),
+        Call::Challenge { challenge, step } => {
+            let moved = Action { data: challenge::encode(*challenge, step)?.into(), ..nothing(d.challenges) };
+            if opens(step) { moved.spending(bond) } else { moved }
+        }
     })
+}
+
+/// Whether a move takes a bond.
+pub(crate) const fn opens(step: &Move) -> bool {
+    matches!(step, Move::Open { .. } | Move::OpenReceipt { .. })
 }
 
 /// A transaction that calls a contract and moves nothing.
 pub(crate) fn plain(to: Address, call: &impl SolCall) -> Action {
-    Action { to, value: U256::ZERO, data: call.abi_encode().into(), spends: None }
+    Action { data: call.abi_encode().into(), ..nothing(to) }
+}
+
+fn nothing(to: Address) -> Action {
+    Action { to, value: U256::ZERO, data: Bytes::new(), spends: None }
 }
 
 impl Action {
@@ -167,6 +180,7 @@ mod tests {
             checkpoints: address,
             channels: address,
             disputes: Address::repeat_byte(2),
+            challenges: address,
             step_verifier: address,
         };
         let action = action(&deployment, &Call::Prove(Box::new(proof.clone())), U256::ZERO).unwrap();

@@ -18,7 +18,7 @@ pub enum DeploymentError {
         /// Why not.
         source: io::Error,
     },
-    /// It does not hold a chain id, a block and seven addresses.
+    /// It does not hold a chain id, a block and eight addresses.
     #[error("{path} is not a deployment file as script/Deploy.s.sol writes it: {reason}")]
     Malformed {
         /// The file.
@@ -50,7 +50,7 @@ pub fn read_deployment(path: &Path) -> Result<Deployment, DeploymentError> {
 }
 
 /// The contracts by their names in the file.
-pub(crate) const fn addresses(deployment: &Deployment) -> [(&'static str, Address); 7] {
+pub(crate) const fn addresses(deployment: &Deployment) -> [(&'static str, Address); 8] {
     [
         ("sno", deployment.sno),
         ("staking", deployment.staking),
@@ -58,6 +58,7 @@ pub(crate) const fn addresses(deployment: &Deployment) -> [(&'static str, Addres
         ("checkpoints", deployment.checkpoints),
         ("channels", deployment.channels),
         ("disputes", deployment.disputes),
+        ("challenges", deployment.challenges),
         ("step_verifier", deployment.step_verifier),
     ]
 }
@@ -75,6 +76,7 @@ mod tests {
         checkpoints = "0xDc64a140Aa3E981100a9becA4E685f962f0cF6C9"
         channels = "0x0165878A594ca255338adfa4d48449f69242Eb8F"
         disputes = "0x5FC8d32690cc91D4c39d9d3abcBD16989F875707"
+        challenges = "0x610178dA211FEF7D417bC0e6FeD39F05609AD788"
         step_verifier = "0xe7f1725E7734CE288F8367e1Bb143E90bb3F0512"
     "#;
 

@@ -2,6 +2,7 @@
 
 use alloy::primitives::Log;
 use alloy::sol_types::SolEventInterface;
+use tensorlink_bindings::challenges::Challenges::ChallengesEvents as Challenges;
 use tensorlink_bindings::channels::Channels::ChannelsEvents as Channels;
 use tensorlink_bindings::checkpoints::Checkpoints::CheckpointsEvents as Checkpoints;
 use tensorlink_bindings::disputes::Disputes::DisputesEvents as Disputes;
@@ -10,13 +11,17 @@ use tensorlink_bindings::staking::Staking::StakingEvents as Staking;
 use tensorlink_node::ports::chain::{Deployment, Event, Fault, Role};
 use tensorlink_types::{JobId, Lane};
 
+use crate::challenge;
 use crate::convert::recode;
 
 /// A log that one of our contracts cannot have written: the endpoint talks nonsense, or the deployment file names others.
-pub(crate) type NotOurs = alloy::sol_types::Error;
+pub type NotOurs = alloy::sol_types::Error;
 
 /// What a log says; none if it is nothing that the port has an event for. `timestamp` is its block's.
-pub(crate) fn decode(deployment: &Deployment, log: &Log, timestamp: u64) -> Result<Option<Event>, NotOurs> {
+///
+/// # Errors
+/// [`NotOurs`].
+pub fn decode(deployment: &Deployment, log: &Log, timestamp: u64) -> Result<Option<Event>, NotOurs> {
     let known = |selectors: &[[u8; 32]]| log.topics().first().is_some_and(|topic| selectors.contains(&topic.0));
     if log.address == deployment.jobs && known(Jobs::SELECTORS) {
         jobs(Jobs::decode_log(log)?.data)
@@ -26,6 +31,8 @@ pub(crate) fn decode(deployment: &Deployment, log: &Log, timestamp: u64) -> Resu
         Ok(channels(&Channels::decode_log(log)?.data))
     } else if log.address == deployment.disputes && known(Disputes::SELECTORS) {
         disputes(Disputes::decode_log(log)?.data)
+    } else if log.address == deployment.challenges && known(Challenges::SELECTORS) {
+        challenge::event(Challenges::decode_log(log)?.data).map(Some)
     } else if log.address == deployment.staking && known(Staking::SELECTORS) {
         staking(Staking::decode_log(log)?.data)
     } else {
@@ -82,14 +89,6 @@ const fn channels(event: &Channels) -> Option<Event> {
 
 fn disputes(event: Disputes) -> Result<Option<Event>, NotOurs> {
     Ok(Some(match event {
-        Disputes::DisputeOpened(e) => Event::DisputeOpened {
-            dispute: e.dispute,
-            claim: e.claimId.into(),
-            challenger: e.challenger,
-            deadline: e.deadline.to(),
-        },
-        Disputes::DisputeWon(e) => Event::DisputeWon { dispute: e.dispute, claim: e.claimId.into() },
-        Disputes::DisputeLost(e) => Event::DisputeLost { dispute: e.dispute, claim: e.claimId.into() },
         Disputes::Convicted(e) => Event::Convicted {
             claim: e.claimId.into(),
             worker: e.worker,
@@ -98,6 +97,7 @@ fn disputes(event: Disputes) -> Result<Option<Event>, NotOurs> {
                 1 => Fault::Element,
                 2 => Fault::Wiring,
                 3 => Fault::Contradiction,
+                4 => Fault::Silence,
                 _ => return Err(NotOurs::custom("a conviction for no fault")),
             },
             step: e.step,

@@ -8,19 +8,23 @@
 //! | [`revert`] | custom errors by name |
 //! | [`verifier`] | the compiled `StepVerifier` in our process |
 //! | `rpc` | the endpoint: time limits, retries, reconnection |
-//! | `feed`, `event` | confirmed events in order, each once |
-//! | `calls`, `allowance` | calls as transactions, and what must come before them |
+//! | [`calls`] | calls as transactions |
+//! | [`event`] | logs as events |
+//! | `feed` | confirmed events in order, each once |
+//! | `allowance` | what must come before a call |
+//! | `challenge` | moves and events of challenges |
 //! | `sender` | nonces, fees, receipts |
 //! | `views` | views of the contracts |
 //! | `evm` | calls on the newest state, executed here |
 //! | `convert` | one ABI shape, two Rust types |
 
 mod allowance;
-mod calls;
+pub mod calls;
 pub mod chain;
+mod challenge;
 mod convert;
 pub mod deployment;
-mod event;
+pub mod event;
 mod evm;
 mod feed;
 pub mod keystore;

@@ -44,7 +44,9 @@ impl Views<'_> {
         Ok(Parameters {
             unbonding_delay: p.unbondingDelay.to(),
             validator_collateral: p.validatorCollateral,
-            dispute_period: p.disputePeriod.to(),
+            dispute_clock: p.disputeClock.into(),
+            move_grace: p.moveGrace.into(),
+            move_blocks: p.moveBlocks.into(),
             dispute_bond: p.disputeBond,
             min_challenge_window: p.minChallengeWindow.into(),
             max_challenge_window: p.maxChallengeWindow.into(),

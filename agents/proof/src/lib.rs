@@ -9,6 +9,7 @@
 //! | [`merkle`] | trees over tensors and lists, openings, their verification |
 //! | [`commit`] | roots of programs, states, traces and logs; digests; signatures |
 //! | [`audit`] | from a worker's answers and one's own re-execution to the fault, if there is one |
+//! | [`challenge`] | what a silent worker is asked on chain, and what it answers |
 //! | [`fraud`] | from a fault to the proof that the contract accepts, and the contract's checks in Rust |
 //!
 //! No input makes this crate panic.
@@ -26,6 +27,7 @@
 )]
 
 pub mod audit;
+pub mod challenge;
 pub mod commit;
 pub mod fraud;
 pub mod keccak;

@@ -205,6 +205,51 @@ sol! {
         bytes secondSignature;
     }
 
+    /// Where a challenge stands: what is asked for, or was answered last. `subject` is numbered as the contract does.
+    #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+    struct Position {
+        uint8 subject;
+        uint8 levels;
+        uint8 height;
+        uint64 index;
+        uint64 count;
+        bytes32 node;
+        bytes32 facts;
+    }
+
+    /// What a worker has committed itself to in the course of a challenge; zero where it has not yet.
+    #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+    struct Facts {
+        bytes32 steps;
+        uint32 step;
+        bytes32 preState;
+        bytes32 postState;
+        bytes32 trace;
+        bytes32 operators;
+        uint32 operatorCount;
+        uint32 stateCount;
+        uint32 microBatches;
+        uint256 tensorType;
+    }
+
+    /// One of the descendants that were answered, and the siblings that lead from it to the node above.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Pick {
+        uint32 child;
+        bytes32 digest;
+        bytes32[] siblings;
+    }
+
+    /// What a worker says about a step in the course of a challenge.
+    #[derive(Debug, PartialEq, Eq)]
+    struct StepAnswer {
+        uint32 step;
+        bytes32 trace;
+        bytes signature;
+        ProgramHeader program;
+        bytes32[] programMembership;
+    }
+
     /// What an operator may draw on besides its operands.
     #[derive(Debug, PartialEq, Eq)]
     struct StepContext {

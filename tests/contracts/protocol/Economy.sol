@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
+import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
 import {IChannels} from "../../../contracts/interfaces/IChannels.sol";
-import {IDisputes} from "../../../contracts/interfaces/IDisputes.sol";
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
+import {Position, Subject} from "../../../contracts/types/Challenge.sol";
 import {
     Claim,
     ContradictionProof,
@@ -15,12 +16,15 @@ import {
     Voucher
 } from "../../../contracts/types/Types.sol";
 import {Deployment} from "../../../script/Deployer.sol";
-import {ProtocolTest} from "./ProtocolTest.sol";
+import {SlowTree} from "../verifier/SlowTree.sol";
+import {ChallengeFeed} from "./ChallengeFeed.sol";
 
 /// @title Everybody doing anything, in any order
 /// @notice The moves of the invariant tests. A move that is not open to anyone at the moment does nothing, so no call reverts
 /// and every revert is a finding. What the contracts are checked against is counted here, apart from them.
-contract Economy is ProtocolTest {
+contract Economy is ChallengeFeed {
+    using SlowTree for bytes32[][];
+
     uint256 public constant MAX_JOBS = 40;
 
     /// @dev What a lane's claims were committed at, and by whom.
@@ -29,6 +33,7 @@ contract Economy is ProtocolTest {
     /// @dev Tokens of the vouchers that a lane has redeemed.
     mapping(uint64 job => mapping(uint256 lane => uint32 tokens)) public tokensOf;
     mapping(uint64 job => mapping(uint256 lane => bool convicted)) public convictedOn;
+    mapping(uint256 challenge => Claim claim) private _claims;
     uint256 public burned;
     uint256 public convictions;
     uint256 public receiptConvictions;
@@ -36,8 +41,11 @@ contract Economy is ProtocolTest {
     uint256 public redemptions;
     uint256 public settled;
     uint256 public withdrawn;
-    uint256 public disputesWon;
-    uint256 public disputesLost;
+    uint256 public challengesWon;
+    uint256 public challengesLost;
+    uint256 public silences;
+    uint256 public answers;
+    uint256 public asks;
 
     // Who and what
 
@@ -47,7 +55,7 @@ contract Economy is ProtocolTest {
 
     function deployment() external view returns (Deployment memory d) {
         (d.sno, d.staking, d.jobs, d.checkpoints, d.channels) = (sno, staking, jobs, checkpoints, channels);
-        d.disputes = disputes;
+        (d.disputes, d.challenges) = (disputes, challenges);
     }
 
     function people() external view returns (address[] memory list) {
@@ -173,7 +181,7 @@ contract Economy is ProtocolTest {
         IJobs.Job memory record = jobs.jobOf(job);
         if (record.state != IJobs.State.Running && record.state != IJobs.State.Closing) return;
         bool ready = record.kind == JobKind.Serving
-            ? record.state == IJobs.State.Closing && block.timestamp >= record.deadline
+            ? record.state == IJobs.State.Closing && block.timestamp >= record.deadline && checkpoints.holdsOf(job) == 0
             : _noClaimIsPending(job, record);
         if (!ready) return;
         jobs.settle(job);
@@ -200,7 +208,7 @@ contract Economy is ProtocolTest {
 
     // Claims
 
-    /// @dev Now and then somebody disputes the claim at once; in a walk few of them would be met in their window.
+    /// @dev Now and then somebody challenges the claim at once; in a walk few of them would be met in their window.
     function commit(uint256 seed, uint256 laneSeed, uint256 chance) external {
         uint64 job = _job(seed);
         IJobs.Job memory record = jobs.jobOf(job);
@@ -212,7 +220,7 @@ contract Economy is ProtocolTest {
         (Claim memory claim, uint64 when) =
             _commit(job, stage, replica, uint32(times.length), times.length == 0 ? 0 : times[times.length - 1]);
         times.push(when);
-        if (chance % 4 == 0) _openDispute(claim, when);
+        if (chance % 4 == 0) _open(claim, when);
     }
 
     /// @dev Finalises what can be of a lane's next claim.
@@ -223,7 +231,7 @@ contract Economy is ProtocolTest {
         uint32 next = checkpoints.laneOf(job, stage, replica).finalized;
         uint64[] storage times = _times[job][lane];
         if (next >= times.length || next >= checkpoints.laneOf(job, stage, replica).voidFrom) return;
-        if (block.timestamp < times[next] + WINDOW || _isDisputed(_claim(job, stage, replica, next))) return;
+        if (block.timestamp < times[next] + WINDOW || _isChallenged(_claim(job, stage, replica, next))) return;
         _finalize(job, stage, replica, next, next + 1, times[next]);
         ++finalized;
     }
@@ -266,40 +274,124 @@ contract Economy is ProtocolTest {
         ++receiptConvictions;
     }
 
-    // Disputes
+    // Challenges
 
-    function openDispute(uint256 seed, uint256 laneSeed) public {
+    function openChallenge(uint256 seed, uint256 laneSeed) public {
         (bool live, Claim memory claim, uint64 when) = _liveClaim(seed, laneSeed, true);
-        if (live) _openDispute(claim, when);
+        if (live) _open(claim, when);
     }
 
-    function _openDispute(Claim memory claim, uint64 when) private {
+    function _open(Claim memory claim, uint64 when) private {
         if (block.timestamp >= when + WINDOW) return;
-        _fund(auditor, address(disputes), parameters.disputeBond);
+        _fund(auditor, address(challenges), parameters.disputeBond);
         vm.prank(auditor);
-        disputes.open(claim, when);
+        _claims[challenges.open(claim, when, 2)] = claim;
+        _follow();
     }
 
-    /// @dev Ends the first dispute from `seed` on that can be ended.
-    function timeout(uint256 seed) public {
-        uint256 count = disputes.disputeCount();
+    /// @dev Somebody challenges a text that the worker has signed for.
+    function openReceipt(uint256 seed, uint256 laneSeed, uint256 text) external {
+        uint64 job = _servingJob(seed);
+        if (job == 0) return;
+        IJobs.Job memory record = jobs.jobOf(job);
+        if (record.state == IJobs.State.Closing && block.timestamp >= record.deadline) return;
+        Claim memory receipt;
+        (, receipt.stage, receipt.replica) = _lane(job, laneSeed);
+        (receipt.job, receipt.interval) = (job, uint32(text));
+        _fund(auditor, address(challenges), parameters.disputeBond);
+        bytes memory signature =
+            _sign(_keyOf(jobs.workerOf(job, receipt.stage, receipt.replica)), checkpoints.claimId(receipt));
+        vm.prank(auditor);
+        _claims[challenges.openReceipt(receipt, signature, 2)] = receipt;
+        _follow();
+    }
+
+    /// @dev The first challenge from `seed` on in which it is this side's turn, and not too late; 0 if there is none.
+    function _toMove(uint256 seed, IChallenges.State state) private view returns (uint256 id) {
+        uint256 count = challenges.challengeCount();
         for (uint256 i = 0; i < count; ++i) {
-            uint256 dispute = (seed % count + i) % count + 1;
-            IDisputes.Dispute memory d = disputes.disputeOf(dispute);
-            bool won = checkpoints.laneOf(d.job, d.stage, d.replica).voidFrom <= d.interval;
-            if (d.state != IDisputes.State.Open || (!won && block.timestamp < d.deadline)) continue;
-            disputes.timeout(dispute);
-            if (won) ++disputesWon;
-            else ++disputesLost;
+            id = (seed % count + i) % count + 1;
+            IChallenges.Challenge memory c = challenges.challengeOf(id);
+            if (c.state == state && block.timestamp < c.deadline) return id;
+        }
+        return 0;
+    }
+
+    /// @dev The worker tells the states of its claim, or what it has told before. Statements it does not sign here.
+    function answer(uint256 seed) external {
+        uint256 id = _toMove(seed, IChallenges.State.Answering);
+        if (id == 0 || positions[id].subject != Subject.Steps) return;
+        Position memory p = positions[id];
+        (Claim memory claim, bytes32[] memory states) = (_claims[id], new bytes32[](STEPS));
+        for (uint32 i = 0; i + 1 < STEPS; ++i) {
+            states[i] = keccak256(abi.encode(id, i));
+        }
+        states[STEPS - 1] = claim.newState;
+        bytes32[][] memory tree = SlowTree.ofDigests(states);
+        address who = challenges.challengeOf(id).worker;
+        vm.prank(who);
+        if (p.node == 0) {
+            challenges.answerSteps(id, p, claim, tree.rootOf(), tree.path(STEPS - 1), abi.encodePacked(states));
+        } else {
+            challenges.answer(id, p, abi.encodePacked(states));
+        }
+        ++answers;
+        _follow();
+    }
+
+    /// @dev The challenger asks for the same once more, until it may not.
+    function ask(uint256 seed) external {
+        uint256 id = _toMove(seed, IChallenges.State.Asking);
+        if (id == 0 || seed % 4 == 0 || challenges.challengeOf(id).asks == 32) return;
+        vm.prank(auditor);
+        challenges.askTree(id, positions[id], factsOf[id], Subject.Steps, 2);
+        ++asks;
+        _follow();
+    }
+
+    /// @dev Ends the first challenge from `seed` on that can be ended.
+    function timeout(uint256 seed) public {
+        uint256 count = challenges.challengeCount();
+        for (uint256 i = 0; i < count; ++i) {
+            uint256 id = (seed % count + i) % count + 1;
+            IChallenges.Challenge memory c = challenges.challengeOf(id);
+            if (c.state != IChallenges.State.Asking && c.state != IChallenges.State.Answering) continue;
+            bool void = disputes.isConvicted(c.claimId, c.job, c.stage, c.replica, c.interval);
+            if (!void && block.timestamp < c.deadline) continue;
+            vm.roll(block.number + parameters.moveBlocks);
+            _end(id, c, void);
             return;
         }
     }
 
-    /// @dev The worker contradicts itself in what it signs, now and then after somebody has opened a dispute.
+    function _end(uint256 id, IChallenges.Challenge memory c, bool void) private {
+        (uint256 supply, uint256 bondOfWorker) = (sno.totalSupply(), sno.balanceOf(c.worker));
+        challenges.timeout(id);
+        if (void || c.state == IChallenges.State.Answering) {
+            ++challengesWon;
+            if (!void) _convictedNow(c.job, c.stage, c.replica, supply);
+            if (!void) ++silences;
+        } else {
+            ++challengesLost;
+            assertEq(sno.balanceOf(c.worker) - bondOfWorker, c.bond);
+        }
+    }
+
+    /// @dev P-6: a lane's stake is taken once.
+    function _convictedNow(uint64 job, uint16 stage, uint16 replica, uint256 supply) private {
+        uint256 lane = uint256(replica) * jobs.jobOf(job).stages + stage;
+        assertEq(supply - sno.totalSupply(), convictedOn[job][lane] ? 0 : STAKE / 5);
+        convictedOn[job][lane] = true;
+        burned += supply - sno.totalSupply();
+    }
+
+    // Proofs
+
+    /// @dev The worker contradicts itself in what it signs, now and then after somebody has challenged it.
     function convict(uint256 seed, uint256 laneSeed, uint256 chance) external {
         (bool live, Claim memory claim, uint64 when) = _liveClaim(seed, laneSeed, chance / 4 % 2 == 0);
         if (!live || chance % 2 == 0) return;
-        if (chance / 2 % 2 == 0) _openDispute(claim, when);
+        if (chance / 2 % 2 == 0) _open(claim, when);
         _convictOver(claim, when, claim.interval * STEPS);
         ++convictions;
     }
@@ -317,20 +409,20 @@ contract Economy is ProtocolTest {
         address liar = jobs.workerOf(claim.job, claim.stage, claim.replica);
         ContradictionProof memory proof;
         (proof.claim, proof.committedAt, proof.first) = (claim, when, lie);
-        for (uint256 i = 0; i < workers.length; ++i) {
-            if (workers[i].addr == liar) proof.firstSignature = _sign(workers[i].key, _statementDigest(lie));
-        }
+        proof.firstSignature = _sign(_keyOf(liar), _statementDigest(lie));
         uint256 supply = sno.totalSupply();
         disputes.proveSignedContradiction(proof);
-        uint256 lane = uint256(claim.replica) * jobs.jobOf(claim.job).stages + claim.stage;
-        // P-6: a lane's stake is taken once.
-        assertEq(supply - sno.totalSupply(), convictedOn[claim.job][lane] ? 0 : STAKE / 5);
-        convictedOn[claim.job][lane] = true;
-        burned += supply - sno.totalSupply();
+        _convictedNow(claim.job, claim.stage, claim.replica, supply);
+    }
+
+    function _keyOf(address account) private view returns (uint256 key) {
+        for (uint256 i = 0; i < workers.length; ++i) {
+            if (workers[i].addr == account) key = workers[i].key;
+        }
     }
 
     /// @dev The last claim or the next to be final of the first lane, by job from `seed` on, that has one. `inWindow`: one that can
-    /// still be disputed.
+    /// still be challenged.
     function _liveClaim(uint256 seed, uint256 laneSeed, bool inWindow)
         private
         view
@@ -352,11 +444,12 @@ contract Economy is ProtocolTest {
         return (false, claim, 0);
     }
 
-    function _isDisputed(Claim memory claim) private view returns (bool) {
+    function _isChallenged(Claim memory claim) private view returns (bool) {
         bytes32 id = checkpoints.claimId(claim);
-        for (uint256 i = 1; i <= disputes.disputeCount(); ++i) {
-            IDisputes.Dispute memory d = disputes.disputeOf(i);
-            if (d.claimId == id && d.state == IDisputes.State.Open) return true;
+        for (uint256 i = 1; i <= challenges.challengeCount(); ++i) {
+            IChallenges.Challenge memory c = challenges.challengeOf(i);
+            bool open = c.state == IChallenges.State.Asking || c.state == IChallenges.State.Answering;
+            if (c.claimId == id && open) return true;
         }
         return false;
     }
@@ -377,7 +470,7 @@ contract Economy is ProtocolTest {
         for (uint64 job = 1; job <= jobs.jobCount(); ++job) {
             cancel(job - 1, true);
         }
-        for (uint256 i = 0; i < disputes.disputeCount(); ++i) {
+        for (uint256 i = 0; i < challenges.challengeCount(); ++i) {
             timeout(i);
         }
         skip(WINDOW);

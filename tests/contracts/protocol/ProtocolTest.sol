@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {Test} from "forge-std/Test.sol";
 
+import {Challenges} from "../../../contracts/core/Challenges.sol";
 import {Channels} from "../../../contracts/core/Channels.sol";
 import {Checkpoints} from "../../../contracts/core/Checkpoints.sol";
 import {Disputes} from "../../../contracts/core/Disputes.sol";
@@ -33,6 +34,7 @@ abstract contract ProtocolTest is Test, Deployer {
     Checkpoints internal checkpoints;
     Channels internal channels;
     Disputes internal disputes;
+    Challenges internal challenges;
     Parameters internal parameters;
 
     address internal user;
@@ -46,7 +48,9 @@ abstract contract ProtocolTest is Test, Deployer {
         parameters = Parameters({
             unbondingDelay: 14 days,
             validatorCollateral: 1_000_000 ether,
-            disputePeriod: 1 days,
+            disputeClock: 12 hours,
+            moveGrace: 20 minutes,
+            moveBlocks: 10,
             disputeBond: 100 ether,
             minChallengeWindow: 1 hours,
             maxChallengeWindow: 7 days,
@@ -57,7 +61,7 @@ abstract contract ProtocolTest is Test, Deployer {
         (genesis[0], genesis[1], genesis[2]) = (address(this), address(this), address(this));
         Deployment memory d = _deploy(address(this), parameters, genesis);
         (sno, staking, jobs, checkpoints, disputes) = (d.sno, d.staking, d.jobs, d.checkpoints, d.disputes);
-        channels = d.channels;
+        (channels, challenges) = (d.channels, d.challenges);
         (user, userKey) = makeAddrAndKey("user");
         for (uint256 i = 0; i < 6; ++i) {
             workers.push(makeAccount(string.concat("worker ", vm.toString(i))));
@@ -65,7 +69,7 @@ abstract contract ProtocolTest is Test, Deployer {
         }
         vm.deal(user, 1000 ether);
         _fund(user, address(jobs), 10_000 ether);
-        _fund(auditor, address(disputes), 1000 ether);
+        _fund(auditor, address(challenges), 1000 ether);
     }
 
     /// @dev Gives `amount` SNO, with an allowance.

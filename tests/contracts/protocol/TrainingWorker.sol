@@ -45,6 +45,8 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
     uint256 internal wrongOperator = NOTHING;
     uint256 internal wrongByte;
     bytes1 internal wrongMask = 0x01;
+    /// @dev From the end of this step on the worker's state is wrong.
+    uint256 internal wrongStep = NOTHING;
 
     function setUp() public virtual override {
         super.setUp();
@@ -151,6 +153,12 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
         }
     }
 
+    /// @dev The state before `step`, as the worker says.
+    function _weightsSaid(uint32 step) internal view returns (bytes memory data) {
+        data = _weights(step);
+        if (step > wrongStep) data[300] ^= 0x01;
+    }
+
     /// @dev What comes from the previous (source 4) or next (5) stage.
     function _arrival(uint8 source, uint32 step, uint32 microBatch) internal pure returns (bytes memory data) {
         data = _padded(4);
@@ -186,7 +194,7 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
 
     /// @dev Output of an operator, as the worker says.
     function _output(uint256 operator, uint32 step) internal view returns (bytes memory data) {
-        data = _honest(operator, step);
+        data = operator == 2 ? _weightsSaid(step + 1) : _honest(operator, step);
         if (operator == wrongOperator) data[wrongByte] ^= wrongMask;
     }
 
@@ -200,9 +208,9 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
         return SlowTree.ofDigests(digests);
     }
 
-    function _stateTree(uint32 step) internal pure returns (bytes32[][] memory) {
+    function _stateTree(uint32 step) internal view returns (bytes32[][] memory) {
         bytes32[] memory digests = new bytes32[](1);
-        digests[0] = _root(_matrix(8, 64), _weights(step));
+        digests[0] = _root(_matrix(8, 64), _weightsSaid(step));
         return SlowTree.ofDigests(digests);
     }
 

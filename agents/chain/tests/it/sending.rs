@@ -8,10 +8,11 @@ use tensorlink_chain::{AlloyChain, Pace};
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{Event, JobState, Role, StakeView};
 use tensorlink_node::ports::{Call, Chain, ChainError};
-use tensorlink_types::abi::JobTerms;
-use tensorlink_types::{Address, U256};
+use tensorlink_proof::challenge::{Game, Move, OwnTree, Subject, Told, Turn};
+use tensorlink_types::abi::{JobTerms, Position};
+use tensorlink_types::{Address, B256, U256};
 
-use crate::world::{OTHER, QUICK, USER, WORKER, World, commit_first, sno};
+use crate::world::{OTHER, QUICK, STEPS, USER, WORKER, World, commit_first, sno};
 
 #[tokio::test]
 async fn stake_is_bonded_unbonded_and_withdrawn() {
@@ -64,20 +65,41 @@ async fn a_job_is_paid_in_sno_by_an_allowance_of_just_its_deposit() {
 }
 
 #[tokio::test]
-async fn a_claim_is_disputed_and_the_dispute_times_out() {
+async fn a_claim_is_challenged_answered_and_left_alone() {
     let world = World::new().await;
     let (user, worker, other) = (world.chain(USER).await, world.chain(WORKER).await, world.chain(OTHER).await);
     let job = world.running_job(&user, &worker).await;
     let (claim, committed_at, _) = commit_first(&worker, job).await;
-    let opened = other.send(Call::OpenDispute { claim: claim.clone(), committed_at }).await.unwrap();
-    let [Event::DisputeOpened { dispute, claim: id, .. }] = opened.events[..] else { panic!("{:?}", opened.events) };
-    assert_eq!(id, world.contracts().claim_id(&claim));
+    let id = world.contracts().claim_id(&claim);
+    let open = Move::Open { claim: claim.clone(), committed_at, levels: 1 };
+    let opened = other.send(Call::Challenge { challenge: U256::ZERO, step: Box::new(open) }).await.unwrap();
+    let [Event::ChallengeOpened { challenge, id: about, challenger, worker: asked, .. }, ref told @ ..] =
+        opened.events[..]
+    else {
+        panic!("{:?}", opened.events)
+    };
+    assert_eq!((about, challenger, asked), (id, other.account(), worker.account()));
+    let mut game = Game::new(id, claim.clone(), challenger, asked);
+    follow(&mut game, told);
+    assert_eq!((game.turn, game.subject()), (Turn::Answering, Some(Subject::Steps)));
+
+    // States that nothing computed, but for the last.
+    let states: Vec<B256> = (0..STEPS - 1).map(|i| B256::repeat_byte(i as u8)).chain([claim.newState]).collect();
+    let tree = OwnTree::list(states);
+    let position = game.position.clone();
+    let data = tree.row(&Position { node: tree.root(), ..position.clone() }).unwrap().into();
+    let siblings = tree.prove(u64::from(STEPS) - 1);
+    let answer = Move::AnswerSteps { position, claim: claim.clone(), steps: tree.root(), siblings, data };
+    let answered = worker.send(Call::Challenge { challenge, step: Box::new(answer) }).await.unwrap();
+    follow(&mut game, &answered.events);
+    assert_eq!((game.turn, game.facts.steps), (Turn::Asking, tree.root()));
+
     world.wait(31).await;
     let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)] };
     let held = user.send(finalize.clone()).await.unwrap_err();
-    assert!(matches!(&held, ChainError::Reverted { name, .. } if name == "Disputed"), "{held}");
-    let lost = user.send(Call::TimeoutDispute { dispute }).await.unwrap();
-    assert!(lost.events.contains(&Event::DisputeLost { dispute, claim: id }), "{:?}", lost.events);
+    assert!(matches!(&held, ChainError::Reverted { name, .. } if name == "Challenged"), "{held}");
+    let lost = user.send(Call::Challenge { challenge, step: Box::new(Move::Timeout) }).await.unwrap();
+    assert!(lost.events.contains(&Event::Challenge { challenge, told: Told::Lost }), "{:?}", lost.events);
     let done = user.send(finalize).await.unwrap();
     assert!(
         done.events.iter().any(|event| matches!(event, Event::Paid { amount, .. } if *amount == U256::from(1_000)))
@@ -209,4 +231,13 @@ async fn a_nonce_taken_by_another_process_is_noticed_and_the_call_made_again() {
     sent.unwrap();
     assert_eq!(user.job_count().await.unwrap(), 1);
     assert_eq!(world.provider.get_transaction_count(user.account()).await.unwrap(), 2);
+}
+
+/// Takes in what a transaction told of a challenge.
+fn follow(game: &mut Game, events: &[Event]) {
+    for event in events {
+        if let Event::Challenge { told, .. } = event {
+            game.apply(told);
+        }
+    }
 }

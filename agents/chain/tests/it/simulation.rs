@@ -2,6 +2,7 @@
 
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{Call, Chain, ChainError};
+use tensorlink_proof::challenge::Move;
 use tensorlink_types::U256;
 
 use crate::world::{OTHER, USER, WORKER, World, claim, commit_first, first_link, sno};
@@ -32,7 +33,8 @@ async fn foretells_what_the_chain_says() {
     let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)] };
     assert_eq!(name(user.simulate(&finalize).await.unwrap_err()), "WindowOpen");
     // The bond's approval is executed before, in the same simulation, and nothing of it stays.
-    let open = Call::OpenDispute { claim, committed_at };
+    let step = Box::new(Move::Open { claim, committed_at, levels: 1 });
+    let open = Call::Challenge { challenge: U256::ZERO, step };
     let gas = other.simulate(&open).await.unwrap();
     assert!(gas > 50_000, "{gas}");
     let before = other.head().await.unwrap();

@@ -10,9 +10,9 @@ use alloy::primitives::aliases::U40;
 use alloy::primitives::utils::parse_ether;
 use alloy::providers::{Provider, RootProvider};
 use alloy::rpc::types::TransactionRequest;
-use alloy::sol_types::SolConstructor;
 use tempfile::TempDir;
-use tensorlink_bindings::{Channels, Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
+use tensorlink_bindings::Creation;
+use tensorlink_bindings::creation::Parameters;
 use tensorlink_chain::Pace;
 use tensorlink_chain::chain::{AlloyChain, Config};
 use tensorlink_node::Identity;
@@ -30,6 +30,8 @@ pub(crate) const WORKER: usize = 2;
 pub(crate) const OTHER: usize = 0;
 /// Seconds.
 pub(crate) const WINDOW: u32 = 30;
+/// Steps of an interval.
+pub(crate) const STEPS: u32 = 2;
 /// Wei for a claim or a token.
 pub(crate) const PRICE: u128 = 1_000;
 
@@ -106,7 +108,7 @@ impl World {
             stages: 1,
             replicas: 1,
             intervals: 4,
-            stepsPerInterval: 2,
+            stepsPerInterval: STEPS,
             acceptBy: U40::from(now + 3_600),
             duration: U40::from(7_200),
             challengeWindow: WINDOW,
@@ -250,32 +252,20 @@ fn start(state: &Path) -> AnvilInstance {
 
 async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Deployment {
     let from = accounts[OTHER];
-    let at = |nonce: u64| from.create(nonce);
-    let (sno, step_verifier, staking) = (at(0), at(1), at(2));
-    let (jobs, checkpoints, channels, disputes) = (at(3), at(4), at(5), at(6));
-    let parameters = Staking::Parameters {
+    let parameters = Parameters {
         unbondingDelay: U40::from(200),
-        validatorCollateral: self::sno("1000").to(),
-        disputePeriod: U40::from(30),
-        disputeBond: self::sno("10").to(),
+        validatorCollateral: sno("1000").to(),
+        disputeClock: 10,
+        moveGrace: 1,
+        moveBlocks: 1,
+        disputeBond: sno("10").to(),
         minChallengeWindow: 1,
-        maxChallengeWindow: 120,
+        maxChallengeWindow: 110,
         bountyBps: 5_000,
         harmBps: 3_000,
     };
-    let created = [
-        code(&SNO::BYTECODE, &SNO::constructorCall { recipients: accounts[..3].to_vec() }),
-        StepVerifier::BYTECODE.clone(),
-        code(&Staking::BYTECODE, &Staking::constructorCall { sno, jobs, disputes, p: parameters }),
-        code(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, channels, disputes }),
-        code(&Checkpoints::BYTECODE, &Checkpoints::constructorCall { jobs, disputes }),
-        code(&Channels::BYTECODE, &Channels::constructorCall { jobs }),
-        code(
-            &Disputes::BYTECODE,
-            &Disputes::constructorCall { sno, staking, jobs, checkpoints, verifier: step_verifier },
-        ),
-    ];
-    for code in created {
+    let created = Creation::new(from, 0, &parameters, &accounts[..3]);
+    for code in created.code {
         let request = TransactionRequest::default().with_from(from).with_deploy_code(code).with_gas_limit(20_000_000);
         let sent = *provider.send_transaction(request).await.unwrap().tx_hash();
         let receipt = loop {
@@ -287,9 +277,6 @@ async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Depl
         assert!(receipt.status(), "a contract cannot be deployed");
     }
     let chain_id = provider.get_chain_id().await.unwrap();
-    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, channels, disputes, step_verifier }
-}
-
-fn code(bytecode: &Bytes, constructor: &impl SolConstructor) -> Bytes {
-    [bytecode.as_ref(), &constructor.abi_encode()].concat().into()
+    let Creation { sno, staking, jobs, checkpoints, channels, disputes, challenges, step_verifier, .. } = created;
+    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, channels, disputes, challenges, step_verifier }
 }

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use tensorlink_proof::challenge::{Move, Told};
 use tensorlink_types::abi::{
     Claim, ClaimLink, ContradictionProof, ElementProof, JobKind, JobTerms, Offer, Voucher, WiringProof,
 };
@@ -22,6 +23,7 @@ pub struct Deployment {
     pub checkpoints: Address,
     pub channels: Address,
     pub disputes: Address,
+    pub challenges: Address,
     pub step_verifier: Address,
 }
 
@@ -109,7 +111,9 @@ pub struct StakeView {
 pub struct Parameters {
     pub unbonding_delay: u64,
     pub validator_collateral: u128,
-    pub dispute_period: u64,
+    pub dispute_clock: u64,
+    pub move_grace: u64,
+    pub move_blocks: u64,
     pub dispute_bond: u128,
     pub min_challenge_window: u64,
     pub max_challenge_window: u64,
@@ -127,6 +131,8 @@ pub enum Fault {
     Wiring,
     /// Signed statements contradict each other or the claim.
     Contradiction,
+    /// A challenge was not answered in time.
+    Silence,
 }
 
 /// Something that happened on chain.
@@ -183,19 +189,16 @@ pub enum Event {
         tokens: u32,
         receipts: B256,
     },
-    DisputeOpened {
-        dispute: U256,
-        claim: ClaimId,
+    ChallengeOpened {
+        challenge: U256,
+        id: ClaimId,
+        claim: Claim,
         challenger: Address,
-        deadline: u64,
+        worker: Address,
     },
-    DisputeWon {
-        dispute: U256,
-        claim: ClaimId,
-    },
-    DisputeLost {
-        dispute: U256,
-        claim: ClaimId,
+    Challenge {
+        challenge: U256,
+        told: Told,
     },
     Convicted {
         claim: ClaimId,
@@ -254,23 +257,57 @@ pub struct EventAt {
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub enum Call {
-    Stake { role: Role, amount: U256 },
-    RequestUnstake { role: Role, amount: U256 },
-    WithdrawStake { role: Role },
-    Post { terms: JobTerms, deposit: U256 },
-    Accept { job: JobId, offers: Vec<Offer>, signatures: Vec<Bytes> },
-    Start { job: JobId },
-    Cancel { job: JobId },
-    Settle { job: JobId },
-    Collect { token: Address },
-    Commit { claim: Claim, previous: ClaimLink },
-    Finalize { claims: Vec<(Claim, u64)> },
-    Redeem { voucher: Voucher, signature: Bytes },
-    OpenDispute { claim: Claim, committed_at: u64 },
+    Stake {
+        role: Role,
+        amount: U256,
+    },
+    RequestUnstake {
+        role: Role,
+        amount: U256,
+    },
+    WithdrawStake {
+        role: Role,
+    },
+    Post {
+        terms: JobTerms,
+        deposit: U256,
+    },
+    Accept {
+        job: JobId,
+        offers: Vec<Offer>,
+        signatures: Vec<Bytes>,
+    },
+    Start {
+        job: JobId,
+    },
+    Cancel {
+        job: JobId,
+    },
+    Settle {
+        job: JobId,
+    },
+    Collect {
+        token: Address,
+    },
+    Commit {
+        claim: Claim,
+        previous: ClaimLink,
+    },
+    Finalize {
+        claims: Vec<(Claim, u64)>,
+    },
+    Redeem {
+        voucher: Voucher,
+        signature: Bytes,
+    },
     Prove(Box<ElementProof>),
     ProveWiring(Box<WiringProof>),
     ProveContradiction(Box<ContradictionProof>),
-    TimeoutDispute { dispute: U256 },
+    /// A move in a challenge; those that open one have no number yet, and name 0.
+    Challenge {
+        challenge: U256,
+        step: Box<Move>,
+    },
 }
 
 /// A mined, successful call.

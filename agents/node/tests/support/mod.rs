@@ -265,6 +265,7 @@ impl MemoryChain {
             checkpoints: zero,
             channels: zero,
             disputes: zero,
+            challenges: zero,
             step_verifier: zero,
         };
         let lane_of = |(stage, worker): (usize, &Address)| {

@@ -7,7 +7,7 @@ use alloy_sol_types::SolValue;
 use tensorlink_types::{Program, TensorRoot, abi::BoundaryLogs};
 use thiserror::Error;
 
-use crate::merkle::List;
+use crate::merkle::{Entries, List};
 
 /// Most entries of one log; bounds what a neighbour can make us keep.
 pub const MAX_ENTRIES: u64 = 1 << 24;
@@ -179,6 +179,25 @@ impl BoundaryLists {
             fromNext: root(Edge::FromNext),
             toNext: root(Edge::ToNext),
         }
+    }
+}
+
+/// The boundary logs of a claim, of which enough is known to open some entries.
+pub trait Logs: Send + Sync {
+    /// Roots; zero where there is no neighbour.
+    fn roots(&self) -> BoundaryLogs;
+
+    /// The log of an edge, if there is one and anything is known of it.
+    fn edge(&self, edge: Edge) -> Option<&dyn Entries>;
+}
+
+impl Logs for BoundaryLists {
+    fn roots(&self) -> BoundaryLogs {
+        self.roots()
+    }
+
+    fn edge(&self, edge: Edge) -> Option<&dyn Entries> {
+        self.get(edge).map(|list| list as &dyn Entries)
     }
 }
 

@@ -20,7 +20,7 @@ use tensorlink_types::abi::StepStatement;
 use thiserror::Error;
 
 pub use self::case::{Case, Work};
-pub use self::prover::{Prover, Sink, StepAnswer};
+pub use self::prover::{Claimed, Prover, Sink, StepAnswer, StepLists};
 pub use self::verify::{Conviction, verify_contradiction_proof, verify_element_proof, verify_wiring_proof};
 use crate::commit::SignatureError;
 use crate::merkle::OpeningError;

@@ -6,14 +6,14 @@ use tensorlink_types::abi::{
     self, Claim, ContradictionProof, ElementProof, SINK_STATE, SINK_TO_NEXT, SINK_TO_PREVIOUS, TensorOpening,
     WiringProof,
 };
-use tensorlink_types::{Operator, Program, Source, TensorRoot};
+use tensorlink_types::{Operator, Program, Source, TensorRoot, TensorType};
 
 use super::{
     Case, FraudError, Refusal, Signed, openings, verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
 };
-use crate::commit::{BoundaryLists, Edge, ProgramCommitment, program::ProgramTooLarge, tensor_list};
+use crate::commit::{Edge, Logs, ProgramCommitment, program::ProgramTooLarge, tensor_list};
 use crate::merkle::tensor::leaves_of;
-use crate::merkle::{List, TensorTree};
+use crate::merkle::{Entries, List, OpeningError, TensorTree};
 
 /// Where an operator's output goes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -50,8 +50,43 @@ pub struct StepAnswer<'a> {
     pub after: &'a [TensorRoot],
 }
 
+/// The same, where the lists may be known in part only.
+#[derive(Clone, Copy)]
+pub struct StepLists<'a> {
+    /// What it signed.
+    pub said: &'a Signed,
+    /// The outputs' roots.
+    pub trace: &'a dyn Entries,
+    /// The tensor roots of the state before the step; read for element proofs only.
+    pub before: &'a dyn Entries,
+    /// The tensor roots of the state after the step; read for [`Sink::State`] only.
+    pub after: &'a dyn Entries,
+}
+
+/// The output that a worker's trace holds, as far as it is known.
+pub trait Claimed: Send + Sync {
+    /// Commitment of the tensor, under the type that the program gives it.
+    fn root(&self, ty: &TensorType) -> TensorRoot;
+
+    /// Opens leaves `[from, to)`.
+    ///
+    /// # Errors
+    /// [`OpeningError`] beyond the tensor, or where not enough is known.
+    fn opening(&self, from: u64, to: u64) -> Result<TensorOpening, OpeningError>;
+}
+
+impl Claimed for TensorTree<'_> {
+    fn root(&self, ty: &TensorType) -> TensorRoot {
+        if self.ty() == ty { self.root() } else { TensorRoot::default() }
+    }
+
+    fn opening(&self, from: u64, to: u64) -> Result<TensorOpening, OpeningError> {
+        openings::open(self, &[(from, to)])
+    }
+}
+
 /// One claim or receipt against one program: builds proofs from a worker's answers.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Prover<'a> {
     case: Case,
     program: &'a Program,
@@ -59,7 +94,7 @@ pub struct Prover<'a> {
     membership: Vec<B256>,
     claim: &'a Claim,
     committed_at: u64,
-    logs: &'a BoundaryLists,
+    logs: &'a dyn Logs,
 }
 
 impl<'a> Prover<'a> {
@@ -72,7 +107,7 @@ impl<'a> Prover<'a> {
         program: &'a Program,
         claim: &'a Claim,
         committed_at: u64,
-        logs: &'a BoundaryLists,
+        logs: &'a dyn Logs,
     ) -> Result<Self, ProgramTooLarge> {
         let commitment = ProgramCommitment::new(program)?;
         Ok(Self { case, program, commitment, membership: Vec::new(), claim, committed_at, logs })
@@ -88,7 +123,7 @@ impl<'a> Prover<'a> {
         program: &'a Program,
         membership: Vec<B256>,
         receipt: &'a Claim,
-        logs: &'a BoundaryLists,
+        logs: &'a dyn Logs,
     ) -> Result<Self, ProgramTooLarge> {
         Ok(Self { membership, ..Self::new(case, program, receipt, 0, logs)? })
     }
@@ -114,19 +149,31 @@ impl<'a> Prover<'a> {
         theirs: &TensorTree<'_>,
         operands: &[&Tensor],
     ) -> Result<ElementProof, FraudError> {
-        let op = self.operator(operator)?;
         let said = step.said;
-        let lists = Lists {
-            trace: opening_list(step.trace, said.statement.trace, "trace")?,
-            state: opening_list(step.before, said.statement.preState, "state before the step")?,
-        };
-        let output = self.output(op, operator, element, theirs, &lists.trace)?;
+        let trace = opening_list(step.trace, said.statement.trace, "trace")?;
+        let before = opening_list(step.before, said.statement.preState, "state before the step")?;
+        let lists = StepLists { said, trace: &trace, before: &before, after: &before };
+        self.element_of(&lists, operator, element, theirs, operands)
+    }
+
+    /// As [`Self::element`], from lists and an output that may be known in part only.
+    ///
+    /// # Errors
+    /// As [`Self::element`].
+    pub fn element_of(
+        &self,
+        lists: &StepLists<'_>,
+        operator: u32,
+        element: u64,
+        theirs: &dyn Claimed,
+        operands: &[&Tensor],
+    ) -> Result<ElementProof, FraudError> {
+        let op = self.operator(operator)?;
+        let said = lists.said;
+        let output = self.output(op, operator, element, theirs, lists.trace)?;
         // Padding is not computed from anything.
-        let operands = if element < op.output.elements() {
-            self.operands(said, op, element, operands, &lists)?
-        } else {
-            Vec::new()
-        };
+        let operands =
+            if element < op.output.elements() { self.operands(op, element, operands, lists)? } else { Vec::new() };
         let proof = ElementProof {
             claim: self.claim.clone(),
             committedAt: self.committed_at,
@@ -152,34 +199,33 @@ impl<'a> Prover<'a> {
         op: &Operator,
         operator: u32,
         element: u64,
-        theirs: &TensorTree<'_>,
-        trace: &List,
+        theirs: &dyn Claimed,
+        trace: &dyn Entries,
     ) -> Result<TensorOpening, FraudError> {
         let signed = item(trace, operator.into(), "operator")?;
-        let actual = crate::merkle::root_from_data(&op.output, theirs.data_root()).into();
-        if signed != actual || theirs.ty() != &op.output {
+        let actual = theirs.root(&op.output).into();
+        if signed != actual {
             return Err(FraudError::NotInTrace { signed, actual });
         }
         let last = op.output.elements().saturating_sub(1);
         // Padding lies in the leaf of the last element.
-        let leaves = leaves_of(&op.output, element.min(last), 1)?;
-        Ok(TensorOpening { membership: trace.prove(operator.into())?, ..openings::open(theirs, &[leaves])? })
+        let (from, to) = leaves_of(&op.output, element.min(last), 1)?;
+        Ok(TensorOpening { membership: trace.prove(operator.into())?, ..theirs.opening(from, to)? })
     }
 
     /// Opens what the element is computed from, each operand against the commitment its source names.
     fn operands(
         &self,
-        said: &Signed,
         op: &Operator,
         element: u64,
         operands: &[&Tensor],
-        lists: &Lists,
+        lists: &StepLists<'_>,
     ) -> Result<Vec<TensorOpening>, FraudError> {
         if op.operands.len() != operands.len() {
             let (expected, actual) = (op.operands.len(), operands.len());
             return Err(OpError::OperandCount { opcode: op.opcode, expected, actual }.into());
         }
-        let context = StepContext { job_key: self.case.job_key, step: said.statement.step };
+        let context = StepContext { job_key: self.case.job_key, step: lists.said.statement.step };
         let reads = reads(op, accessor(operands), element, &context)?;
         let mut opened = Vec::with_capacity(operands.len());
         for (i, (operand, tensor)) in op.operands.iter().zip(operands).enumerate() {
@@ -189,7 +235,7 @@ impl<'a> Prover<'a> {
                 return Err(OpError::OperandType { operand: i, expected, actual }.into());
             }
             let tree = TensorTree::new(tensor);
-            let (list, index) = self.place(operand.source, said, lists)?;
+            let (list, index) = self.place(operand.source, lists)?;
             let (committed, actual) = (item(list, index, "operand source")?, tree.root().into());
             if committed != actual {
                 return Err(FraudError::Operand { operand: i, committed, actual });
@@ -201,24 +247,24 @@ impl<'a> Prover<'a> {
     }
 
     /// The list that a source names, and the place in it.
-    fn place<'b>(&'b self, source: Source, said: &Signed, lists: &'b Lists) -> Result<(&'b List, u64), FraudError> {
+    fn place<'b>(&'b self, source: Source, lists: &StepLists<'b>) -> Result<(&'b dyn Entries, u64), FraudError> {
         Ok(match source {
-            Source::Output(i) => (&lists.trace, i.into()),
-            Source::State(i) => (&lists.state, i.into()),
+            Source::Output(i) => (lists.trace, i.into()),
+            Source::State(i) => (lists.before, i.into()),
             Source::Constant(i) => (&self.commitment.constants, i.into()),
-            Source::FromPrevious(i) => self.logged(Edge::FromPrevious, said, i)?,
-            Source::FromNext(i) => self.logged(Edge::FromNext, said, i)?,
+            Source::FromPrevious(i) => self.logged(Edge::FromPrevious, lists.said, i)?,
+            Source::FromNext(i) => self.logged(Edge::FromNext, lists.said, i)?,
         })
     }
 
     /// The log of an edge, and the place of the statement's step and a micro-batch in it.
-    fn logged(&self, edge: Edge, said: &Signed, micro_batch: u32) -> Result<(&List, u64), FraudError> {
+    fn logged(&self, edge: Edge, said: &Signed, micro_batch: u32) -> Result<(&dyn Entries, u64), FraudError> {
         let per_step = self.program.micro_batches;
         if micro_batch >= per_step {
             return Err(FraudError::OutOfProgram { what: "micro-batch", index: micro_batch.into() });
         }
         let local = self.case.work.local_step(said.statement.step);
-        let list = self.logs.get(edge).ok_or(FraudError::List("boundary log"))?;
+        let list = self.logs.edge(edge).ok_or(FraudError::List("boundary log"))?;
         Ok((list, u64::from(local) * u64::from(per_step) + u64::from(micro_batch)))
     }
 
@@ -228,14 +274,23 @@ impl<'a> Prover<'a> {
     /// As [`Self::element`].
     pub fn wiring(&self, step: &StepAnswer<'_>, sink: Sink, index: u32) -> Result<WiringProof, FraudError> {
         let said = step.said;
-        let wiring = &self.commitment.wiring;
         let trace = opening_list(step.trace, said.statement.trace, "trace")?;
-        let state;
+        let after = match sink {
+            Sink::State => opening_list(step.after, said.statement.postState, "state after the step")?,
+            Sink::ToNext | Sink::ToPrevious => List::new([B256::ZERO; 0]),
+        };
+        self.wiring_of(&StepLists { said, trace: &trace, before: &after, after: &after }, sink, index)
+    }
+
+    /// As [`Self::wiring`], from lists that may be known in part only.
+    ///
+    /// # Errors
+    /// As [`Self::element`].
+    pub fn wiring_of(&self, lists: &StepLists<'_>, sink: Sink, index: u32) -> Result<WiringProof, FraudError> {
+        let (said, trace) = (lists.said, lists.trace);
+        let wiring = &self.commitment.wiring;
         let (sources, (list, place)) = match sink {
-            Sink::State => {
-                state = opening_list(step.after, said.statement.postState, "state after the step")?;
-                (&wiring.state, (&state, u64::from(index)))
-            }
+            Sink::State => (&wiring.state, (lists.after, u64::from(index))),
             Sink::ToNext => (&wiring.toNext, self.logged(Edge::ToNext, said, index)?),
             Sink::ToPrevious => (&wiring.toPrevious, self.logged(Edge::ToPrevious, said, index)?),
         };
@@ -252,7 +307,7 @@ impl<'a> Prover<'a> {
             wiring: wiring.clone(),
             sink: sink.to_number(),
             index,
-            traceRoot: item(&trace, source.into(), "operator")?,
+            traceRoot: item(trace, source.into(), "operator")?,
             traceMembership: trace.prove(source.into())?,
             sinkRoot: item(list, place, "entry of the sink")?,
             sinkMembership: list.prove(place)?,
@@ -285,20 +340,13 @@ impl<'a> Prover<'a> {
     }
 }
 
-/// The worker's lists that operands stand in.
-struct Lists {
-    trace: List,
-    state: List,
-}
-
 fn opening_list(roots: &[TensorRoot], committed: B256, what: &'static str) -> Result<List, FraudError> {
     let list = tensor_list(roots);
     if list.root() == committed { Ok(list) } else { Err(FraudError::List(what)) }
 }
 
-fn item(list: &List, index: u64, what: &'static str) -> Result<B256, FraudError> {
-    let item = usize::try_from(index).ok().and_then(|i| list.items().get(i)).copied();
-    item.ok_or(FraudError::OutOfProgram { what, index })
+fn item(list: &dyn Entries, index: u64, what: &'static str) -> Result<B256, FraudError> {
+    list.item(index).ok_or(FraudError::OutOfProgram { what, index })
 }
 
 impl From<ProgramTooLarge> for FraudError {

@@ -26,6 +26,35 @@ impl Hasher for Keccak {
     }
 }
 
+/// A committed list, of which enough is known to open some of its entries.
+pub trait Entries: Send + Sync {
+    /// Root.
+    fn root(&self) -> B256;
+
+    /// Entry at an index, if there is one and it is known.
+    fn item(&self, index: u64) -> Option<B256>;
+
+    /// Siblings of an entry, from the bottom.
+    ///
+    /// # Errors
+    /// [`OpeningError::OutOfRange`] beyond the list, or where not enough is known.
+    fn prove(&self, index: u64) -> Result<Vec<B256>, OpeningError>;
+}
+
+impl Entries for List {
+    fn root(&self) -> B256 {
+        self.root()
+    }
+
+    fn item(&self, index: u64) -> Option<B256> {
+        self.items.get(usize::try_from(index).ok()?).copied()
+    }
+
+    fn prove(&self, index: u64) -> Result<Vec<B256>, OpeningError> {
+        self.prove(index)
+    }
+}
+
 /// A list of digests with its tree.
 #[derive(Clone)]
 pub struct List {

@@ -5,8 +5,10 @@
 //! | [`tensor`] | data root and tensor root; [`TensorTree`], which keeps all levels to open leaves |
 //! | [`range`] | checking opened leaves, as the contract does |
 //! | [`list`] | [`List`]: operators, state, traces, boundary logs |
+//! | [`levels`] | [`Levels`]: all nodes of a tree |
 
 pub mod batch;
+pub mod levels;
 pub mod list;
 pub mod range;
 pub mod tensor;
@@ -18,7 +20,8 @@ use rayon::prelude::*;
 use thiserror::Error;
 
 pub use self::batch::tensor_roots;
-pub use self::list::{List, list_root, verify_membership};
+pub use self::levels::Levels;
+pub use self::list::{Entries, List, list_root, verify_membership};
 pub use self::range::verify_range;
 pub use self::tensor::{TensorTree, data_root, root_from_data, tensor_root};
 use crate::keccak::{Digest, hash_many, hash_one};

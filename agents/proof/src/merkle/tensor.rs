@@ -9,7 +9,7 @@ use tensorlink_num::tensor::Mantissas;
 use tensorlink_types::abi::LeafRange;
 use tensorlink_types::{TensorRoot, TensorType};
 
-use super::{LEAF, LEAF_BYTES, OpeningError, TENSOR, depth, empty_subtree, parents};
+use super::{LEAF, LEAF_BYTES, Levels, OpeningError, TENSOR, depth, parents};
 use crate::keccak::{Digest, hash_many, hash_one};
 
 /// Leaves of the subtrees that are hashed as one piece of work: 128 KiB, which stays in a core's cache.
@@ -97,8 +97,7 @@ pub struct TensorTree<'a> {
     ty: TensorType,
     /// Canonical bytes, with or without padding.
     bytes: Cow<'a, [u8]>,
-    /// From the leaves to the root; each without its empty subtrees on the right.
-    levels: Vec<Vec<Digest>>,
+    levels: Levels,
 }
 
 impl<'a> TensorTree<'a> {
@@ -120,15 +119,9 @@ impl<'a> TensorTree<'a> {
     }
 
     fn hashed(ty: TensorType, bytes: Cow<'a, [u8]>) -> Self {
-        let mut level: Vec<Digest> =
+        let leaves: Vec<Digest> =
             bytes.par_chunks(PIECE * LEAF_BYTES).map(leaves).collect::<Vec<_>>().into_iter().flatten().collect();
-        let mut levels = Vec::new();
-        for height in 0..depth(leaf_count(&ty)) {
-            let above = parents(&level, height);
-            levels.push(std::mem::replace(&mut level, above));
-        }
-        levels.push(level);
-        Self { ty, bytes, levels }
+        Self { ty, bytes, levels: Levels::new(leaves) }
     }
 
     /// The tensor's type.
@@ -143,7 +136,7 @@ impl<'a> TensorTree<'a> {
 
     /// Merkle root of the bytes.
     pub fn data_root(&self) -> B256 {
-        self.levels.last().and_then(|top| top.first()).copied().unwrap_or_default().into()
+        self.levels.root()
     }
 
     /// Commitment of the tensor.
@@ -164,11 +157,8 @@ impl<'a> TensorTree<'a> {
         }
         let mut siblings = Vec::new();
         let (mut left, mut right) = (first, end - 1);
-        for (height, level) in (0..depth(total)).zip(&self.levels) {
-            let at = |index: u64| {
-                let known = usize::try_from(index).ok().and_then(|i| level.get(i)).copied();
-                B256::from(known.unwrap_or_else(|| empty_subtree(height)))
-            };
+        for height in 0..depth(total) {
+            let at = |index: u64| self.levels.node(height, index);
             if left % 2 == 1 {
                 siblings.push(at(left - 1));
             }
@@ -177,11 +167,21 @@ impl<'a> TensorTree<'a> {
             }
             (left, right) = (left / 2, right / 2);
         }
+        let first_leaf = u32::try_from(first).map_err(|_| out_of_range)?;
+        Ok(LeafRange { firstLeaf: first_leaf, leaves: Bytes::from(self.leaves(first, end)), siblings })
+    }
+
+    /// The bytes of the leaves `[first, end)`, as far as they are there, padded to whole leaves.
+    pub fn leaves(&self, first: u64, end: u64) -> Vec<u8> {
         let offset = |leaf: u64| usize::try_from(leaf).map_or(usize::MAX, |l| l.saturating_mul(LEAF_BYTES));
         let mut opened = self.bytes.get(offset(first)..offset(end).min(self.bytes.len())).unwrap_or_default().to_vec();
         opened.resize(opened.len().next_multiple_of(LEAF_BYTES), 0);
-        let first_leaf = u32::try_from(first).map_err(|_| out_of_range)?;
-        Ok(LeafRange { firstLeaf: first_leaf, leaves: Bytes::from(opened), siblings })
+        opened
+    }
+
+    /// Every level of the tree.
+    pub const fn levels(&self) -> &Levels {
+        &self.levels
     }
 
     /// Opens the leaves that hold the elements `[first, first + count)`.

@@ -40,6 +40,7 @@ impl Ledger {
             checkpoints: zero,
             channels: zero,
             disputes: zero,
+            challenges: zero,
             step_verifier: zero,
         };
         let events = (0..).zip(events).map(at).collect();

@@ -9,10 +9,11 @@ use alloy::primitives::aliases::U40;
 use alloy::primitives::utils::parse_ether;
 use alloy::providers::{Provider, RootProvider};
 use alloy::rpc::types::TransactionRequest;
-use alloy::sol_types::{SolCall, SolConstructor};
-use tensorlink_bindings::{Channels, Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
+use alloy::sol_types::SolCall;
+use tensorlink_bindings::creation::Parameters;
+use tensorlink_bindings::{Creation, SNO};
 use tensorlink_node::ports::chain::Deployment;
-use tensorlink_types::{Address, B256, Bytes, U256};
+use tensorlink_types::{Address, B256, U256};
 
 use super::eventually;
 use super::process::Process;
@@ -45,14 +46,16 @@ pub(super) async fn start_anvil(folder: &Path, port: u16) -> (Process, u16) {
     (process, port)
 }
 
-fn parameters() -> Staking::Parameters {
+fn parameters() -> Parameters {
     let text = std::fs::read_to_string(root().join("deploy/local-parameters.toml")).unwrap();
     let table: toml::Table = text.parse().unwrap();
     let number = |key: &str| u64::try_from(table[key].as_integer().unwrap()).unwrap();
-    Staking::Parameters {
+    Parameters {
         unbondingDelay: U40::from(number("unbonding_delay_seconds")),
         validatorCollateral: sno(&number("validator_collateral_sno").to_string()).to(),
-        disputePeriod: U40::from(number("dispute_period_seconds")),
+        disputeClock: number("dispute_clock_seconds").try_into().unwrap(),
+        moveGrace: number("move_grace_seconds").try_into().unwrap(),
+        moveBlocks: number("move_blocks").try_into().unwrap(),
         disputeBond: sno(&number("dispute_bond_sno").to_string()).to(),
         minChallengeWindow: number("min_challenge_window_seconds").try_into().unwrap(),
         maxChallengeWindow: number("max_challenge_window_seconds").try_into().unwrap(),
@@ -63,33 +66,16 @@ fn parameters() -> Staking::Parameters {
 
 /// Creates the contracts from an account that has sent nothing yet.
 pub(super) async fn deploy(provider: &RootProvider<Ethereum>, from: Address, genesis: [Address; 3]) -> Deployment {
-    let at = |nonce: u64| from.create(nonce);
-    let (sno, step_verifier, staking) = (at(0), at(1), at(2));
-    let (jobs, checkpoints, channels, disputes) = (at(3), at(4), at(5), at(6));
-    let created = [
-        code(&SNO::BYTECODE, &SNO::constructorCall { recipients: genesis.to_vec() }),
-        StepVerifier::BYTECODE.clone(),
-        code(&Staking::BYTECODE, &Staking::constructorCall { sno, jobs, disputes, p: parameters() }),
-        code(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, channels, disputes }),
-        code(&Checkpoints::BYTECODE, &Checkpoints::constructorCall { jobs, disputes }),
-        code(&Channels::BYTECODE, &Channels::constructorCall { jobs }),
-        code(
-            &Disputes::BYTECODE,
-            &Disputes::constructorCall { sno, staking, jobs, checkpoints, verifier: step_verifier },
-        ),
-    ];
+    let created = Creation::new(from, 0, &parameters(), &genesis);
     let mut sent = Vec::new();
-    for (nonce, code) in created.into_iter().enumerate() {
+    for (nonce, code) in created.code.into_iter().enumerate() {
         let request = TransactionRequest::default().with_deploy_code(code).with_nonce(nonce as u64);
         sent.push(send(provider, from, request).await);
     }
     mined(provider, &sent).await;
     let chain_id = provider.get_chain_id().await.unwrap();
-    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, channels, disputes, step_verifier }
-}
-
-fn code(bytecode: &Bytes, constructor: &impl SolConstructor) -> Bytes {
-    [bytecode.as_ref(), &constructor.abi_encode()].concat().into()
+    let Creation { sno, staking, jobs, checkpoints, channels, disputes, challenges, step_verifier, .. } = created;
+    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, channels, disputes, challenges, step_verifier }
 }
 
 /// Gives SNO to accounts.

@@ -1,0 +1,126 @@
+//! Moves and events of `Challenges`.
+
+use alloy::primitives::U256;
+use alloy::sol_types::{Error, SolCall};
+use tensorlink_bindings::Challenges;
+use tensorlink_bindings::challenges::Challenges::ChallengesEvents;
+use tensorlink_node::ports::chain::Event;
+use tensorlink_proof::challenge::{Move, Told};
+
+use crate::convert::recode;
+
+/// A move as the contract takes it. The number of the challenge is not looked at where one is opened.
+pub(crate) fn encode(challenge: U256, step: &Move) -> Result<Vec<u8>, Error> {
+    use Challenges as C;
+    Ok(match step {
+        Move::Open { claim, committed_at, levels } => {
+            C::openCall { claim: recode(claim)?, committedAt: *committed_at, levels: *levels }.abi_encode()
+        }
+        Move::OpenReceipt { claim, signature, levels } => {
+            C::openReceiptCall { claim: recode(claim)?, signature: signature.clone(), levels: *levels }.abi_encode()
+        }
+        Move::AnswerSteps { position, claim, steps, siblings, data } => C::answerStepsCall {
+            challenge,
+            position: recode(position)?,
+            claim: recode(claim)?,
+            steps: *steps,
+            siblings: siblings.clone(),
+            data: data.clone(),
+        }
+        .abi_encode(),
+        Move::AnswerStatement { position, facts, said, data } => C::answerStatementCall {
+            challenge,
+            position: recode(position)?,
+            facts: recode(facts)?,
+            said: recode(said)?,
+            data: data.clone(),
+        }
+        .abi_encode(),
+        Move::AnswerOutput { position, facts, data_root, data } => C::answerOutputCall {
+            challenge,
+            position: recode(position)?,
+            facts: recode(facts)?,
+            dataRoot: *data_root,
+            data: data.clone(),
+        }
+        .abi_encode(),
+        Move::AnswerLogs { position, claim, logs } => {
+            C::answerLogsCall { challenge, position: recode(position)?, claim: recode(claim)?, logs: recode(logs)? }
+                .abi_encode()
+        }
+        Move::Answer { position, data } => {
+            C::answerCall { challenge, position: recode(position)?, data: data.clone() }.abi_encode()
+        }
+        Move::Ask { position, pick, levels } => {
+            C::askCall { challenge, position: recode(position)?, pick: recode(pick)?, levels: *levels }.abi_encode()
+        }
+        Move::AskTree { position, facts, subject, levels } => C::askTreeCall {
+            challenge,
+            position: recode(position)?,
+            facts: recode(facts)?,
+            subject: subject.to_number(),
+            levels: *levels,
+        }
+        .abi_encode(),
+        Move::AskStatement { position, facts, claim, pick, pre_state, pre_siblings, levels } => C::askStatementCall {
+            challenge,
+            position: recode(position)?,
+            facts: recode(facts)?,
+            claim: recode(claim)?,
+            pick: recode(pick)?,
+            preState: *pre_state,
+            preSiblings: pre_siblings.clone(),
+            levels: *levels,
+        }
+        .abi_encode(),
+        Move::AskOutput { position, facts, pick, operator, membership, levels } => C::askOutputCall {
+            challenge,
+            position: recode(position)?,
+            facts: recode(facts)?,
+            pick: recode(pick)?,
+            operator: recode(operator)?,
+            operatorMembership: membership.clone(),
+            levels: *levels,
+        }
+        .abi_encode(),
+        Move::AskLogs { position } => C::askLogsCall { challenge, position: recode(position)? }.abi_encode(),
+        Move::AskLog { position, facts, claim, logs, edge, levels } => C::askLogCall {
+            challenge,
+            position: recode(position)?,
+            facts: recode(facts)?,
+            claim: recode(claim)?,
+            logs: recode(logs)?,
+            edge: *edge,
+            levels: *levels,
+        }
+        .abi_encode(),
+        Move::Timeout => C::timeoutCall { challenge }.abi_encode(),
+    })
+}
+
+/// An event as the port tells it.
+pub(crate) fn event(event: ChallengesEvents) -> Result<Event, Error> {
+    use ChallengesEvents as E;
+    let (challenge, told) = match event {
+        E::ChallengeOpened(e) => {
+            return Ok(Event::ChallengeOpened {
+                challenge: e.challenge,
+                id: e.claimId.into(),
+                claim: recode(&e.claim)?,
+                challenger: e.challenger,
+                worker: e.worker,
+            });
+        }
+        E::Asked(e) => (e.challenge, Told::Asked { deadline: e.deadline.to(), position: recode(&e.position)? }),
+        E::Answered(e) => {
+            let (deadline, position) = (e.deadline.to(), recode(&e.position)?);
+            (e.challenge, Told::Answered { deadline, position, data: e.data })
+        }
+        E::Established(e) => (e.challenge, Told::Established { facts: recode(&e.facts)? }),
+        E::Stated(e) => (e.challenge, Told::Stated { signature: e.signature }),
+        E::LogsGiven(e) => (e.challenge, Told::LogsGiven { logs: recode(&e.logs)? }),
+        E::ChallengeWon(e) => (e.challenge, Told::Won { silence: e.silence }),
+        E::ChallengeLost(e) => (e.challenge, Told::Lost),
+    };
+    Ok(Event::Challenge { challenge, told })
+}

@@ -1,0 +1,170 @@
+//! The worker's side: an answer to whatever it is asked about its claim.
+
+use alloy_primitives::{B256, Bytes};
+use tensorlink_num::Tensor;
+use tensorlink_types::TensorRoot;
+use tensorlink_types::abi::{Claim, Position, ProgramHeader, StepAnswer, StepStatement};
+use thiserror::Error;
+
+use super::position::{is_root, levels_for};
+use super::{Game, Move, OwnTree, Subject};
+use crate::commit::{BoundaryLists, Contracts, Edge, SignatureError, state_root, trace_root};
+use crate::merkle::depth;
+
+/// A claim of one's own and everything that was computed for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Answerer<'a> {
+    /// Chain and contracts.
+    pub contracts: &'a Contracts,
+    /// The claim.
+    pub claim: &'a Claim,
+    /// The program; of a receipt that for its text's length.
+    pub program: &'a ProgramHeader,
+    /// Its place in the stage's list (C-13); empty in a training job.
+    pub membership: &'a [B256],
+    /// Number of the first step; of a receipt its text's tokens.
+    pub first_step: u32,
+    /// Tensor roots of the state before the first step and after each.
+    pub states: &'a [Vec<TensorRoot>],
+    /// Roots of the operators' outputs, for each step.
+    pub traces: &'a [Vec<TensorRoot>],
+    /// Boundary logs.
+    pub logs: &'a BoundaryLists,
+}
+
+/// Why there is no answer yet, or none at all.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Lacking {
+    /// Compute this output and ask again with it.
+    #[error("output {operator} of step {step} is needed")]
+    Output {
+        /// Absolute step, or number of tokens.
+        step: u32,
+        /// Operator.
+        operator: u32,
+    },
+    /// The question is not about what this record holds: it is of another claim, or damaged. What is on disk must be looked at.
+    #[error("the record of this claim does not hold what is asked for ({0:?})")]
+    Record(Option<Subject>),
+    /// The key could not sign.
+    #[error(transparent)]
+    Sign(#[from] SignatureError),
+}
+
+impl Answerer<'_> {
+    /// The next answer in a game. `output` is the tensor that [`Lacking::Output`] asked for; `sign` signs a digest with the worker's key,
+    /// and is asked to only about what this record holds.
+    ///
+    /// # Errors
+    /// [`Lacking`].
+    pub fn answer(
+        &self,
+        game: &Game,
+        output: Option<&Tensor>,
+        sign: impl FnOnce(B256) -> Result<Bytes, SignatureError>,
+    ) -> Result<Move, Lacking> {
+        let position = game.position.clone();
+        let no_record = || Lacking::Record(game.subject());
+        let row = |tree: &OwnTree<'_>| tree.row(&position).map(Bytes::from).ok_or_else(no_record);
+        let answer = |data| Ok(Move::Answer { position: position.clone(), data });
+        match game.subject().ok_or_else(no_record)? {
+            Subject::Steps => {
+                let tree = OwnTree::list(self.states.iter().skip(1).map(|state| state_root(state)));
+                if !position.node.is_zero() {
+                    return answer(row(&tree)?);
+                }
+                let steps = tree.root();
+                let data = tree.row(&Position { node: steps, ..position.clone() }).ok_or_else(no_record)?;
+                let last = tree.count().checked_sub(1).ok_or_else(no_record)?;
+                let siblings = tree.prove(last);
+                Ok(Move::AnswerSteps { position, claim: self.claim.clone(), steps, siblings, data: data.into() })
+            }
+            Subject::Statement => self.statement(game, sign),
+            Subject::Trace => answer(row(&OwnTree::list(self.trace(game).ok_or_else(no_record)?.iter().copied()))?),
+            Subject::State => {
+                let after = self.local(game).and_then(|local| self.states.get(local.checked_add(1)?));
+                answer(row(&OwnTree::list(after.ok_or_else(no_record)?.iter().copied()))?)
+            }
+            Subject::Logs => Ok(Move::AnswerLogs { position, claim: self.claim.clone(), logs: self.logs.roots() }),
+            Subject::Log => {
+                let edges = [Edge::FromPrevious, Edge::ToPrevious, Edge::FromNext, Edge::ToNext];
+                let logs = edges.iter().filter_map(|edge| self.logs.get(*edge));
+                let found = logs.map(|log| OwnTree::list(log.items().iter().copied())).find_map(|tree| row(&tree).ok());
+                answer(found.ok_or_else(no_record)?)
+            }
+            Subject::Output => {
+                let operator = self.trace(game).and_then(|trace| trace.iter().position(|root| root.0 == game.output));
+                let operator = operator.and_then(|at| u32::try_from(at).ok()).ok_or_else(no_record)?;
+                let output = output.ok_or(Lacking::Output { step: game.facts.step, operator })?;
+                let tree = OwnTree::tensor(output);
+                if !is_root(&position) {
+                    return answer(row(&tree)?);
+                }
+                let data_root = tree.root();
+                let data = tree.row(&Position { node: data_root, ..position.clone() }).ok_or_else(no_record)?;
+                Ok(Move::AnswerOutput { position, facts: game.facts.clone(), data_root, data: data.into() })
+            }
+        }
+    }
+
+    fn statement(
+        &self,
+        game: &Game,
+        sign: impl FnOnce(B256) -> Result<Bytes, SignatureError>,
+    ) -> Result<Move, Lacking> {
+        let no_record = || Lacking::Record(Some(Subject::Statement));
+        // Of a receipt the worker names the step: its only one.
+        let step = if self.membership.is_empty() { game.facts.step } else { self.first_step };
+        let local = step.checked_sub(self.first_step).ok_or_else(no_record)? as usize;
+        let trace = self.traces.get(local).ok_or_else(no_record)?;
+        let ends = self.states.get(local).zip(local.checked_add(1).and_then(|after| self.states.get(after)));
+        let ends = ends.map(|(before, after)| (state_root(before), state_root(after)));
+        // INVARIANT: nothing is signed that was not computed (P-15).
+        if ends != Some((game.facts.preState, game.facts.postState)) || game.claim != *self.claim {
+            return Err(no_record());
+        }
+        let statement = StepStatement {
+            claimId: game.claim_id.0,
+            auditor: game.challenger,
+            step,
+            preState: game.facts.preState,
+            postState: game.facts.postState,
+            trace: trace_root(trace),
+        };
+        let signature = sign(self.contracts.statement(&statement))?;
+        let tree = OwnTree::list(trace.iter().copied());
+        let height = depth(tree.count());
+        let below = u8::try_from(height).unwrap_or(levels_for(Subject::Trace, height)).min(game.position.levels);
+        let top = Position {
+            subject: Subject::Trace.to_number(),
+            levels: below,
+            height: u8::try_from(height).unwrap_or(u8::MAX),
+            index: 0,
+            count: tree.count(),
+            node: tree.root(),
+            facts: B256::ZERO,
+        };
+        let data = tree.row(&top).ok_or_else(no_record)?;
+        let said = StepAnswer {
+            step,
+            trace: statement.trace,
+            signature,
+            program: self.program.clone(),
+            programMembership: self.membership.to_vec(),
+        };
+        Ok(Move::AnswerStatement {
+            position: game.position.clone(),
+            facts: game.facts.clone(),
+            said,
+            data: data.into(),
+        })
+    }
+
+    fn local(&self, game: &Game) -> Option<usize> {
+        game.facts.step.checked_sub(self.first_step).map(|local| local as usize)
+    }
+
+    fn trace(&self, game: &Game) -> Option<&[TensorRoot]> {
+        self.traces.get(self.local(game)?).map(Vec::as_slice)
+    }
+}

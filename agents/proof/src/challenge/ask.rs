@@ -1,0 +1,499 @@
+//! The challenger's side: from what is known by now to the next question, or to the proof.
+//!
+//! Each time the way to the first fault is gone from the start, over what the worker has answered so far; where an answer is missing, it
+//! is asked for. So it does not matter who asked what before, or whether this node was restarted in between.
+
+use alloy_primitives::B256;
+use tensorlink_num::Tensor;
+use tensorlink_types::abi::{BoundaryLogs, ElementProof, Pick, WiringProof};
+use tensorlink_types::{Program, Source, TensorRoot};
+use thiserror::Error;
+
+use super::game::TreeId;
+use super::position::{is_bottom, levels_for, row_height, row_start};
+use super::{Game, Known, Move, OwnTree, Subject, Turn};
+use crate::commit::program::ProgramTooLarge;
+use crate::commit::{BoundaryLists, Edge, Logs, ProgramCommitment, io_root, state_root, trace_root};
+use crate::fraud::{Case, FraudError, Prover, Signed, Sink, StepLists};
+use crate::merkle::tensor::leaf_count;
+use crate::merkle::{Entries, LEAF_BYTES, List, depth};
+
+/// One's own execution of the claim, from the same parent state and inputs.
+#[derive(Clone, Copy, Debug)]
+pub struct Challenger<'a> {
+    /// What the chain knows of the claim.
+    pub case: &'a Case,
+    /// The program; of a receipt that for its text's length.
+    pub program: &'a Program,
+    /// Its place in the stage's list (C-13); empty in a training job.
+    pub membership: &'a [B256],
+    /// When the claim was committed; 0 of a receipt.
+    pub committed_at: u64,
+    /// Number of the first step; of a receipt its text's tokens.
+    pub first_step: u32,
+    /// Tensor roots of the state before the first step and after each.
+    pub states: &'a [Vec<TensorRoot>],
+    /// Roots of the operators' outputs, for each step.
+    pub traces: &'a [Vec<TensorRoot>],
+    /// Boundary logs.
+    pub logs: &'a BoundaryLists,
+}
+
+/// All tensors of one operator of a step, one's own.
+#[derive(Clone, Debug)]
+pub struct Tensors {
+    /// Absolute step, or number of tokens.
+    pub step: u32,
+    /// Operator.
+    pub operator: u32,
+    /// Its output.
+    pub output: Tensor,
+    /// Its operands, in order.
+    pub operands: Vec<Tensor>,
+}
+
+/// What to do.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Next {
+    /// Ask.
+    Ask(Box<Move>),
+    /// Compute the tensors of this operator, and ask again with them.
+    Tensors {
+        /// Absolute step, or number of tokens.
+        step: u32,
+        /// Operator.
+        operator: u32,
+    },
+    /// Convict: this element is wrong.
+    Element(Box<ElementProof>),
+    /// Convict: this output did not go where the program sends it.
+    Wiring(Box<WiringProof>),
+}
+
+/// Why there is nothing to ask and nothing to prove. The challenge will be lost to the worker.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Stuck {
+    /// It is not the challenger's turn.
+    #[error("it is not the challenger's turn")]
+    Turn,
+    /// Everything that the worker has answered is what one's own execution gives.
+    #[error("the claim is what our own execution gives: there is no fault to prove")]
+    NoFault,
+    /// The worker logged that it received something else than one's own execution took in: what its neighbours sent it decides.
+    #[error("the worker received other tensors than our execution took in: audit the neighbour that sent them")]
+    Inputs,
+    /// One's own execution does not cover the claim or its program; execute it again.
+    #[error("our own execution does not cover the claim ({0})")]
+    Own(&'static str),
+    /// A proof could not be built, or would be refused.
+    #[error(transparent)]
+    Fraud(#[from] FraudError),
+}
+
+impl From<ProgramTooLarge> for Stuck {
+    fn from(error: ProgramTooLarge) -> Self {
+        Self::Fraud(error.into())
+    }
+}
+
+/// A question that stands between here and what is wanted.
+type Missing = Box<Move>;
+
+/// What is found on the way down a tree.
+enum Found {
+    /// The tree is one's own.
+    Agrees,
+    /// The first entry or leaf that is not one's own.
+    Leaf(u64),
+    /// Ask this first.
+    Missing(Missing),
+}
+
+impl Challenger<'_> {
+    /// What to do next in a game. `tensors` are those that [`Next::Tensors`] asked for.
+    ///
+    /// # Errors
+    /// [`Stuck`].
+    pub fn next(&self, game: &Game, tensors: Option<&Tensors>) -> Result<Next, Stuck> {
+        if game.turn != Turn::Asking {
+            return Err(Stuck::Turn);
+        }
+        let logs = self.known_logs(game);
+        let (local, logged) = match self.first_wrong_state(game)? {
+            Found::Missing(question) => return Ok(Next::Ask(question)),
+            Found::Leaf(local) => (local, None),
+            Found::Agrees => match self.first_wrong_log(game, &logs)? {
+                Err(question) => return Ok(Next::Ask(question)),
+                Ok((sink, index, local)) => (local, Some((sink, index))),
+            },
+        };
+        let said = match self.statement(game, local)? {
+            Err(question) => return Ok(Next::Ask(question)),
+            Ok(said) => said,
+        };
+        let index = usize::try_from(local).map_err(|_| Stuck::Own("step"))?;
+        let (before, after) = (self.states.get(index), self.states.get(index.saturating_add(1)));
+        let (before, after) = before.zip(after).ok_or(Stuck::Own("state"))?;
+        let own_trace = OwnTree::list(self.traces.get(index).ok_or(Stuck::Own("trace"))?.iter().copied());
+        let trace = learned(game, (Subject::Trace, said.statement.trace), &own_trace);
+        let (own_before, own_after) = (OwnTree::list(before.iter().copied()), OwnTree::list(after.iter().copied()));
+        let state = learned(game, (Subject::State, said.statement.postState), &own_after);
+        let before = Known::new(&own_before, said.statement.preState);
+        let lists = StepLists { said: &said, trace: &trace, before: &before, after: &state };
+        let prover = self.prover(&logs)?;
+
+        match first_difference(
+            game,
+            (Subject::Trace, said.statement.trace),
+            &trace,
+            &self.restart(game, Subject::Trace),
+        ) {
+            Found::Missing(question) => Ok(Next::Ask(question)),
+            Found::Leaf(operator) => self.element(game, &prover, &lists, &logs, (operator, tensors)),
+            Found::Agrees => {
+                let (sink, index) = match logged {
+                    Some(found) => found,
+                    None => {
+                        let id = (Subject::State, said.statement.postState);
+                        match first_difference(game, id, &state, &self.restart(game, Subject::State)) {
+                            Found::Missing(question) => return Ok(Next::Ask(question)),
+                            Found::Leaf(index) => (Sink::State, narrow(index)?),
+                            Found::Agrees => return Err(Stuck::NoFault),
+                        }
+                    }
+                };
+                Ok(Next::Wiring(Box::new(prover.wiring_of(&lists, sink, index)?)))
+            }
+        }
+    }
+
+    /// The first step of the claim after which the worker's state is not one's own, counted from the claim's first.
+    fn first_wrong_state(&self, game: &Game) -> Result<Found, Stuck> {
+        let own: Vec<B256> = self.states.iter().skip(1).map(|state| state_root(state)).collect();
+        if own.len() as u64 != u64::from(self.case.work.steps()) {
+            return Err(Stuck::Own("states"));
+        }
+        if let [own] = own.as_slice() {
+            return Ok(if *own == game.claim.newState { Found::Agrees } else { Found::Leaf(0) });
+        }
+        let tree = OwnTree::list(own);
+        let id = (Subject::Steps, game.facts.steps);
+        Ok(first_difference(game, id, &learned(game, id, &tree), &self.restart(game, Subject::Steps)))
+    }
+
+    /// Where the worker logged as sent what its operators did not give: sink, micro-batch and step.
+    fn first_wrong_log(&self, game: &Game, logs: &KnownLogs<'_>) -> Result<Result<(Sink, u32, u64), Missing>, Stuck> {
+        let Some(theirs) = &logs.roots else {
+            return Ok(Err(Box::new(Move::AskLogs { position: game.position.clone() })));
+        };
+        let own = self.logs.roots();
+        if *theirs == own {
+            // States and logs are right: at most a trace is wrong that leads nowhere. The only step of a claim can be looked at.
+            return if self.case.work.steps() == 1
+                && self.traces.first().is_some_and(|own| trace_root(own) != game.facts.trace)
+            {
+                Ok(Ok((Sink::State, 0, 0)))
+            } else {
+                Err(Stuck::NoFault)
+            };
+        }
+        for (edge, number, sink) in [(Edge::ToPrevious, 1, Sink::ToPrevious), (Edge::ToNext, 3, Sink::ToNext)] {
+            let root = root_of(theirs, edge);
+            if root == root_of(&own, edge) {
+                continue;
+            }
+            // The log's length is known when the program is, and that with any statement.
+            if game.facts.microBatches == 0
+                && let Err(question) = self.statement(game, 0)?
+            {
+                return Ok(Err(question));
+            }
+            let own = self.logs.get(edge).ok_or(Stuck::Own("log"))?;
+            let tree = OwnTree::list(own.items().iter().copied());
+            let ask = |levels| Move::AskLog {
+                position: game.position.clone(),
+                facts: game.facts.clone(),
+                claim: game.claim.clone(),
+                logs: theirs.clone(),
+                edge: number,
+                levels,
+            };
+            let known = learned(game, (Subject::Log, root), &tree);
+            return Ok(match first_difference(game, (Subject::Log, root), &known, &ask) {
+                Found::Missing(question) => Err(question),
+                Found::Agrees => return Err(Stuck::NoFault),
+                Found::Leaf(entry) => {
+                    let per_step = u64::from(self.program.micro_batches);
+                    let local = entry.checked_div(per_step).ok_or(Stuck::Own("micro-batches"))?;
+                    Ok((sink, narrow(entry.saturating_sub(local.saturating_mul(per_step)))?, local))
+                }
+            });
+        }
+        Err(Stuck::Inputs)
+    }
+
+    /// The worker's signed statement on a step of the claim.
+    fn statement(&self, game: &Game, local: u64) -> Result<Result<Signed, Missing>, Stuck> {
+        let step = self.first_step.checked_add(narrow(local)?).ok_or(Stuck::Own("step"))?;
+        if let Some(said) = game.stated().filter(|said| said.statement.step == step) {
+            return Ok(Ok(said));
+        }
+        let tree = OwnTree::list(self.states.iter().skip(1).map(|state| state_root(state)));
+        let id = (Subject::Steps, game.facts.steps);
+        let known = learned(game, id, &tree);
+        let pick = match approach(game, id, &known, local) {
+            Approach::There(pick) => pick,
+            Approach::On(question) => return Ok(Err(question)),
+            Approach::Again => {
+                return Ok(Err(Box::new(self.restart(game, Subject::Steps)(levels(Subject::Steps, &tree)))));
+            }
+        };
+        let (pre_state, pre_siblings) = match local.checked_sub(1) {
+            None => (game.claim.parentState, Vec::new()),
+            Some(before) => {
+                let state = Entries::item(&known, before).ok_or(Stuck::Own("state before the step"))?;
+                (state, known.prove(before).map_err(FraudError::from)?)
+            }
+        };
+        let operators = self.program.operators.len() as u64;
+        Ok(Err(Box::new(Move::AskStatement {
+            position: game.position.clone(),
+            facts: game.facts.clone(),
+            claim: game.claim.clone(),
+            pick,
+            pre_state,
+            pre_siblings,
+            levels: levels_for(Subject::Trace, depth(operators)).max(1),
+        })))
+    }
+
+    /// From the first wrong output to its first wrong element.
+    fn element(
+        &self,
+        game: &Game,
+        prover: &Prover<'_>,
+        lists: &StepLists<'_>,
+        logs: &KnownLogs<'_>,
+        (operator, tensors): (u64, Option<&Tensors>),
+    ) -> Result<Next, Stuck> {
+        let (index, step) = (narrow(operator)?, lists.said.statement.step);
+        let op = usize::try_from(operator)
+            .ok()
+            .and_then(|at| self.program.operators.get(at))
+            .ok_or(Stuck::Own("operator"))?;
+        let theirs = lists.trace.item(operator).ok_or(Stuck::Own("output"))?;
+        let Some(root) = game.output_root(theirs) else {
+            return self.ask_output(game, lists, operator);
+        };
+        let Some(tensors) = tensors.filter(|tensors| (tensors.step, tensors.operator) == (step, index)) else {
+            return Ok(Next::Tensors { step, operator: index });
+        };
+        let own = OwnTree::tensor(&tensors.output);
+        if own.count() != leaf_count(&op.output) {
+            return Err(Stuck::Own("type of an output"));
+        }
+        let id = (Subject::Output, root);
+        let known = learned(game, id, &own);
+        let again = |_| Move::AskTree {
+            position: game.position.clone(),
+            facts: game.facts.clone(),
+            subject: Subject::Trace,
+            levels: levels_for(Subject::Trace, depth(self.program.operators.len() as u64)),
+        };
+        let leaf = match first_difference(game, id, &known, &again) {
+            Found::Missing(question) => return Ok(Next::Ask(question)),
+            Found::Agrees => return Err(Stuck::NoFault),
+            Found::Leaf(leaf) => leaf,
+        };
+        let received = op.operands.iter().any(|o| matches!(o.source, Source::FromPrevious(_) | Source::FromNext(_)));
+        if received && logs.roots.is_none() {
+            return Ok(Next::Ask(Box::new(Move::AskLogs { position: game.position.clone() })));
+        }
+        let (mine, other) = own.entry(leaf).zip(known.entry(leaf)).ok_or(Stuck::Own("leaf"))?;
+        let width = op.output.width().bytes();
+        let differs = |(mine, other): (&[u8], &[u8])| mine != other;
+        let at = mine.chunks(width).zip(other.chunks(width)).position(differs).ok_or(Stuck::Own("leaf"))?;
+        let per_leaf = (LEAF_BYTES / width) as u64;
+        let element = leaf.saturating_mul(per_leaf).saturating_add(at as u64);
+        let operands: Vec<&Tensor> = tensors.operands.iter().collect();
+        Ok(Next::Element(Box::new(prover.element_of(lists, index, element, &known, &operands)?)))
+    }
+
+    fn ask_output(&self, game: &Game, lists: &StepLists<'_>, operator: u64) -> Result<Next, Stuck> {
+        let at = usize::try_from(operator).ok();
+        let op = at.and_then(|at| self.program.operators.get(at)).ok_or(Stuck::Own("operator"))?;
+        let local = lists.said.statement.step.saturating_sub(self.first_step) as usize;
+        let own = OwnTree::list(self.traces.get(local).ok_or(Stuck::Own("trace"))?.iter().copied());
+        let id = (Subject::Trace, lists.said.statement.trace);
+        let known = learned(game, id, &own);
+        Ok(Next::Ask(match approach(game, id, &known, operator) {
+            Approach::There(pick) => Box::new(Move::AskOutput {
+                position: game.position.clone(),
+                facts: game.facts.clone(),
+                pick,
+                operator: op.into(),
+                membership: ProgramCommitment::new(self.program)?
+                    .operators
+                    .prove(operator)
+                    .map_err(FraudError::from)?,
+                levels: levels_for(Subject::Output, depth(leaf_count(&op.output))),
+            }),
+            Approach::On(question) => question,
+            Approach::Again => Box::new(self.restart(game, Subject::Trace)(levels(Subject::Trace, &own))),
+        }))
+    }
+
+    fn prover<'b>(&'b self, logs: &'b KnownLogs<'b>) -> Result<Prover<'b>, Stuck> {
+        // A proof takes nothing of the claim but what the game's claim is.
+        let claim = logs.claim;
+        Ok(if self.membership.is_empty() {
+            Prover::new(*self.case, self.program, claim, self.committed_at, logs)?
+        } else {
+            Prover::of_receipt(*self.case, self.program, self.membership.to_vec(), claim, logs)?
+        })
+    }
+
+    /// Asks for a tree once more from its root.
+    fn restart<'b>(&self, game: &'b Game, subject: Subject) -> impl Fn(u8) -> Move + use<'b> {
+        move |levels| Move::AskTree { position: game.position.clone(), facts: game.facts.clone(), subject, levels }
+    }
+
+    fn known_logs<'b>(&'b self, game: &'b Game) -> KnownLogs<'b> {
+        let own = self.logs.roots();
+        let roots = if io_root(&own) == game.claim.io { Some(own) } else { game.logs.clone() };
+        let mut edges = Vec::new();
+        for edge in [Edge::FromPrevious, Edge::ToPrevious, Edge::FromNext, Edge::ToNext] {
+            let Some((log, theirs)) = self.logs.get(edge).zip(roots.as_ref()) else { continue };
+            edges.push((edge, log, Learned::new(game, (Subject::Log, root_of(theirs, edge)), log)));
+        }
+        KnownLogs { claim: &game.claim, roots, edges }
+    }
+}
+
+/// The claim's logs as far as they are known.
+struct KnownLogs<'a> {
+    claim: &'a tensorlink_types::abi::Claim,
+    roots: Option<BoundaryLogs>,
+    edges: Vec<(Edge, &'a List, Learned)>,
+}
+
+impl Logs for KnownLogs<'_> {
+    fn roots(&self) -> BoundaryLogs {
+        self.roots.clone().unwrap_or(BoundaryLogs {
+            fromPrevious: B256::ZERO,
+            toPrevious: B256::ZERO,
+            fromNext: B256::ZERO,
+            toNext: B256::ZERO,
+        })
+    }
+
+    fn edge(&self, edge: Edge) -> Option<&dyn Entries> {
+        let (_, own, learned) = self.edges.iter().find(|(at, ..)| *at == edge)?;
+        if own.root() == learned.root { Some(*own) } else { Some(learned) }
+    }
+}
+
+/// Entries of another's log that were answered, with their paths.
+struct Learned {
+    root: B256,
+    entries: Vec<(u64, B256, Vec<B256>)>,
+}
+
+impl Learned {
+    fn new(game: &Game, id: TreeId, own: &List) -> Self {
+        let tree = OwnTree::list(own.items().iter().copied());
+        let known = learned(game, id, &tree);
+        let entry = |index| Some((index, Entries::item(&known, index)?, known.prove(index).ok()?));
+        let rows = game.answers(id).iter().filter(|(position, _)| is_bottom(position));
+        let indices = rows.flat_map(|(position, data)| (row_start(position)..).zip(data.chunks(32)).map(|(i, _)| i));
+        Self { root: id.1, entries: indices.filter_map(entry).collect() }
+    }
+
+    fn find(&self, index: u64) -> Option<&(u64, B256, Vec<B256>)> {
+        self.entries.iter().find(|(at, ..)| *at == index)
+    }
+}
+
+impl Entries for Learned {
+    fn root(&self) -> B256 {
+        self.root
+    }
+
+    fn item(&self, index: u64) -> Option<B256> {
+        self.find(index).map(|(_, item, _)| *item)
+    }
+
+    fn prove(&self, index: u64) -> Result<Vec<B256>, crate::merkle::OpeningError> {
+        let unknown =
+            crate::merkle::OpeningError::OutOfRange { first: index, count: 1, total: self.entries.len() as u64 };
+        self.find(index).map(|(.., siblings)| siblings.clone()).ok_or(unknown)
+    }
+}
+
+fn root_of(logs: &BoundaryLogs, edge: Edge) -> B256 {
+    match edge {
+        Edge::FromPrevious => logs.fromPrevious,
+        Edge::ToPrevious => logs.toPrevious,
+        Edge::FromNext => logs.fromNext,
+        Edge::ToNext => logs.toNext,
+    }
+}
+
+/// A tree with all that was answered about it.
+fn learned<'a>(game: &Game, id: TreeId, own: &'a OwnTree<'a>) -> Known<'a> {
+    let mut known = Known::new(own, id.1);
+    for (position, data) in game.answers(id) {
+        known.learn(position, data);
+    }
+    known
+}
+
+fn levels(subject: Subject, tree: &OwnTree<'_>) -> u8 {
+    levels_for(subject, depth(tree.count()))
+}
+
+/// Goes down a tree to its first difference, and asks on where it is not known further.
+fn first_difference(game: &Game, id: TreeId, known: &Known<'_>, restart: &dyn Fn(u8) -> Move) -> Found {
+    if known.agrees() {
+        return Found::Agrees;
+    }
+    match known.first_leaf() {
+        Ok(leaf) => Found::Leaf(leaf),
+        Err(leaf) => Found::Missing(match approach(game, id, known, leaf) {
+            Approach::On(question) => question,
+            // There it would be known.
+            Approach::There(_) | Approach::Again => Box::new(restart(levels_for(id.0, known.height()))),
+        }),
+    }
+}
+
+/// How to get to a leaf from where the game stands.
+enum Approach {
+    /// Its row is out.
+    There(Pick),
+    /// Ask this.
+    On(Missing),
+    /// The game stands elsewhere: ask for the tree again.
+    Again,
+}
+
+fn approach(game: &Game, id: TreeId, known: &Known<'_>, leaf: u64) -> Approach {
+    let position = &game.position;
+    let above = leaf.checked_shr(position.height.into()).unwrap_or_default();
+    if game.tree() != Some(id) || above != position.index {
+        return Approach::Again;
+    }
+    let height = row_height(position);
+    let child = leaf.checked_shr(height).unwrap_or_default().saturating_sub(row_start(position));
+    let Some(pick) = u32::try_from(child).ok().and_then(|child| known.pick(position, child)) else {
+        return Approach::Again;
+    };
+    if is_bottom(position) {
+        return Approach::There(pick);
+    }
+    Approach::On(Box::new(Move::Ask { position: position.clone(), pick, levels: levels_for(id.0, height) }))
+}
+
+fn narrow(number: u64) -> Result<u32, Stuck> {
+    u32::try_from(number).map_err(|_| Stuck::Own("number"))
+}

@@ -1,0 +1,187 @@
+//! A challenge as its events tell it.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, B256, Bytes};
+use serde::{Deserialize, Serialize};
+use tensorlink_types::ClaimId;
+use tensorlink_types::abi::{BoundaryLogs, Claim, Facts, Position, StepStatement};
+
+use super::Subject;
+use super::position::{is_bottom, is_root};
+use crate::fraud::Signed;
+
+/// Something that an event told of one challenge.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "told", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "names and units are those of the contract's events")]
+pub enum Told {
+    Asked { deadline: u64, position: Position },
+    Answered { deadline: u64, position: Position, data: Bytes },
+    Established { facts: Facts },
+    Stated { signature: Bytes },
+    LogsGiven { logs: BoundaryLogs },
+    Won { silence: bool },
+    Lost,
+}
+
+/// Whose move it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Turn {
+    /// The challenger's: it asks, or proves.
+    Asking,
+    /// The worker's.
+    Answering,
+    /// Nobody's: the challenger has its bond back.
+    Won,
+    /// Nobody's: the worker has the bond.
+    Lost,
+}
+
+/// A tree that the worker has answered about: what it is, and its root.
+pub(super) type TreeId = (Subject, B256);
+
+/// A challenge, folded from its events in order.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Game {
+    /// The claim.
+    pub claim: Claim,
+    /// Its id.
+    pub claim_id: ClaimId,
+    /// Who asks.
+    pub challenger: Address,
+    /// Who answers.
+    pub worker: Address,
+    /// Whose move it is.
+    pub turn: Turn,
+    /// Until when, seconds of block time.
+    pub deadline: u64,
+    /// Where it stands.
+    pub position: Position,
+    /// What the worker has committed itself to.
+    pub facts: Facts,
+    /// Its last signed statement.
+    statement: Option<Signature>,
+    /// Its logs, if they were asked for.
+    pub logs: Option<BoundaryLogs>,
+    /// Tensor root of the output that was asked for last.
+    pub output: B256,
+    /// Root of the tree that was answered about last.
+    root: B256,
+    /// Data roots of outputs that were answered about, by their tensor roots.
+    outputs: BTreeMap<B256, B256>,
+    /// Everything that was answered, by tree.
+    answers: BTreeMap<String, Vec<(Position, Bytes)>>,
+}
+
+/// A signature and the facts it was given under.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Signature {
+    facts: Facts,
+    bytes: Bytes,
+}
+
+impl Game {
+    /// A challenge that has just been opened.
+    pub fn new(claim_id: ClaimId, claim: Claim, challenger: Address, worker: Address) -> Self {
+        Self {
+            claim,
+            claim_id,
+            challenger,
+            worker,
+            turn: Turn::Answering,
+            deadline: 0,
+            position: Position::default(),
+            facts: Facts::default(),
+            statement: None,
+            logs: None,
+            output: B256::ZERO,
+            root: B256::ZERO,
+            outputs: BTreeMap::new(),
+            answers: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in the next event.
+    pub fn apply(&mut self, told: &Told) {
+        match told {
+            Told::Asked { deadline, position } => {
+                (self.turn, self.deadline, self.position) = (Turn::Answering, *deadline, position.clone());
+                if Subject::of(position) == Some(Subject::Output) && is_root(position) {
+                    self.output = position.node;
+                }
+            }
+            Told::Answered { deadline, position, data } => {
+                (self.turn, self.deadline, self.position) = (Turn::Asking, *deadline, position.clone());
+                if is_root(position) {
+                    self.root = position.node;
+                    if self.subject() == Some(Subject::Output) {
+                        self.outputs.insert(self.output, position.node);
+                    }
+                }
+                if let Some(id) = self.tree() {
+                    self.answers.entry(key(id)).or_default().push((position.clone(), data.clone()));
+                }
+            }
+            Told::Established { facts } => self.facts = facts.clone(),
+            // What it says has been told just before.
+            Told::Stated { signature } => {
+                self.statement = Some(Signature { facts: self.facts.clone(), bytes: signature.clone() });
+            }
+            Told::LogsGiven { logs } => self.logs = Some(logs.clone()),
+            Told::Won { .. } => self.turn = Turn::Won,
+            Told::Lost => self.turn = Turn::Lost,
+        }
+    }
+
+    /// What is asked for, or was answered last.
+    pub const fn subject(&self) -> Option<Subject> {
+        Subject::of(&self.position)
+    }
+
+    /// Whether the last row of a tree is out.
+    pub const fn at_bottom(&self) -> bool {
+        is_bottom(&self.position)
+    }
+
+    /// The statement that the worker signed on chain about the step in question.
+    pub fn stated(&self) -> Option<Signed> {
+        let Signature { facts, bytes } = self.statement.as_ref()?;
+        // A later question may be about another step.
+        if (facts.step, facts.preState, facts.postState) != (self.facts.step, self.facts.preState, self.facts.postState)
+        {
+            return None;
+        }
+        let statement = StepStatement {
+            claimId: self.claim_id.0,
+            auditor: self.challenger,
+            step: facts.step,
+            preState: facts.preState,
+            postState: facts.postState,
+            trace: facts.trace,
+        };
+        Some(Signed { statement, signature: bytes.clone() })
+    }
+
+    /// The tree that was answered about last.
+    pub(super) fn tree(&self) -> Option<TreeId> {
+        let subject = self.subject()?;
+        (!matches!(subject, Subject::Statement | Subject::Logs)).then_some((subject, self.root))
+    }
+
+    /// Data root of an output that was answered about, by its tensor root.
+    pub(super) fn output_root(&self, output: B256) -> Option<B256> {
+        self.outputs.get(&output).copied()
+    }
+
+    /// What was answered about a tree, in order.
+    pub(super) fn answers(&self, tree: TreeId) -> &[(Position, Bytes)] {
+        self.answers.get(&key(tree)).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// A tree as the key of a map that can be written as JSON.
+fn key((subject, root): TreeId) -> String {
+    format!("{}:{root:x}", subject.to_number())
+}

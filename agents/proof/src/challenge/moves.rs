@@ -1,0 +1,48 @@
+//! The calls of the contract, `IChallenges`.
+
+use alloy_primitives::{B256, Bytes};
+use tensorlink_types::abi::{BoundaryLogs, Claim, Facts, Operator, Pick, Position, StepAnswer};
+
+use super::Subject;
+
+/// A call of `Challenges` by one of the players, or by anyone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "names are those of the contract's parameters")]
+pub enum Move {
+    /// `open`: the first question about a claim on record.
+    Open { claim: Claim, committed_at: u64, levels: u8 },
+    /// `openReceipt`: the first question about a signed receipt.
+    OpenReceipt { claim: Claim, signature: Bytes, levels: u8 },
+    /// `answerSteps`.
+    AnswerSteps { position: Position, claim: Claim, steps: B256, siblings: Vec<B256>, data: Bytes },
+    /// `answerStatement`.
+    AnswerStatement { position: Position, facts: Facts, said: StepAnswer, data: Bytes },
+    /// `answerOutput`.
+    AnswerOutput { position: Position, facts: Facts, data_root: B256, data: Bytes },
+    /// `answerLogs`.
+    AnswerLogs { position: Position, claim: Claim, logs: BoundaryLogs },
+    /// `answer`.
+    Answer { position: Position, data: Bytes },
+    /// `ask`.
+    Ask { position: Position, pick: Pick, levels: u8 },
+    /// `askTree`.
+    AskTree { position: Position, facts: Facts, subject: Subject, levels: u8 },
+    /// `askStatement`.
+    AskStatement {
+        position: Position,
+        facts: Facts,
+        claim: Claim,
+        pick: Pick,
+        pre_state: B256,
+        pre_siblings: Vec<B256>,
+        levels: u8,
+    },
+    /// `askOutput`.
+    AskOutput { position: Position, facts: Facts, pick: Pick, operator: Operator, membership: Vec<B256>, levels: u8 },
+    /// `askLogs`.
+    AskLogs { position: Position },
+    /// `askLog`; `edge` counts the fields of `BoundaryLogs`.
+    AskLog { position: Position, facts: Facts, claim: Claim, logs: BoundaryLogs, edge: u8, levels: u8 },
+    /// `timeout`.
+    Timeout,
+}

@@ -1,0 +1,140 @@
+//! Geometry of the trees that are walked down: the same rules as `contracts/libraries/Dissection.sol`.
+
+use alloy_primitives::{B256, keccak256};
+use alloy_sol_types::SolValue;
+use serde::{Deserialize, Serialize};
+use tensorlink_types::abi::{Facts, Position};
+
+use crate::merkle::depth;
+
+/// Most levels that can be asked for at once.
+pub const MAX_LEVELS: u8 = 8;
+/// Most levels above the leaves of a tensor from which the leaves can be asked for: 8 leaves, 2 KiB.
+pub const MAX_LEAF_LEVELS: u8 = 3;
+/// Levels that a question asks for where there are more. What they cost is in `tests/contracts/snapshots/challenge.json`.
+const LEVELS: u8 = 6;
+
+/// What a worker is asked for, as the contract numbers it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Subject {
+    /// The list of states after each step, and then its nodes.
+    Steps = 1,
+    /// A signed statement about a step.
+    Statement = 2,
+    /// Nodes of the trace.
+    Trace = 3,
+    /// Nodes of the state after the step.
+    State = 4,
+    /// The roots behind the claim's `io`.
+    Logs = 5,
+    /// Nodes of a boundary log.
+    Log = 6,
+    /// Data root of an output, and then nodes and leaves.
+    Output = 7,
+}
+
+impl Subject {
+    /// The subject of a position; none if the contract has no such number.
+    pub const fn of(position: &Position) -> Option<Self> {
+        Some(match position.subject {
+            1 => Self::Steps,
+            2 => Self::Statement,
+            3 => Self::Trace,
+            4 => Self::State,
+            5 => Self::Logs,
+            6 => Self::Log,
+            7 => Self::Output,
+            _ => return None,
+        })
+    }
+
+    /// On-chain number.
+    pub const fn to_number(self) -> u8 {
+        self as u8
+    }
+}
+
+/// What the chain keeps of a position.
+pub fn position_hash(position: &Position) -> B256 {
+    keccak256(position.abi_encode())
+}
+
+/// What a position keeps of the facts.
+pub fn facts_hash(facts: &Facts) -> B256 {
+    keccak256(facts.abi_encode())
+}
+
+/// Whether what is asked for is a tree's last row: entries of a list, leaves of a tensor.
+pub const fn is_bottom(position: &Position) -> bool {
+    position.levels == position.height
+}
+
+/// Whether the position is the root of its tree.
+pub fn is_root(position: &Position) -> bool {
+    position.index == 0 && u32::from(position.height) == depth(position.count)
+}
+
+/// Height of the row that is asked for.
+pub fn row_height(position: &Position) -> u32 {
+    u32::from(position.height.saturating_sub(position.levels))
+}
+
+/// Where the row begins, at its height.
+pub fn row_start(position: &Position) -> u64 {
+    position.index.checked_shl(position.levels.into()).unwrap_or(u64::MAX)
+}
+
+/// Nodes of the row; in the last row only those that are there.
+pub fn row_len(position: &Position) -> u64 {
+    let width = 1u64.checked_shl(position.levels.into()).unwrap_or(u64::MAX);
+    if is_bottom(position) { width.min(position.count.saturating_sub(row_start(position))) } else { width }
+}
+
+/// The first leaf below a child of the row.
+pub fn leaf_of(position: &Position, child: u32) -> u64 {
+    let at = row_start(position).saturating_add(child.into());
+    at.checked_shl(row_height(position)).unwrap_or(u64::MAX)
+}
+
+/// How many levels to ask for at once below a node of this height: few large rows cost more calldata, many small ones more
+/// transactions, and rows of 64 nodes cost the least. The levels are divided evenly.
+pub fn levels_for(subject: Subject, height: u32) -> u8 {
+    let leaves = if subject == Subject::Output { u32::from(MAX_LEAF_LEVELS) } else { u32::from(LEVELS) };
+    let levels = if height <= leaves {
+        height
+    } else {
+        let above = height.saturating_sub(leaves);
+        let rows = above.div_ceil(LEVELS.into());
+        above.div_ceil(rows)
+    };
+    u8::try_from(levels).unwrap_or(MAX_LEVELS).min(MAX_LEVELS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn walks_of_any_height_end_in_a_row_that_can_be_asked_for() {
+        for subject in [Subject::Trace, Subject::Output] {
+            for height in 0..=32u32 {
+                let (mut left, mut rows) = (height, 0);
+                loop {
+                    let levels = u32::from(levels_for(subject, left));
+                    assert!(levels <= u32::from(MAX_LEVELS) && (levels > 0 || left == 0));
+                    if subject == Subject::Output && levels == left {
+                        assert!(levels <= u32::from(MAX_LEAF_LEVELS));
+                    }
+                    left -= levels;
+                    rows += 1;
+                    if left == 0 {
+                        break;
+                    }
+                }
+                assert!(rows <= 6, "{subject:?} of height {height}: {rows} rows");
+            }
+        }
+    }
+}

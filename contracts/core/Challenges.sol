@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+
+import {IChallenges} from "../interfaces/IChallenges.sol";
+import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
+import {IDisputes} from "../interfaces/IDisputes.sol";
+import {IJobs} from "../interfaces/IJobs.sol";
+import {Dissection} from "../libraries/Dissection.sol";
+import {Merkle} from "../libraries/Merkle.sol";
+import {ParameterBounds} from "../libraries/ParameterBounds.sol";
+import {TensorTypes} from "../libraries/TensorTypes.sol";
+import {Facts, Pick, Position, StepAnswer, Subject} from "../types/Challenge.sol";
+import {Parameters} from "../types/Parameters.sol";
+import {BoundaryLogs, Claim, JobKind, Operator, StepStatement, TensorType} from "../types/Types.sol";
+
+/// @title Challenges
+/// @notice See `IChallenges`.
+contract Challenges is IChallenges, ReentrancyGuardTransient {
+    using Dissection for Position;
+    using SafeCast for uint256;
+    using SafeERC20 for IERC20;
+    using TensorTypes for TensorType;
+
+    /// @notice The token of bonds.
+    IERC20 public immutable SNO;
+    /// @notice Where programs, workers and terms stand.
+    IJobs public immutable JOBS;
+    /// @notice Where claims stand and are held.
+    ICheckpoints public immutable CHECKPOINTS;
+    /// @notice Who convicts.
+    IDisputes public immutable DISPUTES;
+
+    uint32 private immutable _CLOCK;
+    uint32 private immutable _MOVE_GRACE;
+    uint32 private immutable _MOVE_BLOCKS;
+    uint128 private immutable _BOND;
+
+    uint256 private _challengeCount;
+    mapping(uint256 id => Challenge challenge) private _challenges;
+
+    constructor(IERC20 sno, IJobs jobs, ICheckpoints checkpoints, IDisputes disputes, Parameters memory p) {
+        SNO = sno;
+        JOBS = jobs;
+        CHECKPOINTS = checkpoints;
+        DISPUTES = disputes;
+        _CLOCK = p.disputeClock;
+        _MOVE_GRACE = p.moveGrace;
+        _MOVE_BLOCKS = p.moveBlocks;
+        _BOND = p.disputeBond;
+    }
+
+    // The challenger opens
+
+    /// @inheritdoc IChallenges
+    function open(Claim calldata claim, uint64 committedAt, uint8 levels)
+        external
+        nonReentrant
+        returns (uint256 challenge)
+    {
+        bytes32 claimId = CHECKPOINTS.requireLive(claim, committedAt);
+        IJobs.Job memory job = _jobOf(claim.job);
+        uint256 until = uint256(committedAt) + job.challengeWindow;
+        // INVARIANT: no challenge begins once the claim could be final (P-8).
+        if (block.timestamp >= until) revert DeadlinePassed(until.toUint40());
+
+        Facts memory facts;
+        Position memory p;
+        if (job.stepsPerInterval == 1) {
+            (facts.step, facts.preState, facts.postState) = (claim.interval, claim.parentState, claim.newState);
+            p = _statement(levels);
+        } else {
+            p = _tree(Subject.Steps, 0, job.stepsPerInterval, levels);
+        }
+        return _open(claim, claimId, facts, p);
+    }
+
+    /// @inheritdoc IChallenges
+    function openReceipt(Claim calldata claim, bytes calldata signature, uint8 levels)
+        external
+        nonReentrant
+        returns (uint256 challenge)
+    {
+        bytes32 claimId = _receiptId(claim);
+        // INVARIANT: a worker answers for what it signed only (P-14).
+        _checkSigner(claimId, signature, JOBS.workerOf(claim.job, claim.stage, claim.replica));
+
+        Facts memory facts;
+        return _open(claim, claimId, facts, _statement(levels));
+    }
+
+    /// @dev Id of a receipt that can be challenged.
+    function _receiptId(Claim calldata claim) private view returns (bytes32) {
+        IJobs.Job memory job = _jobOf(claim.job);
+        // INVARIANT: stake is still locked, and a receipt has no states (C-12, P-20).
+        if (job.kind != JobKind.Serving) revert ICheckpoints.UnknownClaim();
+        if (claim.parentState != 0 || claim.newState != 0) revert ICheckpoints.UnknownClaim();
+        if (job.state == IJobs.State.Closing) {
+            // INVARIANT: no challenge begins once the job could be settled (P-20).
+            if (block.timestamp >= job.deadline) revert DeadlinePassed(job.deadline);
+        } else if (job.state != IJobs.State.Running) {
+            revert ICheckpoints.UnknownClaim();
+        }
+        return CHECKPOINTS.claimId(claim);
+    }
+
+    function _open(Claim calldata claim, bytes32 claimId, Facts memory facts, Position memory p)
+        private
+        returns (uint256 challenge)
+    {
+        challenge = ++_challengeCount;
+        address worker = JOBS.workerOf(claim.job, claim.stage, claim.replica);
+        uint40 deadline = (block.timestamp + _allowed(_CLOCK)).toUint40();
+        p.facts = _hash(facts);
+        _challenges[challenge] = Challenge({
+            challenger: msg.sender,
+            state: State.Answering,
+            deadline: deadline,
+            asks: 1,
+            worker: worker,
+            challengerLeft: _CLOCK,
+            workerLeft: _CLOCK,
+            turnBlock: block.number.toUint32(),
+            bond: _BOND,
+            job: claim.job,
+            stage: claim.stage,
+            replica: claim.replica,
+            interval: claim.interval,
+            claimId: claimId,
+            position: _hash(p)
+        });
+        emit ChallengeOpened(challenge, claimId, msg.sender, worker, claim);
+        emit Established(challenge, facts);
+        emit Asked(challenge, deadline, p);
+
+        CHECKPOINTS.hold(claim.job, claimId);
+        SNO.safeTransferFrom(msg.sender, address(this), _BOND);
+    }
+
+    // The worker answers
+
+    /// @inheritdoc IChallenges
+    function answerSteps(
+        uint256 challenge,
+        Position calldata position,
+        Claim calldata claim,
+        bytes32 steps,
+        bytes32[] calldata siblings,
+        bytes calldata data
+    ) external {
+        (Challenge storage c, Position memory p) = _toAnswer(challenge, position, Subject.Steps);
+        // INVARIANT: later nodes of the list are answered with `answer`.
+        if (p.node != 0) revert WrongSubject(p.subject);
+        _checkClaim(c, claim);
+        // INVARIANT: the states lead to the one that was claimed.
+        if (!Merkle.isMember(steps, claim.newState, p.count - 1, p.count, siblings)) revert WrongState();
+
+        p.node = steps;
+        _checkNodes(p, data);
+        Facts memory facts;
+        facts.steps = steps;
+        _establish(challenge, p, facts);
+        _answered(challenge, c, p, data);
+    }
+
+    /// @inheritdoc IChallenges
+    function answerStatement(
+        uint256 challenge,
+        Position calldata position,
+        Facts calldata facts,
+        StepAnswer calldata said,
+        bytes calldata data
+    ) external {
+        (Challenge storage c, Position memory p) = _toAnswer(challenge, position, Subject.Statement);
+        Facts memory f = _factsOf(position, facts);
+        _checkProgram(c, said, f.step);
+        (f.step, f.trace, f.operators) = (said.step, said.trace, said.program.operators);
+        (f.operatorCount, f.stateCount, f.microBatches) =
+        (said.program.operatorCount, said.program.stateCount, said.program.microBatches);
+        _checkStatement(c, f, said.signature);
+
+        // Who asked did not know yet how high the tree is.
+        uint8 height = uint8(Merkle.depth(f.operatorCount));
+        p = _tree(Subject.Trace, f.trace, f.operatorCount, p.levels < height ? p.levels : height);
+        _checkNodes(p, data);
+        _establish(challenge, p, f);
+        emit Stated(challenge, said.signature);
+        _answered(challenge, c, p, data);
+    }
+
+    function _checkProgram(Challenge storage c, StepAnswer calldata said, uint32 step) private view {
+        IJobs.Job memory job = _jobOf(c.job);
+        bytes32 registered = JOBS.programOf(c.job, c.stage);
+        bytes32 root = keccak256(abi.encode(said.program));
+        // INVARIANT: the program is the stage's, and a text has a length that the job allows (C-13).
+        bool right = job.kind == JobKind.Serving
+            ? said.step > 0
+                && Merkle.isMember(registered, root, said.step - 1, job.stepsPerInterval, said.programMembership)
+            : said.step == step && root == registered && said.programMembership.length == 0;
+        if (!right) revert WrongProgram();
+    }
+
+    /// @dev INVARIANT: what is answered here stands as if it had been said off chain: proofs refer to it (P-14).
+    function _checkStatement(Challenge storage c, Facts memory f, bytes calldata signature) private view {
+        StepStatement memory statement = StepStatement({
+            claimId: c.claimId,
+            auditor: c.challenger,
+            step: f.step,
+            preState: f.preState,
+            postState: f.postState,
+            trace: f.trace
+        });
+        _checkSigner(DISPUTES.statementDigest(statement), signature, c.worker);
+    }
+
+    /// @inheritdoc IChallenges
+    function answerOutput(
+        uint256 challenge,
+        Position calldata position,
+        Facts calldata facts,
+        bytes32 dataRoot,
+        bytes calldata data
+    ) external {
+        (Challenge storage c, Position memory p) = _toAnswer(challenge, position, Subject.Output);
+        Facts memory f = _factsOf(position, facts);
+        // INVARIANT: the trace holds a tensor of the type that the program gives the output (C-2).
+        if (Merkle.tensorRoot(f.tensorType, dataRoot) != p.node) revert WrongAnswer();
+        p.node = dataRoot;
+        _checkNodes(p, data);
+        _answered(challenge, c, p, data);
+    }
+
+    /// @inheritdoc IChallenges
+    function answerLogs(uint256 challenge, Position calldata position, Claim calldata claim, BoundaryLogs calldata logs)
+        external
+    {
+        (Challenge storage c, Position memory p) = _toAnswer(challenge, position, Subject.Logs);
+        _checkClaim(c, claim);
+        // INVARIANT: the logs are those that the claim commits to.
+        if (keccak256(abi.encode(logs)) != claim.io) revert WrongLogs();
+        emit LogsGiven(challenge, logs);
+        _answered(challenge, c, p, "");
+    }
+
+    /// @inheritdoc IChallenges
+    function answer(uint256 challenge, Position calldata position, bytes calldata data) external {
+        (Challenge storage c, Position memory p) = _toAnswer(challenge, position, position.subject);
+        _checkNodes(p, data);
+        _answered(challenge, c, p, data);
+    }
+
+    /// @dev Nodes count where they hash up to what the worker is committed to.
+    function _checkNodes(Position memory p, bytes calldata data) private pure {
+        if (!p.canAsk()) revert WrongLevels(p.levels);
+        // INVARIANT: nothing passes for an answer but what lies under the node (no node is zero).
+        if (p.node == 0 || p.nodeOver(data) != p.node) revert WrongAnswer();
+    }
+
+    // The challenger asks
+
+    /// @inheritdoc IChallenges
+    function ask(uint256 challenge, Position calldata position, Pick calldata pick, uint8 levels) external {
+        (Challenge storage c, Position memory p) = _toAsk(challenge, position);
+        _checkPick(p, pick);
+        // INVARIANT: below the last row there is nothing.
+        if (p.isBottom()) revert WrongSubject(p.subject);
+        p.index = (p.index << p.levels) + pick.child;
+        (p.height, p.node) = (p.height - p.levels, pick.digest);
+        _asked(challenge, c, p, levels);
+    }
+
+    /// @inheritdoc IChallenges
+    function askTree(uint256 challenge, Position calldata position, Facts calldata facts, Subject subject, uint8 levels)
+        external
+    {
+        (Challenge storage c, Position memory p) = _toAsk(challenge, position);
+        Facts memory f = _factsOf(position, facts);
+        (bytes32 root, uint256 count) = (f.trace, f.operatorCount);
+        if (subject == Subject.Steps) (root, count) = (f.steps, _jobOf(c.job).stepsPerInterval);
+        else if (subject == Subject.State) (root, count) = (f.postState, f.stateCount);
+        else if (subject != Subject.Trace) revert WrongSubject(subject);
+        bytes32 known = p.facts;
+        p = _tree(subject, root, count, levels);
+        p.facts = known;
+        _asked(challenge, c, p, levels);
+    }
+
+    /// @inheritdoc IChallenges
+    function askStatement(
+        uint256 challenge,
+        Position calldata position,
+        Facts calldata facts,
+        Claim calldata claim,
+        Pick calldata pick,
+        bytes32 preState,
+        bytes32[] calldata preSiblings,
+        uint8 levels
+    ) external {
+        (Challenge storage c, Position memory p) = _toAsk(challenge, position);
+        _checkRow(p, Subject.Steps, pick);
+        _checkClaim(c, claim);
+        Facts memory f = _factsOf(position, facts);
+        uint256 local = p.leafOf(pick);
+        // INVARIANT: the step starts where the one before ended, as the worker has said.
+        bool follows = local == 0
+            ? preState == claim.parentState && preSiblings.length == 0
+            : Merkle.isMember(f.steps, preState, local - 1, p.count, preSiblings);
+        if (!follows) revert WrongState();
+
+        f.step = (uint256(claim.interval) * p.count + local).toUint32();
+        (f.preState, f.postState) = (preState, pick.digest);
+        Position memory next = _statement(levels);
+        _establish(challenge, next, f);
+        _asked(challenge, c, next, levels);
+    }
+
+    /// @inheritdoc IChallenges
+    function askOutput(
+        uint256 challenge,
+        Position calldata position,
+        Facts calldata facts,
+        Pick calldata pick,
+        Operator calldata operator,
+        bytes32[] calldata operatorMembership,
+        uint8 levels
+    ) external {
+        (Challenge storage c, Position memory p) = _toAsk(challenge, position);
+        _checkRow(p, Subject.Trace, pick);
+        Facts memory f = _factsOf(position, facts);
+        bytes32 hash = keccak256(abi.encode(operator));
+        // INVARIANT: a worker is asked for tensors of its program, under their types.
+        if (!Merkle.isMember(f.operators, hash, p.leafOf(pick), p.count, operatorMembership)) revert WrongOperator();
+        if (!operator.output.isValid()) revert WrongOperator();
+
+        f.tensorType = operator.output;
+        p = _tree(Subject.Output, pick.digest, operator.output.leafCount(), levels);
+        _establish(challenge, p, f);
+        _asked(challenge, c, p, levels);
+    }
+
+    /// @inheritdoc IChallenges
+    function askLogs(uint256 challenge, Position calldata position) external {
+        (Challenge storage c, Position memory p) = _toAsk(challenge, position);
+        Position memory next;
+        (next.subject, next.facts) = (Subject.Logs, p.facts);
+        _asked(challenge, c, next, 0);
+    }
+
+    /// @inheritdoc IChallenges
+    function askLog(
+        uint256 challenge,
+        Position calldata position,
+        Facts calldata facts,
+        Claim calldata claim,
+        BoundaryLogs calldata logs,
+        uint8 edge,
+        uint8 levels
+    ) external {
+        (Challenge storage c, Position memory p) = _toAsk(challenge, position);
+        Facts memory f = _factsOf(position, facts);
+        _checkClaim(c, claim);
+        // INVARIANT: the logs are those that the claim commits to.
+        if (keccak256(abi.encode(logs)) != claim.io) revert WrongLogs();
+        bytes32 root;
+        if (edge == 0) root = logs.fromPrevious;
+        else if (edge == 1) root = logs.toPrevious;
+        else if (edge == 2) root = logs.fromNext;
+        else if (edge == 3) root = logs.toNext;
+        IJobs.Job memory job = _jobOf(c.job);
+        uint256 steps = job.kind == JobKind.Serving ? 1 : job.stepsPerInterval;
+        bytes32 known = p.facts;
+        p = _tree(Subject.Log, root, steps * f.microBatches, levels);
+        p.facts = known;
+        _asked(challenge, c, p, levels);
+    }
+
+    function _checkPick(Position memory p, Pick calldata pick) private pure {
+        // INVARIANT: one goes on from what was answered.
+        if (!p.holds(pick)) revert WrongPick();
+    }
+
+    /// @dev An entry of the last row of a list.
+    function _checkRow(Position memory p, Subject subject, Pick calldata pick) private pure {
+        if (p.subject != subject || !p.isBottom()) revert WrongSubject(p.subject);
+        _checkPick(p, pick);
+    }
+
+    // Turns
+
+    /// @dev A challenge that waits for its worker, who is the caller, with an answer about `subject`.
+    function _toAnswer(uint256 challenge, Position calldata position, Subject subject)
+        private
+        view
+        returns (Challenge storage c, Position memory p)
+    {
+        c = _challenges[challenge];
+        if (c.state == State.None) revert UnknownChallenge(challenge);
+        if (c.state != State.Answering) revert NotYourTurn(challenge);
+        // INVARIANT: nobody commits another to anything.
+        if (msg.sender != c.worker) revert NotWorker(msg.sender);
+        p = _known(c, position);
+        if (p.subject != subject) revert WrongSubject(p.subject);
+    }
+
+    /// @dev A challenge that waits for its challenger, who is the caller.
+    function _toAsk(uint256 challenge, Position calldata position)
+        private
+        view
+        returns (Challenge storage c, Position memory p)
+    {
+        c = _challenges[challenge];
+        if (c.state == State.None) revert UnknownChallenge(challenge);
+        if (c.state != State.Asking) revert NotYourTurn(challenge);
+        // INVARIANT: nobody leads another's challenge astray.
+        if (msg.sender != c.challenger) revert NotChallenger(msg.sender);
+        p = _known(c, position);
+    }
+
+    function _known(Challenge storage c, Position calldata position) private view returns (Position memory p) {
+        // INVARIANT: who is late has lost, whether or not anyone has said so yet.
+        if (_isOver(c)) revert DeadlinePassed(c.deadline);
+        p = position;
+        if (_hash(p) != c.position) revert WrongPosition();
+    }
+
+    function _asked(uint256 challenge, Challenge storage c, Position memory p, uint8 levels) private {
+        p.levels = levels;
+        bool tree = p.subject != Subject.Statement && p.subject != Subject.Logs;
+        // INVARIANT: a tree that is asked for is there, and so high.
+        if (tree && p.node == 0) revert WrongSubject(p.subject);
+        if (tree && !p.canAsk()) revert WrongLevels(levels);
+        // INVARIANT: every challenge ends.
+        if (++c.asks > ParameterBounds.MAX_ASKS) revert TooManyAsks();
+        uint256 left = _leftOf(c, c.challengerLeft);
+        // SAFETY: no more than it was.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        c.challengerLeft = uint32(left);
+        uint40 deadline = _turn(c, State.Answering, c.workerLeft, p);
+        emit Asked(challenge, deadline, p);
+    }
+
+    function _answered(uint256 challenge, Challenge storage c, Position memory p, bytes memory data) private {
+        // SAFETY: no more than it was.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        c.workerLeft = uint32(_leftOf(c, c.workerLeft));
+        uint40 deadline = _turn(c, State.Asking, c.challengerLeft, p);
+        emit Answered(challenge, deadline, p, data);
+    }
+
+    function _turn(Challenge storage c, State state, uint256 left, Position memory p)
+        private
+        returns (uint40 deadline)
+    {
+        deadline = (block.timestamp + _allowed(left)).toUint40();
+        (c.state, c.deadline, c.turnBlock) = (state, deadline, block.number.toUint32());
+        c.position = _hash(p);
+    }
+
+    /// @dev What a clock that showed `left` when the turn began shows now.
+    function _leftOf(Challenge storage c, uint256 left) private view returns (uint256) {
+        uint256 began = c.deadline - _allowed(left);
+        uint256 taken = block.timestamp - began;
+        return taken < left ? left - taken : 0;
+    }
+
+    /// @dev Seconds for a move: what the clock shows, and never less than the grace.
+    function _allowed(uint256 left) private view returns (uint256) {
+        return left > _MOVE_GRACE ? left : _MOVE_GRACE;
+    }
+
+    function _isOver(Challenge storage c) private view returns (bool) {
+        return block.timestamp >= c.deadline && block.number >= uint256(c.turnBlock) + _MOVE_BLOCKS;
+    }
+
+    /// @inheritdoc IChallenges
+    function timeout(uint256 challenge) external nonReentrant {
+        Challenge storage c = _challenges[challenge];
+        State state = c.state;
+        if (state == State.None) revert UnknownChallenge(challenge);
+        // INVARIANT: a bond is paid out once.
+        if (state != State.Asking && state != State.Answering) revert NotYourTurn(challenge);
+        (uint64 job, bytes32 claimId) = (c.job, c.claimId);
+        bool settled = DISPUTES.isConvicted(claimId, job, c.stage, c.replica, c.interval);
+        // INVARIANT: each side has its whole time.
+        if (!settled && !_isOver(c)) revert DeadlineNotReached(c.deadline, uint256(c.turnBlock) + _MOVE_BLOCKS);
+        bool silence = !settled && state == State.Answering;
+        bool won = settled || silence;
+
+        c.state = won ? State.Won : State.Lost;
+        if (won) emit ChallengeWon(challenge, claimId, silence);
+        else emit ChallengeLost(challenge, claimId);
+
+        CHECKPOINTS.release(job, claimId);
+        if (silence) DISPUTES.convictSilent(job, c.stage, c.replica, c.interval, claimId, c.challenger);
+        SNO.safeTransfer(won ? c.challenger : c.worker, c.bond);
+    }
+
+    // What is known
+
+    function _tree(Subject subject, bytes32 node, uint256 count, uint8 levels)
+        private
+        pure
+        returns (Position memory p)
+    {
+        // INVARIANT: there is something to ask for.
+        if (count == 0) revert WrongSubject(subject);
+        (p.subject, p.levels, p.node, p.count) = (subject, levels, node, count.toUint64());
+        // A depth is at most 64.
+        p.height = uint8(Merkle.depth(count));
+        if (!p.canAsk()) revert WrongLevels(levels);
+    }
+
+    function _statement(uint8 levels) private pure returns (Position memory p) {
+        // INVARIANT: the worker can answer: of a trace that is not so high, which is not known yet, it gives the last row.
+        if (levels == 0 || levels > Dissection.MAX_LEVELS) revert WrongLevels(levels);
+        (p.subject, p.levels) = (Subject.Statement, levels);
+    }
+
+    /// @dev Writes new facts into the position, and tells them.
+    function _establish(uint256 challenge, Position memory p, Facts memory facts) private {
+        p.facts = _hash(facts);
+        emit Established(challenge, facts);
+    }
+
+    function _factsOf(Position calldata position, Facts calldata facts) private pure returns (Facts memory f) {
+        f = facts;
+        if (_hash(f) != position.facts) revert WrongPosition();
+    }
+
+    function _jobOf(uint64 job) private view returns (IJobs.Job memory) {
+        return JOBS.jobOf(job);
+    }
+
+    function _checkClaim(Challenge storage c, Claim calldata claim) private view {
+        if (CHECKPOINTS.claimId(claim) != c.claimId) revert WrongPosition();
+    }
+
+    function _checkSigner(bytes32 digest, bytes calldata signature, address signer) private pure {
+        (address actual, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
+        if (failure != ECDSA.RecoverError.NoError || actual != signer) revert BadSignature();
+    }
+
+    function _hash(Position memory p) private pure returns (bytes32) {
+        return keccak256(abi.encode(p));
+    }
+
+    function _hash(Facts memory f) private pure returns (bytes32) {
+        return keccak256(abi.encode(f));
+    }
+
+    /// @inheritdoc IChallenges
+    function challengeOf(uint256 challenge) external view returns (Challenge memory) {
+        return _challenges[challenge];
+    }
+
+    /// @inheritdoc IChallenges
+    function challengeCount() external view returns (uint256) {
+        return _challengeCount;
+    }
+}

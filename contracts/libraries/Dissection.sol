@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Pick, Position, Subject} from "../types/Challenge.sol";
+import {Merkle} from "./Merkle.sol";
+
+/// @title Walking down a committed tree, some levels at a time
+/// @notice Trees are those of C-2 and C-4. The one who is asked gives all descendants of a node that lie `levels` below it, and they hash
+/// up to the node or count for nothing; the one who asks goes on from one of them.
+library Dissection {
+    /// @dev At most 256 nodes at a time. What they cost, and why 32 to 64 is the cheapest: `tests/contracts/DissectionGas.t.sol`.
+    uint256 internal constant MAX_LEVELS = 8;
+    /// @dev At most 8 leaves, 2 KiB, at a time.
+    uint256 internal constant MAX_LEAF_LEVELS = 3;
+
+    /// @notice Whether so many levels can be asked for at this position.
+    function canAsk(Position memory p) internal pure returns (bool) {
+        (uint256 levels, uint256 height) = (p.levels, p.height);
+        if (levels > height || levels > MAX_LEVELS || (levels == 0 && height > 0)) return false;
+        return p.subject != Subject.Output || levels < height || levels <= MAX_LEAF_LEVELS;
+    }
+
+    /// @notice Whether the descendants asked for are the tree's last row: entries of a list, leaves of a tensor.
+    function isBottom(Position memory p) internal pure returns (bool) {
+        return p.levels == p.height;
+    }
+
+    /// @notice The node that `data` lies under: entries of a list (32 bytes each) or leaves of a tensor (256) in the last row, without
+    /// padding; nodes elsewhere, all of them. Zero if it is not as long as asked for.
+    function nodeOver(Position memory p, bytes calldata data) internal pure returns (bytes32) {
+        uint256 width = 1 << p.levels;
+        // Nodes are all there, also those over padding alone.
+        if (!isBottom(p)) return data.length == width * 32 ? Merkle.fold(Merkle.nodesOf(data, width)) : bytes32(0);
+
+        // INVARIANT of positions: there is a leaf below each.
+        uint256 there = uint256(p.count) - (uint256(p.index) << p.levels);
+        if (there > width) there = width;
+        if (p.subject == Subject.Output) {
+            return data.length == there * 256 ? Merkle.fold(Merkle.leavesOf(data, width)) : bytes32(0);
+        }
+        return data.length == there * 32 ? Merkle.fold(Merkle.itemsOf(data, width)) : bytes32(0);
+    }
+
+    /// @notice Whether `pick` is among what lies `p.levels` below `p.node`, and not padding.
+    function holds(Position memory p, Pick calldata pick) internal pure returns (bool) {
+        uint256 levels = p.levels;
+        if (pick.child >= 1 << levels || pick.siblings.length != levels) return false;
+        if (leafOf(p, pick) >= p.count) return false;
+        bool entry = isBottom(p) && p.subject != Subject.Output;
+        return Merkle.climb(entry ? Merkle.itemNode(pick.digest) : pick.digest, pick.child, pick.siblings) == p.node;
+    }
+
+    /// @notice The first leaf below what was picked.
+    function leafOf(Position memory p, Pick calldata pick) internal pure returns (uint256) {
+        return ((uint256(p.index) << p.levels) + pick.child) << (p.height - p.levels);
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Vm} from "forge-std/Vm.sol";
+
+import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
+import {Facts, Position} from "../../../contracts/types/Challenge.sol";
+import {BoundaryLogs} from "../../../contracts/types/Types.sol";
+import {ProtocolTest} from "./ProtocolTest.sol";
+
+/// @title What the events tell about challenges, which is all that its players know
+abstract contract ChallengeFeed is ProtocolTest {
+    mapping(uint256 challenge => Position position) internal positions;
+    mapping(uint256 challenge => Facts facts) internal factsOf;
+    /// @dev The last answer's nodes, the worker's last signature and logs, of any challenge.
+    bytes internal answered;
+    bytes internal stated;
+    BoundaryLogs internal logsGiven;
+
+    function setUp() public virtual override {
+        super.setUp();
+        vm.recordLogs();
+    }
+
+    /// @dev Reads what has happened since the last time.
+    function _follow() internal {
+        Vm.Log[] memory logs = vm.getRecordedLogs();
+        for (uint256 i = 0; i < logs.length; ++i) {
+            if (logs[i].emitter != address(challenges)) continue;
+            (bytes32 kind, bytes memory data) = (logs[i].topics[0], logs[i].data);
+            uint256 challenge = uint256(logs[i].topics[1]);
+            if (kind == IChallenges.Established.selector) {
+                factsOf[challenge] = abi.decode(data, (Facts));
+            } else if (kind == IChallenges.Asked.selector) {
+                (, positions[challenge]) = abi.decode(data, (uint40, Position));
+            } else if (kind == IChallenges.Answered.selector) {
+                (, positions[challenge], answered) = abi.decode(data, (uint40, Position, bytes));
+            } else if (kind == IChallenges.Stated.selector) {
+                stated = abi.decode(data, (bytes));
+            } else if (kind == IChallenges.LogsGiven.selector) {
+                logsGiven = abi.decode(data, (BoundaryLogs));
+            }
+        }
+    }
+}

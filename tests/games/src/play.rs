@@ -1,0 +1,229 @@
+//! One game from its opening to its verdict.
+
+use alloy::primitives::U256;
+use tensorlink_node::ports::Call;
+use tensorlink_node::ports::chain::{Event, Fault};
+use tensorlink_proof::challenge::ask::Tensors;
+use tensorlink_proof::challenge::position::levels_for;
+use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Stuck, Subject, Turn};
+use tensorlink_proof::commit::{ProgramCommitment, record_hash, sign};
+use tensorlink_proof::fraud::{Case, Work};
+use tensorlink_types::abi::{Claim, ClaimLink};
+use tensorlink_types::{B256, Bytes, JobKey};
+
+use crate::scenario::{Lie, Run, Scenario};
+use crate::world::{CHALLENGER, World, worker, worker_key};
+
+/// How the two behave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conduct {
+    /// What the worker gets wrong.
+    pub lie: Lie,
+    /// Answers that the worker gives before it falls silent.
+    pub answers: u32,
+    /// Questions that the challenger asks before it leaves.
+    pub asks: u32,
+    /// The challenger's own execution is wrong in this.
+    pub error: Lie,
+}
+
+impl Conduct {
+    /// Both play to the end.
+    pub const fn of(lie: Lie) -> Self {
+        Self { lie, answers: u32::MAX, asks: u32::MAX, error: Lie::None }
+    }
+}
+
+/// How a game ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// What the worker was convicted of: fault, step, operator, element. None: the challenge was lost.
+    pub conviction: Option<(Fault, u32, u32, u64)>,
+    /// Why the challenger stopped, if it did.
+    pub stuck: Option<Stuck>,
+    /// Gas of each answer.
+    pub answers: Vec<u64>,
+    /// Gas of each question, the opening first.
+    pub asks: Vec<u64>,
+    /// Gas of the proof.
+    pub proof: u64,
+    /// What the challenger has more of than before, wei of SNO.
+    pub challenger: i128,
+    /// What the worker has more of than before, stake not counted.
+    pub worker: i128,
+}
+
+/// A game in play.
+struct Table<'a> {
+    world: World,
+    scenario: &'a Scenario,
+    job_key: JobKey,
+    claim: Claim,
+    committed_at: u64,
+    commitment: ProgramCommitment,
+    game: Game,
+    challenge: U256,
+    outcome: Outcome,
+}
+
+/// Plays.
+pub fn play(world: &World, scenario: &Scenario, conduct: Conduct) -> Outcome {
+    let mut world = world.clone();
+    let (job, job_key) = world.start_job(scenario.terms(world.now));
+    let honest = scenario.honest(job_key);
+    let theirs = scenario.lied(job_key, conduct.lie, &honest);
+    let own = scenario.lied(job_key, conduct.error, &honest);
+    let claim = theirs.claim(job);
+    let none = ClaimLink { parentState: B256::ZERO, io: B256::ZERO, committedAt: 0 };
+    world.call(worker(), &Call::Commit { claim: claim.clone(), previous: none }).expect("the claim is committed");
+    let committed_at = world.now;
+    let before = (world.sno(CHALLENGER), world.sno(worker()));
+    let game = Game::new(world.contracts().claim_id(&claim), claim.clone(), CHALLENGER, worker());
+    let commitment = ProgramCommitment::new(&scenario.program).unwrap();
+    let outcome =
+        Outcome { conviction: None, stuck: None, answers: vec![], asks: vec![], proof: 0, challenger: 0, worker: 0 };
+    let challenge = U256::ZERO;
+    let mut table = Table { world, scenario, job_key, claim, committed_at, commitment, game, challenge, outcome };
+    table.open();
+    while matches!(table.game.turn, Turn::Asking | Turn::Answering) {
+        let silent = match table.game.turn {
+            Turn::Answering => table.outcome.answers.len() >= conduct.answers as usize || !table.answer(&theirs),
+            _ => table.outcome.asks.len() >= conduct.asks as usize || !table.ask(&own),
+        };
+        if silent {
+            table.world.wait(3_600, 2);
+            table.step(worker(), Move::Timeout);
+        } else if table.outcome.conviction.is_some() {
+            table.step(CHALLENGER, Move::Timeout);
+        }
+    }
+    let after = (table.world.sno(CHALLENGER), table.world.sno(worker()));
+    let difference = |after: U256, before: U256| after.to::<u128>() as i128 - before.to::<u128>() as i128;
+    table.outcome.challenger = difference(after.0, before.0);
+    table.outcome.worker = difference(after.1, before.1);
+    table.outcome
+}
+
+impl Table<'_> {
+    fn open(&mut self) {
+        let steps = u64::from(self.scenario.steps);
+        let (subject, count) = if steps == 1 {
+            (Subject::Trace, self.scenario.program.operators.len() as u64)
+        } else {
+            (Subject::Steps, steps)
+        };
+        let height = 64 - (count - 1).leading_zeros();
+        let levels = levels_for(subject, if count == 1 { 0 } else { height });
+        let levels = if steps == 1 { levels.max(1) } else { levels };
+        let gas =
+            self.step(CHALLENGER, Move::Open { claim: self.claim.clone(), committed_at: self.committed_at, levels });
+        self.outcome.asks.push(gas);
+    }
+
+    /// Whether the worker had an answer.
+    fn answer(&mut self, run: &Run) -> bool {
+        let contracts = self.world.contracts();
+        let answerer = Answerer {
+            contracts: &contracts,
+            claim: &self.claim,
+            program: &self.commitment.header,
+            membership: &[],
+            first_step: 0,
+            states: &run.state_roots,
+            traces: &run.traces,
+            logs: &run.logs,
+        };
+        let signed = |digest| sign(&worker_key(), digest).map(Bytes::from);
+        let answer = match answerer.answer(&self.game, None, signed) {
+            Err(Lacking::Output { step, operator }) => {
+                let output = &run.outputs[step as usize][operator as usize];
+                answerer.answer(&self.game, Some(output), signed)
+            }
+            other => other,
+        };
+        let Ok(answer) = answer else { return false };
+        let gas = self.step(worker(), answer);
+        self.outcome.answers.push(gas);
+        true
+    }
+
+    /// Whether the challenger had anything to ask or to prove.
+    fn ask(&mut self, own: &Run) -> bool {
+        let case = Case {
+            contracts: self.world.contracts(),
+            worker: worker(),
+            job_key: self.job_key,
+            work: Work::Training {
+                steps_per_interval: self.scenario.steps,
+                program: self.commitment.root(),
+                record: record_hash(&self.claim, self.committed_at),
+            },
+        };
+        let challenger = Challenger {
+            case: &case,
+            program: &self.scenario.program,
+            membership: &[],
+            committed_at: self.committed_at,
+            first_step: 0,
+            states: &own.state_roots,
+            traces: &own.traces,
+            logs: &own.logs,
+        };
+        let next = match challenger.next(&self.game, None) {
+            Ok(Next::Tensors { step, operator }) => {
+                let tensors = self.tensors(own, step, operator);
+                challenger.next(&self.game, Some(&tensors))
+            }
+            other => other,
+        };
+        match next {
+            Ok(Next::Ask(question)) => {
+                let gas = self.step(CHALLENGER, *question);
+                self.outcome.asks.push(gas);
+            }
+            Ok(Next::Element(proof)) => self.prove(&Call::Prove(proof)),
+            Ok(Next::Wiring(proof)) => self.prove(&Call::ProveWiring(proof)),
+            Ok(Next::Tensors { .. }) => unreachable!("they were given"),
+            Err(stuck) => {
+                self.outcome.stuck = Some(stuck);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn tensors(&self, own: &Run, step: u32, operator: u32) -> Tensors {
+        let op = &self.scenario.program.operators[operator as usize];
+        let (state, outputs) = (&own.states[step as usize], &own.outputs[step as usize]);
+        let operands = self.scenario.operands(op, state, outputs, step);
+        Tensors { step, operator, output: outputs[operator as usize].clone(), operands }
+    }
+
+    fn prove(&mut self, proof: &Call) {
+        let (gas, events) = self.world.call(CHALLENGER, proof).expect("the proof stands");
+        self.outcome.proof = gas;
+        self.follow(&events);
+    }
+
+    fn step(&mut self, from: tensorlink_types::Address, step: Move) -> u64 {
+        let what = format!("{step:?}");
+        let call = Call::Challenge { challenge: self.challenge, step: Box::new(step) };
+        let moved = self.world.call(from, &call);
+        let (gas, events) = moved.unwrap_or_else(|revert| panic!("{revert:?} to {what} in {:?}", self.game.position));
+        self.follow(&events);
+        gas
+    }
+
+    fn follow(&mut self, events: &[Event]) {
+        for event in events {
+            match event {
+                Event::ChallengeOpened { challenge, .. } => self.challenge = *challenge,
+                Event::Challenge { told, .. } => self.game.apply(told),
+                Event::Convicted { fault, step, operator, element, .. } => {
+                    self.outcome.conviction = Some((*fault, *step, *operator, *element));
+                }
+                _ => {}
+            }
+        }
+    }
+}
