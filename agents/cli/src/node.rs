@@ -7,7 +7,7 @@ use tensorlink_chain::AlloyChain;
 use tensorlink_net::{Libp2pNet, NetConfig};
 use tensorlink_node::history::Remembered;
 use tensorlink_node::ports::{Chain, Net, Store, SystemClock};
-use tensorlink_node::{Identity, Journal, Ports};
+use tensorlink_node::{Games, Identity, Journal, Ports};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_tensor::TorchEngine;
@@ -99,6 +99,7 @@ impl Node {
     /// What audits on this node's adapters: `memory` bytes each, `turns` at once.
     pub fn auditor(&self, engine: TorchEngine, memory: u64, turns: usize) -> Auditor<TorchEngine> {
         let (ports, turns) = (self.ports.clone(), Semaphore::new(turns));
-        Auditor { ports, engine: device::factory(engine), memory, turns, stages: LastStage::default() }
+        let games = Arc::new(Games::new(ports.identity.address()));
+        Auditor { ports, engine: device::factory(engine), memory, turns, stages: LastStage::default(), games }
     }
 }

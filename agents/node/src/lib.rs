@@ -10,6 +10,7 @@
 //! | [`history`] | confirmed events remembered on disk |
 //! | [`journal`] | files that survive a kill |
 //! | [`price`] | what a lane costs |
+//! | [`games`] | the challenges that a node plays in |
 //! | [`roster`] | who may talk to us |
 //! | [`shard`], [`serving`] | what it takes to run a stage: of a training job, of a serving job |
 //! | [`interval`], [`replay`] | the execution of an interval; its repetition |
@@ -17,6 +18,7 @@
 
 pub mod blocking;
 pub mod files;
+pub mod games;
 pub mod history;
 pub mod identity;
 pub mod interval;
@@ -32,6 +34,7 @@ pub mod shard;
 pub mod wire;
 
 pub use blocking::blocking;
+pub use games::Games;
 pub use identity::Identity;
 pub use journal::Journal;
 pub use ports::Ports;

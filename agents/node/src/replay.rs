@@ -6,11 +6,11 @@ use bytes::Bytes;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::{BoundaryLists, tensor_root};
+use tensorlink_proof::commit::{BoundaryLists, Edge, tensor_root};
 use tensorlink_types::{JobKey, Source, TensorRoot};
 use thiserror::Error;
 
-use crate::interval::{self, IntervalError, Outcome, RecordTooShort, Recorded, Span, sequential};
+use crate::interval::{self, Boundary, IntervalError, Outcome, RecordTooShort, Recorded, Span, sequential};
 use crate::shard::Shard;
 
 /// A recorded interval.
@@ -73,6 +73,21 @@ impl Replay {
     pub fn outcome<E: Engine>(&self, engine: E) -> Result<Outcome, ReplayError> {
         let mut executor = self.executor(engine)?;
         self.run(&mut executor, |_, _| Ok(()))
+    }
+
+    /// Executes the interval and keeps what it sent over an edge, in order of steps and micro-batches, with the outcome. Blocks.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn sent<E: Engine>(&self, engine: E, over: Edge) -> Result<(Outcome, Vec<Bytes>), ReplayError> {
+        let mut executor = self.executor(engine)?;
+        let program = &self.shard.program;
+        let recorded = Recorded::new(program, &self.inputs, self.span.first_step);
+        let mut boundary = Kept { recorded, over, sent: Vec::new() };
+        let outcome = interval::run(&mut executor, self.span, &sequential(program), &mut boundary, |_, _| Ok(()))?;
+        let mut sent = boundary.sent;
+        sent.sort_by_key(|(place, _)| *place);
+        Ok((outcome, sent.into_iter().map(|(_, data)| data).collect()))
     }
 
     /// Executes the interval and takes the root of everything. Blocks.
@@ -147,6 +162,33 @@ impl Replay {
         let schedule = sequential(program);
         let mut boundary = Recorded::new(program, &self.inputs, self.span.first_step);
         Ok(interval::run(executor, self.span, &schedule, &mut boundary, after_step)?)
+    }
+}
+
+/// A record as a boundary that keeps what is sent over one edge.
+struct Kept<'a> {
+    recorded: Recorded<'a>,
+    over: Edge,
+    /// By step and micro-batch.
+    sent: Vec<((u32, u32), Bytes)>,
+}
+
+impl Boundary for Kept<'_> {
+    type Error = RecordTooShort;
+
+    fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> Result<Bytes, RecordTooShort> {
+        self.recorded.receive(edge, step, micro_batch)
+    }
+
+    fn must_wait(&self, edge: Edge) -> bool {
+        self.recorded.must_wait(edge)
+    }
+
+    fn send(&mut self, edge: Edge, step: u32, micro_batch: u32, data: Bytes) -> Result<(), RecordTooShort> {
+        if edge == self.over {
+            self.sent.push(((step, micro_batch), data));
+        }
+        Ok(())
     }
 }
 

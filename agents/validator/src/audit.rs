@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use cid::Cid;
 use tensorlink_graph::engine::{Engine, EngineError};
-use tensorlink_node::Ports;
 use tensorlink_node::blocking;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::{Span, inputs_len};
@@ -16,13 +15,15 @@ use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::shard::{Shard, ShardError, ShardSource};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
+use tensorlink_node::{Games, Ports};
 use tensorlink_proof::audit::Undecided;
+use tensorlink_proof::challenge::Stuck;
 use tensorlink_proof::commit::program::ProgramTooLarge;
 use tensorlink_proof::commit::{LogError, io_root, is_receipt};
 use tensorlink_proof::fraud::FraudError;
 use tensorlink_proof::merkle::OpeningError;
 use tensorlink_types::abi::{Claim, JobKind};
-use tensorlink_types::{Address, ClaimId};
+use tensorlink_types::{Address, ClaimId, Lane};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
@@ -129,6 +130,12 @@ pub(crate) enum Gap {
     Cid(#[from] cid::Error),
     #[error("the claim of a serving job names a state: it is no receipt")]
     NoReceipt,
+    #[error("the neighbour at stage {0} has no claim that tells what it sent, or a wrong one: audit that first")]
+    Neighbour(u16),
+    #[error("{0}")]
+    Stuck(#[from] Stuck),
+    #[error("it took part in no training: what it received cannot be worked out without it")]
+    Alone,
 }
 
 /// Either kind of failure inside an audit.
@@ -167,6 +174,8 @@ pub struct Auditor<E> {
     pub turns: Semaphore,
     /// The serving stage that was audited last.
     pub stages: LastStage,
+    /// Our challenges.
+    pub games: Arc<Games>,
 }
 
 impl<E> Auditor<E>
@@ -195,10 +204,8 @@ where
         let source = ShardSource { job: job.id, stage: lane.stage, manifest: target.manifest, holders };
         let (replay, programs) = match (target.standing, job.kind) {
             (Standing::Committed { .. }, JobKind::Training) => {
-                let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.as_ref());
-                let fetch = || async { Shard::fetch(chain, store, &source, self.memory).await.map_err(passing) };
-                let shard = retry(self.ports.clock.as_ref(), PATIENCE, fetch).await.map_err(fatal)?;
-                (self.replay(target, &job, (worker, &record), Arc::new(shard)).await?, None)
+                let shard = self.shard(target, &job, lane.stage).await?;
+                (self.replay(target, &job, (worker, &record), shard).await?, None)
             }
             (Standing::Receipt, JobKind::Serving) if is_receipt(&target.claim) => {
                 let fetch = || async { self.stage(&source, job.steps_per_interval).await.map_err(passing) };
@@ -218,7 +225,7 @@ where
     }
 
     /// Where the worker keeps the interval.
-    async fn record(&self, target: &Target, worker: Address) -> Result<IntervalRecord, Gap> {
+    pub(crate) async fn record(&self, target: &Target, worker: Address) -> Result<IntervalRecord, Gap> {
         match self.ask(worker, &Request::Interval(target.id)).await? {
             Response::Interval(record) if io_root(&record.logs) == target.claim.io => Ok(record),
             Response::Interval(_) => Err(Gap::Record("boundary logs")),
@@ -226,8 +233,19 @@ where
         }
     }
 
+    /// A shard of a training job, from whoever holds it.
+    pub(crate) async fn shard(&self, target: &Target, job: &JobView, stage: u16) -> Result<Arc<Shard>, Failed> {
+        let lane = Lane { stage, ..target.claim.lane() };
+        let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
+        let holders = vec![worker, job.user];
+        let source = ShardSource { job: job.id, stage, manifest: target.manifest, holders };
+        let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.as_ref());
+        let fetch = || async { Shard::fetch(chain, store, &source, self.memory).await.map_err(passing) };
+        Ok(Arc::new(retry(self.ports.clock.as_ref(), PATIENCE, fetch).await.map_err(fatal)?))
+    }
+
     /// The recorded interval, checked to start where the claimed one does.
-    async fn replay(
+    pub(crate) async fn replay(
         &self,
         target: &Target,
         job: &JobView,

@@ -36,7 +36,7 @@ where
         let own = self.auditor.blocking(self.replay.clone(), |replay, engine| replay.roots(engine)).await?;
         let logs = self.their_logs(&own).await?;
         let mut answers = self.statements().await?;
-        let case = self.case().await?;
+        let case = self.auditor.case(self.target, self.job, self.worker).await?;
         let (states, traces) = (own.states.clone(), own.traces);
         let state = states.first().cloned().unwrap_or_default();
         let own = OwnInterval { first_step: self.replay.span.first_step, state, traces };
@@ -49,22 +49,6 @@ where
             }
         };
         self.prove(&case, &logs, &answers, &states, verdict).await
-    }
-
-    async fn case(&self) -> Result<Case, Failed> {
-        let chain = &self.auditor.ports.chain;
-        let lane = self.target.claim.lane();
-        let program = chain.program_root(lane.job, lane.stage).await.map_err(fatal)?;
-        let work = match self.target.standing {
-            Standing::Committed { .. } => Work::Training {
-                steps_per_interval: self.job.steps_per_interval,
-                program,
-                record: chain.record(lane, self.target.claim.interval).await.map_err(fatal)?,
-            },
-            Standing::Receipt => Work::Serving { longest: self.job.steps_per_interval, programs: program },
-        };
-        let (contracts, worker) = (self.auditor.ports.contracts, self.worker);
-        Ok(Case { contracts, worker, job_key: self.job.job_key, work })
     }
 
     /// The claim's logs: what was received from our own replay of it, what was sent from the worker.
@@ -209,6 +193,24 @@ where
         let find = move |replay: Replay, engine: E| replay.operator(engine, step, operator);
         let tensors = self.auditor.blocking(self.replay.clone(), find).await?;
         Ok((tensors, theirs))
+    }
+}
+
+impl<E> Auditor<E> {
+    /// What the chain knows about a claim.
+    pub(crate) async fn case(&self, target: &Target, job: &JobView, worker: Address) -> Result<Case, Failed> {
+        let chain = &self.ports.chain;
+        let lane = target.claim.lane();
+        let program = chain.program_root(lane.job, lane.stage).await.map_err(fatal)?;
+        let work = match target.standing {
+            Standing::Committed { .. } => Work::Training {
+                steps_per_interval: job.steps_per_interval,
+                program,
+                record: chain.record(lane, target.claim.interval).await.map_err(fatal)?,
+            },
+            Standing::Receipt => Work::Serving { longest: job.steps_per_interval, programs: program },
+        };
+        Ok(Case { contracts: self.ports.contracts, worker, job_key: job.job_key, work })
     }
 }
 

@@ -6,17 +6,21 @@
 //! | [`audit`], [`receipt`] | one audit: fetching what was recorded, and executing it again; texts of serving jobs |
 //! | [`epoch`] | the receipts that a redeemed voucher names |
 //! | `dispute` | from a difference to a proof |
+//! | [`challenge`], `rebuild` | what is done about a worker that does not answer; what it must have computed |
 //! | [`role`], `task` | the loop that listens to the chain; one thing that it looks into |
 
 pub mod audit;
+pub mod challenge;
 pub(crate) mod dispute;
 pub mod draw;
 pub mod epoch;
+mod rebuild;
 pub mod receipt;
 pub mod role;
 mod task;
 
 pub use audit::{AuditError, Auditor, Finding, Standing, TURNS, Target};
+pub use challenge::ChallengeEnd;
 pub use draw::Rate;
 pub use receipt::LastStage;
 pub use role::{Validator, ValidatorError, convict};

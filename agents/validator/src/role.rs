@@ -127,6 +127,7 @@ where
     /// Takes in an event; what is to be done about it comes back.
     fn take_in(&self, at: EventAt, manifests: &mut HashMap<JobId, Cid>) -> Result<Option<Task>, SignatureError> {
         self.roster.apply(&at.event);
+        self.auditor.games.apply(&at.event);
         match at.event {
             Event::JobPosted { job, terms, .. } => {
                 if let Ok(cid) = Cid::try_from(terms.manifest.as_ref()) {

@@ -8,12 +8,15 @@ use tensorlink_node::ports::chain::JobState;
 use tensorlink_types::{ClaimId, JobId};
 
 use crate::audit::{Auditor, Finding, Standing, Target};
+use crate::challenge::ChallengeEnd;
 use crate::draw::Rate;
 use crate::epoch::Epoch;
 use crate::role::convict;
 
 /// Attempts at a claim whose audit fails on our side or stays without an answer.
 const ATTEMPTS: u32 = 6;
+/// From this attempt on a worker whose answers do not decide is made to answer on chain.
+const FORCED: u32 = 2;
 /// Waits between attempts: the first, and the longest. Together they outlast a worker's restart.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
 /// Something to look into.
@@ -122,10 +125,34 @@ async fn attempt_at<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &T
         },
         Ok(Finding::Unproven(reason)) => {
             tracing::warn!(%lane, interval, %reason, attempt, "the claim cannot be checked");
+            return attempt >= FORCED && forced(auditor, target).await;
         }
         Err(error) => tracing::warn!(%lane, interval, %error, attempt, "the audit failed"),
     }
     false
+}
+
+/// Challenges a claim on chain; whether that decided it.
+async fn forced<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Target) -> bool {
+    let (lane, interval) = (target.claim.lane(), target.claim.interval);
+    match auditor.challenge(target).await {
+        Ok(ChallengeEnd::Right) => {
+            tracing::info!(%lane, interval, "audited without its worker: right");
+            true
+        }
+        Ok(ChallengeEnd::Convicted(found)) => {
+            tracing::warn!(%lane, interval, %found, "convicted by a challenge");
+            true
+        }
+        Ok(ChallengeEnd::Lost(reason)) => {
+            tracing::warn!(%lane, interval, %reason, "a challenge brought nothing");
+            false
+        }
+        Err(error) => {
+            tracing::warn!(%lane, interval, %error, "no challenge could be played");
+            false
+        }
+    }
 }
 
 /// Whether the claim can still be challenged.

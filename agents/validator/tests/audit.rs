@@ -15,6 +15,7 @@ use support::{
     CONTRACTS, Hub, KEY, MemoryChain, MemoryNet, MemoryStore, STEPS, identity, job_view, lane, publish, shards,
 };
 use tensorlink_graph::{Engine, Reference};
+use tensorlink_node::Games;
 use tensorlink_node::files;
 use tensorlink_node::interval::{Outcome, Span, state_root_of};
 use tensorlink_node::ports::{Call, Chain, Incoming, Net, Protocol, Store};
@@ -105,6 +106,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
         memory: 1 << 30,
         turns: Semaphore::new(1),
         stages: LastStage::default(),
+        games: Arc::new(Games::new(Address::ZERO)),
     };
     World { auditor, chain, target, program }
 }

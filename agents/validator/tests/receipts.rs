@@ -24,7 +24,7 @@ use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
-use tensorlink_node::{Ports, Roster};
+use tensorlink_node::{Games, Ports, Roster};
 use tensorlink_proof::commit::{Edge, io_root, receipt_list, receipt_statement};
 use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
@@ -155,6 +155,7 @@ impl World {
             memory: 1 << 30,
             turns: Semaphore::new(1),
             stages: LastStage::default(),
+            games: Arc::new(Games::new(Address::ZERO)),
         }
     }
 

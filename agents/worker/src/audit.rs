@@ -12,10 +12,11 @@ use tensorlink_node::ports::StoreError;
 use tensorlink_node::replay::{Replay, ReplayError, Roots};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
+use tensorlink_num::Tensor;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::{Edge, io_root, state_root, trace_root};
 use tensorlink_types::abi::StepStatement;
-use tensorlink_types::{Address, ClaimId, JobKey, TensorRoot};
+use tensorlink_types::{Address, B256, ClaimId, JobKey, TensorRoot};
 use thiserror::Error;
 use tokio::sync::{Mutex, Semaphore};
 
@@ -82,6 +83,8 @@ pub struct Repeatable {
     pub interval: Interval,
     /// The shard.
     pub shard: Arc<Shard>,
+    /// Of a receipt: the place of its program in the stage's list (C-13).
+    pub membership: Vec<B256>,
     /// The job's key.
     pub job_key: JobKey,
     /// The claim's steps; of a receipt one, the number of the text's tokens.
@@ -134,10 +137,7 @@ impl Repeatable {
                 roots.states.get(after).cloned().map(Response::Roots).ok_or(AuditError::NoStep(step))
             }
             Request::Output { step, operator, .. } => {
-                let find = move |replay: Replay, engine: E| replay.operator(engine, step, operator);
-                let _place = replays.waiting.try_acquire().map_err(|_| AuditError::Busy)?;
-                let _turn = replays.last.lock().await;
-                Ok(Response::Output(self.blocking(context, find).await?.output.to_bytes()))
+                Ok(Response::Output(self.output(context, replays, (step, operator)).await?.to_bytes()))
             }
             Request::Quote(_)
             | Request::Ready(_)
@@ -149,8 +149,24 @@ impl Repeatable {
         }
     }
 
+    /// The output of an operator of a step.
+    pub(crate) async fn output<E>(
+        &self,
+        context: &Context<E>,
+        replays: &Replays,
+        (step, operator): (u32, u32),
+    ) -> Result<Tensor, AuditError>
+    where
+        E: Engine + Send + 'static,
+    {
+        let find = move |replay: Replay, engine: E| replay.operator(engine, step, operator);
+        let _place = replays.waiting.try_acquire().map_err(|_| AuditError::Busy)?;
+        let _turn = replays.last.lock().await;
+        Ok(self.blocking(context, find).await?.output)
+    }
+
     /// All roots of the interval, from the last repetition or a new one.
-    async fn roots<E>(&self, context: &Context<E>, replays: &Replays) -> Result<Arc<Roots>, AuditError>
+    pub(crate) async fn roots<E>(&self, context: &Context<E>, replays: &Replays) -> Result<Arc<Roots>, AuditError>
     where
         E: Engine + Send + 'static,
     {

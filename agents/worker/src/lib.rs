@@ -9,13 +9,14 @@
 //! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
 //! | [`record`], `archive`, [`claims`] | what is on disk; the states there; how claims get on chain |
 //! | `payout` | stake and pay, out of jobs that end or never begin |
-//! | `answers`, [`audit`] | answers to users and auditors; what those of auditors cost |
+//! | `answers`, [`audit`], `challenges` | answers to users, to auditors, and on chain |
 //! | [`metrics`] | progress for people |
 
 pub(crate) mod answers;
 pub(crate) mod archive;
 pub mod audit;
 pub mod boundary;
+pub(crate) mod challenges;
 pub mod claims;
 pub mod context;
 pub mod desk;

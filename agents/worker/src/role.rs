@@ -7,6 +7,7 @@ use std::time::Duration;
 use cid::Cid;
 use tensorlink_graph::engine::EngineError;
 use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_node::Games;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::ports::{ChainError, Event, EventAt, NetError, Protocol};
@@ -80,6 +81,8 @@ pub(crate) struct Posted {
 pub struct Worker<E> {
     pub(crate) context: Arc<Context<E>>,
     pub(crate) replays: Replays,
+    /// Challenges of our claims.
+    pub(crate) games: Games,
     pub(crate) promises: Promises,
     posted: Mutex<HashMap<JobId, Posted>>,
     lanes: Mutex<HashMap<Lane, Running>>,
@@ -107,6 +110,7 @@ where
         let mut events = context.ports.chain.events(context.ports.chain.deployment().block).await?;
         let worker = Arc::new(Self {
             replays: Replays::default(),
+            games: Games::new(context.ports.identity.address()),
             promises: Promises::default(),
             posted: Mutex::default(),
             lanes: Mutex::default(),
@@ -120,6 +124,7 @@ where
         worker.tasks.spawn(async move { end.run_until_cancelled(desk).await });
         worker.tasks.spawn(worker.clone().advertise(engine));
         worker.tasks.spawn(worker.clone().answer_all(requests));
+        worker.tasks.spawn(worker.clone().answer_challenges());
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -177,6 +182,7 @@ where
 
     async fn take_in(self: Arc<Self>, at: EventAt) -> Result<(), JournalError> {
         self.context.roster.apply(&at.event);
+        self.games.apply(&at.event);
         let own = self.context.ports.identity.address();
         match at.event {
             Event::JobPosted { job, terms, .. } => {

@@ -1,3 +1,4 @@
 //! Villains for the end-to-end tests and the demo: honest code over a corrupted port.
 
 pub mod corrupted;
+pub mod mute;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use tensorlink_graph::transformer::CacheEngine;
-use tensorlink_node::Roster;
 use tensorlink_node::ports::chain::Role;
+use tensorlink_node::{Ports, Roster};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_worker::{Context as WorkerContext, Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
@@ -23,15 +23,16 @@ const DEFAULT_DISK: &str = "10GiB";
 
 /// Runs a worker until interrupted.
 pub async fn run(config: &Config, args: &WorkerArgs, shutdown: CancellationToken) -> Result<()> {
-    run_on(config, args, shutdown, |engine| engine).await
+    run_on(config, args, shutdown, |engine| engine, |ports| ports).await
 }
 
-/// Runs a worker whose engine is `wrap` of the real one.
+/// Runs a worker whose engine is `wrap` of the real one, and whose world is `dress` of the real one.
 pub async fn run_on<E>(
     config: &Config,
     args: &WorkerArgs,
     shutdown: CancellationToken,
     wrap: impl Fn(TorchEngine) -> E + Send + Sync + 'static,
+    dress: impl FnOnce(Ports) -> Ports,
 ) -> Result<()>
 where
     E: CacheEngine + Send + 'static,
@@ -63,7 +64,7 @@ where
             max_stake: stake.bonded,
             credit: None,
         },
-        ports: node.ports,
+        ports: dress(node.ports),
         engine: Arc::new(move || Ok(wrap(make()?))),
         roster: Arc::new(Roster::new(own)),
         desk: Default::default(),

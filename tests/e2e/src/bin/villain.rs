@@ -1,10 +1,11 @@
 //! A worker that lies about one number: `tensorlink worker run` over a corrupted engine.
 //!
 //! Takes the same arguments as `tensorlink`; `TENSORLINK_VILLAIN_STEP` is the step at which it lies (or the number of tokens of a text;
-//! every one if it is not set), `TENSORLINK_VILLAIN_OPERATOR` the kind of operator that it falsifies (`mat_mul` if it is not set). Test-only: the
-//! product holds no cheating code.
+//! every one if it is not set), `TENSORLINK_VILLAIN_OPERATOR` the kind of operator that it falsifies (`mat_mul` if it is not set);
+//! with `TENSORLINK_VILLAIN_MUTE=true` it answers no auditor. Test-only: the product holds no cheating code.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Parser;
@@ -14,6 +15,8 @@ use tensorlink::commands::worker;
 use tensorlink::config::Config;
 use tensorlink::process;
 use tensorlink_e2e::corrupted::{Corrupted, Lie};
+use tensorlink_e2e::mute::Mute;
+use tensorlink_node::Ports;
 use tensorlink_types::Opcode;
 
 /// What an environment variable says, as JSON or as a bare word; none if it is not set.
@@ -34,6 +37,8 @@ fn main() -> ExitCode {
         let step = setting("TENSORLINK_VILLAIN_STEP")?;
         let opcode = setting("TENSORLINK_VILLAIN_OPERATOR")?.unwrap_or(Opcode::MatMul);
         let lie = Lie { step, opcode, element: 5 };
-        worker::run_on(&config, args, shutdown, move |engine| Corrupted::new(engine, lie)).await
+        let mute = setting("TENSORLINK_VILLAIN_MUTE")?.unwrap_or(false);
+        let dress = |ports: Ports| if mute { Ports { net: Arc::new(Mute(ports.net)), ..ports } } else { ports };
+        worker::run_on(&config, args, shutdown, move |engine| Corrupted::new(engine, lie), dress).await
     })
 }

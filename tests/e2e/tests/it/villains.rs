@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};
+use tensorlink_proof::challenge::Told;
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, Network, VALIDATOR, address, sno, worker_address};
+use crate::harness::{Job, Network, PURSE, Report, VALIDATOR, address, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
+/// A game on chain, or waiting for a worker's clock, takes longer.
+const LONG: Duration = Duration::from_secs(300);
 /// Long enough for an audit on a busy machine, so that the verdict comes before finality.
 const WINDOW: u32 = 20;
 /// Worker 1 lies.
@@ -62,7 +65,7 @@ async fn one_wrong_element_costs_the_stake_and_nobody_else_loses() {
     let token = network.deployment().sno;
     let auditor = address(VALIDATOR);
     let gained = network.chain().balance(auditor, token).await.unwrap() + network.credit(auditor, token).await;
-    assert_eq!(gained, bounty, "the auditor had bonded all its SNO; the bounty is new");
+    assert_eq!(gained, sno(PURSE) + bounty, "the bounty is new");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,4 +93,71 @@ async fn a_validator_that_was_away_still_convicts() {
     report.assert_accounts();
     let slashed: Vec<Address> = report.slashed().iter().map(|slashed| slashed.0).collect();
     assert_eq!(slashed, [worker_address(LIAR)]);
+}
+
+/// What a challenge cost and brought: its answers, how it ended, and that the auditor has its bond and the bounty.
+async fn assert_forced(network: &Network, report: &Report, fault: Fault) -> usize {
+    let convicted = report.pick(|event| match event {
+        Event::Convicted { worker, auditor, fault, .. } => Some((*worker, *auditor, *fault)),
+        _ => None,
+    });
+    assert_eq!(convicted, [(worker_address(LIAR), address(VALIDATOR), fault)]);
+    let ends = report.pick(|event| match event {
+        Event::Challenge { told: Told::Won { silence }, .. } => Some(*silence),
+        Event::Challenge { told: Told::Lost, .. } => panic!("a challenge was lost"),
+        _ => None,
+    });
+    assert_eq!(ends, [fault == Fault::Silence]);
+    let slashed: Vec<Address> = report.slashed().iter().map(|slashed| slashed.0).collect();
+    assert_eq!(slashed, [worker_address(LIAR)], "nobody else");
+    let (token, auditor) = (network.deployment().sno, address(VALIDATOR));
+    let has = network.chain().balance(auditor, token).await.unwrap();
+    assert_eq!(has, sno(PURSE) + sno(Job::STAKE) / U256::from(2), "bond and bounty");
+    let answers =
+        report.pick(|event| matches!(event, Event::Challenge { told: Told::Answered { .. }, .. }).then_some(()));
+    answers.len()
+}
+
+/// A job whose claims can be challenged for longer than it takes to see that a worker does not answer.
+const SLOW: Job = Job { challenge_window: 60, ..JOB };
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_answers_no_auditor_is_walked_to_its_lie_on_chain() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_mute_villain(LIAR, LIE).await;
+    SLOW.post(&mut network);
+    let report = SLOW.settled(&mut network, LONG).await;
+    report.assert_accounts();
+    let answers = assert_forced(&network, &report, Fault::Element).await;
+    assert!(answers >= 3, "steps, statement and output at least: {answers}");
+    let step = report.pick(|event| match event {
+        Event::Convicted { step, .. } => Some(*step),
+        _ => None,
+    });
+    assert_eq!(step, [LIE]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_gone_when_its_lie_is_challenged_is_convicted_of_silence() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_mute_villain(LIAR, LIE).await;
+    SLOW.post(&mut network);
+    let hired = network.await_event("the job is accepted", LONG, |event| match event {
+        Event::JobAccepted { offers, .. } => {
+            offers.iter().find(|offer| offer.worker == worker_address(LIAR)).map(|offer| offer.stage)
+        }
+        _ => None,
+    });
+    let (stage, interval) = (hired.await, LIE / JOB.steps_per_interval);
+    let wrong = network.await_event("the wrong claim", LONG, |event| match event {
+        Event::ClaimCommitted { claim, .. } if (claim.stage, claim.interval) == (stage, interval) => Some(()),
+        _ => None,
+    });
+    wrong.await;
+    network.cut_worker(LIAR);
+    let report = SLOW.settled(&mut network, LONG).await;
+    report.assert_accounts();
+    assert_eq!(assert_forced(&network, &report, Fault::Silence).await, 0, "it said nothing");
 }

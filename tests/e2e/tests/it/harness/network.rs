@@ -43,6 +43,8 @@ const OBSERVER: usize = 9;
 
 /// SNO that a worker gets, and what it bonds of it.
 const FUNDS: &str = "3000";
+/// SNO that the validator has beside its collateral, for bonds.
+pub(crate) const PURSE: &str = "50";
 const STAKE: &str = "2000";
 /// A command that sends a transaction ends within.
 const COMMAND: Duration = Duration::from_secs(60);
@@ -95,6 +97,8 @@ impl Network {
         let accounts: Vec<Address> = (0..workers).map(worker_address).collect();
         let (provider, token) = (network.provider(), network.deployment().sno);
         chain::give(&provider, (token, address(TREASURY)), &accounts, sno(FUNDS)).await;
+        // All that it was born with it bonds.
+        chain::give(&provider, (token, address(TREASURY)), &[address(VALIDATOR)], sno(PURSE)).await;
         let stakes = (0..workers).map(|worker| network.ok(FIRST_WORKER + worker, &["stake", STAKE]));
         let collateral = network.ok(VALIDATOR, &["stake", "1000000", "--role", "validator"]);
         futures::join!(futures::future::join_all(stakes), collateral);
@@ -207,6 +211,11 @@ impl Network {
     /// Starts a worker that lies at a step, and that asks less, so that it is hired first.
     pub(crate) async fn start_villain(&mut self, worker: usize, step: u32) {
         self.start_worker(worker, villain(&[("STEP", &step.to_string())]), "0.0005").await;
+    }
+
+    /// Starts a worker that lies at a step and answers no auditor.
+    pub(crate) async fn start_mute_villain(&mut self, worker: usize, step: u32) {
+        self.start_worker(worker, villain(&[("STEP", &step.to_string()), ("MUTE", "true")]), "0.0005").await;
     }
 
     /// Starts a worker that falsifies an element of every operator of a kind.

@@ -1,0 +1,87 @@
+//! The challenges that a node plays in, as confirmed events tell them.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use tensorlink_proof::challenge::{Game, Turn};
+use tensorlink_types::{Address, ClaimId, U256};
+use tokio::sync::watch;
+
+use crate::ports::Event;
+
+/// Ended challenges that are remembered.
+const ENDED: usize = 256;
+
+/// The challenges in which this node is the worker or the challenger. Folded from events, so a restart finds them again.
+#[derive(Debug)]
+pub struct Games {
+    own: Address,
+    games: Mutex<BTreeMap<U256, Game>>,
+    /// Counts the events.
+    version: watch::Sender<u64>,
+}
+
+impl Games {
+    /// Of the node with this account.
+    pub fn new(own: Address) -> Self {
+        Self { own, games: Mutex::default(), version: watch::Sender::new(0) }
+    }
+
+    /// Takes in an event, if it is about a challenge of this node.
+    pub fn apply(&self, event: &Event) {
+        let mut games = self.games.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::ChallengeOpened { challenge, id, claim, challenger, worker } => {
+                if *challenger != self.own && *worker != self.own {
+                    return;
+                }
+                games.insert(*challenge, Game::new(*id, claim.clone(), *challenger, *worker));
+                forget(&mut games);
+            }
+            Event::Challenge { challenge, told } => match games.get_mut(challenge) {
+                Some(game) => game.apply(told),
+                None => return,
+            },
+            _ => return,
+        }
+        drop(games);
+        self.version.send_modify(|version| *version += 1);
+    }
+
+    /// A challenge of this node.
+    pub fn get(&self, challenge: U256) -> Option<Game> {
+        self.games.lock().unwrap_or_else(PoisonError::into_inner).get(&challenge).cloned()
+    }
+
+    /// The last challenge that this node opened on a claim and that is not over.
+    pub fn on(&self, claim: ClaimId) -> Option<U256> {
+        let games = self.games.lock().unwrap_or_else(PoisonError::into_inner);
+        let ours = games.iter().rev().find(|(_, g)| g.claim_id == claim && g.challenger == self.own && is_open(g.turn));
+        ours.map(|(challenge, _)| *challenge)
+    }
+
+    /// Those in which this node is to answer.
+    pub fn to_answer(&self) -> Vec<(U256, Game)> {
+        let games = self.games.lock().unwrap_or_else(PoisonError::into_inner);
+        let ours =
+            games.iter().filter(|(_, g)| g.worker == self.own && g.turn == Turn::Answering && g.subject().is_some());
+        ours.map(|(challenge, game)| (*challenge, game.clone())).collect()
+    }
+
+    /// Tells of every change from now on.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+}
+
+const fn is_open(turn: Turn) -> bool {
+    matches!(turn, Turn::Asking | Turn::Answering)
+}
+
+/// Forgets the oldest of those that are over.
+fn forget(games: &mut BTreeMap<U256, Game>) {
+    let over: Vec<U256> = games.iter().filter(|(_, game)| !is_open(game.turn)).map(|(id, _)| *id).collect();
+    for id in over.iter().take(over.len().saturating_sub(ENDED)) {
+        games.remove(id);
+    }
+}

@@ -1,0 +1,238 @@
+//! Plays a challenge on chain to its end, against a worker whose answers cannot be had otherwise.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::ports::chain::JobView;
+use tensorlink_node::ports::{Call, ChainError};
+use tensorlink_node::replay::{Replay, Roots};
+use tensorlink_proof::challenge::ask::Tensors;
+use tensorlink_proof::challenge::position::levels_for;
+use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Subject, Turn};
+use tensorlink_proof::fraud::Case;
+use tensorlink_proof::merkle::depth;
+use tensorlink_types::U256;
+
+use crate::audit::{AuditError, Auditor, Failed, Gap, Standing, Target, fatal};
+
+/// Longest wait between two looks at a challenge.
+const PERIOD: Duration = Duration::from_secs(2);
+/// Failures of the chain or of our own in a row before a challenge is left; its bond is then the worker's.
+const PATIENCE: u32 = 60;
+
+/// How a challenge ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ChallengeEnd {
+    /// The claim turned out to be what our own execution gives: nothing was opened.
+    Right,
+    /// The worker is convicted and our bond is back. What was found, for people.
+    Convicted(String),
+    /// The challenge was lost, or could not be played; why.
+    Lost(String),
+}
+
+impl<E> Auditor<E>
+where
+    E: Engine + Send + 'static,
+{
+    /// Challenges a claim whose worker does not let itself be audited, and plays until it is decided. Takes up a challenge of ours that is
+    /// open on the claim.
+    ///
+    /// # Errors
+    /// [`AuditError`]: something on our side, before anything was opened; try again.
+    pub async fn challenge(&self, target: &Target) -> Result<ChallengeEnd, AuditError> {
+        match self.try_challenge(target).await {
+            Ok(ended) => Ok(ended),
+            Err(Failed::Gap(gap)) => Ok(ChallengeEnd::Lost(gap.to_string())),
+            Err(Failed::Audit(error)) => Err(error),
+        }
+    }
+
+    async fn try_challenge(&self, target: &Target) -> Result<ChallengeEnd, Failed> {
+        let Standing::Committed { at } = target.standing else { return Err(Gap::Alone.into()) };
+        let lane = target.claim.lane();
+        let job = self.ports.chain.job(lane.job).await.map_err(fatal)?.ok_or_else(|| fatal(AuditError::NoJob))?;
+        let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
+        let replay = match self.recorded(target, &job, worker).await {
+            Ok(replay) => replay,
+            Err(Failed::Gap(gap)) => {
+                tracing::info!(%lane, %gap, "the worker gives no record: its interval is worked out without it");
+                self.rebuild(target, &job).await?
+            }
+            Err(error) => return Err(error),
+        };
+        let own = Arc::new(self.blocking(replay.clone(), |replay, engine| replay.roots(engine)).await?);
+        let new_state = own.states.last().map(|state| tensorlink_proof::commit::state_root(state));
+        if new_state == Some(target.claim.newState)
+            && tensorlink_proof::commit::io_root(&own.logs.roots()) == target.claim.io
+        {
+            return Ok(ChallengeEnd::Right);
+        }
+        let case = self.case(target, &job, worker).await?;
+        let play = Play { auditor: self, target, case, replay, own, committed_at: at };
+        play.run(&job).await
+    }
+
+    async fn recorded(
+        &self,
+        target: &Target,
+        job: &JobView,
+        worker: tensorlink_types::Address,
+    ) -> Result<Replay, Failed> {
+        let record = self.record(target, worker).await?;
+        let shard = self.shard(target, job, target.claim.stage).await?;
+        self.replay(target, job, (worker, &record), shard).await
+    }
+}
+
+/// A challenge that is being played.
+struct Play<'a, E> {
+    auditor: &'a Auditor<E>,
+    target: &'a Target,
+    case: Case,
+    replay: Replay,
+    own: Arc<Roots>,
+    committed_at: u64,
+}
+
+impl<E> Play<'_, E>
+where
+    E: Engine + Send + 'static,
+{
+    async fn run(&self, job: &JobView) -> Result<ChallengeEnd, Failed> {
+        let games = &self.auditor.games;
+        let mut changes = games.watch();
+        let mut failures = 0;
+        let mut moved: Option<Game> = None;
+        let mut found = String::from("it did not answer in time");
+        let challenge = loop {
+            if let Some(challenge) = games.on(self.target.id) {
+                break challenge;
+            }
+            if moved.is_none() {
+                let opened = self.auditor.ports.chain.send(self.opening(job)).await.map_err(fatal)?;
+                tracing::warn!(lane = %self.target.claim.lane(), gas = opened.gas, "a challenge is opened");
+                moved = Some(Game::new(self.target.id, self.target.claim.clone(), self.case.worker, self.case.worker));
+            }
+            self.pause(&mut changes).await;
+            failures += 1;
+            if failures > PATIENCE {
+                return Ok(ChallengeEnd::Lost("the challenge that was opened is not confirmed".to_owned()));
+            }
+        };
+        failures = 0;
+        loop {
+            let Some(game) = games.get(challenge) else {
+                return Ok(ChallengeEnd::Lost("the challenge was undone".to_owned()));
+            };
+            match game.turn {
+                Turn::Won => return Ok(ChallengeEnd::Convicted(found)),
+                Turn::Lost => return Ok(ChallengeEnd::Lost("our time ran out".to_owned())),
+                Turn::Asking | Turn::Answering => {}
+            }
+            // Nothing is said twice; but whether time is over is looked at again.
+            let fresh = moved.as_ref() != Some(&game);
+            match self.advance(challenge, &game, fresh, &mut found).await {
+                Ok(true) => (moved, failures) = (Some(game), 0),
+                Ok(false) => {}
+                Err(Failed::Gap(gap)) => return Ok(ChallengeEnd::Lost(gap.to_string())),
+                Err(Failed::Audit(error)) => {
+                    failures += 1;
+                    tracing::warn!(%challenge, %error, failures, "the challenge waits");
+                    if failures > PATIENCE {
+                        return Err(Failed::Audit(error));
+                    }
+                }
+            }
+            self.pause(&mut changes).await;
+        }
+    }
+
+    async fn pause(&self, changes: &mut tokio::sync::watch::Receiver<u64>) {
+        changes.mark_unchanged();
+        tokio::select! {
+            _ = changes.changed() => {}
+            () = self.auditor.ports.clock.sleep(PERIOD) => {}
+        }
+    }
+
+    /// Makes the next move, if it is ours; whether one was made.
+    async fn advance(&self, challenge: U256, game: &Game, fresh: bool, found: &mut String) -> Result<bool, Failed> {
+        let chain = &self.auditor.ports.chain;
+        let timeout = Call::Challenge { challenge, step: Box::new(Move::Timeout) };
+        // Won as soon as the claim is void, by whatever proof, and when the worker is late.
+        match chain.simulate(&timeout).await {
+            Ok(_) => {
+                chain.send(timeout).await.map_err(fatal)?;
+                return Ok(true);
+            }
+            Err(ChainError::Reverted { .. }) => {}
+            Err(error) => return Err(fatal(error)),
+        }
+        if game.turn != Turn::Asking || !fresh {
+            return Ok(false);
+        }
+        let call = match self.next(game).await? {
+            Next::Ask(step) => Call::Challenge { challenge, step },
+            Next::Element(proof) => {
+                *found = format!(
+                    "step {}, operator {} ({}), element {} is wrong",
+                    proof.statement.step,
+                    proof.operatorIndex,
+                    self.replay.shard.program.names.get(proof.operatorIndex as usize).cloned().unwrap_or_default(),
+                    proof.element
+                );
+                Call::Prove(proof)
+            }
+            Next::Wiring(proof) => {
+                *found =
+                    format!("step {}: entry {} of sink {} is wrong", proof.statement.step, proof.index, proof.sink);
+                Call::ProveWiring(proof)
+            }
+            Next::Tensors { .. } => return Err(Gap::OffTopic.into()),
+        };
+        chain.simulate(&call).await.map_err(fatal)?;
+        let gas = chain.send(call).await.map_err(fatal)?.gas;
+        tracing::info!(%challenge, subject = ?game.subject(), gas, "a move in a challenge");
+        Ok(true)
+    }
+
+    async fn next(&self, game: &Game) -> Result<Next, Failed> {
+        let stuck = |stuck: Stuck| Failed::Gap(Gap::Stuck(stuck));
+        match self.challenger().next(game, None).map_err(stuck)? {
+            Next::Tensors { step, operator } => {
+                let find = move |replay: Replay, engine: E| replay.operator(engine, step, operator);
+                let found = self.auditor.blocking(self.replay.clone(), find).await?;
+                let tensors = Tensors { step, operator, output: found.output, operands: found.operands };
+                self.challenger().next(game, Some(&tensors)).map_err(stuck)
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn challenger(&self) -> Challenger<'_> {
+        Challenger {
+            case: &self.case,
+            program: &self.replay.shard.program,
+            membership: &[],
+            committed_at: self.committed_at,
+            first_step: self.replay.span.first_step,
+            states: &self.own.states,
+            traces: &self.own.traces,
+            logs: &self.own.logs,
+        }
+    }
+
+    fn opening(&self, job: &JobView) -> Call {
+        let steps = u64::from(job.steps_per_interval);
+        let operators = self.replay.shard.program.operators.len() as u64;
+        let levels = if steps == 1 {
+            levels_for(Subject::Trace, depth(operators)).max(1)
+        } else {
+            levels_for(Subject::Steps, depth(steps))
+        };
+        let open = Move::Open { claim: self.target.claim.clone(), committed_at: self.committed_at, levels };
+        Call::Challenge { challenge: U256::ZERO, step: Box::new(open) }
+    }
+}

@@ -1,0 +1,101 @@
+//! What a silent worker must have received and computed, without a word from it: its neighbours' records tell what they sent, and the
+//! shard where it began.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::interval::{Outcome, Span, state_root_of};
+use tensorlink_node::ports::Event;
+use tensorlink_node::ports::chain::JobView;
+use tensorlink_node::replay::Replay;
+use tensorlink_node::shard::Shard;
+use tensorlink_proof::commit::Edge;
+use tensorlink_types::Lane;
+
+use crate::audit::{Auditor, Failed, Gap, Standing, Target, fatal};
+
+impl<E> Auditor<E>
+where
+    E: Engine + Send + 'static,
+{
+    /// The target's interval, from its lane's first on: as many intervals are executed as the claim has before it.
+    pub(crate) async fn rebuild(&self, target: &Target, job: &JobView) -> Result<Replay, Failed> {
+        let Standing::Committed { .. } = target.standing else { return Err(Gap::Alone.into()) };
+        let shard = self.shard(target, job, target.claim.stage).await?;
+        let mut state = shard.initial_state.to_vec();
+        for interval in 0..=target.claim.interval {
+            let inputs = self.inputs(target, job, interval).await?;
+            let steps = job.steps_per_interval;
+            let span = Span { first_step: interval.saturating_mul(steps), steps };
+            let replay = Replay { shard: shard.clone(), job_key: job.job_key, span, state, inputs };
+            if interval == target.claim.interval {
+                // It may have claimed to start from what it did not compute: then an earlier claim is wrong.
+                if state_root_of(&replay.state) != target.claim.parentState {
+                    return Err(Gap::Record("state before the interval").into());
+                }
+                return Ok(replay);
+            }
+            state = self.blocking(replay, |replay, engine| replay.outcome(engine)).await?.state;
+        }
+        Err(Gap::Record("interval").into())
+    }
+
+    /// What the lane received in an interval: for each step first all from the previous stage, then all from the next.
+    async fn inputs(&self, target: &Target, job: &JobView, interval: u32) -> Result<Bytes, Failed> {
+        let stage = target.claim.stage;
+        let mut received = Vec::new();
+        if let Some(previous) = stage.checked_sub(1) {
+            received.push(self.sent_by(target, job, (previous, interval), Edge::ToNext).await?);
+        }
+        if let Some(next) = stage.checked_add(1).filter(|next| *next < job.stages) {
+            received.push(self.sent_by(target, job, (next, interval), Edge::ToPrevious).await?);
+        }
+        let steps = job.steps_per_interval as usize;
+        let mut inputs = Vec::new();
+        for step in 0..steps {
+            for tensors in &received {
+                let per_step = tensors.len().checked_div(steps).unwrap_or_default();
+                let of_step = tensors.iter().skip(step.saturating_mul(per_step)).take(per_step);
+                of_step.for_each(|tensor| inputs.extend_from_slice(tensor));
+            }
+        }
+        Ok(inputs.into())
+    }
+
+    /// What a neighbour sent in an interval, by its own record, which is right given what it received.
+    async fn sent_by(
+        &self,
+        target: &Target,
+        job: &JobView,
+        (stage, interval): (u16, u32),
+        over: Edge,
+    ) -> Result<Vec<Bytes>, Failed> {
+        let lane = Lane { stage, ..target.claim.lane() };
+        let neighbour = self.claim_of(target, lane, interval).await?.ok_or(Gap::Neighbour(stage))?;
+        let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
+        let record = self.record(&neighbour, worker).await?;
+        let shard: Arc<Shard> = self.shard(target, job, stage).await?;
+        let replay = self.replay(&neighbour, job, (worker, &record), shard).await?;
+        let sent = move |replay: Replay, engine: E| replay.sent(engine, over);
+        let (outcome, sent): (Outcome, Vec<Bytes>) = self.blocking(replay, sent).await?;
+        if outcome.state_root != neighbour.claim.newState || outcome.logs.roots() != record.logs {
+            return Err(Gap::Neighbour(stage).into());
+        }
+        Ok(sent)
+    }
+
+    /// The claim of a lane for an interval, if it is confirmed.
+    async fn claim_of(&self, target: &Target, lane: Lane, interval: u32) -> Result<Option<Target>, Failed> {
+        let chain = &self.ports.chain;
+        let head = chain.head().await.map_err(fatal)?.number;
+        let events = chain.past_events(chain.deployment().block, head).await.map_err(fatal)?;
+        Ok(events.into_iter().find_map(|at| match at.event {
+            Event::ClaimCommitted { id, claim, committed_at } if claim.lane() == lane && claim.interval == interval => {
+                let standing = Standing::Committed { at: committed_at };
+                Some(Target { id, claim, standing, manifest: target.manifest })
+            }
+            _ => None,
+        }))
+    }
+}

@@ -1,0 +1,82 @@
+//! A net over which no auditor gets an answer.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tensorlink_node::ports::{Duplex, Gate, Incoming, Net, NetError, Protocol};
+use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_node::wire::{decode, encode};
+use tensorlink_types::Address;
+use tokio::sync::mpsc;
+
+/// Requests between the real net and the worker.
+const QUEUE: usize = 16;
+
+/// An honest net, mute towards auditors.
+pub struct Mute(pub Arc<dyn Net>);
+
+/// Whether it is a question about a claim.
+fn of_auditor(body: &Bytes) -> bool {
+    matches!(
+        decode("request", body),
+        Ok(Request::Interval(_)
+            | Request::Statements(_)
+            | Request::SentLogs(_)
+            | Request::Trace { .. }
+            | Request::State { .. }
+            | Request::Output { .. })
+    )
+}
+
+#[async_trait]
+impl Net for Mute {
+    fn address(&self) -> Address {
+        self.0.address()
+    }
+
+    async fn request(&self, peer: Address, protocol: Protocol, body: Bytes) -> Result<Bytes, NetError> {
+        self.0.request(peer, protocol, body).await
+    }
+
+    async fn serve(&self, protocol: Protocol) -> Result<mpsc::Receiver<Incoming>, NetError> {
+        let mut requests = self.0.serve(protocol).await?;
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        tokio::spawn(async move {
+            while let Some(request) = requests.recv().await {
+                if of_auditor(&request.body) {
+                    if let Ok(declined) = encode("response", &Response::Declined("no".to_owned())) {
+                        let _ = request.reply.send(declined);
+                    }
+                } else if sender.send(request).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(receiver)
+    }
+
+    async fn open(&self, peer: Address, protocol: Protocol) -> Result<Box<dyn Duplex>, NetError> {
+        self.0.open(peer, protocol).await
+    }
+
+    async fn accept(&self, protocol: Protocol) -> Result<mpsc::Receiver<(Address, Box<dyn Duplex>)>, NetError> {
+        self.0.accept(protocol).await
+    }
+
+    async fn publish(&self, topic: &'static str, message: Bytes) -> Result<(), NetError> {
+        self.0.publish(topic, message).await
+    }
+
+    async fn subscribe(&self, topic: &'static str) -> Result<mpsc::Receiver<(Address, Bytes)>, NetError> {
+        self.0.subscribe(topic).await
+    }
+
+    fn set_gate(&self, gate: Arc<dyn Gate>) {
+        self.0.set_gate(gate);
+    }
+
+    fn bytes_moved(&self) -> (u64, u64) {
+        self.0.bytes_moved()
+    }
+}
