@@ -1,0 +1,51 @@
+//! Bonds, spam against honest workers, friendly challengers.
+
+use crate::cheating::Run;
+use crate::market::{CONVICTION_GAS, GAME_GAS, Market};
+use crate::rules::Rules;
+
+/// Who may challenge a claim that is challenged already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slot {
+    /// Anybody: the rule (P-16).
+    Open,
+    /// Nobody: not the rule, here to show why.
+    Exclusive,
+}
+
+impl Slot {
+    /// The same run while a friend challenges every wrong claim and lets its time run out. The bond comes back, being the
+    /// worker's; gas is not counted.
+    pub fn shielded(self, run: &Run) -> Run {
+        match self {
+            Self::Open => *run,
+            Self::Exclusive => Run { caught: 0.0, ..*run },
+        }
+    }
+}
+
+/// Least bond, SNO, that makes an honest worker whole: all gas of the longest game, though the challenger pays a part of it,
+/// and the interest on `held` SNO of pay that one dispute period holds back.
+pub fn least_bond(rules: &Rules, market: &Market, held: f64) -> f64 {
+    market.gas(GAME_GAS) + market.interest(held, f64::from(rules.dispute_period_seconds()))
+}
+
+/// What an honest worker gains by a challenge without substance, SNO, at the least.
+pub fn spammed_worker(rules: &Rules, market: &Market, held: f64) -> f64 {
+    rules.bond() - least_bond(rules, market, held)
+}
+
+/// What a challenge without substance costs its sender, SNO, at the least: the bond, its gas not counted.
+pub fn spammer_loss(rules: &Rules) -> f64 {
+    rules.bond()
+}
+
+/// Least stake of a lane, SNO, whose bounty pays for the gas of a conviction by signed answers, and of a whole game.
+pub fn stake_that_pays_gas(rules: &Rules, market: &Market) -> (f64, f64) {
+    (market.gas(CONVICTION_GAS) / rules.bounty(), market.gas(GAME_GAS) / rules.bounty())
+}
+
+/// Pay that waits for the longest window, SNO: what spam can hold back at most.
+pub fn pay_in_window(rules: &Rules, market: &Market) -> f64 {
+    f64::from(rules.max_challenge_window_seconds) / market.interval_seconds * market.price
+}

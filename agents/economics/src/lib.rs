@@ -1,0 +1,52 @@
+//! What everybody gains and loses by the rules of the network: in closed form, and simulated to check the forms.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`rules`] | what a deployment fixes, and the values recommended |
+//! | [`deployed`] | the same as a parameter file has it |
+//! | [`market`] | what the rules do not fix: prices, costs, gas |
+//! | [`lottery`] | who is drawn to audit, and who of them looks |
+//! | [`cheating`] | a worker that cheats now and then: its gain over honest work |
+//! | [`validating`] | an audit done, an audit feigned: their incomes |
+//! | [`probing`] | what planted wrong claims cost |
+//! | [`slash`] | where a stake goes; convicting oneself |
+//! | [`dispute`] | bonds, spam, friendly challengers |
+//! | [`draw`], [`simulate`] | a counter-based generator, and the same stories told by it |
+//! | [`table`], [`report`] | all of it as text |
+//!
+//! Amounts are SNO or prices of an interval, as each item says; shares and chances are of one. Amounts are floats, being
+//! expectations; only [`slash`] counts whole wei, as the contract does. Nothing here performs I/O, reads a clock or draws
+//! randomness of its own, and no input makes this crate panic.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+pub mod cheating;
+pub mod deployed;
+pub mod dispute;
+pub mod draw;
+pub mod lottery;
+pub mod market;
+pub mod probing;
+pub mod report;
+pub mod rules;
+pub mod simulate;
+pub mod slash;
+pub mod table;
+pub mod validating;
+
+pub use cheating::Run;
+pub use deployed::Deployed;
+pub use dispute::Slot;
+pub use lottery::Crowd;
+pub use market::Market;
+pub use rules::Rules;

@@ -1,0 +1,87 @@
+//! Convicting oneself, bonds, spam, shields.
+
+use super::cheating::hardest;
+use crate::dispute::{Slot, least_bond, pay_in_window, spammed_worker, spammer_loss, stake_that_pays_gas};
+use crate::market::Market;
+use crate::rules::Rules;
+use crate::slash::Disguise;
+use crate::table::{Table, number, percent};
+
+/// Wei of one SNO.
+const WEI: u128 = 1_000_000_000_000_000_000;
+
+/// The four of them.
+pub fn tables(rules: &Rules, market: &Market) -> String {
+    [convicting_oneself(rules, market), bonds(rules, market), spam(rules, market), shields(rules)]
+        .map(|table| table.to_string())
+        .concat()
+}
+
+fn convicting_oneself(rules: &Rules, market: &Market) -> Table {
+    let mut table = Table::new(
+        "What a convicted worker loses of its stake (its void claims and gas not counted)",
+        [
+            "who convicts it, and for whom it worked",
+            "share",
+            "of the least stake, SNO",
+            "of 1 SNO, wei",
+            "of 1 wei, wei",
+        ],
+    );
+    let stake = rules.min_stake() * market.price;
+    for disguise in Disguise::ALL {
+        let name = match disguise {
+            Disguise::Caught => "somebody else; a stranger",
+            Disguise::Auditor => "itself; a stranger",
+            Disguise::AuditorAndUser => "itself; itself",
+        };
+        let lost = 1.0 - disguise.recaptured(rules);
+        let wei = |stake| disguise.loss(stake, rules).map_or_else(String::new, |loss| loss.to_string());
+        table.row([name.to_owned(), percent(lost), number(lost * stake), wei(WEI), wei(1)]);
+    }
+    table
+}
+
+fn bonds(rules: &Rules, market: &Market) -> Table {
+    let title =
+        "Least bond, SNO, that makes an honest worker whole: all gas of the longest game, interest on a window's pay";
+    let rates = [10_000.0, 30_000.0, 100_000.0, 300_000.0];
+    let names = rates.map(|rate| format!("{} SNO an ETH", number(rate)));
+    let mut table = Table::new(title, ["gas".to_owned()].into_iter().chain(names));
+    let held = pay_in_window(rules, market);
+    for gwei in [0.01, 0.1, 0.5, 1.0, 5.0] {
+        let cell = |sno_per_eth| number(least_bond(rules, &Market { gwei, sno_per_eth, ..*market }, held));
+        table.row([format!("{gwei} gwei")].into_iter().chain(rates.map(cell)));
+    }
+    table
+}
+
+fn spam(rules: &Rules, market: &Market) -> Table {
+    let mut table = Table::new("Challenges, SNO", ["what", "SNO"]);
+    let held = pay_in_window(rules, market);
+    let (signed, game) = stake_that_pays_gas(rules, market);
+    let bounty = rules.bounty() * rules.min_stake() * market.price;
+    table.row(["without substance: the sender loses at least", &number(spammer_loss(rules))]);
+    table.row(["without substance: the honest worker gains at least", &number(spammed_worker(rules, market, held))]);
+    table.row(["right: bounty less gas of a conviction", &number(bounty - market.gas(crate::market::CONVICTION_GAS))]);
+    table.row(["right: bounty less gas of a whole game", &number(bounty - market.gas(crate::market::GAME_GAS))]);
+    table.row(["stake whose bounty pays for a conviction", &number(signed)]);
+    table.row(["stake whose bounty pays for a whole game", &number(game)]);
+    table
+}
+
+fn shields(rules: &Rules) -> Table {
+    let mut table = Table::new(
+        "A friend challenges every wrong claim and falls silent; 100 intervals, one in a hundred wrong, half of the validators blind",
+        ["who else may challenge", "chance to be convicted", "gain, prices"],
+    );
+    let run = hardest(rules, 0.5, 0.01, 100);
+    for (name, run) in [
+        ("no friend", run),
+        ("anybody: the rule", Slot::Open.shielded(&run)),
+        ("nobody, were the place exclusive", Slot::Exclusive.shielded(&run)),
+    ] {
+        table.row([name.to_owned(), percent(run.convicted()), number(run.gain())]);
+    }
+    table
+}

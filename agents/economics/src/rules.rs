@@ -1,0 +1,118 @@
+//! What a deployment fixes, and the values that this crate recommends.
+
+/// Ten thousand: the whole, in basis points.
+pub const WHOLE_BPS: u32 = 10_000;
+
+/// Most questions of a challenge.
+const MAX_ASKS: u32 = 32;
+
+/// Rules of a network. Basis points are 1/10,000.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rules {
+    /// Share of a slashed stake for whom the convicting statement names, basis points.
+    pub bounty_bps: u32,
+    /// Share of a slashed stake for the user, basis points. What bounty and harm leave is burned.
+    pub harm_bps: u32,
+    /// Audits that a claim gets on the mean, in 1/10,000 of an audit.
+    pub audits_per_claim_bps: u32,
+    /// What the escrow pays for an audit, in basis points of the lane's price of an interval.
+    pub audit_fee_bps: u32,
+    /// What a validator loses that signed "right" about a claim later convicted, in basis points of its collateral. All of it is burned.
+    pub audit_penalty_bps: u32,
+    /// Claims that are planted wrong on purpose, basis points.
+    pub probe_rate_bps: u32,
+    /// Least stake locked for a lane, in prices of an interval.
+    pub min_stake_intervals: u32,
+    /// Bond of a dispute, SNO.
+    pub dispute_bond_sno: u32,
+    /// What a validator stakes, SNO.
+    pub validator_collateral_sno: u32,
+    /// Time between asking for stake and having it, seconds.
+    pub unbonding_delay_seconds: u32,
+    /// Time that each side of a challenge has for all its moves, seconds.
+    pub dispute_clock_seconds: u32,
+    /// Time for a move that is left when the clock is not, seconds.
+    pub move_grace_seconds: u32,
+    /// Longest time in which a claim can be challenged, seconds.
+    pub max_challenge_window_seconds: u32,
+}
+
+impl Rules {
+    /// The values that `contracts/SPEC.md`, "Economics", gives reasons for.
+    pub const RECOMMENDED: Self = Self {
+        bounty_bps: 5_000,
+        harm_bps: 3_000,
+        audits_per_claim_bps: 1_000,
+        audit_fee_bps: 12_500,
+        audit_penalty_bps: 500,
+        probe_rate_bps: 20,
+        min_stake_intervals: 100,
+        dispute_bond_sno: 100,
+        validator_collateral_sno: 1_000_000,
+        unbonding_delay_seconds: 1_209_600,
+        dispute_clock_seconds: 43_200,
+        move_grace_seconds: 1_200,
+        max_challenge_window_seconds: 604_800,
+    };
+
+    /// Longest time that a challenge takes, seconds: both clocks, and the grace of every move (`ParameterBounds.disputePeriod`).
+    pub const fn dispute_period_seconds(&self) -> u32 {
+        let clocks = self.dispute_clock_seconds.saturating_mul(2);
+        clocks.saturating_add(self.move_grace_seconds.saturating_mul(2 * MAX_ASKS))
+    }
+
+    /// Bounty, share of the stake.
+    pub fn bounty(&self) -> f64 {
+        share(self.bounty_bps)
+    }
+
+    /// Harm, share of the stake.
+    pub fn harm(&self) -> f64 {
+        share(self.harm_bps)
+    }
+
+    /// Burned, share of the stake: what bounty and harm leave.
+    pub fn burn(&self) -> f64 {
+        share(WHOLE_BPS.saturating_sub(self.bounty_bps).saturating_sub(self.harm_bps))
+    }
+
+    /// Audits per claim, the mean.
+    pub fn audits_per_claim(&self) -> f64 {
+        share(self.audits_per_claim_bps)
+    }
+
+    /// Fee of an audit, in prices of an interval.
+    pub fn audit_fee(&self) -> f64 {
+        share(self.audit_fee_bps)
+    }
+
+    /// Penalty for a false "right", SNO.
+    pub fn audit_penalty(&self) -> f64 {
+        share(self.audit_penalty_bps) * self.collateral()
+    }
+
+    /// Planted claims, share of all claims.
+    pub fn probe_rate(&self) -> f64 {
+        share(self.probe_rate_bps)
+    }
+
+    /// Least stake of a lane, in prices of an interval.
+    pub fn min_stake(&self) -> f64 {
+        f64::from(self.min_stake_intervals)
+    }
+
+    /// Bond of a dispute, SNO.
+    pub fn bond(&self) -> f64 {
+        f64::from(self.dispute_bond_sno)
+    }
+
+    /// Collateral of a validator, SNO.
+    pub fn collateral(&self) -> f64 {
+        f64::from(self.validator_collateral_sno)
+    }
+}
+
+/// Basis points as a share of one.
+pub fn share(bps: u32) -> f64 {
+    f64::from(bps) / f64::from(WHOLE_BPS)
+}

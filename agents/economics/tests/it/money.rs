@@ -1,0 +1,82 @@
+//! Convicting oneself, spam, and gas.
+
+use tensorlink_economics::dispute::{least_bond, pay_in_window, spammed_worker, spammer_loss, stake_that_pays_gas};
+use tensorlink_economics::slash::{Disguise, Split};
+use tensorlink_economics::validating::highest_price;
+use tensorlink_economics::{Market, Rules};
+
+const RULES: Rules = Rules::RECOMMENDED;
+const MARKET: Market = Market::REFERENCE;
+const SNO: u128 = 1_000_000_000_000_000_000;
+
+fn stakes() -> impl Iterator<Item = u128> {
+    let powers = (0..=114).map(|power| 1_u128 << power);
+    (1..2_000).chain(powers.clone()).chain(powers.map(|power| power + 1)).chain([10_000 * SNO, u128::MAX / 10_000])
+}
+
+#[test]
+fn a_split_adds_up_and_burns() {
+    for stake in stakes() {
+        let split = Split::of(stake, &RULES).unwrap();
+        assert_eq!(split.bounty + split.harm + split.burned, stake);
+        assert!(split.burned >= stake.div_ceil(5), "rounded up: {stake} {split:?}");
+    }
+    assert_eq!(Split::of(1_000 * SNO, &RULES), Some(Split { bounty: 500 * SNO, harm: 300 * SNO, burned: 200 * SNO }));
+    assert_eq!(Split::of(9, &RULES), Some(Split { bounty: 4, harm: 2, burned: 3 }));
+    assert_eq!(Split::of(u128::MAX, &RULES), None);
+    assert_eq!(Split::of(100, &Rules { harm_bps: 6_000, ..RULES }), None);
+}
+
+#[test]
+fn convicting_oneself_loses_whoever_one_is() {
+    for stake in stakes() {
+        let [caught, auditor, both] = Disguise::ALL.map(|disguise| disguise.loss(stake, &RULES).unwrap());
+        assert_eq!(caught, stake);
+        assert!(auditor >= stake.div_ceil(2), "burned and harm: {stake} {auditor}");
+        assert!(both >= stake.div_ceil(5) && both > 0, "burned: {stake} {both}");
+    }
+}
+
+#[test]
+fn shares_and_wei_say_the_same() {
+    for disguise in Disguise::ALL {
+        let wei = disguise.loss(1_000 * SNO, &RULES).unwrap() as f64 / SNO as f64;
+        assert!((wei - 1_000.0 * (1.0 - disguise.recaptured(&RULES))).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn were_nothing_burned_one_could_convict_oneself_for_nothing() {
+    let rules = Rules { harm_bps: 5_000, ..RULES };
+    assert_eq!(Disguise::AuditorAndUser.loss(1_000, &rules), Some(0));
+}
+
+#[test]
+fn spam_pays_the_honest_worker() {
+    let held = pay_in_window(&RULES, &MARKET);
+    assert!(spammed_worker(&RULES, &MARKET, held) > 0.0);
+    assert!(spammer_loss(&RULES) > 0.0);
+    // Interest grows with the price: up to the highest that validators can be kept awake over, the bond covers it.
+    let dearest = Market { price: highest_price(&RULES, &MARKET), ..MARKET };
+    assert!(spammed_worker(&RULES, &dearest, pay_in_window(&RULES, &dearest)) > 0.0);
+    assert!((held - 10_080.0).abs() < 1e-9, "a week of intervals of ten minutes");
+}
+
+#[test]
+fn the_bond_holds_up_to_half_a_gwei() {
+    let held = pay_in_window(&RULES, &MARKET);
+    let gain = |gwei| spammed_worker(&RULES, &Market { gwei, ..MARKET }, held);
+    assert!(gain(0.5) > 0.0);
+    assert!(gain(0.6) < 0.0, "a dearer chain needs a greater bond");
+    let least = least_bond(&RULES, &MARKET, 0.0);
+    assert!((least - 17.0).abs() < 1e-9, "1.7 M gas at 0.1 gwei and 100,000 SNO an ETH: {least}");
+}
+
+#[test]
+fn a_bounty_pays_for_its_proof() {
+    let (signed, game) = stake_that_pays_gas(&RULES, &MARKET);
+    assert!(signed < game);
+    assert!(RULES.min_stake() * MARKET.price > 10.0 * game);
+    // Lanes of cheap intervals: the bond is a floor under their stake.
+    assert!(RULES.bond() > game);
+}
