@@ -327,6 +327,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         bool named = c.kind == JobKind.Serving ? step > 0 && step <= c.longest : step / c.steps == claim.interval;
         if (!named) revert StatementMismatch();
         bytes32 digest = _hashTypedDataV4(keccak256(abi.encode(_STATEMENT_TYPEHASH, statement)));
+        // Left out is what else there is to say about a failure.
+        // slither-disable-next-line unused-return
         (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
         // INVARIANT: only its own word convicts a worker (P-14).
         if (failure != ECDSA.RecoverError.NoError || signer != c.worker) revert BadSignature();

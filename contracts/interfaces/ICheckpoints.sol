@@ -57,15 +57,21 @@ interface ICheckpoints {
     function close(uint64 job) external;
 
     /// @notice Holds back finality of a claim while a dispute is open. Counted: every hold needs a release. Only `Disputes`.
+    // In a declaration the function of the same name is nothing that could be meant.
+    // slither-disable-next-line shadowing-local
     function hold(bytes32 claimId) external;
 
     /// @notice Takes back one hold. Only `Disputes`.
+    // In a declaration the function of the same name is nothing that could be meant.
+    // slither-disable-next-line shadowing-local
     function release(bytes32 claimId) external;
 
     /// @notice Voids the claims of a lane from `interval` on. Only `Disputes`.
     function voidFrom(uint64 job, uint16 stage, uint16 replica, uint32 interval) external;
 
     /// @notice The claim's id, checked to be on record, neither final nor void. Reverts otherwise.
+    // In a declaration the function of the same name is nothing that could be meant.
+    // slither-disable-next-line shadowing-local
     function requireLive(Claim calldata claim, uint64 committedAt) external view returns (bytes32 claimId);
 
     /// @notice The EIP-712 digest that names a claim (rule C-9).

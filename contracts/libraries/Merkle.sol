@@ -51,6 +51,8 @@ library Merkle {
                 // The node goes right when its index is odd; its sibling takes the other place.
                 let odd := shl(5, and(index, 1))
                 mstore(add(left, odd), node)
+                // An exclusive or is meant: the other of 0 and 32.
+                // slither-disable-next-line incorrect-exp
                 mstore(add(left, xor(odd, 32)), calldataload(next))
                 node := keccak256(p, 65)
                 index := shr(1, index)
@@ -106,7 +108,11 @@ library Merkle {
         uint256 used = 0;
         uint256 count = nodes.length;
         for (uint256 level = 0; level < levels; ++level) {
+            // Not read where there is no such sibling.
+            // slither-disable-next-line uninitialized-local
             bytes32 left;
+            // Likewise.
+            // slither-disable-next-line uninitialized-local
             bytes32 right;
             uint256 odd = first & 1;
             if (odd == 1) {

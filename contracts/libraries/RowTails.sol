@@ -59,6 +59,8 @@ library RowTails {
         pure
         returns (int256)
     {
+        // Sums start at 0.
+        // slither-disable-next-line uninitialized-local
         uint256[4] memory totals;
         (uint256 ones, uint256 diagonal) = _lanes(width);
         // SAFETY: what is read before the row, or before the calldata, is not in the bitmap. A word of it stands for at most 64 words
@@ -133,6 +135,8 @@ library RowTails {
         assembly ("memory-safe") {
             let bits := shl(3, add(width, eq(width, 1)))
             let lanes := div(256, bits)
+            // 2^lanes is meant.
+            // slither-disable-next-line incorrect-shift
             let some := sub(shl(lanes, 1), 1)
             // The sign bits as calldata has them: of the last byte of a mantissa, the lowest of a lane.
             let signs := shl(7, ones)
