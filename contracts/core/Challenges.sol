@@ -39,7 +39,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
     uint32 private immutable _CLOCK;
     uint32 private immutable _MOVE_GRACE;
     uint32 private immutable _MOVE_BLOCKS;
-    uint128 private immutable _BOND;
+    uint96 private immutable _BOND;
 
     uint256 private _challengeCount;
     mapping(uint256 id => Challenge challenge) private _challenges;
@@ -52,7 +52,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         _CLOCK = p.disputeClock;
         _MOVE_GRACE = p.moveGrace;
         _MOVE_BLOCKS = p.moveBlocks;
-        _BOND = p.disputeBond;
+        _BOND = uint256(p.disputeBond).toUint96();
     }
 
     // The challenger opens
@@ -541,6 +541,8 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
     }
 
     function _checkSigner(bytes32 digest, bytes calldata signature, address signer) private pure {
+        // Left out is what else there is to say about a failure.
+        // slither-disable-next-line unused-return
         (address actual, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
         if (failure != ECDSA.RecoverError.NoError || actual != signer) revert BadSignature();
     }

@@ -56,6 +56,8 @@ contract Channels is IChannels, EIP712 {
 
     function _checkSignature(Voucher calldata voucher, bytes calldata signature, address user) private view {
         bytes32 digest = _hashTypedDataV4(keccak256(abi.encode(_VOUCHER_TYPEHASH, voucher)));
+        // Left out is what else there is to say about a failure.
+        // slither-disable-next-line unused-return
         (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
         if (failure != ECDSA.RecoverError.NoError || signer != user) revert BadSignature();
     }

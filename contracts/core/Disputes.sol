@@ -81,6 +81,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
 
     mapping(bytes32 claimId => bool convicted) private _convictedReceipts;
 
+    // A zero address would only make a deployment that does nothing; `script/Deployer.sol` gives a real one.
+    // slither-disable-next-line missing-zero-check
     constructor(IStaking staking, IJobs jobs, ICheckpoints checkpoints, IStepVerifier verifier, address challenges)
         EIP712("Tensorlink", "1")
     {
@@ -276,6 +278,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         bool named = c.kind == JobKind.Serving ? step > 0 && step <= c.longest : step / c.steps == claim.interval;
         if (!named) revert StatementMismatch();
         bytes32 digest = statementDigest(statement);
+        // Left out is what else there is to say about a failure.
+        // slither-disable-next-line unused-return
         (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
         // INVARIANT: only its own word convicts a worker (P-14).
         if (failure != ECDSA.RecoverError.NoError || signer != c.worker) revert BadSignature();

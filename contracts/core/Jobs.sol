@@ -54,6 +54,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     mapping(LaneId lane => Assignment assignment) private _assignments;
     mapping(address account => mapping(address token => uint256 amount)) private _credits;
 
+    // Zero addresses would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
+    // slither-disable-next-line missing-zero-check
     constructor(IERC20 sno, IStaking staking, ICheckpoints checkpoints, address channels, address disputes)
         EIP712("Tensorlink", "1")
     {
@@ -130,6 +132,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
 
         uint256 stake = record.workerStake;
         for (uint256 i = 0; i < lanes; ++i) {
+            // Our own contract, which calls nobody; the lanes of a job are few (P-18).
+            // slither-disable-next-line calls-loop
             STAKING.lock(workers[i], stake);
         }
     }
@@ -143,6 +147,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
             revert OfferMismatch(lane);
         }
         if (block.timestamp > offer.expires) revert OfferExpired(lane);
+        // Left out is what else there is to say about a failure.
+        // slither-disable-next-line unused-return
         (address signer, ECDSA.RecoverError failure,) =
             ECDSA.tryRecoverCalldata(_hashTypedDataV4(keccak256(abi.encode(_OFFER_TYPEHASH, offer))), signature);
         if (failure != ECDSA.RecoverError.NoError || signer != offer.worker) revert BadOfferSignature(lane);
@@ -204,6 +210,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IJobs
+    // `Checkpoints` is our own contract and calls nobody.
+    // slither-disable-next-line reentrancy-benign,reentrancy-events
     function settle(uint64 job) external {
         Job storage record = _jobs[job];
         State state = record.state;
@@ -230,6 +238,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         (uint16 stages, uint16 replicas, uint32 intervals) = (record.stages, record.replicas, record.intervals);
         for (uint16 replica = 0; replica < replicas; ++replica) {
             for (uint16 stage = 0; stage < stages; ++stage) {
+                // Our own contract, which calls nobody; the lanes of a job are few (P-18).
+                // slither-disable-next-line calls-loop
                 bool pending = state == State.Running
                     ? CHECKPOINTS.laneOf(job, stage, replica).finalized != intervals
                     : CHECKPOINTS.hasPending(job, stage, replica);
@@ -249,6 +259,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         emit Collected(msg.sender, token, amount);
 
         if (token == address(0)) {
+            // Whoever collects may be a contract that needs more gas than `transfer` leaves; the guard is against its coming back.
+            // slither-disable-next-line low-level-calls
             (bool done,) = msg.sender.call{value: amount}("");
             // INVARIANT: what was not received is still owed (P-5).
             if (!done) revert TransferFailed();
@@ -316,6 +328,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         for (uint16 replica = 0; replica < replicas; ++replica) {
             for (uint16 stage = 0; stage < stages; ++stage) {
                 Assignment storage lane = _assignments[Lanes.id(job, stage, replica)];
+                // Our own contract, which calls nobody; the lanes of a job are few (P-18).
+                // slither-disable-next-line calls-loop
                 if (!lane.convicted) STAKING.unlock(lane.worker, stake);
             }
         }

@@ -39,6 +39,8 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     mapping(address account => mapping(Role role => Account balance)) private _accounts;
 
     /// @param p checked here, for every contract of the deployment.
+    // Zero addresses would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
+    // slither-disable-next-line missing-zero-check
     constructor(IERC20 sno, address jobs, address disputes, Parameters memory p) {
         ParameterBounds.check(p);
         SNO = sno;

@@ -35,22 +35,22 @@ interface IChallenges {
         Lost
     }
 
-    /// @dev `deadline` is the last time of the next move; `challengerLeft` and `workerLeft` are what the clocks showed when the turn began,
+    /// @dev What changes with a move is one word, but for `position`. `deadline` is the last time of the next move; `challengerLeft` and `workerLeft` are what the clocks showed when the turn began,
     /// in seconds; `turnBlock` is the block in which it began; `position` is the hash of `Position`.
     struct Challenge {
         address challenger;
-        State state;
-        uint40 deadline;
-        uint16 asks;
-        address worker;
-        uint32 challengerLeft;
-        uint32 workerLeft;
-        uint32 turnBlock;
-        uint128 bond;
         uint64 job;
         uint16 stage;
         uint16 replica;
+        address worker;
+        uint96 bond;
         uint32 interval;
+        State state;
+        uint40 deadline;
+        uint16 asks;
+        uint32 challengerLeft;
+        uint32 workerLeft;
+        uint32 turnBlock;
         bytes32 claimId;
         bytes32 position;
     }

@@ -63,6 +63,8 @@ library Merkle {
                 // The node goes right when its index is odd; its sibling takes the other place.
                 let odd := shl(5, and(index, 1))
                 mstore(add(left, odd), above)
+                // An exclusive or is meant: the other of 0 and 32.
+                // slither-disable-next-line incorrect-exp
                 mstore(add(left, xor(odd, 32)), calldataload(next))
                 above := keccak256(p, 65)
                 index := shr(1, index)

@@ -80,6 +80,8 @@ library RowMoments {
             let wide := or(lanes, shl(half, lanes))
             sum := add(and(sum, wide), and(shr(shl(1, half), sum), wide))
             let top := sub(256, shl(2, half))
+            // 2^half is meant.
+            // slither-disable-next-line incorrect-shift
             sum := shr(top, mul(sum, div(lanes, sub(shl(half, 1), 1))))
             squares := shr(top, squares)
         }

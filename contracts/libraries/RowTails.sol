@@ -133,6 +133,8 @@ library RowTails {
         assembly ("memory-safe") {
             let bits := shl(3, add(width, eq(width, 1)))
             let lanes := div(256, bits)
+            // 2^lanes is meant.
+            // slither-disable-next-line incorrect-shift
             let some := sub(shl(lanes, 1), 1)
             // The sign bits as calldata has them: of the last byte of a mantissa, the lowest of a lane.
             let signs := shl(7, ones)

@@ -171,7 +171,7 @@ contract CheckpointsTest is ProtocolTest {
         checkpoints.hold(job, id);
         checkpoints.release(job, id);
         vm.stopPrank();
-        assertEq(checkpoints.holdsOf(job), 1);
+        assertEq(checkpoints.holdsOf(job), 0);
         skip(WINDOW);
         vm.expectRevert(abi.encodeWithSelector(ICheckpoints.Challenged.selector, id));
         _finalize(job, 0, 0, 0, 1, when);

@@ -74,6 +74,8 @@ library Gumbel {
     function _word(Control memory control, uint256 v) private pure returns (uint256 word) {
         (uint256 low, uint256 high) = (_low32(control.seedLow), _low32(control.seedHigh));
         // SAFETY: a column is below 2^32.
+        // One word of the four is asked for.
+        // slither-disable-next-line unused-return
         (word,,,) = Philox.block10(low, high, v, _low32(control.position), 0, 0);
     }
 

@@ -21,6 +21,8 @@ library Positions {
     {
         operator.expectForm(2, 2);
         (TensorType x, TensorType table) = (operator.typeOf(0), operator.typeOf(1));
+        // How many heads there are follows from their width.
+        // slither-disable-next-line unused-return
         (, uint256 width) = operator.heads(x.row());
         _expectTable(operator.output, x, table, width);
 

@@ -1,0 +1,35 @@
+# shellcheck shell=bash
+# Halmos with its solvers, and slither: what looks at the contracts without running them. Pinned by hash in
+# tests/symbolic/requirements.txt.
+
+ANALYSERS=$TOOLCHAIN/python-symbolic
+
+install_symbolic() {
+    local work=$TOOLCHAIN/tmp/python-symbolic
+    rm -rf "$work"
+    mkdir -p "$(dirname "$work")"
+    python3 -m pip install --no-cache-dir --no-deps --require-hashes --only-binary :all: --progress-bar off \
+        --disable-pip-version-check --target "$work" --requirement "$ROOT/tests/symbolic/requirements.txt"
+    rm -rf "$ANALYSERS"
+    mv "$work" "$ANALYSERS"
+}
+
+# Some of the packages are compiled for one version of Python.
+setup_symbolic() {
+    local python key
+    python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    if ! at_least 3.11 "$python"; then
+        say "halmos and slither: left out, because they need Python 3.11 or newer (this is $python)"
+        return
+    fi
+    key="$python $(cksum <"$ROOT/tests/symbolic/requirements.txt")"
+    if ! fresh symbolic "$key" || [[ ! -d $ANALYSERS/halmos ]]; then
+        step "halmos and slither from PyPI" install_symbolic
+        stamp symbolic "$key"
+    fi
+}
+
+# analyser MODULE ARGUMENTS...: runs one of them.
+analyser() {
+    PATH=$ANALYSERS/bin:$PATH PYTHONPATH=$ANALYSERS python3 -m "$@"
+}

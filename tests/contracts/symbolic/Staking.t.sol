@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+
+import {SNO} from "../../../contracts/core/SNO.sol";
+import {Staking} from "../../../contracts/core/Staking.sol";
+import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
+import {Parameters} from "../../../contracts/types/Parameters.sol";
+import {Test} from "forge-std/Test.sol";
+
+/// @notice A slash splits what it takes to the wei, out of every state a worker's stake can be in (P-1, P-6, P-7), and what
+/// unbonds stays for its whole delay (P-9).
+contract StakingSymbolic is Test {
+    IStaking.Role private constant WORKER = IStaking.Role.Worker;
+    address private constant JOBS = address(0x10b5);
+    address private constant DISPUTES = address(0xd15b);
+    address private constant CHALLENGER = address(0xc0);
+    address private constant HARMED = address(0x4a);
+    uint40 private constant DELAY = 14 days;
+    uint256 private constant SUPPLY = 1_000_000 ether;
+
+    SNO private sno;
+
+    struct Stake {
+        uint128 bonded;
+        uint128 unbonding;
+        uint128 locked;
+    }
+
+    function setUp() public {
+        address[] memory genesis = new address[](1);
+        genesis[0] = address(this);
+        sno = new SNO(genesis);
+    }
+
+    function _staking(uint16 bountyBps, uint16 harmBps) private returns (Staking staking) {
+        staking = new Staking(
+            IERC20(address(sno)),
+            JOBS,
+            DISPUTES,
+            Parameters({
+                unbondingDelay: DELAY,
+                validatorCollateral: 1,
+                disputeClock: 12 hours,
+                moveGrace: 20 minutes,
+                moveBlocks: 50,
+                disputeBond: 1,
+                minChallengeWindow: 1,
+                maxChallengeWindow: 7 days,
+                bountyBps: bountyBps,
+                harmBps: harmBps
+            })
+        );
+    }
+
+    /// @dev Any state that a stake can be in: nothing is locked without stake behind it.
+    function _stake(Staking staking, Stake memory s) private {
+        uint256 whole = uint256(s.bonded) + s.unbonding;
+        vm.assume(whole > 0 && whole <= SUPPLY && s.locked <= whole);
+        sno.approve(address(staking), whole);
+        staking.stake(WORKER, whole);
+        vm.prank(JOBS);
+        staking.lock(address(this), s.locked);
+        if (s.unbonding > 0) staking.requestUnstake(WORKER, s.unbonding);
+    }
+
+    /// @notice Whatever is locked can be taken, from wherever it is by now; nothing else moves.
+    function check_slashTakesWhatIsLocked(Stake memory s, uint128 amount) public {
+        Staking staking = _staking(5000, 3000);
+        _stake(staking, s);
+        vm.assume(amount <= s.locked);
+        assert(_slash(staking, amount, address(0), address(0)));
+        unchecked {
+            uint256 whole = uint256(s.bonded) + s.unbonding;
+            IStaking.Account memory left = staking.accountOf(address(this), WORKER);
+            assert(left.locked == s.locked - amount);
+            assert(uint256(left.bonded) + left.unbonding == whole - amount && left.locked <= whole - amount);
+            assert(left.unbonding == s.unbonding || left.bonded == 0);
+            assert(sno.balanceOf(address(staking)) == whole - amount && sno.totalSupply() == SUPPLY - amount);
+        }
+    }
+
+    function testFuzz_slashTakesWhatIsLocked(Stake memory s, uint128 amount) public {
+        check_slashTakesWhatIsLocked(s, _inBounds(s, amount));
+    }
+
+    /// @notice Bounty, compensation and what is burned are the whole slash; the share of nobody is burned.
+    /// @dev Under the shares that leave least to burn; other shares are tested, not proven.
+    function check_slashSplitsToTheWei(uint128 amount, bool hasChallenger, bool hasHarmed) public {
+        _slashSplits(9998, 1, amount, hasChallenger, hasHarmed);
+    }
+
+    function _slashSplits(uint16 bountyBps, uint16 harmBps, uint128 amount, bool hasChallenger, bool hasHarmed)
+        private
+    {
+        Staking staking = _staking(bountyBps, harmBps);
+        _stake(staking, Stake({bonded: amount, unbonding: 0, locked: amount}));
+        assert(_slash(staking, amount, hasChallenger ? CHALLENGER : address(0), hasHarmed ? HARMED : address(0)));
+        unchecked {
+            uint256 bounty = hasChallenger ? uint256(amount) * bountyBps / 10_000 : 0;
+            uint256 harm = hasHarmed ? uint256(amount) * harmBps / 10_000 : 0;
+            assert(sno.balanceOf(CHALLENGER) == bounty && sno.balanceOf(HARMED) == harm);
+            assert(sno.totalSupply() == SUPPLY - (amount - bounty - harm) && sno.balanceOf(address(staking)) == 0);
+        }
+    }
+
+    function testFuzz_slashSplitsToTheWei(uint128 amount, bool hasChallenger, bool hasHarmed) public {
+        amount = uint128(bound(amount, 1, SUPPLY / 2));
+        uint256 state = vm.snapshotState();
+        check_slashSplitsToTheWei(amount, hasChallenger, hasHarmed);
+        vm.revertToState(state);
+        _slashSplits(5000, 3000, amount, hasChallenger, hasHarmed);
+    }
+
+    /// @notice Whatever shares a deployment may have, together they are no more than the slash.
+    function check_sharesAreWithinTheSlash(uint128 amount, uint16 bountyBps, uint16 harmBps) public pure {
+        vm.assume(uint256(bountyBps) + harmBps < 10_000);
+        unchecked {
+            uint256 bounty = uint256(amount) * bountyBps / 10_000;
+            uint256 harm = uint256(amount) * harmBps / 10_000;
+            assert(bounty + harm <= amount);
+        }
+    }
+
+    function testFuzz_sharesAreWithinTheSlash(uint128 amount, uint16 bountyBps, uint16 harmBps) public pure {
+        bountyBps = bountyBps % 10_000;
+        check_sharesAreWithinTheSlash(amount, bountyBps, harmBps % (10_000 - bountyBps));
+    }
+
+    function _slash(Staking staking, uint256 amount, address challenger, address harmed) private returns (bool done) {
+        vm.prank(DISPUTES);
+        (done,) = address(staking).call(abi.encodeCall(IStaking.slash, (address(this), amount, challenger, harmed)));
+    }
+
+    function _inBounds(Stake memory s, uint128 amount) private pure returns (uint128) {
+        s.bonded = uint128(bound(s.bonded, 1, SUPPLY / 2));
+        s.unbonding = uint128(bound(s.unbonding, 0, SUPPLY / 2));
+        s.locked = uint128(bound(s.locked, 0, s.bonded + s.unbonding));
+        return uint128(bound(amount, 0, s.locked));
+    }
+
+    /// @notice Nobody but `DISPUTES` slashes, and nobody takes more than is locked.
+    function check_slashRefuses(Stake memory s, address sender, uint256 amount) public {
+        Staking staking = _staking(5000, 3000);
+        _stake(staking, s);
+        vm.assume(sender != DISPUTES || amount > s.locked);
+        vm.prank(sender);
+        (bool done,) =
+            address(staking).call(abi.encodeCall(IStaking.slash, (address(this), amount, CHALLENGER, HARMED)));
+        assert(!done);
+    }
+
+    function testFuzz_slashRefuses(Stake memory s, address sender, uint256 amount) public {
+        _inBounds(s, 0);
+        check_slashRefuses(s, sender, bound(amount, uint256(s.locked) + 1, type(uint256).max));
+    }
+
+    /// @notice Before its delay is over nothing leaves; after it, all but what locks need.
+    function check_withdrawWaits(Stake memory s, uint32 waited) public {
+        Staking staking = _staking(5000, 3000);
+        vm.warp(1_700_000_000);
+        _stake(staking, s);
+        uint256 before = sno.balanceOf(address(this));
+        vm.warp(1_700_000_000 + uint256(waited));
+        (bool done,) = address(staking).call(abi.encodeCall(IStaking.withdraw, (WORKER)));
+        uint256 needed = s.locked > s.bonded ? s.locked - s.bonded : 0;
+        assert(done == (waited >= DELAY && s.unbonding > needed));
+        uint256 paid = done ? s.unbonding - needed : 0;
+        assert(sno.balanceOf(address(this)) == before + paid);
+    }
+
+    function testFuzz_withdrawWaits(Stake memory s, uint32 waited) public {
+        _inBounds(s, 0);
+        check_withdrawWaits(s, uint32(bound(waited, DELAY - 2, DELAY + 2)));
+    }
+}
