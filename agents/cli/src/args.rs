@@ -273,6 +273,9 @@ pub struct ChallengeArgs {
     /// Receipts of texts of a serving job instead: what `GET /v1/receipts/{id}` of its gateway answers.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["job", "interval"])]
     pub receipt: Option<PathBuf>,
+    /// Where the worker's answers do not decide: make it answer on chain, against the bond of a challenge. Plays until that is over.
+    #[arg(long, conflicts_with = "receipt")]
+    pub force: bool,
 }
 
 #[derive(Subcommand, Debug)]

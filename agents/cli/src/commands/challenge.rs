@@ -10,7 +10,7 @@ use tensorlink_node::ports::{Event, EventAt, StoreError};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::{JobId, Lane};
 use tensorlink_user::serving::Receipts;
-use tensorlink_validator::{Auditor, Finding, Standing, Target, convict};
+use tensorlink_validator::{Auditor, ChallengeEnd, Finding, Standing, Target, convict};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ChallengeArgs;
@@ -27,7 +27,14 @@ const MAX_RECEIPTS: u64 = 64 << 20;
 #[serde(tag = "verdict", rename_all = "snake_case")]
 enum Shown {
     Right,
-    Convicted { fault: String, gas: u64 },
+    Convicted {
+        fault: String,
+        gas: u64,
+    },
+    /// By a challenge on chain.
+    Forced {
+        fault: String,
+    },
 }
 
 /// A verdict on a text's receipt of a stage.
@@ -89,7 +96,7 @@ async fn claim(
         _ => None,
     });
     let target = target.with_context(|| format!("{lane} has no confirmed claim for interval {interval}"))?;
-    let shown = audit(auditor, &target).await?;
+    let shown = if args.force { force(auditor, &target).await? } else { audit(auditor, &target).await? };
     output::print(config.json, &shown, || shown.text("the claim"))
 }
 
@@ -132,8 +139,37 @@ async fn audit(auditor: &Auditor<TorchEngine>, target: &Target) -> Result<Shown>
     Ok(match auditor.audit(target).await? {
         Finding::Right => Shown::Right,
         Finding::Wrong { call, fault } => Shown::Convicted { fault, gas: convict(auditor, call).await? },
+        Finding::Unproven(reason) if matches!(target.standing, Standing::Committed { .. }) => {
+            bail!(
+                "it could not be decided: {reason}; with --force the worker is made to answer on chain, against a bond"
+            )
+        }
         Finding::Unproven(reason) => bail!("it could not be decided: {reason}"),
     })
+}
+
+/// Audits, and where that does not decide makes the worker answer on chain.
+async fn force(auditor: &Auditor<TorchEngine>, target: &Target) -> Result<Shown> {
+    match auditor.audit(target).await? {
+        Finding::Right => return Ok(Shown::Right),
+        Finding::Wrong { call, fault } => return Ok(Shown::Convicted { fault, gas: convict(auditor, call).await? }),
+        Finding::Unproven(reason) => tracing::warn!(%reason, "the worker's answers do not decide"),
+    }
+    let chain = &auditor.ports.chain;
+    let mut events = chain.events(chain.deployment().block).await?;
+    let games = auditor.games.clone();
+    let following = tokio::spawn(async move {
+        while let Some(at) = events.recv().await {
+            games.apply(&at.event);
+        }
+    });
+    let ended = auditor.challenge(target).await;
+    following.abort();
+    match ended? {
+        ChallengeEnd::Right => Ok(Shown::Right),
+        ChallengeEnd::Convicted(fault) => Ok(Shown::Forced { fault }),
+        ChallengeEnd::Lost(reason) => bail!("the challenge brought nothing: {reason}"),
+    }
 }
 
 fn manifest(events: &[EventAt], of: JobId) -> Result<Cid> {
@@ -158,6 +194,7 @@ impl Shown {
         match self {
             Self::Right => format!("{what} is right"),
             Self::Convicted { fault, gas } => format!("convicted: {fault} (gas {gas})"),
+            Self::Forced { fault } => format!("convicted by a challenge: {fault}"),
         }
     }
 }
