@@ -1,7 +1,7 @@
 //! The challenges that a node plays in, as confirmed events tell them.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tensorlink_proof::challenge::{Game, Turn};
 use tensorlink_types::{Address, ClaimId, U256};
@@ -17,6 +17,8 @@ const ENDED: usize = 256;
 pub struct Games {
     own: Address,
     games: Mutex<BTreeMap<U256, Game>>,
+    /// Claims in whose challenge somebody here makes the moves.
+    playing: Mutex<BTreeSet<ClaimId>>,
     /// Counts the events.
     version: watch::Sender<u64>,
 }
@@ -24,7 +26,7 @@ pub struct Games {
 impl Games {
     /// Of the node with this account.
     pub fn new(own: Address) -> Self {
-        Self { own, games: Mutex::default(), version: watch::Sender::new(0) }
+        Self { own, games: Mutex::default(), playing: Mutex::default(), version: watch::Sender::new(0) }
     }
 
     /// Takes in an event, if it is about a challenge of this node.
@@ -46,6 +48,12 @@ impl Games {
         }
         drop(games);
         self.version.send_modify(|version| *version += 1);
+    }
+
+    /// The right to make the challenger's moves about a claim; one at a time has it.
+    pub fn seat(self: &Arc<Self>, claim: ClaimId) -> Option<Seat> {
+        let free = self.playing.lock().unwrap_or_else(PoisonError::into_inner).insert(claim);
+        free.then(|| Seat { games: self.clone(), claim })
     }
 
     /// A challenge of this node.
@@ -71,6 +79,19 @@ impl Games {
     /// Tells of every change from now on.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
+    }
+}
+
+/// Held while somebody plays; given back when it is dropped.
+#[derive(Debug)]
+pub struct Seat {
+    games: Arc<Games>,
+    claim: ClaimId,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.games.playing.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.claim);
     }
 }
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{Call, ChainError};
+use tensorlink_node::ports::{Call, ChainError, Event};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_proof::challenge::ask::Tensors;
 use tensorlink_proof::challenge::position::levels_for;
-use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Subject, Turn};
+use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Subject, Told, Turn};
 use tensorlink_proof::fraud::Case;
 use tensorlink_proof::merkle::depth;
 use tensorlink_types::U256;
@@ -21,6 +21,10 @@ const PERIOD: Duration = Duration::from_secs(2);
 /// Failures of the chain or of our own in a row before a challenge is left; its bond is then the worker's.
 const PATIENCE: u32 = 60;
 
+/// Why a challenge brought nothing.
+const OVER: &str = "it is over";
+const LATE: &str = "our time ran out";
+
 /// How a challenge ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChallengeEnd {
@@ -30,6 +34,8 @@ pub enum ChallengeEnd {
     Convicted(String),
     /// The challenge was lost, or could not be played; why.
     Lost(String),
+    /// Another task here plays it.
+    Taken,
 }
 
 impl<E> Auditor<E>
@@ -42,15 +48,16 @@ where
     /// # Errors
     /// [`AuditError`]: something on our side, before anything was opened; try again.
     pub async fn challenge(&self, target: &Target) -> Result<ChallengeEnd, AuditError> {
-        match self.try_challenge(target).await {
+        match self.try_challenge(target, true).await {
             Ok(ended) => Ok(ended),
             Err(Failed::Gap(gap)) => Ok(ChallengeEnd::Lost(gap.to_string())),
             Err(Failed::Audit(error)) => Err(error),
         }
     }
 
-    async fn try_challenge(&self, target: &Target) -> Result<ChallengeEnd, Failed> {
+    async fn try_challenge(&self, target: &Target, may_open: bool) -> Result<ChallengeEnd, Failed> {
         let Standing::Committed { at } = target.standing else { return Err(Gap::Alone.into()) };
+        let Some(_seat) = self.games.seat(target.id) else { return Ok(ChallengeEnd::Taken) };
         let lane = target.claim.lane();
         let job = self.ports.chain.job(lane.job).await.map_err(fatal)?.ok_or_else(|| fatal(AuditError::NoJob))?;
         let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
@@ -70,8 +77,40 @@ where
             return Ok(ChallengeEnd::Right);
         }
         let case = self.case(target, &job, worker).await?;
-        let play = Play { auditor: self, target, case, replay, own, committed_at: at };
+        let play = Play { auditor: self, target, case, replay, own, committed_at: at, may_open };
         play.run(&job).await
+    }
+
+    /// Goes on with a challenge of ours that is open, of which an event told: after a restart nobody else would, and the bond be lost.
+    ///
+    /// # Errors
+    /// As [`Self::challenge`].
+    pub async fn resume(&self, target: &Target) -> Result<ChallengeEnd, AuditError> {
+        match self.try_resume(target).await {
+            Ok(ended) => Ok(ended),
+            Err(Failed::Gap(gap)) => Ok(ChallengeEnd::Lost(gap.to_string())),
+            Err(Failed::Audit(error)) => Err(error),
+        }
+    }
+
+    async fn try_resume(&self, target: &Target) -> Result<ChallengeEnd, Failed> {
+        let Some(challenge) = self.games.on(target.id) else { return Ok(ChallengeEnd::Lost(OVER.to_owned())) };
+        // It may be decided already, and only the bond be left to collect.
+        let timeout = Call::Challenge { challenge, step: Box::new(Move::Timeout) };
+        if self.ports.chain.simulate(&timeout).await.is_ok() {
+            let ended = self.ports.chain.send(timeout).await.map_err(fatal)?;
+            let won = ended.events.iter().any(|event| matches!(event, Event::Challenge { told: Told::Won { .. }, .. }));
+            let found = "its claim is void, or it did not answer in time";
+            return Ok(if won {
+                ChallengeEnd::Convicted(found.to_owned())
+            } else {
+                ChallengeEnd::Lost(LATE.to_owned())
+            });
+        }
+        match self.claim_of(target, target.claim.lane(), target.claim.interval).await? {
+            Some(found) if found.id == target.id => self.try_challenge(&found, false).await,
+            _ => Ok(ChallengeEnd::Lost("its claim is not on record".to_owned())),
+        }
     }
 
     async fn recorded(
@@ -94,6 +133,8 @@ struct Play<'a, E> {
     replay: Replay,
     own: Arc<Roots>,
     committed_at: u64,
+    /// Whether a challenge is opened if there is none.
+    may_open: bool,
 }
 
 impl<E> Play<'_, E>
@@ -109,6 +150,9 @@ where
         let challenge = loop {
             if let Some(challenge) = games.on(self.target.id) {
                 break challenge;
+            }
+            if !self.may_open {
+                return Ok(ChallengeEnd::Lost(OVER.to_owned()));
             }
             if moved.is_none() {
                 let opened = self.auditor.ports.chain.send(self.opening(job)).await.map_err(fatal)?;
@@ -128,7 +172,7 @@ where
             };
             match game.turn {
                 Turn::Won => return Ok(ChallengeEnd::Convicted(found)),
-                Turn::Lost => return Ok(ChallengeEnd::Lost("our time ran out".to_owned())),
+                Turn::Lost => return Ok(ChallengeEnd::Lost(LATE.to_owned())),
                 Turn::Asking | Turn::Answering => {}
             }
             // Nothing is said twice; but whether time is over is looked at again.

@@ -86,7 +86,7 @@ where
     }
 
     /// The claim of a lane for an interval, if it is confirmed.
-    async fn claim_of(&self, target: &Target, lane: Lane, interval: u32) -> Result<Option<Target>, Failed> {
+    pub(crate) async fn claim_of(&self, target: &Target, lane: Lane, interval: u32) -> Result<Option<Target>, Failed> {
         let chain = &self.ports.chain;
         let head = chain.head().await.map_err(fatal)?.number;
         let events = chain.past_events(chain.deployment().block, head).await.map_err(fatal)?;

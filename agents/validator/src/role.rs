@@ -116,7 +116,8 @@ where
                 event = events.recv(), if waiting.is_empty() => {
                     let Some(event) = event else { break };
                     let task = self.take_in(event, &mut manifests)?;
-                    waiting.extend(task.filter(|task| !matches!(task, Task::Claim(t) if done.claims.contains(&t.id))));
+                    let is_done = |task: &Task| task.claim().is_some_and(|claim| done.claims.contains(&claim));
+                    waiting.extend(task.filter(|task| !is_done(task)));
                 }
             }
         }
@@ -140,6 +141,14 @@ where
                 let target = Target { id, claim, standing: Standing::Committed { at: committed_at }, manifest };
                 let drawn = drawn(&self.auditor.ports.identity, id, at.block_hash, self.rate)?;
                 Ok(drawn.then_some(Task::Claim(target)))
+            }
+            Event::ChallengeOpened { id, claim, challenger, .. }
+                if challenger == self.auditor.ports.identity.address() =>
+            {
+                let Some(manifest) = manifests.get(&JobId(claim.job)).copied() else { return Ok(None) };
+                // When it was committed is looked up; whoever opened it just now plays it.
+                let standing = Standing::Committed { at: 0 };
+                Ok(Some(Task::Challenged(Target { id, claim, standing, manifest })))
             }
             Event::VoucherRedeemed { lane, epoch, receipts, .. } if self.rate.share() > 0.0 => {
                 let Some(manifest) = manifests.get(&lane.job).copied() else { return Ok(None) };

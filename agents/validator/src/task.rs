@@ -7,7 +7,7 @@ use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_types::{ClaimId, JobId};
 
-use crate::audit::{Auditor, Finding, Standing, Target};
+use crate::audit::{AuditError, Auditor, Finding, Standing, Target};
 use crate::challenge::ChallengeEnd;
 use crate::draw::Rate;
 use crate::epoch::Epoch;
@@ -25,6 +25,8 @@ pub(crate) enum Task {
     Claim(Target),
     /// An epoch of receipts, to be drawn from.
     Epoch(Epoch),
+    /// A claim on which we have a challenge open.
+    Challenged(Target),
 }
 
 /// What came of it.
@@ -38,6 +40,14 @@ pub(crate) enum Ended {
 }
 
 impl Task {
+    /// The claim that it is about, if it is about one.
+    pub(crate) const fn claim(&self) -> Option<ClaimId> {
+        match self {
+            Self::Claim(target) | Self::Challenged(target) => Some(target.id),
+            Self::Epoch(_) => None,
+        }
+    }
+
     /// Does it, with bounded patience.
     pub(crate) async fn run<E: Engine + Send + 'static>(self, auditor: &Auditor<E>, rate: Rate) -> Ended {
         match self {
@@ -47,6 +57,10 @@ impl Task {
                 } else {
                     Ended::Open
                 }
+            }
+            Self::Challenged(target) => {
+                let ended = auditor.resume(&target).await;
+                if decided(&target, ended) { Ended::Claim(target.id) } else { Ended::Open }
             }
             Self::Epoch(epoch) => match list(auditor, &epoch, rate).await {
                 Some(targets) => Ended::Epoch(targets),
@@ -125,34 +139,30 @@ async fn attempt_at<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &T
         },
         Ok(Finding::Unproven(reason)) => {
             tracing::warn!(%lane, interval, %reason, attempt, "the claim cannot be checked");
-            return attempt >= FORCED && forced(auditor, target).await;
+            return attempt >= FORCED && decided(target, auditor.challenge(target).await);
         }
         Err(error) => tracing::warn!(%lane, interval, %error, attempt, "the audit failed"),
     }
     false
 }
 
-/// Challenges a claim on chain; whether that decided it.
-async fn forced<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Target) -> bool {
+/// Whether a challenge decided about its claim.
+fn decided(target: &Target, ended: Result<ChallengeEnd, AuditError>) -> bool {
     let (lane, interval) = (target.claim.lane(), target.claim.interval);
-    match auditor.challenge(target).await {
-        Ok(ChallengeEnd::Right) => {
-            tracing::info!(%lane, interval, "audited without its worker: right");
-            true
-        }
-        Ok(ChallengeEnd::Convicted(found)) => {
-            tracing::warn!(%lane, interval, %found, "convicted by a challenge");
-            true
-        }
+    match ended {
+        Ok(ChallengeEnd::Right) => tracing::info!(%lane, interval, "audited without its worker: right"),
+        Ok(ChallengeEnd::Convicted(found)) => tracing::warn!(%lane, interval, %found, "convicted by a challenge"),
+        Ok(ChallengeEnd::Taken) => return false,
         Ok(ChallengeEnd::Lost(reason)) => {
             tracing::warn!(%lane, interval, %reason, "a challenge brought nothing");
-            false
+            return false;
         }
         Err(error) => {
             tracing::warn!(%lane, interval, %error, "no challenge could be played");
-            false
+            return false;
         }
     }
+    true
 }
 
 /// Whether the claim can still be challenged.

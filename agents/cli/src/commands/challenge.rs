@@ -168,6 +168,7 @@ async fn force(auditor: &Auditor<TorchEngine>, target: &Target) -> Result<Shown>
     match ended? {
         ChallengeEnd::Right => Ok(Shown::Right),
         ChallengeEnd::Convicted(fault) => Ok(Shown::Forced { fault }),
+        ChallengeEnd::Taken => bail!("it is being played already"),
         ChallengeEnd::Lost(reason) => bail!("the challenge brought nothing: {reason}"),
     }
 }

@@ -127,6 +127,14 @@ async fn who_answers_no_auditor_is_walked_to_its_lie_on_chain() {
     network.start_workers([0]).await;
     network.start_mute_villain(LIAR, LIE).await;
     SLOW.post(&mut network);
+    // The validator is killed in the middle of the game, and finds it again.
+    let answered = network.await_event("the first answer", LONG, |event| match event {
+        Event::Challenge { told: Told::Answered { .. }, .. } => Some(()),
+        _ => None,
+    });
+    answered.await;
+    network.cut_validator();
+    network.start_validator().await;
     let report = SLOW.settled(&mut network, LONG).await;
     report.assert_accounts();
     let answers = assert_forced(&network, &report, Fault::Element).await;
