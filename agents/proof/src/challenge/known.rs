@@ -7,7 +7,7 @@ use tensorlink_types::abi::{LeafRange, Pick, Position, TensorOpening};
 use tensorlink_types::{TensorRoot, TensorType};
 
 use super::OwnTree;
-use super::position::{is_bottom, leaf_of, row_height, row_start};
+use super::position::{is_askable, is_bottom, leaf_of, row_height, row_start};
 use crate::fraud::Claimed;
 use crate::keccak::hash_one;
 use crate::merkle::{Entries, ITEM, LEAF, LEAF_BYTES, OpeningError, depth, node, root_from_data};
@@ -36,6 +36,9 @@ impl<'a> Known<'a> {
 
     /// Takes in an answer. The contract has checked that it hashes up to its node.
     pub fn learn(&mut self, position: &Position, data: &Bytes) {
+        if !is_askable(position) || position.count != self.own.count() {
+            return;
+        }
         let unit = if !is_bottom(position) || self.own.is_list() { 32 } else { LEAF_BYTES };
         let height = row_height(position);
         let mut row: Vec<B256> = Vec::new();

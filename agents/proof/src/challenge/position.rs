@@ -56,6 +56,23 @@ impl Subject {
     }
 }
 
+/// Whether a position is one that the contract lets be asked for. What an endpoint says may be anything.
+pub fn is_askable(position: &Position) -> bool {
+    let (levels, height) = (position.levels, position.height);
+    let tree = u32::from(height) <= 63
+        && u32::from(height) <= depth(position.count)
+        && levels <= height
+        && levels <= MAX_LEVELS
+        && (levels > 0 || height == 0)
+        && leaf_of(&Position { levels: 0, ..position.clone() }, 0) < position.count;
+    match Subject::of(position) {
+        Some(Subject::Statement | Subject::Logs) => levels <= MAX_LEVELS,
+        Some(Subject::Output) => tree && (levels < height || levels <= MAX_LEAF_LEVELS),
+        Some(_) => tree,
+        None => false,
+    }
+}
+
 /// What the chain keeps of a position.
 pub fn position_hash(position: &Position) -> B256 {
     keccak256(position.abi_encode())
