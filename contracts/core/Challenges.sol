@@ -17,7 +17,7 @@ import {ParameterBounds} from "../libraries/ParameterBounds.sol";
 import {TensorTypes} from "../libraries/TensorTypes.sol";
 import {Facts, Pick, Position, StepAnswer, Subject} from "../types/Challenge.sol";
 import {Parameters} from "../types/Parameters.sol";
-import {BoundaryLogs, Claim, JobKind, Operator, StepStatement, TensorType} from "../types/Types.sol";
+import {BoundaryLogs, Claim, Operator, ProgramHeader, StepStatement, TensorType} from "../types/Types.sol";
 
 /// @title Challenges
 /// @notice See `IChallenges`.
@@ -80,35 +80,6 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         return _open(claim, claimId, facts, p);
     }
 
-    /// @inheritdoc IChallenges
-    function openReceipt(Claim calldata claim, bytes calldata signature, uint8 levels)
-        external
-        nonReentrant
-        returns (uint256 challenge)
-    {
-        bytes32 claimId = _receiptId(claim);
-        // INVARIANT: a worker answers for what it signed only (P-14).
-        _checkSigner(claimId, signature, JOBS.workerOf(claim.job, claim.stage, claim.replica));
-
-        Facts memory facts;
-        return _open(claim, claimId, facts, _statement(levels));
-    }
-
-    /// @dev Id of a receipt that can be challenged.
-    function _receiptId(Claim calldata claim) private view returns (bytes32) {
-        IJobs.Job memory job = _jobOf(claim.job);
-        // INVARIANT: stake is still locked, and a receipt has no states (C-12, P-20).
-        if (job.kind != JobKind.Serving) revert ICheckpoints.UnknownClaim();
-        if (claim.parentState != 0 || claim.newState != 0) revert ICheckpoints.UnknownClaim();
-        if (job.state == IJobs.State.Closing) {
-            // INVARIANT: no challenge begins once the job could be settled (P-20).
-            if (block.timestamp >= job.deadline) revert DeadlinePassed(job.deadline);
-        } else if (job.state != IJobs.State.Running) {
-            revert ICheckpoints.UnknownClaim();
-        }
-        return CHECKPOINTS.claimId(claim);
-    }
-
     function _open(Claim calldata claim, bytes32 claimId, Facts memory facts, Position memory p)
         private
         returns (uint256 challenge)
@@ -138,7 +109,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         emit Established(challenge, facts);
         emit Asked(challenge, deadline, p);
 
-        CHECKPOINTS.hold(claim.job, claimId);
+        CHECKPOINTS.hold(claimId);
         SNO.safeTransferFrom(msg.sender, address(this), _BOND);
     }
 
@@ -178,8 +149,8 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
     ) external {
         (Challenge storage c, Position memory p) = _toAnswer(challenge, position, Subject.Statement);
         Facts memory f = _factsOf(position, facts);
-        _checkProgram(c, said, f.step);
-        (f.step, f.trace, f.operators) = (said.step, said.trace, said.program.operators);
+        _checkProgram(c, said.program);
+        (f.trace, f.operators) = (said.trace, said.program.operators);
         (f.operatorCount, f.stateCount, f.microBatches) =
         (said.program.operatorCount, said.program.stateCount, said.program.microBatches);
         _checkStatement(c, f, said.signature);
@@ -193,16 +164,9 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         _answered(challenge, c, p, data);
     }
 
-    function _checkProgram(Challenge storage c, StepAnswer calldata said, uint32 step) private view {
-        IJobs.Job memory job = _jobOf(c.job);
-        bytes32 registered = JOBS.programOf(c.job, c.stage);
-        bytes32 root = keccak256(abi.encode(said.program));
-        // INVARIANT: the program is the stage's, and a text has a length that the job allows (C-13).
-        bool right = job.kind == JobKind.Serving
-            ? said.step > 0
-                && Merkle.isMember(registered, root, said.step - 1, job.stepsPerInterval, said.programMembership)
-            : said.step == step && root == registered && said.programMembership.length == 0;
-        if (!right) revert WrongProgram();
+    function _checkProgram(Challenge storage c, ProgramHeader calldata program) private view {
+        // INVARIANT: the program is the stage's.
+        if (keccak256(abi.encode(program)) != JOBS.programOf(c.job, c.stage)) revert WrongProgram();
     }
 
     /// @dev INVARIANT: what is answered here stands as if it had been said off chain: proofs refer to it (P-14).
@@ -227,6 +191,8 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         bytes calldata data
     ) external {
         (Challenge storage c, Position memory p) = _toAnswer(challenge, position, Subject.Output);
+        // INVARIANT: a data root is given once, for the tensor and not for a node below it.
+        if (!p.isRoot()) revert WrongSubject(p.subject);
         Facts memory f = _factsOf(position, facts);
         // INVARIANT: the trace holds a tensor of the type that the program gives the output (C-2).
         if (Merkle.tensorRoot(f.tensorType, dataRoot) != p.node) revert WrongAnswer();
@@ -250,6 +216,8 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
     /// @inheritdoc IChallenges
     function answer(uint256 challenge, Position calldata position, bytes calldata data) external {
         (Challenge storage c, Position memory p) = _toAnswer(challenge, position, position.subject);
+        // INVARIANT: what the trace holds for an output is a tensor's root, which binds its type; nodes lie under its data root only.
+        if (p.subject == Subject.Output && p.isRoot()) revert WrongSubject(p.subject);
         _checkNodes(p, data);
         _answered(challenge, c, p, data);
     }
@@ -371,10 +339,8 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         else if (edge == 1) root = logs.toPrevious;
         else if (edge == 2) root = logs.fromNext;
         else if (edge == 3) root = logs.toNext;
-        IJobs.Job memory job = _jobOf(c.job);
-        uint256 steps = job.kind == JobKind.Serving ? 1 : job.stepsPerInterval;
         bytes32 known = p.facts;
-        p = _tree(Subject.Log, root, steps * f.microBatches, levels);
+        p = _tree(Subject.Log, root, uint256(_jobOf(c.job).stepsPerInterval) * f.microBatches, levels);
         p.facts = known;
         _asked(challenge, c, p, levels);
     }
@@ -485,7 +451,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         // INVARIANT: a bond is paid out once.
         if (state != State.Asking && state != State.Answering) revert NotYourTurn(challenge);
         (uint64 job, bytes32 claimId) = (c.job, c.claimId);
-        bool settled = DISPUTES.isConvicted(claimId, job, c.stage, c.replica, c.interval);
+        bool settled = DISPUTES.isConvicted(job, c.stage, c.replica, c.interval);
         // INVARIANT: each side has its whole time.
         if (!settled && !_isOver(c)) revert DeadlineNotReached(c.deadline, uint256(c.turnBlock) + _MOVE_BLOCKS);
         bool silence = !settled && state == State.Answering;
@@ -495,7 +461,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         if (won) emit ChallengeWon(challenge, claimId, silence);
         else emit ChallengeLost(challenge, claimId);
 
-        CHECKPOINTS.release(job, claimId);
+        CHECKPOINTS.release(claimId);
         if (silence) DISPUTES.convictSilent(job, c.stage, c.replica, c.interval, claimId, c.challenger);
         SNO.safeTransfer(won ? c.challenger : c.worker, c.bond);
     }

@@ -51,7 +51,6 @@ contract Checkpoints is ICheckpoints, EIP712 {
     mapping(LaneId lane => LaneState state) private _lanes;
     mapping(LaneId lane => mapping(uint32 interval => bytes32 record)) private _records;
     mapping(bytes32 claimId => uint256 count) private _holds;
-    mapping(uint64 job => uint256 count) private _holdsOf;
 
     // A zero address would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
     // slither-disable-next-line missing-zero-check
@@ -229,20 +228,17 @@ contract Checkpoints is ICheckpoints, EIP712 {
     }
 
     /// @inheritdoc ICheckpoints
-    function hold(uint64 job, bytes32 id) external {
+    function hold(bytes32 id) external {
         // INVARIANT: finality is delayed only against a bond.
         if (msg.sender != CHALLENGES) revert Unauthorized(msg.sender);
-        // Receipts have no record that could become final; theirs is the job (P-20).
-        if (_clocks[job].intervals != 0) ++_holds[id];
-        else ++_holdsOf[job];
+        ++_holds[id];
     }
 
     /// @inheritdoc ICheckpoints
-    function release(uint64 job, bytes32 id) external {
+    function release(bytes32 id) external {
         // INVARIANT: a challenge is not lifted from outside.
         if (msg.sender != CHALLENGES) revert Unauthorized(msg.sender);
-        if (_clocks[job].intervals != 0) --_holds[id];
-        else --_holdsOf[job];
+        --_holds[id];
     }
 
     /// @inheritdoc ICheckpoints
@@ -283,11 +279,6 @@ contract Checkpoints is ICheckpoints, EIP712 {
     /// @inheritdoc ICheckpoints
     function laneOf(uint64 job, uint16 stage, uint16 replica) external view returns (LaneState memory) {
         return _lanes[Lanes.id(job, stage, replica)];
-    }
-
-    /// @inheritdoc ICheckpoints
-    function holdsOf(uint64 job) external view returns (uint256) {
-        return _holdsOf[job];
     }
 
     /// @inheritdoc ICheckpoints

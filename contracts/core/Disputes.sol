@@ -79,8 +79,6 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     /// @notice Who says that a worker has been silent.
     address public immutable CHALLENGES;
 
-    mapping(bytes32 claimId => bool convicted) private _convictedReceipts;
-
     // A zero address would only make a deployment that does nothing; `script/Deployer.sol` gives a real one.
     // slither-disable-next-line missing-zero-check
     constructor(IStaking staking, IJobs jobs, ICheckpoints checkpoints, IStepVerifier verifier, address challenges)
@@ -314,7 +312,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         // INVARIANT: silence is told by the clock only.
         if (msg.sender != CHALLENGES) revert Unauthorized(msg.sender);
         Case memory c;
-        (c.claimId, c.worker, c.kind) = (claimId, JOBS.workerOf(job, stage, replica), JOBS.jobOf(job).kind);
+        // Receipts are not challenged.
+        (c.claimId, c.worker, c.kind) = (claimId, JOBS.workerOf(job, stage, replica), JobKind.Training);
         Finding memory finding;
         (finding.auditor, finding.fault) = (challenger, Fault.Silence);
         _convict(c, Lane({job: job, stage: stage, replica: replica, interval: interval}), finding);
@@ -330,19 +329,13 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         );
         // A receipt has no record that could become final.
         if (c.kind == JobKind.Training) CHECKPOINTS.voidFrom(l.job, l.stage, l.replica, l.interval);
-        else _convictedReceipts[c.claimId] = true;
         (address worker, uint256 stake, address user) = JOBS.convict(l.job, l.stage, l.replica);
         // An earlier claim of the lane convicted after a later one, or another receipt: the stake is gone already (P-6).
         if (stake > 0) STAKING.slash(worker, stake, f.auditor, user);
     }
 
     /// @inheritdoc IDisputes
-    function isConvicted(bytes32 claimId, uint64 job, uint16 stage, uint16 replica, uint32 interval)
-        external
-        view
-        returns (bool)
-    {
-        if (JOBS.jobOf(job).kind == JobKind.Serving) return _convictedReceipts[claimId];
+    function isConvicted(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bool) {
         return interval >= CHECKPOINTS.laneOf(job, stage, replica).voidFrom;
     }
 

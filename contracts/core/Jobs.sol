@@ -230,8 +230,6 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         if (state != State.Closing) revert WrongState(job, state);
         // INVARIANT: what is owed can be redeemed, and the last receipt challenged, for a whole window (P-8, P-20).
         if (block.timestamp < record.deadline) revert WindowOpen(record.deadline);
-        // INVARIANT: stake is there until every challenge on a receipt is decided (P-20).
-        if (CHECKPOINTS.holdsOf(job) != 0) revert ChallengesOpen(job);
     }
 
     function _checkClaims(uint64 job, Job storage record, State state) private view {

@@ -12,7 +12,7 @@ import {BoundaryLogs, Claim, Operator} from "../types/Types.sol";
 ///
 /// | state | move | next |
 /// |---|---|---|
-/// | – | open, openReceipt (anyone, bond; asks the first question) | Answering |
+/// | – | open (anyone, bond; asks the first question) | Answering |
 /// | Answering | answer… (the worker, by the deadline) | Asking |
 /// | Answering | timeout (anyone, past the deadline) | Won: the worker is convicted of silence, bond back |
 /// | Asking | ask… (the challenger, by the deadline) | Answering |
@@ -98,13 +98,6 @@ interface IChallenges {
     /// Effects: takes the bond in SNO, for which an allowance is needed; holds back the claim's finality.
     /// Requirements: the claim is live and its window open.
     function open(Claim calldata claim, uint64 committedAt, uint8 levels) external returns (uint256 challenge);
-
-    /// @notice Challenges a receipt of a serving job (C-12), and asks for its statement.
-    /// Effects: as `open`; holds back the job's settlement.
-    /// Requirements: signed by the lane's worker (C-9); the job runs, or is closing and its `deadline` not reached.
-    function openReceipt(Claim calldata claim, bytes calldata signature, uint8 levels)
-        external
-        returns (uint256 challenge);
 
     /// @notice Answers `Steps`: the root of the list of states after each step, the siblings of its last entry, which is the claim's new
     /// state, and the nodes asked for.

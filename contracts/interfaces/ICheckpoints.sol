@@ -56,16 +56,15 @@ interface ICheckpoints {
     /// @notice Refuses further claims of a job. Only `Jobs`.
     function close(uint64 job) external;
 
-    /// @notice Holds back finality of a claim, or settlement of a serving job, while a challenge is open. Counted: every hold needs a
-    /// release. Only `Challenges`.
+    /// @notice Holds back finality of a claim while a challenge is open. Counted: every hold needs a release. Only `Challenges`.
     // In a declaration the function of the same name is nothing that could be meant.
     // slither-disable-next-line shadowing-local
-    function hold(uint64 job, bytes32 claimId) external;
+    function hold(bytes32 claimId) external;
 
     /// @notice Takes back one hold. Only `Challenges`.
     // In a declaration the function of the same name is nothing that could be meant.
     // slither-disable-next-line shadowing-local
-    function release(uint64 job, bytes32 claimId) external;
+    function release(bytes32 claimId) external;
 
     /// @notice Voids the claims of a lane from `interval` on. Only `Disputes`.
     function voidFrom(uint64 job, uint16 stage, uint16 replica, uint32 interval) external;
@@ -81,8 +80,6 @@ interface ICheckpoints {
     function recordOf(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bytes32);
     /// @notice A lane; all zero if there is none.
     function laneOf(uint64 job, uint16 stage, uint16 replica) external view returns (LaneState memory);
-    /// @notice Challenges that are open on receipts of a serving job.
-    function holdsOf(uint64 job) external view returns (uint256);
     /// @notice Whether the lane has a committed claim that is neither final nor void.
     function hasPending(uint64 job, uint16 stage, uint16 replica) external view returns (bool);
 }

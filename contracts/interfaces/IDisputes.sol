@@ -80,11 +80,8 @@ interface IDisputes {
         address challenger
     ) external;
 
-    /// @notice Whether a claim is void: by a proof of it or, of a training job, of an earlier one of its lane.
-    function isConvicted(bytes32 claimId, uint64 job, uint16 stage, uint16 replica, uint32 interval)
-        external
-        view
-        returns (bool);
+    /// @notice Whether a claim of a training job is void: by a proof of it or of an earlier one of its lane.
+    function isConvicted(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bool);
 
     /// @notice The EIP-712 digest that a worker signs to state (rule C-9).
     function statementDigest(StepStatement memory statement) external view returns (bytes32);

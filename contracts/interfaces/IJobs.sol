@@ -74,8 +74,6 @@ interface IJobs {
     error ClaimsPending(uint16 stage, uint16 replica);
     /// @dev A serving job can be settled from `deadline` on, once it was closed.
     error WindowOpen(uint40 deadline);
-    /// @dev A serving job whose receipts are under challenge cannot be settled.
-    error ChallengesOpen(uint64 job);
     /// @dev The lane, of a serving job, was convicted and earns nothing any more.
     error LaneConvicted(uint16 stage, uint16 replica);
     error NothingToCollect();
@@ -100,7 +98,7 @@ interface IJobs {
     function cancel(uint64 job) external;
 
     /// @notice Returns the unearned rest to the user and unlocks the workers' stake. Anyone, once no claim is pending; a serving job
-    /// from `deadline` on, once it is closing and no challenge is open.
+    /// from `deadline` on, once it is closing.
     function settle(uint64 job) external;
 
     /// @notice Pays out everything credited to the caller in `token` (0 for ETH).

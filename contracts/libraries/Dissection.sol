@@ -29,8 +29,11 @@ library Dissection {
     /// padding; nodes elsewhere, all of them. Zero if it is not as long as asked for.
     function nodeOver(Position memory p, bytes calldata data) internal pure returns (bytes32) {
         uint256 width = 1 << p.levels;
-        // Nodes are all there, also those over padding alone.
-        if (!isBottom(p)) return data.length == width * 32 ? Merkle.fold(Merkle.nodesOf(data, width)) : bytes32(0);
+        if (!isBottom(p)) {
+            if (data.length != width * 32) return bytes32(0);
+            bytes32[] memory nodes = Merkle.nodesOf(data, width);
+            return _isPadded(p, nodes) ? Merkle.fold(nodes) : bytes32(0);
+        }
 
         // INVARIANT of positions: there is a leaf below each.
         uint256 there = uint256(p.count) - (uint256(p.index) << p.levels);
@@ -39,6 +42,25 @@ library Dissection {
             return data.length == there * 256 ? Merkle.fold(Merkle.leavesOf(data, width)) : bytes32(0);
         }
         return data.length == there * 32 ? Merkle.fold(Merkle.itemsOf(data, width)) : bytes32(0);
+    }
+
+    /// @notice Whether the position is the root of its tree.
+    function isRoot(Position memory p) internal pure returns (bool) {
+        return p.height == Merkle.depth(p.count);
+    }
+
+    /// @dev Whether the nodes under which there is no leaf are those of empty subtrees (C-2). Were they not, a tree could differ from
+    /// everybody's in nothing that could be shown.
+    function _isPadded(Position memory p, bytes32[] memory nodes) private pure returns (bool) {
+        uint256 height = p.height - p.levels;
+        // Nodes of the row that have a leaf under them.
+        uint256 there = ((uint256(p.count) - 1) >> height) + 1 - (uint256(p.index) << p.levels);
+        if (there >= nodes.length) return true;
+        bytes32 empty = Merkle.empty(height);
+        for (uint256 i = there; i < nodes.length; ++i) {
+            if (nodes[i] != empty) return false;
+        }
+        return true;
     }
 
     /// @notice Whether `pick` is among what lies `p.levels` below `p.node`, and not padding.

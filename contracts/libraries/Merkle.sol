@@ -50,6 +50,20 @@ library Merkle {
         }
     }
 
+    /// @notice The node over `2^height` missing leaves (C-2).
+    function empty(uint256 height) internal pure returns (bytes32 node) {
+        // SAFETY: uses memory beyond the free pointer and leaves it free.
+        assembly ("memory-safe") {
+            let p := mload(0x40)
+            mstore8(p, 1)
+            for {} height { height := sub(height, 1) } {
+                mstore(add(p, 1), node)
+                mstore(add(p, 33), node)
+                node := keccak256(p, 65)
+            }
+        }
+    }
+
     /// @notice The node that stands `siblings.length` above `node`, which is the `index`-th of those that lie under it.
     function climb(bytes32 node, uint256 index, bytes32[] calldata siblings) internal pure returns (bytes32 above) {
         above = node;

@@ -59,12 +59,9 @@ struct Pick {
     bytes32[] siblings;
 }
 
-/// @dev What a worker says about a step: the trace's root, its signature of the statement, and the program, with its place in the stage's
-/// list if the job serves. Of a receipt `step` is the text's number of tokens; otherwise it is the step asked for.
+/// @dev What a worker says about the step that it was asked about: the trace's root, its signature of the statement, and the program.
 struct StepAnswer {
-    uint32 step;
     bytes32 trace;
     bytes signature;
     ProgramHeader program;
-    bytes32[] programMembership;
 }

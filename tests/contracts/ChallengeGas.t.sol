@@ -100,7 +100,7 @@ contract ChallengeGasTest is ChallengeFeed {
         vm.prank(auditor);
         challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, g.steps.before, path, g.trace.levels[0]);
         _spent(false);
-        (said.step, said.trace) = (LONG - 1, g.trace.root);
+        said.trace = g.trace.root;
         said.signature = _signed(said);
         vm.prank(workers[0].addr);
         challenges.answerStatement(ID, positions[ID], factsOf[ID], said, g.trace.rows[0]);
@@ -172,7 +172,7 @@ contract ChallengeGasTest is ChallengeFeed {
         StepStatement memory statement = StepStatement({
             claimId: checkpoints.claimId(claim),
             auditor: auditor,
-            step: said.step,
+            step: LONG - 1,
             preState: factsOf[ID].preState,
             postState: factsOf[ID].postState,
             trace: said.trace
@@ -226,6 +226,8 @@ contract ChallengeGasTest is ChallengeFeed {
             if (below > 0) {
                 for (uint256 k = 0; k < width; ++k) {
                     nodes[k] = k == place ? node : keccak256(abi.encode(count, i, k));
+                    // After the last leaf there is padding.
+                    if (k > place) nodes[k] = Merkle.empty(below);
                 }
                 rows[i - 1] = abi.encodePacked(nodes);
             } else {

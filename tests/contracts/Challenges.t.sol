@@ -96,7 +96,6 @@ contract ChallengesTest is ChallengeTest {
         challenges.timeout(1);
         assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);
         assertEq(checkpoints.laneOf(job, 0, 0).voidFrom, 0);
-        assertEq(checkpoints.holdsOf(job), 0);
         assertEq(uint8(challenges.challengeOf(1).state), uint8(IChallenges.State.Won));
         assertEq(sno.balanceOf(address(challenges)), 0);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.NotYourTurn.selector, 1));
@@ -268,9 +267,9 @@ contract ChallengesTest is ChallengeTest {
         vm.expectRevert(abi.encodeWithSelector(IDisputes.Unauthorized.selector, address(this)));
         disputes.convictSilent(job, 0, 0, 0, id, auditor);
         vm.expectRevert(abi.encodeWithSelector(ICheckpoints.Unauthorized.selector, address(this)));
-        checkpoints.hold(job, id);
+        checkpoints.hold(id);
         vm.expectRevert(abi.encodeWithSelector(ICheckpoints.Unauthorized.selector, address(this)));
-        checkpoints.release(job, id);
+        checkpoints.release(id);
     }
 
     /// @dev The worker signs that `about` starts from no state that anybody knows.

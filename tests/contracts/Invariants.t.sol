@@ -41,7 +41,7 @@ contract InvariantsTest is Test {
     }
 
     function _moves() private pure returns (bytes4[] memory selectors) {
-        selectors = new bytes4[](25);
+        selectors = new bytes4[](24);
         selectors[0] = Economy.stake.selector;
         selectors[1] = Economy.requestUnstake.selector;
         selectors[2] = Economy.withdraw.selector;
@@ -61,9 +61,8 @@ contract InvariantsTest is Test {
         selectors[15] = selectors[16] = selectors[17] = Economy.commit.selector;
         selectors[18] = selectors[19] = Economy.redeem.selector;
         selectors[20] = Economy.convictReceipt.selector;
-        selectors[21] = Economy.openReceipt.selector;
-        selectors[22] = selectors[23] = Economy.answer.selector;
-        selectors[24] = Economy.ask.selector;
+        selectors[21] = selectors[22] = Economy.answer.selector;
+        selectors[23] = Economy.ask.selector;
     }
 
     /// @dev The moves do something: on one long walk each of them has its effect, so the invariants are not of an idle

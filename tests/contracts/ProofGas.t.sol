@@ -67,7 +67,7 @@ contract ProofGasTest is ProtocolTest {
         Opened[] memory opened = _factors(8, 2);
         ElementProof memory p = _proof(Opcodes.MAT_MUL, opened, _attributes(12), JobKind.Serving);
         assertEq(p.programMembership.length, 12);
-        assertLe(_measure("receipt, int8 dot product of 4096", p), 515_000);
+        assertLe(_measure("receipt, int8 dot product of 4096", p), 500_000);
         assertEq(uint8(_stateOfJob(p.claim.job)), uint8(IJobs.State.Closing));
     }
 

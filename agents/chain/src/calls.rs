@@ -88,7 +88,7 @@ pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action
 
 /// Whether a move takes a bond.
 pub(crate) const fn opens(step: &Move) -> bool {
-    matches!(step, Move::Open { .. } | Move::OpenReceipt { .. })
+    matches!(step, Move::Open { .. })
 }
 
 /// A transaction that calls a contract and moves nothing.

@@ -16,9 +16,6 @@ pub(crate) fn encode(challenge: U256, step: &Move) -> Result<Vec<u8>, Error> {
         Move::Open { claim, committed_at, levels } => {
             C::openCall { claim: recode(claim)?, committedAt: *committed_at, levels: *levels }.abi_encode()
         }
-        Move::OpenReceipt { claim, signature, levels } => {
-            C::openReceiptCall { claim: recode(claim)?, signature: signature.clone(), levels: *levels }.abi_encode()
-        }
         Move::AnswerSteps { position, claim, steps, siblings, data } => C::answerStepsCall {
             challenge,
             position: recode(position)?,

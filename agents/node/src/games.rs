@@ -76,6 +76,13 @@ impl Games {
         ours.map(|(challenge, game)| (*challenge, game.clone())).collect()
     }
 
+    /// Those against this node whose challenger is to move, with the time by which it must, seconds.
+    pub fn to_collect(&self) -> Vec<(U256, u64)> {
+        let games = self.games.lock().unwrap_or_else(PoisonError::into_inner);
+        let ours = games.iter().filter(|(_, g)| g.worker == self.own && g.turn == Turn::Asking);
+        ours.map(|(challenge, game)| (*challenge, game.deadline)).collect()
+    }
+
     /// Tells of every change from now on.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.version.subscribe()

@@ -243,11 +243,9 @@ sol! {
     /// What a worker says about a step in the course of a challenge.
     #[derive(Debug, PartialEq, Eq)]
     struct StepAnswer {
-        uint32 step;
         bytes32 trace;
         bytes signature;
         ProgramHeader program;
-        bytes32[] programMembership;
     }
 
     /// What an operator may draw on besides its operands.

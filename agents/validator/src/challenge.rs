@@ -18,8 +18,10 @@ use crate::audit::{AuditError, Auditor, Failed, Gap, Standing, Target, fatal};
 
 /// Longest wait between two looks at a challenge.
 const PERIOD: Duration = Duration::from_secs(2);
-/// Failures of the chain or of our own in a row before a challenge is left; its bond is then the worker's.
-const PATIENCE: u32 = 60;
+/// Seconds within which a challenge that was opened is confirmed.
+const CONFIRMED: u64 = 1_800;
+/// Seconds after which what was said is said again, if it is still our turn.
+const AGAIN: u64 = 60;
 
 /// Why a challenge brought nothing.
 const OVER: &str = "it is over";
@@ -144,7 +146,9 @@ where
     async fn run(&self, job: &JobView) -> Result<ChallengeEnd, Failed> {
         let games = &self.auditor.games;
         let mut changes = games.watch();
-        let mut failures = 0;
+        let began = self.auditor.ports.clock.now();
+        // What was said last, and when: it is said again if it is still our turn later, for a reorganisation may have undone it.
+        let mut said = began;
         let mut moved: Option<Game> = None;
         let mut found = String::from("it did not answer in time");
         let challenge = loop {
@@ -155,17 +159,23 @@ where
                 return Ok(ChallengeEnd::Lost(OVER.to_owned()));
             }
             if moved.is_none() {
-                let opened = self.auditor.ports.chain.send(self.opening(job)).await.map_err(fatal)?;
-                tracing::warn!(lane = %self.target.claim.lane(), gas = opened.gas, "a challenge is opened");
+                match self.auditor.ports.chain.send(self.opening(job)).await {
+                    Ok(opened) => {
+                        tracing::warn!(lane = %self.target.claim.lane(), gas = opened.gas, "a challenge is opened");
+                    }
+                    // It may still be mined: a second one would cost a second bond.
+                    Err(ChainError::Pending(transaction)) => {
+                        tracing::warn!(%transaction, "a challenge is being opened");
+                    }
+                    Err(error) => return Err(fatal(error)),
+                }
                 moved = Some(Game::new(self.target.id, self.target.claim.clone(), self.case.worker, self.case.worker));
             }
             self.pause(&mut changes).await;
-            failures += 1;
-            if failures > PATIENCE {
+            if self.auditor.ports.clock.now().saturating_sub(began) > CONFIRMED {
                 return Ok(ChallengeEnd::Lost("the challenge that was opened is not confirmed".to_owned()));
             }
         };
-        failures = 0;
         loop {
             let Some(game) = games.get(challenge) else {
                 return Ok(ChallengeEnd::Lost("the challenge was undone".to_owned()));
@@ -176,18 +186,14 @@ where
                 Turn::Asking | Turn::Answering => {}
             }
             // Nothing is said twice; but whether time is over is looked at again.
-            let fresh = moved.as_ref() != Some(&game);
+            let now = self.auditor.ports.clock.now();
+            let fresh = moved.as_ref() != Some(&game) || now.saturating_sub(said) > AGAIN;
             match self.advance(challenge, &game, fresh, &mut found).await {
-                Ok(true) => (moved, failures) = (Some(game), 0),
+                Ok(true) => (moved, said) = (Some(game), now),
                 Ok(false) => {}
                 Err(Failed::Gap(gap)) => return Ok(ChallengeEnd::Lost(gap.to_string())),
-                Err(Failed::Audit(error)) => {
-                    failures += 1;
-                    tracing::warn!(%challenge, %error, failures, "the challenge waits");
-                    if failures > PATIENCE {
-                        return Err(Failed::Audit(error));
-                    }
-                }
+                // The chain's clocks end it, not ours.
+                Err(Failed::Audit(error)) => tracing::warn!(%challenge, %error, "the challenge waits"),
             }
             self.pause(&mut changes).await;
         }
@@ -259,7 +265,6 @@ where
         Challenger {
             case: &self.case,
             program: &self.replay.shard.program,
-            membership: &[],
             committed_at: self.committed_at,
             first_step: self.replay.span.first_step,
             states: &self.own.states,

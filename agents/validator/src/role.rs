@@ -116,7 +116,7 @@ where
                 event = events.recv(), if waiting.is_empty() => {
                     let Some(event) = event else { break };
                     let task = self.take_in(event, &mut manifests)?;
-                    let is_done = |task: &Task| task.claim().is_some_and(|claim| done.claims.contains(&claim));
+                    let is_done = |task: &Task| matches!(task, Task::Claim(t) if done.claims.contains(&t.id));
                     waiting.extend(task.filter(|task| !is_done(task)));
                 }
             }

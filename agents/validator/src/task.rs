@@ -40,14 +40,6 @@ pub(crate) enum Ended {
 }
 
 impl Task {
-    /// The claim that it is about, if it is about one.
-    pub(crate) const fn claim(&self) -> Option<ClaimId> {
-        match self {
-            Self::Claim(target) | Self::Challenged(target) => Some(target.id),
-            Self::Epoch(_) => None,
-        }
-    }
-
     /// Does it, with bounded patience.
     pub(crate) async fn run<E: Engine + Send + 'static>(self, auditor: &Auditor<E>, rate: Rate) -> Ended {
         match self {
@@ -133,7 +125,8 @@ async fn attempt_at<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &T
         Ok(Finding::Wrong { call, fault }) => match convict(auditor, call).await {
             Ok(gas) => {
                 tracing::warn!(%lane, interval, %fault, gas, "convicted");
-                return true;
+                // The bond of a challenge that was opened before comes back.
+                return auditor.games.on(target.id).is_none() || decided(target, auditor.resume(target).await);
             }
             Err(error) => tracing::error!(%lane, interval, %fault, %error, attempt, "not convicted"),
         },
@@ -167,6 +160,10 @@ fn decided(target: &Target, ended: Result<ChallengeEnd, AuditError>) -> bool {
 
 /// Whether the claim can still be challenged.
 async fn is_open<E>(auditor: &Auditor<E>, target: &Target) -> Result<bool, ChainError> {
+    // A challenge of ours is played to its end, whatever time it is.
+    if auditor.games.on(target.id).is_some() {
+        return Ok(true);
+    }
     let at = target.claim.lane();
     let committed_at = match target.standing {
         Standing::Committed { at } => at,

@@ -128,6 +128,6 @@ where
         let job_key = record.job_key.ok_or_else(|| decline("the job has not started".into()))?;
         let steps = job.steps_per_interval;
         let span = Span { first_step: interval.claim.interval.saturating_mul(steps), steps };
-        Ok(Repeatable { id, interval, shard, membership: Vec::new(), job_key, span })
+        Ok(Repeatable { id, interval, shard, job_key, span })
     }
 }

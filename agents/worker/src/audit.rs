@@ -16,7 +16,7 @@ use tensorlink_num::Tensor;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::{Edge, io_root, state_root, trace_root};
 use tensorlink_types::abi::StepStatement;
-use tensorlink_types::{Address, B256, ClaimId, JobKey, TensorRoot};
+use tensorlink_types::{Address, ClaimId, JobKey, TensorRoot};
 use thiserror::Error;
 use tokio::sync::{Mutex, Semaphore};
 
@@ -83,8 +83,6 @@ pub struct Repeatable {
     pub interval: Interval,
     /// The shard.
     pub shard: Arc<Shard>,
-    /// Of a receipt: the place of its program in the stage's list (C-13).
-    pub membership: Vec<B256>,
     /// The job's key.
     pub job_key: JobKey,
     /// The claim's steps; of a receipt one, the number of the text's tokens.
@@ -150,7 +148,21 @@ impl Repeatable {
     }
 
     /// The output of an operator of a step.
-    pub(crate) async fn output<E>(
+    async fn output<E>(
+        &self,
+        context: &Context<E>,
+        replays: &Replays,
+        (step, operator): (u32, u32),
+    ) -> Result<Tensor, AuditError>
+    where
+        E: Engine + Send + 'static,
+    {
+        let _place = replays.waiting.try_acquire().map_err(|_| AuditError::Busy)?;
+        self.output_in_turn(context, replays, (step, operator)).await
+    }
+
+    /// The same, for who cannot be turned away: at most those who have a place come first.
+    pub(crate) async fn output_in_turn<E>(
         &self,
         context: &Context<E>,
         replays: &Replays,
@@ -160,17 +172,28 @@ impl Repeatable {
         E: Engine + Send + 'static,
     {
         let find = move |replay: Replay, engine: E| replay.operator(engine, step, operator);
-        let _place = replays.waiting.try_acquire().map_err(|_| AuditError::Busy)?;
         let _turn = replays.last.lock().await;
         Ok(self.blocking(context, find).await?.output)
     }
 
     /// All roots of the interval, from the last repetition or a new one.
-    pub(crate) async fn roots<E>(&self, context: &Context<E>, replays: &Replays) -> Result<Arc<Roots>, AuditError>
+    async fn roots<E>(&self, context: &Context<E>, replays: &Replays) -> Result<Arc<Roots>, AuditError>
     where
         E: Engine + Send + 'static,
     {
         let _place = replays.waiting.try_acquire().map_err(|_| AuditError::Busy)?;
+        self.roots_in_turn(context, replays).await
+    }
+
+    /// The same, for who cannot be turned away: at most those who have a place come first.
+    pub(crate) async fn roots_in_turn<E>(
+        &self,
+        context: &Context<E>,
+        replays: &Replays,
+    ) -> Result<Arc<Roots>, AuditError>
+    where
+        E: Engine + Send + 'static,
+    {
         let mut last = replays.last.lock().await;
         if let Some((id, roots)) = last.as_ref()
             && *id == self.id

@@ -7,11 +7,10 @@ use std::time::Duration;
 use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::ports::{Call, ChainError};
 use tensorlink_node::wire::rpc::Response;
-use tensorlink_proof::challenge::position::position_hash;
 use tensorlink_proof::challenge::{Answerer, Game, Lacking, Move};
 use tensorlink_proof::commit::ProgramCommitment;
 use tensorlink_proof::commit::program::ProgramTooLarge;
-use tensorlink_types::{B256, Bytes, U256};
+use tensorlink_types::{Bytes, U256};
 use thiserror::Error;
 use tokio::task::JoinSet;
 
@@ -20,6 +19,8 @@ use crate::role::Worker;
 
 /// Longest wait between two looks at what is to be answered.
 const PERIOD: Duration = Duration::from_secs(3);
+/// Seconds after which what was said is said again, if it is still asked for.
+const AGAIN: u64 = 30;
 /// Challenges that are being answered at once.
 const ANSWERS: usize = 4;
 
@@ -43,35 +44,59 @@ where
     E: CacheEngine + Send + 'static,
     E::Tensor: Send + 'static,
 {
-    /// Answers challenges until the worker stops.
+    /// Answers challenges, and ends those that their challengers have left, until the worker stops.
     pub(crate) async fn answer_challenges(self: Arc<Self>) {
         let mut changes = self.games.watch();
-        let mut answering: JoinSet<(U256, B256, Result<(), Unanswered>)> = JoinSet::new();
-        // What was answered or is being answered: the event that says so comes later.
-        let mut seen: HashMap<U256, B256> = HashMap::new();
+        let mut tasks: JoinSet<(U256, Result<(), Unanswered>)> = JoinSet::new();
+        // What was tried last in each challenge, and when it may be tried again: the event that says it is done comes later, and a
+        // reorganisation may undo it. Trying costs a simulation, which says whether it is still asked.
+        let mut tried: HashMap<U256, (u64, u64)> = HashMap::new();
         loop {
             changes.mark_unchanged();
-            for (challenge, game) in self.games.to_answer() {
-                let asked = position_hash(&game.position);
-                if answering.len() < ANSWERS && seen.get(&challenge) != Some(&asked) {
-                    seen.insert(challenge, asked);
+            let now = self.context.ports.clock.now();
+            let mut due = self.games.to_answer();
+            due.sort_by_key(|(_, game)| game.deadline);
+            for (challenge, game) in due {
+                let waits = tried.get(&challenge).is_some_and(|(asked, again)| *asked == game.asked && now < *again);
+                if tasks.len() < ANSWERS && !waits {
+                    tried.insert(challenge, (game.asked, now.saturating_add(AGAIN)));
                     let worker = self.clone();
-                    answering.spawn(async move { (challenge, asked, worker.answer_challenge(challenge, &game).await) });
+                    tasks.spawn(async move { (challenge, worker.answer_challenge(challenge, &game).await) });
+                }
+            }
+            for (challenge, deadline) in self.games.to_collect() {
+                let waits = tried.get(&challenge).is_some_and(|(asked, again)| *asked == 0 && now < *again);
+                if tasks.len() < ANSWERS && now >= deadline && !waits {
+                    tried.insert(challenge, (0, now.saturating_add(AGAIN)));
+                    let worker = self.clone();
+                    tasks.spawn(async move { (challenge, worker.end_challenge(challenge).await) });
                 }
             }
             tokio::select! {
                 () = self.shutdown.cancelled() => return,
-                Some(Ok((challenge, asked, done))) = answering.join_next() => if let Err(error) = done {
+                Some(done) = tasks.join_next() => if let Ok((challenge, Err(error))) = done {
                     tracing::warn!(%challenge, %error, "a challenge is not answered yet");
-                    self.context.ports.clock.sleep(PERIOD.min(Duration::from_secs(1))).await;
-                    if seen.get(&challenge) == Some(&asked) {
-                        seen.remove(&challenge);
+                    if let Some((_, again)) = tried.get_mut(&challenge) {
+                        *again = now.saturating_add(PERIOD.as_secs());
                     }
                 },
                 Ok(()) = changes.changed() => {}
                 () = self.context.ports.clock.sleep(PERIOD) => {}
             }
         }
+    }
+
+    /// Ends a challenge that its challenger has left: its bond is ours, and the claim goes on to finality.
+    async fn end_challenge(&self, challenge: U256) -> Result<(), Unanswered> {
+        let call = Call::Challenge { challenge, step: Box::new(Move::Timeout) };
+        match self.context.ports.chain.simulate(&call).await {
+            // Its blocks are not over, or somebody was faster.
+            Err(ChainError::Reverted { .. }) => return Ok(()),
+            other => other?,
+        };
+        self.context.ports.chain.send(call).await?;
+        tracing::info!(%challenge, "a challenge that its challenger left is ended");
+        Ok(())
     }
 
     async fn answer_challenge(&self, challenge: U256, game: &Game) -> Result<(), Unanswered> {
@@ -95,14 +120,13 @@ where
         if !claim.interval.confirmed {
             return Err(AuditError::Unconfirmed.into());
         }
-        let roots = claim.roots(&self.context, &self.replays).await?;
+        let roots = claim.roots_in_turn(&self.context, &self.replays).await?;
         let ports = &self.context.ports;
         let commitment = ProgramCommitment::new(&claim.shard.program)?;
         let answerer = Answerer {
             contracts: &ports.contracts,
             claim: &claim.interval.claim,
             program: &commitment.header,
-            membership: &claim.membership,
             first_step: claim.span.first_step,
             states: &roots.states,
             traces: &roots.traces,
@@ -111,7 +135,7 @@ where
         let sign = |digest| ports.identity.sign(digest).map(Bytes::from);
         match answerer.answer(game, None, sign) {
             Err(Lacking::Output { step, operator }) => {
-                let output = claim.output(&self.context, &self.replays, (step, operator)).await?;
+                let output = claim.output_in_turn(&self.context, &self.replays, (step, operator)).await?;
                 Ok(answerer.answer(game, Some(&output), sign)?)
             }
             other => Ok(other?),

@@ -75,10 +75,10 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
         view
         returns (StepAnswer memory said, bytes memory data)
     {
-        said.step = factsOf[id].step;
-        bytes32[][] memory tree = _traceTree(said.step);
+        uint32 step = factsOf[id].step;
+        bytes32[][] memory tree = _traceTree(step);
         said.trace = tree.rootOf();
-        StepStatement memory statement = _statement(claim, said.step);
+        StepStatement memory statement = _statement(claim, step);
         statement.auditor = challenges.challengeOf(id).challenger;
         said.signature = _signed(statement);
         said.program = header;

@@ -181,7 +181,7 @@ contract Economy is ChallengeFeed {
         IJobs.Job memory record = jobs.jobOf(job);
         if (record.state != IJobs.State.Running && record.state != IJobs.State.Closing) return;
         bool ready = record.kind == JobKind.Serving
-            ? record.state == IJobs.State.Closing && block.timestamp >= record.deadline && checkpoints.holdsOf(job) == 0
+            ? record.state == IJobs.State.Closing && block.timestamp >= record.deadline
             : _noClaimIsPending(job, record);
         if (!ready) return;
         jobs.settle(job);
@@ -289,23 +289,6 @@ contract Economy is ChallengeFeed {
         _follow();
     }
 
-    /// @dev Somebody challenges a text that the worker has signed for.
-    function openReceipt(uint256 seed, uint256 laneSeed, uint256 text) external {
-        uint64 job = _servingJob(seed);
-        if (job == 0) return;
-        IJobs.Job memory record = jobs.jobOf(job);
-        if (record.state == IJobs.State.Closing && block.timestamp >= record.deadline) return;
-        Claim memory receipt;
-        (, receipt.stage, receipt.replica) = _lane(job, laneSeed);
-        (receipt.job, receipt.interval) = (job, uint32(text));
-        _fund(auditor, address(challenges), parameters.disputeBond);
-        bytes memory signature =
-            _sign(_keyOf(jobs.workerOf(job, receipt.stage, receipt.replica)), checkpoints.claimId(receipt));
-        vm.prank(auditor);
-        _claims[challenges.openReceipt(receipt, signature, 2)] = receipt;
-        _follow();
-    }
-
     /// @dev The first challenge from `seed` on in which it is this side's turn, and not too late; 0 if there is none.
     function _toMove(uint256 seed, IChallenges.State state) private view returns (uint256 id) {
         uint256 count = challenges.challengeCount();
@@ -356,7 +339,7 @@ contract Economy is ChallengeFeed {
             uint256 id = (seed % count + i) % count + 1;
             IChallenges.Challenge memory c = challenges.challengeOf(id);
             if (c.state != IChallenges.State.Asking && c.state != IChallenges.State.Answering) continue;
-            bool void = disputes.isConvicted(c.claimId, c.job, c.stage, c.replica, c.interval);
+            bool void = disputes.isConvicted(c.job, c.stage, c.replica, c.interval);
             if (!void && block.timestamp < c.deadline) continue;
             vm.roll(block.number + parameters.moveBlocks);
             _end(id, c, void);

@@ -127,7 +127,6 @@ impl Table<'_> {
             contracts: &contracts,
             claim: &self.claim,
             program: &self.commitment.header,
-            membership: &[],
             first_step: 0,
             states: &run.state_roots,
             traces: &run.traces,
@@ -162,7 +161,6 @@ impl Table<'_> {
         let challenger = Challenger {
             case: &case,
             program: &self.scenario.program,
-            membership: &[],
             committed_at: self.committed_at,
             first_step: 0,
             states: &own.state_roots,

@@ -18,11 +18,9 @@ pub struct Answerer<'a> {
     pub contracts: &'a Contracts,
     /// The claim.
     pub claim: &'a Claim,
-    /// The program; of a receipt that for its text's length.
+    /// The stage's program.
     pub program: &'a ProgramHeader,
-    /// Its place in the stage's list (C-13); empty in a training job.
-    pub membership: &'a [B256],
-    /// Number of the first step; of a receipt its text's tokens.
+    /// Number of the first step.
     pub first_step: u32,
     /// Tensor roots of the state before the first step and after each.
     pub states: &'a [Vec<TensorRoot>],
@@ -38,7 +36,7 @@ pub enum Lacking {
     /// Compute this output and ask again with it.
     #[error("output {operator} of step {step} is needed")]
     Output {
-        /// Absolute step, or number of tokens.
+        /// Absolute step.
         step: u32,
         /// Operator.
         operator: u32,
@@ -113,8 +111,7 @@ impl Answerer<'_> {
         sign: impl FnOnce(B256) -> Result<Bytes, SignatureError>,
     ) -> Result<Move, Lacking> {
         let no_record = || Lacking::Record(Some(Subject::Statement));
-        // Of a receipt the worker names the step: its only one.
-        let step = if self.membership.is_empty() { game.facts.step } else { self.first_step };
+        let step = game.facts.step;
         let local = step.checked_sub(self.first_step).ok_or_else(no_record)? as usize;
         let trace = self.traces.get(local).ok_or_else(no_record)?;
         let ends = self.states.get(local).zip(local.checked_add(1).and_then(|after| self.states.get(after)));
@@ -145,13 +142,7 @@ impl Answerer<'_> {
             facts: B256::ZERO,
         };
         let data = tree.row(&top).ok_or_else(no_record)?;
-        let said = StepAnswer {
-            step,
-            trace: statement.trace,
-            signature,
-            program: self.program.clone(),
-            programMembership: self.membership.to_vec(),
-        };
+        let said = StepAnswer { trace: statement.trace, signature, program: self.program.clone() };
         Ok(Move::AnswerStatement {
             position: game.position.clone(),
             facts: game.facts.clone(),

@@ -23,13 +23,11 @@ use crate::merkle::{Entries, LEAF_BYTES, List, depth};
 pub struct Challenger<'a> {
     /// What the chain knows of the claim.
     pub case: &'a Case,
-    /// The program; of a receipt that for its text's length.
+    /// The stage's program.
     pub program: &'a Program,
-    /// Its place in the stage's list (C-13); empty in a training job.
-    pub membership: &'a [B256],
-    /// When the claim was committed; 0 of a receipt.
+    /// When the claim was committed.
     pub committed_at: u64,
-    /// Number of the first step; of a receipt its text's tokens.
+    /// Number of the first step.
     pub first_step: u32,
     /// Tensor roots of the state before the first step and after each.
     pub states: &'a [Vec<TensorRoot>],
@@ -42,7 +40,7 @@ pub struct Challenger<'a> {
 /// All tensors of one operator of a step, one's own.
 #[derive(Clone, Debug)]
 pub struct Tensors {
-    /// Absolute step, or number of tokens.
+    /// Absolute step.
     pub step: u32,
     /// Operator.
     pub operator: u32,
@@ -59,7 +57,7 @@ pub enum Next {
     Ask(Box<Move>),
     /// Compute the tensors of this operator, and ask again with them.
     Tensors {
-        /// Absolute step, or number of tokens.
+        /// Absolute step.
         step: u32,
         /// Operator.
         operator: u32,
@@ -346,11 +344,7 @@ impl Challenger<'_> {
     fn prover<'b>(&'b self, logs: &'b KnownLogs<'b>) -> Result<Prover<'b>, Stuck> {
         // A proof takes nothing of the claim but what the game's claim is.
         let claim = logs.claim;
-        Ok(if self.membership.is_empty() {
-            Prover::new(*self.case, self.program, claim, self.committed_at, logs)?
-        } else {
-            Prover::of_receipt(*self.case, self.program, self.membership.to_vec(), claim, logs)?
-        })
+        Ok(Prover::new(*self.case, self.program, claim, self.committed_at, logs)?)
     }
 
     /// Asks for a tree once more from its root.

@@ -57,6 +57,8 @@ pub struct Game {
     pub turn: Turn,
     /// Until when, seconds of block time.
     pub deadline: u64,
+    /// Questions so far: the same one may be asked twice.
+    pub asked: u64,
     /// Where it stands.
     pub position: Position,
     /// What the worker has committed itself to.
@@ -92,6 +94,7 @@ impl Game {
             worker,
             turn: Turn::Answering,
             deadline: 0,
+            asked: 0,
             position: Position::default(),
             facts: Facts::default(),
             statement: None,
@@ -108,6 +111,7 @@ impl Game {
         match told {
             Told::Asked { deadline, position } => {
                 (self.turn, self.deadline, self.position) = (Turn::Answering, *deadline, position.clone());
+                self.asked = self.asked.saturating_add(1);
                 if Subject::of(position) == Some(Subject::Output) && is_root(position) {
                     self.output = position.node;
                 }

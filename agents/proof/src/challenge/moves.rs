@@ -11,8 +11,6 @@ use super::Subject;
 pub enum Move {
     /// `open`: the first question about a claim on record.
     Open { claim: Claim, committed_at: u64, levels: u8 },
-    /// `openReceipt`: the first question about a signed receipt.
-    OpenReceipt { claim: Claim, signature: Bytes, levels: u8 },
     /// `answerSteps`.
     AnswerSteps { position: Position, claim: Claim, steps: B256, siblings: Vec<B256>, data: Bytes },
     /// `answerStatement`.

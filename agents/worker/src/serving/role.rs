@@ -209,7 +209,6 @@ where
         };
         let shard = self.serving(lane).map_err(|unserved| Response::Declined(unserved.to_string()))?.shard().clone();
         let tokens = entry.receipt.tokens;
-        let membership = shard.programs.prove(tokens).map_err(|e| Response::Declined(e.to_string()))?;
         let shard = blocking(move || shard.shard(tokens)).await.map_err(|e| Response::Declined(e.to_string()))?;
         let job_key = self.log_of(lane).and_then(|log| log.get().job_key).unwrap_or_default();
         // The job's start was confirmed before anything was served.
@@ -221,7 +220,6 @@ where
             id,
             interval,
             shard: Arc::new(shard),
-            membership,
             job_key,
             span: Span { first_step: tokens, steps: 1 },
         }))
