@@ -8,10 +8,9 @@ use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{Call, ChainError, Event};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_proof::challenge::ask::Tensors;
-use tensorlink_proof::challenge::position::levels_for;
-use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Subject, Told, Turn};
+use tensorlink_proof::challenge::position::opening_levels;
+use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Told, Turn};
 use tensorlink_proof::fraud::Case;
-use tensorlink_proof::merkle::depth;
 use tensorlink_types::U256;
 
 use crate::audit::{AuditError, Auditor, Failed, Gap, Standing, Target, fatal};
@@ -274,13 +273,8 @@ where
     }
 
     fn opening(&self, job: &JobView) -> Call {
-        let steps = u64::from(job.steps_per_interval);
         let operators = self.replay.shard.program.operators.len() as u64;
-        let levels = if steps == 1 {
-            levels_for(Subject::Trace, depth(operators)).max(1)
-        } else {
-            levels_for(Subject::Steps, depth(steps))
-        };
+        let levels = opening_levels(job.steps_per_interval, operators);
         let open = Move::Open { claim: self.target.claim.clone(), committed_at: self.committed_at, levels };
         Call::Challenge { challenge: U256::ZERO, step: Box::new(open) }
     }

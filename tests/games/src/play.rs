@@ -4,8 +4,8 @@ use alloy::primitives::U256;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_proof::challenge::ask::Tensors;
-use tensorlink_proof::challenge::position::levels_for;
-use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Stuck, Subject, Turn};
+use tensorlink_proof::challenge::position::opening_levels;
+use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Stuck, Turn};
 use tensorlink_proof::commit::{ProgramCommitment, record_hash, sign};
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{Claim, ClaimLink};
@@ -106,15 +106,7 @@ pub fn play(world: &World, scenario: &Scenario, conduct: Conduct) -> Outcome {
 
 impl Table<'_> {
     fn open(&mut self) {
-        let steps = u64::from(self.scenario.steps);
-        let (subject, count) = if steps == 1 {
-            (Subject::Trace, self.scenario.program.operators.len() as u64)
-        } else {
-            (Subject::Steps, steps)
-        };
-        let height = 64 - (count - 1).leading_zeros();
-        let levels = levels_for(subject, if count == 1 { 0 } else { height });
-        let levels = if steps == 1 { levels.max(1) } else { levels };
+        let levels = opening_levels(self.scenario.steps, self.scenario.program.operators.len() as u64);
         let gas =
             self.step(CHALLENGER, Move::Open { claim: self.claim.clone(), committed_at: self.committed_at, levels });
         self.outcome.asks.push(gas);

@@ -5,18 +5,18 @@
 
 use alloy_primitives::B256;
 use tensorlink_num::Tensor;
-use tensorlink_types::abi::{BoundaryLogs, ElementProof, Pick, WiringProof};
+use tensorlink_types::abi::{BoundaryLogs, Claim, ElementProof, Pick, WiringProof};
 use tensorlink_types::{Program, Source, TensorRoot};
 use thiserror::Error;
 
 use super::game::TreeId;
-use super::position::{is_bottom, levels_for, row_height, row_start};
+use super::position::{is_bottom, levels_for, row_height, row_start, statement_levels};
 use super::{Game, Known, Move, OwnTree, Subject, Turn};
 use crate::commit::program::ProgramTooLarge;
-use crate::commit::{BoundaryLists, Edge, Logs, ProgramCommitment, io_root, state_root, trace_root};
+use crate::commit::{BoundaryLists, Edge, Logs, io_root, state_root, trace_root};
 use crate::fraud::{Case, FraudError, Prover, Signed, Sink, StepLists};
 use crate::merkle::tensor::leaf_count;
-use crate::merkle::{Entries, LEAF_BYTES, List, depth};
+use crate::merkle::{Entries, LEAF_BYTES, List, OpeningError, depth};
 
 /// One's own execution of the claim, from the same parent state and inputs.
 #[derive(Clone, Copy, Debug)]
@@ -140,20 +140,20 @@ impl Challenger<'_> {
         let lists = StepLists { said: &said, trace: &trace, before: &before, after: &state };
         let prover = self.prover(&logs)?;
 
-        match first_difference(
-            game,
-            (Subject::Trace, said.statement.trace),
-            &trace,
-            &self.restart(game, Subject::Trace),
-        ) {
+        let id = (Subject::Trace, said.statement.trace);
+        match first_difference(game, id, &trace, || Self::restart(game, Subject::Trace, trace.height())) {
             Found::Missing(question) => Ok(Next::Ask(question)),
-            Found::Leaf(operator) => self.element(game, &prover, &lists, &logs, (operator, tensors)),
+            Found::Leaf(operator) => {
+                let at = Wrong { operator, trace: &trace, lists: &lists, received: logs.roots.is_some() };
+                self.element(game, &prover, &at, tensors)
+            }
             Found::Agrees => {
                 let (sink, index) = match logged {
                     Some(found) => found,
                     None => {
                         let id = (Subject::State, said.statement.postState);
-                        match first_difference(game, id, &state, &self.restart(game, Subject::State)) {
+                        match first_difference(game, id, &state, || Self::restart(game, Subject::State, state.height()))
+                        {
                             Found::Missing(question) => return Ok(Next::Ask(question)),
                             Found::Leaf(index) => (Sink::State, narrow(index)?),
                             Found::Agrees => return Err(Stuck::NoFault),
@@ -176,7 +176,8 @@ impl Challenger<'_> {
         }
         let tree = OwnTree::list(own);
         let id = (Subject::Steps, game.facts.steps);
-        Ok(first_difference(game, id, &learned(game, id, &tree), &self.restart(game, Subject::Steps)))
+        let known = learned(game, id, &tree);
+        Ok(first_difference(game, id, &known, || Self::restart(game, Subject::Steps, known.height())))
     }
 
     /// Where the worker logged as sent what its operators did not give: sink, micro-batch and step.
@@ -208,16 +209,16 @@ impl Challenger<'_> {
             }
             let own = self.logs.get(edge).ok_or(Stuck::Own("log"))?;
             let tree = OwnTree::list(own.items().iter().copied());
-            let ask = |levels| Move::AskLog {
+            let known = learned(game, (Subject::Log, root), &tree);
+            let ask = || Move::AskLog {
                 position: game.position.clone(),
                 facts: game.facts.clone(),
                 claim: game.claim.clone(),
                 logs: theirs.clone(),
                 edge: number,
-                levels,
+                levels: levels_for(Subject::Log, known.height()),
             };
-            let known = learned(game, (Subject::Log, root), &tree);
-            return Ok(match first_difference(game, (Subject::Log, root), &known, &ask) {
+            return Ok(match first_difference(game, (Subject::Log, root), &known, ask) {
                 Found::Missing(question) => Err(question),
                 Found::Agrees => return Err(Stuck::NoFault),
                 Found::Leaf(entry) => {
@@ -242,9 +243,7 @@ impl Challenger<'_> {
         let pick = match approach(game, id, &known, local) {
             Approach::There(pick) => pick,
             Approach::On(question) => return Ok(Err(question)),
-            Approach::Again => {
-                return Ok(Err(Box::new(self.restart(game, Subject::Steps)(levels(Subject::Steps, &tree)))));
-            }
+            Approach::Again => return Ok(Err(Box::new(Self::restart(game, Subject::Steps, known.height())))),
         };
         let (pre_state, pre_siblings) = match local.checked_sub(1) {
             None => (game.claim.parentState, Vec::new()),
@@ -261,7 +260,7 @@ impl Challenger<'_> {
             pick,
             pre_state,
             pre_siblings,
-            levels: levels_for(Subject::Trace, depth(operators)).max(1),
+            levels: statement_levels(operators),
         })))
     }
 
@@ -270,21 +269,30 @@ impl Challenger<'_> {
         &self,
         game: &Game,
         prover: &Prover<'_>,
-        lists: &StepLists<'_>,
-        logs: &KnownLogs<'_>,
-        (operator, tensors): (u64, Option<&Tensors>),
+        wrong: &Wrong<'_>,
+        tensors: Option<&Tensors>,
     ) -> Result<Next, Stuck> {
-        let (index, step) = (narrow(operator)?, lists.said.statement.step);
-        let op = usize::try_from(operator)
-            .ok()
-            .and_then(|at| self.program.operators.get(at))
-            .ok_or(Stuck::Own("operator"))?;
-        let theirs = lists.trace.item(operator).ok_or(Stuck::Own("output"))?;
+        let (operator, step) = (narrow(wrong.operator)?, wrong.lists.said.statement.step);
+        let op = self.program.operators.get(operator as usize).ok_or(Stuck::Own("operator"))?;
+        let theirs = wrong.trace.item(wrong.operator).ok_or(Stuck::Own("output"))?;
+        let ask_again = || Self::restart(game, Subject::Trace, wrong.trace.height());
         let Some(root) = game.output_root(theirs) else {
-            return self.ask_output(game, lists, operator);
+            let id = (Subject::Trace, wrong.lists.said.statement.trace);
+            return Ok(Next::Ask(match approach(game, id, wrong.trace, wrong.operator) {
+                Approach::There(pick) => Box::new(Move::AskOutput {
+                    position: game.position.clone(),
+                    facts: game.facts.clone(),
+                    pick,
+                    operator: op.into(),
+                    membership: prover.operator_membership(operator).map_err(FraudError::from)?,
+                    levels: levels_for(Subject::Output, depth(leaf_count(&op.output))),
+                }),
+                Approach::On(question) => question,
+                Approach::Again => Box::new(ask_again()),
+            }));
         };
-        let Some(tensors) = tensors.filter(|tensors| (tensors.step, tensors.operator) == (step, index)) else {
-            return Ok(Next::Tensors { step, operator: index });
+        let Some(tensors) = tensors.filter(|tensors| (tensors.step, tensors.operator) == (step, operator)) else {
+            return Ok(Next::Tensors { step, operator });
         };
         let own = OwnTree::tensor(&tensors.output);
         if own.count() != leaf_count(&op.output) {
@@ -292,19 +300,13 @@ impl Challenger<'_> {
         }
         let id = (Subject::Output, root);
         let known = learned(game, id, &own);
-        let again = |_| Move::AskTree {
-            position: game.position.clone(),
-            facts: game.facts.clone(),
-            subject: Subject::Trace,
-            levels: levels_for(Subject::Trace, depth(self.program.operators.len() as u64)),
-        };
-        let leaf = match first_difference(game, id, &known, &again) {
+        let leaf = match first_difference(game, id, &known, ask_again) {
             Found::Missing(question) => return Ok(Next::Ask(question)),
             Found::Agrees => return Err(Stuck::NoFault),
             Found::Leaf(leaf) => leaf,
         };
-        let received = op.operands.iter().any(|o| matches!(o.source, Source::FromPrevious(_) | Source::FromNext(_)));
-        if received && logs.roots.is_none() {
+        let receives = op.operands.iter().any(|o| matches!(o.source, Source::FromPrevious(_) | Source::FromNext(_)));
+        if receives && !wrong.received {
             return Ok(Next::Ask(Box::new(Move::AskLogs { position: game.position.clone() })));
         }
         let (mine, other) = own.entry(leaf).zip(known.entry(leaf)).ok_or(Stuck::Own("leaf"))?;
@@ -314,31 +316,7 @@ impl Challenger<'_> {
         let per_leaf = (LEAF_BYTES / width) as u64;
         let element = leaf.saturating_mul(per_leaf).saturating_add(at as u64);
         let operands: Vec<&Tensor> = tensors.operands.iter().collect();
-        Ok(Next::Element(Box::new(prover.element_of(lists, index, element, &known, &operands)?)))
-    }
-
-    fn ask_output(&self, game: &Game, lists: &StepLists<'_>, operator: u64) -> Result<Next, Stuck> {
-        let at = usize::try_from(operator).ok();
-        let op = at.and_then(|at| self.program.operators.get(at)).ok_or(Stuck::Own("operator"))?;
-        let local = lists.said.statement.step.saturating_sub(self.first_step) as usize;
-        let own = OwnTree::list(self.traces.get(local).ok_or(Stuck::Own("trace"))?.iter().copied());
-        let id = (Subject::Trace, lists.said.statement.trace);
-        let known = learned(game, id, &own);
-        Ok(Next::Ask(match approach(game, id, &known, operator) {
-            Approach::There(pick) => Box::new(Move::AskOutput {
-                position: game.position.clone(),
-                facts: game.facts.clone(),
-                pick,
-                operator: op.into(),
-                membership: ProgramCommitment::new(self.program)?
-                    .operators
-                    .prove(operator)
-                    .map_err(FraudError::from)?,
-                levels: levels_for(Subject::Output, depth(leaf_count(&op.output))),
-            }),
-            Approach::On(question) => question,
-            Approach::Again => Box::new(self.restart(game, Subject::Trace)(levels(Subject::Trace, &own))),
-        }))
+        Ok(Next::Element(Box::new(prover.element_of(wrong.lists, operator, element, &known, &operands)?)))
     }
 
     fn prover<'b>(&'b self, logs: &'b KnownLogs<'b>) -> Result<Prover<'b>, Stuck> {
@@ -348,8 +326,9 @@ impl Challenger<'_> {
     }
 
     /// Asks for a tree once more from its root.
-    fn restart<'b>(&self, game: &'b Game, subject: Subject) -> impl Fn(u8) -> Move + use<'b> {
-        move |levels| Move::AskTree { position: game.position.clone(), facts: game.facts.clone(), subject, levels }
+    fn restart(game: &Game, subject: Subject, height: u32) -> Move {
+        let (position, facts) = (game.position.clone(), game.facts.clone());
+        Move::AskTree { position, facts, subject, levels: levels_for(subject, height) }
     }
 
     fn known_logs<'b>(&'b self, game: &'b Game) -> KnownLogs<'b> {
@@ -364,9 +343,21 @@ impl Challenger<'_> {
     }
 }
 
+/// The first wrong output of a step.
+struct Wrong<'a> {
+    /// Which operator gave it.
+    operator: u64,
+    /// The worker's trace.
+    trace: &'a Known<'a>,
+    /// The step's lists.
+    lists: &'a StepLists<'a>,
+    /// Whether the roots of the claim's logs are known.
+    received: bool,
+}
+
 /// The claim's logs as far as they are known.
 struct KnownLogs<'a> {
-    claim: &'a tensorlink_types::abi::Claim,
+    claim: &'a Claim,
     roots: Option<BoundaryLogs>,
     edges: Vec<(Edge, &'a List, Learned)>,
 }
@@ -417,9 +408,8 @@ impl Entries for Learned {
         self.find(index).map(|(_, item, _)| *item)
     }
 
-    fn prove(&self, index: u64) -> Result<Vec<B256>, crate::merkle::OpeningError> {
-        let unknown =
-            crate::merkle::OpeningError::OutOfRange { first: index, count: 1, total: self.entries.len() as u64 };
+    fn prove(&self, index: u64) -> Result<Vec<B256>, OpeningError> {
+        let unknown = OpeningError::OutOfRange { first: index, count: 1, total: self.entries.len() as u64 };
         self.find(index).map(|(.., siblings)| siblings.clone()).ok_or(unknown)
     }
 }
@@ -442,12 +432,8 @@ fn learned<'a>(game: &Game, id: TreeId, own: &'a OwnTree<'a>) -> Known<'a> {
     known
 }
 
-fn levels(subject: Subject, tree: &OwnTree<'_>) -> u8 {
-    levels_for(subject, depth(tree.count()))
-}
-
 /// Goes down a tree to its first difference, and asks on where it is not known further.
-fn first_difference(game: &Game, id: TreeId, known: &Known<'_>, restart: &dyn Fn(u8) -> Move) -> Found {
+fn first_difference(game: &Game, id: TreeId, known: &Known<'_>, restart: impl FnOnce() -> Move) -> Found {
     if known.agrees() {
         return Found::Agrees;
     }
@@ -456,7 +442,7 @@ fn first_difference(game: &Game, id: TreeId, known: &Known<'_>, restart: &dyn Fn
         Err(leaf) => Found::Missing(match approach(game, id, known, leaf) {
             Approach::On(question) => question,
             // There it would be known.
-            Approach::There(_) | Approach::Again => Box::new(restart(levels_for(id.0, known.height()))),
+            Approach::There(_) | Approach::Again => Box::new(restart()),
         }),
     }
 }

@@ -1,9 +1,7 @@
 //! Geometry of the trees that are walked down: the same rules as `contracts/libraries/Dissection.sol`.
 
-use alloy_primitives::{B256, keccak256};
-use alloy_sol_types::SolValue;
 use serde::{Deserialize, Serialize};
-use tensorlink_types::abi::{Facts, Position};
+use tensorlink_types::abi::Position;
 
 use crate::merkle::depth;
 
@@ -73,16 +71,6 @@ pub fn is_askable(position: &Position) -> bool {
     }
 }
 
-/// What the chain keeps of a position.
-pub fn position_hash(position: &Position) -> B256 {
-    keccak256(position.abi_encode())
-}
-
-/// What a position keeps of the facts.
-pub fn facts_hash(facts: &Facts) -> B256 {
-    keccak256(facts.abi_encode())
-}
-
 /// Whether what is asked for is a tree's last row: entries of a list, leaves of a tensor.
 pub const fn is_bottom(position: &Position) -> bool {
     position.levels == position.height
@@ -127,6 +115,16 @@ pub fn levels_for(subject: Subject, height: u32) -> u8 {
         above.div_ceil(rows)
     };
     u8::try_from(levels).unwrap_or(MAX_LEVELS).min(MAX_LEVELS)
+}
+
+/// Levels of a trace to ask for with its statement. Its tree is not known to the contract then, which wants one level at least.
+pub fn statement_levels(operators: u64) -> u8 {
+    levels_for(Subject::Trace, depth(operators)).max(1)
+}
+
+/// Levels to ask for where a challenge is opened: of the list of states, or, of a claim of one step, of its trace.
+pub fn opening_levels(steps: u32, operators: u64) -> u8 {
+    if steps == 1 { statement_levels(operators) } else { levels_for(Subject::Steps, depth(steps.into())) }
 }
 
 #[cfg(test)]

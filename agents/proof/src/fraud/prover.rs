@@ -184,7 +184,7 @@ impl<'a> Prover<'a> {
             programMembership: self.membership.clone(),
             operator: abi::Operator::from(op),
             operatorIndex: operator,
-            operatorMembership: self.commitment.operators.prove(operator.into())?,
+            operatorMembership: self.operator_membership(operator)?,
             element,
             output,
             operands,
@@ -332,6 +332,14 @@ impl<'a> Prover<'a> {
         };
         verify_contradiction_proof(&self.case, &proof)?;
         Ok(proof)
+    }
+
+    /// Siblings of an operator in the program's list.
+    ///
+    /// # Errors
+    /// [`OpeningError::OutOfRange`].
+    pub fn operator_membership(&self, operator: u32) -> Result<Vec<B256>, OpeningError> {
+        self.commitment.operators.prove(operator.into())
     }
 
     fn operator(&self, index: u32) -> Result<&'a Operator, FraudError> {
