@@ -4,16 +4,6 @@
 
 ANALYSERS=$TOOLCHAIN/python-symbolic
 
-install_symbolic() {
-    local work=$TOOLCHAIN/tmp/python-symbolic
-    rm -rf "$work"
-    mkdir -p "$(dirname "$work")"
-    python3 -m pip install --no-cache-dir --no-deps --require-hashes --only-binary :all: --progress-bar off \
-        --disable-pip-version-check --target "$work" --requirement "$ROOT/tests/symbolic/requirements.txt"
-    rm -rf "$ANALYSERS"
-    mv "$work" "$ANALYSERS"
-}
-
 # Some of the packages are compiled for one version of Python.
 setup_symbolic() {
     local python key
@@ -24,7 +14,7 @@ setup_symbolic() {
     fi
     key="$python $(cksum <"$ROOT/tests/symbolic/requirements.txt")"
     if ! fresh symbolic "$key" || [[ ! -d $ANALYSERS/halmos ]]; then
-        step "halmos and slither from PyPI" install_symbolic
+        step "halmos and slither from PyPI" pip_install python-symbolic "$ROOT/tests/symbolic/requirements.txt"
         stamp symbolic "$key"
     fi
 }
