@@ -14,10 +14,11 @@ import {IJobs} from "../interfaces/IJobs.sol";
 import {Dissection} from "../libraries/Dissection.sol";
 import {Merkle} from "../libraries/Merkle.sol";
 import {ParameterBounds} from "../libraries/ParameterBounds.sol";
+import {Places} from "../libraries/Places.sol";
 import {TensorTypes} from "../libraries/TensorTypes.sol";
-import {Facts, Pick, Position, StepAnswer, Subject} from "../types/Challenge.sol";
+import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../types/Challenge.sol";
 import {Parameters} from "../types/Parameters.sol";
-import {BoundaryLogs, Claim, Operator, ProgramHeader, StepStatement, TensorType} from "../types/Types.sol";
+import {BoundaryLogs, Claim, EdgeLog, Operator, ProgramHeader, StepStatement, TensorType} from "../types/Types.sol";
 
 /// @title Challenges
 /// @notice See `IChallenges`.
@@ -149,10 +150,8 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
     ) external {
         (Challenge storage c, Position memory p) = _toAnswer(challenge, position, Subject.Statement);
         Facts memory f = _factsOf(position, facts);
-        _checkProgram(c, said.program);
-        (f.trace, f.operators) = (said.trace, said.program.operators);
-        (f.operatorCount, f.stateCount, f.microBatches) =
-        (said.program.operatorCount, said.program.stateCount, said.program.microBatches);
+        _takeProgram(c, f, said.program);
+        f.trace = said.trace;
         _checkStatement(c, f, said.signature);
 
         // Who asked did not know yet how high the tree is.
@@ -164,9 +163,11 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         _answered(challenge, c, p, data);
     }
 
-    function _checkProgram(Challenge storage c, ProgramHeader calldata program) private view {
+    function _takeProgram(Challenge storage c, Facts memory f, ProgramHeader calldata program) private view {
         // INVARIANT: the program is the stage's.
         if (keccak256(abi.encode(program)) != JOBS.programOf(c.job, c.stage)) revert WrongProgram();
+        (f.operators, f.operatorCount) = (program.operators, program.operatorCount);
+        (f.stateCount, f.microBatches) = (program.stateCount, program.microBatches);
     }
 
     /// @dev INVARIANT: what is answered here stands as if it had been said off chain: proofs refer to it (P-14).
@@ -202,15 +203,45 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IChallenges
-    function answerLogs(uint256 challenge, Position calldata position, Claim calldata claim, BoundaryLogs calldata logs)
-        external
-    {
+    function answerLogs(
+        uint256 challenge,
+        Position calldata position,
+        Facts calldata facts,
+        Claim calldata claim,
+        LogsAnswer calldata said
+    ) external {
         (Challenge storage c, Position memory p) = _toAnswer(challenge, position, Subject.Logs);
+        Facts memory f = _factsOf(position, facts);
         _checkClaim(c, claim);
+        _checkLogs(claim, said.logs);
+        _takeProgram(c, f, said.program);
+        // INVARIANT: no neighbour that the program has is left out of what a worker computes from, or sends.
+        if (Places.edgesOf(said.logs) != said.program.edges) revert WrongLogs();
+        if (said.logs.fromPrevious != 0) _checkSent(claim, false, said.logs.fromPrevious, said.previousSignature);
+        if (said.logs.fromNext != 0) _checkSent(claim, true, said.logs.fromNext, said.nextSignature);
+
+        _establish(challenge, p, f);
+        emit LogsGiven(challenge, said.logs, said.previousSignature, said.nextSignature);
+        _answered(challenge, c, p, "");
+    }
+
+    function _checkLogs(Claim calldata claim, BoundaryLogs calldata logs) private pure {
         // INVARIANT: the logs are those that the claim commits to.
         if (keccak256(abi.encode(logs)) != claim.io) revert WrongLogs();
-        emit LogsGiven(challenge, logs);
-        _answered(challenge, c, p, "");
+    }
+
+    /// @dev INVARIANT: nothing enters a log as received but by its sender's word.
+    function _checkSent(Claim calldata claim, bool byNext, bytes32 root, bytes calldata signature) private view {
+        uint16 sender = Places.neighbourOf(claim.stage, byNext);
+        EdgeLog memory log = EdgeLog({
+            job: claim.job,
+            replica: claim.replica,
+            fromStage: sender,
+            toStage: claim.stage,
+            interval: claim.interval,
+            root: root
+        });
+        _checkSigner(DISPUTES.edgeLogDigest(log), signature, JOBS.workerOf(claim.job, sender, claim.replica));
     }
 
     /// @inheritdoc IChallenges
@@ -332,8 +363,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         (Challenge storage c, Position memory p) = _toAsk(challenge, position);
         Facts memory f = _factsOf(position, facts);
         _checkClaim(c, claim);
-        // INVARIANT: the logs are those that the claim commits to.
-        if (keccak256(abi.encode(logs)) != claim.io) revert WrongLogs();
+        _checkLogs(claim, logs);
         bytes32 root;
         if (edge == 0) root = logs.fromPrevious;
         else if (edge == 1) root = logs.toPrevious;

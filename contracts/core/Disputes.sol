@@ -17,7 +17,9 @@ import {TensorTypes} from "../libraries/TensorTypes.sol";
 import {
     Claim,
     ContradictionProof,
+    EdgeLog,
     ElementProof,
+    EquivocationProof,
     JobKind,
     ProgramHeader,
     StepContext,
@@ -67,6 +69,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     bytes32 private constant _STATEMENT_TYPEHASH = keccak256(
         "StepStatement(bytes32 claimId,address auditor,uint32 step,bytes32 preState,bytes32 postState,bytes32 trace)"
     );
+    bytes32 private constant _EDGE_LOG_TYPEHASH =
+        keccak256("EdgeLog(uint64 job,uint16 replica,uint16 fromStage,uint16 toStage,uint32 interval,bytes32 root)");
 
     /// @notice What is slashed.
     IStaking public immutable STAKING;
@@ -239,6 +243,34 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         return uint256(first.step) + 1 == second.step && first.postState != second.preState;
     }
 
+    /// @inheritdoc IDisputes
+    function proveEquivocation(EquivocationProof calldata proof) external nonReentrant {
+        Claim calldata claim = proof.claim;
+        Case memory c;
+        // Of a training job: receipts are not on record, and of what crosses their borders nothing is signed but the receipts.
+        (c.claimId, c.kind) = (CHECKPOINTS.requireLive(claim, proof.committedAt), JobKind.Training);
+        c.worker = JOBS.workerOf(claim.job, claim.stage, claim.replica);
+        // INVARIANT: the logs are those the worker committed to.
+        if (keccak256(abi.encode(proof.logs)) != claim.io) revert WrongLogs();
+        uint16 neighbour = Places.neighbourOf(claim.stage, proof.toNext);
+        EdgeLog memory log = EdgeLog({
+            job: claim.job,
+            replica: claim.replica,
+            fromStage: claim.stage,
+            toStage: neighbour,
+            interval: claim.interval,
+            root: proof.root
+        });
+        _checkSigner(edgeLogDigest(log), proof.signature, c.worker);
+        // INVARIANT: who commits to what it signed is never convicted (P-15).
+        if (proof.root == (proof.toNext ? proof.logs.toNext : proof.logs.toPrevious)) revert NoFault();
+
+        Finding memory finding;
+        finding.auditor = JOBS.workerOf(claim.job, neighbour, claim.replica);
+        finding.fault = Fault.Equivocation;
+        _convict(c, claim, finding);
+    }
+
     function _caseOf(Claim calldata claim, uint64 committedAt) private view returns (Case memory) {
         IJobs.Job memory job = JOBS.jobOf(claim.job);
         bool serving = job.kind == JobKind.Serving;
@@ -275,12 +307,15 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         uint256 step = statement.step;
         bool named = c.kind == JobKind.Serving ? step > 0 && step <= c.longest : step / c.steps == claim.interval;
         if (!named) revert StatementMismatch();
-        bytes32 digest = statementDigest(statement);
+        _checkSigner(statementDigest(statement), signature, c.worker);
+    }
+
+    function _checkSigner(bytes32 digest, bytes calldata signature, address worker) private pure {
         // Left out is what else there is to say about a failure.
         // slither-disable-next-line unused-return
         (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
         // INVARIANT: only its own word convicts a worker (P-14).
-        if (failure != ECDSA.RecoverError.NoError || signer != c.worker) revert BadSignature();
+        if (failure != ECDSA.RecoverError.NoError || signer != worker) revert BadSignature();
     }
 
     /// @param step of a checked statement: not 0 if the claim is a receipt.
@@ -342,5 +377,10 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IDisputes
     function statementDigest(StepStatement memory statement) public view returns (bytes32) {
         return _hashTypedDataV4(keccak256(abi.encode(_STATEMENT_TYPEHASH, statement)));
+    }
+
+    /// @inheritdoc IDisputes
+    function edgeLogDigest(EdgeLog memory log) public view returns (bytes32) {
+        return _hashTypedDataV4(keccak256(abi.encode(_EDGE_LOG_TYPEHASH, log)));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Facts, Pick, Position, StepAnswer, Subject} from "../types/Challenge.sol";
+import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../types/Challenge.sol";
 import {BoundaryLogs, Claim, Operator} from "../types/Types.sol";
 
 /// @title Challenges: what a silent worker is made to say
@@ -66,7 +66,8 @@ interface IChallenges {
     event Established(uint256 indexed challenge, Facts facts);
     /// @dev The worker's signature of the statement that the facts hold, with the challenger as auditor.
     event Stated(uint256 indexed challenge, bytes signature);
-    event LogsGiven(uint256 indexed challenge, BoundaryLogs logs);
+    /// @dev With the signatures of the neighbours' workers, each of its `EdgeLog` of what was received; empty where nothing was.
+    event LogsGiven(uint256 indexed challenge, BoundaryLogs logs, bytes previousSignature, bytes nextSignature);
     event ChallengeWon(uint256 indexed challenge, bytes32 indexed claimId, bool silence);
     event ChallengeLost(uint256 indexed challenge, bytes32 indexed claimId);
 
@@ -128,9 +129,15 @@ interface IChallenges {
         bytes calldata data
     ) external;
 
-    /// @notice Answers `Logs`.
-    function answerLogs(uint256 challenge, Position calldata position, Claim calldata claim, BoundaryLogs calldata logs)
-        external;
+    /// @notice Answers `Logs`: the roots behind the claim's `io`, one for each neighbour and direction that the program has, and the
+    /// neighbours' signatures of what was received. Who logged what nobody sent it cannot answer, and so is convicted of silence.
+    function answerLogs(
+        uint256 challenge,
+        Position calldata position,
+        Facts calldata facts,
+        Claim calldata claim,
+        LogsAnswer calldata said
+    ) external;
 
     /// @notice Answers with nodes below a node that is known: entries of a list or leaves of a tensor in the last row.
     function answer(uint256 challenge, Position calldata position, bytes calldata data) external;
@@ -170,7 +177,7 @@ interface IChallenges {
     /// @notice Asks for the roots of the boundary logs.
     function askLogs(uint256 challenge, Position calldata position) external;
 
-    /// @notice Asks for a boundary log, `edge` counted as in `BoundaryLogs`. After a statement, which names the program.
+    /// @notice Asks for a boundary log, `edge` counted as in `BoundaryLogs`. After a statement or the logs, which name the program.
     function askLog(
         uint256 challenge,
         Position calldata position,

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ContradictionProof, ElementProof, StepStatement, WiringProof} from "../types/Types.sol";
+import {
+    ContradictionProof,
+    EdgeLog,
+    ElementProof,
+    EquivocationProof,
+    StepStatement,
+    WiringProof
+} from "../types/Types.sol";
 
 /// @title Disputes
-/// @notice The worker's own signed answers convict it in one transaction: a wrong element, a trace that is not wired to its state or
-/// logs, or a contradiction. Anyone can prove it, while the claim is live, without a bond. Where the answers are to be had only by
+/// @notice The worker's own signed words convict it in one transaction: a wrong element, a trace that is not wired to its state or
+/// logs, a contradiction, or a log that it signed to its neighbour and another to its claim. Anyone can prove it, while the claim is live, without a bond. Where the answers are to be had only by
 /// force, `IChallenges` forces them.
 ///
 /// The claims of a serving job are receipts (C-12), of which the chain has no record: what the worker signed about one makes it its
@@ -20,7 +27,8 @@ interface IDisputes {
         Element,
         Wiring,
         Contradiction,
-        Silence
+        Silence,
+        Equivocation
     }
 
     /// @dev For Element: the operator, the element, what the trace holds and what the operator gives. For Wiring: the wired
@@ -70,6 +78,10 @@ interface IDisputes {
     /// the first case the second statement is not looked at. The bounty goes to the auditor of the first.
     function proveSignedContradiction(ContradictionProof calldata proof) external;
 
+    /// @notice Convicts a worker that signed to a neighbour, as what it sent in an interval, another log than its claim commits to. The
+    /// bounty goes to that neighbour's worker, to whom the word was given: copying the proof earns nothing.
+    function proveEquivocation(EquivocationProof calldata proof) external;
+
     /// @notice Convicts a worker that did not answer a challenge in time, to the challenger's credit. Only `Challenges`.
     function convictSilent(
         uint64 job,
@@ -85,4 +97,7 @@ interface IDisputes {
 
     /// @notice The EIP-712 digest that a worker signs to state (rule C-9).
     function statementDigest(StepStatement memory statement) external view returns (bytes32);
+
+    /// @notice The EIP-712 digest that a worker signs to tell a neighbour what it sent (rule C-9).
+    function edgeLogDigest(EdgeLog memory log) external view returns (bytes32);
 }

@@ -53,6 +53,19 @@ library Places {
         );
     }
 
+    /// @notice The stage after or before `stage`. Beyond the ends that is a number which no job has, and so no worker.
+    function neighbourOf(uint16 stage, bool next) internal pure returns (uint16) {
+        unchecked {
+            return next ? stage + 1 : stage - 1;
+        }
+    }
+
+    /// @notice Which logs there are, as `ProgramHeader.edges` has it.
+    function edgesOf(BoundaryLogs calldata logs) internal pure returns (uint8) {
+        return (logs.fromPrevious == 0 ? 0 : 1) | (logs.toPrevious == 0 ? 0 : 2) | (logs.fromNext == 0 ? 0 : 4)
+            | (logs.toNext == 0 ? 0 : 8);
+    }
+
     /// @notice The operator whose output goes to entry `proof.index` of the sink.
     function sourceOf(WiringProof calldata proof) internal pure returns (uint32) {
         uint32[] calldata sources = proof.wiring.state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ProgramHeader, TensorType} from "./Types.sol";
+import {BoundaryLogs, ProgramHeader, TensorType} from "./Types.sol";
 
 /// @dev What a worker is asked for. 0 is invalid.
 enum Subject {
@@ -63,5 +63,14 @@ struct Pick {
 struct StepAnswer {
     bytes32 trace;
     bytes signature;
+    ProgramHeader program;
+}
+
+/// @dev What a worker says about what crossed its borders: the logs behind the claim's `io`, the neighbours' signatures of what was
+/// received (of an `EdgeLog`; empty where nothing was), and the program.
+struct LogsAnswer {
+    BoundaryLogs logs;
+    bytes previousSignature;
+    bytes nextSignature;
     ProgramHeader program;
 }

@@ -23,12 +23,14 @@ struct Operator {
     int64[] attributes;
 }
 
-/// @dev Preimage of a program root: the step function of one pipeline stage.
+/// @dev Preimage of a program root: the step function of one pipeline stage. Bit n of `edges` is set if the stage has the n-th log
+/// of `BoundaryLogs`.
 struct ProgramHeader {
     uint32 operatorCount;
     uint32 constantCount;
     uint32 stateCount;
     uint32 microBatches;
+    uint8 edges;
     bytes32 operators;
     bytes32 constants;
     bytes32 wiring;
@@ -199,6 +201,16 @@ struct ContradictionProof {
     bytes firstSignature;
     StepStatement second;
     bytes secondSignature;
+}
+
+/// @dev A claim with its logs, and what the worker signed towards the next (or the previous) stage as its log of tensors sent there.
+struct EquivocationProof {
+    Claim claim;
+    uint64 committedAt;
+    BoundaryLogs logs;
+    bool toNext;
+    bytes32 root;
+    bytes signature;
 }
 
 /// @dev What an operator may draw on besides its operands.

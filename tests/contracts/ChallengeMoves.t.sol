@@ -2,8 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../contracts/interfaces/IChallenges.sol";
-import {Facts, Pick, Position, StepAnswer, Subject} from "../../contracts/types/Challenge.sol";
-import {BoundaryLogs, Claim, Operator, TensorType} from "../../contracts/types/Types.sol";
+import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../contracts/types/Challenge.sol";
+import {BoundaryLogs, Claim, EdgeLog, Operator, TensorType} from "../../contracts/types/Types.sol";
 import {ChallengeTest} from "./protocol/ChallengeTest.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
 
@@ -27,7 +27,7 @@ contract ChallengeMovesTest is ChallengeTest {
         wrongOperator = operator % OPERATORS;
         _challenge();
         _playToTheEnd(ID, step % STEPS, uint32(wrongOperator), 0);
-        assertEq(_staked(workers[0].addr).bonded, 0);
+        assertEq(_staked(workers[STAGE].addr).bonded, 0);
         challenges.timeout(ID);
         assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);
     }
@@ -51,7 +51,7 @@ contract ChallengeMovesTest is ChallengeTest {
         vm.expectRevert();
         this.proveFrom((wrong + 1) % STEPS);
         this.proveFrom(wrong);
-        assertEq(_staked(workers[0].addr).bonded, 0);
+        assertEq(_staked(workers[STAGE].addr).bonded, 0);
     }
 
     /// @dev From the steps' last row on.
@@ -82,7 +82,7 @@ contract ChallengeMovesTest is ChallengeTest {
         vm.roll(block.number + 10);
         skip(1 days);
         challenges.timeout(ID);
-        assertEq(sno.balanceOf(workers[0].addr), 100 ether);
+        assertEq(sno.balanceOf(workers[STAGE].addr), 100 ether);
     }
 
     function _askAnything(uint256 seed) private {
@@ -108,7 +108,7 @@ contract ChallengeMovesTest is ChallengeTest {
         Position memory p = positions[ID];
         bytes32[][] memory tree = _stepsTree();
         bytes memory data = _below(tree, p);
-        vm.startPrank(workers[0].addr);
+        vm.startPrank(workers[STAGE].addr);
         // Another list, of which the last entry is another state.
         wrongStep = 1;
         bytes32[][] memory other = _stepsTree();
@@ -146,7 +146,7 @@ contract ChallengeMovesTest is ChallengeTest {
         bytes memory wrong = bytes.concat(right);
         wrong[seed / 4 % wrong.length] ^= bytes1(uint8(1 << (seed / 1024 % 8)));
         bytes memory noAnswer = abi.encodeWithSelector(IChallenges.WrongAnswer.selector);
-        vm.startPrank(workers[0].addr);
+        vm.startPrank(workers[STAGE].addr);
         vm.expectRevert(noAnswer);
         challenges.answer(ID, p, wrong);
         vm.expectRevert(noAnswer);
@@ -163,7 +163,7 @@ contract ChallengeMovesTest is ChallengeTest {
         _toStatement(2);
         Position memory p = positions[ID];
         (StepAnswer memory said, bytes memory data) = _stepAnswer(ID, p);
-        vm.startPrank(workers[0].addr);
+        vm.startPrank(workers[STAGE].addr);
         _refusesStatement(p, said, data, 1);
         _refusesStatement(p, said, data, 2);
         _refusesStatement(p, said, data, 3);
@@ -182,7 +182,7 @@ contract ChallengeMovesTest is ChallengeTest {
         StepAnswer memory said = abi.decode(abi.encode(good), (StepAnswer));
         if (flaw == 1) said.program.operatorCount = 1;
         if (flaw == 2) said.trace = keccak256("another");
-        if (flaw == 3) said.signature = _sign(workers[1].key, keccak256("anything"));
+        if (flaw == 3) said.signature = _sign(workers[0].key, keccak256("anything"));
         vm.expectRevert(flaw < 2 ? IChallenges.WrongProgram.selector : IChallenges.BadSignature.selector);
         challenges.answerStatement(ID, p, factsOf[ID], said, data);
     }
@@ -196,14 +196,14 @@ contract ChallengeMovesTest is ChallengeTest {
         Position memory p = positions[ID];
         bytes memory data = _output(3, 0);
         bytes32 root = SlowTree.ofLeaves(_leavesOf(data)).rootOf();
-        vm.startPrank(workers[0].addr);
+        vm.startPrank(workers[STAGE].addr);
         vm.expectRevert(IChallenges.WrongAnswer.selector);
         challenges.answerOutput(ID, p, factsOf[ID], keccak256("another"), data);
         data[0] ^= 0x01;
         vm.expectRevert(IChallenges.WrongAnswer.selector);
         challenges.answerOutput(ID, p, factsOf[ID], root, data);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.Output));
-        challenges.answerLogs(ID, p, claim, _logsOf(0));
+        challenges.answerLogs(ID, p, factsOf[ID], claim, _logsAnswer());
         // Nodes alone would pass for a tree under what is no tensor's root.
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.Output));
         challenges.answer(ID, p, data);
@@ -218,14 +218,57 @@ contract ChallengeMovesTest is ChallengeTest {
         vm.prank(auditor);
         challenges.askLogs(ID, positions[ID]);
         _follow();
-        BoundaryLogs memory logs = _logsOf(0);
-        logs.toNext = 0;
-        vm.startPrank(workers[0].addr);
-        vm.expectRevert(IChallenges.WrongLogs.selector);
-        challenges.answerLogs(ID, positions[ID], claim, logs);
-        vm.stopPrank();
+        LogsAnswer memory said = _logsAnswer();
+        said.logs.toNext = 0;
+        _refusedLogs(said, IChallenges.WrongLogs.selector);
+        said = _logsAnswer();
+        said.program.stateCount += 1;
+        _refusedLogs(said, IChallenges.WrongProgram.selector);
+        Facts memory f = factsOf[ID];
+        f.trace = keccak256("another");
+        vm.prank(workers[STAGE].addr);
+        vm.expectRevert(IChallenges.WrongPosition.selector);
+        challenges.answerLogs(ID, positions[ID], f, claim, _logsAnswer());
         _answer(ID);
         assertEq(logsGiven.toNext, _logsOf(0).toNext);
+    }
+
+    /// @dev What was received has its sender's word, for this interval, replica and direction.
+    function test_answerLogs_withTheNeighboursWord() public {
+        _challenge();
+        _answer(ID);
+        vm.prank(auditor);
+        challenges.askLogs(ID, positions[ID]);
+        _follow();
+        LogsAnswer memory said = _logsAnswer();
+        bytes memory right = said.previousSignature;
+        said.previousSignature = "";
+        _refusedLogs(said, IChallenges.BadSignature.selector);
+        said.previousSignature = said.nextSignature;
+        _refusedLogs(said, IChallenges.BadSignature.selector);
+        said.previousSignature = _signedLog(0, 1, said.logs.fromPrevious);
+        _refusedLogs(said, IChallenges.BadSignature.selector);
+        said.previousSignature = _signedLog(0, 0, said.logs.toNext);
+        _refusedLogs(said, IChallenges.BadSignature.selector);
+        EdgeLog memory own = EdgeLog(job, 0, 0, STAGE, 0, said.logs.fromPrevious);
+        said.previousSignature = _sign(workers[STAGE].key, _edgeLogDigest(own));
+        _refusedLogs(said, IChallenges.BadSignature.selector);
+        (said.previousSignature, said.nextSignature) = (right, right);
+        _refusedLogs(said, IChallenges.BadSignature.selector);
+        _answer(ID);
+        // The program is known from it, and so the length of a log.
+        assertEq(factsOf[ID].microBatches, MICRO_BATCHES);
+        vm.prank(auditor);
+        challenges.askLog(ID, positions[ID], factsOf[ID], claim, _logsOf(0), 0, 3);
+        _follow();
+        _answer(ID);
+        assertEq(positions[ID].count, STEPS * MICRO_BATCHES);
+    }
+
+    function _refusedLogs(LogsAnswer memory said, bytes4 reason) private {
+        vm.prank(workers[STAGE].addr);
+        vm.expectRevert(reason);
+        challenges.answerLogs(ID, positions[ID], factsOf[ID], claim, said);
     }
 
     // Questions

@@ -20,7 +20,7 @@ contract ChallengesTest is ChallengeTest {
     function test_open_takesTheBondAndAsks() public {
         bytes32 id = checkpoints.claimId(claim);
         vm.expectEmit(address(challenges));
-        emit IChallenges.ChallengeOpened(1, id, auditor, workers[0].addr, claim);
+        emit IChallenges.ChallengeOpened(1, id, auditor, workers[STAGE].addr, claim);
         _challenge();
 
         assertEq(sno.balanceOf(auditor), 900 ether);
@@ -29,7 +29,7 @@ contract ChallengesTest is ChallengeTest {
         assertEq(c.challenger, auditor);
         assertEq(uint8(c.state), uint8(IChallenges.State.Answering));
         assertEq(c.deadline, block.timestamp + 12 hours);
-        assertEq(c.worker, workers[0].addr);
+        assertEq(c.worker, workers[STAGE].addr);
         assertEq(c.bond, 100 ether);
         assertEq(c.claimId, id);
         assertEq(c.asks, 1);
@@ -91,11 +91,11 @@ contract ChallengesTest is ChallengeTest {
 
         vm.expectEmit(address(disputes));
         emit IDisputes.Convicted(
-            checkpoints.claimId(claim), workers[0].addr, auditor, IDisputes.Fault.Silence, 0, 0, 0, 0, 0
+            checkpoints.claimId(claim), workers[STAGE].addr, auditor, IDisputes.Fault.Silence, 0, 0, 0, 0, 0
         );
         challenges.timeout(1);
         assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);
-        assertEq(checkpoints.laneOf(job, 0, 0).voidFrom, 0);
+        assertEq(checkpoints.laneOf(job, STAGE, 0).voidFrom, 0);
         assertEq(uint8(challenges.challengeOf(1).state), uint8(IChallenges.State.Won));
         assertEq(sno.balanceOf(address(challenges)), 0);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.NotYourTurn.selector, 1));
@@ -111,10 +111,10 @@ contract ChallengesTest is ChallengeTest {
         emit IChallenges.ChallengeLost(1, checkpoints.claimId(claim));
         challenges.timeout(1);
 
-        assertEq(sno.balanceOf(workers[0].addr), 100 ether);
+        assertEq(sno.balanceOf(workers[STAGE].addr), 100 ether);
         assertEq(uint8(challenges.challengeOf(1).state), uint8(IChallenges.State.Lost));
         _finalizeClaim();
-        assertEq(jobs.creditOf(workers[0].addr, address(sno)), PRICE);
+        assertEq(jobs.creditOf(workers[STAGE].addr, address(sno)), PRICE);
     }
 
     function test_timeout_unknown() public {
@@ -188,7 +188,7 @@ contract ChallengesTest is ChallengeTest {
         assertLe(block.timestamp, began + 2 * 12 hours + 64 * 20 minutes);
         vm.roll(block.number + 10);
         challenges.timeout(1);
-        assertEq(sno.balanceOf(workers[0].addr), 100 ether);
+        assertEq(sno.balanceOf(workers[STAGE].addr), 100 ether);
     }
 
     /// @dev P-16: a friend of the worker that opens first, and lets its time pass, shields nothing.
@@ -240,7 +240,7 @@ contract ChallengesTest is ChallengeTest {
         challenges.timeout(2);
         assertEq(sno.balanceOf(stranger), 100 ether + STAKE / 2);
         assertEq(sno.balanceOf(auditor), 1000 ether);
-        assertEq(_staked(workers[0].addr).bonded, 0);
+        assertEq(_staked(workers[STAGE].addr).bonded, 0);
     }
 
     function test_onlyTheTwoMove() public {
@@ -253,7 +253,7 @@ contract ChallengesTest is ChallengeTest {
         _answer(1);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.NotChallenger.selector, address(this)));
         challenges.askLogs(1, positions[1]);
-        vm.prank(workers[0].addr);
+        vm.prank(workers[STAGE].addr);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.NotYourTurn.selector, 1));
         challenges.answer(1, positions[1], "");
         vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownChallenge.selector, 2));

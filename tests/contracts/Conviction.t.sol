@@ -26,7 +26,7 @@ contract ConvictionTest is TrainingTest {
             _refused(_elementProof(claim, 1, operator, element), abi.encodeWithSelector(IDisputes.NoFault.selector));
             (wrongOperator, wrongByte) = (operator, element);
             disputes.proveSigned(_elementProof(claim, 1, operator, element));
-            assertEq(_staked(workers[0].addr).bonded, 0);
+            assertEq(_staked(workers[STAGE].addr).bonded, 0);
             vm.revertToState(snapshot);
         }
     }
@@ -50,13 +50,15 @@ contract ConvictionTest is TrainingTest {
         wrongOperator = NOTHING;
         int256 recomputed = int8(uint8(_output(0, 2)[0]));
         vm.expectEmit(address(disputes));
-        emit IDisputes.Convicted(id, workers[0].addr, auditor, IDisputes.Fault.Element, 2, 0, 0, claimed, recomputed);
+        emit IDisputes.Convicted(
+            id, workers[STAGE].addr, auditor, IDisputes.Fault.Element, 2, 0, 0, claimed, recomputed
+        );
         vm.expectEmit(address(checkpoints));
-        emit ICheckpoints.ClaimsVoided(job, 0, 0, 0);
+        emit ICheckpoints.ClaimsVoided(job, STAGE, 0, 0);
         vm.expectEmit(address(jobs));
         emit IJobs.JobClosing(job, true);
         vm.expectEmit(address(staking));
-        emit IStaking.Slashed(workers[0].addr, STAKE, STAKE / 2, STAKE * 3 / 10, STAKE / 5);
+        emit IStaking.Slashed(workers[STAGE].addr, STAKE, STAKE / 2, STAKE * 3 / 10, STAKE / 5);
         // P-17: whoever sends it, and has copied it from the mempool, gains nothing.
         vm.prank(stranger);
         disputes.proveSigned(proof);
@@ -66,22 +68,23 @@ contract ConvictionTest is TrainingTest {
         assertEq(supply - sno.totalSupply(), STAKE / 5);
         assertEq(sno.balanceOf(stranger), 0);
 
-        // The other lane is as it was, and the whole escrow goes back.
-        assertEq(_staked(workers[1].addr).locked, STAKE);
+        // Another lane is as it was, and the whole escrow goes back.
+        assertEq(_staked(workers[0].addr).locked, STAKE);
         jobs.settle(job);
-        assertEq(_staked(workers[1].addr).locked, 0);
-        assertEq(_staked(workers[1].addr).bonded, STAKE);
-        assertEq(jobs.creditOf(user, address(sno)), 6 * PRICE);
+        assertEq(_staked(workers[0].addr).locked, 0);
+        assertEq(_staked(workers[0].addr).bonded, STAKE);
+        assertEq(jobs.creditOf(user, address(sno)), 9 * PRICE);
     }
 
     /// @dev Slashing a whole provider for one node's fault: the other jobs of the same worker keep their locks.
     function test_slashTakesOneLanesStake() public {
-        _stake(workers[0].addr, IStaking.Role.Worker, 3 * uint256(STAKE));
-        uint64 other = _run(1, 1, 1);
+        _stake(workers[STAGE].addr, IStaking.Role.Worker, 3 * uint256(STAKE));
+        _stake(workers[0].addr, IStaking.Role.Worker, STAKE);
+        uint64 other = _run(2, 1, 1);
         wrongOperator = 0;
         disputes.proveSigned(_elementProof(claim, 0, 0, 0));
-        assertEq(_staked(workers[0].addr).bonded, 3 * STAKE);
-        assertEq(_staked(workers[0].addr).locked, STAKE);
+        assertEq(_staked(workers[STAGE].addr).bonded, 3 * STAKE);
+        assertEq(_staked(workers[STAGE].addr).locked, STAKE);
         assertEq(uint8(_stateOfJob(other)), uint8(IJobs.State.Running));
     }
 
@@ -99,24 +102,24 @@ contract ConvictionTest is TrainingTest {
         _refused(_elementProof(third, 8, 1, 9), abi.encodeWithSelector(ICheckpoints.ClaimIsVoid.selector));
         skip(WINDOW);
         _finalizeTraining(when);
-        assertEq(jobs.creditOf(workers[0].addr, address(sno)), PRICE);
+        assertEq(jobs.creditOf(workers[STAGE].addr, address(sno)), PRICE);
         jobs.settle(job);
-        assertEq(jobs.creditOf(user, address(sno)), 5 * PRICE);
+        assertEq(jobs.creditOf(user, address(sno)), 8 * PRICE);
     }
 
     /// @dev P-6: a lane's stake is taken once, though an earlier claim of it is convicted afterwards.
     function test_secondConvictionOfALane() public {
-        _stake(workers[0].addr, IStaking.Role.Worker, STAKE);
+        _stake(workers[STAGE].addr, IStaking.Role.Worker, STAKE);
         Claim memory second = _commitTraining(1);
         wrongOperator = 1;
         disputes.proveSigned(_elementProof(second, 5, 1, 0));
-        assertEq(_staked(workers[0].addr).bonded, STAKE);
+        assertEq(_staked(workers[STAGE].addr).bonded, STAKE);
         disputes.proveSigned(_elementProof(claim, 0, 1, 0));
-        assertEq(_staked(workers[0].addr).bonded, STAKE, "not again");
-        assertEq(checkpoints.laneOf(job, 0, 0).voidFrom, 0);
+        assertEq(_staked(workers[STAGE].addr).bonded, STAKE, "not again");
+        assertEq(checkpoints.laneOf(job, STAGE, 0).voidFrom, 0);
         jobs.settle(job);
-        assertEq(jobs.creditOf(user, address(sno)), 6 * PRICE);
-        vm.prank(workers[0].addr);
+        assertEq(jobs.creditOf(user, address(sno)), 9 * PRICE);
+        vm.prank(workers[STAGE].addr);
         staking.requestUnstake(IStaking.Role.Worker, STAKE);
     }
 
@@ -186,13 +189,13 @@ contract ConvictionTest is TrainingTest {
         ElementProof memory p = _wrong();
         bytes memory refused = abi.encodeWithSelector(IDisputes.BadSignature.selector);
         bytes32 hash = Signatures.hash(p.statement);
-        p.signature = _sign(workers[1].key, _statementDigest(p.statement));
+        p.signature = _sign(workers[0].key, _statementDigest(p.statement));
         _refused(p, refused);
-        p.signature = _sign(workers[0].key, Signatures.digest(block.chainid + 1, address(disputes), hash));
+        p.signature = _sign(workers[STAGE].key, Signatures.digest(block.chainid + 1, address(disputes), hash));
         _refused(p, refused);
-        p.signature = _sign(workers[0].key, Signatures.digest(block.chainid, makeAddr("other deployment"), hash));
+        p.signature = _sign(workers[STAGE].key, Signatures.digest(block.chainid, makeAddr("other deployment"), hash));
         _refused(p, refused);
-        p.signature = _sign(workers[0].key, Signatures.digest(block.chainid, address(checkpoints), hash));
+        p.signature = _sign(workers[STAGE].key, Signatures.digest(block.chainid, address(checkpoints), hash));
         _refused(p, refused);
         p.signature = "";
         _refused(p, refused);
@@ -287,7 +290,7 @@ contract ConvictionTest is TrainingTest {
             if (i == 0) program[1].operands[0].index = 1;
             if (i == 1) program[3].operands[0].index = MICRO_BATCHES;
             if (i == 2) program[5].operands[0].source = 6;
-            for (uint256 k = 0; k < 2; ++k) {
+            for (uint256 k = 0; k < 3; ++k) {
                 _stake(workers[k].addr, IStaking.Role.Worker, STAKE);
             }
             _postTraining();
@@ -308,7 +311,7 @@ contract ConvictionTest is TrainingTest {
     /// @dev A type that is none (a stray bit) convicts nobody by the padding of its tensor, which no recomputation looks at.
     function test_refusesMalformedTypes() public {
         program[7].output = TensorType.wrap(TensorType.unwrap(program[7].output) | 1 << 128);
-        for (uint256 k = 0; k < 2; ++k) {
+        for (uint256 k = 0; k < 3; ++k) {
             _stake(workers[k].addr, IStaking.Role.Worker, STAKE);
         }
         _postTraining();

@@ -197,6 +197,7 @@ contract ProofGasTest is ProtocolTest {
             constantCount: serving ? 12 : 3,
             stateCount: serving ? 0 : 12,
             microBatches: 4,
+            edges: 0,
             operators: SlowTree.ofDigests(operators).rootOf(),
             constants: serving ? root : keccak256("constants"),
             wiring: keccak256("wiring")

@@ -32,7 +32,7 @@ contract SignedFaultsTest is TrainingTest {
                 vm.expectEmit(address(disputes));
                 emit IDisputes.Convicted(
                     proof.statement.claimId,
-                    workers[0].addr,
+                    workers[STAGE].addr,
                     auditor,
                     IDisputes.Fault.Wiring,
                     2,
@@ -42,7 +42,7 @@ contract SignedFaultsTest is TrainingTest {
                     0
                 );
                 disputes.proveSignedWiring(proof);
-                assertEq(_staked(workers[0].addr).bonded, 0);
+                assertEq(_staked(workers[STAGE].addr).bonded, 0);
                 vm.revertToState(snapshot);
             }
         }
@@ -91,7 +91,7 @@ contract SignedFaultsTest is TrainingTest {
         p.statement.claimId = 0;
         _refused(p, abi.encodeWithSelector(IDisputes.StatementMismatch.selector));
         p = _wrongWiring();
-        p.signature = _sign(workers[1].key, _statementDigest(p.statement));
+        p.signature = _sign(workers[0].key, _statementDigest(p.statement));
         _refused(p, abi.encodeWithSelector(IDisputes.BadSignature.selector));
         p = _wrongWiring();
         p.committedAt += 1;
@@ -174,7 +174,7 @@ contract SignedFaultsTest is TrainingTest {
         p.secondSignature = p.firstSignature;
         _refused(p, abi.encodeWithSelector(IDisputes.BadSignature.selector));
         p = _contradictionProof(claim, first, second);
-        p.firstSignature = _sign(workers[1].key, _statementDigest(first));
+        p.firstSignature = _sign(workers[0].key, _statementDigest(first));
         _refused(p, abi.encodeWithSelector(IDisputes.BadSignature.selector));
         p = _contradictionProof(claim, first, second);
         p.committedAt += 1;
@@ -184,11 +184,19 @@ contract SignedFaultsTest is TrainingTest {
     function _convicts(ContradictionProof memory proof) private {
         vm.expectEmit(address(disputes));
         emit IDisputes.Convicted(
-            proof.first.claimId, workers[0].addr, auditor, IDisputes.Fault.Contradiction, proof.first.step, 0, 0, 0, 0
+            proof.first.claimId,
+            workers[STAGE].addr,
+            auditor,
+            IDisputes.Fault.Contradiction,
+            proof.first.step,
+            0,
+            0,
+            0,
+            0
         );
         disputes.proveSignedContradiction(proof);
-        assertEq(_staked(workers[0].addr).bonded, 0);
-        assertEq(checkpoints.laneOf(job, 0, 0).voidFrom, 0);
+        assertEq(_staked(workers[STAGE].addr).bonded, 0);
+        assertEq(checkpoints.laneOf(job, STAGE, 0).voidFrom, 0);
     }
 
     function _refused(ContradictionProof memory proof, bytes memory reason) private {

@@ -79,6 +79,9 @@ pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action
         Call::ProveContradiction(proof) => {
             plain(d.disputes, &Disputes::proveSignedContradictionCall { proof: recode(&**proof)? })
         }
+        Call::ProveEquivocation(proof) => {
+            plain(d.disputes, &Disputes::proveEquivocationCall { proof: recode(&**proof)? })
+        }
         Call::Challenge { challenge, step } => {
             let moved = Action { data: challenge::encode(*challenge, step)?.into(), ..nothing(d.challenges) };
             if opens(step) { moved.spending(bond) } else { moved }
@@ -153,6 +156,7 @@ mod tests {
                 constantCount: 21,
                 stateCount: 22,
                 microBatches: 23,
+                edges: 35,
                 operators: word(24),
                 constants: word(25),
                 wiring: word(26),

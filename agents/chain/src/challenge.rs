@@ -6,6 +6,7 @@ use tensorlink_bindings::Challenges;
 use tensorlink_bindings::challenges::Challenges::ChallengesEvents;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_proof::challenge::{Move, Told};
+use tensorlink_proof::commit::SenderSignatures;
 
 use crate::convert::recode;
 
@@ -41,10 +42,14 @@ pub(crate) fn encode(challenge: U256, step: &Move) -> Result<Vec<u8>, Error> {
             data: data.clone(),
         }
         .abi_encode(),
-        Move::AnswerLogs { position, claim, logs } => {
-            C::answerLogsCall { challenge, position: recode(position)?, claim: recode(claim)?, logs: recode(logs)? }
-                .abi_encode()
+        Move::AnswerLogs { position, facts, claim, said } => C::answerLogsCall {
+            challenge,
+            position: recode(position)?,
+            facts: recode(facts)?,
+            claim: recode(claim)?,
+            said: recode(&**said)?,
         }
+        .abi_encode(),
         Move::Answer { position, data } => {
             C::answerCall { challenge, position: recode(position)?, data: data.clone() }.abi_encode()
         }
@@ -115,7 +120,10 @@ pub(crate) fn event(event: ChallengesEvents) -> Result<Event, Error> {
         }
         E::Established(e) => (e.challenge, Told::Established { facts: recode(&e.facts)? }),
         E::Stated(e) => (e.challenge, Told::Stated { signature: e.signature }),
-        E::LogsGiven(e) => (e.challenge, Told::LogsGiven { logs: recode(&e.logs)? }),
+        E::LogsGiven(e) => {
+            let signatures = SenderSignatures { previous: e.previousSignature, next: e.nextSignature };
+            (e.challenge, Told::LogsGiven { logs: recode(&e.logs)?, signatures })
+        }
         E::ChallengeWon(e) => (e.challenge, Told::Won { silence: e.silence }),
         E::ChallengeLost(e) => (e.challenge, Told::Lost),
     };

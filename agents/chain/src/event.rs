@@ -98,6 +98,7 @@ fn disputes(event: Disputes) -> Result<Option<Event>, NotOurs> {
                 2 => Fault::Wiring,
                 3 => Fault::Contradiction,
                 4 => Fault::Silence,
+                5 => Fault::Equivocation,
                 _ => return Err(NotOurs::custom("a conviction for no fault")),
             },
             step: e.step,

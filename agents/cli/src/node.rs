@@ -11,7 +11,7 @@ use tensorlink_node::{Games, Identity, Journal, Ports};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_tensor::TorchEngine;
-use tensorlink_validator::{Auditor, LastStage};
+use tensorlink_validator::{Auditor, Claims, LastStage};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -100,6 +100,14 @@ impl Node {
     pub fn auditor(&self, engine: TorchEngine, memory: u64, turns: usize) -> Auditor<TorchEngine> {
         let (ports, turns) = (self.ports.clone(), Semaphore::new(turns));
         let games = Arc::new(Games::new(ports.identity.address()));
-        Auditor { ports, engine: device::factory(engine), memory, turns, stages: LastStage::default(), games }
+        Auditor {
+            ports,
+            engine: device::factory(engine),
+            memory,
+            turns,
+            stages: LastStage::default(),
+            games,
+            claims: Claims::default(),
+        }
     }
 }

@@ -24,13 +24,14 @@ sol! {
         int64[] attributes;
     }
 
-    /// Preimage of a program root (rule C-5).
+    /// Preimage of a program root (rule C-5). Bit n of `edges` is set if the stage has the n-th log of [`BoundaryLogs`].
     #[derive(Debug, PartialEq, Eq)]
     struct ProgramHeader {
         uint32 operatorCount;
         uint32 constantCount;
         uint32 stateCount;
         uint32 microBatches;
+        uint8 edges;
         bytes32 operators;
         bytes32 constants;
         bytes32 wiring;
@@ -205,6 +206,17 @@ sol! {
         bytes secondSignature;
     }
 
+    /// A claim with its logs, and another log that the worker signed towards a neighbour.
+    #[derive(Debug, PartialEq, Eq)]
+    struct EquivocationProof {
+        Claim claim;
+        uint64 committedAt;
+        BoundaryLogs logs;
+        bool toNext;
+        bytes32 root;
+        bytes signature;
+    }
+
     /// Where a challenge stands: what is asked for, or was answered last. `subject` is numbered as the contract does.
     #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct Position {
@@ -245,6 +257,15 @@ sol! {
     struct StepAnswer {
         bytes32 trace;
         bytes signature;
+        ProgramHeader program;
+    }
+
+    /// What a worker says about what crossed its borders: logs, the neighbours' signatures of what was received, and the program.
+    #[derive(Debug, PartialEq, Eq)]
+    struct LogsAnswer {
+        BoundaryLogs logs;
+        bytes previousSignature;
+        bytes nextSignature;
         ProgramHeader program;
     }
 

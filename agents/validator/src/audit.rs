@@ -19,7 +19,7 @@ use tensorlink_node::{Games, Ports};
 use tensorlink_proof::audit::Undecided;
 use tensorlink_proof::challenge::Stuck;
 use tensorlink_proof::commit::program::ProgramTooLarge;
-use tensorlink_proof::commit::{LogError, io_root, is_receipt};
+use tensorlink_proof::commit::{Edge, LogError, io_root, is_receipt};
 use tensorlink_proof::fraud::FraudError;
 use tensorlink_proof::merkle::OpeningError;
 use tensorlink_types::abi::{Claim, JobKind};
@@ -27,6 +27,7 @@ use tensorlink_types::{Address, ClaimId, Lane};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
+use crate::claims::Claims;
 use crate::dispute::Dispute;
 use crate::receipt::LastStage;
 
@@ -134,6 +135,12 @@ pub(crate) enum Gap {
     Neighbour(u16),
     #[error("{0}")]
     Stuck(#[from] Stuck),
+    #[error("what it logged as received ({0:?}) is not signed by the worker that sends it")]
+    Unsigned(Edge),
+    #[error(
+        "it was misled by its neighbour ({0:?}), which is convicted of it; the challenge stands against the one that was misled"
+    )]
+    Misled(Edge),
     #[error("it took part in no training: what it received cannot be worked out without it")]
     Alone,
 }
@@ -176,6 +183,8 @@ pub struct Auditor<E> {
     pub stages: LastStage,
     /// Our challenges.
     pub games: Arc<Games>,
+    /// Claims on record.
+    pub claims: Claims,
 }
 
 impl<E> Auditor<E>
@@ -199,7 +208,10 @@ where
         let job = self.ports.chain.job(lane.job).await.map_err(fatal)?.ok_or_else(|| fatal(AuditError::NoJob))?;
         let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
         let record = self.record(target, worker).await?;
-        let _turn = self.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
+        if matches!(target.standing, Standing::Committed { .. }) {
+            self.senders_signed(target, &record).await?;
+        }
+        let turn = self.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
         let holders = vec![worker, job.user];
         let source = ShardSource { job: job.id, stage: lane.stage, manifest: target.manifest, holders };
         let (replay, programs) = match (target.standing, job.kind) {
@@ -217,7 +229,9 @@ where
 
         let outcome = self.blocking(replay.clone(), |replay, engine| replay.outcome(engine)).await?;
         if outcome.state_root == target.claim.newState && outcome.logs.roots() == record.logs {
-            return Ok(Finding::Right);
+            drop(turn);
+            let borders = self.compare_borders(target, &job, &record.logs, &record.signatures).await?;
+            return Ok(borders.unwrap_or(Finding::Right));
         }
         tracing::warn!(claim = %target.id, %lane, "the claim differs from its re-execution");
         let dispute = Dispute { auditor: self, target, job: &job, worker, replay, programs };

@@ -10,10 +10,12 @@ use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_proof::challenge::ask::Tensors;
 use tensorlink_proof::challenge::position::opening_levels;
 use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Told, Turn};
+use tensorlink_proof::commit::{Edge, SenderSignatures};
 use tensorlink_proof::fraud::Case;
-use tensorlink_types::U256;
+use tensorlink_types::{B256, Bytes, Lane, U256};
 
-use crate::audit::{AuditError, Auditor, Failed, Gap, Standing, Target, fatal};
+use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
+use crate::border::Word;
 
 /// Longest wait between two looks at a challenge.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -75,7 +77,12 @@ where
         if new_state == Some(target.claim.newState)
             && tensorlink_proof::commit::io_root(&own.logs.roots()) == target.claim.io
         {
-            return Ok(ChallengeEnd::Right);
+            // The silent worker's own signatures are with its neighbours.
+            let own = own.logs.roots();
+            return match self.compare_borders(target, &job, &own, &SenderSignatures::default()).await? {
+                Some(Finding::Wrong { call, fault }) => self.blame(*call, fault).await,
+                _ => Ok(ChallengeEnd::Right),
+            };
         }
         let case = self.case(target, &job, worker).await?;
         let play = Play { auditor: self, target, case, replay, own, committed_at: at, may_open };
@@ -108,10 +115,17 @@ where
                 ChallengeEnd::Lost(LATE.to_owned())
             });
         }
-        match self.claim_of(target, target.claim.lane(), target.claim.interval).await? {
+        match self.claim_of(target, target.claim.lane(), target.claim.interval) {
             Some(found) if found.id == target.id => self.try_challenge(&found, false).await,
             _ => Ok(ChallengeEnd::Lost("its claim is not on record".to_owned())),
         }
+    }
+
+    /// Convicts whoever signed one log to a neighbour and claims another.
+    async fn blame(&self, call: Call, fault: String) -> Result<ChallengeEnd, Failed> {
+        self.ports.chain.simulate(&call).await.map_err(fatal)?;
+        self.ports.chain.send(call).await.map_err(fatal)?;
+        Ok(ChallengeEnd::Convicted(fault))
     }
 
     async fn recorded(
@@ -121,6 +135,7 @@ where
         worker: tensorlink_types::Address,
     ) -> Result<Replay, Failed> {
         let record = self.record(target, worker).await?;
+        self.senders_signed(target, &record).await?;
         let shard = self.shard(target, job, target.claim.stage).await?;
         self.replay(target, job, (worker, &record), shard).await
     }
@@ -239,12 +254,34 @@ where
                     format!("step {}: entry {} of sink {} is wrong", proof.statement.step, proof.index, proof.sink);
                 Call::ProveWiring(proof)
             }
+            Next::Equivocation { edge, root, signature } => {
+                let call = self.blames(edge, root, &signature).await?;
+                chain.simulate(&call).await.map_err(fatal)?;
+                chain.send(call).await.map_err(fatal)?;
+                return Err(Gap::Misled(edge).into());
+            }
             Next::Tensors { .. } => return Err(Gap::OffTopic.into()),
         };
         chain.simulate(&call).await.map_err(fatal)?;
         let gas = chain.send(call).await.map_err(fatal)?.gas;
         tracing::info!(%challenge, subject = ?game.subject(), gas, "a move in a challenge");
         Ok(true)
+    }
+
+    /// What convicts the neighbour that signed to the worker another log than it claims.
+    async fn blames(&self, edge: Edge, root: B256, signature: &Bytes) -> Result<Call, Failed> {
+        let (target, lane) = (self.target, self.target.claim.lane());
+        let stage = edge.neighbour(lane.stage).ok_or(Gap::OffTopic)?;
+        let gone = || Failed::from(Gap::Neighbour(stage));
+        let neighbour =
+            self.auditor.claim_of(target, Lane { stage, ..lane }, target.claim.interval).ok_or_else(gone)?;
+        let (worker, _) = self.auditor.ports.chain.assignment(neighbour.claim.lane()).await.map_err(fatal)?;
+        let record = self.auditor.record(&neighbour, worker).await?;
+        let word = Word { over: edge.opposite(), root, signature };
+        match self.auditor.equivocation(&neighbour, &record.logs, &word).await? {
+            Some(Finding::Wrong { call, .. }) => Ok(*call),
+            _ => Err(gone()),
+        }
     }
 
     async fn next(&self, game: &Game) -> Result<Next, Failed> {

@@ -4,13 +4,16 @@
 //! |---|---|
 //! | [`draw`] | which claims to audit |
 //! | [`audit`], [`receipt`] | one audit: fetching what was recorded, and executing it again; texts of serving jobs |
+//! | `border`, [`claims`] | what crossed a claim's borders, and the neighbours' claims about it |
 //! | [`epoch`] | the receipts that a redeemed voucher names |
 //! | `dispute` | from a difference to a proof |
 //! | [`challenge`], `rebuild` | what is done about a worker that does not answer; what it must have computed |
 //! | [`role`], `task` | the loop that listens to the chain; one thing that it looks into |
 
 pub mod audit;
+mod border;
 pub mod challenge;
+pub mod claims;
 pub(crate) mod dispute;
 pub mod draw;
 pub mod epoch;
@@ -21,6 +24,7 @@ mod task;
 
 pub use audit::{AuditError, Auditor, Finding, Standing, TURNS, Target};
 pub use challenge::ChallengeEnd;
+pub use claims::Claims;
 pub use draw::Rate;
 pub use receipt::LastStage;
 pub use role::{Validator, ValidatorError, convict};

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::interval::{Outcome, Span, state_root_of};
-use tensorlink_node::ports::Event;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::replay::Replay;
 use tensorlink_node::shard::Shard;
@@ -14,6 +13,7 @@ use tensorlink_proof::commit::Edge;
 use tensorlink_types::Lane;
 
 use crate::audit::{Auditor, Failed, Gap, Standing, Target, fatal};
+use crate::claims::OnRecord;
 
 impl<E> Auditor<E>
 where
@@ -72,7 +72,7 @@ where
         over: Edge,
     ) -> Result<Vec<Bytes>, Failed> {
         let lane = Lane { stage, ..target.claim.lane() };
-        let neighbour = self.claim_of(target, lane, interval).await?.ok_or(Gap::Neighbour(stage))?;
+        let neighbour = self.claim_of(target, lane, interval).ok_or(Gap::Neighbour(stage))?;
         let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
         let record = self.record(&neighbour, worker).await?;
         let shard: Arc<Shard> = self.shard(target, job, stage).await?;
@@ -86,16 +86,9 @@ where
     }
 
     /// The claim of a lane for an interval, if it is confirmed.
-    pub(crate) async fn claim_of(&self, target: &Target, lane: Lane, interval: u32) -> Result<Option<Target>, Failed> {
-        let chain = &self.ports.chain;
-        let head = chain.head().await.map_err(fatal)?.number;
-        let events = chain.past_events(chain.deployment().block, head).await.map_err(fatal)?;
-        Ok(events.into_iter().find_map(|at| match at.event {
-            Event::ClaimCommitted { id, claim, committed_at } if claim.lane() == lane && claim.interval == interval => {
-                let standing = Standing::Committed { at: committed_at };
-                Some(Target { id, claim, standing, manifest: target.manifest })
-            }
-            _ => None,
-        }))
+    pub(crate) fn claim_of(&self, target: &Target, lane: Lane, interval: u32) -> Option<Target> {
+        let OnRecord { id, claim, committed_at } = self.claims.get(lane, interval)?;
+        let standing = Standing::Committed { at: committed_at };
+        Some(Target { id, claim, standing, manifest: target.manifest })
     }
 }

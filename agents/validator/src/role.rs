@@ -129,6 +129,7 @@ where
     fn take_in(&self, at: EventAt, manifests: &mut HashMap<JobId, Cid>) -> Result<Option<Task>, SignatureError> {
         self.roster.apply(&at.event);
         self.auditor.games.apply(&at.event);
+        self.auditor.claims.apply(&at.event);
         match at.event {
             Event::JobPosted { job, terms, .. } => {
                 if let Ok(cid) = Cid::try_from(terms.manifest.as_ref()) {

@@ -10,7 +10,7 @@ mod corrupted;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use corrupted::{Corrupted, Lie};
+use corrupted::{Corrupted, Deed, Lie};
 use support::{
     CONTRACTS, Hub, KEY, MemoryChain, MemoryNet, MemoryStore, STEPS, identity, job_view, lane, publish, shards,
 };
@@ -22,19 +22,19 @@ use tensorlink_node::ports::{Call, Chain, Incoming, Net, Protocol, Store};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
-use tensorlink_proof::commit::{Edge, io_root, state_root, trace_root};
+use tensorlink_proof::commit::{Edge, SenderSignatures, io_root, state_root, trace_root};
 use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{Claim, StepStatement};
 use tensorlink_types::{Address, Opcode, TensorRoot};
-use tensorlink_validator::{Auditor, Finding, LastStage, Standing, Target};
+use tensorlink_validator::{Auditor, Claims, Finding, LastStage, Standing, Target};
 use tokio::sync::Semaphore;
 
 const INTERVAL: u32 = 1;
 
 /// A lie in one step.
 fn liar(step: u32) -> Corrupted<Reference> {
-    Corrupted::new(Reference, Lie { step: Some(step), opcode: Opcode::MatMul, element: 3 })
+    Corrupted::new(Reference, Lie { step: Some(step), opcode: Opcode::MatMul, deed: Deed::Flip(3) })
 }
 
 /// How a worker behaves towards auditors.
@@ -79,6 +79,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
         state: store.put(files::join(&state).into()).await.unwrap().to_bytes(),
         inputs: store.put(Bytes::new()).await.unwrap().to_bytes(),
         logs: outcome.logs.roots(),
+        signatures: SenderSignatures::default(),
     };
     let hub = Arc::new(Hub::default());
     let net = MemoryNet { own: worker, hub: hub.clone() };
@@ -107,6 +108,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
         turns: Semaphore::new(1),
         stages: LastStage::default(),
         games: Arc::new(Games::new(Address::ZERO)),
+        claims: Claims::default(),
     };
     World { auditor, chain, target, program }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cid::Cid;
-use corrupted::{Corrupted, Lie};
+use corrupted::{Corrupted, Deed, Lie};
 use support::serving::{LONGEST, choosing_plans, publish_serving, serving_shards, serving_view, shards};
 use support::{CONTRACTS, Hub, JOB, KEY, MemoryChain, MemoryNet, MemoryStore, identity, lane};
 use tensorlink_graph::transformer::choice::controls;
@@ -25,13 +25,13 @@ use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_node::{Games, Ports, Roster};
-use tensorlink_proof::commit::{Edge, io_root, receipt_list, receipt_statement};
+use tensorlink_proof::commit::{Edge, SenderSignatures, io_root, receipt_list, receipt_statement};
 use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{Claim, JobKind, JobTerms};
 use tensorlink_types::{Address, B256, ClaimId, Opcode, TensorRoot, U256};
 use tensorlink_validator::epoch::Epoch;
-use tensorlink_validator::{Auditor, Finding, LastStage, Rate, Standing, Target, Validator};
+use tensorlink_validator::{Auditor, Claims, Finding, LastStage, Rate, Standing, Target, Validator};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +39,7 @@ const TEXT: [u32; 3] = [5, 7, 11];
 const TEXTS: u32 = 3;
 
 fn liar() -> Corrupted<Reference> {
-    Corrupted::new(Reference, Lie { step: None, opcode: Opcode::Norm, element: 3 })
+    Corrupted::new(Reference, Lie { step: None, opcode: Opcode::Norm, deed: Deed::Flip(3) })
 }
 
 /// A text as its worker keeps it.
@@ -67,7 +67,12 @@ async fn keep(engine: impl Engine, store: &MemoryStore, replay: &Replay, text: u
     let (parent, io) = (B256::ZERO, io_root(&logs));
     let claim = Claim { job: 1, stage: 0, replica: 0, interval: text, parentState: parent, newState: parent, io };
     let inputs = store.put(replay.inputs.clone()).await.unwrap().to_bytes();
-    Kept { claim, replay: replay.clone(), outcome, record: IntervalRecord { state: vec![], inputs, logs } }
+    Kept {
+        claim,
+        replay: replay.clone(),
+        outcome,
+        record: IntervalRecord { state: vec![], inputs, logs, signatures: SenderSignatures::default() },
+    }
 }
 
 async fn world(engine: impl Engine + Clone + Send + Sync + 'static) -> World {
@@ -156,6 +161,7 @@ impl World {
             turns: Semaphore::new(1),
             stages: LastStage::default(),
             games: Arc::new(Games::new(Address::ZERO)),
+            claims: Claims::default(),
         }
     }
 
@@ -247,7 +253,7 @@ async fn chosen(engine: impl Engine + Clone + Send + Sync + 'static) -> World {
 async fn receipts_of_chosen_tokens_are_repeated_with_their_controls() {
     let world = chosen(Reference).await;
     assert_eq!(world.auditor().audit(&world.target(1)).await.unwrap(), Finding::Right);
-    let choice = Lie { step: None, opcode: Opcode::Choose, element: 1 };
+    let choice = Lie { step: None, opcode: Opcode::Choose, deed: Deed::Flip(1) };
     proves(&chosen(Corrupted::new(Reference, choice)).await, "choice").await;
 }
 

@@ -5,7 +5,7 @@ use tensorlink_graph::engine::Engine;
 use tensorlink_node::files;
 use tensorlink_node::interval::{Outcome, state_root_of};
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::io_root;
+use tensorlink_proof::commit::{SenderSignatures, io_root};
 use tensorlink_types::B256;
 use tensorlink_types::abi::Claim;
 
@@ -48,7 +48,12 @@ impl<E: Engine> LaneTask<E> {
     ///
     /// # Errors
     /// [`LaneError::Unsteady`] if it does not; [`LaneError`] of the disk.
-    pub(crate) async fn keep(&self, interval: u32, outcome: &Outcome) -> Result<(), LaneError> {
+    pub(crate) async fn keep(
+        &self,
+        interval: u32,
+        outcome: &Outcome,
+        signatures: SenderSignatures,
+    ) -> Result<(), LaneError> {
         let record = self.log.get();
         let (lane, logs) = (record.lane, outcome.logs.roots());
         let io = io_root(&logs);
@@ -79,7 +84,8 @@ impl<E: Engine> LaneTask<E> {
         let inputs = self.context.ports.store.put(Bytes::from(outcome.inputs.clone())).await?.to_string();
         let next_state = self.context.ports.store.put(files::join(&outcome.state).into()).await?.to_string();
         self.log.update(|record| {
-            record.intervals.insert(interval, Interval::new(claim, logs, state, inputs));
+            record.intervals.insert(interval, Interval { signatures, ..Interval::new(claim, logs, state, inputs) });
+            record.promised = None;
             record.next = interval + 1;
             record.next_state = Some(next_state);
         })?;

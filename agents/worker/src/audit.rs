@@ -220,6 +220,7 @@ impl Repeatable {
             state: bytes(&self.interval.state)?,
             inputs: bytes(&self.interval.inputs)?,
             logs: self.interval.logs.clone(),
+            signatures: self.interval.signatures.clone(),
         }))
     }
 

@@ -8,7 +8,7 @@ use tensorlink_node::interval::Boundary;
 use tensorlink_node::wire::frame::SignedLog;
 use tensorlink_proof::commit::logs::BoundaryLists;
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::commit::{Contracts, Edge, verify_signer};
+use tensorlink_proof::commit::{Contracts, Edge, SenderSignatures, edge_log, verify_signer};
 use tensorlink_types::abi::EdgeLog;
 use tensorlink_types::{Address, B256, Lane};
 use thiserror::Error;
@@ -57,6 +57,10 @@ pub enum ExchangeError {
         /// What it signed.
         signed: Box<EdgeLog>,
     },
+    /// A neighbour sent something else than the first time that this interval was worked on, and what we computed then is signed. Nothing
+    /// else is signed about it: two logs for one interval would convict us.
+    #[error("a neighbour sends other tensors for interval {0} than it did before")]
+    Changed(u32),
     /// We could not sign.
     #[error(transparent)]
     Sign(#[from] SignatureError),
@@ -91,7 +95,7 @@ impl Boundary for Neighbours {
 }
 
 impl Neighbours {
-    /// Signs what we sent, checks what the neighbours sign, so that each holds the other to what it sent. Returns the
+    /// Signs what we sent, checks what the neighbours sign, so that each holds the other to what it sent. Returns what they signed, and the
     /// time that signing and checking took, without the wait for the neighbours. Blocks; only from a blocking thread.
     ///
     /// # Errors
@@ -103,32 +107,26 @@ impl Neighbours {
         logs: &BoundaryLists,
         identity: &Identity,
         contracts: &Contracts,
-    ) -> Result<Duration, ExchangeError> {
-        let log = |from: u16, to: u16, root: B256| EdgeLog {
-            job: lane.job.0,
-            replica: lane.replica,
-            fromStage: from,
-            toStage: to,
-            interval,
-            root,
-        };
+    ) -> Result<(SenderSignatures, Duration), ExchangeError> {
         let roots = logs.roots();
-        let (own, before, after) = (lane.stage, lane.stage.wrapping_sub(1), lane.stage.wrapping_add(1));
         let sides = [
-            (self.previous.as_mut(), log(own, before, roots.toPrevious), log(before, own, roots.fromPrevious)),
-            (self.next.as_mut(), log(own, after, roots.toNext), log(after, own, roots.fromNext)),
+            (self.previous.as_mut(), Edge::ToPrevious, Edge::FromPrevious),
+            (self.next.as_mut(), Edge::ToNext, Edge::FromNext),
         ];
         let mut awaited = Vec::new();
         let mut signing = Duration::ZERO;
         for (neighbour, sent, received) in sides {
-            let Some(neighbour) = neighbour else { continue };
+            let sent = edge_log(lane, interval, sent, &roots);
+            let received = edge_log(lane, interval, received, &roots).map(|log| (received, log));
+            let Some(((neighbour, sent), received)) = neighbour.zip(sent).zip(received) else { continue };
             let start = Instant::now();
             let signature = identity.sign(contracts.edge_log(&sent))?.to_vec();
             signing += start.elapsed();
             neighbour.link.send_log(SignedLog { log: sent, signature })?;
             awaited.push((neighbour, received));
         }
-        for (neighbour, received) in awaited {
+        let mut signatures = SenderSignatures::default();
+        for (neighbour, (edge, received)) in awaited {
             let SignedLog { log, signature } = neighbour.link.receive_log()?;
             let address = neighbour.address;
             if log != received {
@@ -139,7 +137,11 @@ impl Neighbours {
             verify_signer(&signature, contracts.edge_log(&log), address)
                 .map_err(|source| ExchangeError::Signature { neighbour: address, source })?;
             signing += start.elapsed();
+            match edge {
+                Edge::FromPrevious => signatures.previous = signature.into(),
+                _ => signatures.next = signature.into(),
+            }
         }
-        Ok(signing)
+        Ok((signatures, signing))
     }
 }

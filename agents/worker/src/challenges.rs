@@ -131,6 +131,7 @@ where
             states: &roots.states,
             traces: &roots.traces,
             logs: &roots.logs,
+            signatures: &claim.interval.signatures,
         };
         let sign = |digest| ports.identity.sign(digest).map(Bytes::from);
         match answerer.answer(game, None, sign) {

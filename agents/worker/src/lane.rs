@@ -17,6 +17,8 @@ use tensorlink_node::ports::{ChainError, NetError, Protocol, StoreError};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::frame::Hello;
 use tensorlink_node::wire::gossip::{PROGRESS, Progress};
+use tensorlink_proof::commit::SenderSignatures;
+use tensorlink_types::abi::BoundaryLogs;
 use tensorlink_types::{Address, B256, Lane, TensorType};
 use thiserror::Error;
 use tokio::time::timeout;
@@ -205,10 +207,10 @@ where
         for interval in agreed..self.job.intervals {
             self.wait_for_chain().await;
             let started = Instant::now();
-            let (outcome, measured);
-            (executor, neighbours, outcome, measured) = self.compute(executor, neighbours, interval).await;
-            let outcome = outcome?;
-            self.keep(interval, &outcome).await?;
+            let (finished, measured);
+            (executor, neighbours, finished, measured) = self.compute(executor, neighbours, interval).await;
+            let (outcome, signatures) = finished?;
+            self.keep(interval, &outcome, signatures).await?;
             meter.add(&measured, outcome.hashing + measured.signing, started.elapsed());
             self.publish(meter, interval).await;
         }
@@ -277,24 +279,22 @@ where
         mut executor: StageExecutor<E>,
         mut neighbours: Neighbours,
         interval: u32,
-    ) -> (StageExecutor<E>, Neighbours, Result<Outcome, Stop>, Measured) {
+    ) -> (StageExecutor<E>, Neighbours, Result<(Outcome, SenderSignatures), Stop>, Measured) {
         let lane = self.lane();
         let steps = self.job.steps_per_interval;
         let span = Span { first_step: interval * steps, steps };
         let schedule = one_forward_one_backward(lane.stage, self.job.stages, self.shard.program.micro_batches);
         let (identity, contracts) = (self.context.ports.identity.clone(), self.context.ports.contracts);
         let info = self.shard.info.clone();
-        let known = self.log.get().intervals.get(&interval).map(|known| known.logs.clone());
+        let log = self.log.clone();
         let computing = move || {
             let mut measured = Measured::default();
             let result = work(&mut executor, span, &schedule, &mut neighbours, &info, &mut measured);
             let result = result.and_then(|outcome| {
-                // We signed these logs before; never sign others.
-                if known.is_some_and(|known| known != outcome.logs.roots()) {
-                    return Err(LaneError::Unsteady(interval).into());
-                }
-                measured.signing = neighbours.exchange_logs(lane, interval, &outcome.logs, &identity, &contracts)?;
-                Ok(outcome)
+                promise(&log, interval, outcome.logs.roots())?;
+                let exchanged = neighbours.exchange_logs(lane, interval, &outcome.logs, &identity, &contracts)?;
+                measured.signing = exchanged.1;
+                Ok((outcome, exchanged.0))
             });
             (executor, neighbours, result, measured)
         };
@@ -312,6 +312,19 @@ where
             }
             Err(error) => tracing::warn!(%error, "progress cannot be encoded"),
         }
+    }
+}
+
+/// Writes down what is about to be signed about an interval, so that nothing else ever is, whatever is repeated: what a neighbour holds of
+/// ours and what we claim must be the same.
+fn promise(log: &LaneLog, interval: u32, logs: BoundaryLogs) -> Result<(), Stop> {
+    match log.get().signed(interval) {
+        Some(signed) if *signed == logs => Ok(()),
+        Some(signed) if (signed.fromPrevious, signed.fromNext) != (logs.fromPrevious, logs.fromNext) => {
+            Err(ExchangeError::Changed(interval).into())
+        }
+        Some(_) => Err(LaneError::Unsteady(interval).into()),
+        None => Ok(log.update(|record| record.promised = Some((interval, logs))).map_err(LaneError::from)?),
     }
 }
 

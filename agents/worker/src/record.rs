@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use tensorlink_node::Journal;
 use tensorlink_node::journal::JournalError;
+use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink};
 use tensorlink_types::{Address, JobKey, Lane};
 use tokio::sync::watch;
@@ -17,6 +18,9 @@ pub struct Interval {
     pub claim: Claim,
     /// Preimage of the claim's io root.
     pub logs: BoundaryLogs,
+    /// The neighbours' signatures of what was received in it.
+    #[serde(default)]
+    pub signatures: SenderSignatures,
     /// CID of the state before the interval; of a receipt, which has none, no text.
     pub state: String,
     /// CID of the boundary tensors received in it.
@@ -30,8 +34,9 @@ pub struct Interval {
 
 impl Interval {
     /// An interval just finished; state and inputs are the CIDs of its files.
-    pub const fn new(claim: Claim, logs: BoundaryLogs, state: String, inputs: String) -> Self {
-        Self { claim, logs, state, inputs, committed_at: None, confirmed: false }
+    pub fn new(claim: Claim, logs: BoundaryLogs, state: String, inputs: String) -> Self {
+        let signatures = SenderSignatures::default();
+        Self { claim, logs, signatures, state, inputs, committed_at: None, confirmed: false }
     }
 }
 
@@ -50,6 +55,9 @@ pub struct LaneRecord {
     pub intervals: BTreeMap<u32, Interval>,
     /// First interval not finished.
     pub next: u32,
+    /// The logs of interval `next`, once they were signed: no others ever are.
+    #[serde(default)]
+    pub promised: Option<(u32, BoundaryLogs)>,
     /// CID of the state before interval `next`; none before the first: the job's initial state.
     pub next_state: Option<String>,
     /// Set when the lane is settled or convicted: nothing is left to do.
@@ -137,7 +145,23 @@ impl LaneLog {
 impl LaneRecord {
     /// A lane just accepted.
     pub fn new(lane: Lane, user: Address, manifest: String) -> Self {
-        Self { lane, user, manifest, job_key: None, intervals: BTreeMap::new(), next: 0, next_state: None, over: false }
+        Self {
+            lane,
+            user,
+            manifest,
+            job_key: None,
+            intervals: BTreeMap::new(),
+            next: 0,
+            promised: None,
+            next_state: None,
+            over: false,
+        }
+    }
+
+    /// What was signed to the neighbours about an interval, whether or not it is finished.
+    pub fn signed(&self, interval: u32) -> Option<&BoundaryLogs> {
+        let promised = self.promised.as_ref().filter(|(of, _)| *of == interval).map(|(_, logs)| logs);
+        self.intervals.get(&interval).map(|known| &known.logs).or(promised)
     }
 
     /// Whether work can begin with `interval`: the state before it is here.

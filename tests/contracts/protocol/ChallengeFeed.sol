@@ -38,7 +38,7 @@ abstract contract ChallengeFeed is ProtocolTest {
             } else if (kind == IChallenges.Stated.selector) {
                 stated = abi.decode(data, (bytes));
             } else if (kind == IChallenges.LogsGiven.selector) {
-                logsGiven = abi.decode(data, (BoundaryLogs));
+                (logsGiven,,) = abi.decode(data, (BoundaryLogs, bytes, bytes));
             }
         }
     }

@@ -4,8 +4,8 @@ pragma solidity ^0.8.28;
 import {Dissection} from "../../../contracts/libraries/Dissection.sol";
 import {Merkle} from "../../../contracts/libraries/Merkle.sol";
 import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
-import {Pick, Position, StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
-import {Claim, ElementProof, StepStatement, TensorType} from "../../../contracts/types/Types.sol";
+import {LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
+import {BoundaryLogs, Claim, ElementProof, StepStatement, TensorType} from "../../../contracts/types/Types.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
 import {ChallengeFeed} from "./ChallengeFeed.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
@@ -45,7 +45,7 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
     /// @dev Answers challenge `id` as the events tell it.
     function _answer(uint256 id) internal {
         Position memory p = positions[id];
-        vm.startPrank(workers[0].addr);
+        vm.startPrank(workers[STAGE].addr);
         if (p.subject == Subject.Steps && p.node == 0) {
             bytes32[][] memory tree = _stepsTree();
             challenges.answerSteps(id, p, claim, tree.rootOf(), tree.path(STEPS - 1), _below(tree, p));
@@ -57,7 +57,7 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
             bytes32[][] memory tree = SlowTree.ofLeaves(_leavesOf(data));
             challenges.answerOutput(id, p, factsOf[id], tree.rootOf(), _belowLeaves(data, tree, p));
         } else if (p.subject == Subject.Logs) {
-            challenges.answerLogs(id, p, claim, _logsOf(claim.interval));
+            challenges.answerLogs(id, p, factsOf[id], claim, _logsAnswer());
         } else {
             challenges.answer(id, p, _dataOf(id, p));
         }
@@ -86,17 +86,22 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
         data = _below(tree, Position(Subject.Trace, below, 3, 0, OPERATORS, said.trace, 0));
     }
 
+    function _logsAnswer() internal view returns (LogsAnswer memory) {
+        BoundaryLogs memory logs = _logsOf(claim.interval);
+        return LogsAnswer({
+            logs: logs,
+            previousSignature: _signedLog(STAGE - 1, claim.interval, logs.fromPrevious),
+            nextSignature: _signedLog(STAGE + 1, claim.interval, logs.fromNext),
+            program: header
+        });
+    }
+
     function _dataOf(uint256 id, Position memory p) internal view returns (bytes memory) {
         uint32 step = factsOf[id].step;
         if (p.subject == Subject.Steps) return _below(_stepsTree(), p);
         if (p.subject == Subject.Trace) return _below(_traceTree(step), p);
         if (p.subject == Subject.State) return _below(_stateTree(step + 1), p);
-        if (p.subject == Subject.Log) {
-            for (uint256 which = 0; which < 4; ++which) {
-                bytes32[][] memory tree = _logTree(which, claim.interval);
-                if (_nodeAt(tree, p) == p.node) return _below(tree, p);
-            }
-        }
+        if (p.subject == Subject.Log) return _below(_logTree(_logOf(p), claim.interval), p);
         for (uint256 i = 0; i < OPERATORS; ++i) {
             bytes memory data = _output(i, step);
             bytes32[][] memory tree = SlowTree.ofLeaves(_leavesOf(data));
@@ -150,8 +155,13 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
             if (p.subject == Subject.Steps) items[i] = _states()[i];
             else if (p.subject == Subject.Trace) items[i] = _root(program[i].output, _output(i, step));
             else if (p.subject == Subject.State) items[i] = _root(_matrix(8, 64), _weightsSaid(step + 1));
-            else items[i] = _root(_vector(4), _honest(3 + i % 2, claim.interval * STEPS + i / 2));
+            else items[i] = _logged(_logOf(p), claim.interval * STEPS + i / 2, i % 2);
         }
+    }
+
+    /// @dev Which of the logs is meant.
+    function _logOf(Position memory p) private view returns (uint256 which) {
+        while (_nodeAt(_logTree(which, claim.interval), p) != p.node) ++which;
     }
 
     /// @dev The challenge whose step is meant where only a position is given.

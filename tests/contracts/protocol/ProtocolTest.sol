@@ -13,7 +13,16 @@ import {Staking} from "../../../contracts/core/Staking.sol";
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
-import {Claim, ClaimLink, JobKind, JobTerms, Offer, StepStatement, Voucher} from "../../../contracts/types/Types.sol";
+import {
+    Claim,
+    ClaimLink,
+    EdgeLog,
+    JobKind,
+    JobTerms,
+    Offer,
+    StepStatement,
+    Voucher
+} from "../../../contracts/types/Types.sol";
 import {Deployer, Deployment} from "../../../script/Deployer.sol";
 import {Signatures} from "./Signatures.sol";
 
@@ -270,6 +279,10 @@ abstract contract ProtocolTest is Test, Deployer {
 
     function _voucherDigest(Voucher memory voucher) internal view returns (bytes32) {
         return Signatures.digest(block.chainid, address(channels), Signatures.hash(voucher));
+    }
+
+    function _edgeLogDigest(EdgeLog memory log) internal view returns (bytes32) {
+        return Signatures.digest(block.chainid, address(disputes), Signatures.hash(log));
     }
 
     function _statementDigest(StepStatement memory statement) internal view returns (bytes32) {

@@ -89,6 +89,7 @@ abstract contract ServingWorker is ProtocolTest, Int8Tensors {
             constantCount: 1,
             stateCount: 0,
             microBatches: MICRO_BATCHES,
+            edges: 9,
             operators: _operatorTree(tokens).rootOf(),
             constants: _constantTree().rootOf(),
             wiring: keccak256(abi.encode(_wiring()))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Claim, Offer, StepStatement, Voucher} from "../../../contracts/types/Types.sol";
+import {Claim, EdgeLog, Offer, StepStatement, Voucher} from "../../../contracts/types/Types.sol";
 
 /// @title EIP-712 digests, written from the standard and independent of the contracts
 library Signatures {
@@ -36,6 +36,13 @@ library Signatures {
         bytes32 typeHash =
             keccak256("Voucher(uint64 job,uint16 stage,uint16 replica,uint32 epoch,uint32 tokens,bytes32 receipts)");
         return keccak256(abi.encode(typeHash, v.job, v.stage, v.replica, v.epoch, v.tokens, v.receipts));
+    }
+
+    function hash(EdgeLog memory l) internal pure returns (bytes32) {
+        bytes32 typeHash = keccak256(
+            "EdgeLog(uint64 job,uint16 replica,uint16 fromStage,uint16 toStage,uint32 interval,bytes32 root)"
+        );
+        return keccak256(abi.encode(typeHash, l.job, l.replica, l.fromStage, l.toStage, l.interval, l.root));
     }
 
     function hash(StepStatement memory s) internal pure returns (bytes32) {

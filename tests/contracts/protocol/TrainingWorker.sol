@@ -5,6 +5,7 @@ import {Opcodes} from "../../../contracts/libraries/Opcodes.sol";
 import {
     BoundaryLogs,
     Claim,
+    EdgeLog,
     JobTerms,
     Operand,
     Operator,
@@ -19,7 +20,7 @@ import {Int8Tensors} from "./Int8Tensors.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
 
 /// @title A worker that runs a small program and signs what it did
-/// @notice One stage that has both neighbours and two micro-batches. The state is one matrix `w`, negated by every step.
+/// @notice The middle one of three stages, with two micro-batches. The state is one matrix `w`, negated by every step.
 ///
 /// | operator | | goes to |
 /// |---|---|---|
@@ -32,6 +33,7 @@ import {ProtocolTest} from "./ProtocolTest.sol";
 abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
     using SlowTree for bytes32[][];
 
+    uint16 internal constant STAGE = 1;
     uint32 internal constant OPERATORS = 8;
     uint32 internal constant MICRO_BATCHES = 2;
     uint256 internal constant NOTHING = type(uint256).max;
@@ -54,12 +56,12 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
         _postTraining();
     }
 
-    /// @dev Posts and starts a job of two replicas of the program as it stands, three intervals.
+    /// @dev Posts and starts a job with the program as it stands in its middle stage, three intervals.
     function _postTraining() internal {
         header = _headerOf();
-        JobTerms memory terms = _terms(address(sno), 1, 2, 3);
-        terms.programs[0] = keccak256(abi.encode(header));
-        terms.initialStates[0] = _stateTree(0).rootOf();
+        JobTerms memory terms = _terms(address(sno), 3, 1, 3);
+        terms.programs[STAGE] = keccak256(abi.encode(header));
+        terms.initialStates[STAGE] = _stateTree(0).rootOf();
         job = _post(terms);
         _accept(job);
         vm.prevrandao(keccak256("beacon"));
@@ -113,6 +115,7 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
             constantCount: 2,
             stateCount: 1,
             microBatches: MICRO_BATCHES,
+            edges: 15,
             operators: _operatorTree().rootOf(),
             constants: _constantTree().rootOf(),
             wiring: keccak256(abi.encode(wiring))
@@ -219,14 +222,17 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
         bytes32[] memory digests = new bytes32[](STEPS * MICRO_BATCHES);
         for (uint32 i = 0; i < digests.length; ++i) {
             (uint32 step, uint32 microBatch) = (interval * STEPS + i / MICRO_BATCHES, i % MICRO_BATCHES);
-            bytes memory data;
-            if (which == 0) data = _arrival(4, step, microBatch);
-            else if (which == 1) data = _honest(5 + microBatch, step);
-            else if (which == 2) data = _arrival(5, step, microBatch);
-            else data = _honest(3 + microBatch, step);
-            digests[i] = _root(_vector(4), data);
+            digests[i] = _logged(which, step, microBatch);
         }
         return SlowTree.ofDigests(digests);
+    }
+
+    /// @dev Entry of a log.
+    function _logged(uint256 which, uint32 step, uint32 microBatch) internal view returns (bytes32) {
+        if (which == 0) return _root(_vector(4), _arrival(4, step, microBatch));
+        if (which == 1) return _root(_vector(4), _honest(5 + microBatch, step));
+        if (which == 2) return _root(_vector(4), _arrival(5, step, microBatch));
+        return _root(_vector(4), _honest(3 + microBatch, step));
     }
 
     function _logsOf(uint32 interval) internal view returns (BoundaryLogs memory) {
@@ -238,10 +244,16 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
         });
     }
 
+    /// @dev What a neighbour of the stage signed as sent to it in an interval.
+    function _signedLog(uint16 from, uint32 interval, bytes32 root) internal view returns (bytes memory) {
+        EdgeLog memory log = EdgeLog(job, 0, from, STAGE, interval, root);
+        return _sign(workers[from].key, _edgeLogDigest(log));
+    }
+
     function _trainingClaim(uint32 interval) internal view returns (Claim memory) {
         return Claim({
             job: job,
-            stage: 0,
+            stage: STAGE,
             replica: 0,
             interval: interval,
             parentState: _stateTree(interval * STEPS).rootOf(),
@@ -254,7 +266,7 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
         claim = _trainingClaim(interval);
         Claim memory parent;
         if (interval > 0) parent = _trainingClaim(interval - 1);
-        vm.prank(workers[0].addr);
+        vm.prank(workers[STAGE].addr);
         checkpoints.commit(claim, _link(parent, uint64(block.timestamp)));
     }
 
@@ -270,6 +282,6 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
     }
 
     function _signed(StepStatement memory statement) internal view returns (bytes memory) {
-        return _sign(workers[0].key, _statementDigest(statement));
+        return _sign(workers[STAGE].key, _statementDigest(statement));
     }
 }

@@ -1,11 +1,12 @@
-//! An engine that computes like any other, except for one element of one kind of operator.
+//! An engine that computes like any other, except for one kind of operator.
 
 use std::ops::Range;
 
+use serde::Deserialize;
 use tensorlink_graph::transformer::decode::{CacheEngine, Layout};
 use tensorlink_graph::{Engine, EngineError, StepContext};
 use tensorlink_num::{Tensor, TensorError};
-use tensorlink_types::{Opcode, Operator};
+use tensorlink_types::{B256, JobKey, Opcode, Operator};
 
 /// Where to lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,8 +15,24 @@ pub struct Lie {
     pub step: Option<u32>,
     /// Every operator of this kind in the step is falsified.
     pub opcode: Opcode,
-    /// Element of its output, modulo its size.
-    pub element: u64,
+    /// What becomes of its output.
+    pub deed: Deed,
+}
+
+/// What becomes of an operator's output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deed {
+    /// One element is another, as far from the right one as the type allows. Modulo the output's size.
+    Flip(u64),
+    /// Nothing is computed: all elements are zero.
+    Skip,
+    /// Every second element is zero, as of a model half as wide.
+    Halve,
+    /// The first operand stays as it was, as where an update is left out; where types differ, the same as to skip.
+    Stay,
+    /// Drawn with another key than the job's.
+    OtherKey,
 }
 
 /// An honest engine, corrupted.
@@ -29,6 +46,38 @@ impl<E> Corrupted<E> {
     /// Corrupts an engine.
     pub const fn new(honest: E, lie: Lie) -> Self {
         Self { honest, lie }
+    }
+}
+
+impl Deed {
+    /// What an operator gives in place of its honest output.
+    fn done<E: Engine>(
+        self,
+        engine: &E,
+        (operator, operands): (&Operator, &[&E::Tensor]),
+        context: &StepContext,
+    ) -> Result<E::Tensor, EngineError> {
+        let ty = &operator.output;
+        let honest = || engine.export(&engine.execute(operator, operands, context)?);
+        let nothing = || Tensor::from_wide(ty.clone(), &vec![0; ty.elements() as usize]);
+        let tensor = match self {
+            Self::Flip(element) => flip(&honest()?, element)?,
+            Self::Skip => nothing()?,
+            Self::Halve => {
+                let mut mantissas = honest()?.mantissas().to_vec();
+                mantissas.iter_mut().skip(1).step_by(2).for_each(|mantissa| *mantissa = 0);
+                Tensor::from_wide(ty.clone(), &mantissas)?
+            }
+            Self::Stay => match operands.first().map(|tensor| engine.export(tensor)).transpose()? {
+                Some(before) if before.ty() == ty => before,
+                _ => nothing()?,
+            },
+            Self::OtherKey => {
+                let context = StepContext { job_key: JobKey(B256::repeat_byte(0x13)), ..*context };
+                return engine.execute(operator, operands, &context);
+            }
+        };
+        engine.import(&tensor)
     }
 }
 
@@ -64,12 +113,10 @@ impl<E: Engine> Engine for Corrupted<E> {
         operands: &[&E::Tensor],
         context: &StepContext,
     ) -> Result<E::Tensor, EngineError> {
-        let output = self.honest.execute(operator, operands, context)?;
         if self.lie.step.is_some_and(|step| step != context.step) || operator.opcode != self.lie.opcode {
-            return Ok(output);
+            return self.honest.execute(operator, operands, context);
         }
-        let flipped = flip(&self.honest.export(&output)?, self.lie.element)?;
-        self.honest.import(&flipped)
+        self.lie.deed.done(&self.honest, (operator, operands), context)
     }
 }
 

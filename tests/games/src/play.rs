@@ -6,13 +6,13 @@ use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_proof::challenge::ask::Tensors;
 use tensorlink_proof::challenge::position::opening_levels;
 use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Stuck, Turn};
-use tensorlink_proof::commit::{ProgramCommitment, record_hash, sign};
+use tensorlink_proof::commit::{Edge, ProgramCommitment, SenderSignatures, edge_log, io_root, record_hash, sign};
 use tensorlink_proof::fraud::{Case, Work};
-use tensorlink_types::abi::{Claim, ClaimLink};
+use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, EquivocationProof};
 use tensorlink_types::{B256, Bytes, JobKey};
 
 use crate::scenario::{Lie, Run, Scenario};
-use crate::world::{CHALLENGER, World, worker, worker_key};
+use crate::world::{CHALLENGER, STAGE, World, key_of, worker, worker_of};
 
 /// How the two behave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,12 +25,14 @@ pub struct Conduct {
     pub asks: u32,
     /// The challenger's own execution is wrong in this.
     pub error: Lie,
+    /// The neighbours signed whatever the worker says it received, and claim what they really computed.
+    pub misled: bool,
 }
 
 impl Conduct {
     /// Both play to the end.
     pub const fn of(lie: Lie) -> Self {
-        Self { lie, answers: u32::MAX, asks: u32::MAX, error: Lie::None }
+        Self { lie, answers: u32::MAX, asks: u32::MAX, error: Lie::None, misled: false }
     }
 }
 
@@ -39,6 +41,8 @@ impl Conduct {
 pub struct Outcome {
     /// What the worker was convicted of: fault, step, operator, element. None: the challenge was lost.
     pub conviction: Option<(Fault, u32, u32, u64)>,
+    /// Stage of the neighbour that was convicted instead.
+    pub blamed: Option<u16>,
     /// Why the challenger stopped, if it did.
     pub stuck: Option<Stuck>,
     /// Gas of each answer.
@@ -63,6 +67,11 @@ struct Table<'a> {
     commitment: ProgramCommitment,
     game: Game,
     challenge: U256,
+    /// What the neighbours signed as sent, and what they claim.
+    signatures: SenderSignatures,
+    sent: BoundaryLogs,
+    misled: bool,
+    error: Lie,
     outcome: Outcome,
 }
 
@@ -80,10 +89,35 @@ pub fn play(world: &World, scenario: &Scenario, conduct: Conduct) -> Outcome {
     let before = (world.sno(CHALLENGER), world.sno(worker()));
     let game = Game::new(world.contracts().claim_id(&claim), claim.clone(), CHALLENGER, worker());
     let commitment = ProgramCommitment::new(&scenario.program).unwrap();
-    let outcome =
-        Outcome { conviction: None, stuck: None, answers: vec![], asks: vec![], proof: 0, challenger: 0, worker: 0 };
+    let outcome = Outcome {
+        conviction: None,
+        blamed: None,
+        stuck: None,
+        answers: vec![],
+        asks: vec![],
+        proof: 0,
+        challenger: 0,
+        worker: 0,
+    };
     let challenge = U256::ZERO;
-    let mut table = Table { world, scenario, job_key, claim, committed_at, commitment, game, challenge, outcome };
+    let sent = honest.logs.roots();
+    let said = if conduct.misled { theirs.logs.roots() } else { sent.clone() };
+    let signatures = neighbours_sign(&world, &claim, &said);
+    let mut table = Table {
+        world,
+        scenario,
+        job_key,
+        claim,
+        committed_at,
+        commitment,
+        game,
+        challenge,
+        signatures,
+        sent,
+        misled: conduct.misled,
+        error: conduct.error,
+        outcome,
+    };
     table.open();
     while matches!(table.game.turn, Turn::Asking | Turn::Answering) {
         let silent = match table.game.turn {
@@ -123,8 +157,9 @@ impl Table<'_> {
             states: &run.state_roots,
             traces: &run.traces,
             logs: &run.logs,
+            signatures: &self.signatures,
         };
-        let signed = |digest| sign(&worker_key(), digest).map(Bytes::from);
+        let signed = |digest| sign(&key_of(STAGE), digest).map(Bytes::from);
         let answer = match answerer.answer(&self.game, None, signed) {
             Err(Lacking::Output { step, operator }) => {
                 let output = &run.outputs[step as usize][operator as usize];
@@ -133,6 +168,13 @@ impl Table<'_> {
             other => other,
         };
         let Ok(answer) = answer else { return false };
+        // Who logged what nobody sent it has no answer that counts.
+        if matches!(answer, Move::AnswerLogs { .. }) && run.logs.roots() != self.sent && !self.misled {
+            let call = Call::Challenge { challenge: self.challenge, step: Box::new(answer.clone()) };
+            if self.world.clone().call(worker(), &call).is_err() {
+                return false;
+            }
+        }
         let gas = self.step(worker(), answer);
         self.outcome.answers.push(gas);
         true
@@ -173,6 +215,13 @@ impl Table<'_> {
             }
             Ok(Next::Element(proof)) => self.prove(&Call::Prove(proof)),
             Ok(Next::Wiring(proof)) => self.prove(&Call::ProveWiring(proof)),
+            // The claim is right, given what was received: there is nothing more to ask.
+            Ok(Next::Equivocation { edge, root, signature }) => {
+                if self.misled {
+                    self.blame(edge, root, signature);
+                }
+                return false;
+            }
             Ok(Next::Tensors { .. }) => unreachable!("they were given"),
             Err(stuck) => {
                 self.outcome.stuck = Some(stuck);
@@ -185,8 +234,32 @@ impl Table<'_> {
     fn tensors(&self, own: &Run, step: u32, operator: u32) -> Tensors {
         let op = &self.scenario.program.operators[operator as usize];
         let (state, outputs) = (&own.states[step as usize], &own.outputs[step as usize]);
-        let operands = self.scenario.operands(op, state, outputs, step);
+        let operands = self.scenario.operands(op, (state, outputs), step, self.error);
         Tensors { step, operator, output: outputs[operator as usize].clone(), operands }
+    }
+
+    /// Convicts the neighbour that signed another log than it claims; its claim is made now.
+    fn blame(&mut self, edge: Edge, root: B256, signature: Bytes) {
+        let (stage, over) = (edge.neighbour(STAGE).unwrap(), edge.opposite());
+        let mut logs =
+            BoundaryLogs { fromPrevious: B256::ZERO, toPrevious: B256::ZERO, fromNext: B256::ZERO, toNext: B256::ZERO };
+        let to_next = over == Edge::ToNext;
+        *(if to_next { &mut logs.toNext } else { &mut logs.toPrevious }) = edge.root(&self.sent);
+        let claim = Claim { stage, io: io_root(&logs), ..self.claim.clone() };
+        let none = ClaimLink { parentState: B256::ZERO, io: B256::ZERO, committedAt: 0 };
+        let worker = worker_of(stage);
+        self.world
+            .call(worker, &Call::Commit { claim: claim.clone(), previous: none })
+            .expect("the claim is committed");
+        let committed_at = self.world.now;
+        let proof = EquivocationProof { claim, committedAt: committed_at, logs, toNext: to_next, root, signature };
+        let proof = Call::ProveEquivocation(Box::new(proof));
+        let (_, events) = self.world.call(CHALLENGER, &proof).expect("the proof stands");
+        assert!(events.iter().any(|event| {
+            matches!(event, Event::Convicted { worker: convicted, auditor, fault: Fault::Equivocation, .. }
+                if (*convicted, *auditor) == (worker, worker_of(STAGE)))
+        }));
+        self.outcome.blamed = Some(stage);
     }
 
     fn prove(&mut self, proof: &Call) {
@@ -216,4 +289,13 @@ impl Table<'_> {
             }
         }
     }
+}
+
+/// The neighbours' signatures of what a claim's worker says it received.
+fn neighbours_sign(world: &World, claim: &Claim, received: &BoundaryLogs) -> SenderSignatures {
+    let signed = |edge: Edge| {
+        let log = edge_log(claim.lane(), claim.interval, edge, received).unwrap();
+        Bytes::from(sign(&key_of(log.fromStage), world.contracts().edge_log(&log)).unwrap())
+    };
+    SenderSignatures { previous: signed(Edge::FromPrevious), next: signed(Edge::FromNext) }
 }

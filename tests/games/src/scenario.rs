@@ -10,7 +10,7 @@ use tensorlink_types::{
     B256, Bytes, JobId, JobKey, Opcode, Operand, Operator, Program, Source, TensorRoot, TensorType,
 };
 
-use crate::world::{STAKE, WINDOW};
+use crate::world::{STAGE, STAKE, WINDOW};
 
 /// A program of one stage with everything it runs on.
 #[derive(Clone, Debug)]
@@ -71,6 +71,15 @@ pub enum Lie {
         /// Micro-batch.
         micro_batch: u32,
         /// To the next stage, or else to the previous.
+        forward: bool,
+    },
+    /// What was received, and computed from, is not what the neighbour sent.
+    Received {
+        /// Step.
+        step: u32,
+        /// Micro-batch.
+        micro_batch: u32,
+        /// From the previous stage, or else from the next.
         forward: bool,
     },
 }
@@ -188,13 +197,13 @@ impl Scenario {
         Source::Constant(self.constants.len() as u32 - 1)
     }
 
-    /// Terms of a job that is this program on one lane, for one interval.
+    /// Terms of a job that is this program in the middle of three stages, for one interval.
     pub fn terms(&self, now: u64) -> JobTerms {
         let roots: Vec<TensorRoot> = self.state.iter().map(tensor_root).collect();
         JobTerms {
             kind: JobKind::Training as u8,
             token: Default::default(),
-            stages: 1,
+            stages: 3,
             replicas: 1,
             intervals: 1,
             stepsPerInterval: self.steps,
@@ -202,20 +211,23 @@ impl Scenario {
             duration: U40::from(7_200),
             challengeWindow: WINDOW,
             workerStake: STAKE.into(),
-            programs: vec![ProgramCommitment::new(&self.program).unwrap().root()],
-            initialStates: vec![state_root(&roots)],
+            programs: vec![ProgramCommitment::new(&self.program).unwrap().root(); 3],
+            initialStates: vec![state_root(&roots); 3],
             manifest: Bytes::from_static(b"manifest"),
         }
     }
 
-    /// What a neighbour sends.
-    fn received(&self, source: Source, step: u32) -> Tensor {
-        let (ty, place) = match source {
-            Source::FromPrevious(m) => (&self.program.from_previous, 2 * m),
-            Source::FromNext(m) => (&self.program.from_next, 2 * m + 1),
+    /// What a neighbour sends, or is said to have sent.
+    fn received(&self, source: Source, step: u32, lie: Lie) -> Tensor {
+        let (ty, place, at) = match source {
+            Source::FromPrevious(m) => (&self.program.from_previous, 2 * m, (m, true)),
+            Source::FromNext(m) => (&self.program.from_next, 2 * m + 1, (m, false)),
             _ => unreachable!("not an input"),
         };
-        Dice::new(self.seed ^ (u64::from(step) << 8) ^ u64::from(place)).tensor(ty.as_ref().unwrap()).unwrap()
+        let dice = Dice::new(self.seed ^ (u64::from(step) << 8) ^ u64::from(place)).tensor(ty.as_ref().unwrap());
+        let sent = dice.unwrap();
+        let is_lie = lie == (Lie::Received { step, micro_batch: at.0, forward: at.1 });
+        if is_lie { changed(&sent, 0) } else { sent }
     }
 
     /// Executes the interval.
@@ -237,7 +249,7 @@ impl Scenario {
             let state = states.last().unwrap().clone();
             let mut of_step: Vec<Tensor> = vec![];
             for (index, operator) in (0..).zip(&self.program.operators) {
-                let operands = self.operands(operator, &state, &of_step, step);
+                let operands = self.operands(operator, (&state, &of_step), step, lie);
                 let output = execute(operator, &operands.iter().collect::<Vec<_>>(), &context);
                 if honest.is_none()
                     && let Err(error) = &output
@@ -282,7 +294,7 @@ impl Scenario {
                 (Edge::FromNext, self.program.from_next.is_some(), Source::FromNext(micro_batch)),
             ];
             for (edge, _, source) in received.into_iter().filter(|(_, there, _)| *there) {
-                logs.record(edge, step, micro_batch, tensor_root(&self.received(source, step))).unwrap();
+                logs.record(edge, step, micro_batch, tensor_root(&self.received(source, step, lie))).unwrap();
             }
             for (edge, sources) in
                 [(Edge::ToNext, &self.program.to_next), (Edge::ToPrevious, &self.program.to_previous)]
@@ -298,12 +310,18 @@ impl Scenario {
     }
 
     /// An operator's operands, given the state and the outputs before it.
-    pub fn operands(&self, operator: &Operator, state: &[Tensor], outputs: &[Tensor], step: u32) -> Vec<Tensor> {
+    pub fn operands(
+        &self,
+        operator: &Operator,
+        (state, outputs): (&[Tensor], &[Tensor]),
+        step: u32,
+        lie: Lie,
+    ) -> Vec<Tensor> {
         let tensor = |source| match source {
             Source::Output(index) => outputs[index as usize].clone(),
             Source::State(index) => state[index as usize].clone(),
             Source::Constant(index) => self.constants[index as usize].clone(),
-            received => self.received(received, step),
+            received => self.received(received, step, lie),
         };
         operator.operands.iter().map(|operand| tensor(operand.source)).collect()
     }
@@ -315,12 +333,22 @@ impl Scenario {
         let elements = self.program.operators[operator as usize].output.elements();
         let element = Lie::Element { step, operator, element: dice.range(0, elements as i64 - 1) as u64 };
         let micro_batch = dice.range(0, i64::from(self.program.micro_batches) - 1) as u32;
-        match dice.range(0, 3) {
+        match dice.range(0, 4) {
             0 => Lie::State { step, index: dice.range(0, self.state.len() as i64 - 1) as u32 },
             1 if self.program.from_previous.is_some() => Lie::Sent { step, micro_batch, forward: true },
             2 if self.program.from_next.is_some() => Lie::Sent { step, micro_batch, forward: false },
+            3 => self.misled(dice).unwrap_or(element),
             _ => element,
         }
+    }
+
+    /// A lie about what was received, if anything is.
+    pub fn misled(&self, dice: &mut Dice) -> Option<Lie> {
+        let step = dice.range(0, i64::from(self.steps) - 1) as u32;
+        let micro_batch = dice.range(0, i64::from(self.program.micro_batches) - 1) as u32;
+        let (previous, next) = (self.program.from_previous.is_some(), self.program.from_next.is_some());
+        let forward = if previous && next { dice.once_in(2) } else { previous };
+        (previous || next).then_some(Lie::Received { step, micro_batch, forward })
     }
 }
 
@@ -329,7 +357,7 @@ impl Run {
     pub fn claim(&self, job: JobId) -> Claim {
         Claim {
             job: job.0,
-            stage: 0,
+            stage: STAGE,
             replica: 0,
             interval: 0,
             parentState: state_root(&self.state_roots[0]),

@@ -47,14 +47,22 @@ pub struct World {
     pub block: u64,
 }
 
-/// The worker's key.
-pub fn worker_key() -> SigningKey {
-    SigningKey::from_slice(&[0x42; 32]).expect("a key")
+/// The stage of three whose worker is challenged; the others are its neighbours.
+pub const STAGE: u16 = 1;
+
+/// The key of a stage's worker.
+pub fn key_of(stage: u16) -> SigningKey {
+    SigningKey::from_slice(&[0x41 + stage as u8; 32]).expect("a key")
 }
 
-/// The worker.
+/// A stage's worker.
+pub fn worker_of(stage: u16) -> Address {
+    address_of(&key_of(stage))
+}
+
+/// The worker that is challenged.
 pub fn worker() -> Address {
-    address_of(&worker_key())
+    worker_of(STAGE)
 }
 
 impl Default for World {
@@ -96,20 +104,24 @@ impl World {
         for (nonce, code) in (0..).zip(code) {
             world.transact(USER, TxKind::Create, (nonce, U256::ZERO), code).expect("a contract is created");
         }
-        for (nonce, to, amount) in [(8, worker(), 10 * STAKE), (9, CHALLENGER, 10 * BOND)] {
+        let workers = [0, 1, 2].map(worker_of);
+        let funds = workers.map(|worker| (worker, 10 * STAKE)).into_iter().chain([(CHALLENGER, 10 * BOND)]);
+        for (nonce, (to, amount)) in (8..).zip(funds) {
             let transfer = SNO::transferCall { to, value: U256::from(amount) };
             world
                 .transact(USER, TxKind::Call(sno), (nonce, U256::ZERO), transfer.abi_encode().into())
                 .expect("SNO is transferred");
         }
-        for (from, spender) in [(worker(), staking), (CHALLENGER, challenges)] {
+        for (from, spender) in workers.map(|worker| (worker, staking)).into_iter().chain([(CHALLENGER, challenges)]) {
             let approve = SNO::approveCall { spender, value: U256::MAX };
             world
                 .transact(from, TxKind::Call(sno), (0, U256::ZERO), approve.abi_encode().into())
                 .expect("SNO is approved");
         }
         let stake = Call::Stake { role: Role::Worker, amount: U256::from(STAKE) };
-        world.call(worker(), &stake).expect("the worker has its stake");
+        for worker in workers {
+            world.call(worker, &stake).expect("a worker has its stake");
+        }
         world
     }
 
@@ -125,7 +137,7 @@ impl World {
         }
     }
 
-    /// Posts a job of one lane, has it accepted and starts it.
+    /// Posts a job of three stages, has it accepted and starts it.
     pub fn start_job(&mut self, terms: JobTerms) -> (JobId, JobKey) {
         let posted = self.call(USER, &Call::Post { terms, deposit: U256::from(1_000) }).expect("the job is posted").1;
         let job = posted.iter().find_map(|event| match event {
@@ -133,16 +145,17 @@ impl World {
             _ => None,
         });
         let job = job.expect("the job has a number");
-        let offer = Offer {
+        let offers = [0, 1, 2].map(|stage| Offer {
             job: job.0,
-            stage: 0,
+            stage,
             replica: 0,
-            worker: worker(),
+            worker: worker_of(stage),
             pricePerInterval: 10,
             expires: U40::from(self.now + 60),
-        };
-        let signature = sign(&worker_key(), self.contracts().offer(&offer)).expect("a signature");
-        let accept = Call::Accept { job, offers: vec![offer], signatures: vec![Bytes::from(signature)] };
+        });
+        let signed = |offer: &Offer| sign(&key_of(offer.stage), self.contracts().offer(offer)).expect("a signature");
+        let signatures = offers.iter().map(|offer| Bytes::from(signed(offer))).collect();
+        let accept = Call::Accept { job, offers: offers.to_vec(), signatures };
         self.call(USER, &accept).expect("the offer is accepted");
         let started = self.call(USER, &Call::Start { job }).expect("the job starts").1;
         let key = started.iter().find_map(|event| match event {

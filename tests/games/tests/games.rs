@@ -29,9 +29,18 @@ fn the_verdict_is_always_right() {
             let mut dice = Dice::new(game ^ 0x9a3e5);
             let scenario = Scenario::new(dice.bits(64));
             let lie = scenario.lie(&mut dice);
-            let outcome = match dice.range(0, 5) {
+            let misled = scenario.misled(&mut dice).filter(|_| dice.once_in(8));
+            let outcome = match (misled, dice.range(0, 5)) {
+                // A worker that was misled by a neighbour, which is convicted in its place.
+                (Some(lie), _) => {
+                    let outcome = play(&world, &scenario, Conduct { misled: true, ..Conduct::of(lie) });
+                    let Lie::Received { forward, .. } = lie else { unreachable!("nothing else was asked for") };
+                    assert_eq!(outcome.blamed, Some(if forward { 0 } else { 2 }), "game {game}: {outcome:?}");
+                    assert_eq!(outcome.conviction, None, "game {game}");
+                    outcome
+                }
                 // A worker that answers everything, and an honest challenger.
-                0..=2 => {
+                (None, 0..=2) => {
                     let outcome = play(&world, &scenario, Conduct::of(lie));
                     let found = outcome.conviction.unwrap_or_else(|| panic!("game {game}: {lie:?}, {outcome:?}"));
                     match lie {
@@ -45,13 +54,14 @@ fn the_verdict_is_always_right() {
                             let at = (Fault::Wiring, step, micro_batch.into());
                             assert_eq!((found.0, found.1, found.3), at, "game {game}");
                         }
+                        Lie::Received { .. } => assert_eq!(found.0, Fault::Silence, "game {game}"),
                         Lie::None => unreachable!("a lie was asked for"),
                     }
                     won(&outcome, game);
                     outcome
                 }
                 // One that falls silent, honest or not.
-                3 => {
+                (None, 3) => {
                     let lie = if dice.once_in(2) { Lie::None } else { lie };
                     let answers = dice.range(0, 2) as u32;
                     let outcome = play(&world, &scenario, Conduct { answers, ..Conduct::of(lie) });
@@ -66,13 +76,13 @@ fn the_verdict_is_always_right() {
                     outcome
                 }
                 // An honest worker, and a challenger that computes wrongly: it finds no proof that stands, or falls silent.
-                4 => {
+                (None, 4) => {
                     let outcome = play(&world, &scenario, Conduct { error: lie, ..Conduct::of(Lie::None) });
                     lost(&outcome, game);
                     outcome
                 }
                 // An honest worker, and a challenger that leaves.
-                _ => {
+                (None, _) => {
                     let asks = dice.range(1, 3) as u32;
                     let outcome = play(&world, &scenario, Conduct { asks, error: lie, ..Conduct::of(Lie::None) });
                     lost(&outcome, game);
@@ -87,4 +97,5 @@ fn the_verdict_is_always_right() {
         assert!(played.iter().any(|(_, o)| o.conviction.is_some_and(|(f, ..)| f == fault)), "{fault:?}");
     }
     assert!(played.iter().any(|(_, outcome)| outcome.conviction.is_none()), "a lost challenge");
+    assert!(played.iter().any(|(_, outcome)| outcome.blamed.is_some()), "a misled worker");
 }

@@ -88,6 +88,7 @@ async fn claim(
         bail!("name a claim with --job, --stage and --interval, or a file with --receipt");
     };
     let lane = Lane { job: JobId(job), stage, replica: args.replica };
+    events.iter().for_each(|at| auditor.claims.apply(&at.event));
     let manifest = manifest(&events, lane.job)?;
     let target = events.into_iter().find_map(|at| match at.event {
         Event::ClaimCommitted { id, claim, committed_at } if claim.lane() == lane && claim.interval == interval => {

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tensorlink_proof::challenge::{Move, Told};
 use tensorlink_types::abi::{
-    Claim, ClaimLink, ContradictionProof, ElementProof, JobKind, JobTerms, Offer, Voucher, WiringProof,
+    Claim, ClaimLink, ContradictionProof, ElementProof, EquivocationProof, JobKind, JobTerms, Offer, Voucher,
+    WiringProof,
 };
 use tensorlink_types::{Address, B256, Bytes, ClaimId, JobId, JobKey, Lane, U256};
 use thiserror::Error;
@@ -133,6 +134,8 @@ pub enum Fault {
     Contradiction,
     /// A challenge was not answered in time.
     Silence,
+    /// What it signed to a neighbour as sent is not what its claim commits to.
+    Equivocation,
 }
 
 /// Something that happened on chain.
@@ -303,6 +306,7 @@ pub enum Call {
     Prove(Box<ElementProof>),
     ProveWiring(Box<WiringProof>),
     ProveContradiction(Box<ContradictionProof>),
+    ProveEquivocation(Box<EquivocationProof>),
     /// A move in a challenge; those that open one have no number yet, and name 0.
     Challenge {
         challenge: U256,

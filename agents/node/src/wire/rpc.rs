@@ -1,6 +1,7 @@
 //! Questions and answers of [`crate::ports::Protocol::Rpc`].
 
 use serde::{Deserialize, Serialize};
+use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{BoundaryLogs, Claim, Offer, StepStatement, Voucher};
 use tensorlink_types::{ClaimId, JobId, Lane, TensorRoot};
 
@@ -161,4 +162,6 @@ pub struct IntervalRecord {
     pub inputs: Vec<u8>,
     /// The claim's boundary logs.
     pub logs: BoundaryLogs,
+    /// The neighbours' signatures of what was received; of a receipt none.
+    pub signatures: SenderSignatures,
 }

@@ -3,12 +3,12 @@
 use alloy_primitives::{B256, Bytes};
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorRoot;
-use tensorlink_types::abi::{Claim, Position, ProgramHeader, StepAnswer, StepStatement};
+use tensorlink_types::abi::{Claim, LogsAnswer, Position, ProgramHeader, StepAnswer, StepStatement};
 use thiserror::Error;
 
 use super::position::{is_root, levels_for};
 use super::{Game, Move, OwnTree, Subject};
-use crate::commit::{BoundaryLists, Contracts, Edge, SignatureError, state_root, trace_root};
+use crate::commit::{BoundaryLists, Contracts, Edge, SenderSignatures, SignatureError, state_root, trace_root};
 use crate::merkle::depth;
 
 /// A claim of one's own and everything that was computed for it.
@@ -28,6 +28,8 @@ pub struct Answerer<'a> {
     pub traces: &'a [Vec<TensorRoot>],
     /// Boundary logs.
     pub logs: &'a BoundaryLists,
+    /// The neighbours' signatures of what was received.
+    pub signatures: &'a SenderSignatures,
 }
 
 /// Why there is no answer yet, or none at all.
@@ -83,10 +85,18 @@ impl Answerer<'_> {
                 let after = self.local(game).and_then(|local| self.states.get(local.checked_add(1)?));
                 answer(row(&OwnTree::list(after.ok_or_else(no_record)?.iter().copied()))?)
             }
-            Subject::Logs => Ok(Move::AnswerLogs { position, claim: self.claim.clone(), logs: self.logs.roots() }),
+            Subject::Logs => {
+                let said = LogsAnswer {
+                    logs: self.logs.roots(),
+                    previousSignature: self.signatures.previous.clone(),
+                    nextSignature: self.signatures.next.clone(),
+                    program: self.program.clone(),
+                };
+                let (facts, claim) = (game.facts.clone(), self.claim.clone());
+                Ok(Move::AnswerLogs { position, facts, claim, said: Box::new(said) })
+            }
             Subject::Log => {
-                let edges = [Edge::FromPrevious, Edge::ToPrevious, Edge::FromNext, Edge::ToNext];
-                let logs = edges.iter().filter_map(|edge| self.logs.get(*edge));
+                let logs = Edge::ALL.iter().filter_map(|edge| self.logs.get(*edge));
                 let found = logs.map(|log| OwnTree::list(log.items().iter().copied())).find_map(|tree| row(&tree).ok());
                 answer(found.ok_or_else(no_record)?)
             }

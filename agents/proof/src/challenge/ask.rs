@@ -3,7 +3,7 @@
 //! Each time the way to the first fault is gone from the start, over what the worker has answered so far; where an answer is missing, it
 //! is asked for. So it does not matter who asked what before, or whether this node was restarted in between.
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, Bytes};
 use tensorlink_num::Tensor;
 use tensorlink_types::abi::{BoundaryLogs, Claim, ElementProof, Pick, WiringProof};
 use tensorlink_types::{Program, Source, TensorRoot};
@@ -66,6 +66,15 @@ pub enum Next {
     Element(Box<ElementProof>),
     /// Convict: this output did not go where the program sends it.
     Wiring(Box<WiringProof>),
+    /// Convict the neighbour: what the worker received is another log than one's own execution took in, and its sender signed it.
+    Equivocation {
+        /// Over which edge the worker received it.
+        edge: Edge,
+        /// The log.
+        root: B256,
+        /// The sender's signature.
+        signature: Bytes,
+    },
 }
 
 /// Why there is nothing to ask and nothing to prove. The challenge will be lost to the worker.
@@ -77,9 +86,6 @@ pub enum Stuck {
     /// Everything that the worker has answered is what one's own execution gives.
     #[error("the claim is what our own execution gives: there is no fault to prove")]
     NoFault,
-    /// The worker logged that it received something else than one's own execution took in: what its neighbours sent it decides.
-    #[error("the worker received other tensors than our execution took in: audit the neighbour that sent them")]
-    Inputs,
     /// One's own execution does not cover the claim or its program; execute it again.
     #[error("our own execution does not cover the claim ({0})")]
     Own(&'static str),
@@ -117,6 +123,9 @@ impl Challenger<'_> {
             return Err(Stuck::Turn);
         }
         let logs = self.known_logs(game);
+        if let Some(next) = self.equivocation(game) {
+            return Ok(next);
+        }
         let (local, logged) = match self.first_wrong_state(game)? {
             Found::Missing(question) => return Ok(Next::Ask(question)),
             Found::Leaf(local) => (local, None),
@@ -165,6 +174,15 @@ impl Challenger<'_> {
         }
     }
 
+    /// Whether the worker was sent, by its neighbour's own word, something else than what that neighbour's record says.
+    fn equivocation(&self, game: &Game) -> Option<Next> {
+        let ((theirs, signatures), own) = (game.logs.as_ref()?, self.logs.roots());
+        let edge = Edge::ALL
+            .into_iter()
+            .find(|edge| signatures.at(*edge).is_some() && edge.root(theirs) != edge.root(&own))?;
+        Some(Next::Equivocation { edge, root: edge.root(theirs), signature: signatures.at(edge)?.clone() })
+    }
+
     /// The first step of the claim after which the worker's state is not one's own, counted from the claim's first.
     fn first_wrong_state(&self, game: &Game) -> Result<Found, Stuck> {
         let own: Vec<B256> = self.states.iter().skip(1).map(|state| state_root(state)).collect();
@@ -196,16 +214,10 @@ impl Challenger<'_> {
                 Err(Stuck::NoFault)
             };
         }
-        for (edge, number, sink) in [(Edge::ToPrevious, 1, Sink::ToPrevious), (Edge::ToNext, 3, Sink::ToNext)] {
-            let root = root_of(theirs, edge);
-            if root == root_of(&own, edge) {
+        for (edge, sink) in [(Edge::ToPrevious, Sink::ToPrevious), (Edge::ToNext, Sink::ToNext)] {
+            let root = edge.root(theirs);
+            if root == edge.root(&own) {
                 continue;
-            }
-            // The log's length is known when the program is, and that with any statement.
-            if game.facts.microBatches == 0
-                && let Err(question) = self.statement(game, 0)?
-            {
-                return Ok(Err(question));
             }
             let own = self.logs.get(edge).ok_or(Stuck::Own("log"))?;
             let tree = OwnTree::list(own.items().iter().copied());
@@ -215,7 +227,7 @@ impl Challenger<'_> {
                 facts: game.facts.clone(),
                 claim: game.claim.clone(),
                 logs: theirs.clone(),
-                edge: number,
+                edge: edge.number(),
                 levels: levels_for(Subject::Log, known.height()),
             };
             return Ok(match first_difference(game, (Subject::Log, root), &known, ask) {
@@ -228,7 +240,8 @@ impl Challenger<'_> {
                 }
             });
         }
-        Err(Stuck::Inputs)
+        // Only what was received differs: the sender's word decides, which `next` has looked at.
+        Err(Stuck::NoFault)
     }
 
     /// The worker's signed statement on a step of the claim.
@@ -333,11 +346,12 @@ impl Challenger<'_> {
 
     fn known_logs<'b>(&'b self, game: &'b Game) -> KnownLogs<'b> {
         let own = self.logs.roots();
-        let roots = if io_root(&own) == game.claim.io { Some(own) } else { game.logs.clone() };
+        let given = || game.logs.as_ref().map(|(logs, _)| logs.clone());
+        let roots = if io_root(&own) == game.claim.io { Some(own) } else { given() };
         let mut edges = Vec::new();
-        for edge in [Edge::FromPrevious, Edge::ToPrevious, Edge::FromNext, Edge::ToNext] {
+        for edge in Edge::ALL {
             let Some((log, theirs)) = self.logs.get(edge).zip(roots.as_ref()) else { continue };
-            edges.push((edge, log, Learned::new(game, (Subject::Log, root_of(theirs, edge)), log)));
+            edges.push((edge, log, Learned::new(game, (Subject::Log, edge.root(theirs)), log)));
         }
         KnownLogs { claim: &game.claim, roots, edges }
     }
@@ -411,15 +425,6 @@ impl Entries for Learned {
     fn prove(&self, index: u64) -> Result<Vec<B256>, OpeningError> {
         let unknown = OpeningError::OutOfRange { first: index, count: 1, total: self.entries.len() as u64 };
         self.find(index).map(|(.., siblings)| siblings.clone()).ok_or(unknown)
-    }
-}
-
-fn root_of(logs: &BoundaryLogs, edge: Edge) -> B256 {
-    match edge {
-        Edge::FromPrevious => logs.fromPrevious,
-        Edge::ToPrevious => logs.toPrevious,
-        Edge::FromNext => logs.fromNext,
-        Edge::ToNext => logs.toNext,
     }
 }
 

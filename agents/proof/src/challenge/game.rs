@@ -9,6 +9,7 @@ use tensorlink_types::abi::{BoundaryLogs, Claim, Facts, Position, StepStatement}
 
 use super::Subject;
 use super::position::{is_bottom, is_root};
+use crate::commit::SenderSignatures;
 use crate::fraud::Signed;
 
 /// Something that an event told of one challenge.
@@ -20,7 +21,7 @@ pub enum Told {
     Answered { deadline: u64, position: Position, data: Bytes },
     Established { facts: Facts },
     Stated { signature: Bytes },
-    LogsGiven { logs: BoundaryLogs },
+    LogsGiven { logs: BoundaryLogs, signatures: SenderSignatures },
     Won { silence: bool },
     Lost,
 }
@@ -65,8 +66,8 @@ pub struct Game {
     pub facts: Facts,
     /// Its last signed statement.
     statement: Option<Signature>,
-    /// Its logs, if they were asked for.
-    pub logs: Option<BoundaryLogs>,
+    /// Its logs, if they were asked for, with its neighbours' signatures.
+    pub logs: Option<(BoundaryLogs, SenderSignatures)>,
     /// Tensor root of the output that was asked for last.
     pub output: B256,
     /// Root of the tree that was answered about last.
@@ -133,7 +134,7 @@ impl Game {
             Told::Stated { signature } => {
                 self.statement = Some(Signature { facts: self.facts.clone(), bytes: signature.clone() });
             }
-            Told::LogsGiven { logs } => self.logs = Some(logs.clone()),
+            Told::LogsGiven { logs, signatures } => self.logs = Some((logs.clone(), signatures.clone())),
             Told::Won { .. } => self.turn = Turn::Won,
             Told::Lost => self.turn = Turn::Lost,
         }

@@ -1,7 +1,7 @@
 //! The calls of the contract, `IChallenges`.
 
 use alloy_primitives::{B256, Bytes};
-use tensorlink_types::abi::{BoundaryLogs, Claim, Facts, Operator, Pick, Position, StepAnswer};
+use tensorlink_types::abi::{BoundaryLogs, Claim, Facts, LogsAnswer, Operator, Pick, Position, StepAnswer};
 
 use super::Subject;
 
@@ -18,7 +18,7 @@ pub enum Move {
     /// `answerOutput`.
     AnswerOutput { position: Position, facts: Facts, data_root: B256, data: Bytes },
     /// `answerLogs`.
-    AnswerLogs { position: Position, claim: Claim, logs: BoundaryLogs },
+    AnswerLogs { position: Position, facts: Facts, claim: Claim, said: Box<LogsAnswer> },
     /// `answer`.
     Answer { position: Position, data: Bytes },
     /// `ask`.

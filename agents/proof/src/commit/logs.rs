@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{B256, keccak256};
+use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_sol_types::SolValue;
-use tensorlink_types::{Program, TensorRoot, abi::BoundaryLogs};
+use serde::{Deserialize, Serialize};
+use tensorlink_types::abi::{BoundaryLogs, EdgeLog};
+use tensorlink_types::{Lane, Program, TensorRoot};
 use thiserror::Error;
 
 use crate::merkle::{Entries, List};
@@ -23,6 +25,95 @@ pub enum Edge {
     FromNext,
     /// Sent to the next stage.
     ToNext,
+}
+
+impl Edge {
+    /// In the order of `BoundaryLogs`.
+    pub const ALL: [Self; 4] = [Self::FromPrevious, Self::ToPrevious, Self::FromNext, Self::ToNext];
+
+    /// Place among the fields of `BoundaryLogs`.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::FromPrevious => 0,
+            Self::ToPrevious => 1,
+            Self::FromNext => 2,
+            Self::ToNext => 3,
+        }
+    }
+
+    /// Bit of `ProgramHeader.edges`.
+    pub const fn bit(self) -> u8 {
+        1u8.wrapping_shl(self.number() as u32)
+    }
+
+    /// Whether a program has it.
+    pub const fn is_in(self, program: &Program) -> bool {
+        match self {
+            Self::FromPrevious => program.from_previous.is_some(),
+            Self::ToPrevious => !program.to_previous.is_empty(),
+            Self::FromNext => program.from_next.is_some(),
+            Self::ToNext => !program.to_next.is_empty(),
+        }
+    }
+
+    /// Its root among those of a claim.
+    pub const fn root(self, logs: &BoundaryLogs) -> B256 {
+        match self {
+            Self::FromPrevious => logs.fromPrevious,
+            Self::ToPrevious => logs.toPrevious,
+            Self::FromNext => logs.fromNext,
+            Self::ToNext => logs.toNext,
+        }
+    }
+
+    /// The same tensors as the neighbour at the other end logs them.
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::FromPrevious => Self::ToNext,
+            Self::ToPrevious => Self::FromNext,
+            Self::FromNext => Self::ToPrevious,
+            Self::ToNext => Self::FromPrevious,
+        }
+    }
+
+    /// The stage at the other end; none before the first.
+    pub const fn neighbour(self, stage: u16) -> Option<u16> {
+        match self {
+            Self::FromPrevious | Self::ToPrevious => stage.checked_sub(1),
+            Self::FromNext | Self::ToNext => stage.checked_add(1),
+        }
+    }
+}
+
+/// What the sender at an edge of a lane signs about an interval. None before the first stage.
+pub fn edge_log(lane: Lane, interval: u32, edge: Edge, logs: &BoundaryLogs) -> Option<EdgeLog> {
+    let neighbour = edge.neighbour(lane.stage)?;
+    let (from, to) = match edge {
+        Edge::FromPrevious | Edge::FromNext => (neighbour, lane.stage),
+        Edge::ToPrevious | Edge::ToNext => (lane.stage, neighbour),
+    };
+    let root = edge.root(logs);
+    Some(EdgeLog { job: lane.job.0, replica: lane.replica, fromStage: from, toStage: to, interval, root })
+}
+
+/// The neighbours' signatures of what a lane received in an interval; empty where nothing was.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SenderSignatures {
+    /// Of the previous stage's worker.
+    pub previous: Bytes,
+    /// Of the next stage's worker.
+    pub next: Bytes,
+}
+
+impl SenderSignatures {
+    /// Of the sender at an edge; of edges over which the lane itself sends there is none.
+    pub const fn at(&self, edge: Edge) -> Option<&Bytes> {
+        match edge {
+            Edge::FromPrevious => Some(&self.previous),
+            Edge::FromNext => Some(&self.next),
+            Edge::ToPrevious | Edge::ToNext => None,
+        }
+    }
 }
 
 /// Extent of a log.
@@ -110,13 +201,7 @@ impl LogBuilder {
         if shape.entries() > MAX_ENTRIES {
             return Err(LogError::TooLong(shape.entries()));
         }
-        let edges = [
-            (Edge::FromPrevious, program.from_previous.is_some()),
-            (Edge::ToPrevious, !program.to_previous.is_empty()),
-            (Edge::FromNext, program.from_next.is_some()),
-            (Edge::ToNext, !program.to_next.is_empty()),
-        ];
-        let edges = edges.into_iter().filter(|(_, present)| *present).map(|(edge, _)| (edge, BTreeMap::new()));
+        let edges = Edge::ALL.into_iter().filter(|edge| edge.is_in(program)).map(|edge| (edge, BTreeMap::new()));
         Ok(Self { shape, edges: edges.collect() })
     }
 

@@ -5,6 +5,7 @@ use alloy_sol_types::SolValue;
 use tensorlink_types::{Program, abi};
 use thiserror::Error;
 
+use super::Edge;
 use crate::merkle::List;
 
 /// A program with more operators, constants or state tensors than 32 bits count.
@@ -25,6 +26,11 @@ pub fn wiring_hash(wiring: &abi::Wiring) -> B256 {
 /// Program root: hash of the header's ABI encoding.
 pub fn program_hash(header: &abi::ProgramHeader) -> B256 {
     keccak256(header.abi_encode())
+}
+
+/// Which boundary logs the program's stage has: bit n for the n-th of `BoundaryLogs`.
+pub fn edges_of(program: &Program) -> u8 {
+    Edge::ALL.iter().filter(|edge| edge.is_in(program)).fold(0, |edges, edge| edges | edge.bit())
 }
 
 /// A program's commitment with everything that opens it.
@@ -59,6 +65,7 @@ impl ProgramCommitment {
             constantCount: count(constants.len())?,
             stateCount: count(program.state.len())?,
             microBatches: program.micro_batches,
+            edges: edges_of(program),
             operators: operators.root(),
             constants: constants.root(),
             wiring: wiring_hash(&wiring),

@@ -116,7 +116,7 @@ impl Stage {
             }
             let outcome = interval::run(&mut executor, span, &schedule, border, take)?;
             let exchange = Instant::now();
-            let signing =
+            let (_, signing) =
                 border.neighbours.exchange_logs(self.lane, interval, &outcome.logs, &self.identity, contracts)?;
             let (total, exchanging) = (start.elapsed(), exchange.elapsed());
             account.loss = measured.metrics.loss();

@@ -30,7 +30,8 @@ async fn what_a_worker_says_about_its_receipts_is_what_a_repetition_gives() {
         until(|| async { world.chain.with(|ledger| ledger.redeemed.contains_key(&lane(stage))) }).await;
         for (receipt, claim) in receipts.iter().zip(ids(&receipts)) {
             let ask = |request| world.ask_as(auditor.clone(), stage, request);
-            let Response::Interval(IntervalRecord { state, inputs, logs }) = ask(Request::Interval(claim)).await else {
+            let Response::Interval(IntervalRecord { state, inputs, logs, .. }) = ask(Request::Interval(claim)).await
+            else {
                 panic!("no record")
             };
             assert!(state.is_empty());

@@ -14,7 +14,7 @@ use tensorlink::args::{Cli, Command, WorkerCommand};
 use tensorlink::commands::worker;
 use tensorlink::config::Config;
 use tensorlink::process;
-use tensorlink_e2e::corrupted::{Corrupted, Lie};
+use tensorlink_e2e::corrupted::{Corrupted, Deed, Lie};
 use tensorlink_e2e::mute::Mute;
 use tensorlink_node::Ports;
 use tensorlink_types::Opcode;
@@ -36,7 +36,8 @@ fn main() -> ExitCode {
         let config = Config::load(&cli.common)?;
         let step = setting("TENSORLINK_VILLAIN_STEP")?;
         let opcode = setting("TENSORLINK_VILLAIN_OPERATOR")?.unwrap_or(Opcode::MatMul);
-        let lie = Lie { step, opcode, element: 5 };
+        let deed = setting("TENSORLINK_VILLAIN_DEED")?.unwrap_or(Deed::Flip(5));
+        let lie = Lie { step, opcode, deed };
         let mute = setting("TENSORLINK_VILLAIN_MUTE")?.unwrap_or(false);
         let dress = |ports: Ports| if mute { Ports { net: Arc::new(Mute(ports.net)), ..ports } } else { ports };
         worker::run_on(&config, args, shutdown, move |engine| Corrupted::new(engine, lie), dress).await

@@ -1,0 +1,115 @@
+//! What crossed a claim's borders: that its senders signed it, and that they claim what they signed.
+
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::ports::Call;
+use tensorlink_node::ports::chain::JobView;
+use tensorlink_node::wire::rpc::IntervalRecord;
+use tensorlink_proof::commit::{Edge, SenderSignatures, edge_log, verify_signer};
+use tensorlink_types::abi::{BoundaryLogs, EquivocationProof};
+use tensorlink_types::{Bytes, Lane};
+
+use crate::audit::{Auditor, Failed, Finding, Gap, Standing, Target, fatal};
+
+/// What a worker signed to a neighbour as sent.
+pub(crate) struct Word<'a> {
+    /// Over which edge of its stage.
+    pub(crate) over: Edge,
+    /// Root of the log.
+    pub(crate) root: tensorlink_types::B256,
+    /// Its signature.
+    pub(crate) signature: &'a Bytes,
+}
+
+impl<E> Auditor<E>
+where
+    E: Engine + Send + 'static,
+{
+    /// Checks that all that a worker logged as received was signed by who sent it.
+    pub(crate) async fn senders_signed(&self, target: &Target, record: &IntervalRecord) -> Result<(), Failed> {
+        for edge in [Edge::FromPrevious, Edge::FromNext] {
+            if edge.root(&record.logs).is_zero() {
+                continue;
+            }
+            let unsigned = || Failed::from(Gap::Unsigned(edge));
+            let lane = target.claim.lane();
+            let log = edge_log(lane, target.claim.interval, edge, &record.logs).ok_or_else(unsigned)?;
+            let sender = Lane { stage: log.fromStage, ..lane };
+            let (sender, _) = self.ports.chain.assignment(sender).await.map_err(fatal)?;
+            let signature = record.signatures.at(edge).ok_or_else(unsigned)?;
+            verify_signer(signature, self.ports.contracts.edge_log(&log), sender).map_err(|_| unsigned())?;
+        }
+        Ok(())
+    }
+
+    /// Compares a claim's logs with those of its neighbours for the same interval, where these are on record and can be had: who signed
+    /// to a neighbour another log than it claims is found out by either's audit. `held` is what the claim's worker holds of its senders.
+    pub(crate) async fn compare_borders(
+        &self,
+        target: &Target,
+        job: &JobView,
+        logs: &BoundaryLogs,
+        held: &SenderSignatures,
+    ) -> Result<Option<Finding>, Failed> {
+        let lane = target.claim.lane();
+        for (received, sent) in [(Edge::FromPrevious, Edge::ToPrevious), (Edge::FromNext, Edge::ToNext)] {
+            let Some(stage) = received.neighbour(lane.stage).filter(|stage| *stage < job.stages) else { continue };
+            let Some(neighbour) = self.claim_of(target, Lane { stage, ..lane }, target.claim.interval) else {
+                continue;
+            };
+            let (worker, _) = self.ports.chain.assignment(neighbour.claim.lane()).await.map_err(fatal)?;
+            let record = match self.record(&neighbour, worker).await {
+                Ok(record) => record,
+                Err(gap) => {
+                    tracing::debug!(%lane, stage, %gap, "a neighbour does not show its logs");
+                    continue;
+                }
+            };
+            let (theirs, ours) = (received.opposite(), sent.opposite());
+            // Of the neighbour as a sender, what our worker holds; of our worker, what the neighbour holds.
+            let by_neighbour =
+                held.at(received).map(|signature| (&neighbour, &record.logs, theirs, received.root(logs), signature));
+            let by_worker =
+                record.signatures.at(ours).map(|signature| (target, logs, sent, ours.root(&record.logs), signature));
+            for (sender, claimed, over, root, signature) in by_neighbour.into_iter().chain(by_worker) {
+                let found = self.equivocation(sender, claimed, &Word { over, root, signature }).await?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// What convicts a sender whose word is not what it claims; none if it is, or if the word is not its own.
+    pub(crate) async fn equivocation(
+        &self,
+        sender: &Target,
+        logs: &BoundaryLogs,
+        word: &Word<'_>,
+    ) -> Result<Option<Finding>, Failed> {
+        let Standing::Committed { at } = sender.standing else { return Ok(None) };
+        let (lane, interval) = (sender.claim.lane(), sender.claim.interval);
+        if word.over.root(logs) == word.root || word.root.is_zero() {
+            return Ok(None);
+        }
+        let Some(log) = edge_log(lane, interval, word.over, logs) else { return Ok(None) };
+        let signed = tensorlink_types::abi::EdgeLog { root: word.root, ..log };
+        let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
+        if verify_signer(word.signature, self.ports.contracts.edge_log(&signed), worker).is_err() {
+            return Ok(None);
+        }
+        let proof = EquivocationProof {
+            claim: sender.claim.clone(),
+            committedAt: at,
+            logs: logs.clone(),
+            toNext: word.over == Edge::ToNext,
+            root: word.root,
+            signature: word.signature.clone(),
+        };
+        let fault = format!(
+            "{lane}, interval {interval}: what it signed to stage {} as sent is another log than it claims",
+            signed.toStage
+        );
+        Ok(Some(Finding::Wrong { call: Box::new(Call::ProveEquivocation(Box::new(proof))), fault }))
+    }
+}

@@ -1,0 +1,86 @@
+//! Claims on record, as the chain's events tell them: what a claim's neighbours claimed is looked up here.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use tensorlink_node::ports::Event;
+use tensorlink_types::abi::Claim;
+use tensorlink_types::{ClaimId, Lane};
+
+/// Claims kept of a lane: workers forget older ones, too.
+const KEPT: usize = 256;
+
+/// A claim on record.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OnRecord {
+    /// Its id.
+    pub id: ClaimId,
+    /// The claim.
+    pub claim: Claim,
+    /// Timestamp of its block.
+    pub committed_at: u64,
+}
+
+/// The latest claims of every lane whose job goes on.
+#[derive(Debug, Default)]
+pub struct Claims {
+    lanes: Mutex<HashMap<Lane, BTreeMap<u32, OnRecord>>>,
+}
+
+impl Claims {
+    /// Takes in an event.
+    pub fn apply(&self, event: &Event) {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::ClaimCommitted { id, claim, committed_at } => {
+                let of_lane = lanes.entry(claim.lane()).or_default();
+                let on_record = OnRecord { id: *id, claim: claim.clone(), committed_at: *committed_at };
+                of_lane.insert(claim.interval, on_record);
+                if of_lane.len() > KEPT {
+                    of_lane.pop_first();
+                }
+            }
+            Event::JobSettled { job, .. } => lanes.retain(|lane, _| lane.job != *job),
+            _ => {}
+        }
+    }
+
+    /// The claim of a lane for an interval.
+    pub fn get(&self, lane: Lane, interval: u32) -> Option<OnRecord> {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.get(&lane)?.get(&interval).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::{B256, JobId, U256};
+
+    use super::*;
+
+    fn committed(job: u64, stage: u16, interval: u32) -> Event {
+        let claim =
+            Claim { job, stage, replica: 0, interval, parentState: B256::ZERO, newState: B256::ZERO, io: B256::ZERO };
+        Event::ClaimCommitted { id: ClaimId(B256::repeat_byte(interval as u8)), claim, committed_at: 7 }
+    }
+
+    fn lane(job: u64, stage: u16) -> Lane {
+        Lane { job: JobId(job), stage, replica: 0 }
+    }
+
+    #[test]
+    fn the_latest_claims_of_running_jobs_are_kept() {
+        let claims = Claims::default();
+        for interval in 0..=KEPT as u32 {
+            claims.apply(&committed(1, 0, interval));
+        }
+        claims.apply(&committed(2, 3, 5));
+        assert_eq!(claims.get(lane(1, 0), 0), None, "the oldest made room");
+        assert_eq!(claims.get(lane(1, 0), 1).map(|found| found.claim.interval), Some(1));
+        assert_eq!(claims.get(lane(1, 1), 1), None);
+        assert_eq!(claims.get(lane(2, 3), 5).map(|found| found.committed_at), Some(7));
+        claims.apply(&Event::JobSettled { job: JobId(2), refund: U256::ZERO });
+        assert_eq!(claims.get(lane(2, 3), 5), None);
+        assert!(claims.get(lane(1, 0), 1).is_some());
+    }
+}
