@@ -9,6 +9,7 @@
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
 //! | `refusals` | what the command line says to bad input |
 
+mod cast;
 mod failures;
 mod harness;
 mod honest;

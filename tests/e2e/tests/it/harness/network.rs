@@ -218,6 +218,22 @@ impl Network {
         self.start_worker(worker, villain(&[("STEP", &step.to_string()), ("MUTE", "true")]), "0.0005").await;
     }
 
+    /// Starts a worker that does something else than it is asked to: in a step, to operators of a kind, a deed.
+    pub(crate) async fn start_part(&mut self, worker: usize, (step, operator, deed): (u32, &str, &str)) {
+        let settings = [("STEP", step.to_string()), ("OPERATOR", operator.to_owned()), ("DEED", deed.to_owned())];
+        let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
+        self.start_worker(worker, villain(&settings), "0.0005").await;
+    }
+
+    /// Gives a worker the stake of so many jobs on top.
+    pub(crate) async fn endow(&self, worker: usize, jobs: usize) {
+        let amount = sno(Job::STAKE) * U256::from(jobs);
+        let token = self.deployment().sno;
+        chain::give(&self.provider(), (token, address(TREASURY)), &[worker_address(worker)], amount).await;
+        let text = (amount / sno("1")).to_string();
+        self.ok(FIRST_WORKER + worker, &["stake", &text]).await;
+    }
+
     /// Starts a worker that falsifies an element of every operator of a kind.
     pub(crate) async fn start_villain_about(&mut self, worker: usize, operator: &str) {
         self.start_worker(worker, villain(&[("OPERATOR", operator)]), "0.0005").await;
