@@ -467,7 +467,7 @@ impl Chain for MemoryChain {
         Ok(self.with(|l| l.redeemed.get(&lane).map_or((0, 0), |v| (v.epoch, v.tokens))))
     }
 
-    async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {
+    async fn lane(&self, lane: Lane) -> Result<LaneView, Mined, ChainError> {
         Ok(self.with(|l| l.lanes[&lane]))
     }
 
@@ -488,7 +488,7 @@ impl Chain for MemoryChain {
         Ok(U256::ZERO)
     }
 
-    async fn gas_used(&self, _: B256) -> Result<Option<u64>, ChainError> {
+    async fn mined(&self, _: B256) -> Result<Option<Mined>, ChainError> {
         Ok(None)
     }
 
