@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tensorlink_types::B256;
 
 /// Pay strangers' GPUs to train neural networks, with every wrong number provable on chain.
 #[derive(Parser, Debug)]
@@ -99,6 +100,17 @@ pub enum Command {
     },
     /// Audit one claim now, and convict its worker if it is wrong.
     Challenge(ChallengeArgs),
+    /// Show what was challenged and what was proven: by whom, how, and who paid. Reads the chain, needs no key.
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tensorlink dispute list --job 1          every challenge and conviction of job 1
+  tensorlink dispute show 4                every move, transaction and amount of challenge 4
+  tensorlink dispute explain 4             the same in plain words
+  tensorlink dispute explain --job 1 --stage 0 --interval 2"
+    )]
+    Dispute(DisputeCommand),
     /// Look at a model; check, quantise and measure a pretrained one.
     #[command(subcommand)]
     Model(ModelCommand),
@@ -276,6 +288,52 @@ pub struct ChallengeArgs {
     /// Where the worker's answers do not decide: make it answer on chain, against the bond of a challenge. Plays until that is over.
     #[arg(long, conflicts_with = "receipt")]
     pub force: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum DisputeCommand {
+    /// Show every challenge and every conviction so far: whose turn it is, how it ended.
+    List {
+        /// Only those of this job.
+        #[arg(long)]
+        job: Option<u64>,
+    },
+    /// Show one dispute at length: the claim, every move with its transaction, gas and clocks, how it ended, and the money.
+    #[command(after_help = WHICH)]
+    Show(WhichDispute),
+    /// Explain one dispute in plain words: what was claimed, what is wrong with it, who pays; of a challenge under way, what has to happen.
+    /// Operators have their names in the model where the job's files can be had, from this machine, peers or an IPFS daemon.
+    #[command(after_help = WHICH)]
+    Explain(WhichDispute),
+}
+
+const WHICH: &str = "\
+Examples:
+  4                                 challenge 4
+  --claim 0x1234...                 a claim by its id, also one that was convicted without a challenge
+  --job 1 --stage 0 --interval 2    the same by its place";
+
+/// A dispute, by its challenge or by its claim.
+#[derive(Args, Debug)]
+pub struct WhichDispute {
+    /// Number of the challenge.
+    #[arg(required_unless_present_any = ["claim", "job"], conflicts_with_all = ["claim", "job"])]
+    pub challenge: Option<u64>,
+    /// Id of the claim, or of a convicted receipt.
+    #[arg(long, value_name = "ID", conflicts_with = "job")]
+    pub claim: Option<B256>,
+    /// Job of the claim.
+    #[arg(long, requires = "stage", requires = "interval")]
+    pub job: Option<u64>,
+    /// Stage of the claim's lane.
+    #[arg(long, requires = "job")]
+    pub stage: Option<u16>,
+    /// Replica of the claim's lane.
+    #[arg(long, default_value_t = 0)]
+    pub replica: u16,
+    /// Interval of the claim; of a receipt, the number of its text.
+    #[arg(long, requires = "job")]
+    pub interval: Option<u32>,
 }
 
 #[derive(Subcommand, Debug)]
