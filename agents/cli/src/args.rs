@@ -299,25 +299,27 @@ pub enum DisputeCommand {
         job: Option<u64>,
     },
     /// Show one dispute at length: the claim, every move with its transaction, gas and clocks, how it ended, and the money.
-    #[command(after_help = WHICH)]
+    #[command(after_help = "\
+Examples:
+  tensorlink dispute show 4
+  tensorlink dispute show --claim 0x1234...    also where nobody challenged the claim before it was convicted
+  tensorlink dispute show --job 1 --stage 0 --interval 2")]
     Show(WhichDispute),
     /// Explain one dispute in plain words: what was claimed, what is wrong with it, who pays; of a challenge under way, what has to happen.
     /// Operators have their names in the model where the job's files can be had, from this machine, peers or an IPFS daemon.
-    #[command(after_help = WHICH)]
+    #[command(after_help = "\
+Examples:
+  tensorlink dispute explain 4
+  tensorlink dispute explain --claim 0x1234... --ipfs http://127.0.0.1:5001
+  tensorlink dispute explain --job 1 --stage 0 --interval 2")]
     Explain(WhichDispute),
 }
-
-const WHICH: &str = "\
-Examples:
-  4                                 challenge 4
-  --claim 0x1234...                 a claim by its id, also one that was convicted without a challenge
-  --job 1 --stage 0 --interval 2    the same by its place";
 
 /// A dispute, by its challenge or by its claim.
 #[derive(Args, Debug)]
 pub struct WhichDispute {
     /// Number of the challenge.
-    #[arg(required_unless_present_any = ["claim", "job"], conflicts_with_all = ["claim", "job"])]
+    #[arg(conflicts_with_all = ["claim", "job"])]
     pub challenge: Option<u64>,
     /// Id of the claim, or of a convicted receipt.
     #[arg(long, value_name = "ID", conflicts_with = "job")]

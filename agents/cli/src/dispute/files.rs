@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::node::Node;
 
 /// Disk for the files, bytes.
-const DISK: u64 = 1 << 30;
+const DISK: u64 = 10 << 30;
 /// Longest wait for the files.
 const PATIENCE: Duration = Duration::from_secs(30);
 

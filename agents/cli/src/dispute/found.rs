@@ -116,9 +116,13 @@ fn clash(proof: &ContradictionProof, terms: &Terms) -> Clash {
 
 #[cfg(test)]
 mod tests {
-    use tensorlink_types::Address;
+    use tensorlink_node::ports::chain::Fault;
+    use tensorlink_types::abi::{BoundaryLogs, TensorOpening, Wiring as Wired};
+    use tensorlink_types::{Address, Opcode, Operator, Source, U256};
 
     use super::*;
+    use crate::amount::Wei;
+    use crate::dispute::facts::Sent;
 
     #[test]
     fn a_flat_index_is_a_place_and_behind_the_tensor_there_is_none() {
@@ -137,14 +141,6 @@ mod tests {
     }
 
     fn proof(steps: (u32, u32), states: [[u8; 2]; 2]) -> ContradictionProof {
-        let statement = |step, [pre, post]: [u8; 2]| StepStatement {
-            claimId: B256::ZERO,
-            auditor: Address::ZERO,
-            step,
-            preState: B256::repeat_byte(pre),
-            postState: B256::repeat_byte(post),
-            trace: B256::ZERO,
-        };
         let (parent, new) = (B256::repeat_byte(1), B256::repeat_byte(9));
         let claim = Claim { job: 1, stage: 0, replica: 0, interval: 2, parentState: parent, newState: new, io: new };
         ContradictionProof {
@@ -157,17 +153,124 @@ mod tests {
         }
     }
 
+    const TERMS: Terms = Terms {
+        user: Address::ZERO,
+        kind: JobKind::Training,
+        steps_per_interval: 4,
+        challenge_window: 1,
+        stake: Wei(U256::ZERO),
+    };
+
+    fn statement(step: u32, [pre, post]: [u8; 2]) -> StepStatement {
+        StepStatement {
+            claimId: B256::ZERO,
+            auditor: Address::ZERO,
+            step,
+            preState: B256::repeat_byte(pre),
+            postState: B256::repeat_byte(post),
+            trace: B256::ZERO,
+        }
+    }
+
+    fn header() -> ProgramHeader {
+        let zero = B256::ZERO;
+        ProgramHeader {
+            operatorCount: 3,
+            constantCount: 0,
+            stateCount: 2,
+            microBatches: 1,
+            operators: zero,
+            constants: zero,
+            wiring: zero,
+        }
+    }
+
+    fn conviction(fault: Fault) -> Conviction {
+        Conviction {
+            claim: ClaimId::default(),
+            interval: None,
+            worker: Address::ZERO,
+            auditor: Address::ZERO,
+            fault,
+            step: 8,
+            operator: 2,
+            element: 5,
+            claimed: "-4".to_owned(),
+            recomputed: "6".to_owned(),
+            sent: Sent { transaction: B256::ZERO, block: 0, time: 0, cost: None },
+            slash: None,
+            found: None,
+        }
+    }
+
+    #[test]
+    fn the_proof_of_an_element_says_what_the_operator_is() {
+        let ty = TensorType::new(8, 2, &[2, 3]).unwrap();
+        let operand = tensorlink_types::Operand { source: Source::State(1), ty: ty.clone() };
+        let operator =
+            Operator { opcode: Opcode::Relu, operands: vec![operand], attributes: vec![], output: ty.clone() };
+        let none = TensorOpening { dataRoot: B256::ZERO, membership: vec![], ranges: vec![] };
+        let proof = ElementProof {
+            claim: proof((8, 8), [[1, 2], [1, 2]]).claim,
+            committedAt: 0,
+            logs: logs(),
+            statement: statement(8, [1, 2]),
+            signature: Vec::new().into(),
+            program: header(),
+            programMembership: vec![],
+            operator: (&operator).into(),
+            operatorIndex: 2,
+            operatorMembership: vec![],
+            element: 5,
+            output: none,
+            operands: vec![],
+        };
+        let proof = Call::Prove(Box::new(proof));
+        let found = read(&proof, &conviction(Fault::Element), &TERMS).unwrap();
+        let operands = vec![Operand { source: Source::State(1), name: None }];
+        let (operator, opcode, place, real) = (unnamed(2), Opcode::Relu, Some(vec![1, 2]), Some((-1.0, 1.5)));
+        assert_eq!(found, Found::Element(Element { operator, opcode, operands, output: ty, place, real }));
+        assert_eq!(claim(&proof).map(|(id, claim)| (id, claim.interval)), Some((ClaimId::default(), 2)));
+        assert_eq!(program(&proof), Some(&header()));
+    }
+
+    fn logs() -> BoundaryLogs {
+        let zero = B256::ZERO;
+        BoundaryLogs { fromPrevious: zero, toPrevious: zero, fromNext: zero, toNext: zero }
+    }
+
+    #[test]
+    fn the_proof_of_a_wiring_says_where_the_output_belongs() {
+        let (traced, committed) = (B256::repeat_byte(5), B256::repeat_byte(6));
+        let proof = |sink, index| WiringProof {
+            claim: proof((8, 8), [[1, 2], [1, 2]]).claim,
+            committedAt: 0,
+            logs: logs(),
+            statement: statement(8, [1, 2]),
+            signature: Vec::new().into(),
+            program: header(),
+            programMembership: vec![],
+            wiring: Wired { state: vec![1, 2], toNext: vec![0], toPrevious: vec![] },
+            sink,
+            index,
+            traceRoot: traced,
+            traceMembership: vec![],
+            sinkRoot: committed,
+            sinkMembership: vec![],
+        };
+        let found =
+            |sink, index| read(&Call::ProveWiring(Box::new(proof(sink, index))), &conviction(Fault::Wiring), &TERMS);
+        let state = Wiring { operator: unnamed(2), sink: Sink::State, place: unnamed(1), traced, committed };
+        assert_eq!(found(SINK_STATE, 1), Some(Found::Wiring(state)));
+        let onward = Wiring { operator: unnamed(0), sink: Sink::ToNext, place: unnamed(0), traced, committed };
+        assert_eq!(found(SINK_TO_NEXT, 0), Some(Found::Wiring(onward)));
+        assert_eq!((found(SINK_TO_PREVIOUS, 0), found(9, 0)), (None, None));
+    }
+
     #[test]
     fn a_contradiction_is_the_one_that_the_contract_finds_first() {
         let root = B256::repeat_byte;
-        let terms = Terms {
-            user: Address::ZERO,
-            kind: JobKind::Training,
-            steps_per_interval: 4,
-            challenge_window: 1,
-            stake: 0.into(),
-        };
-        let found = |steps, states| clash(&proof(steps, states), &terms);
+        let found = |steps, states| clash(&proof(steps, states), &TERMS);
         assert_eq!(found((8, 8), [[2, 3], [2, 3]]), Clash::Start { stated: root(2), claimed: root(1) });
         assert_eq!(found((11, 8), [[2, 3], [2, 3]]), Clash::End { stated: root(3), claimed: root(9) });
         let (first, second) = ([root(2), root(3), B256::ZERO], [root(2), root(4), B256::ZERO]);

@@ -467,7 +467,7 @@ impl Chain for MemoryChain {
         Ok(self.with(|l| l.redeemed.get(&lane).map_or((0, 0), |v| (v.epoch, v.tokens))))
     }
 
-    async fn lane(&self, lane: Lane) -> Result<LaneView, Mined, ChainError> {
+    async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {
         Ok(self.with(|l| l.lanes[&lane]))
     }
 

@@ -267,6 +267,7 @@ async fn accounts_that_lack_what_it_takes() {
     refused(&["worker", "run", "--device", "abacus"], &["abacus", "cpu"]).await;
     refused(&["job", "status", "7"], &["no job 7", "tensorlink job list"]).await;
     refused(&["dispute", "show", "7"], &["no challenge 7", "nobody has challenged anything"]).await;
+    refused(&["dispute", "show"], &["--claim"]).await;
     refused(&["dispute", "list", "--job", "7"], &["no job 7", "tensorlink job list"]).await;
     let claim = format!("0x{}", "12".repeat(32));
     refused(&["dispute", "explain", "--claim", &claim], &["no claim 0x1212", "tensorlink dispute list"]).await;

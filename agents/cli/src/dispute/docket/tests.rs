@@ -85,7 +85,7 @@ fn game() -> Vec<Vec<Event>> {
     let facts = Facts { step: 14, ..Facts::default() };
     let data: Vec<u8> = [31u8, 32, 33, 31].iter().flat_map(|n| [*n; 32]).collect();
     let opened = Event::ChallengeOpened { challenge, id: id(11), claim: claim(1), challenger: AUDITOR, worker: WORKER };
-    let answer = Position { subject: Subject::Trace.to_number(), ..row.clone() };
+    let answer = Position { subject: Subject::Trace.to_number(), ..row };
     vec![
         vec![opened, said(Told::Established { facts }), said(asked(Subject::Trace, 1_105, row))],
         vec![said(Told::Answered { deadline: 1_106, position: answer, data: data.into() })],

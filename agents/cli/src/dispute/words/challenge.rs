@@ -23,8 +23,12 @@ pub(super) fn paragraphs(dispute: &Dispute, challenge: &Challenge) -> Vec<String
         )],
         (Turn::Won, _) => {
             let silence = challenge.moves.iter().any(|step| step.deed == Deed::Won { silence: true });
-            let end =
-                if silence { "The last question was not answered." } else { "It ended because the claim is void." };
+            let own = dispute.conviction.as_ref().is_some_and(|conviction| conviction.claim == dispute.claimed.id);
+            let end = match (silence, own) {
+                (true, _) => "The last question was not answered.",
+                (false, true) => "The conviction ended it.",
+                (false, false) => "It ended because the claim is void.",
+            };
             vec![format!("{begun} {end}")]
         }
         (Turn::Asking | Turn::Answering, Some(waiting)) => vec![begun, under_way(dispute, challenge, waiting)],

@@ -321,6 +321,31 @@ fn silence() {
 }
 
 #[test]
+fn a_challenge_that_a_proof_or_an_earlier_claim_ended() {
+    let mut dispute = convicted(Fault::Element, Some(Found::Element(element(7))));
+    let mut challenge = challenge();
+    challenge.state = Turn::Won;
+    challenge.moves.push(step(Deed::Won { silence: false }, 0x64, 200, AUDITOR, (43_170, 43_150)));
+    dispute.challenges = vec![challenge];
+    let begun = "Challenge 4: AUDITOR made the worker answer on chain, 2 questions of at most 32, 1 answer.";
+    assert_eq!(told(&dispute)[5], format!("{begun} The conviction ended it."));
+    let conviction = dispute.conviction.as_mut().unwrap();
+    (conviction.claim, conviction.interval, conviction.step) = (ClaimId(root(0x4a)), Some(0), 9);
+    let told = told(&dispute);
+    assert_eq!(
+        told[2],
+        "The worker was convicted over an earlier claim of this lane, R4a, for interval 0, and a claim that builds on a wrong one is void \
+         with it. About that earlier claim:"
+    );
+    assert!(
+        told[3].starts_with("The wrong number is at step 9, the 10th of interval 0, in the output of"),
+        "{}",
+        told[3]
+    );
+    assert_eq!(told[6], format!("{begun} It ended because the claim is void."));
+}
+
+#[test]
 fn a_lost_challenge() {
     let mut dispute = dispute();
     let mut challenge = challenge();
