@@ -1,4 +1,4 @@
-//! Calls of the port as transactions: to whom, with what data, and what of ETH and SNO they move.
+//! Calls of the port as transactions: to whom, with what data, and what of ETH and SNO they move. Proofs back from transactions.
 
 use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::{Error, SolCall, SolInterface};
