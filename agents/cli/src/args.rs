@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tensorlink_types::B256;
 
 /// Pay strangers' GPUs to train neural networks, with every wrong number provable on chain.
 #[derive(Parser, Debug)]
@@ -110,7 +109,7 @@ Examples:
   tensorlink dispute explain 4             the same in plain words
   tensorlink dispute explain --job 1 --stage 0 --interval 2"
     )]
-    Dispute(DisputeCommand),
+    Dispute(crate::commands::dispute::DisputeCommand),
     /// Look at a model; check, quantise and measure a pretrained one.
     #[command(subcommand)]
     Model(ModelCommand),
@@ -288,54 +287,6 @@ pub struct ChallengeArgs {
     /// Where the worker's answers do not decide: make it answer on chain, against the bond of a challenge. Plays until that is over.
     #[arg(long, conflicts_with = "receipt")]
     pub force: bool,
-}
-
-#[derive(Subcommand, Debug)]
-pub enum DisputeCommand {
-    /// Show every challenge and every conviction so far: whose turn it is, how it ended.
-    List {
-        /// Only those of this job.
-        #[arg(long)]
-        job: Option<u64>,
-    },
-    /// Show one dispute at length: the claim, every move with its transaction, gas and clocks, how it ended, and the money.
-    #[command(after_help = "\
-Examples:
-  tensorlink dispute show 4
-  tensorlink dispute show --claim 0x1234...    also where nobody challenged the claim before it was convicted
-  tensorlink dispute show --job 1 --stage 0 --interval 2")]
-    Show(WhichDispute),
-    /// Explain one dispute in plain words: what was claimed, what is wrong with it, who pays; of a challenge under way, what has to happen.
-    /// Operators have their names in the model where the job's files can be had, from this machine, peers or an IPFS daemon.
-    #[command(after_help = "\
-Examples:
-  tensorlink dispute explain 4
-  tensorlink dispute explain --claim 0x1234... --ipfs http://127.0.0.1:5001
-  tensorlink dispute explain --job 1 --stage 0 --interval 2")]
-    Explain(WhichDispute),
-}
-
-/// A dispute, by its challenge or by its claim.
-#[derive(Args, Debug)]
-pub struct WhichDispute {
-    /// Number of the challenge.
-    #[arg(conflicts_with_all = ["claim", "job"])]
-    pub challenge: Option<u64>,
-    /// Id of the claim, or of a convicted receipt.
-    #[arg(long, value_name = "ID", conflicts_with = "job")]
-    pub claim: Option<B256>,
-    /// Job of the claim.
-    #[arg(long, requires = "stage", requires = "interval")]
-    pub job: Option<u64>,
-    /// Stage of the claim's lane.
-    #[arg(long, requires = "job")]
-    pub stage: Option<u16>,
-    /// Replica of the claim's lane.
-    #[arg(long, default_value_t = 0)]
-    pub replica: u16,
-    /// Interval of the claim; of a receipt, the number of its text.
-    #[arg(long, requires = "job")]
-    pub interval: Option<u32>,
 }
 
 #[derive(Subcommand, Debug)]

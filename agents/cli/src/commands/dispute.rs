@@ -1,16 +1,65 @@
 //! `tensorlink dispute list|show|explain`: what was challenged, and what was proven. Reads the chain only, and needs no key.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
 use serde::Serialize;
-use tensorlink_types::{JobId, Lane};
+use tensorlink_types::{B256, JobId, Lane};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{DisputeCommand, WhichDispute};
 use crate::config::Config;
 use crate::dispute::look::{self, Which};
 use crate::dispute::words::list::Row;
 use crate::dispute::{Dispute, Docket, files, names, words};
 use crate::{node, output};
+
+#[derive(Subcommand, Debug)]
+pub enum DisputeCommand {
+    /// Show every challenge and every conviction so far: whose turn it is, how it ended.
+    List {
+        /// Only those of this job.
+        #[arg(long)]
+        job: Option<u64>,
+    },
+    /// Show one dispute at length: the claim, every move with its transaction, gas and clocks, how it ended, and the money.
+    #[command(after_help = "\
+Examples:
+  tensorlink dispute show 4
+  tensorlink dispute show --claim 0x1234...    also where nobody challenged the claim before it was convicted
+  tensorlink dispute show --job 1 --stage 0 --interval 2")]
+    Show(WhichDispute),
+    /// Explain one dispute in plain words: what was claimed, what is wrong with it, who pays; of a challenge under way, what has to happen.
+    /// Operators have their names in the model where the job's files can be had, from this machine, peers or an IPFS daemon.
+    #[command(after_help = "\
+Examples:
+  tensorlink dispute explain 4
+  tensorlink dispute explain --claim 0x1234... --ipfs http://127.0.0.1:5001
+  tensorlink dispute explain --job 1 --stage 0 --interval 2")]
+    Explain(WhichDispute),
+}
+
+/// A dispute, by its challenge or by its claim.
+#[derive(Args, Debug)]
+pub struct WhichDispute {
+    /// Number of the challenge.
+    #[arg(conflicts_with_all = ["claim", "job"])]
+    pub challenge: Option<u64>,
+    /// Id of the claim, or of a convicted receipt.
+    #[arg(long, value_name = "ID", conflicts_with = "job")]
+    pub claim: Option<B256>,
+    /// Job of the claim.
+    #[arg(long, requires = "stage", requires = "interval")]
+    pub job: Option<u64>,
+    /// Stage of the claim's lane.
+    #[arg(long, requires = "job")]
+    pub stage: Option<u16>,
+    /// Replica of the claim's lane.
+    #[arg(long, default_value_t = 0)]
+    pub replica: u16,
+    /// Interval of the claim; of a receipt, the number of its text.
+    #[arg(long, requires = "job")]
+    pub interval: Option<u32>,
+}
 
 /// A dispute in facts and in words.
 #[derive(Serialize)]
