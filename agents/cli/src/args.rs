@@ -22,6 +22,7 @@ Examples:
   tensorlink worker run                     lend this machine
   tensorlink job post --model m.json --data d.csv --deposit 50
   tensorlink job status 1 --json            one job, for programs
+  tensorlink dispute explain 1              challenge 1 in plain words
 
 Every option can stand in the configuration file (--config) or in the environment
 (TENSORLINK_RPC, ...); a flag beats the environment, which beats the file. Keys are
