@@ -59,8 +59,8 @@ pub async fn dispute(
     }
     let Dispute { conviction, claimed, .. } = &mut dispute;
     let Some(conviction) = conviction else { return Ok((dispute, None)) };
+    // A transaction that brings a proof itself convicts once.
     let proof = mined.remove(&conviction.sent.transaction).and_then(|mined| mined.proof);
-    let proof = proof.filter(|proof| found::claim(proof).is_some_and(|(id, _)| id == conviction.claim));
     if let (Some(proof), Some(terms)) = (&proof, &claimed.terms) {
         conviction.found = found::read(proof, conviction, terms);
     }
