@@ -1,7 +1,8 @@
-//! Calls of the port as transactions: to whom, with what data, and what of ETH and SNO they move.
+//! Calls of the port as transactions: to whom, with what data, and what of ETH and SNO they move. Proofs back from transactions.
 
 use alloy::primitives::{Bytes, U256};
-use alloy::sol_types::{Error, SolCall};
+use alloy::sol_types::{Error, SolCall, SolInterface};
+use tensorlink_bindings::disputes::Disputes::DisputesCalls;
 use tensorlink_bindings::{Channels, Checkpoints, Disputes, Jobs, Staking};
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Deployment, Role};
@@ -86,6 +87,20 @@ pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action
             let moved = Action { data: challenge::encode(*challenge, step)?.into(), ..nothing(d.challenges) };
             if opens(step) { moved.spending(bond) } else { moved }
         }
+    })
+}
+
+/// The proof that a transaction to `to` with this data brings, as the call that sends it: the reverse of [`action`]. None of any other
+/// transaction, since a chain holds those of strangers, too.
+pub fn proof(deployment: &Deployment, to: Address, data: &[u8]) -> Option<Call> {
+    if to != deployment.disputes {
+        return None;
+    }
+    Some(match DisputesCalls::abi_decode(data).ok()? {
+        DisputesCalls::proveSigned(call) => Call::Prove(Box::new(recode(&call.proof).ok()?)),
+        DisputesCalls::proveSignedWiring(call) => Call::ProveWiring(Box::new(recode(&call.proof).ok()?)),
+        DisputesCalls::proveSignedContradiction(call) => Call::ProveContradiction(Box::new(recode(&call.proof).ok()?)),
+        _ => return None,
     })
 }
 
@@ -191,5 +206,10 @@ mod tests {
         assert_eq!((action.to, action.spends), (deployment.disputes, None));
         let call = Disputes::proveSignedCall::abi_decode(&action.data).unwrap();
         assert_eq!(recode::<_, ElementProof>(&call.proof).unwrap(), proof);
+        // And it is read back from there, and from nowhere else.
+        let found = super::proof(&deployment, action.to, &action.data);
+        assert_eq!(found, Some(Call::Prove(Box::new(proof))));
+        assert_eq!(super::proof(&deployment, address, &action.data), None);
+        assert_eq!(super::proof(&deployment, action.to, &action.data[..action.data.len() - 32]), None);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use alloy::consensus::Transaction;
 use alloy::eips::BlockNumberOrTag;
 use alloy::primitives::B256 as Word;
 use alloy::providers::Provider;
@@ -11,7 +12,7 @@ use alloy::signers::local::PrivateKeySigner;
 use async_trait::async_trait;
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{
-    Deployment, EventAt, Head, JobView, LaneView, Parameters, Receipt, Role, StakeView,
+    Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, StakeView,
 };
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
@@ -22,7 +23,7 @@ use crate::feed::{Reader, head_of};
 use crate::rpc::{Failure, Rpc};
 use crate::sender::{Pace, Sender};
 use crate::views::Views;
-use crate::{allowance, deployment, event, evm};
+use crate::{allowance, calls, deployment, event, evm};
 
 /// Events that wait for a slow reader.
 const EVENTS_AHEAD: usize = 256;
@@ -150,9 +151,13 @@ impl Chain for AlloyChain {
         })
     }
 
-    async fn gas_used(&self, transaction: B256) -> Result<Option<u64>, ChainError> {
+    async fn mined(&self, transaction: B256) -> Result<Option<Mined>, ChainError> {
         let receipt = self.rpc.ask("receipt", |p| async move { p.get_transaction_receipt(transaction).await }).await?;
-        Ok(receipt.map(|receipt| receipt.gas_used))
+        let Some(receipt) = receipt else { return Ok(None) };
+        let sent = self.rpc.ask("transaction", |p| async move { p.get_transaction_by_hash(transaction).await }).await?;
+        let proof = sent.and_then(|sent| calls::proof(&self.reader.deployment, sent.to()?, sent.input()));
+        let fee = U256::from(receipt.gas_used).saturating_mul(U256::from(receipt.effective_gas_price));
+        Ok(Some(Mined { sender: receipt.from, gas: receipt.gas_used, fee, proof }))
     }
 
     async fn simulate(&self, call: &Call) -> Result<u64, ChainError> {

@@ -8,7 +8,7 @@
 //! | [`revert`] | custom errors by name |
 //! | [`verifier`] | the compiled `StepVerifier` in our process |
 //! | `rpc` | the endpoint: time limits, retries, reconnection |
-//! | [`calls`] | calls as transactions |
+//! | [`calls`] | calls as transactions; proofs back from them |
 //! | [`event`] | logs as events |
 //! | `feed` | confirmed events in order, each once |
 //! | `allowance` | what must come before a call |

@@ -22,6 +22,7 @@ Examples:
   tensorlink worker run                     lend this machine
   tensorlink job post --model m.json --data d.csv --deposit 50
   tensorlink job status 1 --json            one job, for programs
+  tensorlink dispute explain 1              challenge 1 in plain words
 
 Every option can stand in the configuration file (--config) or in the environment
 (TENSORLINK_RPC, ...); a flag beats the environment, which beats the file. Keys are
@@ -99,6 +100,17 @@ pub enum Command {
     },
     /// Audit one claim now, and convict its worker if it is wrong.
     Challenge(ChallengeArgs),
+    /// Show what was challenged and what was proven: by whom, how, and who paid. Reads the chain, needs no key.
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tensorlink dispute list --job 1          every challenge and conviction of job 1
+  tensorlink dispute show 4                every move, transaction and amount of challenge 4
+  tensorlink dispute explain 4             the same in plain words
+  tensorlink dispute explain --job 1 --stage 0 --interval 2"
+    )]
+    Dispute(crate::commands::dispute::DisputeCommand),
     /// Look at a model; check, quantise and measure a pretrained one.
     #[command(subcommand)]
     Model(ModelCommand),

@@ -8,6 +8,7 @@
 //! | [`folder`] | folders of pretrained transformers; their tokenizers |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
+//! | [`mod@dispute`] | challenges and convictions, in facts and in words |
 //! | [`quantized`] | model folders in integers, and how far they are from their floats |
 //! | [`gateway`] | models over HTTP, as OpenAI's clients speak it |
 //! | [`mod@bench`] | the figures of the README, measured anew |
@@ -21,6 +22,7 @@ pub mod bench;
 pub mod commands;
 pub mod config;
 pub mod device;
+pub mod dispute;
 pub mod folder;
 pub mod gateway;
 pub mod keys;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use rand::TryRngCore;
 use tensorlink_chain::AlloyChain;
 use tensorlink_net::{Libp2pNet, NetConfig};
 use tensorlink_node::history::Remembered;
@@ -14,13 +15,28 @@ use tensorlink_tensor::TorchEngine;
 use tensorlink_validator::{Auditor, Claims, LastStage};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::{device, keys};
 
 /// The chain seen from the configured key.
 pub async fn chain(config: &Config, shutdown: &CancellationToken) -> Result<(Identity, Arc<dyn Chain>)> {
-    let identity = keys::load(config)?;
+    connect(config, keys::load(config)?, shutdown).await
+}
+
+/// The chain for who only looks: as nobody, with a key that is thrown away.
+pub async fn reader(config: &Config, shutdown: &CancellationToken) -> Result<(Identity, Arc<dyn Chain>)> {
+    let mut secret = Zeroizing::new([0u8; 32]);
+    rand::rngs::OsRng.try_fill_bytes(secret.as_mut())?;
+    connect(config, Identity::new(&secret)?, shutdown).await
+}
+
+async fn connect(
+    config: &Config,
+    identity: Identity,
+    shutdown: &CancellationToken,
+) -> Result<(Identity, Arc<dyn Chain>)> {
     let deployment = tensorlink_chain::read_deployment(&config.deployment)?;
     let chain = AlloyChain::connect(tensorlink_chain::Config {
         rpc_url: config.rpc.clone(),

@@ -178,12 +178,12 @@ pub async fn follow(
 async fn gas(node: &Node, report: &mut Report) -> Result<BTreeMap<&'static str, u64>> {
     let mut gas = BTreeMap::new();
     for (what, transaction) in &report.samples {
-        if let Some(used) = node.ports.chain.gas_used(*transaction).await? {
-            gas.insert(*what, used);
+        if let Some(mined) = node.ports.chain.mined(*transaction).await? {
+            gas.insert(*what, mined.gas);
         }
     }
     for conviction in &mut report.convictions {
-        conviction.gas = node.ports.chain.gas_used(conviction.transaction).await?;
+        conviction.gas = node.ports.chain.mined(conviction.transaction).await?.map(|mined| mined.gas);
     }
     Ok(gas)
 }

@@ -14,7 +14,7 @@ use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tokio::sync::mpsc;
 
 use crate::ports::chain::{
-    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Parameters, Receipt, Role, StakeView,
+    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, StakeView,
 };
 
 /// Events between the disk or the chain and a slow role.
@@ -204,8 +204,8 @@ impl Chain for Remembered {
         self.chain.balance(account, token).await
     }
 
-    async fn gas_used(&self, transaction: B256) -> Result<Option<u64>, ChainError> {
-        self.chain.gas_used(transaction).await
+    async fn mined(&self, transaction: B256) -> Result<Option<Mined>, ChainError> {
+        self.chain.mined(transaction).await
     }
 
     async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError> {

@@ -15,6 +15,7 @@
 //! | [`shard`], [`serving`] | what it takes to run a stage: of a training job, of a serving job |
 //! | [`interval`], [`replay`] | the execution of an interval; its repetition |
 //! | [`files`] | tensors in files |
+//! | [`names`] | what the parts of a stage are called in its model |
 
 pub mod blocking;
 pub mod files;
@@ -24,6 +25,7 @@ pub mod identity;
 pub mod interval;
 pub mod journal;
 pub mod memory;
+pub mod names;
 pub mod ports;
 pub mod price;
 pub mod replay;

@@ -11,6 +11,7 @@ use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::choice::controls;
 use tensorlink_graph::transformer::{Choice, Plan, StageRunner, tokens};
 use tensorlink_node::interval::Span;
+use tensorlink_node::names;
 use tensorlink_node::ports::Store;
 use tensorlink_node::price::{multiply_adds, price_per_token};
 use tensorlink_node::replay::Replay;
@@ -75,6 +76,20 @@ async fn a_stage_as_registered_is_used() {
     assert_eq!((world.shards[0].gives(), shard.gives()), (Gives::RowsOfTheWhole, Gives::One));
     assert!(shard.shard(0).is_err() && shard.shard(LONGEST + 1).is_err(), "the context is longer, the job is not");
     assert_eq!(programs_root(&shard.plan, LONGEST).unwrap(), shard.programs.root());
+}
+
+#[tokio::test]
+async fn the_program_of_a_length_alone_is_had_with_its_names() {
+    let world = world().await;
+    let manifest = world.store.put(serde_json::to_vec(&world.manifest).unwrap().into()).await.unwrap();
+    let source = ShardSource { job: JOB, stage: 1, manifest, holders: vec![USER] };
+    let root = world.shards[1].programs.get(3).unwrap();
+    let program = names::program(&world.store, &source, (3, root)).await.unwrap();
+    assert!(program.names.iter().any(|name| name.contains("attention.mixed")), "{:?}", program.names);
+    let other = names::program(&world.store, &source, (4, root)).await;
+    assert!(matches!(other, Err(ShardError::Root { .. })), "{other:?}");
+    let none = names::program(&world.store, &source, (0, root)).await;
+    assert!(matches!(none, Err(ShardError::Plan(_))), "{none:?}");
 }
 
 #[tokio::test]

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use support::{JOB, KEY, MemoryChain, MemoryStore, USER, job_view, publish, shards};
 use tensorlink_graph::Reference;
-use tensorlink_node::files;
 use tensorlink_node::interval::{Span, inputs_len};
 use tensorlink_node::ports::Store;
 use tensorlink_node::replay::Replay;
 use tensorlink_node::shard::{Shard, ShardError, ShardSource};
 use tensorlink_node::wire::manifest::{Manifest, StageFiles, TrainingFiles};
+use tensorlink_node::{files, names};
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::{state_root, tensor_root};
+use tensorlink_proof::commit::{ProgramCommitment, state_root, tensor_root};
 use tensorlink_types::B256;
 
 struct World {
@@ -61,6 +61,19 @@ async fn a_shard_as_registered_is_used() {
     assert_eq!(shard.initial_state, world.shards[1].initial_state);
     assert_eq!(shard.constants, world.shards[1].constants);
     assert_eq!(**shard.program, **world.shards[1].program);
+}
+
+#[tokio::test]
+async fn the_program_alone_is_had_with_its_names_if_it_is_the_one_meant() {
+    let world = world().await;
+    let manifest = world.store.put(serde_json::to_vec(&world.manifest).unwrap().into()).await.unwrap();
+    let source = ShardSource { job: JOB, stage: 1, manifest, holders: vec![USER] };
+    let program = &world.shards[1].program;
+    let root = ProgramCommitment::new(program).unwrap().root();
+    let found = names::program(&world.store, &source, (0, root)).await.unwrap();
+    assert!(found == ***program && found.names.len() == found.operators.len());
+    let other = names::program(&world.store, &source, (0, B256::ZERO)).await;
+    assert!(matches!(other, Err(ShardError::Root { actual, .. }) if actual == root), "{other:?}");
 }
 
 #[tokio::test]

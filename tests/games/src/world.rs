@@ -11,7 +11,7 @@ use revm::primitives::{TxKind, hardfork::SpecId};
 use revm::{ExecuteCommitEvm, MainBuilder};
 use tensorlink_bindings::creation::Parameters;
 use tensorlink_bindings::{Creation, SNO};
-use tensorlink_chain::calls::action;
+use tensorlink_chain::calls::{action, proof};
 use tensorlink_chain::event::decode;
 use tensorlink_chain::revert::Revert;
 use tensorlink_node::ports::Call;
@@ -173,6 +173,10 @@ impl World {
         self.now += 1;
         self.block += 1;
         let action = action(&self.deployment, call, U256::from(BOND)).expect("the call fits the ABI");
+        if matches!(call, Call::Prove(_) | Call::ProveWiring(_) | Call::ProveContradiction(_)) {
+            let read = proof(&self.deployment, action.to, &action.data);
+            assert_eq!(read.as_ref(), Some(call), "a proof is read back as it was sent");
+        }
         let (gas, logs) = self.transact(from, TxKind::Call(action.to), (0, action.value), action.data)?;
         let decoded = logs.iter().filter_map(|log| decode(&self.deployment, log, self.now).expect("our own log"));
         Ok((gas, decoded.collect()))

@@ -61,7 +61,9 @@ async fn a_job_is_paid_in_sno_by_an_allowance_of_just_its_deposit() {
     user.send(Call::Collect { token: world.deployment.sno }).await.unwrap();
     assert_eq!(user.balance(user.account(), world.deployment.sno).await.unwrap(), before);
     assert_eq!(user.job(tensorlink_types::JobId(2)).await.unwrap(), None);
-    assert_eq!(user.gas_used(posted.transaction).await.unwrap(), Some(posted.gas));
+    let mined = user.mined(posted.transaction).await.unwrap().unwrap();
+    assert_eq!((mined.sender, mined.gas, mined.proof), (user.account(), posted.gas, None));
+    assert_eq!(user.mined(B256::repeat_byte(1)).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -204,7 +206,7 @@ async fn a_transaction_that_is_never_mined_is_pending() {
     let ChainError::Pending(hash) = pending else { panic!("{pending}") };
     world.mine(1).await;
     // As the error says, it may still be mined.
-    assert!(user.gas_used(hash).await.unwrap().is_some());
+    assert!(user.mined(hash).await.unwrap().is_some());
 }
 
 #[tokio::test]

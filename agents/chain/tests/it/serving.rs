@@ -141,7 +141,13 @@ async fn a_worker_that_signs_two_lengths_of_one_text_is_convicted_and_redeems_no
 
     let good = proof(said(3), said(4));
     let expected = verify_contradiction_proof(&case, &good).unwrap();
-    let convicted = other.send(Call::ProveContradiction(Box::new(good))).await.unwrap();
+    let before = other.balance(other.account(), Address::ZERO).await.unwrap();
+    let convicted = other.send(Call::ProveContradiction(Box::new(good.clone()))).await.unwrap();
+    // Who sent the proof, what it cost, and all of it can be read back.
+    let mined = user.mined(convicted.transaction).await.unwrap().unwrap();
+    assert_eq!((mined.sender, mined.gas), (other.account(), convicted.gas));
+    assert_eq!(other.balance(other.account(), Address::ZERO).await.unwrap(), before - mined.fee);
+    assert_eq!(mined.proof, Some(Call::ProveContradiction(Box::new(good))));
     let conviction = convicted.events.iter().find_map(|event| match event {
         Event::Convicted { claim, worker, auditor, fault, step, .. } => {
             Some((*claim, *worker, *auditor, *fault, *step))

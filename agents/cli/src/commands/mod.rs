@@ -3,6 +3,7 @@
 pub mod account;
 pub mod challenge;
 pub mod check;
+pub mod dispute;
 pub mod hiring;
 pub mod job;
 pub mod job_serve;
@@ -34,6 +35,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Withdraw(args) => account::withdraw(&config, &args, &shutdown).await,
         Command::Balance { account } => account::balance(&config, account.as_deref(), &shutdown).await,
         Command::Challenge(args) => challenge::run(&config, &args, shutdown).await,
+        Command::Dispute(command) => dispute::run(&config, command, &shutdown).await,
         Command::Model(command) => model::run(&config, command),
         Command::Serve(args) => serve::run(&config, args, shutdown).await,
         Command::Check => check::run(&config, &shutdown).await,

@@ -327,6 +327,20 @@ pub struct Receipt {
     pub events: Vec<Event>,
 }
 
+/// A mined transaction: who paid for it, how much, and what it proves.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mined {
+    /// Who sent it, and paid.
+    pub sender: Address,
+    /// Gas used.
+    pub gas: u64,
+    /// Wei of ETH paid for that gas.
+    pub fee: U256,
+    /// The proof that it brought to `Disputes`, as the call that sends it; none of any other transaction, nor where another contract
+    /// passed the proof on.
+    pub proof: Option<Call>,
+}
+
 /// Why the chain did not do or say what we asked.
 #[derive(Debug, Error)]
 pub enum ChainError {
@@ -430,8 +444,8 @@ pub trait Chain: Send + Sync + 'static {
     /// Balance of an account, wei of `token` (zero address: ETH).
     async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError>;
 
-    /// Gas that a mined transaction used; none if it is not mined.
-    async fn gas_used(&self, transaction: B256) -> Result<Option<u64>, ChainError>;
+    /// A mined transaction; none if it is not mined, or the endpoint does not remember it.
+    async fn mined(&self, transaction: B256) -> Result<Option<Mined>, ChainError>;
 
     /// What an account can collect from `Jobs`, wei of `token` (zero address: ETH).
     async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError>;

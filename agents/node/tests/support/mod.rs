@@ -488,7 +488,7 @@ impl Chain for MemoryChain {
         Ok(U256::ZERO)
     }
 
-    async fn gas_used(&self, _: B256) -> Result<Option<u64>, ChainError> {
+    async fn mined(&self, _: B256) -> Result<Option<Mined>, ChainError> {
         Ok(None)
     }
 

@@ -110,8 +110,10 @@ async fn keys_that_are_missing_or_malformed() {
 #[tokio::test]
 async fn an_endpoint_that_is_not_there_or_never_answers() {
     let files = Files::new();
-    let output = run(files.command(&["balance"]), LIMIT).await;
-    assert_refused(&output, &["--rpc"]);
+    for arguments in [&["balance"][..], &["dispute", "list"]] {
+        let output = run(files.command(arguments), LIMIT).await;
+        assert_refused(&output, &["--rpc"]);
+    }
     // Takes connections, says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     for scheme in ["ws", "http"] {
@@ -225,8 +227,14 @@ async fn steps_that_do_not_divide_into_intervals_and_amounts_that_are_none() {
 #[tokio::test]
 async fn help_shows_examples_and_json_parses() {
     let files = Files::new();
-    let help: [&[&str]; 4] =
-        [&["--help"], &["worker", "run", "--help"], &["validator", "run", "--help"], &["job", "post", "--help"]];
+    let help: [&[&str]; 6] = [
+        &["--help"],
+        &["worker", "run", "--help"],
+        &["validator", "run", "--help"],
+        &["job", "post", "--help"],
+        &["dispute", "--help"],
+        &["dispute", "explain", "--help"],
+    ];
     for arguments in help {
         let output = run(files.command(arguments), LIMIT).await;
         assert!(output.ok && output.stdout.contains("Example"), "{arguments:?}: {}", output.stdout);
@@ -258,6 +266,12 @@ async fn accounts_that_lack_what_it_takes() {
     refused(&["validator", "run", "--rate", "2"], &["--rate 2", "between 0 and 1"]).await;
     refused(&["worker", "run", "--device", "abacus"], &["abacus", "cpu"]).await;
     refused(&["job", "status", "7"], &["no job 7", "tensorlink job list"]).await;
+    refused(&["dispute", "show", "7"], &["no challenge 7", "nobody has challenged anything"]).await;
+    refused(&["dispute", "show"], &["--claim"]).await;
+    refused(&["dispute", "list", "--job", "7"], &["no job 7", "tensorlink job list"]).await;
+    let claim = format!("0x{}", "12".repeat(32));
+    refused(&["dispute", "explain", "--claim", &claim], &["no claim 0x1212", "tensorlink dispute list"]).await;
+    refused(&["dispute", "show", "--job", "7", "--stage", "0", "--interval", "0"], &["no job 7"]).await;
     refused(&["job", "cancel", "7"], &["no job 7", "tensorlink job list"]).await;
     refused(&["job", "watch", "7"], &["job 7"]).await;
     let balance = network.ok(POOR, &["balance", "--json"]).await.json();

@@ -94,16 +94,23 @@ async fn one_flipped_element_of_attention_is_proven_by_its_receipt() {
     assert!(audited.stdout.contains("attention.mixed"), "the operator is named: {audited:?}");
     let convicted = eventually("the conviction", LIMIT, async || {
         network.events().await.into_iter().find_map(|at| match at.event {
-            Event::Convicted { worker, fault, claimed, recomputed, .. } => Some((worker, fault, claimed, recomputed)),
+            Event::Convicted { claim, worker, fault, claimed, recomputed, .. } => {
+                Some((claim, worker, fault, claimed, recomputed))
+            }
             _ => None,
         })
     });
-    let (worker, fault, claimed, recomputed) = convicted.await;
+    let (claim, worker, fault, claimed, recomputed) = convicted.await;
     assert_eq!((worker, fault), (worker_address(1), Fault::Element));
     assert_ne!(claimed, recomputed);
     assert!(network.stake(1).await.bonded < before);
     assert_eq!(U256::from(network.stake(0).await.bonded), sno("2000"), "the honest worker lost nothing");
     eventually("a closed job takes no texts", LIMIT, async || serving.embed(&TEXTS[..1]).await.err()).await;
+    // The gateway has the user's files open, so that the names come from its peers.
+    let explained = network.ok(USER, &["dispute", "explain", "--claim", &claim.to_string()]).await.stdout;
+    for words in ["Its receipt", "attention.mixed", "(HeadMix)", &format!("  claimed   {claimed}")] {
+        assert!(explained.contains(words), "`{words}` is not in:\n{explained}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_proof::challenge::Told;
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, Network, PURSE, Report, VALIDATOR, address, sno, worker_address};
+use crate::harness::{Job, Network, PURSE, Report, USER, VALIDATOR, address, run, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// A game on chain, or waiting for a worker's clock, takes longer.
@@ -21,6 +22,21 @@ const LIAR: usize = 1;
 const JOB: Job =
     Job { stages: 2, replicas: 1, steps: 60, steps_per_interval: 20, token: "sno", challenge_window: WINDOW };
 const LIE: u32 = 30;
+
+/// What `tensorlink dispute …` prints for programs, to somebody who has no key.
+async fn look(network: &Network, arguments: &[&str]) -> Vec<Value> {
+    let mut command = network.command(USER, &["--json", "dispute"]);
+    command.args(arguments).env_remove("TENSORLINK_PRIVATE_KEY");
+    run(command, LIMIT).await.json()
+}
+
+/// The explanation holds all of these.
+fn assert_told(explained: &Value, words: &[&str]) {
+    let text = explained["text"].as_str().unwrap_or_else(|| panic!("no text in {explained}"));
+    for word in words {
+        assert!(text.contains(word), "`{word}` is not in:\n{text}");
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_wrong_element_costs_the_stake_and_nobody_else_loses() {
@@ -66,6 +82,50 @@ async fn one_wrong_element_costs_the_stake_and_nobody_else_loses() {
     let auditor = address(VALIDATOR);
     let gained = network.chain().balance(auditor, token).await.unwrap() + network.credit(auditor, token).await;
     assert_eq!(gained, sno(PURSE) + bounty, "the bounty is new");
+    assert_explained(&network, &report).await;
+}
+
+/// Anybody can read off the chain what happened, in the words of the model.
+async fn assert_explained(network: &Network, report: &Report) {
+    let convicted = report.events.iter().find_map(|at| match &at.event {
+        Event::Convicted { claim, operator, element, claimed, recomputed, .. } => {
+            Some((*claim, at.transaction.to_string(), (*operator, *element), (claimed.clone(), recomputed.clone())))
+        }
+        _ => None,
+    });
+    let (claim, transaction, (operator, element), (claimed, recomputed)) = convicted.unwrap();
+    let explained = look(network, &["explain", "--claim", &claim.to_string()]).await.remove(0);
+    let (shown, found) = (&explained["conviction"], &explained["conviction"]["found"]);
+    let name = found["operator"]["name"].as_str().unwrap_or_else(|| panic!("no name in {explained}"));
+    assert!(name.ends_with(".matmul[mb 0]"), "the first product of the step: {name}");
+    assert_eq!(found["opcode"], "mat_mul");
+    assert_eq!(
+        (&shown["fault"], &shown["step"], &shown["operator"]),
+        (&json!("element"), &json!(LIE), &json!(operator))
+    );
+    assert_eq!((&shown["claimed"], &shown["recomputed"]), (&json!(claimed), &json!(recomputed)));
+    assert_eq!((&shown["sent"]["transaction"], &shown["element"]), (&json!(transaction), &json!(element)));
+    assert_eq!(shown["sent"]["cost"]["sender"], json!(address(VALIDATOR)));
+    let numbers = |value: &Value| value.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect::<Vec<_>>();
+    let (place, dims) = (numbers(&found["place"]), numbers(&found["output"]["dims"]));
+    assert_eq!(place.iter().zip(&dims).fold(0, |flat, (at, dim)| flat * dim + at), element, "{place:?} in {dims:?}");
+    assert_told(
+        &explained,
+        &[
+            "was convicted: it got a number wrong",
+            &format!("at step {LIE}, the 11th of interval 1, in the output of operator {operator} `{name}` (MatMul)"),
+            &format!("Element {element} stands at {place:?} of shape {dims:?}:"),
+            &format!("  claimed   {claimed}"),
+            &format!("  expected  {recomputed}"),
+            &format!("{} loses 1000 SNO of its stake", worker_address(LIAR)),
+            &format!("{} gets 500 SNO of it", address(VALIDATOR)),
+            &format!("{} gets 300 SNO of it", address(USER)),
+            "gets 200 SNO of it: they are burned",
+            &format!("  conviction  {transaction}"),
+        ],
+    );
+    let listed = look(network, &["list", "--job", "1"]).await;
+    assert_eq!((listed.len(), &listed[0]["what"], &listed[0]["claim"]), (1, &json!("conviction"), &json!(claim)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,7 +175,45 @@ async fn assert_forced(network: &Network, report: &Report, fault: Fault) -> usiz
     assert_eq!(has, sno(PURSE) + sno(Job::STAKE) / U256::from(2), "bond and bounty");
     let answers =
         report.pick(|event| matches!(event, Event::Challenge { told: Told::Answered { .. }, .. }).then_some(()));
+    assert_game_told(network, report, fault).await;
     answers.len()
+}
+
+/// The challenge that was won can be read off the chain, move by move.
+async fn assert_game_told(network: &Network, report: &Report, fault: Fault) {
+    let won = report.pick(|event| match event {
+        Event::Challenge { challenge, told: Told::Won { .. } } => Some(*challenge),
+        _ => None,
+    });
+    let number = won[0].to_string();
+    let moves = report.pick(|event| match event {
+        Event::Challenge { challenge, told } if *challenge == won[0] => match told {
+            Told::Asked { .. } => Some("asked"),
+            Told::Answered { .. } => Some("answered"),
+            Told::Won { .. } => Some("won"),
+            Told::Established { .. } | Told::Stated { .. } | Told::LogsGiven { .. } | Told::Lost => None,
+        },
+        _ => None,
+    });
+    let explained = look(network, &["explain", &number]).await.remove(0);
+    let game = &explained["challenges"][0];
+    let deeds: Vec<&str> =
+        game["moves"].as_array().unwrap().iter().map(|step| step["deed"].as_str().unwrap()).collect();
+    assert_eq!((deeds, &game["state"]), (moves, &json!("won")));
+    let costs = game["moves"].as_array().unwrap().iter().map(|step| step["cost"]["gas"].as_u64());
+    assert!(costs.flatten().all(|gas| gas > 21_000), "{game}");
+    let title = match fault {
+        Fault::Silence => "was convicted: it did not answer a challenge in time",
+        _ => "was convicted: it got a number wrong",
+    };
+    let made = format!("Challenge {number}: {} made the worker answer on chain", address(VALIDATOR));
+    let back = format!("{} has its 10 SNO for challenge {number} back", address(VALIDATOR));
+    assert_told(&explained, &[title, &made, &back]);
+    let shown = network.run(USER, &["dispute", "show", &number]).await;
+    assert!(shown.ok && shown.stdout.contains("clocks: challenger"), "{shown:?}");
+    let listed = look(network, &["list"]).await;
+    let kinds: Vec<&str> = listed.iter().map(|row| row["what"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"challenge") && kinds.contains(&"conviction"), "{listed:?}");
 }
 
 /// A job whose claims can be challenged for longer than it takes to see that a worker does not answer.

@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 use tensorlink_node::ports::chain::{
-    Call, Chain, ChainError, Deployment, Event, EventAt, Head, JobView, LaneView, Parameters, Receipt, Role, StakeView,
+    Call, Chain, ChainError, Deployment, Event, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role,
+    StakeView,
 };
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tokio::sync::mpsc;
@@ -143,7 +144,7 @@ impl Chain for Ledger {
         Ok(U256::ZERO)
     }
 
-    async fn gas_used(&self, _: B256) -> Result<Option<u64>, ChainError> {
+    async fn mined(&self, _: B256) -> Result<Option<Mined>, ChainError> {
         Ok(None)
     }
 

@@ -1,0 +1,162 @@
+//! A challenge of three moves and two convictions, told by events.
+
+use tensorlink_node::ports::chain::Fault;
+use tensorlink_types::abi::{Facts, Offer, Position};
+
+use super::*;
+use crate::dispute::facts::Waiting;
+
+const USER: Address = Address::repeat_byte(1);
+const WORKER: Address = Address::repeat_byte(2);
+const AUDITOR: Address = Address::repeat_byte(3);
+const LANE: Lane = Lane { job: JobId(1), stage: 1, replica: 0 };
+const PARAMETERS: Parameters = Parameters {
+    unbonding_delay: 0,
+    validator_collateral: 0,
+    dispute_clock: 100,
+    move_grace: 10,
+    move_blocks: 5,
+    dispute_bond: 7,
+    min_challenge_window: 1,
+    max_challenge_window: 1_000,
+    bounty_bps: 5_000,
+    harm_bps: 3_000,
+};
+
+fn id(n: u8) -> ClaimId {
+    ClaimId(B256::repeat_byte(n))
+}
+
+fn claim(interval: u32) -> Claim {
+    let (parent, new, io) = (B256::ZERO, B256::repeat_byte(9), B256::ZERO);
+    Claim { job: 1, stage: 1, replica: 0, interval, parentState: parent, newState: new, io }
+}
+
+/// Events a second and a block each, the first at time 1,000; those of a group in one transaction.
+fn told(groups: Vec<Vec<Event>>) -> Vec<EventAt> {
+    let mut all = Vec::new();
+    for (block, events) in (1..).zip(groups) {
+        for (log_index, event) in (0..).zip(events) {
+            let transaction = B256::with_last_byte(block as u8);
+            all.push(EventAt { block, block_hash: B256::ZERO, timestamp: 999 + block, log_index, transaction, event });
+        }
+    }
+    all
+}
+
+fn begun() -> Vec<Vec<Event>> {
+    let terms = JobTerms {
+        kind: 0,
+        token: Address::ZERO,
+        stages: 2,
+        replicas: 1,
+        intervals: 4,
+        stepsPerInterval: 10,
+        acceptBy: Default::default(),
+        duration: Default::default(),
+        challengeWindow: 500,
+        workerStake: 1_000,
+        programs: vec![],
+        initialStates: vec![],
+        manifest: Default::default(),
+    };
+    let offer =
+        |stage, worker| Offer { job: 1, stage, replica: 0, worker, pricePerInterval: 1, expires: Default::default() };
+    let committed = |n: u8, interval| Event::ClaimCommitted { id: id(n), claim: claim(interval), committed_at: 0 };
+    vec![
+        vec![Event::JobPosted { job: JobId(1), user: USER, deposit: U256::ZERO, terms }],
+        vec![Event::JobAccepted { job: JobId(1), offers: vec![offer(0, USER), offer(1, WORKER)] }],
+        vec![committed(10, 0)],
+        vec![committed(11, 1)],
+        vec![committed(12, 2)],
+    ]
+}
+
+fn asked(subject: Subject, deadline: u64, position: Position) -> Told {
+    Told::Asked { deadline, position: Position { subject: subject.to_number(), ..position } }
+}
+
+/// On the claim of interval 1: a row of the trace is given, and its third output asked for.
+fn game() -> Vec<Vec<Event>> {
+    let challenge = U256::from(1);
+    let said = |told| Event::Challenge { challenge, told };
+    let row = Position { levels: 2, height: 2, count: 4, node: B256::repeat_byte(20), ..Position::default() };
+    let output = Position { levels: 1, height: 1, count: 2, node: B256::repeat_byte(33), ..Position::default() };
+    let facts = Facts { step: 14, ..Facts::default() };
+    let data: Vec<u8> = [31u8, 32, 33, 31].iter().flat_map(|n| [*n; 32]).collect();
+    let opened = Event::ChallengeOpened { challenge, id: id(11), claim: claim(1), challenger: AUDITOR, worker: WORKER };
+    let answer = Position { subject: Subject::Trace.to_number(), ..row };
+    vec![
+        vec![opened, said(Told::Established { facts }), said(asked(Subject::Trace, 1_105, row))],
+        vec![said(Told::Answered { deadline: 1_106, position: answer, data: data.into() })],
+        vec![said(asked(Subject::Output, 1_106, output))],
+    ]
+}
+
+fn read(groups: Vec<Vec<Event>>) -> Docket {
+    Docket::read(&told(groups), PARAMETERS, (9, 1_020))
+}
+
+fn convicted(claim: ClaimId, fault: Fault) -> Event {
+    let (claimed, recomputed) = ("1".to_owned(), "2".to_owned());
+    Event::Convicted {
+        claim,
+        worker: WORKER,
+        auditor: AUDITOR,
+        fault,
+        step: 4,
+        operator: 5,
+        element: 6,
+        claimed,
+        recomputed,
+    }
+}
+
+#[test]
+fn a_challenge_has_moves_clocks_and_an_end() {
+    let docket = read([begun(), game()].concat());
+    let (about, challenge) = docket.challenges().next().unwrap();
+    assert_eq!((about, challenge.number, challenge.state, challenge.questions), (id(11), 1, Turn::Answering, 2));
+    let clocks: Vec<(u64, u64)> = challenge.moves.iter().map(|m| (m.clocks.challenger, m.clocks.worker)).collect();
+    assert_eq!(clocks, [(100, 100), (100, 99), (99, 99)]);
+    // Asked in block 8, at 1,007; now it is block 9, at 1,020.
+    let Waiting { side, seconds_left, block, blocks_left, question, void, .. } = challenge.waiting.unwrap();
+    assert_eq!((side, seconds_left, block, blocks_left, void), (Side::Worker, 86, 13, 4, false));
+    assert_eq!((question.subject, question.step), (Subject::Output, Some(14)));
+    assert_eq!(question.operator, Some(Named { index: 2, name: None }), "the place of its root in the trace");
+
+    let lost = Event::Challenge { challenge: U256::from(1), told: Told::Lost };
+    let over = read([begun(), game(), vec![vec![lost]]].concat());
+    let (_, challenge) = over.challenges().next().unwrap();
+    assert_eq!((challenge.state, challenge.waiting, challenge.moves.len()), (Turn::Lost, None, 4));
+}
+
+#[test]
+fn a_conviction_takes_its_own_slash_and_voids_what_comes_after() {
+    let slashed = |amount: u64| {
+        let wei = U256::from(amount);
+        Event::Slashed { account: WORKER, amount: wei, bounty: wei, harm: U256::ZERO, burned: U256::ZERO }
+    };
+    let void = Event::ClaimsVoided { lane: LANE, from: 1 };
+    let both = vec![convicted(id(11), Fault::Element), void, slashed(8), convicted(id(77), Fault::Contradiction)];
+    let mut docket = read([begun(), game(), vec![both, vec![slashed(9)]]].concat());
+    let amounts: Vec<Option<Wei>> = docket.convictions().iter().map(|c| c.slash.map(|slash| slash.amount)).collect();
+    assert_eq!(amounts, [Some(Wei(U256::from(8))), None]);
+    assert_eq!(docket.conviction(id(12)).map(|c| c.claim), Some(id(11)), "an earlier claim of the lane");
+    assert!(docket.conviction(id(10)).is_none());
+    let standing = |n| docket.claimed(id(n)).map(|claimed| claimed.standing);
+    assert_eq!(
+        [standing(10), standing(11), standing(12)],
+        [Some(Standing::Live), Some(Standing::Void), Some(Standing::Void)]
+    );
+    assert!(docket.challenges().next().unwrap().1.waiting.unwrap().void, "nothing is left to play for");
+    assert_eq!(docket.claim_of(LANE, 2), Some(id(12)));
+
+    // A receipt, of which only its proof tells.
+    assert_eq!(docket.unknown(), [B256::with_last_byte(9)]);
+    assert!(docket.claimed(id(77)).unwrap().claim.is_none());
+    docket.adopt(id(77), claim(5));
+    let receipt = docket.claimed(id(77)).unwrap();
+    assert_eq!((receipt.standing, receipt.worker, docket.unknown().len()), (Standing::Receipt, WORKER, 0));
+    assert_eq!(docket.claimed(id(99)), None);
+}
