@@ -82,6 +82,28 @@ fn answered() -> LogData {
     event.encode_log_data()
 }
 
+#[test]
+fn a_job_is_told_with_all_its_terms() {
+    let terms = Jobs::JobTerms {
+        kind: 0,
+        token: Address::ZERO,
+        stages: 2,
+        replicas: 1,
+        intervals: 3,
+        stepsPerInterval: 4,
+        acceptBy: U256::from(9).to(),
+        duration: U256::from(99).to(),
+        challengeWindow: 8,
+        workerStake: u128::MAX,
+        programs: vec![B256::repeat_byte(1); 2],
+        initialStates: vec![B256::repeat_byte(2); 2],
+        manifest: vec![1, 85].into(),
+    };
+    let posted = Jobs::JobPosted { job: 1, user: Address::repeat_byte(9), deposit: U256::MAX, terms };
+    let told = decode(DEPLOYMENT.jobs, posted.encode_log_data());
+    assert!(matches!(told, Some(Event::JobPosted { terms, .. }) if terms.workerStake == u128::MAX));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
