@@ -235,12 +235,12 @@ fn files() -> Vec<u8> {
 
 /// A linear layer and its update, in one stage.
 fn program() -> Option<Program> {
-    let (x, w, y) = (ty(8, &[2, 3])?, ty(8, &[3, 4])?, ty(8, &[2, 4])?);
+    let (x, w, y) = (ty(8, &[2, 3])?, ty(8, &[4, 3])?, ty(8, &[2, 4])?);
     let operand = |source, ty: &TensorType| Operand { source, ty: ty.clone() };
     let product = Operator {
         opcode: Opcode::MatMul,
         operands: vec![operand(Source::FromPrevious(0), &x), operand(Source::State(0), &w)],
-        attributes: vec![4],
+        attributes: vec![0],
         output: y.clone(),
     };
     let relu = Operator {
