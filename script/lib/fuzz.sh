@@ -5,7 +5,7 @@ CARGO_FUZZ=0.13.1
 
 install_fuzz() {
     cargo install --locked --root "$TOOLCHAIN" --target-dir "$TOOLCHAIN/tmp/cargo-fuzz" "cargo-fuzz@$CARGO_FUZZ"
-    rm -rf "$TOOLCHAIN/tmp/cargo-fuzz"
+    rm -rf "${TOOLCHAIN:?}/tmp/cargo-fuzz"
 }
 
 setup_fuzz() {
