@@ -95,30 +95,41 @@ contract InvariantsTest is Test {
         assertEq(jobs.jobCount(), economy.MAX_JOBS());
     }
 
-    /// forge-config: default.invariant.runs = 40
     function invariant_everythingAddsUp() public view {
-        _stakeAddsUp();
-        _escrowAddsUp();
-        _bondsAddUp();
-        assertEq(sno.totalSupply(), 3_000_000 ether - economy.burned(), "supply falls by burns only");
+        _everythingAddsUp(false);
     }
 
+    /// @dev Whoever stops here gets out what is theirs, by what anybody may call.
     function afterInvariant() public {
         economy.everythingEnds();
-        invariant_everythingAddsUp();
+        _everythingAddsUp(true);
         assertEq(sno.balanceOf(address(staking)), 0, "all stake has left");
         assertEq(sno.balanceOf(address(jobs)), 0, "all SNO is collected");
         assertEq(address(jobs).balance, 0, "all ETH is collected");
         assertEq(sno.balanceOf(address(challenges)), 0, "all bonds are paid out");
+        address[] memory people = economy.people();
+        for (uint256 i = 0; i < people.length; ++i) {
+            assertEq(people[i].balance, economy.dueTo(people[i], address(0)), "everybody has their ETH");
+            assertEq(sno.balanceOf(people[i]), economy.dueTo(people[i], address(sno)), "everybody has their SNO");
+        }
     }
 
-    function _stakeAddsUp() private view {
+    /// @param settledToo looks at the lanes of settled jobs, too: nothing of them changes, so at a walk's end is early enough.
+    function _everythingAddsUp(bool settledToo) private view {
         address[] memory people = economy.people();
+        (uint256[] memory locks, uint256 inEth, uint256 inSno) = _jobsAddUp(people, settledToo);
+        _stakeAddsUp(people, locks);
+        _creditsAddUp(people, inEth, inSno);
+        _sharesAddUp(people, inEth, inSno, _bondsAddUp());
+        assertEq(sno.totalSupply(), 3_000_000 ether - economy.burned(), "supply falls by burns only");
+    }
+
+    function _stakeAddsUp(address[] memory people, uint256[] memory locks) private view {
         uint256 held = 0;
         for (uint256 i = 0; i < people.length; ++i) {
             IStaking.Account memory a = staking.accountOf(people[i], IStaking.Role.Worker);
             assertLe(a.locked, uint256(a.bonded) + a.unbonding, "locks are covered");
-            assertEq(a.locked, _locksOf(people[i]), "locks are those of open lanes");
+            assertEq(a.locked, locks[i], "locks are those of open lanes");
             held += uint256(a.bonded) + a.unbonding;
             a = staking.accountOf(people[i], IStaking.Role.Validator);
             assertEq(a.locked, 0);
@@ -127,41 +138,71 @@ contract InvariantsTest is Test {
         assertEq(sno.balanceOf(address(staking)), held, "stake is there");
     }
 
-    /// @dev The lanes of unsettled jobs that the account holds and was not convicted on, times their stake.
-    function _locksOf(address account) private view returns (uint256 locks) {
-        for (uint64 job = 1; job <= jobs.jobCount(); ++job) {
+    /// @dev Escrows, and what is locked of each of the people: the stakes of lanes of unsettled jobs that they hold and were not
+    /// convicted on.
+    function _jobsAddUp(address[] memory people, bool settledToo)
+        private
+        view
+        returns (uint256[] memory locks, uint256 inEth, uint256 inSno)
+    {
+        locks = new uint256[](people.length);
+        uint64 count = jobs.jobCount();
+        for (uint64 job = 1; job <= count; ++job) {
             IJobs.Job memory record = jobs.jobOf(job);
-            if (record.state == IJobs.State.Settled) continue;
-            for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {
-                (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
-                if (jobs.workerOf(job, stage, replica) != account) continue;
-                if (!economy.convictedOn(job, lane)) locks += record.workerStake;
+            bool over = record.state == IJobs.State.Settled;
+            if (over) assertEq(record.escrow, 0, "nothing stays in a settled job");
+            if (over && !settledToo) continue;
+            uint256 paid = _lanesAddUp(people, locks, job, record);
+            if (!over) {
+                assertEq(record.escrow + paid, economy.depositOf(job), "paid by final claims and by tokens only");
+            }
+            if (record.token == address(0)) inEth += record.escrow;
+            else inSno += record.escrow;
+        }
+    }
+
+    /// @dev What the lanes of a job have been paid; adds to `locks` what they lock.
+    function _lanesAddUp(address[] memory people, uint256[] memory locks, uint64 job, IJobs.Job memory record)
+        private
+        view
+        returns (uint256 paid)
+    {
+        for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {
+            (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
+            paid += _unitsOf(job, lane, record) * jobs.priceOf(job, stage, replica);
+            if (record.state == IJobs.State.Settled || economy.convictedOn(job, lane)) continue;
+            address worker = jobs.workerOf(job, stage, replica);
+            for (uint256 i = 0; i < people.length; ++i) {
+                if (people[i] == worker) locks[i] += record.workerStake;
             }
         }
     }
 
-    function _escrowAddsUp() private view {
-        uint256 inEth = 0;
-        uint256 inSno = 0;
-        for (uint64 job = 1; job <= jobs.jobCount(); ++job) {
-            IJobs.Job memory record = jobs.jobOf(job);
-            uint256 paid = 0;
-            for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {
-                (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
-                paid += _unitsOf(job, lane, record) * jobs.priceOf(job, stage, replica);
-            }
-            if (record.state == IJobs.State.Settled) assertEq(record.escrow, 0, "nothing stays in a settled job");
-            else assertEq(record.escrow + paid, economy.depositOf(job), "paid by final claims and by tokens only");
-            if (record.token == address(0)) inEth += record.escrow;
-            else inSno += record.escrow;
-        }
-        address[] memory people = economy.people();
+    function _creditsAddUp(address[] memory people, uint256 inEth, uint256 inSno) private view {
         for (uint256 i = 0; i < people.length; ++i) {
             inEth += jobs.creditOf(people[i], address(0));
             inSno += jobs.creditOf(people[i], address(sno));
         }
         assertEq(address(jobs).balance, inEth, "ETH is there");
         assertEq(sno.balanceOf(address(jobs)), inSno, "SNO is there");
+    }
+
+    /// @dev Everybody has what the rules give them; escrows are the user's, bonds the auditor's. Who is honest has never less than it
+    /// was given.
+    function _sharesAddUp(address[] memory people, uint256 inEth, uint256 inSno, uint256 bonds) private view {
+        for (uint256 i = 0; i < people.length; ++i) {
+            uint256 due = economy.dueTo(people[i], address(sno));
+            if (i == people.length - 2) due -= inSno;
+            if (i == people.length - 1) due -= bonds;
+            assertEq(economy.holdingOf(people[i], address(sno)), due, "SNO of everybody");
+            due = economy.dueTo(people[i], address(0));
+            if (i == people.length - 2) due -= inEth;
+            assertEq(economy.holdingOf(people[i], address(0)), due, "ETH of everybody");
+        }
+        address honest = economy.honest();
+        assertGe(
+            economy.dueTo(honest, address(sno)), economy.givenTo(honest, address(sno)), "an honest worker never loses"
+        );
     }
 
     /// @dev What a lane has been paid for: final claims, or tokens.
@@ -176,8 +217,7 @@ contract InvariantsTest is Test {
         assertLe(units, record.intervals, "no more than was agreed");
     }
 
-    function _bondsAddUp() private view {
-        uint256 bonds = 0;
+    function _bondsAddUp() private view returns (uint256 bonds) {
         for (uint256 i = 1; i <= challenges.challengeCount(); ++i) {
             IChallenges.Challenge memory c = challenges.challengeOf(i);
             bool open = c.state == IChallenges.State.Asking || c.state == IChallenges.State.Answering;

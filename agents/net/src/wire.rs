@@ -158,7 +158,45 @@ pub(crate) async fn read_body<S: AsyncRead + Unpin>(stream: &mut S, length: usiz
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Whatever a peer sends: a body within the limit and no byte of what follows, or an error.
+        #[test]
+        fn bytes_of_a_stranger(
+            bytes in prop::collection::vec(any::<u8>(), 0..250),
+            right in any::<bool>(),
+            limit in 0usize..400,
+        ) {
+            // Half the time a length that can be right, or nothing would come of it.
+            let half = (bytes.len() / 2) as u8;
+            let bytes = if right { [&[half, 0, 0, 0], &bytes[..]].concat() } else { bytes };
+            let mut reader = bytes.as_slice();
+            match read_length(&mut reader, limit).now_or_never().unwrap() {
+                Ok(length) => {
+                    prop_assert!(length <= limit);
+                    let follows = reader;
+                    match read_body(&mut reader, length).now_or_never().unwrap() {
+                        Ok(body) => {
+                            prop_assert_eq!(&body[..], &follows[..length]);
+                            prop_assert_eq!(reader, &follows[length..]);
+                        }
+                        Err(error) => prop_assert!(follows.len() < length, "{}", error),
+                    }
+                }
+                Err(ReadError::TooLarge(length)) => prop_assert!(length > limit),
+                Err(error) => prop_assert!(matches!(error, ReadError::Io(_)) && bytes.len() < 4, "{:?}", error),
+            }
+            if let Ok(verdict) = read_verdict(&mut bytes.as_slice()).now_or_never().unwrap() {
+                let mut again = Vec::new();
+                write_verdict(&mut again, verdict).now_or_never().unwrap().unwrap();
+                prop_assert_eq!(&again[..], &bytes[..1]);
+            }
+        }
+    }
 
     #[tokio::test]
     async fn frames_come_back_as_they_went() {

@@ -8,7 +8,8 @@ use std::path::Path;
 use support::{MemoryChain, job_view};
 use tensorlink_node::history::Remembered;
 use tensorlink_node::ports::{Chain, Event, EventAt};
-use tensorlink_types::{B256, JobId};
+use tensorlink_types::abi::{JobTerms, Offer};
+use tensorlink_types::{Address, B256, JobId, U256};
 
 fn event(block: u64, log_index: u64, salt: u8) -> EventAt {
     EventAt {
@@ -40,6 +41,37 @@ async fn a_restart_tells_all_events_once_and_in_order() {
     assert_eq!(told(folder.path(), &all[..2]).await, all[..2]);
     assert_eq!(told(folder.path(), &all).await, all);
     assert_eq!(told(folder.path(), &all).await, all);
+}
+
+#[tokio::test]
+async fn amounts_of_any_size_are_remembered() {
+    let terms = JobTerms {
+        kind: 0,
+        token: Address::ZERO,
+        stages: 1,
+        replicas: 1,
+        intervals: 1,
+        stepsPerInterval: 1,
+        acceptBy: U256::from(1).to(),
+        duration: U256::from(1).to(),
+        challengeWindow: 1,
+        workerStake: u128::MAX,
+        programs: vec![],
+        initialStates: vec![],
+        manifest: vec![1].into(),
+    };
+    let worker = Address::repeat_byte(1);
+    let expires = U256::from(1).to();
+    let offer = Offer { job: 1, stage: 0, replica: 0, worker, pricePerInterval: u128::MAX, expires };
+    let posted = Event::JobPosted { job: JobId(1), user: worker, deposit: U256::MAX, terms };
+    let accepted = Event::JobAccepted { job: JobId(1), offers: vec![offer] };
+    let all = [(1, posted), (2, accepted)].map(|(block, what)| EventAt { event: what, ..event(block, 0, 1) });
+    let folder = tempfile::tempdir().unwrap();
+    told(folder.path(), &all).await;
+    let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(path).unwrap();
+    let read: Vec<EventAt> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(read, all);
 }
 
 #[tokio::test]

@@ -17,12 +17,12 @@ import {
 } from "../../../contracts/types/Types.sol";
 import {Deployment} from "../../../script/Deployer.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
-import {ChallengeFeed} from "./ChallengeFeed.sol";
+import {Ledger} from "./Ledger.sol";
 
 /// @title Everybody doing anything, in any order
 /// @notice The moves of the invariant tests. A move that is not open to anyone at the moment does nothing, so no call reverts
 /// and every revert is a finding. What the contracts are checked against is counted here, apart from them.
-contract Economy is ChallengeFeed {
+contract Economy is Ledger {
     using SlowTree for bytes32[][];
 
     uint256 public constant MAX_JOBS = 40;
@@ -51,6 +51,11 @@ contract Economy is ChallengeFeed {
 
     function worker(uint256 i) public view returns (address) {
         return workers[i].addr;
+    }
+
+    /// @notice The worker that never lies and answers at once, whoever asks.
+    function honest() public view returns (address) {
+        return workers[workers.length - 1].addr;
     }
 
     function deployment() external view returns (Deployment memory d) {
@@ -132,8 +137,12 @@ contract Economy is ChallengeFeed {
             : _terms(token, stages, replicas, count);
         (terms.acceptBy, terms.duration) = (uint40(block.timestamp + 10 days), 20 days);
         uint256 deposit = _cover(terms) + extra % 1 ether;
-        if (inEth) vm.deal(user, deposit);
-        else _fund(user, address(jobs), deposit);
+        if (inEth) {
+            vm.deal(user, user.balance + deposit);
+            _given(user, ETH, deposit);
+        } else {
+            _fund(user, address(jobs), deposit);
+        }
         vm.prank(user);
         uint64 job = jobs.post{value: inEth ? deposit : 0}(terms, deposit);
         depositOf[job] = deposit;
@@ -233,7 +242,13 @@ contract Economy is ChallengeFeed {
         if (next >= times.length || next >= checkpoints.laneOf(job, stage, replica).voidFrom) return;
         if (block.timestamp < times[next] + WINDOW || _isChallenged(_claim(job, stage, replica, next))) return;
         _finalize(job, stage, replica, next, next + 1, times[next]);
+        _earned(job, stage, replica, 1);
         ++finalized;
+    }
+
+    /// @dev A lane is paid for intervals or tokens.
+    function _earned(uint64 job, uint16 stage, uint16 replica, uint256 units) private {
+        _paid(user, jobs.workerOf(job, stage, replica), jobs.jobOf(job).token, units * PRICE);
     }
 
     // Vouchers
@@ -256,6 +271,7 @@ contract Economy is ChallengeFeed {
         } else {
             channels.redeem(voucher, signature);
             tokensOf[job][lane] = voucher.tokens;
+            _earned(job, stage, replica, voucher.tokens - paid);
             ++redemptions;
             vm.expectRevert(abi.encodeWithSelector(IChannels.EpochOver.selector, epoch));
             channels.redeem(voucher, signature);
@@ -268,6 +284,7 @@ contract Economy is ChallengeFeed {
         uint64 job = _servingJob(seed);
         if (job == 0 || chance % 8 != 0) return;
         (, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+        if (jobs.workerOf(job, stage, replica) == honest()) return;
         Claim memory receipt;
         (receipt.job, receipt.stage, receipt.replica, receipt.interval) = (job, stage, replica, uint32(chance >> 8));
         _convictOver(receipt, 0, 1 + uint32(seed % LONGEST));
@@ -285,8 +302,10 @@ contract Economy is ChallengeFeed {
         if (block.timestamp >= when + WINDOW) return;
         _fund(auditor, address(challenges), parameters.disputeBond);
         vm.prank(auditor);
-        _claims[challenges.open(claim, when, 2)] = claim;
+        uint256 id = challenges.open(claim, when, 2);
+        _claims[id] = claim;
         _follow();
+        _answerIfHonest(id);
     }
 
     /// @dev The first challenge from `seed` on in which it is this side's turn, and not too late; 0 if there is none.
@@ -303,7 +322,14 @@ contract Economy is ChallengeFeed {
     /// @dev The worker tells the states of its claim, or what it has told before. Statements it does not sign here.
     function answer(uint256 seed) external {
         uint256 id = _toMove(seed, IChallenges.State.Answering);
-        if (id == 0 || positions[id].subject != Subject.Steps) return;
+        if (id != 0 && positions[id].subject == Subject.Steps) _answer(id);
+    }
+
+    function _answerIfHonest(uint256 id) private {
+        if (challenges.challengeOf(id).worker == honest()) _answer(id);
+    }
+
+    function _answer(uint256 id) private {
         Position memory p = positions[id];
         (Claim memory claim, bytes32[] memory states) = (_claims[id], new bytes32[](STEPS));
         for (uint32 i = 0; i + 1 < STEPS; ++i) {
@@ -330,6 +356,7 @@ contract Economy is ChallengeFeed {
         challenges.askTree(id, positions[id], factsOf[id], Subject.Steps, 2);
         ++asks;
         _follow();
+        _answerIfHonest(id);
     }
 
     /// @dev Ends the first challenge from `seed` on that can be ended.
@@ -357,13 +384,16 @@ contract Economy is ChallengeFeed {
         } else {
             ++challengesLost;
             assertEq(sno.balanceOf(c.worker) - bondOfWorker, c.bond);
+            _paid(c.challenger, c.worker, address(sno), c.bond);
         }
     }
 
     /// @dev P-6: a lane's stake is taken once.
     function _convictedNow(uint64 job, uint16 stage, uint16 replica, uint256 supply) private {
         uint256 lane = uint256(replica) * jobs.jobOf(job).stages + stage;
-        assertEq(supply - sno.totalSupply(), convictedOn[job][lane] ? 0 : STAKE / 5);
+        address liar = jobs.workerOf(job, stage, replica);
+        assertNotEq(liar, honest(), "an honest worker is never convicted");
+        assertEq(supply - sno.totalSupply(), convictedOn[job][lane] ? 0 : _slashed(liar));
         convictedOn[job][lane] = true;
         burned += supply - sno.totalSupply();
     }
@@ -373,7 +403,7 @@ contract Economy is ChallengeFeed {
     /// @dev The worker contradicts itself in what it signs, now and then after somebody has challenged it.
     function convict(uint256 seed, uint256 laneSeed, uint256 chance) external {
         (bool live, Claim memory claim, uint64 when) = _liveClaim(seed, laneSeed, chance / 4 % 2 == 0);
-        if (!live || chance % 2 == 0) return;
+        if (!live || chance % 2 == 0 || jobs.workerOf(claim.job, claim.stage, claim.replica) == honest()) return;
         if (chance / 2 % 2 == 0) _open(claim, when);
         _convictOver(claim, when, claim.interval * STEPS);
         ++convictions;
@@ -455,6 +485,10 @@ contract Economy is ChallengeFeed {
         }
         for (uint256 i = 0; i < challenges.challengeCount(); ++i) {
             timeout(i);
+        }
+        for (uint256 id = 1; id <= challenges.challengeCount(); ++id) {
+            IChallenges.State state = challenges.challengeOf(id).state;
+            assertTrue(state == IChallenges.State.Won || state == IChallenges.State.Lost, "every game ends");
         }
         skip(WINDOW);
         for (uint64 job = 1; job <= jobs.jobCount(); ++job) {

@@ -82,7 +82,7 @@ abstract contract ProtocolTest is Test, Deployer {
     }
 
     /// @dev Gives `amount` SNO, with an allowance.
-    function _fund(address account, address spender, uint256 amount) internal {
+    function _fund(address account, address spender, uint256 amount) internal virtual {
         sno.transfer(account, amount);
         vm.prank(account);
         sno.approve(spender, type(uint256).max);

@@ -2,6 +2,7 @@
 
 mod endpoint;
 mod events;
+mod hostile;
 mod proxy;
 mod sending;
 mod serving;

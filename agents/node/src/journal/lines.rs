@@ -108,7 +108,42 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Records cut anywhere by a power cut, with anything after them: whole lines are read, and the file goes on from there.
+        #[test]
+        fn records_cut_anywhere(
+            records in prop::collection::vec(any::<u16>(), 0..8),
+            at in any::<prop::sample::Index>(),
+            torn in "[0-9a-z{\"]{0,6}",
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let journal = Journal::open(folder.path()).unwrap();
+            let text: String = records.iter().map(|record| format!("{record}\n")).collect();
+            let cut = &text[..at.index(text.len() + 1)];
+            fs::write(folder.path().join("a.jsonl"), format!("{cut}{torn}")).unwrap();
+            let (mut lines, read) = journal.open_lines::<u16>("a").unwrap();
+            prop_assert_eq!(&read, &records[..cut.matches('\n').count()]);
+            lines.append(&7).unwrap();
+            prop_assert_eq!(journal.open_lines::<u16>("a").unwrap().1, [&read[..], &[7]].concat());
+        }
+
+        /// Whatever lies in the file: records, or an error that names it.
+        #[test]
+        fn bytes_of_any_kind(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let folder = tempfile::tempdir().unwrap();
+            let journal = Journal::open(folder.path()).unwrap();
+            fs::write(folder.path().join("a.jsonl"), bytes).unwrap();
+            if let Err(error) = journal.open_lines::<u16>("a") {
+                prop_assert!(error.to_string().contains("a.jsonl"));
+            }
+        }
+    }
 
     #[test]
     fn lines_are_appended_replaced_and_read_again() {

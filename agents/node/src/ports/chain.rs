@@ -138,9 +138,9 @@ pub enum Fault {
     Equivocation,
 }
 
-/// Something that happened on chain.
+/// Something that happened on chain. Tagged from outside: what serde reads of a tag inside it buffers, and its buffer holds no 128 bits.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub enum Event {
     JobPosted {

@@ -7,7 +7,7 @@ use tensorlink_types::abi::{LeafRange, Pick, Position, TensorOpening};
 use tensorlink_types::{TensorRoot, TensorType};
 
 use super::OwnTree;
-use super::position::{is_askable, is_bottom, leaf_of, row_height, row_start};
+use super::position::{is_bottom, is_row, leaf_of, row_height, row_start};
 use crate::fraud::Claimed;
 use crate::keccak::hash_one;
 use crate::merkle::{Entries, ITEM, LEAF, LEAF_BYTES, OpeningError, depth, node, root_from_data};
@@ -36,7 +36,7 @@ impl<'a> Known<'a> {
 
     /// Takes in an answer. The contract has checked that it hashes up to its node.
     pub fn learn(&mut self, position: &Position, data: &Bytes) {
-        if !is_askable(position) || position.count != self.own.count() {
+        if !is_row(position) || position.count != self.own.count() {
             return;
         }
         let unit = if !is_bottom(position) || self.own.is_list() { 32 } else { LEAF_BYTES };
@@ -183,5 +183,25 @@ fn pair_node(pair: &[B256]) -> B256 {
     match pair {
         [left, right] => node(&left.0, &right.0).into(),
         _ => B256::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Subject;
+    use super::*;
+
+    #[test]
+    fn an_answer_about_no_tree_is_not_learned() {
+        let own = OwnTree::list([B256::repeat_byte(1), B256::repeat_byte(2)]);
+        let mut known = Known::new(&own, B256::repeat_byte(3));
+        for subject in [Subject::Statement, Subject::Logs] {
+            let subject = subject.to_number();
+            for index in [0, u64::MAX] {
+                let position = Position { subject, levels: 1, height: 1, index, count: 2, ..Position::default() };
+                known.learn(&position, &vec![7; 64].into());
+            }
+        }
+        assert_eq!((known.node(0, 0), known.entry(0)), (None, None));
     }
 }

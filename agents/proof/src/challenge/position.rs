@@ -71,6 +71,12 @@ pub fn is_askable(position: &Position) -> bool {
     }
 }
 
+/// Whether a position is one of a tree, so that its numbers say which row is asked for: of a statement and of logs they say nothing, and
+/// may be anything.
+pub fn is_row(position: &Position) -> bool {
+    is_askable(position) && !matches!(Subject::of(position), Some(Subject::Statement | Subject::Logs))
+}
+
 /// Whether what is asked for is a tree's last row: entries of a list, leaves of a tensor.
 pub const fn is_bottom(position: &Position) -> bool {
     position.levels == position.height

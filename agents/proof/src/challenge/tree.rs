@@ -4,7 +4,7 @@ use alloy_primitives::B256;
 use tensorlink_num::Tensor;
 use tensorlink_types::abi::Position;
 
-use super::position::{is_askable, is_bottom, row_height, row_len, row_start};
+use super::position::{is_bottom, is_row, row_height, row_len, row_start};
 use crate::merkle::tensor::leaf_count;
 use crate::merkle::{LEAF_BYTES, Levels, TensorTree, depth};
 
@@ -83,7 +83,7 @@ impl<'a> OwnTree<'a> {
     /// leaves, or another node at the position.
     pub fn row(&self, position: &Position) -> Option<Vec<u8>> {
         let node = self.levels().node(position.height.into(), position.index);
-        if !is_askable(position) || position.count != self.count() || position.node != node {
+        if !is_row(position) || position.count != self.count() || position.node != node {
             return None;
         }
         let indices = (0..row_len(position)).map(|i| row_start(position).saturating_add(i));

@@ -1,0 +1,50 @@
+//! Fuzzers: whatever a peer, a file or the chain says, its decoder answers and does not panic, and what it accepts obeys the type's rules.
+//!
+//! Each target is a function of bytes here, run by libFuzzer from `fuzz_targets` and over the corpus by `cargo test`.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`wire`] | frames, messages, adverts, manifests, receipts, events: what is decoded is encoded and decoded to the same |
+//! | [`files`] | tensors, programs, operators |
+//! | [`models`] | plans, weights, configurations, tables |
+//! | [`games`] | challenges: events folded, both players' moves |
+//! | [`trees`] | another's tree as it is answered; openings |
+//! | [`proofs`] | proofs that convict, with bytes changed |
+//! | `feed` | numbers out of an input |
+
+mod feed;
+pub mod files;
+pub mod games;
+pub mod models;
+pub mod proofs;
+pub mod trees;
+pub mod wire;
+
+/// A target: its name, and what it does with an input. It panics where a rule is broken.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target. Each has a file in `fuzz_targets` and a folder in `corpus`.
+pub const TARGETS: [Target; 17] = [
+    ("config", models::config),
+    ("events", wire::events),
+    ("files", files::files),
+    ("frame", wire::frame),
+    ("game", games::game),
+    ("gossip", wire::gossip),
+    ("known", trees::known),
+    ("manifest", wire::manifest),
+    ("openings", trees::openings),
+    ("operator", files::operator),
+    ("plan", models::plan),
+    ("program", files::program),
+    ("proof", proofs::proof),
+    ("receipts", wire::receipts),
+    ("rpc", wire::rpc),
+    ("table", models::table),
+    ("weights", models::weights),
+];
+
+/// A message as it is sent; nothing of what has no encoding.
+pub fn wire_bytes<T: serde::Serialize>(message: &T) -> Vec<u8> {
+    tensorlink_node::wire::encode("message", message).map(Into::into).unwrap_or_default()
+}
