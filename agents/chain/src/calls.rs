@@ -99,6 +99,7 @@ pub fn proof(deployment: &Deployment, to: Address, data: &[u8]) -> Option<Call> 
     Some(match DisputesCalls::abi_decode(data).ok()? {
         DisputesCalls::proveSigned(call) => Call::Prove(Box::new(recode(&call.proof).ok()?)),
         DisputesCalls::proveSignedWiring(call) => Call::ProveWiring(Box::new(recode(&call.proof).ok()?)),
+        DisputesCalls::proveEquivocation(call) => Call::ProveEquivocation(Box::new(recode(&call.proof).ok()?)),
         DisputesCalls::proveSignedContradiction(call) => Call::ProveContradiction(Box::new(recode(&call.proof).ok()?)),
         _ => return None,
     })

@@ -1,4 +1,5 @@
 //! Villains for the end-to-end tests and the demo: honest code over a corrupted port.
 
 pub mod corrupted;
+pub mod forked;
 pub mod mute;

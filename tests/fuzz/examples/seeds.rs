@@ -18,6 +18,7 @@ use tensorlink_node::wire::frame::{self, Frame, Hello, SignedLog};
 use tensorlink_node::wire::gossip::{Progress, WorkerAdvert};
 use tensorlink_node::wire::rpc::{Advance, IntervalRecord, Receipt, Request, Response};
 use tensorlink_proof::challenge::Told;
+use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{
     self, BoundaryLogs, Claim, EdgeLog, Facts, JobTerms, Offer, Position, StepStatement, Voucher,
 };
@@ -130,7 +131,12 @@ fn messages() -> Vec<Seed> {
     let responses = [
         Response::Offer { offer: offer(), signature: vec![27; 65] },
         Response::FinalState(vec![1, 2, 3]),
-        Response::Interval(IntervalRecord { state: vec![1], inputs: vec![2], logs: logs() }),
+        Response::Interval(IntervalRecord {
+            state: vec![1],
+            inputs: vec![2],
+            logs: logs(),
+            signatures: SenderSignatures { previous: vec![3; 65].into(), next: Default::default() },
+        }),
         Response::Statements(vec![(statement, vec![27; 65])]),
         Response::SentLogs { to_previous: vec![], to_next: roots.clone() },
         Response::Roots(roots),
@@ -183,7 +189,7 @@ fn events() -> Vec<u8> {
         Told::Answered { deadline: 10, position: position.clone(), data: vec![7; 128].into() },
         Told::Established { facts: Facts { step: 3, ..Facts::default() } },
         Told::Stated { signature: vec![27; 65].into() },
-        Told::LogsGiven { logs: logs() },
+        Told::LogsGiven { logs: logs(), signatures: SenderSignatures::default() },
         Told::Asked { deadline: 11, position },
     ];
     let terms = JobTerms {

@@ -10,7 +10,7 @@ use tensorlink_proof::challenge::position::{MAX_LEVELS, is_bottom, row_len};
 use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Subject, Told, Turn};
 use tensorlink_proof::commit::program::ProgramCommitment;
 use tensorlink_proof::commit::{
-    BoundaryLists, Contracts, Edge, LogBuilder, record_hash, state_root, tensor_root, trace_root,
+    BoundaryLists, Contracts, Edge, LogBuilder, SenderSignatures, record_hash, state_root, tensor_root, trace_root,
 };
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_proof::merkle::{LEAF_BYTES, list_root};
@@ -167,7 +167,8 @@ fn told(feed: &mut Feed<'_>, record: &Record) -> Told {
             let mut digest = || feed.digest(&record.digests);
             let logs =
                 BoundaryLogs { fromPrevious: digest(), toPrevious: digest(), fromNext: digest(), toNext: digest() };
-            Told::LogsGiven { logs }
+            let signatures = SenderSignatures { previous: Bytes::copy_from_slice(feed.take(65)), next: Bytes::new() };
+            Told::LogsGiven { logs, signatures }
         }
         _ => match feed.below(3) {
             0 => Told::Won { silence: feed.below(2) == 0 },
@@ -213,6 +214,7 @@ fn answers(record: &Record, game: &Game) {
         states: &record.states,
         traces: &record.traces,
         logs: &record.logs,
+        signatures: &SenderSignatures::default(),
     };
     let sign = |_| {
         let ends = |step: usize| record.states.get(step).map(|state| state_root(state));
@@ -263,6 +265,12 @@ fn asks(record: &Record, game: &Game) {
             other => panic!("{other:?} is no question"),
         },
         Next::Tensors { .. } => 0,
+        // Whether its sender signed it the contract has looked at.
+        Next::Equivocation { edge, root, .. } => {
+            assert_ne!(root, edge.root(&record.logs.roots()));
+            assert_eq!(Some(root), game.logs.as_ref().map(|(logs, _)| edge.root(logs)));
+            0
+        }
         Next::Element(_) | Next::Wiring(_) => panic!("a conviction without a signature"),
     };
     assert!(levels <= MAX_LEVELS);

@@ -280,6 +280,19 @@ pub enum Found {
     Wiring(Wiring),
     /// Statements that cannot be true.
     Contradiction(Clash),
+    /// One list of tensors signed to a neighbour, another claimed.
+    Equivocation(Equivocation),
+}
+
+/// Two logs of what was sent to one neighbour in one interval.
+#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
+pub struct Equivocation {
+    /// The neighbour's stage.
+    pub stage: u16,
+    /// The log that was signed to it.
+    pub signed: B256,
+    /// The log that the claim commits to.
+    pub claimed: B256,
 }
 
 /// A wrong element.

@@ -1,14 +1,15 @@
 //! What the proof shows that convicted a worker.
 
 use tensorlink_node::ports::Call;
+use tensorlink_proof::commit::Edge;
 use tensorlink_proof::fraud::decode;
 use tensorlink_types::abi::{
-    Claim, ContradictionProof, ElementProof, JobKind, ProgramHeader, SINK_STATE, SINK_TO_NEXT, SINK_TO_PREVIOUS,
-    StepStatement, WiringProof,
+    Claim, ContradictionProof, ElementProof, EquivocationProof, JobKind, ProgramHeader, SINK_STATE, SINK_TO_NEXT,
+    SINK_TO_PREVIOUS, StepStatement, WiringProof,
 };
 use tensorlink_types::{B256, ClaimId, TensorType};
 
-use super::facts::{Clash, Conviction, Element, Found, Named, Operand, Sink, Terms, Wiring};
+use super::facts::{Clash, Conviction, Element, Equivocation, Found, Named, Operand, Sink, Terms, Wiring};
 
 /// The claim that a proof is about, and its id: of every kind of proof that there is about receipts, which no event tells of.
 pub fn claim(proof: &Call) -> Option<(ClaimId, &Claim)> {
@@ -35,6 +36,7 @@ pub fn read(proof: &Call, conviction: &Conviction, terms: &Terms) -> Option<Foun
         Call::Prove(proof) => element(proof, conviction).map(Found::Element),
         Call::ProveWiring(proof) => wiring(proof).map(Found::Wiring),
         Call::ProveContradiction(proof) => Some(Found::Contradiction(clash(proof, terms))),
+        Call::ProveEquivocation(proof) => Some(Found::Equivocation(equivocation(proof)?)),
         _ => None,
     }
 }
@@ -91,6 +93,12 @@ fn wiring(proof: &WiringProof) -> Option<Wiring> {
     let operator = *operators.get(usize::try_from(proof.index).ok()?)?;
     let (operator, place) = (unnamed(operator), unnamed(proof.index));
     Some(Wiring { operator, sink, place, traced: proof.traceRoot, committed: proof.sinkRoot })
+}
+
+fn equivocation(proof: &EquivocationProof) -> Option<Equivocation> {
+    let edge = if proof.toNext { Edge::ToNext } else { Edge::ToPrevious };
+    let (stage, claimed) = (edge.neighbour(proof.claim.stage)?, edge.root(&proof.logs));
+    Some(Equivocation { stage, signed: proof.root, claimed })
 }
 
 /// In the order in which the contract looks.
@@ -179,6 +187,7 @@ mod tests {
             constantCount: 0,
             stateCount: 2,
             microBatches: 1,
+            edges: 0,
             operators: zero,
             constants: zero,
             wiring: zero,

@@ -32,7 +32,7 @@ pub fn write(dispute: &mut Dispute, program: &Program) {
                 place.name = at(&program.state, place.index).map(|slot| slot.name.clone());
             }
         }
-        Some(Found::Contradiction(_)) | None => {}
+        Some(Found::Contradiction(_) | Found::Equivocation(_)) | None => {}
     }
     for challenge in &mut dispute.challenges {
         let told = challenge.moves.iter_mut().filter_map(|step| match &mut step.deed {

@@ -2,7 +2,8 @@
 //!
 //! Takes the same arguments as `tensorlink`; `TENSORLINK_VILLAIN_STEP` is the step at which it lies (or the number of tokens of a text;
 //! every one if it is not set), `TENSORLINK_VILLAIN_OPERATOR` the kind of operator that it falsifies (`mat_mul` if it is not set);
-//! with `TENSORLINK_VILLAIN_MUTE=true` it answers no auditor. Test-only: the product holds no cheating code.
+//! with `TENSORLINK_VILLAIN_MUTE=true` it answers no auditor; with `TENSORLINK_VILLAIN_FORK=true` it computes everything right, and
+//! tells its neighbours something else in that step. Test-only: the product holds no cheating code.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,8 +16,10 @@ use tensorlink::commands::worker;
 use tensorlink::config::Config;
 use tensorlink::process;
 use tensorlink_e2e::corrupted::{Corrupted, Deed, Lie};
+use tensorlink_e2e::forked::Forked;
 use tensorlink_e2e::mute::Mute;
 use tensorlink_node::Ports;
+use tensorlink_node::ports::Net;
 use tensorlink_types::Opcode;
 
 /// What an environment variable says, as JSON or as a bare word; none if it is not set.
@@ -34,12 +37,22 @@ fn main() -> ExitCode {
             bail!("a villain only runs as a worker");
         };
         let config = Config::load(&cli.common)?;
-        let step = setting("TENSORLINK_VILLAIN_STEP")?;
+        let step: Option<u32> = setting("TENSORLINK_VILLAIN_STEP")?;
         let opcode = setting("TENSORLINK_VILLAIN_OPERATOR")?.unwrap_or(Opcode::MatMul);
         let deed = setting("TENSORLINK_VILLAIN_DEED")?.unwrap_or(Deed::Flip(5));
         let lie = Lie { step, opcode, deed };
         let mute = setting("TENSORLINK_VILLAIN_MUTE")?.unwrap_or(false);
-        let dress = |ports: Ports| if mute { Ports { net: Arc::new(Mute(ports.net)), ..ports } } else { ports };
+        let fork = setting("TENSORLINK_VILLAIN_FORK")?.unwrap_or(false);
+        // A step that no job has: who forks computes right.
+        let lie = if fork { Lie { step: Some(u32::MAX), ..lie } } else { lie };
+        let dress = |ports: Ports| {
+            let net: Arc<dyn Net> = match (mute, fork) {
+                (true, _) => Arc::new(Mute(ports.net)),
+                (_, true) => Arc::new(Forked::new(ports.clone(), step.unwrap_or_default())),
+                _ => ports.net,
+            };
+            Ports { net, ..ports }
+        };
         worker::run_on(&config, args, shutdown, move |engine| Corrupted::new(engine, lie), dress).await
     })
 }

@@ -267,3 +267,33 @@ async fn who_is_gone_when_its_lie_is_challenged_is_convicted_of_silence() {
     report.assert_accounts();
     assert_eq!(assert_forced(&network, &report, Fault::Silence).await, 0, "it said nothing");
 }
+
+/// Its own claim is right, and its neighbour's, given what that was sent: only the two together show who is to blame.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_tells_its_neighbour_something_else_than_it_claims_is_convicted_of_it() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_forked_villain(LIAR, LIE).await;
+    JOB.post(&mut network);
+    let report = JOB.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+    let convicted = report.pick(|event| match event {
+        Event::Convicted { worker, auditor, fault, .. } => Some((*worker, *auditor, *fault)),
+        _ => None,
+    });
+    assert_eq!(
+        convicted,
+        [(worker_address(LIAR), worker_address(0), Fault::Equivocation)],
+        "to its neighbour's credit"
+    );
+    let slashed: Vec<Address> = report.slashed().iter().map(|slashed| slashed.0).collect();
+    assert_eq!(slashed, [worker_address(LIAR)], "the neighbour, which was misled, lost nothing");
+    let stake = network.stake(0).await;
+    assert_eq!((U256::from(stake.bonded), stake.locked), (sno("2000"), 0));
+    let claim = report.pick(|event| match event {
+        Event::Convicted { claim, .. } => Some(claim.to_string()),
+        _ => None,
+    });
+    let explained = look(&network, &["explain", "--claim", &claim[0]]).await.remove(0);
+    assert_told(&explained, &["one thing and the chain another", "signed to its neighbour at stage"]);
+}

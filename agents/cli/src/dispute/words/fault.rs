@@ -6,7 +6,9 @@ use tensorlink_types::Source;
 use super::numbers::{count, real};
 use super::question::question;
 use super::{claim, operator};
-use crate::dispute::facts::{Challenge, Clash, Conviction, Deed, Dispute, Element, Found, Operand, Sink, Wiring};
+use crate::dispute::facts::{
+    Challenge, Clash, Conviction, Deed, Dispute, Element, Equivocation, Found, Operand, Sink, Wiring,
+};
 
 /// What happened, short, and what was found, at length.
 pub(super) struct Words {
@@ -28,6 +30,10 @@ pub(super) fn words(dispute: &Dispute, conviction: &Conviction) -> Words {
         Fault::Silence => {
             Words { title: "it did not answer a challenge in time", told: vec![silence(dispute, conviction)] }
         }
+        Fault::Equivocation => Words {
+            title: "it told its neighbour one thing and the chain another",
+            told: vec![equivocation(conviction)],
+        },
     }
 }
 
@@ -161,6 +167,19 @@ fn contradiction(step: &str, conviction: &Conviction) -> String {
     format!(
         "The worker's signed words do not fit together {step}: {said}. {law} No number had to be computed to see it."
     )
+}
+
+fn equivocation(conviction: &Conviction) -> String {
+    let law = "Who signs what it sent can never do that. The bounty goes to the neighbour's worker, who was misled.";
+    match &conviction.found {
+        Some(Found::Equivocation(Equivocation { stage, signed, claimed })) => format!(
+            "The worker signed to its neighbour at stage {stage} that the tensors it sent there in this interval are those of list \
+             {signed}; its claim says that they are those of list {claimed}. {law}"
+        ),
+        _ => format!(
+            "The worker signed to a neighbour one list of the tensors that it sent in this interval, and claimed another. {law}"
+        ),
+    }
 }
 
 fn silence(dispute: &Dispute, conviction: &Conviction) -> String {

@@ -35,7 +35,9 @@ pub(super) fn question(asked: &Question) -> String {
             true => format!("the roots of the state's tensors {} after step {step}", span(first, last)),
             false => format!("{} of the state after step {step}, over tensors {}", nodes(position), span(first, last)),
         },
-        Subject::Logs => "the roots of its logs of all tensors received and sent".to_owned(),
+        Subject::Logs => {
+            "the roots of its logs of all tensors received and sent, with the senders' signatures".to_owned()
+        }
         Subject::Log => match is_bottom(position) {
             true => format!("entries {} of a log of tensors received or sent", span(first, last)),
             false => {

@@ -225,6 +225,11 @@ impl Network {
         self.start_worker(worker, villain(&settings), "0.0005").await;
     }
 
+    /// Starts a worker that computes right, and tells its neighbours something else in one step.
+    pub(crate) async fn start_forked_villain(&mut self, worker: usize, step: u32) {
+        self.start_worker(worker, villain(&[("STEP", &step.to_string()), ("FORK", "true")]), "0.0005").await;
+    }
+
     /// Gives a worker the stake of so many jobs on top.
     pub(crate) async fn endow(&self, worker: usize, jobs: usize) {
         let amount = sno(Job::STAKE) * U256::from(jobs);

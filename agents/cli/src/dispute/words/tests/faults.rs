@@ -101,6 +101,21 @@ fn a_contradiction() {
 }
 
 #[test]
+fn an_equivocation() {
+    let found = Equivocation { stage: 2, signed: root(0x47), claimed: root(0x48) };
+    assert_eq!(
+        told(&convicted(Fault::Equivocation, Some(Found::Equivocation(found))))[..3],
+        [
+            "Worker WORKER was convicted: it told its neighbour one thing and the chain another.",
+            CLAIM,
+            "The worker signed to its neighbour at stage 2 that the tensors it sent there in this interval are those of list R47; its claim \
+             says that they are those of list R48. Who signs what it sent can never do that. The bounty goes to the neighbour's worker, \
+             who was misled.",
+        ]
+    );
+}
+
+#[test]
 fn a_receipt_of_two_lengths() {
     let clash = Clash::Lengths { first: 12, second: 13 };
     let mut dispute = convicted(Fault::Contradiction, Some(Found::Contradiction(clash)));

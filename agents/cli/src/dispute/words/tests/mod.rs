@@ -11,8 +11,8 @@ use tensorlink_types::{Address, B256, ClaimId, Opcode, Source, TensorType};
 use super::explain;
 use crate::amount::{Wei, parse_amount};
 use crate::dispute::facts::{
-    Challenge, Claimed, Clash, Clocks, Conviction, Cost, Deed, Dispute, Element, Found, Move, Named, Operand, Question,
-    Sent, Side, Sink, Slash, Standing, Terms, Waiting, Wiring,
+    Challenge, Claimed, Clash, Clocks, Conviction, Cost, Deed, Dispute, Element, Equivocation, Found, Move, Named,
+    Operand, Question, Sent, Side, Sink, Slash, Standing, Terms, Waiting, Wiring,
 };
 
 const WORKER: Address = Address::repeat_byte(0x11);
