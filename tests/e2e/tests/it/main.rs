@@ -1,15 +1,18 @@
-//! Real agents as processes on a real anvil. One network at a time: the machine is shared, and audits race challenge windows.
+//! Real agents as processes on a real anvil. Two networks at a time: they mostly wait, but audits race challenge windows.
 //!
 //! | module | what lives there |
 //! |---|---|
 //! | `harness` | processes, the chain with the contracts on it, the network of both |
 //! | `honest` | jobs in which everybody does what they promised |
 //! | `villains` | jobs in which somebody lies |
+//! | `cast` | a table of villains that compute something else |
+//! | `challengers` | challenges without substance, and a user that closes at the worst moment |
 //! | `serving` | pretrained models served text by text, honestly and not |
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
 //! | `refusals` | what the command line says to bad input |
 
 mod cast;
+mod challengers;
 mod failures;
 mod harness;
 mod honest;

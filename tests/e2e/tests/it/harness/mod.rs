@@ -8,7 +8,7 @@ mod serving;
 
 pub(crate) use chain::sno;
 pub(crate) use job::{Job, Model, Report};
-pub(crate) use network::{Network, PURSE, USER, VALIDATOR, address, worker_address};
+pub(crate) use network::{Network, OBSERVER, PURSE, USER, VALIDATOR, address, worker_address};
 pub(crate) use process::{Output, run, tensorlink};
 pub(crate) use serving::{Serving, Shape};
 

@@ -14,7 +14,7 @@ use tensorlink_node::Identity;
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Deployment, Event, EventAt, Role, StakeView};
 use tensorlink_types::{Address, U256};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::job::Job;
@@ -39,7 +39,7 @@ pub(crate) const VALIDATOR: usize = 0;
 pub(crate) const USER: usize = 1;
 const TREASURY: usize = 2;
 const FIRST_WORKER: usize = 3;
-const OBSERVER: usize = 9;
+pub(crate) const OBSERVER: usize = 9;
 
 /// SNO that a worker gets, and what it bonds of it.
 const FUNDS: &str = "3000";
@@ -51,8 +51,8 @@ const COMMAND: Duration = Duration::from_secs(60);
 /// A node listens within.
 const START: Duration = Duration::from_secs(60);
 
-/// One network at a time.
-static TURN: Mutex<()> = Mutex::const_new(());
+/// Networks at a time: they mostly wait, for blocks and clocks.
+static TURNS: Semaphore = Semaphore::const_new(2);
 
 /// A network of processes, all ended when this is dropped.
 pub(crate) struct Network {
@@ -64,7 +64,7 @@ pub(crate) struct Network {
     observer: AlloyChain,
     shutdown: CancellationToken,
     folder: TempDir,
-    _turn: MutexGuard<'static, ()>,
+    _turn: SemaphorePermit<'static>,
 }
 
 impl Drop for Network {
@@ -108,7 +108,7 @@ impl Network {
 
     /// A chain with the contracts and nobody on it.
     pub(crate) async fn bare() -> Self {
-        let turn = TURN.lock().await;
+        let turn = TURNS.acquire().await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (anvil, port) = chain::start_anvil(folder.path(), 0).await;
         let provider = RootProvider::new_http(format!("http://127.0.0.1:{port}").parse().unwrap());
@@ -230,12 +230,17 @@ impl Network {
         self.start_worker(worker, villain(&[("STEP", &step.to_string()), ("FORK", "true")]), "0.0005").await;
     }
 
+    /// Gives an account SNO.
+    pub(crate) async fn fund(&self, account: Address, amount: &str) {
+        let token = self.deployment().sno;
+        chain::give(&self.provider(), (token, address(TREASURY)), &[account], sno(amount)).await;
+    }
+
     /// Gives a worker the stake of so many jobs on top.
     pub(crate) async fn endow(&self, worker: usize, jobs: usize) {
         let amount = sno(Job::STAKE) * U256::from(jobs);
-        let token = self.deployment().sno;
-        chain::give(&self.provider(), (token, address(TREASURY)), &[worker_address(worker)], amount).await;
         let text = (amount / sno("1")).to_string();
+        self.fund(worker_address(worker), &text).await;
         self.ok(FIRST_WORKER + worker, &["stake", &text]).await;
     }
 

@@ -1,0 +1,95 @@
+//! Those who challenge, and a user who closes: what they do to shield a liar, to hurt an honest worker, or at the worst moment.
+
+use std::time::Duration;
+
+use tensorlink_node::ports::Call;
+use tensorlink_node::ports::chain::{Chain, Event, Fault};
+use tensorlink_proof::challenge::{Move, Told};
+use tensorlink_types::abi::Claim;
+use tensorlink_types::{Address, U256};
+
+use crate::harness::{Job, Network, OBSERVER, USER, address, sno, worker_address};
+
+const LIMIT: Duration = Duration::from_secs(120);
+/// A challenger's clock runs out within.
+const LONG: Duration = Duration::from_secs(300);
+const WORKER: usize = 0;
+/// One stage and two intervals.
+const JOB: Job = Job { stages: 1, replicas: 1, steps: 40, steps_per_interval: 20, token: "sno", challenge_window: 20 };
+/// In the first interval.
+const LIE: u32 = 15;
+
+/// Opens a challenge of the first claim as soon as it is on chain, and never asks anything.
+async fn challenge_and_leave(network: &Network) {
+    let (claim, committed_at) = first_claim(network).await;
+    let open = Move::Open { claim, committed_at, levels: 5 };
+    let opened = network.chain().send(Call::Challenge { challenge: U256::ZERO, step: Box::new(open) }).await.unwrap();
+    assert!(opened.events.iter().any(|event| matches!(event, Event::ChallengeOpened { .. })));
+}
+
+async fn first_claim(network: &Network) -> (Claim, u64) {
+    let claim = network.await_event("the first claim", LIMIT, |event| match event {
+        Event::ClaimCommitted { claim, committed_at, .. } => Some((claim.clone(), *committed_at)),
+        _ => None,
+    });
+    claim.await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_challenge_without_substance_pays_the_worker_and_ends() {
+    let mut network = Network::start(1).await;
+    network.fund(address(OBSERVER), "10").await;
+    network.start_workers([WORKER]).await;
+    JOB.post(&mut network);
+    challenge_and_leave(&network).await;
+    let report = JOB.settled(&mut network, LONG).await;
+    report.assert_finished(&JOB);
+    let ends = report.pick(|event| match event {
+        Event::Challenge { told: told @ (Told::Won { .. } | Told::Lost), .. } => Some(told.clone()),
+        _ => None,
+    });
+    assert_eq!(ends, [Told::Lost]);
+    let (token, worker) = (network.deployment().sno, worker_address(WORKER));
+    let has = network.chain().balance(worker, token).await.unwrap();
+    assert_eq!(has, sno("1000") + sno("10"), "what it did not stake, and the bond");
+    assert_eq!(network.chain().balance(address(OBSERVER), token).await.unwrap(), U256::ZERO);
+    assert_eq!(U256::from(network.stake(WORKER).await.bonded), sno("2000"), "nothing was slashed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_friends_challenge_shields_nobody() {
+    let mut network = Network::start(1).await;
+    network.fund(address(OBSERVER), "10").await;
+    network.start_villain(WORKER, LIE).await;
+    JOB.post(&mut network);
+    challenge_and_leave(&network).await;
+    let report = JOB.settled(&mut network, LONG).await;
+    report.assert_accounts();
+    assert_convicted(&network, &report.pick(convicted)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_that_closes_its_job_right_after_the_lie_saves_nobody() {
+    let mut network = Network::start(1).await;
+    network.start_villain(WORKER, LIE).await;
+    JOB.post(&mut network);
+    first_claim(&network).await;
+    // Too late is possible: the validator may have been faster.
+    let closed = network.run(USER, &["job", "cancel", "1"]).await;
+    let report = JOB.settled(&mut network, LONG).await;
+    report.assert_accounts();
+    assert_convicted(&network, &report.pick(convicted)).await;
+    assert!(report.paid().is_empty(), "{closed:?}");
+}
+
+fn convicted(event: &Event) -> Option<(Address, Fault)> {
+    match event {
+        Event::Convicted { worker, fault, .. } => Some((*worker, *fault)),
+        _ => None,
+    }
+}
+
+async fn assert_convicted(network: &Network, convicted: &[(Address, Fault)]) {
+    assert_eq!(convicted, [(worker_address(WORKER), Fault::Element)]);
+    assert_eq!(U256::from(network.stake(WORKER).await.bonded), sno("1000"), "the stake of one lane");
+}
