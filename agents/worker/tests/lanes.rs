@@ -18,7 +18,7 @@ use tensorlink_node::wire::frame::{self, Frame, Hello, SignedLog};
 use tensorlink_node::{Roster, files};
 use tensorlink_proof::commit::logs::BoundaryLists;
 use tensorlink_types::Address;
-use tensorlink_types::abi::Claim;
+use tensorlink_types::abi::{Claim, EdgeLog};
 use tensorlink_worker::boundary::{ExchangeError, Neighbour, Neighbours};
 use tensorlink_worker::desk::Desk;
 use tensorlink_worker::lane::LaneTask;
@@ -193,6 +193,50 @@ async fn a_neighbour_that_wants_to_begin_long_before_changes_nothing() {
     second.task.await.unwrap();
 }
 
+/// The second stage as somebody plays it who answers every tensor with one of this mantissa: the log that the first one signs to it, if
+/// it signs any before it leaves.
+async fn play(world: &World, mantissa: u8) -> Option<EdgeLog> {
+    let ty = world.shards[0].program.from_next.clone().unwrap();
+    let net = MemoryNet { own: address(1), hub: world.hub.clone() };
+    let mut streams = net.accept(Protocol::Tensor).await.unwrap();
+    let (_, mut stream) = streams.recv().await.unwrap();
+    let hello = Hello { job: support::JOB, replica: 0, stage: 1, next_interval: 0 };
+    frame::write(&mut stream, &Frame::Hello(hello)).await.unwrap();
+    loop {
+        match frame::read(&mut stream, 1 << 20).await {
+            Ok(Frame::Tensor { step, micro_batch, .. }) => {
+                let width = ty.width().bytes();
+                let mantissas = (0..ty.elements()).flat_map(|_| [mantissa].into_iter().chain(vec![0; width - 1]));
+                let data = mantissas.collect::<Vec<u8>>().into();
+                // A worker that has seen enough does not listen any more.
+                let _ = frame::write(&mut stream, &Frame::Tensor { step, micro_batch, data }).await;
+            }
+            Ok(Frame::SignedLog(signed)) => return Some(signed.log),
+            Ok(Frame::Hello(_)) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// A neighbour that leaves with a signed log in its hand, and sends other tensors when the interval is repeated, gets no second one: two
+/// would convict who signed them. Not even after a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_else_is_ever_signed_about_an_interval() {
+    let world = World::new(2, 1);
+    let first = world.start(0).await;
+    let signed = play(&world, 1).await.unwrap();
+    assert_eq!(play(&world, 2).await, None);
+    assert_eq!(play(&world, 1).await.as_ref(), Some(&signed), "what was computed then may be said again");
+    first.stop.cancel();
+    first.task.await.unwrap();
+    let first = world.start(0).await;
+    assert_eq!(play(&world, 2).await, None);
+    assert_eq!(play(&world, 1).await, Some(signed));
+    assert_eq!(first.log.get().next, 0, "nothing is claimed without the neighbour's word");
+    first.stop.cancel();
+    first.task.await.unwrap();
+}
+
 /// Two ends of a link between stage 0 (address 1) and stage 1 (address 2).
 fn ends(stop: &CancellationToken) -> (Neighbours, Link) {
     let (a, b) = tokio::io::duplex(1 << 16);
@@ -202,22 +246,13 @@ fn ends(stop: &CancellationToken) -> (Neighbours, Link) {
 }
 
 /// What stage 0 says to a log that stage 1 makes of the right one.
-async fn exchange(
-    signer: u8,
-    change: impl FnOnce(&mut tensorlink_types::abi::EdgeLog) + Send + 'static,
-) -> Result<(), ExchangeError> {
+async fn exchange(signer: u8, change: impl FnOnce(&mut EdgeLog) + Send + 'static) -> Result<(), ExchangeError> {
     let (mut neighbours, mut theirs) = ends(&CancellationToken::new());
     let shard = shards(2).remove(0);
     tokio::task::spawn_blocking(move || {
         let logs: BoundaryLists = logs(&shard);
-        let mut log = tensorlink_types::abi::EdgeLog {
-            job: 1,
-            replica: 0,
-            fromStage: 1,
-            toStage: 0,
-            interval: 4,
-            root: logs.roots().fromNext,
-        };
+        let mut log =
+            EdgeLog { job: 1, replica: 0, fromStage: 1, toStage: 0, interval: 4, root: logs.roots().fromNext };
         change(&mut log);
         let signature = identity(signer).sign(CONTRACTS.edge_log(&log)).unwrap().to_vec();
         theirs.send_log(SignedLog { log, signature }).unwrap();
