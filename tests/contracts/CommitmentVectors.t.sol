@@ -185,7 +185,7 @@ contract CommitmentVectorsTest is Cases {
 
     /// @notice A claim's id in Rust is the one that `Checkpoints` gives it.
     function test_claimIds() public {
-        bytes memory code = address(new Checkpoints(IJobs(address(0)), address(0), address(0))).code;
+        bytes memory code = address(new Checkpoints(IJobs(address(0)), address(0), address(0), 1)).code;
         uint256 claims = 0;
         uint256 i = 0;
         for (string memory c = _at("digests", 0); vm.keyExistsJson(json, c); c = _at("digests", ++i)) {

@@ -66,8 +66,9 @@ contract ConvictionTest is TrainingTest {
         assertEq(supply - sno.totalSupply(), STAKE / 5);
         assertEq(sno.balanceOf(stranger), 0);
 
-        // The other lane is as it was, and the whole escrow goes back.
+        // The other lane is as it was; it does not reveal what it sealed, and the whole escrow goes back.
         assertEq(_staked(workers[1].addr).locked, STAKE);
+        skip(SEALING + 1);
         jobs.settle(job);
         assertEq(_staked(workers[1].addr).locked, 0);
         assertEq(_staked(workers[1].addr).bonded, STAKE);
@@ -100,6 +101,7 @@ contract ConvictionTest is TrainingTest {
         skip(WINDOW);
         _finalizeTraining(when);
         assertEq(jobs.creditOf(workers[0].addr, address(sno)), PRICE);
+        skip(SEALING);
         jobs.settle(job);
         assertEq(jobs.creditOf(user, address(sno)), 5 * PRICE);
     }
@@ -114,6 +116,7 @@ contract ConvictionTest is TrainingTest {
         disputes.proveSigned(_elementProof(claim, 0, 1, 0));
         assertEq(_staked(workers[0].addr).bonded, STAKE, "not again");
         assertEq(checkpoints.laneOf(job, 0, 0).voidFrom, 0);
+        skip(SEALING + 1);
         jobs.settle(job);
         assertEq(jobs.creditOf(user, address(sno)), 6 * PRICE);
         vm.prank(workers[0].addr);

@@ -254,8 +254,9 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
         claim = _trainingClaim(interval);
         Claim memory parent;
         if (interval > 0) parent = _trainingClaim(interval - 1);
-        vm.prank(workers[0].addr);
-        checkpoints.commit(claim, _link(parent, uint64(block.timestamp)));
+        _seal(claim);
+        _seal(_claim(job, 0, 1, interval));
+        _reveal(claim, _link(parent, uint64(block.timestamp)));
     }
 
     function _statement(Claim memory claim, uint32 step) internal view returns (StepStatement memory) {
