@@ -37,7 +37,10 @@ impl Creation {
             StepVerifier::BYTECODE.clone(),
             with(&Staking::BYTECODE, &Staking::constructorCall { sno, jobs, disputes, p: parameters.clone() }),
             with(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, channels, disputes }),
-            with(&Checkpoints::BYTECODE, &Checkpoints::constructorCall { jobs, disputes, challenges, sealWindow: parameters.sealWindow }),
+            with(
+                &Checkpoints::BYTECODE,
+                &Checkpoints::constructorCall { jobs, disputes, challenges, sealWindow: parameters.sealWindow },
+            ),
             with(&Channels::BYTECODE, &Channels::constructorCall { jobs }),
             with(&Disputes::BYTECODE, &Disputes::constructorCall { staking, jobs, checkpoints, verifier, challenges }),
             with(

@@ -218,4 +218,13 @@ contract CommitmentVectorsTest is Cases {
         }
         assertGt(i, 0);
     }
+
+    function test_seals() public view {
+        uint256 i = 0;
+        for (string memory c = _at("seals", 0); vm.keyExistsJson(json, c); c = _at("seals", ++i)) {
+            bytes32 sealedClaim = keccak256(abi.encode(_word(c, ".claimId"), _word(c, ".salt")));
+            assertEq(sealedClaim, _word(c, ".seal"), c);
+        }
+        assertGt(i, 0);
+    }
 }
