@@ -91,10 +91,13 @@ contract Checkpoints is ICheckpoints, EIP712 {
     /// @inheritdoc ICheckpoints
     function seal(uint64 job, uint16 stage, uint16 replica, uint32 interval, bytes32 sealedClaim) external {
         Clock memory clock = _clocks[job];
+        // A number of replicas, not a balance.
+        // slither-disable-start incorrect-equality
         // INVARIANT: where nobody could copy it, a claim is made in one step.
         if (clock.replicas == 1) revert JobIsNotReplicated(job);
         // INVARIANT: claims are made while the job runs.
         if (clock.replicas == 0) revert JobNotOpen(job);
+        // slither-disable-end incorrect-equality
         if (block.timestamp > clock.deadline) revert DeadlinePassed(clock.deadline);
         LaneId lane = Lanes.id(job, stage, replica);
         _checkLane(lane, interval, clock.intervals);
@@ -148,6 +151,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
         }
         if (block.timestamp > clock.deadline || block.timestamp >= _sealsEnd(rounds, interval)) return;
         // Only who sealed the interval before can seal this one; the caller has revealed that, so its count is final.
+        // slither-disable-next-line incorrect-equality
         uint256 all = interval == 0 ? clock.replicas : rounds[interval - 1].seals;
         // INVARIANT: nobody's claim is seen by whoever can still seal its own (P-24).
         if (rounds[interval].seals < all) revert SealingOpen(interval);
@@ -160,6 +164,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
         returns (uint256)
     {
         uint256 from = rounds[interval].sealedAt;
+        // slither-disable-next-line incorrect-equality
         uint256 before = interval == 0 ? from : rounds[interval - 1].revealedAt;
         if (from == 0 || before == 0) return type(uint256).max;
         return (from > before ? from : before) + _SEAL_WINDOW;
@@ -193,8 +198,11 @@ contract Checkpoints is ICheckpoints, EIP712 {
         assembly ("memory-safe") {
             word := sload(state.slot)
         }
+        // SAFETY: the other bits are the other fields.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        address worker = address(uint160(word));
         // INVARIANT: nobody claims in another's name (P-11).
-        if (msg.sender != address(uint160(word))) revert NotWorker(msg.sender);
+        if (msg.sender != worker) revert NotWorker(msg.sender);
         if (interval >= intervals) revert IntervalOutOfRange(interval);
         // INVARIANT: nothing is built on a convicted claim (P-13).
         if (interval >= word >> 192) revert ClaimIsVoid();

@@ -65,15 +65,20 @@ impl LaneRecord {
             return true;
         }
         let Some(round) = self.rounds.get(&interval) else { return false };
-        let before = interval.checked_sub(1).map(|before| self.rounds.get(&before));
-        let (all, since) = match before {
-            None => (usize::from(terms.replicas), Some(round.sealed_at)),
-            // Who did not seal the interval before cannot seal this one.
-            Some(Some(before)) => (before.replicas.len(), before.revealed_at),
-            Some(None) => return false,
+        if round.replicas.len() >= usize::from(terms.replicas) {
+            return true;
+        }
+        let (all_have, since) = match interval.checked_sub(1) {
+            None => (false, round.sealed_at),
+            // Who did not seal the interval before cannot seal this one. Who did is known once one of them has revealed it.
+            Some(before) => match self.rounds.get(&before) {
+                Some(Round { replicas, revealed_at: Some(at), .. }) => {
+                    (replicas.len() <= round.replicas.len(), round.sealed_at.max(*at))
+                }
+                _ => return false,
+            },
         };
-        let over = |since: u64| since.max(round.sealed_at).saturating_add(terms.window) <= now;
-        round.replicas.len() >= all || since.is_some_and(over)
+        all_have || since.saturating_add(terms.window) <= now
     }
 }
 
