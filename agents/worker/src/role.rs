@@ -233,10 +233,10 @@ where
                     self.stop(claim.lane(), true);
                 }
             }
-            Event::ReplicasDiffer { job, stage, interval, claim } => {
-                if self.lanes_of(job).iter().any(|lane| lane.stage == stage) {
-                    tracing::warn!(%job, stage, interval, %claim, "replicas of this stage differ: not all have computed right");
-                }
+            Event::ReplicasDiffer { job, stage, interval, claim }
+                if self.lanes_of(job).iter().any(|lane| lane.stage == stage) =>
+            {
+                tracing::warn!(%job, stage, interval, %claim, "replicas of this stage differ: not all have computed right");
             }
             Event::ClaimsFinalized { lane, to, .. } => {
                 if let Some(log) = self.log_of(lane) {
