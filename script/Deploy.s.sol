@@ -44,6 +44,7 @@ contract Deploy is Deployer, Script {
         p.disputeBond = uint128(_bounded(toml, ".dispute_bond_sno", 1e12) * 1 ether);
         p.minChallengeWindow = uint32(_bounded(toml, ".min_challenge_window_seconds", type(uint32).max));
         p.maxChallengeWindow = uint32(_bounded(toml, ".max_challenge_window_seconds", type(uint32).max));
+        p.sealWindow = uint32(_bounded(toml, ".seal_window_seconds", type(uint32).max));
         p.bountyBps = uint16(_bounded(toml, ".bounty_bps", 10_000));
         p.harmBps = uint16(_bounded(toml, ".harm_bps", 10_000));
     }

@@ -47,7 +47,7 @@ abstract contract Deployer is CommonBase {
         d.stepVerifier = new StepVerifier();
         d.staking = new Staking(d.sno, address(jobs), address(disputes), parameters);
         d.jobs = new Jobs(d.sno, d.staking, checkpoints, address(channels), address(disputes));
-        d.checkpoints = new Checkpoints(d.jobs, address(disputes), address(challenges));
+        d.checkpoints = new Checkpoints(d.jobs, address(disputes), address(challenges), parameters.sealWindow);
         d.channels = new Channels(d.jobs);
         d.disputes = new Disputes(d.staking, d.jobs, d.checkpoints, d.stepVerifier, address(challenges));
         d.challenges = new Challenges(d.sno, d.jobs, d.checkpoints, d.disputes, parameters);

@@ -37,7 +37,10 @@ impl Creation {
             StepVerifier::BYTECODE.clone(),
             with(&Staking::BYTECODE, &Staking::constructorCall { sno, jobs, disputes, p: parameters.clone() }),
             with(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, channels, disputes }),
-            with(&Checkpoints::BYTECODE, &Checkpoints::constructorCall { jobs, disputes, challenges }),
+            with(
+                &Checkpoints::BYTECODE,
+                &Checkpoints::constructorCall { jobs, disputes, challenges, sealWindow: parameters.sealWindow },
+            ),
             with(&Channels::BYTECODE, &Channels::constructorCall { jobs }),
             with(&Disputes::BYTECODE, &Disputes::constructorCall { staking, jobs, checkpoints, verifier, challenges }),
             with(
@@ -64,6 +67,7 @@ fn of_challenges(p: &Parameters) -> ParametersOfChallenges {
         disputeBond: p.disputeBond,
         minChallengeWindow: p.minChallengeWindow,
         maxChallengeWindow: p.maxChallengeWindow,
+        sealWindow: p.sealWindow,
         bountyBps: p.bountyBps,
         harmBps: p.harmBps,
     }

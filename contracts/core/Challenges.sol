@@ -66,7 +66,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
     {
         bytes32 claimId = CHECKPOINTS.requireLive(claim, committedAt);
         IJobs.Job memory job = _jobOf(claim.job);
-        uint256 until = uint256(committedAt) + job.challengeWindow;
+        uint256 until = uint256(committedAt) + CHECKPOINTS.windowOf(claim.job, claim.stage, claim.interval);
         // INVARIANT: no challenge begins once the claim could be final (P-8).
         if (block.timestamp >= until) revert DeadlinePassed(until.toUint40());
 

@@ -12,11 +12,18 @@ import {Claim, ClaimLink} from "../types/Types.sol";
 /// @notice See `ICheckpoints`.
 contract Checkpoints is ICheckpoints, EIP712 {
     /// @dev What a claim is checked against, in one slot, so that a commit need not ask Jobs.
+    ///
+    /// | job | `replicas` | `deadline` |
+    /// |---|---|---|
+    /// | not started | 0 | 0 |
+    /// | of one replica: runs, was closed | 1 | the job's, 0 |
+    /// | of several: runs | so many | the job's |
+    /// | of several: was closed | 0 | until when what was sealed is revealed |
     struct Clock {
         uint40 deadline;
         uint32 window;
         uint32 intervals;
-        bool open;
+        uint16 replicas;
     }
 
     /// @dev What is hashed of a claim, in memory without gaps: the encodings of its struct hash and its record overlap. This
@@ -46,37 +53,167 @@ contract Checkpoints is ICheckpoints, EIP712 {
     /// @notice Who holds back claims.
     address public immutable CHALLENGES;
 
+    uint32 private immutable _SEAL_WINDOW;
+
     mapping(uint64 job => Clock clock) private _clocks;
     mapping(uint64 job => mapping(uint16 stage => bytes32 root)) private _initialStates;
     mapping(LaneId lane => LaneState state) private _lanes;
     mapping(LaneId lane => mapping(uint32 interval => bytes32 record)) private _records;
+    mapping(LaneId lane => mapping(uint32 interval => bytes32 sealedClaim)) private _seals;
+    /// @dev By the stage's first lane.
+    mapping(LaneId stage => mapping(uint32 interval => Round round)) private _rounds;
     mapping(bytes32 claimId => uint256 count) private _holds;
 
     // A zero address would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
     // slither-disable-next-line missing-zero-check
-    constructor(IJobs jobs, address disputes, address challenges) EIP712("Tensorlink", "1") {
+    constructor(IJobs jobs, address disputes, address challenges, uint32 sealWindow) EIP712("Tensorlink", "1") {
         JOBS = jobs;
         DISPUTES = disputes;
         CHALLENGES = challenges;
+        _SEAL_WINDOW = sealWindow;
     }
 
     /// @inheritdoc ICheckpoints
     function commit(Claim calldata claim, ClaimLink calldata previous) external {
         Preimage memory p = _preimage(claim, block.timestamp);
         Clock memory clock = _clocks[p.job];
-        // INVARIANT: claims are made while the job runs.
-        if (!clock.open) revert JobNotOpen(p.job);
-        if (block.timestamp > clock.deadline) revert DeadlinePassed(clock.deadline);
+        if (clock.replicas != 1 || block.timestamp > clock.deadline) _refuse(p.job, clock);
 
         LaneId lane = Lanes.id(p.job, p.stage, p.replica);
-        LaneState memory state = _lanes[lane];
-        // INVARIANT: nobody claims in another's name (P-11).
-        if (msg.sender != state.worker) revert NotWorker(msg.sender);
-        if (p.interval >= clock.intervals) revert IntervalOutOfRange(p.interval);
-        // INVARIANT: nothing is built on a convicted claim (P-13).
-        if (p.interval >= state.voidFrom) revert ClaimIsVoid();
-
+        _checkLane(lane, p.interval, clock.intervals);
         mapping(uint32 interval => bytes32 record) storage records = _records[lane];
+        _checkParent(records, p, previous);
+
+        records[p.interval] = _recordHash(p);
+        _emitCommitted(_hashTypedDataV4(_structHash(p)), p);
+    }
+
+    /// @inheritdoc ICheckpoints
+    function seal(uint64 job, uint16 stage, uint16 replica, uint32 interval, bytes32 sealedClaim) external {
+        Clock memory clock = _clocks[job];
+        // A number of replicas, not a balance.
+        // slither-disable-start incorrect-equality
+        // INVARIANT: where nobody could copy it, a claim is made in one step.
+        if (clock.replicas == 1) revert JobIsNotReplicated(job);
+        // INVARIANT: claims are made while the job runs.
+        if (clock.replicas == 0) revert JobNotOpen(job);
+        // slither-disable-end incorrect-equality
+        if (block.timestamp > clock.deadline) revert DeadlinePassed(clock.deadline);
+        LaneId lane = Lanes.id(job, stage, replica);
+        _checkLane(lane, interval, clock.intervals);
+
+        mapping(uint32 interval => bytes32 sealedClaim) storage seals = _seals[lane];
+        mapping(uint32 interval => Round round) storage rounds = _rounds[Lanes.id(job, stage, 0)];
+        // INVARIANT: every seal counts once: zero would be none.
+        if (sealedClaim == 0) revert WrongSeal(interval);
+        if (seals[interval] != 0) revert AlreadySealed(interval);
+        // INVARIANT: no interval is left out (P-11), and who is too late for one is for those after it (P-25).
+        if (interval > 0 && seals[interval - 1] == 0) revert NotTheNextClaim(interval);
+        // INVARIANT: nothing is sealed that could be copied (P-24).
+        if (block.timestamp >= _sealsEnd(rounds, interval)) revert SealingOver(interval);
+
+        seals[interval] = sealedClaim;
+        Round storage round = rounds[interval];
+        if (round.sealedAt == 0) round.sealedAt = uint40(block.timestamp);
+        ++round.seals;
+        emit ClaimSealed(job, stage, replica, interval, sealedClaim);
+    }
+
+    /// @inheritdoc ICheckpoints
+    function reveal(Claim calldata claim, ClaimLink calldata previous, bytes32 salt) external {
+        Preimage memory p = _preimage(claim, block.timestamp);
+        Clock memory clock = _clocks[p.job];
+        LaneId lane = Lanes.id(p.job, p.stage, p.replica);
+        _checkLane(lane, p.interval, clock.intervals);
+        bytes32 id = _hashTypedDataV4(_structHash(p));
+        // INVARIANT: what is revealed is what was sealed, before anybody's claim could be seen (P-24).
+        if (_seals[lane][p.interval] != keccak256(abi.encode(id, salt))) revert WrongSeal(p.interval);
+        mapping(uint32 interval => Round round) storage rounds = _rounds[Lanes.id(p.job, p.stage, 0)];
+        _checkSealsAreIn(clock, rounds, p.interval);
+        mapping(uint32 interval => bytes32 record) storage records = _records[lane];
+        _checkParent(records, p, previous);
+
+        records[p.interval] = _recordHash(p);
+        _emitCommitted(id, p);
+        _compare(rounds[p.interval], p, id);
+    }
+
+    /// @dev A round takes no more seals: nobody is left who can give one, or its time is over.
+    function _checkSealsAreIn(
+        Clock memory clock,
+        mapping(uint32 interval => Round round) storage rounds,
+        uint32 interval
+    ) private view {
+        if (clock.replicas == 0) {
+            // INVARIANT: a closed job ends (P-10).
+            if (block.timestamp > clock.deadline) revert DeadlinePassed(clock.deadline);
+            return;
+        }
+        if (block.timestamp > clock.deadline || block.timestamp >= _sealsEnd(rounds, interval)) return;
+        // Only who sealed the interval before can seal this one; the caller has revealed that, so its count is final.
+        // slither-disable-next-line incorrect-equality
+        uint256 all = interval == 0 ? clock.replicas : rounds[interval - 1].seals;
+        // INVARIANT: nobody's claim is seen by whoever can still seal its own (P-24).
+        if (rounds[interval].seals < all) revert SealingOpen(interval);
+    }
+
+    /// @dev From when on a round takes no more seals, even if some are missing; never, while it has none or the one before is not revealed.
+    function _sealsEnd(mapping(uint32 interval => Round round) storage rounds, uint32 interval)
+        private
+        view
+        returns (uint256)
+    {
+        uint256 from = rounds[interval].sealedAt;
+        // slither-disable-next-line incorrect-equality
+        uint256 before = interval == 0 ? from : rounds[interval - 1].revealedAt;
+        if (from == 0 || before == 0) return type(uint256).max;
+        return (from > before ? from : before) + _SEAL_WINDOW;
+    }
+
+    /// @dev Replicas compute the same from the same: who reveals another outcome than the first one, or the first, is wrong (P-26).
+    function _compare(Round storage round, Preimage memory p, bytes32 id) private {
+        bytes32 outcome = keccak256(abi.encode(p.parentState, p.newState, p.io));
+        if (round.revealedAt == 0) {
+            (round.revealedAt, round.outcome) = (uint40(block.timestamp), outcome);
+        } else if (round.outcome != outcome) {
+            round.differ = true;
+            emit ReplicasDiffer(id, p.job, p.stage, p.interval);
+        }
+    }
+
+    /// @dev Why nothing is committed.
+    function _refuse(uint64 job, Clock memory clock) private pure {
+        // INVARIANT: no replica sees another's claim before it has made its own (P-24).
+        if (clock.replicas > 1) revert JobIsReplicated(job);
+        // INVARIANT: claims are made while the job runs.
+        if (clock.replicas == 0 || clock.deadline == 0) revert JobNotOpen(job);
+        revert DeadlinePassed(clock.deadline);
+    }
+
+    /// @dev The caller's lane, which can make a claim for the interval.
+    function _checkLane(LaneId lane, uint32 interval, uint32 intervals) private view {
+        LaneState storage state = _lanes[lane];
+        uint256 word;
+        // SAFETY: the struct in its one slot: worker (160 bits), finalized (32), voidFrom (32), nothing above.
+        assembly ("memory-safe") {
+            word := sload(state.slot)
+        }
+        // SAFETY: the other bits are the other fields.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        address worker = address(uint160(word));
+        // INVARIANT: nobody claims in another's name (P-11).
+        if (msg.sender != worker) revert NotWorker(msg.sender);
+        if (interval >= intervals) revert IntervalOutOfRange(interval);
+        // INVARIANT: nothing is built on a convicted claim (P-13).
+        if (interval >= word >> 192) revert ClaimIsVoid();
+    }
+
+    /// @dev The claim is the lane's next.
+    function _checkParent(
+        mapping(uint32 interval => bytes32 record) storage records,
+        Preimage memory p,
+        ClaimLink calldata previous
+    ) private view {
         // INVARIANT: one claim per interval (P-11).
         if (records[p.interval] != 0) revert AlreadyCommitted(p.interval);
         // An interval's number, not a balance: nobody can nudge it.
@@ -85,15 +222,16 @@ contract Checkpoints is ICheckpoints, EIP712 {
             // INVARIANT: the first claim starts from the registered state (P-11).
             if (p.parentState != _initialStates[p.job][p.stage]) revert WrongParentState();
         } else {
-            bytes32 parent = records[p.interval - 1];
+            bytes32 parent;
+            // SAFETY: the interval is not 0.
+            unchecked {
+                parent = records[p.interval - 1];
+            }
             // INVARIANT: no interval is left out (P-11).
             if (parent == 0) revert NotTheNextClaim(p.interval);
             // INVARIANT: a claim starts where the one before ended (P-11).
             if (parent != _recordOfParent(p, previous)) revert WrongParentState();
         }
-
-        records[p.interval] = _recordHash(p);
-        _emitCommitted(_hashTypedDataV4(_structHash(p)), p);
     }
 
     /// @dev `emit ClaimCommitted(id, p.job, claim)`: the claim's encoding is at hand.
@@ -159,7 +297,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
         (uint64 job, uint16 stage, uint16 replica) = (claims[0].job, claims[0].stage, claims[0].replica);
         LaneId lane = Lanes.id(job, stage, replica);
         LaneState memory state = _lanes[lane];
-        uint32 window = _clocks[job].window;
+        Clock memory clock = _clocks[job];
         uint32 from = state.finalized;
 
         for (uint256 i = 0; i < claims.length; ++i) {
@@ -167,7 +305,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
             // INVARIANT: one lane, in order (P-12).
             if (claim.job != job || claim.stage != stage || claim.replica != replica) revert UnknownClaim();
             if (claim.interval != state.finalized) revert NotTheNextClaim(claim.interval);
-            _checkFinal(claim, committedAt[i], window, lane, state.voidFrom);
+            _checkFinal(claim, committedAt[i], clock, lane, state.voidFrom);
             ++state.finalized;
         }
 
@@ -177,7 +315,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
         JOBS.pay(job, stage, replica, state.finalized - from);
     }
 
-    function _checkFinal(Claim calldata claim, uint64 committedAt, uint32 window, LaneId lane, uint32 voidedFrom)
+    function _checkFinal(Claim calldata claim, uint64 committedAt, Clock memory clock, LaneId lane, uint32 voidedFrom)
         private
         view
     {
@@ -185,7 +323,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
         if (_records[lane][claim.interval] != _recordHash(_preimage(claim, committedAt))) revert UnknownClaim();
         // INVARIANT: a convicted claim is never paid (P-13).
         if (claim.interval >= voidedFrom) revert ClaimIsVoid();
-        uint256 until = uint256(committedAt) + window;
+        uint256 until = uint256(committedAt) + _windowOf(clock, claim.job, claim.stage, claim.interval);
         // INVARIANT: the whole window was open to challengers (P-8).
         // forge-lint: disable-next-line(unsafe-typecast)
         if (block.timestamp < until) revert WindowOpen(uint40(until));
@@ -206,8 +344,15 @@ contract Checkpoints is ICheckpoints, EIP712 {
         // INVARIANT: lanes are given out by Jobs, once: a job starts once.
         if (msg.sender != address(JOBS)) revert Unauthorized(msg.sender);
 
-        _clocks[job] = Clock({deadline: deadline, window: window, intervals: intervals, open: true});
         uint256 stages = initialStates.length;
+        _clocks[job] = Clock({
+            deadline: deadline,
+            window: window,
+            intervals: intervals,
+            // SAFETY: at most 16 (P-18).
+            // forge-lint: disable-next-line(unsafe-typecast)
+            replicas: uint16(workers.length / stages)
+        });
         for (uint16 stage = 0; stage < stages; ++stage) {
             _initialStates[job][stage] = initialStates[stage];
         }
@@ -224,7 +369,10 @@ contract Checkpoints is ICheckpoints, EIP712 {
     function close(uint64 job) external {
         // INVARIANT: Jobs alone decides whether a job runs.
         if (msg.sender != address(JOBS)) revert Unauthorized(msg.sender);
-        _clocks[job].open = false;
+        Clock storage clock = _clocks[job];
+        // What was sealed can still be revealed, and at once: nobody can copy it any more.
+        if (clock.replicas == 1) clock.deadline = 0;
+        else (clock.replicas, clock.deadline) = (0, uint40(block.timestamp + _SEAL_WINDOW));
     }
 
     /// @inheritdoc ICheckpoints
@@ -272,6 +420,30 @@ contract Checkpoints is ICheckpoints, EIP712 {
     }
 
     /// @inheritdoc ICheckpoints
+    function windowOf(uint64 job, uint16 stage, uint32 interval) external view returns (uint32) {
+        return _windowOf(_clocks[job], job, stage, interval);
+    }
+
+    function _windowOf(Clock memory clock, uint64 job, uint16 stage, uint32 interval)
+        private
+        view
+        returns (uint32 window)
+    {
+        window = clock.window;
+        if (clock.replicas != 1 && _rounds[Lanes.id(job, stage, 0)][interval].differ) window *= 2;
+    }
+
+    /// @inheritdoc ICheckpoints
+    function sealOf(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bytes32) {
+        return _seals[Lanes.id(job, stage, replica)][interval];
+    }
+
+    /// @inheritdoc ICheckpoints
+    function roundOf(uint64 job, uint16 stage, uint32 interval) external view returns (Round memory) {
+        return _rounds[Lanes.id(job, stage, 0)][interval];
+    }
+
+    /// @inheritdoc ICheckpoints
     function recordOf(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bytes32) {
         return _records[Lanes.id(job, stage, replica)][interval];
     }
@@ -285,6 +457,17 @@ contract Checkpoints is ICheckpoints, EIP712 {
     function hasPending(uint64 job, uint16 stage, uint16 replica) external view returns (bool) {
         LaneId lane = Lanes.id(job, stage, replica);
         LaneState memory state = _lanes[lane];
-        return state.finalized < state.voidFrom && _records[lane][state.finalized] != 0;
+        uint32 next = state.finalized;
+        if (next >= state.voidFrom) return false;
+        return _records[lane][next] != 0
+            || (_seals[lane][next] != 0 && (_clocks[job].replicas != 0 || block.timestamp <= _clocks[job].deadline));
+    }
+
+    /// @inheritdoc ICheckpoints
+    function isTooLate(uint64 job, uint16 stage, uint16 replica) external view returns (bool) {
+        LaneId lane = Lanes.id(job, stage, replica);
+        uint32 next = _lanes[lane].finalized;
+        if (_records[lane][next] != 0 || _seals[lane][next] != 0) return false;
+        return block.timestamp >= _sealsEnd(_rounds[Lanes.id(job, stage, 0)], next);
     }
 }

@@ -33,6 +33,7 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     uint128 private immutable _DISPUTE_BOND;
     uint32 private immutable _MIN_CHALLENGE_WINDOW;
     uint32 private immutable _MAX_CHALLENGE_WINDOW;
+    uint32 private immutable _SEAL_WINDOW;
     uint16 private immutable _BOUNTY_BPS;
     uint16 private immutable _HARM_BPS;
 
@@ -54,6 +55,7 @@ contract Staking is IStaking, ReentrancyGuardTransient {
         _DISPUTE_BOND = p.disputeBond;
         _MIN_CHALLENGE_WINDOW = p.minChallengeWindow;
         _MAX_CHALLENGE_WINDOW = p.maxChallengeWindow;
+        _SEAL_WINDOW = p.sealWindow;
         _BOUNTY_BPS = p.bountyBps;
         _HARM_BPS = p.harmBps;
     }
@@ -189,6 +191,7 @@ contract Staking is IStaking, ReentrancyGuardTransient {
             disputeBond: _DISPUTE_BOND,
             minChallengeWindow: _MIN_CHALLENGE_WINDOW,
             maxChallengeWindow: _MAX_CHALLENGE_WINDOW,
+            sealWindow: _SEAL_WINDOW,
             bountyBps: _BOUNTY_BPS,
             harmBps: _HARM_BPS
         });

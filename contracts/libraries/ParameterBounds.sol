@@ -10,6 +10,8 @@ library ParameterBounds {
     /// @dev No deposit is held longer than this by a delay, whatever a deployer asks for.
     uint256 internal constant MAX_DELAY = 90 days;
 
+    /// @dev A replica that seals nothing holds back the others no longer than this.
+    uint256 internal constant MAX_SEAL_WINDOW = 7 days;
     /// @dev A day of blocks of 12 s.
     uint256 internal constant MAX_MOVE_BLOCKS = 7200;
     /// @dev Most questions of a challenge; a game over the largest interval and tensor takes about ten.
@@ -29,12 +31,15 @@ library ParameterBounds {
         if (p.maxChallengeWindow < p.minChallengeWindow || p.maxChallengeWindow > MAX_DELAY) {
             revert ParameterOutOfBounds("maxChallengeWindow");
         }
+        // INVARIANT: replicas have time to seal, and wait for each other no longer than that (P-25).
+        if (p.sealWindow == 0 || p.sealWindow > MAX_SEAL_WINDOW) revert ParameterOutOfBounds("sealWindow");
         // INVARIANT: nobody loses a challenge for a move that could not be made in time.
         if (p.moveGrace == 0 || p.disputeClock < p.moveGrace) revert ParameterOutOfBounds("moveGrace");
         if (p.moveBlocks == 0 || p.moveBlocks > MAX_MOVE_BLOCKS) revert ParameterOutOfBounds("moveBlocks");
         if (disputePeriod(p) > MAX_DELAY) revert ParameterOutOfBounds("disputeClock");
-        // INVARIANT: stake outlasts every claim it stands for (P-9).
-        if (p.unbondingDelay < p.maxChallengeWindow + disputePeriod(p) || p.unbondingDelay > 2 * MAX_DELAY) {
+        // INVARIANT: stake outlasts every claim it stands for (P-9), of replicas that differ, too (P-26).
+        if (p.unbondingDelay < 2 * uint256(p.maxChallengeWindow) + disputePeriod(p) || p.unbondingDelay > 2 * MAX_DELAY)
+        {
             revert ParameterOutOfBounds("unbondingDelay");
         }
         // INVARIANT: holding back a claim and voting as a validator both cost something.

@@ -12,6 +12,7 @@ struct Parameters {
     uint128 disputeBond;
     uint32 minChallengeWindow;
     uint32 maxChallengeWindow;
+    uint32 sealWindow;
     uint16 bountyBps;
     uint16 harmBps;
 }

@@ -213,6 +213,7 @@ contract ChallengesTest is ChallengeTest {
         challenges.open(second, committedAt, 1);
         _lie(claim, 0);
 
+        skip(SEALING + 1);
         jobs.settle(job);
         _bondReturns(1, stranger);
         _bondReturns(2, auditor);

@@ -185,7 +185,7 @@ contract CommitmentVectorsTest is Cases {
 
     /// @notice A claim's id in Rust is the one that `Checkpoints` gives it.
     function test_claimIds() public {
-        bytes memory code = address(new Checkpoints(IJobs(address(0)), address(0), address(0))).code;
+        bytes memory code = address(new Checkpoints(IJobs(address(0)), address(0), address(0), 1)).code;
         uint256 claims = 0;
         uint256 i = 0;
         for (string memory c = _at("digests", 0); vm.keyExistsJson(json, c); c = _at("digests", ++i)) {
@@ -215,6 +215,15 @@ contract CommitmentVectorsTest is Cases {
             Claim memory claim = abi.decode(_bytes(c, ".claim"), (Claim));
             bytes32 record = keccak256(abi.encode(claim, uint64(_uint(c, ".committedAt"))));
             assertEq(record, _word(c, ".record"), c);
+        }
+        assertGt(i, 0);
+    }
+
+    function test_seals() public view {
+        uint256 i = 0;
+        for (string memory c = _at("seals", 0); vm.keyExistsJson(json, c); c = _at("seals", ++i)) {
+            bytes32 sealedClaim = keccak256(abi.encode(_word(c, ".claimId"), _word(c, ".salt")));
+            assertEq(sealedClaim, _word(c, ".seal"), c);
         }
         assertGt(i, 0);
     }

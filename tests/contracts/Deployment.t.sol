@@ -23,7 +23,7 @@ contract DeploymentTest is Test, Deployer {
 
     function test_parametersFileIsTheSpecs() public view {
         Parameters memory p = script.parse(vm.readFile("deploy/parameters.toml"));
-        assertEq(p.unbondingDelay, 14 days);
+        assertEq(p.unbondingDelay, 21 days);
         assertEq(p.validatorCollateral, 1_000_000 ether);
         assertEq(p.disputeClock, 12 hours);
         assertEq(p.moveGrace, 20 minutes);
@@ -32,6 +32,7 @@ contract DeploymentTest is Test, Deployer {
         assertEq(p.disputeBond, 100 ether);
         assertEq(p.minChallengeWindow, 1 hours);
         assertEq(p.maxChallengeWindow, 7 days);
+        assertEq(p.sealWindow, 6 hours);
         assertEq(p.bountyBps, 5000);
         assertEq(p.harmBps, 3000);
     }
@@ -90,6 +91,11 @@ contract DeploymentTest is Test, Deployer {
         p.maxChallengeWindow = 90 days + 1;
         _refused(p, "maxChallengeWindow");
         p = _good();
+        p.sealWindow = 0;
+        _refused(p, "sealWindow");
+        p.sealWindow = 7 days + 1;
+        _refused(p, "sealWindow");
+        p = _good();
         p.moveGrace = 0;
         _refused(p, "moveGrace");
         p.moveGrace = p.disputeClock + 1;
@@ -103,7 +109,7 @@ contract DeploymentTest is Test, Deployer {
         p.disputeClock = 45 days;
         _refused(p, "disputeClock");
         p = _good();
-        p.unbondingDelay = uint40(p.maxChallengeWindow + ParameterBounds.disputePeriod(p)) - 1;
+        p.unbondingDelay = uint40(2 * p.maxChallengeWindow + ParameterBounds.disputePeriod(p)) - 1;
         _refused(p, "unbondingDelay");
         p.unbondingDelay = 180 days + 1;
         _refused(p, "unbondingDelay");

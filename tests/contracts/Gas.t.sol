@@ -20,17 +20,17 @@ contract GasTest is ProtocolTest {
         _snapshot("stake");
         staking.requestUnstake(WORKER, 5 ether);
         _snapshot("requestUnstake");
-        skip(14 days);
+        skip(21 days);
         staking.withdraw(WORKER);
         _snapshot("withdraw");
     }
 
     function test_job() public {
-        JobTerms memory terms = _terms(ETH, 2, 2, 3);
+        JobTerms memory terms = _terms(ETH, 4, 1, 3);
         uint256 deposit = _cover(terms) + 1;
         vm.prank(user);
         uint64 job = jobs.post{value: deposit}(terms, deposit);
-        _snapshot("post, 2 stages");
+        _snapshot("post, 4 stages");
         (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
         vm.prank(user);
         jobs.accept(job, offers, signatures);
@@ -44,7 +44,7 @@ contract GasTest is ProtocolTest {
         assertLe(_commitMeasured(job, 1), 60_000);
         _commitMeasured(job, 2);
         for (uint16 lane = 1; lane < 4; ++lane) {
-            _commitAll(job, lane % 2, lane / 2);
+            _commitAll(job, lane, 0);
         }
 
         skip(WINDOW);
@@ -53,7 +53,7 @@ contract GasTest is ProtocolTest {
         _finalize(job, 0, 0, 1, 3, when);
         _snapshot("finalize, 2 claims");
         for (uint16 lane = 1; lane < 4; ++lane) {
-            _finalize(job, lane % 2, lane / 2, 0, 3, when);
+            _finalize(job, lane, 0, 0, 3, when);
         }
         jobs.settle(job);
         _snapshot("settle, 4 lanes");
@@ -65,6 +65,25 @@ contract GasTest is ProtocolTest {
     function _commitMeasured(uint64 job, uint32 interval) private returns (uint256) {
         _commit(job, 0, 0, interval, uint64(block.timestamp));
         return vm.snapshotGasLastCall("protocol", interval == 0 ? "commit, first of a lane" : "commit");
+    }
+
+    function test_replicas() public {
+        uint64 job = _run(_terms(ETH, 1, 2, 3));
+        uint64 when = uint64(block.timestamp);
+        _commit(job, 0, 0, 0, 0);
+        _commit(job, 0, 1, 0, 0);
+        (Claim memory first, Claim memory second) = (_claim(job, 0, 0, 1), _claim(job, 0, 1, 1));
+        _seal(first);
+        _snapshot("seal, first of a round");
+        _seal(second);
+        _snapshot("seal");
+        _reveal(first, _link(_claim(job, 0, 0, 0), when));
+        _snapshot("reveal, first of a round");
+        _reveal(second, _link(_claim(job, 0, 1, 0), when));
+        _snapshot("reveal");
+        skip(WINDOW);
+        _finalize(job, 0, 0, 0, 2, when);
+        _snapshot("finalize, 2 claims of a replica");
     }
 
     function test_serving() public {

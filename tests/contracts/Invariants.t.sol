@@ -16,7 +16,7 @@ import {JobKind} from "../../contracts/types/Types.sol";
 import {Deployment} from "../../script/Deployer.sol";
 import {Economy} from "./protocol/Economy.sol";
 
-/// @dev P-1 to P-7, P-10 and P-19, whatever anybody does. One function each would walk anew: they are checked together.
+/// @dev P-1 to P-7, P-10, P-19 and P-24 to P-26, whatever anybody does. One function each would walk anew: they are checked together.
 contract InvariantsTest is Test {
     Economy private economy;
     SNO private sno;
@@ -41,7 +41,7 @@ contract InvariantsTest is Test {
     }
 
     function _moves() private pure returns (bytes4[] memory selectors) {
-        selectors = new bytes4[](24);
+        selectors = new bytes4[](30);
         selectors[0] = Economy.stake.selector;
         selectors[1] = Economy.requestUnstake.selector;
         selectors[2] = Economy.withdraw.selector;
@@ -63,6 +63,8 @@ contract InvariantsTest is Test {
         selectors[20] = Economy.convictReceipt.selector;
         selectors[21] = selectors[22] = Economy.answer.selector;
         selectors[23] = Economy.ask.selector;
+        selectors[24] = selectors[25] = selectors[26] = Economy.seal.selector;
+        selectors[27] = selectors[28] = selectors[29] = Economy.reveal.selector;
     }
 
     /// @dev The moves do something: on one long walk each of them has its effect, so the invariants are not of an idle
@@ -91,6 +93,11 @@ contract InvariantsTest is Test {
         assertGt(economy.challengesLost(), 0, "challenges lost");
         assertGt(economy.silences(), 0, "silent workers");
         assertGt(economy.answers(), 0, "answers");
+        assertGt(economy.seals(), 0, "seals");
+        assertGt(economy.reveals(), 0, "reveals");
+        assertGt(economy.refusedSeals(), 0, "late lanes");
+        assertGt(economy.refusedReveals(), 0, "hasty lanes");
+        assertGt(economy.differences(), 0, "replicas that differ");
         assertGt(economy.asks(), 0, "questions");
         assertEq(jobs.jobCount(), economy.MAX_JOBS());
     }

@@ -104,9 +104,9 @@ contract StakingTest is ProtocolTest {
         _stake(account, WORKER, 10 ether);
         vm.startPrank(account);
         staking.requestUnstake(WORKER, 4 ether);
-        skip(13 days);
+        skip(20 days);
         staking.requestUnstake(WORKER, 1 ether);
-        skip(13 days);
+        skip(20 days);
         vm.expectRevert(abi.encodeWithSelector(IStaking.StillUnbonding.selector, uint40(block.timestamp + 1 days)));
         staking.withdraw(WORKER);
         skip(1 days);
@@ -139,7 +139,7 @@ contract StakingTest is ProtocolTest {
         _lock(6 ether);
         vm.prank(account);
         staking.requestUnstake(WORKER, 10 ether);
-        skip(14 days);
+        skip(21 days);
         vm.prank(account);
         assertEq(staking.withdraw(WORKER), 4 ether);
         vm.expectRevert(IStaking.NothingToWithdraw.selector);
@@ -198,7 +198,7 @@ contract StakingTest is ProtocolTest {
         _lock(7 ether);
         vm.prank(account);
         staking.requestUnstake(WORKER, 8 ether);
-        skip(14 days);
+        skip(21 days);
         _slash(7 ether, auditor, stranger);
         assertEq(_staked(account).bonded, 0);
         assertEq(_staked(account).unbonding, 3 ether);

@@ -68,6 +68,15 @@ pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action
         Call::Commit { claim, previous } => {
             plain(d.checkpoints, &Checkpoints::commitCall { claim: recode(claim)?, previous: recode(previous)? })
         }
+        Call::Seal { lane, interval, seal } => {
+            let (job, stage, replica) = (lane.job.0, lane.stage, lane.replica);
+            let call = Checkpoints::sealCall { job, stage, replica, interval: *interval, sealedClaim: *seal };
+            plain(d.checkpoints, &call)
+        }
+        Call::Reveal { claim, previous, salt } => {
+            let (claim, previous) = (recode(claim)?, recode(previous)?);
+            plain(d.checkpoints, &Checkpoints::revealCall { claim, previous, salt: *salt })
+        }
         Call::Finalize { claims } => {
             let (claims, times): (Vec<_>, Vec<u64>) = claims.iter().cloned().unzip();
             plain(d.checkpoints, &Checkpoints::finalizeCall { claims: recode(&claims)?, committedAt: times })

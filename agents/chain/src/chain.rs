@@ -204,6 +204,18 @@ impl Chain for AlloyChain {
         self.views().record(lane, interval).await
     }
 
+    async fn seal(&self, lane: Lane, interval: u32) -> Result<B256, ChainError> {
+        self.views().seal(lane, interval).await
+    }
+
+    async fn is_too_late(&self, lane: Lane) -> Result<bool, ChainError> {
+        self.views().is_too_late(lane).await
+    }
+
+    async fn window(&self, job: JobId, stage: u16, interval: u32) -> Result<u64, ChainError> {
+        self.views().window(job, stage, interval).await
+    }
+
     async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {
         self.views().stake(account, role).await
     }

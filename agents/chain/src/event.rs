@@ -67,6 +67,15 @@ fn checkpoints(event: Checkpoints, timestamp: u64) -> Result<Option<Event>, NotO
         Checkpoints::ClaimCommitted(e) => {
             Event::ClaimCommitted { id: e.claimId.into(), claim: recode(&e.claim)?, committed_at: timestamp }
         }
+        Checkpoints::ClaimSealed(e) => Event::ClaimSealed {
+            lane: lane(e.job, e.stage, e.replica),
+            interval: e.interval,
+            seal: e.sealedClaim,
+            sealed_at: timestamp,
+        },
+        Checkpoints::ReplicasDiffer(e) => {
+            Event::ReplicasDiffer { claim: e.claimId.into(), job: JobId(e.job), stage: e.stage, interval: e.interval }
+        }
         Checkpoints::ClaimsFinalized(e) => {
             Event::ClaimsFinalized { lane: lane(e.job, e.stage, e.replica), from: e.from, to: e.to }
         }

@@ -50,6 +50,7 @@ impl Views<'_> {
             dispute_bond: p.disputeBond,
             min_challenge_window: p.minChallengeWindow.into(),
             max_challenge_window: p.maxChallengeWindow.into(),
+            seal_window: p.sealWindow.into(),
             bounty_bps: p.bountyBps,
             harm_bps: p.harmBps,
         })
@@ -124,6 +125,21 @@ impl Views<'_> {
     pub(crate) async fn record(&self, lane: Lane, interval: u32) -> Result<B256, ChainError> {
         let Lane { job: JobId(job), stage, replica } = lane;
         self.call(self.deployment.checkpoints, &Checkpoints::recordOfCall { job, stage, replica, interval }).await
+    }
+
+    pub(crate) async fn seal(&self, lane: Lane, interval: u32) -> Result<B256, ChainError> {
+        let Lane { job: JobId(job), stage, replica } = lane;
+        self.call(self.deployment.checkpoints, &Checkpoints::sealOfCall { job, stage, replica, interval }).await
+    }
+
+    pub(crate) async fn is_too_late(&self, lane: Lane) -> Result<bool, ChainError> {
+        let Lane { job: JobId(job), stage, replica } = lane;
+        self.call(self.deployment.checkpoints, &Checkpoints::isTooLateCall { job, stage, replica }).await
+    }
+
+    pub(crate) async fn window(&self, job: JobId, stage: u16, interval: u32) -> Result<u64, ChainError> {
+        let call = Checkpoints::windowOfCall { job: job.0, stage, interval };
+        Ok(self.call(self.deployment.checkpoints, &call).await?.into())
     }
 
     pub(crate) async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {

@@ -1,6 +1,6 @@
 //! What a job came to: summed from confirmed events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use tensorlink_node::ports::{Event, EventAt};
@@ -53,6 +53,12 @@ pub struct Redeemed {
 /// A job's balance so far.
 #[derive(Serialize, Clone, Debug, Default)]
 pub struct Report {
+    /// Claims that replicas sealed, over all lanes; in jobs with one replica none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub seals: u32,
+    /// Where replicas claim different things, which not all of them have computed right.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub differences: BTreeSet<String>,
     /// Claims that workers committed, over all lanes.
     pub claims_committed: u32,
     /// Claims that passed their challenge window, over all lanes.
@@ -71,6 +77,11 @@ pub struct Report {
     pub samples: BTreeMap<&'static str, B256>,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 impl Report {
     /// Takes in an event; those of other jobs change nothing.
     pub fn take_in(&mut self, of: JobId, at: &EventAt) {
@@ -84,6 +95,13 @@ impl Report {
             Event::ClaimCommitted { claim, .. } if claim.job == of.0 => {
                 sample("claim");
                 self.claims_committed += 1;
+            }
+            Event::ClaimSealed { lane, .. } if lane.job == of => {
+                sample("seal");
+                self.seals += 1;
+            }
+            Event::ReplicasDiffer { job, stage, interval, .. } if *job == of => {
+                self.differences.insert(format!("stage {stage}, interval {interval}"));
             }
             Event::ClaimsFinalized { lane, from, to } if lane.job == of => {
                 sample("finalize");

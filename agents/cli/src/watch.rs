@@ -76,13 +76,15 @@ impl Lanes {
         let (loss, accuracy) = last.map_or((None, None), |progress| (progress.loss, progress.accuracy));
         let speed = self.0.values().map(|progress| progress.steps_per_second).fold(f32::INFINITY, f32::min);
         format!(
-            "loss {} acc {} | {} steps/s | {} MiB moved | claims {} committed, {} final",
+            "loss {} acc {} | {} steps/s | {} MiB moved | claims {}{} committed, {} final{}",
             loss.map_or("-".into(), |loss| format!("{loss:.4}")),
             accuracy.map_or("-".into(), |accuracy| format!("{:.1} %", accuracy * 100.0)),
             if speed.is_finite() { format!("{speed:.0}") } else { "-".into() },
             self.bytes() >> 20,
+            if report.seals > 0 { format!("{} sealed, ", report.seals) } else { String::new() },
             report.claims_committed,
-            report.claims_final
+            report.claims_final,
+            report.differences.last().map_or(String::new(), |place| format!(" | REPLICAS DIFFER at {place}"))
         )
     }
 }
@@ -146,7 +148,7 @@ pub async fn follow(
     collect(node, &view).await;
     let mut report = balance.settled().await?;
 
-    let finished = lanes_final(node, &view).await?;
+    let finished = stages_final(node, &view).await?;
     let (mut accuracy, mut rows) = (None, 0);
     if finished {
         let stages = user.trained(&view, note).await?;
@@ -244,13 +246,16 @@ async fn watch(config: &Config, user: &User, view: &JobView, balance: &mut Balan
     Ok(lanes)
 }
 
-async fn lanes_final(node: &Node, view: &JobView) -> Result<bool> {
-    for replica in 0..view.replicas {
-        for stage in 0..view.stages {
+/// Whether each stage was computed to the end by one of its replicas at least.
+async fn stages_final(node: &Node, view: &JobView) -> Result<bool> {
+    for stage in 0..view.stages {
+        let mut done = false;
+        for replica in 0..view.replicas {
             let lane = node.ports.chain.lane(Lane { job: view.id, stage, replica }).await?;
-            if lane.finalized < view.intervals {
-                return Ok(false);
-            }
+            done |= lane.finalized >= view.intervals;
+        }
+        if !done {
+            return Ok(false);
         }
     }
     Ok(true)
@@ -289,6 +294,9 @@ fn show(summary: &Summary<'_>, token: &str) -> String {
         summary.commitment_share * 100.0
     ));
     lines.push(format!("claims       {} committed, {} final", report.claims_committed, report.claims_final));
+    lines.extend(
+        report.differences.iter().map(|place| format!("differ       the replicas of {place}: not all are right")),
+    );
     lines.extend(money(report, &summary.gas, token));
     lines.join("\n")
 }

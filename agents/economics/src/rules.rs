@@ -33,7 +33,7 @@ pub struct Rules {
     pub dispute_clock_seconds: u32,
     /// Time for a move that is left when the clock is not, seconds.
     pub move_grace_seconds: u32,
-    /// Longest time in which a claim can be challenged, seconds.
+    /// Longest time in which a claim can be challenged, seconds; twice as long where replicas differ.
     pub max_challenge_window_seconds: u32,
 }
 
@@ -49,7 +49,7 @@ impl Rules {
         min_stake_intervals: 100,
         dispute_bond_sno: 100,
         validator_collateral_sno: 1_000_000,
-        unbonding_delay_seconds: 1_209_600,
+        unbonding_delay_seconds: 1_814_400,
         dispute_clock_seconds: 43_200,
         move_grace_seconds: 1_200,
         max_challenge_window_seconds: 604_800,

@@ -307,9 +307,22 @@ impl User {
             let open = state.finalized..state.void_from.unwrap_or(view.intervals).max(state.finalized);
             let mut claims: Vec<(Claim, u64)> = claims_of(&self.events.borrow(), lane, open).collect();
             pending |= !claims.is_empty();
-            finished &= state.finalized >= view.intervals;
-            claims.retain(|(_, at)| at.saturating_add(view.challenge_window).saturating_add(GRACE) <= now);
+            // Who did not seal in time makes no more claims, and nobody waits for it.
+            finished &=
+                state.finalized >= view.intervals || (view.replicas > 1 && self.ports.chain.is_too_late(lane).await?);
             claims.truncate(BATCH);
+            let mut ripe = 0;
+            for (claim, at) in &claims {
+                let window = match view.replicas {
+                    1 => view.challenge_window,
+                    _ => self.ports.chain.window(job, lane.stage, claim.interval).await?,
+                };
+                if at.saturating_add(window).saturating_add(GRACE) > now {
+                    break;
+                }
+                ripe += 1;
+            }
+            claims.truncate(ripe);
             if !claims.is_empty() {
                 attempt(self.ports.chain.send(Call::Finalize { claims }).await)?;
             }

@@ -9,6 +9,7 @@
 //! | `dispute` | from a difference to a proof |
 //! | [`challenge`], `rebuild` | what is done about a worker that does not answer; what it must have computed |
 //! | [`role`], `task` | the loop that listens to the chain; one thing that it looks into |
+//! | `replicas` | claims that are examined because replicas differ |
 
 pub mod audit;
 mod border;
@@ -19,6 +20,7 @@ pub mod draw;
 pub mod epoch;
 mod rebuild;
 pub mod receipt;
+mod replicas;
 pub mod role;
 mod task;
 

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::{Auditor, Standing, Target};
 use crate::draw::{Rate, drawn};
 use crate::epoch::Epoch;
+use crate::replicas::Replicas;
 use crate::task::{Ended, Task};
 
 /// Drawn claims under examination, waiting for their workers or for a turn; more slow the reading of the chain, which is right: an audit
@@ -62,6 +63,13 @@ impl Done {
 
 const DONE: &str = "audits";
 
+/// What events have told of jobs.
+#[derive(Default)]
+struct Known {
+    manifests: HashMap<JobId, Cid>,
+    replicas: Replicas,
+}
+
 /// A validator.
 pub struct Validator<E> {
     /// Share of claims to audit.
@@ -88,7 +96,7 @@ where
         let mut done: Done = self.auditor.ports.journal.read(DONE)?.unwrap_or_default();
         let open = Arc::new(Semaphore::new(OPEN));
         let mut audits = JoinSet::new();
-        let mut manifests = HashMap::new();
+        let mut known = Known::default();
         let mut waiting: VecDeque<Task> = VecDeque::new();
         loop {
             tokio::select! {
@@ -115,9 +123,9 @@ where
                 // Nothing more is taken in while something waits for a place.
                 event = events.recv(), if waiting.is_empty() => {
                     let Some(event) = event else { break };
-                    let task = self.take_in(event, &mut manifests)?;
+                    let tasks = self.take_in(event, &mut known)?;
                     let is_done = |task: &Task| matches!(task, Task::Claim(t) if done.claims.contains(&t.id));
-                    waiting.extend(task.filter(|task| !is_done(task)));
+                    waiting.extend(tasks.into_iter().filter(|task| !is_done(task)));
                 }
             }
         }
@@ -126,37 +134,48 @@ where
     }
 
     /// Takes in an event; what is to be done about it comes back.
-    fn take_in(&self, at: EventAt, manifests: &mut HashMap<JobId, Cid>) -> Result<Option<Task>, SignatureError> {
+    fn take_in(&self, at: EventAt, known: &mut Known) -> Result<Vec<Task>, SignatureError> {
         self.roster.apply(&at.event);
         self.auditor.games.apply(&at.event);
         self.auditor.claims.apply(&at.event);
+        let mut tasks = Vec::new();
         match at.event {
             Event::JobPosted { job, terms, .. } => {
                 if let Ok(cid) = Cid::try_from(terms.manifest.as_ref()) {
-                    manifests.insert(job, cid);
+                    known.manifests.insert(job, cid);
                 }
-                Ok(None)
+                known.replicas.posted(job, terms.replicas);
             }
+            Event::JobSettled { job, .. } => known.replicas.settled(job),
             Event::ClaimCommitted { id, claim, committed_at } => {
-                let Some(manifest) = manifests.get(&JobId(claim.job)).copied() else { return Ok(None) };
+                let Some(manifest) = known.manifests.get(&JobId(claim.job)).copied() else { return Ok(tasks) };
                 let target = Target { id, claim, standing: Standing::Committed { at: committed_at }, manifest };
                 let drawn = drawn(&self.auditor.ports.identity, id, at.block_hash, self.rate)?;
-                Ok(drawn.then_some(Task::Claim(target)))
+                if known.replicas.claimed(&target, drawn) {
+                    tasks.push(Task::Claim(target));
+                }
+            }
+            Event::ClaimsFinalized { lane, to, .. } => known.replicas.finalized(lane, to),
+            Event::ReplicasDiffer { job, stage, interval, .. } => {
+                let targets = known.replicas.differ((job, stage, interval));
+                tracing::warn!(%job, stage, interval, claims = targets.len(), "replicas differ: all claims are examined");
+                tasks.extend(targets.into_iter().map(Task::Claim));
             }
             Event::ChallengeOpened { id, claim, challenger, .. }
                 if challenger == self.auditor.ports.identity.address() =>
             {
-                let Some(manifest) = manifests.get(&JobId(claim.job)).copied() else { return Ok(None) };
+                let Some(manifest) = known.manifests.get(&JobId(claim.job)).copied() else { return Ok(tasks) };
                 // When it was committed is looked up; whoever opened it just now plays it.
                 let standing = Standing::Committed { at: 0 };
-                Ok(Some(Task::Challenged(Target { id, claim, standing, manifest })))
+                tasks.push(Task::Challenged(Target { id, claim, standing, manifest }));
             }
             Event::VoucherRedeemed { lane, epoch, receipts, .. } if self.rate.share() > 0.0 => {
-                let Some(manifest) = manifests.get(&lane.job).copied() else { return Ok(None) };
-                Ok(Some(Task::Epoch(Epoch { lane, epoch, receipts, block: at.block_hash, manifest })))
+                let Some(manifest) = known.manifests.get(&lane.job).copied() else { return Ok(tasks) };
+                tasks.push(Task::Epoch(Epoch { lane, epoch, receipts, block: at.block_hash, manifest }));
             }
-            _ => Ok(None),
+            _ => {}
         }
+        Ok(tasks)
     }
 }
 

@@ -84,6 +84,8 @@ where
             | Request::State { claim, .. }
             | Request::Trace { claim, .. }
             | Request::Output { claim, .. } => match self.repeatable(claim).await {
+                // Another replica might ask, to claim the same.
+                Ok(claim) if claim.is_hidden() => Response::Declined("the claim is not on chain yet: ask again".into()),
                 Ok(claim) => claim
                     .answer(&self.context, &self.replays, (peer, &request))
                     .await
@@ -103,6 +105,9 @@ where
             Ok(None) => return Response::Declined("no such job".into()),
             Err(error) => return Response::Declined(error.to_string()),
         };
+        if record.uncommitted() > 0 {
+            return Response::Declined("the last claims are not on chain yet: ask again".into());
+        }
         match record.next_state.filter(|_| record.next >= intervals).and_then(|cid| cid.parse::<Cid>().ok()) {
             Some(cid) => Response::FinalState(cid.to_bytes()),
             None => Response::Declined(format!("{} of {intervals} intervals are computed", record.next)),

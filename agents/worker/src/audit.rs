@@ -14,7 +14,7 @@ use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::commit::{Edge, io_root, state_root, trace_root};
+use tensorlink_proof::commit::{Edge, io_root, is_receipt, state_root, trace_root};
 use tensorlink_types::abi::StepStatement;
 use tensorlink_types::{Address, ClaimId, JobKey, TensorRoot};
 use thiserror::Error;
@@ -90,6 +90,11 @@ pub struct Repeatable {
 }
 
 impl Repeatable {
+    /// Whether nobody may see anything of it yet: it is no receipt, and not on chain.
+    pub fn is_hidden(&self) -> bool {
+        !is_receipt(&self.interval.claim) && self.interval.committed_at.is_none()
+    }
+
     /// Answers `auditor`'s question about this claim.
     ///
     /// # Errors

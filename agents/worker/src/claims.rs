@@ -1,16 +1,22 @@
-//! Takes finished intervals to the chain: commits each once, finalises it when its window is over.
+//! Takes finished intervals to the chain: commits each once, or seals and reveals it (see [`crate::sealing`]), and finalises it when its
+//! window is over.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use tensorlink_node::Identity;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView, LaneView};
 use tensorlink_node::ports::{Call, Chain, ChainError, Event};
+use tensorlink_proof::commit::Contracts;
+use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_types::B256;
 use thiserror::Error;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::record::{Interval, LaneLog};
+use crate::sealing::Sealer;
 
 /// Longest wait between two looks at the chain.
 const PERIOD: Duration = Duration::from_millis(1000);
@@ -30,9 +36,37 @@ pub enum ClaimsError {
     Journal(#[from] JournalError),
     /// The chain holds a claim of this lane that we did not make.
     #[error(
-        "the chain holds a claim for interval {0} that this node did not compute: restore the data folder that made it, and use the key on one machine only"
+        "the chain holds a claim or a seal for interval {0} that this node did not compute: restore the data folder that made it, and use the key on one machine only"
     )]
     Foreign(u32),
+    /// The key cannot sign.
+    #[error(transparent)]
+    Sign(#[from] SignatureError),
+}
+
+/// Who makes claims, and where.
+#[derive(Clone)]
+pub struct Claimant {
+    /// The contracts.
+    pub chain: Arc<dyn Chain>,
+    /// The worker's key.
+    pub identity: Identity,
+    /// What claims' ids are bound to.
+    pub contracts: Contracts,
+    seal_window: OnceCell<u64>,
+}
+
+impl Claimant {
+    /// Of a worker with this key.
+    pub const fn new(chain: Arc<dyn Chain>, identity: Identity, contracts: Contracts) -> Self {
+        Self { chain, identity, contracts, seal_window: OnceCell::const_new() }
+    }
+
+    /// Seconds that replicas wait for each other; fixed at deployment.
+    pub(crate) async fn seal_window(&self) -> Result<u64, ChainError> {
+        let asked = async || Ok(self.chain.parameters().await?.seal_window);
+        self.seal_window.get_or_try_init(asked).await.copied()
+    }
 }
 
 /// Whether there is more to do.
@@ -41,15 +75,15 @@ enum Outlook {
     Done,
 }
 
-/// Runs until every claim of the lane is final, the lane is convicted, or `stop`.
+/// Runs until every claim that the lane can make is final, the lane is convicted, or `stop`.
 ///
 /// # Errors
 /// [`ClaimsError`]; failures of the chain are retried for ever.
-pub async fn run(chain: Arc<dyn Chain>, log: Arc<LaneLog>, stop: CancellationToken) -> Result<(), ClaimsError> {
+pub async fn run(by: Claimant, log: Arc<LaneLog>, stop: CancellationToken) -> Result<(), ClaimsError> {
     let mut changes = log.watch();
     loop {
         changes.mark_unchanged();
-        let wait = match advance(chain.as_ref(), &log).await {
+        let wait = match advance(&by, &log).await {
             Ok(Outlook::Done) => return Ok(()),
             Ok(Outlook::More) => PERIOD,
             Err(Failure::Final(error)) => return Err(error),
@@ -67,7 +101,7 @@ pub async fn run(chain: Arc<dyn Chain>, log: Arc<LaneLog>, stop: CancellationTok
 }
 
 #[derive(Debug)]
-enum Failure {
+pub(crate) enum Failure {
     Final(ClaimsError),
     Chain(ChainError),
 }
@@ -84,8 +118,8 @@ impl From<JournalError> for Failure {
     }
 }
 
-async fn advance(chain: &dyn Chain, log: &LaneLog) -> Result<Outlook, Failure> {
-    let lane = log.get().lane;
+async fn advance(by: &Claimant, log: &LaneLog) -> Result<Outlook, Failure> {
+    let (chain, lane) = (by.chain.as_ref(), log.get().lane);
     let Some(job) = chain.job(lane.job).await? else { return Ok(Outlook::More) };
     let view = chain.lane(lane).await?;
     if let Some(from) = view.void_from
@@ -93,13 +127,16 @@ async fn advance(chain: &dyn Chain, log: &LaneLog) -> Result<Outlook, Failure> {
     {
         return Err(Failure::Final(ClaimsError::Convicted(from)));
     }
-    if job.state == JobState::Running {
-        if job.deadline < chain.head().await?.timestamp {
-            close(chain, &job).await?;
-        } else {
-            forget_undone(chain, log).await?;
-            while commit_next(chain, log).await? {}
-        }
+    let late = job.state == JobState::Running && job.deadline < chain.head().await?.timestamp;
+    if late {
+        close(chain, &job).await?;
+    }
+    if job.replicas > 1 && matches!(job.state, JobState::Running | JobState::Closing) {
+        forget_undone(chain, log).await?;
+        Sealer { by, log }.advance(&job).await?;
+    } else if job.state == JobState::Running && !late {
+        forget_undone(chain, log).await?;
+        while commit_next(chain, log).await? {}
     }
     finalize(chain, log, &job, view).await?;
     Ok(outlook(&job, log, chain.lane(lane).await?))
@@ -137,44 +174,65 @@ async fn forget_undone(chain: &dyn Chain, log: &LaneLog) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Nothing is left when the last interval is final, or the job takes no more claims and none is waiting.
+/// Nothing is left when the last interval is final, or no more claims are taken and none is waiting.
 fn outlook(job: &JobView, log: &LaneLog, lane: LaneView) -> Outlook {
     let record = log.get();
     let open = lane.finalized..lane.void_from.unwrap_or(u32::MAX).max(lane.finalized);
-    let pending = record.intervals.range(open).any(|(_, interval)| interval.committed_at.is_some());
-    let ended = job.state == JobState::Settled || (job.state == JobState::Closing && !pending);
+    let waits = |interval: &Interval| interval.committed_at.is_some() || (interval.sealed && !record.barred);
+    let pending = record.intervals.range(open).any(|(_, interval)| waits(interval));
+    let ended = job.state == JobState::Settled || ((job.state == JobState::Closing || record.barred) && !pending);
     if lane.finalized >= job.intervals || ended { Outlook::Done } else { Outlook::More }
 }
 
 /// Commits the next claim; whether it did.
 async fn commit_next(chain: &dyn Chain, log: &LaneLog) -> Result<bool, Failure> {
-    let record = log.get();
-    let Some((claim, previous)) = record.next_to_commit() else { return Ok(false) };
-    let interval = claim.interval;
+    let Some((claim, previous)) = log.get().next_to_commit() else { return Ok(false) };
+    let call = Call::Commit { claim: claim.clone(), previous };
+    Ok(matches!(commit(chain, log, call, &claim).await?, Made::Done))
+}
+
+/// What became of a call that makes a claim.
+pub(crate) enum Made {
+    /// The claim is on chain.
+    Done,
+    /// It may be there; confirmed events tell.
+    Unclear,
+    /// The contract refuses, with this error.
+    Refused(String),
+}
+
+/// Makes a claim by `call`, a commit or a reveal, unless it is made already.
+pub(crate) async fn commit(
+    chain: &dyn Chain,
+    log: &LaneLog,
+    call: Call,
+    claim: &tensorlink_types::abi::Claim,
+) -> Result<Made, Failure> {
+    let (lane, interval) = (log.get().lane, claim.interval);
     // After a restart the claim may be on chain although its receipt was never seen. The replay of confirmed events tells when.
-    if chain.record(record.lane, interval).await? != B256::ZERO {
-        return Ok(false);
+    if chain.record(lane, interval).await? != B256::ZERO {
+        return Ok(Made::Unclear);
     }
-    let receipt = match chain.send(Call::Commit { claim: claim.clone(), previous }).await {
+    let receipt = match chain.send(call).await {
         Ok(receipt) => receipt,
         // The job was closed just now, or the link is to a block that was undone: look again, and finalise meanwhile.
         Err(ChainError::Reverted { name, arguments }) => {
-            tracing::warn!(lane = %record.lane, interval, %name, %arguments, "the claim is refused");
-            return Ok(false);
+            tracing::warn!(%lane, interval, %name, %arguments, "the claim is refused");
+            return Ok(Made::Refused(name));
         }
         Err(error) => return Err(error.into()),
     };
     let at = receipt.events.iter().find_map(|event| match event {
-        Event::ClaimCommitted { claim: committed, committed_at, .. } if *committed == claim => Some(*committed_at),
+        Event::ClaimCommitted { claim: committed, committed_at, .. } if committed == claim => Some(*committed_at),
         _ => None,
     });
-    tracing::info!(lane = %record.lane, interval, gas = receipt.gas, "claim committed");
+    tracing::info!(%lane, interval, gas = receipt.gas, "claim committed");
     log.update(|record| {
         if let Some(entry) = record.intervals.get_mut(&interval) {
             entry.committed_at = at;
         }
     })?;
-    Ok(at.is_some())
+    Ok(if at.is_some() { Made::Done } else { Made::Unclear })
 }
 
 async fn finalize(chain: &dyn Chain, log: &LaneLog, job: &JobView, lane: LaneView) -> Result<(), Failure> {

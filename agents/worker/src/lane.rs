@@ -263,10 +263,10 @@ where
         Ok(StageExecutor::new(engine, program, &self.shard.constants, &state, self.job.job_key, observed)?)
     }
 
-    /// Holds back while too many finished intervals wait for the chain.
+    /// Holds back while too many finished intervals wait for the chain to have a claim or a seal of them.
     async fn wait_for_chain(&self) {
         let mut changes = self.log.watch();
-        while self.log.get().uncommitted() >= LEAD {
+        while self.log.get().unsealed() >= LEAD {
             if changes.changed().await.is_err() {
                 return;
             }

@@ -7,7 +7,7 @@
 //! | [`lane`] | the work on a lane: meet the neighbours, execute, write down |
 //! | [`schedule`], [`link`], [`boundary`], [`desk`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
-//! | [`record`], `archive`, [`claims`] | what is on disk; the states there; how claims get on chain |
+//! | [`record`], `archive`, [`claims`], [`sealing`] | what is on disk; the states there; how claims get on chain; those of replicas |
 //! | `payout` | stake and pay, out of jobs that end or never begin |
 //! | `answers`, [`audit`], `challenges` | answers to users, to auditors, and on chain |
 //! | [`metrics`] | progress for people |
@@ -29,6 +29,7 @@ pub mod quote;
 pub mod record;
 pub mod role;
 pub mod schedule;
+pub mod sealing;
 pub mod serving;
 
 pub use context::{Context, EngineFactory, WorkerConfig};

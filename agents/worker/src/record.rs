@@ -11,6 +11,8 @@ use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink};
 use tensorlink_types::{Address, JobKey, Lane};
 use tokio::sync::watch;
 
+use crate::sealing::Round;
+
 /// A finished interval.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Interval {
@@ -30,13 +32,16 @@ pub struct Interval {
     /// Whether that block is confirmed: a reorganisation cannot undo it any more.
     #[serde(default)]
     pub confirmed: bool,
+    /// Whether the chain has a seal of the claim; in jobs with one replica never.
+    #[serde(default)]
+    pub sealed: bool,
 }
 
 impl Interval {
     /// An interval just finished; state and inputs are the CIDs of its files.
     pub fn new(claim: Claim, logs: BoundaryLogs, state: String, inputs: String) -> Self {
         let signatures = SenderSignatures::default();
-        Self { claim, logs, signatures, state, inputs, committed_at: None, confirmed: false }
+        Self { claim, logs, signatures, state, inputs, committed_at: None, confirmed: false, sealed: false }
     }
 }
 
@@ -60,6 +65,15 @@ pub struct LaneRecord {
     pub promised: Option<(u32, BoundaryLogs)>,
     /// CID of the state before interval `next`; none before the first: the job's initial state.
     pub next_state: Option<String>,
+    /// What all replicas of the stage have sealed and revealed, by interval; in jobs with one replica empty.
+    #[serde(default)]
+    pub rounds: BTreeMap<u32, Round>,
+    /// Whether a confirmed event has closed the job.
+    #[serde(default)]
+    pub closing: bool,
+    /// Set when a claim was sealed or revealed too late: no more are taken.
+    #[serde(default)]
+    pub barred: bool,
     /// Set when the lane is settled or convicted: nothing is left to do.
     pub over: bool,
 }
@@ -154,6 +168,9 @@ impl LaneRecord {
             next: 0,
             promised: None,
             next_state: None,
+            rounds: BTreeMap::new(),
+            closing: false,
+            barred: false,
             over: false,
         }
     }
@@ -183,12 +200,15 @@ impl LaneRecord {
         Some((interval.claim.clone(), link))
     }
 
-    /// Claims from `finalized` on whose window of `window` seconds is over at time `now`; at most `most`.
+    /// Claims from `finalized` on whose window is over at time `now`; at most `most`. The window has `window` seconds, and twice as many where
+    /// replicas differ.
     pub fn finalizable(&self, finalized: u32, window: u64, now: u64, most: usize) -> Vec<(Claim, u64)> {
         self.intervals
             .range(finalized..)
-            .map_while(|(_, interval)| {
+            .map_while(|(number, interval)| {
                 let at = interval.committed_at?;
+                let differ = self.rounds.get(number).is_some_and(|round| round.differ);
+                let window = if differ { window.saturating_mul(2) } else { window };
                 (at.saturating_add(window) <= now).then(|| (interval.claim.clone(), at))
             })
             .take(most)
@@ -198,5 +218,10 @@ impl LaneRecord {
     /// Finished intervals that are not on chain yet.
     pub fn uncommitted(&self) -> usize {
         self.intervals.values().filter(|interval| interval.committed_at.is_none()).count()
+    }
+
+    /// Finished intervals of which the chain has neither a claim nor a seal yet.
+    pub fn unsealed(&self) -> usize {
+        self.intervals.values().filter(|interval| interval.committed_at.is_none() && !interval.sealed).count()
     }
 }

@@ -21,12 +21,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::Replays;
-use crate::claims;
+use crate::claims::{self, Claimant};
 use crate::context::Context;
 use crate::lane::{KEEP, LaneTask};
 use crate::promises::Promises;
 use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};
+use crate::sealing;
 use crate::serving::{Book, ServingLane};
 
 /// Time between two adverts.
@@ -184,6 +185,11 @@ where
         self.context.roster.apply(&at.event);
         self.games.apply(&at.event);
         let own = self.context.ports.identity.address();
+        if let Some(job) = at.event.job_of_claims() {
+            for log in self.lanes_of(job).into_iter().filter_map(|lane| self.log_of(lane)) {
+                sealing::told(&log, &at.event)?;
+            }
+        }
         match at.event {
             Event::JobPosted { job, terms, .. } => {
                 match (Cid::try_from(terms.manifest.as_ref()), JobKind::from_number(terms.kind)) {
@@ -226,6 +232,11 @@ where
                     tracing::error!(lane = %claim.lane(), %error, "this lane stops");
                     self.stop(claim.lane(), true);
                 }
+            }
+            Event::ReplicasDiffer { job, stage, interval, claim }
+                if self.lanes_of(job).iter().any(|lane| lane.stage == stage) =>
+            {
+                tracing::warn!(%job, stage, interval, %claim, "replicas of this stage differ: not all have computed right");
             }
             Event::ClaimsFinalized { lane, to, .. } => {
                 if let Some(log) = self.log_of(lane) {
@@ -298,8 +309,15 @@ where
             }
         };
         let claiming = async {
-            match claims::run(self.context.ports.chain.clone(), log.clone(), all.clone()).await {
-                Ok(()) => self.settle(lane.job, &all).await,
+            let ports = &self.context.ports;
+            let by = Claimant::new(ports.chain.clone(), ports.identity.clone(), ports.contracts);
+            match claims::run(by, log.clone(), all.clone()).await {
+                Ok(()) => {
+                    if log.get().barred {
+                        self.stop(lane, false);
+                    }
+                    self.settle(lane.job, &all).await;
+                }
                 Err(error) => {
                     tracing::error!(%lane, %error, "this lane is over");
                     self.stop(lane, true);
@@ -382,6 +400,9 @@ where
             }
         }
         // Last, so that a kill before it leaves nothing pinned for ever: the events tell again.
-        log.update(|record| record.intervals.retain(|number, _| *number >= keep_from))
+        log.update(|record| {
+            record.intervals.retain(|number, _| *number >= keep_from);
+            record.rounds.retain(|number, _| *number >= keep_from);
+        })
     }
 }

@@ -10,7 +10,7 @@ use support::{CONTRACTS, MemoryChain, USER, WINDOW, identity, job_view, lane};
 use tensorlink_node::Journal;
 use tensorlink_types::B256;
 use tensorlink_types::abi::{BoundaryLogs, Claim};
-use tensorlink_worker::claims::{self, ClaimsError};
+use tensorlink_worker::claims::{self, Claimant, ClaimsError};
 use tensorlink_worker::record::{Interval, LaneLog, LaneRecord};
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +56,8 @@ impl Bench {
 
     /// Lets the committer run for a moment.
     async fn run(&self, log: &Arc<LaneLog>) -> Option<Result<(), ClaimsError>> {
-        let run = claims::run(self.chain.clone(), log.clone(), CancellationToken::new());
+        let by = Claimant::new(self.chain.clone(), identity(7), CONTRACTS);
+        let run = claims::run(by, log.clone(), CancellationToken::new());
         tokio::time::timeout(Duration::from_millis(300), run).await.ok()
     }
 

@@ -3,11 +3,13 @@ pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
 import {IChannels} from "../../../contracts/interfaces/IChannels.sol";
+import {ICheckpoints} from "../../../contracts/interfaces/ICheckpoints.sol";
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
 import {Position, Subject} from "../../../contracts/types/Challenge.sol";
 import {
     Claim,
+    ClaimLink,
     ContradictionProof,
     JobKind,
     JobTerms,
@@ -30,10 +32,21 @@ contract Economy is Ledger {
     /// @dev What a lane's claims were committed at, and by whom.
     mapping(uint64 job => mapping(uint256 lane => uint64[] times)) private _times;
     mapping(uint64 job => uint256 deposit) public depositOf;
+    mapping(uint64 job => uint256 time) private _closedAt;
     /// @dev Tokens of the vouchers that a lane has redeemed.
     mapping(uint64 job => mapping(uint256 lane => uint32 tokens)) public tokensOf;
     mapping(uint64 job => mapping(uint256 lane => bool convicted)) public convictedOn;
     mapping(uint256 challenge => Claim claim) private _claims;
+    /// @dev What replicas did: how many claims a lane has sealed, and from which on they are wrong, counted from 1; of a round, its seals,
+    /// when the first was made, when the first claim was revealed and what it was, and whether another was another.
+    mapping(uint64 job => mapping(uint256 lane => uint32 count)) private _sealedOf;
+    mapping(uint64 job => mapping(uint256 lane => uint32 interval)) private _wrongFrom;
+    mapping(uint64 job => mapping(uint16 stage => mapping(uint32 interval => Seen))) private _seen;
+    uint256 public seals;
+    uint256 public reveals;
+    uint256 public refusedSeals;
+    uint256 public refusedReveals;
+    uint256 public differences;
     uint256 public burned;
     uint256 public convictions;
     uint256 public receiptConvictions;
@@ -46,6 +59,14 @@ contract Economy is Ledger {
     uint256 public silences;
     uint256 public answers;
     uint256 public asks;
+
+    struct Seen {
+        uint256 seals;
+        uint256 sealedAt;
+        uint256 revealedAt;
+        bytes32 newState;
+        bool differ;
+    }
 
     // Who and what
 
@@ -183,6 +204,7 @@ contract Economy is Ledger {
         if (byStranger ? block.timestamp <= limit : seed % 8 != 0) return;
         vm.prank(byStranger ? stranger : user);
         jobs.cancel(job);
+        _closedAt[job] = block.timestamp;
     }
 
     function settle(uint256 seed) public {
@@ -201,8 +223,9 @@ contract Economy is Ledger {
         for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {
             (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
             if (checkpoints.hasPending(job, stage, replica)) return false;
-            bool done = checkpoints.laneOf(job, stage, replica).finalized == record.intervals;
-            if (record.state == IJobs.State.Running && !done) return false;
+            uint32 done = checkpoints.laneOf(job, stage, replica).finalized;
+            bool late = _sealedOf[job][lane] == done && block.timestamp >= _sealsEnd(job, stage, done);
+            if (record.state == IJobs.State.Running && done != record.intervals && !late) return false;
         }
         return true;
     }
@@ -222,7 +245,7 @@ contract Economy is Ledger {
         uint64 job = _job(seed);
         IJobs.Job memory record = jobs.jobOf(job);
         if (record.state != IJobs.State.Running || block.timestamp > record.deadline) return;
-        if (record.kind != JobKind.Training) return;
+        if (record.kind != JobKind.Training || record.replicas > 1) return;
         (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
         uint64[] storage times = _times[job][lane];
         if (times.length == record.intervals) return;
@@ -230,6 +253,123 @@ contract Economy is Ledger {
             _commit(job, stage, replica, uint32(times.length), times.length == 0 ? 0 : times[times.length - 1]);
         times.push(when);
         if (chance % 4 == 0) _open(claim, when);
+    }
+
+    // Claims of replicas
+
+    /// @dev The claim of a lane: from some interval on it may have gone wrong.
+    function _made(uint64 job, uint16 stage, uint16 replica, uint32 interval)
+        private
+        view
+        returns (Claim memory claim)
+    {
+        claim = _claim(job, stage, replica, interval);
+        uint32 wrong = _wrongFrom[job][uint256(replica) * jobs.jobOf(job).stages + stage];
+        if (wrong == 0) return claim;
+        if (interval + 1 > wrong) claim.parentState = keccak256(abi.encode("wrong", replica, interval));
+        if (interval + 1 >= wrong) claim.newState = keccak256(abi.encode("wrong", replica, interval + 1));
+    }
+
+    /// @dev From when on a round takes no more seals.
+    function _sealsEnd(uint64 job, uint16 stage, uint32 interval) private view returns (uint256) {
+        uint256 sealedAt = _seen[job][stage][interval].sealedAt;
+        uint256 before = interval == 0 ? sealedAt : _seen[job][stage][interval - 1].revealedAt;
+        if (sealedAt == 0 || before == 0) return type(uint256).max;
+        return (before > sealedAt ? before : sealedAt) + SEALING;
+    }
+
+    /// @dev The first running or closing job of several replicas from `seed` on, or 0 if there is none.
+    function _replicatedJob(uint256 seed) private view returns (uint64 job) {
+        uint64 count = jobs.jobCount();
+        for (uint64 i = 0; i < count; ++i) {
+            job = (uint64(seed % count) + i) % count + 1;
+            IJobs.Job memory record = jobs.jobOf(job);
+            if (record.kind != JobKind.Training || record.replicas == 1) continue;
+            if (record.state == IJobs.State.Running || record.state == IJobs.State.Closing) return job;
+        }
+        return 0;
+    }
+
+    /// @dev A lane seals its next claim, now and then the first wrong one. Who is too late is refused.
+    function seal(uint256 seed, uint256 laneSeed, uint256 chance) external {
+        uint64 job = _replicatedJob(seed);
+        if (job == 0) return;
+        IJobs.Job memory record = jobs.jobOf(job);
+        if (record.state != IJobs.State.Running || block.timestamp > record.deadline) return;
+        (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+        uint32 next = _sealedOf[job][lane];
+        if (next == record.intervals) return;
+        if (chance % 8 == 0 && _wrongFrom[job][lane] == 0) _wrongFrom[job][lane] = next + 1;
+        if (block.timestamp >= _sealsEnd(job, stage, next)) {
+            Claim memory late = _made(job, stage, replica, next);
+            vm.expectRevert(abi.encodeWithSelector(ICheckpoints.SealingOver.selector, next));
+            this.sealAsWorker(late);
+            ++refusedSeals;
+            return;
+        }
+        Seen storage seen = _seen[job][stage][next];
+        assertEq(seen.revealedAt, 0, "nothing is sealed after a reveal");
+        _seal(_made(job, stage, replica, next));
+        if (seen.seals++ == 0) seen.sealedAt = block.timestamp;
+        ++_sealedOf[job][lane];
+        ++seals;
+    }
+
+    /// @dev In one call, for a revert that is expected.
+    function sealAsWorker(Claim memory claim) external {
+        _seal(claim);
+    }
+
+    /// @dev The same.
+    function revealAsWorker(Claim memory claim, ClaimLink memory link) external {
+        _reveal(claim, link);
+    }
+
+    /// @dev A lane reveals what it sealed next, or is refused while others can still seal.
+    function reveal(uint256 seed, uint256 laneSeed, uint256 chance) public {
+        uint64 job = _replicatedJob(seed);
+        if (job == 0) return;
+        (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+        uint32 next = uint32(_times[job][lane].length);
+        bool void = next >= checkpoints.laneOf(job, stage, replica).voidFrom;
+        if (next == _sealedOf[job][lane] || void) return;
+        Claim memory claim = _made(job, stage, replica, next);
+        ClaimLink memory link;
+        if (next > 0) link = _link(_made(job, stage, replica, next - 1), _times[job][lane][next - 1]);
+        if (!_sealsAreIn(job, stage, next)) {
+            vm.expectRevert();
+            this.revealAsWorker(claim, link);
+            ++refusedReveals;
+            return;
+        }
+        _reveal(claim, link);
+        _revealedNow(job, lane, claim);
+        if (chance % 4 == 0) _open(claim, uint64(block.timestamp));
+    }
+
+    function _sealsAreIn(uint64 job, uint16 stage, uint32 interval) private view returns (bool) {
+        IJobs.Job memory record = jobs.jobOf(job);
+        if (record.state == IJobs.State.Closing) return block.timestamp <= _closedAt[job] + SEALING;
+        if (block.timestamp > record.deadline || block.timestamp >= _sealsEnd(job, stage, interval)) return true;
+        uint256 all = interval == 0 ? record.replicas : _seen[job][stage][interval - 1].seals;
+        return _seen[job][stage][interval].seals == all;
+    }
+
+    function _revealedNow(uint64 job, uint256 lane, Claim memory claim) private {
+        _times[job][lane].push(uint64(block.timestamp));
+        ++reveals;
+        Seen storage seen = _seen[job][claim.stage][claim.interval];
+        if (seen.revealedAt == 0) {
+            (seen.revealedAt, seen.newState) = (block.timestamp, claim.newState);
+        } else if (seen.newState != claim.newState) {
+            seen.differ = true;
+            ++differences;
+        }
+        assertEq(checkpoints.windowOf(job, claim.stage, claim.interval), _windowOf(claim));
+    }
+
+    function _windowOf(Claim memory claim) private view returns (uint256) {
+        return _seen[claim.job][claim.stage][claim.interval].differ ? 2 * WINDOW : WINDOW;
     }
 
     /// @dev Finalises what can be of a lane's next claim.
@@ -240,8 +380,10 @@ contract Economy is Ledger {
         uint32 next = checkpoints.laneOf(job, stage, replica).finalized;
         uint64[] storage times = _times[job][lane];
         if (next >= times.length || next >= checkpoints.laneOf(job, stage, replica).voidFrom) return;
-        if (block.timestamp < times[next] + WINDOW || _isChallenged(_claim(job, stage, replica, next))) return;
-        _finalize(job, stage, replica, next, next + 1, times[next]);
+        (Claim[] memory claims, uint64[] memory when) = (new Claim[](1), new uint64[](1));
+        (claims[0], when[0]) = (_made(job, stage, replica, next), times[next]);
+        if (block.timestamp < when[0] + _windowOf(claims[0]) || _isChallenged(claims[0])) return;
+        checkpoints.finalize(claims, when);
         _earned(job, stage, replica, 1);
         ++finalized;
     }
@@ -299,7 +441,7 @@ contract Economy is Ledger {
     }
 
     function _open(Claim memory claim, uint64 when) private {
-        if (block.timestamp >= when + WINDOW) return;
+        if (block.timestamp >= when + _windowOf(claim)) return;
         _fund(auditor, address(challenges), parameters.disputeBond);
         vm.prank(auditor);
         uint256 id = challenges.open(claim, when, 2);
@@ -395,6 +537,7 @@ contract Economy is Ledger {
         assertNotEq(liar, honest(), "an honest worker is never convicted");
         assertEq(supply - sno.totalSupply(), convictedOn[job][lane] ? 0 : _slashed(liar));
         convictedOn[job][lane] = true;
+        if (_closedAt[job] == 0) _closedAt[job] = block.timestamp;
         burned += supply - sno.totalSupply();
     }
 
@@ -445,14 +588,16 @@ contract Economy is Ledger {
         for (uint64 i = 0; i < count; ++i) {
             uint64 job = (uint64(seed % count) + i) % count + 1;
             (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
-            if (!checkpoints.hasPending(job, stage, replica)) continue;
             uint64[] storage times = _times[job][lane];
             uint256 interval = checkpoints.laneOf(job, stage, replica).finalized;
+            // What is sealed is not a claim yet.
+            if (!checkpoints.hasPending(job, stage, replica) || interval == times.length) continue;
             if (seed % 2 == 0 && checkpoints.laneOf(job, stage, replica).voidFrom >= times.length) {
                 interval = times.length - 1;
             }
-            if (inWindow && block.timestamp >= times[interval] + WINDOW) continue;
-            return (true, _claim(job, stage, replica, uint32(interval)), times[interval]);
+            claim = _made(job, stage, replica, uint32(interval));
+            if (inWindow && block.timestamp >= times[interval] + _windowOf(claim)) continue;
+            return (true, claim, times[interval]);
         }
         return (false, claim, 0);
     }
@@ -490,7 +635,13 @@ contract Economy is Ledger {
             IChallenges.State state = challenges.challengeOf(id).state;
             assertTrue(state == IChallenges.State.Won || state == IChallenges.State.Lost, "every game ends");
         }
-        skip(WINDOW);
+        // Some reveal what they sealed, others never do.
+        for (uint64 job = 1; job <= jobs.jobCount(); job += 2) {
+            for (uint256 k = 0; k < 12; ++k) {
+                if (_stateOfJob(job) == IJobs.State.Closing) reveal(job - 1, k, 1);
+            }
+        }
+        skip(SEALING + 1);
         for (uint64 job = 1; job <= jobs.jobCount(); ++job) {
             for (uint256 k = 0; k < 12; ++k) {
                 finalize(job - 1, k);

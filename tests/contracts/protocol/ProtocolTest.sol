@@ -32,6 +32,7 @@ abstract contract ProtocolTest is Test, Deployer {
     uint128 internal constant PRICE = 3 ether;
     uint128 internal constant STAKE = 50 ether;
     uint32 internal constant WINDOW = 2 hours;
+    uint32 internal constant SEALING = 6 hours;
     uint32 internal constant STEPS = 4;
     /// @dev Tokens of the longest text of a serving job; no power of two.
     uint32 internal constant LONGEST = 5;
@@ -55,7 +56,7 @@ abstract contract ProtocolTest is Test, Deployer {
     function setUp() public virtual {
         vm.warp(1_800_000_000);
         parameters = Parameters({
-            unbondingDelay: 14 days,
+            unbondingDelay: 21 days,
             validatorCollateral: 1_000_000 ether,
             disputeClock: 12 hours,
             moveGrace: 20 minutes,
@@ -63,6 +64,7 @@ abstract contract ProtocolTest is Test, Deployer {
             disputeBond: 100 ether,
             minChallengeWindow: 1 hours,
             maxChallengeWindow: 7 days,
+            sealWindow: SEALING,
             bountyBps: 5000,
             harmBps: 3000
         });
@@ -211,7 +213,8 @@ abstract contract ProtocolTest is Test, Deployer {
         return ClaimLink({parentState: parent.parentState, io: parent.io, committedAt: committedAt});
     }
 
-    /// @dev Commits claim `interval` of a lane, whose parent was committed at `parentAt`, as its worker.
+    /// @dev Makes claim `interval` of a lane, whose parent was committed at `parentAt`, as its worker; where there are several replicas, all
+    /// of them seal theirs first.
     function _commit(uint64 job, uint16 stage, uint16 replica, uint32 interval, uint64 parentAt)
         internal
         returns (Claim memory claim, uint64 committedAt)
@@ -219,9 +222,38 @@ abstract contract ProtocolTest is Test, Deployer {
         claim = _claim(job, stage, replica, interval);
         ClaimLink memory link;
         if (interval > 0) link = _link(_claim(job, stage, replica, interval - 1), parentAt);
-        vm.prank(jobs.workerOf(job, stage, replica));
-        checkpoints.commit(claim, link);
+        uint16 replicas = jobs.jobOf(job).replicas;
+        if (replicas == 1) {
+            vm.prank(jobs.workerOf(job, stage, replica));
+            checkpoints.commit(claim, link);
+        } else {
+            for (uint16 i = 0; i < replicas; ++i) {
+                if (checkpoints.sealOf(job, stage, i, interval) == 0) _seal(_claim(job, stage, i, interval));
+            }
+            _reveal(claim, link);
+        }
         return (claim, uint64(block.timestamp));
+    }
+
+    function _salt(Claim memory claim) internal pure returns (bytes32) {
+        return keccak256(abi.encode("salt", claim.stage, claim.replica, claim.interval));
+    }
+
+    function _sealedClaim(Claim memory claim) internal view returns (bytes32) {
+        return keccak256(abi.encode(checkpoints.claimId(claim), _salt(claim)));
+    }
+
+    /// @dev As the lane's worker.
+    function _seal(Claim memory claim) internal {
+        bytes32 sealedClaim = _sealedClaim(claim);
+        vm.prank(jobs.workerOf(claim.job, claim.stage, claim.replica));
+        checkpoints.seal(claim.job, claim.stage, claim.replica, claim.interval, sealedClaim);
+    }
+
+    /// @dev As the lane's worker.
+    function _reveal(Claim memory claim, ClaimLink memory link) internal {
+        vm.prank(jobs.workerOf(claim.job, claim.stage, claim.replica));
+        checkpoints.reveal(claim, link, _salt(claim));
     }
 
     /// @dev Commits all claims of a lane, at once.

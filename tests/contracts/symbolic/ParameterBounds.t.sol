@@ -18,11 +18,11 @@ contract ParameterBoundsSymbolic is Test {
     function check_exactlyTheTable(Parameters memory p) public view {
         // The dispute period of P-10.
         uint256 disputes = 2 * uint256(p.disputeClock) + 64 * uint256(p.moveGrace);
-        bool times = p.unbondingDelay >= uint256(p.maxChallengeWindow) + disputes && p.unbondingDelay <= 180 days;
+        bool times = p.unbondingDelay >= 2 * uint256(p.maxChallengeWindow) + disputes && p.unbondingDelay <= 180 days;
         bool moves = p.moveGrace > 0 && p.disputeClock >= p.moveGrace && disputes <= 90 days && p.moveBlocks > 0
             && p.moveBlocks <= 7200;
-        bool windows =
-            p.minChallengeWindow > 0 && p.maxChallengeWindow >= p.minChallengeWindow && p.maxChallengeWindow <= 90 days;
+        bool windows = p.minChallengeWindow > 0 && p.maxChallengeWindow >= p.minChallengeWindow
+            && p.maxChallengeWindow <= 90 days && p.sealWindow > 0 && p.sealWindow <= 7 days;
         bool money =
             p.validatorCollateral > 0 && p.disputeBond > 0 && uint256(p.bountyBps) + uint256(p.harmBps) < 10_000;
         (bool accepted,) = address(harness).staticcall(abi.encodeCall(ParameterBoundsHarness.check, (p)));
@@ -36,6 +36,7 @@ contract ParameterBoundsSymbolic is Test {
         p.moveGrace = uint32(bound(p.moveGrace, 0, 1 days));
         p.moveBlocks = uint32(bound(p.moveBlocks, 0, 7300));
         p.maxChallengeWindow = uint32(bound(p.maxChallengeWindow, 0, 91 days));
+        p.sealWindow = uint32(bound(p.sealWindow, 0, 8 days));
         p.minChallengeWindow = uint32(bound(p.minChallengeWindow, 0, p.maxChallengeWindow));
         (p.bountyBps, p.harmBps) = (p.bountyBps % 5002, p.harmBps % 5002);
         check_exactlyTheTable(p);

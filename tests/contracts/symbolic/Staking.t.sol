@@ -17,7 +17,7 @@ contract StakingSymbolic is Test {
     address private constant DISPUTES = address(0xd15b);
     address private constant CHALLENGER = address(0xc0);
     address private constant HARMED = address(0x4a);
-    uint40 private constant DELAY = 14 days;
+    uint40 private constant DELAY = 21 days;
     uint256 private constant SUPPLY = 1_000_000 ether;
 
     SNO private sno;
@@ -48,6 +48,7 @@ contract StakingSymbolic is Test {
                 disputeBond: 1,
                 minChallengeWindow: 1,
                 maxChallengeWindow: 7 days,
+                sealWindow: 6 hours,
                 bountyBps: bountyBps,
                 harmBps: harmBps
             })

@@ -83,6 +83,7 @@ impl World {
             disputeBond: BOND.into(),
             minChallengeWindow: 1,
             maxChallengeWindow: WINDOW,
+            sealWindow: 10,
             bountyBps: 5_000,
             harmBps: 3_000,
         };

@@ -3,7 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`mod@file`] | a vector file: its name, generator and verifier; comparing and writing |
-//! | [`commitments`] | `commitments.json`: rules C-1 to C-11 |
+//! | [`commitments`] | `commitments.json`: rules C-1 to C-14 |
 //! | [`foundations`] | `foundations.json`: rules N-2 to N-4 |
 //! | [`operators`] | `operators.json`: rules N-8 and N-11 to N-31; `sampling.json`: rules N-32 to N-37 |
 //! | [`proofs`] | `proofs.json`: proofs that convict |

@@ -36,7 +36,7 @@ async fn stake_is_bonded_unbonded_and_withdrawn() {
         if name == "StillUnbonding" && *arguments == format!("({})", view.release_at)),
         "{early}"
     );
-    world.wait(201).await;
+    world.wait(311).await;
     worker.send(Call::WithdrawStake { role: Role::Validator }).await.unwrap();
     let left = worker.stake(worker.account(), Role::Validator).await.unwrap();
     assert_eq!(left, StakeView { bonded: sno("600").to(), release_at: view.release_at, ..StakeView::default() });

@@ -253,7 +253,7 @@ fn start(state: &Path) -> AnvilInstance {
 async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Deployment {
     let from = accounts[OTHER];
     let parameters = Parameters {
-        unbondingDelay: U40::from(200),
+        unbondingDelay: U40::from(310),
         validatorCollateral: sno("1000").to(),
         disputeClock: 10,
         moveGrace: 1,
@@ -261,6 +261,7 @@ async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Depl
         disputeBond: sno("10").to(),
         minChallengeWindow: 1,
         maxChallengeWindow: 110,
+        sealWindow: 5,
         bountyBps: 5_000,
         harmBps: 3_000,
     };

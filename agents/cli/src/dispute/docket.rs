@@ -1,6 +1,6 @@
 //! All disputes of a deployment, folded from its events in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::ports::{Event, EventAt};
@@ -36,6 +36,8 @@ pub struct Docket {
     claims: BTreeMap<ClaimId, (Claim, Option<Sent>)>,
     finalized: BTreeMap<Lane, u32>,
     void_from: BTreeMap<Lane, u32>,
+    /// Stages and intervals of which replicas differ: their claims can be challenged twice as long.
+    differ: BTreeSet<(JobId, u16, u32)>,
     played: BTreeMap<U256, Played>,
     convictions: Vec<Conviction>,
 }
@@ -64,6 +66,7 @@ impl Docket {
             claims: BTreeMap::new(),
             finalized: BTreeMap::new(),
             void_from: BTreeMap::new(),
+            differ: BTreeSet::new(),
             played: BTreeMap::new(),
             convictions: Vec::new(),
         };
@@ -93,6 +96,9 @@ impl Docket {
             Event::ClaimsVoided { lane, from } => {
                 let void = self.void_from.entry(*lane).or_insert(*from);
                 *void = (*void).min(*from);
+            }
+            Event::ReplicasDiffer { job, stage, interval, .. } => {
+                self.differ.insert((*job, *stage, *interval));
             }
             Event::ChallengeOpened { challenge, id, claim, challenger, worker } => {
                 let played = Played {
@@ -195,7 +201,12 @@ impl Docket {
         let claim = claim.or_else(|| challenged.map(|game| game.claim.clone()));
         let worker = claim.as_ref().and_then(|claim| self.worker(claim.lane()));
         let worker = worker.or(challenged.map(|game| game.worker)).or(convicted.map(|c| c.worker))?;
-        let terms = claim.as_ref().and_then(|claim| self.terms(JobId(claim.job)));
+        let mut terms = claim.as_ref().and_then(|claim| self.terms(JobId(claim.job)));
+        if let (Some(claim), Some(terms)) = (&claim, &mut terms)
+            && self.differ.contains(&(JobId(claim.job), claim.stage, claim.interval))
+        {
+            terms.challenge_window = terms.challenge_window.saturating_mul(2);
+        }
         let standing = match &claim {
             Some(claim) if committed.is_some() => self.standing(claim),
             _ => Standing::Receipt,

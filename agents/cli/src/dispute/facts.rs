@@ -76,7 +76,7 @@ pub struct Terms {
     pub kind: JobKind,
     /// Steps of a claim; of a serving job, the most tokens of a text.
     pub steps_per_interval: u32,
-    /// Seconds in which a claim can be challenged.
+    /// Seconds in which the claim can be challenged: twice those of the terms where replicas differ.
     pub challenge_window: u64,
     /// Wei of SNO that a lane has at risk.
     pub stake: Wei,

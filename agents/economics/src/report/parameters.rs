@@ -49,7 +49,7 @@ pub fn recommendations(rules: &Rules, market: &Market) -> Vec<Recommendation> {
     let penalty = audit.least_penalty() / rules.collateral() / share(1);
     let probes = audit.least_probe_rate() / share(1);
     let bond = least_bond(rules, market, pay_in_window(rules, market));
-    let unbonding = rules.max_challenge_window_seconds.saturating_add(rules.dispute_period_seconds());
+    let unbonding = rules.max_challenge_window_seconds.saturating_mul(2).saturating_add(rules.dispute_period_seconds());
 
     vec![
         row(

@@ -118,6 +118,7 @@ pub struct Parameters {
     pub dispute_bond: u128,
     pub min_challenge_window: u64,
     pub max_challenge_window: u64,
+    pub seal_window: u64,
     pub bounty_bps: u16,
     pub harm_bps: u16,
 }
@@ -176,6 +177,18 @@ pub enum Event {
         id: ClaimId,
         claim: Claim,
         committed_at: u64,
+    },
+    ClaimSealed {
+        lane: Lane,
+        interval: u32,
+        seal: B256,
+        sealed_at: u64,
+    },
+    ReplicasDiffer {
+        claim: ClaimId,
+        job: JobId,
+        stage: u16,
+        interval: u32,
     },
     ClaimsFinalized {
         lane: Lane,
@@ -239,6 +252,18 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The training job about whose claims this tells, or that it closes.
+    pub fn job_of_claims(&self) -> Option<JobId> {
+        match self {
+            Self::ClaimCommitted { claim, .. } => Some(JobId(claim.job)),
+            Self::ClaimSealed { lane, .. } => Some(lane.job),
+            Self::ReplicasDiffer { job, .. } | Self::JobClosing { job, .. } => Some(*job),
+            _ => None,
+        }
+    }
+}
+
 /// A confirmed event and where it stands. Positions are unique and increase.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EventAt {
@@ -295,6 +320,16 @@ pub enum Call {
     Commit {
         claim: Claim,
         previous: ClaimLink,
+    },
+    Seal {
+        lane: Lane,
+        interval: u32,
+        seal: B256,
+    },
+    Reveal {
+        claim: Claim,
+        previous: ClaimLink,
+        salt: B256,
     },
     Finalize {
         claims: Vec<(Claim, u64)>,
@@ -434,6 +469,15 @@ pub trait Chain: Send + Sync + 'static {
 
     /// Record of a claim (rule C-11), zero if none.
     async fn record(&self, lane: Lane, interval: u32) -> Result<B256, ChainError>;
+
+    /// What a lane sealed for an interval (rule C-14), zero if nothing.
+    async fn seal(&self, lane: Lane, interval: u32) -> Result<B256, ChainError>;
+
+    /// Whether a lane can make no more claims because it did not seal its next one in time; those it made are final.
+    async fn is_too_late(&self, lane: Lane) -> Result<bool, ChainError>;
+
+    /// Seconds for which the claims of a stage and interval can be challenged. Longer than the job's window where replicas differ.
+    async fn window(&self, job: JobId, stage: u16, interval: u32) -> Result<u64, ChainError>;
 
     /// A stake balance.
     async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError>;

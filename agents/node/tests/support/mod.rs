@@ -23,7 +23,7 @@ use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles, TrainingFiles};
 use tensorlink_node::{Identity, Journal};
-use tensorlink_proof::commit::{Contracts, ProgramCommitment, record_hash, tensor_root, verify_signer};
+use tensorlink_proof::commit::{Contracts, ProgramCommitment, record_hash, seal, tensor_root, verify_signer};
 use tensorlink_types::abi::{Claim, JobKind, Voucher};
 use tensorlink_types::{Address, B256, JobId, JobKey, Lane, U256, keccak256};
 use tokio::sync::mpsc;
@@ -32,6 +32,7 @@ pub const JOB: JobId = JobId(1);
 pub const USER: Address = Address::repeat_byte(0x55);
 pub const KEY: JobKey = JobKey(B256::repeat_byte(0x77));
 pub const WINDOW: u64 = 10;
+pub const SEAL_WINDOW: u64 = 20;
 pub const STEPS: u32 = 2;
 pub const CONTRACTS: Contracts = Contracts {
     chain_id: 31_337,
@@ -221,7 +222,10 @@ pub struct Ledger {
     pub job: JobView,
     pub now: u64,
     pub lanes: HashMap<Lane, LaneView>,
+    /// Of replica 0.
     pub claims: BTreeMap<(u16, u32), (Claim, u64)>,
+    /// By stage, interval and replica; when they were made.
+    pub seals: BTreeMap<(u16, u32, u16), (B256, u64)>,
     pub workers: Vec<Address>,
     pub roots: Vec<(B256, B256)>,
     pub sent: Vec<&'static str>,
@@ -276,6 +280,7 @@ impl MemoryChain {
             now: 200,
             lanes: workers.iter().enumerate().map(lane_of).collect(),
             claims: BTreeMap::new(),
+            seals: BTreeMap::new(),
             workers: workers.to_vec(),
             roots,
             sent: Vec::new(),
@@ -293,6 +298,18 @@ impl MemoryChain {
 }
 
 impl Ledger {
+    /// When the first of a round was made.
+    pub fn first_seal(&self, stage: u16, interval: u32) -> Option<u64> {
+        self.seals.iter().filter(|((s, n, _), _)| (*s, *n) == (stage, interval)).map(|(_, (_, at))| *at).min()
+    }
+
+    /// Whether nobody can seal any more; the replicas here either seal everything or nothing.
+    fn seals_are_in(&self, stage: u16, interval: u32) -> bool {
+        let seals = self.seals.keys().filter(|(s, n, _)| (*s, *n) == (stage, interval)).count();
+        let over = self.first_seal(stage, interval).is_some_and(|first| self.now >= first + SEAL_WINDOW);
+        seals == usize::from(self.job.replicas) || over || self.job.state == JobState::Closing
+    }
+
     /// Tells an event, in a block of its own.
     pub fn tell(&mut self, event: Event) {
         let (timestamp, told) = (self.now, self.told.get_or_insert_default());
@@ -361,9 +378,43 @@ impl Chain for MemoryChain {
         let mut ledger = self.ledger.lock().unwrap();
         let ledger = &mut *ledger;
         let mut events = Vec::new();
+        let salt = if let Call::Reveal { salt, .. } = &call { Some(*salt) } else { None };
         match call {
-            Call::Commit { claim, previous } => {
-                ledger.sent.push("commit");
+            Call::Seal { lane, interval, seal } => {
+                ledger.sent.push("seal");
+                let (at, first) = ((lane.stage, interval, lane.replica), ledger.first_seal(lane.stage, interval));
+                if ledger.job.state != JobState::Running {
+                    return Err(refused("JobNotOpen"));
+                }
+                if ledger.seals.contains_key(&at) {
+                    return Err(refused("AlreadySealed"));
+                }
+                if interval > 0 && !ledger.seals.contains_key(&(lane.stage, interval - 1, lane.replica)) {
+                    return Err(refused("NotTheNextClaim"));
+                }
+                if first.is_some_and(|first| ledger.now >= first + SEAL_WINDOW) {
+                    return Err(refused("SealingOver"));
+                }
+                ledger.now += 1;
+                ledger.seals.insert(at, (seal, ledger.now));
+                if std::mem::take(&mut ledger.lose_receipt) {
+                    return Err(ChainError::Pending(B256::ZERO));
+                }
+                events.push(Event::ClaimSealed { lane, interval, seal, sealed_at: ledger.now });
+            }
+            Call::Commit { claim, previous } | Call::Reveal { claim, previous, .. } => {
+                if let Some(salt) = salt {
+                    ledger.sent.push("reveal");
+                    let sealed = ledger.seals.get(&(claim.stage, claim.interval, claim.replica));
+                    if sealed.is_none_or(|(sealed, _)| *sealed != seal(CONTRACTS.claim_id(&claim), salt)) {
+                        return Err(refused("WrongSeal"));
+                    }
+                    if !ledger.seals_are_in(claim.stage, claim.interval) {
+                        return Err(refused("SealingOpen"));
+                    }
+                } else {
+                    ledger.sent.push("commit");
+                }
                 let at = (claim.stage, claim.interval);
                 let before = claim.interval.checked_sub(1).map(|n| ledger.claims.get(&(claim.stage, n)));
                 if ledger.claims.contains_key(&at) {
@@ -438,7 +489,19 @@ impl Chain for MemoryChain {
     }
 
     async fn parameters(&self) -> Result<Parameters, ChainError> {
-        Err(ChainError::Closed)
+        Ok(Parameters {
+            unbonding_delay: 100,
+            validator_collateral: 1,
+            dispute_clock: 10,
+            move_grace: 1,
+            move_blocks: 1,
+            dispute_bond: 1,
+            min_challenge_window: 1,
+            max_challenge_window: WINDOW,
+            seal_window: SEAL_WINDOW,
+            bounty_bps: 5_000,
+            harm_bps: 3_000,
+        })
     }
 
     async fn job(&self, job: JobId) -> Result<Option<JobView>, ChainError> {
@@ -474,6 +537,19 @@ impl Chain for MemoryChain {
     async fn record(&self, lane: Lane, interval: u32) -> Result<B256, ChainError> {
         let record = |(claim, at): &(Claim, u64)| record_hash(claim, *at);
         Ok(self.with(|l| l.claims.get(&(lane.stage, interval)).map(record).unwrap_or_default()))
+    }
+
+    async fn seal(&self, lane: Lane, interval: u32) -> Result<B256, ChainError> {
+        let at = (lane.stage, interval, lane.replica);
+        Ok(self.with(|l| l.seals.get(&at).map(|(seal, _)| *seal).unwrap_or_default()))
+    }
+
+    async fn is_too_late(&self, _: Lane) -> Result<bool, ChainError> {
+        Ok(false)
+    }
+
+    async fn window(&self, _: JobId, _: u16, _: u32) -> Result<u64, ChainError> {
+        Ok(WINDOW)
     }
 
     async fn stake(&self, _: Address, _: Role) -> Result<StakeView, ChainError> {

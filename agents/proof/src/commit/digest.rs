@@ -1,4 +1,4 @@
-//! EIP-712 digests (C-9), claim records (C-11), job keys (C-10).
+//! EIP-712 digests (C-9), claim records (C-11), job keys (C-10), seals (C-14).
 
 use alloy_primitives::{Address, B256, U256, keccak256};
 use alloy_sol_types::{SolStruct, SolValue};
@@ -55,6 +55,11 @@ pub fn record_hash(claim: &Claim, committed_at: u64) -> B256 {
 /// The part of a claim's record that its successor quotes.
 pub const fn link(claim: &Claim, committed_at: u64) -> ClaimLink {
     ClaimLink { parentState: claim.parentState, io: claim.io, committedAt: committed_at }
+}
+
+/// What a replica shows of a claim before it reveals it (C-14). Nobody else may know the salt.
+pub fn seal(claim: ClaimId, salt: B256) -> B256 {
+    keccak256((claim.0, salt).abi_encode_params())
 }
 
 /// Key of a job's pseudo-random draws (C-10).

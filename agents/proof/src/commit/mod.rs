@@ -21,7 +21,7 @@ pub mod sign;
 use alloy_primitives::B256;
 use tensorlink_types::TensorRoot;
 
-pub use self::digest::{Contracts, job_key, record_hash};
+pub use self::digest::{Contracts, job_key, record_hash, seal};
 pub use self::logs::{BoundaryLists, Edge, LogBuilder, LogError, LogShape, Logs, SenderSignatures, edge_log, io_root};
 pub use self::program::{ProgramCommitment, operator_hash, program_hash, wiring_hash};
 pub use self::programs::ProgramList;

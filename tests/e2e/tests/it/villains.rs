@@ -155,6 +155,42 @@ async fn a_validator_that_was_away_still_convicts() {
     assert_eq!(slashed, [worker_address(LIAR)]);
 }
 
+/// Two replicas of one stage, one of which lies in one element, and a validator that draws no claim at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_differs_is_examined_though_nobody_drew_it() {
+    let mut network = Network::start_at_rate(2, "0").await;
+    network.start_workers([0]).await;
+    network.start_villain(LIAR, LIE).await;
+    let job = Job { stages: 1, replicas: 2, ..JOB };
+    job.post(&mut network);
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+
+    let wrong = LIE / job.steps_per_interval;
+    let differ = report.pick(|event| match event {
+        Event::ReplicasDiffer { stage, interval, .. } => Some((*stage, *interval)),
+        _ => None,
+    });
+    assert_eq!(differ.first(), Some(&(0, wrong)), "{differ:?}");
+    assert!(differ.iter().all(|(_, interval)| *interval >= wrong), "what was right was the same: {differ:?}");
+    let convicted = report.pick(|event| match event {
+        Event::Convicted { worker, auditor, fault, step, .. } => Some((*worker, *auditor, *fault, *step)),
+        _ => None,
+    });
+    assert_eq!(convicted, [(worker_address(LIAR), address(VALIDATOR), Fault::Element, LIE)]);
+    let slashed: Vec<Address> = report.slashed().iter().map(|slashed| slashed.0).collect();
+    assert_eq!(slashed, [worker_address(LIAR)], "nobody else");
+
+    // Both had revealed the interval in which they differ: the honest one is paid for it and for the one before.
+    let paid = report.paid();
+    let honest = paid.get(&worker_address(0)).map_or(0, |(claims, _)| *claims);
+    assert!((wrong + 1..=job.intervals()).contains(&honest), "{paid:?}");
+    assert_eq!(paid.get(&worker_address(LIAR)).map(|(claims, _)| *claims), Some(wrong), "{paid:?}");
+    let stake = network.stake(0).await;
+    assert_eq!((U256::from(stake.bonded), stake.locked), (sno("2000"), 0), "the honest worker lost nothing");
+    assert_eq!(report.json["differences"][0], format!("stage 0, interval {wrong}"));
+}
+
 /// What a challenge cost and brought: its answers, how it ended, and that the auditor has its bond and the bounty.
 async fn assert_forced(network: &Network, report: &Report, fault: Fault) -> usize {
     let convicted = report.pick(|event| match event {

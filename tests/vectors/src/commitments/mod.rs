@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `trees` | tensors, ranges, lists (C-1 to C-4, C-6 to C-8, C-12, C-13) |
 //! | `receipts` | receipts and their logs (C-12) |
-//! | `structs` | programs, logs, digests, job keys, claim records (C-5, C-8 to C-11) |
+//! | `structs` | programs, logs, digests, job keys, claim records, seals (C-5, C-8 to C-11, C-14) |
 
 mod receipts;
 mod structs;
@@ -28,6 +28,7 @@ struct Commitments {
     digests: Vec<structs::DigestCase>,
     job_keys: Vec<structs::JobKeyCase>,
     records: Vec<structs::RecordCase>,
+    seals: Vec<structs::SealCase>,
     receipts: Vec<receipts::ReceiptCase>,
 }
 
@@ -43,6 +44,7 @@ enum AnyCase {
     Digest(structs::DigestCase),
     JobKey(structs::JobKeyCase),
     Record(structs::RecordCase),
+    Seal(structs::SealCase),
     Receipt(receipts::ReceiptCase),
 }
 
@@ -63,6 +65,7 @@ pub fn generate() -> Result<String, VectorError> {
         ("digests", any(structs::digests()?, AnyCase::Digest)),
         ("jobKeys", any(structs::job_keys(), AnyCase::JobKey)),
         ("records", any(structs::records(), AnyCase::Record)),
+        ("seals", any(structs::seals(), AnyCase::Seal)),
         ("receipts", any(receipts::receipts(), AnyCase::Receipt)),
     ])
 }
@@ -96,6 +99,9 @@ pub fn verify(text: &str) -> Result<Coverage, VectorError> {
         coverage.add(case.verify()?);
     }
     for case in &file.records {
+        coverage.add(case.verify()?);
+    }
+    for case in &file.seals {
         coverage.add(case.verify()?);
     }
     for case in &file.receipts {

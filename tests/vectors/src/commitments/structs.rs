@@ -5,14 +5,14 @@ use k256::ecdsa::SigningKey;
 use serde::{Deserialize, Serialize};
 use tensorlink_proof::commit::sign::address_of;
 use tensorlink_proof::commit::{
-    Contracts, ProgramCommitment, io_root, job_key, operator_hash, program_hash, record_hash, recover, sign,
+    Contracts, ProgramCommitment, io_root, job_key, operator_hash, program_hash, record_hash, recover, seal, sign,
     wiring_hash,
 };
 use tensorlink_proof::merkle::{List, list_root};
 use tensorlink_types::abi::{self, BoundaryLogs, Claim, EdgeLog, Offer, ProgramHeader, StepStatement, Voucher, Wiring};
 use tensorlink_types::program::{ConstantSlot, StateSlot};
 use tensorlink_types::{
-    Address, B256, Bytes, JobId, Opcode, Operand, Operator, Program, Source, TensorRoot, TensorType,
+    Address, B256, Bytes, ClaimId, JobId, Opcode, Operand, Operator, Program, Source, TensorRoot, TensorType,
 };
 
 use super::{check_rule, malformed};
@@ -66,6 +66,16 @@ pub(super) struct JobKeyCase {
     prevrandao: B256,
     job: u32,
     key: B256,
+}
+
+/// What a replica shows of a claim before it reveals it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct SealCase {
+    rule: String,
+    claim_id: B256,
+    salt: B256,
+    seal: B256,
 }
 
 /// What the chain stores of a claim.
@@ -305,6 +315,22 @@ impl JobKeyCase {
     pub(super) fn verify(&self) -> Result<&str, VectorError> {
         check_rule(&self.rule, &["C-10"])?;
         compare("C-10", "key", &self.key, &job_key(self.prevrandao, JobId(self.job.into())).into())?;
+        Ok(&self.rule)
+    }
+}
+
+pub(super) fn seals() -> Vec<SealCase> {
+    let case = |claim_id: B256, salt: B256| {
+        let seal = seal(ClaimId(claim_id), salt);
+        SealCase { rule: "C-14".into(), claim_id, salt, seal }
+    };
+    vec![case(B256::repeat_byte(0xc1), B256::repeat_byte(0x5a)), case(B256::repeat_byte(0xc1), B256::ZERO)]
+}
+
+impl SealCase {
+    pub(super) fn verify(&self) -> Result<&str, VectorError> {
+        check_rule(&self.rule, &["C-14"])?;
+        compare("C-14", "seal", &self.seal, &seal(ClaimId(self.claim_id), self.salt))?;
         Ok(&self.rule)
     }
 }

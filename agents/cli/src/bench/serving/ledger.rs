@@ -132,6 +132,18 @@ impl Chain for Ledger {
         Ok(B256::ZERO)
     }
 
+    async fn seal(&self, _: Lane, _: u32) -> Result<B256, ChainError> {
+        Ok(B256::ZERO)
+    }
+
+    async fn is_too_late(&self, _: Lane) -> Result<bool, ChainError> {
+        Ok(false)
+    }
+
+    async fn window(&self, _: JobId, _: u16, _: u32) -> Result<u64, ChainError> {
+        Ok(self.view.challenge_window)
+    }
+
     async fn stake(&self, _: Address, _: Role) -> Result<StakeView, ChainError> {
         Ok(StakeView { bonded: 1, ..StakeView::default() })
     }

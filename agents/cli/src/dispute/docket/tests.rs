@@ -19,6 +19,7 @@ const PARAMETERS: Parameters = Parameters {
     dispute_bond: 7,
     min_challenge_window: 1,
     max_challenge_window: 1_000,
+    seal_window: 10,
     bounty_bps: 5_000,
     harm_bps: 3_000,
 };
@@ -159,4 +160,15 @@ fn a_conviction_takes_its_own_slash_and_voids_what_comes_after() {
     let receipt = docket.claimed(id(77)).unwrap();
     assert_eq!((receipt.standing, receipt.worker, docket.unknown().len()), (Standing::Receipt, WORKER, 0));
     assert_eq!(docket.claimed(id(99)), None);
+}
+
+/// Where replicas differ, their claims can be challenged twice as long.
+#[test]
+fn a_difference_doubles_the_window() {
+    let alike = read(begun());
+    let window = |docket: &Docket, n: u8| docket.claimed(id(n)).unwrap().terms.unwrap().challenge_window;
+    let differ = Event::ReplicasDiffer { claim: id(11), job: JobId(1), stage: 1, interval: 1 };
+    let unlike = read(begun().into_iter().chain([vec![differ]]).collect());
+    assert_eq!(window(&unlike, 11), 2 * window(&alike, 11));
+    assert_eq!(window(&unlike, 10), window(&alike, 10), "of that interval only");
 }

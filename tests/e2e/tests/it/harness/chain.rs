@@ -59,6 +59,7 @@ fn parameters() -> Parameters {
         disputeBond: sno(&number("dispute_bond_sno").to_string()).to(),
         minChallengeWindow: number("min_challenge_window_seconds").try_into().unwrap(),
         maxChallengeWindow: number("max_challenge_window_seconds").try_into().unwrap(),
+        sealWindow: number("seal_window_seconds").try_into().unwrap(),
         bountyBps: number("bounty_bps").try_into().unwrap(),
         harmBps: number("harm_bps").try_into().unwrap(),
     }

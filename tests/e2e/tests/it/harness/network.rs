@@ -61,6 +61,8 @@ pub(crate) struct Network {
     anvil: Option<Process>,
     port: u16,
     bootstrap: Option<String>,
+    /// Share of claims that the validator draws.
+    rate: &'static str,
     observer: AlloyChain,
     shutdown: CancellationToken,
     folder: TempDir,
@@ -93,7 +95,13 @@ fn worker_name(worker: usize) -> String {
 impl Network {
     /// A chain with the contracts, a validator that audits everything, and staked workers that do not run yet.
     pub(crate) async fn start(workers: usize) -> Self {
+        Self::start_at_rate(workers, "1").await
+    }
+
+    /// The same with a validator that draws this share of claims.
+    pub(crate) async fn start_at_rate(workers: usize, rate: &'static str) -> Self {
         let mut network = Self::bare().await;
+        network.rate = rate;
         let accounts: Vec<Address> = (0..workers).map(worker_address).collect();
         let (provider, token) = (network.provider(), network.deployment().sno);
         chain::give(&provider, (token, address(TREASURY)), &accounts, sno(FUNDS)).await;
@@ -129,6 +137,7 @@ impl Network {
             anvil: Some(anvil),
             port,
             bootstrap: None,
+            rate: "1",
             observer,
             shutdown,
             folder,
@@ -192,7 +201,7 @@ impl Network {
     /// Starts the validator, at the address that it had before, if any: the others join the network through it.
     pub(crate) async fn start_validator(&mut self) {
         let mut command = self.configure(tensorlink(), VALIDATOR);
-        command.args(["validator", "run", "--rate", "1"]);
+        command.args(["validator", "run", "--rate", self.rate]);
         if let Some(before) = self.bootstrap.take() {
             command.env("TENSORLINK_LISTEN", before.split("/p2p/").next().unwrap_or_default());
             command.env_remove("TENSORLINK_BOOTSTRAP");
