@@ -160,7 +160,10 @@ fn everything_that_can_be_asked_for_has_words() {
         (asks(Subject::Trace, (6, 10, 1_000)), "64 nodes of the trace of step 30, over operators 0 to 999"),
         (asks(Subject::Trace, (3, 3, 7)), "the roots of the outputs of operators 0 to 6 in step 30"),
         (asks(Subject::State, (0, 0, 1)), "the roots of the state's tensors 0 after step 30"),
-        (asks(Subject::Logs, (0, 0, 0)), "the roots of its logs of all tensors received and sent"),
+        (
+            asks(Subject::Logs, (0, 0, 0)),
+            "the roots of its logs of all tensors received and sent, with the senders' signatures",
+        ),
         (asks(Subject::Log, (2, 3, 8)), "4 nodes of a log of tensors received or sent, over entries 0 to 7"),
         (
             output,
