@@ -248,7 +248,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         Claim calldata claim = proof.claim;
         Case memory c;
         // Of a training job: receipts are not on record, and of what crosses their borders nothing is signed but the receipts.
-        (c.claimId, c.kind) = (CHECKPOINTS.requireLive(claim, proof.committedAt), JobKind.Training);
+        (c.claimId, c.kind) = (_recorded(claim, proof.committedAt), JobKind.Training);
         c.worker = JOBS.workerOf(claim.job, claim.stage, claim.replica);
         // INVARIANT: the logs are those the worker committed to.
         if (keccak256(abi.encode(proof.logs)) != claim.io) revert WrongLogs();
@@ -268,7 +268,21 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         Finding memory finding;
         finding.auditor = JOBS.workerOf(claim.job, neighbour, claim.replica);
         finding.fault = Fault.Equivocation;
-        _convict(c, claim, finding);
+        // What is final stays final.
+        uint32 finalized = CHECKPOINTS.laneOf(claim.job, claim.stage, claim.replica).finalized;
+        uint32 from = claim.interval > finalized ? claim.interval : finalized;
+        _convict(c, Lane({job: claim.job, stage: claim.stage, replica: claim.replica, interval: from}), finding);
+    }
+
+    /// @dev Id of a claim on record, final or not: a neighbour may claim later than the sender, up to the end of the job.
+    function _recorded(Claim calldata claim, uint64 committedAt) private view returns (bytes32) {
+        IJobs.State state = JOBS.jobOf(claim.job).state;
+        // INVARIANT: the lane's stake is still locked (P-28).
+        if (state != IJobs.State.Running && state != IJobs.State.Closing) revert ICheckpoints.UnknownClaim();
+        bytes32 record = CHECKPOINTS.recordOf(claim.job, claim.stage, claim.replica, claim.interval);
+        // INVARIANT: a proof is about what the chain has recorded (P-14).
+        if (record != keccak256(abi.encode(claim, committedAt))) revert ICheckpoints.UnknownClaim();
+        return CHECKPOINTS.claimId(claim);
     }
 
     function _caseOf(Claim calldata claim, uint64 committedAt) private view returns (Case memory) {

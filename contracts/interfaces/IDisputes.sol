@@ -79,7 +79,8 @@ interface IDisputes {
     function proveSignedContradiction(ContradictionProof calldata proof) external;
 
     /// @notice Convicts a worker that signed to a neighbour, as what it sent in an interval, another log than its claim commits to. The
-    /// bounty goes to that neighbour's worker, to whom the word was given: copying the proof earns nothing.
+    /// bounty goes to that neighbour's worker, to whom the word was given: copying the proof earns nothing. Until the job is settled, also over
+    /// a claim that is final: a neighbour may claim later than the sender.
     function proveEquivocation(EquivocationProof calldata proof) external;
 
     /// @notice Convicts a worker that did not answer a challenge in time, to the challenger's credit. Only `Challenges`.

@@ -77,6 +77,29 @@ contract EquivocationTest is ChallengeTest {
         _refused(_proof(true, OTHER), ICheckpoints.ClaimIsVoid.selector);
     }
 
+    /// @dev A neighbour may claim when the sender's claim is final: the stake is at risk until the job is settled, and what is final stays.
+    function test_aFinalClaimIsNoRefuge() public {
+        uint64 when = committedAt;
+        skip(WINDOW);
+        (Claim[] memory claims, uint64[] memory times) = (new Claim[](1), new uint64[](1));
+        (claims[0], times[0]) = (claim, when);
+        checkpoints.finalize(claims, times);
+        uint256 snapshot = vm.snapshotState();
+        disputes.proveEquivocation(_proof(true, OTHER));
+        vm.snapshotGasLastCall("conviction", "proveEquivocation");
+        assertEq(_staked(workers[STAGE].addr).bonded, 0);
+        assertFalse(disputes.isConvicted(job, STAGE, 0, 0), "what is final stays final");
+        assertTrue(disputes.isConvicted(job, STAGE, 0, 1));
+        assertEq(jobs.creditOf(workers[STAGE].addr, address(sno)), PRICE);
+        _refused(_proof(true, OTHER), ICheckpoints.ClaimIsVoid.selector);
+        vm.revertToState(snapshot);
+        vm.prank(user);
+        jobs.cancel(job);
+        jobs.settle(job);
+        _refused(_proof(true, OTHER), ICheckpoints.UnknownClaim.selector);
+        assertEq(_staked(workers[STAGE].addr).bonded, STAKE, "a stake that is free is nobody's to take");
+    }
+
     /// @dev A receipt binds nobody without its worker's signature, and so no log signed by anyone proves anything about one.
     function test_notAboutReceipts() public {
         _stake(workers[0].addr, IStaking.Role.Worker, STAKE);

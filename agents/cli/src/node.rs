@@ -12,7 +12,7 @@ use tensorlink_node::{Games, Identity, Journal, Ports};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_tensor::TorchEngine;
-use tensorlink_validator::{Auditor, Claims, LastStage};
+use tensorlink_validator::{Auditor, Claims, LastStage, PLAYS};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
@@ -123,6 +123,7 @@ impl Node {
             turns,
             stages: LastStage::default(),
             games,
+            plays: Semaphore::new(PLAYS),
             claims: Claims::default(),
         }
     }

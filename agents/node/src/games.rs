@@ -1,6 +1,6 @@
 //! The challenges that a node plays in, as confirmed events tell them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tensorlink_proof::challenge::{Game, Turn};
@@ -11,6 +11,8 @@ use crate::ports::Event;
 
 /// Ended challenges that are remembered.
 const ENDED: usize = 256;
+/// Claims remembered of which a challenge was sent.
+const OPENED: usize = 4096;
 
 /// The challenges in which this node is the worker or the challenger. Folded from events, so a restart finds them again.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub struct Games {
     games: Mutex<BTreeMap<U256, Game>>,
     /// Claims in whose challenge somebody here makes the moves.
     playing: Mutex<BTreeSet<ClaimId>>,
+    /// Claims of which a challenge was sent, the latest last.
+    opened: Mutex<VecDeque<ClaimId>>,
     /// Counts the events.
     version: watch::Sender<u64>,
 }
@@ -26,7 +30,13 @@ pub struct Games {
 impl Games {
     /// Of the node with this account.
     pub fn new(own: Address) -> Self {
-        Self { own, games: Mutex::default(), playing: Mutex::default(), version: watch::Sender::new(0) }
+        Self {
+            own,
+            games: Mutex::default(),
+            playing: Mutex::default(),
+            opened: Mutex::default(),
+            version: watch::Sender::new(0),
+        }
     }
 
     /// Takes in an event, if it is about a challenge of this node.
@@ -54,6 +64,20 @@ impl Games {
     pub fn seat(self: &Arc<Self>, claim: ClaimId) -> Option<Seat> {
         let free = self.playing.lock().unwrap_or_else(PoisonError::into_inner).insert(claim);
         free.then(|| Seat { games: self.clone(), claim })
+    }
+
+    /// Remembers that a challenge of a claim was sent, whether or not its event ever comes.
+    pub fn opened(&self, claim: ClaimId) {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.len() >= OPENED {
+            opened.pop_front();
+        }
+        opened.push_back(claim);
+    }
+
+    /// Whether a challenge of a claim was sent since this node started.
+    pub fn was_opened(&self, claim: ClaimId) -> bool {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).contains(&claim)
     }
 
     /// A challenge of this node.

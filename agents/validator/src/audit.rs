@@ -37,6 +37,9 @@ const PATIENCE: Policy = Policy { attempts: 5, first: Duration::from_millis(500)
 /// Audits that hold a shard at once on a node of its own: one executes while another waits for its worker's answers.
 pub const TURNS: usize = 2;
 
+/// Challenges that are played at once on a node of its own. They mostly wait.
+pub const PLAYS: usize = 64;
+
 /// A claim.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Target {
@@ -135,6 +138,8 @@ pub(crate) enum Gap {
     Neighbour(u16),
     #[error("{0}")]
     Stuck(#[from] Stuck),
+    #[error("the bounty would not make up for a lost bond: a challenge is not opened")]
+    Unworthy,
     #[error("what it logged as received ({0:?}) is not signed by the worker that sends it")]
     Unsigned(Edge),
     #[error(
@@ -183,6 +188,8 @@ pub struct Auditor<E> {
     pub stages: LastStage,
     /// Our challenges.
     pub games: Arc<Games>,
+    /// Challenges that this node plays at once, beside those that were open when it started.
+    pub plays: Semaphore,
     /// Claims on record.
     pub claims: Claims,
 }

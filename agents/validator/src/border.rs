@@ -92,6 +92,10 @@ where
         if word.over.root(logs) == word.root || word.root.is_zero() {
             return Ok(None);
         }
+        // Who is convicted already is not convicted again.
+        if self.ports.chain.lane(lane).await.map_err(fatal)?.void_from.is_some_and(|from| interval >= from) {
+            return Ok(None);
+        }
         let Some(log) = edge_log(lane, interval, word.over, logs) else { return Ok(None) };
         let signed = tensorlink_types::abi::EdgeLog { root: word.root, ..log };
         let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;

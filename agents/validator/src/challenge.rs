@@ -7,12 +7,13 @@ use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{Call, ChainError, Event};
 use tensorlink_node::replay::{Replay, Roots};
+use tensorlink_node::wire::rpc::IntervalRecord;
 use tensorlink_proof::challenge::ask::Tensors;
 use tensorlink_proof::challenge::position::opening_levels;
 use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Told, Turn};
 use tensorlink_proof::commit::{Edge, SenderSignatures};
 use tensorlink_proof::fraud::Case;
-use tensorlink_types::{B256, Bytes, Lane, U256};
+use tensorlink_types::{Address, B256, Bytes, Lane, U256};
 
 use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
 use crate::border::Word;
@@ -64,7 +65,10 @@ where
         let lane = target.claim.lane();
         let job = self.ports.chain.job(lane.job).await.map_err(fatal)?.ok_or_else(|| fatal(AuditError::NoJob))?;
         let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
-        let replay = match self.recorded(target, &job, worker).await {
+        // Silent workers hold up nobody: only who has an answer, or none, takes a turn.
+        let record = self.record(target, worker).await;
+        let turn = self.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
+        let replay = match self.recorded(target, &job, (worker, record)).await {
             Ok(replay) => replay,
             Err(Failed::Gap(gap)) => {
                 tracing::info!(%lane, %gap, "the worker gives no record: its interval is worked out without it");
@@ -73,6 +77,7 @@ where
             Err(error) => return Err(error),
         };
         let own = Arc::new(self.blocking(replay.clone(), |replay, engine| replay.roots(engine)).await?);
+        drop(turn);
         let new_state = own.states.last().map(|state| tensorlink_proof::commit::state_root(state));
         if new_state == Some(target.claim.newState)
             && tensorlink_proof::commit::io_root(&own.logs.roots()) == target.claim.io
@@ -132,9 +137,9 @@ where
         &self,
         target: &Target,
         job: &JobView,
-        worker: tensorlink_types::Address,
+        (worker, record): (Address, Result<IntervalRecord, Gap>),
     ) -> Result<Replay, Failed> {
-        let record = self.record(target, worker).await?;
+        let record = record?;
         self.senders_signed(target, &record).await?;
         let shard = self.shard(target, job, target.claim.stage).await?;
         self.replay(target, job, (worker, &record), shard).await
@@ -173,6 +178,11 @@ where
                 return Ok(ChallengeEnd::Lost(OVER.to_owned()));
             }
             if moved.is_none() {
+                self.worth_a_bond(job).await?;
+                // It may have been mined unseen: a second one would cost a second bond.
+                if games.was_opened(self.target.id) {
+                    return Ok(ChallengeEnd::Lost("one was opened before, and is not seen".to_owned()));
+                }
                 match self.auditor.ports.chain.send(self.opening(job)).await {
                     Ok(opened) => {
                         tracing::warn!(lane = %self.target.claim.lane(), gas = opened.gas, "a challenge is opened");
@@ -183,6 +193,7 @@ where
                     }
                     Err(error) => return Err(fatal(error)),
                 }
+                games.opened(self.target.id);
                 moved = Some(Game::new(self.target.id, self.target.claim.clone(), self.case.worker, self.case.worker));
             }
             self.pause(&mut changes).await;
@@ -211,6 +222,13 @@ where
             }
             self.pause(&mut changes).await;
         }
+    }
+
+    /// Whether the bounty would make up for a lost bond: else its worker could live on challenges.
+    async fn worth_a_bond(&self, job: &JobView) -> Result<(), Failed> {
+        let terms = self.auditor.ports.chain.parameters().await.map_err(fatal)?;
+        let bounty = U256::from(job.worker_stake) * U256::from(terms.bounty_bps) / U256::from(10_000);
+        if bounty < U256::from(terms.dispute_bond) { Err(Gap::Unworthy.into()) } else { Ok(()) }
     }
 
     async fn pause(&self, changes: &mut tokio::sync::watch::Receiver<u64>) {
@@ -289,6 +307,7 @@ where
         match self.challenger().next(game, None).map_err(stuck)? {
             Next::Tensors { step, operator } => {
                 let find = move |replay: Replay, engine: E| replay.operator(engine, step, operator);
+                let _turn = self.auditor.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
                 let found = self.auditor.blocking(self.replay.clone(), find).await?;
                 let tensors = Tensors { step, operator, output: found.output, operands: found.operands };
                 self.challenger().next(game, Some(&tensors)).map_err(stuck)

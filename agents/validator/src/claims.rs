@@ -7,8 +7,10 @@ use tensorlink_node::ports::Event;
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{ClaimId, Lane};
 
-/// Claims kept of a lane: workers forget older ones, too.
-const KEPT: usize = 256;
+/// Final claims kept of a lane: workers forget older ones, too.
+const KEPT: u32 = 64;
+/// Most claims kept of a lane. More that are not final nobody has: they cost their worker as many transactions.
+const MOST: usize = 1 << 16;
 
 /// A claim on record.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,7 +23,7 @@ pub struct OnRecord {
     pub committed_at: u64,
 }
 
-/// The latest claims of every lane whose job goes on.
+/// The claims of every lane whose job goes on: all that are not final, and the last that are.
 #[derive(Debug, Default)]
 pub struct Claims {
     lanes: Mutex<HashMap<Lane, BTreeMap<u32, OnRecord>>>,
@@ -36,8 +38,13 @@ impl Claims {
                 let of_lane = lanes.entry(claim.lane()).or_default();
                 let on_record = OnRecord { id: *id, claim: claim.clone(), committed_at: *committed_at };
                 of_lane.insert(claim.interval, on_record);
-                if of_lane.len() > KEPT {
+                if of_lane.len() > MOST {
                     of_lane.pop_first();
+                }
+            }
+            Event::ClaimsFinalized { lane, to, .. } => {
+                if let Some(of_lane) = lanes.get_mut(lane) {
+                    *of_lane = of_lane.split_off(&to.saturating_sub(KEPT));
                 }
             }
             Event::JobSettled { job, .. } => lanes.retain(|lane, _| lane.job != *job),
@@ -69,13 +76,15 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_claims_of_running_jobs_are_kept() {
+    fn open_claims_of_running_jobs_are_kept_and_the_last_final_ones() {
         let claims = Claims::default();
-        for interval in 0..=KEPT as u32 {
+        for interval in 0..=KEPT + 1 {
             claims.apply(&committed(1, 0, interval));
         }
+        assert!(claims.get(lane(1, 0), 0).is_some(), "however many there are");
+        claims.apply(&Event::ClaimsFinalized { lane: lane(1, 0), from: 0, to: KEPT + 1 });
         claims.apply(&committed(2, 3, 5));
-        assert_eq!(claims.get(lane(1, 0), 0), None, "the oldest made room");
+        assert_eq!(claims.get(lane(1, 0), 0), None, "long final");
         assert_eq!(claims.get(lane(1, 0), 1).map(|found| found.claim.interval), Some(1));
         assert_eq!(claims.get(lane(1, 1), 1), None);
         assert_eq!(claims.get(lane(2, 3), 5).map(|found| found.committed_at), Some(7));

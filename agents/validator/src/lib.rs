@@ -24,7 +24,7 @@ mod replicas;
 pub mod role;
 mod task;
 
-pub use audit::{AuditError, Auditor, Finding, Standing, TURNS, Target};
+pub use audit::{AuditError, Auditor, Finding, PLAYS, Standing, TURNS, Target};
 pub use challenge::ChallengeEnd;
 pub use claims::Claims;
 pub use draw::Rate;

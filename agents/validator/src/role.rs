@@ -115,10 +115,7 @@ where
                 Ok(slot) = open.clone().acquire_owned(), if !waiting.is_empty() => {
                     let Some(task) = waiting.pop_front() else { continue };
                     let (auditor, rate) = (self.auditor.clone(), self.rate);
-                    audits.spawn(async move {
-                        let _slot = slot;
-                        task.run(&auditor, rate).await
-                    });
+                    audits.spawn(async move { task.run(&auditor, rate, slot).await });
                 }
                 // Nothing more is taken in while something waits for a place.
                 event = events.recv(), if waiting.is_empty() => {

@@ -6,6 +6,7 @@ use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_types::{ClaimId, JobId};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::audit::{AuditError, Auditor, Finding, Standing, Target};
 use crate::challenge::ChallengeEnd;
@@ -41,16 +42,23 @@ pub(crate) enum Ended {
 
 impl Task {
     /// Does it, with bounded patience.
-    pub(crate) async fn run<E: Engine + Send + 'static>(self, auditor: &Auditor<E>, rate: Rate) -> Ended {
+    /// `slot` is its place among those looked into at once, which it leaves where it only waits for a challenge.
+    pub(crate) async fn run<E: Engine + Send + 'static>(
+        self,
+        auditor: &Auditor<E>,
+        rate: Rate,
+        slot: OwnedSemaphorePermit,
+    ) -> Ended {
         match self {
             Self::Claim(target) => {
-                if examine(auditor, &target).await {
+                if examine(auditor, &target, slot).await {
                     Ended::Claim(target.id)
                 } else {
                     Ended::Open
                 }
             }
             Self::Challenged(target) => {
+                drop(slot);
                 let ended = auditor.resume(&target).await;
                 if decided(&target, ended) { Ended::Claim(target.id) } else { Ended::Open }
             }
@@ -89,14 +97,19 @@ async fn list<E: Engine + Send + 'static>(auditor: &Auditor<E>, epoch: &Epoch, r
 }
 
 /// Audits a claim and convicts its worker if it is wrong, with bounded patience. Whether nothing is left to do about it.
-async fn examine<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Target) -> bool {
+async fn examine<E: Engine + Send + 'static>(
+    auditor: &Auditor<E>,
+    target: &Target,
+    slot: OwnedSemaphorePermit,
+) -> bool {
+    let mut slot = Some(slot);
     let (claim, lane, interval) = (target.id, target.claim.lane(), target.claim.interval);
     let (mut pause, mut attempt) = (PAUSE.0, 0);
     while attempt < ATTEMPTS {
         match is_open(auditor, target).await {
             Ok(true) => {
                 attempt += 1;
-                if attempt_at(auditor, target, attempt).await {
+                if attempt_at(auditor, target, attempt, &mut slot).await {
                     return true;
                 }
             }
@@ -115,7 +128,12 @@ async fn examine<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Targ
 }
 
 /// One attempt at a claim; whether it was decided.
-async fn attempt_at<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Target, attempt: u32) -> bool {
+async fn attempt_at<E: Engine + Send + 'static>(
+    auditor: &Auditor<E>,
+    target: &Target,
+    attempt: u32,
+    slot: &mut Option<OwnedSemaphorePermit>,
+) -> bool {
     let (lane, interval) = (target.claim.lane(), target.claim.interval);
     match auditor.audit(target).await {
         Ok(Finding::Right) => {
@@ -132,7 +150,16 @@ async fn attempt_at<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &T
         },
         Ok(Finding::Unproven(reason)) => {
             tracing::warn!(%lane, interval, %reason, attempt, "the claim cannot be checked");
-            return attempt >= FORCED && decided(target, auditor.challenge(target).await);
+            if attempt < FORCED {
+                return false;
+            }
+            let Ok(_play) = auditor.plays.try_acquire() else {
+                tracing::warn!(%lane, interval, "as many challenges are played as this node can");
+                return false;
+            };
+            // Others are looked into while this one is played.
+            slot.take();
+            return decided(target, auditor.challenge(target).await);
         }
         Err(error) => tracing::warn!(%lane, interval, %error, attempt, "the audit failed"),
     }

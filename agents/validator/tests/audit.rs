@@ -108,6 +108,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
         turns: Semaphore::new(1),
         stages: LastStage::default(),
         games: Arc::new(Games::new(Address::ZERO)),
+        plays: Semaphore::new(1),
         claims: Claims::default(),
     };
     World { auditor, chain, target, program }

@@ -161,6 +161,7 @@ impl World {
             turns: Semaphore::new(1),
             stages: LastStage::default(),
             games: Arc::new(Games::new(Address::ZERO)),
+            plays: Semaphore::new(1),
             claims: Claims::default(),
         }
     }

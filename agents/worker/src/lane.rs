@@ -29,11 +29,14 @@ use crate::context::Context;
 use crate::desk::Visitors;
 use crate::link::{Link, LinkError, agree_on_interval};
 use crate::metrics::{Measured, Meter, observed};
-use crate::record::LaneLog;
+use crate::record::{LaneLog, LaneRecord};
 use crate::schedule::one_forward_one_backward;
 
 /// Intervals computed ahead of the chain; bounds what a stuck chain makes us do unpaid.
 const LEAD: usize = 8;
+/// Intervals sealed ahead of their revealing: a replica that delays it makes the others keep no more than these, and all of them can be
+/// revealed when the job ends.
+const SEALED_LEAD: usize = 64;
 /// Waits between attempts to meet the neighbours: the first, and the longest.
 const MEET: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(8));
 /// Longest wait for the previous stage to come.
@@ -266,7 +269,8 @@ where
     /// Holds back while too many finished intervals wait for the chain to have a claim or a seal of them.
     async fn wait_for_chain(&self) {
         let mut changes = self.log.watch();
-        while self.log.get().unsealed() >= LEAD {
+        let far = |record: &LaneRecord| record.unsealed() >= LEAD || record.uncommitted() >= SEALED_LEAD;
+        while far(&self.log.get()) {
             if changes.changed().await.is_err() {
                 return;
             }
@@ -318,12 +322,15 @@ where
 /// Writes down what is about to be signed about an interval, so that nothing else ever is, whatever is repeated: what a neighbour holds of
 /// ours and what we claim must be the same.
 fn promise(log: &LaneLog, interval: u32, logs: BoundaryLogs) -> Result<(), Stop> {
-    match log.get().signed(interval) {
+    let record = log.get();
+    match record.signed(interval) {
         Some(signed) if *signed == logs => Ok(()),
         Some(signed) if (signed.fromPrevious, signed.fromNext) != (logs.fromPrevious, logs.fromNext) => {
             Err(ExchangeError::Changed(interval).into())
         }
         Some(_) => Err(LaneError::Unsteady(interval).into()),
+        // Final and forgotten while it was repeated: what was signed then is not known any more.
+        None if interval != record.next => Err(Interruption::LongDone(interval).into()),
         None => Ok(log.update(|record| record.promised = Some((interval, logs))).map_err(LaneError::from)?),
     }
 }
@@ -351,4 +358,35 @@ fn work<E: Engine>(
 
 fn tensor_limit(ty: &Option<TensorType>) -> usize {
     ty.as_ref().map_or(0, |ty| ty.byte_len() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_node::Journal;
+    use tensorlink_types::JobId;
+
+    use super::*;
+
+    fn logs(received: u8, sent: u8) -> BoundaryLogs {
+        let zero = B256::ZERO;
+        let (from, to) = (B256::repeat_byte(received), B256::repeat_byte(sent));
+        BoundaryLogs { fromPrevious: from, toPrevious: zero, fromNext: zero, toNext: to }
+    }
+
+    /// A neighbour that has an old interval repeated until it is final and forgotten must not get a new promise in place of the last one.
+    #[test]
+    fn what_is_forgotten_is_not_signed_again_and_displaces_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        let lane = Lane { job: JobId(1), stage: 1, replica: 0 };
+        let log = LaneLog::open(journal, LaneRecord::new(lane, Address::ZERO, String::new())).unwrap();
+        log.update(|record| record.next = 5).unwrap();
+        assert!(promise(&log, 5, logs(1, 1)).is_ok());
+        assert!(matches!(promise(&log, 2, logs(2, 2)), Err(Stop::Again(Interruption::LongDone(2)))));
+        assert_eq!(log.get().promised, Some((5, logs(1, 1))));
+        let changed = promise(&log, 5, logs(2, 2));
+        assert!(matches!(changed, Err(Stop::Again(Interruption::Exchange(ExchangeError::Changed(5))))));
+        assert!(matches!(promise(&log, 5, logs(1, 2)), Err(Stop::Fatal(LaneError::Unsteady(5)))));
+        assert!(promise(&log, 5, logs(1, 1)).is_ok());
+    }
 }

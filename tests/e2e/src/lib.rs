@@ -3,3 +3,4 @@
 pub mod corrupted;
 pub mod forked;
 pub mod mute;
+pub mod tongue;

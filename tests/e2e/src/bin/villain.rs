@@ -3,7 +3,7 @@
 //! Takes the same arguments as `tensorlink`; `TENSORLINK_VILLAIN_STEP` is the step at which it lies (or the number of tokens of a text;
 //! every one if it is not set), `TENSORLINK_VILLAIN_OPERATOR` the kind of operator that it falsifies (`mat_mul` if it is not set);
 //! with `TENSORLINK_VILLAIN_MUTE=true` it answers no auditor; with `TENSORLINK_VILLAIN_FORK=true` it computes everything right, and
-//! tells its neighbours something else in that step. Test-only: the product holds no cheating code.
+//! tells its neighbours something else in that step; with `TENSORLINK_VILLAIN_TONGUE=silent_at_last` or `junk` it answers challenges so. Test-only: the product holds no cheating code.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,8 +18,9 @@ use tensorlink::process;
 use tensorlink_e2e::corrupted::{Corrupted, Deed, Lie};
 use tensorlink_e2e::forked::Forked;
 use tensorlink_e2e::mute::Mute;
+use tensorlink_e2e::tongue::Tied;
 use tensorlink_node::Ports;
-use tensorlink_node::ports::Net;
+use tensorlink_node::ports::{Chain, Net};
 use tensorlink_types::Opcode;
 
 /// What an environment variable says, as JSON or as a bare word; none if it is not set.
@@ -45,13 +46,18 @@ fn main() -> ExitCode {
         let fork = setting("TENSORLINK_VILLAIN_FORK")?.unwrap_or(false);
         // A step that no job has: who forks computes right.
         let lie = if fork { Lie { step: Some(u32::MAX), ..lie } } else { lie };
+        let tongue = setting("TENSORLINK_VILLAIN_TONGUE")?;
         let dress = |ports: Ports| {
             let net: Arc<dyn Net> = match (mute, fork) {
                 (true, _) => Arc::new(Mute(ports.net)),
                 (_, true) => Arc::new(Forked::new(ports.clone(), step.unwrap_or_default())),
                 _ => ports.net,
             };
-            Ports { net, ..ports }
+            let chain: Arc<dyn Chain> = match tongue {
+                Some(tongue) => Arc::new(Tied(ports.chain, tongue)),
+                None => ports.chain,
+            };
+            Ports { net, chain, ..ports }
         };
         worker::run_on(&config, args, shutdown, move |engine| Corrupted::new(engine, lie), dress).await
     })

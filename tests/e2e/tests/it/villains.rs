@@ -333,3 +333,24 @@ async fn who_tells_its_neighbour_something_else_than_it_claims_is_convicted_of_i
     let explained = look(&network, &["explain", "--claim", &claim[0]]).await.remove(0);
     assert_told(&explained, &["one thing and the chain another", "signed to its neighbour at stage"]);
 }
+
+/// How many answers a liar with such a tongue gives, before it is convicted of silence.
+async fn answers_of(tongue: &str) -> usize {
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_tied_villain(LIAR, LIE, tongue).await;
+    SLOW.post(&mut network);
+    let report = SLOW.settled(&mut network, LONG).await;
+    report.assert_accounts();
+    assert_forced(&network, &report, Fault::Silence).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_falls_silent_at_the_last_question_is_convicted_of_silence() {
+    assert!(answers_of("silent_at_last").await >= 2, "states and statement at least");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_answers_with_junk_is_convicted_of_silence() {
+    assert_eq!(answers_of("junk").await, 0, "junk is no answer");
+}

@@ -234,6 +234,13 @@ impl Network {
         self.start_worker(worker, villain(&settings), "0.0005").await;
     }
 
+    /// Starts a worker that lies at a step, answers no auditor, and on chain as its tongue likes.
+    pub(crate) async fn start_tied_villain(&mut self, worker: usize, step: u32, tongue: &str) {
+        let settings = [("STEP", step.to_string()), ("MUTE", "true".to_owned()), ("TONGUE", tongue.to_owned())];
+        let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
+        self.start_worker(worker, villain(&settings), "0.0005").await;
+    }
+
     /// Starts a worker that computes right, and tells its neighbours something else in one step.
     pub(crate) async fn start_forked_villain(&mut self, worker: usize, step: u32) {
         self.start_worker(worker, villain(&[("STEP", &step.to_string()), ("FORK", "true")]), "0.0005").await;
