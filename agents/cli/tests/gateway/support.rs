@@ -18,7 +18,7 @@ pub(crate) const KEY: &str = "tl-first-key-of-the-tests";
 pub(crate) const OTHER_KEY: &str = "tl-second-key-of-the-tests";
 pub(crate) const MODEL: &str = "words";
 /// Longest wait for anything.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The made-up model: 16 words of context, 8 elements.
 pub(crate) fn model(id: &str) -> Model {
