@@ -193,6 +193,10 @@ impl Backend for Local {
             TrySendError::Full(_) => BackendError::Busy { retry_after: RETRY_AFTER },
             TrySendError::Closed(_) => BackendError::Stopped,
         })?;
+        // Sent while the thread ended, it is never looked at, and never dropped.
+        if queue.is_closed() {
+            return Err(BackendError::Stopped);
+        }
         answer.await.unwrap_or(Err(BackendError::Stopped))
     }
 
