@@ -5,8 +5,8 @@ use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::rpc::IntervalRecord;
 use tensorlink_proof::commit::{Edge, SenderSignatures, edge_log, verify_signer};
-use tensorlink_types::abi::{BoundaryLogs, EquivocationProof};
-use tensorlink_types::{Bytes, Lane};
+use tensorlink_types::abi::{BoundaryLogs, EdgeLog, EquivocationProof};
+use tensorlink_types::{B256, Bytes, Lane};
 
 use crate::audit::{Auditor, Failed, Finding, Gap, Standing, Target, fatal};
 
@@ -15,7 +15,7 @@ pub(crate) struct Word<'a> {
     /// Over which edge of its stage.
     pub(crate) over: Edge,
     /// Root of the log.
-    pub(crate) root: tensorlink_types::B256,
+    pub(crate) root: B256,
     /// Its signature.
     pub(crate) signature: &'a Bytes,
 }
@@ -97,7 +97,7 @@ where
             return Ok(None);
         }
         let Some(log) = edge_log(lane, interval, word.over, logs) else { return Ok(None) };
-        let signed = tensorlink_types::abi::EdgeLog { root: word.root, ..log };
+        let signed = EdgeLog { root: word.root, ..log };
         let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
         if verify_signer(word.signature, self.ports.contracts.edge_log(&signed), worker).is_err() {
             return Ok(None);

@@ -17,6 +17,7 @@ use tensorlink_types::{Address, B256, Bytes, Lane, U256};
 
 use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
 use crate::border::Word;
+use crate::role::convict;
 
 /// Longest wait between two looks at a challenge.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -85,7 +86,7 @@ where
             // The silent worker's own signatures are with its neighbours.
             let own = own.logs.roots();
             return match self.compare_borders(target, &job, &own, &SenderSignatures::default()).await? {
-                Some(Finding::Wrong { call, fault }) => self.blame(*call, fault).await,
+                Some(Finding::Wrong { call, fault }) => self.blame(call, fault).await,
                 _ => Ok(ChallengeEnd::Right),
             };
         }
@@ -127,9 +128,8 @@ where
     }
 
     /// Convicts whoever signed one log to a neighbour and claims another.
-    async fn blame(&self, call: Call, fault: String) -> Result<ChallengeEnd, Failed> {
-        self.ports.chain.simulate(&call).await.map_err(fatal)?;
-        self.ports.chain.send(call).await.map_err(fatal)?;
+    async fn blame(&self, call: Box<Call>, fault: String) -> Result<ChallengeEnd, Failed> {
+        convict(self, call).await.map_err(fatal)?;
         Ok(ChallengeEnd::Convicted(fault))
     }
 
@@ -274,8 +274,7 @@ where
             }
             Next::Equivocation { edge, root, signature } => {
                 let call = self.blames(edge, root, &signature).await?;
-                chain.simulate(&call).await.map_err(fatal)?;
-                chain.send(call).await.map_err(fatal)?;
+                convict(self.auditor, call).await.map_err(fatal)?;
                 return Err(Gap::Misled(edge).into());
             }
             Next::Tensors { .. } => return Err(Gap::OffTopic.into()),
@@ -287,7 +286,7 @@ where
     }
 
     /// What convicts the neighbour that signed to the worker another log than it claims.
-    async fn blames(&self, edge: Edge, root: B256, signature: &Bytes) -> Result<Call, Failed> {
+    async fn blames(&self, edge: Edge, root: B256, signature: &Bytes) -> Result<Box<Call>, Failed> {
         let (target, lane) = (self.target, self.target.claim.lane());
         let stage = edge.neighbour(lane.stage).ok_or(Gap::OffTopic)?;
         let gone = || Failed::from(Gap::Neighbour(stage));
@@ -297,7 +296,7 @@ where
         let record = self.auditor.record(&neighbour, worker).await?;
         let word = Word { over: edge.opposite(), root, signature };
         match self.auditor.equivocation(&neighbour, &record.logs, &word).await? {
-            Some(Finding::Wrong { call, .. }) => Ok(*call),
+            Some(Finding::Wrong { call, .. }) => Ok(call),
             _ => Err(gone()),
         }
     }

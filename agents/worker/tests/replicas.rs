@@ -3,73 +3,20 @@
 #[path = "../../node/tests/support/mod.rs"]
 mod support;
 
-use std::sync::Arc;
-use std::time::Duration;
+mod bench;
 
-use support::{CONTRACTS, JOB, MemoryChain, SEAL_WINDOW, USER, WINDOW, identity, job_view, lane};
-use tensorlink_node::Journal;
+use bench::{Bench, INTERVALS, claim};
+use support::{CONTRACTS, JOB, SEAL_WINDOW, WINDOW, identity, lane};
 use tensorlink_node::ports::chain::{Event, JobState};
 use tensorlink_proof::commit::seal;
-use tensorlink_types::abi::{BoundaryLogs, Claim};
 use tensorlink_types::{B256, Lane};
-use tensorlink_worker::claims::{self, Claimant, ClaimsError};
-use tensorlink_worker::record::{Interval, LaneLog, LaneRecord};
+use tensorlink_worker::claims::{self, ClaimsError};
+use tensorlink_worker::record::{Interval, LaneLog};
 use tensorlink_worker::sealing::{salt, told};
-use tokio_util::sync::CancellationToken;
 
-const INTERVALS: u32 = 3;
 const OTHER: u16 = 1;
 
-struct Bench {
-    chain: Arc<MemoryChain>,
-    folder: tempfile::TempDir,
-}
-
-fn claim(interval: u32) -> Claim {
-    let state = |n: u32| B256::with_last_byte(n as u8 + 1);
-    let (job, stage, replica) = (1, 0, 0);
-    Claim { job, stage, replica, interval, parentState: state(interval), newState: state(interval + 1), io: B256::ZERO }
-}
-
 impl Bench {
-    fn new() -> Self {
-        let mut job = job_view(1, INTERVALS);
-        job.replicas = 2;
-        let chain = MemoryChain::new(job, &[identity(7).address()], &[]);
-        Self { chain, folder: tempfile::tempdir().unwrap() }
-    }
-
-    /// The log as a process that just started finds it.
-    fn log(&self) -> Arc<LaneLog> {
-        let journal = Journal::open(self.folder.path()).unwrap();
-        Arc::new(LaneLog::open(journal, LaneRecord::new(lane(0), USER, String::new())).unwrap())
-    }
-
-    fn computed(&self, intervals: u32) -> Arc<LaneLog> {
-        let log = self.log();
-        log.update(|record| {
-            let zero = B256::ZERO;
-            let logs = BoundaryLogs { fromPrevious: zero, fromNext: zero, toPrevious: zero, toNext: zero };
-            for n in 0..intervals {
-                record.intervals.insert(n, Interval::new(claim(n), logs.clone(), String::new(), String::new()));
-            }
-            record.next = intervals;
-        })
-        .unwrap();
-        log
-    }
-
-    /// Lets the lane's claims go on for a moment.
-    async fn run(&self, log: &Arc<LaneLog>) -> Option<Result<(), ClaimsError>> {
-        let by = Claimant::new(self.chain.clone(), identity(7), CONTRACTS);
-        let run = claims::run(by, log.clone(), CancellationToken::new());
-        tokio::time::timeout(Duration::from_millis(300), run).await.ok()
-    }
-
-    fn sent(&self, what: &str) -> usize {
-        self.chain.with(|l| l.sent.iter().filter(|sent| **sent == what).count())
-    }
-
     /// The other replica seals, too.
     fn other_seals(&self, interval: u32) {
         self.chain.with(|l| l.seals.insert((0, interval, OTHER), (B256::repeat_byte(9), l.now)));
@@ -91,7 +38,7 @@ impl Bench {
 
 #[tokio::test]
 async fn claims_are_sealed_at_once_and_revealed_when_all_have_sealed() {
-    let bench = Bench::new();
+    let bench = Bench::new(2);
     let log = bench.computed(INTERVALS);
     bench.run(&log).await;
     bench.confirm(&log);
@@ -115,7 +62,7 @@ async fn claims_are_sealed_at_once_and_revealed_when_all_have_sealed() {
 
 #[tokio::test]
 async fn who_does_not_seal_is_waited_for_once() {
-    let bench = Bench::new();
+    let bench = Bench::new(2);
     let log = bench.computed(2);
     bench.run(&log).await;
     bench.confirm(&log);
@@ -133,7 +80,7 @@ async fn who_does_not_seal_is_waited_for_once() {
 
 #[tokio::test]
 async fn a_kill_between_seal_and_reveal_loses_nothing() {
-    let bench = Bench::new();
+    let bench = Bench::new(2);
     let log = bench.computed(1);
     bench.chain.with(|l| l.lose_receipt = true);
     bench.run(&log).await;
@@ -152,7 +99,7 @@ async fn a_kill_between_seal_and_reveal_loses_nothing() {
 
 #[tokio::test]
 async fn a_reveal_whose_receipt_was_lost_is_not_made_twice() {
-    let bench = Bench::new();
+    let bench = Bench::new(2);
     let log = bench.computed(1);
     bench.other_seals(0);
     bench.run(&log).await;
@@ -168,7 +115,7 @@ async fn a_reveal_whose_receipt_was_lost_is_not_made_twice() {
 
 #[tokio::test]
 async fn seals_and_reveals_that_a_reorganisation_undid_are_made_again() {
-    let bench = Bench::new();
+    let bench = Bench::new(2);
     let log = bench.computed(2);
     bench.run(&log).await;
     bench.chain.with(|l| l.seals.clear());
@@ -185,7 +132,7 @@ async fn seals_and_reveals_that_a_reorganisation_undid_are_made_again() {
 
 #[tokio::test]
 async fn who_is_too_late_is_paid_for_what_it_claimed_and_stops() {
-    let bench = Bench::new();
+    let bench = Bench::new(2);
     let log = bench.computed(1);
     bench.other_seals(0);
     bench.run(&log).await;
@@ -206,7 +153,7 @@ async fn who_is_too_late_is_paid_for_what_it_claimed_and_stops() {
 
 #[tokio::test]
 async fn what_was_sealed_is_revealed_when_the_job_is_closed() {
-    let bench = Bench::new();
+    let bench = Bench::new(2);
     let log = bench.computed(2);
     bench.run(&log).await;
     bench.confirm(&log);
@@ -220,7 +167,7 @@ async fn what_was_sealed_is_revealed_when_the_job_is_closed() {
 
 #[tokio::test]
 async fn another_seal_in_our_name_stops_the_lane() {
-    let bench = Bench::new();
+    let bench = Bench::new(2);
     bench.chain.with(|l| l.seals.insert((0, 0, 0), (B256::repeat_byte(5), 1)));
     let log = bench.computed(1);
     assert!(matches!(bench.run(&log).await, Some(Err(ClaimsError::Foreign(0)))));
@@ -228,7 +175,7 @@ async fn another_seal_in_our_name_stops_the_lane() {
 
 #[tokio::test]
 async fn claims_that_differ_wait_twice_as_long() {
-    let bench = Bench::new();
+    let bench = Bench::new(2);
     let log = bench.computed(1);
     bench.other_seals(0);
     bench.run(&log).await;

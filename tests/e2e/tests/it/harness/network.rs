@@ -229,15 +229,13 @@ impl Network {
 
     /// Starts a worker that does something else than it is asked to: in a step, to operators of a kind, a deed.
     pub(crate) async fn start_part(&mut self, worker: usize, (step, operator, deed): (u32, &str, &str)) {
-        let settings = [("STEP", step.to_string()), ("OPERATOR", operator.to_owned()), ("DEED", deed.to_owned())];
-        let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let settings = [("STEP", &*step.to_string()), ("OPERATOR", operator), ("DEED", deed)];
         self.start_worker(worker, villain(&settings), "0.0005").await;
     }
 
     /// Starts a worker that lies at a step, answers no auditor, and on chain as its tongue likes.
     pub(crate) async fn start_tied_villain(&mut self, worker: usize, step: u32, tongue: &str) {
-        let settings = [("STEP", step.to_string()), ("MUTE", "true".to_owned()), ("TONGUE", tongue.to_owned())];
-        let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let settings = [("STEP", &*step.to_string()), ("MUTE", "true"), ("TONGUE", tongue)];
         self.start_worker(worker, villain(&settings), "0.0005").await;
     }
 
