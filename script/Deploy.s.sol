@@ -47,6 +47,11 @@ contract Deploy is Deployer, Script {
         p.sealWindow = uint32(_bounded(toml, ".seal_window_seconds", type(uint32).max));
         p.bountyBps = uint16(_bounded(toml, ".bounty_bps", 10_000));
         p.harmBps = uint16(_bounded(toml, ".harm_bps", 10_000));
+        p.minStakeIntervals = uint32(_bounded(toml, ".min_stake_intervals", type(uint32).max));
+        p.auditsPerClaimBps = uint32(_bounded(toml, ".audits_per_claim_bps", type(uint32).max));
+        p.auditFeeBps = uint16(_bounded(toml, ".audit_fee_bps", type(uint16).max));
+        p.auditPenaltyBps = uint16(_bounded(toml, ".audit_penalty_bps", 10_000));
+        p.beaconPeriod = uint32(_bounded(toml, ".beacon_period_seconds", type(uint32).max));
     }
 
     function _bounded(string memory toml, string memory key, uint256 limit) private pure returns (uint256 value) {
@@ -73,6 +78,8 @@ contract Deploy is Deployer, Script {
         string memory law = string.concat(
             _entry("disputes", address(d.disputes)),
             _entry("challenges", address(d.challenges)),
+            _entry("audits", address(d.audits)),
+            _entry("beacon", address(d.beacon)),
             _entry("step_verifier", address(d.stepVerifier))
         );
         return string.concat(head, money, work, law);

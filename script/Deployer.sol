@@ -3,6 +3,8 @@ pragma solidity ^0.8.28;
 
 import {CommonBase} from "forge-std/Base.sol";
 
+import {Audits} from "../contracts/core/Audits.sol";
+import {Beacon} from "../contracts/core/Beacon.sol";
 import {Challenges} from "../contracts/core/Challenges.sol";
 import {Channels} from "../contracts/core/Channels.sol";
 import {Checkpoints} from "../contracts/core/Checkpoints.sol";
@@ -22,6 +24,8 @@ struct Deployment {
     Channels channels;
     Disputes disputes;
     Challenges challenges;
+    Audits audits;
+    Beacon beacon;
     StepVerifier stepVerifier;
 }
 
@@ -42,15 +46,18 @@ abstract contract Deployer is CommonBase {
         Channels channels = Channels(vm.computeCreateAddress(deployer, nonce + 5));
         Disputes disputes = Disputes(vm.computeCreateAddress(deployer, nonce + 6));
         Challenges challenges = Challenges(vm.computeCreateAddress(deployer, nonce + 7));
+        Audits audits = Audits(vm.computeCreateAddress(deployer, nonce + 9));
 
         d.sno = new SNO(genesis);
         d.stepVerifier = new StepVerifier();
-        d.staking = new Staking(d.sno, address(jobs), address(disputes), parameters);
-        d.jobs = new Jobs(d.sno, d.staking, checkpoints, address(channels), address(disputes));
+        d.staking = new Staking(d.sno, address(jobs), address(disputes), address(audits), parameters);
+        d.jobs = new Jobs(d.sno, d.staking, checkpoints, address(channels), address(disputes), address(audits));
         d.checkpoints = new Checkpoints(d.jobs, address(disputes), address(challenges), parameters.sealWindow);
         d.channels = new Channels(d.jobs);
         d.disputes = new Disputes(d.staking, d.jobs, d.checkpoints, d.stepVerifier, address(challenges));
         d.challenges = new Challenges(d.sno, d.jobs, d.checkpoints, d.disputes, parameters);
+        d.beacon = new Beacon(parameters.beaconPeriod);
+        d.audits = new Audits(d.staking, d.jobs, d.checkpoints, d.channels, d.disputes, d.beacon);
 
         // INVARIANT: the circle is closed.
         _same(address(jobs), address(d.jobs));
@@ -58,6 +65,7 @@ abstract contract Deployer is CommonBase {
         _same(address(channels), address(d.channels));
         _same(address(disputes), address(d.disputes));
         _same(address(challenges), address(d.challenges));
+        _same(address(audits), address(d.audits));
     }
 
     function _same(address expected, address actual) private pure {

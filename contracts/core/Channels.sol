@@ -20,7 +20,7 @@ contract Channels is IChannels, EIP712 {
     IJobs public immutable JOBS;
 
     mapping(LaneId lane => Redeemed redeemed) private _redeemed;
-    mapping(LaneId lane => mapping(uint32 epoch => bytes32 root)) private _receipts;
+    mapping(LaneId lane => mapping(uint32 epoch => bytes32 record)) private _epochs;
 
     constructor(IJobs jobs) EIP712("Tensorlink", "1") {
         JOBS = jobs;
@@ -48,8 +48,9 @@ contract Channels is IChannels, EIP712 {
         }
 
         _redeemed[lane] = Redeemed({epoch: voucher.epoch, tokens: voucher.tokens});
-        _receipts[lane][voucher.epoch] = voucher.receipts;
-        emit VoucherRedeemed(job, stage, replica, voucher.epoch, voucher.tokens, voucher.receipts);
+        uint64 redeemedAt = uint64(block.timestamp);
+        _epochs[lane][voucher.epoch] = keccak256(abi.encode(voucher.receipts, redeemedAt));
+        emit VoucherRedeemed(job, stage, replica, voucher.epoch, voucher.tokens, voucher.receipts, redeemedAt);
 
         JOBS.pay(job, stage, replica, voucher.tokens - before.tokens);
     }
@@ -68,7 +69,7 @@ contract Channels is IChannels, EIP712 {
     }
 
     /// @inheritdoc IChannels
-    function receiptsOf(uint64 job, uint16 stage, uint16 replica, uint32 epoch) external view returns (bytes32) {
-        return _receipts[Lanes.id(job, stage, replica)][epoch];
+    function epochOf(uint64 job, uint16 stage, uint16 replica, uint32 epoch) external view returns (bytes32) {
+        return _epochs[Lanes.id(job, stage, replica)][epoch];
     }
 }

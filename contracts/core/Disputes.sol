@@ -98,6 +98,23 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IDisputes
     function proveSigned(ElementProof calldata proof) external nonReentrant {
         Case memory c = _caseOf(proof.claim, proof.committedAt);
+        _convict(c, proof.claim, _faultOf(proof, c));
+    }
+
+    /// @inheritdoc IDisputes
+    function refutes(ElementProof calldata proof) external view returns (bytes32) {
+        IJobs.Job memory job = JOBS.jobOf(proof.claim.job);
+        Case memory c = _caseIn(job, proof.claim, CHECKPOINTS.claimId(proof.claim));
+        // A receipt has no record: what the worker signed makes it its own.
+        if (job.kind == JobKind.Training) _checkRecord(proof.claim, proof.committedAt);
+        // Left out is what is wrong: that something is suffices.
+        // slither-disable-next-line unused-return
+        _faultOf(proof, c);
+        return c.claimId;
+    }
+
+    /// @dev The fault that the proof shows.
+    function _faultOf(ElementProof calldata proof, Case memory c) private view returns (Finding memory) {
         _checkStatement(c, proof.claim, proof.statement, proof.signature);
         _checkProgram(c, proof.claim, proof.statement.step, proof.program, proof.programMembership);
         // INVARIANT: the operator is the registered program's.
@@ -114,7 +131,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         // INVARIANT: who computed right is never convicted (P-15).
         if (claimed == recomputed) revert NoFault();
 
-        Finding memory finding = Finding({
+        return Finding({
             auditor: proof.statement.auditor,
             fault: Fault.Element,
             step: proof.statement.step,
@@ -123,7 +140,6 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
             claimed: claimed,
             recomputed: recomputed
         });
-        _convict(c, proof.claim, finding);
     }
 
     /// @dev The element as the tensor in the signed trace holds it.
@@ -279,22 +295,31 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         IJobs.State state = JOBS.jobOf(claim.job).state;
         // INVARIANT: the lane's stake is still locked (P-28).
         if (state != IJobs.State.Running && state != IJobs.State.Closing) revert ICheckpoints.UnknownClaim();
-        bytes32 record = CHECKPOINTS.recordOf(claim.job, claim.stage, claim.replica, claim.interval);
-        // INVARIANT: a proof is about what the chain has recorded (P-14).
-        if (record != keccak256(abi.encode(claim, committedAt))) revert ICheckpoints.UnknownClaim();
+        _checkRecord(claim, committedAt);
         return CHECKPOINTS.claimId(claim);
     }
 
+    function _checkRecord(Claim calldata claim, uint64 committedAt) private view {
+        bytes32 record = CHECKPOINTS.recordOf(claim.job, claim.stage, claim.replica, claim.interval);
+        // INVARIANT: a proof is about what the chain has recorded (P-14).
+        if (record != keccak256(abi.encode(claim, committedAt))) revert ICheckpoints.UnknownClaim();
+    }
+
+    /// @dev Of a claim that is live.
     function _caseOf(Claim calldata claim, uint64 committedAt) private view returns (Case memory) {
         IJobs.Job memory job = JOBS.jobOf(claim.job);
-        bool serving = job.kind == JobKind.Serving;
+        bytes32 claimId = job.kind == JobKind.Serving
+            ? _liveReceipt(claim, committedAt, job.state)
+            : CHECKPOINTS.requireLive(claim, committedAt);
+        return _caseIn(job, claim, claimId);
+    }
+
+    function _caseIn(IJobs.Job memory job, Claim calldata claim, bytes32 claimId) private view returns (Case memory) {
         return Case({
-            claimId: serving
-                ? _liveReceipt(claim, committedAt, job.state)
-                : CHECKPOINTS.requireLive(claim, committedAt),
+            claimId: claimId,
             worker: JOBS.workerOf(claim.job, claim.stage, claim.replica),
             kind: job.kind,
-            steps: serving ? 1 : job.stepsPerInterval,
+            steps: job.kind == JobKind.Serving ? 1 : job.stepsPerInterval,
             longest: job.stepsPerInterval,
             jobKey: job.jobKey
         });

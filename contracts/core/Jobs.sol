@@ -12,6 +12,7 @@ import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {LaneId, Lanes} from "../libraries/Lanes.sol";
+import {ParameterBounds} from "../libraries/ParameterBounds.sol";
 import {TermsBounds} from "../libraries/TermsBounds.sol";
 import {Parameters} from "../types/Parameters.sol";
 import {JobKind, JobTerms, Offer} from "../types/Types.sol";
@@ -43,9 +44,14 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     address public immutable CHANNELS;
     /// @notice Who convicts.
     address public immutable DISPUTES;
+    /// @notice Who says what audits have been done.
+    address public immutable AUDITS;
 
     uint32 private immutable _MIN_CHALLENGE_WINDOW;
     uint32 private immutable _MAX_CHALLENGE_WINDOW;
+    uint32 private immutable _MIN_STAKE_INTERVALS;
+    uint32 private immutable _AUDITS_PER_CLAIM_BPS;
+    uint16 private immutable _AUDIT_FEE_BPS;
 
     uint64 private _jobCount;
     mapping(uint64 job => Job record) private _jobs;
@@ -56,17 +62,26 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
 
     // Zero addresses would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
     // slither-disable-next-line missing-zero-check
-    constructor(IERC20 sno, IStaking staking, ICheckpoints checkpoints, address channels, address disputes)
-        EIP712("Tensorlink", "1")
-    {
+    constructor(
+        IERC20 sno,
+        IStaking staking,
+        ICheckpoints checkpoints,
+        address channels,
+        address disputes,
+        address audits
+    ) EIP712("Tensorlink", "1") {
         SNO = sno;
         STAKING = staking;
         CHECKPOINTS = checkpoints;
         CHANNELS = channels;
         DISPUTES = disputes;
+        AUDITS = audits;
         Parameters memory p = staking.parameters();
         _MIN_CHALLENGE_WINDOW = p.minChallengeWindow;
         _MAX_CHALLENGE_WINDOW = p.maxChallengeWindow;
+        _MIN_STAKE_INTERVALS = p.minStakeIntervals;
+        _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
+        _AUDIT_FEE_BPS = p.auditFeeBps;
     }
 
     /// @inheritdoc IJobs
@@ -85,6 +100,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
             startedAt: 0,
             deadline: 0,
             escrow: deposit.toUint128(),
+            auditBudget: 0,
             token: terms.token,
             stages: terms.stages,
             replicas: terms.replicas,
@@ -115,6 +131,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         uint256 perInterval = 0;
         for (uint256 i = 0; i < lanes; ++i) {
             _checkOffer(job, i, record.stages, offers[i], signatures[i]);
+            _checkStake(record, i, offers[i].pricePerInterval);
             address worker = offers[i].worker;
             // INVARIANT: replicas are held by different keys.
             for (uint256 k = 0; k < i; ++k) {
@@ -125,9 +142,12 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
             _assignments[Lanes.id(job, offers[i].stage, offers[i].replica)] =
                 Assignment({worker: worker, convicted: false, price: offers[i].pricePerInterval});
         }
-        uint256 needed = perInterval * record.intervals;
+        uint256 forWork = perInterval * record.intervals;
+        uint256 forAudits = _budget(record, perInterval, forWork);
+        uint256 needed = forWork + forAudits;
         // INVARIANT: whatever becomes final can be paid (P-3).
         if (needed > record.escrow) revert EscrowTooSmall(record.escrow, needed);
+        record.auditBudget = forAudits.toUint128();
         emit JobAccepted(job, offers);
 
         uint256 stake = record.workerStake;
@@ -136,6 +156,26 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
             // slither-disable-next-line calls-loop
             STAKING.lock(workers[i], stake);
         }
+    }
+
+    /// @dev Most that audits can take of the escrow: twice what they cost on the mean, and one of each lane (P-29).
+    function _budget(Job storage record, uint256 perInterval, uint256 forWork) private view returns (uint256) {
+        if (_AUDITS_PER_CLAIM_BPS == 0) return 0;
+        uint256 mean = forWork * _AUDITS_PER_CLAIM_BPS / ParameterBounds.WHOLE_BPS;
+        return (2 * mean + perInterval * _unitsOfClaim(record)) * _AUDIT_FEE_BPS / ParameterBounds.WHOLE_BPS;
+    }
+
+    /// @dev Most units of work that a claim can be about: an interval, or a text of the greatest length.
+    function _unitsOfClaim(Job storage record) private view returns (uint256) {
+        return record.kind == JobKind.Serving ? record.stepsPerInterval : 1;
+    }
+
+    function _checkStake(Job storage record, uint256 lane, uint256 price) private view {
+        // There is no price of ETH here to compare with.
+        if (record.token == address(0)) return;
+        uint256 needed = price * _unitsOfClaim(record) * _MIN_STAKE_INTERVALS;
+        // INVARIANT: no run of false claims is worth its stake (P-30).
+        if (record.workerStake < needed) revert StakeTooSmall(lane, needed);
     }
 
     function _checkOffer(uint64 job, uint256 lane, uint256 stages, Offer calldata offer, bytes calldata signature)
@@ -288,6 +328,25 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IJobs
+    function payAudit(uint64 job, uint16 stage, uint16 replica, uint32 units, address auditor)
+        external
+        returns (uint256 fee)
+    {
+        // INVARIANT: audits are paid when they are done.
+        if (msg.sender != AUDITS) revert Unauthorized(msg.sender);
+        Job storage record = _jobs[job];
+        uint256 price = _assignments[Lanes.id(job, stage, replica)].price;
+        fee = price * units * _AUDIT_FEE_BPS / ParameterBounds.WHOLE_BPS;
+        // INVARIANT: audits take nothing of what work earns (P-3).
+        if (fee > record.auditBudget) return 0;
+
+        record.auditBudget -= fee.toUint128();
+        record.escrow -= fee.toUint128();
+        _credits[auditor][record.token] += fee;
+        emit AuditPaid(job, auditor, stage, replica, fee);
+    }
+
+    /// @inheritdoc IJobs
     function convict(uint64 job, uint16 stage, uint16 replica)
         external
         returns (address worker, uint256 stake, address user)
@@ -318,7 +377,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     function _end(uint64 job, Job storage record) private {
         uint256 refund = record.escrow;
         record.state = State.Settled;
-        record.escrow = 0;
+        (record.escrow, record.auditBudget) = (0, 0);
         _credits[record.user][record.token] += refund;
         emit JobSettled(job, refund);
     }
@@ -360,6 +419,11 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IJobs
     function priceOf(uint64 job, uint16 stage, uint16 replica) external view returns (uint128) {
         return _assignments[Lanes.id(job, stage, replica)].price;
+    }
+
+    /// @inheritdoc IJobs
+    function isConvicted(uint64 job, uint16 stage, uint16 replica) external view returns (bool) {
+        return _assignments[Lanes.id(job, stage, replica)].convicted;
     }
 
     /// @inheritdoc IJobs

@@ -24,6 +24,8 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     address public immutable JOBS;
     /// @notice Who slashes.
     address public immutable DISPUTES;
+    /// @notice Who penalises validators.
+    address public immutable AUDITS;
 
     uint40 private immutable _UNBONDING_DELAY;
     uint128 private immutable _VALIDATOR_COLLATERAL;
@@ -36,17 +38,24 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     uint32 private immutable _SEAL_WINDOW;
     uint16 private immutable _BOUNTY_BPS;
     uint16 private immutable _HARM_BPS;
+    uint32 private immutable _MIN_STAKE_INTERVALS;
+    uint32 private immutable _AUDITS_PER_CLAIM_BPS;
+    uint16 private immutable _AUDIT_FEE_BPS;
+    uint16 private immutable _AUDIT_PENALTY_BPS;
+    uint32 private immutable _BEACON_PERIOD;
 
+    uint256 private _validatorCount;
     mapping(address account => mapping(Role role => Account balance)) private _accounts;
 
     /// @param p checked here, for every contract of the deployment.
     // Zero addresses would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
     // slither-disable-next-line missing-zero-check
-    constructor(IERC20 sno, address jobs, address disputes, Parameters memory p) {
+    constructor(IERC20 sno, address jobs, address disputes, address audits, Parameters memory p) {
         ParameterBounds.check(p);
         SNO = sno;
         JOBS = jobs;
         DISPUTES = disputes;
+        AUDITS = audits;
         _UNBONDING_DELAY = p.unbondingDelay;
         _VALIDATOR_COLLATERAL = p.validatorCollateral;
         _DISPUTE_CLOCK = p.disputeClock;
@@ -58,6 +67,11 @@ contract Staking is IStaking, ReentrancyGuardTransient {
         _SEAL_WINDOW = p.sealWindow;
         _BOUNTY_BPS = p.bountyBps;
         _HARM_BPS = p.harmBps;
+        _MIN_STAKE_INTERVALS = p.minStakeIntervals;
+        _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
+        _AUDIT_FEE_BPS = p.auditFeeBps;
+        _AUDIT_PENALTY_BPS = p.auditPenaltyBps;
+        _BEACON_PERIOD = p.beaconPeriod;
     }
 
     /// @inheritdoc IStaking
@@ -83,6 +97,7 @@ contract Staking is IStaking, ReentrancyGuardTransient {
 
         account.bonded += amount.toUint128();
         emit Staked(msg.sender, role, amount);
+        if (role == Role.Validator) _countValidator(msg.sender, account);
 
         SNO.safeTransferFrom(msg.sender, address(this), amount);
     }
@@ -100,6 +115,7 @@ contract Staking is IStaking, ReentrancyGuardTransient {
         account.unbonding += value;
         account.releaseAt = releaseAt;
         emit UnstakeRequested(msg.sender, role, amount, releaseAt);
+        if (role == Role.Validator) _countValidator(msg.sender, account);
     }
 
     /// @inheritdoc IStaking
@@ -164,6 +180,41 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IStaking
+    function penalise(address validator, uint256 amount, address accuser)
+        external
+        nonReentrant
+        returns (uint256 taken)
+    {
+        // INVARIANT: collateral is taken by proof only.
+        if (msg.sender != AUDITS) revert Unauthorized(msg.sender);
+        Account storage account = _accounts[validator][Role.Validator];
+        (uint256 bonded, uint256 unbonding) = (account.bonded, account.unbonding);
+
+        taken = amount < bonded + unbonding ? amount : bonded + unbonding;
+        uint256 fromBonded = taken < bonded ? taken : bonded;
+        account.bonded = (bonded - fromBonded).toUint128();
+        account.unbonding = (unbonding + fromBonded - taken).toUint128();
+        // Rounded down; the burned share takes the remainder, and the share of a party that nobody is.
+        uint256 bounty = accuser == address(0) ? 0 : taken * _BOUNTY_BPS / ParameterBounds.WHOLE_BPS;
+        emit Penalised(validator, taken, bounty, taken - bounty);
+        _countValidator(validator, account);
+
+        if (bounty > 0) SNO.safeTransfer(accuser, bounty);
+        ERC20Burnable(address(SNO)).burn(taken - bounty);
+    }
+
+    /// @dev INVARIANT: who lacks collateral is not drawn, and who has it is counted once.
+    function _countValidator(address validator, Account storage account) private {
+        bool counted = account.validatorSince != 0;
+        bool joined = account.bonded >= _VALIDATOR_COLLATERAL;
+        if (counted == joined) return;
+        account.validatorSince = joined ? block.timestamp.toUint40() : 0;
+        uint256 count = joined ? _validatorCount + 1 : _validatorCount - 1;
+        _validatorCount = count;
+        emit ValidatorsChanged(validator, joined, count);
+    }
+
+    /// @inheritdoc IStaking
     function accountOf(address account, Role role) external view returns (Account memory) {
         return _accounts[account][role];
     }
@@ -177,7 +228,17 @@ contract Staking is IStaking, ReentrancyGuardTransient {
 
     /// @inheritdoc IStaking
     function isValidator(address account) external view returns (bool) {
-        return _accounts[account][Role.Validator].bonded >= _VALIDATOR_COLLATERAL;
+        return _accounts[account][Role.Validator].validatorSince != 0;
+    }
+
+    /// @inheritdoc IStaking
+    function validatorSince(address account) external view returns (uint40) {
+        return _accounts[account][Role.Validator].validatorSince;
+    }
+
+    /// @inheritdoc IStaking
+    function validatorCount() external view returns (uint256) {
+        return _validatorCount;
     }
 
     /// @inheritdoc IStaking
@@ -193,7 +254,12 @@ contract Staking is IStaking, ReentrancyGuardTransient {
             maxChallengeWindow: _MAX_CHALLENGE_WINDOW,
             sealWindow: _SEAL_WINDOW,
             bountyBps: _BOUNTY_BPS,
-            harmBps: _HARM_BPS
+            harmBps: _HARM_BPS,
+            minStakeIntervals: _MIN_STAKE_INTERVALS,
+            auditsPerClaimBps: _AUDITS_PER_CLAIM_BPS,
+            auditFeeBps: _AUDIT_FEE_BPS,
+            auditPenaltyBps: _AUDIT_PENALTY_BPS,
+            beaconPeriod: _BEACON_PERIOD
         });
     }
 

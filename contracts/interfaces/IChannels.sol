@@ -19,9 +19,15 @@ interface IChannels {
         uint32 tokens;
     }
 
-    /// @dev `tokens` as in the voucher: since the job began.
+    /// @dev `tokens` as in the voucher: since the job began. `redeemedAt` is the block's timestamp.
     event VoucherRedeemed(
-        uint64 indexed job, uint16 stage, uint16 replica, uint32 epoch, uint32 tokens, bytes32 receipts
+        uint64 indexed job,
+        uint16 stage,
+        uint16 replica,
+        uint32 epoch,
+        uint32 tokens,
+        bytes32 receipts,
+        uint64 redeemedAt
     );
 
     error NotWorker(address caller);
@@ -42,6 +48,7 @@ interface IChannels {
     /// @notice What a lane has redeemed.
     function redeemedOf(uint64 job, uint16 stage, uint16 replica) external view returns (Redeemed memory);
 
-    /// @notice List root of the claim ids of an epoch's receipts, as redeemed; zero if it was not.
-    function receiptsOf(uint64 job, uint16 stage, uint16 replica, uint32 epoch) external view returns (bytes32);
+    /// @notice Record of an epoch: `keccak256(abi.encode(receipts, redeemedAt))` of its event; zero if it was not redeemed. `receipts` is the list
+    /// root (C-4) of the claim ids of its receipts.
+    function epochOf(uint64 job, uint16 stage, uint16 replica, uint32 epoch) external view returns (bytes32);
 }

@@ -30,7 +30,7 @@ interface IJobs {
         Settled
     }
 
-    /// @dev `escrow` is what is left of the deposit, wei of `token`. `deadline` is the last time a claim can be committed; of a serving
+    /// @dev `escrow` is what is left of the deposit, wei of `token`; `auditBudget`, how much of that audits can still take. `deadline` is the last time a claim can be committed; of a serving
     /// job, when anyone may close it, and once it is closing, from when on it can be settled.
     struct Job {
         address user;
@@ -39,6 +39,7 @@ interface IJobs {
         uint40 startedAt;
         uint40 deadline;
         uint128 escrow;
+        uint128 auditBudget;
         address token;
         uint16 stages;
         uint16 replicas;
@@ -57,6 +58,7 @@ interface IJobs {
     event JobClosing(uint64 indexed job, bool convicted);
     event JobSettled(uint64 indexed job, uint256 refund);
     event Paid(uint64 indexed job, address indexed worker, uint16 stage, uint16 replica, uint32 units, uint256 amount);
+    event AuditPaid(uint64 indexed job, address indexed auditor, uint16 stage, uint16 replica, uint256 amount);
     event Collected(address indexed account, address indexed token, uint256 amount);
 
     error WrongState(uint64 job, State state);
@@ -70,6 +72,8 @@ interface IJobs {
     error BadOfferSignature(uint256 index);
     error DuplicateWorker(address worker);
     error EscrowTooSmall(uint256 escrow, uint256 needed);
+    /// @dev The terms' stake is less than `needed`, which the lane's price asks for (P-30).
+    error StakeTooSmall(uint256 lane, uint256 needed);
     error AcceptPeriodOver(uint40 acceptBy);
     error ClaimsPending(uint16 stage, uint16 replica);
     /// @dev A serving job can be settled from `deadline` on, once it was closed.
@@ -87,7 +91,8 @@ interface IJobs {
     /// @notice Assigns every lane by its worker's signed offer and locks the workers' stake. Offers in lane order: replica-major
     /// (`replica * stages + stage`). A key may hold one lane of a job only. (Two keys may still belong to one party.)
     /// Requirements: called by the user by `acceptBy`; every offer unexpired, for its lane of this job, signed by its worker
-    /// (65 bytes, `Jobs`' domain), who has `workerStake` available; the escrow covers all prices for all intervals.
+    /// (65 bytes, `Jobs`' domain), who has `workerStake` available, which is enough for its price (P-30); the escrow covers all prices for
+    /// all intervals, and the budget for audits (P-29).
     function accept(uint64 job, Offer[] calldata offers, bytes[] calldata signatures) external;
 
     /// @notice Fixes the job key (rule C-10) and the deadline, and opens the lanes for claims. By `acceptBy`.
@@ -109,6 +114,12 @@ interface IJobs {
     /// tokens of a serving job (only `Channels`).
     function pay(uint64 job, uint16 stage, uint16 replica, uint32 units) external;
 
+    /// @notice Credits an auditor with the fee for an audit of `units` of a lane's work: `auditFeeBps` of their price, and nothing where the
+    /// budget for audits does not hold that much. Only `Audits`.
+    function payAudit(uint64 job, uint16 stage, uint16 replica, uint32 units, address auditor)
+        external
+        returns (uint256 fee);
+
     /// @notice Closes the job because a lane was convicted; consumes that lane's lock, and returns it as `stake`: 0 if that has
     /// been done before. A serving job that runs is closed as by `cancel`. Only `Disputes`.
     function convict(uint64 job, uint16 stage, uint16 replica)
@@ -125,6 +136,8 @@ interface IJobs {
     function workerOf(uint64 job, uint16 stage, uint16 replica) external view returns (address);
     /// @notice Price of a claim (serving: of a token) of a lane, wei of the job's token.
     function priceOf(uint64 job, uint16 stage, uint16 replica) external view returns (uint128);
+    /// @notice Whether a lane was ever convicted.
+    function isConvicted(uint64 job, uint16 stage, uint16 replica) external view returns (bool);
     /// @notice What `account` can collect, wei of `token` (0 for ETH).
     function creditOf(address account, address token) external view returns (uint256);
     /// @notice Jobs ever posted; ids run from 1 to it.

@@ -16,12 +16,14 @@ interface IStaking {
         Validator
     }
 
-    /// @dev `bonded + unbonding` is what the contract holds for the account; `locked <= bonded + unbonding`.
+    /// @dev `bonded + unbonding` is what the contract holds for the account; `locked <= bonded + unbonding`. `validatorSince`: since when it has had
+    /// the collateral, without a break; 0 without it.
     struct Account {
         uint128 bonded;
         uint128 unbonding;
         uint128 locked;
         uint40 releaseAt;
+        uint40 validatorSince;
     }
 
     event Staked(address indexed account, Role indexed role, uint256 amount);
@@ -29,6 +31,8 @@ interface IStaking {
     event Withdrawn(address indexed account, Role indexed role, uint256 amount);
     event Locked(address indexed account, uint256 amount);
     event Unlocked(address indexed account, uint256 amount);
+    event ValidatorsChanged(address indexed account, bool joined, uint256 validators);
+    event Penalised(address indexed account, uint256 amount, uint256 bounty, uint256 burned);
     event Slashed(address indexed account, uint256 amount, uint256 bounty, uint256 harm, uint256 burned);
 
     error ZeroAmount();
@@ -60,6 +64,10 @@ interface IStaking {
     /// share of a zero address. Only `Disputes`.
     function slash(address worker, uint256 amount, address challenger, address harmed) external;
 
+    /// @notice Takes up to `amount` of a validator's collateral, as much as is there, bonded or unbonding: `bountyBps` to `accuser`, the rest is
+    /// burned. Only `Audits`.
+    function penalise(address validator, uint256 amount, address accuser) external returns (uint256 taken);
+
     /// @notice The balance of an account in a role.
     function accountOf(address account, Role role) external view returns (Account memory);
 
@@ -68,6 +76,12 @@ interface IStaking {
 
     /// @notice Whether the account holds the collateral a validator needs.
     function isValidator(address account) external view returns (bool);
+
+    /// @notice Since when it has held it, without a break; 0 if it does not.
+    function validatorSince(address account) external view returns (uint40);
+
+    /// @notice How many accounts hold it.
+    function validatorCount() external view returns (uint256);
 
     /// @notice The parameters of the whole deployment; the other contracts copied theirs from here.
     function parameters() external view returns (Parameters memory);

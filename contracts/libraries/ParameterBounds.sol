@@ -14,6 +14,11 @@ library ParameterBounds {
     uint256 internal constant MAX_SEAL_WINDOW = 7 days;
     /// @dev A day of blocks of 12 s.
     uint256 internal constant MAX_MOVE_BLOCKS = 7200;
+    /// @dev Audits of a claim, on the mean, in 1/10,000: ten.
+    uint256 internal constant MAX_AUDITS_PER_CLAIM_BPS = 100_000;
+    /// @dev Least part of the longest challenge window that two periods of the beacon, the longest until a seed, may take: a quarter, in
+    /// which audits are committed.
+    uint256 internal constant PERIODS_PER_WINDOW = 8;
     /// @dev Most questions of a challenge; a game over the largest interval and tensor takes about ten.
     uint256 internal constant MAX_ASKS = 32;
 
@@ -45,6 +50,13 @@ library ParameterBounds {
         // INVARIANT: holding back a claim and voting as a validator both cost something.
         if (p.disputeBond == 0) revert ParameterOutOfBounds("disputeBond");
         if (p.validatorCollateral == 0) revert ParameterOutOfBounds("validatorCollateral");
+        // INVARIANT: a claim can be audited, and the budget for it fits the escrow (P-29).
+        if (p.auditsPerClaimBps > MAX_AUDITS_PER_CLAIM_BPS) revert ParameterOutOfBounds("auditsPerClaimBps");
+        if (p.beaconPeriod == 0 || p.beaconPeriod * PERIODS_PER_WINDOW > p.maxChallengeWindow) {
+            revert ParameterOutOfBounds("beaconPeriod");
+        }
+        // INVARIANT: a penalty takes no more than there is.
+        if (p.auditPenaltyBps > WHOLE_BPS) revert ParameterOutOfBounds("auditPenaltyBps");
         // INVARIANT: some of every slash is burned (P-7).
         if (uint256(p.bountyBps) + p.harmBps >= WHOLE_BPS) revert ParameterOutOfBounds("bountyBps");
     }

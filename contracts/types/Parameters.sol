@@ -15,4 +15,9 @@ struct Parameters {
     uint32 sealWindow;
     uint16 bountyBps;
     uint16 harmBps;
+    uint32 minStakeIntervals;
+    uint32 auditsPerClaimBps;
+    uint16 auditFeeBps;
+    uint16 auditPenaltyBps;
+    uint32 beaconPeriod;
 }

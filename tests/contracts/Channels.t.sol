@@ -50,7 +50,7 @@ contract ChannelsTest is ProtocolTest {
     function test_redeem_paysAndRecords() public {
         Voucher memory voucher = _voucher(job, 1, 0, 1, 7);
         vm.expectEmit(address(channels));
-        emit IChannels.VoucherRedeemed(job, 1, 0, 1, 7, voucher.receipts);
+        emit IChannels.VoucherRedeemed(job, 1, 0, 1, 7, voucher.receipts, uint64(block.timestamp));
         vm.expectEmit(address(jobs));
         emit IJobs.Paid(job, workers[1].addr, 1, 0, 7, 7 * PRICE);
         _redeem(voucher);
@@ -58,10 +58,15 @@ contract ChannelsTest is ProtocolTest {
         assertEq(jobs.creditOf(workers[1].addr, address(sno)), 7 * PRICE);
         assertEq(jobs.jobOf(job).escrow, (4 * TOKENS - 7) * PRICE);
         _redeemed(1, 0, 1, 7);
-        assertEq(channels.receiptsOf(job, 1, 0, 1), voucher.receipts);
-        assertEq(channels.receiptsOf(job, 1, 0, 2), 0);
+        assertEq(channels.epochOf(job, 1, 0, 1), _record(voucher.receipts));
+        assertEq(channels.epochOf(job, 1, 0, 2), 0);
         vm.prank(workers[1].addr);
         assertEq(jobs.collect(address(sno)), 7 * PRICE);
+    }
+
+    /// @dev Of an epoch redeemed now.
+    function _record(bytes32 receipts) private view returns (bytes32) {
+        return keccak256(abi.encode(receipts, uint64(block.timestamp)));
     }
 
     /// @dev A voucher owes all tokens since the job began; what was paid is not paid again.
@@ -74,7 +79,7 @@ contract ChannelsTest is ProtocolTest {
         for (uint32 epoch = 0; epoch < 11; ++epoch) {
             bool redeemed = epoch == 1 || epoch == 2 || epoch == 9;
             bytes32 receipts = _voucher(job, 0, 0, epoch, 0).receipts;
-            assertEq(channels.receiptsOf(job, 0, 0, epoch), redeemed ? receipts : bytes32(0));
+            assertEq(channels.epochOf(job, 0, 0, epoch), redeemed ? _record(receipts) : bytes32(0));
         }
     }
 
@@ -223,7 +228,7 @@ contract ChannelsTest is ProtocolTest {
         jobs.convict(job, 0, 0);
         _refused(_voucher(job, 0, 0, 2, 20), abi.encodeWithSelector(IJobs.LaneConvicted.selector, 0, 0));
         _redeemed(0, 0, 1, 10);
-        assertEq(channels.receiptsOf(job, 0, 0, 2), 0);
+        assertEq(channels.epochOf(job, 0, 0, 2), 0);
         _redeem(_voucher(job, 1, 0, 1, 20));
         _redeem(_voucher(job, 0, 1, 1, TOKENS));
         assertEq(jobs.creditOf(workers[0].addr, address(sno)), 10 * PRICE);
@@ -275,7 +280,7 @@ contract ChannelsTest is ProtocolTest {
     }
 
     mapping(uint256 lane => Lane state) private _model;
-    mapping(uint256 lane => mapping(uint32 epoch => bytes32 receipts)) private _modelReceipts;
+    mapping(uint256 lane => mapping(uint32 epoch => bytes32 record)) private _modelRecords;
 
     /// @dev Vouchers in any order, by any caller, signed by anyone, while the job runs, closes and ends.
     /// forge-config: default.fuzz.runs = 64
@@ -301,7 +306,7 @@ contract ChannelsTest is ProtocolTest {
             (uint16 stage, uint16 replica) = (uint16(lane % 2), uint16(lane / 2));
             _redeemed(stage, replica, state.epoch, state.tokens);
             for (uint32 epoch = 0; epoch < 16; ++epoch) {
-                assertEq(channels.receiptsOf(job, stage, replica, epoch), _modelReceipts[lane][epoch]);
+                assertEq(channels.epochOf(job, stage, replica, epoch), _modelRecords[lane][epoch]);
             }
             assertEq(jobs.creditOf(workers[lane].addr, address(sno)), state.tokens * PRICE);
             paid += state.tokens;
@@ -340,7 +345,7 @@ contract ChannelsTest is ProtocolTest {
         channels.redeem(voucher, signature);
         if (reason.length > 0) return;
         (state.epoch, state.tokens) = (epoch, tokens);
-        _modelReceipts[lane][epoch] = voucher.receipts;
+        _modelRecords[lane][epoch] = _record(voucher.receipts);
     }
 
     function _redeemed(uint16 stage, uint16 replica, uint32 epoch, uint32 tokens) private view {

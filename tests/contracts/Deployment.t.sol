@@ -35,6 +35,11 @@ contract DeploymentTest is Test, Deployer {
         assertEq(p.sealWindow, 6 hours);
         assertEq(p.bountyBps, 5000);
         assertEq(p.harmBps, 3000);
+        assertEq(p.minStakeIntervals, 100);
+        assertEq(p.auditsPerClaimBps, 1000);
+        assertEq(p.auditFeeBps, 12_500);
+        assertEq(p.auditPenaltyBps, 50);
+        assertEq(p.beaconPeriod, 5 minutes);
     }
 
     function test_bothFilesDeploy() public {
@@ -50,6 +55,8 @@ contract DeploymentTest is Test, Deployer {
         assertEq(toml.readAddress(".channels"), address(d.channels));
         assertEq(toml.readAddress(".disputes"), address(d.disputes));
         assertEq(toml.readAddress(".challenges"), address(d.challenges));
+        assertEq(toml.readAddress(".audits"), address(d.audits));
+        assertEq(toml.readAddress(".beacon"), address(d.beacon));
         assertEq(toml.readAddress(".step_verifier"), address(d.stepVerifier));
     }
 
@@ -59,6 +66,8 @@ contract DeploymentTest is Test, Deployer {
         d = _deploy(address(this), script.parse(vm.readFile(file)), genesis);
         assertEq(d.staking.JOBS(), address(d.jobs));
         assertEq(d.staking.DISPUTES(), address(d.disputes));
+        assertEq(d.staking.AUDITS(), address(d.audits));
+        assertEq(d.jobs.AUDITS(), address(d.audits));
         assertEq(address(d.jobs.CHECKPOINTS()), address(d.checkpoints));
         assertEq(d.jobs.CHANNELS(), address(d.channels));
         assertEq(d.jobs.DISPUTES(), address(d.disputes));
@@ -72,6 +81,13 @@ contract DeploymentTest is Test, Deployer {
         assertEq(address(d.challenges.CHECKPOINTS()), address(d.checkpoints));
         assertEq(address(d.challenges.JOBS()), address(d.jobs));
         assertEq(address(d.challenges.SNO()), address(d.sno));
+        assertEq(address(d.audits.STAKING()), address(d.staking));
+        assertEq(address(d.audits.JOBS()), address(d.jobs));
+        assertEq(address(d.audits.CHECKPOINTS()), address(d.checkpoints));
+        assertEq(address(d.audits.CHANNELS()), address(d.channels));
+        assertEq(address(d.audits.DISPUTES()), address(d.disputes));
+        assertEq(address(d.audits.BEACON()), address(d.beacon));
+        assertEq(d.beacon.PERIOD(), d.staking.parameters().beaconPeriod);
     }
 
     function test_valuesThatDoNotFitAreRefused() public {
@@ -120,6 +136,17 @@ contract DeploymentTest is Test, Deployer {
         p.validatorCollateral = 0;
         _refused(p, "validatorCollateral");
         p = _good();
+        p.auditsPerClaimBps = 100_001;
+        _refused(p, "auditsPerClaimBps");
+        p = _good();
+        p.auditPenaltyBps = 10_001;
+        _refused(p, "auditPenaltyBps");
+        p = _good();
+        p.beaconPeriod = 0;
+        _refused(p, "beaconPeriod");
+        p.beaconPeriod = p.maxChallengeWindow / 8 + 1;
+        _refused(p, "beaconPeriod");
+        p = _good();
         (p.bountyBps, p.harmBps) = (5000, 5000);
         _refused(p, "bountyBps");
     }
@@ -130,6 +157,6 @@ contract DeploymentTest is Test, Deployer {
 
     function _refused(Parameters memory p, string memory parameter) private {
         vm.expectRevert(abi.encodeWithSelector(ParameterBounds.ParameterOutOfBounds.selector, parameter));
-        new Staking(IERC20(address(1)), address(2), address(3), p);
+        new Staking(IERC20(address(1)), address(2), address(3), address(4), p);
     }
 }

@@ -3,6 +3,8 @@ pragma solidity ^0.8.28;
 
 import {Test} from "forge-std/Test.sol";
 
+import {Audits} from "../../../contracts/core/Audits.sol";
+import {Beacon} from "../../../contracts/core/Beacon.sol";
 import {Challenges} from "../../../contracts/core/Challenges.sol";
 import {Channels} from "../../../contracts/core/Channels.sol";
 import {Checkpoints} from "../../../contracts/core/Checkpoints.sol";
@@ -33,6 +35,7 @@ abstract contract ProtocolTest is Test, Deployer {
     uint128 internal constant STAKE = 50 ether;
     uint32 internal constant WINDOW = 2 hours;
     uint32 internal constant SEALING = 6 hours;
+    uint32 internal constant PERIOD = 5 minutes;
     uint32 internal constant STEPS = 4;
     /// @dev Tokens of the longest text of a serving job; no power of two.
     uint32 internal constant LONGEST = 5;
@@ -45,6 +48,8 @@ abstract contract ProtocolTest is Test, Deployer {
     Channels internal channels;
     Disputes internal disputes;
     Challenges internal challenges;
+    Audits internal audits;
+    Beacon internal beacon;
     Parameters internal parameters;
 
     address internal user;
@@ -55,7 +60,25 @@ abstract contract ProtocolTest is Test, Deployer {
 
     function setUp() public virtual {
         vm.warp(1_800_000_000);
-        parameters = Parameters({
+        parameters = _parameters();
+        address[] memory genesis = new address[](3);
+        (genesis[0], genesis[1], genesis[2]) = (address(this), address(this), address(this));
+        Deployment memory d = _deploy(address(this), parameters, genesis);
+        (sno, staking, jobs, checkpoints, disputes) = (d.sno, d.staking, d.jobs, d.checkpoints, d.disputes);
+        (channels, challenges, audits, beacon) = (d.channels, d.challenges, d.audits, d.beacon);
+        (user, userKey) = makeAddrAndKey("user");
+        for (uint256 i = 0; i < 6; ++i) {
+            workers.push(makeAccount(string.concat("worker ", vm.toString(i))));
+            _stake(workers[i].addr, IStaking.Role.Worker, STAKE);
+        }
+        vm.deal(user, 1000 ether);
+        _fund(user, address(jobs), 10_000 ether);
+        _fund(auditor, address(challenges), 1000 ether);
+    }
+
+    /// @dev Without audits, and any stake will do.
+    function _parameters() internal pure virtual returns (Parameters memory) {
+        return Parameters({
             unbondingDelay: 21 days,
             validatorCollateral: 1_000_000 ether,
             disputeClock: 12 hours,
@@ -66,21 +89,13 @@ abstract contract ProtocolTest is Test, Deployer {
             maxChallengeWindow: 7 days,
             sealWindow: SEALING,
             bountyBps: 5000,
-            harmBps: 3000
+            harmBps: 3000,
+            minStakeIntervals: 0,
+            auditsPerClaimBps: 0,
+            auditFeeBps: 12_500,
+            auditPenaltyBps: 50,
+            beaconPeriod: PERIOD
         });
-        address[] memory genesis = new address[](3);
-        (genesis[0], genesis[1], genesis[2]) = (address(this), address(this), address(this));
-        Deployment memory d = _deploy(address(this), parameters, genesis);
-        (sno, staking, jobs, checkpoints, disputes) = (d.sno, d.staking, d.jobs, d.checkpoints, d.disputes);
-        (channels, challenges) = (d.channels, d.challenges);
-        (user, userKey) = makeAddrAndKey("user");
-        for (uint256 i = 0; i < 6; ++i) {
-            workers.push(makeAccount(string.concat("worker ", vm.toString(i))));
-            _stake(workers[i].addr, IStaking.Role.Worker, STAKE);
-        }
-        vm.deal(user, 1000 ether);
-        _fund(user, address(jobs), 10_000 ether);
-        _fund(auditor, address(challenges), 1000 ether);
     }
 
     /// @dev Gives `amount` SNO, with an allowance.
@@ -133,8 +148,13 @@ abstract contract ProtocolTest is Test, Deployer {
     }
 
     /// @dev The deposit that just covers the terms at `PRICE`.
-    function _cover(JobTerms memory terms) internal pure returns (uint256) {
-        return uint256(terms.stages) * terms.replicas * terms.intervals * PRICE;
+    function _cover(JobTerms memory terms) internal view returns (uint256) {
+        uint256 perInterval = uint256(terms.stages) * terms.replicas * PRICE;
+        uint256 work = perInterval * terms.intervals;
+        if (parameters.auditsPerClaimBps == 0) return work;
+        uint256 claim = perInterval * (terms.kind == JobKind.Serving ? terms.stepsPerInterval : 1);
+        uint256 mean = work * parameters.auditsPerClaimBps / 10_000;
+        return work + (2 * mean + claim) * parameters.auditFeeBps / 10_000;
     }
 
     function _post(JobTerms memory terms) internal returns (uint64) {

@@ -25,8 +25,10 @@ contract ParameterBoundsSymbolic is Test {
             && p.maxChallengeWindow <= 90 days && p.sealWindow > 0 && p.sealWindow <= 7 days;
         bool money =
             p.validatorCollateral > 0 && p.disputeBond > 0 && uint256(p.bountyBps) + uint256(p.harmBps) < 10_000;
+        bool audits = p.auditsPerClaimBps <= 100_000 && p.auditPenaltyBps <= 10_000 && p.beaconPeriod > 0
+            && 8 * uint256(p.beaconPeriod) <= p.maxChallengeWindow;
         (bool accepted,) = address(harness).staticcall(abi.encodeCall(ParameterBoundsHarness.check, (p)));
-        assert(accepted == (times && moves && windows && money));
+        assert(accepted == (times && moves && windows && money && audits));
     }
 
     function testFuzz_exactlyTheTable(Parameters memory p) public view {
@@ -38,6 +40,9 @@ contract ParameterBoundsSymbolic is Test {
         p.maxChallengeWindow = uint32(bound(p.maxChallengeWindow, 0, 91 days));
         p.sealWindow = uint32(bound(p.sealWindow, 0, 8 days));
         p.minChallengeWindow = uint32(bound(p.minChallengeWindow, 0, p.maxChallengeWindow));
+        p.auditsPerClaimBps = uint32(bound(p.auditsPerClaimBps, 0, 110_000));
+        p.auditPenaltyBps = uint16(bound(p.auditPenaltyBps, 0, 11_000));
+        p.beaconPeriod = uint32(bound(p.beaconPeriod, 0, 12 days));
         (p.bountyBps, p.harmBps) = (p.bountyBps % 5002, p.harmBps % 5002);
         check_exactlyTheTable(p);
     }

@@ -15,6 +15,7 @@ contract StakingSymbolic is Test {
     IStaking.Role private constant WORKER = IStaking.Role.Worker;
     address private constant JOBS = address(0x10b5);
     address private constant DISPUTES = address(0xd15b);
+    address private constant AUDITS = address(0xa0d1);
     address private constant CHALLENGER = address(0xc0);
     address private constant HARMED = address(0x4a);
     uint40 private constant DELAY = 21 days;
@@ -39,6 +40,7 @@ contract StakingSymbolic is Test {
             IERC20(address(sno)),
             JOBS,
             DISPUTES,
+            AUDITS,
             Parameters({
                 unbondingDelay: DELAY,
                 validatorCollateral: 1,
@@ -50,7 +52,12 @@ contract StakingSymbolic is Test {
                 maxChallengeWindow: 7 days,
                 sealWindow: 6 hours,
                 bountyBps: bountyBps,
-                harmBps: harmBps
+                harmBps: harmBps,
+                minStakeIntervals: 1,
+                auditsPerClaimBps: 1000,
+                auditFeeBps: 12_500,
+                auditPenaltyBps: 50,
+                beaconPeriod: 300
             })
         );
     }

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+
+import {IAudits} from "../interfaces/IAudits.sol";
+import {IBeacon} from "../interfaces/IBeacon.sol";
+import {IChannels} from "../interfaces/IChannels.sol";
+import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
+import {IDisputes} from "../interfaces/IDisputes.sol";
+import {IJobs} from "../interfaces/IJobs.sol";
+import {IStaking} from "../interfaces/IStaking.sol";
+import {Merkle} from "../libraries/Merkle.sol";
+import {ParameterBounds} from "../libraries/ParameterBounds.sol";
+import {AuditAnswer, AuditedClaim} from "../types/Audit.sol";
+import {Parameters} from "../types/Parameters.sol";
+import {Claim, ElementProof, JobKind, StepStatement} from "../types/Types.sol";
+
+/// @title Audits
+/// @notice See `IAudits`.
+contract Audits is IAudits, ReentrancyGuardTransient {
+    /// @dev `word`: of what was sealed, then of the answer: the upper 31 bytes of the hash, so that it shares a slot with the state.
+    struct Audit {
+        bytes31 word;
+        State state;
+        address accuser;
+    }
+
+    /// @notice Where validators' collateral is.
+    IStaking public immutable STAKING;
+    /// @notice Where terms and workers stand, and what pays.
+    IJobs public immutable JOBS;
+    /// @notice Where claims stand.
+    ICheckpoints public immutable CHECKPOINTS;
+    /// @notice Where redeemed epochs of receipts stand.
+    IChannels public immutable CHANNELS;
+    /// @notice What tells that an answer is wrong.
+    IDisputes public immutable DISPUTES;
+    /// @notice What draws.
+    IBeacon public immutable BEACON;
+
+    uint256 private immutable _AUDITS_PER_CLAIM_BPS;
+    uint256 private immutable _PENALTY;
+
+    mapping(bytes32 claimId => mapping(address auditor => Audit audit)) private _audits;
+
+    constructor(
+        IStaking staking,
+        IJobs jobs,
+        ICheckpoints checkpoints,
+        IChannels channels,
+        IDisputes disputes,
+        IBeacon beacon
+    ) {
+        STAKING = staking;
+        JOBS = jobs;
+        CHECKPOINTS = checkpoints;
+        CHANNELS = channels;
+        DISPUTES = disputes;
+        BEACON = beacon;
+        Parameters memory p = staking.parameters();
+        _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
+        _PENALTY = uint256(p.validatorCollateral) * p.auditPenaltyBps / ParameterBounds.WHOLE_BPS;
+    }
+
+    /// @inheritdoc IAudits
+    function commit(AuditedClaim calldata audited, bytes32 sealedAnswer) external {
+        (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+        // INVARIANT: nobody answers once an answer can have been seen.
+        _checkTime(audited, job, 0, 1);
+        // INVARIANT: nobody is paid for what is decided.
+        _checkNotVoid(audited.claim, job);
+        // INVARIANT: nobody chooses what it audits.
+        if (!isDrawn(claimId, audited.fixedAt, msg.sender)) revert NotDrawn(msg.sender);
+        Audit storage audit = _audits[claimId][msg.sender];
+        // INVARIANT: one answer.
+        if (audit.state != State.None) revert WrongState(audit.state);
+
+        (audit.word, audit.state) = (bytes31(sealedAnswer), State.Sealed);
+        emit AuditSealed(claimId, msg.sender);
+    }
+
+    /// @inheritdoc IAudits
+    // `Jobs` is our own contract and calls nobody.
+    // slither-disable-next-line reentrancy-events
+    function reveal(AuditedClaim calldata audited, AuditAnswer calldata answer, bytes32 salt) external {
+        (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+        // INVARIANT: no answer is shown while another can be made.
+        _checkTime(audited, job, 1, 2);
+        Audit storage audit = _audits[claimId][msg.sender];
+        if (audit.state != State.Sealed) revert WrongState(audit.state);
+        // INVARIANT: the answer is the auditor's own, from before any was shown.
+        bytes32 sealedAnswer = keccak256(abi.encode(claimId, answer, msg.sender, salt));
+        if (audit.word != bytes31(sealedAnswer)) revert WrongAnswer();
+        bool serving = job.kind == JobKind.Serving;
+        // INVARIANT: a text is paid for no more than the longest is.
+        if (serving && answer.step > job.stepsPerInterval) revert WrongAnswer();
+
+        (audit.word, audit.state) = (_wordOf(answer), State.Revealed);
+        Claim calldata claim = audited.claim;
+        uint256 fee = JOBS.payAudit(claim.job, claim.stage, claim.replica, serving ? answer.step : 1, msg.sender);
+        emit AuditRevealed(claimId, msg.sender, claim.job, answer, fee);
+    }
+
+    /// @inheritdoc IAudits
+    function accuse(
+        AuditedClaim calldata audited,
+        address auditor,
+        StepStatement calldata statement,
+        bytes calldata signature
+    ) external {
+        (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+        _checkTime(audited, job, 1, 3);
+        // INVARIANT: who is accused has time to convict a worker that lies (P-31).
+        if (job.kind == JobKind.Serving && job.state == IJobs.State.Closing) {
+            uint256 until = job.deadline - job.challengeWindow / 4;
+            if (block.timestamp >= until) revert OutOfTime(audited.fixedAt, until);
+        }
+        _checkNotVoid(audited.claim, job);
+        Audit storage audit = _audits[claimId][auditor];
+        if (audit.state != State.Revealed) revert WrongState(audit.state);
+        bytes32 digest = _checkAccusation(claimId, audited.claim, job, statement, signature);
+        // INVARIANT: what the worker says, too, accuses nobody.
+        if (_wordOf(_answerOf(statement)) == audit.word) revert WrongStatement();
+
+        (audit.state, audit.accuser) = (State.Accused, statement.auditor);
+        emit AuditorAccused(claimId, auditor, statement.auditor, digest);
+    }
+
+    function _checkAccusation(
+        bytes32 claimId,
+        Claim calldata claim,
+        IJobs.Job memory job,
+        StepStatement calldata statement,
+        bytes calldata signature
+    ) private view returns (bytes32 digest) {
+        bool last = job.kind == JobKind.Serving
+            ? statement.step > 0 && statement.step <= job.stepsPerInterval
+            : statement.step == (uint256(claim.interval) + 1) * job.stepsPerInterval - 1;
+        // INVARIANT: answers are compared about the same step of the same claim.
+        if (statement.claimId != claimId || !last) revert WrongStatement();
+        digest = DISPUTES.statementDigest(statement);
+        // Left out is what else there is to say about a failure.
+        // slither-disable-next-line unused-return
+        (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
+        // INVARIANT: an accusation rests on a word that convicts who gave it, if it is wrong.
+        bool signed =
+            failure == ECDSA.RecoverError.NoError && signer == JOBS.workerOf(claim.job, claim.stage, claim.replica);
+        if (!signed) revert WrongStatement();
+    }
+
+    /// @inheritdoc IAudits
+    function penalise(AuditedClaim calldata audited, address auditor) external nonReentrant {
+        (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+        Audit storage audit = _audits[claimId][auditor];
+        if (audit.state != State.Accused) revert WrongState(audit.state);
+        Claim calldata claim = audited.claim;
+        bool stands = job.kind == JobKind.Serving
+            ? job.state == IJobs.State.Settled && !JOBS.isConvicted(claim.job, claim.stage, claim.replica)
+            : CHECKPOINTS.laneOf(claim.job, claim.stage, claim.replica).finalized > claim.interval;
+        // INVARIANT: who was right has had the time to show it (P-31).
+        if (!stands) revert NotFinal();
+
+        _penalise(claimId, auditor, audit, audit.accuser);
+    }
+
+    /// @inheritdoc IAudits
+    function penaliseCopy(ElementProof calldata proof, address auditor) external nonReentrant {
+        bytes32 claimId = DISPUTES.refutes(proof);
+        Audit storage audit = _audits[claimId][auditor];
+        if (audit.state != State.Revealed && audit.state != State.Accused) revert WrongState(audit.state);
+        // INVARIANT: one's own answer, and nothing else, convicts an auditor (P-31).
+        if (_wordOf(_answerOf(proof.statement)) != audit.word) revert WrongAnswer();
+
+        _penalise(claimId, auditor, audit, proof.statement.auditor);
+    }
+
+    // The amount is what is left to be taken; `Staking` is our own contract, and both callers are guarded.
+    // slither-disable-next-line reentrancy-events
+    function _penalise(bytes32 claimId, address auditor, Audit storage audit, address accuser) private {
+        audit.state = State.Penalised;
+        uint256 amount = STAKING.penalise(auditor, _PENALTY, accuser);
+        emit AuditorPenalised(claimId, auditor, accuser, amount);
+    }
+
+    /// @inheritdoc IAudits
+    function isDrawn(bytes32 claimId, uint256 fixedAt, address auditor) public view returns (bool) {
+        uint256 since = STAKING.validatorSince(auditor);
+        // INVARIANT: nobody becomes a validator because it would be drawn.
+        if (since == 0 || since >= fixedAt) return false;
+        uint64 period = BEACON.periodAfter(fixedAt);
+        bytes32 seed = BEACON.seedOf(period);
+        if (seed == 0) revert NoSeed(period);
+        // The remainder's bias is below 2^−200.
+        uint256 ticket = uint256(keccak256(abi.encode(seed, claimId, auditor)));
+        // What is drawn is a remainder; nobody can choose the hash.
+        // slither-disable-next-line weak-prng
+        return ticket % (ParameterBounds.WHOLE_BPS * STAKING.validatorCount()) < _AUDITS_PER_CLAIM_BPS;
+    }
+
+    /// @inheritdoc IAudits
+    function stateOf(bytes32 claimId, address auditor) external view returns (State) {
+        return _audits[claimId][auditor].state;
+    }
+
+    /// @dev Id of a claim that is fixed, and its job.
+    function _known(AuditedClaim calldata audited) private view returns (bytes32 claimId, IJobs.Job memory job) {
+        Claim calldata claim = audited.claim;
+        job = JOBS.jobOf(claim.job);
+        claimId = CHECKPOINTS.claimId(claim);
+        bool known;
+        if (job.kind == JobKind.Serving) {
+            bytes32 epoch = CHANNELS.epochOf(claim.job, claim.stage, claim.replica, audited.epoch);
+            // The list's length needs no check: nothing but a claim's id is a leaf that a claim has (C-4).
+            uint256 count = 1 << (audited.siblings.length & 31);
+            known = epoch == keccak256(abi.encode(audited.receipts, audited.fixedAt))
+                && Merkle.isMember(audited.receipts, claimId, audited.index, count, audited.siblings);
+        } else {
+            bytes32 record = CHECKPOINTS.recordOf(claim.job, claim.stage, claim.replica, claim.interval);
+            known = record == keccak256(abi.encode(claim, audited.fixedAt));
+        }
+        // INVARIANT: what is audited is on chain, since when it says.
+        if (!known) revert UnknownClaim();
+    }
+
+    /// @dev INVARIANT: moves are made in their quarters of the window, after the `from`-th and until the `to`-th is over.
+    function _checkTime(AuditedClaim calldata audited, IJobs.Job memory job, uint256 from, uint256 to) private view {
+        uint256 start = audited.fixedAt + from * job.challengeWindow / 4;
+        uint256 end = audited.fixedAt + to * job.challengeWindow / 4;
+        if (block.timestamp < start || block.timestamp >= end) revert OutOfTime(start, end);
+    }
+
+    function _checkNotVoid(Claim calldata claim, IJobs.Job memory job) private view {
+        bool void = job.kind == JobKind.Serving
+            ? job.state == IJobs.State.Settled || JOBS.isConvicted(claim.job, claim.stage, claim.replica)
+            : DISPUTES.isConvicted(claim.job, claim.stage, claim.replica, claim.interval);
+        if (void) revert ClaimIsVoid();
+    }
+
+    function _answerOf(StepStatement calldata statement) private pure returns (AuditAnswer memory) {
+        return AuditAnswer({step: statement.step, preState: statement.preState, trace: statement.trace});
+    }
+
+    function _wordOf(AuditAnswer memory answer) private pure returns (bytes31) {
+        return bytes31(keccak256(abi.encode(answer)));
+    }
+}
