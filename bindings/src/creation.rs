@@ -4,7 +4,7 @@ use alloy::primitives::{Address, Bytes};
 use alloy::sol_types::SolConstructor;
 
 use crate::challenges::Challenges::Parameters as ParametersOfChallenges;
-use crate::{Challenges, Channels, Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
+use crate::{Audits, Beacon, Challenges, Channels, Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
 
 /// What [`Creation`] takes: the parameters in the form that `Staking` does.
 pub use crate::staking::Staking::Parameters;
@@ -21,6 +21,8 @@ pub struct Creation {
     pub channels: Address,
     pub disputes: Address,
     pub challenges: Address,
+    pub beacon: Address,
+    pub audits: Address,
     /// One transaction each.
     pub code: Vec<Bytes>,
 }
@@ -29,14 +31,14 @@ impl Creation {
     /// From an account whose next nonce is `nonce`; `genesis` get the first SNO.
     pub fn new(deployer: Address, nonce: u64, parameters: &Parameters, genesis: &[Address]) -> Self {
         let at = |offset: u64| deployer.create(nonce + offset);
-        let [sno, step_verifier, staking, jobs, checkpoints, channels, disputes, challenges] =
-            [0, 1, 2, 3, 4, 5, 6, 7].map(at);
+        let [sno, step_verifier, staking, jobs, checkpoints, channels, disputes, challenges, beacon, audits] =
+            [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(at);
         let verifier = step_verifier;
         let code = vec![
             with(&SNO::BYTECODE, &SNO::constructorCall { recipients: genesis.to_vec() }),
             StepVerifier::BYTECODE.clone(),
-            with(&Staking::BYTECODE, &Staking::constructorCall { sno, jobs, disputes, p: parameters.clone() }),
-            with(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, channels, disputes }),
+            with(&Staking::BYTECODE, &Staking::constructorCall { sno, jobs, disputes, audits, p: parameters.clone() }),
+            with(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, channels, disputes, audits }),
             with(
                 &Checkpoints::BYTECODE,
                 &Checkpoints::constructorCall { jobs, disputes, challenges, sealWindow: parameters.sealWindow },
@@ -47,8 +49,13 @@ impl Creation {
                 &Challenges::BYTECODE,
                 &Challenges::constructorCall { sno, jobs, checkpoints, disputes, p: of_challenges(parameters) },
             ),
+            with(&Beacon::BYTECODE, &Beacon::constructorCall { period: parameters.beaconPeriod }),
+            with(
+                &Audits::BYTECODE,
+                &Audits::constructorCall { staking, jobs, checkpoints, channels, disputes, beacon },
+            ),
         ];
-        Self { sno, step_verifier, staking, jobs, checkpoints, channels, disputes, challenges, code }
+        Self { sno, step_verifier, staking, jobs, checkpoints, channels, disputes, challenges, beacon, audits, code }
     }
 }
 
@@ -70,5 +77,10 @@ fn of_challenges(p: &Parameters) -> ParametersOfChallenges {
         sealWindow: p.sealWindow,
         bountyBps: p.bountyBps,
         harmBps: p.harmBps,
+        minStakeIntervals: p.minStakeIntervals,
+        auditsPerClaimBps: p.auditsPerClaimBps,
+        auditFeeBps: p.auditFeeBps,
+        auditPenaltyBps: p.auditPenaltyBps,
+        beaconPeriod: p.beaconPeriod,
     }
 }

@@ -7,7 +7,7 @@
 #![allow(missing_docs, clippy::all, reason = "generated")]
 
 /// The compiled contracts as JSON (`abi`, `bytecode`, `deployedBytecode`), by name: for tools that work on any of them.
-pub const ARTIFACTS: [(&str, &str); 8] = [
+pub const ARTIFACTS: [(&str, &str); 10] = [
     ("SNO", include_str!("../abi/SNO.json")),
     ("Staking", include_str!("../abi/Staking.json")),
     ("Jobs", include_str!("../abi/Jobs.json")),
@@ -15,6 +15,8 @@ pub const ARTIFACTS: [(&str, &str); 8] = [
     ("Channels", include_str!("../abi/Channels.json")),
     ("Disputes", include_str!("../abi/Disputes.json")),
     ("Challenges", include_str!("../abi/Challenges.json")),
+    ("Audits", include_str!("../abi/Audits.json")),
+    ("Beacon", include_str!("../abi/Beacon.json")),
     ("StepVerifier", include_str!("../abi/StepVerifier.json")),
 ];
 
@@ -49,12 +51,18 @@ bind! {
     disputes = Disputes, "abi/Disputes.json";
     /// What silent workers are made to say.
     challenges = Challenges, "abi/Challenges.json";
+    /// Validators that are drawn to answer for claims.
+    audits = Audits, "abi/Audits.json";
+    /// The seeds that draw them.
+    beacon = Beacon, "abi/Beacon.json";
     /// Recomputation of one element.
     step_verifier = StepVerifier, "abi/StepVerifier.json";
 }
 
 pub mod creation;
 
+pub use audits::Audits;
+pub use beacon::Beacon;
 pub use challenges::Challenges;
 pub use channels::Channels;
 pub use checkpoints::Checkpoints;

@@ -120,12 +120,12 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         _checkNotVoid(audited.claim, job);
         Audit storage audit = _audits[claimId][auditor];
         if (audit.state != State.Revealed) revert WrongState(audit.state);
-        bytes32 digest = _checkAccusation(claimId, audited.claim, job, statement, signature);
+        _checkAccusation(claimId, audited.claim, job, statement, signature);
         // INVARIANT: what the worker says, too, accuses nobody.
         if (_wordOf(_answerOf(statement)) == audit.word) revert WrongStatement();
 
         (audit.state, audit.accuser) = (State.Accused, statement.auditor);
-        emit AuditorAccused(claimId, auditor, statement.auditor, digest);
+        emit AuditorAccused(claimId, auditor, statement, signature);
     }
 
     function _checkAccusation(
@@ -134,13 +134,13 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         IJobs.Job memory job,
         StepStatement calldata statement,
         bytes calldata signature
-    ) private view returns (bytes32 digest) {
+    ) private view {
         bool last = job.kind == JobKind.Serving
             ? statement.step > 0 && statement.step <= job.stepsPerInterval
             : statement.step == (uint256(claim.interval) + 1) * job.stepsPerInterval - 1;
         // INVARIANT: answers are compared about the same step of the same claim.
         if (statement.claimId != claimId || !last) revert WrongStatement();
-        digest = DISPUTES.statementDigest(statement);
+        bytes32 digest = DISPUTES.statementDigest(statement);
         // Left out is what else there is to say about a failure.
         // slither-disable-next-line unused-return
         (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);

@@ -44,7 +44,8 @@ interface IAudits {
     event AuditRevealed(
         bytes32 indexed claimId, address indexed auditor, uint64 indexed job, AuditAnswer answer, uint256 fee
     );
-    event AuditorAccused(bytes32 indexed claimId, address indexed auditor, address indexed accuser, bytes32 statement);
+    /// @dev What the claim's worker signed; the accuser is the statement's auditor.
+    event AuditorAccused(bytes32 indexed claimId, address indexed auditor, StepStatement statement, bytes signature);
     event AuditorPenalised(bytes32 indexed claimId, address indexed auditor, address indexed accuser, uint256 amount);
 
     /// @dev Not on record, or not in the list of that epoch as it was redeemed then.

@@ -3,9 +3,9 @@
 use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::{Error, SolCall, SolInterface};
 use tensorlink_bindings::disputes::Disputes::DisputesCalls;
-use tensorlink_bindings::{Channels, Checkpoints, Disputes, Jobs, Staking};
-use tensorlink_node::ports::Call;
+use tensorlink_bindings::{Audits, Beacon, Channels, Checkpoints, Disputes, Jobs, Staking};
 use tensorlink_node::ports::chain::{Deployment, Role};
+use tensorlink_node::ports::{AuditMove, Call};
 use tensorlink_proof::challenge::Move;
 use tensorlink_types::Address;
 
@@ -92,9 +92,36 @@ pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action
         Call::ProveEquivocation(proof) => {
             plain(d.disputes, &Disputes::proveEquivocationCall { proof: recode(&**proof)? })
         }
+        Call::Audit(step) => audit(d, step)?,
         Call::Challenge { challenge, step } => {
             let moved = Action { data: challenge::encode(*challenge, step)?.into(), ..nothing(d.challenges) };
             if opens(step) { moved.spending(bond) } else { moved }
+        }
+    })
+}
+
+fn audit(d: &Deployment, step: &AuditMove) -> Result<Action, Error> {
+    Ok(match step {
+        AuditMove::Record { period, before, header } => {
+            plain(d.beacon, &Beacon::recordCall { period: *period, before: before.clone(), header: header.clone() })
+        }
+        AuditMove::Commit { audited, sealed } => {
+            plain(d.audits, &Audits::commitCall { audited: recode(audited)?, sealedAnswer: *sealed })
+        }
+        AuditMove::Reveal { audited, answer, salt } => {
+            let (audited, answer) = (recode(audited)?, recode(answer)?);
+            plain(d.audits, &Audits::revealCall { audited, answer, salt: *salt })
+        }
+        AuditMove::Accuse { audited, auditor, statement, signature } => {
+            let (audited, statement) = (recode(audited)?, recode(statement)?);
+            let signature = signature.clone();
+            plain(d.audits, &Audits::accuseCall { audited, auditor: *auditor, statement, signature })
+        }
+        AuditMove::Penalise { audited, auditor } => {
+            plain(d.audits, &Audits::penaliseCall { audited: recode(audited)?, auditor: *auditor })
+        }
+        AuditMove::PenaliseCopy { proof, auditor } => {
+            plain(d.audits, &Audits::penaliseCopyCall { proof: recode(proof)?, auditor: *auditor })
         }
     })
 }
@@ -210,6 +237,8 @@ mod tests {
             channels: address,
             disputes: Address::repeat_byte(2),
             challenges: address,
+            audits: address,
+            beacon: address,
             step_verifier: address,
         };
         let action = action(&deployment, &Call::Prove(Box::new(proof.clone())), U256::ZERO).unwrap();

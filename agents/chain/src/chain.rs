@@ -12,7 +12,7 @@ use alloy::signers::local::PrivateKeySigner;
 use async_trait::async_trait;
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{
-    Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, StakeView,
+    Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, Seed, StakeView,
 };
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
@@ -99,7 +99,16 @@ impl AlloyChain {
         Ok(block.header.timestamp)
     }
 
-    fn views(&self) -> Views<'_> {
+    pub(crate) fn rpc(&self) -> &Rpc {
+        &self.rpc
+    }
+
+    /// The newest block that is confirmed.
+    pub(crate) async fn confirmed(&self) -> Result<u64, Failure> {
+        self.reader.confirmed().await
+    }
+
+    pub(crate) fn views(&self) -> Views<'_> {
         Views { rpc: &self.rpc, deployment: &self.reader.deployment }
     }
 }
@@ -222,6 +231,14 @@ impl Chain for AlloyChain {
 
     async fn is_validator(&self, account: Address) -> Result<bool, ChainError> {
         self.views().is_validator(account).await
+    }
+
+    async fn validators(&self, account: Address) -> Result<(u64, u64), ChainError> {
+        self.views().validators(account).await
+    }
+
+    async fn seed(&self, period: u64) -> Result<Option<Seed>, ChainError> {
+        self.seed_of(period).await
     }
 
     async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError> {

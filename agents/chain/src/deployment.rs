@@ -18,7 +18,7 @@ pub enum DeploymentError {
         /// Why not.
         source: io::Error,
     },
-    /// It does not hold a chain id, a block and eight addresses.
+    /// It does not hold a chain id, a block and ten addresses.
     #[error("{path} is not a deployment file as script/Deploy.s.sol writes it: {reason}")]
     Malformed {
         /// The file.
@@ -50,7 +50,7 @@ pub fn read_deployment(path: &Path) -> Result<Deployment, DeploymentError> {
 }
 
 /// The contracts by their names in the file.
-pub(crate) const fn addresses(deployment: &Deployment) -> [(&'static str, Address); 8] {
+pub(crate) const fn addresses(deployment: &Deployment) -> [(&'static str, Address); 10] {
     [
         ("sno", deployment.sno),
         ("staking", deployment.staking),
@@ -59,6 +59,8 @@ pub(crate) const fn addresses(deployment: &Deployment) -> [(&'static str, Addres
         ("channels", deployment.channels),
         ("disputes", deployment.disputes),
         ("challenges", deployment.challenges),
+        ("audits", deployment.audits),
+        ("beacon", deployment.beacon),
         ("step_verifier", deployment.step_verifier),
     ]
 }
@@ -77,6 +79,8 @@ mod tests {
         channels = "0x0165878A594ca255338adfa4d48449f69242Eb8F"
         disputes = "0x5FC8d32690cc91D4c39d9d3abcBD16989F875707"
         challenges = "0x610178dA211FEF7D417bC0e6FeD39F05609AD788"
+        audits = "0xA51c1fc2f0D1a1b8494Ed1FE312d7C3a78Ed91C0"
+        beacon = "0xB7f8BC63BbcaD18155201308C8f3540b07f84F5e"
         step_verifier = "0xe7f1725E7734CE288F8367e1Bb143E90bb3F0512"
     "#;
 

@@ -2,6 +2,7 @@
 
 use alloy::primitives::Log;
 use alloy::sol_types::SolEventInterface;
+use tensorlink_bindings::audits::Audits::AuditsEvents as Audits;
 use tensorlink_bindings::challenges::Challenges::ChallengesEvents as Challenges;
 use tensorlink_bindings::channels::Channels::ChannelsEvents as Channels;
 use tensorlink_bindings::checkpoints::Checkpoints::CheckpointsEvents as Checkpoints;
@@ -33,6 +34,8 @@ pub fn decode(deployment: &Deployment, log: &Log, timestamp: u64) -> Result<Opti
         disputes(Disputes::decode_log(log)?.data)
     } else if log.address == deployment.challenges && known(Challenges::SELECTORS) {
         challenge::event(Challenges::decode_log(log)?.data).map(Some)
+    } else if log.address == deployment.audits && known(Audits::SELECTORS) {
+        audits(Audits::decode_log(log)?.data)
     } else if log.address == deployment.staking && known(Staking::SELECTORS) {
         staking(Staking::decode_log(log)?.data)
     } else {
@@ -58,7 +61,7 @@ fn jobs(event: Jobs) -> Result<Option<Event>, NotOurs> {
         Jobs::Paid(e) => {
             Event::Paid { lane: lane(e.job, e.stage, e.replica), worker: e.worker, units: e.units, amount: e.amount }
         }
-        Jobs::Collected(_) | Jobs::EIP712DomainChanged(_) => return Ok(None),
+        Jobs::AuditPaid(_) | Jobs::Collected(_) | Jobs::EIP712DomainChanged(_) => return Ok(None),
     }))
 }
 
@@ -94,6 +97,31 @@ const fn channels(event: &Channels) -> Option<Event> {
         }),
         Channels::EIP712DomainChanged(_) => None,
     }
+}
+
+fn audits(event: Audits) -> Result<Option<Event>, NotOurs> {
+    Ok(Some(match event {
+        Audits::AuditRevealed(e) => Event::AuditRevealed {
+            claim: e.claimId.into(),
+            auditor: e.auditor,
+            job: JobId(e.job),
+            answer: recode(&e.answer)?,
+            fee: e.fee,
+        },
+        Audits::AuditorAccused(e) => Event::AuditorAccused {
+            claim: e.claimId.into(),
+            auditor: e.auditor,
+            statement: recode(&e.statement)?,
+            signature: e.signature,
+        },
+        Audits::AuditorPenalised(e) => Event::AuditorPenalised {
+            claim: e.claimId.into(),
+            auditor: e.auditor,
+            accuser: e.accuser,
+            amount: e.amount,
+        },
+        Audits::AuditSealed(_) => return Ok(None),
+    }))
 }
 
 fn disputes(event: Disputes) -> Result<Option<Event>, NotOurs> {
@@ -133,7 +161,9 @@ fn staking(event: Staking) -> Result<Option<Event>, NotOurs> {
         Staking::Slashed(e) => {
             Event::Slashed { account: e.account, amount: e.amount, bounty: e.bounty, harm: e.harm, burned: e.burned }
         }
-        Staking::Locked(_) | Staking::Unlocked(_) => return Ok(None),
+        Staking::Locked(_) | Staking::Unlocked(_) | Staking::Penalised(_) | Staking::ValidatorsChanged(_) => {
+            return Ok(None);
+        }
     }))
 }
 

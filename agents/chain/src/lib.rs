@@ -30,6 +30,7 @@ mod feed;
 pub mod keystore;
 pub mod revert;
 mod rpc;
+mod seed;
 mod sender;
 pub mod verifier;
 mod views;

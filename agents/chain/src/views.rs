@@ -5,7 +5,7 @@ use alloy::network::TransactionBuilder;
 use alloy::providers::Provider;
 use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolCall;
-use tensorlink_bindings::{Channels, Checkpoints, Jobs, SNO, Staking};
+use tensorlink_bindings::{Beacon, Channels, Checkpoints, Jobs, SNO, Staking};
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::{Deployment, JobState, JobView, LaneView, Parameters, Role, StakeView};
 use tensorlink_types::abi::JobKind;
@@ -53,6 +53,11 @@ impl Views<'_> {
             seal_window: p.sealWindow.into(),
             bounty_bps: p.bountyBps,
             harm_bps: p.harmBps,
+            min_stake_intervals: p.minStakeIntervals,
+            audits_per_claim_bps: p.auditsPerClaimBps,
+            audit_fee_bps: p.auditFeeBps,
+            audit_penalty_bps: p.auditPenaltyBps,
+            beacon_period: p.beaconPeriod.into(),
         })
     }
 
@@ -75,6 +80,7 @@ impl Views<'_> {
             user: job.user,
             state,
             escrow: job.escrow,
+            audit_budget: job.auditBudget,
             token: job.token,
             stages: job.stages,
             replicas: job.replicas,
@@ -155,6 +161,23 @@ impl Views<'_> {
 
     pub(crate) async fn is_validator(&self, account: Address) -> Result<bool, ChainError> {
         self.call(self.deployment.staking, &Staking::isValidatorCall { account }).await
+    }
+
+    pub(crate) async fn validators(&self, account: Address) -> Result<(u64, u64), ChainError> {
+        let staking = self.deployment.staking;
+        let (since, count) = (Staking::validatorSinceCall { account }, Staking::validatorCountCall {});
+        let (since, count) = tokio::try_join!(self.call(staking, &since), self.call(staking, &count))?;
+        Ok((since.to(), count.saturating_to()))
+    }
+
+    /// Seed of a period; zero if it is not recorded.
+    pub(crate) async fn seed(&self, period: u64) -> Result<B256, ChainError> {
+        self.call(self.deployment.beacon, &Beacon::seedOfCall { period }).await
+    }
+
+    /// Length of a period of the beacon, seconds.
+    pub(crate) async fn beacon_period(&self) -> Result<u64, ChainError> {
+        Ok(self.call(self.deployment.beacon, &Beacon::PERIODCall {}).await?.into())
     }
 
     pub(crate) async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError> {

@@ -14,7 +14,8 @@ use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tokio::sync::mpsc;
 
 use crate::ports::chain::{
-    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, StakeView,
+    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, Seed,
+    StakeView,
 };
 
 /// Events between the disk or the chain and a slow role.
@@ -210,6 +211,14 @@ impl Chain for Remembered {
 
     async fn is_validator(&self, account: Address) -> Result<bool, ChainError> {
         self.chain.is_validator(account).await
+    }
+
+    async fn validators(&self, account: Address) -> Result<(u64, u64), ChainError> {
+        self.chain.validators(account).await
+    }
+
+    async fn seed(&self, period: u64) -> Result<Option<Seed>, ChainError> {
+        self.chain.seed(period).await
     }
 
     async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError> {

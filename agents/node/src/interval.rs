@@ -98,7 +98,7 @@ pub fn run<E: Engine, B: Boundary>(
     span: Span,
     schedule: &[Work],
     boundary: &mut B,
-    mut after_step: impl FnMut(u32, &StageExecutor<E>) -> Result<(), ExecuteError>,
+    mut after_step: impl FnMut(u32, &mut StageExecutor<E>) -> Result<(), ExecuteError>,
 ) -> Result<Outcome, IntervalError<B::Error>> {
     let mut border = Border {
         logs: LogBuilder::new(executor.program(), span.steps)?,

@@ -6,11 +6,14 @@ use bytes::Bytes;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::{BoundaryLists, Edge, tensor_root};
+use tensorlink_proof::commit::{BoundaryLists, Edge, tensor_root, trace_root};
+use tensorlink_types::abi::AuditAnswer;
 use tensorlink_types::{JobKey, Source, TensorRoot};
 use thiserror::Error;
 
-use crate::interval::{self, Boundary, IntervalError, Outcome, RecordTooShort, Recorded, Span, sequential};
+use crate::interval::{
+    self, Boundary, IntervalError, Outcome, RecordTooShort, Recorded, Span, sequential, state_root_of,
+};
 use crate::shard::Shard;
 
 /// A recorded interval.
@@ -73,6 +76,30 @@ impl Replay {
     pub fn outcome<E: Engine>(&self, engine: E) -> Result<Outcome, ReplayError> {
         let mut executor = self.executor(engine)?;
         self.run(&mut executor, |_, _| Ok(()))
+    }
+
+    /// Executes the interval and takes of its last step what a drawn auditor answers with. Blocks.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn answer<E: Engine>(&self, engine: E) -> Result<(Outcome, AuditAnswer), ReplayError> {
+        let mut executor = self.executor(engine)?;
+        let last = self.span.first_step.saturating_add(self.span.steps.saturating_sub(1));
+        executor.set_trace(self.span.first_step == last);
+        let mut before = state_root_of(&self.state);
+        let mut trace = None;
+        let outcome = self.run(&mut executor, |at, executor| {
+            if at == last {
+                let outputs: Vec<TensorRoot> = traced(executor)?.iter().map(tensor_root).collect();
+                trace = Some(trace_root(&outputs));
+            } else if at.saturating_add(1) == last {
+                before = state_root_of(&executor.state()?);
+                executor.set_trace(true);
+            }
+            Ok(())
+        })?;
+        let trace = trace.ok_or(ReplayError::OutOfRange("step"))?;
+        Ok((outcome, AuditAnswer { step: last, preState: before, trace }))
     }
 
     /// Executes the interval and keeps what it sent over an edge, in order of steps and micro-batches, with the outcome. Blocks.
@@ -156,7 +183,7 @@ impl Replay {
     fn run<E: Engine>(
         &self,
         executor: &mut StageExecutor<E>,
-        after_step: impl FnMut(u32, &StageExecutor<E>) -> Result<(), ExecuteError>,
+        after_step: impl FnMut(u32, &mut StageExecutor<E>) -> Result<(), ExecuteError>,
     ) -> Result<Outcome, ReplayError> {
         let program = &self.shard.program;
         let schedule = sequential(program);

@@ -10,6 +10,7 @@
 //! | [`commit`] | roots of programs, states, traces and logs; digests; signatures |
 //! | [`audit`] | from a worker's answers and one's own re-execution to the fault, if there is one |
 //! | [`challenge`] | what a silent worker is asked on chain, and what it answers |
+//! | [`sortition`] | which validators are drawn to answer for a claim, and how they seal it |
 //! | [`fraud`] | from a fault to the proof that the contract accepts, and the contract's checks in Rust |
 //!
 //! No input makes this crate panic.
@@ -32,3 +33,4 @@ pub mod commit;
 pub mod fraud;
 pub mod keccak;
 pub mod merkle;
+pub mod sortition;

@@ -89,6 +89,25 @@ sol! {
         bytes32 trace;
     }
 
+    /// What is audited: a claim on record, or a receipt in the list of a redeemed epoch, since when it is fixed. The last four are of a receipt.
+    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    struct AuditedClaim {
+        Claim claim;
+        uint64 fixedAt;
+        uint32 epoch;
+        bytes32 receipts;
+        uint32 index;
+        bytes32[] siblings;
+    }
+
+    /// What a drawn auditor computed of a claim's last step: the state that it starts from, and the trace.
+    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    struct AuditAnswer {
+        uint32 step;
+        bytes32 preState;
+        bytes32 trace;
+    }
+
     /// Boundary tensors one stage sent to a neighbour in an interval, signed by the sender. EIP-712, domain of `Disputes`.
     #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     struct EdgeLog {

@@ -343,7 +343,7 @@ fn work<E: Engine>(
     info: &StageInfo,
     measured: &mut Measured,
 ) -> Result<Outcome, Stop> {
-    let after_step = |_, executor: &StageExecutor<E>| measured.take(executor, info);
+    let after_step = |_, executor: &mut StageExecutor<E>| measured.take(executor, info);
     interval::run(executor, span, schedule, neighbours, after_step).map_err(|error| match error {
         IntervalError::Boundary(link) => link.into(),
         IntervalError::Execute(error) => Stop::Fatal(error.into()),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use tensorlink_node::ports::chain::{
-    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, StakeView,
+    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, Seed,
+    StakeView,
 };
 use tensorlink_proof::challenge::{Move, Subject};
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
@@ -130,6 +131,14 @@ impl Chain for Tied {
 
     async fn is_validator(&self, account: Address) -> Result<bool, ChainError> {
         self.0.is_validator(account).await
+    }
+
+    async fn validators(&self, account: Address) -> Result<(u64, u64), ChainError> {
+        self.0.validators(account).await
+    }
+
+    async fn seed(&self, period: u64) -> Result<Option<Seed>, ChainError> {
+        self.0.seed(period).await
     }
 
     async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError> {

@@ -86,9 +86,26 @@ impl World {
             sealWindow: 10,
             bountyBps: 5_000,
             harmBps: 3_000,
+            minStakeIntervals: 0,
+            auditsPerClaimBps: 0,
+            auditFeeBps: 0,
+            auditPenaltyBps: 0,
+            beaconPeriod: 1,
         };
         let created = Creation::new(USER, 0, &parameters, &[USER]);
-        let Creation { sno, step_verifier, staking, jobs, checkpoints, channels, disputes, challenges, code } = created;
+        let Creation {
+            sno,
+            step_verifier,
+            staking,
+            jobs,
+            checkpoints,
+            channels,
+            disputes,
+            challenges,
+            beacon,
+            audits,
+            code,
+        } = created;
         let deployment = Deployment {
             chain_id: CHAIN,
             block: 0,
@@ -99,6 +116,8 @@ impl World {
             channels,
             disputes,
             challenges,
+            audits,
+            beacon,
             step_verifier,
         };
         let mut world = Self { state: CacheDB::new(EmptyDB::new()), deployment, now: GENESIS, block: 1 };
@@ -107,7 +126,7 @@ impl World {
         }
         let workers = [0, 1, 2].map(worker_of);
         let funds = workers.map(|worker| (worker, 10 * STAKE)).into_iter().chain([(CHALLENGER, 10 * BOND)]);
-        for (nonce, (to, amount)) in (8..).zip(funds) {
+        for (nonce, (to, amount)) in (10..).zip(funds) {
             let transfer = SNO::transferCall { to, value: U256::from(amount) };
             world
                 .transact(USER, TxKind::Call(sno), (nonce, U256::ZERO), transfer.abi_encode().into())

@@ -264,6 +264,11 @@ async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Depl
         sealWindow: 5,
         bountyBps: 5_000,
         harmBps: 3_000,
+        minStakeIntervals: 1,
+        auditsPerClaimBps: 10_000,
+        auditFeeBps: 12_500,
+        auditPenaltyBps: 50,
+        beaconPeriod: 1,
     };
     let created = Creation::new(from, 0, &parameters, &accounts[..3]);
     for code in created.code {
@@ -278,6 +283,21 @@ async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Depl
         assert!(receipt.status(), "a contract cannot be deployed");
     }
     let chain_id = provider.get_chain_id().await.unwrap();
-    let Creation { sno, staking, jobs, checkpoints, channels, disputes, challenges, step_verifier, .. } = created;
-    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, channels, disputes, challenges, step_verifier }
+    let Creation {
+        sno, staking, jobs, checkpoints, channels, disputes, challenges, audits, beacon, step_verifier, ..
+    } = created;
+    Deployment {
+        chain_id,
+        block: 0,
+        sno,
+        staking,
+        jobs,
+        checkpoints,
+        channels,
+        disputes,
+        challenges,
+        audits,
+        beacon,
+        step_verifier,
+    }
 }

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tensorlink_proof::challenge::{Move, Told};
 use tensorlink_types::abi::{
-    Claim, ClaimLink, ContradictionProof, ElementProof, EquivocationProof, JobKind, JobTerms, Offer, Voucher,
-    WiringProof,
+    AuditAnswer, AuditedClaim, Claim, ClaimLink, ContradictionProof, ElementProof, EquivocationProof, JobKind,
+    JobTerms, Offer, StepStatement, Voucher, WiringProof,
 };
 use tensorlink_types::{Address, B256, Bytes, ClaimId, JobId, JobKey, Lane, U256};
 use thiserror::Error;
@@ -25,6 +25,8 @@ pub struct Deployment {
     pub channels: Address,
     pub disputes: Address,
     pub challenges: Address,
+    pub audits: Address,
+    pub beacon: Address,
     pub step_verifier: Address,
 }
 
@@ -70,6 +72,8 @@ pub struct JobView {
     pub user: Address,
     pub state: JobState,
     pub escrow: u128,
+    /// How much of the escrow audits can still take.
+    pub audit_budget: u128,
     pub token: Address,
     pub stages: u16,
     pub replicas: u16,
@@ -121,6 +125,20 @@ pub struct Parameters {
     pub seal_window: u64,
     pub bounty_bps: u16,
     pub harm_bps: u16,
+    pub min_stake_intervals: u32,
+    pub audits_per_claim_bps: u32,
+    pub audit_fee_bps: u16,
+    pub audit_penalty_bps: u16,
+    pub beacon_period: u64,
+}
+
+/// The seed that a period draws with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Seed {
+    /// The seed.
+    pub value: B256,
+    /// RLP of the headers that record it: of the block before the period's first, and of that one. None if it is recorded.
+    pub headers: Option<(Bytes, Bytes)>,
 }
 
 /// How a worker was convicted, as in `IDisputes.Fault`.
@@ -226,6 +244,25 @@ pub enum Event {
         element: u64,
         claimed: String,
         recomputed: String,
+    },
+    AuditRevealed {
+        claim: ClaimId,
+        auditor: Address,
+        job: JobId,
+        answer: AuditAnswer,
+        fee: U256,
+    },
+    AuditorAccused {
+        claim: ClaimId,
+        auditor: Address,
+        statement: StepStatement,
+        signature: Bytes,
+    },
+    AuditorPenalised {
+        claim: ClaimId,
+        auditor: Address,
+        accuser: Address,
+        amount: U256,
     },
     Staked {
         account: Address,
@@ -342,10 +379,46 @@ pub enum Call {
     ProveWiring(Box<WiringProof>),
     ProveContradiction(Box<ContradictionProof>),
     ProveEquivocation(Box<EquivocationProof>),
+    Audit(Box<AuditMove>),
     /// A move in a challenge; those that open one have no number yet, and name 0.
     Challenge {
         challenge: U256,
         step: Box<Move>,
+    },
+}
+
+/// What is done about an audit that the chain has drawn.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "names and units are those of the contracts")]
+pub enum AuditMove {
+    /// Records the seed of a period, by the headers of [`Seed`].
+    Record {
+        period: u64,
+        before: Bytes,
+        header: Bytes,
+    },
+    Commit {
+        audited: AuditedClaim,
+        sealed: B256,
+    },
+    Reveal {
+        audited: AuditedClaim,
+        answer: AuditAnswer,
+        salt: B256,
+    },
+    Accuse {
+        audited: AuditedClaim,
+        auditor: Address,
+        statement: StepStatement,
+        signature: Bytes,
+    },
+    Penalise {
+        audited: AuditedClaim,
+        auditor: Address,
+    },
+    PenaliseCopy {
+        proof: ElementProof,
+        auditor: Address,
     },
 }
 
@@ -484,6 +557,13 @@ pub trait Chain: Send + Sync + 'static {
 
     /// Whether an account holds a validator's collateral.
     async fn is_validator(&self, account: Address) -> Result<bool, ChainError>;
+
+    /// Since when an account has held it without a break (0: it does not), and how many accounts hold it.
+    async fn validators(&self, account: Address) -> Result<(u64, u64), ChainError>;
+
+    /// The seed of a period of the beacon, recorded or from the headers of confirmed blocks; none while the period's first block is not
+    /// confirmed, or once it is too old to be recorded.
+    async fn seed(&self, period: u64) -> Result<Option<Seed>, ChainError>;
 
     /// Balance of an account, wei of `token` (zero address: ETH).
     async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError>;

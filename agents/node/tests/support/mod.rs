@@ -57,6 +57,7 @@ pub fn job_view(stages: u16, intervals: u32) -> JobView {
         user: USER,
         state: JobState::Running,
         escrow: 1 << 60,
+        audit_budget: 0,
         token: Address::ZERO,
         stages,
         replicas: 1,
@@ -270,6 +271,8 @@ impl MemoryChain {
             channels: zero,
             disputes: zero,
             challenges: zero,
+            audits: zero,
+            beacon: zero,
             step_verifier: zero,
         };
         let lane_of = |(stage, worker): (usize, &Address)| {
@@ -501,6 +504,11 @@ impl Chain for MemoryChain {
             seal_window: SEAL_WINDOW,
             bounty_bps: 5_000,
             harm_bps: 3_000,
+            min_stake_intervals: 0,
+            audits_per_claim_bps: 0,
+            audit_fee_bps: 0,
+            audit_penalty_bps: 0,
+            beacon_period: 1,
         })
     }
 
@@ -558,6 +566,14 @@ impl Chain for MemoryChain {
 
     async fn is_validator(&self, _: Address) -> Result<bool, ChainError> {
         Ok(true)
+    }
+
+    async fn validators(&self, _: Address) -> Result<(u64, u64), ChainError> {
+        Ok((1, 1))
+    }
+
+    async fn seed(&self, _: u64) -> Result<Option<Seed>, ChainError> {
+        Ok(None)
     }
 
     async fn balance(&self, _: Address, _: Address) -> Result<U256, ChainError> {

@@ -60,7 +60,7 @@ fn plain(
     span: Span,
     schedule: &[Work],
     border: &mut Timed,
-    mut after_step: impl FnMut(u32, &StageExecutor<TorchEngine>) -> std::result::Result<(), ExecuteError>,
+    mut after_step: impl FnMut(u32, &mut StageExecutor<TorchEngine>) -> std::result::Result<(), ExecuteError>,
 ) -> Result<()> {
     let from_previous = executor.program().from_previous.clone();
     let from_next = executor.program().from_next.clone();
@@ -107,7 +107,7 @@ impl Stage {
             border.waiting = Duration::ZERO;
             let span = Span { first_step: interval * plan.steps, steps: plan.steps };
             let mut measured = Measured::default();
-            let take = |_, executor: &StageExecutor<TorchEngine>| measured.take(executor, &self.info);
+            let take = |_, executor: &mut StageExecutor<TorchEngine>| measured.take(executor, &self.info);
             let start = Instant::now();
             if interval % 2 == 1 {
                 plain(&mut executor, span, &schedule, border, take)?;

@@ -76,6 +76,7 @@ impl Job {
             user: user()?.address(),
             state: JobState::Running,
             escrow: u128::from(TOKENS),
+            audit_budget: 0,
             token: Address::ZERO,
             stages: self.stages(),
             replicas: 1,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use tensorlink_node::ports::chain::{
     Call, Chain, ChainError, Deployment, Event, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role,
-    StakeView,
+    Seed, StakeView,
 };
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tokio::sync::mpsc;
@@ -42,6 +42,8 @@ impl Ledger {
             channels: zero,
             disputes: zero,
             challenges: zero,
+            audits: zero,
+            beacon: zero,
             step_verifier: zero,
         };
         let events = (0..).zip(events).map(at).collect();
@@ -150,6 +152,14 @@ impl Chain for Ledger {
 
     async fn is_validator(&self, _: Address) -> Result<bool, ChainError> {
         Ok(false)
+    }
+
+    async fn validators(&self, _: Address) -> Result<(u64, u64), ChainError> {
+        silent()
+    }
+
+    async fn seed(&self, _: u64) -> Result<Option<Seed>, ChainError> {
+        silent()
     }
 
     async fn balance(&self, _: Address, _: Address) -> Result<U256, ChainError> {

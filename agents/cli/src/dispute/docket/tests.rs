@@ -22,6 +22,11 @@ const PARAMETERS: Parameters = Parameters {
     seal_window: 10,
     bounty_bps: 5_000,
     harm_bps: 3_000,
+    min_stake_intervals: 1,
+    audits_per_claim_bps: 0,
+    audit_fee_bps: 0,
+    audit_penalty_bps: 0,
+    beacon_period: 1,
 };
 
 fn id(n: u8) -> ClaimId {

@@ -62,6 +62,11 @@ fn parameters() -> Parameters {
         sealWindow: number("seal_window_seconds").try_into().unwrap(),
         bountyBps: number("bounty_bps").try_into().unwrap(),
         harmBps: number("harm_bps").try_into().unwrap(),
+        minStakeIntervals: number("min_stake_intervals").try_into().unwrap(),
+        auditsPerClaimBps: number("audits_per_claim_bps").try_into().unwrap(),
+        auditFeeBps: number("audit_fee_bps").try_into().unwrap(),
+        auditPenaltyBps: number("audit_penalty_bps").try_into().unwrap(),
+        beaconPeriod: number("beacon_period_seconds").try_into().unwrap(),
     }
 }
 
@@ -75,8 +80,23 @@ pub(super) async fn deploy(provider: &RootProvider<Ethereum>, from: Address, gen
     }
     mined(provider, &sent).await;
     let chain_id = provider.get_chain_id().await.unwrap();
-    let Creation { sno, staking, jobs, checkpoints, channels, disputes, challenges, step_verifier, .. } = created;
-    Deployment { chain_id, block: 0, sno, staking, jobs, checkpoints, channels, disputes, challenges, step_verifier }
+    let Creation {
+        sno, staking, jobs, checkpoints, channels, disputes, challenges, audits, beacon, step_verifier, ..
+    } = created;
+    Deployment {
+        chain_id,
+        block: 0,
+        sno,
+        staking,
+        jobs,
+        checkpoints,
+        channels,
+        disputes,
+        challenges,
+        audits,
+        beacon,
+        step_verifier,
+    }
 }
 
 /// Gives SNO to accounts.
