@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::rules::Rules;
 
-/// What `deploy/parameters.toml` says of the [`Rules`]. What the contracts do not know yet may be absent; keys that are no
-/// business of this crate are passed over. Units as in [`Rules`].
+/// What `deploy/parameters.toml` says of the [`Rules`]. Keys that are no business of this crate are passed over. Units as in
+/// [`Rules`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[expect(missing_docs, reason = "they are the fields of `Rules`")]
 pub struct Deployed {
@@ -17,11 +17,11 @@ pub struct Deployed {
     pub dispute_clock_seconds: u32,
     pub move_grace_seconds: u32,
     pub max_challenge_window_seconds: u32,
-    pub audits_per_claim_bps: Option<u32>,
-    pub audit_fee_bps: Option<u32>,
-    pub audit_penalty_bps: Option<u32>,
-    pub probe_rate_bps: Option<u32>,
-    pub min_stake_intervals: Option<u32>,
+    pub min_stake_intervals: u32,
+    pub audits_per_claim_bps: u32,
+    pub audit_fee_bps: u32,
+    pub audit_penalty_bps: u32,
+    pub beacon_period_seconds: u32,
 }
 
 /// One parameter: its key in the file, what the file has, what is recommended.
@@ -29,8 +29,8 @@ pub struct Deployed {
 pub struct Compared {
     /// Key of the file; its end is the unit.
     pub key: &'static str,
-    /// Value in the file, if there.
-    pub deployed: Option<u32>,
+    /// Value in the file.
+    pub deployed: u32,
     /// Value in [`Rules`].
     pub recommended: u32,
 }
@@ -45,23 +45,19 @@ impl Deployed {
     pub fn compare(&self, rules: &Rules) -> [Compared; 13] {
         let row = |key, deployed, recommended| Compared { key, deployed, recommended };
         [
-            row("bounty_bps", Some(self.bounty_bps), rules.bounty_bps),
-            row("harm_bps", Some(self.harm_bps), rules.harm_bps),
-            row("dispute_bond_sno", Some(self.dispute_bond_sno), rules.dispute_bond_sno),
-            row("validator_collateral_sno", Some(self.validator_collateral_sno), rules.validator_collateral_sno),
-            row("unbonding_delay_seconds", Some(self.unbonding_delay_seconds), rules.unbonding_delay_seconds),
-            row("dispute_clock_seconds", Some(self.dispute_clock_seconds), rules.dispute_clock_seconds),
-            row("move_grace_seconds", Some(self.move_grace_seconds), rules.move_grace_seconds),
-            row(
-                "max_challenge_window_seconds",
-                Some(self.max_challenge_window_seconds),
-                rules.max_challenge_window_seconds,
-            ),
+            row("bounty_bps", self.bounty_bps, rules.bounty_bps),
+            row("harm_bps", self.harm_bps, rules.harm_bps),
+            row("dispute_bond_sno", self.dispute_bond_sno, rules.dispute_bond_sno),
+            row("validator_collateral_sno", self.validator_collateral_sno, rules.validator_collateral_sno),
+            row("unbonding_delay_seconds", self.unbonding_delay_seconds, rules.unbonding_delay_seconds),
+            row("dispute_clock_seconds", self.dispute_clock_seconds, rules.dispute_clock_seconds),
+            row("move_grace_seconds", self.move_grace_seconds, rules.move_grace_seconds),
+            row("max_challenge_window_seconds", self.max_challenge_window_seconds, rules.max_challenge_window_seconds),
+            row("min_stake_intervals", self.min_stake_intervals, rules.min_stake_intervals),
             row("audits_per_claim_bps", self.audits_per_claim_bps, rules.audits_per_claim_bps),
             row("audit_fee_bps", self.audit_fee_bps, rules.audit_fee_bps),
             row("audit_penalty_bps", self.audit_penalty_bps, rules.audit_penalty_bps),
-            row("probe_rate_bps", self.probe_rate_bps, rules.probe_rate_bps),
-            row("min_stake_intervals", self.min_stake_intervals, rules.min_stake_intervals),
+            row("beacon_period_seconds", self.beacon_period_seconds, rules.beacon_period_seconds),
         ]
     }
 }
@@ -69,6 +65,6 @@ impl Deployed {
 impl Compared {
     /// Whether the file has the value recommended.
     pub fn agrees(&self) -> bool {
-        self.deployed == Some(self.recommended)
+        self.deployed == self.recommended
     }
 }

@@ -8,7 +8,10 @@
 //! | [`lottery`] | who is drawn to audit, and who of them looks |
 //! | [`cheating`] | a worker that cheats now and then: its gain over honest work |
 //! | [`validating`] | an audit done, an audit feigned: their incomes |
-//! | [`probing`] | what planted wrong claims cost |
+//! | [`copying`] | answers that are sold, and what the seller gains by a wrong one |
+//! | [`budget`] | what a user sets aside for audits, and the chance that it runs out |
+//! | [`beacon`] | a cheater that proposes blocks, and draws again |
+//! | [`framing`] | a worker that accuses an honest validator |
 //! | [`slash`] | where a stake goes; convicting oneself |
 //! | [`dispute`] | bonds, spam, friendly challengers |
 //! | [`draw`], [`simulate`] | a counter-based generator, and the same stories told by it |
@@ -30,13 +33,16 @@
     )
 )]
 
+pub mod beacon;
+pub mod budget;
 pub mod cheating;
+pub mod copying;
 pub mod deployed;
 pub mod dispute;
 pub mod draw;
+pub mod framing;
 pub mod lottery;
 pub mod market;
-pub mod probing;
 pub mod report;
 pub mod rules;
 pub mod simulate;

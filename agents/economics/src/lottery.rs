@@ -8,9 +8,9 @@
 pub struct Crowd {
     /// They execute the interval again and say what they found.
     pub honest: u32,
-    /// They sign "right" without looking.
+    /// They answer without looking, or with an answer that they bought.
     pub lazy: u32,
-    /// They belong to the cheater: to its claims they have no objection, and they sign nothing that could cost them.
+    /// They belong to the cheater, and have no objection to its claims; or they do not answer at all.
     pub colluding: u32,
 }
 
@@ -40,15 +40,8 @@ impl Crowd {
     }
 
     /// Chance that a lazy validator is drawn.
-    pub fn feigned(&self, audits: f64) -> f64 {
+    pub fn copied(&self, audits: f64) -> f64 {
         some(self.lazy, self.chance(audits))
-    }
-
-    /// For an honest validator that is drawn for a wrong claim: its chance to be the first of those that prove it. Each is
-    /// first as likely as another, so the chances of all that could be drawn add up to [`Self::caught`].
-    pub fn first(&self, audits: f64) -> f64 {
-        let drawn = f64::from(self.honest) * self.chance(audits);
-        if drawn > 0.0 { self.caught(audits) / drawn } else { 0.0 }
     }
 
     /// Mean audits per claim at which a wrong claim is caught with the chance `caught`. None if no rate does it.

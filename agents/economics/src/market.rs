@@ -6,8 +6,10 @@ pub const CONVICTION_GAS: u32 = 500_000;
 pub const GAME_GAS: u32 = 1_700_000;
 /// Gas of committing a claim, as measured.
 pub const CLAIM_GAS: u32 = 60_000;
-/// Gas of an audit on chain, assumed: a salted commitment and its reveal.
-pub const AUDIT_GAS: u32 = 120_000;
+/// Gas of an audit, assumed: commitment, reveal, and a share of recording the beacon.
+pub const AUDIT_GAS: u32 = 200_000;
+/// Gas of an accusation and of its penalty, assumed.
+pub const ACCUSATION_GAS: u32 = 200_000;
 
 const SECONDS_PER_YEAR: f64 = 365.0 * 86_400.0;
 
@@ -24,6 +26,12 @@ pub struct Market {
     pub gwei: f64,
     /// SNO that one ETH buys.
     pub sno_per_eth: f64,
+    /// Steps of an interval. Who compares an answer computes and hashes the last one again.
+    pub steps: f64,
+    /// Right claims whose worker compares the answers revealed with its own and accuses, share of all.
+    pub checking: f64,
+    /// What a proposer forgoes that withholds its block, ETH.
+    pub block_reward_eth: f64,
     /// Length of an interval, seconds.
     pub interval_seconds: f64,
     /// What locked money would have earned elsewhere, share a year.
@@ -31,13 +39,18 @@ pub struct Market {
 }
 
 impl Market {
-    /// Where the tables are computed unless they say otherwise: intervals of ten minutes on a rollup.
+    /// Where the tables are computed unless they say otherwise: intervals of ten minutes, on a chain with cheap gas. That only one
+    /// worker in twenty checks is assumed low on purpose: the client does it by itself, at the cost of a step, for
+    /// [`crate::Rules::jackpot`]; so nineteen of twenty run something else, are away in that quarter of the window, or hush it up.
     pub const REFERENCE: Self = Self {
         price: 10.0,
         cost_share: 0.7,
         audit_factor: 1.2,
         gwei: 0.1,
         sno_per_eth: 100_000.0,
+        steps: 100.0,
+        checking: 0.05,
+        block_reward_eth: 0.02,
         interval_seconds: 600.0,
         yearly_interest: 0.1,
     };
@@ -47,9 +60,24 @@ impl Market {
         self.cost_share * self.price
     }
 
+    /// Cost of computing an interval again, SNO: what is spared by an answer that is made up or copied.
+    pub fn audit_work(&self) -> f64 {
+        self.audit_factor * self.cost()
+    }
+
     /// Cost of an audit with its gas, SNO.
     pub fn audit_cost(&self) -> f64 {
-        self.audit_factor * self.cost() + self.gas(AUDIT_GAS)
+        self.audit_work() + self.gas(AUDIT_GAS)
+    }
+
+    /// Cost for the worker of comparing an answer with its own, SNO.
+    pub fn check_cost(&self) -> f64 {
+        self.cost() / self.steps
+    }
+
+    /// What a proposer forgoes that withholds its block, SNO.
+    pub fn block_reward(&self) -> f64 {
+        self.block_reward_eth * self.sno_per_eth
     }
 
     /// Price of an amount of gas, SNO.

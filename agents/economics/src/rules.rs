@@ -15,12 +15,13 @@ pub struct Rules {
     pub harm_bps: u32,
     /// Audits that a claim gets on the mean, in 1/10,000 of an audit.
     pub audits_per_claim_bps: u32,
-    /// What the escrow pays for an audit, in basis points of the lane's price of an interval.
+    /// What the escrow pays for an audit whatever its answer, in basis points of the lane's price of an interval.
     pub audit_fee_bps: u32,
-    /// What a validator loses that signed "right" about a claim later convicted, in basis points of its collateral. All of it is burned.
+    /// What a validator loses for an answer that is not the worker's of a claim that became final, in basis points of its
+    /// collateral. The accuser gets [`Self::bounty`] of it, the rest is burned.
     pub audit_penalty_bps: u32,
-    /// Claims that are planted wrong on purpose, basis points.
-    pub probe_rate_bps: u32,
+    /// A beacon is drawn once in this time, seconds. A claim's is that of the second-next multiple.
+    pub beacon_period_seconds: u32,
     /// Least stake locked for a lane, in prices of an interval.
     pub min_stake_intervals: u32,
     /// Bond of a dispute, SNO.
@@ -44,8 +45,8 @@ impl Rules {
         harm_bps: 3_000,
         audits_per_claim_bps: 1_000,
         audit_fee_bps: 12_500,
-        audit_penalty_bps: 500,
-        probe_rate_bps: 20,
+        audit_penalty_bps: 50,
+        beacon_period_seconds: 300,
         min_stake_intervals: 100,
         dispute_bond_sno: 100,
         validator_collateral_sno: 1_000_000,
@@ -86,14 +87,14 @@ impl Rules {
         share(self.audit_fee_bps)
     }
 
-    /// Penalty for a false "right", SNO.
+    /// Penalty for a wrong answer, SNO.
     pub fn audit_penalty(&self) -> f64 {
         share(self.audit_penalty_bps) * self.collateral()
     }
 
-    /// Planted claims, share of all claims.
-    pub fn probe_rate(&self) -> f64 {
-        share(self.probe_rate_bps)
+    /// What the accuser of a wrong answer gets, SNO.
+    pub fn jackpot(&self) -> f64 {
+        self.bounty() * self.audit_penalty()
     }
 
     /// Least stake of a lane, in prices of an interval.

@@ -1,11 +1,13 @@
 //! An audit done against an audit feigned. All money here is in SNO, per audit.
 //!
-//! Who is lazy signs "right" and spends nothing. It loses the penalty if the claim is convicted later: a planted claim always
-//! is, for whoever planted it knows the wrong element; any other only if an honest validator was drawn too. Who does not
-//! answer earns 0. Looking at a part of the audits is a mixture of the two, and so never better than the better one.
+//! Who is lazy answers at random. It spends gas but no work, is paid, and loses the penalty if the claim's worker compares the
+//! answer with its own and accuses: a claim that is right needs no cheater to show who looked. A friend of the accused that
+//! got the worker's statement can accuse first and bring the bounty back. Accusations over a claim that is convicted are void, so
+//! wrong claims add nothing. Who does not answer earns 0. Looking at a part of the audits is a mixture of the two, and so
+//! never better than the better one, unless it tells which workers check: [`Audit::trial`].
 
 use crate::lottery::Crowd;
-use crate::market::Market;
+use crate::market::{ACCUSATION_GAS, AUDIT_GAS, CONVICTION_GAS, Market};
 use crate::rules::Rules;
 
 /// What an audit can bring and cost.
@@ -13,79 +15,105 @@ use crate::rules::Rules;
 pub struct Audit {
     /// Paid for the audit, whatever it says, SNO.
     pub fee: f64,
-    /// Cost of doing it, SNO.
-    pub cost: f64,
-    /// Lost for a false "right", SNO.
+    /// Cost of computing the interval, SNO.
+    pub work: f64,
+    /// Cost of answering on chain, SNO.
+    pub gas: f64,
+    /// Lost for a wrong answer, SNO.
     pub penalty: f64,
-    /// What the first that proves a planted claim gets, SNO.
-    pub jackpot: f64,
-    /// The same of a claim that a cheater made; 0 if the cheater is quicker and convicts itself.
-    pub bounty: f64,
-    /// Planted claims, share of all.
-    pub probe_rate: f64,
-    /// Claims of cheaters, share of all.
-    pub wrong_rate: f64,
-    /// Chance to be first among the honest, see [`Crowd::first`].
-    pub first: f64,
-    /// Chance that an honest validator is drawn, see [`Crowd::caught`].
-    pub caught: f64,
+    /// Share of the penalty that comes back to who is accused.
+    pub recaptured: f64,
+    /// Claims whose worker checks, share of all.
+    pub checking: f64,
 }
 
 impl Audit {
-    /// By the rules, where nobody cheats, which is when watching is hardest to keep up. `jackpots`: whether those who plant
-    /// leave the bounty to whoever finds it.
-    pub fn by(rules: &Rules, market: &Market, crowd: &Crowd, jackpots: bool) -> Self {
-        let audits = rules.audits_per_claim();
-        let bounty = rules.bounty() * rules.min_stake() * market.price;
+    /// By the rules, at the worst: friends accuse first.
+    pub fn by(rules: &Rules, market: &Market) -> Self {
         Self {
             fee: rules.audit_fee() * market.price,
-            cost: market.audit_cost(),
+            work: market.audit_work(),
+            gas: market.gas(AUDIT_GAS),
             penalty: rules.audit_penalty(),
-            jackpot: if jackpots { bounty } else { 0.0 },
-            bounty: 0.0,
-            probe_rate: rules.probe_rate(),
-            wrong_rate: 0.0,
-            first: crowd.first(audits),
-            caught: crowd.caught(audits),
+            recaptured: rules.bounty(),
+            checking: market.checking,
         }
     }
 
-    /// Expected income of who looks, SNO an audit.
+    /// Expected income of who looks, SNO an audit. Bounties of cheaters that it finds come on top.
     pub fn honest(&self) -> f64 {
-        self.fee - self.cost + self.prizes()
+        self.fee - self.work - self.gas
     }
 
     /// Expected income of who does not look, SNO an audit.
     pub fn lazy(&self) -> f64 {
-        self.fee - (self.probe_rate + self.wrong_rate * self.caught) * self.penalty
+        self.fee - self.gas - self.checking * self.loss()
     }
 
-    /// Least penalty, SNO, with which not looking gains nothing; infinite if nothing wrong is ever convicted.
+    /// Least penalty, SNO, with which not looking gains nothing; infinite if no worker checks.
     pub fn least_penalty(&self) -> f64 {
-        let spared = (self.cost - self.prizes()).max(0.0);
-        if spared > 0.0 { spared / (self.probe_rate + self.wrong_rate * self.caught) } else { 0.0 }
+        self.work / (self.checking * (1.0 - self.recaptured))
     }
 
-    /// Least rate of planted claims, share of all, with which not looking gains nothing.
-    pub fn least_probe_rate(&self) -> f64 {
-        let spared = self.cost - self.wrong_rate * (self.first * self.bounty + self.caught * self.penalty);
-        spared.max(0.0) / (self.penalty + self.first * self.jackpot)
+    /// Least share of claims whose worker checks with which not looking gains nothing.
+    pub fn least_checking(&self) -> f64 {
+        self.work / self.loss()
     }
 
-    /// Rate of cheaters' claims, share of all, from which on it pays to audit undrawn, for the bounty alone.
-    pub fn rate_for_volunteers(cost: f64, bounty: f64) -> f64 {
-        cost / bounty
+    /// Expected gain, SNO over looking at all of `audits` audits of one worker, of who feigns the first, and all others if it was
+    /// not accused; otherwise it looks from then on. Workers check all answers or none: the worst for such a trial to be up
+    /// against is that few do.
+    pub fn trial(&self, audits: f64) -> f64 {
+        self.work * (1.0 + (1.0 - self.checking) * (audits - 1.0)) - self.checking * self.loss()
     }
 
-    /// Expected bounties and jackpots, SNO an audit.
-    fn prizes(&self) -> f64 {
-        self.first * (self.probe_rate * self.jackpot + self.wrong_rate * self.bounty)
+    /// Audits of one worker from which on the trial gains, if validators do not share what they learn.
+    pub fn least_audits_for_trial(&self) -> f64 {
+        1.0 + (self.checking * self.loss() / self.work - 1.0) / (1.0 - self.checking)
+    }
+
+    /// What a wrong answer costs if the worker accuses, SNO.
+    fn loss(&self) -> f64 {
+        self.penalty * (1.0 - self.recaptured)
     }
 }
 
-/// Highest price of an interval, SNO, up to which not looking loses, without jackpots: the penalty does not grow with the price,
-/// what is spared does. 0 if there is none.
+/// Highest price of an interval, SNO, up to which not looking loses: the penalty does not grow with the price, what is spared does.
 pub fn highest_price(rules: &Rules, market: &Market) -> f64 {
-    let risk = rules.probe_rate() * rules.audit_penalty() - market.gas(crate::market::AUDIT_GAS);
-    (risk / (market.audit_factor * market.cost_share)).max(0.0)
+    let risk = market.checking * (1.0 - rules.bounty()) * rules.audit_penalty();
+    risk / (market.audit_factor * market.cost_share)
+}
+
+/// Lowest price of an interval, SNO, from which on the fee pays for an audit and its gas; infinite if it does not pay for the work.
+pub fn lowest_price(rules: &Rules, market: &Market) -> f64 {
+    let left = rules.audit_fee() - market.audit_factor * market.cost_share;
+    if left > 0.0 { market.gas(AUDIT_GAS) / left } else { f64::INFINITY }
+}
+
+/// Highest cost of honest work, share of the price, up to which the fee pays for an audit and its gas. A worker that asks less
+/// for its work is not audited for the fee.
+pub fn highest_cost_share(rules: &Rules, market: &Market) -> f64 {
+    (rules.audit_fee() - market.gas(AUDIT_GAS) / market.price) / market.audit_factor
+}
+
+/// Share of answers made up from which on a worker gains by checking all.
+pub fn feigned_for_checkers(rules: &Rules, market: &Market) -> f64 {
+    market.check_cost() / (rules.jackpot() - market.gas(ACCUSATION_GAS))
+}
+
+/// Share of claims that are wrong from which on it pays to audit undrawn, for the bounty alone.
+pub fn wrong_for_volunteers(rules: &Rules, market: &Market) -> f64 {
+    let bounty = rules.bounty() * rules.min_stake() * market.price;
+    market.audit_work() / (bounty - market.gas(CONVICTION_GAS))
+}
+
+/// Shortest challenge window, seconds, in a quarter of which a drawn audit can be answered: the beacon comes up to two periods
+/// after the claim, and computing takes as much longer than the interval as it costs more.
+pub fn least_window(rules: &Rules, market: &Market) -> f64 {
+    4.0 * (2.0 * f64::from(rules.beacon_period_seconds) + market.audit_factor * market.interval_seconds)
+}
+
+/// Mean audits that a validator is drawn for while a lane commits `claims` claims.
+pub fn audits_of_a_lane(rules: &Rules, crowd: &Crowd, claims: f64) -> f64 {
+    claims * crowd.chance(rules.audits_per_claim())
 }

@@ -1,12 +1,19 @@
 //! Closed forms beside simulations.
 
+use super::VALIDATORS;
+use super::beacon::biased;
 use super::cheating::hardest;
 use super::crowd;
+use crate::beacon::Bias;
+use crate::budget::Size;
+use crate::copying::{COVER, Planted, Soil};
 use crate::market::Market;
 use crate::rules::Rules;
 use crate::simulate::Estimate;
 use crate::simulate::lane::Lane;
-use crate::simulate::watch::Watch;
+use crate::simulate::proposer::Proposer;
+use crate::simulate::purse;
+use crate::simulate::watch::{Watch, planting, trial};
 use crate::table::{Table, number};
 use crate::validating::Audit;
 
@@ -29,9 +36,21 @@ pub fn table(rules: &Rules, market: &Market) -> Table {
         row("    chance to be convicted".to_owned(), run.convicted(), convicted);
     }
     let crowd = crowd(0.5);
-    let audit = Audit::by(rules, market, &crowd, true);
-    let (honest, lazy) = Watch { audit, crowd, audits }.estimate(1, 100, 2_000);
-    row("income of the honest, SNO an audit, 0.5 lazy".to_owned(), audit.honest(), honest);
-    row("income of the lazy".to_owned(), audit.lazy(), lazy);
+    let audit = Audit::by(rules, market);
+    let lazy = Watch { audit, crowd, audits }.estimate(1, 100, 2_000);
+    row("income of the lazy, SNO an audit, 0.5 lazy".to_owned(), audit.lazy(), lazy);
+    row("trial of a worker over 10 audits, SNO".to_owned(), audit.trial(10.0), trial(&audit, 10, 1, 10_000));
+    let planted = Planted::by(rules, market, Soil::Own { cover: COVER });
+    let found = planting(&planted, &crowd, audits, 1, 10_000);
+    row("gain by a planted claim, 0.5 copy, SNO".to_owned(), planted.gain(&crowd, audits), found);
+    let size = Size { lanes: 2, intervals: 5 };
+    let fees = size.fees(rules);
+    let found = purse::runs_out(size, audits, VALIDATORS, fees, 1, 4_000);
+    row("budget of 2 lanes, 5 intervals runs out".to_owned(), size.runs_out(rules, VALIDATORS, fees), found);
+    for slots in 0..=2 {
+        let bias = Bias { reward: 10.0, ..biased(rules, market, slots) };
+        let found = Proposer { bias, crowd, audits }.estimate(1, 10_000);
+        row(format!("gain of one wrong claim with {slots} slots, a block 10 prices"), bias.gain(), found);
+    }
     table
 }

@@ -3,12 +3,14 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cheating`] | where cheating loses, and how much |
-//! | [`validators`] | looking against not looking; what planted claims cost |
-//! | [`money`] | convicting oneself, bonds, spam, shields |
+//! | [`validators`] | looking against not looking; answers for sale; what audits cost |
+//! | [`beacon`] | cheaters that propose blocks |
+//! | [`money`] | convicting oneself, bonds, spam, shields, framing |
 //! | [`agreement`] | closed forms beside simulations |
 //! | [`parameters`] | the values recommended, their margins, and a parameter file beside them |
 
 pub mod agreement;
+pub mod beacon;
 pub mod cheating;
 pub mod money;
 pub mod parameters;
@@ -37,6 +39,7 @@ pub fn all(rules: &Rules, market: &Market, deployed: &Deployed) -> String {
     let mut text = assumptions(market).to_string();
     text += &cheating::tables(rules);
     text += &validators::tables(rules, market);
+    text += &beacon::tables(rules, market);
     text += &money::tables(rules, market);
     text += &agreement::table(rules, market).to_string();
     text += &parameters::tables(rules, market, deployed);
@@ -50,6 +53,9 @@ fn assumptions(market: &Market) -> Table {
     table.row(["audit of an interval", &number(market.audit_factor), "of its cost"]);
     table.row(["gas", &number(market.gwei), "gwei"]);
     table.row(["one ETH", &number(market.sno_per_eth), "SNO"]);
+    table.row(["a block's reward, forgone by withholding it", &number(market.block_reward_eth), "ETH"]);
+    table.row(["steps of an interval", &number(market.steps), ""]);
+    table.row(["claims whose worker checks", &percent(market.checking), "of right claims"]);
     table.row(["length of an interval", &number(market.interval_seconds), "s"]);
     table.row(["interest elsewhere", &percent(market.yearly_interest), "a year"]);
     table.row(["validators", &VALIDATORS.to_string(), ""]);

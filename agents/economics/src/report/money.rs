@@ -1,7 +1,8 @@
-//! Convicting oneself, bonds, spam, shields.
+//! Convicting oneself, bonds, spam, shields, framing.
 
 use super::cheating::hardest;
 use crate::dispute::{Slot, least_bond, pay_in_window, spammed_worker, spammer_loss, stake_that_pays_gas};
+use crate::framing::{framed_validator, highest_absence, least_stake};
 use crate::market::Market;
 use crate::rules::Rules;
 use crate::slash::Disguise;
@@ -10,11 +11,17 @@ use crate::table::{Table, number, percent};
 /// Wei of one SNO.
 const WEI: u128 = 1_000_000_000_000_000_000;
 
-/// The four of them.
+/// The five of them.
 pub fn tables(rules: &Rules, market: &Market) -> String {
-    [convicting_oneself(rules, market), bonds(rules, market), spam(rules, market), shields(rules)]
-        .map(|table| table.to_string())
-        .concat()
+    [
+        convicting_oneself(rules, market),
+        bonds(rules, market),
+        spam(rules, market),
+        shields(rules),
+        framing(rules, market),
+    ]
+    .map(|table| table.to_string())
+    .concat()
 }
 
 fn convicting_oneself(rules: &Rules, market: &Market) -> Table {
@@ -82,6 +89,26 @@ fn shields(rules: &Rules) -> Table {
         ("nobody, were the place exclusive", Slot::Exclusive.shielded(&run)),
     ] {
         table.row([name.to_owned(), percent(run.convicted()), number(run.gain())]);
+    }
+    table
+}
+
+/// Worth a column of its own: what a penalty of at most the lane's stake would change.
+fn framing(rules: &Rules, market: &Market) -> Table {
+    let mut table = Table::new(
+        "A worker frames a validator in a job of its own: how often the validator may be away before that gains, and what one that answers has left",
+        ["stake of the lane", "the penalty", "were it the stake at most", "left, SNO"],
+    );
+    let penalty = rules.audit_penalty();
+    for stake in [1.0, 10.0, 34.0, 100.0, 1_000.0, 10_000.0] {
+        let absence = |penalty| percent(highest_absence(rules, stake, penalty));
+        let name = format!("{} SNO", number(stake));
+        let left = framed_validator(rules, market, stake);
+        table.row([name, absence(penalty), absence(penalty.min(stake)), number(left)]);
+    }
+    for away in [0.01, 0.05, 0.1] {
+        let name = format!("least stake, {} away", percent(away));
+        table.row([name, number(least_stake(rules, penalty, away)), String::new(), String::new()]);
     }
     table
 }

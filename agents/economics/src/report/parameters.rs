@@ -8,7 +8,7 @@ use crate::dispute::{least_bond, pay_in_window};
 use crate::market::Market;
 use crate::rules::{Rules, share};
 use crate::table::{Table, number, percent};
-use crate::validating::Audit;
+use crate::validating::{Audit, least_window};
 
 /// One parameter, as a row of `contracts/SPEC.md`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,14 +40,13 @@ pub fn blind_limit(rules: &Rules) -> f64 {
 pub fn recommendations(rules: &Rules, market: &Market) -> Vec<Recommendation> {
     let row = |name, value: String, why, margin: String| Recommendation { name, value, why, margin };
     let half = crowd(0.5);
-    let audit = Audit::by(rules, market, &half, false);
+    let audit = Audit::by(rules, market);
     let times = |value: f64, least: f64| format!("{} times the least, {}", number(value / least), number(least));
 
     let stake = least_stake(half.caught(rules.audits_per_claim()), 1.0, rules.bounty());
     let audits = half.audits_for(least_caught(rules.min_stake(), 1.0, rules.bounty())).unwrap_or(f64::INFINITY);
-    let fee = audit.cost / market.price;
+    let fee = market.audit_cost() / market.price;
     let penalty = audit.least_penalty() / rules.collateral() / share(1);
-    let probes = audit.least_probe_rate() / share(1);
     let bond = least_bond(rules, market, pay_in_window(rules, market));
     let unbonding = rules.max_challenge_window_seconds.saturating_mul(2).saturating_add(rules.dispute_period_seconds());
 
@@ -59,7 +58,7 @@ pub fn recommendations(rules: &Rules, market: &Market) -> Vec<Recommendation> {
             format!("{}; holds up to {} blind", times(rules.min_stake(), stake), percent(blind_limit(rules))),
         ),
         row(
-            "auditsPerClaim",
+            "auditsPerClaimBps",
             format!("{} bps of an audit", rules.audits_per_claim_bps),
             "the same, at that stake",
             times(f64::from(rules.audits_per_claim_bps), audits / share(1)),
@@ -73,19 +72,23 @@ pub fn recommendations(rules: &Rules, market: &Market) -> Vec<Recommendation> {
         row(
             "auditPenaltyBps",
             format!("{} bps of the collateral", rules.audit_penalty_bps),
-            "not looking loses, without jackpots, at that rate of probes",
+            "not looking loses, though one worker in twenty checks and a friend accuses first",
             times(f64::from(rules.audit_penalty_bps), penalty),
         ),
         row(
-            "probeRateBps",
-            format!("{} bps of claims", rules.probe_rate_bps),
-            "the same, at that penalty",
-            times(f64::from(rules.probe_rate_bps), probes),
+            "beaconPeriod",
+            format!("{} s", rules.beacon_period_seconds),
+            "nobody knows the draw when claiming, and a quarter of the window is enough to answer",
+            format!(
+                "for intervals of {} s a window of {} s",
+                number(market.interval_seconds),
+                number(least_window(rules, market))
+            ),
         ),
         row(
             "validatorCollateral",
             format!("{} SNO", rules.validator_collateral_sno),
-            "the same: what the penalty is a share of",
+            "the same as the penalty, which is a share of it",
             times(rules.collateral(), rules.collateral() * penalty * share(1) / share(rules.audit_penalty_bps)),
         ),
         row(
@@ -121,12 +124,8 @@ pub fn tables(rules: &Rules, market: &Market, deployed: &Deployed) -> String {
     }
     let mut beside = Table::new("The parameter file", ["key", "deployed", "recommended", ""]);
     for row in deployed.compare(rules) {
-        let (deployed, verdict) = match row.deployed {
-            None => ("absent".to_owned(), "to add"),
-            Some(value) if row.agrees() => (value.to_string(), "agrees"),
-            Some(value) => (value.to_string(), "differs"),
-        };
-        beside.row([row.key.to_owned(), deployed, row.recommended.to_string(), verdict.to_owned()]);
+        let verdict = if row.agrees() { "agrees" } else { "differs" };
+        beside.row([row.key.to_owned(), row.deployed.to_string(), row.recommended.to_string(), verdict.to_owned()]);
     }
     format!("{table}{beside}")
 }

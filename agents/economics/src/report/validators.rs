@@ -1,80 +1,166 @@
-//! Looking against not looking; what planted claims cost.
+//! Looking against not looking, answers for sale, and what audits cost.
 
-use super::{BLIND, crowd};
+use super::{VALIDATORS, crowd};
+use crate::budget::Size;
+use crate::copying::{COVER, Planted, Soil, betrayal, highest_bid, lowest_price_to_force, sales_in_a_betrayal};
 use crate::lottery::Crowd;
 use crate::market::Market;
-use crate::probing;
 use crate::rules::{Rules, share};
 use crate::table::{Table, number, percent};
-use crate::validating::{Audit, highest_price};
+use crate::validating::{
+    Audit, audits_of_a_lane, feigned_for_checkers, highest_cost_share, highest_price, least_window, lowest_price,
+    wrong_for_volunteers,
+};
 
-/// Incomes, least penalties, and the users' bill.
+/// Shares of claims whose worker checks, in the tables.
+const CHECKING: [f64; 6] = [0.0, 0.002, 0.01, 0.05, 0.2, 1.0];
+
+/// Incomes, least penalties, highest prices, copies, budgets, and the users' bill.
 pub fn tables(rules: &Rules, market: &Market) -> String {
-    [incomes(rules, market), penalties(rules, market), prices(rules, market), bill(rules, market)]
-        .map(|table| table.to_string())
-        .concat()
+    [
+        incomes(rules, market),
+        penalties(rules, market),
+        prices(rules, market),
+        limits(rules, market),
+        copies(rules, market),
+        budgets(rules),
+        bill(rules, market),
+    ]
+    .map(|table| table.to_string())
+    .concat()
+}
+
+fn by_checking(title: &str, first: &str) -> Table {
+    let names = CHECKING.map(|checking| format!("{} check", percent(checking)));
+    Table::new(title, [first.to_owned()].into_iter().chain(names))
 }
 
 fn incomes(rules: &Rules, market: &Market) -> Table {
-    let mut table = Table::new(
-        "A validator's expected income, SNO an audit, where no cheater is about",
-        ["lazy validators", "honest", "honest, jackpots", "lazy", "honest, no probes", "lazy, no probes"],
+    let mut table = by_checking(
+        "A validator's expected income, SNO an audit, where no cheater is about, by claims whose worker checks",
+        "validator",
     );
-    let unplanted = Rules { probe_rate_bps: 0, ..*rules };
-    for lazy in BLIND {
-        let audit = |rules, jackpots| Audit::by(rules, market, &crowd(lazy), jackpots);
-        let (without, with, none) = (audit(rules, false), audit(rules, true), audit(&unplanted, false));
-        let cells = [without.honest(), with.honest(), without.lazy(), none.honest(), none.lazy()];
-        table.row([percent(lazy)].into_iter().chain(cells.map(number)));
-    }
+    let audit = |checking| Audit::by(rules, &Market { checking, ..*market });
+    let row = |name: &str, cells: [String; 6]| [name.to_owned()].into_iter().chain(cells);
+    table.row(row("looks", CHECKING.map(|checking| number(audit(checking).honest()))));
+    table.row(row("does not look", CHECKING.map(|checking| number(audit(checking).lazy()))));
     table
 }
 
 fn penalties(rules: &Rules, market: &Market) -> Table {
-    let mut table = Table::new(
-        "Least penalty with which not looking gains nothing, basis points of the collateral, by price of an interval and rate of probes",
-        ["price of an interval", "no probes", "5 bps", "10 bps", "20 bps", "50 bps", "100 bps"],
+    let mut table = by_checking(
+        "Least penalty with which not looking gains nothing, basis points of the collateral",
+        "price of an interval",
     );
-    for price in [1.0, 10.0, 30.0, 100.0] {
-        let cell = |probe_rate_bps| {
-            let rules = Rules { probe_rate_bps, ..*rules };
-            let audit = Audit::by(&rules, &Market { price, ..*market }, &Crowd::of(super::VALIDATORS, 0.0, 0.0), false);
+    for price in [1.0, 10.0, 30.0, 100.0, 300.0] {
+        let cell = |checking| {
+            let audit = Audit::by(rules, &Market { price, checking, ..*market });
             number(audit.least_penalty() / rules.collateral() / share(1))
         };
-        table.row([format!("{} SNO", number(price))].into_iter().chain([0, 5, 10, 20, 50, 100].map(cell)));
+        table.row([format!("{} SNO", number(price))].into_iter().chain(CHECKING.map(cell)));
     }
     table
 }
 
 fn prices(rules: &Rules, market: &Market) -> Table {
-    let mut table = Table::new(
-        "Highest price of an interval, SNO, up to which not looking loses, without jackpots, by penalty and rate of probes",
-        ["penalty", "5 bps", "10 bps", "20 bps", "50 bps", "100 bps"],
-    );
-    for audit_penalty_bps in [50, 100, 500, 1_000] {
-        let cell =
-            |probe_rate_bps| number(highest_price(&Rules { probe_rate_bps, audit_penalty_bps, ..*rules }, market));
-        table.row([format!("{audit_penalty_bps} bps")].into_iter().chain([5, 10, 20, 50, 100].map(cell)));
+    let mut table =
+        by_checking("Highest price of an interval, SNO, up to which not looking loses, by penalty", "penalty");
+    for audit_penalty_bps in [10, 20, 50, 100, 500] {
+        let rules = Rules { audit_penalty_bps, ..*rules };
+        let cell = |checking| number(highest_price(&rules, &Market { checking, ..*market }));
+        table.row([format!("{audit_penalty_bps} bps")].into_iter().chain(CHECKING.map(cell)));
     }
     table
 }
 
-/// What safety costs a user, and what keeps others looking.
+/// What else has to hold for audits to be done, and to be worth something.
+fn limits(rules: &Rules, market: &Market) -> Table {
+    let mut table = Table::new("Where audits end", ["what", "value", "unit"]);
+    let audit = Audit::by(rules, market);
+    table.row(["share of claims whose worker must check", &percent(audit.least_checking()), "of claims"]);
+    table.row([
+        "answers made up from which on a worker gains by checking",
+        &percent(feigned_for_checkers(rules, market)),
+        "of answers",
+    ]);
+    let one = Crowd { honest: 1, lazy: 0, colluding: 0 };
+    let trial = audit.least_audits_for_trial();
+    table.row([
+        "audits of one worker from which on it pays to try whether it checks",
+        &number(trial),
+        "audits of a validator",
+    ]);
+    let claims = |crowd: &Crowd| number(trial / audits_of_a_lane(rules, crowd, 1.0));
+    table.row(["    the same, each validator for itself", &claims(&crowd(0.0)), "claims of that worker"]);
+    table.row(["    the same, all validators one party", &claims(&one), "claims of that worker"]);
+    table.row(["lowest price at which the fee pays for an audit", &number(lowest_price(rules, market)), "SNO"]);
+    let cost = highest_cost_share(rules, market);
+    table.row(["honest cost up to which the fee pays for an audit", &percent(cost), "of the price"]);
+    table.row([
+        "wrong claims from which on undrawn audits pay",
+        &percent(wrong_for_volunteers(rules, market)),
+        "of claims",
+    ]);
+    table.row([
+        "shortest challenge window in which a drawn audit can be answered",
+        &number(least_window(rules, market)),
+        "s",
+    ]);
+    table.row([
+        "price from which a forced answer is cheaper, if its clock ends before commits do",
+        &number(lowest_price_to_force(rules, market)),
+        "SNO",
+    ]);
+    table
+}
+
+fn copies(rules: &Rules, market: &Market) -> Table {
+    let mut table =
+        Table::new("Answers for sale, SNO, by validators that copy", ["what", "5 %", "25 %", "50 %", "75 %", "90 %"]);
+    let shares = [0.05, 0.25, 0.5, 0.75, 0.9];
+    let row = |name: &str, cells: [f64; 5]| [name.to_owned()].into_iter().chain(cells.map(number));
+    table.row(row("most that is paid for a right answer", [highest_bid(market); 5]));
+    table.row(row("gain by a wrong answer about a right claim", [betrayal(rules, market); 5]));
+    table.row(row("right answers that bring as much", [sales_in_a_betrayal(rules, market); 5]));
+    let soil = |soil| {
+        let planted = Planted::by(rules, market, soil);
+        shares.map(|copying| planted.gain(&crowd(copying), rules.audits_per_claim()))
+    };
+    table.row(row("gain by a planted claim, own job, no cover", soil(Soil::Own { cover: 0 })));
+    table.row(row(&format!("    behind {COVER} right claims"), soil(Soil::Own { cover: COVER })));
+    table.row(row("gain by a planted claim, a stranger's job", soil(Soil::Strangers)));
+    table
+}
+
+fn budgets(rules: &Rules) -> Table {
+    let mut table = Table::new(
+        "Chance that the budget for audits runs out before the job ends, lanes at one price",
+        ["lanes, intervals", "mean audits", "budget, fees", "whole fees only", "rounded up"],
+    );
+    for (lanes, intervals) in
+        [(1, 1), (1, 4), (1, 9), (1, 10), (1, 30), (1, 100), (1, 1_000), (2, 10), (4, 1), (4, 10), (4, 100), (8, 1_000)]
+    {
+        let size = Size { lanes, intervals };
+        let fees = size.fees(rules);
+        let chance = |paid| percent(size.runs_out(rules, VALIDATORS, paid));
+        let mean = size.claims() * rules.audits_per_claim();
+        let name = format!("{lanes}, {intervals}");
+        table.row([name, number(mean), number(fees), chance(fees), chance((fees - 1e-9).ceil())]);
+    }
+    table
+}
+
+/// What safety costs a user.
 fn bill(rules: &Rules, market: &Market) -> Table {
-    let mut table = Table::new("What safety costs, and what else holds", ["what", "value", "unit"]);
+    let mut table = Table::new("What safety costs (a second replica: 100 %)", ["what", "value", "unit"]);
     let audits = rules.audits_per_claim() * rules.audit_fee();
-    let crowd = crowd(0.0);
-    let probes = probing::cost_per_claim(rules, market, &crowd, probing::COVER);
-    let probe = probing::cost(rules, market, &crowd, probing::COVER);
-    let stake = rules.min_stake() * market.price;
-    let audit = Audit::by(rules, market, &crowd, false);
-    let volunteers = Audit::rate_for_volunteers(audit.cost, rules.bounty() * stake);
-    table.row(["audits", &percent(audits), "of the price"]);
-    table.row(["planted claims, one of them", &number(probe), "SNO"]);
-    table.row(["planted claims", &percent(probes), "of the price"]);
-    table.row(["both together (a second replica: 100 %)", &percent(audits + probes), "of the price"]);
-    let interest = market.interest(stake, market.interval_seconds) / market.price;
+    table.row(["audits, the mean", &percent(audits), "of the price"]);
+    let size = Size { lanes: 1, intervals: 100 };
+    let aside = size.fees(rules) * rules.audit_fee() / size.claims();
+    table.row(["set aside for them, of 100 intervals", &percent(aside), "of the price"]);
+    let interest = market.interest(rules.min_stake() * market.price, market.interval_seconds) / market.price;
     table.row(["interest on a lane's stake", &percent(interest), "of the price"]);
-    table.row(["wrong claims from which on undrawn audits pay", &percent(volunteers), "of claims"]);
+    let income = Audit::by(rules, market).honest() * audits_of_a_lane(rules, &crowd(0.0), 1_000.0);
+    table.row(["an honest validator's income of 1,000 claims", &number(income), "SNO"]);
     table
 }

@@ -3,9 +3,13 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`lane`] | a lane whose worker cheats, with or without a friend that shields it |
-//! | [`watch`] | a stream of claims and all validators that audit it |
+//! | [`watch`] | validators that answer without looking, and what is planted against them |
+//! | [`proposer`] | a cheater that proposes the last blocks before the beacon's |
+//! | [`purse`] | a job whose budget for audits may run out |
 
 pub mod lane;
+pub mod proposer;
+pub mod purse;
 pub mod watch;
 
 /// Mean of independent samples, and how far it can be trusted.

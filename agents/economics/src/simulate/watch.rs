@@ -1,11 +1,12 @@
-//! A stream of claims, some of them wrong, and all validators that audit it.
+//! Validators that answer without looking: at random, or what they bought.
 
 use super::Estimate;
+use crate::copying::{Planted, Soil};
 use crate::draw::Draws;
 use crate::lottery::Crowd;
 use crate::validating::Audit;
 
-/// What is simulated. [`Audit::first`] and [`Audit::caught`] are not looked at; the draws decide.
+/// Right claims, and the lazy validators that are drawn for them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Watch {
     /// What an audit brings and costs.
@@ -16,52 +17,72 @@ pub struct Watch {
     pub audits: f64,
 }
 
-/// Income of all validators of a kind, SNO, and their audits.
-#[derive(Clone, Copy, Default, Debug)]
-struct Till {
-    income: f64,
-    audits: f64,
-}
-
 impl Watch {
-    /// Mean income per audit, SNO, of honest and of lazy validators, from `batches` independent streams of `claims` claims.
-    pub fn estimate(&self, seed: u64, batches: u32, claims: u32) -> (Estimate, Estimate) {
-        let per_audit = |till: Till| if till.audits > 0.0 { till.income / till.audits } else { 0.0 };
-        let (honest, lazy): (Vec<f64>, Vec<f64>) = (0..batches)
-            .map(|batch| {
-                let (honest, lazy) = self.stream(&mut Draws::of(seed, batch.into()), claims);
-                (per_audit(honest), per_audit(lazy))
-            })
-            .unzip();
-        (Estimate::of(&honest), Estimate::of(&lazy))
+    /// Mean income of the lazy per audit, SNO, from `batches` independent streams of `claims` claims.
+    pub fn estimate(&self, seed: u64, batches: u32, claims: u32) -> Estimate {
+        let incomes: Vec<f64> =
+            (0..batches).map(|batch| self.stream(&mut Draws::of(seed, batch.into()), claims)).collect();
+        Estimate::of(&incomes)
     }
 
-    fn stream(&self, draws: &mut Draws, claims: u32) -> (Till, Till) {
+    fn stream(&self, draws: &mut Draws, claims: u32) -> f64 {
         let audit = &self.audit;
         let chance = self.crowd.chance(self.audits);
-        let (mut honest, mut lazy) = (Till::default(), Till::default());
+        let (mut income, mut audits) = (0.0, 0.0);
         for _ in 0..claims {
-            let kind = draws.unit();
-            let planted = kind < audit.probe_rate;
-            let cheated = !planted && kind < audit.probe_rate + audit.wrong_rate;
-
-            let looked = draws.how_many(self.crowd.honest, chance);
-            let signed = draws.how_many(self.crowd.lazy, chance);
-            let found = looked > 0 && (planted || cheated);
-
-            honest.audits += f64::from(looked);
-            honest.income += f64::from(looked) * (audit.fee - audit.cost);
-            if found {
-                // One of them is first; which one does not matter to their sum.
-                honest.income += if planted { audit.jackpot } else { audit.bounty };
-            }
-            lazy.audits += f64::from(signed);
-            lazy.income += f64::from(signed) * audit.fee;
-            // Who planted a claim convicts it itself if nobody else does.
-            if planted || found {
-                lazy.income -= f64::from(signed) * audit.penalty;
+            let made_up = f64::from(draws.how_many(self.crowd.lazy, chance));
+            audits += made_up;
+            income += made_up * (audit.fee - audit.gas);
+            if draws.happens(audit.checking) {
+                income -= made_up * audit.penalty;
+                // Its friend was quicker than the worker.
+                income += made_up * audit.penalty * audit.recaptured;
             }
         }
-        (honest, lazy)
+        if audits > 0.0 { income / audits } else { 0.0 }
     }
+}
+
+/// Mean gain, SNO, of who feigns a first audit to learn whether the worker checks, `audits` of them in all.
+pub fn trial(audit: &Audit, audits: u32, seed: u64, trials: u32) -> Estimate {
+    let gains: Vec<f64> = (0..trials)
+        .map(|trial| {
+            let checks = Draws::of(seed, trial.into()).happens(audit.checking);
+            let mut gain = 0.0;
+            for _ in 0..audits {
+                gain += audit.work;
+                if checks {
+                    gain -= audit.penalty - audit.penalty * audit.recaptured;
+                    break;
+                }
+            }
+            gain
+        })
+        .collect();
+    Estimate::of(&gains)
+}
+
+/// Mean gain, SNO, of planting one claim; the lazy copy.
+pub fn planting(planted: &Planted, crowd: &Crowd, audits: f64, seed: u64, trials: u32) -> Estimate {
+    let chance = crowd.chance(audits);
+    let gains: Vec<f64> = (0..trials)
+        .map(|trial| {
+            let mut draws = Draws::of(seed, trial.into());
+            let looked = draws.how_many(crowd.honest, chance) > 0;
+            let copies = draws.how_many(crowd.lazy, chance);
+            let mut gain = -planted.expense;
+            if looked {
+                gain -= planted.stake + planted.void;
+            } else if copies > 0 {
+                gain += f64::from(copies) * planted.jackpot;
+                gain -= planted.stake + planted.void + planted.conviction - planted.bounty;
+            }
+            // To itself, as the user of its own job.
+            if matches!(planted.soil, Soil::Own { .. }) && (looked || copies > 0) {
+                gain += planted.harm;
+            }
+            gain
+        })
+        .collect();
+    Estimate::of(&gains)
 }

@@ -3,8 +3,13 @@
 //! Bound: a mean may be 4.5 standard errors from its closed form, which a right one exceeds once in 150,000 seeds. The seeds are
 //! fixed, so the tests pass always or never; that the bound is narrow enough to notice a mistake is tested too.
 
+use tensorlink_economics::beacon::Bias;
+use tensorlink_economics::budget::{Size, more_than};
+use tensorlink_economics::copying::{Planted, Soil};
 use tensorlink_economics::simulate::lane::Lane;
-use tensorlink_economics::simulate::watch::Watch;
+use tensorlink_economics::simulate::proposer::Proposer;
+use tensorlink_economics::simulate::purse;
+use tensorlink_economics::simulate::watch::{Watch, planting, trial};
 use tensorlink_economics::validating::Audit;
 use tensorlink_economics::{Crowd, Market, Rules, Run, report};
 
@@ -99,39 +104,94 @@ fn the_bound_notices_mistakes() {
     }
 }
 
+fn audit() -> Audit {
+    Audit { fee: 12.5, work: 8.4, gas: 2.0, penalty: 100.0, recaptured: 0.4, checking: 0.1 }
+}
+
 #[test]
 fn validators_agree() {
     for (seed, audits) in [(1, 0.5), (2, 2.0), (3, 20.0)] {
-        let audit = Audit {
-            fee: 12.5,
-            cost: 9.6,
-            penalty: 100.0,
-            jackpot: 50.0,
-            bounty: 20.0,
-            probe_rate: 0.1,
-            wrong_rate: 0.05,
-            first: CROWD.first(audits),
-            caught: CROWD.caught(audits),
-        };
-        let (honest, lazy) = Watch { audit, crowd: CROWD, audits }.estimate(seed, 200, 2_000);
-        assert!(honest.errors_from(audit.honest()) < BOUND, "{audits}: {honest:?}, {}", audit.honest());
-        assert!(lazy.errors_from(audit.lazy()) < BOUND, "{audits}: {lazy:?}, {}", audit.lazy());
-        assert!(honest.error < 0.1 && lazy.error < 0.3, "{honest:?} {lazy:?} say little");
-        // As if nobody shared a prize, or nobody caught a cheater.
-        assert!(audits < 1.0 || honest.errors_from(Audit { first: 1.0, ..audit }.honest()) > BOUND);
-        assert!(lazy.errors_from(Audit { caught: 0.0, ..audit }.lazy()) > BOUND);
+        let lazy = Watch { audit: audit(), crowd: CROWD, audits }.estimate(seed, 200, 2_000);
+        assert!(lazy.errors_from(audit().lazy()) < BOUND, "{audits}: {lazy:?}, {}", audit().lazy());
+        assert!(lazy.error < 0.1, "{lazy:?} says little");
+        // As if no friend were quicker.
+        assert!(lazy.errors_from(Audit { recaptured: 0.0, ..audit() }.lazy()) > BOUND);
+    }
+    let (rules, crowd) = (Rules::RECOMMENDED, report::crowd(0.5));
+    let audit = Audit::by(&rules, &Market::REFERENCE);
+    let lazy = Watch { audit, crowd, audits: rules.audits_per_claim() }.estimate(1, 200, 5_000);
+    assert!(lazy.errors_from(audit.lazy()) < BOUND, "{lazy:?}, {}", audit.lazy());
+    assert!(audit.honest() - lazy.mean > BOUND * lazy.error, "looking pays, as simulated: {lazy:?}");
+}
+
+#[test]
+fn trials_agree() {
+    for (seed, audits) in [(1, 1), (2, 2), (3, 12), (4, 100)] {
+        let found = trial(&audit(), audits, seed, 20_000);
+        let exact = audit().trial(audits.into());
+        assert!(found.errors_from(exact) < BOUND, "{audits}: {found:?}, {exact}");
+        let without = Audit { recaptured: 0.0, ..audit() }.trial(audits.into());
+        assert!(audits > 12 || found.errors_from(without) > BOUND);
     }
 }
 
 #[test]
-fn validators_agree_at_the_defaults() {
-    let (rules, crowd) = (Rules::RECOMMENDED, report::crowd(0.5));
-    let audit = Audit::by(&rules, &Market::REFERENCE, &crowd, true);
-    let (honest, lazy) = Watch { audit, crowd, audits: rules.audits_per_claim() }.estimate(1, 200, 5_000);
-    assert!(honest.errors_from(audit.honest()) < BOUND, "{honest:?}, {}", audit.honest());
-    assert!(lazy.errors_from(audit.lazy()) < BOUND, "{lazy:?}, {}", audit.lazy());
-    assert!(
-        honest.mean - lazy.mean > BOUND * (honest.error + lazy.error),
-        "looking pays, as simulated: {honest:?} {lazy:?}"
-    );
+fn planted_claims_agree() {
+    let by = |soil| Planted { jackpot: 40.0, ..Planted::by(&Rules::RECOMMENDED, &Market::REFERENCE, soil) };
+    for (seed, soil) in (1..).zip([Soil::Own { cover: 0 }, Soil::Own { cover: 3 }, Soil::Strangers]) {
+        for audits in [0.1, 1.0, 10.0] {
+            let found = planting(&by(soil), &CROWD, audits, seed, 20_000);
+            let exact = by(soil).gain(&CROWD, audits);
+            assert!(found.errors_from(exact) < BOUND, "{soil:?} {audits}: {found:?}, {exact}");
+            let without = Planted { bounty: 0.0, ..by(soil) }.gain(&CROWD, audits);
+            assert!(audits > 5.0 || found.errors_from(without) > BOUND, "{soil:?} {audits}");
+        }
+    }
+}
+
+#[test]
+fn budgets_agree() {
+    // Every outcome counted.
+    let factorial = |n: u32| (1..=n).map(f64::from).product::<f64>();
+    for (count, chance) in [(1_u32, 0.3_f64), (12, 0.01), (12, 0.5), (20, 0.9)] {
+        for limit in 0..=count + 1 {
+            let term = |k: u32| {
+                let ways = factorial(count) / factorial(k) / factorial(count - k);
+                ways * chance.powi(k as i32) * (1.0 - chance).powi((count - k) as i32)
+            };
+            let counted: f64 = (0..=count).filter(|k| *k > limit).map(term).sum();
+            let exact = more_than(limit.into(), count.into(), chance);
+            assert!((exact - counted).abs() < 1e-12, "{count} {chance} {limit}: {exact} {counted}");
+        }
+    }
+    assert_eq!([more_than(3.0, 10.0, 0.0), more_than(3.0, 10.0, 1.0), more_than(10.0, 10.0, 0.5)], [0.0, 1.0, 0.0]);
+    // Half of so many draws: the first terms are too small for a float.
+    assert!((more_than(5_000_000.0, 10_000_001.0, 0.5) - 0.5).abs() < 1e-6);
+
+    let rules = Rules::RECOMMENDED;
+    for (seed, size, paid) in [
+        (1, Size { lanes: 1, intervals: 9 }, 2.8),
+        (2, Size { lanes: 3, intervals: 5 }, 1.0),
+        (3, Size { lanes: 2, intervals: 20 }, 5.0),
+    ] {
+        let found = purse::runs_out(size, rules.audits_per_claim(), 20, paid, seed, 20_000);
+        let exact = size.runs_out(&rules, 20, paid);
+        assert!(found.errors_from(exact) < BOUND, "{size:?}: {found:?}, {exact}");
+        assert!(found.errors_from(size.runs_out(&rules, 20, paid + 1.0)) > BOUND);
+    }
+}
+
+#[test]
+fn proposers_agree() {
+    for (seed, slots) in (1..).zip(0..=3) {
+        for (audits, reward) in [(1.0, 0.0), (1.0, 2.0), (3.0, 5.0), (3.0, 30.0)] {
+            let bias = Bias { saving: 0.8, stake: 12.0, recaptured: 0.5, caught: CROWD.caught(audits), slots, reward };
+            let found = Proposer { bias, crowd: CROWD, audits }.estimate(seed, 20_000);
+            assert!(found.errors_from(bias.gain()) < BOUND, "{bias:?}: {found:?}, {}", bias.gain());
+            let mistakes = [Bias { recaptured: 0.4, ..bias }, Bias { slots: slots + 1, ..bias }];
+            let noticed = |mistake: &Bias| found.errors_from(mistake.gain()) > BOUND;
+            assert!(slots > 0 || mistakes.iter().take(1).all(noticed), "{bias:?}");
+            assert!(reward > 0.0 || slots > 1 || noticed(&mistakes[1]), "{bias:?}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Integration tests, one binary.
 
 mod agreement;
+mod beacon;
 mod cheating;
 mod money;
 mod parameters;

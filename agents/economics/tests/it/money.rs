@@ -1,8 +1,9 @@
 //! Convicting oneself, spam, and gas.
 
 use tensorlink_economics::dispute::{least_bond, pay_in_window, spammed_worker, spammer_loss, stake_that_pays_gas};
+use tensorlink_economics::framing::{framed_validator, gain, highest_absence, least_stake};
 use tensorlink_economics::slash::{Disguise, Split};
-use tensorlink_economics::validating::highest_price;
+use tensorlink_economics::validating::{Audit, highest_price};
 use tensorlink_economics::{Market, Rules};
 
 const RULES: Rules = Rules::RECOMMENDED;
@@ -79,4 +80,37 @@ fn a_bounty_pays_for_its_proof() {
     assert!(RULES.min_stake() * MARKET.price > 10.0 * game);
     // Lanes of cheap intervals: the bond is a floor under their stake.
     assert!(RULES.bond() > game);
+}
+
+#[test]
+fn framing_loses_where_validators_are_hardly_ever_away() {
+    let (penalty, stake) = (RULES.audit_penalty(), RULES.min_stake() * MARKET.price);
+    let away = highest_absence(&RULES, stake, penalty);
+    assert!(gain(&RULES, stake, penalty, away * 0.999) < 0.0);
+    assert!(gain(&RULES, stake, penalty, away * 1.001) > 0.0);
+    assert!(away > 0.05 && away < 0.1, "{away}");
+    for away in [0.01, 0.2] {
+        let least = least_stake(&RULES, penalty, away);
+        assert!((highest_absence(&RULES, least, penalty) - away).abs() < 1e-12);
+    }
+    assert!(framed_validator(&RULES, &MARKET, stake) > 0.0);
+}
+
+#[test]
+fn small_stakes_frame_for_nothing_unless_they_bound_the_penalty() {
+    let penalty = RULES.audit_penalty();
+    assert!(highest_absence(&RULES, 1.0, penalty) < 1e-4);
+    assert!(framed_validator(&RULES, &MARKET, 1.0) < 0.0, "who answers loses gas");
+    for stake in [1.0, 100.0, 5_000.0] {
+        assert!(highest_absence(&RULES, stake, penalty.min(stake)) > 0.28);
+    }
+    // So bounded, not looking still loses up to the same price: the least stake grows with what is spared.
+    let audit = Audit::by(&RULES, &MARKET);
+    for price in [5.0, 10.0, 50.0, 148.0] {
+        let market = Market { price, ..MARKET };
+        let penalty = penalty.min(RULES.min_stake() * price);
+        let audit = Audit { penalty, ..Audit::by(&RULES, &market) };
+        assert!(audit.honest() > audit.lazy(), "{price}");
+    }
+    assert!(RULES.min_stake() * MARKET.price > 2.9 * audit.least_penalty());
 }

@@ -1,110 +1,127 @@
 //! Looking pays, and not looking does not.
 
-use tensorlink_economics::rules::share;
-use tensorlink_economics::validating::{Audit, highest_price};
-use tensorlink_economics::{Crowd, Market, Rules, probing, report};
+use tensorlink_economics::budget::Size;
+use tensorlink_economics::copying::{
+    COVER, Planted, Soil, betrayal, highest_bid, lowest_price_to_force, sales_in_a_betrayal,
+};
+use tensorlink_economics::validating::{
+    Audit, audits_of_a_lane, feigned_for_checkers, highest_cost_share, highest_price, least_window, lowest_price,
+};
+use tensorlink_economics::{Market, Rules, report};
 
 const RULES: Rules = Rules::RECOMMENDED;
 const MARKET: Market = Market::REFERENCE;
 
-fn audit(rules: &Rules, market: &Market, lazy: f64) -> Audit {
-    Audit::by(rules, market, &report::crowd(lazy), false)
+fn looks(audit: Audit) -> bool {
+    audit.honest() > audit.lazy()
 }
 
 #[test]
-fn the_honest_earn_and_the_lazy_lose_however_many_are_lazy() {
-    for percent in 0..=100 {
-        for jackpots in [false, true] {
-            let audit = Audit::by(&RULES, &MARKET, &report::crowd(f64::from(percent) / 100.0), jackpots);
-            assert!(audit.honest() > 0.0, "{percent} {audit:?}");
-            assert!(audit.lazy() < 0.0, "to be absent is better than lazy: {percent} {audit:?}");
-        }
-    }
+fn the_honest_earn_and_the_lazy_lose() {
+    let audit = Audit::by(&RULES, &MARKET);
+    assert!(audit.honest() > 0.0);
+    assert!(audit.lazy() < 0.0, "to be absent is better than lazy");
+    // Down to a worker in two hundred that checks.
+    assert!(looks(Audit { checking: 0.005, ..audit }));
+    assert!(!looks(Audit { checking: 0.003, ..audit }));
 }
 
 #[test]
-fn the_honest_earn_wherever_workers_keep_a_seventeenth() {
-    let income = |cost_share| audit(&RULES, &Market { cost_share, ..MARKET }, 0.5).honest();
-    assert!(income(0.94) > 0.0);
-    assert!(income(0.95) < 0.0);
-}
-
-#[test]
-fn without_probes_the_lazy_earn_more() {
-    let unplanted = Rules { probe_rate_bps: 0, ..RULES };
-    let audit = audit(&unplanted, &MARKET, 0.5);
-    assert!(audit.lazy() > audit.honest());
+fn if_no_worker_checks_the_lazy_earn_more() {
+    let audit = Audit { checking: 0.0, ..Audit::by(&RULES, &MARKET) };
+    assert!(!looks(audit));
     assert_eq!(audit.least_penalty(), f64::INFINITY);
-    // Cheaters alone would keep them awake, if there were enough of them.
-    let cheated = Audit { wrong_rate: 0.01, ..audit };
-    assert!(cheated.lazy() < cheated.honest());
+    assert_eq!(highest_price(&RULES, &Market { checking: 0.0, ..MARKET }), 0.0);
+    // So few answers made up are enough to pay a worker for checking that somebody will.
+    assert!(feigned_for_checkers(&RULES, &MARKET) < 1e-4);
+}
+
+#[test]
+fn the_fee_pays_wherever_workers_keep_an_eighth() {
+    let income = |market| Audit::by(&RULES, &market).honest();
+    let share = highest_cost_share(&RULES, &MARKET);
+    assert!((share - 0.875).abs() < 1e-12);
+    assert!(income(Market { cost_share: share - 0.001, ..MARKET }) > 0.0);
+    assert!(income(Market { cost_share: share + 0.001, ..MARKET }) < 0.0);
+    let price = lowest_price(&RULES, &MARKET);
+    assert!(income(Market { price: price * 1.001, ..MARKET }) > 0.0);
+    assert!(income(Market { price: price * 0.999, ..MARKET }) < 0.0);
+    assert!(price < 0.5 * MARKET.price, "the reference is far above: {price}");
+    assert_eq!(lowest_price(&Rules { audit_fee_bps: 8_000, ..RULES }, &MARKET), f64::INFINITY);
 }
 
 #[test]
 fn the_least_are_the_least() {
-    for jackpots in [false, true] {
-        for wrong_rate in [0.0, 1e-5] {
-            let audit =
-                Audit { wrong_rate, bounty: 500.0, ..Audit::by(&RULES, &MARKET, &report::crowd(0.5), jackpots) };
-            let looks = |audit: Audit| audit.honest() > audit.lazy();
-            let (penalty, probe_rate) = (audit.least_penalty(), audit.least_probe_rate());
-            assert!(
-                looks(Audit { penalty: penalty * 1.001, ..audit })
-                    && !looks(Audit { penalty: penalty * 0.999, ..audit })
-            );
-            let rate = |factor: f64| looks(Audit { probe_rate: probe_rate * factor, ..audit });
-            assert!(rate(1.001) && !rate(0.999));
-        }
-    }
-}
-
-#[test]
-fn jackpots_lower_the_least_penalty() {
-    let by = |jackpots| Audit::by(&RULES, &MARKET, &report::crowd(0.5), jackpots);
-    assert!(by(true).least_penalty() < by(false).least_penalty());
-    assert!(by(true).least_probe_rate() < by(false).least_probe_rate());
+    let audit = Audit::by(&RULES, &MARKET);
+    let (penalty, checking) = (audit.least_penalty(), audit.least_checking());
+    assert!(looks(Audit { penalty: penalty * 1.001, ..audit }) && !looks(Audit { penalty: penalty * 0.999, ..audit }));
+    assert!(looks(Audit { checking: checking * 1.001, ..audit }));
+    assert!(!looks(Audit { checking: checking * 0.999, ..audit }));
 }
 
 #[test]
 fn above_the_highest_price_nobody_looks() {
     let highest = highest_price(&RULES, &MARKET);
     assert!(highest > 10.0 * MARKET.price, "the reference is far below: {highest}");
-    let looks = |price| {
-        let audit = audit(&RULES, &Market { price, ..MARKET }, 0.0);
-        audit.honest() > audit.lazy()
-    };
+    let looks = |price| looks(Audit::by(&RULES, &Market { price, ..MARKET }));
     assert!(looks(highest * 0.999));
     assert!(!looks(highest * 1.001));
-    assert_eq!(highest_price(&Rules { probe_rate_bps: 0, ..RULES }, &MARKET), 0.0);
 }
 
 #[test]
-fn prizes_are_shared_out_exactly() {
-    for crowd in [Crowd { honest: 1, lazy: 0, colluding: 0 }, report::crowd(0.3), report::crowd(0.0)] {
-        for audits in [0.1, 1.0, 30.0] {
-            let drawn = f64::from(crowd.honest) * crowd.chance(audits);
-            assert!((drawn * crowd.first(audits) - crowd.caught(audits)).abs() < 1e-12);
+fn to_try_out_one_worker_loses_for_few_audits() {
+    let audit = Audit::by(&RULES, &MARKET);
+    let least = audit.least_audits_for_trial();
+    assert!(audit.trial(least - 0.01) < 0.0 && audit.trial(least + 0.01) > 0.0);
+    // A trial of one audit is to feign one.
+    assert!((audit.trial(1.0) - (audit.lazy() - audit.honest())).abs() < 1e-9);
+    let claims = least / audits_of_a_lane(&RULES, &report::crowd(0.0), 1.0);
+    assert!(claims > 10_000.0, "if each learns for itself: {claims}");
+    // Where most workers check, no lane is long enough.
+    assert!(Audit { checking: 0.9, ..audit }.trial(2_000.0) < 0.0);
+    assert!(Audit { checking: 0.5, ..audit }.trial(2_000.0) > 0.0);
+}
+
+#[test]
+fn a_wrong_answer_sells_best() {
+    assert!(betrayal(&RULES, &MARKET) > 100.0 * highest_bid(&MARKET));
+    let sales = sales_in_a_betrayal(&RULES, &MARKET);
+    assert!((sales * highest_bid(&MARKET) - betrayal(&RULES, &MARKET)).abs() < 1e-9);
+    // The wrong claim costs more than the wrong answer, and pays only where many copy.
+    for soil in [Soil::Own { cover: 0 }, Soil::Own { cover: COVER }, Soil::Strangers] {
+        let planted = Planted::by(&RULES, &MARKET, soil);
+        let gain = |copying| planted.gain(&report::crowd(copying), RULES.audits_per_claim());
+        assert!(gain(0.0) < 0.0 && gain(0.05) < 0.0, "{soil:?}");
+        assert!(gain(0.75) > 0.0, "{soil:?}");
+        assert!(gain(1.0) < betrayal(&RULES, &MARKET) * RULES.audits_per_claim(), "{soil:?}");
+    }
+}
+
+#[test]
+fn forcing_an_answer_out_costs_more_than_the_work() {
+    assert!(lowest_price_to_force(&RULES, &MARKET) > 10.0 * MARKET.price);
+}
+
+#[test]
+fn a_day_is_long_enough_to_answer() {
+    let window = least_window(&RULES, &MARKET);
+    assert!(window < 86_400.0 / 10.0);
+    // The least that a job may have is too short for intervals of ten minutes.
+    assert!(window > 3_600.0);
+}
+
+#[test]
+fn a_budget_rounded_up_lasts_forty_nine_times_in_fifty() {
+    let mut worst = (0.0, 0.0);
+    for lanes in 1..=4 {
+        for intervals in 1..=300 {
+            let size = Size { lanes, intervals };
+            let fees = size.fees(&RULES);
+            let rounded_up = (fees - 1e-9).ceil();
+            let chances = [fees, rounded_up].map(|paid| size.runs_out(&RULES, report::VALIDATORS, paid));
+            worst = (f64::max(worst.0, chances[0]), f64::max(worst.1, chances[1]));
         }
     }
-    assert_eq!(report::crowd(1.0).first(1.0), 0.0);
-}
-
-#[test]
-fn safety_costs_a_sixth_of_the_price() {
-    let audits = RULES.audits_per_claim() * RULES.audit_fee();
-    for percent in 0..=100 {
-        let crowd = report::crowd(f64::from(percent) / 100.0);
-        let probes = probing::cost_per_claim(&RULES, &MARKET, &crowd, probing::COVER);
-        assert!(probes > 0.0 && audits + probes < 1.0 / 6.0, "{percent}: {audits} {probes}");
-    }
-}
-
-#[test]
-fn a_planted_claim_costs_its_planter_less_where_the_lazy_are_alone() {
-    let cost = |lazy| probing::cost(&RULES, &MARKET, &report::crowd(lazy), 0);
-    // The difference is the bounty, less the gas of convicting itself.
-    let drawn = report::crowd(0.0).caught(RULES.audits_per_claim());
-    let bounty = share(RULES.bounty_bps) * RULES.min_stake() * MARKET.price;
-    let expected = drawn * (bounty - MARKET.gas(tensorlink_economics::market::CONVICTION_GAS));
-    assert!((cost(0.0) - cost(1.0) - expected).abs() < 1e-9);
+    assert!(worst.0 > 0.06 && worst.0 < 0.07, "{worst:?}");
+    assert!(worst.1 > 0.01 && worst.1 < 0.02, "{worst:?}");
 }

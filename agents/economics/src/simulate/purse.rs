@@ -1,0 +1,23 @@
+//! A job whose audits are drawn claim by claim.
+
+use super::Estimate;
+use crate::budget::Size;
+use crate::draw::Draws;
+
+/// Share of jobs, of `trials`, in which more than `paid` audits are drawn of `validators` validators, `audits` a claim on the mean.
+pub fn runs_out(size: Size, audits: f64, validators: u32, paid: f64, seed: u64, trials: u32) -> Estimate {
+    let chance = audits / f64::from(validators.max(1));
+    let samples: Vec<f64> = (0..trials)
+        .map(|trial| {
+            let mut draws = Draws::of(seed, trial.into());
+            let mut left = paid;
+            for _ in 0..size.lanes {
+                for _ in 0..size.intervals {
+                    left -= f64::from(draws.how_many(validators, chance));
+                }
+            }
+            f64::from(u8::from(left < 0.0))
+        })
+        .collect();
+    Estimate::of(&samples)
+}
