@@ -42,6 +42,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
 
     uint256 private immutable _AUDITS_PER_CLAIM_BPS;
     uint256 private immutable _PENALTY;
+    uint256 private immutable _DISPUTE_CLOCK;
 
     mapping(bytes32 claimId => mapping(address auditor => Audit audit)) private _audits;
 
@@ -62,6 +63,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         Parameters memory p = staking.parameters();
         _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
         _PENALTY = uint256(p.validatorCollateral) * p.auditPenaltyBps / ParameterBounds.WHOLE_BPS;
+        _DISPUTE_CLOCK = p.disputeClock;
     }
 
     /// @inheritdoc IAudits
@@ -114,7 +116,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         _checkTime(audited, job, 1, 3);
         // INVARIANT: who is accused has time to convict a worker that lies (P-31).
         if (job.kind == JobKind.Serving && job.state == IJobs.State.Closing) {
-            uint256 until = job.deadline - job.challengeWindow / 4;
+            uint256 until = job.deadline - _after(job, 1);
             if (block.timestamp >= until) revert OutOfTime(audited.fixedAt, until);
         }
         _checkNotVoid(audited.claim, job);
@@ -162,7 +164,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         // INVARIANT: who was right has had the time to show it (P-31).
         if (!stands) revert NotFinal();
 
-        _penalise(claimId, auditor, audit, audit.accuser);
+        _penalise(claimId, auditor, audit, audit.accuser, job.workerStake);
     }
 
     /// @inheritdoc IAudits
@@ -173,14 +175,15 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         // INVARIANT: one's own answer, and nothing else, convicts an auditor (P-31).
         if (_wordOf(_answerOf(proof.statement)) != audit.word) revert WrongAnswer();
 
-        _penalise(claimId, auditor, audit, proof.statement.auditor);
+        _penalise(claimId, auditor, audit, proof.statement.auditor, JOBS.jobOf(proof.claim.job).workerStake);
     }
 
     // The amount is what is left to be taken; `Staking` is our own contract, and both callers are guarded.
     // slither-disable-next-line reentrancy-events
-    function _penalise(bytes32 claimId, address auditor, Audit storage audit, address accuser) private {
+    function _penalise(bytes32 claimId, address auditor, Audit storage audit, address accuser, uint256 stake) private {
         audit.state = State.Penalised;
-        uint256 amount = STAKING.penalise(auditor, _PENALTY, accuser);
+        // INVARIANT: who frames an auditor risks as much as it could win (P-31).
+        uint256 amount = STAKING.penalise(auditor, _PENALTY < stake ? _PENALTY : stake, accuser);
         emit AuditorPenalised(claimId, auditor, accuser, amount);
     }
 
@@ -224,10 +227,16 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         if (!known) revert UnknownClaim();
     }
 
+    /// @dev Seconds from when a claim is fixed until the `n`-th quarter is over. None is longer than the clock of a challenge: so long a worker
+    /// that is challenged at once need not say anything.
+    function _after(IJobs.Job memory job, uint256 n) private view returns (uint256) {
+        uint256 longest = 4 * _DISPUTE_CLOCK;
+        return n * (job.challengeWindow < longest ? job.challengeWindow : longest) / 4;
+    }
+
     /// @dev INVARIANT: moves are made in their quarters of the window, after the `from`-th and until the `to`-th is over.
     function _checkTime(AuditedClaim calldata audited, IJobs.Job memory job, uint256 from, uint256 to) private view {
-        uint256 start = audited.fixedAt + from * job.challengeWindow / 4;
-        uint256 end = audited.fixedAt + to * job.challengeWindow / 4;
+        (uint256 start, uint256 end) = (audited.fixedAt + _after(job, from), audited.fixedAt + _after(job, to));
         if (block.timestamp < start || block.timestamp >= end) revert OutOfTime(start, end);
     }
 

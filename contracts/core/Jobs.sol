@@ -6,6 +6,7 @@ import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 
 import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
@@ -20,6 +21,7 @@ import {JobKind, JobTerms, Offer} from "../types/Types.sol";
 /// @title Jobs
 /// @notice See `IJobs`.
 contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
+    using Math for uint256;
     using SafeCast for uint256;
     using SafeERC20 for IERC20;
 
@@ -143,7 +145,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
                 Assignment({worker: worker, convicted: false, price: offers[i].pricePerInterval});
         }
         uint256 forWork = perInterval * record.intervals;
-        uint256 forAudits = _budget(record, perInterval, forWork);
+        uint256 forAudits = _budget(record, perInterval);
         uint256 needed = forWork + forAudits;
         // INVARIANT: whatever becomes final can be paid (P-3).
         if (needed > record.escrow) revert EscrowTooSmall(record.escrow, needed);
@@ -158,11 +160,14 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         }
     }
 
-    /// @dev Most that audits can take of the escrow: twice what they cost on the mean, and one of each lane (P-29).
-    function _budget(Job storage record, uint256 perInterval, uint256 forWork) private view returns (uint256) {
+    /// @dev Most that audits can take of the escrow: of each lane twice as many as are drawn on the mean, and one, each of the dearest
+    /// claim (P-29).
+    function _budget(Job storage record, uint256 perInterval) private view returns (uint256) {
         if (_AUDITS_PER_CLAIM_BPS == 0) return 0;
-        uint256 mean = forWork * _AUDITS_PER_CLAIM_BPS / ParameterBounds.WHOLE_BPS;
-        return (2 * mean + perInterval * _unitsOfClaim(record)) * _AUDIT_FEE_BPS / ParameterBounds.WHOLE_BPS;
+        uint256 units = _unitsOfClaim(record);
+        uint256 mean = uint256(record.intervals) * _AUDITS_PER_CLAIM_BPS;
+        uint256 audits = (2 * mean).ceilDiv(units * ParameterBounds.WHOLE_BPS) + 1;
+        return audits * (perInterval * units * _AUDIT_FEE_BPS / ParameterBounds.WHOLE_BPS);
     }
 
     /// @dev Most units of work that a claim can be about: an interval, or a text of the greatest length.

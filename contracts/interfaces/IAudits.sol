@@ -8,7 +8,7 @@ import {ElementProof, StepStatement} from "../types/Types.sol";
 /// @notice Once a claim is fixed a seed (`IBeacon`) draws each validator on its own. Who is drawn computes the claim again and answers with what
 /// nobody can know without: the last step's state and trace. No verdict is given: an answer is right or wrong, and whoever knows
 /// the right one sees which. The worker knows it, so every claim shows who does not look. All times are shares of the job's challenge window,
-/// from when the claim was fixed:
+/// at most of four `disputeClock`s, from when the claim was fixed:
 ///
 /// | of the window | move | by |
 /// |---|---|---|
@@ -82,7 +82,8 @@ interface IAudits {
         bytes calldata signature
     ) external;
 
-    /// @notice Takes `auditPenaltyBps` of the collateral from an accused auditor whose claim stands for good: the worker was right.
+    /// @notice Takes `auditPenaltyBps` of the collateral, and no more than the lane's stake, from an accused auditor whose claim stands for good:
+    /// the worker was right.
     /// Requirements: the claim is final; of a receipt: the job is settled, and the lane was never convicted.
     function penalise(AuditedClaim calldata audited, address auditor) external;
 

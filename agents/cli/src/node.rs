@@ -12,7 +12,7 @@ use tensorlink_node::{Games, Identity, Journal, Ports};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_tensor::TorchEngine;
-use tensorlink_validator::{Auditor, Claims, LastStage, PLAYS};
+use tensorlink_validator::{Answers, Auditor, Claims, LastStage, PLAYS};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
@@ -113,10 +113,14 @@ impl Node {
     }
 
     /// What audits on this node's adapters: `memory` bytes each, `turns` at once.
-    pub fn auditor(&self, engine: TorchEngine, memory: u64, turns: usize) -> Auditor<TorchEngine> {
+    ///
+    /// # Errors
+    /// When the chain or the disk fails.
+    pub async fn auditor(&self, engine: TorchEngine, memory: u64, turns: usize) -> Result<Auditor<TorchEngine>> {
+        let answers = Answers::open(self.ports.journal.clone(), self.ports.chain.parameters().await?)?;
         let (ports, turns) = (self.ports.clone(), Semaphore::new(turns));
         let games = Arc::new(Games::new(ports.identity.address()));
-        Auditor {
+        Ok(Auditor {
             ports,
             engine: device::factory(engine),
             memory,
@@ -125,6 +129,7 @@ impl Node {
             games,
             plays: Semaphore::new(PLAYS),
             claims: Claims::default(),
-        }
+            answers,
+        })
     }
 }

@@ -1,6 +1,11 @@
 //! What a lane costs at an advertised price: the worker asks for it, the user checks it.
 
-use tensorlink_types::{Opcode, Operator, Program};
+use tensorlink_types::{Opcode, Operator, Program, U256};
+
+use crate::ports::chain::Parameters;
+
+/// One, in 1/10,000.
+const WHOLE_BPS: U256 = U256::from_limbs([10_000, 0, 0, 0]);
 
 /// Multiply-adds of a step of a program: those of its matrix products, which dominate.
 pub fn multiply_adds(program: &Program) -> u128 {
@@ -32,6 +37,24 @@ pub fn price_per_token(longest: &Program, tokens: u32, price_per_gmac: u128) -> 
     Some(price.div_ceil(divisor).max(1))
 }
 
+/// What a job's escrow holds for audits beyond what it holds for work (rule P-29), wei: `per_unit` is what an interval costs in all lanes, or
+/// a token; `units` how many there are; `longest` how many a claim can be about, one interval or the tokens of the longest text.
+pub fn audit_budget(parameters: &Parameters, per_unit: U256, units: u32, longest: u32) -> U256 {
+    let bps = u64::from(parameters.audits_per_claim_bps);
+    if bps == 0 {
+        return U256::ZERO;
+    }
+    let twice_the_mean = U256::from(units) * U256::from(2 * bps);
+    let audits = twice_the_mean.div_ceil(U256::from(longest.max(1)) * WHOLE_BPS) + U256::ONE;
+    audits
+        .saturating_mul(per_unit.saturating_mul(U256::from(longest) * U256::from(parameters.audit_fee_bps)) / WHOLE_BPS)
+}
+
+/// Least stake of a lane whose unit costs `price` wei of SNO, wei (rule P-30).
+pub fn least_stake(parameters: &Parameters, price: u128, longest: u32) -> U256 {
+    U256::from(price).saturating_mul(U256::from(longest) * U256::from(parameters.min_stake_intervals))
+}
+
 #[cfg(test)]
 mod tests {
     use tensorlink_types::{Operand, Source, TensorType};
@@ -42,6 +65,17 @@ mod tests {
         let ty = |dims: &[u32]| TensorType::new(8, 0, dims).unwrap();
         let operands = operands.iter().map(|dims| Operand { source: Source::State(0), ty: ty(dims) }).collect();
         Operator { opcode, operands, attributes: vec![], output: ty(output) }
+    }
+
+    #[test]
+    fn audits_are_paid_in_whole_fees() {
+        let parameters = Parameters { audits_per_claim_bps: 1_000, audit_fee_bps: 12_500, ..Parameters::default() };
+        let budget = |units, longest| audit_budget(&parameters, U256::from(8), units, longest);
+        // Twice a tenth of 4 intervals makes a whole audit, and there is one more: each costs 10.
+        assert_eq!([budget(4, 1), budget(5, 1), budget(6, 1)].map(|b| b.to::<u64>()), [20, 20, 30]);
+        // 100 tokens are two texts of 50.
+        assert_eq!(budget(100, 50), U256::from(2 * 50 * 10));
+        assert_eq!(audit_budget(&Parameters::default(), U256::from(8), 4, 1), U256::ZERO);
     }
 
     #[test]

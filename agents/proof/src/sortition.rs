@@ -37,12 +37,15 @@ pub struct Quarters {
     pub fixed_at: u64,
     /// The job's challenge window, seconds.
     pub window: u64,
+    /// Time of each side of a challenge, seconds: no quarter is longer.
+    pub clock: u64,
 }
 
 impl Quarters {
     /// When the `n`-th quarter is over.
     pub fn end(&self, n: u64) -> u64 {
-        self.fixed_at.saturating_add(n.saturating_mul(self.window) / 4)
+        let window = self.window.min(self.clock.saturating_mul(4));
+        self.fixed_at.saturating_add(n.saturating_mul(window) / 4)
     }
 }
 
@@ -73,8 +76,14 @@ mod tests {
 
     #[test]
     fn quarters_are_rounded_as_the_contract_does() {
-        let quarters = Quarters { fixed_at: 100, window: 10 };
+        let quarters = Quarters { fixed_at: 100, window: 10, clock: 60 };
         assert_eq!([0, 1, 2, 3, 4].map(|n| quarters.end(n)), [100, 102, 105, 107, 110]);
+        let quarters = Quarters { clock: 2, ..quarters };
+        assert_eq!(
+            [1, 2, 3].map(|n| quarters.end(n)),
+            [102, 104, 106],
+            "a worker that is challenged at once has so much time"
+        );
     }
 
     #[test]

@@ -58,7 +58,7 @@ sol! {
 
     /// What a worker asserts about one interval, or about one text of a serving job: a receipt. EIP-712, domain of
     /// `Checkpoints`.
-    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct Claim {
         uint64 job;
         uint16 stage;
@@ -90,7 +90,7 @@ sol! {
     }
 
     /// What is audited: a claim on record, or a receipt in the list of a redeemed epoch, since when it is fixed. The last four are of a receipt.
-    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct AuditedClaim {
         Claim claim;
         uint64 fixedAt;

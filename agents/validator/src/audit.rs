@@ -7,7 +7,8 @@ use cid::Cid;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_node::blocking;
 use tensorlink_node::files::{self, FileError};
-use tensorlink_node::interval::{Span, inputs_len};
+use tensorlink_node::interval::{Outcome, Span, inputs_len};
+use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{Call, ChainError, NetError, Protocol, StoreError};
 use tensorlink_node::replay::{Replay, ReplayError};
@@ -19,6 +20,7 @@ use tensorlink_node::{Games, Ports};
 use tensorlink_proof::audit::Undecided;
 use tensorlink_proof::challenge::Stuck;
 use tensorlink_proof::commit::program::ProgramTooLarge;
+use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::{Edge, LogError, io_root, is_receipt};
 use tensorlink_proof::fraud::FraudError;
 use tensorlink_proof::merkle::OpeningError;
@@ -27,12 +29,16 @@ use tensorlink_types::{Address, ClaimId, Lane};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
+use crate::answers::Answers;
 use crate::claims::Claims;
 use crate::dispute::Dispute;
 use crate::receipt::LastStage;
 
 /// Attempts to get an answer or a file from a worker; it may be restarting.
 const PATIENCE: Policy = Policy { attempts: 5, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
+
+/// Wait between two looks at the chain's time.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Audits that hold a shard at once on a node of its own: one executes while another waits for its worker's answers.
 pub const TURNS: usize = 2;
@@ -101,6 +107,10 @@ pub enum AuditError {
     NoJob,
     #[error("two executions of the same interval differ: this node's device computes wrongly, take it out of service")]
     Unsteady,
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Sign(#[from] SignatureError),
     #[error("the auditor is closed")]
     Closed,
 }
@@ -192,6 +202,8 @@ pub struct Auditor<E> {
     pub plays: Semaphore,
     /// Claims on record.
     pub claims: Claims,
+    /// Our answers for claims that we are drawn for.
+    pub answers: Answers,
 }
 
 impl<E> Auditor<E>
@@ -234,15 +246,48 @@ where
             _ => return Err(Gap::NoReceipt.into()),
         };
 
-        let outcome = self.blocking(replay.clone(), |replay, engine| replay.outcome(engine)).await?;
+        let outcome = self.outcome(target, &job, &replay, &record).await?;
         if outcome.state_root == target.claim.newState && outcome.logs.roots() == record.logs {
             drop(turn);
             let borders = self.compare_borders(target, &job, &record.logs, &record.signatures).await?;
             return Ok(borders.unwrap_or(Finding::Right));
         }
         tracing::warn!(claim = %target.id, %lane, "the claim differs from its re-execution");
+        drop(turn);
+        self.await_answers(target, &job).await?;
+        let _turn = self.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
         let dispute = Dispute { auditor: self, target, job: &job, worker, replay, programs };
         dispute.convict().await
+    }
+
+    /// Executes what was recorded; where we are drawn to answer for it, the answer is taken on the way.
+    async fn outcome(
+        &self,
+        target: &Target,
+        job: &JobView,
+        replay: &Replay,
+        record: &IntervalRecord,
+    ) -> Result<Outcome, Failed> {
+        if !self.answers.is_due(target.id) {
+            return self.blocking(replay.clone(), |replay, engine| replay.outcome(engine)).await;
+        }
+        let (outcome, answer) = self.blocking(replay.clone(), |replay, engine| replay.answer(engine)).await?;
+        let logs = outcome.logs.roots();
+        // What follows from other tensors than the claim's own says nothing about the claim.
+        if (logs.fromPrevious, logs.fromNext) == (record.logs.fromPrevious, record.logs.fromNext) {
+            self.answer_with(target, job.challenge_window, answer).map_err(Failed::Audit)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Waits until a worker tells what the chain's auditors must answer without it.
+    async fn await_answers(&self, target: &Target, job: &JobView) -> Result<(), Failed> {
+        let Standing::Committed { at } = target.standing else { return Ok(()) };
+        let from = self.answers.told_from(at, job.challenge_window);
+        while self.ports.chain.head().await.map_err(fatal)?.timestamp < from {
+            self.ports.clock.sleep(LOOK).await;
+        }
+        Ok(())
     }
 
     /// Where the worker keeps the interval.

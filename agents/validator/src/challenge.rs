@@ -11,8 +11,10 @@ use tensorlink_node::wire::rpc::IntervalRecord;
 use tensorlink_proof::challenge::ask::Tensors;
 use tensorlink_proof::challenge::position::opening_levels;
 use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Told, Turn};
-use tensorlink_proof::commit::{Edge, SenderSignatures};
-use tensorlink_proof::fraud::Case;
+use tensorlink_proof::commit::{Edge, SenderSignatures, state_root, trace_root};
+use tensorlink_proof::fraud::{Case, Signed};
+use tensorlink_proof::sortition::answer_of;
+use tensorlink_types::abi::AuditAnswer;
 use tensorlink_types::{Address, B256, Bytes, Lane, U256};
 
 use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
@@ -53,14 +55,19 @@ where
     /// # Errors
     /// [`AuditError`]: something on our side, before anything was opened; try again.
     pub async fn challenge(&self, target: &Target) -> Result<ChallengeEnd, AuditError> {
-        match self.try_challenge(target, true).await {
+        match self.try_challenge(target, (true, None)).await {
             Ok(ended) => Ok(ended),
             Err(Failed::Gap(gap)) => Ok(ChallengeEnd::Lost(gap.to_string())),
             Err(Failed::Audit(error)) => Err(error),
         }
     }
 
-    async fn try_challenge(&self, target: &Target, may_open: bool) -> Result<ChallengeEnd, Failed> {
+    /// The same over what a worker signed to accuse us, be its claim right or wrong.
+    pub(crate) async fn try_challenge(
+        &self,
+        target: &Target,
+        (may_open, accusation): (bool, Option<&Signed>),
+    ) -> Result<ChallengeEnd, Failed> {
         let Standing::Committed { at } = target.standing else { return Err(Gap::Alone.into()) };
         let Some(_seat) = self.games.seat(target.id) else { return Ok(ChallengeEnd::Taken) };
         let lane = target.claim.lane();
@@ -79,8 +86,13 @@ where
         };
         let own = Arc::new(self.blocking(replay.clone(), |replay, engine| replay.roots(engine)).await?);
         drop(turn);
-        let new_state = own.states.last().map(|state| tensorlink_proof::commit::state_root(state));
-        if new_state == Some(target.claim.newState)
+        if accusation.is_some_and(|accusation| own_answer(&own, &replay) == Some(answer_of(&accusation.statement))) {
+            tracing::error!(%lane, "the accusation is right: this node's device computes wrongly, take it out of service");
+            return Ok(ChallengeEnd::Right);
+        }
+        let new_state = own.states.last().map(|state| state_root(state));
+        if accusation.is_none()
+            && new_state == Some(target.claim.newState)
             && tensorlink_proof::commit::io_root(&own.logs.roots()) == target.claim.io
         {
             // The silent worker's own signatures are with its neighbours.
@@ -91,7 +103,7 @@ where
             };
         }
         let case = self.case(target, &job, worker).await?;
-        let play = Play { auditor: self, target, case, replay, own, committed_at: at, may_open };
+        let play = Play { auditor: self, target, case, replay, own, committed_at: at, may_open, accusation };
         play.run(&job).await
     }
 
@@ -122,7 +134,9 @@ where
             });
         }
         match self.claim_of(target, target.claim.lane(), target.claim.interval) {
-            Some(found) if found.id == target.id => self.try_challenge(&found, false).await,
+            Some(found) if found.id == target.id => {
+                self.try_challenge(&found, (false, self.answers.accusation(found.id).as_ref())).await
+            }
             _ => Ok(ChallengeEnd::Lost("its claim is not on record".to_owned())),
         }
     }
@@ -146,6 +160,13 @@ where
     }
 }
 
+/// What our execution answers about the last step.
+fn own_answer(own: &Roots, replay: &Replay) -> Option<AuditAnswer> {
+    let before = own.states.len().checked_sub(2).and_then(|at| own.states.get(at))?;
+    let step = replay.span.first_step.saturating_add(replay.span.steps.saturating_sub(1));
+    Some(AuditAnswer { step, preState: state_root(before), trace: trace_root(own.traces.last()?) })
+}
+
 /// A challenge that is being played.
 struct Play<'a, E> {
     auditor: &'a Auditor<E>,
@@ -156,6 +177,8 @@ struct Play<'a, E> {
     committed_at: u64,
     /// Whether a challenge is opened if there is none.
     may_open: bool,
+    /// What it signed to accuse us.
+    accusation: Option<&'a Signed>,
 }
 
 impl<E> Play<'_, E>
@@ -272,6 +295,10 @@ where
                     format!("step {}: entry {} of sink {} is wrong", proof.statement.step, proof.index, proof.sink);
                 Call::ProveWiring(proof)
             }
+            Next::Contradiction(proof) => {
+                *found = format!("step {}: it has signed two outcomes", proof.first.step);
+                Call::ProveContradiction(proof)
+            }
             Next::Equivocation { edge, root, signature } => {
                 let call = self.blames(edge, root, &signature).await?;
                 convict(self.auditor, call).await.map_err(fatal)?;
@@ -324,6 +351,7 @@ where
             states: &self.own.states,
             traces: &self.own.traces,
             logs: &self.own.logs,
+            accusation: self.accusation,
         }
     }
 

@@ -3,20 +3,25 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`draw`] | which claims to audit |
+//! | `draws`, [`answers`] | which claims the chain drew us for, and what we answer |
 //! | [`audit`], [`receipt`] | one audit: fetching what was recorded, and executing it again; texts of serving jobs |
 //! | `border`, [`claims`] | what crossed a claim's borders, and the neighbours' claims about it |
 //! | [`epoch`] | the receipts that a redeemed voucher names |
 //! | `dispute` | from a difference to a proof |
+//! | `defence` | against a worker that accuses us of a wrong answer |
 //! | [`challenge`], `rebuild` | what is done about a worker that does not answer; what it must have computed |
 //! | [`role`], `task` | the loop that listens to the chain; one thing that it looks into |
 //! | `replicas` | claims that are examined because replicas differ |
 
+pub mod answers;
 pub mod audit;
 mod border;
 pub mod challenge;
 pub mod claims;
+mod defence;
 pub(crate) mod dispute;
 pub mod draw;
+mod draws;
 pub mod epoch;
 mod rebuild;
 pub mod receipt;
@@ -24,6 +29,7 @@ mod replicas;
 pub mod role;
 mod task;
 
+pub use answers::Answers;
 pub use audit::{AuditError, Auditor, Finding, PLAYS, Standing, TURNS, Target};
 pub use challenge::ChallengeEnd;
 pub use claims::Claims;

@@ -10,14 +10,16 @@ use tensorlink_node::Roster;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError};
 use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_proof::fraud::Signed;
 use tensorlink_types::{ClaimId, JobId};
 use thiserror::Error;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::{Auditor, Standing, Target};
 use crate::draw::{Rate, drawn};
+use crate::draws::Draws;
 use crate::epoch::Epoch;
 use crate::replicas::Replicas;
 use crate::task::{Ended, Task};
@@ -98,6 +100,13 @@ where
         let mut audits = JoinSet::new();
         let mut known = Known::default();
         let mut waiting: VecDeque<Task> = VecDeque::new();
+        let draws = Arc::new(Draws::default());
+        let (found, mut drawn) = mpsc::channel(OPEN);
+        let mut background = JoinSet::new();
+        let (auditor, drawing, end) = (self.auditor.clone(), draws.clone(), shutdown.clone());
+        background.spawn(async move { drawing.run(&auditor, found, end).await });
+        let (auditor, end) = (self.auditor.clone(), shutdown.clone());
+        background.spawn(async move { auditor.give_answers(end).await });
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -117,21 +126,30 @@ where
                     let (auditor, rate) = (self.auditor.clone(), self.rate);
                     audits.spawn(async move { task.run(&auditor, rate, slot).await });
                 }
+                Some(target) = drawn.recv(), if waiting.is_empty() => {
+                    tracing::info!(lane = %target.claim.lane(), interval = target.claim.interval, "drawn by the chain");
+                    self.auditor.answers.drawn(target.id);
+                    // Whether it was looked into before or not: only an execution gives the answer.
+                    if self.auditor.answers.is_due(target.id) {
+                        waiting.push_back(Task::Claim(target));
+                    }
+                }
                 // Nothing more is taken in while something waits for a place.
                 event = events.recv(), if waiting.is_empty() => {
                     let Some(event) = event else { break };
-                    let tasks = self.take_in(event, &mut known)?;
+                    let tasks = self.take_in(event, &mut known, &draws)?;
                     let is_done = |task: &Task| matches!(task, Task::Claim(t) if done.claims.contains(&t.id));
                     waiting.extend(tasks.into_iter().filter(|task| !is_done(task)));
                 }
             }
         }
         audits.shutdown().await;
+        background.shutdown().await;
         Ok(())
     }
 
     /// Takes in an event; what is to be done about it comes back.
-    fn take_in(&self, at: EventAt, known: &mut Known) -> Result<Vec<Task>, SignatureError> {
+    fn take_in(&self, at: EventAt, known: &mut Known, draws: &Draws) -> Result<Vec<Task>, SignatureError> {
         self.roster.apply(&at.event);
         self.auditor.games.apply(&at.event);
         self.auditor.claims.apply(&at.event);
@@ -147,6 +165,9 @@ where
             Event::ClaimCommitted { id, claim, committed_at } => {
                 let Some(manifest) = known.manifests.get(&JobId(claim.job)).copied() else { return Ok(tasks) };
                 let target = Target { id, claim, standing: Standing::Committed { at: committed_at }, manifest };
+                if self.auditor.answers.parameters.audits_per_claim_bps > 0 {
+                    draws.add(target.clone(), &self.auditor.answers.parameters);
+                }
                 let drawn = drawn(&self.auditor.ports.identity, id, at.block_hash, self.rate)?;
                 if known.replicas.claimed(&target, drawn) {
                     tasks.push(Task::Claim(target));
@@ -165,6 +186,14 @@ where
                 // When it was committed is looked up; whoever opened it just now plays it.
                 let standing = Standing::Committed { at: 0 };
                 tasks.push(Task::Challenged(Target { id, claim, standing, manifest }));
+            }
+            Event::AuditorAccused { claim, auditor, statement, signature }
+                if auditor == self.auditor.ports.identity.address() =>
+            {
+                let signed = Signed { statement, signature };
+                if let Some(target) = self.auditor.answers.accused(claim, signed.clone()) {
+                    tasks.push(Task::Accused(target, signed));
+                }
             }
             Event::VoucherRedeemed { lane, epoch, receipts, .. } if self.rate.share() > 0.0 => {
                 let Some(manifest) = known.manifests.get(&lane.job).copied() else { return Ok(tasks) };

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::JobState;
+use tensorlink_proof::fraud::Signed;
 use tensorlink_types::{ClaimId, JobId};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -28,6 +29,8 @@ pub(crate) enum Task {
     Epoch(Epoch),
     /// A claim on which we have a challenge open.
     Challenged(Target),
+    /// A claim whose worker accuses us of a wrong answer.
+    Accused(Target, Signed),
 }
 
 /// What came of it.
@@ -62,11 +65,36 @@ impl Task {
                 let ended = auditor.resume(&target).await;
                 if decided(&target, ended) { Ended::Claim(target.id) } else { Ended::Open }
             }
+            Self::Accused(target, accusation) => {
+                drop(slot);
+                defend(auditor, &target, &accusation).await;
+                Ended::Open
+            }
             Self::Epoch(epoch) => match list(auditor, &epoch, rate).await {
                 Some(targets) => Ended::Epoch(targets),
                 None => Ended::Open,
             },
         }
+    }
+}
+
+/// Convicts a worker that accuses us, as long as its claim can be challenged.
+async fn defend<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Target, accusation: &Signed) {
+    let (lane, interval) = (target.claim.lane(), target.claim.interval);
+    tracing::error!(%lane, interval, "accused of a wrong answer");
+    let mut pause = PAUSE.0;
+    loop {
+        match is_open(auditor, target).await {
+            Ok(true) => {
+                if decided(target, auditor.defend(target, accusation).await) {
+                    return;
+                }
+            }
+            Ok(false) => return,
+            Err(error) => tracing::warn!(%lane, interval, %error, "the chain cannot be asked"),
+        }
+        auditor.ports.clock.sleep(pause).await;
+        pause = pause.saturating_mul(2).min(PAUSE.1);
     }
 }
 

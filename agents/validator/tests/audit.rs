@@ -18,6 +18,7 @@ use tensorlink_graph::{Engine, Reference};
 use tensorlink_node::Games;
 use tensorlink_node::files;
 use tensorlink_node::interval::{Outcome, Span, state_root_of};
+use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::ports::{Call, Chain, Incoming, Net, Protocol, Store};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
@@ -27,7 +28,7 @@ use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{Claim, StepStatement};
 use tensorlink_types::{Address, Opcode, TensorRoot};
-use tensorlink_validator::{Auditor, Claims, Finding, LastStage, Standing, Target};
+use tensorlink_validator::{Answers, Auditor, Claims, Finding, LastStage, Standing, Target};
 use tokio::sync::Semaphore;
 
 const INTERVAL: u32 = 1;
@@ -101,8 +102,10 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
     });
     let program = chain.program_root(support::JOB, 0).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
+    let ports = support::ports(2, chain.clone(), store, hub, folder.path());
     let auditor = Auditor {
-        ports: support::ports(2, chain.clone(), store, hub, folder.path()),
+        answers: Answers::open(ports.journal.clone(), Parameters::default()).unwrap(),
+        ports,
         engine: Arc::new(|| Ok(Reference)),
         memory: 1 << 30,
         turns: Semaphore::new(1),

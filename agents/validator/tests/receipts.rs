@@ -18,7 +18,7 @@ use tensorlink_graph::transformer::choice::controls;
 use tensorlink_graph::transformer::{Choice, StageRunner, tokens};
 use tensorlink_graph::{Engine, Reference};
 use tensorlink_node::interval::{Outcome, Span};
-use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::ports::chain::{JobState, Parameters};
 use tensorlink_node::ports::{Call, Chain, Event, Incoming, Net, Protocol, Store};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::serving::ServingShard;
@@ -31,7 +31,7 @@ use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{Claim, JobKind, JobTerms};
 use tensorlink_types::{Address, B256, ClaimId, Opcode, TensorRoot, U256};
 use tensorlink_validator::epoch::Epoch;
-use tensorlink_validator::{Auditor, Claims, Finding, LastStage, Rate, Standing, Target, Validator};
+use tensorlink_validator::{Answers, Auditor, Claims, Finding, LastStage, Rate, Standing, Target, Validator};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -156,6 +156,7 @@ impl World {
     fn auditor(&self) -> Auditor<Reference> {
         Auditor {
             ports: self.ports.clone(),
+            answers: Answers::open(self.ports.journal.clone(), Parameters::default()).unwrap(),
             engine: Arc::new(|| Ok(Reference)),
             memory: 1 << 30,
             turns: Semaphore::new(1),

@@ -15,7 +15,7 @@ use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::{Edge, io_root, is_receipt, state_root, trace_root};
-use tensorlink_types::abi::StepStatement;
+use tensorlink_types::abi::{AuditAnswer, StepStatement};
 use tensorlink_types::{Address, ClaimId, JobKey, TensorRoot};
 use thiserror::Error;
 use tokio::sync::{Mutex, Semaphore};
@@ -215,6 +215,21 @@ impl Repeatable {
         }
         *last = Some((self.id, roots.clone()));
         Ok(roots)
+    }
+
+    /// What an honest auditor answers about the last step, computed again.
+    pub(crate) async fn own_answer<E>(&self, context: &Context<E>, replays: &Replays) -> Result<AuditAnswer, AuditError>
+    where
+        E: Engine + Send + 'static,
+    {
+        let _turn = replays.last.lock().await;
+        let (outcome, answer) = self.blocking(context, |replay, engine| replay.answer(engine)).await?;
+        let claim = &self.interval.claim;
+        if outcome.state_root != claim.newState || io_root(&outcome.logs.roots()) != claim.io {
+            tracing::error!(lane = %claim.lane(), claim.interval, "a repeated interval differs from its claim");
+            return Err(AuditError::Unsteady);
+        }
+        Ok(answer)
     }
 
     /// What it takes to re-execute the interval.

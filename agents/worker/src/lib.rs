@@ -15,6 +15,7 @@
 pub(crate) mod answers;
 pub(crate) mod archive;
 pub mod audit;
+mod auditors;
 pub mod boundary;
 pub(crate) mod challenges;
 pub mod claims;

@@ -9,7 +9,7 @@ use tensorlink_graph::engine::EngineError;
 use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::Games;
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::ports::chain::{JobState, JobView, Parameters};
 use tensorlink_node::ports::{ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::Replays;
+use crate::auditors::Accused;
 use crate::claims::{self, Claimant};
 use crate::context::Context;
 use crate::lane::{KEEP, LaneTask};
@@ -84,12 +85,16 @@ pub struct Worker<E> {
     pub(crate) replays: Replays,
     /// Challenges of our claims.
     pub(crate) games: Games,
+    /// Of the deployment.
+    pub(crate) parameters: Parameters,
+    /// Auditors that we have accused.
+    pub(crate) accused: Accused,
     pub(crate) promises: Promises,
     posted: Mutex<HashMap<JobId, Posted>>,
     lanes: Mutex<HashMap<Lane, Running>>,
     /// Held while collecting: two at once would pay for an empty second.
     pub(crate) collecting: tokio::sync::Mutex<()>,
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
 }
 
@@ -109,7 +114,10 @@ where
         let streams = context.ports.net.accept(Protocol::Tensor).await?;
         context.ports.net.set_gate(context.roster.clone());
         let mut events = context.ports.chain.events(context.ports.chain.deployment().block).await?;
+        let parameters = context.ports.chain.parameters().await?;
         let worker = Arc::new(Self {
+            parameters,
+            accused: Accused::default(),
             replays: Replays::default(),
             games: Games::new(context.ports.identity.address()),
             promises: Promises::default(),
@@ -238,7 +246,14 @@ where
             {
                 tracing::warn!(%job, stage, interval, %claim, "replicas of this stage differ: not all have computed right");
             }
+            Event::AuditRevealed { claim, auditor, answer, .. } => {
+                self.tasks.spawn(self.clone().check_answer(claim, auditor, answer));
+            }
+            Event::AuditorAccused { claim, auditor, statement, .. } if statement.auditor == own => {
+                self.accused(claim, auditor);
+            }
             Event::ClaimsFinalized { lane, to, .. } => {
+                self.clone().penalise_accused(lane, to);
                 if let Some(log) = self.log_of(lane) {
                     self.prune(&log, to.saturating_sub(KEEP)).await?;
                 }

@@ -245,6 +245,7 @@ fn asks(record: &Record, game: &Game) {
         states: &record.states,
         traces: &record.traces,
         logs: &record.logs,
+        accusation: None,
     };
     let mut next = challenger.next(game, None);
     if let Ok(Next::Tensors { step, operator }) = next {
@@ -271,7 +272,7 @@ fn asks(record: &Record, game: &Game) {
             assert_eq!(Some(root), game.logs.as_ref().map(|(logs, _)| edge.root(logs)));
             0
         }
-        Next::Element(_) | Next::Wiring(_) => panic!("a conviction without a signature"),
+        Next::Element(_) | Next::Wiring(_) | Next::Contradiction(_) => panic!("a conviction without a signature"),
     };
     assert!(levels <= MAX_LEVELS);
 }

@@ -200,6 +200,7 @@ impl Table<'_> {
             states: &own.state_roots,
             traces: &own.traces,
             logs: &own.logs,
+            accusation: None,
         };
         let next = match challenger.next(&self.game, None) {
             Ok(Next::Tensors { step, operator }) => {
@@ -215,6 +216,7 @@ impl Table<'_> {
             }
             Ok(Next::Element(proof)) => self.prove(&Call::Prove(proof)),
             Ok(Next::Wiring(proof)) => self.prove(&Call::ProveWiring(proof)),
+            Ok(Next::Contradiction(proof)) => self.prove(&Call::ProveContradiction(proof)),
             // The claim is right, given what was received: there is nothing more to ask.
             Ok(Next::Equivocation { edge, root, signature }) => {
                 if self.misled {

@@ -54,7 +54,7 @@ pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationTo
     let (node, _folder) = open(config, &shutdown).await?;
     let head = node.ports.chain.head().await?.number;
     let events = node.ports.chain.past_events(node.ports.chain.deployment().block, head).await?;
-    let auditor = node.auditor(engine, memory, 1);
+    let auditor = node.auditor(engine, memory, 1).await?;
     let audited = match &receipts {
         Some(receipts) => texts(config, &auditor, (receipts, args.stage), &events).await,
         None => claim(config, &auditor, args, events).await,

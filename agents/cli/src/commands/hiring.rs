@@ -5,12 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::ports::{Call, Event};
+use tensorlink_node::price::{audit_budget, least_stake};
 use tensorlink_types::abi::{JobKind, JobTerms};
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tensorlink_user::User;
@@ -83,6 +85,8 @@ pub struct Hiring<'a> {
     pub worker_stake: u128,
     /// Seconds in which a claim can be disproved.
     pub window: u64,
+    /// Of the deployment.
+    pub parameters: Parameters,
     token: Address,
 }
 
@@ -135,7 +139,30 @@ impl<'a> Hiring<'a> {
             () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
             found = user.find_workers(lanes, worker_stake, patience) => found?,
         };
-        Ok(Self { args, node, user, candidates, deposit, worker_stake, window, token })
+        Ok(Self { args, node, user, candidates, deposit, worker_stake, window, parameters, token })
+    }
+
+    /// Checks, before anything is paid for, that the deposit covers `units` of work at these prices with its audits (rules P-3, P-29), and the stake
+    /// what lanes of these prices must have at risk (P-30). `longest`: the most units that a claim is about. Returns the budget for audits.
+    pub fn afford(&self, prices: &[u128], units: u32, longest: u32) -> Result<U256> {
+        let per_unit: U256 = prices.iter().map(|price| U256::from(*price)).sum();
+        let audits = audit_budget(&self.parameters, per_unit, units, longest);
+        let needed = per_unit.saturating_mul(U256::from(units)).saturating_add(audits);
+        ensure!(
+            needed <= self.deposit,
+            "at the workers' prices the job needs {} {}, {} of it for audits: raise --deposit",
+            Wei(needed),
+            self.token_name(),
+            Wei(audits)
+        );
+        let dearest = prices.iter().copied().max().unwrap_or_default();
+        let stake = least_stake(&self.parameters, dearest, longest);
+        ensure!(
+            self.token.is_zero() || stake <= U256::from(self.worker_stake),
+            "lanes of this price must have {} SNO at risk: raise --worker-stake",
+            Wei(stake)
+        );
+        Ok(audits)
     }
 
     /// `SNO` or `ETH`, which the job pays in.

@@ -9,7 +9,8 @@ use clap::Args;
 use serde::Serialize;
 use tensorlink_graph::transformer::Output;
 use tensorlink_graph::transformer::memory::cut;
-use tensorlink_node::price::price_per_token;
+use tensorlink_node::ports::chain::Parameters;
+use tensorlink_node::price::{audit_budget, price_per_token};
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, JobId, U256};
 use tensorlink_user::serving::{PreparedServing, publish_serving};
@@ -67,6 +68,7 @@ struct Quote {
     token: &'static str,
     /// Escrow, in wei of the token.
     deposit: Wei,
+    audits: Wei,
     /// Of a token through one replica's stages, the dearest, in wei; by the workers' adverts. Binding prices come with their offers.
     price_per_token: Wei,
     /// Wei of SNO that each worker must have at risk in this job.
@@ -104,7 +106,8 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     let prices = hiring.prices(|stage, per_gmac| {
         prepared.stages.get(stage).and_then(|s| price_per_token(&s.longest, longest, per_gmac))
     })?;
-    let tokens = tokens(args.tokens, hiring.deposit, &prices)?;
+    let tokens = tokens(args.tokens, (hiring.deposit, &hiring.parameters), (&prices, longest))?;
+    let audits = hiring.afford(&prices, tokens, longest)?;
     let quote = Quote {
         model: name.clone(),
         layers,
@@ -113,6 +116,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         tokens,
         token: hiring.token_name(),
         deposit: Wei(hiring.deposit),
+        audits: Wei(audits),
         price_per_token: prices.chunks(prepared.stages.len().max(1)).map(total).max().map(Wei).unwrap_or_default(),
         worker_stake: hiring.worker_stake.into(),
         challenge_window: hiring.window,
@@ -159,10 +163,22 @@ fn longest(asked: Option<u32>, context: u32) -> Result<u32> {
     Ok(longest)
 }
 
-/// Most tokens to pay for, such that the escrow covers them in every lane (rule P-3).
-fn tokens(asked: Option<u32>, deposit: U256, prices: &[u128]) -> Result<u32> {
-    let most = deposit.checked_div(total(prices)).unwrap_or_default();
-    let covered = u32::try_from(most).map_or(MOST_TOKENS, |most| most.min(MOST_TOKENS));
+/// Most tokens to pay for, such that the escrow covers them in every lane, and their audits (rules P-3, P-29).
+fn tokens(
+    asked: Option<u32>,
+    (deposit, parameters): (U256, &Parameters),
+    (prices, longest): (&[u128], u32),
+) -> Result<u32> {
+    let covers = |tokens: u32| {
+        let audits = audit_budget(parameters, total(prices), tokens, longest);
+        total(prices).saturating_mul(U256::from(tokens)).saturating_add(audits) <= deposit
+    };
+    // The cost grows with the tokens: the last that is covered lies in [covered, beyond).
+    let (mut covered, mut beyond) = (0, MOST_TOKENS.saturating_add(1));
+    while beyond.saturating_sub(covered) > 1 {
+        let middle = covered.midpoint(beyond);
+        if covers(middle) { covered = middle } else { beyond = middle }
+    }
     ensure!(covered > 0, "--deposit does not pay for one token at the workers' prices: raise it");
     let tokens = asked.unwrap_or(covered);
     ensure!(
@@ -189,6 +205,7 @@ fn show(quote: &Quote) -> String {
                 quote.price_per_token, quote.token, quote.deposit, quote.token
             ),
         ),
+        ("audits", format!("up to {} {} of it", quote.audits, quote.token)),
         ("at risk", format!("{} SNO per worker", quote.worker_stake)),
         ("settled", format!("{} s after the job was closed", quote.challenge_window)),
     ])
@@ -200,14 +217,18 @@ mod tests {
 
     #[test]
     fn the_deposit_bounds_the_tokens() {
-        let deposit = U256::from(1000);
-        assert_eq!(tokens(None, deposit, &[3, 4]).unwrap(), 142);
-        assert_eq!(tokens(Some(7), deposit, &[3, 4]).unwrap(), 7);
-        let error = tokens(Some(143), deposit, &[3, 4]).unwrap_err().to_string();
+        let none = Parameters::default();
+        let of = |asked, deposit: u64, prices: &[u128]| tokens(asked, (U256::from(deposit), &none), (prices, 10));
+        assert_eq!(of(None, 1000, &[3, 4]).unwrap(), 142);
+        assert_eq!(of(Some(7), 1000, &[3, 4]).unwrap(), 7);
+        let error = of(Some(143), 1000, &[3, 4]).unwrap_err().to_string();
         assert!(error.contains("1 to 142"), "{error}");
-        assert!(tokens(Some(0), deposit, &[3, 4]).is_err());
-        assert!(tokens(None, deposit, &[1001]).unwrap_err().to_string().contains("--deposit"));
-        assert_eq!(tokens(None, U256::MAX, &[1]).unwrap(), MOST_TOKENS);
+        assert!(of(Some(0), 1000, &[3, 4]).is_err());
+        assert!(of(None, 1000, &[1001]).unwrap_err().to_string().contains("--deposit"));
+        assert_eq!(of(None, u64::MAX, &[1]).unwrap(), MOST_TOKENS);
+        // Every tenth text of 10 tokens is audited for its price: 100 tokens need two tenths of 100 more, and one text.
+        let audits = Parameters { audits_per_claim_bps: 1_000, audit_fee_bps: 10_000, ..none };
+        assert_eq!(tokens(None, (U256::from(130), &audits), (&[1], 10)).unwrap(), 100);
     }
 
     #[test]

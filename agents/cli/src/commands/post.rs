@@ -43,6 +43,8 @@ pub struct Quote {
     pub token: &'static str,
     /// Escrow, in wei of the token.
     pub deposit: Wei,
+    /// Most of it that audits can take.
+    pub audits: Wei,
     /// By the workers' adverts; binding prices come with their offers.
     pub estimate: Wei,
     /// Wei of SNO that each worker must have at risk in this job.
@@ -110,7 +112,12 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
         let ranges = ranges.clone();
         tokio::task::spawn_blocking(move || draft.compile(&ranges).map(|prepared| (draft, prepared))).await??
     };
+    let prices = hiring.prices(|stage, per_gmac| {
+        prepared.stages.get(stage).and_then(|s| price_per_interval(&s.program, args.steps_per_interval, per_gmac))
+    })?;
+    let audits = hiring.afford(&prices, intervals, 1)?;
     let quote = Quote {
+        audits: Wei(audits),
         model: draft.model.name().to_owned(),
         parameters: draft.parameters(),
         stages: args.hire.stages,
@@ -130,9 +137,6 @@ pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) 
         return Ok(());
     }
 
-    let prices = hiring.prices(|stage, per_gmac| {
-        prepared.stages.get(stage).and_then(|s| price_per_interval(&s.program, args.steps_per_interval, per_gmac))
-    })?;
     let published = publish(hiring.node.ports.store.as_ref(), &draft, &prepared).await?;
     let work = Work {
         kind: JobKind::Training,
@@ -176,6 +180,7 @@ fn show_quote(quote: &Quote) -> String {
                 quote.estimate, quote.token, quote.deposit, quote.token
             ),
         ),
+        ("audits", format!("up to {} {} of it", quote.audits, quote.token)),
         ("at risk", format!("{} SNO per worker", quote.worker_stake)),
         ("final after", format!("{} s unchallenged", quote.challenge_window)),
     ])

@@ -32,7 +32,7 @@ pub async fn run(config: &Config, args: &ValidatorArgs, shutdown: CancellationTo
             crate::amount::Wei::from(needed)
         );
     }
-    let auditor = node.auditor(engine, memory, TURNS);
+    let auditor = node.auditor(engine, memory, TURNS).await?;
     let validator = Validator { rate, roster: Arc::new(Roster::new(own)), auditor: Arc::new(auditor) };
     validator.run(shutdown).await?;
     node.net.shutdown().await;

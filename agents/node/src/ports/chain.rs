@@ -111,7 +111,7 @@ pub struct StakeView {
 }
 
 /// Parameters fixed at deployment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub struct Parameters {
     pub unbonding_delay: u64,

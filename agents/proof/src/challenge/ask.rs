@@ -5,7 +5,7 @@
 
 use alloy_primitives::{B256, Bytes};
 use tensorlink_num::Tensor;
-use tensorlink_types::abi::{BoundaryLogs, Claim, ElementProof, Pick, WiringProof};
+use tensorlink_types::abi::{BoundaryLogs, Claim, ContradictionProof, ElementProof, Pick, StepStatement, WiringProof};
 use tensorlink_types::{Program, Source, TensorRoot};
 use thiserror::Error;
 
@@ -35,6 +35,9 @@ pub struct Challenger<'a> {
     pub traces: &'a [Vec<TensorRoot>],
     /// Boundary logs.
     pub logs: &'a BoundaryLists,
+    /// What the worker signed about the claim's last step to accuse an auditor, where that is not what one's own execution gives: it is made to
+    /// sign about that step once more, however right its claim is.
+    pub accusation: Option<&'a Signed>,
 }
 
 /// All tensors of one operator of a step, one's own.
@@ -66,6 +69,8 @@ pub enum Next {
     Element(Box<ElementProof>),
     /// Convict: this output did not go where the program sends it.
     Wiring(Box<WiringProof>),
+    /// Convict: the worker has signed two statements about one step.
+    Contradiction(Box<ContradictionProof>),
     /// Convict the neighbour: what the worker received is another log than one's own execution took in, and its sender signed it.
     Equivocation {
         /// Over which edge the worker received it.
@@ -129,6 +134,7 @@ impl Challenger<'_> {
         let (local, logged) = match self.first_wrong_state(game)? {
             Found::Missing(question) => return Ok(Next::Ask(question)),
             Found::Leaf(local) => (local, None),
+            Found::Agrees if self.accusation.is_some() => (self.last_step(), Some((Sink::State, 0))),
             Found::Agrees => match self.first_wrong_log(game, &logs)? {
                 Err(question) => return Ok(Next::Ask(question)),
                 Ok((sink, index, local)) => (local, Some((sink, index))),
@@ -138,6 +144,10 @@ impl Challenger<'_> {
             Err(question) => return Ok(Next::Ask(question)),
             Ok(said) => said,
         };
+        let prover = self.prover(&logs)?;
+        if let Some(accusation) = self.accusation.filter(|accusation| contradict(accusation, &said)) {
+            return Ok(Next::Contradiction(Box::new(prover.contradiction(&said, accusation)?)));
+        }
         let index = usize::try_from(local).map_err(|_| Stuck::Own("step"))?;
         let (before, after) = (self.states.get(index), self.states.get(index.saturating_add(1)));
         let (before, after) = before.zip(after).ok_or(Stuck::Own("state"))?;
@@ -147,7 +157,6 @@ impl Challenger<'_> {
         let state = learned(game, (Subject::State, said.statement.postState), &own_after);
         let before = Known::new(&own_before, said.statement.preState);
         let lists = StepLists { said: &said, trace: &trace, before: &before, after: &state };
-        let prover = self.prover(&logs)?;
 
         let id = (Subject::Trace, said.statement.trace);
         match first_difference(game, id, &trace, || Self::restart(game, Subject::Trace, trace.height())) {
@@ -172,6 +181,11 @@ impl Challenger<'_> {
                 Ok(Next::Wiring(Box::new(prover.wiring_of(&lists, sink, index)?)))
             }
         }
+    }
+
+    /// The claim's last step, counted from its first.
+    fn last_step(&self) -> u64 {
+        u64::from(self.case.work.steps()).saturating_sub(1)
     }
 
     /// Whether the worker was sent, by its neighbour's own word, something else than what that neighbour's record says.
@@ -355,6 +369,15 @@ impl Challenger<'_> {
         }
         KnownLogs { claim: &game.claim, roots, edges }
     }
+}
+
+/// Whether two statements give one step two outcomes.
+fn contradict(one: &Signed, other: &Signed) -> bool {
+    let said = |signed: &Signed| {
+        let StepStatement { step, preState, postState, trace, .. } = signed.statement;
+        (step, preState, postState, trace)
+    };
+    one.statement.step == other.statement.step && said(one) != said(other)
 }
 
 /// The first wrong output of a step.

@@ -1,0 +1,243 @@
+//! Answers for claims that the chain drew us for: sealed in the first quarter of the challenge window, revealed in the second. They are on disk
+//! before they are sealed, so that whatever happens in between, what was sealed is revealed.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cid::Cid;
+use serde::{Deserialize, Serialize};
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::Identity;
+use tensorlink_node::journal::{Journal, JournalError};
+use tensorlink_node::ports::chain::Parameters;
+use tensorlink_node::ports::{AuditMove, Call, ChainError};
+use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_proof::fraud::Signed;
+use tensorlink_proof::sortition::{Quarters, sealed_answer};
+use tensorlink_types::abi::{AuditAnswer, AuditedClaim};
+use tensorlink_types::{B256, ClaimId, keccak256};
+use tokio_util::sync::CancellationToken;
+
+use crate::audit::{AuditError, Auditor, Standing, Target};
+
+const NAME: &str = "answers";
+/// Answers remembered on disk. Who is drawn more often within a window looks at too many claims for one node.
+const REMEMBERED: usize = 4096;
+/// Longest wait between two looks at what can be revealed.
+const PERIOD: Duration = Duration::from_secs(1);
+/// What the contract says to a move that was made before.
+const AGAIN: &str = "WrongState";
+
+/// How far an answer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// It is on our disk.
+    Computed,
+    /// It is sealed on chain.
+    Sealed,
+    /// It is revealed, or too late for it.
+    Over,
+}
+
+/// An answer of ours.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Given {
+    /// The claim's id.
+    pub id: ClaimId,
+    /// The claim.
+    pub audited: AuditedClaim,
+    /// CID of the job's manifest.
+    pub manifest: String,
+    /// The job's challenge window, seconds.
+    pub window: u64,
+    /// What we computed.
+    pub answer: AuditAnswer,
+    /// How far it is.
+    pub step: Step,
+}
+
+/// Our answers.
+#[derive(Debug)]
+pub struct Answers {
+    journal: Journal,
+    /// Of the deployment.
+    pub parameters: Parameters,
+    drawn: Mutex<HashSet<ClaimId>>,
+    given: Mutex<Vec<Given>>,
+    /// What workers have signed to accuse us, as the chain told it.
+    accusations: Mutex<HashMap<ClaimId, Signed>>,
+}
+
+impl Answers {
+    /// Reads what was given before.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn open(journal: Journal, parameters: Parameters) -> Result<Self, JournalError> {
+        let given = Mutex::new(journal.read(NAME)?.unwrap_or_default());
+        Ok(Self { journal, parameters, drawn: Mutex::default(), given, accusations: Mutex::default() })
+    }
+
+    /// When a worker tells what answers it: once nobody can commit to one any more.
+    pub fn told_from(&self, fixed_at: u64, window: u64) -> u64 {
+        if self.parameters.audits_per_claim_bps == 0 {
+            return fixed_at;
+        }
+        self.quarters(fixed_at, window).end(1)
+    }
+
+    const fn quarters(&self, fixed_at: u64, window: u64) -> Quarters {
+        Quarters { fixed_at, window, clock: self.parameters.dispute_clock }
+    }
+
+    fn quarters_of(&self, given: &Given) -> Quarters {
+        self.quarters(given.audited.fixedAt, given.window)
+    }
+
+    /// We are drawn to answer for a claim.
+    pub(crate) fn drawn(&self, claim: ClaimId) {
+        self.drawn.lock().unwrap_or_else(PoisonError::into_inner).insert(claim);
+    }
+
+    /// We are accused by what a worker signed; the claim, if we know it still.
+    pub(crate) fn accused(&self, claim: ClaimId, signed: Signed) -> Option<Target> {
+        let given = self.of(claim)?;
+        let manifest = Cid::try_from(given.manifest.as_str()).ok()?;
+        self.accusations.lock().unwrap_or_else(PoisonError::into_inner).insert(claim, signed);
+        let standing = Standing::Committed { at: given.audited.fixedAt };
+        Some(Target { id: claim, claim: given.audited.claim, standing, manifest })
+    }
+
+    /// What we are accused by.
+    pub(crate) fn accusation(&self, claim: ClaimId) -> Option<Signed> {
+        self.accusations.lock().unwrap_or_else(PoisonError::into_inner).get(&claim).cloned()
+    }
+
+    /// Whether an answer is due that is not given.
+    pub(crate) fn is_due(&self, claim: ClaimId) -> bool {
+        self.drawn.lock().unwrap_or_else(PoisonError::into_inner).contains(&claim) && self.of(claim).is_none()
+    }
+
+    /// What we answered about a claim.
+    pub fn of(&self, claim: ClaimId) -> Option<Given> {
+        self.given().iter().find(|given| given.id == claim).cloned()
+    }
+
+    fn given(&self) -> MutexGuard<'_, Vec<Given>> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Vec<Given>)) -> Result<(), JournalError> {
+        let mut given = self.given();
+        let mut changed = given.clone();
+        change(&mut changed);
+        let over = changed.len().saturating_sub(REMEMBERED);
+        changed.drain(..over);
+        self.journal.write(NAME, &changed)?;
+        *given = changed;
+        Ok(())
+    }
+
+    fn reaches(&self, claim: ClaimId, step: Step) -> Result<(), JournalError> {
+        self.update(|given| given.iter_mut().filter(|given| given.id == claim).for_each(|given| given.step = step))
+    }
+}
+
+/// The secret that an answer of this key is sealed with: its signature about the claim, which nobody else can make and which needs no disk.
+fn salt(identity: &Identity, claim: ClaimId) -> Result<B256, SignatureError> {
+    let ticket = keccak256([b"tensorlink answer".as_slice(), claim.0.as_slice()].concat());
+    Ok(keccak256(identity.sign(ticket)?))
+}
+
+impl<E> Auditor<E>
+where
+    E: Engine + Send + 'static,
+{
+    /// Answers for a claim: what we computed is on disk when this returns, and goes to the chain from there.
+    pub(crate) fn answer_with(&self, target: &Target, window: u64, answer: AuditAnswer) -> Result<(), AuditError> {
+        let Standing::Committed { at } = target.standing else { return Ok(()) };
+        let audited = AuditedClaim { claim: target.claim.clone(), fixedAt: at, ..AuditedClaim::default() };
+        let manifest = target.manifest.to_string();
+        let given = Given { id: target.id, audited, manifest, window, answer, step: Step::Computed };
+        let now = self.ports.clock.now();
+        self.answers.update(|all| {
+            // Nobody can be accused any more when twice the window is over.
+            all.retain(|old| old.step != Step::Over || now < self.answers.quarters_of(old).end(8));
+            all.push(given);
+        })?;
+        Ok(())
+    }
+
+    /// Seals and reveals what was computed, each in its time, until `shutdown`.
+    pub(crate) async fn give_answers(&self, shutdown: CancellationToken) {
+        let giving = async {
+            loop {
+                let open: Vec<Given> =
+                    self.answers.given().iter().filter(|given| given.step != Step::Over).cloned().collect();
+                for given in open {
+                    let now = self.ports.clock.now();
+                    let done = match given.step {
+                        Step::Computed => self.seal(&given, now).await,
+                        Step::Sealed if now >= self.answers.quarters_of(&given).end(1) => {
+                            self.reveal(&given, now).await
+                        }
+                        Step::Sealed | Step::Over => Ok(()),
+                    };
+                    if let Err(error) = done {
+                        tracing::warn!(claim = %given.id, %error, "an answer is not on chain yet");
+                    }
+                }
+                self.ports.clock.sleep(PERIOD).await;
+            }
+        };
+        shutdown.run_until_cancelled(giving).await;
+    }
+
+    async fn seal(&self, given: &Given, now: u64) -> Result<(), AuditError> {
+        let (lane, interval) = (given.audited.claim.lane(), given.audited.claim.interval);
+        let salt = salt(&self.ports.identity, given.id)?;
+        let sealed = sealed_answer(given.id, &given.answer, self.ports.identity.address(), salt);
+        let call = Call::Audit(Box::new(AuditMove::Commit { audited: given.audited.clone(), sealed }));
+        let step = match self.transact(call).await {
+            Ok(gas) => {
+                tracing::info!(%lane, interval, gas, "drawn: an answer is sealed");
+                Step::Sealed
+            }
+            // By a transaction whose fate we did not learn.
+            Err(ChainError::Reverted { name, .. }) if name == AGAIN => Step::Sealed,
+            // The seed may be recorded by a transaction that is not mined yet.
+            Err(ChainError::Reverted { .. }) if now < self.answers.quarters_of(given).end(1) => return Ok(()),
+            Err(error @ ChainError::Reverted { .. }) => {
+                tracing::warn!(%lane, interval, %error, "drawn, but the answer comes too late");
+                Step::Over
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(self.answers.reaches(given.id, step)?)
+    }
+
+    async fn reveal(&self, given: &Given, now: u64) -> Result<(), AuditError> {
+        let (audited, answer) = (given.audited.clone(), given.answer.clone());
+        let (lane, interval) = (audited.claim.lane(), audited.claim.interval);
+        let salt = salt(&self.ports.identity, given.id)?;
+        match self.transact(Call::Audit(Box::new(AuditMove::Reveal { audited, answer, salt }))).await {
+            Ok(gas) => tracing::info!(%lane, interval, gas, "an answer is revealed"),
+            Err(ChainError::Reverted { name, .. }) if name == AGAIN => {}
+            // The chain's clock decides, and may be behind ours.
+            Err(ChainError::Reverted { .. }) if now < self.answers.quarters_of(given).end(2) => return Ok(()),
+            Err(error @ ChainError::Reverted { .. }) => {
+                tracing::error!(%lane, interval, %error, "an answer was not revealed in time: it is not paid");
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.answers.reaches(given.id, Step::Over)?)
+    }
+
+    /// Simulates and sends a call; the gas it took.
+    pub(crate) async fn transact(&self, call: Call) -> Result<u64, ChainError> {
+        self.ports.chain.simulate(&call).await?;
+        Ok(self.ports.chain.send(call).await?.gas)
+    }
+}

@@ -1,0 +1,169 @@
+//! Who audits the auditors: whoever made a claim knows what its drawn auditors must answer, tells them nothing before they have, and accuses
+//! those that answer something else.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_node::ports::{AuditMove, Call, ChainError};
+use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_proof::commit::is_receipt;
+use tensorlink_proof::sortition::Quarters;
+use tensorlink_types::abi::{AuditAnswer, AuditedClaim, Claim, StepStatement};
+use tensorlink_types::{Address, Bytes, ClaimId, JobId, Lane};
+use thiserror::Error;
+
+use crate::audit::{AuditError, Repeatable};
+use crate::role::{BACK_OFF, Worker};
+
+/// Attempts at an accusation or a penalty while the chain fails us.
+const ATTEMPTS: u32 = 20;
+
+/// Why an auditor is not accused.
+#[derive(Debug, Error)]
+enum Unaccused {
+    #[error("{0}")]
+    Unknown(String),
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+}
+
+/// Auditors that we have accused, by claim; they are penalised once the claim is final.
+#[derive(Debug, Default)]
+pub(crate) struct Accused(Mutex<HashMap<(ClaimId, Address), AuditedClaim>>);
+
+impl<E> Worker<E>
+where
+    E: CacheEngine + Send + 'static,
+    E::Tensor: Send + 'static,
+{
+    /// Whether a question's answer would save an auditor its work, while it can still commit to it.
+    pub(crate) async fn is_withheld(&self, claim: &Repeatable, question: &Request) -> bool {
+        if self.parameters.audits_per_claim_bps == 0 || matches!(question, Request::Interval(_) | Request::SentLogs(_))
+        {
+            return false;
+        }
+        let Some(quarters) = self.quarters_of(claim) else { return false };
+        match self.context.ports.chain.head().await {
+            Ok(head) => head.timestamp < quarters.end(1),
+            // Whoever asks comes again.
+            Err(_) => true,
+        }
+    }
+
+    /// Of a claim that is on chain.
+    fn quarters_of(&self, claim: &Repeatable) -> Option<Quarters> {
+        if is_receipt(&claim.interval.claim) {
+            return None;
+        }
+        let window = self.posted().get(&JobId(claim.interval.claim.job))?.window;
+        let clock = self.parameters.dispute_clock;
+        Some(Quarters { fixed_at: claim.interval.committed_at?, window, clock })
+    }
+
+    /// Compares an auditor's answer about a claim of ours with our own; accuses it if it is another.
+    pub(crate) async fn check_answer(self: Arc<Self>, claim: ClaimId, auditor: Address, answer: AuditAnswer) {
+        let checking = async {
+            for _ in 0..ATTEMPTS {
+                match self.try_check(claim, auditor, &answer).await {
+                    Ok(()) | Err(Unaccused::Unknown(_)) => return,
+                    Err(Unaccused::Chain(error @ ChainError::Reverted { .. })) => {
+                        tracing::warn!(%auditor, %error, "an auditor cannot be accused");
+                        return;
+                    }
+                    Err(error) => tracing::warn!(%auditor, %error, "an auditor's answer is not checked yet"),
+                }
+                self.context.ports.clock.sleep(BACK_OFF).await;
+            }
+        };
+        self.shutdown.run_until_cancelled(checking).await;
+    }
+
+    async fn try_check(&self, id: ClaimId, auditor: Address, answer: &AuditAnswer) -> Result<(), Unaccused> {
+        let ports = &self.context.ports;
+        let unknown = |response| match response {
+            Response::Declined(reason) => Unaccused::Unknown(reason),
+            _ => Unaccused::Unknown("no claim of this worker".to_owned()),
+        };
+        let claim = self.repeatable(id).await.map_err(unknown)?;
+        let Some(quarters) = self.quarters_of(&claim) else { return Ok(()) };
+        if ports.chain.head().await?.timestamp >= quarters.end(3) {
+            return Ok(());
+        }
+        // A reorganisation could still change the job's key under what we sign (rule P-15).
+        if !claim.interval.confirmed {
+            return Err(AuditError::Unconfirmed.into());
+        }
+        let own = claim.own_answer(&self.context, &self.replays).await?;
+        let (lane, interval) = (claim.interval.claim.lane(), claim.interval.claim.interval);
+        if own == *answer {
+            tracing::debug!(%lane, interval, %auditor, "an auditor answers what was claimed");
+            return Ok(());
+        }
+        let statement = StepStatement {
+            claimId: id.0,
+            auditor: ports.identity.address(),
+            step: own.step,
+            preState: own.preState,
+            postState: claim.interval.claim.newState,
+            trace: own.trace,
+        };
+        let signature = ports.identity.sign(ports.contracts.statement(&statement)).map_err(AuditError::from)?;
+        let audited = audited(&claim.interval.claim, quarters.fixed_at);
+        let step = AuditMove::Accuse { audited, auditor, statement, signature: Bytes::from(signature) };
+        let call = Call::Audit(Box::new(step));
+        ports.chain.simulate(&call).await?;
+        let gas = ports.chain.send(call).await?.gas;
+        tracing::warn!(%lane, interval, %auditor, gas, "an auditor that answered something else is accused");
+        Ok(())
+    }
+
+    /// An accusation of ours is on chain.
+    pub(crate) fn accused(&self, claim: ClaimId, auditor: Address) {
+        let found = self.lanes().values().find_map(|running| {
+            let record = running.log.get();
+            let contracts = &self.context.ports.contracts;
+            let mut intervals = record.intervals.into_values();
+            let interval = intervals.find(|interval| contracts.claim_id(&interval.claim) == claim)?;
+            Some(audited(&interval.claim, interval.committed_at?))
+        });
+        if let Some(audited) = found {
+            self.accused.0.lock().unwrap_or_else(PoisonError::into_inner).insert((claim, auditor), audited);
+        }
+    }
+
+    /// Claims of a lane are final, up to `to`: those that we accused over them are penalised.
+    pub(crate) fn penalise_accused(self: Arc<Self>, lane: Lane, to: u32) {
+        let mut accused = self.accused.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = |audited: &AuditedClaim| audited.claim.lane() == lane && audited.claim.interval < to;
+        for ((_, auditor), audited) in accused.extract_if(|_, audited| due(audited)) {
+            self.tasks.spawn(self.clone().penalise(auditor, audited));
+        }
+    }
+
+    async fn penalise(self: Arc<Self>, auditor: Address, audited: AuditedClaim) {
+        let call = Call::Audit(Box::new(AuditMove::Penalise { audited, auditor }));
+        let penalising = async {
+            for _ in 0..ATTEMPTS {
+                let done = match self.context.ports.chain.simulate(&call).await {
+                    Ok(_) => self.context.ports.chain.send(call.clone()).await.map(|_| ()),
+                    Err(error) => Err(error),
+                };
+                match done {
+                    Ok(()) => return tracing::info!(%auditor, "an auditor that we accused is penalised"),
+                    // Somebody was faster, or the claim is void.
+                    Err(ChainError::Reverted { .. }) => return,
+                    Err(error) => tracing::warn!(%auditor, %error, "an auditor is not penalised yet"),
+                }
+                self.context.ports.clock.sleep(BACK_OFF).await;
+            }
+        };
+        self.shutdown.run_until_cancelled(penalising).await;
+    }
+}
+
+fn audited(claim: &Claim, fixed_at: u64) -> AuditedClaim {
+    AuditedClaim { claim: claim.clone(), fixedAt: fixed_at, ..AuditedClaim::default() }
+}
