@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use tensorlink_node::Roster;
+use tensorlink_node::{Ports, Roster};
 use tensorlink_validator::{Rate, TURNS, Validator};
 use tokio_util::sync::CancellationToken;
 
@@ -18,11 +18,22 @@ const DISK: u64 = 10 << 30;
 
 /// Runs a validator until interrupted.
 pub async fn run(config: &Config, args: &ValidatorArgs, shutdown: CancellationToken) -> Result<()> {
+    run_on(config, args, shutdown, |ports| ports).await
+}
+
+/// Runs a validator whose world is `dress` of the real one.
+pub async fn run_on(
+    config: &Config,
+    args: &ValidatorArgs,
+    shutdown: CancellationToken,
+    dress: impl FnOnce(Ports) -> Ports,
+) -> Result<()> {
     let share = args.rate.or(config.file.validator.rate).unwrap_or(DEFAULT_RATE);
     let rate = Rate::new(share).with_context(|| format!("--rate {share} is not between 0 and 1"))?;
     let engine = device::open(args.device.as_deref().or(config.file.validator.device.as_deref()))?;
     let memory = engine.memory()? / 2;
-    let node = Node::start(config, DISK, &shutdown).await?;
+    let mut node = Node::start(config, DISK, &shutdown).await?;
+    node.ports = dress(node.ports);
     node.announce().await?;
     let own = node.ports.identity.address();
     if !node.ports.chain.is_validator(own).await? {

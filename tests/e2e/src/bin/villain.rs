@@ -1,9 +1,10 @@
-//! A worker that lies about one number: `tensorlink worker run` over a corrupted engine.
+//! A worker that lies about one number: `tensorlink worker run` over a corrupted engine. A validator that looks at nothing.
 //!
 //! Takes the same arguments as `tensorlink`; `TENSORLINK_VILLAIN_STEP` is the step at which it lies (or the number of tokens of a text;
 //! every one if it is not set), `TENSORLINK_VILLAIN_OPERATOR` the kind of operator that it falsifies (`mat_mul` if it is not set);
 //! with `TENSORLINK_VILLAIN_MUTE=true` it answers no auditor; with `TENSORLINK_VILLAIN_FORK=true` it computes everything right, and
-//! tells its neighbours something else in that step; with `TENSORLINK_VILLAIN_TONGUE=silent_at_last` or `junk` it answers challenges so. Test-only: the product holds no cheating code.
+//! tells its neighbours something else in that step; with `TENSORLINK_VILLAIN_TONGUE=silent_at_last` or `junk` it answers challenges so;
+//! with `TENSORLINK_VILLAIN_FRAME=true` it computes right and accuses its auditors. Test-only: the product holds no cheating code.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,14 +12,16 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Parser;
 use serde::de::DeserializeOwned;
-use tensorlink::args::{Cli, Command, WorkerCommand};
-use tensorlink::commands::worker;
+use tensorlink::args::{Cli, Command, ValidatorCommand, WorkerCommand};
+use tensorlink::commands::{validator, worker};
 use tensorlink::config::Config;
 use tensorlink::process;
+use tensorlink_e2e::auditing::{Framer, Lazy};
 use tensorlink_e2e::corrupted::{Corrupted, Deed, Lie};
+use tensorlink_e2e::crooked::Crooked;
 use tensorlink_e2e::forked::Forked;
 use tensorlink_e2e::mute::Mute;
-use tensorlink_e2e::tongue::Tied;
+use tensorlink_e2e::tongue::Tongue;
 use tensorlink_node::Ports;
 use tensorlink_node::ports::{Chain, Net};
 use tensorlink_types::Opcode;
@@ -34,28 +37,38 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     process::log(cli.common.verbose);
     process::run(|shutdown| async move {
-        let Command::Worker(WorkerCommand::Run(args)) = &cli.command else {
-            bail!("a villain only runs as a worker");
-        };
         let config = Config::load(&cli.common)?;
+        let args = match &cli.command {
+            Command::Worker(WorkerCommand::Run(args)) => args,
+            Command::Validator(ValidatorCommand::Run(args)) => {
+                return validator::run_on(&config, args, shutdown, |ports: Ports| {
+                    let chain = Arc::new(Crooked(ports.chain.clone(), Arc::new(Lazy(ports.clone()))));
+                    Ports { chain, ..ports }
+                })
+                .await;
+            }
+            _ => bail!("a villain runs as a worker or as a validator"),
+        };
         let step: Option<u32> = setting("TENSORLINK_VILLAIN_STEP")?;
         let opcode = setting("TENSORLINK_VILLAIN_OPERATOR")?.unwrap_or(Opcode::MatMul);
         let deed = setting("TENSORLINK_VILLAIN_DEED")?.unwrap_or(Deed::Flip(5));
         let lie = Lie { step, opcode, deed };
         let mute = setting("TENSORLINK_VILLAIN_MUTE")?.unwrap_or(false);
         let fork = setting("TENSORLINK_VILLAIN_FORK")?.unwrap_or(false);
-        // A step that no job has: who forks computes right.
-        let lie = if fork { Lie { step: Some(u32::MAX), ..lie } } else { lie };
-        let tongue = setting("TENSORLINK_VILLAIN_TONGUE")?;
+        let frame = setting("TENSORLINK_VILLAIN_FRAME")?.unwrap_or(false);
+        // A step that no job has: who forks, or frames auditors, computes right.
+        let lie = if fork || frame { Lie { step: Some(u32::MAX), ..lie } } else { lie };
+        let tongue: Option<Tongue> = setting("TENSORLINK_VILLAIN_TONGUE")?;
         let dress = |ports: Ports| {
             let net: Arc<dyn Net> = match (mute, fork) {
-                (true, _) => Arc::new(Mute(ports.net)),
+                (true, _) => Arc::new(Mute(ports.net.clone())),
                 (_, true) => Arc::new(Forked::new(ports.clone(), step.unwrap_or_default())),
-                _ => ports.net,
+                _ => ports.net.clone(),
             };
             let chain: Arc<dyn Chain> = match tongue {
-                Some(tongue) => Arc::new(Tied(ports.chain, tongue)),
-                None => ports.chain,
+                Some(tongue) => Arc::new(Crooked(ports.chain.clone(), Arc::new(tongue))),
+                None if frame => Arc::new(Crooked(ports.chain.clone(), Arc::new(Framer(ports.clone())))),
+                None => ports.chain.clone(),
             };
             Ports { net, chain, ..ports }
         };

@@ -11,6 +11,7 @@
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
 //! | `refusals` | what the command line says to bad input |
 
+mod audits;
 mod cast;
 mod challengers;
 mod failures;

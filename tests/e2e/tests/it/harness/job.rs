@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tensorlink_node::ports::chain::{Event, EventAt};
-use tensorlink_types::{Address, U256};
+use tensorlink_types::{Address, ClaimId, U256};
 
 use super::network::{Network, USER};
 use super::sno;
@@ -145,6 +145,14 @@ impl Report {
         refunds[0]
     }
 
+    /// Answers that were revealed: about which claim, by whom, for which fee.
+    pub(crate) fn audits(&self) -> Vec<(ClaimId, Address, U256)> {
+        self.pick(|event| match event {
+            Event::AuditRevealed { claim, auditor, fee, .. } => Some((*claim, *auditor, *fee)),
+            _ => None,
+        })
+    }
+
     pub(crate) fn slashed(&self) -> Vec<(Address, U256, U256, U256, U256)> {
         self.pick(|event| match event {
             Event::Slashed { account, amount, bounty, harm, burned } => {
@@ -170,7 +178,8 @@ impl Report {
             assert_eq!(amount, prices[&worker] * U256::from(claims), "{worker} was paid for {claims} claims");
             spent += amount;
         }
-        assert_eq!(spent, Job::deposit(), "payments and refund are the deposit");
+        spent += self.audits().iter().map(|(_, _, fee)| *fee).sum::<U256>();
+        assert_eq!(spent, Job::deposit(), "payments, fees of audits and refund are the deposit");
     }
 
     /// The job finished, and the model learned more than a guess would know.

@@ -200,7 +200,16 @@ impl Network {
 
     /// Starts the validator, at the address that it had before, if any: the others join the network through it.
     pub(crate) async fn start_validator(&mut self) {
-        let mut command = self.configure(tensorlink(), VALIDATOR);
+        self.start_validator_as(tensorlink()).await;
+    }
+
+    /// The same with a validator that answers what comes to its mind.
+    pub(crate) async fn start_lazy_validator(&mut self) {
+        self.start_validator_as(villain(&[])).await;
+    }
+
+    async fn start_validator_as(&mut self, program: Command) {
+        let mut command = self.configure(program, VALIDATOR);
         command.args(["validator", "run", "--rate", self.rate]);
         if let Some(before) = self.bootstrap.take() {
             command.env("TENSORLINK_LISTEN", before.split("/p2p/").next().unwrap_or_default());
@@ -242,6 +251,11 @@ impl Network {
     /// Starts a worker that computes right, and tells its neighbours something else in one step.
     pub(crate) async fn start_forked_villain(&mut self, worker: usize, step: u32) {
         self.start_worker(worker, villain(&[("STEP", &step.to_string()), ("FORK", "true")]), "0.0005").await;
+    }
+
+    /// Starts a worker that computes right, and accuses its auditors.
+    pub(crate) async fn start_framer(&mut self, worker: usize) {
+        self.start_worker(worker, villain(&[("FRAME", "true")]), "0.0005").await;
     }
 
     /// Gives an account SNO.
@@ -349,6 +363,21 @@ impl Network {
     /// Waits for an event.
     pub(crate) async fn await_event<T>(&self, what: &str, limit: Duration, pick: impl Fn(&Event) -> Option<T>) -> T {
         eventually(what, limit, async || self.events().await.iter().find_map(|at| pick(&at.event))).await
+    }
+
+    /// Waits for so many events.
+    pub(crate) async fn await_events<T>(
+        &self,
+        what: &str,
+        limit: Duration,
+        pick: impl Fn(&Event) -> Option<T>,
+        count: usize,
+    ) -> Vec<T> {
+        eventually(what, limit, async || {
+            let found: Vec<T> = self.events().await.iter().filter_map(|at| pick(&at.event)).collect();
+            (found.len() >= count).then_some(found)
+        })
+        .await
     }
 
     /// Waits for a claim of every lane.

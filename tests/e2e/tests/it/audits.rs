@@ -1,0 +1,87 @@
+//! Validators that the chain draws: what they are paid for, and what becomes of those who do not look, or who are accused by a liar.
+
+use std::time::Duration;
+
+use tensorlink_node::ports::chain::{Chain, Event, Fault};
+use tensorlink_types::{Address, U256};
+
+use crate::harness::{Job, Network, VALIDATOR, address, sno, worker_address};
+
+const LIMIT: Duration = Duration::from_secs(180);
+const WORKER: usize = 0;
+/// One stage and two intervals, with quarters of the window that are long enough to compute in on a busy machine.
+const JOB: Job = Job { stages: 1, replicas: 1, steps: 40, steps_per_interval: 20, token: "sno", challenge_window: 48 };
+/// What an auditor that is wrong loses: as much as the worker has at risk.
+const PENALTY: &str = Job::STAKE;
+
+/// A network whose validator looks only at what it is drawn for: everything, being the only one.
+async fn network() -> Network {
+    Network::start_at_rate(1, "0").await
+}
+
+fn penalised(event: &Event) -> Option<(Address, Address, U256)> {
+    match event {
+        Event::AuditorPenalised { auditor, accuser, amount, .. } => Some((*auditor, *accuser, *amount)),
+        _ => None,
+    }
+}
+
+fn convicted(event: &Event) -> Option<(Address, Address, Fault)> {
+    match event {
+        Event::Convicted { worker, auditor, fault, .. } => Some((*worker, *auditor, *fault)),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_drawn_answers_and_is_paid_from_the_escrow() {
+    let mut network = network().await;
+    network.start_workers([WORKER]).await;
+    JOB.post(&mut network);
+    let report = JOB.settled(&mut network, LIMIT).await;
+    report.assert_finished(&JOB);
+    let price = report.prices()[&worker_address(WORKER)];
+    let fee = price * U256::from(5) / U256::from(4);
+    let audits = report.audits();
+    assert_eq!(
+        audits.iter().map(|(_, auditor, paid)| (*auditor, *paid)).collect::<Vec<_>>(),
+        [(address(VALIDATOR), fee), (address(VALIDATOR), fee)]
+    );
+    assert_ne!(audits[0].0, audits[1].0);
+    assert_eq!(network.credit(address(VALIDATOR), network.deployment().sno).await, fee * U256::from(2));
+    assert!(report.pick(penalised).is_empty());
+    assert_eq!(network.stake_of_validator().await, sno("1000000"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_look_is_accused_by_the_worker_and_penalised() {
+    let mut network = network().await;
+    network.cut_validator();
+    network.start_lazy_validator().await;
+    network.start_workers([WORKER]).await;
+    JOB.post(&mut network);
+    let report = JOB.settled(&mut network, LIMIT).await;
+    report.assert_finished(&JOB);
+    let penalties = network.await_events("both answers are penalised", LIMIT, penalised, 2).await;
+    let (auditor, worker) = (address(VALIDATOR), worker_address(WORKER));
+    // With the first penalty it is no validator any more: what it was drawn for before still counts.
+    assert_eq!(penalties, [(auditor, worker, sno(PENALTY)), (auditor, worker, sno(PENALTY))]);
+    assert_eq!(network.stake_of_validator().await, sno("1000000") - sno(PENALTY) * U256::from(2));
+    let has = network.chain().balance(worker, network.deployment().sno).await.unwrap();
+    assert_eq!(has, sno("1000") + sno(PENALTY), "what it did not stake, and half of both penalties");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_accuses_an_auditor_that_was_right_is_convicted_of_its_own_word() {
+    let mut network = network().await;
+    network.start_framer(WORKER).await;
+    JOB.post(&mut network);
+    let report = JOB.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+    let (auditor, worker) = (address(VALIDATOR), worker_address(WORKER));
+    assert_eq!(report.pick(convicted), [(worker, auditor, Fault::Contradiction)]);
+    assert_eq!(U256::from(network.stake(WORKER).await.bonded), sno("1000"), "the stake of one lane");
+    assert!(report.pick(penalised).is_empty());
+    assert_eq!(network.stake_of_validator().await, sno("1000000"), "an honest auditor loses nothing");
+    assert!(!report.audits().is_empty(), "it was paid, too");
+}
