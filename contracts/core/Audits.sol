@@ -84,10 +84,34 @@ contract Audits is IAudits, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IAudits
-    // `Jobs` is our own contract and calls nobody.
-    // slither-disable-next-line reentrancy-events
     function reveal(AuditedClaim calldata audited, AuditAnswer calldata answer, bytes32 salt) external {
         (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+        // INVARIANT: an answer that nobody can be accused for agrees with the worker's (P-32).
+        if (job.kind == JobKind.Serving) revert WrongStatement();
+        _reveal(audited, claimId, job, answer, salt);
+    }
+
+    /// @inheritdoc IAudits
+    function revealConfirmed(
+        AuditedClaim calldata audited,
+        StepStatement calldata statement,
+        bytes calldata signature,
+        bytes32 salt
+    ) external {
+        (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+        _checkStatement(claimId, audited.claim, job, statement, signature);
+        _reveal(audited, claimId, job, _answerOf(statement), salt);
+    }
+
+    // `Jobs` is our own contract and calls nobody.
+    // slither-disable-next-line reentrancy-events
+    function _reveal(
+        AuditedClaim calldata audited,
+        bytes32 claimId,
+        IJobs.Job memory job,
+        AuditAnswer memory answer,
+        bytes32 salt
+    ) private {
         // INVARIANT: no answer is shown while another can be made.
         _checkTime(audited, job, 1, 2);
         Audit storage audit = _audits[claimId][msg.sender];
@@ -95,13 +119,11 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         // INVARIANT: the answer is the auditor's own, from before any was shown.
         bytes32 sealedAnswer = keccak256(abi.encode(claimId, answer, msg.sender, salt));
         if (audit.word != bytes31(sealedAnswer)) revert WrongAnswer();
-        bool serving = job.kind == JobKind.Serving;
-        // INVARIANT: a text is paid for no more than the longest is.
-        if (serving && answer.step > job.stepsPerInterval) revert WrongAnswer();
 
         (audit.word, audit.state) = (_wordOf(answer), State.Revealed);
         Claim calldata claim = audited.claim;
-        uint256 fee = JOBS.payAudit(claim.job, claim.stage, claim.replica, serving ? answer.step : 1, msg.sender);
+        uint32 units = job.kind == JobKind.Serving ? answer.step : 1;
+        uint256 fee = JOBS.payAudit(claim.job, claim.stage, claim.replica, units, msg.sender);
         emit AuditRevealed(claimId, msg.sender, claim.job, answer, fee);
     }
 
@@ -113,16 +135,13 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         bytes calldata signature
     ) external {
         (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+        // INVARIANT: a worker that can be made to say nothing more accuses nobody (P-32).
+        if (job.kind == JobKind.Serving) revert WrongStatement();
         _checkTime(audited, job, 1, 3);
-        // INVARIANT: who is accused has time to convict a worker that lies (P-31).
-        if (job.kind == JobKind.Serving && job.state == IJobs.State.Closing) {
-            uint256 until = job.deadline - _after(job, 1);
-            if (block.timestamp >= until) revert OutOfTime(audited.fixedAt, until);
-        }
         _checkNotVoid(audited.claim, job);
         Audit storage audit = _audits[claimId][auditor];
         if (audit.state != State.Revealed) revert WrongState(audit.state);
-        _checkAccusation(claimId, audited.claim, job, statement, signature);
+        _checkStatement(claimId, audited.claim, job, statement, signature);
         // INVARIANT: what the worker says, too, accuses nobody.
         if (_wordOf(_answerOf(statement)) == audit.word) revert WrongStatement();
 
@@ -130,7 +149,8 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         emit AuditorAccused(claimId, auditor, statement, signature);
     }
 
-    function _checkAccusation(
+    /// @dev What the claim's worker says about its last step; of a receipt, about a text of any length.
+    function _checkStatement(
         bytes32 claimId,
         Claim calldata claim,
         IJobs.Job memory job,
@@ -146,7 +166,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         // Left out is what else there is to say about a failure.
         // slither-disable-next-line unused-return
         (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
-        // INVARIANT: an accusation rests on a word that convicts who gave it, if it is wrong.
+        // INVARIANT: what counts against or for an auditor is a word that convicts who gave it, if it is wrong.
         bool signed =
             failure == ECDSA.RecoverError.NoError && signer == JOBS.workerOf(claim.job, claim.stage, claim.replica);
         if (!signed) revert WrongStatement();
@@ -158,11 +178,8 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         Audit storage audit = _audits[claimId][auditor];
         if (audit.state != State.Accused) revert WrongState(audit.state);
         Claim calldata claim = audited.claim;
-        bool stands = job.kind == JobKind.Serving
-            ? job.state == IJobs.State.Settled && !JOBS.isConvicted(claim.job, claim.stage, claim.replica)
-            : CHECKPOINTS.laneOf(claim.job, claim.stage, claim.replica).finalized > claim.interval;
         // INVARIANT: who was right has had the time to show it (P-31).
-        if (!stands) revert NotFinal();
+        if (CHECKPOINTS.laneOf(claim.job, claim.stage, claim.replica).finalized <= claim.interval) revert NotFinal();
 
         _penalise(claimId, auditor, audit, audit.accuser, job.workerStake);
     }

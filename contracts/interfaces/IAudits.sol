@@ -24,6 +24,9 @@ import {ElementProof, StepStatement} from "../types/Types.sol";
 /// | Accused | penalise (anyone, once the claim stands for good) | Penalised |
 /// | Revealed, Accused | penaliseCopy (anyone, by a proof that this very answer is wrong) | Penalised |
 ///
+/// Nobody is accused over a receipt: its worker cannot be made to answer on chain, and could frame an auditor. There an answer is paid for
+/// if the worker's own statement confirms it (`revealConfirmed`); a worker that signs another one is convicted of it, if it is wrong.
+///
 /// An accused auditor that was right convicts the worker of the statement or of the claim in the last quarter; then the accusation is void,
 /// since the claim is. So an honest auditor is never penalised, whatever a worker signs.
 ///
@@ -61,7 +64,7 @@ interface IAudits {
     error WrongAnswer();
     /// @dev Not about the claim's last step, or not by its worker, or not with another answer.
     error WrongStatement();
-    /// @dev The claim is not final; of a receipt: the job is not settled.
+    /// @dev The claim is not final.
     error NotFinal();
 
     /// @notice Commits the caller to an answer: `sealedAnswer` is `keccak256(abi.encode(claimId, answer, auditor, salt))`.
@@ -69,12 +72,22 @@ interface IAudits {
     function commit(AuditedClaim calldata audited, bytes32 sealedAnswer) external;
 
     /// @notice Reveals the caller's answer, and pays its fee from the job's escrow, whatever the answer is.
-    /// Requirements: what was sealed; in the second quarter.
+    /// Requirements: what was sealed; in the second quarter; not of a receipt.
     function reveal(AuditedClaim calldata audited, AuditAnswer calldata answer, bytes32 salt) external;
 
+    /// @notice Reveals the caller's answer about a receipt, together with the claim's worker's statement that confirms it. Of a claim on record
+    /// it is as `reveal`.
+    /// Requirements: as for `reveal`; the answer that was sealed is that of the statement, which the worker signed.
+    function revealConfirmed(
+        AuditedClaim calldata audited,
+        StepStatement calldata statement,
+        bytes calldata signature,
+        bytes32 salt
+    ) external;
+
     /// @notice Accuses an auditor by what the claim's worker signed. The jackpot will be the statement's auditor's, whoever sends it.
-    /// Requirements: the answer is revealed; the statement is about the claim's last step (of a receipt: any length), signed by the
-    /// worker, and differs from the answer; the claim is not void; before the last quarter, and of a closing serving job a quarter before it can be settled.
+    /// Requirements: not over a receipt; the answer is revealed; the statement is about the claim's last step, signed by the worker, and
+    /// differs from the answer; the claim is not void; before the last quarter.
     function accuse(
         AuditedClaim calldata audited,
         address auditor,
@@ -84,7 +97,7 @@ interface IAudits {
 
     /// @notice Takes `auditPenaltyBps` of the collateral, and no more than the lane's stake, from an accused auditor whose claim stands for good:
     /// the worker was right.
-    /// Requirements: the claim is final; of a receipt: the job is settled, and the lane was never convicted.
+    /// Requirements: the claim is final.
     function penalise(AuditedClaim calldata audited, address auditor) external;
 
     /// @notice Takes the same from an auditor that answered just what `proof` shows to be wrong. The jackpot is the statement's auditor's.
@@ -92,7 +105,6 @@ interface IAudits {
     function penaliseCopy(ElementProof calldata proof, address auditor) external;
 
     /// @notice Whether the seed of a claim, fixed at `fixedAt`, draws a validator. Reverts while the seed is not recorded.
-    // In a declaration the function of the same name is nothing that could be meant.
     function isDrawn(bytes32 claimId, uint256 fixedAt, address auditor) external view returns (bool);
 
     /// @notice State of an audit.

@@ -112,6 +112,11 @@ fn audit(d: &Deployment, step: &AuditMove) -> Result<Action, Error> {
             let (audited, answer) = (recode(audited)?, recode(answer)?);
             plain(d.audits, &Audits::revealCall { audited, answer, salt: *salt })
         }
+        AuditMove::RevealConfirmed { audited, statement, signature, salt } => {
+            let (audited, statement) = (recode(audited)?, recode(statement)?);
+            let (signature, salt) = (signature.clone(), *salt);
+            plain(d.audits, &Audits::revealConfirmedCall { audited, statement, signature, salt })
+        }
         AuditMove::Accuse { audited, auditor, statement, signature } => {
             let (audited, statement) = (recode(audited)?, recode(statement)?);
             let signature = signature.clone();

@@ -12,14 +12,16 @@ use tensorlink_node::Identity;
 use tensorlink_node::journal::{Journal, JournalError};
 use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::ports::{AuditMove, Call, ChainError};
+use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_proof::commit::is_receipt;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::fraud::Signed;
-use tensorlink_proof::sortition::{Quarters, sealed_answer};
+use tensorlink_proof::sortition::{Quarters, answer_of, sealed_answer};
 use tensorlink_types::abi::{AuditAnswer, AuditedClaim};
-use tensorlink_types::{B256, ClaimId, keccak256};
+use tensorlink_types::{B256, Bytes, ClaimId, keccak256};
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::{AuditError, Auditor, Standing, Target};
+use crate::audit::{AuditError, Auditor, Listed, Standing, Target};
 
 const NAME: &str = "answers";
 /// Answers remembered on disk. Who is drawn more often within a window looks at too many claims for one node.
@@ -106,8 +108,10 @@ impl Answers {
         let given = self.of(claim)?;
         let manifest = Cid::try_from(given.manifest.as_str()).ok()?;
         self.accusations.lock().unwrap_or_else(PoisonError::into_inner).insert(claim, signed);
-        let standing = Standing::Committed { at: given.audited.fixedAt };
-        Some(Target { id: claim, claim: given.audited.claim, standing, manifest })
+        let AuditedClaim { claim: said, fixedAt: at, epoch, receipts, index, siblings } = given.audited;
+        let listed = is_receipt(&said).then_some(Listed { epoch, redeemed_at: at, receipts, index, siblings });
+        let standing = if listed.is_some() { Standing::Receipt } else { Standing::Committed { at } };
+        Some(Target { id: claim, claim: said, standing, manifest, listed })
     }
 
     /// What we are accused by.
@@ -157,8 +161,7 @@ where
 {
     /// Answers for a claim: what we computed is on disk when this returns, and goes to the chain from there.
     pub(crate) fn answer_with(&self, target: &Target, window: u64, answer: AuditAnswer) -> Result<(), AuditError> {
-        let Standing::Committed { at } = target.standing else { return Ok(()) };
-        let audited = AuditedClaim { claim: target.claim.clone(), fixedAt: at, ..AuditedClaim::default() };
+        let Some(audited) = target.audited() else { return Ok(()) };
         let manifest = target.manifest.to_string();
         let given = Given { id: target.id, audited, manifest, window, answer, step: Step::Computed };
         let now = self.ports.clock.now();
@@ -219,10 +222,16 @@ where
     }
 
     async fn reveal(&self, given: &Given, now: u64) -> Result<(), AuditError> {
-        let (audited, answer) = (given.audited.clone(), given.answer.clone());
-        let (lane, interval) = (audited.claim.lane(), audited.claim.interval);
-        let salt = salt(&self.ports.identity, given.id)?;
-        match self.transact(Call::Audit(Box::new(AuditMove::Reveal { audited, answer, salt }))).await {
+        let (lane, interval) = (given.audited.claim.lane(), given.audited.claim.interval);
+        let step = match self.revealing(given).await? {
+            Some(step) => step,
+            None if now < self.answers.quarters_of(given).end(2) => return Ok(()),
+            None => {
+                tracing::warn!(%lane, interval, "the worker's statement does not confirm an answer: it is not paid");
+                return Ok(self.answers.reaches(given.id, Step::Over)?);
+            }
+        };
+        match self.transact(Call::Audit(Box::new(step))).await {
             Ok(gas) => tracing::info!(%lane, interval, gas, "an answer is revealed"),
             Err(ChainError::Reverted { name, .. }) if name == AGAIN => {}
             // The chain's clock decides, and may be behind ours.
@@ -233,6 +242,29 @@ where
             Err(error) => return Err(error.into()),
         }
         Ok(self.answers.reaches(given.id, Step::Over)?)
+    }
+
+    /// What reveals an answer; that about a receipt, with its worker's word, if that can be had.
+    async fn revealing(&self, given: &Given) -> Result<Option<AuditMove>, AuditError> {
+        let (audited, answer) = (given.audited.clone(), given.answer.clone());
+        let salt = salt(&self.ports.identity, given.id)?;
+        if !is_receipt(&audited.claim) {
+            return Ok(Some(AuditMove::Reveal { audited, answer, salt }));
+        }
+        let (worker, _) = self.ports.chain.assignment(audited.claim.lane()).await?;
+        let said = match self.ask(worker, &Request::Statements(given.id)).await {
+            Ok(Response::Statements(said)) => said,
+            Ok(_) => Vec::new(),
+            Err(gap) => {
+                tracing::debug!(claim = %given.id, %gap, "no word of the worker yet");
+                Vec::new()
+            }
+        };
+        let confirming = said.into_iter().find(|(statement, _)| answer_of(statement) == answer);
+        Ok(confirming.map(|(statement, signature)| {
+            let signature = Bytes::from(signature);
+            AuditMove::RevealConfirmed { audited, statement, signature, salt }
+        }))
     }
 
     /// Simulates and sends a call; the gas it took.

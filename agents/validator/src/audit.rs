@@ -24,8 +24,8 @@ use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::{Edge, LogError, io_root, is_receipt};
 use tensorlink_proof::fraud::FraudError;
 use tensorlink_proof::merkle::OpeningError;
-use tensorlink_types::abi::{Claim, JobKind};
-use tensorlink_types::{Address, ClaimId, Lane};
+use tensorlink_types::abi::{AuditedClaim, Claim, JobKind};
+use tensorlink_types::{Address, B256, ClaimId, Lane};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
@@ -57,6 +57,46 @@ pub struct Target {
     pub standing: Standing,
     /// CID of the job's manifest.
     pub manifest: Cid,
+    /// Of a receipt: where it stands on chain.
+    pub listed: Option<Listed>,
+}
+
+/// A receipt's place in the list of a redeemed epoch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listed {
+    /// The epoch.
+    pub epoch: u32,
+    /// When it was redeemed, seconds.
+    pub redeemed_at: u64,
+    /// Root of its list.
+    pub receipts: B256,
+    /// The receipt's index in it.
+    pub index: u32,
+    /// And its path there.
+    pub siblings: Vec<B256>,
+}
+
+impl Target {
+    /// As the chain draws for it: the claim since when it is fixed. None of a receipt that no redeemed epoch lists.
+    pub fn audited(&self) -> Option<AuditedClaim> {
+        let claim = self.claim.clone();
+        match (self.standing, self.listed.clone()) {
+            (Standing::Committed { at }, _) => Some(AuditedClaim { claim, fixedAt: at, ..AuditedClaim::default() }),
+            (Standing::Receipt, Some(listed)) => {
+                let Listed { epoch, redeemed_at, receipts, index, siblings } = listed;
+                Some(AuditedClaim { claim, fixedAt: redeemed_at, epoch, receipts, index, siblings })
+            }
+            (Standing::Receipt, None) => None,
+        }
+    }
+
+    /// Since when it is fixed.
+    pub fn fixed_at(&self) -> Option<u64> {
+        match self.standing {
+            Standing::Committed { at } => Some(at),
+            Standing::Receipt => self.listed.as_ref().map(|listed| listed.redeemed_at),
+        }
+    }
 }
 
 /// How a claim binds its worker.
@@ -282,7 +322,7 @@ where
 
     /// Waits until a worker tells what the chain's auditors must answer without it.
     async fn await_answers(&self, target: &Target, job: &JobView) -> Result<(), Failed> {
-        let Standing::Committed { at } = target.standing else { return Ok(()) };
+        let Some(at) = target.fixed_at() else { return Ok(()) };
         let from = self.answers.told_from(at, job.challenge_window);
         while self.ports.chain.head().await.map_err(fatal)?.timestamp < from {
             self.ports.clock.sleep(LOOK).await;

@@ -11,7 +11,7 @@ use tensorlink_proof::sortition::{is_drawn, period_after};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::{Auditor, Standing, Target};
+use crate::audit::{Auditor, Target};
 
 /// Claims that wait at once. A chain holds fewer in two periods.
 const WAITING: usize = 65_536;
@@ -25,7 +25,7 @@ pub(crate) struct Draws(Mutex<BTreeMap<u64, Vec<Target>>>);
 impl Draws {
     /// Takes in a claim that is on chain.
     pub(crate) fn add(&self, target: Target, parameters: &Parameters) {
-        let Standing::Committed { at } = target.standing else { return };
+        let Some(at) = target.fixed_at() else { return };
         let Some(period) = period_after(at, parameters.beacon_period) else { return };
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.values().map(Vec::len).sum::<usize>() >= WAITING {
@@ -89,7 +89,7 @@ impl Draws {
         let bps = auditor.answers.parameters.audits_per_claim_bps;
         let mut targets = self.take(period);
         targets.retain(|target| {
-            let Standing::Committed { at } = target.standing else { return false };
+            let Some(at) = target.fixed_at() else { return false };
             since > 0 && since < at && is_drawn(seed.value, target.id, own, validators, bps)
         });
         if let Some((before, header)) = seed.headers.filter(|_| !targets.is_empty()) {
@@ -113,11 +113,18 @@ mod tests {
     use tensorlink_types::{B256, ClaimId};
 
     use super::*;
+    use crate::audit::{Listed, Standing};
 
     fn target(at: u64) -> Target {
         let zero = B256::ZERO;
         let claim = Claim { job: 1, stage: 0, replica: 0, interval: 0, parentState: zero, newState: zero, io: zero };
-        Target { id: ClaimId(zero), claim, standing: Standing::Committed { at }, manifest: Cid::default() }
+        Target {
+            id: ClaimId(zero),
+            claim,
+            standing: Standing::Committed { at },
+            manifest: Cid::default(),
+            listed: None,
+        }
     }
 
     #[test]
@@ -129,7 +136,12 @@ mod tests {
         assert_eq!(draws.first(), Some(4));
         assert_eq!((draws.take(4).len(), draws.first(), draws.take(5).len()), (1, Some(5), 2));
         assert_eq!(draws.first(), None);
-        draws.add(Target { standing: Standing::Receipt, ..target(700) }, &parameters);
-        assert_eq!(draws.first(), None);
+        let receipt = Target { standing: Standing::Receipt, ..target(0) };
+        draws.add(receipt.clone(), &parameters);
+        assert_eq!(draws.first(), None, "a receipt is drawn for once its epoch is redeemed");
+        let (receipts, siblings) = (B256::ZERO, Vec::new());
+        let listed = Some(Listed { epoch: 1, redeemed_at: 700, receipts, index: 0, siblings });
+        draws.add(Target { listed, ..receipt }, &parameters);
+        assert_eq!(draws.first(), Some(4));
     }
 }

@@ -8,7 +8,7 @@ use tensorlink_proof::commit::{is_receipt, receipt_list};
 use tensorlink_types::{B256, ClaimId, Lane};
 use thiserror::Error;
 
-use crate::audit::{Auditor, Gap, Standing, Target};
+use crate::audit::{Auditor, Gap, Listed, Standing, Target};
 use crate::draw::{Rate, drawn};
 
 /// An epoch whose voucher was redeemed.
@@ -20,6 +20,8 @@ pub struct Epoch {
     pub epoch: u32,
     /// List root of the claim ids of its receipts.
     pub receipts: B256,
+    /// When it was redeemed, seconds.
+    pub redeemed_at: u64,
     /// Block of the redemption, which salts the lottery.
     pub block: B256,
     /// CID of the job's manifest.
@@ -49,31 +51,31 @@ impl Epoch {
         }
         let target = |claim| {
             let id = auditor.ports.contracts.claim_id(&claim);
-            Target { id, claim, standing: Standing::Receipt, manifest: self.manifest }
+            Target { id, claim, standing: Standing::Receipt, manifest: self.manifest, listed: None }
         };
-        let targets: Vec<Target> = claims.into_iter().map(target).collect();
+        let mut targets: Vec<Target> = claims.into_iter().map(target).collect();
         let ids: Vec<ClaimId> = targets.iter().map(|target| target.id).collect();
-        if receipt_list(&ids).root() == self.receipts {
-            Ok(targets)
-        } else {
-            Err(withheld(Gap::Record("list of receipts")))
+        let list = receipt_list(&ids);
+        if list.root() != self.receipts {
+            return Err(withheld(Gap::Record("list of receipts")));
         }
+        for (index, target) in (0..).zip(&mut targets) {
+            let siblings = list.prove(u64::from(index)).map_err(|error| Withheld(error.to_string()))?;
+            let (epoch, redeemed_at, receipts) = (self.epoch, self.redeemed_at, self.receipts);
+            target.listed = Some(Listed { epoch, redeemed_at, receipts, index, siblings });
+        }
+        Ok(targets)
     }
 
     /// Those that this validator audits, by the same lottery as claims on chain.
     ///
     /// # Errors
     /// When the key cannot sign.
-    pub fn draw<E>(
-        &self,
-        auditor: &Auditor<E>,
-        targets: Vec<Target>,
-        rate: Rate,
-    ) -> Result<Vec<Target>, SignatureError> {
+    pub fn draw<E>(&self, auditor: &Auditor<E>, targets: &[Target], rate: Rate) -> Result<Vec<Target>, SignatureError> {
         let mut chosen = Vec::new();
         for target in targets {
             if drawn(&auditor.ports.identity, target.id, self.block, rate)? {
-                chosen.push(target);
+                chosen.push(target.clone());
             }
         }
         Ok(chosen)

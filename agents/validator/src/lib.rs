@@ -30,7 +30,7 @@ pub mod role;
 mod task;
 
 pub use answers::Answers;
-pub use audit::{AuditError, Auditor, Finding, PLAYS, Standing, TURNS, Target};
+pub use audit::{AuditError, Auditor, Finding, Listed, PLAYS, Standing, TURNS, Target};
 pub use challenge::ChallengeEnd;
 pub use claims::Claims;
 pub use draw::Rate;

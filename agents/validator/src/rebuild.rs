@@ -89,6 +89,6 @@ where
     pub(crate) fn claim_of(&self, target: &Target, lane: Lane, interval: u32) -> Option<Target> {
         let OnRecord { id, claim, committed_at } = self.claims.get(lane, interval)?;
         let standing = Standing::Committed { at: committed_at };
-        Some(Target { id, claim, standing, manifest: target.manifest })
+        Some(Target { id, claim, standing, manifest: target.manifest, listed: None })
     }
 }

@@ -94,7 +94,7 @@ mod tests {
         let (parent, new, io) = (B256::repeat_byte(1), B256::repeat_byte(2), B256::ZERO);
         let claim = Claim { job: JOB.0, stage: 0, replica, interval, parentState: parent, newState: new, io };
         let id = ClaimId(B256::repeat_byte(replica as u8 + 10 * interval as u8));
-        Target { id, claim, standing: Standing::Committed { at: 1 }, manifest: Cid::default() }
+        Target { id, claim, standing: Standing::Committed { at: 1 }, manifest: Cid::default(), listed: None }
     }
 
     fn ids(targets: &[Target]) -> Vec<(u16, u32)> {

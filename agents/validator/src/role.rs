@@ -115,8 +115,11 @@ where
                         done.add(claim);
                         self.auditor.ports.journal.write(DONE, &done)?;
                     }
-                    Ended::Epoch(targets) => {
-                        let fresh = targets.into_iter().filter(|target| !done.claims.contains(&target.id));
+                    Ended::Epoch { listed, chosen } => {
+                        if self.is_drawn_by_chain() {
+                            listed.into_iter().for_each(|target| draws.add(target, &self.auditor.answers.parameters));
+                        }
+                        let fresh = chosen.into_iter().filter(|target| !done.claims.contains(&target.id));
                         waiting.extend(fresh.map(Task::Claim));
                     }
                     Ended::Open => {}
@@ -148,6 +151,15 @@ where
         Ok(())
     }
 
+    /// Whether the chain draws anybody.
+    fn is_drawn_by_chain(&self) -> bool {
+        self.auditor.answers.parameters.audits_per_claim_bps > 0
+    }
+
+    fn looks_at_receipts(&self) -> bool {
+        self.rate.share() > 0.0 || self.is_drawn_by_chain()
+    }
+
     /// Takes in an event; what is to be done about it comes back.
     fn take_in(&self, at: EventAt, known: &mut Known, draws: &Draws) -> Result<Vec<Task>, SignatureError> {
         self.roster.apply(&at.event);
@@ -164,8 +176,9 @@ where
             Event::JobSettled { job, .. } => known.replicas.settled(job),
             Event::ClaimCommitted { id, claim, committed_at } => {
                 let Some(manifest) = known.manifests.get(&JobId(claim.job)).copied() else { return Ok(tasks) };
-                let target = Target { id, claim, standing: Standing::Committed { at: committed_at }, manifest };
-                if self.auditor.answers.parameters.audits_per_claim_bps > 0 {
+                let target =
+                    Target { id, claim, standing: Standing::Committed { at: committed_at }, manifest, listed: None };
+                if self.is_drawn_by_chain() {
                     draws.add(target.clone(), &self.auditor.answers.parameters);
                 }
                 let drawn = drawn(&self.auditor.ports.identity, id, at.block_hash, self.rate)?;
@@ -185,7 +198,7 @@ where
                 let Some(manifest) = known.manifests.get(&JobId(claim.job)).copied() else { return Ok(tasks) };
                 // When it was committed is looked up; whoever opened it just now plays it.
                 let standing = Standing::Committed { at: 0 };
-                tasks.push(Task::Challenged(Target { id, claim, standing, manifest }));
+                tasks.push(Task::Challenged(Target { id, claim, standing, manifest, listed: None }));
             }
             Event::AuditorAccused { claim, auditor, statement, signature }
                 if auditor == self.auditor.ports.identity.address() =>
@@ -195,9 +208,16 @@ where
                     tasks.push(Task::Accused(target, signed));
                 }
             }
-            Event::VoucherRedeemed { lane, epoch, receipts, .. } if self.rate.share() > 0.0 => {
+            Event::VoucherRedeemed { lane, epoch, receipts, .. } if self.looks_at_receipts() => {
                 let Some(manifest) = known.manifests.get(&lane.job).copied() else { return Ok(tasks) };
-                tasks.push(Task::Epoch(Epoch { lane, epoch, receipts, block: at.block_hash, manifest }));
+                tasks.push(Task::Epoch(Epoch {
+                    lane,
+                    epoch,
+                    receipts,
+                    redeemed_at: at.timestamp,
+                    block: at.block_hash,
+                    manifest,
+                }));
             }
             _ => {}
         }

@@ -37,8 +37,8 @@ pub(crate) enum Task {
 pub(crate) enum Ended {
     /// Nothing is left to do about a claim.
     Claim(ClaimId),
-    /// These receipts were drawn.
-    Epoch(Vec<Target>),
+    /// These receipts are listed, and these of them we chose to look at.
+    Epoch { listed: Vec<Target>, chosen: Vec<Target> },
     /// It was not decided.
     Open,
 }
@@ -71,7 +71,7 @@ impl Task {
                 Ended::Open
             }
             Self::Epoch(epoch) => match list(auditor, &epoch, rate).await {
-                Some(targets) => Ended::Epoch(targets),
+                Some((listed, chosen)) => Ended::Epoch { listed, chosen },
                 None => Ended::Open,
             },
         }
@@ -99,16 +99,20 @@ async fn defend<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Targe
 }
 
 /// Draws among an epoch's receipts, with bounded patience for its worker; none if it does not tell them.
-async fn list<E: Engine + Send + 'static>(auditor: &Auditor<E>, epoch: &Epoch, rate: Rate) -> Option<Vec<Target>> {
+async fn list<E: Engine + Send + 'static>(
+    auditor: &Auditor<E>,
+    epoch: &Epoch,
+    rate: Rate,
+) -> Option<(Vec<Target>, Vec<Target>)> {
     let lane = epoch.lane;
     let mut pause = PAUSE.0;
     for attempt in 1..=ATTEMPTS {
         match is_serving(auditor, lane.job).await {
             Ok(true) => match epoch.claims(auditor).await {
-                Ok(targets) => match epoch.draw(auditor, targets, rate) {
+                Ok(targets) => match epoch.draw(auditor, &targets, rate) {
                     Ok(drawn) => {
                         tracing::info!(%lane, epoch = epoch.epoch, drawn = drawn.len(), "an epoch's receipts are listed");
-                        return Some(drawn);
+                        return Some((targets, drawn));
                     }
                     Err(error) => tracing::error!(%lane, %error, "the lottery cannot be drawn"),
                 },

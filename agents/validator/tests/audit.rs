@@ -86,7 +86,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
     let net = MemoryNet { own: worker, hub: hub.clone() };
     let mut requests = net.serve(Protocol::Rpc).await.unwrap();
     let standing = Standing::Committed { at: 201 };
-    let target = Target { id: CONTRACTS.claim_id(&claim), claim, standing, manifest };
+    let target = Target { id: CONTRACTS.claim_id(&claim), claim, standing, manifest, listed: None };
     let id = target.id;
     tokio::spawn(async move {
         let roots = replay.roots(engine.clone()).unwrap();

@@ -2,14 +2,14 @@
 //! those that answer something else.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::ports::{AuditMove, Call, ChainError};
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_proof::commit::is_receipt;
 use tensorlink_proof::sortition::Quarters;
-use tensorlink_types::abi::{AuditAnswer, AuditedClaim, Claim, StepStatement};
+use tensorlink_types::abi::{AuditAnswer, AuditedClaim, StepStatement};
 use tensorlink_types::{Address, Bytes, ClaimId, JobId, Lane};
 use thiserror::Error;
 
@@ -30,9 +30,23 @@ enum Unaccused {
     Chain(#[from] ChainError),
 }
 
-/// Auditors that we have accused, by claim; they are penalised once the claim is final.
+/// Auditors that we have accused, by claim: they are penalised once it stands for good. And when our epochs were redeemed, which fixes their
+/// receipts.
 #[derive(Debug, Default)]
-pub(crate) struct Accused(Mutex<HashMap<(ClaimId, Address), AuditedClaim>>);
+pub(crate) struct Accused {
+    all: Mutex<HashMap<(ClaimId, Address), AuditedClaim>>,
+    redeemed: Mutex<HashMap<(Lane, u32), u64>>,
+}
+
+impl Accused {
+    fn all(&self) -> MutexGuard<'_, HashMap<(ClaimId, Address), AuditedClaim>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn redeemed(&self) -> MutexGuard<'_, HashMap<(Lane, u32), u64>> {
+        self.redeemed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl<E> Worker<E>
 where
@@ -45,7 +59,8 @@ where
         {
             return false;
         }
-        let Some(quarters) = self.quarters_of(claim) else { return false };
+        // A receipt whose epoch is not redeemed yet will be drawn for.
+        let Some(quarters) = self.quarters_of(claim) else { return true };
         match self.context.ports.chain.head().await {
             Ok(head) => head.timestamp < quarters.end(1),
             // Whoever asks comes again.
@@ -53,14 +68,22 @@ where
         }
     }
 
-    /// Of a claim that is on chain.
+    /// Of a claim that is fixed: on record, or a receipt of an epoch that was redeemed.
     fn quarters_of(&self, claim: &Repeatable) -> Option<Quarters> {
-        if is_receipt(&claim.interval.claim) {
-            return None;
-        }
-        let window = self.posted().get(&JobId(claim.interval.claim.job))?.window;
-        let clock = self.parameters.dispute_clock;
-        Some(Quarters { fixed_at: claim.interval.committed_at?, window, clock })
+        let (said, lane) = (&claim.interval.claim, claim.interval.claim.lane());
+        let fixed_at = if is_receipt(said) {
+            let epoch = self.book_of(lane)?.epoch_of(claim.id)?;
+            *self.accused.redeemed().get(&(lane, epoch))?
+        } else {
+            claim.interval.committed_at?
+        };
+        let window = self.posted().get(&lane.job)?.window;
+        Some(Quarters { fixed_at, window, clock: self.parameters.dispute_clock })
+    }
+
+    /// An epoch of ours is redeemed.
+    pub(crate) fn epoch_redeemed(&self, lane: Lane, epoch: u32, at: u64) {
+        self.accused.redeemed().insert((lane, epoch), at);
     }
 
     /// Compares an auditor's answer about a claim of ours with our own; accuses it if it is another.
@@ -88,6 +111,8 @@ where
             _ => Unaccused::Unknown("no claim of this worker".to_owned()),
         };
         let claim = self.repeatable(id).await.map_err(unknown)?;
+        // Over receipts nobody is accused.
+        let Some(audited) = audited(&claim) else { return Ok(()) };
         let Some(quarters) = self.quarters_of(&claim) else { return Ok(()) };
         if ports.chain.head().await?.timestamp >= quarters.end(3) {
             return Ok(());
@@ -111,7 +136,6 @@ where
             trace: own.trace,
         };
         let signature = ports.identity.sign(ports.contracts.statement(&statement)).map_err(AuditError::from)?;
-        let audited = audited(&claim.interval.claim, quarters.fixed_at);
         let step = AuditMove::Accuse { audited, auditor, statement, signature: Bytes::from(signature) };
         let call = Call::Audit(Box::new(step));
         ports.chain.simulate(&call).await?;
@@ -121,26 +145,26 @@ where
     }
 
     /// An accusation of ours is on chain.
-    pub(crate) fn accused(&self, claim: ClaimId, auditor: Address) {
-        let found = self.lanes().values().find_map(|running| {
-            let record = running.log.get();
-            let contracts = &self.context.ports.contracts;
-            let mut intervals = record.intervals.into_values();
-            let interval = intervals.find(|interval| contracts.claim_id(&interval.claim) == claim)?;
-            Some(audited(&interval.claim, interval.committed_at?))
-        });
-        if let Some(audited) = found {
-            self.accused.0.lock().unwrap_or_else(PoisonError::into_inner).insert((claim, auditor), audited);
+    pub(crate) async fn remember_accused(self: Arc<Self>, claim: ClaimId, auditor: Address) {
+        if let Ok(found) = self.repeatable(claim).await
+            && let Some(audited) = audited(&found)
+        {
+            self.accused.all().insert((claim, auditor), audited);
         }
     }
 
     /// Claims of a lane are final, up to `to`: those that we accused over them are penalised.
     pub(crate) fn penalise_accused(self: Arc<Self>, lane: Lane, to: u32) {
-        let mut accused = self.accused.0.lock().unwrap_or_else(PoisonError::into_inner);
         let due = |audited: &AuditedClaim| audited.claim.lane() == lane && audited.claim.interval < to;
-        for ((_, auditor), audited) in accused.extract_if(|_, audited| due(audited)) {
+        let due: Vec<_> = self.accused.all().extract_if(|_, audited| due(audited)).collect();
+        for ((_, auditor), audited) in due {
             self.tasks.spawn(self.clone().penalise(auditor, audited));
         }
+    }
+
+    /// A job is settled: nothing of it is drawn for any more.
+    pub(crate) fn forget_epochs(&self, job: JobId) {
+        self.accused.redeemed().retain(|(lane, _), _| lane.job != job);
     }
 
     async fn penalise(self: Arc<Self>, auditor: Address, audited: AuditedClaim) {
@@ -164,6 +188,9 @@ where
     }
 }
 
-fn audited(claim: &Claim, fixed_at: u64) -> AuditedClaim {
-    AuditedClaim { claim: claim.clone(), fixedAt: fixed_at, ..AuditedClaim::default() }
+/// A claim on record, as the chain draws for it.
+fn audited(claim: &Repeatable) -> Option<AuditedClaim> {
+    let said = claim.interval.claim.clone();
+    let fixed_at = claim.interval.committed_at.filter(|_| !is_receipt(&said))?;
+    Some(AuditedClaim { claim: said, fixedAt: fixed_at, ..AuditedClaim::default() })
 }

@@ -250,7 +250,7 @@ where
                 self.tasks.spawn(self.clone().check_answer(claim, auditor, answer));
             }
             Event::AuditorAccused { claim, auditor, statement, .. } if statement.auditor == own => {
-                self.accused(claim, auditor);
+                self.tasks.spawn(self.clone().remember_accused(claim, auditor));
             }
             Event::ClaimsFinalized { lane, to, .. } => {
                 self.clone().penalise_accused(lane, to);
@@ -258,7 +258,12 @@ where
                     self.prune(&log, to.saturating_sub(KEEP)).await?;
                 }
             }
-            Event::VoucherRedeemed { lane, epoch, .. } => self.redeemed(lane, epoch).await?,
+            Event::VoucherRedeemed { lane, epoch, .. } => {
+                if self.lanes().contains_key(&lane) {
+                    self.epoch_redeemed(lane, epoch, at.timestamp);
+                }
+                self.redeemed(lane, epoch).await?;
+            }
             Event::JobClosing { job, convicted } => {
                 for lane in self.lanes_of(job) {
                     tracing::info!(%lane, convicted, "the job is closing");
@@ -269,6 +274,7 @@ where
                 }
             }
             Event::JobSettled { job, .. } => {
+                self.forget_epochs(job);
                 // Cancelled before any offer was accepted, perhaps.
                 self.promises.release(job);
                 for lane in self.lanes_of(job) {

@@ -92,7 +92,7 @@ async fn claim(
     let manifest = manifest(&events, lane.job)?;
     let target = events.into_iter().find_map(|at| match at.event {
         Event::ClaimCommitted { id, claim, committed_at } if claim.lane() == lane && claim.interval == interval => {
-            Some(Target { id, claim, standing: Standing::Committed { at: committed_at }, manifest })
+            Some(Target { id, claim, standing: Standing::Committed { at: committed_at }, manifest, listed: None })
         }
         _ => None,
     });
@@ -121,7 +121,8 @@ async fn texts(
         );
         // The id follows from the claim: that in the file is for people.
         let id = auditor.ports.contracts.claim_id(&claim);
-        let target = Target { id, claim, standing: Standing::Receipt, manifest: manifest(events, text.job)? };
+        let target =
+            Target { id, claim, standing: Standing::Receipt, manifest: manifest(events, text.job)?, listed: None };
         match audit(auditor, &target).await {
             Ok(shown) => {
                 let verdict = OfStage { text: number, stage, shown };

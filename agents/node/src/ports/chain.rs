@@ -406,6 +406,13 @@ pub enum AuditMove {
         answer: AuditAnswer,
         salt: B256,
     },
+    /// Of a receipt, with its worker's statement that says the same.
+    RevealConfirmed {
+        audited: AuditedClaim,
+        statement: StepStatement,
+        signature: Bytes,
+        salt: B256,
+    },
     Accuse {
         audited: AuditedClaim,
         auditor: Address,

@@ -122,7 +122,8 @@ where
         let Some(book) = self.book_of(lane) else { return Ok(()) };
         book.mark(epoch, Progress::Confirmed)?;
         let window = self.posted().get(&lane.job).map_or(u64::MAX, |posted| posted.window);
-        let (stale, inputs) = book.stale(self.context.ports.clock.now(), window);
+        // Its receipts are audited for a window after this; it may have ended long before.
+        let (stale, inputs) = book.stale(self.context.ports.clock.now(), window.saturating_mul(2));
         self.unpin(inputs).await;
         // Last, so that a kill before it leaves nothing pinned for ever.
         if stale.is_empty() { Ok(()) } else { book.forget(&stale) }

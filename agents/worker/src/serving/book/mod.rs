@@ -189,6 +189,13 @@ impl Book {
         Some(entries?.iter().map(|(_, entry)| entry.receipt.claim.clone()).collect())
     }
 
+    /// The epoch that is over whose list holds a receipt.
+    pub fn epoch_of(&self, receipt: ClaimId) -> Option<u32> {
+        let inner = self.inner();
+        let holds = |entries: &[(ClaimId, Entry)]| entries.iter().any(|(id, _)| *id == receipt);
+        inner.past.iter().find(|(_, entries)| holds(entries)).map(|(epoch, _)| *epoch)
+    }
+
     /// Takes a voucher; one of the next epoch ends the open one, at time `now`. Blocks until it is on disk.
     ///
     /// # Errors
