@@ -86,7 +86,7 @@ where
             | Request::Output { claim, .. } => match self.repeatable(claim).await {
                 // Another replica might ask, to claim the same.
                 Ok(claim) if claim.is_hidden() => Response::Declined("the claim is not on chain yet: ask again".into()),
-                Ok(claim) if self.is_withheld(&claim, &request).await => {
+                Ok(claim) if self.is_withheld(peer, &claim, &request).await => {
                     Response::Declined("the chain's auditors must answer without it: ask again later".into())
                 }
                 Ok(claim) => claim

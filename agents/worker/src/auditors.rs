@@ -54,8 +54,12 @@ where
     E::Tensor: Send + 'static,
 {
     /// Whether a question's answer would save an auditor its work, while it can still commit to it.
-    pub(crate) async fn is_withheld(&self, claim: &Repeatable, question: &Request) -> bool {
-        if self.parameters.audits_per_claim_bps == 0 || matches!(question, Request::Interval(_) | Request::SentLogs(_))
+    /// The job's user, who pays for the auditors, is told at once.
+    pub(crate) async fn is_withheld(&self, peer: Address, claim: &Repeatable, question: &Request) -> bool {
+        let user = self.context.roster.members(claim.interval.claim.lane().job).map(|members| members.user);
+        if self.parameters.audits_per_claim_bps == 0
+            || matches!(question, Request::Interval(_) | Request::SentLogs(_))
+            || user == Some(peer)
         {
             return false;
         }

@@ -3,6 +3,7 @@
 use alloy::primitives::{Address, B256, Bytes, Log, LogData, U256};
 use alloy::sol_types::SolEvent;
 use proptest::prelude::*;
+use tensorlink_bindings::audits::Audits;
 use tensorlink_bindings::challenges::Challenges;
 use tensorlink_bindings::channels::Channels;
 use tensorlink_bindings::checkpoints::Checkpoints;
@@ -40,7 +41,8 @@ fn decode(address: Address, data: LogData) -> Option<Event> {
 fn selectors() -> Vec<(Address, B256)> {
     let d = DEPLOYMENT;
     let of = |address, selectors: &[[u8; 32]]| selectors.iter().map(move |s| (address, B256::from(*s))).collect();
-    let all: [Vec<_>; 6] = [
+    let all: [Vec<_>; 7] = [
+        of(d.audits, Audits::AuditsEvents::SELECTORS),
         of(d.jobs, Jobs::JobsEvents::SELECTORS),
         of(d.checkpoints, Checkpoints::CheckpointsEvents::SELECTORS),
         of(d.channels, Channels::ChannelsEvents::SELECTORS),

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tensorlink_node::ports::chain::{Event, Fault};
-use tensorlink_types::U256;
+use tensorlink_types::{Address, U256};
 
-use crate::harness::{Network, Output, Serving, Shape, USER, eventually, sno, worker_address};
+use crate::harness::{Network, Output, Serving, Shape, USER, VALIDATOR, address, eventually, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const TEXTS: [&str; 3] = ["A cat sleeps on the sofa.", "A kitten naps on a couch.", "Share prices fell today."];
@@ -19,6 +19,15 @@ async fn challenge(network: &Network, serving: &Serving, id: &str) -> Output {
     let path = network.path("receipt.json");
     std::fs::write(&path, serving.receipts(id).await.to_string()).unwrap();
     network.run(USER, &["--json", "challenge", "--receipt", path.to_str().unwrap()]).await
+}
+
+/// Answers that were revealed: by whom, about how many tokens, for which fee.
+async fn audits(network: &Network) -> Vec<(Address, u32, U256)> {
+    let revealed = network.events().await.into_iter().filter_map(|at| match at.event {
+        Event::AuditRevealed { auditor, answer, fee, .. } => Some((auditor, answer.step, fee)),
+        _ => None,
+    });
+    revealed.collect()
 }
 
 /// Closes a job and waits for its settlement, which loses nothing of the escrow; returns tokens and wei paid to each worker.
@@ -40,7 +49,8 @@ async fn settled(network: &Network, serving: &Serving) -> Vec<(usize, u32, U256)
         }
     }
     let sum: U256 = paid.iter().map(|(.., amount)| *amount).fold(U256::ZERO, |a, b| a + b);
-    assert_eq!(sum + refund, sno(Serving::DEPOSIT), "{paid:?}");
+    let fees: U256 = audits(network).await.iter().map(|(.., fee)| *fee).fold(U256::ZERO, |a, b| a + b);
+    assert_eq!(sum + fees + refund, sno(Serving::DEPOSIT), "{paid:?}, {fees} for audits");
     paid
 }
 
@@ -141,8 +151,11 @@ async fn a_worker_that_dies_in_the_middle_of_a_text_is_replaced_or_the_text_fail
     const TOKENS: u32 = 200;
     let mut network = Network::start(2).await;
     network.start_workers([0, 1]).await;
-    let serving =
-        Serving::start_decoder(&mut network, Shape { stages: 1, replicas: 2, longest: 256, integers: true }).await;
+    let serving = Serving::start_decoder(
+        &mut network,
+        Shape { stages: 1, replicas: 2, longest: 256, integers: true, ..Shape::default() },
+    )
+    .await;
     let stream = async || serving.stream("the cat", TOKENS).await.expect("a text");
     let (undisturbed, end) = stream().await.rest().await;
     let usage = end["usage"].clone();
@@ -181,4 +194,26 @@ async fn a_worker_that_dies_in_the_middle_of_a_text_is_replaced_or_the_text_fail
     let tokens: u64 = paid.iter().map(|(_, tokens, _)| u64::from(*tokens)).sum();
     let owed = 4 * (usage["total_tokens"].as_u64().unwrap() - 1);
     assert_eq!(tokens, owed, "each delivered text is paid once: {paid:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receipts_are_drawn_for_and_their_audits_paid_by_the_token() {
+    // A validator that looks only at what it is drawn for: every receipt, being the only one.
+    let mut network = Network::start_at_rate(2, "0").await;
+    network.start_workers([0, 1]).await;
+    let serving = Serving::start_decoder(&mut network, Shape { window: 48, ..Shape::default() }).await;
+    let (_, first, _) = serving.complete("the cat", 1).await.unwrap();
+    let (_, second, _) = serving.complete("a dog", 2).await.unwrap();
+    let paid = settled(&network, &serving).await;
+    // Both texts in both stages; what was chosen last went through none.
+    let mut audited: Vec<u32> = audits(&network).await.iter().map(|(_, tokens, _)| *tokens).collect();
+    audited.sort_unstable();
+    let mut expected = [first - 1, first - 1, second - 1, second - 1].map(|tokens| u32::try_from(tokens).unwrap());
+    expected.sort_unstable();
+    assert_eq!(audited, expected);
+    let fees: U256 = audits(&network).await.iter().map(|(.., fee)| *fee).fold(U256::ZERO, |a, b| a + b);
+    let work: U256 = paid.iter().map(|(.., amount)| *amount).fold(U256::ZERO, |a, b| a + b);
+    let (most, rounded) = (work * U256::from(5) / U256::from(4), U256::from(4));
+    assert!(fees <= most && fees + rounded >= most, "a quarter more than the work: {fees} of {work}");
+    assert_eq!(network.credit(address(VALIDATOR), network.deployment().sno).await, fees);
 }

@@ -19,17 +19,20 @@ const DECODER: &str = "tiny-llama";
 const START: Duration = Duration::from_secs(180);
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// Lanes of a job, the most tokens of its texts, and whether its model is put into integers before it is posted.
+/// Lanes of a job, the most tokens of its texts, whether its model is put into integers before it is posted, and for how long its receipts can
+/// be challenged.
 pub(crate) struct Shape {
     pub(crate) stages: u16,
     pub(crate) replicas: u16,
     pub(crate) longest: u32,
     pub(crate) integers: bool,
+    /// Its challenge window, seconds.
+    pub(crate) window: u32,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { stages: 2, replicas: 1, longest: 32, integers: false }
+        Self { stages: 2, replicas: 1, longest: 32, integers: false, window: 6 }
     }
 }
 
@@ -68,8 +71,6 @@ fn decoder(network: &Network, context: u32) -> (PathBuf, PathBuf) {
 impl Serving {
     /// SNO put into escrow.
     pub(crate) const DEPOSIT: &'static str = "10";
-    /// Seconds.
-    pub(crate) const WINDOW: u32 = 6;
 
     /// Posts a job of two stages for the pretrained encoder, hires workers for it, and opens a gateway to them.
     pub(crate) async fn start(network: &mut Network) -> Self {
@@ -98,7 +99,7 @@ impl Serving {
             ("--stages", shape.stages.into()),
             ("--replicas", shape.replicas.into()),
             ("--longest", shape.longest),
-            ("--challenge-window", Self::WINDOW),
+            ("--challenge-window", shape.window),
         ];
         for (name, number) in numbers {
             command.args([name, &number.to_string()]);
