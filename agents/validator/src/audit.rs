@@ -308,7 +308,9 @@ where
         replay: &Replay,
         record: &IntervalRecord,
     ) -> Result<Outcome, Failed> {
-        if !self.answers.is_due(target.id) {
+        // A worker with less at risk than a challenge costs could frame us for nothing.
+        let safe = job.worker_stake >= self.answers.parameters.dispute_bond;
+        if !safe || !self.answers.is_due(target.id) {
             return self.blocking(replay.clone(), |replay, engine| replay.outcome(engine)).await;
         }
         let (outcome, answer) = self.blocking(replay.clone(), |replay, engine| replay.answer(engine)).await?;
