@@ -178,7 +178,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         Audit storage audit = _audits[claimId][auditor];
         if (audit.state != State.Accused) revert WrongState(audit.state);
         Claim calldata claim = audited.claim;
-        // INVARIANT: who was right has had the time to show it (P-31).
+        // INVARIANT: who was right has had the time to show it (P-32).
         if (CHECKPOINTS.laneOf(claim.job, claim.stage, claim.replica).finalized <= claim.interval) revert NotFinal();
 
         _penalise(claimId, auditor, audit, audit.accuser, job.workerStake);
@@ -189,7 +189,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         bytes32 claimId = DISPUTES.refutes(proof);
         Audit storage audit = _audits[claimId][auditor];
         if (audit.state != State.Revealed && audit.state != State.Accused) revert WrongState(audit.state);
-        // INVARIANT: one's own answer, and nothing else, convicts an auditor (P-31).
+        // INVARIANT: one's own answer, and nothing else, convicts an auditor (P-32).
         if (_wordOf(_answerOf(proof.statement)) != audit.word) revert WrongAnswer();
 
         _penalise(claimId, auditor, audit, proof.statement.auditor, JOBS.jobOf(proof.claim.job).workerStake);
@@ -199,7 +199,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
     // slither-disable-next-line reentrancy-events
     function _penalise(bytes32 claimId, address auditor, Audit storage audit, address accuser, uint256 stake) private {
         audit.state = State.Penalised;
-        // INVARIANT: who frames an auditor risks as much as it could win (P-31).
+        // INVARIANT: who frames an auditor risks as much as it could win (P-32).
         uint256 amount = STAKING.penalise(auditor, _PENALTY < stake ? _PENALTY : stake, accuser);
         emit AuditorPenalised(claimId, auditor, accuser, amount);
     }

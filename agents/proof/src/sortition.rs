@@ -1,4 +1,4 @@
-//! Which validators are drawn to answer for a claim, when, and how an answer is sealed: as `contracts/core/Audits.sol` has it (P-29 to P-31).
+//! Which validators are drawn to answer for a claim, when, and how an answer is sealed: as `contracts/core/Audits.sol` has it (C-15, P-31 to P-33).
 
 use alloy_sol_types::SolValue;
 use tensorlink_types::abi::{AuditAnswer, StepStatement};
