@@ -1,5 +1,6 @@
 //! `AlloyChain` against a real anvil, and the compiled verifier against the reference.
 
+mod clock;
 mod endpoint;
 mod events;
 mod hostile;
