@@ -268,7 +268,8 @@ impl Sender {
         let raised = |old: u128| old.saturating_add(old.div_ceil(8)).saturating_add(1);
         let (mut fee, mut tip) = (raised(attempt.fees.max_fee_per_gas), raised(attempt.fees.max_priority_fee_per_gas));
         if let Ok(market) = market {
-            fee = fee.max(market.max_fee_per_gas);
+            // The estimate leaves room for blocks that get dearer; where that goes beyond the cap, the block itself may not.
+            fee = fee.max(market.max_fee_per_gas.min(FEE_CAP));
             tip = tip.max(market.max_priority_fee_per_gas);
         }
         // At the cap the last variant stays: a node takes no replacement for the same fee.

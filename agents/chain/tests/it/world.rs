@@ -195,6 +195,13 @@ impl World {
         let () = self.provider.client().request("anvil_mine", (blocks,)).await.unwrap();
     }
 
+    /// A block in which a unit of gas costs at least so many gwei.
+    pub(crate) async fn dear_block(&self, gwei: u64) {
+        let fee = U256::from(gwei) * U256::from(1_000_000_000u64);
+        let () = self.provider.client().request("anvil_setNextBlockBaseFeePerGas", (fee,)).await.unwrap();
+        self.mine(1).await;
+    }
+
     pub(crate) async fn automine(&self, on: bool) {
         let () = self.provider.client().request("anvil_setAutomine", (on,)).await.unwrap();
     }
