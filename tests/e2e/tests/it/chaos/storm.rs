@@ -85,7 +85,7 @@ async fn reorganise(network: &Network, depth: u64, dice: &mut Dice) {
             undone.extend(raw);
         }
     }
-    let () = client.request("anvil_reorg", (depth, Vec::<()>::new())).await.unwrap();
+    network.reorganise(depth).await;
     // Anvil gives all new blocks the time of the last that stays, and goes on from there.
     let behind = head.header.timestamp.saturating_sub(latest().await.header.timestamp);
     let _: serde_json::Value = client.request("evm_increaseTime", (behind,)).await.unwrap();

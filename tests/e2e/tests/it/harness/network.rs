@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use alloy::network::Ethereum;
-use alloy::providers::RootProvider;
+use alloy::providers::{Provider, RootProvider};
 use rustix::process::Signal;
 use tempfile::TempDir;
 use tensorlink_bindings::creation::Parameters;
@@ -369,6 +369,11 @@ impl Network {
         self.anvil.take().unwrap().stop();
         let (anvil, _) = chain::start_anvil(self.folder.path(), self.port).await;
         self.anvil = Some(anvil);
+    }
+
+    /// Replaces the newest blocks by as many empty ones.
+    pub(crate) async fn reorganise(&self, depth: u64) {
+        let () = self.provider().client().request("anvil_reorg", (depth, Vec::<()>::new())).await.unwrap();
     }
 
     /// All events so far, if the chain answers.
