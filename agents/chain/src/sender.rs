@@ -26,6 +26,8 @@ use crate::views::Views;
 
 /// Most that is offered for a unit of gas, wei: a fee beyond it is a broken endpoint or a day to wait out.
 const FEE_CAP: u128 = 1_000_000_000_000;
+/// Nonces that are filled at once: more than any reorganisation undoes of one account.
+const GAPS: usize = 64;
 /// Gas of a transfer.
 const TRANSFER_GAS: u64 = 21_000;
 /// Transactions made for one call, where others took their nonces.
@@ -197,12 +199,7 @@ impl Sender {
             attempt.variants.push((hash, raw.clone()));
         }
         debug!(%hash, nonce = attempt.nonce, max_fee = attempt.fees.max_fee_per_gas, "sending a transaction");
-        self.rpc
-            .ask("transaction", |provider| {
-                let raw = raw.clone();
-                async move { provider.send_raw_transaction(&raw).await.map(|_| ()) }
-            })
-            .await
+        self.send_raw(raw).await
     }
 
     /// The first broadcast; tells if it is lost for good.
@@ -240,7 +237,7 @@ impl Sender {
                 bumps += 1;
                 since = Instant::now();
                 self.bump(attempt).await?;
-                self.fill_gap(attempt).await?;
+                self.fill_gaps(attempt).await?;
             }
             self.rpc.pause(self.pace.poll).await?;
         }
@@ -284,40 +281,50 @@ impl Sender {
         }
     }
 
-    /// A reorganisation may undo a transaction that this one follows, for good: its sender has seen it mined and does not send it again.
-    /// Then nothing after it is ever mined, unless something else takes its nonce: a transfer of nothing to ourselves.
-    async fn fill_gap(&self, attempt: &Attempt<'_>) -> Result<(), ChainError> {
-        let gap = match self.pending_nonce().await {
-            Ok(pending) if pending < attempt.nonce => pending,
-            Err(Failure::Closed) => return Err(ChainError::Closed),
-            Ok(_) | Err(_) => return Ok(()),
-        };
-        // Whoever else sends from here takes the first nonce that is free, and raises its own fee.
-        let Some(_flight) = Flight::exactly(&self.in_flight, gap) else { return Ok(()) };
-        warn!(nonce = gap, "a reorganisation has left a gap; filling it");
+    /// A reorganisation may undo transactions that this one follows, for good: their sender has seen them mined and does not send them again.
+    /// Then nothing after them is ever mined, unless something else takes their nonces: transfers of nothing to ourselves.
+    async fn fill_gaps(&self, attempt: &Attempt<'_>) -> Result<(), ChainError> {
+        for _ in 0..GAPS {
+            let gap = match self.pending_nonce().await {
+                Ok(pending) if pending < attempt.nonce => pending,
+                Err(Failure::Closed) => return Err(ChainError::Closed),
+                Ok(_) | Err(_) => return Ok(()),
+            };
+            // Whoever else sends from here takes the first nonce that is free, and raises its own fee.
+            let Some(_flight) = Flight::exactly(&self.in_flight, gap) else { return Ok(()) };
+            warn!(nonce = gap, "a reorganisation has left a gap; filling it");
+            match self.send_nothing(gap, attempt.fees).await {
+                Ok(()) => {}
+                Err(Failure::Closed) => return Err(ChainError::Closed),
+                // Looked at again when the fee is raised next.
+                Err(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// A transfer of nothing to ourselves.
+    async fn send_nothing(&self, nonce: u64, fees: Eip1559Estimation) -> Result<(), Failure> {
         let account = self.account();
         let mut request = TransactionRequest::default()
             .with_from(account)
             .with_to(account)
-            .with_nonce(gap)
+            .with_nonce(nonce)
             .with_gas_limit(TRANSFER_GAS)
-            .with_max_fee_per_gas(attempt.fees.max_fee_per_gas)
-            .with_max_priority_fee_per_gas(attempt.fees.max_priority_fee_per_gas);
+            .with_max_fee_per_gas(fees.max_fee_per_gas)
+            .with_max_priority_fee_per_gas(fees.max_priority_fee_per_gas);
         request.set_chain_id(self.deployment.chain_id);
-        let signed = request.build(&self.wallet).await;
-        let raw = signed.map_err(|error| ChainError::Unavailable(error.to_string()))?.encoded_2718();
-        match self
-            .rpc
+        let signed = request.build(&self.wallet).await.map_err(|error| Failure::Unavailable(error.to_string()))?;
+        self.send_raw(signed.encoded_2718().into()).await
+    }
+
+    async fn send_raw(&self, raw: Bytes) -> Result<(), Failure> {
+        self.rpc
             .ask("transaction", |provider| {
                 let raw = raw.clone();
                 async move { provider.send_raw_transaction(&raw).await.map(|_| ()) }
             })
             .await
-        {
-            Err(Failure::Closed) => Err(ChainError::Closed),
-            // Looked at again when the fee is raised next.
-            Ok(()) | Err(_) => Ok(()),
-        }
     }
 
     /// The revert of a mined transaction, by executing it once more on the state before its block.
