@@ -14,7 +14,7 @@ use tensorlink_node::ports::chain::{Chain, Event, JobState};
 use tensorlink_proof::challenge::Told;
 use tensorlink_proof::commit::ProgramCommitment;
 use tensorlink_types::abi::JobTerms;
-use tensorlink_types::{Address, B256, JobId, JobKey, U256};
+use tensorlink_types::{Address, B256, JobId, JobKey, Lane, U256};
 
 use super::agents::Agents;
 use crate::harness::{COLLATERAL, FIRST_WORKER, Job, Network, Report, STAKE, TREASURY, USER, VALIDATOR, address, sno};
@@ -24,13 +24,30 @@ const MEMORY: u64 = 256 << 20;
 /// Beyond every unbonding, seconds.
 const UNBONDED: u64 = 2_000;
 
-pub(super) async fn everything_is_right(network: &Network, agents: &mut Agents, json: Value) {
-    let report = Report { json, events: network.events().await };
+/// `closed`: the user had to end the job.
+pub(super) async fn everything_is_right(network: &Network, agents: &mut Agents, closed: bool) {
+    let text = std::fs::read(network.path("report.json")).unwrap();
+    let report = Report { json: serde_json::from_slice(&text).unwrap(), events: network.events().await };
     nobody_was_convicted(&report);
-    claims_are_final_and_paid(network, &report).await;
+    claims_are_final_and_paid(network, &report, closed).await;
     same_as_a_quiet_run(&report, network);
     agents.stop();
     nothing_is_stuck(network).await;
+}
+
+/// Whether every replica has a stage whose claims the others did not wait for.
+pub(super) async fn nobody_can_go_on(network: &Network) -> bool {
+    let view = network.chain().job(JobId(1)).await.unwrap().unwrap();
+    for replica in 0..view.replicas {
+        let mut lost = false;
+        for stage in 0..view.stages {
+            lost |= network.chain().is_too_late(Lane { job: view.id, stage, replica }).await.unwrap();
+        }
+        if !lost {
+            return false;
+        }
+    }
+    true
 }
 
 fn nobody_was_convicted(report: &Report) {
@@ -45,7 +62,7 @@ fn nobody_was_convicted(report: &Report) {
     assert!(convicted.is_empty(), "{convicted:#?}");
 }
 
-async fn claims_are_final_and_paid(network: &Network, report: &Report) {
+async fn claims_are_final_and_paid(network: &Network, report: &Report, closed: bool) {
     report.assert_accounts();
     let view = network.chain().job(JobId(1)).await.unwrap().unwrap();
     assert_eq!((view.state, U256::from(view.escrow)), (JobState::Settled, U256::ZERO));
@@ -63,7 +80,11 @@ async fn claims_are_final_and_paid(network: &Network, report: &Report) {
         assert_eq!(paid.get(&worker).map(|(claims, _)| claims), Some(claims), "{lane}: what is final is paid");
     }
     println!("chaos: claims of lanes, all final and paid: {:?}", committed.values().collect::<Vec<_>>());
-    // The user did not close it: one replica of each stage at least went to the end.
+    if closed {
+        return;
+    }
+    // One replica of each stage at least went to the end, and the user has the model.
+    assert!(report.number("held_out_rows") >= 100.0, "{}", report.json);
     for stage in 0..view.stages {
         let most = committed.iter().filter(|(lane, _)| lane.stage == stage).map(|(_, claims)| *claims).max();
         assert_eq!(most, Some(view.intervals), "stage {stage} was finished");

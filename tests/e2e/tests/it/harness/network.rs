@@ -345,6 +345,13 @@ impl Network {
         .await
     }
 
+    /// Waits until a background process has said something.
+    pub(crate) async fn said(&self, name: &str, text: &str, limit: Duration) {
+        let process = &self.processes[name];
+        let what = format!("{name} says {text:?}");
+        eventually(&what, limit, async || process.log().contains(text).then_some(())).await;
+    }
+
     /// Waits for a background process to end well.
     pub(crate) async fn ended(&mut self, name: &str, limit: Duration) {
         let process = self.processes.get_mut(name).unwrap();
