@@ -1,7 +1,6 @@
 //! [`AlloyChain`]: the port, put together.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use alloy::consensus::Transaction;
 use alloy::eips::BlockNumberOrTag;
@@ -10,6 +9,7 @@ use alloy::providers::Provider;
 use alloy::rpc::types::TransactionReceipt;
 use alloy::signers::local::PrivateKeySigner;
 use async_trait::async_trait;
+use serde::Deserialize;
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{
     Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, Seed, StakeView,
@@ -108,14 +108,29 @@ impl AlloyChain {
         self.reader.confirmed().await
     }
 
+    /// Time of the next block, seconds: by the node, for the machine's own clock may be wrong, and where blocks are made on demand the
+    /// newest is old. Nodes that tell no pending block make blocks all the time.
+    async fn next_time(&self, head: Head) -> Result<u64, Failure> {
+        let pending = self.rpc.ask("pending block", |provider| async move {
+            provider.client().request::<_, Option<Next>>("eth_getBlockByNumber", ("pending", false)).await
+        });
+        let pending = match pending.await {
+            Ok(block) => block.map_or(0, |block| block.timestamp.saturating_to()),
+            Err(Failure::Refused(_)) => 0,
+            Err(failure) => return Err(failure),
+        };
+        Ok(pending.max(head.timestamp.saturating_add(1)))
+    }
+
     pub(crate) fn views(&self) -> Views<'_> {
         Views { rpc: &self.rpc, deployment: &self.reader.deployment }
     }
 }
 
-/// The machine's time: the next block is not older, give or take seconds.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+/// The block that a node would make now.
+#[derive(Deserialize, Debug)]
+struct Next {
+    timestamp: U256,
 }
 
 #[async_trait]
@@ -144,7 +159,7 @@ impl Chain for AlloyChain {
 
     async fn send(&self, call: Call) -> Result<Receipt, ChainError> {
         let head = self.reader.head().await?;
-        let receipt = self.sender.send(&call, head.timestamp.max(now())).await?;
+        let receipt = self.sender.send(&call, self.next_time(head).await?).await?;
         // The call has happened: whatever goes wrong from here on must not look like a call that has not.
         let unclear = |_| ChainError::Pending(receipt.transaction_hash);
         let timestamp = self.mined_at(&receipt).await.map_err(unclear)?;
@@ -171,7 +186,7 @@ impl Chain for AlloyChain {
 
     async fn simulate(&self, call: &Call) -> Result<u64, ChainError> {
         let head = self.reader.head().await?;
-        let now = head.timestamp.max(now());
+        let now = self.next_time(head).await?;
         let (approval, main) = allowance::steps(self.views(), self.sender.signer(), call, now).await?;
         let actions = approval.into_iter().chain([main]).collect();
         evm::simulate(self.rpc.clone(), head, now, self.reader.deployment.chain_id, self.account(), actions).await

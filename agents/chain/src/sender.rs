@@ -26,6 +26,10 @@ use crate::views::Views;
 
 /// Most that is offered for a unit of gas, wei: a fee beyond it is a broken endpoint or a day to wait out.
 const FEE_CAP: u128 = 1_000_000_000_000;
+/// Nonces that are filled at once: more than any reorganisation undoes of one account.
+const GAPS: usize = 64;
+/// Gas of a transfer.
+const TRANSFER_GAS: u64 = 21_000;
 /// Transactions made for one call, where others took their nonces.
 const TRIES: u32 = 3;
 /// Looks at an account whose nonce is used up, while no receipt says by which transaction.
@@ -57,11 +61,12 @@ enum Fate {
 }
 
 /// One transaction in its variants, which share a nonce: one of them at most is ever mined.
-struct Attempt {
+struct Attempt<'a> {
     request: TransactionRequest,
     nonce: u64,
     fees: Eip1559Estimation,
     variants: Vec<(B256, Bytes)>,
+    _flight: Flight<'a>,
 }
 
 /// The only sender of an account's transactions in this process.
@@ -119,7 +124,6 @@ impl Sender {
         let mut reason = String::new();
         for _ in 0..TRIES {
             let mut attempt = self.prepare(action).await?;
-            let _flight = Flight::new(&self.in_flight, attempt.nonce);
             let fate = match self.broadcast_first(&mut attempt).await? {
                 Some(lost) => lost,
                 None => {
@@ -143,7 +147,7 @@ impl Sender {
     }
 
     /// Gas, fees and nonce; finds out here what cannot succeed.
-    async fn prepare(&self, action: &Action) -> Result<Attempt, ChainError> {
+    async fn prepare(&self, action: &Action) -> Result<Attempt<'_>, ChainError> {
         let account = self.account();
         let request = TransactionRequest::default()
             .with_from(account)
@@ -169,18 +173,21 @@ impl Sender {
         if balance < needed {
             return Err(poor(needed));
         }
-        let pending =
-            self.rpc.ask("nonce", |p| async move { p.get_transaction_count(account).pending().await }).await?;
-        // The node may not have seen the last of ours yet.
-        let ours = lock(&self.in_flight).last().map_or(0, |nonce| nonce + 1);
-        let nonce = pending.max(ours);
+        let flight = Flight::first(&self.in_flight, self.pending_nonce().await?);
+        let nonce = flight.nonce;
         let mut request = request.with_nonce(nonce).with_gas_limit(gas);
         request.set_chain_id(self.deployment.chain_id);
-        Ok(Attempt { request, nonce, fees, variants: Vec::new() })
+        Ok(Attempt { request, nonce, fees, variants: Vec::new(), _flight: flight })
+    }
+
+    /// The first nonce that no transaction has that the node knows.
+    async fn pending_nonce(&self) -> Result<u64, Failure> {
+        let account = self.account();
+        self.rpc.ask("nonce", |p| async move { p.get_transaction_count(account).pending().await }).await
     }
 
     /// Signs a variant with the attempt's present fees, and hands it to the node.
-    async fn broadcast(&self, attempt: &mut Attempt) -> Result<(), Failure> {
+    async fn broadcast(&self, attempt: &mut Attempt<'_>) -> Result<(), Failure> {
         let request = attempt
             .request
             .clone()
@@ -192,16 +199,11 @@ impl Sender {
             attempt.variants.push((hash, raw.clone()));
         }
         debug!(%hash, nonce = attempt.nonce, max_fee = attempt.fees.max_fee_per_gas, "sending a transaction");
-        self.rpc
-            .ask("transaction", |provider| {
-                let raw = raw.clone();
-                async move { provider.send_raw_transaction(&raw).await.map(|_| ()) }
-            })
-            .await
+        self.send_raw(raw).await
     }
 
     /// The first broadcast; tells if it is lost for good.
-    async fn broadcast_first(&self, attempt: &mut Attempt) -> Result<Option<Fate>, ChainError> {
+    async fn broadcast_first(&self, attempt: &mut Attempt<'_>) -> Result<Option<Fate>, ChainError> {
         let payload = match self.broadcast(attempt).await {
             // Without an answer it may be on its way all the same.
             Ok(()) | Err(Failure::Unavailable(_)) => return Ok(None),
@@ -218,7 +220,7 @@ impl Sender {
     }
 
     /// Waits for the receipt of any variant, and raises the fee meanwhile.
-    async fn watch(&self, attempt: &mut Attempt) -> Result<Fate, ChainError> {
+    async fn watch(&self, attempt: &mut Attempt<'_>) -> Result<Fate, ChainError> {
         let (mut since, mut bumps, mut looks) = (Instant::now(), 0, 0);
         loop {
             match self.look(attempt, &mut looks).await {
@@ -235,12 +237,13 @@ impl Sender {
                 bumps += 1;
                 since = Instant::now();
                 self.bump(attempt).await?;
+                self.fill_gaps(attempt).await?;
             }
             self.rpc.pause(self.pace.poll).await?;
         }
     }
 
-    async fn look(&self, attempt: &Attempt, looks: &mut u32) -> Result<Option<Fate>, Failure> {
+    async fn look(&self, attempt: &Attempt<'_>, looks: &mut u32) -> Result<Option<Fate>, Failure> {
         let account = self.account();
         // The nonce first: a receipt that is missing afterwards is not one that came in between.
         let used = self.rpc.ask("nonce", |p| async move { p.get_transaction_count(account).latest().await }).await?;
@@ -257,12 +260,13 @@ impl Sender {
 
     /// Replaces the transaction by one that pays an eighth more, or the market's fee if that is higher, and hands it to the
     /// node anew: it may have lost the last one.
-    async fn bump(&self, attempt: &mut Attempt) -> Result<(), ChainError> {
+    async fn bump(&self, attempt: &mut Attempt<'_>) -> Result<(), ChainError> {
         let market = self.rpc.ask("fees", |p| async move { p.estimate_eip1559_fees().await }).await;
         let raised = |old: u128| old.saturating_add(old.div_ceil(8)).saturating_add(1);
         let (mut fee, mut tip) = (raised(attempt.fees.max_fee_per_gas), raised(attempt.fees.max_priority_fee_per_gas));
         if let Ok(market) = market {
-            fee = fee.max(market.max_fee_per_gas);
+            // The estimate leaves room for blocks that get dearer; where that goes beyond the cap, the block itself may not.
+            fee = fee.max(market.max_fee_per_gas.min(FEE_CAP));
             tip = tip.max(market.max_priority_fee_per_gas);
         }
         // At the cap the last variant stays: a node takes no replacement for the same fee.
@@ -277,8 +281,54 @@ impl Sender {
         }
     }
 
+    /// A reorganisation may undo transactions that this one follows, for good: their sender has seen them mined and does not send them again.
+    /// Then nothing after them is ever mined, unless something else takes their nonces: transfers of nothing to ourselves.
+    async fn fill_gaps(&self, attempt: &Attempt<'_>) -> Result<(), ChainError> {
+        for _ in 0..GAPS {
+            let gap = match self.pending_nonce().await {
+                Ok(pending) if pending < attempt.nonce => pending,
+                Err(Failure::Closed) => return Err(ChainError::Closed),
+                Ok(_) | Err(_) => return Ok(()),
+            };
+            // Whoever else sends from here takes the first nonce that is free, and raises its own fee.
+            let Some(_flight) = Flight::exactly(&self.in_flight, gap) else { return Ok(()) };
+            warn!(nonce = gap, "a reorganisation has left a gap; filling it");
+            match self.send_nothing(gap, attempt.fees).await {
+                Ok(()) => {}
+                Err(Failure::Closed) => return Err(ChainError::Closed),
+                // Looked at again when the fee is raised next.
+                Err(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// A transfer of nothing to ourselves.
+    async fn send_nothing(&self, nonce: u64, fees: Eip1559Estimation) -> Result<(), Failure> {
+        let account = self.account();
+        let mut request = TransactionRequest::default()
+            .with_from(account)
+            .with_to(account)
+            .with_nonce(nonce)
+            .with_gas_limit(TRANSFER_GAS)
+            .with_max_fee_per_gas(fees.max_fee_per_gas)
+            .with_max_priority_fee_per_gas(fees.max_priority_fee_per_gas);
+        request.set_chain_id(self.deployment.chain_id);
+        let signed = request.build(&self.wallet).await.map_err(|error| Failure::Unavailable(error.to_string()))?;
+        self.send_raw(signed.encoded_2718().into()).await
+    }
+
+    async fn send_raw(&self, raw: Bytes) -> Result<(), Failure> {
+        self.rpc
+            .ask("transaction", |provider| {
+                let raw = raw.clone();
+                async move { provider.send_raw_transaction(&raw).await.map(|_| ()) }
+            })
+            .await
+    }
+
     /// The revert of a mined transaction, by executing it once more on the state before its block.
-    async fn why_reverted(&self, attempt: &Attempt, receipt: &TransactionReceipt) -> Revert {
+    async fn why_reverted(&self, attempt: &Attempt<'_>, receipt: &TransactionReceipt) -> Revert {
         let before = receipt.block_number.unwrap_or_default().saturating_sub(1);
         let replayed = self.rpc.ask("revert", |provider| {
             let request = attempt.request.clone();
@@ -299,9 +349,20 @@ struct Flight<'a> {
 }
 
 impl<'a> Flight<'a> {
-    fn new(nonces: &'a StdMutex<BTreeSet<u64>>, nonce: u64) -> Self {
-        lock(nonces).insert(nonce);
+    /// The first nonce from `pending` on that none of ours has: the node may not have seen all of them yet.
+    fn first(nonces: &'a StdMutex<BTreeSet<u64>>, pending: u64) -> Self {
+        let mut taken = lock(nonces);
+        let mut nonce = pending;
+        while taken.contains(&nonce) {
+            nonce += 1;
+        }
+        taken.insert(nonce);
         Self { nonces, nonce }
+    }
+
+    /// This nonce, unless one of ours has it.
+    fn exactly(nonces: &'a StdMutex<BTreeSet<u64>>, nonce: u64) -> Option<Self> {
+        lock(nonces).insert(nonce).then_some(Self { nonces, nonce })
     }
 }
 

@@ -62,6 +62,9 @@ pub struct NetworkArgs {
     /// Addresses to listen on (multiaddr), e.g. /ip4/0.0.0.0/tcp/4001. Repeatable.
     #[arg(long, global = true, env = "TENSORLINK_LISTEN", value_delimiter = ',', value_name = "ADDR")]
     pub listen: Vec<String>,
+    /// Addresses to tell others instead of those listened on: a forwarded port, a DNS name. Repeatable.
+    #[arg(long, global = true, env = "TENSORLINK_EXTERNAL", value_delimiter = ',', value_name = "ADDR")]
+    pub external: Vec<String>,
     /// Peers to start from (multiaddr with /p2p/...). Repeatable.
     #[arg(long, global = true, env = "TENSORLINK_BOOTSTRAP", value_delimiter = ',', value_name = "ADDR")]
     pub bootstrap: Vec<String>,

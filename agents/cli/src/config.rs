@@ -16,6 +16,7 @@ pub struct File {
     data_dir: Option<PathBuf>,
     keystore: Option<PathBuf>,
     listen: Option<Vec<String>>,
+    external: Option<Vec<String>>,
     bootstrap: Option<Vec<String>>,
     ipfs: Option<String>,
     confirmations: Option<u64>,
@@ -67,6 +68,8 @@ pub struct Config {
     pub keystore: Option<PathBuf>,
     /// Multiaddrs to listen on.
     pub listen: Vec<String>,
+    /// Multiaddrs that others are told instead; none tells them those listened on.
+    pub external: Vec<String>,
     /// Multiaddrs of peers to join the network by.
     pub bootstrap: Vec<String>,
     /// URL of a Kubo daemon; none for the embedded store.
@@ -102,6 +105,7 @@ impl Config {
                 &file.listen,
                 &["/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"],
             ),
+            external: list(&common.network.external, &file.external, &[]),
             bootstrap: list(&common.network.bootstrap, &file.bootstrap, &[]),
             ipfs: common.network.ipfs.clone().or_else(|| file.ipfs.clone()),
             confirmations: common.network.confirmations.or(file.confirmations).unwrap_or(1),

@@ -75,6 +75,7 @@ impl Node {
         let parse = |text: &String| text.parse().with_context(|| format!("{text:?} is not a multiaddr"));
         let net_config = NetConfig {
             listen: config.listen.iter().map(parse).collect::<Result<_>>()?,
+            external: config.external.iter().map(parse).collect::<Result<_>>()?,
             bootstrap: config.bootstrap.iter().map(parse).collect::<Result<_>>()?,
             ..NetConfig::default()
         };

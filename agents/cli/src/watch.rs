@@ -32,6 +32,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Longest wait for the settlement's confirmation.
 const CONFIRMATION: Duration = Duration::from_secs(120);
 
+/// Longest outage of the endpoint that is waited for.
+const OUTAGE: Duration = Duration::from_secs(600);
+
 /// What a job came to.
 #[derive(Serialize)]
 struct Summary<'a> {
@@ -138,7 +141,8 @@ pub async fn follow(
     shutdown: &CancellationToken,
 ) -> Result<()> {
     let started = Instant::now();
-    let view = node.ports.chain.job(job).await?.with_context(|| format!("there is no job {job}"))?;
+    let view =
+        patiently(async || node.ports.chain.job(job).await).await?.with_context(|| format!("there is no job {job}"))?;
     let mut balance = Balance::new(job, user);
     let lanes = tokio::select! {
         () = shutdown.cancelled() => bail!("interrupted; the job goes on: `tensorlink job watch {job}` takes it up again"),
@@ -180,12 +184,13 @@ pub async fn follow(
 async fn gas(node: &Node, report: &mut Report) -> Result<BTreeMap<&'static str, u64>> {
     let mut gas = BTreeMap::new();
     for (what, transaction) in &report.samples {
-        if let Some(mined) = node.ports.chain.mined(*transaction).await? {
+        if let Some(mined) = patiently(async || node.ports.chain.mined(*transaction).await).await? {
             gas.insert(*what, mined.gas);
         }
     }
     for conviction in &mut report.convictions {
-        conviction.gas = node.ports.chain.mined(conviction.transaction).await?.map(|mined| mined.gas);
+        let mined = patiently(async || node.ports.chain.mined(conviction.transaction).await).await?;
+        conviction.gas = mined.map(|mined| mined.gas);
     }
     Ok(gas)
 }
@@ -223,7 +228,7 @@ async fn watch(config: &Config, user: &User, view: &JobView, balance: &mut Balan
                 Err(RecvError::Closed) => bail!("the node is shutting down"),
             },
             told = balance.go_on() => told?,
-            _ = ticks.tick() => if user.wind_up(job).await? {
+            _ = ticks.tick() => if wind_up(user, balance).await? {
                 break;
             },
         }
@@ -246,12 +251,40 @@ async fn watch(config: &Config, user: &User, view: &JobView, balance: &mut Balan
     Ok(lanes)
 }
 
+/// Moves the job towards its settlement; whether that is confirmed. Until then a reorganisation may undo it, and it has to be done again.
+async fn wind_up(user: &User, balance: &Balance) -> Result<bool, ChainError> {
+    match user.wind_up(balance.job).await {
+        Ok(settled) => Ok(settled && balance.report.refund.is_some()),
+        // The endpoint is down for a while, or a transaction is late: what came of it the next look tells.
+        Err(error @ (ChainError::Unavailable(_) | ChainError::Pending(_))) => {
+            tracing::warn!(job = %balance.job, %error, "the job waits for the chain");
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks the chain until it answers, through an outage of its endpoint.
+async fn patiently<T>(mut ask: impl AsyncFnMut() -> Result<T, ChainError>) -> Result<T, ChainError> {
+    let asked = Instant::now();
+    loop {
+        match ask().await {
+            Err(error @ ChainError::Unavailable(_)) if asked.elapsed() < OUTAGE => {
+                tracing::warn!(%error, "waiting for the chain");
+                tokio::time::sleep(PERIOD).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
 /// Whether each stage was computed to the end by one of its replicas at least.
 async fn stages_final(node: &Node, view: &JobView) -> Result<bool> {
     for stage in 0..view.stages {
         let mut done = false;
         for replica in 0..view.replicas {
-            let lane = node.ports.chain.lane(Lane { job: view.id, stage, replica }).await?;
+            let lane = Lane { job: view.id, stage, replica };
+            let lane = patiently(async || node.ports.chain.lane(lane).await).await?;
             done |= lane.finalized >= view.intervals;
         }
         if !done {

@@ -7,7 +7,7 @@ use libp2p::kad::store::{MemoryStore, MemoryStoreConfig};
 use libp2p::swarm::NetworkBehaviour;
 use libp2p::{StreamProtocol, Swarm, SwarmBuilder, connection_limits, identify, kad, noise, ping, quic, tcp};
 
-use crate::config::Limits;
+use crate::config::NetConfig;
 use crate::directory::MAX_RECORD_BYTES;
 use crate::error::StartError;
 use crate::identity::Identity;
@@ -40,7 +40,8 @@ pub(crate) struct Behaviour {
 }
 
 impl Behaviour {
-    fn new(identity: &Identity, limits: &Limits) -> Result<Self, StartError> {
+    fn new(identity: &Identity, config: &NetConfig) -> Result<Self, StartError> {
+        let limits = &config.limits;
         let keypair = identity.keypair();
         let connections = connection_limits::ConnectionLimits::default()
             .with_max_established(Some(limits.connections))
@@ -87,7 +88,8 @@ impl Behaviour {
             identify: identify::Behaviour::new(
                 identify::Config::new("/tensorlink/1".into(), keypair.public())
                     .with_agent_version(concat!("tensorlink/", env!("CARGO_PKG_VERSION")).into())
-                    .with_push_listen_addr_updates(true),
+                    .with_push_listen_addr_updates(true)
+                    .with_hide_listen_addrs(!config.external.is_empty()),
             ),
             kad: dht,
             gossip,
@@ -102,8 +104,8 @@ impl Behaviour {
 }
 
 /// The swarm over TCP (TLS or Noise, yamux) and QUIC, with names resolved by DNS.
-pub(crate) fn swarm(identity: &Identity, limits: &Limits) -> Result<Swarm<Behaviour>, StartError> {
-    let behaviour = Behaviour::new(identity, limits)?;
+pub(crate) fn swarm(identity: &Identity, config: &NetConfig) -> Result<Swarm<Behaviour>, StartError> {
+    let (behaviour, limits) = (Behaviour::new(identity, config)?, &config.limits);
     let streams = limits.inbound_streams_per_peer;
     let idle = limits.idle;
     let swarm = SwarmBuilder::with_existing_identity(identity.keypair().clone())

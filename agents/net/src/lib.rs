@@ -92,7 +92,7 @@ impl Libp2pNet {
             return Err(StartError::NoListener);
         }
         let limits = config.limits.clone();
-        let mut swarm = behaviour::swarm(&identity, &limits)?;
+        let mut swarm = behaviour::swarm(&identity, &config)?;
         for address in &config.listen {
             swarm
                 .listen_on(address.clone())

@@ -284,7 +284,8 @@ impl EventLoop {
 
     /// Puts our own record into the DHT. Without peers it waits in our own store for the next time.
     fn publish_record(&mut self, at: Instant) {
-        let addresses: Vec<_> = self.swarm.external_addresses().chain(self.swarm.listeners()).cloned().collect();
+        let local = self.swarm.listeners().filter(|_| self.config.external.is_empty());
+        let addresses: Vec<_> = self.swarm.external_addresses().chain(local).cloned().collect();
         if addresses.is_empty() {
             return;
         }

@@ -51,20 +51,19 @@ where
         }
         let receipt = self.context.ports.chain.send(Call::Cancel { job }).await?;
         tracing::info!(%job, gas = receipt.gas, "cancelled: its user did not start it in time");
-        Ok(None)
+        // A reorganisation may undo it.
+        Ok(Some(LATE.as_secs()))
     }
 
-    /// Settles a job whose claims are all final, unless its user does.
+    /// Gives the user time to settle a job whose claims are all final, and then tries to.
     pub(crate) async fn settle(&self, job: JobId, stop: &CancellationToken) {
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.context.ports.clock.sleep(SETTLE) => {}
-            }
-            match self.context.ports.chain.send(Call::Settle { job }).await {
-                Ok(receipt) => return tracing::info!(%job, gas = receipt.gas, "settled"),
-                Err(error) => tracing::info!(%job, %error, "not settled yet"),
-            }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = self.context.ports.clock.sleep(SETTLE) => {}
+        }
+        match self.context.ports.chain.send(Call::Settle { job }).await {
+            Ok(receipt) => tracing::info!(%job, gas = receipt.gas, "settled"),
+            Err(error) => tracing::info!(%job, %error, "not settled"),
         }
     }
 

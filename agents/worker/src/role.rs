@@ -332,20 +332,20 @@ where
         let claiming = async {
             let ports = &self.context.ports;
             let by = Claimant::new(ports.chain.clone(), ports.identity.clone(), ports.contracts);
-            match claims::run(by, log.clone(), all.clone()).await {
-                Ok(()) => {
-                    if log.get().barred {
-                        self.stop(lane, false);
-                    }
-                    self.settle(lane.job, &all).await;
-                }
-                Err(error) => {
+            // Until the settlement is confirmed: a reorganisation may undo it, and what made the last claims final.
+            while !all.is_cancelled() {
+                if let Err(error) = claims::run(by.clone(), log.clone(), all.clone()).await {
                     tracing::error!(%lane, %error, "this lane is over");
                     self.stop(lane, true);
                     if let Err(error) = log.update(|record| record.over = true) {
                         tracing::error!(%lane, %error, "its record cannot be closed");
                     }
+                    return;
                 }
+                if log.get().barred {
+                    self.stop(lane, false);
+                }
+                self.settle(lane.job, &all).await;
             }
         };
         tokio::join!(computing, claiming);

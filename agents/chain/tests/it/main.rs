@@ -1,5 +1,7 @@
 //! `AlloyChain` against a real anvil, and the compiled verifier against the reference.
 
+mod clock;
+mod congestion;
 mod endpoint;
 mod events;
 mod hostile;

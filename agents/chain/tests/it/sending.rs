@@ -235,6 +235,39 @@ async fn a_nonce_taken_by_another_process_is_noticed_and_the_call_made_again() {
     assert_eq!(world.provider.get_transaction_count(user.account()).await.unwrap(), 2);
 }
 
+/// Its sender has seen the others mined and goes on; the last waits for nonces that nobody is going to use any more.
+#[tokio::test]
+async fn a_transaction_is_mined_although_a_reorganisation_undid_those_before_it() {
+    let world = World::new().await;
+    let user = world.chain(USER).await;
+    let now = user.head().await.unwrap().timestamp;
+    let post = |deposit| Call::Post { terms: world.terms(now), deposit: U256::from(deposit) };
+    for deposit in 1..=8 {
+        user.send(post(deposit)).await.unwrap();
+    }
+    world.automine(false).await;
+    let undone = async {
+        let mut status = String::new();
+        while status != "0x1" {
+            tokio::time::sleep(QUICK.poll).await;
+            let pool: serde_json::Value = world.provider.client().request("txpool_status", ()).await.unwrap();
+            status = pool["pending"].as_str().unwrap().to_owned();
+        }
+        world.reorg(8).await;
+        assert_eq!(world.provider.get_transaction_count(user.account()).await.unwrap(), 0);
+        world.automine(true).await;
+    };
+    // All gaps are filled at the first raise.
+    let (last, ()) = tokio::join!(tokio::time::timeout(QUICK.bump_after * 3, user.send(post(9))), undone);
+    let last = last.expect("it is mined in time").unwrap();
+    assert!(matches!(last.events[..], [Event::JobPosted { deposit, .. }] if deposit == U256::from(9)));
+    assert_eq!(user.job_count().await.unwrap(), 1, "the others are gone, nothing stands in their place");
+    assert_eq!(world.provider.get_transaction_count(user.account()).await.unwrap(), 9);
+    // What comes next finds its nonce.
+    user.send(post(10)).await.unwrap();
+    assert_eq!(user.job_count().await.unwrap(), 2);
+}
+
 /// Takes in what a transaction told of a challenge.
 fn follow(game: &mut Game, events: &[Event]) {
     for event in events {

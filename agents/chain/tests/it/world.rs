@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use alloy::network::{Ethereum, TransactionBuilder};
 use alloy::node_bindings::{Anvil, AnvilInstance};
@@ -58,8 +58,18 @@ impl Drop for World {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// A chain whose clock is so many seconds behind the machine's.
+    pub(crate) async fn behind(seconds: u64) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        Self::with(&["--timestamp".to_owned(), (now - seconds).to_string()]).await
+    }
+
+    async fn with(arguments: &[String]) -> Self {
         let state = tempfile::tempdir().unwrap();
-        let anvil = start(state.path());
+        let anvil = start(state.path(), arguments);
         let provider = RootProvider::new_http(anvil.endpoint_url());
         let deployment = deploy(&provider, anvil.addresses()).await;
         Self { anvil, deployment, provider, shutdown: CancellationToken::new(), state }
@@ -70,7 +80,7 @@ impl World {
         let process = self.anvil.child().id().to_string();
         assert!(Command::new("kill").arg(process).status().unwrap().success());
         self.anvil.child_mut().wait().unwrap();
-        self.anvil = start(self.state.path());
+        self.anvil = start(self.state.path(), &[]);
         self.provider = RootProvider::new_http(self.anvil.endpoint_url());
     }
 
@@ -185,6 +195,13 @@ impl World {
         let () = self.provider.client().request("anvil_mine", (blocks,)).await.unwrap();
     }
 
+    /// A block in which a unit of gas costs at least so many gwei.
+    pub(crate) async fn dear_block(&self, gwei: u64) {
+        let fee = U256::from(gwei) * U256::from(1_000_000_000u64);
+        let () = self.provider.client().request("anvil_setNextBlockBaseFeePerGas", (fee,)).await.unwrap();
+        self.mine(1).await;
+    }
+
     pub(crate) async fn automine(&self, on: bool) {
         let () = self.provider.client().request("anvil_setAutomine", (on,)).await.unwrap();
     }
@@ -244,10 +261,10 @@ pub(crate) async fn nothing(events: &mut mpsc::Receiver<EventAt>) {
     }
 }
 
-fn start(state: &Path) -> AnvilInstance {
+fn start(state: &Path, arguments: &[String]) -> AnvilInstance {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../node_modules/.bin/anvil");
     assert!(path.exists(), "there is no anvil: run script/setup");
-    Anvil::at(path).prague().port(0u16).arg("--state").arg(state.join("state.json")).spawn()
+    Anvil::at(path).prague().port(0u16).arg("--state").arg(state.join("state.json")).args(arguments).spawn()
 }
 
 async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Deployment {

@@ -11,7 +11,7 @@ use tensorlink_types::JobId;
 use tensorlink_user::User;
 use tokio_util::sync::CancellationToken;
 
-use super::{Balance, PERIOD, collect, gas, money, token, write};
+use super::{Balance, PERIOD, collect, gas, money, token, wind_up, write};
 use crate::amount::Wei;
 use crate::config::Config;
 use crate::node::Node;
@@ -51,7 +51,7 @@ pub async fn serving(
                 bail!("interrupted; the job goes on: `tensorlink job watch {job}` takes it up again")
             }
             told = balance.go_on() => told?,
-            _ = ticks.tick() => if user.wind_up(job).await? {
+            _ = ticks.tick() => if wind_up(user, &balance).await? {
                 break;
             },
         }

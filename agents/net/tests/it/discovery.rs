@@ -4,7 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tensorlink_net::{Limits, Multiaddr};
+use futures::StreamExt;
+use libp2p::identity::Keypair;
+use libp2p::swarm::SwarmEvent;
+use libp2p::{SwarmBuilder, identify, tls, yamux};
+use tensorlink_net::{Libp2pNet, Limits, Multiaddr, NetConfig};
 use tensorlink_node::ports::{Net, NetError, Protocol};
 
 use crate::common::{Open, addresses, ask, connected, eventually, identity, node, quick, serve_reversed, start, tcp};
@@ -97,4 +101,28 @@ async fn a_peer_that_falls_silent_is_given_up() {
     tokio::time::timeout(Duration::from_secs(15), eventually("it is given up", gone)).await.unwrap();
     // A runtime must not be dropped inside another.
     std::thread::spawn(move || drop(kept)).join().unwrap();
+}
+
+/// Whoever is behind a forwarded port tells others that port, and not an address that only its own machine can reach.
+#[tokio::test]
+async fn a_node_with_an_external_address_tells_no_other() {
+    let external: Multiaddr = "/ip4/198.51.100.7/tcp/4001".parse().unwrap();
+    let config =
+        NetConfig { listen: vec![tcp()], bootstrap: vec![], external: vec![external.clone()], limits: quick() };
+    let hidden = Libp2pNet::start(identity(1), config).unwrap();
+    let asker = SwarmBuilder::with_existing_identity(Keypair::generate_secp256k1()).with_tokio();
+    let asker = asker.with_tcp(libp2p::tcp::Config::default(), tls::Config::new, yamux::Config::default).unwrap();
+    let asker =
+        asker.with_behaviour(|key| identify::Behaviour::new(identify::Config::new("/x".into(), key.public()))).unwrap();
+    let mut asker = asker.with_swarm_config(|config| config.with_idle_connection_timeout(quick().idle)).build();
+    asker.dial(addresses(&hidden).await[0].clone()).unwrap();
+    let told = async {
+        loop {
+            if let SwarmEvent::Behaviour(identify::Event::Received { info, .. }) = asker.select_next_some().await {
+                return info.listen_addrs;
+            }
+        }
+    };
+    let told = tokio::time::timeout(Duration::from_secs(8), told).await.unwrap();
+    assert_eq!(told, [external]);
 }

@@ -69,8 +69,9 @@ where
         let Some(all) = self.lanes().get(&lane).map(|running| running.all.clone()) else { return };
         let redeeming = async {
             let (chain, clock) = (self.context.ports.chain.clone(), self.context.ports.clock.clone());
-            redeem::run((chain, clock), book.clone(), all.clone()).await;
-            if !all.is_cancelled() {
+            // Until the settlement is confirmed: a reorganisation may undo it, and what was redeemed last.
+            while !all.is_cancelled() {
+                redeem::run((chain.clone(), clock.clone()), book.clone(), all.clone()).await;
                 self.settle(lane.job, &all).await;
             }
         };

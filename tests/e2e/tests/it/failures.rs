@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use tensorlink_types::U256;
+use tensorlink_node::ports::Chain;
+use tensorlink_node::ports::chain::Event;
+use tensorlink_types::{JobId, Lane, U256};
 
-use crate::harness::{Job, Network, USER, sno};
+use crate::harness::{Job, Network, USER, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -66,4 +68,38 @@ async fn an_endpoint_that_is_restarted_costs_nothing_but_time() {
     network.restart_chain().await;
     let report = LONG.settled(&mut network, LIMIT).await;
     report.assert_finished(&LONG);
+}
+
+/// Nobody but the worker is there to do it again: its user is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_last_finality_a_reorganisation_undid_is_paid_all_the_same() {
+    let mut network = Network::start(1).await;
+    network.start_workers([0]).await;
+    let job = Job { stages: 1, steps: 20, ..Job::default() };
+    job.post(&mut network);
+    let started = network.await_event("the job starts", LIMIT, |event| match event {
+        Event::JobStarted { .. } => Some(()),
+        _ => None,
+    });
+    started.await;
+    network.cut("user");
+    // Its receipt has told the worker so, and nothing is left to do for it but to settle.
+    network.said("worker-0", "claims final", LIMIT).await;
+    let lane = Lane { job: JobId(1), stage: 0, replica: 0 };
+    assert_eq!(network.chain().lane(lane).await.unwrap().finalized, job.intervals());
+    network.reorganise(3).await;
+    assert_eq!(network.chain().lane(lane).await.unwrap().finalized, 0, "it is undone");
+
+    let settled = network.await_event("the worker settles the job", LIMIT, |event| match event {
+        Event::JobSettled { .. } => Some(()),
+        _ => None,
+    });
+    settled.await;
+    assert_eq!(network.chain().lane(lane).await.unwrap().finalized, job.intervals());
+    let paid = network.await_event("it is paid", LIMIT, |event| match event {
+        Event::Paid { worker, units, .. } => Some((*worker, *units)),
+        _ => None,
+    });
+    assert_eq!(paid.await, (worker_address(0), job.intervals()));
+    assert_eq!(network.stake(0).await.locked, 0, "its stake is free again");
 }

@@ -8,12 +8,14 @@
 //! | `cast` | a table of villains that compute something else |
 //! | `challengers` | challenges without substance, and a user that closes at the worst moment |
 //! | `serving` | pretrained models served text by text, honestly and not |
+//! | `chaos` | everything that can fail fails, at random |
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
 //! | `refusals` | what the command line says to bad input |
 
 mod audits;
 mod cast;
 mod challengers;
+mod chaos;
 mod failures;
 mod harness;
 mod honest;

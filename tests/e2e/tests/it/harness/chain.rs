@@ -46,7 +46,8 @@ pub(super) async fn start_anvil(folder: &Path, port: u16) -> (Process, u16) {
     (process, port)
 }
 
-fn parameters() -> Parameters {
+/// Of `deploy/local-parameters.toml`.
+pub(super) fn parameters() -> Parameters {
     let text = std::fs::read_to_string(root().join("deploy/local-parameters.toml")).unwrap();
     let table: toml::Table = text.parse().unwrap();
     let number = |key: &str| u64::try_from(table[key].as_integer().unwrap()).unwrap();
@@ -71,8 +72,13 @@ fn parameters() -> Parameters {
 }
 
 /// Creates the contracts from an account that has sent nothing yet.
-pub(super) async fn deploy(provider: &RootProvider<Ethereum>, from: Address, genesis: [Address; 3]) -> Deployment {
-    let created = Creation::new(from, 0, &parameters(), &genesis);
+pub(super) async fn deploy(
+    provider: &RootProvider<Ethereum>,
+    from: Address,
+    genesis: [Address; 3],
+    parameters: &Parameters,
+) -> Deployment {
+    let created = Creation::new(from, 0, parameters, &genesis);
     let mut sent = Vec::new();
     for (nonce, code) in created.code.into_iter().enumerate() {
         let request = TransactionRequest::default().with_deploy_code(code).with_nonce(nonce as u64);

@@ -1,7 +1,8 @@
 //! A small job on the digits, and what came of it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -60,6 +61,11 @@ impl Job {
     /// SNO at risk for each worker, the default.
     pub(crate) const STAKE: &'static str = "1000";
 
+    /// What it is trained on.
+    pub(crate) fn data() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/digits.csv.gz")
+    }
+
     pub(crate) fn deposit() -> U256 {
         sno(Self::DEPOSIT)
     }
@@ -79,15 +85,21 @@ impl Job {
 
     /// Posts the job in the background and follows it, from the user's account.
     pub(crate) fn post(&self, network: &mut Network) {
+        let command = self.posting(network);
+        network.spawn(NAME, command);
+    }
+
+    /// The command that posts and follows it.
+    pub(crate) fn posting(&self, network: &Network) -> Command {
         let (model, report) = (network.path("model.json"), network.path("report.json"));
         std::fs::write(&model, Model { steps: self.steps }.json().to_string()).unwrap();
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/digits.csv.gz");
+        let data = Self::data();
         let mut command = network.command(USER, &["job", "post", "--watch", "--deposit", Self::DEPOSIT]);
         command.args(["--stages", &self.stages.to_string(), "--replicas", &self.replicas.to_string()]);
         command.args(["--steps-per-interval", &self.steps_per_interval.to_string(), "--token", self.token]);
         command.args(["--challenge-window", &self.challenge_window.to_string()]);
         command.arg("--model").arg(model).arg("--data").arg(data).arg("--report").arg(report);
-        network.spawn(NAME, command);
+        command
     }
 
     /// Waits for the job to be settled and reported.

@@ -8,14 +8,16 @@ mod serving;
 
 pub(crate) use chain::sno;
 pub(crate) use job::{Job, Model, Report};
-pub(crate) use network::{Network, OBSERVER, PURSE, USER, VALIDATOR, address, worker_address};
-pub(crate) use process::{Output, run, tensorlink};
+pub(crate) use network::{
+    COLLATERAL, FIRST_WORKER, Network, OBSERVER, PURSE, STAKE, TREASURY, USER, VALIDATOR, address, worker_address,
+};
+pub(crate) use process::{Output, Process, run, tensorlink};
 pub(crate) use serving::{Serving, Shape};
 
 use std::time::{Duration, Instant};
 
 /// Between two looks at something that is waited for.
-const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 /// Looks until there is something to see, at most for `limit`.
 pub(crate) async fn eventually<T>(what: &str, limit: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {

@@ -6,9 +6,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use alloy::network::Ethereum;
-use alloy::providers::RootProvider;
+use alloy::providers::{Provider, RootProvider};
 use rustix::process::Signal;
 use tempfile::TempDir;
+use tensorlink_bindings::creation::Parameters;
 use tensorlink_chain::AlloyChain;
 use tensorlink_node::Identity;
 use tensorlink_node::ports::Chain;
@@ -37,15 +38,17 @@ const KEYS: [&str; 10] = [
 /// Who is who among them; workers come after the first three. The last only looks on.
 pub(crate) const VALIDATOR: usize = 0;
 pub(crate) const USER: usize = 1;
-const TREASURY: usize = 2;
-const FIRST_WORKER: usize = 3;
+pub(crate) const TREASURY: usize = 2;
+pub(crate) const FIRST_WORKER: usize = 3;
 pub(crate) const OBSERVER: usize = 9;
 
 /// SNO that a worker gets, and what it bonds of it.
 const FUNDS: &str = "3000";
 /// SNO that the validator has beside its collateral, for bonds.
 pub(crate) const PURSE: &str = "50";
-const STAKE: &str = "2000";
+pub(crate) const STAKE: &str = "2000";
+/// SNO that makes a validator.
+pub(crate) const COLLATERAL: &str = "1000000";
 /// A command that sends a transaction ends within.
 const COMMAND: Duration = Duration::from_secs(60);
 /// A node listens within.
@@ -72,6 +75,10 @@ pub(crate) struct Network {
 impl Drop for Network {
     fn drop(&mut self) {
         self.shutdown.cancel();
+        if std::thread::panicking() {
+            eprintln!("everything that they said is in {}", self.folder.path().display());
+            self.folder.disable_cleanup(true);
+        }
     }
 }
 
@@ -102,26 +109,44 @@ impl Network {
     pub(crate) async fn start_at_rate(workers: usize, rate: &'static str) -> Self {
         let mut network = Self::bare().await;
         network.rate = rate;
-        let accounts: Vec<Address> = (0..workers).map(worker_address).collect();
-        let (provider, token) = (network.provider(), network.deployment().sno);
-        chain::give(&provider, (token, address(TREASURY)), &accounts, sno(FUNDS)).await;
-        // All that it was born with it bonds.
-        chain::give(&provider, (token, address(TREASURY)), &[address(VALIDATOR)], sno(PURSE)).await;
-        let stakes = (0..workers).map(|worker| network.ok(FIRST_WORKER + worker, &["stake", STAKE]));
-        let collateral = network.ok(VALIDATOR, &["stake", "1000000", "--role", "validator"]);
-        futures::join!(futures::future::join_all(stakes), collateral);
+        network.endow_all(workers).await;
         network.start_validator().await;
         network
     }
 
+    /// The same under other parameters, and nobody runs yet.
+    pub(crate) async fn staked(workers: usize, change: impl FnOnce(&mut Parameters)) -> Self {
+        let network = Self::bare_with(change).await;
+        network.endow_all(workers).await;
+        network
+    }
+
+    /// Gives workers and the validator what they bond, and has them bond it.
+    async fn endow_all(&self, workers: usize) {
+        let accounts: Vec<Address> = (0..workers).map(worker_address).collect();
+        let (provider, token) = (self.provider(), self.deployment().sno);
+        chain::give(&provider, (token, address(TREASURY)), &accounts, sno(FUNDS)).await;
+        // All that it was born with it bonds.
+        chain::give(&provider, (token, address(TREASURY)), &[address(VALIDATOR)], sno(PURSE)).await;
+        let stakes = (0..workers).map(|worker| self.ok(FIRST_WORKER + worker, &["stake", STAKE]));
+        let collateral = self.ok(VALIDATOR, &["stake", COLLATERAL, "--role", "validator"]);
+        futures::join!(futures::future::join_all(stakes), collateral);
+    }
+
     /// A chain with the contracts and nobody on it.
     pub(crate) async fn bare() -> Self {
+        Self::bare_with(|_| ()).await
+    }
+
+    async fn bare_with(change: impl FnOnce(&mut Parameters)) -> Self {
         let turn = TURNS.acquire().await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (anvil, port) = chain::start_anvil(folder.path(), 0).await;
         let provider = RootProvider::new_http(format!("http://127.0.0.1:{port}").parse().unwrap());
         let genesis = [VALIDATOR, USER, TREASURY].map(address);
-        let deployment = chain::deploy(&provider, address(TREASURY), genesis).await;
+        let mut parameters = chain::parameters();
+        change(&mut parameters);
+        let deployment = chain::deploy(&provider, address(TREASURY), genesis, &parameters).await;
         write_deployment(&folder.path().join("deployment.toml"), &deployment);
         let shutdown = CancellationToken::new();
         let observer = AlloyChain::connect(tensorlink_chain::Config {
@@ -145,7 +170,8 @@ impl Network {
         }
     }
 
-    fn provider(&self) -> RootProvider<Ethereum> {
+    /// The chain itself, for what only a test may ask of it.
+    pub(crate) fn provider(&self) -> RootProvider<Ethereum> {
         RootProvider::new_http(format!("http://127.0.0.1:{}", self.port).parse().unwrap())
     }
 
@@ -155,6 +181,11 @@ impl Network {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// The chain's port.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
     }
 
     // Nodes.
@@ -328,6 +359,13 @@ impl Network {
         .await
     }
 
+    /// Waits until a background process has said something.
+    pub(crate) async fn said(&self, name: &str, text: &str, limit: Duration) {
+        let process = &self.processes[name];
+        let what = format!("{name} says {text:?}");
+        eventually(&what, limit, async || process.log().contains(text).then_some(())).await;
+    }
+
     /// Waits for a background process to end well.
     pub(crate) async fn ended(&mut self, name: &str, limit: Duration) {
         let process = self.processes.get_mut(name).unwrap();
@@ -352,6 +390,11 @@ impl Network {
         self.anvil.take().unwrap().stop();
         let (anvil, _) = chain::start_anvil(self.folder.path(), self.port).await;
         self.anvil = Some(anvil);
+    }
+
+    /// Replaces the newest blocks by as many empty ones.
+    pub(crate) async fn reorganise(&self, depth: u64) {
+        let () = self.provider().client().request("anvil_reorg", (depth, Vec::<()>::new())).await.unwrap();
     }
 
     /// All events so far, if the chain answers.

@@ -1,0 +1,223 @@
+//! The agents of a network, each behind wires of its own to its endpoint and to its peers, kept running as an operator's service manager
+//! would: what ends is started again.
+
+use std::process::Command;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::schedule::{DEEPEST, Whom};
+use super::wire::{Mood, Weather, Wire};
+use crate::harness::{FIRST_WORKER, Job, Network, Process, USER, VALIDATOR};
+
+/// Before what ended by itself is started again.
+const RESPITE: Duration = Duration::from_secs(1);
+/// From its start to its first listening, where nothing is wrong.
+const START: Duration = Duration::from_secs(60);
+
+/// Lines that are shown of whoever ended.
+const SHOWN: usize = 30;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    Worker,
+    Validator,
+    User,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Not before then.
+    Away(Instant),
+    Starting,
+    Listening,
+    /// Its work is done: a user whose job is settled.
+    Done,
+}
+
+pub(super) struct Agent {
+    pub(super) name: String,
+    part: Part,
+    account: usize,
+    process: Option<Process>,
+    stage: Stage,
+    starts: u32,
+    /// As its peers know it.
+    peer: Option<String>,
+    endpoint: Wire,
+    pub(super) peers: Wire,
+}
+
+pub(super) struct Agents {
+    pub(super) all: Vec<Agent>,
+    job: Job,
+    /// Whether the user has seen its job start.
+    pub(super) posted: bool,
+    /// Who ended although nobody killed it, after it had come up, and what it said last.
+    pub(super) fallen: Vec<String>,
+}
+
+impl Agents {
+    /// A worker for each lane of the job, a validator and the job's user; nobody runs yet.
+    pub(super) async fn new(network: &Network, job: Job, seed: u64) -> Self {
+        let workers = (0..job.lanes()).map(|worker| (Part::Worker, FIRST_WORKER + worker, format!("worker-{worker}")));
+        let others = [(Part::Validator, VALIDATOR, "validator".to_owned()), (Part::User, USER, "user".to_owned())];
+        let mut all = Vec::new();
+        for (part, account, name) in workers.chain(others) {
+            let endpoint = Wire::new(Weather::FAIR, seed).await;
+            endpoint.lead(network.port());
+            let peers = Wire::new(Weather::FAIR, seed.wrapping_add(account as u64)).await;
+            let (process, stage) = (None, Stage::Away(Instant::now()));
+            all.push(Agent { name, part, account, process, stage, starts: 0, peer: None, endpoint, peers });
+        }
+        Self { all, job, posted: false, fallen: Vec::new() }
+    }
+
+    /// Starts all that can be: the validator, whom the others join the network through, the workers, and the user.
+    pub(super) async fn start(&mut self, network: &Network) {
+        for part in [Part::Validator, Part::Worker, Part::User] {
+            let parts: Vec<usize> = (0..self.all.len()).filter(|agent| self.all[*agent].part == part).collect();
+            for agent in &parts {
+                self.begin(network, *agent);
+            }
+            let started = Instant::now();
+            while parts.iter().any(|agent| self.all[*agent].stage != Stage::Listening) {
+                assert!(started.elapsed() < START, "{part:?} does not listen within {START:?}");
+                self.tend(network);
+                assert!(self.all.iter().all(|agent| agent.starts <= 1), "an agent does not start");
+                tokio::time::sleep(crate::harness::LOOK).await;
+            }
+        }
+    }
+
+    fn command(&self, network: &Network, agent: &Agent) -> Command {
+        let mut command = match agent.part {
+            Part::Worker => {
+                let arguments = ["-vv", "worker", "run", "--memory", "256MiB", "--device", "cpu", "--price", "0.001"];
+                network.command(agent.account, &arguments)
+            }
+            Part::Validator => network.command(agent.account, &["-vv", "validator", "run", "--rate", "1"]),
+            Part::User if self.posted => {
+                let mut command = network.command(agent.account, &["-vv", "job", "watch", "1", "--report"]);
+                command.arg(network.path("report.json"));
+                command
+            }
+            Part::User => {
+                let mut command = self.job.posting(network);
+                command.arg("-vv");
+                command
+            }
+        };
+        let others = self.all.iter().filter(|other| other.account != agent.account);
+        let bootstrap: Vec<&str> = others.filter_map(|other| other.peer.as_deref()).collect();
+        command
+            .env("TENSORLINK_RPC", format!("ws://127.0.0.1:{}", agent.endpoint.port))
+            .env("TENSORLINK_EXTERNAL", format!("/ip4/127.0.0.1/tcp/{}", agent.peers.port))
+            .env("TENSORLINK_CONFIRMATIONS", DEEPEST.to_string());
+        if !bootstrap.is_empty() {
+            command.env("TENSORLINK_BOOTSTRAP", bootstrap.join(","));
+        }
+        command
+    }
+
+    fn begin(&mut self, network: &Network, index: usize) {
+        let command = self.command(network, &self.all[index]);
+        let agent = &mut self.all[index];
+        agent.process = Some(Process::spawn(&agent.name, command, &network.path("")));
+        agent.stage = Stage::Starting;
+        agent.starts += 1;
+    }
+
+    /// Looks after everybody: leads wires to who has come up, and starts again who ended.
+    pub(super) fn tend(&mut self, network: &Network) {
+        for index in 0..self.all.len() {
+            let agent = &mut self.all[index];
+            match agent.stage {
+                Stage::Away(until) if Instant::now() >= until && agent.starts > 0 => self.begin(network, index),
+                Stage::Away(_) | Stage::Done => {}
+                Stage::Starting | Stage::Listening => {
+                    if agent.stage == Stage::Starting {
+                        agent.look();
+                    }
+                    self.fallen.extend(agent.take_fall());
+                }
+            }
+        }
+    }
+
+    /// Ends an agent as a power cut would; false if it does not run.
+    pub(super) fn kill(&mut self, index: usize, away: Duration) -> bool {
+        let agent = &mut self.all[index];
+        let Some(process) = agent.process.take() else { return false };
+        process.cut();
+        agent.stage = Stage::Away(Instant::now() + away);
+        true
+    }
+
+    pub(super) fn set_endpoint(&self, whom: Whom, mood: Mood) {
+        for (index, agent) in self.all.iter().enumerate() {
+            if whom == Whom::All || whom == Whom::One(index) {
+                agent.endpoint.set_mood(mood);
+            }
+        }
+    }
+
+    pub(super) fn set_weather(&self, weather: Weather) {
+        self.all.iter().for_each(|agent| agent.peers.set_weather(weather));
+    }
+
+    /// Whether the user has seen its job through, and said so.
+    pub(super) fn is_done(&self) -> bool {
+        self.all.iter().any(|agent| agent.stage == Stage::Done)
+    }
+
+    /// Ends everybody as an operator would.
+    pub(super) fn stop(&mut self) {
+        for agent in &mut self.all {
+            if let Some(process) = agent.process.take() {
+                let status = process.stop();
+                assert!(status.success(), "{} ended with {status}", agent.name);
+            }
+        }
+    }
+}
+
+impl Agent {
+    /// Leads the wire of its peers to where it listens, once it does.
+    fn look(&mut self) {
+        let Some(process) = &self.process else { return };
+        let log = process.log();
+        let told = log.lines().filter_map(|line| line.split_once("listening ")).map(|(_, told)| told);
+        let address = told.clone().find_map(|told| told.split_once("/ip4/127.0.0.1/tcp/")).map(|(_, rest)| rest);
+        let port = address.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+        let Some(port) = port.and_then(|port| port.parse().ok()) else { return };
+        self.peers.lead(port);
+        // The line that names it comes a little later; a user is nobody's way into the network.
+        let name = told.clone().find_map(|told| told.split_once("/p2p/")).map(|(_, name)| name.trim());
+        if let Some(name) = name {
+            self.peer = Some(format!("/ip4/127.0.0.1/tcp/{}/p2p/{name}", self.peers.port));
+        }
+        if name.is_some() || self.part == Part::User {
+            self.stage = Stage::Listening;
+        }
+    }
+
+    /// If it ended: that it did, where it should not have.
+    fn take_fall(&mut self) -> Option<String> {
+        let process = self.process.as_mut()?;
+        let status = process.ended()?;
+        let log = process.log();
+        assert!(!log.contains("panicked at"), "{} panicked:\n{log}", self.name);
+        self.process = None;
+        if self.part == Part::User && status.success() {
+            self.stage = Stage::Done;
+            return None;
+        }
+        let was = self.stage;
+        self.stage = Stage::Away(Instant::now() + RESPITE);
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+        // Who starts while its endpoint is away says so and ends: that is for the operator to see.
+        (was == Stage::Listening).then(|| format!("{} ended with {status}:\n{last}", self.name))
+    }
+}

@@ -1,0 +1,116 @@
+//! Agents in the worst weather: killed at random, their endpoints gone or silent, the chain reorganised, a third of all packets lost
+//! and each 200 ms on its way. In the end nobody is slashed, nothing is stuck, and what was computed is what a quiet run computes.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `dice` | numbers that a seed fixes |
+//! | `schedule` | what goes wrong and when |
+//! | `wire` | what a bad network does to connections |
+//! | `agents` | the agents and who starts them again |
+//! | `storm` | has it happen |
+//! | `verdict` | what must hold afterwards |
+
+mod agents;
+mod dice;
+mod schedule;
+mod storm;
+mod verdict;
+mod wire;
+
+use std::time::{Duration, Instant};
+
+use tensorlink_node::ports::Chain;
+use tensorlink_node::ports::chain::Event;
+
+use crate::harness::{Job, LOOK, Network, USER, eventually};
+use agents::Agents;
+use schedule::DEEPEST;
+use storm::storm;
+
+/// As long as CI can wait. `script/chaos` sets both.
+const SECONDS: u64 = 75;
+const SEED: u64 = 7;
+
+/// Found, hired and confirmed.
+const START: Duration = Duration::from_secs(180);
+/// Everything that waits for a clock has waited for it.
+const CALM: Duration = Duration::from_secs(300);
+
+/// Steps that are trained in a minute of such weather, and half as many more: a job that is over too soon proves little.
+const STEPS_A_MINUTE: u64 = 24;
+const STEPS_PER_INTERVAL: u32 = 2;
+
+/// A number of the environment.
+fn number(name: &str, default: u64) -> u64 {
+    let Ok(text) = std::env::var(name) else { return default };
+    text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number"))
+}
+
+/// Two stages, each twice, for so long a storm.
+fn job(storm: Duration) -> Job {
+    let intervals = storm.as_secs() * STEPS_A_MINUTE / 60 / u64::from(STEPS_PER_INTERVAL);
+    let steps = u32::try_from(intervals).unwrap() * STEPS_PER_INTERVAL;
+    Job { stages: 2, replicas: 2, steps, steps_per_interval: STEPS_PER_INTERVAL, token: "sno", challenge_window: 20 }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_honest_party_loses_anything_whatever_fails() {
+    let (length, seed) = (Duration::from_secs(number("CHAOS_SECONDS", SECONDS)), number("CHAOS_SEED", SEED));
+    let began = Instant::now();
+    println!("chaos: {} s from seed {seed}", length.as_secs());
+    let job = job(length);
+    // What takes hours on a public chain takes minutes here, and what takes minutes, like an outage, seconds: longer clocks than in the
+    // other tests keep the proportion.
+    let network = Network::staked(job.lanes(), |parameters| {
+        parameters.disputeClock = 300;
+        parameters.sealWindow = 240;
+        parameters.unbondingDelay = alloy::primitives::aliases::U40::from(1_000);
+    });
+    let network = &network.await;
+    let mut agents = Agents::new(network, job, seed).await;
+    agents.start(network).await;
+    confirmed_start(network, &mut agents).await;
+    println!("chaos: the job started after {:.0} s", began.elapsed().as_secs_f32());
+
+    storm(network, &mut agents, length, seed).await;
+    println!("chaos: {} claims so far", claims(network).await);
+
+    let mut closed = false;
+    if !done_within(CALM + length / 2, network, &mut agents).await {
+        // Replicas do not wait for each other for ever (rule P-25). Where each has lost a stage, only the user can end the job.
+        assert!(verdict::nobody_can_go_on(network).await, "the job does not end");
+        network.ok(USER, &["job", "cancel", "1"]).await;
+        closed = true;
+        assert!(done_within(CALM, network, &mut agents).await, "the closed job does not end");
+    }
+    println!("chaos: the job is settled after {:.0} s", began.elapsed().as_secs_f32());
+    assert!(agents.fallen.is_empty(), "nobody killed these:\n{}", agents.fallen.join("\n"));
+    verdict::everything_is_right(network, &mut agents, closed).await;
+}
+
+/// Whether the user sees its job settled, and says what it came to, in so much time.
+async fn done_within(limit: Duration, network: &Network, agents: &mut Agents) -> bool {
+    let began = Instant::now();
+    while !agents.is_done() && began.elapsed() < limit {
+        agents.tend(network);
+        tokio::time::sleep(LOOK).await;
+    }
+    agents.is_done()
+}
+
+/// Until everybody has seen the job start: what follows is about training, not about hiring.
+async fn confirmed_start(network: &Network, agents: &mut Agents) {
+    eventually("the job starts", START, async || {
+        agents.tend(network);
+        let head = network.chain().head().await.unwrap().number;
+        let started = network.events().await.into_iter().find(|at| matches!(at.event, Event::JobStarted { .. }));
+        started.filter(|at| at.block + DEEPEST < head).map(drop)
+    })
+    .await;
+    agents.posted = true;
+}
+
+async fn claims(network: &Network) -> usize {
+    let events = network.events().await;
+    events.iter().filter(|at| matches!(at.event, Event::ClaimCommitted { .. })).count()
+}
