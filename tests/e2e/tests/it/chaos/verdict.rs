@@ -53,9 +53,11 @@ pub(super) async fn nobody_can_go_on(network: &Network) -> bool {
 fn nobody_was_convicted(report: &Report) {
     assert!(report.slashed().is_empty(), "{:?}", report.slashed());
     let convicted = report.pick(|event| match event {
-        Event::Convicted { .. } | Event::ClaimsVoided { .. } | Event::ReplicasDiffer { .. } => {
-            Some(format!("{event:?}"))
-        }
+        Event::Convicted { .. }
+        | Event::ClaimsVoided { .. }
+        | Event::ReplicasDiffer { .. }
+        | Event::AuditorAccused { .. }
+        | Event::AuditorPenalised { .. } => Some(format!("{event:?}")),
         Event::Challenge { told: Told::Won { .. }, .. } => Some(format!("{event:?}")),
         _ => None,
     });
