@@ -3,12 +3,15 @@
 use alloy::primitives::U256;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Event, Fault};
+use tensorlink_num::arbitrary::Dice;
 use tensorlink_proof::challenge::ask::Tensors;
 use tensorlink_proof::challenge::position::opening_levels;
 use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Stuck, Turn};
-use tensorlink_proof::commit::{Edge, ProgramCommitment, SenderSignatures, edge_log, io_root, record_hash, sign};
-use tensorlink_proof::fraud::{Case, Work};
-use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, EquivocationProof};
+use tensorlink_proof::commit::{
+    Edge, ProgramCommitment, SenderSignatures, edge_log, io_root, record_hash, sign, state_root, trace_root,
+};
+use tensorlink_proof::fraud::{Case, Signed, Work};
+use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, EquivocationProof, StepStatement};
 use tensorlink_types::{B256, Bytes, JobKey};
 
 use crate::scenario::{Lie, Run, Scenario};
@@ -27,12 +30,23 @@ pub struct Conduct {
     pub error: Lie,
     /// The neighbours signed whatever the worker says it received, and claim what they really computed.
     pub misled: bool,
+    /// The worker has claimed what is right, and accuses its auditor, who challenges it, by a false statement about the last step.
+    pub frames: Option<Framing>,
+}
+
+/// How a worker goes on that accuses its auditor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Framing {
+    /// It stands by what it signed, which this seed makes up.
+    Stands(u64),
+    /// It says the truth on chain.
+    Recants(u64),
 }
 
 impl Conduct {
     /// Both play to the end.
     pub const fn of(lie: Lie) -> Self {
-        Self { lie, answers: u32::MAX, asks: u32::MAX, error: Lie::None, misled: false }
+        Self { lie, answers: u32::MAX, asks: u32::MAX, error: Lie::None, misled: false, frames: None }
     }
 }
 
@@ -72,6 +86,7 @@ struct Table<'a> {
     sent: BoundaryLogs,
     misled: bool,
     error: Lie,
+    accusation: Option<Signed>,
     outcome: Outcome,
 }
 
@@ -80,7 +95,7 @@ pub fn play(world: &World, scenario: &Scenario, conduct: Conduct) -> Outcome {
     let mut world = world.clone();
     let (job, job_key) = world.start_job(scenario.terms(world.now));
     let honest = scenario.honest(job_key);
-    let theirs = scenario.lied(job_key, conduct.lie, &honest);
+    let mut theirs = scenario.lied(job_key, conduct.lie, &honest);
     let own = scenario.lied(job_key, conduct.error, &honest);
     let claim = theirs.claim(job);
     let none = ClaimLink { parentState: B256::ZERO, io: B256::ZERO, committedAt: 0 };
@@ -99,6 +114,15 @@ pub fn play(world: &World, scenario: &Scenario, conduct: Conduct) -> Outcome {
         challenger: 0,
         worker: 0,
     };
+    let accusation = conduct.frames.map(|framing| {
+        let (Framing::Stands(seed) | Framing::Recants(seed)) = framing;
+        let framed = scenario.framing(&honest, &mut Dice::new(seed));
+        let accusation = accusation(&world, &claim, &framed);
+        if matches!(framing, Framing::Stands(_)) {
+            theirs = framed;
+        }
+        accusation
+    });
     let challenge = U256::ZERO;
     let sent = honest.logs.roots();
     let said = if conduct.misled { theirs.logs.roots() } else { sent.clone() };
@@ -116,6 +140,7 @@ pub fn play(world: &World, scenario: &Scenario, conduct: Conduct) -> Outcome {
         sent,
         misled: conduct.misled,
         error: conduct.error,
+        accusation,
         outcome,
     };
     table.open();
@@ -200,7 +225,7 @@ impl Table<'_> {
             states: &own.state_roots,
             traces: &own.traces,
             logs: &own.logs,
-            accusation: None,
+            accusation: self.accusation.as_ref(),
         };
         let next = match challenger.next(&self.game, None) {
             Ok(Next::Tensors { step, operator }) => {
@@ -291,6 +316,21 @@ impl Table<'_> {
             }
         }
     }
+}
+
+/// What a worker signs about the last step of a run, to accuse somebody.
+fn accusation(world: &World, claim: &Claim, run: &Run) -> Signed {
+    let last = run.traces.len() - 1;
+    let statement = StepStatement {
+        claimId: world.contracts().claim_id(claim).0,
+        auditor: worker(),
+        step: last as u32,
+        preState: state_root(&run.state_roots[last]),
+        postState: claim.newState,
+        trace: trace_root(&run.traces[last]),
+    };
+    let signature = sign(&key_of(STAGE), world.contracts().statement(&statement)).unwrap();
+    Signed { statement, signature: signature.into() }
 }
 
 /// The neighbours' signatures of what a claim's worker says it received.

@@ -240,6 +240,17 @@ impl Scenario {
         self.run(job_key, lie, Some(honest))
     }
 
+    /// An honest run, of whose last step something else is said: an element of an output that nothing else is made to agree with.
+    pub fn framing(&self, honest: &Run, dice: &mut Dice) -> Run {
+        let operator = dice.range(0, self.program.operators.len() as i64 - 1) as usize;
+        let elements = self.program.operators[operator].output.elements();
+        let mut run = honest.clone();
+        let (outputs, trace) = (run.outputs.last_mut().unwrap(), run.traces.last_mut().unwrap());
+        outputs[operator] = changed(&outputs[operator], dice.range(0, elements as i64 - 1) as u64);
+        trace[operator] = tensor_root(&outputs[operator]);
+        run
+    }
+
     fn run(&self, job_key: JobKey, lie: Lie, honest: Option<&Run>) -> Run {
         let mut states = vec![self.state.clone()];
         let mut outputs: Vec<Vec<Tensor>> = vec![];

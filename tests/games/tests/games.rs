@@ -1,7 +1,7 @@
 //! Whoever lies is convicted, and who does not is not, whatever the program, the lie, or the behaviour of either side.
 
 use rayon::prelude::*;
-use tensorlink_games::play::{Conduct, Outcome, play};
+use tensorlink_games::play::{Conduct, Framing, Outcome, play};
 use tensorlink_games::scenario::{Lie, Scenario};
 use tensorlink_games::world::{BOND, STAKE, World};
 use tensorlink_node::ports::chain::Fault;
@@ -30,7 +30,18 @@ fn the_verdict_is_always_right() {
             let scenario = Scenario::new(dice.bits(64));
             let lie = scenario.lie(&mut dice);
             let misled = scenario.misled(&mut dice).filter(|_| dice.once_in(8));
-            let outcome = match (misled, dice.range(0, 5)) {
+            let outcome = match (misled, dice.range(0, 6)) {
+                // A worker that has claimed what is right, and accuses its auditor by something else.
+                (None, 6) => {
+                    let (seed, recants) = (dice.bits(64), dice.once_in(2));
+                    let frames = Some(if recants { Framing::Recants(seed) } else { Framing::Stands(seed) });
+                    let outcome = play(&world, &scenario, Conduct { frames, ..Conduct::of(Lie::None) });
+                    let found = outcome.conviction.map(|(fault, ..)| fault);
+                    let expected = if recants { Fault::Contradiction } else { Fault::Element };
+                    assert_eq!(found, Some(expected), "game {game}: {outcome:?}");
+                    won(&outcome, game);
+                    outcome
+                }
                 // A worker that was misled by a neighbour, which is convicted in its place.
                 (Some(lie), _) => {
                     let outcome = play(&world, &scenario, Conduct { misled: true, ..Conduct::of(lie) });
@@ -93,7 +104,7 @@ fn the_verdict_is_always_right() {
         })
         .collect();
     // Every kind of ending was seen.
-    for fault in [Fault::Element, Fault::Wiring, Fault::Silence] {
+    for fault in [Fault::Element, Fault::Wiring, Fault::Contradiction, Fault::Silence] {
         assert!(played.iter().any(|(_, o)| o.conviction.is_some_and(|(f, ..)| f == fault)), "{fault:?}");
     }
     assert!(played.iter().any(|(_, outcome)| outcome.conviction.is_none()), "a lost challenge");
