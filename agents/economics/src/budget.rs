@@ -1,34 +1,46 @@
 //! What a user sets aside for audits at acceptance, and the chance that more are drawn than it pays for.
 
-use crate::rules::Rules;
+use crate::rules::{Rules, WHOLE_BPS};
 
 /// Lanes, all at one price, and the intervals of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Size {
     /// Lanes.
     pub lanes: u32,
-    /// Intervals of a lane.
+    /// Intervals of a lane; of a serving job, texts of the greatest length that its tokens would fill.
     pub intervals: u32,
+    /// Claims that make up an interval: 1, or of a serving job more, if its texts are shorter.
+    pub parts: u32,
 }
 
 impl Size {
     /// Claims of the job.
     pub fn claims(&self) -> f64 {
-        f64::from(self.lanes) * f64::from(self.intervals)
+        f64::from(self.lanes) * f64::from(self.intervals) * f64::from(self.parts)
     }
 
-    /// Budget, in fees: twice the mean, and one for each lane.
+    /// Budget, in fees for whole intervals, as `Jobs` counts it: for each lane twice the mean, rounded up, and one.
     pub fn fees(&self, rules: &Rules) -> f64 {
-        2.0 * self.claims() * rules.audits_per_claim() + f64::from(self.lanes)
+        let twice = u64::from(self.intervals).saturating_mul(u64::from(rules.audits_per_claim_bps)).saturating_mul(2);
+        f64::from(self.lanes) * (twice.div_ceil(u64::from(WHOLE_BPS)) as f64 + 1.0)
     }
 
-    /// Chance that more than `paid` audits are drawn of `validators` validators.
+    /// Mean of what audits take, in fees for whole intervals.
+    pub fn mean(&self, rules: &Rules) -> f64 {
+        f64::from(self.lanes) * f64::from(self.intervals) * rules.audits_per_claim()
+    }
+
+    /// Chance that audits worth more than `paid` fees for whole intervals are drawn of `validators` validators.
     pub fn runs_out(&self, rules: &Rules, validators: u32, paid: f64) -> f64 {
         let validators = f64::from(validators);
         if validators <= 0.0 {
             return 0.0;
         }
-        more_than(paid, self.claims() * validators, (rules.audits_per_claim() / validators).min(1.0))
+        more_than(
+            paid * f64::from(self.parts),
+            self.claims() * validators,
+            (rules.audits_per_claim() / validators).min(1.0),
+        )
     }
 }
 

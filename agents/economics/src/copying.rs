@@ -4,7 +4,9 @@
 //! compute. It can as well sell a wrong one and accuse who reveals it: the claim is right, and the seller loses nothing. A
 //! buyer that computes the last step itself notices, for a hundredth of the work. Against who compares less there is the *planted*
 //! claim as well: wrong in its last step, as its answer is, so that both agree. Who plants it convicts itself when copies have been
-//! revealed, and gets a bounty for each of them.
+//! revealed, and gets a bounty for each of them. Over receipts nobody is accused, so there planting is all that a seller can do to a
+//! buyer; but nobody can convict the planter sooner, for it signs to none but the buyer. What can be won grows with the lane's stake,
+//! up to where the penalty does not.
 
 use crate::lottery::Crowd;
 use crate::market::{ACCUSATION_GAS, CLAIM_GAS, CONVICTION_GAS, Market};
@@ -18,14 +20,14 @@ pub fn highest_bid(market: &Market) -> f64 {
     market.audit_work()
 }
 
-/// What a seller gains by one wrong answer that is revealed about a right claim.
-pub fn betrayal(rules: &Rules, market: &Market) -> f64 {
-    rules.jackpot() - market.gas(ACCUSATION_GAS)
+/// What a seller gains by one wrong answer that is revealed about a right claim of a lane with `stake` SNO.
+pub fn betrayal(rules: &Rules, market: &Market, stake: f64) -> f64 {
+    rules.jackpot(stake) - market.gas(ACCUSATION_GAS)
 }
 
 /// Right answers, at the highest bid, that bring as much as one wrong answer. Who expects to sell less should not be trusted.
-pub fn sales_in_a_betrayal(rules: &Rules, market: &Market) -> f64 {
-    betrayal(rules, market) / highest_bid(market)
+pub fn sales_in_a_betrayal(rules: &Rules, market: &Market, stake: f64) -> f64 {
+    betrayal(rules, market, stake) / highest_bid(market)
 }
 
 /// Whose job a planted claim is in.
@@ -36,6 +38,8 @@ pub enum Soil {
         /// Right claims.
         cover: u32,
     },
+    /// The planter's, and a receipt: without the planter's word nobody can convict it, or is paid.
+    Receipt,
     /// A stranger's, who pays for the cover. If nobody is drawn that copies or looks, the wrong claim becomes final.
     Strangers,
 }
@@ -62,13 +66,13 @@ pub struct Planted {
 }
 
 impl Planted {
-    /// By the rules.
-    pub fn by(rules: &Rules, market: &Market, soil: Soil) -> Self {
-        let stake = rules.min_stake() * market.price;
+    /// By the rules, in a lane with `stake` SNO.
+    pub fn by(rules: &Rules, market: &Market, soil: Soil, stake: f64) -> Self {
         let fees = rules.audits_per_claim() * rules.audit_fee() * market.price;
         let interval = market.cost() + market.gas(CLAIM_GAS) + fees;
         let (expense, void) = match soil {
             Soil::Own { cover } => (f64::from(cover.saturating_add(1)) * interval, 0.0),
+            Soil::Receipt => (interval, 0.0),
             Soil::Strangers => (0.0, market.price),
         };
         Self {
@@ -79,7 +83,7 @@ impl Planted {
             harm: rules.harm() * stake,
             void,
             conviction: market.gas(CONVICTION_GAS),
-            jackpot: betrayal(rules, market),
+            jackpot: betrayal(rules, market, stake),
         }
     }
 
@@ -87,9 +91,10 @@ impl Planted {
     /// revealed, at the worst.
     pub fn gain(&self, crowd: &Crowd, audits: f64) -> f64 {
         let copies = f64::from(crowd.lazy) * crowd.chance(audits);
-        let (found, copied) = (crowd.caught(audits), crowd.copied(audits));
+        let copied = crowd.copied(audits);
+        let found = if self.soil == Soil::Receipt { 0.0 } else { crowd.caught(audits) };
         let harm = match self.soil {
-            Soil::Own { .. } => self.harm,
+            Soil::Own { .. } | Soil::Receipt => self.harm,
             Soil::Strangers => 0.0,
         };
         let convicted = self.stake + self.void - harm;
@@ -99,7 +104,7 @@ impl Planted {
 }
 
 /// Lowest price of an interval, SNO, from which on a challenge that forces the worker's answer out is cheaper than the work, gas not
-/// counted: the bond is lost. It helps only where the worker's clock ends before the time to commit does.
+/// counted: the bond is lost. A worker need not answer before the time to commit ends; this is against those that do.
 pub fn lowest_price_to_force(rules: &Rules, market: &Market) -> f64 {
     rules.bond() / (market.audit_factor * market.cost_share)
 }

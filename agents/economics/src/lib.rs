@@ -9,6 +9,7 @@
 //! | [`cheating`] | a worker that cheats now and then: its gain over honest work |
 //! | [`validating`] | an audit done, an audit feigned: their incomes |
 //! | [`copying`] | answers that are sold, and what the seller gains by a wrong one |
+//! | [`receipts`] | the same of receipts, where the worker's word pays |
 //! | [`budget`] | what a user sets aside for audits, and the chance that it runs out |
 //! | [`beacon`] | a cheater that proposes blocks, and draws again |
 //! | [`framing`] | a worker that accuses an honest validator |
@@ -43,6 +44,7 @@ pub mod draw;
 pub mod framing;
 pub mod lottery;
 pub mod market;
+pub mod receipts;
 pub mod report;
 pub mod rules;
 pub mod simulate;

@@ -17,8 +17,8 @@ pub struct Rules {
     pub audits_per_claim_bps: u32,
     /// What the escrow pays for an audit whatever its answer, in basis points of the lane's price of an interval.
     pub audit_fee_bps: u32,
-    /// What a validator loses for an answer that is not the worker's of a claim that became final, in basis points of its
-    /// collateral. The accuser gets [`Self::bounty`] of it, the rest is burned.
+    /// The most that a validator loses for an answer that is not the worker's of a claim that became final, in basis points of
+    /// its collateral; it is no more than the lane's stake. The accuser gets [`Self::bounty`] of it, the rest is burned.
     pub audit_penalty_bps: u32,
     /// A beacon is drawn once in this time, seconds. A claim's is that of the second-next multiple.
     pub beacon_period_seconds: u32,
@@ -87,19 +87,29 @@ impl Rules {
         share(self.audit_fee_bps)
     }
 
-    /// Penalty for a wrong answer, SNO.
-    pub fn audit_penalty(&self) -> f64 {
+    /// Highest penalty for a wrong answer, SNO.
+    pub fn highest_penalty(&self) -> f64 {
         share(self.audit_penalty_bps) * self.collateral()
     }
 
-    /// What the accuser of a wrong answer gets, SNO.
-    pub fn jackpot(&self) -> f64 {
-        self.bounty() * self.audit_penalty()
+    /// Penalty for a wrong answer about a lane with `stake` SNO, SNO.
+    pub fn audit_penalty(&self, stake: f64) -> f64 {
+        self.highest_penalty().min(stake)
+    }
+
+    /// What the accuser of a wrong answer about a lane with `stake` SNO gets, SNO.
+    pub fn jackpot(&self, stake: f64) -> f64 {
+        self.bounty() * self.audit_penalty(stake)
     }
 
     /// Least stake of a lane, in prices of an interval.
     pub fn min_stake(&self) -> f64 {
         f64::from(self.min_stake_intervals)
+    }
+
+    /// Least stake of a lane whose interval costs `price` SNO, SNO.
+    pub fn stake_at(&self, price: f64) -> f64 {
+        self.min_stake() * price
     }
 
     /// Bond of a dispute, SNO.

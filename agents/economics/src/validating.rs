@@ -1,7 +1,8 @@
 //! An audit done against an audit feigned. All money here is in SNO, per audit.
 //!
 //! Who is lazy answers at random. It spends gas but no work, is paid, and loses the penalty if the claim's worker compares the
-//! answer with its own and accuses: a claim that is right needs no cheater to show who looked. A friend of the accused that
+//! answer with its own and accuses: a claim that is right needs no cheater to show who looked. The penalty is the lane's stake, up
+//! to a share of the collateral: both are looked at here for the least stake. A friend of the accused that
 //! got the worker's statement can accuse first and bring the bounty back. Accusations over a claim that is convicted are void, so
 //! wrong claims add nothing. Who does not answer earns 0. Looking at a part of the audits is a mixture of the two, and so
 //! never better than the better one, unless it tells which workers check: [`Audit::trial`].
@@ -34,7 +35,7 @@ impl Audit {
             fee: rules.audit_fee() * market.price,
             work: market.audit_work(),
             gas: market.gas(AUDIT_GAS),
-            penalty: rules.audit_penalty(),
+            penalty: rules.audit_penalty(rules.stake_at(market.price)),
             recaptured: rules.bounty(),
             checking: market.checking,
         }
@@ -78,10 +79,22 @@ impl Audit {
     }
 }
 
-/// Highest price of an interval, SNO, up to which not looking loses: the penalty does not grow with the price, what is spared does.
+/// Least stake of a lane, in prices of an interval, with which not looking gains nothing, whatever the price: both penalty and what is
+/// spared grow with it. Infinite if no worker checks.
+pub fn least_stake(rules: &Rules, market: &Market) -> f64 {
+    market.audit_factor * market.cost_share / (market.checking * (1.0 - rules.bounty()))
+}
+
+/// Price of an interval, SNO, from which on the penalty does not grow with the least stake any more.
+pub fn price_of_highest_penalty(rules: &Rules) -> f64 {
+    rules.highest_penalty() / rules.min_stake()
+}
+
+/// Highest price of an interval, SNO, up to which not looking loses at the least stake: beyond [`price_of_highest_penalty`] what is
+/// spared grows and the penalty does not. 0 if it gains at any price.
 pub fn highest_price(rules: &Rules, market: &Market) -> f64 {
-    let risk = market.checking * (1.0 - rules.bounty()) * rules.audit_penalty();
-    risk / (market.audit_factor * market.cost_share)
+    let least = least_stake(rules, market);
+    if least > rules.min_stake() { 0.0 } else { rules.highest_penalty() / least }
 }
 
 /// Lowest price of an interval, SNO, from which on the fee pays for an audit and its gas; infinite if it does not pay for the work.
@@ -98,12 +111,12 @@ pub fn highest_cost_share(rules: &Rules, market: &Market) -> f64 {
 
 /// Share of answers made up from which on a worker gains by checking all.
 pub fn feigned_for_checkers(rules: &Rules, market: &Market) -> f64 {
-    market.check_cost() / (rules.jackpot() - market.gas(ACCUSATION_GAS))
+    market.check_cost() / (rules.jackpot(rules.stake_at(market.price)) - market.gas(ACCUSATION_GAS))
 }
 
 /// Share of claims that are wrong from which on it pays to audit undrawn, for the bounty alone.
 pub fn wrong_for_volunteers(rules: &Rules, market: &Market) -> f64 {
-    let bounty = rules.bounty() * rules.min_stake() * market.price;
+    let bounty = rules.bounty() * rules.stake_at(market.price);
     market.audit_work() / (bounty - market.gas(CONVICTION_GAS))
 }
 
@@ -111,6 +124,11 @@ pub fn wrong_for_volunteers(rules: &Rules, market: &Market) -> f64 {
 /// after the claim, and computing takes as much longer than the interval as it costs more.
 pub fn least_window(rules: &Rules, market: &Market) -> f64 {
     4.0 * (2.0 * f64::from(rules.beacon_period_seconds) + market.audit_factor * market.interval_seconds)
+}
+
+/// Longest interval, seconds, that can be audited in time, whatever the window: a quarter is no longer than the clock of a challenge.
+pub fn longest_interval(rules: &Rules, market: &Market) -> f64 {
+    (f64::from(rules.dispute_clock_seconds) - 2.0 * f64::from(rules.beacon_period_seconds)) / market.audit_factor
 }
 
 /// Mean audits that a validator is drawn for while a lane commits `claims` claims.

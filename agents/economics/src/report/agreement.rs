@@ -40,10 +40,10 @@ pub fn table(rules: &Rules, market: &Market) -> Table {
     let lazy = Watch { audit, crowd, audits }.estimate(1, 100, 2_000);
     row("income of the lazy, SNO an audit, 0.5 lazy".to_owned(), audit.lazy(), lazy);
     row("trial of a worker over 10 audits, SNO".to_owned(), audit.trial(10.0), trial(&audit, 10, 1, 10_000));
-    let planted = Planted::by(rules, market, Soil::Own { cover: COVER });
+    let planted = Planted::by(rules, market, Soil::Own { cover: COVER }, rules.stake_at(market.price));
     let found = planting(&planted, &crowd, audits, 1, 10_000);
     row("gain by a planted claim, 0.5 copy, SNO".to_owned(), planted.gain(&crowd, audits), found);
-    let size = Size { lanes: 2, intervals: 5 };
+    let size = Size { lanes: 2, intervals: 5, parts: 1 };
     let fees = size.fees(rules);
     let found = purse::runs_out(size, audits, VALIDATORS, fees, 1, 4_000);
     row("budget of 2 lanes, 5 intervals runs out".to_owned(), size.runs_out(rules, VALIDATORS, fees), found);

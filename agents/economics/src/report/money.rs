@@ -35,7 +35,7 @@ fn convicting_oneself(rules: &Rules, market: &Market) -> Table {
             "of 1 wei, wei",
         ],
     );
-    let stake = rules.min_stake() * market.price;
+    let stake = rules.stake_at(market.price);
     for disguise in Disguise::ALL {
         let name = match disguise {
             Disguise::Caught => "somebody else; a stranger",
@@ -67,7 +67,7 @@ fn spam(rules: &Rules, market: &Market) -> Table {
     let mut table = Table::new("Challenges, SNO", ["what", "SNO"]);
     let held = pay_in_window(rules, market);
     let (signed, game) = stake_that_pays_gas(rules, market);
-    let bounty = rules.bounty() * rules.min_stake() * market.price;
+    let bounty = rules.bounty() * rules.stake_at(market.price);
     table.row(["without substance: the sender loses at least", &number(spammer_loss(rules))]);
     table.row(["without substance: the honest worker gains at least", &number(spammed_worker(rules, market, held))]);
     table.row(["right: bounty less gas of a conviction", &number(bounty - market.gas(crate::market::CONVICTION_GAS))]);
@@ -93,22 +93,28 @@ fn shields(rules: &Rules) -> Table {
     table
 }
 
-/// Worth a column of its own: what a penalty of at most the lane's stake would change.
+/// Worth a column of its own: what a penalty that the stake does not bound would change.
 fn framing(rules: &Rules, market: &Market) -> Table {
     let mut table = Table::new(
         "A worker frames a validator in a job of its own: how often the validator may be away before that gains, and what one that answers has left",
-        ["stake of the lane", "the penalty", "were it the stake at most", "left, SNO"],
+        [
+            "stake of the lane",
+            "away",
+            "two together",
+            "ten together",
+            "were the penalty not bounded by it",
+            "left, SNO",
+        ],
     );
-    let penalty = rules.audit_penalty();
-    for stake in [1.0, 10.0, 34.0, 100.0, 1_000.0, 10_000.0] {
-        let absence = |penalty| percent(highest_absence(rules, stake, penalty));
-        let name = format!("{} SNO", number(stake));
-        let left = framed_validator(rules, market, stake);
-        table.row([name, absence(penalty), absence(penalty.min(stake)), number(left)]);
+    for stake in [1.0, 10.0, 34.0, 100.0, 1_000.0, 10_000.0, 100_000.0] {
+        let penalty = rules.audit_penalty(stake);
+        let absence = |together| percent(highest_absence(rules, stake, penalty, together));
+        let unbounded = percent(highest_absence(rules, stake, rules.highest_penalty(), 1.0));
+        let left = number(framed_validator(rules, market, stake));
+        table.row([format!("{} SNO", number(stake)), absence(1.0), absence(2.0), absence(10.0), unbounded, left]);
     }
-    for away in [0.01, 0.05, 0.1] {
-        let name = format!("least stake, {} away", percent(away));
-        table.row([name, number(least_stake(rules, penalty, away)), String::new(), String::new()]);
+    for away in [0.1, 0.25, 0.3, 0.5] {
+        table.row([format!("least stake, {} away", percent(away)), number(least_stake(rules, away))]);
     }
     table
 }

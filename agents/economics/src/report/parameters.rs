@@ -8,7 +8,7 @@ use crate::dispute::{least_bond, pay_in_window};
 use crate::market::Market;
 use crate::rules::{Rules, share};
 use crate::table::{Table, number, percent};
-use crate::validating::{Audit, least_window};
+use crate::validating::{self, Audit, highest_price, least_window, longest_interval, price_of_highest_penalty};
 
 /// One parameter, as a row of `contracts/SPEC.md`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,8 +54,13 @@ pub fn recommendations(rules: &Rules, market: &Market) -> Vec<Recommendation> {
         row(
             "minStakeIntervals",
             format!("{} prices of an interval", rules.min_stake_intervals),
-            "no run of cheating gains, though half of the validators are blind",
-            format!("{}; holds up to {} blind", times(rules.min_stake(), stake), percent(blind_limit(rules))),
+            "no run of cheating gains, though half of the validators are blind; nor does not looking",
+            format!(
+                "{}; holds up to {} blind; as a penalty {}",
+                times(rules.min_stake(), stake),
+                percent(blind_limit(rules)),
+                times(rules.min_stake(), validating::least_stake(rules, market))
+            ),
         ),
         row(
             "auditsPerClaimBps",
@@ -72,17 +77,23 @@ pub fn recommendations(rules: &Rules, market: &Market) -> Vec<Recommendation> {
         row(
             "auditPenaltyBps",
             format!("{} bps of the collateral", rules.audit_penalty_bps),
-            "not looking loses, though one worker in twenty checks and a friend accuses first",
-            times(f64::from(rules.audit_penalty_bps), penalty),
+            "at most the stake; not looking loses, though one worker in twenty checks and a friend accuses first",
+            format!(
+                "{}; binds above {} SNO an interval, holds up to {}",
+                times(f64::from(rules.audit_penalty_bps), penalty),
+                number(price_of_highest_penalty(rules)),
+                number(highest_price(rules, market))
+            ),
         ),
         row(
             "beaconPeriod",
             format!("{} s", rules.beacon_period_seconds),
             "nobody knows the draw when claiming, and a quarter of the window is enough to answer",
             format!(
-                "for intervals of {} s a window of {} s",
+                "for intervals of {} s a window of {} s; intervals of at most {} s",
                 number(market.interval_seconds),
-                number(least_window(rules, market))
+                number(least_window(rules, market)),
+                number(longest_interval(rules, market))
             ),
         ),
         row(

@@ -5,17 +5,18 @@ use crate::budget::Size;
 use crate::copying::{COVER, Planted, Soil, betrayal, highest_bid, lowest_price_to_force, sales_in_a_betrayal};
 use crate::lottery::Crowd;
 use crate::market::Market;
+use crate::receipts::Confirmed;
 use crate::rules::{Rules, share};
 use crate::table::{Table, number, percent};
 use crate::validating::{
-    Audit, audits_of_a_lane, feigned_for_checkers, highest_cost_share, highest_price, least_window, lowest_price,
-    wrong_for_volunteers,
+    Audit, audits_of_a_lane, feigned_for_checkers, highest_cost_share, highest_price, least_stake, least_window,
+    longest_interval, lowest_price, price_of_highest_penalty, wrong_for_volunteers,
 };
 
 /// Shares of claims whose worker checks, in the tables.
 const CHECKING: [f64; 6] = [0.0, 0.002, 0.01, 0.05, 0.2, 1.0];
 
-/// Incomes, least penalties, highest prices, copies, budgets, and the users' bill.
+/// Incomes, least penalties, highest prices, copies, receipts, budgets, and the users' bill.
 pub fn tables(rules: &Rules, market: &Market) -> String {
     [
         incomes(rules, market),
@@ -23,6 +24,7 @@ pub fn tables(rules: &Rules, market: &Market) -> String {
         prices(rules, market),
         limits(rules, market),
         copies(rules, market),
+        receipts(rules, market),
         budgets(rules),
         bill(rules, market),
     ]
@@ -49,22 +51,26 @@ fn incomes(rules: &Rules, market: &Market) -> Table {
 
 fn penalties(rules: &Rules, market: &Market) -> Table {
     let mut table = by_checking(
-        "Least penalty with which not looking gains nothing, basis points of the collateral",
-        "price of an interval",
+        "Least penalty with which not looking gains nothing: stake in prices of an interval, and basis points of the collateral",
+        "bound, price of an interval",
     );
+    let stake = |checking| number(least_stake(rules, &Market { checking, ..*market }));
+    table.row(["stake, any".to_owned()].into_iter().chain(CHECKING.map(stake)));
     for price in [1.0, 10.0, 30.0, 100.0, 300.0] {
         let cell = |checking| {
             let audit = Audit::by(rules, &Market { price, checking, ..*market });
             number(audit.least_penalty() / rules.collateral() / share(1))
         };
-        table.row([format!("{} SNO", number(price))].into_iter().chain(CHECKING.map(cell)));
+        table.row([format!("collateral, {} SNO", number(price))].into_iter().chain(CHECKING.map(cell)));
     }
     table
 }
 
 fn prices(rules: &Rules, market: &Market) -> Table {
-    let mut table =
-        by_checking("Highest price of an interval, SNO, up to which not looking loses, by penalty", "penalty");
+    let mut table = by_checking(
+        "Highest price of an interval, SNO, up to which not looking loses at the least stake, by highest penalty",
+        "highest penalty",
+    );
     for audit_penalty_bps in [10, 20, 50, 100, 500] {
         let rules = Rules { audit_penalty_bps, ..*rules };
         let cell = |checking| number(highest_price(&rules, &Market { checking, ..*market }));
@@ -107,7 +113,13 @@ fn limits(rules: &Rules, market: &Market) -> Table {
         "s",
     ]);
     table.row([
-        "price from which a forced answer is cheaper, if its clock ends before commits do",
+        "longest interval that can be answered in time, whatever the window",
+        &number(longest_interval(rules, market)),
+        "s",
+    ]);
+    table.row(["price from which the penalty does not grow with it", &number(price_of_highest_penalty(rules)), "SNO"]);
+    table.row([
+        "price from which a forced answer is cheaper, of a worker that does not wait",
         &number(lowest_price_to_force(rules, market)),
         "SNO",
     ]);
@@ -120,32 +132,54 @@ fn copies(rules: &Rules, market: &Market) -> Table {
     let shares = [0.05, 0.25, 0.5, 0.75, 0.9];
     let row = |name: &str, cells: [f64; 5]| [name.to_owned()].into_iter().chain(cells.map(number));
     table.row(row("most that is paid for a right answer", [highest_bid(market); 5]));
-    table.row(row("gain by a wrong answer about a right claim", [betrayal(rules, market); 5]));
-    table.row(row("right answers that bring as much", [sales_in_a_betrayal(rules, market); 5]));
-    let soil = |soil| {
-        let planted = Planted::by(rules, market, soil);
-        shares.map(|copying| planted.gain(&crowd(copying), rules.audits_per_claim()))
-    };
-    table.row(row("gain by a planted claim, own job, no cover", soil(Soil::Own { cover: 0 })));
-    table.row(row(&format!("    behind {COVER} right claims"), soil(Soil::Own { cover: COVER })));
-    table.row(row("gain by a planted claim, a stranger's job", soil(Soil::Strangers)));
+    let (least, highest) = (rules.stake_at(market.price), rules.highest_penalty());
+    for (name, stake) in [("at the least stake", least), ("at the stake of the highest penalty", highest)] {
+        let title = format!("gain by a wrong answer about a right claim, {name}");
+        table.row(row(&title, [betrayal(rules, market, stake); 5]));
+        table.row(row("    right answers that bring as much", [sales_in_a_betrayal(rules, market, stake); 5]));
+        let soil = |soil| {
+            let planted = Planted::by(rules, market, soil, stake);
+            shares.map(|copying| planted.gain(&crowd(copying), rules.audits_per_claim()))
+        };
+        table.row(row("    gain by a planted claim, own job, no cover", soil(Soil::Own { cover: 0 })));
+        table.row(row(&format!("    behind {COVER} right claims"), soil(Soil::Own { cover: COVER })));
+        table.row(row("    gain by a planted claim, a stranger's job", soil(Soil::Strangers)));
+        table.row(row("    gain by a planted receipt", soil(Soil::Receipt)));
+    }
+    table
+}
+
+/// By the length of the text: fee and work are by the token, gas is not.
+fn receipts(rules: &Rules, market: &Market) -> Table {
+    let lengths = [1.0, 0.75, 0.5, 0.25, 0.1];
+    let names = lengths.map(|length| format!("{} of the greatest", percent(length)));
+    let mut table =
+        Table::new("Audits of receipts, by the text's length", ["what".to_owned()].into_iter().chain(names));
+    let audits = lengths.map(|length| Confirmed::by(rules, market, length));
+    let row = |name: &str, cells: [String; 5]| [name.to_owned()].into_iter().chain(cells);
+    // Where looking loses though all workers sign, no share is left.
+    let part = |share: f64| if share >= 0.0 { percent(share) } else { "none".to_owned() };
+    table.row(row("looks, SNO an audit", audits.map(|audit| number(audit.honest()))));
+    table.row(row("does not look, SNO an audit", audits.map(|audit| number(audit.lazy()))));
+    table.row(row("workers that may refuse before looking loses", audits.map(|audit| part(audit.highest_refusing()))));
+    table.row(row("workers that must leak for the lazy to gain", audits.map(|audit| percent(audit.least_leaking()))));
+    table.row(row("    to gain as much", audits.map(|audit| percent(audit.leaking_as_looking()))));
     table
 }
 
 fn budgets(rules: &Rules) -> Table {
     let mut table = Table::new(
         "Chance that the budget for audits runs out before the job ends, lanes at one price",
-        ["lanes, intervals", "mean audits", "budget, fees", "whole fees only", "rounded up"],
+        ["lanes, intervals", "mean, fees", "budget, fees", "runs out", "with texts of a tenth of the length"],
     );
     for (lanes, intervals) in
         [(1, 1), (1, 4), (1, 9), (1, 10), (1, 30), (1, 100), (1, 1_000), (2, 10), (4, 1), (4, 10), (4, 100), (8, 1_000)]
     {
-        let size = Size { lanes, intervals };
+        let size = Size { lanes, intervals, parts: 1 };
         let fees = size.fees(rules);
-        let chance = |paid| percent(size.runs_out(rules, VALIDATORS, paid));
-        let mean = size.claims() * rules.audits_per_claim();
+        let chance = |parts| percent(Size { parts, ..size }.runs_out(rules, VALIDATORS, fees));
         let name = format!("{lanes}, {intervals}");
-        table.row([name, number(mean), number(fees), chance(fees), chance((fees - 1e-9).ceil())]);
+        table.row([name, number(size.mean(rules)), number(fees), chance(1), chance(10)]);
     }
     table
 }
@@ -155,10 +189,10 @@ fn bill(rules: &Rules, market: &Market) -> Table {
     let mut table = Table::new("What safety costs (a second replica: 100 %)", ["what", "value", "unit"]);
     let audits = rules.audits_per_claim() * rules.audit_fee();
     table.row(["audits, the mean", &percent(audits), "of the price"]);
-    let size = Size { lanes: 1, intervals: 100 };
+    let size = Size { lanes: 1, intervals: 100, parts: 1 };
     let aside = size.fees(rules) * rules.audit_fee() / size.claims();
     table.row(["set aside for them, of 100 intervals", &percent(aside), "of the price"]);
-    let interest = market.interest(rules.min_stake() * market.price, market.interval_seconds) / market.price;
+    let interest = market.interest(rules.stake_at(market.price), market.interval_seconds) / market.price;
     table.row(["interest on a lane's stake", &percent(interest), "of the price"]);
     let income = Audit::by(rules, market).honest() * audits_of_a_lane(rules, &crowd(0.0), 1_000.0);
     table.row(["an honest validator's income of 1,000 claims", &number(income), "SNO"]);

@@ -3,7 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`lane`] | a lane whose worker cheats, with or without a friend that shields it |
-//! | [`watch`] | validators that answer without looking, and what is planted against them |
+//! | [`watch`] | validators that answer without looking, what is planted against them, who frames them |
 //! | [`proposer`] | a cheater that proposes the last blocks before the beacon's |
 //! | [`purse`] | a job whose budget for audits may run out |
 

@@ -4,6 +4,8 @@ use super::Estimate;
 use crate::copying::{Planted, Soil};
 use crate::draw::Draws;
 use crate::lottery::Crowd;
+use crate::receipts::Confirmed;
+use crate::rules::Rules;
 use crate::validating::Audit;
 
 /// Right claims, and the lazy validators that are drawn for them.
@@ -62,13 +64,47 @@ pub fn trial(audit: &Audit, audits: u32, seed: u64, trials: u32) -> Estimate {
     Estimate::of(&gains)
 }
 
+/// Mean incomes, SNO, of who looks and of who does not, of one audit of a receipt.
+pub fn confirmed(audit: &Confirmed, seed: u64, trials: u32) -> (Estimate, Estimate) {
+    let (honest, lazy): (Vec<f64>, Vec<f64>) = (0..trials)
+        .map(|trial| {
+            let mut draws = Draws::of(seed, trial.into());
+            let signs = !draws.happens(audit.refusing);
+            let told = draws.happens(audit.leaking);
+            let paid = |confirmed: bool| if confirmed { audit.fee } else { 0.0 };
+            (paid(signs) - audit.work - audit.gas, paid(told) - audit.gas)
+        })
+        .unzip();
+    (Estimate::of(&honest), Estimate::of(&lazy))
+}
+
+/// Mean gain, SNO, of who frames the auditors of `claims` claims of one lane, each away on its own with the chance `away`. A conviction
+/// voids its claim and all later ones, and takes the stake once.
+pub fn framing(rules: &Rules, stake: f64, claims: u32, away: f64, seed: u64, trials: u32) -> Estimate {
+    let gains: Vec<f64> = (0..trials)
+        .map(|trial| {
+            let mut draws = Draws::of(seed, trial.into());
+            let mut gain = 0.0;
+            for _ in 0..claims {
+                if !draws.happens(away) {
+                    gain -= stake - (rules.bounty() + rules.harm()) * stake;
+                    break;
+                }
+                gain += rules.bounty() * rules.highest_penalty().min(stake);
+            }
+            gain
+        })
+        .collect();
+    Estimate::of(&gains)
+}
+
 /// Mean gain, SNO, of planting one claim; the lazy copy.
 pub fn planting(planted: &Planted, crowd: &Crowd, audits: f64, seed: u64, trials: u32) -> Estimate {
     let chance = crowd.chance(audits);
     let gains: Vec<f64> = (0..trials)
         .map(|trial| {
             let mut draws = Draws::of(seed, trial.into());
-            let looked = draws.how_many(crowd.honest, chance) > 0;
+            let looked = draws.how_many(crowd.honest, chance) > 0 && planted.soil != Soil::Receipt;
             let copies = draws.how_many(crowd.lazy, chance);
             let mut gain = -planted.expense;
             if looked {
@@ -78,7 +114,7 @@ pub fn planting(planted: &Planted, crowd: &Crowd, audits: f64, seed: u64, trials
                 gain -= planted.stake + planted.void + planted.conviction - planted.bounty;
             }
             // To itself, as the user of its own job.
-            if matches!(planted.soil, Soil::Own { .. }) && (looked || copies > 0) {
+            if planted.soil != Soil::Strangers && (looked || copies > 0) {
                 gain += planted.harm;
             }
             gain

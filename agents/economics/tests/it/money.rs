@@ -1,9 +1,9 @@
 //! Convicting oneself, spam, and gas.
 
 use tensorlink_economics::dispute::{least_bond, pay_in_window, spammed_worker, spammer_loss, stake_that_pays_gas};
-use tensorlink_economics::framing::{framed_validator, gain, highest_absence, least_stake};
+use tensorlink_economics::framing::{framed_validator, gain, gain_of_many, highest_absence, least_stake};
 use tensorlink_economics::slash::{Disguise, Split};
-use tensorlink_economics::validating::{Audit, highest_price};
+use tensorlink_economics::validating::highest_price;
 use tensorlink_economics::{Market, Rules};
 
 const RULES: Rules = Rules::RECOMMENDED;
@@ -83,34 +83,42 @@ fn a_bounty_pays_for_its_proof() {
 }
 
 #[test]
-fn framing_loses_where_validators_are_hardly_ever_away() {
-    let (penalty, stake) = (RULES.audit_penalty(), RULES.min_stake() * MARKET.price);
-    let away = highest_absence(&RULES, stake, penalty);
-    assert!(gain(&RULES, stake, penalty, away * 0.999) < 0.0);
-    assert!(gain(&RULES, stake, penalty, away * 1.001) > 0.0);
-    assert!(away > 0.05 && away < 0.1, "{away}");
-    for away in [0.01, 0.2] {
-        let least = least_stake(&RULES, penalty, away);
-        assert!((highest_absence(&RULES, least, penalty) - away).abs() < 1e-12);
+fn framing_loses_at_any_stake_where_validators_are_hardly_ever_away() {
+    for stake in [1e-18, 1.0, 100.0, 1_000.0, 5_000.0, 50_000.0] {
+        let penalty = RULES.audit_penalty(stake);
+        let away = highest_absence(&RULES, stake, penalty, 1.0);
+        assert!(gain(&RULES, stake, penalty, away * 0.999) < 0.0);
+        assert!(gain(&RULES, stake, penalty, away * 1.001) > 0.0);
+        // Two sevenths, and more where the collateral bounds the penalty.
+        assert!((away - 2.0 / 7.0).abs() < 1e-12 || stake > 5_000.0 && away > 2.0 / 7.0, "{stake}: {away}");
     }
-    assert!(framed_validator(&RULES, &MARKET, stake) > 0.0);
+    assert_eq!([0.01, 0.28].map(|away| least_stake(&RULES, away)), [0.0, 0.0]);
+    for away in [0.3, 0.6] {
+        let least = least_stake(&RULES, away);
+        assert!((highest_absence(&RULES, least, RULES.audit_penalty(least), 1.0) - away).abs() < 1e-12);
+    }
 }
 
 #[test]
-fn small_stakes_frame_for_nothing_unless_they_bound_the_penalty() {
-    let penalty = RULES.audit_penalty();
-    assert!(highest_absence(&RULES, 1.0, penalty) < 1e-4);
+fn many_claims_of_a_lane_frame_no_better_but_common_absence_does() {
+    let stake = RULES.stake_at(MARKET.price);
+    let many = |away, claims| gain_of_many(&RULES, stake, RULES.audit_penalty(stake), away, claims);
+    for claims in [1, 2, 30, 10_000] {
+        assert!(many(0.285, claims) < 0.0 && many(0.287, claims) > 0.0, "{claims}");
+    }
+    let absence = |together| highest_absence(&RULES, stake, RULES.audit_penalty(stake), together);
+    assert!(absence(2.0) > 0.16 && absence(2.0) < 0.17);
+    assert!(absence(10.0) < 0.04);
+}
+
+#[test]
+fn who_defends_itself_is_paid_for_it_from_the_bond_on() {
     assert!(framed_validator(&RULES, &MARKET, 1.0) < 0.0, "who answers loses gas");
-    for stake in [1.0, 100.0, 5_000.0] {
-        assert!(highest_absence(&RULES, stake, penalty.min(stake)) > 0.28);
-    }
-    // So bounded, not looking still loses up to the same price: the least stake grows with what is spared.
-    let audit = Audit::by(&RULES, &MARKET);
-    for price in [5.0, 10.0, 50.0, 148.0] {
-        let market = Market { price, ..MARKET };
-        let penalty = penalty.min(RULES.min_stake() * price);
-        let audit = Audit { penalty, ..Audit::by(&RULES, &market) };
-        assert!(audit.honest() > audit.lazy(), "{price}");
-    }
-    assert!(RULES.min_stake() * MARKET.price > 2.9 * audit.least_penalty());
+    assert!(framed_validator(&RULES, &MARKET, RULES.bond()) > 0.0, "so agents answer for no smaller stake");
+}
+
+#[test]
+fn were_the_penalty_not_bounded_by_it_small_stakes_would_frame_for_nothing() {
+    assert!(highest_absence(&RULES, 1.0, RULES.highest_penalty(), 1.0) < 1e-4);
+    assert!(highest_absence(&RULES, RULES.stake_at(MARKET.price), RULES.highest_penalty(), 1.0) < 0.1);
 }

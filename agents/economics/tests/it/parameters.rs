@@ -5,9 +5,10 @@ use tensorlink_economics::budget::Size;
 use tensorlink_economics::dispute::{least_bond, pay_in_window, spammed_worker, stake_that_pays_gas};
 use tensorlink_economics::framing::highest_absence;
 use tensorlink_economics::market::GAME_GAS;
+use tensorlink_economics::receipts::Confirmed;
 use tensorlink_economics::report::beacon::biased;
 use tensorlink_economics::report::{self, parameters::recommendations};
-use tensorlink_economics::validating::{self, Audit, audits_of_a_lane};
+use tensorlink_economics::validating::{self, Audit, audits_of_a_lane, price_of_highest_penalty};
 use tensorlink_economics::{Crowd, Deployed, Market, Rules, copying};
 
 const FILE: &str = include_str!("../../../../deploy/parameters.toml");
@@ -46,23 +47,39 @@ fn the_specification_has_the_figures() {
     let gas_of_one_gwei = Market { gwei: 1.0, ..market }.gas(GAME_GAS);
     let interest = least_bond(&rules, &market, held) - market.gas(GAME_GAS);
     let bias = biased(&rules, &market, 1);
-    let stake = rules.min_stake() * market.price;
-    let ten = Size { lanes: 1, intervals: 10 };
+    let stake = rules.stake_at(market.price);
+    let ten = Size { lanes: 1, intervals: 10, parts: 1 };
+    let receipt = Confirmed::by(&rules, &market, 1.0);
+    let absence = |stake, together| 100.0 * highest_absence(&rules, stake, rules.audit_penalty(stake), together);
     let all_validators = Crowd { honest: 1, lazy: 0, colluding: 0 };
     let together = audit.least_audits_for_trial() / audits_of_a_lane(&rules, &all_validators, 1.0);
+    let nine = Audit { checking: 0.9, ..audit };
+    let vigilant = nine.least_audits_for_trial() / audits_of_a_lane(&rules, &all_validators, 1.0);
     for phrase in [
         format!("earn {:.1} SNO an audit", audit.honest()),
-        format!("the lazy lose {:.0}", -audit.lazy()),
-        format!("above {:.0} SNO an interval", validating::highest_price(&rules, &market)),
+        format!("the lazy lose {:.1}", -audit.lazy()),
+        format!("fewer than {:.1} % of claims", 100.0 * audit.least_checking()),
+        format!("Up to {:.0} SNO an interval", price_of_highest_penalty(&rules)),
+        format!("Above {:.0} SNO not looking", validating::highest_price(&rules, &market)),
         format!("below {:.1} SNO", validating::lowest_price(&rules, &market)),
         format!("beyond {:.1} % of the price", 100.0 * validating::highest_cost_share(&rules, &market)),
         format!("after {together:.0} claims"),
-        format!("as much as {:.0} right ones", copying::sales_in_a_betrayal(&rules, &market)),
+        format!("nine in ten do, {vigilant:.0}"),
+        format!("as much as {:.0} right ones", copying::sales_in_a_betrayal(&rules, &market, stake)),
+        format!(
+            "at {:.0} SNO and more as {:.0}",
+            rules.highest_penalty(),
+            copying::sales_in_a_betrayal(&rules, &market, rules.highest_penalty())
+        ),
         format!("{:.4} ETH here", least_reward(bias.saving, bias.caught) * market.price / market.sno_per_eth),
         format!("{} ETH up to {:.0} SNO", market.block_reward_eth, report::beacon::highest_price(&rules, &market)),
         format!("stake of {:.0} prices", least_stake(bias.saving, bias.recaptured, bias.caught, 1)),
-        format!("more than {:.1} %", 100.0 * highest_absence(&rules, stake, rules.audit_penalty())),
-        format!("{:.0} % at any stake", 100.0 * highest_absence(&rules, stake, stake)),
+        format!("more than {:.0} % of the time at the worst, at any stake", absence(stake, 1.0)),
+        format!("ten, {:.1} %", absence(stake, 10.0)),
+        format!("beyond {:.1} % of refusals", 100.0 * receipt.highest_refusing()),
+        format!("beyond {:.0} % of leaks", 100.0 * receipt.least_leaking()),
+        format!("above {:.0} SNO", copying::lowest_price_to_force(&rules, &market)),
+        format!("longer than {:.1} hours", validating::longest_interval(&rules, &market) / 3_600.0),
         format!("{:.1} % of the price", 100.0 * rules.audits_per_claim() * rules.audit_fee()),
         format!("{:.1} % of jobs", 100.0 * ten.runs_out(&rules, report::VALIDATORS, ten.fees(&rules))),
         format!("gains {:.0} SNO by a challenge", spammed_worker(&rules, &market, held)),
