@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cid::Cid;
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::Identity;
@@ -21,7 +20,7 @@ use tensorlink_types::abi::{AuditAnswer, AuditedClaim};
 use tensorlink_types::{B256, Bytes, ClaimId, keccak256};
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::{AuditError, Auditor, Listed, Standing, Target};
+use crate::audit::{AuditError, Auditor, Target};
 
 const NAME: &str = "answers";
 /// Answers remembered on disk. Who is drawn more often within a window looks at too many claims for one node.
@@ -50,8 +49,6 @@ pub struct Given {
     pub id: ClaimId,
     /// The claim.
     pub audited: AuditedClaim,
-    /// CID of the job's manifest.
-    pub manifest: String,
     /// The job's challenge window, seconds.
     pub window: u64,
     /// What we computed.
@@ -68,7 +65,7 @@ pub struct Answers {
     pub parameters: Parameters,
     drawn: Mutex<HashSet<ClaimId>>,
     given: Mutex<Vec<Given>>,
-    /// What workers have signed to accuse us, as the chain told it.
+    /// What workers have signed to accuse auditors, as the chain told it.
     accusations: Mutex<HashMap<ClaimId, Signed>>,
 }
 
@@ -103,18 +100,12 @@ impl Answers {
         self.drawn.lock().unwrap_or_else(PoisonError::into_inner).insert(claim);
     }
 
-    /// We are accused by what a worker signed; the claim, if we know it still.
-    pub(crate) fn accused(&self, claim: ClaimId, signed: Signed) -> Option<Target> {
-        let given = self.of(claim)?;
-        let manifest = Cid::try_from(given.manifest.as_str()).ok()?;
+    /// An auditor is accused by what a claim's worker signed.
+    pub(crate) fn accused(&self, claim: ClaimId, signed: Signed) {
         self.accusations.lock().unwrap_or_else(PoisonError::into_inner).insert(claim, signed);
-        let AuditedClaim { claim: said, fixedAt: at, epoch, receipts, index, siblings } = given.audited;
-        let listed = is_receipt(&said).then_some(Listed { epoch, redeemed_at: at, receipts, index, siblings });
-        let standing = if listed.is_some() { Standing::Receipt } else { Standing::Committed { at } };
-        Some(Target { id: claim, claim: said, standing, manifest, listed })
     }
 
-    /// What we are accused by.
+    /// What a claim's worker accuses by.
     pub(crate) fn accusation(&self, claim: ClaimId) -> Option<Signed> {
         self.accusations.lock().unwrap_or_else(PoisonError::into_inner).get(&claim).cloned()
     }
@@ -162,8 +153,7 @@ where
     /// Answers for a claim: what we computed is on disk when this returns, and goes to the chain from there.
     pub(crate) fn answer_with(&self, target: &Target, window: u64, answer: AuditAnswer) -> Result<(), AuditError> {
         let Some(audited) = target.audited() else { return Ok(()) };
-        let manifest = target.manifest.to_string();
-        let given = Given { id: target.id, audited, manifest, window, answer, step: Step::Computed };
+        let given = Given { id: target.id, audited, window, answer, step: Step::Computed };
         let now = self.ports.clock.now();
         self.answers.update(|all| {
             // Nobody can be accused any more when twice the window is over.

@@ -87,7 +87,9 @@ where
         let own = Arc::new(self.blocking(replay.clone(), |replay, engine| replay.roots(engine)).await?);
         drop(turn);
         if accusation.is_some_and(|accusation| own_answer(&own, &replay) == Some(answer_of(&accusation.statement))) {
-            tracing::error!(%lane, "the accusation is right: this node's device computes wrongly, take it out of service");
+            if self.answers.of(target.id).is_some_and(|given| own_answer(&own, &replay) != Some(given.answer)) {
+                tracing::error!(%lane, "two executions differ: this node's device computes wrongly, take it out of service");
+            }
             return Ok(ChallengeEnd::Right);
         }
         let new_state = own.states.last().map(|state| state_root(state));

@@ -52,6 +52,12 @@ impl Claims {
         }
     }
 
+    /// A claim by its id.
+    pub fn find(&self, id: ClaimId) -> Option<OnRecord> {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.values().flat_map(BTreeMap::values).find(|found| found.id == id).cloned()
+    }
+
     /// The claim of a lane for an interval.
     pub fn get(&self, lane: Lane, interval: u32) -> Option<OnRecord> {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);

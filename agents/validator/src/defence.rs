@@ -1,4 +1,4 @@
-//! Against a worker that accuses us: its own signed word convicts it, since our answer is what its claim gives.
+//! Against a worker that accuses an auditor, us or another, of what is right: its own signed word convicts it.
 
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::Call;
@@ -15,7 +15,7 @@ impl<E> Auditor<E>
 where
     E: Engine + Send + 'static,
 {
-    /// Convicts the worker of the statement that we are accused by: by what it says about that step when asked by us, or when made to say it on
+    /// Convicts the worker of the statement that it accuses by: by what it says about that step when asked by us, or when made to say it on
     /// chain.
     ///
     /// # Errors

@@ -200,13 +200,18 @@ where
                 let standing = Standing::Committed { at: 0 };
                 tasks.push(Task::Challenged(Target { id, claim, standing, manifest, listed: None }));
             }
-            Event::AuditorAccused { claim, auditor, statement, signature }
-                if auditor == self.auditor.ports.identity.address() =>
-            {
+            // Whoever is accused: a false word convicts who gave it, to the credit of who shows it.
+            Event::AuditorAccused { claim: id, auditor, statement, signature } => {
+                let Some(found) = self.auditor.claims.find(id) else { return Ok(tasks) };
+                let Some(manifest) = known.manifests.get(&JobId(found.claim.job)).copied() else { return Ok(tasks) };
                 let signed = Signed { statement, signature };
-                if let Some(target) = self.auditor.answers.accused(claim, signed.clone()) {
-                    tasks.push(Task::Accused(target, signed));
+                self.auditor.answers.accused(id, signed.clone());
+                if auditor == self.auditor.ports.identity.address() {
+                    tracing::error!(lane = %found.claim.lane(), interval = found.claim.interval, "accused of a wrong answer");
                 }
+                let standing = Standing::Committed { at: found.committed_at };
+                let target = Target { id, claim: found.claim, standing, manifest, listed: None };
+                tasks.push(Task::Accused(target, signed));
             }
             Event::VoucherRedeemed { lane, epoch, receipts, .. } if self.looks_at_receipts() => {
                 let Some(manifest) = known.manifests.get(&lane.job).copied() else { return Ok(tasks) };

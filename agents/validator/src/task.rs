@@ -29,7 +29,7 @@ pub(crate) enum Task {
     Epoch(Epoch),
     /// A claim on which we have a challenge open.
     Challenged(Target),
-    /// A claim whose worker accuses us of a wrong answer.
+    /// A claim whose worker accuses an auditor of a wrong answer.
     Accused(Target, Signed),
 }
 
@@ -78,10 +78,9 @@ impl Task {
     }
 }
 
-/// Convicts a worker that accuses us, as long as its claim can be challenged.
+/// Convicts a worker that accuses an auditor falsely, as long as its claim can be challenged.
 async fn defend<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Target, accusation: &Signed) {
     let (lane, interval) = (target.claim.lane(), target.claim.interval);
-    tracing::error!(%lane, interval, "accused of a wrong answer");
     let mut pause = PAUSE.0;
     loop {
         match is_open(auditor, target).await {
