@@ -214,7 +214,9 @@ contract Audits is IAudits, ReentrancyGuardTransient {
             bytes32 epoch = CHANNELS.epochOf(claim.job, claim.stage, claim.replica, audited.epoch);
             // The list's length needs no check: nothing but a claim's id is a leaf that a claim has (C-4).
             uint256 count = 1 << (audited.siblings.length & 31);
-            known = epoch == keccak256(abi.encode(audited.receipts, audited.fixedAt))
+            // INVARIANT: no proof is refused for the form of the receipt (C-12), so who is accused can answer (P-31).
+            known = claim.parentState == 0 && claim.newState == 0
+                && epoch == keccak256(abi.encode(audited.receipts, audited.fixedAt))
                 && Merkle.isMember(audited.receipts, claimId, audited.index, count, audited.siblings);
         } else {
             bytes32 record = CHECKPOINTS.recordOf(claim.job, claim.stage, claim.replica, claim.interval);
