@@ -192,11 +192,10 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         uint64 period = BEACON.periodAfter(fixedAt);
         bytes32 seed = BEACON.seedOf(period);
         if (seed == 0) revert NoSeed(period);
-        // The remainder's bias is below 2^−200.
-        uint256 ticket = uint256(keccak256(abi.encode(seed, claimId, auditor)));
-        // What is drawn is a remainder; nobody can choose the hash.
-        // slither-disable-next-line weak-prng
-        return ticket % (ParameterBounds.WHOLE_BPS * STAKING.validatorCount()) < _AUDITS_PER_CLAIM_BPS;
+        // A share of 2^128.
+        uint256 ticket = uint256(keccak256(abi.encode(seed, claimId, auditor))) >> 128;
+        // INVARIANT: who makes and unmakes validators once the seed is known draws nobody anew: the more there are, the fewer of the same are drawn.
+        return ticket * ParameterBounds.WHOLE_BPS * STAKING.validatorCount() < _AUDITS_PER_CLAIM_BPS << 128;
     }
 
     /// @inheritdoc IAudits
