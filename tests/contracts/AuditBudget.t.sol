@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
+import {IStaking} from "../../contracts/interfaces/IStaking.sol";
 import {Parameters} from "../../contracts/types/Parameters.sol";
 import {JobTerms, Offer} from "../../contracts/types/Types.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
@@ -128,6 +129,21 @@ contract AuditBudgetTest is ProtocolTest {
         assertEq(jobs.creditOf(auditor, address(sno)), paid);
         assertEq(jobs.creditOf(user, address(sno)), budget - paid);
         assertEq(_payAudit(job, 0, 1), 0, "nothing of a settled job");
+    }
+
+    /// @dev A fee that is all the budget holds is paid; one wei less, and nothing is.
+    function test_theBudgetIsSpentToTheLastWei() public {
+        JobTerms memory terms = _servingTerms(address(sno), 1, 1, 20);
+        terms.workerStake = PRICE * LONGEST * MIN_STAKE_INTERVALS;
+        _stake(workers[0].addr, IStaking.Role.Worker, terms.workerStake);
+        uint64 job = _run(terms);
+        assertEq(jobs.jobOf(job).auditBudget, 33.75 ether);
+        assertEq(_payAudit(job, 0, 5), 18.75 ether);
+        assertEq(_payAudit(job, 0, 5), 0);
+        assertEq(_payAudit(job, 0, 4), 15 ether);
+        assertEq(jobs.jobOf(job).auditBudget, 0);
+        assertEq(jobs.jobOf(job).escrow, 60 ether);
+        assertEq(_payAudit(job, 0, 1), 0);
     }
 
     /// @dev A lane's own price, of as many tokens; in the job's token.
