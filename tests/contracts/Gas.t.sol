@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
+import {IAudits} from "../../contracts/interfaces/IAudits.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
-import {Claim, JobTerms, Offer} from "../../contracts/types/Types.sol";
+import {Claim, JobKind, JobTerms, Offer} from "../../contracts/types/Types.sol";
+import {AuditTest} from "./protocol/AuditTest.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 
 /// @title Gas of whole transactions
@@ -139,5 +141,55 @@ contract GasTest is ProtocolTest {
 
     function _snapshot(string memory name) private returns (uint256) {
         return vm.snapshotGasLastCall("protocol", name);
+    }
+}
+
+/// @title Gas of audits
+/// @notice As above; headers are whole ones, of more than 600 bytes.
+/// forge-config: default.isolate = true
+contract AuditGasTest is AuditTest {
+    function test_claim() public {
+        _fix(JobKind.Training);
+        (bytes memory before, bytes memory header, uint64 period) = _headersOf();
+        beacon.record(period, before, header);
+        vm.snapshotGasLastCall("protocol", "beacon, record");
+        _commitAnswer(first, _wrong());
+        vm.snapshotGasLastCall("protocol", "audit, commit");
+        _to(1);
+        _revealAnswer(first, _wrong());
+        vm.snapshotGasLastCall("protocol", "audit, reveal");
+        _accuse(first, _right());
+        vm.snapshotGasLastCall("protocol", "audit, accuse");
+        _stand();
+        audits.penalise(audited, first);
+        vm.snapshotGasLastCall("protocol", "audit, penalise");
+        assertEq(uint8(audits.stateOf(id, first)), uint8(IAudits.State.Penalised));
+    }
+
+    /// @dev One of a thousand receipts of an epoch.
+    function test_receipt() public {
+        _fix(JobKind.Serving);
+        bytes32[] memory ids = new bytes32[](1000);
+        for (uint32 i = 0; i < 1000; ++i) {
+            ids[i] = keccak256(abi.encode(i));
+        }
+        ids[777] = id;
+        skip(1);
+        audited = _redeemList(2, _receiptOf(0), ids, 777);
+        _toSeed();
+        _commitAnswer(first, _right());
+        vm.snapshotGasLastCall("protocol", "audit, commit, receipt of 1,000");
+        _to(1);
+        _revealAnswer(first, _right());
+        vm.snapshotGasLastCall("protocol", "audit, reveal, receipt of 1,000");
+        assertEq(uint8(audits.stateOf(id, first)), uint8(IAudits.State.Revealed));
+    }
+
+    /// @dev Headers of the period that draws, which begins now.
+    function _headersOf() private returns (bytes memory before, bytes memory header, uint64 period) {
+        period = beacon.periodAfter(audited.fixedAt);
+        vm.warp(uint256(period) * PERIOD + 1);
+        (before, header) = _blocks(uint256(period) * PERIOD, SEED);
+        assertGt(header.length, 600);
     }
 }

@@ -16,7 +16,7 @@ import {JobKind} from "../../contracts/types/Types.sol";
 import {Deployment} from "../../script/Deployer.sol";
 import {Economy} from "./protocol/Economy.sol";
 
-/// @dev P-1 to P-7, P-10, P-19 and P-24 to P-26, whatever anybody does. One function each would walk anew: they are checked together.
+/// @dev P-1 to P-7, P-10, P-19, P-24 to P-26, P-29 and P-31, whatever anybody does. One function each would walk anew: they are checked together.
 contract InvariantsTest is Test {
     Economy private economy;
     SNO private sno;
@@ -40,31 +40,35 @@ contract InvariantsTest is Test {
         targetSelector(FuzzSelector({addr: address(economy), selectors: _moves()}));
     }
 
-    function _moves() private pure returns (bytes4[] memory selectors) {
-        selectors = new bytes4[](30);
-        selectors[0] = Economy.stake.selector;
-        selectors[1] = Economy.requestUnstake.selector;
-        selectors[2] = Economy.withdraw.selector;
-        selectors[3] = Economy.post.selector;
-        selectors[4] = Economy.accept.selector;
-        selectors[5] = Economy.start.selector;
-        selectors[6] = Economy.cancel.selector;
-        selectors[7] = Economy.settle.selector;
-        selectors[8] = Economy.collect.selector;
-        selectors[9] = Economy.finalize.selector;
-        selectors[10] = Economy.openChallenge.selector;
-        selectors[11] = Economy.timeout.selector;
-        selectors[12] = Economy.convict.selector;
-        selectors[13] = Economy.pass.selector;
-        selectors[14] = Economy.passLong.selector;
+    function _moves() private view returns (bytes4[] memory selectors) {
+        selectors = new bytes4[](36);
+        selectors[0] = economy.stake.selector;
+        selectors[1] = economy.requestUnstake.selector;
+        selectors[2] = economy.withdraw.selector;
+        selectors[3] = economy.post.selector;
+        selectors[4] = economy.accept.selector;
+        selectors[5] = economy.start.selector;
+        selectors[6] = economy.cancel.selector;
+        selectors[7] = economy.settle.selector;
+        selectors[8] = economy.collect.selector;
+        selectors[9] = economy.finalize.selector;
+        selectors[10] = economy.openChallenge.selector;
+        selectors[11] = economy.timeout.selector;
+        selectors[12] = economy.convict.selector;
+        selectors[13] = economy.pass.selector;
+        selectors[14] = economy.passLong.selector;
         // More likely, or most jobs would end without a claim or a voucher.
-        selectors[15] = selectors[16] = selectors[17] = Economy.commit.selector;
-        selectors[18] = selectors[19] = Economy.redeem.selector;
-        selectors[20] = Economy.convictReceipt.selector;
-        selectors[21] = selectors[22] = Economy.answer.selector;
-        selectors[23] = Economy.ask.selector;
-        selectors[24] = selectors[25] = selectors[26] = Economy.seal.selector;
-        selectors[27] = selectors[28] = selectors[29] = Economy.reveal.selector;
+        selectors[15] = selectors[16] = selectors[17] = economy.commit.selector;
+        selectors[18] = selectors[19] = economy.redeem.selector;
+        selectors[20] = economy.convictReceipt.selector;
+        selectors[21] = selectors[22] = economy.answer.selector;
+        selectors[23] = economy.ask.selector;
+        selectors[24] = selectors[25] = selectors[26] = economy.seal.selector;
+        selectors[27] = selectors[28] = selectors[29] = economy.reveal.selector;
+        selectors[30] = economy.join.selector;
+        selectors[31] = selectors[32] = economy.answerAudits.selector;
+        selectors[33] = selectors[34] = economy.accuse.selector;
+        selectors[35] = economy.penaliseAuditor.selector;
     }
 
     /// @dev The moves do something: on one long walk each of them has its effect, so the invariants are not of an idle
@@ -99,6 +103,12 @@ contract InvariantsTest is Test {
         assertGt(economy.refusedReveals(), 0, "hasty lanes");
         assertGt(economy.differences(), 0, "replicas that differ");
         assertGt(economy.asks(), 0, "questions");
+        assertGt(economy.answersSealed(), 0, "answers of auditors");
+        assertGt(economy.answersRevealed(), 0, "revealed answers");
+        assertGt(economy.answersLate(), 0, "late answers");
+        assertGt(economy.accusations(), 0, "accusations");
+        assertGt(economy.falseAccusations(), 0, "false accusations");
+        assertGt(economy.penalties(), 0, "penalties");
         assertEq(jobs.jobCount(), economy.MAX_JOBS());
     }
 
@@ -132,7 +142,7 @@ contract InvariantsTest is Test {
     }
 
     function _stakeAddsUp(address[] memory people, uint256[] memory locks) private view {
-        uint256 held = 0;
+        (uint256 held, uint256 validators) = (0, 0);
         for (uint256 i = 0; i < people.length; ++i) {
             IStaking.Account memory a = staking.accountOf(people[i], IStaking.Role.Worker);
             assertLe(a.locked, uint256(a.bonded) + a.unbonding, "locks are covered");
@@ -140,9 +150,11 @@ contract InvariantsTest is Test {
             held += uint256(a.bonded) + a.unbonding;
             a = staking.accountOf(people[i], IStaking.Role.Validator);
             assertEq(a.locked, 0);
+            if (a.bonded >= staking.parameters().validatorCollateral) ++validators;
             held += uint256(a.bonded) + a.unbonding;
         }
         assertEq(sno.balanceOf(address(staking)), held, "stake is there");
+        assertEq(staking.validatorCount(), validators, "validators are those with the collateral");
     }
 
     /// @dev Escrows, and what is locked of each of the people: the stakes of lanes of unsettled jobs that they hold and were not
@@ -161,7 +173,9 @@ contract InvariantsTest is Test {
             if (over && !settledToo) continue;
             uint256 paid = _lanesAddUp(people, locks, job, record);
             if (!over) {
-                assertEq(record.escrow + paid, economy.depositOf(job), "paid by final claims and by tokens only");
+                uint256 fees = economy.feesOf(job);
+                assertEq(record.escrow + paid + fees, economy.depositOf(job), "paid by claims, tokens and audits only");
+                assertEq(record.auditBudget, economy.budgetOf(job), "audits take from their budget only");
             }
             if (record.token == address(0)) inEth += record.escrow;
             else inSno += record.escrow;

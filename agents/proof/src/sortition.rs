@@ -12,11 +12,13 @@ pub fn period_after(time: u64, period: u64) -> Option<u64> {
     time.checked_div(period)?.checked_add(2)
 }
 
-/// Whether a seed draws a validator, one of so many, to answer for a claim. `audits_per_claim_bps`: in 1/10,000 of an audit.
+/// Whether a seed draws a validator, one of so many, to answer for a claim. `audits_per_claim_bps`: in 1/10,000 of an audit. The more
+/// validators there are, the fewer of the same are drawn: to make some, or to unmake them, draws nobody anew.
 pub fn is_drawn(seed: B256, claim: ClaimId, auditor: Address, validators: u64, audits_per_claim_bps: u32) -> bool {
-    let ticket = U256::from_be_bytes(keccak256((seed, claim.0, auditor).abi_encode()).0);
+    // A share of 2^128; what it is compared with has 128 + 32 bits at most.
+    let ticket = U256::from_be_bytes(keccak256((seed, claim.0, auditor).abi_encode()).0) >> 128;
     let tickets = U256::from(WHOLE_BPS).saturating_mul(U256::from(validators));
-    ticket.checked_rem(tickets).is_some_and(|number| number < U256::from(audits_per_claim_bps))
+    validators > 0 && ticket.saturating_mul(tickets) < U256::from(audits_per_claim_bps) << 128
 }
 
 /// What an auditor shows of its answer before it reveals it. Nobody else may know the salt.
@@ -65,6 +67,17 @@ mod tests {
         // 5 % of 2,000 are 100, give or take 10 (one standard deviation).
         assert!((60..140).contains(&draws(2, 1_000)), "{}", draws(2, 1_000));
         assert_eq!(draws(0, 1_000), 0, "nobody is drawn from nobody");
+    }
+
+    #[test]
+    fn more_validators_draw_fewer_of_the_same() {
+        let drawn = |claim: u32, validators| {
+            let claim = ClaimId(B256::left_padding_from(&claim.to_be_bytes()));
+            is_drawn(B256::repeat_byte(1), claim, Address::repeat_byte(7), validators, 5_000)
+        };
+        for claim in 0..500 {
+            assert!((1..10).all(|n| drawn(claim, n) || !drawn(claim, n + 1)), "claim {claim}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ abstract contract Ledger is ChallengeFeed {
         _given(user, ETH, user.balance);
     }
 
-    function _fund(address account, address spender, uint256 amount) internal override {
+    function _fund(address account, address spender, uint256 amount) internal virtual override {
         super._fund(account, spender, amount);
         _given(account, address(sno), amount);
     }
@@ -40,6 +40,14 @@ abstract contract Ledger is ChallengeFeed {
         _paid(liar, auditor, address(sno), bounty);
         _paid(liar, user, address(sno), harm);
         dueTo[liar][address(sno)] -= burned;
+    }
+
+    /// @dev What an auditor pays, as much of it as it has: `bountyBps` are its accuser's; the rest is nobody's any more.
+    function _penalised(address validator, uint256 amount) internal returns (uint256 burned) {
+        uint256 bounty = amount * parameters.bountyBps / 10_000;
+        burned = amount - bounty;
+        _paid(validator, auditor, address(sno), bounty);
+        dueTo[validator][address(sno)] -= burned;
     }
 
     /// @notice What an account has of a token, but for what escrows and bonds hold.

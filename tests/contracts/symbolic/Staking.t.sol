@@ -10,9 +10,10 @@ import {Parameters} from "../../../contracts/types/Parameters.sol";
 import {Test} from "forge-std/Test.sol";
 
 /// @notice A slash splits what it takes to the wei, out of every state a worker's stake can be in (P-1, P-6, P-7), and what
-/// unbonds stays for its whole delay (P-9).
+/// unbonds stays for its whole delay (P-9). So does a penalty of a validator's collateral.
 contract StakingSymbolic is Test {
     IStaking.Role private constant WORKER = IStaking.Role.Worker;
+    IStaking.Role private constant VALIDATOR = IStaking.Role.Validator;
     address private constant JOBS = address(0x10b5);
     address private constant DISPUTES = address(0xd15b);
     address private constant AUDITS = address(0xa0d1);
@@ -162,6 +163,78 @@ contract StakingSymbolic is Test {
     function testFuzz_slashRefuses(Stake memory s, address sender, uint256 amount) public {
         _inBounds(s, 0);
         check_slashRefuses(s, sender, bound(amount, uint256(s.locked) + 1, type(uint256).max));
+    }
+
+    /// @notice A penalty takes what it is asked for, or all there is, wherever it is by now; nothing else moves.
+    function check_penaliseTakesWhatIsThere(uint128 bonded, uint128 unbonding, uint128 amount) public {
+        Staking staking = _staking(5000, 3000);
+        _collateral(staking, bonded, unbonding);
+        vm.prank(AUDITS);
+        uint256 taken = staking.penalise(address(this), amount, address(0));
+        unchecked {
+            uint256 whole = uint256(bonded) + unbonding;
+            assert(taken == (amount < whole ? amount : whole));
+            IStaking.Account memory left = staking.accountOf(address(this), VALIDATOR);
+            assert(uint256(left.bonded) + left.unbonding == whole - taken && left.locked == 0);
+            assert(left.unbonding == unbonding || left.bonded == 0);
+            assert(sno.balanceOf(address(staking)) == whole - taken && sno.totalSupply() == SUPPLY - taken);
+            assert(staking.validatorCount() == (left.bonded == 0 ? 0 : 1));
+        }
+    }
+
+    function testFuzz_penaliseTakesWhatIsThere(uint128 bonded, uint128 unbonding, uint128 amount) public {
+        (bonded, unbonding) = (uint128(bound(bonded, 1, SUPPLY / 2)), uint128(bound(unbonding, 0, SUPPLY / 2)));
+        check_penaliseTakesWhatIsThere(bonded, unbonding, uint128(bound(amount, 0, SUPPLY)));
+    }
+
+    /// @notice Bounty and what is burned are the whole penalty; the share of nobody is burned.
+    /// @dev Under the share that leaves least to burn, of all that is there.
+    function check_penaliseSplitsToTheWei(uint128 amount, bool hasAccuser) public {
+        _penaliseSplits(9998, amount, hasAccuser);
+    }
+
+    function _penaliseSplits(uint16 bountyBps, uint128 amount, bool hasAccuser) private {
+        Staking staking = _staking(bountyBps, 1);
+        _collateral(staking, amount, 0);
+        vm.prank(AUDITS);
+        uint256 taken = staking.penalise(address(this), amount, hasAccuser ? CHALLENGER : address(0));
+        unchecked {
+            uint256 bounty = hasAccuser ? uint256(amount) * bountyBps / 10_000 : 0;
+            assert(taken == amount && sno.balanceOf(CHALLENGER) == bounty);
+            assert(sno.totalSupply() == SUPPLY - (amount - bounty) && sno.balanceOf(address(staking)) == 0);
+        }
+    }
+
+    function testFuzz_penaliseSplitsToTheWei(uint128 amount, bool hasAccuser) public {
+        amount = uint128(bound(amount, 1, SUPPLY / 2));
+        uint256 state = vm.snapshotState();
+        check_penaliseSplitsToTheWei(amount, hasAccuser);
+        vm.revertToState(state);
+        _penaliseSplits(5000, amount, hasAccuser);
+    }
+
+    /// @dev Of one wei, the least, is enough for a validator here.
+    function _collateral(Staking staking, uint128 bonded, uint128 unbonding) private {
+        uint256 whole = uint256(bonded) + unbonding;
+        vm.assume(whole > 0 && whole <= SUPPLY);
+        sno.approve(address(staking), whole);
+        staking.stake(VALIDATOR, whole);
+        if (unbonding > 0) staking.requestUnstake(VALIDATOR, unbonding);
+    }
+
+    /// @notice Nobody but `AUDITS` penalises.
+    function check_penaliseRefuses(uint128 bonded, uint128 unbonding, address sender, uint256 amount) public {
+        Staking staking = _staking(5000, 3000);
+        _collateral(staking, bonded, unbonding);
+        vm.assume(sender != AUDITS);
+        vm.prank(sender);
+        (bool done,) = address(staking).call(abi.encodeCall(IStaking.penalise, (address(this), amount, CHALLENGER)));
+        assert(!done);
+    }
+
+    function testFuzz_penaliseRefuses(uint128 bonded, uint128 unbonding, address sender, uint256 amount) public {
+        (bonded, unbonding) = (uint128(bound(bonded, 1, SUPPLY / 2)), uint128(bound(unbonding, 0, SUPPLY / 2)));
+        check_penaliseRefuses(bonded, unbonding, sender, amount);
     }
 
     /// @notice Before its delay is over nothing leaves; after it, all but what locks need.

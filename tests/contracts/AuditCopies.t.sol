@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IAudits} from "../../contracts/interfaces/IAudits.sol";
+import {ICheckpoints} from "../../contracts/interfaces/ICheckpoints.sol";
+import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
+import {IStaking} from "../../contracts/interfaces/IStaking.sol";
+import {Dissection} from "../../contracts/libraries/Dissection.sol";
+import {AuditAnswer} from "../../contracts/types/Audit.sol";
+import {Pick, Position} from "../../contracts/types/Challenge.sol";
+import {Parameters} from "../../contracts/types/Parameters.sol";
+import {Claim, ContradictionProof, ElementProof, StepStatement, Voucher} from "../../contracts/types/Types.sol";
+import {AuditTest} from "./protocol/AuditTest.sol";
+import {ChallengeTest} from "./protocol/ChallengeTest.sol";
+import {ProtocolTest} from "./protocol/ProtocolTest.sol";
+import {ServingTest} from "./protocol/ServingTest.sol";
+import {ServingWorker} from "./protocol/ServingWorker.sol";
+import {SlowTree} from "./verifier/SlowTree.sol";
+
+/// @dev Auditors of a claim of what a worker really computed: `first` looks, `second` answers what the worker told it.
+contract ClaimCopiesTest is AuditTest, ChallengeTest {
+    using Dissection for Position;
+    using SlowTree for bytes32[][];
+
+    uint32 private constant LAST = STEPS - 1;
+
+    function _parameters() internal pure override(AuditTest, ProtocolTest) returns (Parameters memory) {
+        return AuditTest._parameters();
+    }
+
+    function setUp() public override(AuditTest, ChallengeTest) {
+        super.setUp();
+        skip(1);
+        claim = _commitTraining(0);
+        (committedAt, auditedJob) = (uint64(block.timestamp), job);
+        (audited.claim, audited.fixedAt, id) = (claim, committedAt, checkpoints.claimId(claim));
+        _fund(first, address(challenges), 1000 ether);
+    }
+
+    /// @dev What the worker says of the last step, right or wrong as it is set up now.
+    function _said() private view returns (AuditAnswer memory) {
+        StepStatement memory statement = _statement(claim, LAST);
+        return AuditAnswer({step: LAST, preState: statement.preState, trace: statement.trace});
+    }
+
+    /// @dev `first` answers what is right, `second` what the worker says when operator 3 of it is wrong; and a proof of that.
+    function _bothAnswer() private returns (ElementProof memory proof) {
+        AuditAnswer memory right = _said();
+        wrongOperator = 3;
+        AuditAnswer memory copied = _said();
+        proof = _elementProof(claim, LAST, 3, 0);
+        proof.committedAt = committedAt;
+        wrongOperator = NOTHING;
+        _toSeed();
+        _commitAnswer(first, right);
+        _commitAnswer(second, copied);
+        _to(1);
+        _revealAnswer(first, right);
+        _revealAnswer(second, copied);
+    }
+
+    function test_whoAnsweredJustThat() public {
+        ElementProof memory proof = _bothAnswer();
+        (uint256 supply, uint256 before) = (sno.totalSupply(), sno.balanceOf(auditor));
+        vm.expectRevert(IAudits.WrongAnswer.selector);
+        audits.penaliseCopy(proof, first);
+        vm.expectRevert(_wrongState(IAudits.State.None));
+        audits.penaliseCopy(proof, stranger);
+
+        vm.expectEmit(address(audits));
+        emit IAudits.AuditorPenalised(id, second, auditor, PENALTY);
+        vm.prank(stranger);
+        audits.penaliseCopy(proof, second);
+        assertEq(sno.balanceOf(auditor) - before, PENALTY / 2);
+        assertEq(supply - sno.totalSupply(), PENALTY / 2);
+        assertEq(_collateral(second), COLLATERAL - PENALTY);
+        assertEq(_collateral(first), COLLATERAL);
+        // The worker is for Disputes to convict.
+        assertFalse(disputes.isConvicted(job, STAGE, 0, 0));
+        vm.expectRevert(_wrongState(IAudits.State.Penalised));
+        audits.penaliseCopy(proof, second);
+    }
+
+    /// @dev Also when the claim is void by the proof, or final before anybody had it.
+    function test_whenTheClaimIsVoidOrFinal() public {
+        ElementProof memory proof = _bothAnswer();
+        uint256 state = vm.snapshotState();
+        disputes.proveSigned(proof);
+        audits.penaliseCopy(proof, second);
+        assertEq(_collateral(second), COLLATERAL - PENALTY);
+        vm.revertToState(state);
+
+        _to(4);
+        (Claim[] memory claims, uint64[] memory times) = (new Claim[](1), new uint64[](1));
+        (claims[0], times[0]) = (claim, committedAt);
+        checkpoints.finalize(claims, times);
+        vm.prank(user);
+        jobs.cancel(job);
+        jobs.settle(job);
+        vm.expectRevert(ICheckpoints.ClaimIsFinal.selector);
+        disputes.proveSigned(proof);
+        audits.penaliseCopy(proof, second);
+        assertEq(_collateral(second), COLLATERAL - PENALTY);
+    }
+
+    /// @dev Who is accused as well pays once.
+    function test_theAccusedToo() public {
+        ElementProof memory proof = _bothAnswer();
+        StepStatement memory statement = _statement(claim, LAST);
+        audits.accuse(audited, second, statement, _signed(statement));
+        audits.penaliseCopy(proof, second);
+        vm.expectRevert(_wrongState(IAudits.State.Penalised));
+        audits.penalise(audited, second);
+        assertEq(_collateral(second), COLLATERAL - PENALTY);
+    }
+
+    /// @dev What is sealed is no answer yet.
+    function test_notWhatIsOnlySealed() public {
+        wrongOperator = 3;
+        _toSeed();
+        _commitAnswer(second, _said());
+        ElementProof memory proof = _elementProof(claim, LAST, 3, 0);
+        proof.committedAt = committedAt;
+        vm.expectRevert(_wrongState(IAudits.State.Sealed));
+        audits.penaliseCopy(proof, second);
+    }
+
+    /// @dev P-31: no statement about what is right refutes it, and none but the very answer. `refutes` hears what `proveSigned` hears.
+    function test_nothingRefutesTheHonest() public {
+        _bothAnswer();
+        for (uint32 operator = 0; operator < OPERATORS; ++operator) {
+            ElementProof memory proof = _elementProof(claim, LAST, operator, 0);
+            proof.committedAt = committedAt;
+            vm.expectRevert(IDisputes.NoFault.selector);
+            audits.penaliseCopy(proof, first);
+            if (operator == 3) continue;
+            // Another wrong word of the worker's is not what anybody answered.
+            wrongOperator = operator;
+            proof = _elementProof(claim, LAST, operator, 0);
+            proof.committedAt = committedAt;
+            wrongOperator = NOTHING;
+            assertEq(disputes.refutes(proof), id);
+            for (uint256 i = 0; i < 2; ++i) {
+                vm.expectRevert(IAudits.WrongAnswer.selector);
+                audits.penaliseCopy(proof, i == 0 ? first : second);
+            }
+        }
+    }
+
+    /// @dev Of another step, of another time, of another's signature: nothing is refuted.
+    function test_refutes_whatProofsAreHeardAbout() public {
+        ElementProof memory proof = _bothAnswer();
+        assertEq(disputes.refutes(proof), id);
+        proof.committedAt += 1;
+        vm.expectRevert(ICheckpoints.UnknownClaim.selector);
+        audits.penaliseCopy(proof, second);
+        (proof.committedAt, proof.signature) = (committedAt, _sign(workers[0].key, _statementDigest(proof.statement)));
+        vm.expectRevert(IDisputes.BadSignature.selector);
+        audits.penaliseCopy(proof, second);
+        proof.signature = _signed(proof.statement);
+        proof.claim.io = 0;
+        vm.expectRevert(ICheckpoints.UnknownClaim.selector);
+        audits.penaliseCopy(proof, second);
+        wrongOperator = 3;
+        proof = _elementProof(claim, LAST - 1, 3, 0);
+        proof.committedAt = committedAt;
+        assertEq(disputes.refutes(proof), id);
+        vm.expectRevert(IAudits.WrongAnswer.selector);
+        audits.penaliseCopy(proof, second);
+    }
+
+    /// @dev P-31: a worker accuses the honest of a trace that opens to nothing, at the last moment. Who is accused asks it on chain for the same
+    /// statement; what the worker signs there, if it is right, contradicts the accusation.
+    function test_whoIsAccusedFalselyForcesTheWorkerToSpeak() public {
+        StepStatement memory junk = _accusedOfJunk();
+        uint256 game = _challengeBy(first);
+        _current = game;
+        _answer(game);
+        _askBy(first, game);
+        _answer(game);
+        // What the worker has said by now is signed, of this step, to `first`.
+        StepStatement memory statement = _statement(claim, LAST);
+        statement.auditor = first;
+        disputes.proveSignedContradiction(
+            ContradictionProof({
+                claim: claim,
+                committedAt: committedAt,
+                first: statement,
+                firstSignature: stated,
+                second: junk,
+                secondSignature: _signed(junk)
+            })
+        );
+        _isOutOfReach();
+        assertGt(sno.balanceOf(first), 0, "the bounty is its own");
+    }
+
+    /// @dev And one that does not answer is convicted of silence.
+    function test_whoIsAccusedFalselyIsNotSilenced() public {
+        _accusedOfJunk();
+        uint256 game = _challengeBy(first);
+        vm.roll(block.number + parameters.moveBlocks);
+        skip(parameters.disputeClock + parameters.moveGrace);
+        challenges.timeout(game);
+        _isOutOfReach();
+    }
+
+    function _accusedOfJunk() private returns (StepStatement memory junk) {
+        _answer(first, _said());
+        junk = _statement(claim, LAST);
+        junk.trace = keccak256("nothing");
+        vm.warp(_quarter(3) - 1);
+        audits.accuse(audited, first, junk, _signed(junk));
+        vm.warp(_quarter(4) - 1);
+    }
+
+    function _isOutOfReach() private {
+        assertTrue(disputes.isConvicted(job, STAGE, 0, 0));
+        skip(30 days);
+        vm.expectRevert(IAudits.NotFinal.selector);
+        audits.penalise(audited, first);
+        assertEq(_collateral(first), COLLATERAL);
+    }
+
+    /// @dev Asks for the last step's statement, once the steps' states are all out.
+    function _askBy(address challenger, uint256 game) private {
+        while (!positions[game].isBottom()) {
+            _askOn(challenger, game);
+            _answer(game);
+        }
+        Pick memory pick = _pick(game, _childFor(game, LAST));
+        bytes32 preState = _states()[LAST - 1];
+        bytes32[] memory siblings = _stepsTree().path(LAST - 1);
+        vm.prank(challenger);
+        challenges.askStatement(game, positions[game], factsOf[game], claim, pick, preState, siblings, levels);
+        _follow();
+    }
+
+    function _askOn(address challenger, uint256 game) private {
+        Pick memory pick = _pick(game, _childFor(game, LAST));
+        vm.prank(challenger);
+        challenges.ask(game, positions[game], pick, _levelsOf(positions[game].height - positions[game].levels));
+        _follow();
+    }
+
+    function _collateral(address who) private view returns (uint256) {
+        return staking.accountOf(who, IStaking.Role.Validator).bonded;
+    }
+}
+
+/// @dev The same of a receipt that a worker really computed, and of one that stands in no list.
+contract ReceiptCopiesTest is AuditTest, ServingTest {
+    using SlowTree for bytes32[][];
+
+    function _parameters() internal pure override(AuditTest, ProtocolTest) returns (Parameters memory) {
+        return AuditTest._parameters();
+    }
+
+    function setUp() public override(AuditTest, ServingWorker) {
+        super.setUp();
+        skip(1);
+        (auditedJob, serving) = (job, true);
+        bytes32[] memory ids = new bytes32[](2);
+        (ids[0], ids[1]) = (checkpoints.claimId(_receipt(0, TOKENS)), checkpoints.claimId(_receipt(1, 1)));
+        bytes32[][] memory tree = SlowTree.ofDigests(ids);
+        Voucher memory voucher = _voucher(job, 0, 0, 1, TOKENS + 1);
+        voucher.receipts = tree.rootOf();
+        _redeem(voucher);
+        (audited.claim, audited.fixedAt, audited.epoch) = (_receipt(0, TOKENS), uint64(block.timestamp), 1);
+        (audited.receipts, audited.index, audited.siblings, id) = (tree.rootOf(), 0, tree.path(0), ids[0]);
+    }
+
+    function _said() private view returns (AuditAnswer memory) {
+        return AuditAnswer({step: TOKENS, preState: 0, trace: _statement(0, TOKENS).trace});
+    }
+
+    function test_whoAnsweredJustThat() public {
+        (AuditAnswer memory right, ElementProof memory proof) = (_said(), _wrongProof());
+        AuditAnswer memory copied = AuditAnswer({step: TOKENS, preState: 0, trace: proof.statement.trace});
+        _toSeed();
+        _commitAnswer(first, right);
+        _commitAnswer(second, copied);
+        _to(1);
+        _revealAnswer(first, right);
+        _revealAnswer(second, copied);
+        vm.expectRevert(IAudits.WrongAnswer.selector);
+        audits.penaliseCopy(proof, first);
+
+        // While the job runs, once the lane is convicted, and once the job is settled.
+        for (uint256 i = 0; i < 3; ++i) {
+            uint256 state = vm.snapshotState();
+            if (i > 0) disputes.proveSigned(proof);
+            if (i > 1) _stand();
+            audits.penaliseCopy(proof, second);
+            assertEq(staking.accountOf(second, IStaking.Role.Validator).bonded, COLLATERAL - PENALTY);
+            vm.revertToState(state);
+        }
+    }
+
+    /// @dev A worker's word about a receipt in no list refutes that receipt, and so no answer about another.
+    function test_notOverAnotherReceipt() public {
+        wrongOperator = 1;
+        ElementProof memory proof = _elementProof(7, TOKENS, 1, 0);
+        AuditAnswer memory copied = AuditAnswer({step: TOKENS, preState: 0, trace: proof.statement.trace});
+        _answer(second, copied);
+        assertEq(disputes.refutes(proof), checkpoints.claimId(_receipt(7, TOKENS)));
+        vm.expectRevert(_wrongState(IAudits.State.None));
+        audits.penaliseCopy(proof, second);
+    }
+
+    function _wrongProof() private returns (ElementProof memory proof) {
+        wrongOperator = 1;
+        proof = _elementProof(0, TOKENS, 1, 0);
+        wrongOperator = NOTHING;
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IAudits} from "../../contracts/interfaces/IAudits.sol";
+import {IStaking} from "../../contracts/interfaces/IStaking.sol";
+import {AuditAnswer} from "../../contracts/types/Audit.sol";
+import {JobKind, StepStatement} from "../../contracts/types/Types.sol";
+import {AuditTest} from "./protocol/AuditTest.sol";
+
+/// @dev What audits of receipts do not hold, each as it is now. Whoever mends one turns its test round.
+contract AuditWeaknessesTest is AuditTest {
+    function setUp() public override {
+        super.setUp();
+        _fix(JobKind.Serving);
+    }
+
+    /// @dev A receipt is not challenged: a statement of a trace that opens to nothing convicts nobody, and costs an auditor that was right its penalty;
+    /// half of it goes to whom the worker names.
+    function test_aTraceOfNothingPenalisesTheHonest() public {
+        _answer(first, _right());
+        AuditAnswer memory junk = _right();
+        junk.trace = keccak256("nothing");
+        StepStatement memory statement = _said(junk);
+        statement.auditor = workers[AUDITED].addr;
+        audits.accuse(audited, first, statement, _byWorker(statement));
+        _stand();
+        audits.penalise(audited, first);
+        assertEq(staking.accountOf(first, IStaking.Role.Validator).bonded, COLLATERAL - PENALTY);
+        assertEq(sno.balanceOf(workers[AUDITED].addr), PENALTY / 2);
+    }
+
+    /// @dev What is redeemed shortly before settlement is never audited: the seed comes when the job is settled.
+    function test_whatIsRedeemedLastIsNotAudited() public {
+        vm.prank(user);
+        jobs.cancel(auditedJob);
+        vm.warp(jobs.jobOf(auditedJob).deadline - 1);
+        audited = _redeemReceipts(2, 0);
+        skip(1);
+        jobs.settle(auditedJob);
+        _toSeed();
+        assertTrue(audits.isDrawn(id, audited.fixedAt, first));
+        bytes32 sealedAnswer = _sealOf(first, _right());
+        vm.expectRevert(IAudits.ClaimIsVoid.selector);
+        vm.prank(first);
+        audits.commit(audited, sealedAnswer);
+    }
+
+    /// @dev A serving job may run for longer than collateral unbonds: who has left by then pays nothing.
+    function test_whoLeavesBeforeTheJobEndsPaysNothing() public {
+        _answer(first, _wrong());
+        _accuse(first, _right());
+        _unstake(first, COLLATERAL);
+        skip(parameters.unbondingDelay);
+        vm.prank(first);
+        staking.withdraw(IStaking.Role.Validator);
+        _stand();
+        audits.penalise(audited, first);
+        assertEq(sno.balanceOf(first), COLLATERAL);
+    }
+
+    /// @dev A receipt that stands in the lists of two epochs has two windows: in the second, who is drawn seals what was revealed in the first.
+    function test_aReceiptOfTwoEpochsShowsItsAnswer() public {
+        _toSeed();
+        _commitAnswer(first, _right());
+        _to(1);
+        _revealAnswer(first, _right());
+        audited = _redeemReceipts(2, 0);
+        assertEq(checkpoints.claimId(audited.claim), id);
+        _toSeed();
+        // What stands in the event of the first.
+        _commitAnswer(second, _right());
+        _to(1);
+        _revealAnswer(second, _right());
+        assertEq(jobs.creditOf(second, address(sno)), jobs.creditOf(first, address(sno)));
+        // One answer for each, whatever the epoch.
+        vm.expectRevert(_wrongState(IAudits.State.Revealed));
+        _revealAnswer(first, _right());
+    }
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IAudits} from "../../../contracts/interfaces/IAudits.sol";
+import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
+import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
+import {AuditAnswer, AuditedClaim} from "../../../contracts/types/Audit.sol";
+import {Parameters} from "../../../contracts/types/Parameters.sol";
+import {Claim, ContradictionProof, JobKind, JobTerms, StepStatement, Voucher} from "../../../contracts/types/Types.sol";
+import {SlowTree} from "../verifier/SlowTree.sol";
+import {BeaconTest} from "./BeaconTest.sol";
+
+/// @title Two validators that every claim draws, and a claim to audit
+/// @notice The last claim of stage 1 of a training job, or a receipt of stage 1 of a serving job, of states and traces that nothing computed. The worker that is
+/// right says `_right`.
+abstract contract AuditTest is BeaconTest {
+    using SlowTree for bytes32[][];
+
+    uint16 internal constant AUDITED = 1;
+    uint32 internal constant TOKENS = 3;
+    uint128 internal constant COLLATERAL = 1000 ether;
+    /// @dev `auditPenaltyBps` of it.
+    uint256 internal constant PENALTY = 5 ether;
+    bytes32 internal constant SALT = keccak256("salt of an auditor");
+    bytes32 internal constant SEED = keccak256("seed");
+
+    address internal first;
+    address internal second;
+    uint64 internal auditedJob;
+    AuditedClaim internal audited;
+    bytes32 internal id;
+    bool internal serving;
+
+    /// @dev Two audits for each claim, and two validators.
+    function _parameters() internal pure virtual override returns (Parameters memory p) {
+        p = super._parameters();
+        (p.validatorCollateral, p.auditsPerClaimBps) = (COLLATERAL, 20_000);
+    }
+
+    function setUp() public virtual override {
+        super.setUp();
+        (first, second) = (_join("first validator"), _join("second validator"));
+        skip(1);
+    }
+
+    function _join(string memory name) internal returns (address validator) {
+        validator = makeAddr(name);
+        _stake(validator, IStaking.Role.Validator, COLLATERAL);
+    }
+
+    function _unstake(address validator, uint256 amount) internal {
+        vm.prank(validator);
+        staking.requestUnstake(IStaking.Role.Validator, amount);
+    }
+
+    /// @dev Starts a job and fixes the claim now.
+    function _fix(JobKind kind) internal {
+        _fix(kind, kind == JobKind.Serving ? _servingTerms(address(sno), 2, 1, 100) : _terms(address(sno), 2, 1, 2));
+    }
+
+    function _fix(JobKind kind, JobTerms memory terms) internal {
+        (auditedJob, serving) = (_run(terms), kind == JobKind.Serving);
+        if (serving) {
+            audited = _redeemReceipts(1, 0);
+        } else {
+            (, uint64 parentAt) = _commit(auditedJob, AUDITED, 0, 0, 0);
+            (audited.claim, audited.fixedAt) = _commit(auditedJob, AUDITED, 0, 1, parentAt);
+        }
+        id = checkpoints.claimId(audited.claim);
+    }
+
+    /// @dev Receipt `text` of three of an epoch, redeemed now.
+    function _redeemReceipts(uint32 epoch, uint32 text) internal returns (AuditedClaim memory a) {
+        bytes32[] memory ids = new bytes32[](3);
+        for (uint32 i = 0; i < 3; ++i) {
+            ids[i] = checkpoints.claimId(_receiptOf(i));
+        }
+        return _redeemList(epoch, _receiptOf(text), ids, text);
+    }
+
+    function _receiptOf(uint32 text) internal view returns (Claim memory receipt) {
+        (receipt.job, receipt.stage, receipt.interval) = (auditedJob, AUDITED, text);
+        receipt.io = keccak256(abi.encode("logs of a text", text));
+    }
+
+    /// @dev Entry `index` of a list of claims' ids, redeemed now.
+    function _redeemList(uint32 epoch, Claim memory receipt, bytes32[] memory ids, uint32 index)
+        internal
+        returns (AuditedClaim memory a)
+    {
+        bytes32[][] memory tree = SlowTree.ofDigests(ids);
+        Voucher memory voucher = _voucher(auditedJob, AUDITED, 0, epoch, epoch * TOKENS);
+        voucher.receipts = tree.rootOf();
+        _redeem(voucher);
+        (a.claim, a.fixedAt, a.epoch) = (receipt, uint64(block.timestamp), epoch);
+        (a.receipts, a.index, a.siblings) = (voucher.receipts, index, tree.path(index));
+    }
+
+    /// @dev What a validator that looks answers.
+    function _right() internal view returns (AuditAnswer memory) {
+        return AuditAnswer({
+            step: serving ? TOKENS : (audited.claim.interval + 1) * STEPS - 1,
+            preState: serving ? bytes32(0) : keccak256("the last step's state"),
+            trace: keccak256("the last step's trace")
+        });
+    }
+
+    function _wrong() internal view returns (AuditAnswer memory answer) {
+        answer = _right();
+        answer.trace = keccak256("something else");
+    }
+
+    /// @dev The worker's statement that agrees with an answer, and with its claim, to `auditor`.
+    function _said(AuditAnswer memory answer) internal view returns (StepStatement memory) {
+        return StepStatement({
+            claimId: id,
+            auditor: auditor,
+            step: answer.step,
+            preState: answer.preState,
+            postState: audited.claim.newState,
+            trace: answer.trace
+        });
+    }
+
+    function _byWorker(StepStatement memory statement) internal view returns (bytes memory) {
+        return _sign(workers[AUDITED].key, _statementDigest(statement));
+    }
+
+    // Moves
+
+    function _sealOf(address who, AuditAnswer memory answer) internal view returns (bytes32) {
+        return keccak256(abi.encode(id, answer, who, SALT));
+    }
+
+    function _commitAnswer(address who, AuditAnswer memory answer) internal {
+        bytes32 sealedAnswer = _sealOf(who, answer);
+        vm.prank(who);
+        audits.commit(audited, sealedAnswer);
+    }
+
+    function _revealAnswer(address who, AuditAnswer memory answer) internal {
+        vm.prank(who);
+        audits.reveal(audited, answer, SALT);
+    }
+
+    /// @dev From the seed to the second quarter.
+    function _answer(address who, AuditAnswer memory answer) internal {
+        _toSeed();
+        _commitAnswer(who, answer);
+        _to(1);
+        _revealAnswer(who, answer);
+    }
+
+    function _accuse(address who, AuditAnswer memory answer) internal {
+        StepStatement memory statement = _said(answer);
+        audits.accuse(audited, who, statement, _byWorker(statement));
+    }
+
+    /// @dev The worker convicts itself over the claim.
+    function _convict() internal {
+        StepStatement memory lie = _said(_right());
+        lie.postState = keccak256("a lie");
+        ContradictionProof memory proof;
+        (proof.claim, proof.committedAt) = (audited.claim, serving ? 0 : audited.fixedAt);
+        (proof.first, proof.firstSignature) = (lie, _byWorker(lie));
+        disputes.proveSignedContradiction(proof);
+    }
+
+    /// @dev The claim stands for good.
+    function _stand() internal {
+        if (serving) {
+            if (_stateOfJob(auditedJob) == IJobs.State.Running) {
+                vm.prank(user);
+                jobs.cancel(auditedJob);
+            }
+            uint40 deadline = jobs.jobOf(auditedJob).deadline;
+            if (block.timestamp < deadline) vm.warp(deadline);
+            jobs.settle(auditedJob);
+        } else {
+            if (block.timestamp < audited.fixedAt + WINDOW) vm.warp(audited.fixedAt + WINDOW);
+            _finalize(auditedJob, AUDITED, 0, 0, 2, audited.fixedAt);
+        }
+    }
+
+    // Times
+
+    /// @dev From when on the `quarter`-th quarter, from 0, runs.
+    function _quarter(uint256 quarter) internal view returns (uint256) {
+        return audited.fixedAt + quarter * jobs.jobOf(auditedJob).challengeWindow / 4;
+    }
+
+    function _to(uint256 quarter) internal {
+        vm.warp(_quarter(quarter));
+    }
+
+    /// @dev Records the seed that draws, as soon as it is there.
+    function _toSeed() internal {
+        uint64 period = beacon.periodAfter(audited.fixedAt);
+        if (beacon.seedOf(period) == 0) _recordSeed(period, SEED);
+    }
+
+    /// @dev A time of the window or after it: mostly near where a quarter begins or ends.
+    function _someTime(uint256 noise) internal view returns (uint256) {
+        if (noise % 4 == 0) return audited.fixedAt + noise / 4 % (2 * WINDOW);
+        return _quarter(1 + noise / 4 % 4) + noise / 16 % 3 - 1;
+    }
+
+    /// @dev Expects a refusal if it is not between the quarters `from` and `to`.
+    function _expectInTime(uint256 from, uint256 to) internal returns (bool inTime) {
+        inTime = block.timestamp >= _quarter(from) && block.timestamp < _quarter(to);
+        if (!inTime) {
+            vm.expectRevert(abi.encodeWithSelector(IAudits.OutOfTime.selector, _quarter(from), _quarter(to)));
+        }
+    }
+
+    function _assertState(address who, IAudits.State state) internal view {
+        assertEq(uint8(audits.stateOf(id, who)), uint8(state));
+    }
+
+    function _wrongState(IAudits.State state) internal pure returns (bytes memory) {
+        return abi.encodeWithSelector(IAudits.WrongState.selector, state);
+    }
+}

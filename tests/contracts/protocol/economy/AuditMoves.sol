@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IAudits} from "../../../../contracts/interfaces/IAudits.sol";
+import {IJobs} from "../../../../contracts/interfaces/IJobs.sol";
+import {IStaking} from "../../../../contracts/interfaces/IStaking.sol";
+import {Merkle} from "../../../../contracts/libraries/Merkle.sol";
+import {AuditAnswer, AuditedClaim} from "../../../../contracts/types/Audit.sol";
+import {Claim, ContradictionProof, JobKind, StepStatement} from "../../../../contracts/types/Types.sol";
+import {GameMoves} from "./GameMoves.sol";
+
+/// @title Validators: who is drawn, answers, is accused and pays
+/// @notice The workers are validators, too. The honest one answers what is right, and convicts at once who accuses it; the others do as it comes, and
+/// defend nothing. Of receipts every false accusation is one that can be proved: of others see `Auditors.t.sol`.
+abstract contract AuditMoves is GameMoves {
+    bytes32 private constant SALT = keccak256("salt of an auditor");
+
+    /// @dev An audit, and how far it has come; `None` once nothing more comes of it.
+    struct Drawn {
+        AuditedClaim audited;
+        address who;
+        bool right;
+        IAudits.State state;
+    }
+
+    Drawn[] private _drawn;
+
+    function join(uint256 who) public {
+        address account = worker(who % workers.length);
+        uint256 bonded = staking.accountOf(account, IStaking.Role.Validator).bonded;
+        uint256 needed = parameters.validatorCollateral;
+        if (bonded < needed) _stake(account, IStaking.Role.Validator, needed - bonded);
+    }
+
+    /// @dev Whoever is drawn to what was fixed just now commits, as soon as the seed is there; nobody else can.
+    function _audit(Claim memory claim, uint256 noise) internal {
+        AuditedClaim memory audited;
+        (audited.claim, audited.fixedAt) = (claim, uint64(block.timestamp));
+        bytes32 id = checkpoints.claimId(claim);
+        // An epoch has one receipt, of its own number.
+        if (_isServing(claim)) (audited.epoch, audited.receipts) = (claim.interval, Merkle.itemNode(id));
+        uint64 period = beacon.periodAfter(audited.fixedAt);
+        if (beacon.seedOf(period) == 0) _recordSeed(period, keccak256(abi.encode(noise)));
+        for (uint256 i = 0; i < workers.length; ++i) {
+            address who = workers[i].addr;
+            if (audits.isDrawn(id, audited.fixedAt, who)) {
+                _commitAnswer(audited, id, who, who == honest() || noise >> i & 1 == 1);
+            } else {
+                vm.expectRevert(abi.encodeWithSelector(IAudits.NotDrawn.selector, who));
+                vm.prank(who);
+                audits.commit(audited, id);
+            }
+        }
+    }
+
+    function _isServing(Claim memory claim) private view returns (bool) {
+        return jobs.jobOf(claim.job).kind == JobKind.Serving;
+    }
+
+    function _commitAnswer(AuditedClaim memory audited, bytes32 id, address who, bool right) private {
+        uint256 since = staking.validatorSince(who);
+        assertTrue(since > 0 && since < audited.fixedAt, "nobody is drawn that was no validator before");
+        bytes32 sealedAnswer = keccak256(abi.encode(id, _answerOf(audited.claim, right), who, SALT));
+        vm.prank(who);
+        audits.commit(audited, sealedAnswer);
+        Drawn storage drawn = _drawn.push();
+        (drawn.audited, drawn.who, drawn.right, drawn.state) = (audited, who, right, IAudits.State.Sealed);
+        ++answersSealed;
+    }
+
+    /// @dev What is right follows from the claim's place; everybody guesses the same.
+    function _answerOf(Claim memory claim, bool right) private view returns (AuditAnswer memory) {
+        bool serving = _isServing(claim);
+        bytes32 truth = keccak256(abi.encode("truth", claim.job, claim.stage, claim.interval));
+        return AuditAnswer({
+            step: serving ? 1 + claim.interval % LONGEST : (claim.interval + 1) * STEPS - 1,
+            preState: serving ? bytes32(0) : ~truth,
+            trace: right ? truth : keccak256("a guess")
+        });
+    }
+
+    /// @dev Who has sealed waits for its quarter and reveals, or is too late. It is paid once, while the budget and the job last.
+    function answerAudits() external {
+        for (uint256 i = 0; i < _drawn.length; ++i) {
+            if (_drawn[i].state == IAudits.State.Sealed) _answerAudit(_drawn[i]);
+        }
+    }
+
+    function _answerAudit(Drawn storage drawn) private {
+        AuditedClaim memory audited = drawn.audited;
+        AuditAnswer memory answer = _answerOf(audited.claim, drawn.right);
+        (uint256 from, uint256 until) = (audited.fixedAt + WINDOW / 4, audited.fixedAt + WINDOW / 2);
+        if (block.timestamp < from) vm.warp(from);
+        if (block.timestamp >= until) {
+            vm.expectRevert(abi.encodeWithSelector(IAudits.OutOfTime.selector, from, until));
+            vm.prank(drawn.who);
+            audits.reveal(audited, answer, SALT);
+            drawn.state = IAudits.State.None;
+            ++answersLate;
+            return;
+        }
+        IJobs.Job memory job = jobs.jobOf(audited.claim.job);
+        uint256 before = jobs.creditOf(drawn.who, job.token);
+        vm.prank(drawn.who);
+        audits.reveal(audited, answer, SALT);
+        uint256 fee = _feeOf(audited.claim, job, answer);
+        assertEq(jobs.creditOf(drawn.who, job.token) - before, fee);
+        _paid(user, drawn.who, job.token, fee);
+        drawn.state = IAudits.State.Revealed;
+        ++answersRevealed;
+    }
+
+    function _feeOf(Claim memory claim, IJobs.Job memory job, AuditAnswer memory answer) private returns (uint256 fee) {
+        fee = (job.kind == JobKind.Serving ? answer.step : 1) * PRICE * parameters.auditFeeBps / 10_000;
+        if (job.state == IJobs.State.Settled || fee > budgetOf[claim.job]) return 0;
+        budgetOf[claim.job] -= fee;
+        feesOf[claim.job] += fee;
+    }
+
+    /// @dev Workers sign what is right, which accuses who was wrong, or lies about who was right; about some auditors they say nothing.
+    function accuse(uint256 noise) external {
+        for (uint256 i = 0; i < _drawn.length; ++i) {
+            if (_drawn[i].state == IAudits.State.Revealed && noise >> i % 256 & 1 == 1) _accuse(_drawn[i]);
+        }
+    }
+
+    function _accuse(Drawn storage drawn) private {
+        AuditedClaim memory audited = drawn.audited;
+        address who = jobs.workerOf(audited.claim.job, audited.claim.stage, audited.claim.replica);
+        bool lie = drawn.right && who != honest();
+        StepStatement memory statement = _statementOf(audited.claim, lie);
+        bytes memory signature = _sign(_keyOf(who), _statementDigest(statement));
+        bytes memory refusal = _refusalOf(audited);
+        if (refusal.length > 0) drawn.state = IAudits.State.None;
+        else if (drawn.right && !lie) refusal = abi.encodeWithSelector(IAudits.WrongStatement.selector);
+        if (refusal.length > 0) vm.expectRevert(refusal);
+        audits.accuse(audited, drawn.who, statement, signature);
+        if (refusal.length > 0) return;
+        drawn.state = IAudits.State.Accused;
+        ++accusations;
+        if (lie && drawn.who == honest()) _defend(audited, statement, signature);
+    }
+
+    function _statementOf(Claim memory claim, bool lie) private view returns (StepStatement memory) {
+        AuditAnswer memory answer = _answerOf(claim, !lie);
+        return StepStatement({
+            claimId: checkpoints.claimId(claim),
+            auditor: auditor,
+            step: answer.step,
+            preState: answer.preState,
+            postState: lie ? keccak256("a lie") : claim.newState,
+            trace: answer.trace
+        });
+    }
+
+    /// @dev Why nobody is accused any more.
+    function _refusalOf(AuditedClaim memory audited) private view returns (bytes memory) {
+        Claim memory claim = audited.claim;
+        IJobs.Job memory job = jobs.jobOf(claim.job);
+        (uint256 from, uint256 until) = (audited.fixedAt + WINDOW / 4, audited.fixedAt + WINDOW * 3 / 4);
+        if (block.timestamp >= until) return abi.encodeWithSelector(IAudits.OutOfTime.selector, from, until);
+        bool void = disputes.isConvicted(claim.job, claim.stage, claim.replica, claim.interval);
+        if (job.kind == JobKind.Serving) {
+            until = job.deadline - WINDOW / 4;
+            if (job.state == IJobs.State.Closing && block.timestamp >= until) {
+                return abi.encodeWithSelector(IAudits.OutOfTime.selector, audited.fixedAt, until);
+            }
+            void = job.state == IJobs.State.Settled || _isConvicted(claim, job);
+        }
+        return void ? abi.encodeWithSelector(IAudits.ClaimIsVoid.selector) : bytes("");
+    }
+
+    function _isConvicted(Claim memory claim, IJobs.Job memory job) private view returns (bool) {
+        return convictedOn[claim.job][uint256(claim.replica) * job.stages + claim.stage];
+    }
+
+    /// @dev By the very word that accused it.
+    function _defend(AuditedClaim memory audited, StepStatement memory lie, bytes memory signature) private {
+        Claim memory claim = audited.claim;
+        ContradictionProof memory proof;
+        (proof.claim, proof.committedAt) = (claim, _isServing(claim) ? 0 : audited.fixedAt);
+        (proof.first, proof.firstSignature) = (lie, signature);
+        uint256 supply = sno.totalSupply();
+        disputes.proveSignedContradiction(proof);
+        _convictedNow(claim.job, claim.stage, claim.replica, supply);
+        ++falseAccusations;
+    }
+
+    /// @dev Of the accused auditors from `seed` on: is refused while the claim does not stand for good, and penalises the first whose does.
+    function penaliseAuditor(uint256 seed) public {
+        for (uint256 i = 0; i < _drawn.length; ++i) {
+            Drawn storage drawn = _drawn[(seed % _drawn.length + i) % _drawn.length];
+            if (drawn.state != IAudits.State.Accused) continue;
+            if (_stands(drawn.audited.claim)) {
+                _penalise(drawn);
+                return;
+            }
+            vm.expectRevert(IAudits.NotFinal.selector);
+            audits.penalise(drawn.audited, drawn.who);
+        }
+    }
+
+    function _stands(Claim memory claim) private view returns (bool) {
+        IJobs.Job memory job = jobs.jobOf(claim.job);
+        if (job.kind == JobKind.Serving) return job.state == IJobs.State.Settled && !_isConvicted(claim, job);
+        return checkpoints.laneOf(claim.job, claim.stage, claim.replica).finalized > claim.interval;
+    }
+
+    function _penalise(Drawn storage drawn) private {
+        assertNotEq(drawn.who, honest(), "an honest validator is never penalised");
+        IStaking.Account memory has = staking.accountOf(drawn.who, IStaking.Role.Validator);
+        uint256 amount = uint256(parameters.validatorCollateral) * parameters.auditPenaltyBps / 10_000;
+        if (amount > uint256(has.bonded) + has.unbonding) amount = uint256(has.bonded) + has.unbonding;
+        uint256 supply = sno.totalSupply();
+        audits.penalise(drawn.audited, drawn.who);
+        assertEq(supply - sno.totalSupply(), _penalised(drawn.who, amount));
+        burned += supply - sno.totalSupply();
+        drawn.state = IAudits.State.Penalised;
+        ++penalties;
+    }
+
+    /// @dev Of all that can be penalised.
+    function _penaliseAll() internal {
+        for (uint256 i = 0; i < _drawn.length; ++i) {
+            Drawn storage drawn = _drawn[i];
+            if (drawn.state == IAudits.State.Accused && _stands(drawn.audited.claim)) _penalise(drawn);
+        }
+    }
+}

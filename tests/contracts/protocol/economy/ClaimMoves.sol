@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IChannels} from "../../../../contracts/interfaces/IChannels.sol";
+import {ICheckpoints} from "../../../../contracts/interfaces/ICheckpoints.sol";
+import {IJobs} from "../../../../contracts/interfaces/IJobs.sol";
+import {Merkle} from "../../../../contracts/libraries/Merkle.sol";
+import {Claim, ClaimLink, JobKind, Voucher} from "../../../../contracts/types/Types.sol";
+import {AuditMoves} from "./AuditMoves.sol";
+
+/// @title Claims, of one replica and of several, and vouchers
+abstract contract ClaimMoves is AuditMoves {
+    // Claims
+
+    /// @dev Now and then somebody challenges the claim at once, or audits it; in a walk few of them would be met in their window.
+    function commit(uint256 seed, uint256 laneSeed, uint256 chance) external {
+        uint64 job = _job(seed);
+        IJobs.Job memory record = jobs.jobOf(job);
+        if (record.state != IJobs.State.Running || block.timestamp > record.deadline) return;
+        if (record.kind != JobKind.Training || record.replicas > 1) return;
+        (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+        uint64[] storage times = _times[job][lane];
+        if (times.length == record.intervals) return;
+        (Claim memory claim, uint64 when) =
+            _commit(job, stage, replica, uint32(times.length), times.length == 0 ? 0 : times[times.length - 1]);
+        times.push(when);
+        if (chance % 4 == 0) _open(claim, when);
+        if (chance % 4 == 1) _audit(claim, chance >> 8);
+    }
+
+    // Claims of replicas
+
+    /// @dev A lane seals its next claim, now and then the first wrong one. Who is too late is refused.
+    function seal(uint256 seed, uint256 laneSeed, uint256 chance) external {
+        uint64 job = _replicatedJob(seed);
+        if (job == 0) return;
+        IJobs.Job memory record = jobs.jobOf(job);
+        if (record.state != IJobs.State.Running || block.timestamp > record.deadline) return;
+        (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+        uint32 next = _sealedOf[job][lane];
+        if (next == record.intervals) return;
+        if (chance % 8 == 0 && _wrongFrom[job][lane] == 0) _wrongFrom[job][lane] = next + 1;
+        if (block.timestamp >= _sealsEnd(job, stage, next)) {
+            Claim memory late = _made(job, stage, replica, next);
+            vm.expectRevert(abi.encodeWithSelector(ICheckpoints.SealingOver.selector, next));
+            this.sealAsWorker(late);
+            ++refusedSeals;
+            return;
+        }
+        Seen storage seen = _seen[job][stage][next];
+        assertEq(seen.revealedAt, 0, "nothing is sealed after a reveal");
+        _seal(_made(job, stage, replica, next));
+        if (seen.seals++ == 0) seen.sealedAt = block.timestamp;
+        ++_sealedOf[job][lane];
+        ++seals;
+    }
+
+    /// @dev In one call, for a revert that is expected.
+    function sealAsWorker(Claim memory claim) external {
+        _seal(claim);
+    }
+
+    /// @dev The same.
+    function revealAsWorker(Claim memory claim, ClaimLink memory link) external {
+        _reveal(claim, link);
+    }
+
+    /// @dev A lane reveals what it sealed next, or is refused while others can still seal.
+    function reveal(uint256 seed, uint256 laneSeed, uint256 chance) public {
+        uint64 job = _replicatedJob(seed);
+        if (job == 0) return;
+        (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+        uint32 next = uint32(_times[job][lane].length);
+        bool void = next >= checkpoints.laneOf(job, stage, replica).voidFrom;
+        if (next == _sealedOf[job][lane] || void) return;
+        Claim memory claim = _made(job, stage, replica, next);
+        ClaimLink memory link;
+        if (next > 0) link = _link(_made(job, stage, replica, next - 1), _times[job][lane][next - 1]);
+        if (!_sealsAreIn(job, stage, next)) {
+            vm.expectRevert();
+            this.revealAsWorker(claim, link);
+            ++refusedReveals;
+            return;
+        }
+        _reveal(claim, link);
+        _revealedNow(job, lane, claim);
+        if (chance % 4 == 0) _open(claim, uint64(block.timestamp));
+        if (chance % 4 == 1) _audit(claim, chance >> 8);
+    }
+
+    function _sealsAreIn(uint64 job, uint16 stage, uint32 interval) internal view returns (bool) {
+        IJobs.Job memory record = jobs.jobOf(job);
+        if (record.state == IJobs.State.Closing) return block.timestamp <= _closedAt[job] + SEALING;
+        if (block.timestamp > record.deadline || block.timestamp >= _sealsEnd(job, stage, interval)) return true;
+        uint256 all = interval == 0 ? record.replicas : _seen[job][stage][interval - 1].seals;
+        return _seen[job][stage][interval].seals == all;
+    }
+
+    function _revealedNow(uint64 job, uint256 lane, Claim memory claim) internal {
+        _times[job][lane].push(uint64(block.timestamp));
+        ++reveals;
+        Seen storage seen = _seen[job][claim.stage][claim.interval];
+        if (seen.revealedAt == 0) {
+            (seen.revealedAt, seen.newState) = (block.timestamp, claim.newState);
+        } else if (seen.newState != claim.newState) {
+            seen.differ = true;
+            ++differences;
+        }
+        assertEq(checkpoints.windowOf(job, claim.stage, claim.interval), _windowOf(claim));
+    }
+
+    /// @dev Finalises what can be of a lane's next claim.
+    function finalize(uint256 seed, uint256 laneSeed) public {
+        uint64 job = _job(seed);
+        if (jobs.jobOf(job).state < IJobs.State.Running) return;
+        (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+        uint32 next = checkpoints.laneOf(job, stage, replica).finalized;
+        uint64[] storage times = _times[job][lane];
+        if (next >= times.length || next >= checkpoints.laneOf(job, stage, replica).voidFrom) return;
+        (Claim[] memory claims, uint64[] memory when) = (new Claim[](1), new uint64[](1));
+        (claims[0], when[0]) = (_made(job, stage, replica, next), times[next]);
+        if (block.timestamp < when[0] + _windowOf(claims[0]) || _isChallenged(claims[0])) return;
+        checkpoints.finalize(claims, when);
+        _earned(job, stage, replica, 1);
+        ++finalized;
+    }
+
+    // Vouchers
+
+    /// @dev A lane redeems more than it has, of this epoch or of a later one, and then tries the same again.
+    function redeem(uint256 seed, uint256 laneSeed, uint256 amount, uint256 epochs) external {
+        uint64 job = _servingJob(seed);
+        if (job == 0) return;
+        (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+        (uint32 paid, uint32 most) = (tokensOf[job][lane], jobs.jobOf(job).intervals);
+        if (paid == most) return;
+        uint32 epoch = channels.redeemedOf(job, stage, replica).epoch + 1 + uint32(epochs % 3);
+        Voucher memory voucher = _voucher(job, stage, replica, epoch, uint32(bound(amount, paid + 1, most)));
+        Claim memory receipt;
+        (receipt.job, receipt.stage, receipt.replica, receipt.interval) = (job, stage, replica, epoch);
+        voucher.receipts = Merkle.itemNode(checkpoints.claimId(receipt));
+        bytes memory signature = _sign(userKey, _voucherDigest(voucher));
+
+        vm.startPrank(jobs.workerOf(job, stage, replica));
+        if (convictedOn[job][lane]) {
+            vm.expectRevert(abi.encodeWithSelector(IJobs.LaneConvicted.selector, stage, replica));
+            channels.redeem(voucher, signature);
+        } else {
+            channels.redeem(voucher, signature);
+            tokensOf[job][lane] = voucher.tokens;
+            _earned(job, stage, replica, voucher.tokens - paid);
+            ++redemptions;
+            vm.expectRevert(abi.encodeWithSelector(IChannels.EpochOver.selector, epoch));
+            channels.redeem(voucher, signature);
+        }
+        vm.stopPrank();
+        if (!convictedOn[job][lane] && epochs / 3 % 2 == 0) _audit(receipt, epochs >> 8);
+    }
+
+    /// @dev The worker signs about a text that its states are not those of a receipt. A lane may be convicted twice.
+    function convictReceipt(uint256 seed, uint256 laneSeed, uint256 chance) external {
+        uint64 job = _servingJob(seed);
+        if (job == 0 || chance % 8 != 0) return;
+        (, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+        if (jobs.workerOf(job, stage, replica) == honest()) return;
+        Claim memory receipt;
+        (receipt.job, receipt.stage, receipt.replica, receipt.interval) = (job, stage, replica, uint32(chance >> 8));
+        _convictOver(receipt, 0, 1 + uint32(seed % LONGEST));
+        ++receiptConvictions;
+    }
+}

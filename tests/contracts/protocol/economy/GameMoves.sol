@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IChallenges} from "../../../../contracts/interfaces/IChallenges.sol";
+import {Position, Subject} from "../../../../contracts/types/Challenge.sol";
+import {Claim, ContradictionProof, StepStatement} from "../../../../contracts/types/Types.sol";
+import {SlowTree} from "../../verifier/SlowTree.sol";
+import {JobMoves} from "./JobMoves.sol";
+
+/// @title Challenges and proofs
+abstract contract GameMoves is JobMoves {
+    using SlowTree for bytes32[][];
+
+    // Challenges
+
+    function openChallenge(uint256 seed, uint256 laneSeed) public {
+        (bool live, Claim memory claim, uint64 when) = _liveClaim(seed, laneSeed, true);
+        if (live) _open(claim, when);
+    }
+
+    function _open(Claim memory claim, uint64 when) internal {
+        if (block.timestamp >= when + _windowOf(claim)) return;
+        _fund(auditor, address(challenges), parameters.disputeBond);
+        vm.prank(auditor);
+        uint256 id = challenges.open(claim, when, 2);
+        _claims[id] = claim;
+        _follow();
+        _answerIfHonest(id);
+    }
+
+    /// @dev The first challenge from `seed` on in which it is this side's turn, and not too late; 0 if there is none.
+    function _toMove(uint256 seed, IChallenges.State state) internal view returns (uint256 id) {
+        uint256 count = challenges.challengeCount();
+        for (uint256 i = 0; i < count; ++i) {
+            id = (seed % count + i) % count + 1;
+            IChallenges.Challenge memory c = challenges.challengeOf(id);
+            if (c.state == state && block.timestamp < c.deadline) return id;
+        }
+        return 0;
+    }
+
+    /// @dev The worker tells the states of its claim, or what it has told before. Statements it does not sign here.
+    function answer(uint256 seed) external {
+        uint256 id = _toMove(seed, IChallenges.State.Answering);
+        if (id != 0 && positions[id].subject == Subject.Steps) _answer(id);
+    }
+
+    function _answerIfHonest(uint256 id) internal {
+        if (challenges.challengeOf(id).worker == honest()) _answer(id);
+    }
+
+    function _answer(uint256 id) internal {
+        Position memory p = positions[id];
+        (Claim memory claim, bytes32[] memory states) = (_claims[id], new bytes32[](STEPS));
+        for (uint32 i = 0; i + 1 < STEPS; ++i) {
+            states[i] = keccak256(abi.encode(id, i));
+        }
+        states[STEPS - 1] = claim.newState;
+        bytes32[][] memory tree = SlowTree.ofDigests(states);
+        address who = challenges.challengeOf(id).worker;
+        vm.prank(who);
+        if (p.node == 0) {
+            challenges.answerSteps(id, p, claim, tree.rootOf(), tree.path(STEPS - 1), abi.encodePacked(states));
+        } else {
+            challenges.answer(id, p, abi.encodePacked(states));
+        }
+        ++answers;
+        _follow();
+    }
+
+    /// @dev The challenger asks for the same once more, until it may not.
+    function ask(uint256 seed) external {
+        uint256 id = _toMove(seed, IChallenges.State.Asking);
+        if (id == 0 || seed % 4 == 0 || challenges.challengeOf(id).asks == 32) return;
+        vm.prank(auditor);
+        challenges.askTree(id, positions[id], factsOf[id], Subject.Steps, 2);
+        ++asks;
+        _follow();
+        _answerIfHonest(id);
+    }
+
+    /// @dev Ends the first challenge from `seed` on that can be ended.
+    function timeout(uint256 seed) public {
+        uint256 count = challenges.challengeCount();
+        for (uint256 i = 0; i < count; ++i) {
+            uint256 id = (seed % count + i) % count + 1;
+            IChallenges.Challenge memory c = challenges.challengeOf(id);
+            if (c.state != IChallenges.State.Asking && c.state != IChallenges.State.Answering) continue;
+            bool void = disputes.isConvicted(c.job, c.stage, c.replica, c.interval);
+            if (!void && block.timestamp < c.deadline) continue;
+            vm.roll(block.number + parameters.moveBlocks);
+            _end(id, c, void);
+            return;
+        }
+    }
+
+    function _end(uint256 id, IChallenges.Challenge memory c, bool void) internal {
+        (uint256 supply, uint256 bondOfWorker) = (sno.totalSupply(), sno.balanceOf(c.worker));
+        challenges.timeout(id);
+        if (void || c.state == IChallenges.State.Answering) {
+            ++challengesWon;
+            if (!void) _convictedNow(c.job, c.stage, c.replica, supply);
+            if (!void) ++silences;
+        } else {
+            ++challengesLost;
+            assertEq(sno.balanceOf(c.worker) - bondOfWorker, c.bond);
+            _paid(c.challenger, c.worker, address(sno), c.bond);
+        }
+    }
+
+    // Proofs
+
+    /// @dev The worker contradicts itself in what it signs, now and then after somebody has challenged it.
+    function convict(uint256 seed, uint256 laneSeed, uint256 chance) external {
+        (bool live, Claim memory claim, uint64 when) = _liveClaim(seed, laneSeed, chance / 4 % 2 == 0);
+        if (!live || chance % 2 == 0 || jobs.workerOf(claim.job, claim.stage, claim.replica) == honest()) return;
+        if (chance / 2 % 2 == 0) _open(claim, when);
+        _convictOver(claim, when, claim.interval * STEPS);
+        ++convictions;
+    }
+
+    /// @dev By a statement about `step` that starts from no state that anybody knows.
+    function _convictOver(Claim memory claim, uint64 when, uint32 step) internal {
+        StepStatement memory lie = StepStatement({
+            claimId: checkpoints.claimId(claim),
+            auditor: auditor,
+            step: step,
+            preState: keccak256("a lie"),
+            postState: 0,
+            trace: 0
+        });
+        address liar = jobs.workerOf(claim.job, claim.stage, claim.replica);
+        ContradictionProof memory proof;
+        (proof.claim, proof.committedAt, proof.first) = (claim, when, lie);
+        proof.firstSignature = _sign(_keyOf(liar), _statementDigest(lie));
+        uint256 supply = sno.totalSupply();
+        disputes.proveSignedContradiction(proof);
+        _convictedNow(claim.job, claim.stage, claim.replica, supply);
+    }
+
+    /// @dev The last claim or the next to be final of the first lane, by job from `seed` on, that has one. `inWindow`: one that can
+    /// still be challenged.
+    function _liveClaim(uint256 seed, uint256 laneSeed, bool inWindow)
+        internal
+        view
+        returns (bool, Claim memory claim, uint64)
+    {
+        uint64 count = jobs.jobCount();
+        for (uint64 i = 0; i < count; ++i) {
+            uint64 job = (uint64(seed % count) + i) % count + 1;
+            (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
+            uint64[] storage times = _times[job][lane];
+            uint256 interval = checkpoints.laneOf(job, stage, replica).finalized;
+            // What is sealed is not a claim yet.
+            if (!checkpoints.hasPending(job, stage, replica) || interval == times.length) continue;
+            if (seed % 2 == 0 && checkpoints.laneOf(job, stage, replica).voidFrom >= times.length) {
+                interval = times.length - 1;
+            }
+            claim = _made(job, stage, replica, uint32(interval));
+            if (inWindow && block.timestamp >= times[interval] + _windowOf(claim)) continue;
+            return (true, claim, times[interval]);
+        }
+        return (false, claim, 0);
+    }
+}
