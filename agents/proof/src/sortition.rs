@@ -16,9 +16,9 @@ pub fn period_after(time: u64, period: u64) -> Option<u64> {
 /// validators there are, the fewer of the same are drawn: to make some, or to unmake them, draws nobody anew.
 pub fn is_drawn(seed: B256, claim: ClaimId, auditor: Address, validators: u64, audits_per_claim_bps: u32) -> bool {
     // A share of 2^128; what it is compared with has 128 + 32 bits at most.
-    let ticket = U256::from_be_bytes(keccak256((seed, claim.0, auditor).abi_encode()).0) >> 128;
+    let ticket = U256::from_be_bytes(keccak256((seed, claim.0, auditor).abi_encode()).0) >> 128_usize;
     let tickets = U256::from(WHOLE_BPS).saturating_mul(U256::from(validators));
-    validators > 0 && ticket.saturating_mul(tickets) < U256::from(audits_per_claim_bps) << 128
+    validators > 0 && ticket.saturating_mul(tickets) < U256::from(audits_per_claim_bps) << 128_usize
 }
 
 /// What an auditor shows of its answer before it reveals it. Nobody else may know the salt.
