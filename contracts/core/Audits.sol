@@ -139,6 +139,8 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         if (job.kind == JobKind.Serving) revert WrongStatement();
         _checkTime(audited, job, 1, 3);
         _checkNotVoid(audited.claim, job);
+        // INVARIANT: who accuses has something to lose (P-32): a convicted lane has not.
+        if (JOBS.isConvicted(audited.claim.job, audited.claim.stage, audited.claim.replica)) revert ClaimIsVoid();
         Audit storage audit = _audits[claimId][auditor];
         if (audit.state != State.Revealed) revert WrongState(audit.state);
         _checkStatement(claimId, audited.claim, job, statement, signature);

@@ -53,6 +53,7 @@ interface IAudits {
 
     /// @dev Not on record, or not in the list of that epoch as it was redeemed then.
     error UnknownClaim();
+    /// @dev Or its lane was convicted, and so can accuse nobody.
     error ClaimIsVoid();
     /// @dev Too early or too late: the move can be made from `from` until before `until`.
     error OutOfTime(uint256 from, uint256 until);

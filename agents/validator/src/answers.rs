@@ -1,23 +1,24 @@
 //! Answers for claims that the chain drew us for: sealed in the first quarter of the challenge window, revealed in the second. They are on disk
 //! before they are sealed, so that whatever happens in between, what was sealed is revealed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cid::Cid;
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::Identity;
 use tensorlink_node::journal::{Journal, JournalError};
-use tensorlink_node::ports::chain::Parameters;
+use tensorlink_node::ports::chain::{JobView, Parameters, Seed};
 use tensorlink_node::ports::{AuditMove, Call, ChainError};
-use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_proof::commit::is_receipt;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::fraud::Signed;
-use tensorlink_proof::sortition::{Quarters, answer_of, sealed_answer};
-use tensorlink_types::abi::{AuditAnswer, AuditedClaim};
-use tensorlink_types::{B256, Bytes, ClaimId, keccak256};
+use tensorlink_proof::sortition::{Quarters, answer_of, period_after, sealed_answer};
+use tensorlink_types::abi::{AuditAnswer, AuditedClaim, ElementProof};
+use tensorlink_types::{Address, B256, Bytes, ClaimId, keccak256};
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::{AuditError, Auditor, Target};
@@ -27,8 +28,9 @@ const NAME: &str = "answers";
 const REMEMBERED: usize = 4096;
 /// Longest wait between two looks at what can be revealed.
 const PERIOD: Duration = Duration::from_secs(1);
-/// What the contract says to a move that was made before.
+/// What the contract says to a move that was made before, and to a draw without a seed.
 const AGAIN: &str = "WrongState";
+const NO_SEED: &str = "NoSeed";
 
 /// How far an answer is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -53,6 +55,8 @@ pub struct Given {
     pub window: u64,
     /// What we computed.
     pub answer: AuditAnswer,
+    /// Where the worker keeps what we executed: without it, nobody could be shown that the answer is right. Its files stay in our store as long.
+    pub record: IntervalRecord,
     /// How far it is.
     pub step: Step,
 }
@@ -67,6 +71,8 @@ pub struct Answers {
     given: Mutex<Vec<Given>>,
     /// What workers have signed to accuse auditors, as the chain told it.
     accusations: Mutex<HashMap<ClaimId, Signed>>,
+    /// The latest answers of anybody, as the chain told them.
+    revealed: Mutex<VecDeque<(ClaimId, Address, AuditAnswer)>>,
 }
 
 impl Answers {
@@ -76,7 +82,19 @@ impl Answers {
     /// When the disk fails.
     pub fn open(journal: Journal, parameters: Parameters) -> Result<Self, JournalError> {
         let given = Mutex::new(journal.read(NAME)?.unwrap_or_default());
-        Ok(Self { journal, parameters, drawn: Mutex::default(), given, accusations: Mutex::default() })
+        Ok(Self {
+            journal,
+            parameters,
+            drawn: Mutex::default(),
+            given,
+            accusations: Mutex::default(),
+            revealed: Mutex::default(),
+        })
+    }
+
+    /// Seconds in which an answer can be sealed, in a job whose window is the longest.
+    pub(crate) fn longest_quarter(&self) -> u64 {
+        self.quarters(0, self.parameters.max_challenge_window).end(1)
     }
 
     /// When a worker tells what answers it: once nobody can commit to one any more.
@@ -103,6 +121,20 @@ impl Answers {
     /// An auditor is accused by what a claim's worker signed.
     pub(crate) fn accused(&self, claim: ClaimId, signed: Signed) {
         self.accusations.lock().unwrap_or_else(PoisonError::into_inner).insert(claim, signed);
+    }
+
+    /// An auditor has revealed its answer.
+    pub(crate) fn revealed(&self, claim: ClaimId, auditor: Address, answer: AuditAnswer) {
+        let mut revealed = self.revealed.lock().unwrap_or_else(PoisonError::into_inner);
+        if revealed.len() >= REMEMBERED {
+            revealed.pop_front();
+        }
+        revealed.push_back((claim, auditor, answer));
+    }
+
+    fn who_answered(&self, claim: ClaimId, answer: &AuditAnswer) -> Vec<Address> {
+        let revealed = self.revealed.lock().unwrap_or_else(PoisonError::into_inner);
+        revealed.iter().filter(|(of, _, said)| *of == claim && said == answer).map(|(_, auditor, _)| *auditor).collect()
     }
 
     /// What a claim's worker accuses by.
@@ -151,15 +183,26 @@ where
     E: Engine + Send + 'static,
 {
     /// Answers for a claim: what we computed is on disk when this returns, and goes to the chain from there.
-    pub(crate) fn answer_with(&self, target: &Target, window: u64, answer: AuditAnswer) -> Result<(), AuditError> {
+    pub(crate) async fn answer_with(
+        &self,
+        target: &Target,
+        job: &JobView,
+        (answer, record): (AuditAnswer, &IntervalRecord),
+    ) -> Result<(), AuditError> {
         let Some(audited) = target.audited() else { return Ok(()) };
-        let given = Given { id: target.id, audited, window, answer, step: Step::Computed };
-        let now = self.ports.clock.now();
+        let (window, record) = (job.challenge_window, record.clone());
+        let given = Given { id: target.id, audited, window, answer, record, step: Step::Computed };
+        let now = self.ports.chain.head().await?.timestamp;
+        // Nobody can be accused any more when twice the window is over.
+        let is_over = |old: &Given| old.step == Step::Over && now >= self.answers.quarters_of(old).end(8);
+        let over: Vec<Given> = self.answers.given().iter().filter(|old| is_over(old)).cloned().collect();
         self.answers.update(|all| {
-            // Nobody can be accused any more when twice the window is over.
-            all.retain(|old| old.step != Step::Over || now < self.answers.quarters_of(old).end(8));
+            all.retain(|old| !is_over(old));
             all.push(given);
         })?;
+        for old in over {
+            self.forget(&old.record).await;
+        }
         Ok(())
     }
 
@@ -169,23 +212,31 @@ where
             loop {
                 let open: Vec<Given> =
                     self.answers.given().iter().filter(|given| given.step != Step::Over).cloned().collect();
-                for given in open {
-                    let now = self.ports.clock.now();
-                    let done = match given.step {
-                        Step::Computed => self.seal(&given, now).await,
-                        Step::Sealed if now >= self.answers.quarters_of(&given).end(1) => {
-                            self.reveal(&given, now).await
+                if !open.is_empty() {
+                    match self.ports.chain.head().await {
+                        // Side by side: a worker that keeps us waiting for its word keeps nobody else.
+                        Ok(head) => {
+                            let given = open.iter().map(|given| self.give(given, head.timestamp));
+                            futures::future::join_all(given).await;
                         }
-                        Step::Sealed | Step::Over => Ok(()),
-                    };
-                    if let Err(error) = done {
-                        tracing::warn!(claim = %given.id, %error, "an answer is not on chain yet");
+                        Err(error) => tracing::warn!(%error, "the chain cannot be asked"),
                     }
                 }
                 self.ports.clock.sleep(PERIOD).await;
             }
         };
         shutdown.run_until_cancelled(giving).await;
+    }
+
+    async fn give(&self, given: &Given, now: u64) {
+        let done = match given.step {
+            Step::Computed => self.seal(given, now).await,
+            Step::Sealed if now >= self.answers.quarters_of(given).end(1) => self.reveal(given, now).await,
+            Step::Sealed | Step::Over => Ok(()),
+        };
+        if let Err(error) = done {
+            tracing::warn!(claim = %given.id, %error, "an answer is not on chain yet");
+        }
     }
 
     async fn seal(&self, given: &Given, now: u64) -> Result<(), AuditError> {
@@ -200,8 +251,12 @@ where
             }
             // By a transaction whose fate we did not learn.
             Err(ChainError::Reverted { name, .. }) if name == AGAIN => Step::Sealed,
-            // The seed may be recorded by a transaction that is not mined yet.
-            Err(ChainError::Reverted { .. }) if now < self.answers.quarters_of(given).end(1) => return Ok(()),
+            Err(ChainError::Reverted { name, .. }) if now < self.answers.quarters_of(given).end(1) => {
+                if name == NO_SEED {
+                    self.record_seed(given.audited.fixedAt).await?;
+                }
+                return Ok(());
+            }
             Err(error @ ChainError::Reverted { .. }) => {
                 tracing::warn!(%lane, interval, %error, "drawn, but the answer comes too late");
                 Step::Over
@@ -255,6 +310,48 @@ where
             let signature = Bytes::from(signature);
             AuditMove::RevealConfirmed { audited, statement, signature, salt }
         }))
+    }
+
+    /// Records the seed that draws for what was fixed at this time, once more if need be: a transaction may have been undone.
+    async fn record_seed(&self, fixed_at: u64) -> Result<(), AuditError> {
+        let period = period_after(fixed_at, self.answers.parameters.beacon_period);
+        let Some(period) = period else { return Ok(()) };
+        if let Some(seed) = self.ports.chain.seed(period).await? {
+            self.record_if_new(period, seed).await;
+        }
+        Ok(())
+    }
+
+    /// Records a seed, if it is not.
+    pub(crate) async fn record_if_new(&self, period: u64, seed: Seed) {
+        let Some((before, header)) = seed.headers else { return };
+        // Another validator may be faster. Where it fails, who seals an answer sees it.
+        match self.transact(Call::Audit(Box::new(AuditMove::Record { period, before, header }))).await {
+            Ok(gas) => tracing::info!(period, gas, "a seed is recorded"),
+            Err(error) => tracing::debug!(period, %error, "a seed is not recorded by us"),
+        }
+    }
+
+    /// Lets go of the files that an execution took.
+    pub(crate) async fn forget(&self, record: &IntervalRecord) {
+        for cid in [&record.state, &record.inputs] {
+            let Ok(cid) = Cid::try_from(cid.as_slice()) else { continue };
+            if let Err(error) = self.ports.store.unpin(&cid).await {
+                tracing::debug!(%cid, %error, "not unpinned");
+            }
+        }
+    }
+
+    /// Penalises who answered just what a proof has shown to be wrong: it copied the liar.
+    pub(crate) async fn penalise_copies(&self, proof: &ElementProof) {
+        let wrong = answer_of(&proof.statement);
+        for auditor in self.answers.who_answered(ClaimId(proof.statement.claimId), &wrong) {
+            let call = Call::Audit(Box::new(AuditMove::PenaliseCopy { proof: proof.clone(), auditor }));
+            match self.transact(call).await {
+                Ok(gas) => tracing::warn!(%auditor, gas, "an auditor that copied a lie is penalised"),
+                Err(error) => tracing::warn!(%auditor, %error, "an auditor that copied a lie is not penalised"),
+            }
+        }
     }
 
     /// Simulates and sends a call; the gas it took.

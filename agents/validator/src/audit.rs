@@ -37,8 +37,8 @@ use crate::receipt::LastStage;
 /// Attempts to get an answer or a file from a worker; it may be restarting.
 const PATIENCE: Policy = Policy { attempts: 5, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
 
-/// Wait between two looks at the chain's time.
-const LOOK: Duration = Duration::from_secs(1);
+/// Wait between two looks at the chain's time: the shortest and the longest.
+const LOOK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// Audits that hold a shard at once on a node of its own: one executes while another waits for its worker's answers.
 pub const TURNS: usize = 2;
@@ -122,6 +122,12 @@ pub enum Finding {
         call: Box<Call>,
         /// Where it went wrong, for people.
         fault: String,
+    },
+    /// The claim is wrong; what convicts its worker is told once nobody can answer for the claim any more, at this time, seconds. Audit it again
+    /// then.
+    Withheld {
+        /// Timestamp of a block.
+        until: u64,
     },
     /// The claim is wrong, or cannot be checked, but the worker's answers do not convict it.
     Unproven(String),
@@ -290,12 +296,15 @@ where
         if outcome.state_root == target.claim.newState && outcome.logs.roots() == record.logs {
             drop(turn);
             let borders = self.compare_borders(target, &job, &record.logs, &record.signatures).await?;
+            if self.answers.of(target.id).is_none() {
+                self.forget(&record).await;
+            }
             return Ok(borders.unwrap_or(Finding::Right));
         }
         tracing::warn!(claim = %target.id, %lane, "the claim differs from its re-execution");
-        drop(turn);
-        self.await_answers(target, &job).await?;
-        let _turn = self.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
+        if let Some(until) = self.withheld(target, &job).await? {
+            return Ok(Finding::Withheld { until });
+        }
         let dispute = Dispute { auditor: self, target, job: &job, worker, replay, programs };
         dispute.convict().await
     }
@@ -308,28 +317,44 @@ where
         replay: &Replay,
         record: &IntervalRecord,
     ) -> Result<Outcome, Failed> {
-        // A worker with less at risk than a challenge costs could frame us for nothing.
+        // A worker with less at risk than a challenge costs could frame us for nothing; and nobody works for nothing.
         let safe = job.worker_stake >= self.answers.parameters.dispute_bond;
-        if !safe || !self.answers.is_due(target.id) {
+        if !safe || job.audit_budget == 0 || !self.answers.is_due(target.id) {
             return self.blocking(replay.clone(), |replay, engine| replay.outcome(engine)).await;
         }
         let (outcome, answer) = self.blocking(replay.clone(), |replay, engine| replay.answer(engine)).await?;
         let logs = outcome.logs.roots();
         // What follows from other tensors than the claim's own says nothing about the claim.
         if (logs.fromPrevious, logs.fromNext) == (record.logs.fromPrevious, record.logs.fromNext) {
-            self.answer_with(target, job.challenge_window, answer).map_err(Failed::Audit)?;
+            self.answer_with(target, job, (answer, record)).await.map_err(Failed::Audit)?;
         }
         Ok(outcome)
     }
 
-    /// Waits until a worker tells what the chain's auditors must answer without it.
-    async fn await_answers(&self, target: &Target, job: &JobView) -> Result<(), Failed> {
-        let Some(at) = target.fixed_at().filter(|_| job.user != self.ports.identity.address()) else { return Ok(()) };
-        let from = self.answers.told_from(at, job.challenge_window);
-        while self.ports.chain.head().await.map_err(fatal)?.timestamp < from {
-            self.ports.clock.sleep(LOOK).await;
+    /// Until when a worker does not tell what the chain's auditors must answer without it; none if it does already.
+    async fn withheld(&self, target: &Target, job: &JobView) -> Result<Option<u64>, Failed> {
+        let Some(at) = target.fixed_at().filter(|_| job.user != self.ports.identity.address()) else { return Ok(None) };
+        let until = self.answers.told_from(at, job.challenge_window);
+        let now = self.ports.chain.head().await.map_err(fatal)?.timestamp;
+        Ok((now < until).then_some(until))
+    }
+
+    /// Waits until the chain's time is `until`; a chain that does not answer is asked again.
+    pub(crate) async fn await_time(&self, until: u64) {
+        loop {
+            let now = match self.ports.chain.head().await {
+                Ok(head) => head.timestamp,
+                Err(error) => {
+                    tracing::warn!(%error, "the chain cannot be asked");
+                    0
+                }
+            };
+            if now >= until {
+                return;
+            }
+            let left = Duration::from_secs(until.saturating_sub(now));
+            self.ports.clock.sleep(left.clamp(LOOK.0, LOOK.1)).await;
         }
-        Ok(())
     }
 
     /// Where the worker keeps the interval.

@@ -74,7 +74,11 @@ where
         let job = self.ports.chain.job(lane.job).await.map_err(fatal)?.ok_or_else(|| fatal(AuditError::NoJob))?;
         let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
         // Silent workers hold up nobody: only who has an answer, or none, takes a turn.
-        let record = self.record(target, worker).await;
+        // What we have answered for we hold ourselves.
+        let record = match self.answers.of(target.id) {
+            Some(given) if accusation.is_some() => Ok(given.record),
+            _ => self.record(target, worker).await,
+        };
         let turn = self.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
         let replay = match self.recorded(target, &job, (worker, record)).await {
             Ok(replay) => replay,
@@ -203,7 +207,10 @@ where
                 return Ok(ChallengeEnd::Lost(OVER.to_owned()));
             }
             if moved.is_none() {
-                self.worth_a_bond(job).await?;
+                // Who is accused and was right has its bond back; who does nothing loses more.
+                if self.accusation.is_none() {
+                    self.worth_a_bond(job).await?;
+                }
                 // It may have been mined unseen: a second one would cost a second bond.
                 if games.was_opened(self.target.id) {
                     return Ok(ChallengeEnd::Lost("one was opened before, and is not seen".to_owned()));

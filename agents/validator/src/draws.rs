@@ -5,15 +5,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tensorlink_graph::engine::Engine;
-use tensorlink_node::ports::chain::Parameters;
-use tensorlink_node::ports::{AuditMove, Call, ChainError};
+use tensorlink_node::ports::ChainError;
+use tensorlink_node::ports::chain::{Parameters, Seed};
 use tensorlink_proof::sortition::{is_drawn, period_after};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::{Auditor, Target};
 
-/// Claims that wait at once. A chain holds fewer in two periods.
+/// Claims that wait at once. A chain holds fewer in two periods; of receipts, which cost nothing each, a quarter of it.
 const WAITING: usize = 65_536;
 /// Longest wait between two looks at the beacon.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -26,18 +26,24 @@ impl Draws {
     /// Takes in a claim that is on chain.
     pub(crate) fn add(&self, target: Target, parameters: &Parameters) {
         let Some(at) = target.fixed_at() else { return };
+        let most = if target.listed.is_some() { WAITING / 4 } else { WAITING };
         let Some(period) = period_after(at, parameters.beacon_period) else { return };
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.values().map(Vec::len).sum::<usize>() >= WAITING {
+        if waiting.values().map(Vec::len).sum::<usize>() >= most {
             tracing::error!(claim = %target.id, "more claims wait for their seeds than this node keeps: it is not answered for");
             return;
         }
         waiting.entry(period).or_default().push(target);
     }
 
-    fn first(&self) -> Option<u64> {
+    /// The periods that claims wait for, of those that have begun by `now`.
+    fn begun(&self, now: u64, period: u64) -> Vec<u64> {
         let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.first_key_value().map(|(period, _)| *period)
+        waiting.keys().copied().take_while(|number| number.saturating_mul(period) <= now).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     fn take(&self, period: u64) -> Vec<Target> {
@@ -69,22 +75,33 @@ impl Draws {
         shutdown.run_until_cancelled(drawing).await;
     }
 
-    /// Draws for the claims of the first period, if its seed is there.
+    /// Draws for the claims of all periods whose seeds are there.
     async fn draw<E: Engine + Send + 'static>(&self, auditor: &Auditor<E>) -> Result<Vec<Target>, ChainError> {
-        let (chain, own) = (&auditor.ports.chain, auditor.ports.identity.address());
-        let Some(period) = self.first() else { return Ok(Vec::new()) };
-        let begins = period.saturating_mul(auditor.answers.parameters.beacon_period);
-        let now = chain.head().await?.timestamp;
-        if now < begins {
+        let length = auditor.answers.parameters.beacon_period;
+        if self.is_empty() {
             return Ok(Vec::new());
         }
-        let Some(seed) = chain.seed(period).await? else {
-            // Without one until every window is over, there will be none.
-            if now > begins.saturating_add(auditor.answers.parameters.max_challenge_window) {
-                self.take(period);
+        let now = auditor.ports.chain.head().await?.timestamp;
+        let mut drawn = Vec::new();
+        for period in self.begun(now, length) {
+            match auditor.ports.chain.seed(period).await? {
+                Some(seed) => drawn.extend(self.draw_by(auditor, period, seed).await?),
+                // Its first block is not confirmed yet; or it is so old that nobody can answer any more.
+                None if now <= period.saturating_mul(length).saturating_add(auditor.answers.longest_quarter()) => {}
+                None => drop(self.take(period)),
             }
-            return Ok(Vec::new());
-        };
+        }
+        Ok(drawn)
+    }
+
+    /// Draws for the claims of a period, and records its seed if we are to answer for any.
+    async fn draw_by<E: Engine + Send + 'static>(
+        &self,
+        auditor: &Auditor<E>,
+        period: u64,
+        seed: Seed,
+    ) -> Result<Vec<Target>, ChainError> {
+        let (chain, own) = (&auditor.ports.chain, auditor.ports.identity.address());
         let (since, validators) = chain.validators(own).await?;
         let bps = auditor.answers.parameters.audits_per_claim_bps;
         let mut targets = self.take(period);
@@ -92,15 +109,8 @@ impl Draws {
             let Some(at) = target.fixed_at() else { return false };
             since > 0 && since < at && is_drawn(seed.value, target.id, own, validators, bps)
         });
-        if let Some((before, header)) = seed.headers.filter(|_| !targets.is_empty()) {
-            let record = Call::Audit(Box::new(AuditMove::Record { period, before, header }));
-            // Another validator may be faster.
-            if let Ok(gas) = chain.simulate(&record).await {
-                match chain.send(record).await {
-                    Ok(receipt) => tracing::info!(period, gas = receipt.gas, "a seed is recorded"),
-                    Err(error) => tracing::warn!(period, %error, gas, "a seed is not recorded"),
-                }
-            }
+        if !targets.is_empty() {
+            auditor.record_if_new(period, seed).await;
         }
         Ok(targets)
     }
@@ -133,15 +143,16 @@ mod tests {
         draws.add(target(1_000), &parameters);
         draws.add(target(700), &parameters);
         draws.add(target(1_100), &parameters);
-        assert_eq!(draws.first(), Some(4));
-        assert_eq!((draws.take(4).len(), draws.first(), draws.take(5).len()), (1, Some(5), 2));
-        assert_eq!(draws.first(), None);
+        assert_eq!(draws.begun(1_199, 300), Vec::<u64>::new());
+        assert_eq!((draws.begun(1_200, 300), draws.begun(9_999, 300)), (vec![4], vec![4, 5]));
+        assert_eq!((draws.take(4).len(), draws.take(5).len()), (1, 2));
+        assert!(draws.is_empty());
         let receipt = Target { standing: Standing::Receipt, ..target(0) };
         draws.add(receipt.clone(), &parameters);
-        assert_eq!(draws.first(), None, "a receipt is drawn for once its epoch is redeemed");
+        assert!(draws.is_empty(), "a receipt is drawn for once its epoch is redeemed");
         let (receipts, siblings) = (B256::ZERO, Vec::new());
         let listed = Some(Listed { epoch: 1, redeemed_at: 700, receipts, index: 0, siblings });
         draws.add(Target { listed, ..receipt }, &parameters);
-        assert_eq!(draws.first(), Some(4));
+        assert_eq!(draws.begun(9_999, 300), [4]);
     }
 }

@@ -20,6 +20,8 @@ pub struct Epoch {
     pub epoch: u32,
     /// List root of the claim ids of its receipts.
     pub receipts: B256,
+    /// Tokens paid since the job began.
+    pub tokens: u32,
     /// When it was redeemed, seconds.
     pub redeemed_at: u64,
     /// Block of the redemption, which salts the lottery.
@@ -46,7 +48,10 @@ impl Epoch {
         let Response::Receipts(claims) = auditor.ask(worker, &question).await.map_err(withheld)? else {
             return Err(withheld(Gap::OffTopic));
         };
-        if claims.iter().any(|claim| claim.lane() != self.lane || !is_receipt(claim)) {
+        // A receipt is of one token at least.
+        if claims.len() > self.tokens as usize
+            || claims.iter().any(|claim| claim.lane() != self.lane || !is_receipt(claim))
+        {
             return Err(withheld(Gap::NoReceipt));
         }
         let target = |claim| {

@@ -24,9 +24,10 @@ use crate::epoch::Epoch;
 use crate::replicas::Replicas;
 use crate::task::{Ended, Task};
 
-/// Drawn claims under examination, waiting for their workers or for a turn; more slow the reading of the chain, which is right: an audit
-/// must not be skipped.
+/// Drawn claims under examination, waiting for their workers or for a turn; more wait.
 const OPEN: usize = 256;
+/// What waits for a place; more slows the reading of the chain.
+const WAITING: usize = 65_536;
 /// Finished audits remembered on disk.
 const REMEMBERED: usize = 4096;
 
@@ -127,9 +128,9 @@ where
                 Ok(slot) = open.clone().acquire_owned(), if !waiting.is_empty() => {
                     let Some(task) = waiting.pop_front() else { continue };
                     let (auditor, rate) = (self.auditor.clone(), self.rate);
-                    audits.spawn(async move { task.run(&auditor, rate, slot).await });
+                    audits.spawn(async move { task.run(&auditor, rate, Some(slot)).await });
                 }
-                Some(target) = drawn.recv(), if waiting.is_empty() => {
+                Some(target) = drawn.recv(), if waiting.len() < WAITING => {
                     tracing::info!(lane = %target.claim.lane(), interval = target.claim.interval, "drawn by the chain");
                     self.auditor.answers.drawn(target.id);
                     // Whether it was looked into before or not: only an execution gives the answer.
@@ -137,12 +138,19 @@ where
                         waiting.push_back(Task::Claim(target));
                     }
                 }
-                // Nothing more is taken in while something waits for a place.
-                event = events.recv(), if waiting.is_empty() => {
+                // What waits for a place keeps nobody from hearing of accusations.
+                event = events.recv(), if waiting.len() < WAITING => {
                     let Some(event) = event else { break };
                     let tasks = self.take_in(event, &mut known, &draws)?;
                     let is_done = |task: &Task| matches!(task, Task::Claim(t) if done.claims.contains(&t.id));
-                    waiting.extend(tasks.into_iter().filter(|task| !is_done(task)));
+                    for task in tasks.into_iter().filter(|task| !is_done(task)) {
+                        if task.is_urgent() {
+                            let (auditor, rate) = (self.auditor.clone(), self.rate);
+                            audits.spawn(async move { task.run(&auditor, rate, None).await });
+                        } else {
+                            waiting.push_back(task);
+                        }
+                    }
                 }
             }
         }
@@ -200,6 +208,9 @@ where
                 let standing = Standing::Committed { at: 0 };
                 tasks.push(Task::Challenged(Target { id, claim, standing, manifest, listed: None }));
             }
+            Event::AuditRevealed { claim, auditor, answer, .. } => {
+                self.auditor.answers.revealed(claim, auditor, answer)
+            }
             // Whoever is accused: a false word convicts who gave it, to the credit of who shows it.
             Event::AuditorAccused { claim: id, auditor, statement, signature } => {
                 let Some(found) = self.auditor.claims.find(id) else { return Ok(tasks) };
@@ -213,11 +224,17 @@ where
                 let target = Target { id, claim: found.claim, standing, manifest, listed: None };
                 tasks.push(Task::Accused(target, signed));
             }
-            Event::VoucherRedeemed { lane, epoch, receipts, .. } if self.looks_at_receipts() => {
+            Event::VoucherRedeemed { lane, epoch, tokens, receipts } if self.looks_at_receipts() => {
                 let Some(manifest) = known.manifests.get(&lane.job).copied() else { return Ok(tasks) };
+                // Long over: a restart hears of all there ever were.
+                let longest = 2 * self.auditor.answers.parameters.max_challenge_window;
+                if at.timestamp.saturating_add(longest) < self.auditor.ports.clock.now() {
+                    return Ok(tasks);
+                }
                 tasks.push(Task::Epoch(Epoch {
                     lane,
                     epoch,
+                    tokens,
                     receipts,
                     redeemed_at: at.timestamp,
                     block: at.block_hash,
@@ -243,8 +260,12 @@ fn settled(finished: Result<Ended, JoinError>) -> Ended {
 ///
 /// # Errors
 /// The contract's refusal, or the chain's failure.
-pub async fn convict<E>(auditor: &Auditor<E>, call: Box<Call>) -> Result<u64, ChainError> {
+pub async fn convict<E: Engine + Send + 'static>(auditor: &Auditor<E>, call: Box<Call>) -> Result<u64, ChainError> {
     let estimate = auditor.ports.chain.simulate(&call).await?;
     tracing::info!(estimate, "the proof holds in a local execution of the contracts");
-    Ok(auditor.ports.chain.send(*call).await?.gas)
+    let gas = auditor.ports.chain.send((*call).clone()).await?.gas;
+    if let Call::Prove(proof) = *call {
+        auditor.penalise_copies(&proof).await;
+    }
+    Ok(gas)
 }

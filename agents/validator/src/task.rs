@@ -44,13 +44,18 @@ pub(crate) enum Ended {
 }
 
 impl Task {
+    /// What has a clock against us, and waits for no place.
+    pub(crate) const fn is_urgent(&self) -> bool {
+        matches!(self, Self::Challenged(_) | Self::Accused(..))
+    }
+
     /// Does it, with bounded patience.
     /// `slot` is its place among those looked into at once, which it leaves where it only waits for a challenge.
     pub(crate) async fn run<E: Engine + Send + 'static>(
         self,
         auditor: &Auditor<E>,
         rate: Rate,
-        slot: OwnedSemaphorePermit,
+        slot: Option<OwnedSemaphorePermit>,
     ) -> Ended {
         match self {
             Self::Claim(target) => {
@@ -131,9 +136,8 @@ async fn list<E: Engine + Send + 'static>(
 async fn examine<E: Engine + Send + 'static>(
     auditor: &Auditor<E>,
     target: &Target,
-    slot: OwnedSemaphorePermit,
+    mut slot: Option<OwnedSemaphorePermit>,
 ) -> bool {
-    let mut slot = Some(slot);
     let (claim, lane, interval) = (target.id, target.claim.lane(), target.claim.interval);
     let (mut pause, mut attempt) = (PAUSE.0, 0);
     while attempt < ATTEMPTS {
@@ -179,6 +183,12 @@ async fn attempt_at<E: Engine + Send + 'static>(
             }
             Err(error) => tracing::error!(%lane, interval, %fault, %error, attempt, "not convicted"),
         },
+        Ok(Finding::Withheld { until }) => {
+            tracing::warn!(%lane, interval, until, "the claim is wrong: its worker can be asked a little later");
+            // It may be hours: others are looked into meanwhile.
+            slot.take();
+            auditor.await_time(until).await;
+        }
         Ok(Finding::Unproven(reason)) => {
             tracing::warn!(%lane, interval, %reason, attempt, "the claim cannot be checked");
             if attempt < FORCED {

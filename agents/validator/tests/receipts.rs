@@ -305,7 +305,7 @@ async fn a_list_that_is_not_the_redeemed_one_is_not_taken() {
     let world = world(Reference).await;
     let auditor = world.auditor();
     let (receipts, manifest, block) = (world.list(), world.manifest, B256::ZERO);
-    let epoch = Epoch { lane: lane(0), epoch: 1, receipts, redeemed_at: 1, block, manifest };
+    let epoch = Epoch { lane: lane(0), epoch: 1, tokens: 1_000, receipts, redeemed_at: 1, block, manifest };
     assert_eq!(epoch.claims(&auditor).await.unwrap(), [0, 1, 2].map(|text| world.target(text)));
     assert!(Epoch { epoch: 2, ..epoch }.claims(&auditor).await.is_err(), "one is missing");
     assert!(Epoch { receipts: B256::ZERO, ..epoch }.claims(&auditor).await.is_err());

@@ -14,10 +14,11 @@ use tensorlink_types::{Address, Bytes, ClaimId, JobId, Lane};
 use thiserror::Error;
 
 use crate::audit::{AuditError, Repeatable};
+use crate::record::Interval;
 use crate::role::{BACK_OFF, Worker};
 
-/// Attempts at an accusation or a penalty while the chain fails us.
-const ATTEMPTS: u32 = 20;
+/// Attempts at an accusation or a penalty while the chain fails us: some hours.
+const ATTEMPTS: u32 = 4_000;
 
 /// Why an auditor is not accused.
 #[derive(Debug, Error)]
@@ -116,7 +117,7 @@ where
         };
         let claim = self.repeatable(id).await.map_err(unknown)?;
         // Over receipts nobody is accused.
-        let Some(audited) = audited(&claim) else { return Ok(()) };
+        let Some(audited) = on_record(&claim.interval) else { return Ok(()) };
         let Some(quarters) = self.quarters_of(&claim) else { return Ok(()) };
         if ports.chain.head().await?.timestamp >= quarters.end(3) {
             return Ok(());
@@ -149,10 +150,14 @@ where
     }
 
     /// An accusation of ours is on chain.
-    pub(crate) async fn remember_accused(self: Arc<Self>, claim: ClaimId, auditor: Address) {
-        if let Ok(found) = self.repeatable(claim).await
-            && let Some(audited) = audited(&found)
-        {
+    pub(crate) fn remember_accused(&self, claim: ClaimId, auditor: Address) {
+        let contracts = &self.context.ports.contracts;
+        let found = self.lanes().values().find_map(|running| {
+            let mut intervals = running.log.get().intervals.into_values();
+            let interval = intervals.find(|interval| contracts.claim_id(&interval.claim) == claim)?;
+            on_record(&interval)
+        });
+        if let Some(audited) = found {
             self.accused.all().insert((claim, auditor), audited);
         }
     }
@@ -193,8 +198,8 @@ where
 }
 
 /// A claim on record, as the chain draws for it.
-fn audited(claim: &Repeatable) -> Option<AuditedClaim> {
-    let said = claim.interval.claim.clone();
-    let fixed_at = claim.interval.committed_at.filter(|_| !is_receipt(&said))?;
-    Some(AuditedClaim { claim: said, fixedAt: fixed_at, ..AuditedClaim::default() })
+fn on_record(interval: &Interval) -> Option<AuditedClaim> {
+    let claim = interval.claim.clone();
+    let fixed_at = interval.committed_at.filter(|_| !is_receipt(&claim))?;
+    Some(AuditedClaim { claim, fixedAt: fixed_at, ..AuditedClaim::default() })
 }

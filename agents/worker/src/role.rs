@@ -246,11 +246,11 @@ where
             {
                 tracing::warn!(%job, stage, interval, %claim, "replicas of this stage differ: not all have computed right");
             }
-            Event::AuditRevealed { claim, auditor, answer, .. } => {
+            Event::AuditRevealed { claim, auditor, answer, job, .. } if !self.lanes_of(job).is_empty() => {
                 self.tasks.spawn(self.clone().check_answer(claim, auditor, answer));
             }
             Event::AuditorAccused { claim, auditor, statement, .. } if statement.auditor == own => {
-                self.tasks.spawn(self.clone().remember_accused(claim, auditor));
+                self.remember_accused(claim, auditor);
             }
             Event::ClaimsFinalized { lane, to, .. } => {
                 self.clone().penalise_accused(lane, to);

@@ -141,6 +141,10 @@ async fn audit(auditor: &Auditor<TorchEngine>, target: &Target) -> Result<Shown>
     Ok(match auditor.audit(target).await? {
         Finding::Right => Shown::Right,
         Finding::Wrong { call, fault } => Shown::Convicted { fault, gas: convict(auditor, call).await? },
+        Finding::Withheld { until } => bail!(
+            "the claim is not what its own execution gives; its worker tells what convicts it from {until} on (seconds since 1970), when the \
+             chain's auditors have answered: run this again then, or with --force"
+        ),
         Finding::Unproven(reason) if matches!(target.standing, Standing::Committed { .. }) => {
             bail!(
                 "it could not be decided: {reason}; with --force the worker is made to answer on chain, against a bond"
@@ -156,6 +160,7 @@ async fn force(auditor: &Auditor<TorchEngine>, target: &Target) -> Result<Shown>
         Finding::Right => return Ok(Shown::Right),
         Finding::Wrong { call, fault } => return Ok(Shown::Convicted { fault, gas: convict(auditor, call).await? }),
         Finding::Unproven(reason) => tracing::warn!(%reason, "the worker's answers do not decide"),
+        Finding::Withheld { .. } => {}
     }
     let chain = &auditor.ports.chain;
     let mut events = chain.events(chain.deployment().block).await?;
