@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tensorlink_node::ports::chain::{Chain, Event, Fault};
+use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, Network, VALIDATOR, address, sno, worker_address};
+use crate::harness::{Job, Network, PURSE, VALIDATOR, address, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(180);
 const WORKER: usize = 0;
@@ -48,7 +48,7 @@ async fn who_is_drawn_answers_and_is_paid_from_the_escrow() {
         [(address(VALIDATOR), fee), (address(VALIDATOR), fee)]
     );
     assert_ne!(audits[0].0, audits[1].0);
-    assert_eq!(network.credit(address(VALIDATOR), network.deployment().sno).await, fee * U256::from(2));
+    assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + fee * U256::from(2));
     assert!(report.pick(penalised).is_empty());
     assert_eq!(network.stake_of_validator().await, sno("1000000"));
 }
@@ -67,8 +67,12 @@ async fn who_does_not_look_is_accused_by_the_worker_and_penalised() {
     // With the first penalty it is no validator any more: what it was drawn for before still counts.
     assert_eq!(penalties, [(auditor, worker, sno(PENALTY)), (auditor, worker, sno(PENALTY))]);
     assert_eq!(network.stake_of_validator().await, sno("1000000") - sno(PENALTY) * U256::from(2));
-    let has = network.chain().balance(worker, network.deployment().sno).await.unwrap();
-    assert_eq!(has, sno("1000") + sno(PENALTY), "what it did not stake, and half of both penalties");
+    let earned = report.paid()[&worker].1;
+    assert_eq!(
+        network.owned(worker).await,
+        sno("1000") + sno(PENALTY) + earned,
+        "what it did not stake, half of both penalties, and its pay"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,8 +50,9 @@ async fn a_challenge_without_substance_pays_the_worker_and_ends() {
     });
     assert_eq!(ends, [Told::Lost]);
     let (token, worker) = (network.deployment().sno, worker_address(WORKER));
-    let has = network.chain().balance(worker, token).await.unwrap();
-    assert_eq!(has, sno("1000") + sno("10"), "what it did not stake, and the bond");
+    let has = network.owned(worker).await;
+    let earned = report.paid()[&worker].1;
+    assert_eq!(has, sno("1000") + sno("10") + earned, "what it did not stake, the bond, and its pay");
     assert_eq!(network.chain().balance(address(OBSERVER), token).await.unwrap(), U256::ZERO);
     assert_eq!(U256::from(network.stake(WORKER).await.bonded), sno("2000"), "nothing was slashed");
 }

@@ -436,6 +436,12 @@ impl Network {
         .await;
     }
 
+    /// SNO that an account has, or can collect: when nodes collect is their business.
+    pub(crate) async fn owned(&self, account: Address) -> U256 {
+        let token = self.deployment().sno;
+        self.observer.balance(account, token).await.unwrap() + self.credit(account, token).await
+    }
+
     pub(crate) async fn stake(&self, worker: usize) -> StakeView {
         self.observer.stake(worker_address(worker), Role::Worker).await.unwrap()
     }
