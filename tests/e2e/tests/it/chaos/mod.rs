@@ -25,7 +25,7 @@ use tensorlink_node::ports::chain::Event;
 use crate::harness::{Job, LOOK, Network, USER, eventually};
 use agents::Agents;
 use schedule::DEEPEST;
-use storm::storm;
+use storm::{STORM, storm};
 
 /// As long as CI can wait. `script/chaos` sets both.
 const SECONDS: u64 = 75;
@@ -37,7 +37,7 @@ const START: Duration = Duration::from_secs(180);
 const CALM: Duration = Duration::from_secs(300);
 
 /// Steps that are trained in a minute of such weather, and half as many more: a job that is over too soon proves little.
-const STEPS_A_MINUTE: u64 = 24;
+const STEPS_A_MINUTE: u64 = 12;
 const STEPS_PER_INTERVAL: u32 = 2;
 
 /// A number of the environment.
@@ -98,13 +98,15 @@ async fn done_within(limit: Duration, network: &Network, agents: &mut Agents) ->
     agents.is_done()
 }
 
-/// Until everybody has seen the job start: what follows is about training, not about hiring.
+/// Until everybody has seen the job start: what follows is about training, not about hiring. The weather turns before anybody trains.
 async fn confirmed_start(network: &Network, agents: &mut Agents) {
     eventually("the job starts", START, async || {
         agents.tend(network);
         let head = network.chain().head().await.unwrap().number;
-        let started = network.events().await.into_iter().find(|at| matches!(at.event, Event::JobStarted { .. }));
-        started.filter(|at| at.block + DEEPEST < head).map(drop)
+        let events = network.events().await;
+        let started = events.into_iter().find(|at| matches!(at.event, Event::JobStarted { .. }))?;
+        agents.set_weather(STORM);
+        (started.block + DEEPEST < head).then_some(())
     })
     .await;
     agents.posted = true;
