@@ -36,6 +36,9 @@ const START: Duration = Duration::from_secs(180);
 /// Everything that waits for a clock has waited for it.
 const CALM: Duration = Duration::from_secs(300);
 
+/// An interval of the only replica that is left, which reveals each when the one before is confirmed.
+const ALONE: Duration = Duration::from_secs(DEEPEST + 4);
+
 /// Steps that are trained in a minute of such weather, and half as many more: a job that is over too soon proves little.
 const STEPS_A_MINUTE: u64 = 12;
 const STEPS_PER_INTERVAL: u32 = 2;
@@ -59,6 +62,7 @@ async fn no_honest_party_loses_anything_whatever_fails() {
     let began = Instant::now();
     println!("chaos: {} s from seed {seed}", length.as_secs());
     let job = job(length);
+    let intervals = job.intervals();
     // What takes hours on a public chain takes minutes here, and what takes minutes, like an outage, seconds: longer clocks than in the
     // other tests keep the proportion.
     let network = Network::staked(job.lanes(), |parameters| {
@@ -75,8 +79,8 @@ async fn no_honest_party_loses_anything_whatever_fails() {
     storm(network, &mut agents, length, seed).await;
     println!("chaos: {} claims so far", claims(network).await);
 
-    let mut closed = false;
-    if !done_within(CALM + length / 2, network, &mut agents).await {
+    let (mut closed, limit) = (false, CALM + ALONE * intervals);
+    if !done_within(limit, network, &mut agents).await {
         // Replicas do not wait for each other for ever (rule P-25). Where each has lost a stage, only the user can end the job.
         assert!(verdict::nobody_can_go_on(network).await, "the job does not end");
         network.ok(USER, &["job", "cancel", "1"]).await;
