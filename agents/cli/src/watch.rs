@@ -146,7 +146,7 @@ pub async fn follow(
     let mut balance = Balance::new(job, user);
     let lanes = tokio::select! {
         () = shutdown.cancelled() => bail!("interrupted; the job goes on: `tensorlink job watch {job}` takes it up again"),
-        watched = watch(config, user, &view, &mut balance) => watched?,
+        watched = watch(config, (node, user), &view, &mut balance) => watched?,
     };
     let seconds = started.elapsed().as_secs_f64();
     collect(node, &view).await;
@@ -204,8 +204,8 @@ fn token(view: &JobView) -> &'static str {
     if view.token == Address::ZERO { "ETH" } else { "SNO" }
 }
 
-/// The live view, until the job is settled.
-async fn watch(config: &Config, user: &User, view: &JobView, balance: &mut Balance) -> Result<Lanes> {
+/// The live view, until the job's settlement is confirmed.
+async fn watch(config: &Config, (node, user): (&Node, &User), view: &JobView, balance: &mut Balance) -> Result<Lanes> {
     let job = view.id;
     let steps = view.intervals * view.steps_per_interval;
     let bar = (!config.json && std::io::stderr().is_terminal()).then(|| {
@@ -218,7 +218,7 @@ async fn watch(config: &Config, user: &User, view: &JobView, balance: &mut Balan
     let (mut progress, mut lanes) = (user.progress(), Lanes::default());
     let mut shown = (Instant::now(), String::new());
     let mut ticks = tokio::time::interval(PERIOD);
-    loop {
+    while balance.report.refund.is_none() {
         tokio::select! {
             update = progress.recv() => match update {
                 Ok(update) if update.job() == job => {
@@ -228,9 +228,7 @@ async fn watch(config: &Config, user: &User, view: &JobView, balance: &mut Balan
                 Err(RecvError::Closed) => bail!("the node is shutting down"),
             },
             told = balance.go_on() => told?,
-            _ = ticks.tick() => if wind_up(user, balance).await? {
-                break;
-            },
+            _ = ticks.tick() => wind_up(node, user, view).await?,
         }
         let line = lanes.line(&balance.report);
         match &bar {
@@ -251,17 +249,18 @@ async fn watch(config: &Config, user: &User, view: &JobView, balance: &mut Balan
     Ok(lanes)
 }
 
-/// Moves the job towards its settlement; whether that is confirmed. Until then a reorganisation may undo it, and it has to be done again.
-async fn wind_up(user: &User, balance: &Balance) -> Result<bool, ChainError> {
-    match user.wind_up(balance.job).await {
-        Ok(settled) => Ok(settled && balance.report.refund.is_some()),
+/// Moves a job towards its settlement, and fetches what that brings. Not only once: until it is confirmed a reorganisation may undo it.
+async fn wind_up(node: &Node, user: &User, view: &JobView) -> Result<(), ChainError> {
+    match user.wind_up(view.id).await {
+        Ok(true) => collect(node, view).await,
+        Ok(false) => {}
         // The endpoint is down for a while, or a transaction is late: what came of it the next look tells.
         Err(error @ (ChainError::Unavailable(_) | ChainError::Pending(_))) => {
-            tracing::warn!(job = %balance.job, %error, "the job waits for the chain");
-            Ok(false)
+            tracing::warn!(job = %view.id, %error, "the job waits for the chain");
         }
-        Err(error) => Err(error),
+        Err(error) => return Err(error),
     }
+    Ok(())
 }
 
 /// Asks the chain until it answers, through an outage of its endpoint.

@@ -45,15 +45,13 @@ pub async fn serving(
     let mut balance = Balance::new(job, user);
     let mut ticks = tokio::time::interval(PERIOD);
     let mut shown = String::new();
-    loop {
+    while balance.report.refund.is_none() {
         tokio::select! {
             () = shutdown.cancelled() => {
                 bail!("interrupted; the job goes on: `tensorlink job watch {job}` takes it up again")
             }
             told = balance.go_on() => told?,
-            _ = ticks.tick() => if wind_up(user, &balance).await? {
-                break;
-            },
+            _ = ticks.tick() => wind_up(node, user, view).await?,
         }
         let line = line(&balance.report);
         if !config.json && shown != line {

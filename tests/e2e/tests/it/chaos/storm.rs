@@ -14,7 +14,7 @@ use super::wire::{Mood, Weather};
 use crate::harness::{LOOK, Network};
 
 /// Between peers, all the time.
-const STORM: Weather = Weather { delay: Duration::from_millis(200), loss: 30 };
+pub(super) const STORM: Weather = Weather { delay: Duration::from_millis(200), loss: 30 };
 /// Of a hundred transactions of undone blocks, those that the new ones have, too; the others are lost, as to who sent them.
 const REPEATED: u64 = 50;
 
@@ -29,7 +29,6 @@ pub(super) async fn storm(network: &Network, agents: &mut Agents, length: Durati
     let mut planned = schedule(seed, length, agents.all.len()).into_iter().peekable();
     let mut mends: Vec<(Instant, Mend)> = Vec::new();
     let mut dice = Dice::new(seed);
-    agents.set_weather(STORM);
     let began = Instant::now();
     while began.elapsed() < length {
         let now = Instant::now();
