@@ -126,7 +126,7 @@ fn audit(d: &Deployment, step: &AuditMove) -> Result<Action, Error> {
             plain(d.audits, &Audits::penaliseCall { audited: recode(audited)?, auditor: *auditor })
         }
         AuditMove::PenaliseCopy { proof, auditor } => {
-            plain(d.audits, &Audits::penaliseCopyCall { proof: recode(proof)?, auditor: *auditor })
+            plain(d.audits, &Audits::penaliseCopyCall { proof: recode(&**proof)?, auditor: *auditor })
         }
     })
 }

@@ -108,7 +108,7 @@ mod tests {
         };
         let first = sealed(1, &answer, 2, 3);
         assert_ne!(first, sealed(4, &answer, 2, 3));
-        assert_ne!(first, sealed(1, &AuditAnswer { step: 4, ..answer.clone() }, 2, 3));
+        assert_ne!(first, sealed(1, &AuditAnswer { step: 4, ..answer }, 2, 3));
         assert_ne!(first, sealed(1, &answer, 4, 3));
         assert_ne!(first, sealed(1, &answer, 2, 4));
     }

@@ -346,7 +346,7 @@ where
     pub(crate) async fn penalise_copies(&self, proof: &ElementProof) {
         let wrong = answer_of(&proof.statement);
         for auditor in self.answers.who_answered(ClaimId(proof.statement.claimId), &wrong) {
-            let call = Call::Audit(Box::new(AuditMove::PenaliseCopy { proof: proof.clone(), auditor }));
+            let call = Call::Audit(Box::new(AuditMove::PenaliseCopy { proof: Box::new(proof.clone()), auditor }));
             match self.transact(call).await {
                 Ok(gas) => tracing::warn!(%auditor, gas, "an auditor that copied a lie is penalised"),
                 Err(error) => tracing::warn!(%auditor, %error, "an auditor that copied a lie is not penalised"),

@@ -209,7 +209,7 @@ where
                 tasks.push(Task::Challenged(Target { id, claim, standing, manifest, listed: None }));
             }
             Event::AuditRevealed { claim, auditor, answer, .. } => {
-                self.auditor.answers.revealed(claim, auditor, answer)
+                self.auditor.answers.revealed(claim, auditor, answer);
             }
             // Whoever is accused: a false word convicts who gave it, to the credit of who shows it.
             Event::AuditorAccused { claim: id, auditor, statement, signature } => {

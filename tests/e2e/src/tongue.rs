@@ -20,11 +20,11 @@ impl Twist for Tongue {
     fn said(&self, mut call: Call) -> Result<Call, ChainError> {
         let Call::Challenge { step, .. } = &mut call else { return Ok(call) };
         match (*self, &mut **step) {
-            (Tongue::SilentAtLast, Move::AnswerOutput { .. }) => return Err(silent()),
-            (Tongue::SilentAtLast, Move::Answer { position, .. }) if Subject::of(position) == Some(Subject::Output) => {
+            (Self::SilentAtLast, Move::AnswerOutput { .. }) => return Err(silent()),
+            (Self::SilentAtLast, Move::Answer { position, .. }) if Subject::of(position) == Some(Subject::Output) => {
                 return Err(silent());
             }
-            (Tongue::Junk, Move::AnswerSteps { data, .. } | Move::AnswerStatement { data, .. }) => {
+            (Self::Junk, Move::AnswerSteps { data, .. } | Move::AnswerStatement { data, .. }) => {
                 *data = vec![0x5a; data.len()].into();
             }
             _ => {}

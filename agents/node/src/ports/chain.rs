@@ -424,7 +424,7 @@ pub enum AuditMove {
         auditor: Address,
     },
     PenaliseCopy {
-        proof: ElementProof,
+        proof: Box<ElementProof>,
         auditor: Address,
     },
 }
