@@ -40,7 +40,7 @@ pub struct Market {
 
 impl Market {
     /// Where the tables are computed unless they say otherwise: intervals of ten minutes, on a chain with cheap gas. That only one
-    /// worker in twenty checks is assumed low on purpose: the client does it by itself, at the cost of a step, for
+    /// worker in twenty checks is assumed low on purpose: the client does it by itself, by executing the claim again, for
     /// [`crate::Rules::jackpot`]; so nineteen of twenty run something else, are away in that quarter of the window, or hush it up.
     pub const REFERENCE: Self = Self {
         price: 10.0,

@@ -97,12 +97,9 @@ impl Answers {
         self.quarters(0, self.parameters.max_challenge_window).end(1)
     }
 
-    /// When a worker tells what answers it: once nobody can commit to one any more.
-    pub fn told_from(&self, fixed_at: u64, window: u64) -> u64 {
-        if self.parameters.audits_per_claim_bps == 0 {
-            return fixed_at;
-        }
-        self.quarters(fixed_at, window).end(1)
+    /// When a worker tells what answers it: once nobody can commit to one any more. None where nobody is drawn.
+    pub(crate) fn told_from(&self, fixed_at: u64, window: u64) -> Option<u64> {
+        (self.parameters.audits_per_claim_bps > 0).then(|| self.quarters(fixed_at, window).end(1))
     }
 
     const fn quarters(&self, fixed_at: u64, window: u64) -> Quarters {
@@ -114,7 +111,7 @@ impl Answers {
     }
 
     /// We are drawn to answer for a claim.
-    pub(crate) fn drawn(&self, claim: ClaimId) {
+    pub fn drawn(&self, claim: ClaimId) {
         self.drawn.lock().unwrap_or_else(PoisonError::into_inner).insert(claim);
     }
 

@@ -334,7 +334,7 @@ where
     /// Until when a worker does not tell what the chain's auditors must answer without it; none if it does already.
     async fn withheld(&self, target: &Target, job: &JobView) -> Result<Option<u64>, Failed> {
         let Some(at) = target.fixed_at().filter(|_| job.user != self.ports.identity.address()) else { return Ok(None) };
-        let until = self.answers.told_from(at, job.challenge_window);
+        let Some(until) = self.answers.told_from(at, job.challenge_window) else { return Ok(None) };
         let now = self.ports.chain.head().await.map_err(fatal)?.timestamp;
         Ok((now < until).then_some(until))
     }

@@ -26,7 +26,7 @@ use tensorlink_node::wire::{decode, encode};
 use tensorlink_proof::commit::{Edge, SenderSignatures, io_root, state_root, trace_root};
 use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
-use tensorlink_types::abi::{Claim, StepStatement};
+use tensorlink_types::abi::{AuditAnswer, Claim, StepStatement};
 use tensorlink_types::{Address, Opcode, TensorRoot};
 use tensorlink_validator::{Answers, Auditor, Claims, Finding, LastStage, Standing, Target};
 use tokio::sync::Semaphore;
@@ -52,6 +52,7 @@ struct World {
     chain: Arc<MemoryChain>,
     target: Target,
     program: tensorlink_types::B256,
+    _folder: tempfile::TempDir,
 }
 
 async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Manner) -> World {
@@ -114,7 +115,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
         plays: Semaphore::new(1),
         claims: Claims::default(),
     };
-    World { auditor, chain, target, program }
+    World { auditor, chain, target, program, _folder: folder }
 }
 
 fn answer(
@@ -203,4 +204,76 @@ async fn a_record_of_another_interval_is_not_taken_for_the_claimed_one() {
     world.target.claim.io.0[0] ^= 1;
     world.target.claim.parentState.0[0] ^= 1;
     assert!(matches!(world.auditor.audit(&world.target).await.unwrap(), Finding::Unproven(_)));
+}
+
+/// Of a deployment that draws.
+fn drawing() -> Parameters {
+    Parameters { audits_per_claim_bps: 10_000, dispute_clock: 1_000, ..Parameters::default() }
+}
+
+#[tokio::test]
+async fn who_is_drawn_answers_with_its_own_last_step_and_remembers_it() {
+    // What is lied about in the first step goes through all the others: the answer is not the worker's.
+    for engine in [liar(INTERVAL * STEPS), liar(u32::MAX)] {
+        let mut world = world(engine, Manner::Answers).await;
+        world.auditor.answers = Answers::open(world.auditor.ports.journal.clone(), drawing()).unwrap();
+        world.chain.with(|l| (l.job.audit_budget, l.job.challenge_window) = (1, 400));
+        world.auditor.audit(&world.target).await.unwrap();
+        assert_eq!(world.auditor.answers.of(world.target.id), None, "nobody has drawn it");
+
+        world.auditor.answers.drawn(world.target.id);
+        world.auditor.audit(&world.target).await.unwrap();
+        let given = world.auditor.answers.of(world.target.id).unwrap();
+        let roots = honest_roots().await;
+        let last = roots.traces.len() - 1;
+        let expected = AuditAnswer {
+            step: INTERVAL * STEPS + last as u32,
+            preState: state_root(&roots.states[last]),
+            trace: trace_root(&roots.traces[last]),
+        };
+        assert_eq!((&given.answer, given.audited.fixedAt, given.window), (&expected, 201, 400));
+        let again = Answers::open(world.auditor.ports.journal.clone(), drawing()).unwrap();
+        assert_eq!(again.of(world.target.id), Some(given), "a restart forgets no answer");
+    }
+}
+
+#[tokio::test]
+async fn nobody_answers_for_a_lane_that_could_frame_it_for_nothing_or_for_nothing() {
+    let mut world = world(Reference, Manner::Answers).await;
+    let parameters = Parameters { dispute_bond: u128::MAX, ..drawing() };
+    world.auditor.answers = Answers::open(world.auditor.ports.journal.clone(), parameters).unwrap();
+    world.chain.with(|l| l.job.audit_budget = 1);
+    world.auditor.answers.drawn(world.target.id);
+    assert_eq!(world.auditor.audit(&world.target).await.unwrap(), Finding::Right);
+    assert_eq!(world.auditor.answers.of(world.target.id), None, "less at risk than a challenge costs");
+
+    world.auditor.answers = Answers::open(world.auditor.ports.journal.clone(), drawing()).unwrap();
+    world.chain.with(|l| l.job.audit_budget = 0);
+    world.auditor.answers.drawn(world.target.id);
+    assert_eq!(world.auditor.audit(&world.target).await.unwrap(), Finding::Right);
+    assert_eq!(world.auditor.answers.of(world.target.id), None, "nothing is left to pay it");
+}
+
+#[tokio::test]
+async fn a_wrong_claim_is_looked_at_again_once_its_worker_may_tell() {
+    let mut world = world(liar(INTERVAL * STEPS), Manner::Answers).await;
+    world.auditor.answers = Answers::open(world.auditor.ports.journal.clone(), drawing()).unwrap();
+    let now = world.chain.head().await.unwrap().timestamp;
+    let window = 4 * u32::try_from(now + 1).unwrap();
+    world.chain.with(|l| l.job.challenge_window = window.into());
+    world.target.standing = Standing::Committed { at: 0 };
+    world.chain.with(|l| l.claims.insert((0, INTERVAL), (world.target.claim.clone(), 0)));
+    let finding = world.auditor.audit(&world.target).await.unwrap();
+    assert_eq!(finding, Finding::Withheld { until: now + 1 });
+    world.chain.with(|l| l.job.challenge_window = u64::from(window) - 4);
+    let finding = world.auditor.audit(&world.target).await.unwrap();
+    assert!(matches!(finding, Finding::Wrong { .. }), "{finding:?}");
+}
+
+/// Of the interval, as it is right.
+async fn honest_roots() -> Roots {
+    let shard = shards(1)[0].clone();
+    let state = shard.initial_state.to_vec();
+    let span = Span { first_step: INTERVAL * STEPS, steps: STEPS };
+    Replay { shard, job_key: KEY, span, state, inputs: Bytes::new() }.roots(Reference).unwrap()
 }
