@@ -42,10 +42,18 @@ contract AuditBudgetTest is ProtocolTest {
         jobs.accept(job, offers, signatures);
     }
 
-    /// @dev Twice the mean of what audits cost, and one of each lane's dearest claim.
+    /// @dev Of each lane so many audits that they are twice the mean, and one, each of its dearest claim.
+    function _audits(bool serving, uint32 count) private pure returns (uint256 number) {
+        while (number * _units(serving) * 10_000 < 2 * count * AUDITS_BPS) ++number;
+        ++number;
+    }
+
+    function _units(bool serving) private pure returns (uint256) {
+        return serving ? LONGEST : 1;
+    }
+
     function _budget(bool serving, uint32 count, uint256 perInterval) private pure returns (uint256) {
-        uint256 mean = perInterval * count * AUDITS_BPS / 10_000;
-        return (2 * mean + perInterval * (serving ? LONGEST : 1)) * FEE_BPS / 10_000;
+        return _audits(serving, count) * (perInterval * _units(serving) * FEE_BPS / 10_000);
     }
 
     // Escrow
@@ -67,8 +75,29 @@ contract AuditBudgetTest is ProtocolTest {
         _acceptAt(job, prices, "");
         assertEq(jobs.jobOf(job).auditBudget, budget);
         assertEq(jobs.jobOf(job).escrow, needed);
-        // The offers are in wei, the mean and the fee are shares: nothing is rounded up.
-        assertLe(budget * 1e8, perInterval * (2 * count * AUDITS_BPS + (serving ? LONGEST : 1) * 10_000) * FEE_BPS);
+        // Twice the mean and one, but for a wei of each fee; and less than an audit of each lane more.
+        uint256 least = perInterval * (2 * count * AUDITS_BPS + _units(serving) * 10_000) * FEE_BPS;
+        assertGe((budget + _audits(serving, count)) * 1e8, least);
+        assertLt(budget * 1e8, least + perInterval * _units(serving) * 1e4 * FEE_BPS);
+    }
+
+    /// @dev Whole fees: of each lane so many of its dearest claim are paid, in any order, whatever the others' prices; then hardly another.
+    function testFuzz_soManyWholeFeesArePaid(bool serving, uint32 count, uint128[2] memory prices, bool laneFirst)
+        public
+    {
+        count = uint32(bound(count, 1, 60));
+        uint256 most = STAKE / MIN_STAKE_INTERVALS / _units(serving);
+        (prices[0], prices[1]) = (uint128(bound(prices[0], 1, most)), uint128(bound(prices[1], 1, most)));
+        uint64 job = _postWith(_termsOf(serving, address(sno), count), 3000 ether);
+        _acceptAt(job, prices, "");
+        uint256 number = _audits(serving, count);
+        for (uint256 i = 0; i < 2 * number; ++i) {
+            uint16 lane = uint16(laneFirst ? i / number : i % 2);
+            uint256 fee = uint256(prices[lane]) * _units(serving) * FEE_BPS / 10_000;
+            assertEq(_payAudit(job, lane, uint32(_units(serving))), fee);
+        }
+        // A wei of each pair of fees that were rounded down apart.
+        assertLe(jobs.jobOf(job).auditBudget, number);
     }
 
     function test_refundReturnsWhatAuditsDidNotTake() public {
@@ -137,8 +166,11 @@ contract AuditBudgetTest is ProtocolTest {
         terms.workerStake = PRICE * LONGEST * MIN_STAKE_INTERVALS;
         _stake(workers[0].addr, IStaking.Role.Worker, terms.workerStake);
         uint64 job = _run(terms);
-        assertEq(jobs.jobOf(job).auditBudget, 33.75 ether);
-        assertEq(_payAudit(job, 0, 5), 18.75 ether);
+        // Two of the longest text.
+        assertEq(jobs.jobOf(job).auditBudget, 37.5 ether);
+        assertEq(_payAudit(job, 0, 4), 15 ether);
+        assertEq(_payAudit(job, 0, 1), 3.75 ether);
+        assertEq(_payAudit(job, 0, 1), 3.75 ether);
         assertEq(_payAudit(job, 0, 5), 0);
         assertEq(_payAudit(job, 0, 4), 15 ether);
         assertEq(jobs.jobOf(job).auditBudget, 0);
@@ -196,7 +228,7 @@ contract AuditBudgetTest is ProtocolTest {
 
     /// @dev What ETH is worth in SNO, no contract knows.
     function testFuzz_stakeOfAJobInEthIsAnything(bool serving, uint128 price) public {
-        price = uint128(bound(price, 1, 100 ether));
+        price = uint128(bound(price, 1, 50 ether));
         JobTerms memory terms = _termsOf(serving, ETH, 1);
         terms.workerStake = 1;
         uint64 job = _postWith(terms, 1000 ether);

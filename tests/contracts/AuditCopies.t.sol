@@ -24,7 +24,7 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
 
     uint32 private constant LAST = STEPS - 1;
 
-    function _parameters() internal pure override(AuditTest, ProtocolTest) returns (Parameters memory) {
+    function _parameters() internal pure virtual override(AuditTest, ProtocolTest) returns (Parameters memory) {
         return AuditTest._parameters();
     }
 
@@ -68,12 +68,12 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         audits.penaliseCopy(proof, stranger);
 
         vm.expectEmit(address(audits));
-        emit IAudits.AuditorPenalised(id, second, auditor, PENALTY);
+        emit IAudits.AuditorPenalised(id, second, auditor, _penalty());
         vm.prank(stranger);
         audits.penaliseCopy(proof, second);
-        assertEq(sno.balanceOf(auditor) - before, PENALTY / 2);
-        assertEq(supply - sno.totalSupply(), PENALTY / 2);
-        assertEq(_collateral(second), COLLATERAL - PENALTY);
+        assertEq(sno.balanceOf(auditor) - before, _penalty() / 2);
+        assertEq(supply - sno.totalSupply(), _penalty() / 2);
+        assertEq(_collateral(second), COLLATERAL - _penalty());
         assertEq(_collateral(first), COLLATERAL);
         // The worker is for Disputes to convict.
         assertFalse(disputes.isConvicted(job, STAGE, 0, 0));
@@ -87,7 +87,7 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         uint256 state = vm.snapshotState();
         disputes.proveSigned(proof);
         audits.penaliseCopy(proof, second);
-        assertEq(_collateral(second), COLLATERAL - PENALTY);
+        assertEq(_collateral(second), COLLATERAL - _penalty());
         vm.revertToState(state);
 
         _to(4);
@@ -100,7 +100,7 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         vm.expectRevert(ICheckpoints.ClaimIsFinal.selector);
         disputes.proveSigned(proof);
         audits.penaliseCopy(proof, second);
-        assertEq(_collateral(second), COLLATERAL - PENALTY);
+        assertEq(_collateral(second), COLLATERAL - _penalty());
     }
 
     /// @dev Who is accused as well pays once.
@@ -111,7 +111,7 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         audits.penaliseCopy(proof, second);
         vm.expectRevert(_wrongState(IAudits.State.Penalised));
         audits.penalise(audited, second);
-        assertEq(_collateral(second), COLLATERAL - PENALTY);
+        assertEq(_collateral(second), COLLATERAL - _penalty());
     }
 
     /// @dev What is sealed is no answer yet.
@@ -125,7 +125,7 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         audits.penaliseCopy(proof, second);
     }
 
-    /// @dev P-31: no statement about what is right refutes it, and none but the very answer. `refutes` hears what `proveSigned` hears.
+    /// @dev P-32: no statement about what is right refutes it, and none but the very answer. `refutes` hears what `proveSigned` hears.
     function test_nothingRefutesTheHonest() public {
         _bothAnswer();
         for (uint32 operator = 0; operator < OPERATORS; ++operator) {
@@ -169,7 +169,7 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         audits.penaliseCopy(proof, second);
     }
 
-    /// @dev P-31: a worker accuses the honest of a trace that opens to nothing, at the last moment. Who is accused asks it on chain for the same
+    /// @dev P-32: a worker accuses the honest of a trace that opens to nothing, at the last moment. Who is accused asks it on chain for the same
     /// statement; what the worker signs there, if it is right, contradicts the accusation.
     function test_whoIsAccusedFalselyForcesTheWorkerToSpeak() public {
         StepStatement memory junk = _accusedOfJunk();
@@ -248,6 +248,18 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
     }
 }
 
+/// @dev A penalty of all the collateral: the lane's stake bounds it, and so of copies, too.
+contract ClaimCopiesOfLittleStakeTest is ClaimCopiesTest {
+    function _parameters() internal pure override returns (Parameters memory p) {
+        p = super._parameters();
+        p.auditPenaltyBps = 10_000;
+    }
+
+    function _penalty() internal pure override returns (uint256) {
+        return STAKE;
+    }
+}
+
 /// @dev The same of a receipt that a worker really computed, and of one that stands in no list.
 contract ReceiptCopiesTest is AuditTest, ServingTest {
     using SlowTree for bytes32[][];
@@ -270,6 +282,10 @@ contract ReceiptCopiesTest is AuditTest, ServingTest {
         (audited.receipts, audited.index, audited.siblings, id) = (tree.rootOf(), 0, tree.path(0), ids[0]);
     }
 
+    function _byWorker(StepStatement memory statement) internal view override returns (bytes memory) {
+        return _signed(statement);
+    }
+
     function _said() private view returns (AuditAnswer memory) {
         return AuditAnswer({step: TOKENS, preState: 0, trace: _statement(0, TOKENS).trace});
     }
@@ -282,7 +298,11 @@ contract ReceiptCopiesTest is AuditTest, ServingTest {
         _commitAnswer(second, copied);
         _to(1);
         _revealAnswer(first, right);
-        _revealAnswer(second, copied);
+        // What confirms a copy is the lie itself.
+        assertEq(_statementDigest(_said(copied)), _statementDigest(proof.statement));
+        vm.expectRevert(IAudits.WrongAnswer.selector);
+        _confirm(second, _said(right), _byWorker(_said(right)), SALT);
+        _confirm(second, proof.statement, proof.signature, SALT);
         vm.expectRevert(IAudits.WrongAnswer.selector);
         audits.penaliseCopy(proof, first);
 
@@ -292,7 +312,7 @@ contract ReceiptCopiesTest is AuditTest, ServingTest {
             if (i > 0) disputes.proveSigned(proof);
             if (i > 1) _stand();
             audits.penaliseCopy(proof, second);
-            assertEq(staking.accountOf(second, IStaking.Role.Validator).bonded, COLLATERAL - PENALTY);
+            assertEq(staking.accountOf(second, IStaking.Role.Validator).bonded, COLLATERAL - _penalty());
             vm.revertToState(state);
         }
     }

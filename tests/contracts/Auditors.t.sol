@@ -5,17 +5,15 @@ import {IAudits} from "../../contracts/interfaces/IAudits.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
 import {AuditAnswer} from "../../contracts/types/Audit.sol";
-import {JobKind, StepStatement} from "../../contracts/types/Types.sol";
+import {Claim, JobKind, JobTerms, StepStatement} from "../../contracts/types/Types.sol";
 import {AuditTest} from "./protocol/AuditTest.sol";
 import {Signatures} from "./protocol/Signatures.sol";
 
-/// @dev `accuse` and `penalise`, of claims and of receipts alike: how auditors answer for what they answered.
-abstract contract AuditorsTest is AuditTest {
-    function _kind() internal pure virtual returns (JobKind);
-
+/// @dev `accuse` and `penalise`: how auditors of claims on record answer for what they answered.
+contract AuditorsOfClaimsTest is AuditTest {
     function setUp() public override {
         super.setUp();
-        _fix(_kind());
+        _fix(JobKind.Training);
     }
 
     // accuse
@@ -29,7 +27,7 @@ abstract contract AuditorsTest is AuditTest {
         bool inTime = block.timestamp < _quarter(3);
         if (inTime) {
             vm.expectEmit(address(audits));
-            emit IAudits.AuditorAccused(id, first, auditor, _statementDigest(statement));
+            emit IAudits.AuditorAccused(id, first, statement, signature);
         }
         _expectInTime(1, 3);
         audits.accuse(audited, first, statement, signature);
@@ -57,10 +55,7 @@ abstract contract AuditorsTest is AuditTest {
         _stand();
         audits.penalise(audited, first);
         vm.warp(_quarter(2));
-        // Of a receipt: the job is settled.
-        vm.expectRevert(
-            serving ? abi.encodeWithSelector(IAudits.ClaimIsVoid.selector) : _wrongState(IAudits.State.Penalised)
-        );
+        vm.expectRevert(_wrongState(IAudits.State.Penalised));
         audits.accuse(audited, first, statement, signature);
     }
 
@@ -131,7 +126,7 @@ abstract contract AuditorsTest is AuditTest {
         uint256 before = sno.balanceOf(auditor);
         vm.prank(stranger);
         audits.penalise(audited, first);
-        assertEq(sno.balanceOf(auditor) - before, PENALTY / 2);
+        assertEq(sno.balanceOf(auditor) - before, _penalty() / 2);
         assertEq(sno.balanceOf(stranger), 0);
     }
 
@@ -146,14 +141,14 @@ abstract contract AuditorsTest is AuditTest {
         (uint256 supply, uint256 before) = (sno.totalSupply(), sno.balanceOf(auditor));
         _stand();
         vm.expectEmit(address(staking));
-        emit IStaking.Penalised(first, PENALTY, PENALTY / 2, PENALTY / 2);
+        emit IStaking.Penalised(first, _penalty(), _penalty() / 2, _penalty() / 2);
         vm.expectEmit(address(audits));
-        emit IAudits.AuditorPenalised(id, first, auditor, PENALTY);
+        emit IAudits.AuditorPenalised(id, first, auditor, _penalty());
         audits.penalise(audited, first);
 
-        assertEq(sno.balanceOf(auditor) - before, PENALTY / 2);
-        assertEq(supply - sno.totalSupply(), PENALTY / 2);
-        assertEq(_collateral(first), COLLATERAL - PENALTY);
+        assertEq(sno.balanceOf(auditor) - before, _penalty() / 2);
+        assertEq(supply - sno.totalSupply(), _penalty() / 2);
+        assertEq(_collateral(first), COLLATERAL - _penalty());
         assertEq(_collateral(second), COLLATERAL);
         assertFalse(staking.isValidator(first), "what is left is not enough");
         vm.expectRevert(_wrongState(IAudits.State.Penalised));
@@ -175,7 +170,7 @@ abstract contract AuditorsTest is AuditTest {
         assertEq(_collateral(first), COLLATERAL);
     }
 
-    /// @dev P-31: an auditor that was right has convicted the worker, and is out of reach whatever comes.
+    /// @dev P-32: an auditor that was right has convicted the worker, and is out of reach whatever comes.
     function testFuzz_penalise_notOnceTheWorkerIsConvicted(uint256 when) public {
         _answer(first, _right());
         _accuse(first, _wrong());
@@ -183,14 +178,10 @@ abstract contract AuditorsTest is AuditTest {
         _convict();
         vm.expectRevert(IAudits.NotFinal.selector);
         audits.penalise(audited, first);
-        if (serving) {
-            _stand();
-        } else {
-            // The claim before it stands, and the job ends.
-            vm.warp(_quarter(4));
-            _finalize(auditedJob, AUDITED, 0, 0, 1, audited.fixedAt);
-            jobs.settle(auditedJob);
-        }
+        // The claim before it stands, and the job ends.
+        vm.warp(_quarter(4));
+        _finalize(auditedJob, AUDITED, 0, 0, 1, audited.fixedAt);
+        jobs.settle(auditedJob);
         skip(30 days);
         vm.expectRevert(IAudits.NotFinal.selector);
         audits.penalise(audited, first);
@@ -205,21 +196,35 @@ abstract contract AuditorsTest is AuditTest {
         _accuse(first, _right());
         _stand();
         audits.penalise(audited, first);
-        assertEq(_collateral(first), COLLATERAL - PENALTY);
+        assertEq(_collateral(first), COLLATERAL - _penalty());
         IStaking.Account memory left = staking.accountOf(first, IStaking.Role.Validator);
         uint256 bonded = COLLATERAL - amount;
-        assertEq(left.bonded, bonded > PENALTY ? bonded - PENALTY : 0, "bonded first");
+        assertEq(left.bonded, bonded > _penalty() ? bonded - _penalty() : 0, "bonded first");
     }
 
-    function _collateral(address who) internal view returns (uint256) {
+    /// @dev P-32: no more than the worker risks that signed what accuses, be it less than the share of the collateral.
+    function testFuzz_penalise_noMoreThanTheLanesStake(uint128 stake) public {
+        _stake(workers[0].addr, IStaking.Role.Worker, STAKE);
+        _stake(workers[1].addr, IStaking.Role.Worker, STAKE);
+        JobTerms memory terms = _terms(address(sno), 2, 1, 2);
+        terms.workerStake = uint128(stake % 4 == 0 ? bound(stake, 1, STAKE) : bound(stake, 1, 2 * _penalty()));
+        uint256 penalty = terms.workerStake < _penalty() ? terms.workerStake : _penalty();
+        _fix(JobKind.Training, terms);
+        _answer(first, _wrong());
+        _accuse(first, _right());
+        _stand();
+        (uint256 supply, uint256 before) = (sno.totalSupply(), sno.balanceOf(auditor));
+        vm.expectEmit(address(audits));
+        emit IAudits.AuditorPenalised(id, first, auditor, penalty);
+        audits.penalise(audited, first);
+        assertEq(_collateral(first), COLLATERAL - penalty);
+        assertEq(sno.balanceOf(auditor) - before, penalty / 2);
+        assertEq(supply - sno.totalSupply(), penalty - penalty / 2);
+    }
+
+    function _collateral(address who) private view returns (uint256) {
         IStaking.Account memory account = staking.accountOf(who, IStaking.Role.Validator);
         return uint256(account.bonded) + account.unbonding;
-    }
-}
-
-contract AuditorsOfClaimsTest is AuditorsTest {
-    function _kind() internal pure override returns (JobKind) {
-        return JobKind.Training;
     }
 
     /// @dev Answers are compared about the claim's last step only; no other step accuses, however it was signed.
@@ -259,90 +264,86 @@ contract AuditorsOfClaimsTest is AuditorsTest {
         _assertState(first, IAudits.State.Penalised);
     }
 
-    /// @dev A lane convicted over a later claim: this one stands, and who was wrong about it is penalised.
-    function test_penalise_overAClaimBeforeTheConvicted() public {
+    /// @dev A lane convicted over a later claim, before or after this one is final: this one stands, and who was wrong about it is penalised.
+    function testFuzz_penalise_overAClaimBeforeTheConvicted(bool finalFirst) public {
         uint64 when = audited.fixedAt;
-        audited.claim = _claim(auditedJob, AUDITED, 0, 0);
-        id = checkpoints.claimId(audited.claim);
+        (Claim memory earlier, Claim memory later) = (_claim(auditedJob, AUDITED, 0, 0), audited.claim);
+        (audited.claim, id) = (earlier, checkpoints.claimId(earlier));
         _answer(first, _wrong());
         _accuse(first, _right());
-        (audited.claim, id) =
-        (_claim(auditedJob, AUDITED, 0, 1), checkpoints.claimId(_claim(auditedJob, AUDITED, 0, 1)));
-        _convict();
-        audited.claim = _claim(auditedJob, AUDITED, 0, 0);
-        _to(4);
-        _finalize(auditedJob, AUDITED, 0, 0, 1, when);
+        for (uint256 i = 0; i < 2; ++i) {
+            if (finalFirst == (i == 0)) {
+                _to(4);
+                audited.claim = earlier;
+                _finalize(auditedJob, AUDITED, 0, 0, 1, when);
+            } else {
+                (audited.claim, id) = (later, checkpoints.claimId(later));
+                _convict();
+            }
+        }
+        assertTrue(disputes.isConvicted(auditedJob, AUDITED, 0, 1));
+        (audited.claim, id) = (earlier, checkpoints.claimId(earlier));
         audits.penalise(audited, first);
-        assertEq(_collateral(first), COLLATERAL - PENALTY);
+        assertEq(_collateral(first), COLLATERAL - _penalty());
     }
 }
 
-contract AuditorsOfReceiptsTest is AuditorsTest {
-    function _kind() internal pure override returns (JobKind) {
-        return JobKind.Serving;
+/// @dev Over receipts nobody is accused, and so nobody is penalised but for a copy (`AuditCopies.t.sol`).
+contract AuditorsOfReceiptsTest is AuditTest {
+    function setUp() public override {
+        super.setUp();
+        _fix(JobKind.Serving);
     }
 
-    /// @dev Of any length that a text can have: the worker's word says which it has.
-    function testFuzz_accuse_aboutAnyLength(uint32 step) public {
-        _answer(first, _wrong());
-        StepStatement memory statement = _said(_right());
-        statement.step = step % 4 == 0 ? step : step % (LONGEST + 2);
-        bool possible = statement.step > 0 && statement.step <= LONGEST;
-        bytes memory signature = _byWorker(statement);
-        if (!possible) vm.expectRevert(IAudits.WrongStatement.selector);
-        audits.accuse(audited, first, statement, signature);
-        _assertState(first, possible ? IAudits.State.Accused : IAudits.State.Revealed);
-    }
-
-    /// @dev Once the job closes, who is accused has a quarter of the window until it is settled and nothing can be proved.
-    function testFuzz_accuse_aQuarterBeforeSettlement(uint256 redeemed, uint256 noise) public {
-        vm.prank(user);
-        jobs.cancel(auditedJob);
-        uint256 deadline = jobs.jobOf(auditedJob).deadline;
-        skip(bound(redeemed, 1, WINDOW * 3 / 4 - 1));
-        audited = _redeemReceipts(2, 0);
-        _answer(first, _wrong());
-        uint256 until = deadline - WINDOW / 4;
-        uint256 time = noise % 4 == 0 ? _quarter(1) + noise / 4 % WINDOW : until + noise / 4 % 3 - 1;
-        if (time > block.timestamp) vm.warp(time < deadline ? time : deadline - 1);
-
-        StepStatement memory statement = _said(_right());
-        bytes memory signature = _byWorker(statement);
-        bool inTime = _expectInTime(1, 3);
-        if (inTime && block.timestamp >= until) {
-            vm.expectRevert(abi.encodeWithSelector(IAudits.OutOfTime.selector, audited.fixedAt, until));
+    /// @dev Whatever the worker signs, whenever, and how far the auditor has come.
+    function testFuzz_accuse_nobody(uint256 noise, uint8 state, StepStatement memory statement) public {
+        state %= 3;
+        if (noise % 2 == 0) {
+            bytes32 trace = statement.trace;
+            statement = _said(_right());
+            statement.trace = trace;
         }
+        if (state > 0) {
+            _toSeed();
+            _commitAnswer(first, _wrong());
+        }
+        if (state > 1) {
+            _to(1);
+            _revealAnswer(first, _wrong());
+        }
+        uint256 time = _someTime(noise / 2);
+        if (time > block.timestamp) vm.warp(time);
+        bytes memory signature = _byWorker(statement);
+        vm.expectRevert(IAudits.WrongStatement.selector);
         audits.accuse(audited, first, statement, signature);
+        _isOutOfReach(IAudits.State(state));
     }
 
-    /// @dev Settled, and the lane never convicted over any receipt.
-    function test_penalise_onceTheJobIsSettled() public {
+    /// @dev Nor once the lane is convicted, or the job is settled.
+    function test_accuse_nobodyOverWhatIsDecided() public {
         _answer(first, _wrong());
-        _accuse(first, _right());
-        skip(30 days);
-        vm.expectRevert(IAudits.NotFinal.selector);
-        audits.penalise(audited, first);
-        vm.prank(user);
-        jobs.cancel(auditedJob);
-        skip(WINDOW);
-        vm.expectRevert(IAudits.NotFinal.selector);
-        audits.penalise(audited, first);
-        jobs.settle(auditedJob);
-        audits.penalise(audited, first);
-        assertEq(_collateral(first), COLLATERAL - PENALTY);
-    }
-
-    /// @dev Whoever was convicted once is believed in nothing.
-    function test_penalise_notOfALaneConvictedOverAnotherReceipt() public {
-        _answer(first, _wrong());
-        _accuse(first, _right());
-        bytes32 answered = id;
-        audited.claim = _receiptOf(77);
-        id = checkpoints.claimId(audited.claim);
+        StepStatement memory statement = _said(_right());
+        bytes memory signature = _byWorker(statement);
         _convict();
-        (audited.claim, id) = (_receiptOf(0), answered);
-        _stand();
-        vm.expectRevert(IAudits.NotFinal.selector);
-        audits.penalise(audited, first);
+        for (uint256 i = 0; i < 2; ++i) {
+            vm.expectRevert(IAudits.WrongStatement.selector);
+            audits.accuse(audited, first, statement, signature);
+            _isOutOfReach(IAudits.State.Revealed);
+            if (i == 0) _stand();
+        }
+    }
+
+    /// @dev A job that runs, one that is settled, and long after.
+    function _isOutOfReach(IAudits.State state) private {
+        uint256 start = vm.snapshotState();
+        for (uint256 i = 0; i < 3; ++i) {
+            if (i == 1 && _stateOfJob(auditedJob) != IJobs.State.Settled) _stand();
+            if (i == 2) skip(30 days);
+            _assertState(first, state);
+            vm.expectRevert(_wrongState(state));
+            audits.penalise(audited, first);
+        }
+        assertEq(staking.accountOf(first, IStaking.Role.Validator).bonded, COLLATERAL);
+        vm.revertToState(start);
     }
 }

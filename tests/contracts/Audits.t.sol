@@ -5,10 +5,11 @@ import {IAudits} from "../../contracts/interfaces/IAudits.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
 import {AuditAnswer, AuditedClaim} from "../../contracts/types/Audit.sol";
-import {Claim, JobKind, JobTerms, StepStatement} from "../../contracts/types/Types.sol";
+import {JobKind, JobTerms, StepStatement} from "../../contracts/types/Types.sol";
 import {AuditTest} from "./protocol/AuditTest.sol";
 
-/// @dev `commit` and `reveal`: what of `IAudits` holds of claims and of receipts alike. Accusations: `Auditors.t.sol`.
+/// @dev `commit` and the reveals: what of `IAudits` holds of claims and of receipts alike. What a worker confirms: `ConfirmedAudits.t.sol`;
+/// accusations: `Auditors.t.sol`.
 abstract contract AuditsTest is AuditTest {
     function _kind() internal pure virtual returns (JobKind);
     function _fee() internal pure virtual returns (uint256);
@@ -118,7 +119,7 @@ abstract contract AuditsTest is AuditTest {
         assertEq(jobs.creditOf(first, address(sno)), inTime ? _fee() : 0);
     }
 
-    /// @dev Whatever is answered: what is wrong is for an accusation to show.
+    /// @dev Whatever is answered: what is wrong is for an accusation to show, or a proof about the worker that confirmed it.
     function testFuzz_reveal_paysOnce(bytes32 preState, bytes32 trace) public {
         AuditAnswer memory answer = _right();
         (answer.preState, answer.trace) = (preState, trace);
@@ -149,9 +150,11 @@ abstract contract AuditsTest is AuditTest {
         else if (flaw % 4 == 1) answer.preState ^= noise;
         else if (flaw % 4 == 2) answer.trace ^= noise;
         else salt ^= noise;
-        vm.expectRevert(IAudits.WrongAnswer.selector);
-        vm.prank(first);
-        audits.reveal(audited, answer, salt);
+        // Confirmed of a claim on record, a step but its last is refused before.
+        bool last = serving || !_confirmed() || flaw % 4 != 0;
+        vm.expectRevert(last ? IAudits.WrongAnswer.selector : IAudits.WrongStatement.selector);
+        _revealAnswer(first, answer, salt);
+        _assertState(first, IAudits.State.Sealed);
     }
 
     /// @dev Who copies a seal has sealed nothing: what opens it names the other.
@@ -245,6 +248,9 @@ abstract contract AuditsTest is AuditTest {
         vm.prank(first);
         audits.reveal(other, _right(), SALT);
         vm.expectRevert(IAudits.UnknownClaim.selector);
+        vm.prank(first);
+        audits.revealConfirmed(other, statement, signature, SALT);
+        vm.expectRevert(IAudits.UnknownClaim.selector);
         audits.accuse(other, first, statement, signature);
         vm.expectRevert(IAudits.UnknownClaim.selector);
         audits.penalise(other, first);
@@ -261,7 +267,8 @@ contract ClaimAuditsTest is AuditsTest {
         return uint256(PRICE) * 5 / 4;
     }
 
-    /// @dev Windows of any length: quarters are rounded down, and leave no second between them.
+    /// @dev Windows of any length: quarters are rounded down, and leave no second between them; of a window longer than four clocks of a challenge
+    /// they are those of such four.
     function testFuzz_quartersOfOddWindows(uint32 window) public {
         _stake(workers[0].addr, IStaking.Role.Worker, STAKE);
         _stake(workers[1].addr, IStaking.Role.Worker, STAKE);
@@ -269,18 +276,28 @@ contract ClaimAuditsTest is AuditsTest {
         terms.challengeWindow = uint32(bound(window, 1 hours, 7 days));
         _fix(JobKind.Training, terms);
         _toSeed();
-        (uint256 start, uint256 end) = (audited.fixedAt, audited.fixedAt + uint256(terms.challengeWindow) / 4);
+        uint256 length = terms.challengeWindow < 4 * 12 hours ? terms.challengeWindow : 4 * 12 hours;
+        (uint256 start, uint256 end) = (audited.fixedAt, audited.fixedAt + length / 4);
         vm.warp(end);
-        bytes32 sealedAnswer = _sealOf(first, _right());
+        bytes32 sealedAnswer = _sealOf(first, _wrong());
         vm.expectRevert(abi.encodeWithSelector(IAudits.OutOfTime.selector, start, end));
         vm.prank(first);
         audits.commit(audited, sealedAnswer);
         vm.warp(end - 1);
-        _commitAnswer(first, _right());
-        (start, end) = (end, audited.fixedAt + uint256(terms.challengeWindow) / 2);
+        _commitAnswer(first, _wrong());
+        (start, end) = (end, audited.fixedAt + length / 2);
+        vm.warp(end);
+        vm.expectRevert(abi.encodeWithSelector(IAudits.OutOfTime.selector, start, end));
+        _revealAnswer(first, _wrong());
         vm.warp(end - 1);
-        _revealAnswer(first, _right());
-        _assertState(first, IAudits.State.Revealed);
+        _revealAnswer(first, _wrong());
+        end = audited.fixedAt + length * 3 / 4;
+        vm.warp(end);
+        vm.expectRevert(abi.encodeWithSelector(IAudits.OutOfTime.selector, start, end));
+        _accuse(first, _right());
+        vm.warp(end - 1);
+        _accuse(first, _right());
+        _assertState(first, IAudits.State.Accused);
     }
 
     /// @dev What is final by then: a reveal is never so late.
@@ -291,90 +308,5 @@ contract ClaimAuditsTest is AuditsTest {
         vm.warp(_quarter(4) - 1);
         vm.expectRevert(IAudits.NotFinal.selector);
         audits.penalise(audited, first);
-    }
-}
-
-contract ReceiptAuditsTest is AuditsTest {
-    function _kind() internal pure override returns (JobKind) {
-        return JobKind.Serving;
-    }
-
-    /// @dev `auditFeeBps` of the price of the text's tokens.
-    function _fee() internal pure override returns (uint256) {
-        return uint256(PRICE) * TOKENS * 5 / 4;
-    }
-
-    /// @dev A text is as long as the auditor says: that is part of its answer.
-    function testFuzz_reveal_paysForWhatIsAnswered(uint32 tokens) public {
-        AuditAnswer memory answer = _right();
-        answer.step = tokens % 4 == 0 ? tokens : tokens % (LONGEST + 2);
-        _toSeed();
-        _commitAnswer(first, answer);
-        _to(1);
-        if (answer.step > LONGEST) {
-            vm.expectRevert(IAudits.WrongAnswer.selector);
-            _revealAnswer(first, answer);
-            return;
-        }
-        _revealAnswer(first, answer);
-        assertEq(jobs.creditOf(first, address(sno)), uint256(PRICE) * answer.step * 5 / 4);
-    }
-
-    /// @dev Every receipt of a list of any length, and of another epoch.
-    function testFuzz_everyReceiptOfAList(uint8 length, uint8 index) public {
-        bytes32[] memory ids = new bytes32[](bound(length, 1, 40));
-        index = uint8(index % ids.length);
-        for (uint32 i = 0; i < ids.length; ++i) {
-            ids[i] = checkpoints.claimId(_receiptOf(100 + i));
-        }
-        skip(1);
-        audited = _redeemList(2, _receiptOf(100 + index), ids, index);
-        id = ids[index];
-        _toSeed();
-        _commitAnswer(first, _right());
-        _assertState(first, IAudits.State.Sealed);
-        if (ids.length == 1) return;
-        audited.index ^= 1;
-        _unknown(audited);
-    }
-
-    /// @dev An epoch that was redeemed and whose list holds the claim: nothing else. Not one whose voucher was only signed.
-    function test_notBeforeItIsRedeemed() public {
-        AuditedClaim memory other = audited;
-        (other.epoch, other.fixedAt, other.receipts) = (2, 0, 0);
-        _toSeed();
-        _unknown(other);
-    }
-
-    /// @dev No proof is heard about a receipt of another form (C-12), so nobody answers about one either: its auditor could not defend itself.
-    function test_onlyReceiptsOfTheRightForm() public {
-        for (uint256 i = 0; i < 2; ++i) {
-            Claim memory receipt = _receiptOf(50);
-            if (i == 0) receipt.parentState = keccak256("a state");
-            else receipt.newState = keccak256("a state");
-            bytes32[] memory ids = new bytes32[](1);
-            ids[0] = checkpoints.claimId(receipt);
-            skip(1);
-            audited = _redeemList(uint32(2 + i), receipt, ids, 0);
-            _toSeed();
-            _unknown(audited);
-        }
-    }
-
-    /// @dev The job's end takes the budget with it.
-    function test_nothingIsAuditedInASettledJob() public {
-        _toSeed();
-        _commitAnswer(first, _right());
-        _stand();
-        vm.warp(_quarter(1) - 1);
-        bytes32 sealedAnswer = _sealOf(second, _right());
-        vm.expectRevert(IAudits.ClaimIsVoid.selector);
-        vm.prank(second);
-        audits.commit(audited, sealedAnswer);
-        _to(1);
-        vm.expectEmit(address(audits));
-        emit IAudits.AuditRevealed(id, first, auditedJob, _right(), 0);
-        _revealAnswer(first, _right());
-        assertEq(jobs.creditOf(first, address(sno)), 0);
     }
 }

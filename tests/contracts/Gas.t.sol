@@ -3,7 +3,7 @@ pragma solidity ^0.8.28;
 
 import {IAudits} from "../../contracts/interfaces/IAudits.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
-import {Claim, JobKind, JobTerms, Offer} from "../../contracts/types/Types.sol";
+import {Claim, JobKind, JobTerms, Offer, StepStatement} from "../../contracts/types/Types.sol";
 import {AuditTest} from "./protocol/AuditTest.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 
@@ -155,9 +155,13 @@ contract AuditGasTest is AuditTest {
         vm.snapshotGasLastCall("protocol", "beacon, record");
         _commitAnswer(first, _wrong());
         vm.snapshotGasLastCall("protocol", "audit, commit");
+        _commitAnswer(second, _right());
         _to(1);
         _revealAnswer(first, _wrong());
         vm.snapshotGasLastCall("protocol", "audit, reveal");
+        StepStatement memory statement = _said(_right());
+        _confirm(second, statement, _byWorker(statement), SALT);
+        vm.snapshotGasLastCall("protocol", "audit, revealConfirmed");
         _accuse(first, _right());
         vm.snapshotGasLastCall("protocol", "audit, accuse");
         _stand();
@@ -181,7 +185,7 @@ contract AuditGasTest is AuditTest {
         vm.snapshotGasLastCall("protocol", "audit, commit, receipt of 1,000");
         _to(1);
         _revealAnswer(first, _right());
-        vm.snapshotGasLastCall("protocol", "audit, reveal, receipt of 1,000");
+        vm.snapshotGasLastCall("protocol", "audit, revealConfirmed, receipt of 1,000");
         assertEq(uint8(audits.stateOf(id, first)), uint8(IAudits.State.Revealed));
     }
 

@@ -16,7 +16,7 @@ import {JobKind} from "../../contracts/types/Types.sol";
 import {Deployment} from "../../script/Deployer.sol";
 import {Economy} from "./protocol/Economy.sol";
 
-/// @dev P-1 to P-7, P-10, P-19, P-24 to P-26, P-29 and P-31, whatever anybody does. One function each would walk anew: they are checked together.
+/// @dev P-1 to P-7, P-10, P-19, P-24 to P-26, P-29, P-31 and P-32, whatever anybody does. One function each would walk anew: they are checked together.
 contract InvariantsTest is Test {
     Economy private economy;
     SNO private sno;
@@ -41,7 +41,7 @@ contract InvariantsTest is Test {
     }
 
     function _moves() private view returns (bytes4[] memory selectors) {
-        selectors = new bytes4[](36);
+        selectors = new bytes4[](39);
         selectors[0] = economy.stake.selector;
         selectors[1] = economy.requestUnstake.selector;
         selectors[2] = economy.withdraw.selector;
@@ -51,7 +51,7 @@ contract InvariantsTest is Test {
         selectors[6] = economy.cancel.selector;
         selectors[7] = economy.settle.selector;
         selectors[8] = economy.collect.selector;
-        selectors[9] = economy.finalize.selector;
+        selectors[9] = selectors[36] = selectors[37] = economy.finalize.selector;
         selectors[10] = economy.openChallenge.selector;
         selectors[11] = economy.timeout.selector;
         selectors[12] = economy.convict.selector;
@@ -66,7 +66,7 @@ contract InvariantsTest is Test {
         selectors[24] = selectors[25] = selectors[26] = economy.seal.selector;
         selectors[27] = selectors[28] = selectors[29] = economy.reveal.selector;
         selectors[30] = economy.join.selector;
-        selectors[31] = selectors[32] = economy.answerAudits.selector;
+        selectors[31] = selectors[32] = selectors[38] = economy.answerAudits.selector;
         selectors[33] = selectors[34] = economy.accuse.selector;
         selectors[35] = economy.penaliseAuditor.selector;
     }
@@ -75,7 +75,7 @@ contract InvariantsTest is Test {
     /// protocol.
     function test_walkReachesEverything() public {
         bytes4[] memory moves = _moves();
-        for (uint256 i = 0; i < 2500; ++i) {
+        for (uint256 i = 0; i < 6000; ++i) {
             uint256 noise = uint256(keccak256(abi.encode(i)));
             uint256 move = noise % moves.length;
             // `post` takes a bool first; `stake`, `requestUnstake`, `withdraw`, `cancel` and `collect` take one second.
@@ -106,6 +106,8 @@ contract InvariantsTest is Test {
         assertGt(economy.answersSealed(), 0, "answers of auditors");
         assertGt(economy.answersRevealed(), 0, "revealed answers");
         assertGt(economy.answersLate(), 0, "late answers");
+        assertGt(economy.answersConfirmed(), 0, "confirmed answers");
+        assertGt(economy.answersUnconfirmed(), 0, "answers that no worker confirms");
         assertGt(economy.accusations(), 0, "accusations");
         assertGt(economy.falseAccusations(), 0, "false accusations");
         assertGt(economy.penalties(), 0, "penalties");

@@ -12,15 +12,14 @@ import {BeaconTest} from "./BeaconTest.sol";
 
 /// @title Two validators that every claim draws, and a claim to audit
 /// @notice The last claim of stage 1 of a training job, or a receipt of stage 1 of a serving job, of states and traces that nothing computed. The worker that is
-/// right says `_right`.
+/// right says `_right`. What is
+/// revealed over a receipt its worker confirms.
 abstract contract AuditTest is BeaconTest {
     using SlowTree for bytes32[][];
 
     uint16 internal constant AUDITED = 1;
     uint32 internal constant TOKENS = 3;
     uint128 internal constant COLLATERAL = 1000 ether;
-    /// @dev `auditPenaltyBps` of it.
-    uint256 internal constant PENALTY = 5 ether;
     bytes32 internal constant SALT = keccak256("salt of an auditor");
     bytes32 internal constant SEED = keccak256("seed");
 
@@ -35,6 +34,11 @@ abstract contract AuditTest is BeaconTest {
     function _parameters() internal pure virtual override returns (Parameters memory p) {
         p = super._parameters();
         (p.validatorCollateral, p.auditsPerClaimBps) = (COLLATERAL, 20_000);
+    }
+
+    /// @dev What an auditor loses: `auditPenaltyBps` of its collateral, which is less than a lane's stake.
+    function _penalty() internal pure virtual returns (uint256) {
+        return 5 ether;
     }
 
     function setUp() public virtual override {
@@ -122,7 +126,7 @@ abstract contract AuditTest is BeaconTest {
         });
     }
 
-    function _byWorker(StepStatement memory statement) internal view returns (bytes memory) {
+    function _byWorker(StepStatement memory statement) internal view virtual returns (bytes memory) {
         return _sign(workers[AUDITED].key, _statementDigest(statement));
     }
 
@@ -138,9 +142,29 @@ abstract contract AuditTest is BeaconTest {
         audits.commit(audited, sealedAnswer);
     }
 
+    /// @dev Whether answers are revealed by the worker's word that confirms them.
+    function _confirmed() internal view virtual returns (bool) {
+        return serving;
+    }
+
     function _revealAnswer(address who, AuditAnswer memory answer) internal {
+        _revealAnswer(who, answer, SALT);
+    }
+
+    /// @dev The worker says whatever confirms it.
+    function _revealAnswer(address who, AuditAnswer memory answer, bytes32 salt) internal {
+        if (_confirmed()) {
+            StepStatement memory statement = _said(answer);
+            _confirm(who, statement, _byWorker(statement), salt);
+        } else {
+            vm.prank(who);
+            audits.reveal(audited, answer, salt);
+        }
+    }
+
+    function _confirm(address who, StepStatement memory statement, bytes memory signature, bytes32 salt) internal {
         vm.prank(who);
-        audits.reveal(audited, answer, SALT);
+        audits.revealConfirmed(audited, statement, signature, salt);
     }
 
     /// @dev From the seed to the second quarter.
@@ -184,9 +208,11 @@ abstract contract AuditTest is BeaconTest {
 
     // Times
 
-    /// @dev From when on the `quarter`-th quarter, from 0, runs.
+    /// @dev From when on the `quarter`-th quarter, from 0, runs. None takes longer than the clock of a challenge.
     function _quarter(uint256 quarter) internal view returns (uint256) {
-        return audited.fixedAt + quarter * jobs.jobOf(auditedJob).challengeWindow / 4;
+        uint256 window = jobs.jobOf(auditedJob).challengeWindow;
+        if (window > 48 hours) window = 48 hours;
+        return audited.fixedAt + quarter * window / 4;
     }
 
     function _to(uint256 quarter) internal {

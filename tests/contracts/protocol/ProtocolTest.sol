@@ -150,11 +150,16 @@ abstract contract ProtocolTest is Test, Deployer {
     /// @dev The deposit that just covers the terms at `PRICE`.
     function _cover(JobTerms memory terms) internal view returns (uint256) {
         uint256 perInterval = uint256(terms.stages) * terms.replicas * PRICE;
-        uint256 work = perInterval * terms.intervals;
-        if (parameters.auditsPerClaimBps == 0) return work;
-        uint256 claim = perInterval * (terms.kind == JobKind.Serving ? terms.stepsPerInterval : 1);
-        uint256 mean = work * parameters.auditsPerClaimBps / 10_000;
-        return work + (2 * mean + claim) * parameters.auditFeeBps / 10_000;
+        uint32 units = terms.kind == JobKind.Serving ? terms.stepsPerInterval : 1;
+        return perInterval * terms.intervals + _auditBudget(perInterval, terms.intervals, units);
+    }
+
+    /// @dev P-29: twice the mean of a lane's audits, rounded up, and one, each of a claim of `units`.
+    function _auditBudget(uint256 perInterval, uint32 intervals, uint32 units) internal view returns (uint256) {
+        if (parameters.auditsPerClaimBps == 0) return 0;
+        uint256 whole = uint256(units) * 10_000;
+        uint256 count = (2 * uint256(intervals) * parameters.auditsPerClaimBps + whole - 1) / whole + 1;
+        return count * (perInterval * units * parameters.auditFeeBps / 10_000);
     }
 
     function _post(JobTerms memory terms) internal returns (uint64) {

@@ -11,7 +11,7 @@ import {GameMoves} from "./GameMoves.sol";
 
 /// @title Validators: who is drawn, answers, is accused and pays
 /// @notice The workers are validators, too. The honest one answers what is right, and convicts at once who accuses it; the others do as it comes, and
-/// defend nothing. Of receipts every false accusation is one that can be proved: of others see `Auditors.t.sol`.
+/// defend nothing. Over receipts nobody is accused: workers sign what is right about them, which confirms no guess.
 abstract contract AuditMoves is GameMoves {
     bytes32 private constant SALT = keccak256("salt of an auditor");
 
@@ -79,10 +79,15 @@ abstract contract AuditMoves is GameMoves {
         });
     }
 
-    /// @dev Who has sealed waits for its quarter and reveals, or is too late. It is paid once, while the budget and the job last.
-    function answerAudits() external {
+    /// @dev Who has sealed waits for its quarter and reveals, or is too late. It is paid once, while the budget and the job last. Over a receipt it
+    /// needs the worker's word, which a guess has not.
+    /// Now and then the worker accuses it at once; in a walk few of them would be met before the last quarter.
+    function answerAudits(uint256 noise) external {
         for (uint256 i = 0; i < _drawn.length; ++i) {
-            if (_drawn[i].state == IAudits.State.Sealed) _answerAudit(_drawn[i]);
+            if (_drawn[i].state != IAudits.State.Sealed) continue;
+            _answerAudit(_drawn[i]);
+            bool accused = noise >> i % 256 & 1 == 1;
+            if (accused && _drawn[i].state == IAudits.State.Revealed) _accuse(_drawn[i]);
         }
     }
 
@@ -92,22 +97,54 @@ abstract contract AuditMoves is GameMoves {
         (uint256 from, uint256 until) = (audited.fixedAt + WINDOW / 4, audited.fixedAt + WINDOW / 2);
         if (block.timestamp < from) vm.warp(from);
         if (block.timestamp >= until) {
-            vm.expectRevert(abi.encodeWithSelector(IAudits.OutOfTime.selector, from, until));
-            vm.prank(drawn.who);
-            audits.reveal(audited, answer, SALT);
+            _revealAnswer(drawn, abi.encodeWithSelector(IAudits.OutOfTime.selector, from, until));
             drawn.state = IAudits.State.None;
             ++answersLate;
             return;
         }
+        if (_isServing(audited.claim)) {
+            vm.expectRevert(IAudits.WrongStatement.selector);
+            vm.prank(drawn.who);
+            audits.reveal(audited, answer, SALT);
+            if (!drawn.right) {
+                _revealAnswer(drawn, abi.encodeWithSelector(IAudits.WrongAnswer.selector));
+                drawn.state = IAudits.State.None;
+                ++answersUnconfirmed;
+                return;
+            }
+            ++answersConfirmed;
+        }
         IJobs.Job memory job = jobs.jobOf(audited.claim.job);
         uint256 before = jobs.creditOf(drawn.who, job.token);
-        vm.prank(drawn.who);
-        audits.reveal(audited, answer, SALT);
+        _revealAnswer(drawn, "");
         uint256 fee = _feeOf(audited.claim, job, answer);
         assertEq(jobs.creditOf(drawn.who, job.token) - before, fee);
         _paid(user, drawn.who, job.token, fee);
         drawn.state = IAudits.State.Revealed;
         ++answersRevealed;
+    }
+
+    /// @dev Over a receipt together with what its worker says, which is right.
+    function _revealAnswer(Drawn storage drawn, bytes memory refusal) private {
+        AuditedClaim memory audited = drawn.audited;
+        Claim memory claim = audited.claim;
+        if (_isServing(claim)) {
+            StepStatement memory statement = _statementOf(claim, false);
+            bytes memory signature = _byWorker(claim, statement);
+            if (refusal.length > 0) vm.expectRevert(refusal);
+            vm.prank(drawn.who);
+            audits.revealConfirmed(audited, statement, signature, SALT);
+        } else {
+            AuditAnswer memory answer = _answerOf(claim, drawn.right);
+            if (refusal.length > 0) vm.expectRevert(refusal);
+            vm.prank(drawn.who);
+            audits.reveal(audited, answer, SALT);
+        }
+    }
+
+    function _byWorker(Claim memory claim, StepStatement memory statement) private view returns (bytes memory) {
+        address who = jobs.workerOf(claim.job, claim.stage, claim.replica);
+        return _sign(_keyOf(who), _statementDigest(statement));
     }
 
     function _feeOf(Claim memory claim, IJobs.Job memory job, AuditAnswer memory answer) private returns (uint256 fee) {
@@ -129,7 +166,7 @@ abstract contract AuditMoves is GameMoves {
         address who = jobs.workerOf(audited.claim.job, audited.claim.stage, audited.claim.replica);
         bool lie = drawn.right && who != honest();
         StepStatement memory statement = _statementOf(audited.claim, lie);
-        bytes memory signature = _sign(_keyOf(who), _statementDigest(statement));
+        bytes memory signature = _byWorker(audited.claim, statement);
         bytes memory refusal = _refusalOf(audited);
         if (refusal.length > 0) drawn.state = IAudits.State.None;
         else if (drawn.right && !lie) refusal = abi.encodeWithSelector(IAudits.WrongStatement.selector);
@@ -153,32 +190,21 @@ abstract contract AuditMoves is GameMoves {
         });
     }
 
-    /// @dev Why nobody is accused any more.
+    /// @dev Why nobody is accused, or not any more.
     function _refusalOf(AuditedClaim memory audited) private view returns (bytes memory) {
         Claim memory claim = audited.claim;
-        IJobs.Job memory job = jobs.jobOf(claim.job);
+        if (_isServing(claim)) return abi.encodeWithSelector(IAudits.WrongStatement.selector);
         (uint256 from, uint256 until) = (audited.fixedAt + WINDOW / 4, audited.fixedAt + WINDOW * 3 / 4);
         if (block.timestamp >= until) return abi.encodeWithSelector(IAudits.OutOfTime.selector, from, until);
         bool void = disputes.isConvicted(claim.job, claim.stage, claim.replica, claim.interval);
-        if (job.kind == JobKind.Serving) {
-            until = job.deadline - WINDOW / 4;
-            if (job.state == IJobs.State.Closing && block.timestamp >= until) {
-                return abi.encodeWithSelector(IAudits.OutOfTime.selector, audited.fixedAt, until);
-            }
-            void = job.state == IJobs.State.Settled || _isConvicted(claim, job);
-        }
         return void ? abi.encodeWithSelector(IAudits.ClaimIsVoid.selector) : bytes("");
-    }
-
-    function _isConvicted(Claim memory claim, IJobs.Job memory job) private view returns (bool) {
-        return convictedOn[claim.job][uint256(claim.replica) * job.stages + claim.stage];
     }
 
     /// @dev By the very word that accused it.
     function _defend(AuditedClaim memory audited, StepStatement memory lie, bytes memory signature) private {
         Claim memory claim = audited.claim;
         ContradictionProof memory proof;
-        (proof.claim, proof.committedAt) = (claim, _isServing(claim) ? 0 : audited.fixedAt);
+        (proof.claim, proof.committedAt) = (claim, audited.fixedAt);
         (proof.first, proof.firstSignature) = (lie, signature);
         uint256 supply = sno.totalSupply();
         disputes.proveSignedContradiction(proof);
@@ -201,15 +227,16 @@ abstract contract AuditMoves is GameMoves {
     }
 
     function _stands(Claim memory claim) private view returns (bool) {
-        IJobs.Job memory job = jobs.jobOf(claim.job);
-        if (job.kind == JobKind.Serving) return job.state == IJobs.State.Settled && !_isConvicted(claim, job);
         return checkpoints.laneOf(claim.job, claim.stage, claim.replica).finalized > claim.interval;
     }
 
     function _penalise(Drawn storage drawn) private {
         assertNotEq(drawn.who, honest(), "an honest validator is never penalised");
+        assertFalse(_isServing(drawn.audited.claim), "nobody is penalised over a receipt that no proof is about");
         IStaking.Account memory has = staking.accountOf(drawn.who, IStaking.Role.Validator);
         uint256 amount = uint256(parameters.validatorCollateral) * parameters.auditPenaltyBps / 10_000;
+        uint128 stake = jobs.jobOf(drawn.audited.claim.job).workerStake;
+        if (amount > stake) amount = stake;
         if (amount > uint256(has.bonded) + has.unbonding) amount = uint256(has.bonded) + has.unbonding;
         uint256 supply = sno.totalSupply();
         audits.penalise(drawn.audited, drawn.who);

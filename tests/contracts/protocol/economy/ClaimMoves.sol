@@ -12,7 +12,7 @@ import {AuditMoves} from "./AuditMoves.sol";
 abstract contract ClaimMoves is AuditMoves {
     // Claims
 
-    /// @dev Now and then somebody challenges the claim at once, or audits it; in a walk few of them would be met in their window.
+    /// @dev Now and then somebody challenges the claim at once, and more often audits it; in a walk few of them would be met in their window.
     function commit(uint256 seed, uint256 laneSeed, uint256 chance) external {
         uint64 job = _job(seed);
         IJobs.Job memory record = jobs.jobOf(job);
@@ -25,7 +25,7 @@ abstract contract ClaimMoves is AuditMoves {
             _commit(job, stage, replica, uint32(times.length), times.length == 0 ? 0 : times[times.length - 1]);
         times.push(when);
         if (chance % 4 == 0) _open(claim, when);
-        if (chance % 4 == 1) _audit(claim, chance >> 8);
+        if (chance % 2 == 1) _audit(claim, chance >> 8);
     }
 
     // Claims of replicas
@@ -85,7 +85,7 @@ abstract contract ClaimMoves is AuditMoves {
         _reveal(claim, link);
         _revealedNow(job, lane, claim);
         if (chance % 4 == 0) _open(claim, uint64(block.timestamp));
-        if (chance % 4 == 1) _audit(claim, chance >> 8);
+        if (chance % 2 == 1) _audit(claim, chance >> 8);
     }
 
     function _sealsAreIn(uint64 job, uint16 stage, uint32 interval) internal view returns (bool) {

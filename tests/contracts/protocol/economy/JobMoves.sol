@@ -76,14 +76,8 @@ abstract contract JobMoves is State {
         }
         vm.prank(user);
         jobs.accept(job, offers, signatures);
-        budgetOf[job] = _budget(record, lanes * PRICE);
-    }
-
-    /// @dev P-29: twice the mean, and one of each lane's dearest claim.
-    function _budget(IJobs.Job memory record, uint256 perInterval) private view returns (uint256) {
-        uint256 mean = perInterval * record.intervals * parameters.auditsPerClaimBps / 10_000;
-        uint256 longest = record.kind == JobKind.Serving ? record.stepsPerInterval : 1;
-        return (2 * mean + perInterval * longest) * parameters.auditFeeBps / 10_000;
+        uint32 units = record.kind == JobKind.Serving ? record.stepsPerInterval : 1;
+        budgetOf[job] = _auditBudget(lanes * PRICE, record.intervals, units);
     }
 
     function start(uint256 seed) public {

@@ -12,7 +12,7 @@ import {ProtocolTest} from "../ProtocolTest.sol";
 
 /// @title What has happened, counted apart from the contracts, and who is who
 abstract contract State is Ledger, BeaconTest {
-    uint256 public constant MAX_JOBS = 40;
+    uint256 public constant MAX_JOBS = 100;
 
     /// @dev What a lane's claims were committed at, and by whom.
     mapping(uint64 job => mapping(uint256 lane => uint64[] times)) internal _times;
@@ -48,6 +48,9 @@ abstract contract State is Ledger, BeaconTest {
     uint256 public answersSealed;
     uint256 public answersRevealed;
     uint256 public answersLate;
+    /// @dev Over receipts: by the worker's word, or not, for it said something else.
+    uint256 public answersConfirmed;
+    uint256 public answersUnconfirmed;
     uint256 public accusations;
     uint256 public falseAccusations;
     uint256 public penalties;
