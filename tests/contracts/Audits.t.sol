@@ -221,7 +221,7 @@ abstract contract AuditsTest is AuditTest {
         _toSeed();
         AuditedClaim memory other = audited;
         uint256 flaws = _kind() == JobKind.Serving ? 13 : 8;
-        if (flaw % flaws == 0) other.claim.job += 1 + uint8(noise[0]);
+        if (flaw % flaws == 0) other.claim.job += uint64(1) + uint8(noise[0]);
         else if (flaw % flaws == 1) other.claim.stage = 0;
         else if (flaw % flaws == 2) other.claim.replica = 1;
         else if (flaw % flaws == 3) other.claim.interval ^= 1;
