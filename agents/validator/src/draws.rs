@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::ChainError;
-use tensorlink_node::ports::chain::{Parameters, Seed};
+use tensorlink_node::ports::chain::Seed;
 use tensorlink_proof::sortition::{is_drawn, period_after};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::answers::Answers;
 use crate::audit::{Auditor, Target};
 
 /// Claims that wait at once. A chain holds fewer in two periods; of receipts, which cost nothing each, a quarter of it.
@@ -23,11 +24,14 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub(crate) struct Draws(Mutex<BTreeMap<u64, Vec<Target>>>);
 
 impl Draws {
-    /// Takes in a claim that is on chain.
-    pub(crate) fn add(&self, target: Target, parameters: &Parameters) {
-        let Some(at) = target.fixed_at() else { return };
+    /// Takes in a claim that is on chain, unless nobody could answer for it any more when this node started, at the chain's time `started`: a
+    /// restart hears of all that there ever were.
+    pub(crate) fn add(&self, target: Target, answers: &Answers, started: u64) {
+        let Some(at) = target.fixed_at().filter(|at| at.saturating_add(answers.longest_quarter()) >= started) else {
+            return;
+        };
         let most = if target.listed.is_some() { WAITING / 4 } else { WAITING };
-        let Some(period) = period_after(at, parameters.beacon_period) else { return };
+        let Some(period) = period_after(at, answers.parameters.beacon_period) else { return };
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.values().map(Vec::len).sum::<usize>() >= most {
             tracing::error!(claim = %target.id, "more claims wait for their seeds than this node keeps: it is not answered for");
@@ -84,11 +88,14 @@ impl Draws {
         let now = auditor.ports.chain.head().await?.timestamp;
         let mut drawn = Vec::new();
         for period in self.begun(now, length) {
-            match auditor.ports.chain.seed(period).await? {
-                Some(seed) => drawn.extend(self.draw_by(auditor, period, seed).await?),
-                // Its first block is not confirmed yet; or it is so old that nobody can answer any more.
-                None if now <= period.saturating_mul(length).saturating_add(auditor.answers.longest_quarter()) => {}
-                None => drop(self.take(period)),
+            // Nobody can answer any more.
+            if now > period.saturating_mul(length).saturating_add(auditor.answers.longest_quarter()) {
+                self.take(period);
+                continue;
+            }
+            // None while its first block is not confirmed.
+            if let Some(seed) = auditor.ports.chain.seed(period).await? {
+                drawn.extend(self.draw_by(auditor, period, seed).await?);
             }
         }
         Ok(drawn)
@@ -122,6 +129,9 @@ mod tests {
     use tensorlink_types::abi::Claim;
     use tensorlink_types::{B256, ClaimId};
 
+    use tensorlink_node::journal::Journal;
+    use tensorlink_node::ports::chain::Parameters;
+
     use super::*;
     use crate::audit::{Listed, Standing};
 
@@ -139,20 +149,27 @@ mod tests {
 
     #[test]
     fn claims_wait_by_their_periods() {
-        let (draws, parameters) = (Draws::default(), Parameters { beacon_period: 300, ..Parameters::default() });
-        draws.add(target(1_000), &parameters);
-        draws.add(target(700), &parameters);
-        draws.add(target(1_100), &parameters);
+        let parameters = Parameters { beacon_period: 300, ..Parameters::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let answers = Answers::open(Journal::open(folder.path()).unwrap(), parameters).unwrap();
+        let draws = Draws::default();
+        let add = |target| draws.add(target, &answers, 700);
+        add(target(1_000));
+        add(target(700));
+        add(target(1_100));
         assert_eq!(draws.begun(1_199, 300), Vec::<u64>::new());
         assert_eq!((draws.begun(1_200, 300), draws.begun(9_999, 300)), (vec![4], vec![4, 5]));
         assert_eq!((draws.take(4).len(), draws.take(5).len()), (1, 2));
         assert!(draws.is_empty());
         let receipt = Target { standing: Standing::Receipt, ..target(0) };
-        draws.add(receipt.clone(), &parameters);
+        add(receipt.clone());
         assert!(draws.is_empty(), "a receipt is drawn for once its epoch is redeemed");
         let (receipts, siblings) = (B256::ZERO, Vec::new());
         let listed = Some(Listed { epoch: 1, redeemed_at: 700, receipts, index: 0, siblings });
-        draws.add(Target { listed, ..receipt }, &parameters);
+        add(Target { listed, ..receipt });
         assert_eq!(draws.begun(9_999, 300), [4]);
+        draws.take(4);
+        draws.add(target(1_000), &answers, 1_001);
+        assert!(draws.is_empty(), "long over");
     }
 }

@@ -69,6 +69,8 @@ const DONE: &str = "audits";
 /// What events have told of jobs.
 #[derive(Default)]
 struct Known {
+    /// The chain's time when this node started.
+    started: u64,
     manifests: HashMap<JobId, Cid>,
     replicas: Replicas,
 }
@@ -99,7 +101,7 @@ where
         let mut done: Done = self.auditor.ports.journal.read(DONE)?.unwrap_or_default();
         let open = Arc::new(Semaphore::new(OPEN));
         let mut audits = JoinSet::new();
-        let mut known = Known::default();
+        let mut known = Known { started: chain.head().await?.timestamp, ..Known::default() };
         let mut waiting: VecDeque<Task> = VecDeque::new();
         let draws = Arc::new(Draws::default());
         let (found, mut drawn) = mpsc::channel(OPEN);
@@ -118,7 +120,7 @@ where
                     }
                     Ended::Epoch { listed, chosen } => {
                         if self.is_drawn_by_chain() {
-                            listed.into_iter().for_each(|target| draws.add(target, &self.auditor.answers.parameters));
+                            listed.into_iter().for_each(|target| draws.add(target, &self.auditor.answers, known.started));
                         }
                         let fresh = chosen.into_iter().filter(|target| !done.claims.contains(&target.id));
                         waiting.extend(fresh.map(Task::Claim));
@@ -187,7 +189,7 @@ where
                 let target =
                     Target { id, claim, standing: Standing::Committed { at: committed_at }, manifest, listed: None };
                 if self.is_drawn_by_chain() {
-                    draws.add(target.clone(), &self.auditor.answers.parameters);
+                    draws.add(target.clone(), &self.auditor.answers, known.started);
                 }
                 let drawn = drawn(&self.auditor.ports.identity, id, at.block_hash, self.rate)?;
                 if known.replicas.claimed(&target, drawn) {
@@ -228,7 +230,7 @@ where
                 let Some(manifest) = known.manifests.get(&lane.job).copied() else { return Ok(tasks) };
                 // Long over: a restart hears of all there ever were.
                 let longest = 2 * self.auditor.answers.parameters.max_challenge_window;
-                if at.timestamp.saturating_add(longest) < self.auditor.ports.clock.now() {
+                if at.timestamp.saturating_add(longest) < known.started {
                     return Ok(tasks);
                 }
                 tasks.push(Task::Epoch(Epoch {

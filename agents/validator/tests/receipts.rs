@@ -306,7 +306,14 @@ async fn a_list_that_is_not_the_redeemed_one_is_not_taken() {
     let auditor = world.auditor();
     let (receipts, manifest, block) = (world.list(), world.manifest, B256::ZERO);
     let epoch = Epoch { lane: lane(0), epoch: 1, tokens: 1_000, receipts, redeemed_at: 1, block, manifest };
-    assert_eq!(epoch.claims(&auditor).await.unwrap(), [0, 1, 2].map(|text| world.target(text)));
+    let listed = epoch.claims(&auditor).await.unwrap();
+    for (index, target) in (0..).zip(&listed) {
+        let place = target.listed.as_ref().unwrap();
+        assert_eq!((place.epoch, place.redeemed_at, place.receipts, place.index), (1, 1, receipts, index));
+        assert_eq!(Target { listed: None, ..target.clone() }, world.target(index as usize));
+    }
+    assert_eq!(listed.len(), 3);
+    assert!(Epoch { tokens: 2, ..epoch }.claims(&auditor).await.is_err(), "more receipts than tokens");
     assert!(Epoch { epoch: 2, ..epoch }.claims(&auditor).await.is_err(), "one is missing");
     assert!(Epoch { receipts: B256::ZERO, ..epoch }.claims(&auditor).await.is_err());
     assert!(Epoch { lane: lane(1), ..epoch }.claims(&auditor).await.is_err(), "of another lane");
