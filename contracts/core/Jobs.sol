@@ -63,7 +63,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     mapping(address account => mapping(address token => uint256 amount)) private _credits;
 
     // Zero addresses would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
-    // slither-disable-next-line missing-zero-check
+    // slither-disable-start missing-zero-check
     constructor(
         IERC20 sno,
         IStaking staking,
@@ -85,6 +85,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
         _AUDIT_FEE_BPS = p.auditFeeBps;
     }
+
+    // slither-disable-end missing-zero-check
 
     /// @inheritdoc IJobs
     function post(JobTerms calldata terms, uint256 deposit) external payable nonReentrant returns (uint64 job) {

@@ -80,6 +80,8 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IStaking
+    // Guarded; and a permit of SNO calls nobody.
+    // slither-disable-next-line reentrancy-benign
     function stakeWithPermit(Role role, uint256 amount, uint256 deadline, uint8 v, bytes32 r, bytes32 s)
         external
         nonReentrant
