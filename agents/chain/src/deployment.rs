@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tensorlink_bindings::Creation;
 use tensorlink_node::ports::chain::Deployment;
 use tensorlink_types::Address;
 use thiserror::Error;
@@ -47,6 +48,24 @@ pub fn read_deployment(path: &Path) -> Result<Deployment, DeploymentError> {
         }
     }
     Ok(deployment)
+}
+
+/// What a creation deploys, on a chain that holds nothing of it before its first block.
+pub const fn created(creation: &Creation, chain_id: u64) -> Deployment {
+    Deployment {
+        chain_id,
+        block: 0,
+        sno: creation.sno,
+        staking: creation.staking,
+        jobs: creation.jobs,
+        checkpoints: creation.checkpoints,
+        channels: creation.channels,
+        disputes: creation.disputes,
+        challenges: creation.challenges,
+        audits: creation.audits,
+        beacon: creation.beacon,
+        step_verifier: creation.step_verifier,
+    }
 }
 
 /// The contracts by their names in the file.

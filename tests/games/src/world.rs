@@ -12,6 +12,7 @@ use revm::{ExecuteCommitEvm, MainBuilder};
 use tensorlink_bindings::creation::Parameters;
 use tensorlink_bindings::{Creation, SNO};
 use tensorlink_chain::calls::{action, proof};
+use tensorlink_chain::deployment::created;
 use tensorlink_chain::event::decode;
 use tensorlink_chain::revert::Revert;
 use tensorlink_node::ports::Call;
@@ -92,34 +93,9 @@ impl World {
             auditPenaltyBps: 0,
             beaconPeriod: 1,
         };
-        let created = Creation::new(USER, 0, &parameters, &[USER]);
-        let Creation {
-            sno,
-            step_verifier,
-            staking,
-            jobs,
-            checkpoints,
-            channels,
-            disputes,
-            challenges,
-            beacon,
-            audits,
-            code,
-        } = created;
-        let deployment = Deployment {
-            chain_id: CHAIN,
-            block: 0,
-            sno,
-            staking,
-            jobs,
-            checkpoints,
-            channels,
-            disputes,
-            challenges,
-            audits,
-            beacon,
-            step_verifier,
-        };
+        let creation = Creation::new(USER, 0, &parameters, &[USER]);
+        let deployment = created(&creation, CHAIN);
+        let Creation { sno, staking, challenges, code, .. } = creation;
         let mut world = Self { state: CacheDB::new(EmptyDB::new()), deployment, now: GENESIS, block: 1 };
         for (nonce, code) in (0..).zip(code) {
             world.transact(USER, TxKind::Create, (nonce, U256::ZERO), code).expect("a contract is created");

@@ -15,6 +15,7 @@ use tensorlink_bindings::Creation;
 use tensorlink_bindings::creation::Parameters;
 use tensorlink_chain::Pace;
 use tensorlink_chain::chain::{AlloyChain, Config};
+use tensorlink_chain::deployment::created;
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{Deployment, Event, EventAt, Receipt, Role};
 use tensorlink_node::ports::{Call, Chain};
@@ -287,9 +288,10 @@ async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Depl
         auditPenaltyBps: 50,
         beaconPeriod: 1,
     };
-    let created = Creation::new(from, 0, &parameters, &accounts[..3]);
-    for code in created.code {
-        let request = TransactionRequest::default().with_from(from).with_deploy_code(code).with_gas_limit(20_000_000);
+    let creation = Creation::new(from, 0, &parameters, &accounts[..3]);
+    for code in &creation.code {
+        let request =
+            TransactionRequest::default().with_from(from).with_deploy_code(code.clone()).with_gas_limit(20_000_000);
         let sent = *provider.send_transaction(request).await.unwrap().tx_hash();
         let receipt = loop {
             if let Some(receipt) = provider.get_transaction_receipt(sent).await.unwrap() {
@@ -300,21 +302,5 @@ async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Depl
         assert!(receipt.status(), "a contract cannot be deployed");
     }
     let chain_id = provider.get_chain_id().await.unwrap();
-    let Creation {
-        sno, staking, jobs, checkpoints, channels, disputes, challenges, audits, beacon, step_verifier, ..
-    } = created;
-    Deployment {
-        chain_id,
-        block: 0,
-        sno,
-        staking,
-        jobs,
-        checkpoints,
-        channels,
-        disputes,
-        challenges,
-        audits,
-        beacon,
-        step_verifier,
-    }
+    created(&creation, chain_id)
 }

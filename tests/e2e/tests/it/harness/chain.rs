@@ -12,6 +12,7 @@ use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolCall;
 use tensorlink_bindings::creation::Parameters;
 use tensorlink_bindings::{Creation, SNO};
+use tensorlink_chain::deployment::created;
 use tensorlink_node::ports::chain::Deployment;
 use tensorlink_types::{Address, B256, U256};
 
@@ -78,31 +79,15 @@ pub(super) async fn deploy(
     genesis: [Address; 3],
     parameters: &Parameters,
 ) -> Deployment {
-    let created = Creation::new(from, 0, parameters, &genesis);
+    let creation = Creation::new(from, 0, parameters, &genesis);
     let mut sent = Vec::new();
-    for (nonce, code) in created.code.into_iter().enumerate() {
+    for (nonce, code) in creation.code.iter().cloned().enumerate() {
         let request = TransactionRequest::default().with_deploy_code(code).with_nonce(nonce as u64);
         sent.push(send(provider, from, request).await);
     }
     mined(provider, &sent).await;
     let chain_id = provider.get_chain_id().await.unwrap();
-    let Creation {
-        sno, staking, jobs, checkpoints, channels, disputes, challenges, audits, beacon, step_verifier, ..
-    } = created;
-    Deployment {
-        chain_id,
-        block: 0,
-        sno,
-        staking,
-        jobs,
-        checkpoints,
-        channels,
-        disputes,
-        challenges,
-        audits,
-        beacon,
-        step_verifier,
-    }
+    created(&creation, chain_id)
 }
 
 /// Gives SNO to accounts.
