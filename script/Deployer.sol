@@ -8,6 +8,7 @@ import {Beacon} from "../contracts/core/Beacon.sol";
 import {Challenges} from "../contracts/core/Challenges.sol";
 import {Channels} from "../contracts/core/Channels.sol";
 import {Checkpoints} from "../contracts/core/Checkpoints.sol";
+import {Custody} from "../contracts/core/Custody.sol";
 import {Disputes} from "../contracts/core/Disputes.sol";
 import {Jobs} from "../contracts/core/Jobs.sol";
 import {SNO} from "../contracts/core/SNO.sol";
@@ -24,6 +25,7 @@ struct Deployment {
     Channels channels;
     Disputes disputes;
     Challenges challenges;
+    Custody custody;
     Audits audits;
     Beacon beacon;
     StepVerifier stepVerifier;
@@ -46,16 +48,20 @@ abstract contract Deployer is CommonBase {
         Channels channels = Channels(vm.computeCreateAddress(deployer, nonce + 5));
         Disputes disputes = Disputes(vm.computeCreateAddress(deployer, nonce + 6));
         Challenges challenges = Challenges(vm.computeCreateAddress(deployer, nonce + 7));
-        Audits audits = Audits(vm.computeCreateAddress(deployer, nonce + 9));
+        Custody custody = Custody(vm.computeCreateAddress(deployer, nonce + 8));
+        Audits audits = Audits(vm.computeCreateAddress(deployer, nonce + 10));
 
         d.sno = new SNO(genesis);
         d.stepVerifier = new StepVerifier();
         d.staking = new Staking(d.sno, address(jobs), address(disputes), address(audits), parameters);
         d.jobs = new Jobs(d.sno, d.staking, checkpoints, address(channels), address(disputes), address(audits));
-        d.checkpoints = new Checkpoints(d.jobs, address(disputes), address(challenges), parameters.sealWindow);
+        d.checkpoints = new Checkpoints(d.jobs, address(disputes), address(challenges), custody, parameters.sealWindow);
         d.channels = new Channels(d.jobs);
-        d.disputes = new Disputes(d.staking, d.jobs, d.checkpoints, d.stepVerifier, address(challenges));
+        d.disputes =
+            new Disputes(d.staking, d.jobs, d.checkpoints, d.stepVerifier, address(challenges), address(custody));
         d.challenges = new Challenges(d.sno, d.jobs, d.checkpoints, d.disputes, parameters);
+        d.custody =
+            new Custody(d.sno, d.jobs, d.checkpoints, d.disputes, parameters.disputeClock, parameters.disputeBond);
         d.beacon = new Beacon(parameters.beaconPeriod);
         d.audits = new Audits(d.staking, d.jobs, d.checkpoints, d.channels, d.disputes, d.beacon);
 
@@ -65,6 +71,7 @@ abstract contract Deployer is CommonBase {
         _same(address(channels), address(d.channels));
         _same(address(disputes), address(d.disputes));
         _same(address(challenges), address(d.challenges));
+        _same(address(custody), address(d.custody));
         _same(address(audits), address(d.audits));
     }
 

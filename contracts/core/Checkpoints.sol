@@ -4,8 +4,10 @@ pragma solidity ^0.8.28;
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 
 import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
+import {ICustody} from "../interfaces/ICustody.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {LaneId, Lanes} from "../libraries/Lanes.sol";
+import {Holder} from "../types/Custody.sol";
 import {Claim, ClaimLink} from "../types/Types.sol";
 
 /// @title Checkpoints
@@ -52,6 +54,8 @@ contract Checkpoints is ICheckpoints, EIP712 {
     address public immutable DISPUTES;
     /// @notice Who holds back claims.
     address public immutable CHALLENGES;
+    /// @notice Who knows second holders, and holds back claims, too.
+    ICustody public immutable CUSTODY;
 
     uint32 private immutable _SEAL_WINDOW;
 
@@ -66,10 +70,13 @@ contract Checkpoints is ICheckpoints, EIP712 {
 
     // A zero address would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
     // slither-disable-next-line missing-zero-check
-    constructor(IJobs jobs, address disputes, address challenges, uint32 sealWindow) EIP712("Tensorlink", "1") {
+    constructor(IJobs jobs, address disputes, address challenges, ICustody custody, uint32 sealWindow)
+        EIP712("Tensorlink", "1")
+    {
         JOBS = jobs;
         DISPUTES = disputes;
         CHALLENGES = challenges;
+        CUSTODY = custody;
         _SEAL_WINDOW = sealWindow;
     }
 
@@ -291,40 +298,61 @@ contract Checkpoints is ICheckpoints, EIP712 {
     }
 
     /// @inheritdoc ICheckpoints
-    function finalize(Claim[] calldata claims, uint64[] calldata committedAt) external {
+    function finalize(Claim[] calldata claims, uint64[] calldata committedAt, Holder calldata holder) external {
         // INVARIANT: every claim comes with its time.
         if (claims.length == 0 || claims.length != committedAt.length) revert UnknownClaim();
-        (uint64 job, uint16 stage, uint16 replica) = (claims[0].job, claims[0].stage, claims[0].replica);
-        LaneId lane = Lanes.id(job, stage, replica);
-        LaneState memory state = _lanes[lane];
-        Clock memory clock = _clocks[job];
+        Claim calldata first = claims[0];
+        LaneState storage state = _lanes[Lanes.id(first.job, first.stage, first.replica)];
         uint32 from = state.finalized;
+        uint32 to = _checkAllFinal(claims, committedAt, state, _isHeld(claims, holder));
 
+        state.finalized = to;
+        emit ClaimsFinalized(first.job, first.stage, first.replica, from, to);
+
+        JOBS.pay(first.job, first.stage, first.replica, to - from);
+    }
+
+    /// @dev How many claims of the lane are final with these.
+    function _checkAllFinal(Claim[] calldata claims, uint64[] calldata committedAt, LaneState memory state, bool held)
+        private
+        view
+        returns (uint32 finalized)
+    {
+        Claim calldata first = claims[0];
+        Clock memory clock = _clocks[first.job];
+        finalized = state.finalized;
         for (uint256 i = 0; i < claims.length; ++i) {
             Claim calldata claim = claims[i];
             // INVARIANT: one lane, in order (P-12).
-            if (claim.job != job || claim.stage != stage || claim.replica != replica) revert UnknownClaim();
-            if (claim.interval != state.finalized) revert NotTheNextClaim(claim.interval);
-            _checkFinal(claim, committedAt[i], clock, lane, state.voidFrom);
-            ++state.finalized;
+            if (claim.job != first.job || claim.stage != first.stage || claim.replica != first.replica) {
+                revert UnknownClaim();
+            }
+            if (claim.interval != finalized) revert NotTheNextClaim(claim.interval);
+            _checkFinal(claim, committedAt[i], clock, state.voidFrom, held);
+            ++finalized;
         }
-
-        _lanes[lane].finalized = state.finalized;
-        emit ClaimsFinalized(job, stage, replica, from, state.finalized);
-
-        JOBS.pay(job, stage, replica, state.finalized - from);
     }
 
-    function _checkFinal(Claim calldata claim, uint64 committedAt, Clock memory clock, LaneId lane, uint32 voidedFrom)
+    /// @dev Whether somebody else has the state that the last claim ends in. Who shows no holder's word has none.
+    function _isHeld(Claim[] calldata claims, Holder calldata holder) private view returns (bool) {
+        if (holder.signature.length == 0) return false;
+        Claim calldata last = claims[claims.length - 1];
+        CUSTODY.requireHolder(last, claimId(last), holder);
+        return true;
+    }
+
+    function _checkFinal(Claim calldata claim, uint64 committedAt, Clock memory clock, uint32 voidedFrom, bool held)
         private
         view
     {
+        LaneId lane = Lanes.id(claim.job, claim.stage, claim.replica);
         // INVARIANT: what is paid was committed, in time to be challenged.
         if (_records[lane][claim.interval] != _recordHash(_preimage(claim, committedAt))) revert UnknownClaim();
         // INVARIANT: a convicted claim is never paid (P-13).
         if (claim.interval >= voidedFrom) revert ClaimIsVoid();
-        uint256 until = uint256(committedAt) + _windowOf(clock, claim.job, claim.stage, claim.interval);
-        // INVARIANT: the whole window was open to challengers (P-8).
+        uint256 window = held ? _windowOf(clock, claim.job, claim.stage, claim.interval) : 2 * uint256(clock.window);
+        uint256 until = uint256(committedAt) + window;
+        // INVARIANT: the whole window was open to challengers (P-8), twice as long where one party alone has the data (P-34).
         // forge-lint: disable-next-line(unsafe-typecast)
         if (block.timestamp < until) revert WindowOpen(uint40(until));
         bytes32 id = claimId(claim);
@@ -378,15 +406,19 @@ contract Checkpoints is ICheckpoints, EIP712 {
     /// @inheritdoc ICheckpoints
     function hold(bytes32 id) external {
         // INVARIANT: finality is delayed only against a bond.
-        if (msg.sender != CHALLENGES) revert Unauthorized(msg.sender);
+        _checkMayHold();
         ++_holds[id];
     }
 
     /// @inheritdoc ICheckpoints
     function release(bytes32 id) external {
         // INVARIANT: a challenge is not lifted from outside.
-        if (msg.sender != CHALLENGES) revert Unauthorized(msg.sender);
+        _checkMayHold();
         --_holds[id];
+    }
+
+    function _checkMayHold() private view {
+        if (msg.sender != CHALLENGES && msg.sender != address(CUSTODY)) revert Unauthorized(msg.sender);
     }
 
     /// @inheritdoc ICheckpoints

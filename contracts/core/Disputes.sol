@@ -82,18 +82,28 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     IStepVerifier public immutable VERIFIER;
     /// @notice Who says that a worker has been silent.
     address public immutable CHALLENGES;
+    /// @notice Who says that a holder has not shown its data.
+    address public immutable CUSTODY;
 
-    // A zero address would only make a deployment that does nothing; `script/Deployer.sol` gives a real one.
-    // slither-disable-next-line missing-zero-check
-    constructor(IStaking staking, IJobs jobs, ICheckpoints checkpoints, IStepVerifier verifier, address challenges)
-        EIP712("Tensorlink", "1")
-    {
+    // Zero addresses would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
+    // slither-disable-start missing-zero-check
+    constructor(
+        IStaking staking,
+        IJobs jobs,
+        ICheckpoints checkpoints,
+        IStepVerifier verifier,
+        address challenges,
+        address custody
+    ) EIP712("Tensorlink", "1") {
         STAKING = staking;
         JOBS = jobs;
         CHECKPOINTS = checkpoints;
         VERIFIER = verifier;
         CHALLENGES = challenges;
+        CUSTODY = custody;
     }
+
+    // slither-disable-end missing-zero-check
 
     /// @inheritdoc IDisputes
     function proveSigned(ElementProof calldata proof) external nonReentrant {
@@ -384,7 +394,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         address challenger
     ) external nonReentrant {
         // INVARIANT: silence is told by the clock only.
-        if (msg.sender != CHALLENGES) revert Unauthorized(msg.sender);
+        if (msg.sender != CHALLENGES && msg.sender != CUSTODY) revert Unauthorized(msg.sender);
         Case memory c;
         // Receipts are not challenged.
         (c.claimId, c.worker, c.kind) = (claimId, JOBS.workerOf(job, stage, replica), JobKind.Training);
@@ -393,19 +403,42 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         _convict(c, Lane({job: job, stage: stage, replica: replica, interval: interval}), finding);
     }
 
+    /// @inheritdoc IDisputes
+    function convictHolder(uint64 job, uint16 stage, uint16 replica, bytes32 claimId, address demander)
+        external
+        nonReentrant
+    {
+        // INVARIANT: who has shown its data is told by the clock only.
+        if (msg.sender != CUSTODY) revert Unauthorized(msg.sender);
+        Case memory c;
+        (c.claimId, c.worker) = (claimId, JOBS.workerOf(job, stage, replica));
+        Finding memory finding;
+        (finding.auditor, finding.fault) = (demander, Fault.Withholding);
+        _emitConvicted(c, finding);
+        _slash(Lane({job: job, stage: stage, replica: replica, interval: 0}), demander);
+    }
+
     function _convict(Case memory c, Claim calldata claim, Finding memory f) private {
         _convict(c, Lane({job: claim.job, stage: claim.stage, replica: claim.replica, interval: claim.interval}), f);
     }
 
     function _convict(Case memory c, Lane memory l, Finding memory f) private {
+        _emitConvicted(c, f);
+        // A receipt has no record that could become final.
+        if (c.kind == JobKind.Training) CHECKPOINTS.voidFrom(l.job, l.stage, l.replica, l.interval);
+        _slash(l, f.auditor);
+    }
+
+    function _emitConvicted(Case memory c, Finding memory f) private {
         emit Convicted(
             c.claimId, c.worker, f.auditor, f.fault, f.step, f.operatorIndex, f.element, f.claimed, f.recomputed
         );
-        // A receipt has no record that could become final.
-        if (c.kind == JobKind.Training) CHECKPOINTS.voidFrom(l.job, l.stage, l.replica, l.interval);
+    }
+
+    function _slash(Lane memory l, address auditor) private {
         (address worker, uint256 stake, address user) = JOBS.convict(l.job, l.stage, l.replica);
         // An earlier claim of the lane convicted after a later one, or another receipt: the stake is gone already (P-6).
-        if (stake > 0) STAKING.slash(worker, stake, f.auditor, user);
+        if (stake > 0) STAKING.slash(worker, stake, auditor, user);
     }
 
     /// @inheritdoc IDisputes

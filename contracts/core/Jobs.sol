@@ -407,6 +407,11 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IJobs
+    function userOf(uint64 job) external view returns (address) {
+        return _jobs[job].user;
+    }
+
+    /// @inheritdoc IJobs
     function programOf(uint64 job, uint16 stage) external view returns (bytes32) {
         bytes32[] storage roots = _programs[job];
         return stage < roots.length ? roots[stage] : bytes32(0);

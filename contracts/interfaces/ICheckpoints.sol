@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
+import {Holder} from "../types/Custody.sol";
 import {Claim, ClaimLink} from "../types/Types.sol";
 
 /// @title Checkpoints: claims, challenge window, finalisation
 /// @notice A lane's claims form a chain: claim n starts from the state claim n − 1 ended in, and claim 0 from the state
 /// registered with the job. Of a claim the chain stores one hash, `keccak256(abi.encode(claim, committedAt))`; all else is
-/// in the event. A claim is final, and paid, when its window has passed unchallenged; finality is in order.
+/// in the event. A claim is final, and paid, when its window has passed unchallenged, and twice that time where nobody but its worker
+/// has the state that it ends in (`ICustody`); finality is in order.
 ///
 /// In a job of one replica a claim is made by `commit`. In a job of several it is sealed first and revealed later, so that no replica
 /// can copy another's. The seals of a stage and interval are a round. A round takes seals or reveals, never both:
@@ -84,9 +86,11 @@ interface ICheckpoints {
     /// Requirements: the round takes reveals (table above); `claim.parentState` as in `commit`.
     function reveal(Claim calldata claim, ClaimLink calldata previous, bytes32 salt) external;
 
-    /// @notice Finalises the lane's next claims, in order, and credits their payment. Anyone. `committedAt[i]` belongs to `claims[i]`.
-    /// Requirements: of each claim the window has passed, no challenge is open, and it is not void. All of one lane.
-    function finalize(Claim[] calldata claims, uint64[] calldata committedAt) external;
+    /// @notice Finalises the lane's next claims, in order, and credits their payment. Anyone. `committedAt[i]` belongs to `claims[i]`, and
+    /// `holder` to the last of them: the states before it are superseded.
+    /// Requirements: of each claim the window has passed, twice if `holder` has no signature; no challenge or demand is open, and it is
+    /// not void. All of one lane.
+    function finalize(Claim[] calldata claims, uint64[] calldata committedAt, Holder calldata holder) external;
 
     /// @notice Opens the lanes of a job. Only `Jobs`. `workers` in lane order, `initialStates` by stage.
     function open(
@@ -101,12 +105,13 @@ interface ICheckpoints {
     /// @notice Refuses further claims of a job; what was sealed can be revealed for another `sealWindow`. Only `Jobs`.
     function close(uint64 job) external;
 
-    /// @notice Holds back finality of a claim while a challenge is open. Counted: every hold needs a release. Only `Challenges`.
+    /// @notice Holds back finality of a claim while a challenge or a demand is open. Counted: every hold needs a release. Only `Challenges` and
+    /// `Custody`.
     // In a declaration the function of the same name is nothing that could be meant.
     // slither-disable-next-line shadowing-local
     function hold(bytes32 claimId) external;
 
-    /// @notice Takes back one hold. Only `Challenges`.
+    /// @notice Takes back one hold. Only `Challenges` and `Custody`.
     // In a declaration the function of the same name is nothing that could be meant.
     // slither-disable-next-line shadowing-local
     function release(bytes32 claimId) external;
@@ -125,7 +130,7 @@ interface ICheckpoints {
     function recordOf(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bytes32);
     /// @notice A lane; all zero if there is none.
     function laneOf(uint64 job, uint16 stage, uint16 replica) external view returns (LaneState memory);
-    /// @notice Seconds for which claims of that stage and interval can be challenged, and are not final, after they were committed.
+    /// @notice Seconds for which claims of that stage and interval are not final after they were committed, whoever holds their state.
     function windowOf(uint64 job, uint16 stage, uint32 interval) external view returns (uint32 window);
     /// @notice What a lane sealed; zero if it did not.
     function sealOf(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bytes32);

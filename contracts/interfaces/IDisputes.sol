@@ -28,7 +28,8 @@ interface IDisputes {
         Wiring,
         Contradiction,
         Silence,
-        Equivocation
+        Equivocation,
+        Withholding
     }
 
     /// @dev For Element: the operator, the element, what the trace holds and what the operator gives. For Wiring: the wired
@@ -83,7 +84,8 @@ interface IDisputes {
     /// a claim that is final: a neighbour may claim later than the sender.
     function proveEquivocation(EquivocationProof calldata proof) external;
 
-    /// @notice Convicts a worker that did not answer a challenge in time, to the challenger's credit. Only `Challenges`.
+    /// @notice Convicts a worker that did not answer a challenge, or a demand for the state of its claim, in time, to the credit of who asked. Only
+    /// `Challenges` and `Custody`.
     function convictSilent(
         uint64 job,
         uint16 stage,
@@ -92,6 +94,10 @@ interface IDisputes {
         bytes32 claimId,
         address challenger
     ) external;
+
+    /// @notice Convicts the worker of a lane that did not show data which it holds, to the demander's credit. Its claims stand: nothing is
+    /// wrong with them. `claimId` is whose state it signed for, zero if it is the stage's files. Only `Custody`.
+    function convictHolder(uint64 job, uint16 stage, uint16 replica, bytes32 claimId, address demander) external;
 
     /// @notice Id of a claim about which the proof holds: what was signed is wrong. As `proveSigned`, without effects, and also of a claim that
     /// is final or void, or a receipt of a job that is settled. Reverts if it does not hold.

@@ -128,6 +128,8 @@ interface IJobs {
 
     /// @notice A job; all zero if there is none of this id.
     function jobOf(uint64 job) external view returns (Job memory);
+    /// @notice Who posted the job; zero if there is none.
+    function userOf(uint64 job) external view returns (address);
     /// @notice Program root of a stage (rule C-5), or the list root of those of a serving job; zero if there is none.
     function programOf(uint64 job, uint16 stage) external view returns (bytes32);
     /// @notice State root that a stage starts from (rule C-6); zero if there is none.

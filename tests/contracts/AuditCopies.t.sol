@@ -93,7 +93,7 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         _to(4);
         (Claim[] memory claims, uint64[] memory times) = (new Claim[](1), new uint64[](1));
         (claims[0], times[0]) = (claim, committedAt);
-        checkpoints.finalize(claims, times);
+        checkpoints.finalize(claims, times, _heldByUser(claims));
         vm.prank(user);
         jobs.cancel(job);
         jobs.settle(job);

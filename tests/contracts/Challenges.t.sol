@@ -40,11 +40,11 @@ contract ChallengesTest is ChallengeTest {
         _finalizeClaim();
     }
 
-    function test_open_withinTheWindow() public {
-        vm.warp(committedAt + WINDOW);
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.DeadlinePassed.selector, committedAt + WINDOW));
+    function test_open_withinTwoWindows() public {
+        vm.warp(committedAt + 2 * WINDOW);
+        vm.expectRevert(abi.encodeWithSelector(IChallenges.DeadlinePassed.selector, committedAt + 2 * WINDOW));
         _challenge();
-        vm.warp(committedAt + WINDOW - 1);
+        vm.warp(committedAt + 2 * WINDOW - 1);
         _challenge();
     }
 
@@ -300,6 +300,6 @@ contract ChallengesTest is ChallengeTest {
     function _finalizeClaim() private {
         (Claim[] memory claims, uint64[] memory times) = (new Claim[](1), new uint64[](1));
         (claims[0], times[0]) = (claim, committedAt);
-        checkpoints.finalize(claims, times);
+        checkpoints.finalize(claims, times, _heldByUser(claims));
     }
 }

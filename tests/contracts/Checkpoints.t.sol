@@ -154,13 +154,13 @@ contract CheckpointsTest is ProtocolTest {
         uint64[] memory times = new uint64[](2);
         (times[0], times[1]) = (when, when);
         vm.expectRevert(ICheckpoints.UnknownClaim.selector);
-        checkpoints.finalize(claims, times);
+        checkpoints.finalize(claims, times, _heldByUser(claims));
         vm.expectRevert(ICheckpoints.UnknownClaim.selector);
-        checkpoints.finalize(claims, new uint64[](1));
+        checkpoints.finalize(claims, new uint64[](1), _heldByUser(claims));
 
         claims[0].newState = 0;
         vm.expectRevert(ICheckpoints.UnknownClaim.selector);
-        checkpoints.finalize(claims, times);
+        checkpoints.finalize(claims, times, _heldByUser(claims));
     }
 
     function test_finalize_waitsForChallenges() public {

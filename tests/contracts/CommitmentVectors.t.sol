@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {Checkpoints} from "../../contracts/core/Checkpoints.sol";
+import {ICustody} from "../../contracts/interfaces/ICustody.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {Merkle} from "../../contracts/libraries/Merkle.sol";
 import {TensorTypes} from "../../contracts/libraries/TensorTypes.sol";
@@ -185,7 +186,8 @@ contract CommitmentVectorsTest is Cases {
 
     /// @notice A claim's id in Rust is the one that `Checkpoints` gives it.
     function test_claimIds() public {
-        bytes memory code = address(new Checkpoints(IJobs(address(0)), address(0), address(0), 1)).code;
+        bytes memory code =
+            address(new Checkpoints(IJobs(address(0)), address(0), address(0), ICustody(address(0)), 1)).code;
         uint256 claims = 0;
         uint256 i = 0;
         for (string memory c = _at("digests", 0); vm.keyExistsJson(json, c); c = _at("digests", ++i)) {

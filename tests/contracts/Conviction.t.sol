@@ -334,6 +334,6 @@ contract ConvictionTest is TrainingTest {
     function _finalizeTraining(uint64 when) private {
         (Claim[] memory claims, uint64[] memory times) = (new Claim[](1), new uint64[](1));
         (claims[0], times[0]) = (claim, when);
-        checkpoints.finalize(claims, times);
+        checkpoints.finalize(claims, times, _heldByUser(claims));
     }
 }

@@ -83,7 +83,7 @@ contract EquivocationTest is ChallengeTest {
         skip(WINDOW);
         (Claim[] memory claims, uint64[] memory times) = (new Claim[](1), new uint64[](1));
         (claims[0], times[0]) = (claim, when);
-        checkpoints.finalize(claims, times);
+        checkpoints.finalize(claims, times, _heldByUser(claims));
         uint256 snapshot = vm.snapshotState();
         disputes.proveEquivocation(_proof(true, OTHER));
         vm.snapshotGasLastCall("conviction", "proveEquivocation");

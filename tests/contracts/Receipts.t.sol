@@ -162,7 +162,7 @@ contract ReceiptsTest is ServingTest {
             (Claim[] memory claims, uint64[] memory times) = (new Claim[](1), new uint64[](1));
             (claims[0], times[0]) = (receipt, when);
             vm.expectRevert(UNKNOWN);
-            checkpoints.finalize(claims, times);
+            checkpoints.finalize(claims, times, _heldByUser(claims));
         }
         assertEq(checkpoints.recordOf(job, 0, 0, 0), 0);
         assertFalse(checkpoints.hasPending(job, 0, 0));

@@ -232,7 +232,7 @@ contract ReplicasTest is ProtocolTest {
         for (uint32 i = from; i < to; ++i) {
             (claims[i - from], times[i - from]) = (_own(replica, i), _times[replica][i]);
         }
-        checkpoints.finalize(claims, times);
+        checkpoints.finalize(claims, times, _heldByUser(claims));
     }
 
     /// @dev Funds and stakes have an exit, though the user is gone and a lane never says a word.

@@ -8,12 +8,14 @@ import {Beacon} from "../../../contracts/core/Beacon.sol";
 import {Challenges} from "../../../contracts/core/Challenges.sol";
 import {Channels} from "../../../contracts/core/Channels.sol";
 import {Checkpoints} from "../../../contracts/core/Checkpoints.sol";
+import {Custody} from "../../../contracts/core/Custody.sol";
 import {Disputes} from "../../../contracts/core/Disputes.sol";
 import {Jobs} from "../../../contracts/core/Jobs.sol";
 import {SNO} from "../../../contracts/core/SNO.sol";
 import {Staking} from "../../../contracts/core/Staking.sol";
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
+import {Holder, Holding} from "../../../contracts/types/Custody.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
 import {
     Claim,
@@ -48,6 +50,7 @@ abstract contract ProtocolTest is Test, Deployer {
     Channels internal channels;
     Disputes internal disputes;
     Challenges internal challenges;
+    Custody internal custody;
     Audits internal audits;
     Beacon internal beacon;
     Parameters internal parameters;
@@ -65,7 +68,7 @@ abstract contract ProtocolTest is Test, Deployer {
         (genesis[0], genesis[1], genesis[2]) = (address(this), address(this), address(this));
         Deployment memory d = _deploy(address(this), parameters, genesis);
         (sno, staking, jobs, checkpoints, disputes) = (d.sno, d.staking, d.jobs, d.checkpoints, d.disputes);
-        (channels, challenges, audits, beacon) = (d.channels, d.challenges, d.audits, d.beacon);
+        (channels, challenges, custody, audits, beacon) = (d.channels, d.challenges, d.custody, d.audits, d.beacon);
         (user, userKey) = makeAddrAndKey("user");
         for (uint256 i = 0; i < 6; ++i) {
             workers.push(makeAccount(string.concat("worker ", vm.toString(i))));
@@ -74,6 +77,8 @@ abstract contract ProtocolTest is Test, Deployer {
         vm.deal(user, 1000 ether);
         _fund(user, address(jobs), 10_000 ether);
         _fund(auditor, address(challenges), 1000 ether);
+        vm.prank(auditor);
+        sno.approve(address(custody), type(uint256).max);
     }
 
     /// @dev Without audits, and any stake will do.
@@ -295,7 +300,26 @@ abstract contract ProtocolTest is Test, Deployer {
         for (uint32 i = from; i < to; ++i) {
             (claims[i - from], times[i - from]) = (_claim(job, stage, replica, i), when);
         }
-        checkpoints.finalize(claims, times);
+        checkpoints.finalize(claims, times, _heldByUser(claims));
+    }
+
+    // Custody
+
+    /// @dev The user's word for the state that the last of the claims ends in.
+    function _heldByUser(Claim[] memory claims) internal view returns (Holder memory) {
+        if (claims.length == 0) return _nobody();
+        return Holder({stage: 0, replica: 0, signature: _holding(userKey, claims[claims.length - 1])});
+    }
+
+    function _nobody() internal pure returns (Holder memory) {
+        return Holder({stage: 0, replica: 0, signature: ""});
+    }
+
+    /// @dev A holder's word for the state that a claim ends in.
+    function _holding(uint256 key, Claim memory claim) internal view returns (bytes memory) {
+        bytes32 claimId = Signatures.digest(block.chainid, address(checkpoints), Signatures.hash(claim));
+        bytes32 hash = Signatures.hash(Holding({claimId: claimId}));
+        return _sign(key, Signatures.digest(block.chainid, address(custody), hash));
     }
 
     // Vouchers

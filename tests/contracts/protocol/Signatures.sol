@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
+import {Holding} from "../../../contracts/types/Custody.sol";
 import {Claim, EdgeLog, Offer, StepStatement, Voucher} from "../../../contracts/types/Types.sol";
 
 /// @title EIP-712 digests, written from the standard and independent of the contracts
@@ -36,6 +37,10 @@ library Signatures {
         bytes32 typeHash =
             keccak256("Voucher(uint64 job,uint16 stage,uint16 replica,uint32 epoch,uint32 tokens,bytes32 receipts)");
         return keccak256(abi.encode(typeHash, v.job, v.stage, v.replica, v.epoch, v.tokens, v.receipts));
+    }
+
+    function hash(Holding memory h) internal pure returns (bytes32) {
+        return keccak256(abi.encode(keccak256("Holding(bytes32 claimId)"), h.claimId));
     }
 
     function hash(EdgeLog memory l) internal pure returns (bytes32) {

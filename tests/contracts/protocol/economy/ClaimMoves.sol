@@ -120,7 +120,7 @@ abstract contract ClaimMoves is AuditMoves {
         (Claim[] memory claims, uint64[] memory when) = (new Claim[](1), new uint64[](1));
         (claims[0], when[0]) = (_made(job, stage, replica, next), times[next]);
         if (block.timestamp < when[0] + _windowOf(claims[0]) || _isChallenged(claims[0])) return;
-        checkpoints.finalize(claims, when);
+        checkpoints.finalize(claims, when, _heldByUser(claims));
         _earned(job, stage, replica, 1);
         ++finalized;
     }
