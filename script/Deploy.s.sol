@@ -78,6 +78,7 @@ contract Deploy is Deployer, Script {
         string memory law = string.concat(
             _entry("disputes", address(d.disputes)),
             _entry("challenges", address(d.challenges)),
+            _entry("custody", address(d.custody)),
             _entry("audits", address(d.audits)),
             _entry("beacon", address(d.beacon)),
             _entry("step_verifier", address(d.stepVerifier))

@@ -1,10 +1,10 @@
 //! How the contracts are put together: the same circle as `script/Deployer.sol`, for tests and tools that deploy without forge.
 
-use alloy::primitives::{Address, Bytes};
+use alloy::primitives::{Address, Bytes, U256};
 use alloy::sol_types::SolConstructor;
 
 use crate::challenges::Challenges::Parameters as ParametersOfChallenges;
-use crate::{Audits, Beacon, Challenges, Channels, Checkpoints, Disputes, Jobs, SNO, Staking, StepVerifier};
+use crate::{Audits, Beacon, Challenges, Channels, Checkpoints, Custody, Disputes, Jobs, SNO, Staking, StepVerifier};
 
 /// What [`Creation`] takes: the parameters in the form that `Staking` does.
 pub use crate::staking::Staking::Parameters;
@@ -21,6 +21,7 @@ pub struct Creation {
     pub channels: Address,
     pub disputes: Address,
     pub challenges: Address,
+    pub custody: Address,
     pub beacon: Address,
     pub audits: Address,
     /// One transaction each.
@@ -31,8 +32,8 @@ impl Creation {
     /// From an account whose next nonce is `nonce`; `genesis` get the first SNO.
     pub fn new(deployer: Address, nonce: u64, parameters: &Parameters, genesis: &[Address]) -> Self {
         let at = |offset: u64| deployer.create(nonce + offset);
-        let [sno, step_verifier, staking, jobs, checkpoints, channels, disputes, challenges, beacon, audits] =
-            [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(at);
+        let [sno, step_verifier, staking, jobs, checkpoints, channels, disputes, challenges, custody, beacon, audits] =
+            [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(at);
         let verifier = step_verifier;
         let code = vec![
             with(&SNO::BYTECODE, &SNO::constructorCall { recipients: genesis.to_vec() }),
@@ -41,13 +42,33 @@ impl Creation {
             with(&Jobs::BYTECODE, &Jobs::constructorCall { sno, staking, checkpoints, channels, disputes, audits }),
             with(
                 &Checkpoints::BYTECODE,
-                &Checkpoints::constructorCall { jobs, disputes, challenges, sealWindow: parameters.sealWindow },
+                &Checkpoints::constructorCall {
+                    jobs,
+                    disputes,
+                    challenges,
+                    custody,
+                    sealWindow: parameters.sealWindow,
+                },
             ),
             with(&Channels::BYTECODE, &Channels::constructorCall { jobs }),
-            with(&Disputes::BYTECODE, &Disputes::constructorCall { staking, jobs, checkpoints, verifier, challenges }),
+            with(
+                &Disputes::BYTECODE,
+                &Disputes::constructorCall { staking, jobs, checkpoints, verifier, challenges, custody },
+            ),
             with(
                 &Challenges::BYTECODE,
                 &Challenges::constructorCall { sno, jobs, checkpoints, disputes, p: of_challenges(parameters) },
+            ),
+            with(
+                &Custody::BYTECODE,
+                &Custody::constructorCall {
+                    sno,
+                    jobs,
+                    checkpoints,
+                    disputes,
+                    clock: U256::from(parameters.disputeClock),
+                    bond: U256::from(parameters.disputeBond),
+                },
             ),
             with(&Beacon::BYTECODE, &Beacon::constructorCall { period: parameters.beaconPeriod }),
             with(
@@ -55,7 +76,20 @@ impl Creation {
                 &Audits::constructorCall { staking, jobs, checkpoints, channels, disputes, beacon },
             ),
         ];
-        Self { sno, step_verifier, staking, jobs, checkpoints, channels, disputes, challenges, beacon, audits, code }
+        Self {
+            sno,
+            step_verifier,
+            staking,
+            jobs,
+            checkpoints,
+            channels,
+            disputes,
+            challenges,
+            custody,
+            beacon,
+            audits,
+            code,
+        }
     }
 }
 

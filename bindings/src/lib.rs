@@ -7,7 +7,7 @@
 #![allow(missing_docs, clippy::all, reason = "generated")]
 
 /// The compiled contracts as JSON (`abi`, `bytecode`, `deployedBytecode`), by name: for tools that work on any of them.
-pub const ARTIFACTS: [(&str, &str); 10] = [
+pub const ARTIFACTS: [(&str, &str); 11] = [
     ("SNO", include_str!("../abi/SNO.json")),
     ("Staking", include_str!("../abi/Staking.json")),
     ("Jobs", include_str!("../abi/Jobs.json")),
@@ -15,6 +15,7 @@ pub const ARTIFACTS: [(&str, &str); 10] = [
     ("Channels", include_str!("../abi/Channels.json")),
     ("Disputes", include_str!("../abi/Disputes.json")),
     ("Challenges", include_str!("../abi/Challenges.json")),
+    ("Custody", include_str!("../abi/Custody.json")),
     ("Audits", include_str!("../abi/Audits.json")),
     ("Beacon", include_str!("../abi/Beacon.json")),
     ("StepVerifier", include_str!("../abi/StepVerifier.json")),
@@ -51,6 +52,8 @@ bind! {
     disputes = Disputes, "abi/Disputes.json";
     /// What silent workers are made to say.
     challenges = Challenges, "abi/Challenges.json";
+    /// Second holders of states, and demands for withheld data.
+    custody = Custody, "abi/Custody.json";
     /// Validators that are drawn to answer for claims.
     audits = Audits, "abi/Audits.json";
     /// The seeds that draw them.
@@ -67,6 +70,7 @@ pub use challenges::Challenges;
 pub use channels::Channels;
 pub use checkpoints::Checkpoints;
 pub use creation::Creation;
+pub use custody::Custody;
 pub use disputes::Disputes;
 pub use jobs::Jobs;
 pub use sno::SNO;

@@ -1,7 +1,7 @@
 // Trims forge's artifacts to what bindings/src/lib.rs takes in. Run by script/bindings, from the root of the repository.
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 
-const CONTRACTS = ["SNO", "Staking", "Jobs", "Checkpoints", "Channels", "Disputes", "Challenges", "Audits", "Beacon", "StepVerifier"];
+const CONTRACTS = ["SNO", "Staking", "Jobs", "Checkpoints", "Channels", "Disputes", "Challenges", "Custody", "Audits", "Beacon", "StepVerifier"];
 const FOLDER = "bindings/abi";
 const check = process.argv.includes("--check");
 

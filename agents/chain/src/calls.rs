@@ -3,9 +3,9 @@
 use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::{Error, SolCall, SolInterface};
 use tensorlink_bindings::disputes::Disputes::DisputesCalls;
-use tensorlink_bindings::{Audits, Beacon, Channels, Checkpoints, Disputes, Jobs, Staking};
+use tensorlink_bindings::{Audits, Beacon, Channels, Checkpoints, Custody, Disputes, Jobs, Staking};
 use tensorlink_node::ports::chain::{Deployment, Role};
-use tensorlink_node::ports::{AuditMove, Call};
+use tensorlink_node::ports::{AuditMove, Call, CustodyMove};
 use tensorlink_proof::challenge::Move;
 use tensorlink_types::Address;
 
@@ -77,9 +77,10 @@ pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action
             let (claim, previous) = (recode(claim)?, recode(previous)?);
             plain(d.checkpoints, &Checkpoints::revealCall { claim, previous, salt: *salt })
         }
-        Call::Finalize { claims } => {
+        Call::Finalize { claims, holder } => {
             let (claims, times): (Vec<_>, Vec<u64>) = claims.iter().cloned().unzip();
-            plain(d.checkpoints, &Checkpoints::finalizeCall { claims: recode(&claims)?, committedAt: times })
+            let (claims, holder) = (recode(&claims)?, recode(holder)?);
+            plain(d.checkpoints, &Checkpoints::finalizeCall { claims, committedAt: times, holder })
         }
         Call::Redeem { voucher, signature } => {
             plain(d.channels, &Channels::redeemCall { voucher: recode(voucher)?, signature: signature.clone() })
@@ -93,9 +94,33 @@ pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action
             plain(d.disputes, &Disputes::proveEquivocationCall { proof: recode(&**proof)? })
         }
         Call::Audit(step) => audit(d, step)?,
+        Call::Custody(step) => custody(d, step, bond)?,
         Call::Challenge { challenge, step } => {
             let moved = Action { data: challenge::encode(*challenge, step)?.into(), ..nothing(d.challenges) };
             if opens(step) { moved.spending(bond) } else { moved }
+        }
+    })
+}
+
+fn custody(d: &Deployment, step: &CustodyMove, bond: U256) -> Result<Action, Error> {
+    Ok(match step {
+        CustodyMove::DemandState { claim, committed_at, program, holder, part } => {
+            let (claim, program, holder, part) = (recode(claim)?, recode(program)?, recode(holder)?, recode(part)?);
+            let call = Custody::demandStateCall { claim, committedAt: *committed_at, program, holder, part };
+            plain(d.custody, &call).spending(bond)
+        }
+        CustodyMove::DemandFiles { lane, program, constants, part } => {
+            let (job, stage, replica) = (lane.job.0, lane.stage, lane.replica);
+            let (program, part) = (recode(program)?, recode(part)?);
+            let call = Custody::demandFilesCall { job, stage, replica, program, constants: *constants, part };
+            plain(d.custody, &call).spending(bond)
+        }
+        CustodyMove::Deliver { id, demand, delivery } => {
+            let (demand, delivery) = (recode(demand)?, recode(delivery)?);
+            plain(d.custody, &Custody::deliverCall { id: *id, demand, delivery })
+        }
+        CustodyMove::Expire { id, demand } => {
+            plain(d.custody, &Custody::expireCall { id: *id, demand: recode(demand)? })
         }
     })
 }
@@ -242,6 +267,7 @@ mod tests {
             channels: address,
             disputes: Address::repeat_byte(2),
             challenges: address,
+            custody: address,
             audits: address,
             beacon: address,
             step_verifier: address,

@@ -19,7 +19,7 @@ pub enum DeploymentError {
         /// Why not.
         source: io::Error,
     },
-    /// It does not hold a chain id, a block and ten addresses.
+    /// It does not hold a chain id, a block and eleven addresses.
     #[error("{path} is not a deployment file as script/Deploy.s.sol writes it: {reason}")]
     Malformed {
         /// The file.
@@ -62,6 +62,7 @@ pub const fn created(creation: &Creation, chain_id: u64) -> Deployment {
         channels: creation.channels,
         disputes: creation.disputes,
         challenges: creation.challenges,
+        custody: creation.custody,
         audits: creation.audits,
         beacon: creation.beacon,
         step_verifier: creation.step_verifier,
@@ -69,7 +70,7 @@ pub const fn created(creation: &Creation, chain_id: u64) -> Deployment {
 }
 
 /// The contracts by their names in the file.
-pub(crate) const fn addresses(deployment: &Deployment) -> [(&'static str, Address); 10] {
+pub(crate) const fn addresses(deployment: &Deployment) -> [(&'static str, Address); 11] {
     [
         ("sno", deployment.sno),
         ("staking", deployment.staking),
@@ -78,6 +79,7 @@ pub(crate) const fn addresses(deployment: &Deployment) -> [(&'static str, Addres
         ("channels", deployment.channels),
         ("disputes", deployment.disputes),
         ("challenges", deployment.challenges),
+        ("custody", deployment.custody),
         ("audits", deployment.audits),
         ("beacon", deployment.beacon),
         ("step_verifier", deployment.step_verifier),
@@ -98,6 +100,7 @@ mod tests {
         channels = "0x0165878A594ca255338adfa4d48449f69242Eb8F"
         disputes = "0x5FC8d32690cc91D4c39d9d3abcBD16989F875707"
         challenges = "0x610178dA211FEF7D417bC0e6FeD39F05609AD788"
+        custody = "0x0DCd1Bf9A1b36cE34237eEaFef220932846BCD82"
         audits = "0xA51c1fc2f0D1a1b8494Ed1FE312d7C3a78Ed91C0"
         beacon = "0xB7f8BC63BbcaD18155201308C8f3540b07f84F5e"
         step_verifier = "0xe7f1725E7734CE288F8367e1Bb143E90bb3F0512"

@@ -6,6 +6,7 @@ use tensorlink_bindings::audits::Audits::AuditsEvents as Audits;
 use tensorlink_bindings::challenges::Challenges::ChallengesEvents as Challenges;
 use tensorlink_bindings::channels::Channels::ChannelsEvents as Channels;
 use tensorlink_bindings::checkpoints::Checkpoints::CheckpointsEvents as Checkpoints;
+use tensorlink_bindings::custody::Custody::CustodyEvents as Custody;
 use tensorlink_bindings::disputes::Disputes::DisputesEvents as Disputes;
 use tensorlink_bindings::jobs::Jobs::JobsEvents as Jobs;
 use tensorlink_bindings::staking::Staking::StakingEvents as Staking;
@@ -34,6 +35,8 @@ pub fn decode(deployment: &Deployment, log: &Log, timestamp: u64) -> Result<Opti
         disputes(Disputes::decode_log(log)?.data)
     } else if log.address == deployment.challenges && known(Challenges::SELECTORS) {
         challenge::event(Challenges::decode_log(log)?.data).map(Some)
+    } else if log.address == deployment.custody && known(Custody::SELECTORS) {
+        custody(Custody::decode_log(log)?.data)
     } else if log.address == deployment.audits && known(Audits::SELECTORS) {
         audits(Audits::decode_log(log)?.data)
     } else if log.address == deployment.staking && known(Staking::SELECTORS) {
@@ -99,6 +102,17 @@ const fn channels(event: &Channels) -> Option<Event> {
     }
 }
 
+fn custody(event: Custody) -> Result<Option<Event>, NotOurs> {
+    Ok(Some(match event {
+        Custody::Demanded(e) => Event::Demanded { id: e.id, demand: Box::new(recode(&e.demand)?) },
+        Custody::Delivered(e) => {
+            Event::DemandEnded { id: e.id, shown: Some((e.firstLeaf, e.leaves)), convicted: false }
+        }
+        Custody::DemandExpired(e) => Event::DemandEnded { id: e.id, shown: None, convicted: e.convicted },
+        Custody::EIP712DomainChanged(_) => return Ok(None),
+    }))
+}
+
 fn audits(event: Audits) -> Result<Option<Event>, NotOurs> {
     Ok(Some(match event {
         Audits::AuditRevealed(e) => Event::AuditRevealed {
@@ -136,6 +150,7 @@ fn disputes(event: Disputes) -> Result<Option<Event>, NotOurs> {
                 3 => Fault::Contradiction,
                 4 => Fault::Silence,
                 5 => Fault::Equivocation,
+                6 => Fault::Withholding,
                 _ => return Err(NotOurs::custom("a conviction for no fault")),
             },
             step: e.step,

@@ -103,6 +103,9 @@ pub enum Command {
     },
     /// Audit one claim now, and convict its worker if it is wrong.
     Challenge(ChallengeArgs),
+    /// Make a worker show on chain data that it gives to nobody, or lose its stake. Takes the bond of a challenge, which goes to a worker
+    /// that shows it.
+    Demand(DemandArgs),
     /// Show what was challenged and what was proven: by whom, how, and who paid. Reads the chain, needs no key.
     #[command(
         subcommand,
@@ -291,6 +294,37 @@ pub struct ChallengeArgs {
     /// Where the worker's answers do not decide: make it answer on chain, against the bond of a challenge. Plays until that is over.
     #[arg(long, conflicts_with = "receipt")]
     pub force: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct DemandArgs {
+    /// The job's number.
+    #[arg(long)]
+    pub job: u64,
+    /// Stage of the lane.
+    #[arg(long)]
+    pub stage: u16,
+    /// Replica of the lane.
+    #[arg(long, default_value_t = 0)]
+    pub replica: u16,
+    /// Demand of the state that the claim of this interval ends in; without it, of the files that the stage began with.
+    #[arg(long)]
+    pub interval: Option<u32>,
+    /// Of those files: the state that the stage began with, not its constants.
+    #[arg(long, conflicts_with = "interval")]
+    pub initial_state: bool,
+    /// From the worker that keeps the state for the lane, by its signed word, which the lane's worker tells; not from that worker itself.
+    #[arg(long, requires = "interval")]
+    pub keeper: bool,
+    /// Which tensor of the state or the constants, in the program's order [default: any].
+    #[arg(long)]
+    pub tensor: Option<u32>,
+    /// First of the leaves of 256 bytes, modulo the tensor's [default: any].
+    #[arg(long)]
+    pub leaf: Option<u32>,
+    /// How many leaves, at most 64.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub leaves: u32,
 }
 
 #[derive(Subcommand, Debug)]

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rand::TryRngCore;
+use tempfile::TempDir;
 use tensorlink_chain::AlloyChain;
 use tensorlink_net::{Libp2pNet, NetConfig};
 use tensorlink_node::history::Remembered;
-use tensorlink_node::ports::{Chain, Net, Store, SystemClock};
+use tensorlink_node::ports::{Chain, Net, Store, StoreError, SystemClock};
 use tensorlink_node::{Games, Identity, Journal, Ports};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
@@ -65,6 +66,20 @@ impl Node {
         Self::join(config, (identity, chain), disk, shutdown).await
     }
 
+    /// As [`Self::start`], for a short task. Where this account's own node is running, e.g. its gateway, the files are taken: the task then works
+    /// in a folder of its own, which is removed with the second value.
+    pub async fn beside(config: &Config, disk: u64, shutdown: &CancellationToken) -> Result<(Self, Option<TempDir>)> {
+        match Self::start(config, disk, shutdown).await {
+            Err(error) if matches!(error.downcast_ref(), Some(StoreError::InUse(_))) => {
+                let folder = tempfile::tempdir().context("no temporary folder for the task")?;
+                let keystore = Some(keys::default_path(config));
+                let beside = Config { data_dir: folder.path().to_owned(), keystore, ..config.clone() };
+                Ok((Self::start(&beside, disk, shutdown).await?, Some(folder)))
+            }
+            other => Ok((other?, None)),
+        }
+    }
+
     /// As [`Self::start`], on a chain that is there already.
     pub async fn join(
         config: &Config,
@@ -96,6 +111,7 @@ impl Node {
             checkpoints: deployment.checkpoints,
             channels: deployment.channels,
             disputes: deployment.disputes,
+            custody: deployment.custody,
         };
         let journal = Journal::open(config.data_dir.join("journal"))?;
         for address in net.listen_addresses().await? {

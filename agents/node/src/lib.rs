@@ -12,12 +12,14 @@
 //! | [`price`] | what a lane costs |
 //! | [`games`] | the challenges that a node plays in |
 //! | [`roster`] | who may talk to us |
+//! | [`custody`] | states kept for others |
 //! | [`shard`], [`serving`] | what it takes to run a stage: of a training job, of a serving job |
 //! | [`interval`], [`replay`] | the execution of an interval; its repetition |
 //! | [`files`] | tensors in files |
 //! | [`names`] | what the parts of a stage are called in its model |
 
 pub mod blocking;
+pub mod custody;
 pub mod files;
 pub mod games;
 pub mod history;
@@ -36,6 +38,7 @@ pub mod shard;
 pub mod wire;
 
 pub use blocking::blocking;
+pub use custody::Keeper;
 pub use games::Games;
 pub use identity::Identity;
 pub use journal::Journal;

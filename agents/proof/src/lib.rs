@@ -10,6 +10,7 @@
 //! | [`commit`] | roots of programs, states, traces and logs; digests; signatures |
 //! | [`audit`] | from a worker's answers and one's own re-execution to the fault, if there is one |
 //! | [`challenge`] | what a silent worker is asked on chain, and what it answers |
+//! | [`custody`] | what a demand for data is answered with |
 //! | [`sortition`] | which validators are drawn to answer for a claim, and how they seal it |
 //! | [`fraud`] | from a fault to the proof that the contract accepts, and the contract's checks in Rust |
 //!
@@ -30,6 +31,7 @@
 pub mod audit;
 pub mod challenge;
 pub mod commit;
+pub mod custody;
 pub mod fraud;
 pub mod keccak;
 pub mod merkle;

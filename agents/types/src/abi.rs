@@ -288,6 +288,57 @@ sol! {
         ProgramHeader program;
     }
 
+    /// A holder's word that it has the state which a claim ends in, and gives it to whoever asks, until that claim is final or void. EIP-712,
+    /// domain of `Custody`.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Holding {
+        bytes32 claimId;
+    }
+
+    /// Who gave its word (C-16): the worker of another lane of the claim's job, named by that lane, or the job's user. No signature: nobody.
+    #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+    struct Holder {
+        uint16 stage;
+        uint16 replica;
+        bytes signature;
+    }
+
+    /// Leaves of a tensor of a list, taken modulo the tensor's leaves and cut at its end.
+    #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+    struct Part {
+        uint32 tensor;
+        uint32 firstLeaf;
+        uint32 leaves;
+    }
+
+    /// What is to be shown, by whom, until when. `list` is the list root (C-4) of `tensors` tensor roots: of the state that the claim ends in,
+    /// or, if `claimId` is zero, of a stage's files.
+    #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+    struct Demand {
+        bytes32 claimId;
+        uint64 job;
+        uint16 stage;
+        uint16 replica;
+        uint32 interval;
+        uint16 holderStage;
+        uint16 holderReplica;
+        address holder;
+        address demander;
+        bytes32 list;
+        uint32 tensors;
+        Part part;
+        uint40 deadline;
+    }
+
+    /// What a demand asked for: the tensor's place in the list, and the leaves.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Delivery {
+        uint256 tensorType;
+        bytes32 dataRoot;
+        bytes32[] membership;
+        LeafRange range;
+    }
+
     /// What an operator may draw on besides its operands.
     #[derive(Debug, PartialEq, Eq)]
     struct StepContext {

@@ -7,9 +7,11 @@
 //! | [`hire`] | choosing workers from their adverts |
 //! | [`role`] | the user's node: market, offers, settlement |
 //! | [`serving`] | serving jobs: publishing them, sending texts through their workers, paying |
+//! | `keeping` | states of its jobs that no other worker keeps |
 //! | [`result`] | the trained model, checked and tested |
 
 pub mod hire;
+mod keeping;
 pub mod prepare;
 pub mod publish;
 pub mod result;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use cid::Cid;
 use tensorlink_graph::engine::Engine;
 use tensorlink_graph::{CheckedProgram, EvaluateError, Metrics, ProgramError, Stage, StageInfo, TrainingSet, evaluate};
+use tensorlink_node::custody::holders;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::JobView;
@@ -14,6 +15,7 @@ use tensorlink_node::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, Manif
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_num::{Tensor, TensorError};
+use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, B256, Lane, Program};
 use thiserror::Error;
 
@@ -101,41 +103,56 @@ impl User {
         let mut claimed = false;
         for replica in 0..job.replicas {
             let lane = Lane { job: job.id, stage, replica };
-            let Some(root) = self.claimed_state(job, lane).await? else { continue };
+            let Some(claim) = self.last_claim(job, lane).await? else { continue };
             claimed = true;
-            let (worker, _) = self.ports.chain.assignment(lane).await?;
-            match self.state_from(lane, worker, program).await {
-                Ok(state) if state_root_of(&state) == root => return Ok((state, root)),
-                Ok(_) => reason = format!("{worker} gives another state than it claimed"),
-                Err(error) => reason = error.to_string(),
+            let id = self.ports.contracts.claim_id(&claim);
+            // Its worker, then whoever else may keep the state.
+            for (index, holder) in holders(self.ports.chain.as_ref(), job, lane).await?.into_iter().enumerate() {
+                let question = if index == 0 { Request::FinalState(lane) } else { Request::Kept(id) };
+                match self.state_from(lane, (holder, &question), program).await {
+                    Ok(state) if state_root_of(&state) == claim.newState => return Ok((state, claim.newState)),
+                    Ok(_) => reason = format!("{holder} gives another state than was claimed"),
+                    Err(error) => reason = error.to_string(),
+                }
             }
         }
         if claimed { Err(ResultError::Withheld { stage, reason }) } else { Err(ResultError::Unfinished(stage)) }
     }
 
-    /// New state of the lane's last claim, unless a conviction voided it.
-    async fn claimed_state(&self, job: &JobView, lane: Lane) -> Result<Option<B256>, ResultError> {
+    /// The lane's last claim, unless a conviction voided it.
+    async fn last_claim(&self, job: &JobView, lane: Lane) -> Result<Option<Claim>, ResultError> {
         if self.ports.chain.lane(lane).await?.void_from.is_some() {
             return Ok(None);
         }
         let last = job.intervals.saturating_sub(1)..job.intervals;
         let claim = claims_of(&self.events.borrow(), lane, last).next();
-        Ok(claim.map(|(claim, _)| claim.newState))
+        Ok(claim.map(|(claim, _)| claim))
     }
 
-    async fn state_from(&self, lane: Lane, worker: Address, program: &Program) -> Result<Vec<Tensor>, ResultError> {
-        let question = encode("request", &Request::FinalState(lane))?;
-        let answer = retry(self.ports.clock.as_ref(), PATIENCE, || async {
-            self.ports.net.request(worker, Protocol::Rpc, question.clone()).await.map_err(Failure::Transient)
-        });
-        let cid = match decode("response", &answer.await?)? {
-            Response::FinalState(cid) => cid,
-            Response::Declined(reason) => return Err(ResultError::Withheld { stage: lane.stage, reason }),
-            other => return Err(ResultError::Withheld { stage: lane.stage, reason: format!("{other:?}") }),
+    async fn state_from(
+        &self,
+        lane: Lane,
+        (holder, question): (Address, &Request),
+        program: &Program,
+    ) -> Result<Vec<Tensor>, ResultError> {
+        let declined = |reason| ResultError::Withheld { stage: lane.stage, reason };
+        let cid = if holder == self.ports.identity.address() {
+            let Request::Kept(claim) = question else { return Err(declined("we are no worker".to_owned())) };
+            self.keeper.file_of(*claim).ok_or_else(|| declined("it is not kept here".to_owned()))?.to_bytes()
+        } else {
+            let question = encode("request", question)?;
+            let answer = retry(self.ports.clock.as_ref(), PATIENCE, || async {
+                self.ports.net.request(holder, Protocol::Rpc, question.clone()).await.map_err(Failure::Transient)
+            });
+            match decode("response", &answer.await?)? {
+                Response::FinalState(cid) | Response::Kept(cid) => cid,
+                Response::Declined(reason) => return Err(declined(reason)),
+                other => return Err(declined(format!("{other:?}"))),
+            }
         };
         let cid = Cid::try_from(cid).map_err(|_| ManifestError::Cid("of the final state".into()))?;
         let types = || program.state.iter().map(|slot| &slot.ty);
-        let bytes = self.ports.store.get(&cid, &[worker], files::file_len(types())).await?;
+        let bytes = self.ports.store.get(&cid, &[holder], files::file_len(types())).await?;
         Ok(files::split(&bytes, types())?)
     }
 

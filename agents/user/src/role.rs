@@ -3,15 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS, WorkerAdvert};
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
-use tensorlink_node::{Ports, Roster};
+use tensorlink_node::{Keeper, Ports, Roster};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::verify_signer;
-use tensorlink_types::abi::{Claim, JobKind, Offer};
+use tensorlink_types::abi::{Claim, Holder, JobKind, Offer};
 use tensorlink_types::{Address, Bytes, JobId, Lane};
 use thiserror::Error;
 use tokio::sync::{broadcast, watch};
@@ -36,6 +37,9 @@ pub enum HireError {
     /// The chain refused or failed.
     #[error(transparent)]
     Chain(#[from] ChainError),
+    /// The disk failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// Too few workers.
     #[error(transparent)]
     TooFew(#[from] TooFew),
@@ -102,6 +106,8 @@ pub struct User {
     market: Mutex<Market>,
     pub(crate) events: watch::Receiver<Vec<EventAt>>,
     progress: broadcast::Sender<Progress>,
+    /// States that workers of our jobs have us keep.
+    pub(crate) keeper: Keeper,
 }
 
 impl User {
@@ -115,6 +121,8 @@ impl User {
         let mut chain_events = ports.chain.events(ports.chain.deployment().block).await?;
         let mut adverts = ports.net.subscribe(WORKERS).await?;
         let mut reports = ports.net.subscribe(PROGRESS).await?;
+        let requests = ports.net.serve(Protocol::Rpc).await?;
+        let keeper = Keeper::open(ports.clone(), u64::MAX)?;
         let (told, events) = watch::channel(Vec::new());
         let user = Arc::new(Self {
             ports,
@@ -122,7 +130,11 @@ impl User {
             market: Mutex::default(),
             events,
             progress: broadcast::Sender::new(BACKLOG),
+            keeper,
         });
+        let answering = user.clone().answer_all(requests);
+        let end = shutdown.clone();
+        tokio::spawn(async move { end.run_until_cancelled(answering).await });
         let listener = user.clone();
         tokio::spawn(async move {
             loop {
@@ -131,6 +143,9 @@ impl User {
                     event = chain_events.recv() => match event {
                         Some(event) => {
                             listener.roster.apply(&event.event);
+                            if let Err(error) = listener.keeper.apply(&event.event).await {
+                                tracing::error!(%error, "the record of kept states cannot be written");
+                            }
                             told.send_modify(|events| events.push(event));
                         }
                         // Dropping the sender tells whoever watches.
@@ -312,19 +327,16 @@ impl User {
                 state.finalized >= view.intervals || (view.replicas > 1 && self.ports.chain.is_too_late(lane).await?);
             claims.truncate(BATCH);
             let mut ripe = 0;
-            for (claim, at) in &claims {
-                let window = match view.replicas {
-                    1 => view.challenge_window,
-                    _ => self.ports.chain.window(job, lane.stage, claim.interval).await?,
-                };
-                if at.saturating_add(window).saturating_add(GRACE) > now {
+            for (_, at) in &claims {
+                // Nobody's word is at hand here that somebody else has the states: two windows, then (rule P-34).
+                if at.saturating_add(view.challenge_window.saturating_mul(2)).saturating_add(GRACE) > now {
                     break;
                 }
                 ripe += 1;
             }
             claims.truncate(ripe);
             if !claims.is_empty() {
-                attempt(self.ports.chain.send(Call::Finalize { claims }).await)?;
+                attempt(self.ports.chain.send(Call::Finalize { claims, holder: Holder::default() }).await)?;
             }
         }
         if !pending && (finished || view.state == JobState::Closing) {

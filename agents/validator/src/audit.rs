@@ -6,6 +6,7 @@ use std::time::Duration;
 use cid::Cid;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_node::blocking;
+use tensorlink_node::custody::holders;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::{Outcome, Span, inputs_len};
 use tensorlink_node::journal::JournalError;
@@ -277,7 +278,7 @@ where
             self.senders_signed(target, &record).await?;
         }
         let turn = self.turns.acquire().await.map_err(|_| fatal(AuditError::Closed))?;
-        let holders = vec![worker, job.user];
+        let holders = holders(self.ports.chain.as_ref(), &job, lane).await.map_err(fatal)?;
         let source = ShardSource { job: job.id, stage: lane.stage, manifest: target.manifest, holders };
         let (replay, programs) = match (target.standing, job.kind) {
             (Standing::Committed { .. }, JobKind::Training) => {
@@ -369,8 +370,7 @@ where
     /// A shard of a training job, from whoever holds it.
     pub(crate) async fn shard(&self, target: &Target, job: &JobView, stage: u16) -> Result<Arc<Shard>, Failed> {
         let lane = Lane { stage, ..target.claim.lane() };
-        let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
-        let holders = vec![worker, job.user];
+        let holders = holders(self.ports.chain.as_ref(), job, lane).await.map_err(fatal)?;
         let source = ShardSource { job: job.id, stage, manifest: target.manifest, holders };
         let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.as_ref());
         let fetch = || async { Shard::fetch(chain, store, &source, self.memory).await.map_err(passing) };

@@ -26,7 +26,7 @@ use tensorlink_node::wire::{decode, encode};
 use tensorlink_proof::commit::{Edge, SenderSignatures, io_root, state_root, trace_root};
 use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
-use tensorlink_types::abi::{AuditAnswer, Claim, StepStatement};
+use tensorlink_types::abi::{AuditAnswer, Claim, Holder, StepStatement};
 use tensorlink_types::{Address, Opcode, TensorRoot};
 use tensorlink_validator::{Answers, Auditor, Claims, Finding, LastStage, Standing, Target};
 use tokio::sync::Semaphore;
@@ -82,6 +82,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
         inputs: store.put(Bytes::new()).await.unwrap().to_bytes(),
         logs: outcome.logs.roots(),
         signatures: SenderSignatures::default(),
+        holder: Holder::default(),
     };
     let hub = Arc::new(Hub::default());
     let net = MemoryNet { own: worker, hub: hub.clone() };

@@ -28,7 +28,7 @@ use tensorlink_node::{Games, Ports, Roster};
 use tensorlink_proof::commit::{Edge, SenderSignatures, io_root, receipt_list, receipt_statement};
 use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
-use tensorlink_types::abi::{Claim, JobKind, JobTerms};
+use tensorlink_types::abi::{Claim, Holder, JobKind, JobTerms};
 use tensorlink_types::{Address, B256, ClaimId, Opcode, TensorRoot, U256};
 use tensorlink_validator::epoch::Epoch;
 use tensorlink_validator::{Answers, Auditor, Claims, Finding, LastStage, Rate, Standing, Target, Validator};
@@ -71,7 +71,13 @@ async fn keep(engine: impl Engine, store: &MemoryStore, replay: &Replay, text: u
         claim,
         replay: replay.clone(),
         outcome,
-        record: IntervalRecord { state: vec![], inputs, logs, signatures: SenderSignatures::default() },
+        record: IntervalRecord {
+            state: vec![],
+            inputs,
+            logs,
+            signatures: SenderSignatures::default(),
+            holder: Holder::default(),
+        },
     }
 }
 

@@ -72,7 +72,9 @@ where
                     _ => Response::Declined("the job is not confirmed here yet: ask again".into()),
                 }
             }
-            Request::Ready(job) => Response::Ready(!self.lanes_of(job).is_empty()),
+            Request::Ready(job) => Response::Ready(self.is_ready(job)),
+            Request::Keep { claim, committed_at, state } => self.keep(peer, (claim, committed_at, state)).await,
+            Request::Kept(claim) => self.kept(claim),
             Request::FinalState(lane) => self.final_state(lane).await,
             Request::Advance(request) => self.advance(peer, request).await,
             Request::Abandon { lane, text } => self.abandon(peer, lane, text),

@@ -145,6 +145,8 @@ impl Repeatable {
             Request::Quote(_)
             | Request::Ready(_)
             | Request::FinalState(_)
+            | Request::Keep { .. }
+            | Request::Kept(_)
             | Request::Advance(_)
             | Request::Abandon { .. }
             | Request::Pay { .. }
@@ -241,6 +243,7 @@ impl Repeatable {
             inputs: bytes(&self.interval.inputs)?,
             logs: self.interval.logs.clone(),
             signatures: self.interval.signatures.clone(),
+            holder: self.interval.holder.clone().unwrap_or_default(),
         }))
     }
 

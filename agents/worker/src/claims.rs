@@ -237,14 +237,14 @@ pub(crate) async fn commit(
 
 async fn finalize(chain: &dyn Chain, log: &LaneLog, job: &JobView, lane: LaneView) -> Result<(), Failure> {
     let now = chain.head().await?.timestamp;
-    let mut claims = log.get().finalizable(lane.finalized, job.challenge_window, now, BATCH);
     // What came before a conviction was right, and is paid.
-    claims.retain(|(claim, _)| lane.void_from.is_none_or(|from| claim.interval < from));
+    let most = lane.void_from.map_or(BATCH, |from| BATCH.min(from.saturating_sub(lane.finalized) as usize));
+    let (claims, holder) = log.get().finalizable(lane.finalized, job.challenge_window, now, most);
     if claims.is_empty() {
         return Ok(());
     }
     let count = claims.len();
-    match chain.send(Call::Finalize { claims }).await {
+    match chain.send(Call::Finalize { claims, holder }).await {
         Ok(receipt) => {
             tracing::info!(lane = %log.get().lane, count, gas = receipt.gas, "claims final");
             Ok(())

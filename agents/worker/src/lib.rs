@@ -20,6 +20,7 @@ pub mod boundary;
 pub(crate) mod challenges;
 pub mod claims;
 pub mod context;
+mod custody;
 pub mod desk;
 pub mod lane;
 pub mod link;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tensorlink_node::Journal;
 use tensorlink_node::journal::JournalError;
 use tensorlink_proof::commit::SenderSignatures;
-use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink};
+use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, Holder};
 use tensorlink_types::{Address, JobKey, Lane};
 use tokio::sync::watch;
 
@@ -35,13 +35,26 @@ pub struct Interval {
     /// Whether the chain has a seal of the claim; in jobs with one replica never.
     #[serde(default)]
     pub sealed: bool,
+    /// Who else keeps the state after the interval, by its word.
+    #[serde(default)]
+    pub holder: Option<Holder>,
 }
 
 impl Interval {
     /// An interval just finished; state and inputs are the CIDs of its files.
     pub fn new(claim: Claim, logs: BoundaryLogs, state: String, inputs: String) -> Self {
         let signatures = SenderSignatures::default();
-        Self { claim, logs, signatures, state, inputs, committed_at: None, confirmed: false, sealed: false }
+        Self {
+            claim,
+            logs,
+            signatures,
+            state,
+            inputs,
+            committed_at: None,
+            confirmed: false,
+            sealed: false,
+            holder: None,
+        }
     }
 }
 
@@ -200,19 +213,43 @@ impl LaneRecord {
         Some((interval.claim.clone(), link))
     }
 
-    /// Claims from `finalized` on whose window is over at time `now`; at most `most`. The window has `window` seconds, and twice as many where
-    /// replicas differ.
-    pub fn finalizable(&self, finalized: u32, window: u64, now: u64, most: usize) -> Vec<(Claim, u64)> {
-        self.intervals
-            .range(finalized..)
-            .map_while(|(number, interval)| {
-                let at = interval.committed_at?;
-                let differ = self.rounds.get(number).is_some_and(|round| round.differ);
-                let window = if differ { window.saturating_mul(2) } else { window };
-                (at.saturating_add(window) <= now).then(|| (interval.claim.clone(), at))
-            })
-            .take(most)
-            .collect()
+    /// Claims from `finalized` on that can be final at time `now`, at most `most`, with the word of whoever keeps the state that the last of
+    /// them ends in: those whose window is over, up to one that has a holder, or, without one, those whose window is over twice.
+    /// The window has `window` seconds, and twice as many where replicas differ.
+    pub fn finalizable(&self, finalized: u32, window: u64, now: u64, most: usize) -> (Vec<(Claim, u64)>, Holder) {
+        let twice = window.saturating_mul(2);
+        let (mut claims, mut count, mut holder) = (Vec::new(), 0, Holder::default());
+        let mut alone = true;
+        for (number, interval) in self.intervals.range(finalized..).take(most) {
+            let Some(at) = interval.committed_at else { break };
+            let differ = self.rounds.get(number).is_some_and(|round| round.differ);
+            let over = |window: u64| at.saturating_add(window) <= now;
+            if !over(if differ { twice } else { window }) {
+                break;
+            }
+            alone &= over(twice);
+            claims.push((interval.claim.clone(), at));
+            if alone {
+                count = claims.len();
+            } else if let Some(word) = &interval.holder {
+                (count, holder) = (claims.len(), word.clone());
+            }
+        }
+        claims.truncate(count);
+        (claims, holder)
+    }
+
+    /// CID of the state after an interval.
+    pub fn state_after(&self, interval: u32) -> Option<&str> {
+        let next = interval.checked_add(1)?;
+        let begun = self.intervals.get(&next).map(|known| &known.state);
+        begun.or(self.next_state.as_ref().filter(|_| self.next == next)).map(String::as_str)
+    }
+
+    /// The newest claim on chain, if nobody else keeps its state yet.
+    pub fn unheld(&self) -> Option<&Interval> {
+        let newest = self.intervals.values().rev().find(|interval| interval.committed_at.is_some())?;
+        newest.holder.is_none().then_some(newest)
     }
 
     /// Finished intervals that are not on chain yet.

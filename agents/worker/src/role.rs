@@ -7,13 +7,13 @@ use std::time::Duration;
 use cid::Cid;
 use tensorlink_graph::engine::EngineError;
 use tensorlink_graph::transformer::CacheEngine;
-use tensorlink_node::Games;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView, Parameters};
 use tensorlink_node::ports::{ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
+use tensorlink_node::{Games, Keeper};
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{JobId, Lane};
 use thiserror::Error;
@@ -24,6 +24,7 @@ use crate::audit::Replays;
 use crate::auditors::Accused;
 use crate::claims::{self, Claimant};
 use crate::context::Context;
+use crate::custody::Demands;
 use crate::lane::{KEEP, LaneTask};
 use crate::promises::Promises;
 use crate::quote::fetch;
@@ -85,6 +86,12 @@ pub struct Worker<E> {
     pub(crate) replays: Replays,
     /// Challenges of our claims.
     pub(crate) games: Games,
+    /// States of others that we keep.
+    pub(crate) keeper: Keeper,
+    /// Our lanes of which the shard of the lane that we keep for is here.
+    wards: Mutex<HashSet<Lane>>,
+    /// What is demanded of us on chain.
+    pub(crate) demands: Demands,
     /// Of the deployment.
     pub(crate) parameters: Parameters,
     /// Auditors that we have accused.
@@ -116,6 +123,9 @@ where
         let mut events = context.ports.chain.events(context.ports.chain.deployment().block).await?;
         let parameters = context.ports.chain.parameters().await?;
         let worker = Arc::new(Self {
+            keeper: Keeper::open(context.ports.clone(), context.config.memory)?,
+            wards: Mutex::default(),
+            demands: Demands::default(),
             parameters,
             accused: Accused::default(),
             replays: Replays::default(),
@@ -185,6 +195,10 @@ where
         self.posted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn wards(&self) -> std::sync::MutexGuard<'_, HashSet<Lane>> {
+        self.wards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn log_of(&self, lane: Lane) -> Option<Arc<LaneLog>> {
         self.lanes().get(&lane).map(|running| running.log.clone())
     }
@@ -192,6 +206,7 @@ where
     async fn take_in(self: Arc<Self>, at: EventAt) -> Result<(), JournalError> {
         self.context.roster.apply(&at.event);
         self.games.apply(&at.event);
+        self.keeper.apply(&at.event).await?;
         let own = self.context.ports.identity.address();
         if let Some(job) = at.event.job_of_claims() {
             for log in self.lanes_of(job).into_iter().filter_map(|lane| self.log_of(lane)) {
@@ -214,6 +229,7 @@ where
                     let lane = Lane { job, stage: offer.stage, replica: offer.replica };
                     if !self.accepted(lane)?.over {
                         self.tasks.spawn(self.clone().await_start(lane));
+                        self.tasks.spawn(self.clone().fetch_ward(lane));
                     }
                 }
                 self.promises.release(job);
@@ -246,6 +262,11 @@ where
             {
                 tracing::warn!(%job, stage, interval, %claim, "replicas of this stage differ: not all have computed right");
             }
+            Event::Demanded { id, demand } if demand.holder == own => {
+                tracing::warn!(%id, deadline = %demand.deadline, "data is demanded of this worker");
+                self.tasks.spawn(self.clone().answer_demand(id, *demand));
+            }
+            Event::DemandEnded { id, .. } => self.demands.ended(id),
             Event::AuditRevealed { claim, auditor, answer, job, .. } if !self.lanes_of(job).is_empty() => {
                 self.tasks.spawn(self.clone().check_answer(claim, auditor, answer));
             }
@@ -323,6 +344,7 @@ where
         let lane = log.get().lane;
         let Some((compute, all)) = self.lanes().get(&lane).map(|r| (r.compute.clone(), r.all.clone())) else { return };
         let Some(task) = self.prepare(&log, &all).await else { return };
+        let job = task.job.clone();
         let computing = async {
             match task.run(compute).await {
                 Ok(()) => tracing::info!(%lane, "computed"),
@@ -348,7 +370,7 @@ where
                 self.settle(lane.job, &all).await;
             }
         };
-        tokio::join!(computing, claiming);
+        tokio::join!(computing, claiming, self.find_holders(&log, &job, &all));
     }
 
     /// Fetches what a lane needs; retries until it has it or the lane is stopped.

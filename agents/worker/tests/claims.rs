@@ -19,9 +19,28 @@ async fn each_claim_is_committed_once_and_final_after_its_window() {
     assert_eq!((bench.sent("commit"), bench.sent("finalize")), (3, 0));
     assert_eq!(log.get().uncommitted(), 0);
     bench.chain.with(|l| l.now += WINDOW + 5);
+    assert!(bench.run(&bench.log()).await.is_none(), "nobody else has the state: the window passes twice");
+    assert_eq!(bench.sent("finalize"), 0);
+    bench.chain.with(|l| l.now += WINDOW);
     assert!(matches!(bench.run(&bench.log()).await, Some(Ok(()))));
     assert_eq!((bench.sent("commit"), bench.sent("finalize")), (3, 1));
     assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), INTERVALS);
+}
+
+#[tokio::test]
+async fn one_holders_word_makes_the_claims_up_to_it_final_after_one_window() {
+    let bench = Bench::new(1);
+    let log = bench.computed(INTERVALS);
+    bench.run(&log).await;
+    bench.held(&log, 1);
+    bench.chain.with(|l| l.now += WINDOW + 5);
+    assert!(bench.run(&log).await.is_none(), "nobody else has the last state");
+    assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 2);
+    assert_eq!(log.get().unheld().map(|interval| interval.claim.interval), Some(2));
+    bench.held(&log, 2);
+    assert!(matches!(bench.run(&log).await, Some(Ok(()))));
+    assert_eq!((bench.sent("finalize"), bench.chain.with(|l| l.lanes[&lane(0)].finalized)), (2, INTERVALS));
+    assert!(log.get().unheld().is_none());
 }
 
 #[tokio::test]
@@ -93,7 +112,7 @@ async fn a_convicted_lane_is_paid_for_what_was_right_and_stops() {
     let log = bench.computed(3);
     bench.run(&log).await;
     bench.chain.with(|l| {
-        l.now += WINDOW + 5;
+        l.now += 2 * WINDOW + 5;
         l.lanes.get_mut(&lane(0)).unwrap().void_from = Some(1);
         l.job.state = tensorlink_node::ports::chain::JobState::Closing;
     });

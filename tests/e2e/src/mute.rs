@@ -1,4 +1,4 @@
-//! A net over which no auditor gets an answer.
+//! A net over which some get no answer.
 
 use std::sync::Arc;
 
@@ -13,8 +13,23 @@ use tokio::sync::mpsc;
 /// Requests between the real net and the worker.
 const QUEUE: usize = 16;
 
-/// An honest net, mute towards auditors.
-pub struct Mute(pub Arc<dyn Net>);
+/// An honest net, mute to some questions.
+pub struct Mute {
+    net: Arc<dyn Net>,
+    unanswered: fn(&Bytes) -> bool,
+}
+
+impl Mute {
+    /// Mute towards auditors.
+    pub fn about_claims(net: Arc<dyn Net>) -> Self {
+        Self { net, unanswered: of_auditor }
+    }
+
+    /// Mute about what the work comes to.
+    pub fn about_results(net: Arc<dyn Net>) -> Self {
+        Self { net, unanswered: |body| matches!(decode("request", body), Ok(Request::FinalState(_))) }
+    }
+}
 
 /// Whether it is a question about a claim.
 fn of_auditor(body: &Bytes) -> bool {
@@ -32,19 +47,20 @@ fn of_auditor(body: &Bytes) -> bool {
 #[async_trait]
 impl Net for Mute {
     fn address(&self) -> Address {
-        self.0.address()
+        self.net.address()
     }
 
     async fn request(&self, peer: Address, protocol: Protocol, body: Bytes) -> Result<Bytes, NetError> {
-        self.0.request(peer, protocol, body).await
+        self.net.request(peer, protocol, body).await
     }
 
     async fn serve(&self, protocol: Protocol) -> Result<mpsc::Receiver<Incoming>, NetError> {
-        let mut requests = self.0.serve(protocol).await?;
+        let mut requests = self.net.serve(protocol).await?;
         let (sender, receiver) = mpsc::channel(QUEUE);
+        let unanswered = self.unanswered;
         tokio::spawn(async move {
             while let Some(request) = requests.recv().await {
-                if of_auditor(&request.body) {
+                if unanswered(&request.body) {
                     if let Ok(declined) = encode("response", &Response::Declined("no".to_owned())) {
                         let _ = request.reply.send(declined);
                     }
@@ -57,26 +73,26 @@ impl Net for Mute {
     }
 
     async fn open(&self, peer: Address, protocol: Protocol) -> Result<Box<dyn Duplex>, NetError> {
-        self.0.open(peer, protocol).await
+        self.net.open(peer, protocol).await
     }
 
     async fn accept(&self, protocol: Protocol) -> Result<mpsc::Receiver<(Address, Box<dyn Duplex>)>, NetError> {
-        self.0.accept(protocol).await
+        self.net.accept(protocol).await
     }
 
     async fn publish(&self, topic: &'static str, message: Bytes) -> Result<(), NetError> {
-        self.0.publish(topic, message).await
+        self.net.publish(topic, message).await
     }
 
     async fn subscribe(&self, topic: &'static str) -> Result<mpsc::Receiver<(Address, Bytes)>, NetError> {
-        self.0.subscribe(topic).await
+        self.net.subscribe(topic).await
     }
 
     fn set_gate(&self, gate: Arc<dyn Gate>) {
-        self.0.set_gate(gate);
+        self.net.set_gate(gate);
     }
 
     fn bytes_moved(&self) -> (u64, u64) {
-        self.0.bytes_moved()
+        self.net.bytes_moved()
     }
 }

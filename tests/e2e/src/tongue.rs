@@ -1,7 +1,7 @@
-//! A chain over which a worker answers challenges badly.
+//! A chain over which a worker answers challenges badly, or demands.
 
 use serde::Deserialize;
-use tensorlink_node::ports::{Call, ChainError};
+use tensorlink_node::ports::{Call, ChainError, CustodyMove};
 use tensorlink_proof::challenge::{Move, Subject};
 
 use crate::crooked::Twist;
@@ -14,10 +14,17 @@ pub enum Tongue {
     SilentAtLast,
     /// With nodes that are none.
     Junk,
+    /// Shows nothing that is demanded.
+    Withholding,
 }
 
 impl Twist for Tongue {
     fn said(&self, mut call: Call) -> Result<Call, ChainError> {
+        if let (Self::Withholding, Call::Custody(step)) = (*self, &call)
+            && matches!(**step, CustodyMove::Deliver { .. })
+        {
+            return Err(silent());
+        }
         let Call::Challenge { step, .. } = &mut call else { return Ok(call) };
         match (*self, &mut **step) {
             (Self::SilentAtLast, Move::AnswerOutput { .. }) => return Err(silent()),

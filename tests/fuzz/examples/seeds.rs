@@ -136,6 +136,7 @@ fn messages() -> Vec<Seed> {
             inputs: vec![2],
             logs: logs(),
             signatures: SenderSignatures { previous: vec![3; 65].into(), next: Default::default() },
+            holder: Default::default(),
         }),
         Response::Statements(vec![(statement, vec![27; 65])]),
         Response::SentLogs { to_previous: vec![], to_next: roots.clone() },

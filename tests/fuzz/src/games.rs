@@ -110,6 +110,7 @@ impl Record {
             checkpoints: address(2),
             channels: address(3),
             disputes: address(4),
+            custody: address(6),
         };
         let record = record_hash(&claim, COMMITTED_AT);
         let work = Work::Training { steps_per_interval: STEPS, program: commitment.root(), record };

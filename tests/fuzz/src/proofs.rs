@@ -53,6 +53,7 @@ impl Vector {
             checkpoints: self.checkpoints,
             channels: Address::ZERO,
             disputes: self.disputes,
+            custody: Address::ZERO,
         };
         let work = match self.kind {
             0 => Work::Training {

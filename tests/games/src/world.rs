@@ -130,6 +130,7 @@ impl World {
             checkpoints: d.checkpoints,
             channels: d.channels,
             disputes: d.disputes,
+            custody: d.custody,
         }
     }
 

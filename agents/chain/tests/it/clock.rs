@@ -5,6 +5,7 @@ use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_proof::challenge::Move;
 use tensorlink_types::U256;
+use tensorlink_types::abi::Holder;
 
 use crate::world::{OTHER, USER, WINDOW, WORKER, World, commit_first, sno};
 
@@ -18,14 +19,14 @@ async fn windows_are_the_chains(world: World) {
     let (claim, committed_at, _) = commit_first(&worker, job).await;
     assert!(committed_at.abs_diff(user.head().await.unwrap().timestamp) <= 1);
 
-    let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)] };
+    let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)], holder: Holder::default() };
     let early = user.simulate(&finalize).await.unwrap_err();
     assert!(matches!(&early, ChainError::Reverted { name, .. } if name == "WindowOpen"), "{early}");
     let step = Box::new(Move::Open { claim: claim.clone(), committed_at, levels: 1 });
     let open = Call::Challenge { challenge: U256::ZERO, step };
     other.simulate(&open).await.unwrap();
 
-    world.wait(u64::from(WINDOW)).await;
+    world.wait(2 * u64::from(WINDOW)).await;
     let late = other.simulate(&open).await.unwrap_err();
     assert!(matches!(&late, ChainError::Reverted { .. }), "{late}");
     user.simulate(&finalize).await.unwrap();
@@ -54,8 +55,8 @@ async fn time_passes_between_blocks() {
     let (user, worker) = (world.chain(USER).await, world.chain(WORKER).await);
     let job = world.running_job(&user, &worker).await;
     let (claim, committed_at, _) = commit_first(&worker, job).await;
-    let seconds = u64::from(WINDOW);
+    let seconds = 2 * u64::from(WINDOW);
     let _: serde_json::Value = world.provider.client().request("evm_increaseTime", (seconds,)).await.unwrap();
-    user.simulate(&Call::Finalize { claims: vec![(claim, committed_at)] }).await.unwrap();
+    user.simulate(&Call::Finalize { claims: vec![(claim, committed_at)], holder: Holder::default() }).await.unwrap();
     assert!(user.head().await.unwrap().timestamp < committed_at + seconds, "no block was made meanwhile");
 }

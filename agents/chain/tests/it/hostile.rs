@@ -24,6 +24,7 @@ const DEPLOYMENT: Deployment = Deployment {
     channels: Address::repeat_byte(5),
     disputes: Address::repeat_byte(6),
     challenges: Address::repeat_byte(7),
+    custody: Address::repeat_byte(14),
     audits: Address::repeat_byte(9),
     beacon: Address::repeat_byte(10),
     step_verifier: Address::repeat_byte(8),

@@ -9,7 +9,7 @@ use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{Event, JobState, Role, StakeView};
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_proof::challenge::{Game, Move, OwnTree, Subject, Told, Turn};
-use tensorlink_types::abi::{JobTerms, Position};
+use tensorlink_types::abi::{Holder, JobTerms, Position};
 use tensorlink_types::{Address, B256, U256};
 
 use crate::world::{OTHER, QUICK, STEPS, USER, WORKER, World, commit_first, sno};
@@ -96,8 +96,8 @@ async fn a_claim_is_challenged_answered_and_left_alone() {
     follow(&mut game, &answered.events);
     assert_eq!((game.turn, game.facts.steps), (Turn::Asking, tree.root()));
 
-    world.wait(31).await;
-    let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)] };
+    world.wait(61).await;
+    let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)], holder: Holder::default() };
     let held = user.send(finalize.clone()).await.unwrap_err();
     assert!(matches!(&held, ChainError::Reverted { name, .. } if name == "Challenged"), "{held}");
     let lost = user.send(Call::Challenge { challenge, step: Box::new(Move::Timeout) }).await.unwrap();

@@ -4,6 +4,7 @@ use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_proof::challenge::Move;
 use tensorlink_types::U256;
+use tensorlink_types::abi::Holder;
 
 use crate::world::{OTHER, USER, WORKER, World, claim, commit_first, first_link, sno};
 
@@ -30,7 +31,7 @@ async fn foretells_what_the_chain_says() {
     assert_eq!(receipt.gas, gas);
     assert_eq!(name(worker.simulate(&commit).await.unwrap_err()), "AlreadyCommitted");
 
-    let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)] };
+    let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)], holder: Holder::default() };
     assert_eq!(name(user.simulate(&finalize).await.unwrap_err()), "WindowOpen");
     // The bond's approval is executed before, in the same simulation, and nothing of it stays.
     let step = Box::new(Move::Open { claim, committed_at, levels: 1 });

@@ -182,6 +182,7 @@ impl World {
             checkpoints: d.checkpoints,
             channels: d.channels,
             disputes: d.disputes,
+            custody: d.custody,
         }
     }
 

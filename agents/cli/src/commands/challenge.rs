@@ -5,8 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
 use serde::Serialize;
-use tempfile::TempDir;
-use tensorlink_node::ports::{Event, EventAt, StoreError};
+use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::{JobId, Lane};
 use tensorlink_user::serving::Receipts;
@@ -16,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::ChallengeArgs;
 use crate::config::Config;
 use crate::node::Node;
-use crate::{device, keys, output};
+use crate::{device, output};
 
 /// Disk for what is fetched for the audit, bytes.
 const DISK: u64 = 10 << 30;
@@ -51,7 +50,7 @@ pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationTo
     let receipts = args.receipt.as_deref().map(read).transpose()?;
     let engine = device::open(None)?;
     let memory = engine.memory()? / 2;
-    let (node, _folder) = open(config, &shutdown).await?;
+    let (node, _folder) = Node::beside(config, DISK, &shutdown).await?;
     let head = node.ports.chain.head().await?.number;
     let events = node.ports.chain.past_events(node.ports.chain.deployment().block, head).await?;
     let auditor = node.auditor(engine, memory, 1).await?;
@@ -61,20 +60,6 @@ pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationTo
     };
     node.net.shutdown().await;
     audited
-}
-
-/// A node for the audit. Where this account's own node is running, e.g. its gateway, the files are taken: the audit then works in
-/// a folder of its own, which is removed with the second value.
-async fn open(config: &Config, shutdown: &CancellationToken) -> Result<(Node, Option<TempDir>)> {
-    match Node::start(config, DISK, shutdown).await {
-        Err(error) if matches!(error.downcast_ref(), Some(StoreError::InUse(_))) => {
-            let folder = tempfile::tempdir().context("no temporary folder for the audit")?;
-            let keystore = Some(keys::default_path(config));
-            let beside = Config { data_dir: folder.path().to_owned(), keystore, ..config.clone() };
-            Ok((Node::start(&beside, DISK, shutdown).await?, Some(folder)))
-        }
-        other => Ok((other?, None)),
-    }
 }
 
 /// Audits a claim on chain.

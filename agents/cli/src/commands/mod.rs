@@ -3,6 +3,7 @@
 pub mod account;
 pub mod challenge;
 pub mod check;
+pub mod demand;
 pub mod dispute;
 pub mod hiring;
 pub mod job;
@@ -35,6 +36,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Withdraw(args) => account::withdraw(&config, &args, &shutdown).await,
         Command::Balance { account } => account::balance(&config, account.as_deref(), &shutdown).await,
         Command::Challenge(args) => challenge::run(&config, &args, shutdown).await,
+        Command::Demand(args) => demand::run(&config, &args, shutdown).await,
         Command::Dispute(command) => dispute::run(&config, command, &shutdown).await,
         Command::Model(command) => model::run(&config, command),
         Command::Serve(args) => serve::run(&config, args, shutdown).await,

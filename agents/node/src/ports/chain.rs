@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tensorlink_proof::challenge::{Move, Told};
 use tensorlink_types::abi::{
-    AuditAnswer, AuditedClaim, Claim, ClaimLink, ContradictionProof, ElementProof, EquivocationProof, JobKind,
-    JobTerms, Offer, StepStatement, Voucher, WiringProof,
+    AuditAnswer, AuditedClaim, Claim, ClaimLink, ContradictionProof, Delivery, Demand, ElementProof, EquivocationProof,
+    Holder, JobKind, JobTerms, Offer, Part, ProgramHeader, StepStatement, Voucher, WiringProof,
 };
 use tensorlink_types::{Address, B256, Bytes, ClaimId, JobId, JobKey, Lane, U256};
 use thiserror::Error;
@@ -25,6 +25,7 @@ pub struct Deployment {
     pub channels: Address,
     pub disputes: Address,
     pub challenges: Address,
+    pub custody: Address,
     pub audits: Address,
     pub beacon: Address,
     pub step_verifier: Address,
@@ -155,6 +156,8 @@ pub enum Fault {
     Silence,
     /// What it signed to a neighbour as sent is not what its claim commits to.
     Equivocation,
+    /// Data that it holds was demanded on chain and not shown.
+    Withholding,
 }
 
 /// Something that happened on chain. Tagged from outside: what serde reads of a tag inside it buffers, and its buffer holds no 128 bits.
@@ -244,6 +247,17 @@ pub enum Event {
         element: u64,
         claimed: String,
         recomputed: String,
+    },
+    Demanded {
+        id: U256,
+        demand: Box<Demand>,
+    },
+    DemandEnded {
+        id: U256,
+        /// What was shown, from this leaf on; none if the demand expired.
+        shown: Option<(u32, Bytes)>,
+        /// Whether the holder was convicted of not showing it.
+        convicted: bool,
     },
     AuditRevealed {
         claim: ClaimId,
@@ -370,6 +384,8 @@ pub enum Call {
     },
     Finalize {
         claims: Vec<(Claim, u64)>,
+        /// Who else has the state that the last of them ends in.
+        holder: Holder,
     },
     Redeem {
         voucher: Voucher,
@@ -380,10 +396,40 @@ pub enum Call {
     ProveContradiction(Box<ContradictionProof>),
     ProveEquivocation(Box<EquivocationProof>),
     Audit(Box<AuditMove>),
+    Custody(Box<CustodyMove>),
     /// A move in a challenge; those that open one have no number yet, and name 0.
     Challenge {
         challenge: U256,
         step: Box<Move>,
+    },
+}
+
+/// What is done about data that is withheld.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "names and units are those of the contracts")]
+pub enum CustodyMove {
+    DemandState {
+        claim: Claim,
+        committed_at: u64,
+        program: ProgramHeader,
+        holder: Holder,
+        part: Part,
+    },
+    DemandFiles {
+        lane: Lane,
+        program: ProgramHeader,
+        /// The stage's constants, or else its initial state.
+        constants: bool,
+        part: Part,
+    },
+    Deliver {
+        id: U256,
+        demand: Demand,
+        delivery: Delivery,
+    },
+    Expire {
+        id: U256,
+        demand: Demand,
     },
 }
 

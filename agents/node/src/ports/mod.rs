@@ -7,7 +7,7 @@ pub mod net;
 pub mod store;
 
 pub use bundle::Ports;
-pub use chain::{AuditMove, Call, Chain, ChainError, Event, EventAt};
+pub use chain::{AuditMove, Call, Chain, ChainError, CustodyMove, Event, EventAt};
 pub use clock::{Clock, SystemClock};
 pub use net::{Duplex, Gate, Incoming, Net, NetError, Protocol};
 pub use store::{Store, StoreError};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tensorlink_proof::commit::SenderSignatures;
-use tensorlink_types::abi::{BoundaryLogs, Claim, Offer, StepStatement, Voucher};
+use tensorlink_types::abi::{BoundaryLogs, Claim, Holder, Offer, StepStatement, Voucher};
 use tensorlink_types::{ClaimId, JobId, Lane, TensorRoot};
 
 /// Asked of a worker.
@@ -14,6 +14,17 @@ pub enum Request {
     Ready(JobId),
     /// A user asks for the final state of a finished lane.
     FinalState(Lane),
+    /// A worker asks its keeper, or its job's user, to fetch and keep the state that its claim ends in.
+    Keep {
+        /// The claim, on chain.
+        claim: Claim,
+        /// Timestamp of its block.
+        committed_at: u64,
+        /// CID of the state's file.
+        state: Vec<u8>,
+    },
+    /// Whoever was refused a state asks the keeper for it.
+    Kept(ClaimId),
     /// An auditor asks for what it takes to re-execute a claim's interval.
     Interval(ClaimId),
     /// An auditor asks for signed statements about all steps of a claim.
@@ -111,6 +122,10 @@ pub enum Response {
     Ready(bool),
     /// To `FinalState`: CID of the state file.
     FinalState(Vec<u8>),
+    /// To `Keep`: the keeper's word (rule C-16).
+    Holding(Vec<u8>),
+    /// To `Kept`: CID of the state's file.
+    Kept(Vec<u8>),
     /// To `Interval`.
     Interval(IntervalRecord),
     /// To `Statements`: one per step, in order, each with its signature.
@@ -164,4 +179,6 @@ pub struct IntervalRecord {
     pub logs: BoundaryLogs,
     /// The neighbours' signatures of what was received; of a receipt none.
     pub signatures: SenderSignatures,
+    /// Who else has the state after the interval; without a signature nobody yet.
+    pub holder: Holder,
 }

@@ -23,7 +23,7 @@ use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles, TrainingFiles};
 use tensorlink_node::{Identity, Journal};
-use tensorlink_proof::commit::{Contracts, ProgramCommitment, record_hash, seal, tensor_root, verify_signer};
+use tensorlink_proof::commit::{Contracts, ProgramCommitment, record_hash, recover, seal, tensor_root, verify_signer};
 use tensorlink_types::abi::{Claim, JobKind, Voucher};
 use tensorlink_types::{Address, B256, JobId, JobKey, Lane, U256, keccak256};
 use tokio::sync::mpsc;
@@ -40,6 +40,7 @@ pub const CONTRACTS: Contracts = Contracts {
     checkpoints: Address::repeat_byte(2),
     channels: Address::repeat_byte(4),
     disputes: Address::repeat_byte(3),
+    custody: Address::repeat_byte(5),
 };
 
 pub fn identity(n: u8) -> Identity {
@@ -271,6 +272,7 @@ impl MemoryChain {
             channels: zero,
             disputes: zero,
             challenges: zero,
+            custody: zero,
             audits: zero,
             beacon: zero,
             step_verifier: zero,
@@ -433,11 +435,21 @@ impl Chain for MemoryChain {
                 }
                 events.push(Event::ClaimCommitted { id: CONTRACTS.claim_id(&claim), claim, committed_at: ledger.now });
             }
-            Call::Finalize { claims } => {
+            Call::Finalize { claims, holder } => {
                 ledger.sent.push("finalize");
+                let held = !holder.signature.is_empty();
+                if let Some((last, _)) = claims.last().filter(|_| held) {
+                    let signer = recover(&holder.signature, CONTRACTS.holding(CONTRACTS.claim_id(last)));
+                    let at = Lane { job: JobId(last.job), stage: holder.stage, replica: holder.replica };
+                    let other = ledger.lanes.get(&at).map(|lane| lane.worker).filter(|_| at != last.lane());
+                    if !signer.is_ok_and(|signer| signer == ledger.job.user || other == Some(signer)) {
+                        return Err(refused("WrongHolder"));
+                    }
+                }
+                let window = if held { WINDOW } else { 2 * WINDOW };
                 for (claim, at) in claims {
                     let known = ledger.claims.get(&(claim.stage, claim.interval));
-                    if known != Some(&(claim.clone(), at)) || at + WINDOW > ledger.now {
+                    if known != Some(&(claim.clone(), at)) || at + window > ledger.now {
                         return Err(refused("WindowOpen"));
                     }
                     ledger.lanes.get_mut(&claim.lane()).unwrap().finalized = claim.interval + 1;

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256, U256, keccak256};
 use alloy_sol_types::{SolStruct, SolValue};
-use tensorlink_types::abi::{Claim, ClaimLink, EdgeLog, Offer, StepStatement, Voucher, domain};
+use tensorlink_types::abi::{Claim, ClaimLink, EdgeLog, Holding, Offer, StepStatement, Voucher, domain};
 use tensorlink_types::{ClaimId, JobId, JobKey};
 
 /// The deployment that signatures are bound to: chain and contracts, so that none is valid elsewhere.
@@ -18,6 +18,8 @@ pub struct Contracts {
     pub channels: Address,
     /// `Disputes`, domain of step statements and edge logs.
     pub disputes: Address,
+    /// `Custody`, domain of holders' words.
+    pub custody: Address,
 }
 
 impl Contracts {
@@ -39,6 +41,11 @@ impl Contracts {
     /// What a user signs to pay a lane.
     pub fn voucher(&self, voucher: &Voucher) -> B256 {
         voucher.eip712_signing_hash(&domain(self.chain_id, self.channels))
+    }
+
+    /// What a holder signs to say that it has the state a claim ends in (C-16).
+    pub fn holding(&self, claim: ClaimId) -> B256 {
+        Holding { claimId: claim.0 }.eip712_signing_hash(&domain(self.chain_id, self.custody))
     }
 
     /// What a worker signs about the tensors it sent to a neighbour.

@@ -25,6 +25,7 @@ pub(crate) const CONTRACTS: Contracts = Contracts {
     checkpoints: Address::repeat_byte(2),
     channels: Address::repeat_byte(4),
     disputes: Address::repeat_byte(3),
+    custody: Address::repeat_byte(5),
 };
 
 pub(crate) fn worker_key() -> SigningKey {

@@ -148,8 +148,14 @@ async fn main() -> Result<()> {
     // 50 steps are the command line's default.
     let plan = if bench { Plan { intervals: 120, steps: 50 } } else { Plan { intervals: 1, steps: 2 } };
     let nowhere = Address::ZERO;
-    let contracts =
-        Contracts { chain_id: 1, jobs: nowhere, checkpoints: nowhere, channels: nowhere, disputes: nowhere };
+    let contracts = Contracts {
+        chain_id: 1,
+        jobs: nowhere,
+        checkpoints: nowhere,
+        channels: nowhere,
+        disputes: nowhere,
+        custody: nowhere,
+    };
     let model = match std::env::args().skip(1).find(|argument| !argument.starts_with("--")) {
         Some(path) => Model::parse(&path, &std::fs::read(&path).map_err(|e| format!("{path}: {e}"))?)?,
         None => Model::parse("digits.json", &example("digits.json")?)?,

@@ -130,6 +130,7 @@ mod tests {
         checkpoints: Address::repeat_byte(2),
         channels: Address::repeat_byte(3),
         disputes: Address::repeat_byte(4),
+        custody: Address::repeat_byte(5),
     };
 
     fn voucher(tokens: u32, receipts: B256) -> Voucher {

@@ -6,13 +6,15 @@ use std::time::Duration;
 use tensorlink_node::Journal;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_types::B256;
-use tensorlink_types::abi::{BoundaryLogs, Claim};
+use tensorlink_types::abi::{BoundaryLogs, Claim, Holder};
 use tensorlink_worker::claims::{self, Claimant, ClaimsError};
 use tensorlink_worker::record::{Interval, LaneLog, LaneRecord};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{CONTRACTS, MemoryChain, USER, identity, job_view, lane};
 
+/// Key of who keeps the lane's states.
+const HOLDER: u8 = 9;
 /// Intervals of the job.
 pub(crate) const INTERVALS: u32 = 3;
 
@@ -63,6 +65,14 @@ impl Bench {
         let by = Claimant::new(self.chain.clone(), identity(7), CONTRACTS);
         let run = claims::run(by, log.clone(), CancellationToken::new());
         tokio::time::timeout(Duration::from_millis(300), run).await.ok()
+    }
+
+    /// The user gives its word for the state after an interval.
+    pub(crate) fn held(&self, log: &LaneLog, interval: u32) {
+        let signature = identity(HOLDER).sign(CONTRACTS.holding(CONTRACTS.claim_id(&claim(interval)))).unwrap();
+        self.chain.with(|l| l.job.user = identity(HOLDER).address());
+        let word = Holder { signature: signature.into(), ..Holder::default() };
+        log.update(|record| record.intervals.get_mut(&interval).unwrap().holder = Some(word)).unwrap();
     }
 
     /// How many calls of a kind were sent.

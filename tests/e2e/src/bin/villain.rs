@@ -3,8 +3,9 @@
 //! Takes the same arguments as `tensorlink`; `TENSORLINK_VILLAIN_STEP` is the step at which it lies (or the number of tokens of a text;
 //! every one if it is not set), `TENSORLINK_VILLAIN_OPERATOR` the kind of operator that it falsifies (`mat_mul` if it is not set);
 //! with `TENSORLINK_VILLAIN_MUTE=true` it answers no auditor; with `TENSORLINK_VILLAIN_FORK=true` it computes everything right, and
-//! tells its neighbours something else in that step; with `TENSORLINK_VILLAIN_TONGUE=silent_at_last` or `junk` it answers challenges so;
-//! with `TENSORLINK_VILLAIN_FRAME=true` it computes right and accuses its auditors. Test-only: the product holds no cheating code.
+//! tells its neighbours something else in that step; with `TENSORLINK_VILLAIN_TONGUE=silent_at_last` or `junk` it answers challenges so,
+//! with `withholding` it shows nothing that is demanded on chain; with `TENSORLINK_VILLAIN_KEEP_RESULT=true` it gives its last state to
+//! nobody but its keeper; with `TENSORLINK_VILLAIN_HONEST=true` it computes right; with `TENSORLINK_VILLAIN_FRAME=true` it computes right and accuses its auditors. Test-only: the product holds no cheating code.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -56,13 +57,16 @@ fn main() -> ExitCode {
         let mute = setting("TENSORLINK_VILLAIN_MUTE")?.unwrap_or(false);
         let fork = setting("TENSORLINK_VILLAIN_FORK")?.unwrap_or(false);
         let frame = setting("TENSORLINK_VILLAIN_FRAME")?.unwrap_or(false);
-        // A step that no job has: who forks, or frames auditors, computes right.
-        let lie = if fork || frame { Lie { step: Some(u32::MAX), ..lie } } else { lie };
+        let keep_result = setting("TENSORLINK_VILLAIN_KEEP_RESULT")?.unwrap_or(false);
+        let honest = setting("TENSORLINK_VILLAIN_HONEST")?.unwrap_or(fork || frame || keep_result);
+        // A step that no job has.
+        let lie = if honest { Lie { step: Some(u32::MAX), ..lie } } else { lie };
         let tongue: Option<Tongue> = setting("TENSORLINK_VILLAIN_TONGUE")?;
         let dress = |ports: Ports| {
-            let net: Arc<dyn Net> = match (mute, fork) {
-                (true, _) => Arc::new(Mute(ports.net.clone())),
-                (_, true) => Arc::new(Forked::new(ports.clone(), step.unwrap_or_default())),
+            let net: Arc<dyn Net> = match (mute, fork, keep_result) {
+                (true, ..) => Arc::new(Mute::about_claims(ports.net.clone())),
+                (_, true, _) => Arc::new(Forked::new(ports.clone(), step.unwrap_or_default())),
+                (_, _, true) => Arc::new(Mute::about_results(ports.net.clone())),
                 _ => ports.net.clone(),
             };
             let chain: Arc<dyn Chain> = match tongue {

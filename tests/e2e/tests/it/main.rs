@@ -7,6 +7,7 @@
 //! | `villains` | jobs in which somebody lies |
 //! | `cast` | a table of villains that compute something else |
 //! | `challengers` | challenges without substance, and a user that closes at the worst moment |
+//! | `custody` | data that is withheld, and demanded on chain |
 //! | `serving` | pretrained models served text by text, honestly and not |
 //! | `chaos` | everything that can fail fails, at random |
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
@@ -16,6 +17,7 @@ mod audits;
 mod cast;
 mod challengers;
 mod chaos;
+mod custody;
 mod failures;
 mod harness;
 mod honest;

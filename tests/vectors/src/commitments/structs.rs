@@ -211,8 +211,8 @@ fn claim() -> Claim {
 }
 
 fn contracts(chain_id: u32, contract: Address) -> Contracts {
-    let (jobs, checkpoints, channels, disputes) = (contract, contract, contract, contract);
-    Contracts { chain_id: chain_id.into(), jobs, checkpoints, channels, disputes }
+    let (jobs, checkpoints, channels, disputes, custody) = (contract, contract, contract, contract, contract);
+    Contracts { chain_id: chain_id.into(), jobs, checkpoints, channels, disputes, custody }
 }
 
 /// Digest of a struct given by its kind and encoding.

@@ -23,6 +23,7 @@ pub(super) const CONTRACTS: Contracts = Contracts {
     checkpoints: Address::repeat_byte(0xd2),
     channels: Address::repeat_byte(0xd4),
     disputes: Address::repeat_byte(0xd3),
+    custody: Address::repeat_byte(0xd5),
 };
 
 pub(super) fn broken<E: std::fmt::Display>(error: E) -> VectorError {

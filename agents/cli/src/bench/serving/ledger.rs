@@ -42,6 +42,7 @@ impl Ledger {
             channels: zero,
             disputes: zero,
             challenges: zero,
+            custody: zero,
             audits: zero,
             beacon: zero,
             step_verifier: zero,

@@ -34,6 +34,14 @@ pub(super) fn words(dispute: &Dispute, conviction: &Conviction) -> Words {
             title: "it told its neighbour one thing and the chain another",
             told: vec![equivocation(conviction)],
         },
+        Fault::Withholding => Words {
+            title: "it did not show data that it holds",
+            told: vec![
+                "Part of a file or state that this worker had, or had signed that it keeps for another, was demanded on chain, and it did \
+                 not show it in time. Nothing says that what it computed is wrong: its claims stand."
+                    .to_owned(),
+            ],
+        },
     }
 }
 

@@ -289,6 +289,16 @@ impl Network {
         self.start_worker(worker, villain(&[("FRAME", "true")]), "0.0005").await;
     }
 
+    /// Starts a worker that computes right, and gives its last state to nobody but its keeper.
+    pub(crate) async fn start_hoarder(&mut self, worker: usize) {
+        self.start_worker(worker, villain(&[("KEEP_RESULT", "true")]), "0.0005").await;
+    }
+
+    /// Starts a worker that computes right, and shows nothing that is demanded on chain.
+    pub(crate) async fn start_withholder(&mut self, worker: usize) {
+        self.start_worker(worker, villain(&[("HONEST", "true"), ("TONGUE", "withholding")]), "0.0005").await;
+    }
+
     /// Gives an account SNO.
     pub(crate) async fn fund(&self, account: Address, amount: &str) {
         let token = self.deployment().sno;

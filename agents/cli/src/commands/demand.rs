@@ -1,0 +1,172 @@
+//! `tensorlink demand`: has a worker show on chain what it withholds.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use cid::Cid;
+use serde::Serialize;
+use tensorlink_node::custody::holders;
+use tensorlink_node::names;
+use tensorlink_node::ports::{Call, Chain, ChainError, CustodyMove, Event, EventAt, Protocol};
+use tensorlink_node::shard::ShardSource;
+use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_node::wire::{decode, encode};
+use tensorlink_proof::commit::ProgramCommitment;
+use tensorlink_types::abi::{Claim, Demand, Holder, Part, ProgramHeader};
+use tensorlink_types::{JobId, Lane, U256};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::DemandArgs;
+use crate::config::Config;
+use crate::node::Node;
+use crate::output;
+
+/// Disk for the program, bytes.
+const DISK: u64 = 10 << 30;
+/// Wait between two looks at what became of the demand.
+const LOOK: Duration = Duration::from_secs(2);
+
+#[derive(Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+enum Shown {
+    /// The worker has the data: it is on chain now.
+    Delivered { first_leaf: u32, bytes: usize },
+    /// It did not show it, and lost its stake in this job.
+    Convicted,
+    /// What it was about is void or settled.
+    Over,
+}
+
+/// Demands a part of a lane's data, and follows it to its end.
+pub async fn run(config: &Config, args: &DemandArgs, shutdown: CancellationToken) -> Result<()> {
+    let (node, _folder) = Node::beside(config, DISK, &shutdown).await?;
+    let ended = tokio::select! {
+        () = shutdown.cancelled() => bail!("interrupted; the demand goes on, and anybody can end it after its deadline"),
+        ended = demand(&node, args) => ended,
+    };
+    node.net.shutdown().await;
+    let shown = ended?;
+    output::print(config.json, &shown, || shown.text())
+}
+
+async fn demand(node: &Node, args: &DemandArgs) -> Result<Shown> {
+    let chain = node.ports.chain.as_ref();
+    let lane = Lane { job: JobId(args.job), stage: args.stage, replica: args.replica };
+    let events = chain.past_events(chain.deployment().block, chain.head().await?.number).await?;
+    let program = program(node, lane, &events).await?;
+    let call = match args.interval {
+        Some(interval) => {
+            let (claim, committed_at) = claim(&events, lane, interval)?;
+            let own = Holder { stage: lane.stage, replica: lane.replica, ..Holder::default() };
+            let holder = if args.keeper { keeper(node, &claim).await? } else { own };
+            let part = part(args, program.stateCount)?;
+            CustodyMove::DemandState { claim, committed_at, program, holder, part }
+        }
+        None => {
+            let constants = !args.initial_state;
+            let part = part(args, if constants { program.constantCount } else { program.stateCount })?;
+            CustodyMove::DemandFiles { lane, program, constants, part }
+        }
+    };
+    let call = Call::Custody(Box::new(call));
+    // What would be refused costs nothing.
+    chain.simulate(&call).await?;
+    let receipt = chain.send(call).await?;
+    let opened = receipt.events.into_iter().find_map(|event| match event {
+        Event::Demanded { id, demand } => Some((id, *demand)),
+        _ => None,
+    });
+    let (id, demand) = opened.context("the transaction of the demand opened none")?;
+    eprintln!("demand {id}: {} has until {} (seconds since 1970) to show it", demand.holder, demand.deadline);
+    follow(chain, id, demand, receipt.block).await
+}
+
+/// Waits until the worker has shown it, or ends the demand when its time is over.
+async fn follow(chain: &dyn Chain, id: U256, demand: Demand, mut from: u64) -> Result<Shown> {
+    loop {
+        let head = chain.head().await?;
+        for at in chain.past_events(from, head.number).await? {
+            match at.event {
+                Event::DemandEnded { id: ended, shown: Some((first_leaf, leaves)), .. } if ended == id => {
+                    return Ok(Shown::Delivered { first_leaf, bytes: leaves.len() });
+                }
+                Event::DemandEnded { id: ended, convicted, .. } if ended == id => {
+                    return Ok(if convicted { Shown::Convicted } else { Shown::Over });
+                }
+                _ => from = at.block,
+            }
+        }
+        let call = Call::Custody(Box::new(CustodyMove::Expire { id, demand: demand.clone() }));
+        match chain.simulate(&call).await {
+            Ok(_) => drop(chain.send(call).await?),
+            // It is not time yet, or it ended and is not confirmed yet.
+            Err(ChainError::Reverted { name, .. }) if name == "StillOpen" || name == "UnknownDemand" => {}
+            Err(error) => return Err(error.into()),
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn claim(events: &[EventAt], lane: Lane, interval: u32) -> Result<(Claim, u64)> {
+    let found = events.iter().rev().find_map(|at| match &at.event {
+        Event::ClaimCommitted { claim, committed_at, .. } if claim.lane() == lane && claim.interval == interval => {
+            Some((claim.clone(), *committed_at))
+        }
+        _ => None,
+    });
+    found.with_context(|| format!("{lane} has no confirmed claim for interval {interval}"))
+}
+
+/// The registered program of a lane's stage, from whoever has it.
+async fn program(node: &Node, lane: Lane, events: &[EventAt]) -> Result<ProgramHeader> {
+    let chain = node.ports.chain.as_ref();
+    let job = chain.job(lane.job).await?.with_context(|| format!("there is no job {}", lane.job))?;
+    let manifest = events.iter().find_map(|at| match &at.event {
+        Event::JobPosted { job, terms, .. } if *job == lane.job => Cid::try_from(terms.manifest.as_ref()).ok(),
+        _ => None,
+    });
+    let manifest = manifest.with_context(|| format!("job {} names no files", lane.job))?;
+    let holders = holders(chain, &job, lane).await?;
+    let source = ShardSource { job: lane.job, stage: lane.stage, manifest, holders };
+    let root = chain.program_root(lane.job, lane.stage).await?;
+    let program = names::program(node.ports.store.as_ref(), &source, (0, root)).await?;
+    Ok(ProgramCommitment::new(&program)?.header)
+}
+
+/// Who keeps the state for the claim's worker, by its word.
+async fn keeper(node: &Node, claim: &Claim) -> Result<Holder> {
+    let (worker, _) = node.ports.chain.assignment(claim.lane()).await?;
+    let question = encode("request", &Request::Interval(node.ports.contracts.claim_id(claim)))?;
+    let answer = node.ports.net.request(worker, Protocol::Rpc, question).await?;
+    let holder = match decode("response", &answer)? {
+        Response::Interval(record) => record.holder,
+        Response::Declined(reason) => bail!("{worker} does not tell who keeps its state: {reason}"),
+        other => bail!("{worker} answers {other:?}"),
+    };
+    ensure!(!holder.signature.is_empty(), "nobody has given its word for this state");
+    ensure!(
+        (holder.stage, holder.replica) != (claim.stage, claim.replica),
+        "the job's user keeps this state, which has no stake to lose"
+    );
+    Ok(holder)
+}
+
+/// What is demanded: what was named, and the rest at random, so that nobody can prepare for it.
+fn part(args: &DemandArgs, tensors: u32) -> Result<Part> {
+    ensure!(tensors > 0, "there is nothing to demand: the stage has no such tensors");
+    let tensor = args.tensor.unwrap_or_else(|| rand::random_range(0..tensors));
+    ensure!(tensor < tensors, "there are {tensors} tensors, counted from 0");
+    Ok(Part { tensor, firstLeaf: args.leaf.unwrap_or_else(rand::random), leaves: args.leaves })
+}
+
+impl Shown {
+    fn text(&self) -> String {
+        match self {
+            Self::Delivered { first_leaf, bytes } => {
+                format!("shown: {bytes} bytes from leaf {first_leaf} on; the bond is the worker's")
+            }
+            Self::Convicted => "not shown in time: the worker is convicted, the bond is back".to_owned(),
+            Self::Over => "over: what it was about is void or settled; the bond is back".to_owned(),
+        }
+    }
+}

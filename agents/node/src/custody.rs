@@ -1,0 +1,312 @@
+//! Second holders: whoever keeps the state that another's claim ends in, and gives it to who asks (rules P-34, P-35).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cid::Cid;
+use serde::{Deserialize, Serialize};
+use tensorlink_graph::check::CheckedProgram;
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::record_hash;
+use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_types::abi::Claim;
+use tensorlink_types::{Address, ClaimId, JobId, Lane};
+use thiserror::Error;
+
+use crate::blocking;
+use crate::files::{self, FileError};
+use crate::interval::state_root_of;
+use crate::journal::JournalError;
+use crate::ports::chain::JobView;
+use crate::ports::{Chain, ChainError, Event, Ports, StoreError};
+use crate::shard::{Shard, ShardError, ShardSource};
+
+/// Name of the record on disk.
+const FILE: &str = "holdings";
+/// States kept of jobs that are over, so that their users can still fetch them; older ones are dropped.
+const PAST: usize = 16;
+
+/// The lane whose worker keeps what a lane computes: the one of the next stage, after the last that of the first; of a job of one stage, the
+/// next replica. None in a job of one lane: there the user keeps it.
+pub const fn keeper_of(lane: Lane, stages: u16, replicas: u16) -> Option<Lane> {
+    if stages > 1 {
+        let next = lane.stage.saturating_add(1);
+        Some(Lane { stage: if next < stages { next } else { 0 }, ..lane })
+    } else if replicas > 1 {
+        let next = lane.replica.saturating_add(1);
+        Some(Lane { replica: if next < replicas { next } else { 0 }, ..lane })
+    } else {
+        None
+    }
+}
+
+/// The lane for which a lane's worker is the keeper: the reverse of [`keeper_of`].
+pub const fn ward_of(lane: Lane, stages: u16, replicas: u16) -> Option<Lane> {
+    if stages > 1 {
+        let of = if lane.stage == 0 { stages } else { lane.stage };
+        Some(Lane { stage: of.saturating_sub(1), ..lane })
+    } else if replicas > 1 {
+        let of = if lane.replica == 0 { replicas } else { lane.replica };
+        Some(Lane { replica: of.saturating_sub(1), ..lane })
+    } else {
+        None
+    }
+}
+
+/// Whoever should have a lane's files and states: its worker, its keeper, the job's user.
+///
+/// # Errors
+/// [`ChainError`].
+pub async fn holders(chain: &dyn Chain, job: &JobView, lane: Lane) -> Result<Vec<Address>, ChainError> {
+    let mut holders = vec![chain.assignment(lane).await?.0];
+    if let Some(keeper) = keeper_of(lane, job.stages, job.replicas) {
+        holders.push(chain.assignment(keeper).await?.0);
+    }
+    holders.push(job.user);
+    Ok(holders)
+}
+
+/// Why a state is not kept. Its text goes to who asked.
+#[derive(Debug, Error)]
+pub enum KeepError {
+    /// It is not the asking worker's, or not on chain.
+    #[error("no claim of yours on chain is this one")]
+    Unknown,
+    /// It is not the claim's.
+    #[error("the state is not the one that the claim ends in")]
+    OtherState,
+    /// It is more than we lend.
+    #[error("the state has {needed} bytes, this node lends {limit}")]
+    Memory {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes lent.
+        limit: u64,
+    },
+    /// The chain could not be asked.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The program could not be had.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// The state could not be had.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file is not a state.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Our disk failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// We could not sign.
+    #[error(transparent)]
+    Sign(#[from] SignatureError),
+}
+
+/// A state kept for another.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Holding {
+    /// What it is the end of.
+    claim: Claim,
+    /// CID of its file.
+    state: String,
+    /// CID of its job's manifest.
+    manifest: String,
+    /// Whether its job is over.
+    over: bool,
+}
+
+/// What a worker asks to be kept.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Its claim.
+    pub claim: Claim,
+    /// Timestamp of the claim's block.
+    pub committed_at: u64,
+    /// CID of the state that it ends in.
+    pub state: Cid,
+    /// CID of the job's manifest.
+    pub manifest: Cid,
+}
+
+/// The states that this node keeps for others; on disk before anybody is told.
+pub struct Keeper {
+    ports: Ports,
+    /// Bytes lent to one state.
+    memory: u64,
+    holdings: Mutex<Vec<Holding>>,
+    programs: Mutex<HashMap<(JobId, u16), Arc<CheckedProgram>>>,
+}
+
+impl Keeper {
+    /// Takes up what is on disk.
+    ///
+    /// # Errors
+    /// [`JournalError`] if it cannot be read.
+    pub fn open(ports: Ports, memory: u64) -> Result<Self, JournalError> {
+        let holdings = ports.journal.read(FILE)?.unwrap_or_default();
+        Ok(Self { ports, memory, holdings: Mutex::new(holdings), programs: Mutex::default() })
+    }
+
+    fn holdings(&self) -> MutexGuard<'_, Vec<Holding>> {
+        self.holdings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fetches the state that a claim ends in from the claim's worker, who asks, and gives our word for it: a signature (rule C-16).
+    ///
+    /// # Errors
+    /// [`KeepError`].
+    pub async fn keep(&self, asked: &Asked, worker: Address) -> Result<[u8; 65], KeepError> {
+        let (chain, claim) = (self.ports.chain.as_ref(), &asked.claim);
+        let id = self.ports.contracts.claim_id(claim);
+        let recorded = chain.record(claim.lane(), claim.interval).await? == record_hash(claim, asked.committed_at);
+        if !recorded || chain.assignment(claim.lane()).await?.0 != worker {
+            return Err(KeepError::Unknown);
+        }
+        if self.file_of(id).is_none() {
+            let program = self.program(claim.lane(), asked.manifest, worker).await?;
+            let needed = files::file_len(program.state.iter().map(|slot| &slot.ty));
+            if needed > self.memory {
+                return Err(KeepError::Memory { needed, limit: self.memory });
+            }
+            let bytes = self.ports.store.get(&asked.state, &[worker], needed).await?;
+            let root = blocking(move || {
+                let tensors = files::split(&bytes, program.state.iter().map(|slot| &slot.ty))?;
+                Ok::<_, FileError>(state_root_of(&tensors))
+            });
+            if root.await? != claim.newState {
+                return Err(KeepError::OtherState);
+            }
+            let (state, manifest) = (asked.state.to_string(), asked.manifest.to_string());
+            self.update(|holdings| holdings.push(Holding { claim: claim.clone(), state, manifest, over: false }))?;
+            tracing::info!(lane = %claim.lane(), claim.interval, "a state is kept for its worker");
+        }
+        Ok(self.ports.identity.sign(self.ports.contracts.holding(id))?)
+    }
+
+    /// The program of a lane's stage, which tells what its state is made of; the shard's files stay here for who asks.
+    async fn program(&self, lane: Lane, manifest: Cid, worker: Address) -> Result<Arc<CheckedProgram>, KeepError> {
+        let key = (lane.job, lane.stage);
+        let known = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(program) = known {
+            return Ok(program);
+        }
+        let shard = self.fetch(lane, manifest, worker).await?;
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner).insert(key, shard.program.clone());
+        Ok(shard.program)
+    }
+
+    /// Fetches and checks the shard of another's lane, to be able to give it to others.
+    ///
+    /// # Errors
+    /// [`ShardError`].
+    pub async fn fetch(&self, lane: Lane, manifest: Cid, worker: Address) -> Result<Shard, ShardError> {
+        let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.as_ref());
+        let user = chain.job(lane.job).await?.map(|job| job.user);
+        let holders = user.into_iter().chain([worker]).collect();
+        let source = ShardSource { job: lane.job, stage: lane.stage, manifest, holders };
+        Shard::fetch(chain, store, &source, self.memory).await
+    }
+
+    /// CID of the state that a claim ends in, if it is kept here.
+    pub fn file_of(&self, id: ClaimId) -> Option<Cid> {
+        self.holding(id)?.state.parse().ok()
+    }
+
+    fn holding(&self, id: ClaimId) -> Option<Holding> {
+        self.holdings().iter().find(|held| self.ports.contracts.claim_id(&held.claim) == id).cloned()
+    }
+
+    /// The tensors of the state that a claim ends in.
+    ///
+    /// # Errors
+    /// [`KeepError::Unknown`] if it is not kept here.
+    pub async fn tensors_of(&self, id: ClaimId) -> Result<Vec<Tensor>, KeepError> {
+        let held = self.holding(id).ok_or(KeepError::Unknown)?;
+        let lane = held.claim.lane();
+        let (worker, _) = self.ports.chain.assignment(lane).await?;
+        let manifest = held.manifest.parse().map_err(|_| KeepError::Unknown)?;
+        let program = self.program(lane, manifest, worker).await?;
+        let types = || program.state.iter().map(|slot| &slot.ty);
+        let cid = held.state.parse().map_err(|_| KeepError::Unknown)?;
+        let bytes = self.ports.store.get(&cid, &[], files::file_len(types())).await?;
+        Ok(files::split(&bytes, types())?)
+    }
+
+    /// Takes in a confirmed event: of a lane's final states the last is kept, and a while beyond the end of its job, for its user.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the disk fails.
+    pub async fn apply(&self, event: &Event) -> Result<(), JournalError> {
+        match event {
+            Event::ClaimsFinalized { lane, to, .. } => {
+                let newest = |held: &Holding| held.claim.interval.saturating_add(1) < *to;
+                self.drop_where(|held| held.claim.lane() == *lane && newest(held)).await
+            }
+            Event::JobSettled { job, .. } => {
+                let of_job = |held: &Holding| held.claim.lane().job == *job;
+                if !self.holdings().iter().any(of_job) {
+                    return Ok(());
+                }
+                self.update(|holdings| {
+                    holdings.iter_mut().filter(|held| of_job(held)).for_each(|held| held.over = true);
+                })?;
+                let past: Vec<Claim> = self.holdings().iter().filter(|h| h.over).map(|h| h.claim.clone()).collect();
+                let most = past.len().saturating_sub(PAST);
+                let oldest = past.get(..most).unwrap_or_default();
+                self.programs.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| of != job);
+                self.drop_where(|held| oldest.contains(&held.claim)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Forgets holdings, and their files unless others need them.
+    async fn drop_where(&self, old: impl Fn(&Holding) -> bool) -> Result<(), JournalError> {
+        let (dropped, kept): (Vec<_>, Vec<_>) = self.holdings().iter().cloned().partition(|held| old(held));
+        if dropped.is_empty() {
+            return Ok(());
+        }
+        for held in dropped.iter().filter(|held| kept.iter().all(|other| other.state != held.state)) {
+            if let Ok(cid) = held.state.parse()
+                && let Err(error) = self.ports.store.unpin(&cid).await
+            {
+                tracing::debug!(%cid, %error, "not unpinned");
+            }
+        }
+        // Last, so that a kill before it leaves nothing pinned for ever: the events tell again.
+        self.update(|holdings| holdings.retain(|held| !dropped.contains(held)))
+    }
+
+    /// Changes the holdings on disk, then in memory.
+    fn update(&self, change: impl FnOnce(&mut Vec<Holding>)) -> Result<(), JournalError> {
+        let mut holdings = self.holdings();
+        let mut next = holdings.clone();
+        change(&mut next);
+        if next != *holdings {
+            self.ports.journal.write(FILE, &next)?;
+            *holdings = next;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lane_of_several_has_one_keeper_and_is_the_keeper_of_one() {
+        for (stages, replicas) in [(2, 1), (3, 1), (1, 2), (1, 3), (4, 2)] {
+            for (stage, replica) in (0..stages).flat_map(|stage| (0..replicas).map(move |replica| (stage, replica))) {
+                let lane = Lane { job: JobId(1), stage, replica };
+                let keeper = keeper_of(lane, stages, replicas).unwrap();
+                assert_ne!(keeper, lane);
+                assert!(keeper.stage < stages && keeper.replica < replicas);
+                assert_eq!(ward_of(keeper, stages, replicas), Some(lane));
+            }
+        }
+        let only = Lane { job: JobId(1), stage: 0, replica: 0 };
+        assert_eq!((keeper_of(only, 1, 1), ward_of(only, 1, 1)), (None, None));
+    }
+}

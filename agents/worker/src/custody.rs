@@ -1,0 +1,282 @@
+//! Second holders (rules P-34, P-35): others keep our states, we keep theirs, and show on chain what is demanded of either.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cid::Cid;
+use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_node::custody::{Asked, KeepError, keeper_of, ward_of};
+use tensorlink_node::files::{self, FileError};
+use tensorlink_node::ports::chain::JobView;
+use tensorlink_node::ports::{Call, ChainError, CustodyMove, NetError, Protocol, StoreError};
+use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_node::wire::{Malformed, decode, encode};
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_proof::commit::verify_signer;
+use tensorlink_proof::custody::{Undeliverable, deliver};
+use tensorlink_types::abi::{Claim, Demand, Holder, JobKind};
+use tensorlink_types::{Address, ClaimId, JobId, Lane, U256};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::record::{Interval, LaneLog};
+use crate::role::{BACK_OFF, Worker};
+
+/// Waits between attempts to find a holder: the first, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
+
+/// Why nobody else keeps a state yet.
+#[derive(Debug, Error)]
+enum Unheld {
+    #[error("{0}")]
+    Record(String),
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    #[error(transparent)]
+    Net(#[from] NetError),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
+    #[error("{0} declines: {1}")]
+    Declined(Address, String),
+}
+
+/// Why nothing is shown yet.
+#[derive(Debug, Error)]
+enum Unshown {
+    #[error("{0}")]
+    Unknown(String),
+    #[error(transparent)]
+    Keep(#[from] KeepError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Undeliverable(#[from] Undeliverable),
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+}
+
+/// Demands for data of ours that are not met yet.
+#[derive(Debug, Default)]
+pub(crate) struct Demands(Mutex<HashMap<U256, CancellationToken>>);
+
+impl Demands {
+    fn open(&self) -> MutexGuard<'_, HashMap<U256, CancellationToken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn ended(&self, id: U256) {
+        if let Some(token) = self.open().remove(&id) {
+            token.cancel();
+        }
+    }
+}
+
+impl<E> Worker<E>
+where
+    E: CacheEngine + Send + 'static,
+    E::Tensor: Send + 'static,
+{
+    /// Has the newest state that is claimed kept by another, again and again: by the lane's keeper, or else by the job's user.
+    pub(crate) async fn find_holders(&self, log: &LaneLog, job: &JobView, stop: &CancellationToken) {
+        let lane = log.get().lane;
+        let mut changes = log.watch();
+        let mut pause = PAUSE.0;
+        while !stop.is_cancelled() {
+            changes.mark_unchanged();
+            let asked = log.get().unheld().cloned();
+            let mut wait = PAUSE.1;
+            if let Some(interval) = asked {
+                match self.find_holder(log, &interval, job).await {
+                    Ok(holder) => {
+                        pause = PAUSE.0;
+                        wait = pause;
+                        let number = interval.claim.interval;
+                        let kept = log.update(|record| {
+                            if let Some(known) = record.intervals.get_mut(&number) {
+                                known.holder = Some(holder);
+                            }
+                        });
+                        if let Err(error) = kept {
+                            tracing::error!(%lane, %error, "a holder's word cannot be kept");
+                        }
+                    }
+                    Err(error) => {
+                        tracing::debug!(%lane, interval.claim.interval, %error, "nobody else keeps this state yet");
+                        wait = pause;
+                        pause = pause.saturating_mul(2).min(PAUSE.1);
+                    }
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                // Not at once: claims come one after another, and one word serves those before it.
+                () = async {
+                    self.context.ports.clock.sleep(PAUSE.0).await;
+                    let _ = changes.changed().await;
+                } => {}
+                () = self.context.ports.clock.sleep(wait) => {}
+            }
+        }
+    }
+
+    async fn find_holder(&self, log: &LaneLog, interval: &Interval, job: &JobView) -> Result<Holder, Unheld> {
+        let lane = log.get().lane;
+        if let Some(keeper) = keeper_of(lane, job.stages, job.replicas) {
+            let (worker, _) = self.context.ports.chain.assignment(keeper).await?;
+            match self.ask_to_keep(log, interval, (worker, keeper)).await {
+                Ok(holder) => return Ok(holder),
+                Err(error) => tracing::debug!(%lane, %keeper, %error, "its keeper does not keep it; the user is asked"),
+            }
+        }
+        self.ask_to_keep(log, interval, (job.user, lane)).await
+    }
+
+    async fn ask_to_keep(
+        &self,
+        log: &LaneLog,
+        interval: &Interval,
+        (holder, at): (Address, Lane),
+    ) -> Result<Holder, Unheld> {
+        let ports = &self.context.ports;
+        let (claim, gone) = (&interval.claim, || Unheld::Record("the state is not on disk any more".to_owned()));
+        let state: Cid = log.get().state_after(claim.interval).and_then(|cid| cid.parse().ok()).ok_or_else(gone)?;
+        let committed_at = interval.committed_at.ok_or_else(gone)?;
+        let question = Request::Keep { claim: claim.clone(), committed_at, state: state.to_bytes() };
+        let answer = ports.net.request(holder, Protocol::Rpc, encode("request", &question)?).await?;
+        match decode("response", &answer)? {
+            Response::Holding(signature) => {
+                let digest = ports.contracts.holding(ports.contracts.claim_id(claim));
+                verify_signer(&signature, digest, holder)?;
+                Ok(Holder { stage: at.stage, replica: at.replica, signature: signature.into() })
+            }
+            Response::Declined(reason) => Err(Unheld::Declined(holder, reason)),
+            other => Err(Unheld::Declined(holder, format!("{other:?}"))),
+        }
+    }
+
+    /// Keeps the state of the lane whose keeper we are.
+    pub(crate) async fn keep(&self, peer: Address, (claim, committed_at, state): (Claim, u64, Vec<u8>)) -> Response {
+        let lane = claim.lane();
+        let job = match self.context.ports.chain.job(lane.job).await {
+            Ok(Some(job)) => job,
+            Ok(None) => return Response::Declined("no such job".into()),
+            Err(error) => return Response::Declined(error.to_string()),
+        };
+        let keeper = keeper_of(lane, job.stages, job.replicas);
+        let manifest = self.posted().get(&lane.job).map(|posted| posted.manifest);
+        let ours = keeper.is_some_and(|keeper| self.lanes().contains_key(&keeper));
+        let (true, Some(manifest), Ok(state)) = (ours, manifest, Cid::try_from(state)) else {
+            return Response::Declined("this worker is not the keeper of that lane".into());
+        };
+        match self.keeper.keep(&Asked { claim, committed_at, state, manifest }, peer).await {
+            Ok(signature) => Response::Holding(signature.to_vec()),
+            Err(error) => Response::Declined(error.to_string()),
+        }
+    }
+
+    /// CID of a state that we keep.
+    pub(crate) fn kept(&self, claim: ClaimId) -> Response {
+        let declined = || Response::Declined("that state is not kept here".into());
+        self.keeper.file_of(claim).map_or_else(declined, |cid| Response::Kept(cid.to_bytes()))
+    }
+
+    /// Fetches the shard of the lane whose keeper we are, once: a job starts when each of its shards has two holders.
+    pub(crate) async fn fetch_ward(self: Arc<Self>, lane: Lane) {
+        let mut pause = BACK_OFF;
+        while !self.is_ready(lane.job) {
+            match self.try_fetch_ward(lane).await {
+                Ok(()) => {
+                    self.wards().insert(lane);
+                    return;
+                }
+                Err(error) => tracing::warn!(%lane, error, "the shard of the lane before cannot be fetched yet"),
+            }
+            tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                () = self.context.ports.clock.sleep(pause) => {}
+            }
+            pause = pause.saturating_mul(2).min(Duration::from_secs(60));
+            if self.log_of(lane).is_none_or(|log| log.get().over) {
+                return;
+            }
+        }
+    }
+
+    async fn try_fetch_ward(&self, lane: Lane) -> Result<(), String> {
+        let job = self.context.ports.chain.job(lane.job).await.map_err(|e| e.to_string())?;
+        let job = job.ok_or_else(|| "the endpoint does not know the job".to_owned())?;
+        let ward = ward_of(lane, job.stages, job.replicas).filter(|_| job.kind == JobKind::Training);
+        let manifest = self.posted().get(&lane.job).map(|posted| posted.manifest);
+        let (Some(ward), Some(manifest)) = (ward, manifest) else { return Ok(()) };
+        let (worker, _) = self.context.ports.chain.assignment(ward).await.map_err(|e| e.to_string())?;
+        self.keeper.fetch(ward, manifest, worker).await.map(|_| ()).map_err(|e| e.to_string())
+    }
+
+    /// Whether this worker can begin a job: it has a lane, and the shard of the lane whose keeper it is.
+    pub(crate) fn is_ready(&self, job: JobId) -> bool {
+        let lanes = self.lanes_of(job);
+        !lanes.is_empty() && lanes.iter().all(|lane| self.wards().contains(lane))
+    }
+
+    /// Shows what is demanded of us, until it is shown.
+    pub(crate) async fn answer_demand(self: Arc<Self>, id: U256, demand: Demand) {
+        let ended = self.shutdown.child_token();
+        self.demands.open().insert(id, ended.clone());
+        let mut pause = PAUSE.0;
+        while !ended.is_cancelled() {
+            match self.show(id, &demand).await {
+                Ok(gas) => tracing::info!(%id, gas, "what was demanded is shown"),
+                Err(Unshown::Chain(ChainError::Reverted { name, .. })) if name == "UnknownDemand" => {
+                    tracing::info!(%id, "a demand is over");
+                }
+                Err(error) => {
+                    tracing::warn!(%id, deadline = %demand.deadline, %error, "what is demanded is not shown yet");
+                }
+            }
+            // A reorganisation may undo it: only the confirmed event ends it.
+            tokio::select! {
+                () = ended.cancelled() => return,
+                () = self.context.ports.clock.sleep(pause) => {}
+            }
+            pause = pause.saturating_mul(2).min(PAUSE.1);
+        }
+    }
+
+    async fn show(&self, id: U256, demand: &Demand) -> Result<u64, Unshown> {
+        let tensors = self.demanded(demand).await?;
+        let delivery = deliver(&tensors, demand)?;
+        let call = Call::Custody(Box::new(CustodyMove::Deliver { id, demand: demand.clone(), delivery }));
+        self.context.ports.chain.simulate(&call).await?;
+        Ok(self.context.ports.chain.send(call).await?.gas)
+    }
+
+    /// The tensors of which a part is demanded.
+    async fn demanded(&self, demand: &Demand) -> Result<Vec<Tensor>, Unshown> {
+        let unknown = |reason: &str| Unshown::Unknown(reason.to_owned());
+        let lane = Lane { job: JobId(demand.job), stage: demand.stage, replica: demand.replica };
+        let Some(log) = self.log_of(lane) else {
+            return Ok(self.keeper.tensors_of(ClaimId(demand.claimId)).await?);
+        };
+        let record = log.get();
+        let job = self.context.ports.chain.job(lane.job).await?.ok_or_else(|| unknown("no such job"))?;
+        let shard = self.shard(&record, &job).await.map_err(Unshown::Unknown)?;
+        if demand.claimId.is_zero() {
+            let constants = shard.constants.to_vec();
+            return Ok(match deliver(&constants, demand) {
+                Ok(_) => constants,
+                Err(_) => shard.initial_state.to_vec(),
+            });
+        }
+        let state = record.state_after(demand.interval).and_then(|cid| cid.parse().ok());
+        let state = state.ok_or_else(|| unknown("the state is not on disk any more"))?;
+        let types = || shard.program.state.iter().map(|slot| &slot.ty);
+        let bytes = self.context.ports.store.get(&state, &[], files::file_len(types())).await?;
+        Ok(files::split(&bytes, types())?)
+    }
+}

@@ -1,0 +1,164 @@
+//! Data that is withheld: from the user, from whoever demands it on chain; and honest workers of whom it is demanded.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tensorlink_node::ports::Chain;
+use tensorlink_node::ports::chain::{Event, Fault};
+use tensorlink_types::{Address, U256};
+
+use crate::harness::{Job, Network, OBSERVER, Report, address, sno, worker_address};
+
+const LIMIT: Duration = Duration::from_secs(120);
+/// A holder's clock runs out within.
+const LONG: Duration = Duration::from_secs(300);
+/// The bond of a demand, SNO.
+const BOND: &str = "10";
+/// Worker 1 asks less, and so gets the first stage; the last stage's states are kept by it, and its own by worker 0.
+const VILLAIN: usize = 1;
+/// Two stages and two intervals, in a window that leaves time for a demand.
+const JOB: Job = Job { stages: 2, replicas: 1, steps: 40, steps_per_interval: 20, token: "sno", challenge_window: 20 };
+
+/// Who was convicted, by whom, of what.
+fn convicted(event: &Event) -> Option<(Address, Address, Fault)> {
+    match event {
+        Event::Convicted { worker, auditor, fault, .. } => Some((*worker, *auditor, *fault)),
+        _ => None,
+    }
+}
+
+/// A network in which somebody who has no part in the job can pay for demands, and may ask.
+async fn network() -> Network {
+    let network = Network::start(2).await;
+    network.fund(address(OBSERVER), "100").await;
+    network.ok(OBSERVER, &["stake", "1"]).await;
+    network
+}
+
+/// Demands a part of a lane's first state, once it is claimed, and awaits what comes of it.
+async fn demand(network: &Network, stage: u16, further: &[&str]) -> Value {
+    network
+        .await_event("the first claim", LIMIT, |event| match event {
+            Event::ClaimCommitted { claim, .. } if claim.stage == stage => Some(()),
+            _ => None,
+        })
+        .await;
+    let stage = stage.to_string();
+    let mut command = network.command(OBSERVER, &["--json", "demand", "--job", "1", "--stage", &stage]);
+    command.args(further);
+    crate::harness::run(command, LONG).await.json().pop().unwrap()
+}
+
+/// The stage that a worker has in the job.
+fn stage_of(report: &Report, worker: usize) -> u16 {
+    let stages = report.pick(|event| match event {
+        Event::JobAccepted { offers, .. } => {
+            offers.iter().find(|o| o.worker == worker_address(worker)).map(|o| o.stage)
+        }
+        _ => None,
+    });
+    stages[0]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_its_worker_keeps_for_itself_comes_from_its_keeper() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_hoarder(VILLAIN).await;
+    let job = Job { challenge_window: 8, ..JOB };
+    job.post(&mut network);
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_finished(&job);
+    assert!(report.json["held_out_percent"].is_number(), "the user has the whole model: {}", report.json);
+    assert!(stage_of(&report, VILLAIN) < 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn honest_workers_show_what_is_demanded_and_are_paid_the_bond() {
+    let mut network = network().await;
+    network.start_workers([0, 1]).await;
+    JOB.post(&mut network);
+    let demands = [
+        (&["--interval", "0", "--leaves", "64"][..], "of a state, from its worker"),
+        (&["--interval", "0", "--keeper"], "of a state, from its keeper"),
+        (&["--initial-state"], "of the state that a stage began with"),
+    ];
+    for (further, what) in demands {
+        let ended = demand(&network, 1, further).await;
+        assert_eq!(ended["outcome"], "delivered", "{what}: {ended}");
+        assert!(ended["bytes"].as_u64().is_some_and(|bytes| bytes > 0 && bytes % 256 == 0), "{what}: {ended}");
+    }
+    let report = JOB.settled(&mut network, LIMIT).await;
+    report.assert_finished(&JOB);
+    assert!(report.pick(convicted).is_empty());
+    let token = network.deployment().sno;
+    let left = network.chain().balance(address(OBSERVER), token).await.unwrap();
+    assert_eq!(left, sno("99") - sno(BOND) * U256::from(demands.len()));
+    let shown = report.pick(|event| match event {
+        Event::Demanded { demand, .. } => Some(demand.holder),
+        _ => None,
+    });
+    let own = report.pick(|event| match event {
+        Event::JobAccepted { offers, .. } => Some((offers[0].worker, offers[1].worker)),
+        _ => None,
+    });
+    let (first, second) = own[0];
+    assert_eq!(shown, [second, first, second]);
+    for (worker, bonds) in [(first, 1u64), (second, 2)] {
+        let earned = report.paid()[&worker].1;
+        assert_eq!(network.owned(worker).await, sno("1000") + earned + sno(BOND) * U256::from(bonds));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_show_the_state_of_its_claim_is_convicted_of_silence() {
+    let report = withheld(&[]).await;
+    assert_eq!(report.pick(convicted), [(worker_address(VILLAIN), address(OBSERVER), Fault::Silence)]);
+    let void = report.pick(|event| match event {
+        Event::ClaimsVoided { from, .. } => Some(*from),
+        _ => None,
+    });
+    assert_eq!(void, [0], "what nobody can see is not paid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gave_its_word_for_a_state_and_does_not_show_it_loses_its_stake() {
+    let report = withheld(&["--keeper"]).await;
+    assert_eq!(report.pick(convicted), [(worker_address(VILLAIN), address(OBSERVER), Fault::Withholding)]);
+    let void = report.pick(|event| match event {
+        Event::ClaimsVoided { from, .. } => Some(*from),
+        _ => None,
+    });
+    assert!(void.is_empty(), "nothing is wrong with anybody's claims: {void:?}");
+    assert!(report.paid().contains_key(&worker_address(0)), "the worker whose keeper it was is paid all the same");
+}
+
+/// Demands of a worker that shows nothing the first state of its own lane, or of the lane that it keeps.
+async fn withheld(further: &[&str]) -> Report {
+    let mut network = network().await;
+    network.start_workers([0]).await;
+    network.start_withholder(VILLAIN).await;
+    JOB.post(&mut network);
+    let own = network
+        .await_event("the job is accepted", LIMIT, |event| match event {
+            Event::JobAccepted { offers, .. } => {
+                offers.iter().find(|offer| offer.worker == worker_address(VILLAIN)).map(|offer| offer.stage)
+            }
+            _ => None,
+        })
+        .await;
+    // With two stages each lane is kept by the other.
+    let stage = if further.is_empty() { own } else { 1 - own };
+    let ended = demand(&network, stage, &[&["--interval", "0"], further].concat()).await;
+    assert_eq!(ended["outcome"], "convicted", "{ended}");
+    let report = JOB.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+    let amount = sno(Job::STAKE);
+    let (bounty, harm) = (amount / U256::from(2), amount * U256::from(3) / U256::from(10));
+    assert_eq!(report.slashed(), [(worker_address(VILLAIN), amount, bounty, harm, amount - bounty - harm)]);
+    assert_eq!(U256::from(network.stake(0).await.bonded), sno("2000"), "the honest worker lost nothing");
+    let token = network.deployment().sno;
+    let left = network.chain().balance(address(OBSERVER), token).await.unwrap();
+    assert_eq!(left, sno("99") + bounty, "the bond is back, and the bounty there");
+    report
+}
