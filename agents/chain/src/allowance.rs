@@ -10,7 +10,7 @@ use tensorlink_bindings::{SNO, Staking};
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{Call, ChainError};
 
-use crate::calls::opens;
+use crate::calls::takes_bond;
 use crate::calls::{Action, action, plain, role_number};
 use crate::views::Views;
 
@@ -35,10 +35,7 @@ pub(crate) async fn steps(
     call: &Call,
     now: u64,
 ) -> Result<(Option<Action>, Action), ChainError> {
-    let bond = match call {
-        Call::Challenge { step, .. } if opens(step) => U256::from(views.parameters().await?.dispute_bond),
-        _ => U256::ZERO,
-    };
+    let bond = if takes_bond(call) { U256::from(views.parameters().await?.dispute_bond) } else { U256::ZERO };
     let main = action(views.deployment, call, bond).map_err(unencodable)?;
     let Some(amount) = main.spends else { return Ok((None, main)) };
     let (account, sno) = (signer.address(), views.deployment.sno);

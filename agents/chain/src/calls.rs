@@ -33,7 +33,7 @@ pub(crate) const fn role_number(role: Role) -> u8 {
     }
 }
 
-/// The transaction of a call. `bond` is the bond of a challenge, wei of SNO.
+/// The transaction of a call. `bond` is the bond of a challenge or a demand, wei of SNO.
 ///
 /// # Errors
 /// For what the ABI cannot hold.
@@ -97,7 +97,7 @@ pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action
         Call::Custody(step) => custody(d, step, bond)?,
         Call::Challenge { challenge, step } => {
             let moved = Action { data: challenge::encode(*challenge, step)?.into(), ..nothing(d.challenges) };
-            if opens(step) { moved.spending(bond) } else { moved }
+            if takes_bond(call) { moved.spending(bond) } else { moved }
         }
     })
 }
@@ -171,9 +171,13 @@ pub fn proof(deployment: &Deployment, to: Address, data: &[u8]) -> Option<Call> 
     })
 }
 
-/// Whether a move takes a bond.
-pub(crate) const fn opens(step: &Move) -> bool {
-    matches!(step, Move::Open { .. })
+/// Whether a call takes the bond of a challenge.
+pub(crate) fn takes_bond(call: &Call) -> bool {
+    match call {
+        Call::Challenge { step, .. } => matches!(**step, Move::Open { .. }),
+        Call::Custody(step) => matches!(**step, CustodyMove::DemandState { .. } | CustodyMove::DemandFiles { .. }),
+        _ => false,
+    }
 }
 
 /// A transaction that calls a contract and moves nothing.

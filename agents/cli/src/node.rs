@@ -1,6 +1,7 @@
 //! Puts a node together from its adapters.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rand::TryRngCore;
@@ -9,10 +10,13 @@ use tensorlink_chain::AlloyChain;
 use tensorlink_net::{Libp2pNet, NetConfig};
 use tensorlink_node::history::Remembered;
 use tensorlink_node::ports::{Chain, Net, Store, StoreError, SystemClock};
-use tensorlink_node::{Games, Identity, Journal, Ports};
+use tensorlink_node::retry::{Failure, Policy, retry};
+use tensorlink_node::shard::{ShardError, ShardSource};
+use tensorlink_node::{Games, Identity, Journal, Ports, names};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_tensor::TorchEngine;
+use tensorlink_types::{B256, Program};
 use tensorlink_validator::{Answers, Auditor, Claims, LastStage, PLAYS};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +24,9 @@ use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::{device, keys};
+
+/// Longest wait for a program.
+const FILES: Duration = Duration::from_secs(30);
 
 /// The chain seen from the configured key.
 pub async fn chain(config: &Config, shutdown: &CancellationToken) -> Result<(Identity, Arc<dyn Chain>)> {
@@ -69,6 +76,8 @@ impl Node {
     /// As [`Self::start`], for a short task. Where this account's own node is running, e.g. its gateway, the files are taken: the task then works
     /// in a folder of its own, which is removed with the second value.
     pub async fn beside(config: &Config, disk: u64, shutdown: &CancellationToken) -> Result<(Self, Option<TempDir>)> {
+        // Its addresses are taken, too.
+        let config = &Config { listen: vec!["/ip4/127.0.0.1/tcp/0".to_owned()], ..config.clone() };
         match Self::start(config, disk, shutdown).await {
             Err(error) if matches!(error.downcast_ref(), Some(StoreError::InUse(_))) => {
                 let folder = tempfile::tempdir().context("no temporary folder for the task")?;
@@ -119,6 +128,25 @@ impl Node {
         }
         let clock = Arc::new(SystemClock);
         Ok(Self { ports: Ports { identity, chain, net: port, store, clock, contracts, journal }, net })
+    }
+
+    /// The program of a stage, of this root, from whoever holds it; of a serving job the one for texts of so many tokens.
+    ///
+    /// # Errors
+    /// When it cannot be had, or is another.
+    pub async fn program(&self, config: &Config, source: &ShardSource, program: (u32, B256)) -> Result<Program> {
+        let fetch = || async {
+            names::program(self.ports.store.as_ref(), source, program).await.map_err(|error| match error {
+                ShardError::Store(_) => Failure::Transient(error),
+                error => Failure::Permanent(error),
+            })
+        };
+        // A node that has just come up may not have met any holder yet.
+        let attempts = if config.bootstrap.is_empty() { 1 } else { Policy::PEER.attempts };
+        let fetched = retry(self.ports.clock.as_ref(), Policy { attempts, ..Policy::PEER }, fetch);
+        let fetched = tokio::time::timeout(FILES, fetched).await;
+        let fetched = fetched.with_context(|| format!("the job's files did not come within {} s", FILES.as_secs()))?;
+        fetched.context("the job's files cannot be had; --bootstrap names peers that may have them, --ipfs a daemon")
     }
 
     /// Says where peers reach this node: what others take as `--bootstrap`.

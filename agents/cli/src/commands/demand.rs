@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
 use serde::Serialize;
 use tensorlink_node::custody::holders;
-use tensorlink_node::names;
 use tensorlink_node::ports::{Call, Chain, ChainError, CustodyMove, Event, EventAt, Protocol};
+use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::shard::ShardSource;
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{decode, encode};
@@ -42,18 +42,29 @@ pub async fn run(config: &Config, args: &DemandArgs, shutdown: CancellationToken
     let (node, _folder) = Node::beside(config, DISK, &shutdown).await?;
     let ended = tokio::select! {
         () = shutdown.cancelled() => bail!("interrupted; the demand goes on, and anybody can end it after its deadline"),
-        ended = demand(&node, args) => ended,
+        ended = demand(config, &node, args) => ended,
     };
     node.net.shutdown().await;
     let shown = ended?;
     output::print(config.json, &shown, || shown.text())
 }
 
-async fn demand(node: &Node, args: &DemandArgs) -> Result<Shown> {
+async fn demand(config: &Config, node: &Node, args: &DemandArgs) -> Result<Shown> {
     let chain = node.ports.chain.as_ref();
     let lane = Lane { job: JobId(args.job), stage: args.stage, replica: args.replica };
-    let events = chain.past_events(chain.deployment().block, chain.head().await?.number).await?;
-    let program = program(node, lane, &events).await?;
+    let events = loop {
+        let events = chain.past_events(chain.deployment().block, chain.head().await?.number).await?;
+        match args.interval {
+            // On chain, but not confirmed yet.
+            Some(interval)
+                if claim(&events, lane, interval).is_err() && !chain.record(lane, interval).await?.is_zero() =>
+            {
+                tokio::time::sleep(LOOK).await;
+            }
+            _ => break events,
+        }
+    };
+    let program = program(config, node, lane, &events).await?;
     let call = match args.interval {
         Some(interval) => {
             let (claim, committed_at) = claim(&events, lane, interval)?;
@@ -118,7 +129,7 @@ fn claim(events: &[EventAt], lane: Lane, interval: u32) -> Result<(Claim, u64)> 
 }
 
 /// The registered program of a lane's stage, from whoever has it.
-async fn program(node: &Node, lane: Lane, events: &[EventAt]) -> Result<ProgramHeader> {
+async fn program(config: &Config, node: &Node, lane: Lane, events: &[EventAt]) -> Result<ProgramHeader> {
     let chain = node.ports.chain.as_ref();
     let job = chain.job(lane.job).await?.with_context(|| format!("there is no job {}", lane.job))?;
     let manifest = events.iter().find_map(|at| match &at.event {
@@ -129,7 +140,7 @@ async fn program(node: &Node, lane: Lane, events: &[EventAt]) -> Result<ProgramH
     let holders = holders(chain, &job, lane).await?;
     let source = ShardSource { job: lane.job, stage: lane.stage, manifest, holders };
     let root = chain.program_root(lane.job, lane.stage).await?;
-    let program = names::program(node.ports.store.as_ref(), &source, (0, root)).await?;
+    let program = node.program(config, &source, (0, root)).await?;
     Ok(ProgramCommitment::new(&program)?.header)
 }
 
@@ -137,7 +148,11 @@ async fn program(node: &Node, lane: Lane, events: &[EventAt]) -> Result<ProgramH
 async fn keeper(node: &Node, claim: &Claim) -> Result<Holder> {
     let (worker, _) = node.ports.chain.assignment(claim.lane()).await?;
     let question = encode("request", &Request::Interval(node.ports.contracts.claim_id(claim)))?;
-    let answer = node.ports.net.request(worker, Protocol::Rpc, question).await?;
+    // A node that has just come up may not have met the worker yet.
+    let answer = retry(node.ports.clock.as_ref(), Policy::PEER, || async {
+        node.ports.net.request(worker, Protocol::Rpc, question.clone()).await.map_err(Failure::Transient)
+    });
+    let answer = answer.await?;
     let holder = match decode("response", &answer)? {
         Response::Interval(record) => record.holder,
         Response::Declined(reason) => bail!("{worker} does not tell who keeps its state: {reason}"),

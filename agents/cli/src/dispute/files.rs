@@ -1,15 +1,13 @@
 //! The program of a stage from its job's files: from this machine's store, an IPFS daemon, or peers.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use cid::Cid;
 use tempfile::TempDir;
+use tensorlink_node::Identity;
 use tensorlink_node::ports::{Call, Chain, StoreError};
-use tensorlink_node::retry::{Failure, Policy, retry};
-use tensorlink_node::shard::{ShardError, ShardSource};
-use tensorlink_node::{Identity, names};
+use tensorlink_node::shard::ShardSource;
 use tensorlink_proof::commit::program::program_hash;
 use tensorlink_types::{B256, Program};
 use tokio_util::sync::CancellationToken;
@@ -20,8 +18,6 @@ use crate::node::Node;
 
 /// Disk for the files, bytes.
 const DISK: u64 = 10 << 30;
-/// Longest wait for the files.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where the program of a dispute is to be had, and which it is: its number of tokens, where it serves, and its root.
 pub async fn of(
@@ -55,20 +51,9 @@ pub async fn program(
 ) -> Result<Program> {
     let (source, program) = source?;
     let (node, _folder) = open(config, nobody, shutdown).await?;
-    let ports = &node.ports;
-    let fetch = || async {
-        names::program(ports.store.as_ref(), &source, program).await.map_err(|error| match error {
-            ShardError::Store(_) => Failure::Transient(error),
-            error => Failure::Permanent(error),
-        })
-    };
-    // A node that has just come up may not have met any holder yet.
-    let attempts = if config.bootstrap.is_empty() { 1 } else { Policy::PEER.attempts };
-    let fetched = retry(ports.clock.as_ref(), Policy { attempts, ..Policy::PEER }, fetch);
-    let fetched = tokio::time::timeout(PATIENCE, fetched).await;
+    let fetched = node.program(config, &source, program).await;
     node.net.shutdown().await;
-    let fetched = fetched.with_context(|| format!("the job's files did not come within {} s", PATIENCE.as_secs()))?;
-    fetched.context("the job's files cannot be had; --bootstrap names peers that may have them, --ipfs a daemon")
+    fetched
 }
 
 /// A node that only fetches: on this machine's own blocks, or, where there are none or another process has them, in a folder that is
