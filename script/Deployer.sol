@@ -60,8 +60,7 @@ abstract contract Deployer is CommonBase {
         d.disputes =
             new Disputes(d.staking, d.jobs, d.checkpoints, d.stepVerifier, address(challenges), address(custody));
         d.challenges = new Challenges(d.sno, d.jobs, d.checkpoints, d.disputes, parameters);
-        d.custody =
-            new Custody(d.sno, d.jobs, d.checkpoints, d.disputes, parameters.disputeClock, parameters.disputeBond);
+        d.custody = new Custody(d.sno, d.jobs, d.checkpoints, d.disputes, parameters);
         d.beacon = new Beacon(parameters.beaconPeriod);
         d.audits = new Audits(d.staking, d.jobs, d.checkpoints, d.channels, d.disputes, d.beacon);
 

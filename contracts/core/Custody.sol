@@ -15,6 +15,7 @@ import {IJobs} from "../interfaces/IJobs.sol";
 import {Merkle} from "../libraries/Merkle.sol";
 import {TensorTypes} from "../libraries/TensorTypes.sol";
 import {Delivery, Demand, Holder, Part} from "../types/Custody.sol";
+import {Parameters} from "../types/Parameters.sol";
 import {Claim, JobKind, ProgramHeader, TensorType} from "../types/Types.sol";
 
 /// @title Custody
@@ -38,20 +39,22 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
     IDisputes public immutable DISPUTES;
 
     uint256 private immutable _CLOCK;
+    uint256 private immutable _BLOCKS;
     uint256 private immutable _BOND;
 
     uint256 private _demandCount;
     mapping(uint256 id => bytes32 hash) private _demands;
 
-    constructor(IERC20 sno, IJobs jobs, ICheckpoints checkpoints, IDisputes disputes, uint256 clock, uint256 bond)
+    constructor(IERC20 sno, IJobs jobs, ICheckpoints checkpoints, IDisputes disputes, Parameters memory p)
         EIP712("Tensorlink", "1")
     {
         SNO = sno;
         JOBS = jobs;
         CHECKPOINTS = checkpoints;
         DISPUTES = disputes;
-        _CLOCK = clock;
-        _BOND = bond;
+        _CLOCK = p.disputeClock;
+        _BLOCKS = p.moveBlocks;
+        _BOND = p.disputeBond;
     }
 
     /// @inheritdoc ICustody
@@ -66,10 +69,11 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         uint256 until = uint256(committedAt) + 2 * uint256(JOBS.jobOf(claim.job).challengeWindow);
         // INVARIANT: nothing delays a claim without end (P-10).
         if (block.timestamp >= until) revert DeadlinePassed(until.toUint40());
-        // INVARIANT: nobody answers for another's word.
-        if (holder.stage != claim.stage || holder.replica != claim.replica) {
+        if (!_sameLane(claim, holder)) {
+            // INVARIANT: nobody answers for another's word.
             address signer = _signerOf(claimId, holder.signature);
             if (signer != JOBS.workerOf(claim.job, holder.stage, holder.replica)) revert WrongHolder(signer);
+            _checkStake(claim.job, holder.stage, holder.replica);
         }
 
         Demand memory demand = _from(claim.job, holder.stage, holder.replica, program, claim.stage, part);
@@ -93,6 +97,7 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         IJobs.Job memory record = JOBS.jobOf(job);
         // INVARIANT: who is to answer has a stake that answers for it.
         if (!_isOpen(record.state) || record.kind != JobKind.Training) revert JobNotOpen(job);
+        _checkStake(job, stage, replica);
 
         Demand memory demand = _from(job, stage, replica, program, stage, part);
         (demand.stage, demand.replica) = (stage, replica);
@@ -103,7 +108,13 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         SNO.safeTransferFrom(msg.sender, address(this), _BOND);
     }
 
-    /// @dev A demand on the worker of a lane that is not convicted: who is has nothing left to lose.
+    /// @dev INVARIANT: who is asked has something to lose: a stake, where it is not about its own claim.
+    function _checkStake(uint64 job, uint16 stage, uint16 replica) private view {
+        address worker = JOBS.workerOf(job, stage, replica);
+        if (worker == address(0) || JOBS.isConvicted(job, stage, replica)) revert WrongHolder(worker);
+    }
+
+    /// @dev A demand on the worker of a lane.
     function _from(
         uint64 job,
         uint16 holderStage,
@@ -112,14 +123,14 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         uint16 programStage,
         Part calldata part
     ) private view returns (Demand memory demand) {
-        address worker = JOBS.workerOf(job, holderStage, holderReplica);
-        if (worker == address(0) || JOBS.isConvicted(job, holderStage, holderReplica)) revert WrongHolder(worker);
         // INVARIANT: what is counted of the list is the registered program's.
         if (keccak256(abi.encode(program)) != JOBS.programOf(job, programStage)) revert WrongProgram();
 
         (demand.job, demand.holderStage, demand.holderReplica) = (job, holderStage, holderReplica);
-        (demand.holder, demand.demander, demand.part) = (worker, msg.sender, part);
+        (demand.holder, demand.demander, demand.part) =
+        (JOBS.workerOf(job, holderStage, holderReplica), msg.sender, part);
         demand.deadline = (block.timestamp + _CLOCK).toUint40();
+        demand.untilBlock = (block.number + _BLOCKS).toUint40();
     }
 
     function _open(Demand memory demand) private returns (uint256 id) {
@@ -171,8 +182,10 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
     function expire(uint256 id, Demand calldata demand) external nonReentrant {
         _end(id, demand);
         bool matters = _matters(demand);
-        // INVARIANT: nobody is convicted before its time to answer is over.
-        if (matters && block.timestamp <= demand.deadline) revert StillOpen(demand.deadline);
+        // INVARIANT: nobody is convicted before its time to answer is over, which passes only where blocks are made (P-10).
+        if (matters && (block.timestamp <= demand.deadline || block.number < demand.untilBlock)) {
+            revert StillOpen(demand.deadline, demand.untilBlock);
+        }
 
         emit DemandExpired(id, matters);
         if (demand.claimId != 0) CHECKPOINTS.release(demand.claimId);
@@ -180,16 +193,17 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         SNO.safeTransfer(demand.demander, _BOND);
     }
 
-    /// @dev Whether data is still owed: the claim stands, or the job goes on, and the holder has a stake that answers for it.
+    /// @dev Whether data is still owed: the claim stands, or the job goes on; and who owes it has that claim or a stake to lose.
     function _matters(Demand calldata demand) private view returns (bool) {
-        if (JOBS.isConvicted(demand.job, demand.holderStage, demand.holderReplica)) return false;
-        if (demand.claimId == 0) return _isOpen(JOBS.jobOf(demand.job).state);
-        return !DISPUTES.isConvicted(demand.job, demand.stage, demand.replica, demand.interval);
+        bool stands = demand.claimId == 0
+            ? _isOpen(JOBS.jobOf(demand.job).state)
+            : !DISPUTES.isConvicted(demand.job, demand.stage, demand.replica, demand.interval);
+        if (!stands || _isOwnClaim(demand)) return stands;
+        return !JOBS.isConvicted(demand.job, demand.holderStage, demand.holderReplica);
     }
 
     function _convict(Demand calldata demand) private {
-        bool own = demand.holderStage == demand.stage && demand.holderReplica == demand.replica;
-        if (own && demand.claimId != 0) {
+        if (_isOwnClaim(demand)) {
             DISPUTES.convictSilent(
                 demand.job, demand.stage, demand.replica, demand.interval, demand.claimId, demand.demander
             );
@@ -198,6 +212,10 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
                 demand.job, demand.holderStage, demand.holderReplica, demand.claimId, demand.demander
             );
         }
+    }
+
+    function _isOwnClaim(Demand calldata demand) private pure returns (bool) {
+        return demand.claimId != 0 && demand.holderStage == demand.stage && demand.holderReplica == demand.replica;
     }
 
     /// @dev Takes a demand off the books; the last that happens to it.
@@ -221,10 +239,14 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         // INVARIANT: the user knows whether it has what it pays for.
         if (signer == JOBS.userOf(job)) return;
         // INVARIANT: a second holder is another party, and answers for its word with a stake (P-34).
-        bool same = stage == claim.stage && replica == claim.replica;
-        if (same || signer != JOBS.workerOf(job, stage, replica) || JOBS.isConvicted(job, stage, replica)) {
-            revert WrongHolder(signer);
-        }
+        if (
+            _sameLane(claim, holder) || signer != JOBS.workerOf(job, stage, replica)
+                || JOBS.isConvicted(job, stage, replica)
+        ) revert WrongHolder(signer);
+    }
+
+    function _sameLane(Claim calldata claim, Holder calldata holder) private pure returns (bool) {
+        return holder.stage == claim.stage && holder.replica == claim.replica;
     }
 
     function _signerOf(bytes32 claimId, bytes calldata signature) private view returns (address signer) {

@@ -97,7 +97,7 @@ interface IChallenges {
 
     /// @notice Challenges a claim on record, and asks for the states after its steps; of a claim of one step for its statement.
     /// Effects: takes the bond in SNO, for which an allowance is needed; holds back the claim's finality.
-    /// Requirements: the claim is live and its window open.
+    /// Requirements: the claim is live, and was committed less than two windows of its job ago.
     function open(Claim calldata claim, uint64 committedAt, uint8 levels) external returns (uint256 challenge);
 
     /// @notice Answers `Steps`: the root of the list of states after each step, the siblings of its last entry, which is the claim's new

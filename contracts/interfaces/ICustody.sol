@@ -16,11 +16,11 @@ import {Claim, ProgramHeader} from "../types/Types.sol";
 ///
 /// | demand is | `deliver`, by the holder | `expire`, by anyone |
 /// |---|---|---|
-/// | open, until its deadline | delivered: the bond is the holder's | only if what it was about is void or settled: the bond goes back |
+/// | open, until its deadline and for `moveBlocks` at least | delivered: the bond is the holder's | only if nothing is owed any more: the claim is void, the job settled, or a holder that owes no claim of its own convicted; the bond goes back |
 /// | open, later | as before | defaulted: the holder is convicted, the bond goes back |
 ///
-/// A claim's own worker is convicted of silence, and the claim is void; another holder loses its lane's stake, and its claims
-/// stand.
+/// A claim's own worker is convicted of silence, and the claim is void, though its stake be gone already; another holder loses its lane's stake, and its
+/// claims stand.
 /// @dev A part is at most 64 leaves (16 KiB): enough to tell who has the data from who has not, for either side's gas.
 interface ICustody {
     event Demanded(uint256 indexed id, uint64 indexed job, address indexed holder, Demand demand);
@@ -31,7 +31,8 @@ interface ICustody {
 
     error UnknownDemand(uint256 id);
     error NotHolder(address caller);
-    /// @dev The word is not that of a party of the job which is not the claim's worker, and not convicted.
+    /// @dev The word is not that of a party of the job which is not the claim's worker, and not convicted; or the lane has no worker with a
+    /// stake that could answer.
     error WrongHolder(address signer);
     /// @dev The list has no such tensor, or no leaves are asked for, or too many.
     error WrongPart();
@@ -40,7 +41,7 @@ interface ICustody {
     error WrongDelivery();
     error JobNotOpen(uint64 job);
     error DeadlinePassed(uint40 deadline);
-    error StillOpen(uint40 until);
+    error StillOpen(uint40 until, uint40 untilBlock);
 
     /// @notice Demands a part of the state that a live claim ends in, from its worker (whose lane `holder` then names, without a signature) or from a worker
     /// of the job that signed for it. Takes the dispute bond. The claim is not final while the demand is open. For two windows after the claim was committed.

@@ -26,7 +26,7 @@ struct Part {
 }
 
 /// @dev A demand: what is to be shown, by whom, until when. `list` is the list root (C-4) of `tensors` tensor roots. `claimId` is zero where the
-/// list is of a stage's files.
+/// list is of a stage's files. It is open up to `deadline`, and before block `untilBlock`: on a chain that makes no blocks nobody loses time.
 struct Demand {
     bytes32 claimId;
     uint64 job;
@@ -41,6 +41,7 @@ struct Demand {
     uint32 tensors;
     Part part;
     uint40 deadline;
+    uint40 untilBlock;
 }
 
 /// @dev What a demand asked for: the tensor's place in the list, and the leaves.

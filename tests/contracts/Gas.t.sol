@@ -3,8 +3,10 @@ pragma solidity ^0.8.28;
 
 import {IAudits} from "../../contracts/interfaces/IAudits.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
+import {Demand} from "../../contracts/types/Custody.sol";
 import {Claim, JobKind, JobTerms, Offer, StepStatement} from "../../contracts/types/Types.sol";
 import {AuditTest} from "./protocol/AuditTest.sol";
+import {CustodyTest} from "./protocol/CustodyTest.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 
 /// @title Gas of whole transactions
@@ -195,5 +197,59 @@ contract AuditGasTest is AuditTest {
         vm.warp(uint256(period) * PERIOD + 1);
         (before, header) = _blocks(uint256(period) * PERIOD, SEED);
         assertGt(header.length, 600);
+    }
+}
+
+/// @title Gas of custody
+/// @notice As above; parts of a tensor of 67 leaves, the third of a list of three.
+/// forge-config: default.isolate = true
+contract CustodyGasTest is CustodyTest {
+    function test_demanded() public {
+        uint256 snapshot = vm.snapshotState();
+        _demandOwn();
+        _snapshot("custody, demandState, of its worker");
+        vm.revertToState(snapshot);
+        _demandKept();
+        _snapshot("custody, demandState, of who signed for it");
+        vm.revertToState(snapshot);
+        _demandFiles(STAGE, true, _part(1, 0, 1));
+        _snapshot("custody, demandFiles");
+    }
+
+    function test_delivered() public {
+        (uint256 id, Demand memory demand) = _demandState(_own(), _part(2, 0, 1));
+        _deliver(id, demand, _shown(_state(STAGE, 1), 3, 2, 0, 1));
+        _snapshot("custody, deliver, 1 leaf");
+        (id, demand) = _demandState(_own(), _part(2, 1, 64));
+        _deliver(id, demand, _shown(_state(STAGE, 1), 3, 2, 1, 64));
+        assertLt(_snapshot("custody, deliver, 64 leaves"), 1 << 24);
+    }
+
+    function test_expired() public {
+        (uint256 first, Demand memory firstDemand) = _demandOwn();
+        (uint256 second, Demand memory secondDemand) = _demandKept();
+        (uint256 third, Demand memory thirdDemand) = _demandOwn();
+        _default(second, secondDemand);
+        _snapshot("custody, expire, who signed for it is convicted");
+        _default(first, firstDemand);
+        _snapshot("custody, expire, the claim's worker is convicted");
+        _default(third, thirdDemand);
+        _snapshot("custody, expire, nothing is owed");
+    }
+
+    /// @dev `finalize, 1 claim` is by the user's word.
+    function test_finalized() public {
+        skip(WINDOW);
+        uint256 snapshot = vm.snapshotState();
+        _finalizeBy(claim, committedAt, _keeper());
+        _snapshot("finalize, 1 claim, by a worker's word");
+        vm.revertToState(snapshot);
+        skip(WINDOW);
+        _finalizeBy(claim, committedAt, _nobody());
+        _snapshot("finalize, 1 claim, by nobody's word");
+    }
+
+    function _snapshot(string memory name) private returns (uint256) {
+        return vm.snapshotGasLastCall("protocol", name);
     }
 }

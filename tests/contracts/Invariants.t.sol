@@ -6,6 +6,7 @@ import {Test} from "forge-std/Test.sol";
 import {Challenges} from "../../contracts/core/Challenges.sol";
 import {Channels} from "../../contracts/core/Channels.sol";
 import {Checkpoints} from "../../contracts/core/Checkpoints.sol";
+import {Custody} from "../../contracts/core/Custody.sol";
 import {Jobs} from "../../contracts/core/Jobs.sol";
 import {SNO} from "../../contracts/core/SNO.sol";
 import {Staking} from "../../contracts/core/Staking.sol";
@@ -16,7 +17,7 @@ import {JobKind} from "../../contracts/types/Types.sol";
 import {Deployment} from "../../script/Deployer.sol";
 import {Economy} from "./protocol/Economy.sol";
 
-/// @dev P-1 to P-7, P-10, P-19, P-24 to P-26, P-29, P-31 and P-32, whatever anybody does. One function each would walk anew: they are checked together.
+/// @dev P-1 to P-7, P-10, P-19, P-24 to P-26, P-29, P-31, P-32 and P-34, whatever anybody does. One function each would walk anew: they are checked together.
 contract InvariantsTest is Test {
     Economy private economy;
     SNO private sno;
@@ -25,13 +26,14 @@ contract InvariantsTest is Test {
     Checkpoints private checkpoints;
     Channels private channels;
     Challenges private challenges;
+    Custody private custody;
 
     function setUp() public {
         economy = new Economy();
         economy.setUp();
         Deployment memory d = economy.deployment();
         (sno, staking, jobs, checkpoints) = (d.sno, d.staking, d.jobs, d.checkpoints);
-        (channels, challenges) = (d.channels, d.challenges);
+        (channels, challenges, custody) = (d.channels, d.challenges, d.custody);
         _target();
     }
 
@@ -41,7 +43,7 @@ contract InvariantsTest is Test {
     }
 
     function _moves() private view returns (bytes4[] memory selectors) {
-        selectors = new bytes4[](39);
+        selectors = new bytes4[](50);
         selectors[0] = economy.stake.selector;
         selectors[1] = economy.requestUnstake.selector;
         selectors[2] = economy.withdraw.selector;
@@ -69,13 +71,20 @@ contract InvariantsTest is Test {
         selectors[31] = selectors[32] = selectors[38] = economy.answerAudits.selector;
         selectors[33] = selectors[34] = economy.accuse.selector;
         selectors[35] = economy.penaliseAuditor.selector;
+        selectors[39] = selectors[40] = economy.demandState.selector;
+        selectors[41] = economy.demandFiles.selector;
+        selectors[42] = selectors[43] = economy.deliver.selector;
+        selectors[44] = economy.expire.selector;
+        selectors[45] = economy.finalize.selector;
+        selectors[46] = selectors[47] = economy.seal.selector;
+        selectors[48] = selectors[49] = economy.reveal.selector;
     }
 
     /// @dev The moves do something: on one long walk each of them has its effect, so the invariants are not of an idle
     /// protocol.
     function test_walkReachesEverything() public {
         bytes4[] memory moves = _moves();
-        for (uint256 i = 0; i < 6000; ++i) {
+        for (uint256 i = 0; i < 7000; ++i) {
             uint256 noise = uint256(keccak256(abi.encode(i)));
             uint256 move = noise % moves.length;
             // `post` takes a bool first; `stake`, `requestUnstake`, `withdraw`, `cancel` and `collect` take one second.
@@ -111,6 +120,11 @@ contract InvariantsTest is Test {
         assertGt(economy.accusations(), 0, "accusations");
         assertGt(economy.falseAccusations(), 0, "false accusations");
         assertGt(economy.penalties(), 0, "penalties");
+        assertGt(economy.deliveries(), 0, "deliveries");
+        assertGt(economy.defaults(), 0, "demands that were not met");
+        assertGt(economy.lifted(), 0, "demands about nothing any more");
+        assertGt(economy.finalizedByWorkers(), 0, "claims that another worker signed for");
+        assertGt(economy.finalizedByNobody(), 0, "claims that nobody signed for");
         assertEq(jobs.jobCount(), economy.MAX_JOBS());
     }
 
@@ -126,6 +140,7 @@ contract InvariantsTest is Test {
         assertEq(sno.balanceOf(address(jobs)), 0, "all SNO is collected");
         assertEq(address(jobs).balance, 0, "all ETH is collected");
         assertEq(sno.balanceOf(address(challenges)), 0, "all bonds are paid out");
+        assertEq(sno.balanceOf(address(custody)), 0, "those of demands, too");
         address[] memory people = economy.people();
         for (uint256 i = 0; i < people.length; ++i) {
             assertEq(people[i].balance, economy.dueTo(people[i], address(0)), "everybody has their ETH");
@@ -247,5 +262,14 @@ contract InvariantsTest is Test {
             if (open) bonds += c.bond;
         }
         assertEq(sno.balanceOf(address(challenges)), bonds, "bonds are there");
+        uint256 still = 0;
+        for (uint256 id = 1; id <= economy.demands(); ++id) {
+            if (custody.demandOf(id) != 0) ++still;
+        }
+        uint256 ended = economy.deliveries() + economy.defaults() + economy.lifted();
+        assertEq(still, economy.demands() - ended, "demands are open until they end");
+        uint256 demanded = still * staking.parameters().disputeBond;
+        assertEq(sno.balanceOf(address(custody)), demanded, "bonds of demands are there");
+        bonds += demanded;
     }
 }

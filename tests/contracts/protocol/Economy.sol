@@ -37,6 +37,12 @@ contract Economy is ClaimMoves {
         for (uint256 i = 0; i < challenges.challengeCount(); ++i) {
             timeout(i);
         }
+        for (uint256 i = 0; i < demands; ++i) {
+            expire(i);
+        }
+        for (uint256 id = 1; id <= demands; ++id) {
+            assertEq(custody.demandOf(id), 0, "every demand ends");
+        }
         for (uint256 id = 1; id <= challenges.challengeCount(); ++id) {
             IChallenges.State state = challenges.challengeOf(id).state;
             assertTrue(state == IChallenges.State.Won || state == IChallenges.State.Lost, "every game ends");
@@ -50,7 +56,7 @@ contract Economy is ClaimMoves {
         skip(SEALING + 1);
         for (uint64 job = 1; job <= jobs.jobCount(); ++job) {
             for (uint256 k = 0; k < 12; ++k) {
-                finalize(job - 1, k);
+                finalize(job - 1, k, job);
             }
             settle(job - 1);
             assertEq(uint8(_stateOfJob(job)), uint8(IJobs.State.Settled));

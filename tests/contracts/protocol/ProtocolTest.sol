@@ -28,11 +28,12 @@ import {
     Voucher
 } from "../../../contracts/types/Types.sol";
 import {Deployer, Deployment} from "../../../script/Deployer.sol";
+import {PlainLists} from "./PlainLists.sol";
 import {Signatures} from "./Signatures.sol";
 
 /// @title A deployment with a funded user, staked workers and an auditor
 /// @notice Claims here are of states that nothing computed: `stateAt`. What convicts them is in `Conviction.t.sol`.
-abstract contract ProtocolTest is Test, Deployer {
+abstract contract ProtocolTest is Test, Deployer, PlainLists {
     uint128 internal constant PRICE = 3 ether;
     uint128 internal constant STAKE = 50 ether;
     uint32 internal constant WINDOW = 2 hours;
@@ -135,7 +136,7 @@ abstract contract ProtocolTest is Test, Deployer {
         terms.workerStake = STAKE;
         (terms.programs, terms.initialStates) = (new bytes32[](stages), new bytes32[](stages));
         for (uint16 stage = 0; stage < stages; ++stage) {
-            terms.programs[stage] = keccak256(abi.encode("program", stage));
+            terms.programs[stage] = keccak256(abi.encode(_programAt(stage)));
             terms.initialStates[stage] = _stateAt(stage, 0);
         }
         terms.manifest = "manifest";
@@ -222,10 +223,6 @@ abstract contract ProtocolTest is Test, Deployer {
     }
 
     // Claims
-
-    function _stateAt(uint16 stage, uint32 interval) internal pure returns (bytes32) {
-        return keccak256(abi.encode("state", stage, interval));
-    }
 
     function _claim(uint64 job, uint16 stage, uint16 replica, uint32 interval) internal pure returns (Claim memory) {
         return Claim({

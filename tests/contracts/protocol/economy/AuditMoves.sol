@@ -7,12 +7,12 @@ import {IStaking} from "../../../../contracts/interfaces/IStaking.sol";
 import {Merkle} from "../../../../contracts/libraries/Merkle.sol";
 import {AuditAnswer, AuditedClaim} from "../../../../contracts/types/Audit.sol";
 import {Claim, ContradictionProof, JobKind, StepStatement} from "../../../../contracts/types/Types.sol";
-import {GameMoves} from "./GameMoves.sol";
+import {CustodyMoves} from "./CustodyMoves.sol";
 
 /// @title Validators: who is drawn, answers, is accused and pays
 /// @notice The workers are validators, too. The honest one answers what is right, and convicts at once who accuses it; the others do as it comes, and
 /// defend nothing. Over receipts nobody is accused: workers sign what is right about them, which confirms no guess.
-abstract contract AuditMoves is GameMoves {
+abstract contract AuditMoves is CustodyMoves {
     bytes32 private constant SALT = keccak256("salt of an auditor");
 
     /// @dev An audit, and how far it has come; `None` once nothing more comes of it.
@@ -196,7 +196,9 @@ abstract contract AuditMoves is GameMoves {
         if (_isServing(claim)) return abi.encodeWithSelector(IAudits.WrongStatement.selector);
         (uint256 from, uint256 until) = (audited.fixedAt + WINDOW / 4, audited.fixedAt + WINDOW * 3 / 4);
         if (block.timestamp >= until) return abi.encodeWithSelector(IAudits.OutOfTime.selector, from, until);
-        bool void = disputes.isConvicted(claim.job, claim.stage, claim.replica, claim.interval);
+        // Of a later claim, of its own files: who has no stake any more accuses nobody.
+        bool void = disputes.isConvicted(claim.job, claim.stage, claim.replica, claim.interval)
+            || jobs.isConvicted(claim.job, claim.stage, claim.replica);
         return void ? abi.encodeWithSelector(IAudits.ClaimIsVoid.selector) : bytes("");
     }
 

@@ -5,6 +5,7 @@ import {IChannels} from "../../../../contracts/interfaces/IChannels.sol";
 import {ICheckpoints} from "../../../../contracts/interfaces/ICheckpoints.sol";
 import {IJobs} from "../../../../contracts/interfaces/IJobs.sol";
 import {Merkle} from "../../../../contracts/libraries/Merkle.sol";
+import {Holder} from "../../../../contracts/types/Custody.sol";
 import {Claim, ClaimLink, JobKind, Voucher} from "../../../../contracts/types/Types.sol";
 import {AuditMoves} from "./AuditMoves.sol";
 
@@ -12,7 +13,7 @@ import {AuditMoves} from "./AuditMoves.sol";
 abstract contract ClaimMoves is AuditMoves {
     // Claims
 
-    /// @dev Now and then somebody challenges the claim at once, and more often audits it; in a walk few of them would be met in their window.
+    /// @dev What is done about a claim is mostly done at once; in a walk few of them would be met in their window.
     function commit(uint256 seed, uint256 laneSeed, uint256 chance) external {
         uint64 job = _job(seed);
         IJobs.Job memory record = jobs.jobOf(job);
@@ -24,7 +25,13 @@ abstract contract ClaimMoves is AuditMoves {
         (Claim memory claim, uint64 when) =
             _commit(job, stage, replica, uint32(times.length), times.length == 0 ? 0 : times[times.length - 1]);
         times.push(when);
-        if (chance % 4 == 0) _open(claim, when);
+        _lookAt(claim, chance);
+    }
+
+    /// @dev Now and then somebody challenges a new claim, or demands its state, and more often audits it.
+    function _lookAt(Claim memory claim, uint256 chance) private {
+        if (chance % 4 == 0) _open(claim, uint64(block.timestamp));
+        if (chance % 4 == 2) _demand(claim, uint64(block.timestamp), chance >> 8);
         if (chance % 2 == 1) _audit(claim, chance >> 8);
     }
 
@@ -39,7 +46,8 @@ abstract contract ClaimMoves is AuditMoves {
         (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
         uint32 next = _sealedOf[job][lane];
         if (next == record.intervals) return;
-        if (chance % 8 == 0 && _wrongFrom[job][lane] == 0) _wrongFrom[job][lane] = next + 1;
+        bool wrong = chance % 4 == 0 && jobs.workerOf(job, stage, replica) != honest();
+        if (wrong && _wrongFrom[job][lane] == 0) _wrongFrom[job][lane] = next + 1;
         if (block.timestamp >= _sealsEnd(job, stage, next)) {
             Claim memory late = _made(job, stage, replica, next);
             vm.expectRevert(abi.encodeWithSelector(ICheckpoints.SealingOver.selector, next));
@@ -84,8 +92,7 @@ abstract contract ClaimMoves is AuditMoves {
         }
         _reveal(claim, link);
         _revealedNow(job, lane, claim);
-        if (chance % 4 == 0) _open(claim, uint64(block.timestamp));
-        if (chance % 2 == 1) _audit(claim, chance >> 8);
+        _lookAt(claim, chance);
     }
 
     function _sealsAreIn(uint64 job, uint16 stage, uint32 interval) internal view returns (bool) {
@@ -109,8 +116,8 @@ abstract contract ClaimMoves is AuditMoves {
         assertEq(checkpoints.windowOf(job, claim.stage, claim.interval), _windowOf(claim));
     }
 
-    /// @dev Finalises what can be of a lane's next claim.
-    function finalize(uint256 seed, uint256 laneSeed) public {
+    /// @dev Finalises what can be of a lane's next claim, by somebody's word or nobody's.
+    function finalize(uint256 seed, uint256 laneSeed, uint256 who) public {
         uint64 job = _job(seed);
         if (jobs.jobOf(job).state < IJobs.State.Running) return;
         (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
@@ -119,10 +126,16 @@ abstract contract ClaimMoves is AuditMoves {
         if (next >= times.length || next >= checkpoints.laneOf(job, stage, replica).voidFrom) return;
         (Claim[] memory claims, uint64[] memory when) = (new Claim[](1), new uint64[](1));
         (claims[0], when[0]) = (_made(job, stage, replica, next), times[next]);
-        if (block.timestamp < when[0] + _windowOf(claims[0]) || _isChallenged(claims[0])) return;
-        checkpoints.finalize(claims, when, _heldByUser(claims));
+        Holder memory holder =
+            who % 4 == 0 ? _nobody() : who % 4 == 1 ? _heldByUser(claims) : _keeperOf(claims[0], who >> 8);
+        bool held = holder.signature.length > 0;
+        uint256 window = held ? _windowOf(claims[0]) : 2 * WINDOW;
+        if (block.timestamp < when[0] + window || _isHeldBack(claims[0])) return;
+        checkpoints.finalize(claims, when, holder);
         _earned(job, stage, replica, 1);
         ++finalized;
+        if (!held) ++finalizedByNobody;
+        else if (who % 4 > 1) ++finalizedByWorkers;
     }
 
     // Vouchers

@@ -19,7 +19,7 @@ abstract contract GameMoves is JobMoves {
     }
 
     function _open(Claim memory claim, uint64 when) internal {
-        if (block.timestamp >= when + _windowOf(claim)) return;
+        if (block.timestamp >= when + 2 * WINDOW) return;
         _fund(auditor, address(challenges), parameters.disputeBond);
         vm.prank(auditor);
         uint256 id = challenges.open(claim, when, 2);
@@ -138,9 +138,9 @@ abstract contract GameMoves is JobMoves {
         _convictedNow(claim.job, claim.stage, claim.replica, supply);
     }
 
-    /// @dev The last claim or the next to be final of the first lane, by job from `seed` on, that has one. `inWindow`: one that can
+    /// @dev The last claim or the next to be final of the first lane, by job from `seed` on, that has one. `inTime`: one that can
     /// still be challenged.
-    function _liveClaim(uint256 seed, uint256 laneSeed, bool inWindow)
+    function _liveClaim(uint256 seed, uint256 laneSeed, bool inTime)
         internal
         view
         returns (bool, Claim memory claim, uint64)
@@ -157,7 +157,7 @@ abstract contract GameMoves is JobMoves {
                 interval = times.length - 1;
             }
             claim = _made(job, stage, replica, uint32(interval));
-            if (inWindow && block.timestamp >= times[interval] + _windowOf(claim)) continue;
+            if (inTime && block.timestamp >= times[interval] + 2 * WINDOW) continue;
             return (true, claim, times[interval]);
         }
         return (false, claim, 0);

@@ -57,6 +57,17 @@ abstract contract State is Ledger, BeaconTest {
     /// @dev Fees of audits that a job has paid, and what else its budget for them holds.
     mapping(uint64 job => uint256 amount) public feesOf;
     mapping(uint64 job => uint256 amount) public budgetOf;
+    // Custody
+    uint256 public demands;
+    uint256 public deliveries;
+    uint256 public defaults;
+    /// @dev Demands that ended because nothing was owed any more.
+    uint256 public lifted;
+    /// @dev Claims that were final by a lane's word, and without any.
+    uint256 public finalizedByWorkers;
+    uint256 public finalizedByNobody;
+    /// @dev Demands that are open.
+    mapping(bytes32 claimId => uint256 count) internal _demandsFor;
 
     struct Seen {
         uint256 seals;
@@ -93,7 +104,7 @@ abstract contract State is Ledger, BeaconTest {
 
     function deployment() external view returns (Deployment memory d) {
         (d.sno, d.staking, d.jobs, d.checkpoints, d.channels) = (sno, staking, jobs, checkpoints, channels);
-        (d.disputes, d.challenges, d.audits) = (disputes, challenges, audits);
+        (d.disputes, d.challenges, d.custody, d.audits) = (disputes, challenges, custody, audits);
     }
 
     function people() external view returns (address[] memory list) {
@@ -181,8 +192,10 @@ abstract contract State is Ledger, BeaconTest {
         }
     }
 
-    function _isChallenged(Claim memory claim) internal view returns (bool) {
+    /// @dev By a challenge or a demand.
+    function _isHeldBack(Claim memory claim) internal view returns (bool) {
         bytes32 id = checkpoints.claimId(claim);
+        if (_demandsFor[id] > 0) return true;
         for (uint256 i = 1; i <= challenges.challengeCount(); ++i) {
             IChallenges.Challenge memory c = challenges.challengeOf(i);
             bool open = c.state == IChallenges.State.Asking || c.state == IChallenges.State.Answering;
