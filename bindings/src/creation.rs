@@ -1,9 +1,8 @@
 //! How the contracts are put together: the same circle as `script/Deployer.sol`, for tests and tools that deploy without forge.
 
-use alloy::primitives::{Address, Bytes, U256};
-use alloy::sol_types::SolConstructor;
+use alloy::primitives::{Address, Bytes};
+use alloy::sol_types::{SolConstructor, SolType, SolValue};
 
-use crate::challenges::Challenges::Parameters as ParametersOfChallenges;
 use crate::{Audits, Beacon, Challenges, Channels, Checkpoints, Custody, Disputes, Jobs, SNO, Staking, StepVerifier};
 
 /// What [`Creation`] takes: the parameters in the form that `Staking` does.
@@ -57,18 +56,11 @@ impl Creation {
             ),
             with(
                 &Challenges::BYTECODE,
-                &Challenges::constructorCall { sno, jobs, checkpoints, disputes, p: of_challenges(parameters) },
+                &Challenges::constructorCall { sno, jobs, checkpoints, disputes, p: recode(parameters) },
             ),
             with(
                 &Custody::BYTECODE,
-                &Custody::constructorCall {
-                    sno,
-                    jobs,
-                    checkpoints,
-                    disputes,
-                    clock: U256::from(parameters.disputeClock),
-                    bond: U256::from(parameters.disputeBond),
-                },
+                &Custody::constructorCall { sno, jobs, checkpoints, disputes, p: recode(parameters) },
             ),
             with(&Beacon::BYTECODE, &Beacon::constructorCall { period: parameters.beaconPeriod }),
             with(
@@ -98,23 +90,9 @@ fn with(bytecode: &Bytes, constructor: &impl SolConstructor) -> Bytes {
 }
 
 /// The same struct, as the bindings of another contract have it.
-fn of_challenges(p: &Parameters) -> ParametersOfChallenges {
-    ParametersOfChallenges {
-        unbondingDelay: p.unbondingDelay,
-        validatorCollateral: p.validatorCollateral,
-        disputeClock: p.disputeClock,
-        moveGrace: p.moveGrace,
-        moveBlocks: p.moveBlocks,
-        disputeBond: p.disputeBond,
-        minChallengeWindow: p.minChallengeWindow,
-        maxChallengeWindow: p.maxChallengeWindow,
-        sealWindow: p.sealWindow,
-        bountyBps: p.bountyBps,
-        harmBps: p.harmBps,
-        minStakeIntervals: p.minStakeIntervals,
-        auditsPerClaimBps: p.auditsPerClaimBps,
-        auditFeeBps: p.auditFeeBps,
-        auditPenaltyBps: p.auditPenaltyBps,
-        beaconPeriod: p.beaconPeriod,
-    }
+fn recode<B>(parameters: &Parameters) -> B
+where
+    B: SolValue + From<<<B as SolValue>::SolType as SolType>::RustType>,
+{
+    B::abi_decode(&parameters.abi_encode()).expect("one struct of Solidity, in two of Rust")
 }

@@ -311,7 +311,7 @@ sol! {
         uint32 leaves;
     }
 
-    /// What is to be shown, by whom, until when. `list` is the list root (C-4) of `tensors` tensor roots: of the state that the claim ends in,
+    /// What is to be shown, by whom, until when: up to `deadline`, and before block `untilBlock`. `list` is the list root (C-4) of `tensors` tensor roots: of the state that the claim ends in,
     /// or, if `claimId` is zero, of a stage's files.
     #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct Demand {
@@ -328,6 +328,7 @@ sol! {
         uint32 tensors;
         Part part;
         uint40 deadline;
+        uint40 untilBlock;
     }
 
     /// What a demand asked for: the tensor's place in the list, and the leaves.
