@@ -236,10 +236,6 @@ impl Chain for AlloyChain {
         self.views().is_too_late(lane).await
     }
 
-    async fn window(&self, job: JobId, stage: u16, interval: u32) -> Result<u64, ChainError> {
-        self.views().window(job, stage, interval).await
-    }
-
     async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {
         self.views().stake(account, role).await
     }

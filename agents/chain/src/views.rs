@@ -143,11 +143,6 @@ impl Views<'_> {
         self.call(self.deployment.checkpoints, &Checkpoints::isTooLateCall { job, stage, replica }).await
     }
 
-    pub(crate) async fn window(&self, job: JobId, stage: u16, interval: u32) -> Result<u64, ChainError> {
-        let call = Checkpoints::windowOfCall { job: job.0, stage, interval };
-        Ok(self.call(self.deployment.checkpoints, &call).await?.into())
-    }
-
     pub(crate) async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {
         let call = Staking::accountOfCall { account, role: role_number(role) };
         let balance = self.call(self.deployment.staking, &call).await?;

@@ -201,10 +201,6 @@ impl Chain for Remembered {
         self.chain.is_too_late(lane).await
     }
 
-    async fn window(&self, job: JobId, stage: u16, interval: u32) -> Result<u64, ChainError> {
-        self.chain.window(job, stage, interval).await
-    }
-
     async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {
         self.chain.stake(account, role).await
     }

@@ -242,10 +242,11 @@ async fn is_open<E>(auditor: &Auditor<E>, target: &Target) -> Result<bool, Chain
     if target.claim.interval < lane.finalized || void {
         return Ok(false);
     }
-    let window = auditor.ports.chain.window(at.job, at.stage, target.claim.interval).await?;
+    // An endpoint that does not know the job yet will.
+    let Some(job) = auditor.ports.chain.job(at.job).await? else { return Ok(true) };
     let now = auditor.ports.chain.head().await?.timestamp;
-    // Of a job that the endpoint does not know yet the window is 0.
-    Ok(window == 0 || now < committed_at.saturating_add(window))
+    // As long as it is not final, for two windows (rule P-8).
+    Ok(now < committed_at.saturating_add(job.challenge_window.saturating_mul(2)))
 }
 
 /// Whether receipts of a job can still be challenged: until it may be settled, a window after it was closed (rule P-20).

@@ -116,10 +116,6 @@ impl<T: Twist> Chain for Crooked<T> {
         self.0.is_too_late(lane).await
     }
 
-    async fn window(&self, job: JobId, stage: u16, interval: u32) -> Result<u64, ChainError> {
-        self.0.window(job, stage, interval).await
-    }
-
     async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {
         self.0.stake(account, role).await
     }

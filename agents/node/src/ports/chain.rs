@@ -602,9 +602,6 @@ pub trait Chain: Send + Sync + 'static {
     /// Whether a lane can make no more claims because it did not seal its next one in time; those it made are final.
     async fn is_too_late(&self, lane: Lane) -> Result<bool, ChainError>;
 
-    /// Seconds for which the claims of a stage and interval can be challenged. Longer than the job's window where replicas differ.
-    async fn window(&self, job: JobId, stage: u16, interval: u32) -> Result<u64, ChainError>;
-
     /// A stake balance.
     async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError>;
 

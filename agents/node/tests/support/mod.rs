@@ -568,10 +568,6 @@ impl Chain for MemoryChain {
         Ok(false)
     }
 
-    async fn window(&self, _: JobId, _: u16, _: u32) -> Result<u64, ChainError> {
-        Ok(WINDOW)
-    }
-
     async fn stake(&self, _: Address, _: Role) -> Result<StakeView, ChainError> {
         Ok(StakeView { bonded: 100, ..StakeView::default() })
     }

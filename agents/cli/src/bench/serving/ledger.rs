@@ -143,10 +143,6 @@ impl Chain for Ledger {
         Ok(false)
     }
 
-    async fn window(&self, _: JobId, _: u16, _: u32) -> Result<u64, ChainError> {
-        Ok(self.view.challenge_window)
-    }
-
     async fn stake(&self, _: Address, _: Role) -> Result<StakeView, ChainError> {
         Ok(StakeView { bonded: 1, ..StakeView::default() })
     }
