@@ -3,7 +3,8 @@
 //! Takes the same arguments as `tensorlink`; `TENSORLINK_VILLAIN_STEP` is the step at which it lies (or the number of tokens of a text;
 //! every one if it is not set), `TENSORLINK_VILLAIN_OPERATOR` the kind of operator that it falsifies (`mat_mul` if it is not set);
 //! with `TENSORLINK_VILLAIN_MUTE=true` it answers no auditor; with `TENSORLINK_VILLAIN_FORK=true` it computes everything right, and
-//! tells its neighbours something else in that step; with `TENSORLINK_VILLAIN_TONGUE=silent_at_last` or `junk` it answers challenges so;
+//! tells its neighbours something else in that step; with `TENSORLINK_VILLAIN_HEARSAY=true` it computes from something else than its neighbour
+//! told it in that step; with `TENSORLINK_VILLAIN_COOK=true` it shows auditors other inputs than it computed from; with `TENSORLINK_VILLAIN_TONGUE=silent_at_last` or `junk` it answers challenges so;
 //! with `TENSORLINK_VILLAIN_FRAME=true` it computes right and accuses its auditors. Test-only: the product holds no cheating code.
 
 use std::process::ExitCode;
@@ -17,14 +18,19 @@ use tensorlink::commands::{validator, worker};
 use tensorlink::config::Config;
 use tensorlink::process;
 use tensorlink_e2e::auditing::{Framer, Lazy};
+use tensorlink_e2e::cooked::Cooked;
 use tensorlink_e2e::corrupted::{Corrupted, Deed, Lie};
 use tensorlink_e2e::crooked::Crooked;
 use tensorlink_e2e::forked::Forked;
+use tensorlink_e2e::hearsay::{Ears, Hearsay};
 use tensorlink_e2e::mute::Mute;
 use tensorlink_e2e::tongue::Tongue;
-use tensorlink_node::Ports;
 use tensorlink_node::ports::{Chain, Net};
+use tensorlink_node::{Identity, Ports};
 use tensorlink_types::Opcode;
+
+/// Key of what holds a neighbour's place.
+const PUPPET: [u8; 32] = [0x13; 32];
 
 /// What an environment variable says, as JSON or as a bare word; none if it is not set.
 fn setting<T: DeserializeOwned>(name: &str) -> anyhow::Result<Option<T>> {
@@ -56,13 +62,22 @@ fn main() -> ExitCode {
         let mute = setting("TENSORLINK_VILLAIN_MUTE")?.unwrap_or(false);
         let fork = setting("TENSORLINK_VILLAIN_FORK")?.unwrap_or(false);
         let frame = setting("TENSORLINK_VILLAIN_FRAME")?.unwrap_or(false);
-        // A step that no job has: who forks, or frames auditors, computes right.
-        let lie = if fork || frame { Lie { step: Some(u32::MAX), ..lie } } else { lie };
+        let hearsay = setting("TENSORLINK_VILLAIN_HEARSAY")?.unwrap_or(false);
+        let cook = setting("TENSORLINK_VILLAIN_COOK")?.unwrap_or(false);
+        // A step that no job has: who forks, goes by hearsay, or frames auditors, computes right.
+        let lie = if fork || frame || hearsay { Lie { step: Some(u32::MAX), ..lie } } else { lie };
         let tongue: Option<Tongue> = setting("TENSORLINK_VILLAIN_TONGUE")?;
+        let puppet = Identity::new(&PUPPET)?;
         let dress = |ports: Ports| {
+            if hearsay {
+                let ears = Arc::new(Hearsay::new(ports.clone(), puppet, step.unwrap_or_default()));
+                let chain = Arc::new(Crooked(ports.chain.clone(), ears.clone()));
+                return Ports { net: Arc::new(Ears(ears)), chain, ..ports };
+            }
             let net: Arc<dyn Net> = match (mute, fork) {
                 (true, _) => Arc::new(Mute(ports.net.clone())),
                 (_, true) => Arc::new(Forked::new(ports.clone(), step.unwrap_or_default())),
+                _ if cook => Arc::new(Cooked(ports.clone())),
                 _ => ports.net.clone(),
             };
             let chain: Arc<dyn Chain> = match tongue {

@@ -6,6 +6,7 @@
 //! | `honest` | jobs in which everybody does what they promised |
 //! | `villains` | jobs in which somebody lies |
 //! | `cast` | a table of villains that compute something else |
+//! | `inputs` | workers that lie about what they received |
 //! | `challengers` | challenges without substance, and a user that closes at the worst moment |
 //! | `serving` | pretrained models served text by text, honestly and not |
 //! | `chaos` | everything that can fail fails, at random |
@@ -19,6 +20,7 @@ mod chaos;
 mod failures;
 mod harness;
 mod honest;
+mod inputs;
 mod refusals;
 mod serving;
 mod villains;
