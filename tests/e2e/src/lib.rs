@@ -2,6 +2,7 @@
 
 pub mod auditing;
 pub mod cooked;
+pub mod copier;
 pub mod corrupted;
 pub mod crooked;
 pub mod forger;

@@ -5,7 +5,7 @@
 //! with `TENSORLINK_VILLAIN_MUTE=true` it answers no auditor; with `TENSORLINK_VILLAIN_FORK=true` it computes everything right, and
 //! tells its neighbours something else in that step; with `TENSORLINK_VILLAIN_HEARSAY=true` it computes from something else than its neighbour
 //! told it in that step; with `TENSORLINK_VILLAIN_COOK=true` it shows auditors other inputs than it computed from; with `TENSORLINK_VILLAIN_TONGUE=silent_at_last` or `junk` it answers challenges so;
-//! with `TENSORLINK_VILLAIN_FRAME=true` it computes right and accuses its auditors. Test-only: the product holds no cheating code.
+//! with `TENSORLINK_VILLAIN_COPY=true` it reveals what other replicas have revealed; with `TENSORLINK_VILLAIN_FRAME=true` it computes right and accuses its auditors. Test-only: the product holds no cheating code.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use tensorlink::config::Config;
 use tensorlink::process;
 use tensorlink_e2e::auditing::{Framer, Lazy};
 use tensorlink_e2e::cooked::Cooked;
+use tensorlink_e2e::copier::Copier;
 use tensorlink_e2e::corrupted::{Corrupted, Deed, Lie};
 use tensorlink_e2e::crooked::Crooked;
 use tensorlink_e2e::forked::Forked;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         let frame = setting("TENSORLINK_VILLAIN_FRAME")?.unwrap_or(false);
         let hearsay = setting("TENSORLINK_VILLAIN_HEARSAY")?.unwrap_or(false);
         let cook = setting("TENSORLINK_VILLAIN_COOK")?.unwrap_or(false);
+        let copy = setting("TENSORLINK_VILLAIN_COPY")?.unwrap_or(false);
         // A step that no job has: who forks, goes by hearsay, or frames auditors, computes right.
         let lie = if fork || frame || hearsay { Lie { step: Some(u32::MAX), ..lie } } else { lie };
         let tongue: Option<Tongue> = setting("TENSORLINK_VILLAIN_TONGUE")?;
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
             let chain: Arc<dyn Chain> = match tongue {
                 Some(tongue) => Arc::new(Crooked(ports.chain.clone(), Arc::new(tongue))),
                 None if frame => Arc::new(Crooked(ports.chain.clone(), Arc::new(Framer(ports.clone())))),
+                None if copy => Arc::new(Crooked(ports.chain.clone(), Arc::new(Copier::default()))),
                 None => ports.chain.clone(),
             };
             Ports { net, chain, ..ports }
