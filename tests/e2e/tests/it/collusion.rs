@@ -1,4 +1,4 @@
-//! Those who belong together, or would like to: replicas that share a lie, and one that copies the other.
+//! Those who belong together, or would like to: replicas that share a lie, one that copies the other, and a liar that convicts itself.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, JobId, Lane, U256};
 
-use crate::harness::{Job, Network, PURSE, USER, VALIDATOR, address, eventually, sno, worker_address};
+use crate::harness::{Job, Network, OBSERVER, PURSE, USER, VALIDATOR, address, eventually, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// One stage and two intervals.
@@ -94,4 +94,46 @@ async fn a_replica_that_copies_has_sealed_something_else_and_gets_nothing() {
         _ => None,
     });
     assert_eq!(claims, [0, 1], "only the honest one's are on chain");
+}
+
+/// Its accomplice gets the auditor's half, and that is all: to convict oneself costs half of the stake and what was claimed (rule P-7).
+#[tokio::test(flavor = "multi_thread")]
+async fn who_convicts_itself_by_another_key_loses_half_its_stake_and_its_claims() {
+    const LIAR: usize = 0;
+    let job = Job { replicas: 1, ..JOB };
+    // Nobody else looks.
+    let network = Network::staked(1, |parameters| parameters.auditsPerClaimBps = 0);
+    let mut network = network.await.at_rate("0");
+    network.start_validator().await;
+    // Who has a stake may ask workers.
+    network.fund(address(OBSERVER), "1").await;
+    network.ok(OBSERVER, &["stake", "1"]).await;
+    let parties = [worker_address(LIAR), address(OBSERVER), address(USER)];
+    let mut before = [U256::ZERO; 3];
+    for (sum, party) in before.iter_mut().zip(parties) {
+        *sum = network.owned(party).await;
+    }
+    network.start_villain(LIAR, 15).await;
+    job.post(&mut network);
+    network.await_claim_of_each(&job, LIMIT).await;
+    let question = ["challenge", "--job", "1", "--stage", "0", "--interval", "0"];
+    eventually("it convicts itself", LIMIT, async || network.run(OBSERVER, &question).await.ok.then_some(())).await;
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+
+    assert_eq!(report.pick(convicted), [(worker_address(LIAR), address(OBSERVER), Fault::Element, 15)]);
+    assert!(report.paid().is_empty(), "what it claimed is void");
+    let stake = sno(Job::STAKE);
+    let (bounty, harm) = (stake / U256::from(2), stake * U256::from(3) / U256::from(10));
+    assert_eq!(report.slashed(), [(worker_address(LIAR), stake, bounty, harm, stake - bounty - harm)]);
+    let bonded = network.stake(LIAR).await;
+    assert_eq!((U256::from(bonded.bonded), bonded.locked), (sno("2000") - stake, 0));
+    let gained = [U256::ZERO, bounty, harm];
+    for ((party, before), gained) in parties.into_iter().zip(before).zip(gained) {
+        assert_eq!(
+            network.owned(party).await,
+            before + gained,
+            "{party}: the deposit is back, and a share of the stake"
+        );
+    }
 }

@@ -7,7 +7,7 @@
 //! | `villains` | jobs in which somebody lies |
 //! | `cast` | a table of villains that compute something else |
 //! | `inputs` | workers that lie about what they received |
-//! | `collusion` | those who lie or copy in agreement |
+//! | `collusion` | those who lie, copy or convict in agreement |
 //! | `challengers` | challenges without substance, and a user that closes at the worst moment |
 //! | `serving` | pretrained models served text by text, honestly and not |
 //! | `chaos` | everything that can fail fails, at random |

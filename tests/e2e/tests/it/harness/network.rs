@@ -121,6 +121,12 @@ impl Network {
         network
     }
 
+    /// The same with a validator that will draw this share of claims.
+    pub(crate) fn at_rate(mut self, rate: &'static str) -> Self {
+        self.rate = rate;
+        self
+    }
+
     /// Gives workers and the validator what they bond, and has them bond it.
     async fn endow_all(&self, workers: usize) {
         let accounts: Vec<Address> = (0..workers).map(worker_address).collect();
