@@ -9,4 +9,5 @@ pub mod forger;
 pub mod forked;
 pub mod hearsay;
 pub mod mute;
+pub mod posting;
 pub mod tongue;

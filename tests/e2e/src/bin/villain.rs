@@ -1,11 +1,21 @@
-//! A worker that lies about one number: `tensorlink worker run` over a corrupted engine. A validator that looks at nothing.
+//! Honest commands of `tensorlink` over a corrupted engine or port; takes the same arguments. Test-only: the product holds no cheating code.
 //!
-//! Takes the same arguments as `tensorlink`; `TENSORLINK_VILLAIN_STEP` is the step at which it lies (or the number of tokens of a text;
-//! every one if it is not set), `TENSORLINK_VILLAIN_OPERATOR` the kind of operator that it falsifies (`mat_mul` if it is not set);
-//! with `TENSORLINK_VILLAIN_MUTE=true` it answers no auditor; with `TENSORLINK_VILLAIN_FORK=true` it computes everything right, and
-//! tells its neighbours something else in that step; with `TENSORLINK_VILLAIN_HEARSAY=true` it computes from something else than its neighbour
-//! told it in that step; with `TENSORLINK_VILLAIN_COOK=true` it shows auditors other inputs than it computed from; with `TENSORLINK_VILLAIN_TONGUE=silent_at_last` or `junk` it answers challenges so;
-//! with `TENSORLINK_VILLAIN_COPY=true` it reveals what other replicas have revealed; with `TENSORLINK_VILLAIN_FRAME=true` it computes right and accuses its auditors. Test-only: the product holds no cheating code.
+//! A worker that lies about one number, by `TENSORLINK_VILLAIN_` and:
+//!
+//! | setting | meaning |
+//! |---|---|
+//! | `STEP` | the step at which it lies, or the number of tokens of a text; every one if it is not set |
+//! | `OPERATOR` | the kind of operator that it falsifies; `mat_mul` if it is not set |
+//! | `DEED` | what becomes of the operator's output; another number if it is not set |
+//! | `MUTE=true` | it answers no auditor |
+//! | `TONGUE` | `silent_at_last` or `junk`: it answers challenges so |
+//! | `COOK=true` | it shows auditors other inputs than it computed from |
+//! | `COPY=true` | it reveals what other replicas have revealed |
+//! | `FORK=true` | it computes right, and tells its neighbours something else in that step |
+//! | `HEARSAY=true` | it computes right, but from something else than its neighbour told it in that step |
+//! | `FRAME=true` | it computes right, and accuses its auditors |
+//!
+//! A validator that looks at nothing. A user that posts a job with the flaw `TENSORLINK_VILLAIN_POST`.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,8 +23,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Parser;
 use serde::de::DeserializeOwned;
-use tensorlink::args::{Cli, Command, ValidatorCommand, WorkerCommand};
-use tensorlink::commands::{validator, worker};
+use tensorlink::args::{Cli, Command, JobCommand, ValidatorCommand, WorkerCommand};
+use tensorlink::commands::{post, validator, worker};
 use tensorlink::config::Config;
 use tensorlink::process;
 use tensorlink_e2e::auditing::{Framer, Lazy};
@@ -25,6 +35,7 @@ use tensorlink_e2e::crooked::Crooked;
 use tensorlink_e2e::forked::Forked;
 use tensorlink_e2e::hearsay::{Ears, Hearsay};
 use tensorlink_e2e::mute::Mute;
+use tensorlink_e2e::posting::{Flawed, Press};
 use tensorlink_e2e::tongue::Tongue;
 use tensorlink_node::ports::{Chain, Net};
 use tensorlink_node::{Identity, Ports};
@@ -54,7 +65,16 @@ fn main() -> ExitCode {
                 })
                 .await;
             }
-            _ => bail!("a villain runs as a worker or as a validator"),
+            Command::Job(JobCommand::Post(args)) => {
+                let flaw = setting("TENSORLINK_VILLAIN_POST")?.context("what is wrong with the job?")?;
+                return post::run_on(&config, args, shutdown, |ports: Ports| {
+                    let flawed = Arc::new(Flawed::new(flaw, ports.store.clone()));
+                    let chain = Arc::new(Crooked(ports.chain.clone(), flawed.clone()));
+                    Ports { chain, store: Arc::new(Press(flawed)), ..ports }
+                })
+                .await;
+            }
+            _ => bail!("a villain runs as a worker or as a validator, or posts a job"),
         };
         let step: Option<u32> = setting("TENSORLINK_VILLAIN_STEP")?;
         let opcode = setting("TENSORLINK_VILLAIN_OPERATOR")?.unwrap_or(Opcode::MatMul);

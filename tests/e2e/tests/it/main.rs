@@ -12,6 +12,7 @@
 //! | `serving` | pretrained models served text by text, honestly and not |
 //! | `chaos` | everything that can fail fails, at random |
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
+//! | `posts` | jobs that nobody should take |
 //! | `refusals` | what the command line says to bad input |
 
 mod audits;
@@ -23,6 +24,7 @@ mod failures;
 mod harness;
 mod honest;
 mod inputs;
+mod posts;
 mod refusals;
 mod serving;
 mod villains;

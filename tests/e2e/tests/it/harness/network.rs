@@ -212,7 +212,12 @@ impl Network {
 
     /// `tensorlink` as an account.
     pub(crate) fn command(&self, account: usize, arguments: &[&str]) -> Command {
-        let mut command = self.configure(tensorlink(), account);
+        self.command_of(tensorlink(), account, arguments)
+    }
+
+    /// The same of a program that takes the arguments of `tensorlink`.
+    pub(crate) fn command_of(&self, program: Command, account: usize, arguments: &[&str]) -> Command {
+        let mut command = self.configure(program, account);
         command.args(arguments);
         command
     }
