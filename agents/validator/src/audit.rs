@@ -182,6 +182,8 @@ pub(crate) enum Gap {
     Log(#[from] LogError),
     #[error("the claimed output: {0}")]
     Output(#[from] OpeningError),
+    #[error("what it shows is not what it signed: {0}")]
+    Shown(FraudError),
     #[error("it signs {0} statements about {1} steps")]
     Statements(usize, u32),
     #[error("{0}")]

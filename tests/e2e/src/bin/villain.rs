@@ -9,7 +9,7 @@
 //! | `DEED` | what becomes of the operator's output; another number if it is not set |
 //! | `MUTE=true` | it answers no auditor |
 //! | `TONGUE` | `silent_at_last` or `junk`: it answers challenges so |
-//! | `COOK=true` | it shows auditors other inputs than it computed from |
+//! | `COOK` | `inputs` or `output`: it shows auditors another one than it logged or signed |
 //! | `COPY=true` | it reveals what other replicas have revealed |
 //! | `FORK=true` | it computes right, and tells its neighbours something else in that step |
 //! | `HEARSAY=true` | it computes right, but from something else than its neighbour told it in that step |
@@ -28,7 +28,7 @@ use tensorlink::commands::{post, validator, worker};
 use tensorlink::config::Config;
 use tensorlink::process;
 use tensorlink_e2e::auditing::{Framer, Lazy};
-use tensorlink_e2e::cooked::Cooked;
+use tensorlink_e2e::cooked::{Cooked, Dish};
 use tensorlink_e2e::copier::Copier;
 use tensorlink_e2e::corrupted::{Corrupted, Deed, Lie};
 use tensorlink_e2e::crooked::Crooked;
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
         let fork = setting("TENSORLINK_VILLAIN_FORK")?.unwrap_or(false);
         let frame = setting("TENSORLINK_VILLAIN_FRAME")?.unwrap_or(false);
         let hearsay = setting("TENSORLINK_VILLAIN_HEARSAY")?.unwrap_or(false);
-        let cook = setting("TENSORLINK_VILLAIN_COOK")?.unwrap_or(false);
+        let cook: Option<Dish> = setting("TENSORLINK_VILLAIN_COOK")?;
         let copy = setting("TENSORLINK_VILLAIN_COPY")?.unwrap_or(false);
         // A step that no job has: who forks, goes by hearsay, or frames auditors, computes right.
         let lie = if fork || frame || hearsay { Lie { step: Some(u32::MAX), ..lie } } else { lie };
@@ -96,10 +96,10 @@ fn main() -> ExitCode {
                 let chain = Arc::new(Crooked(ports.chain.clone(), ears.clone()));
                 return Ports { net: Arc::new(Ears(ears)), chain, ..ports };
             }
-            let net: Arc<dyn Net> = match (mute, fork) {
-                (true, _) => Arc::new(Mute(ports.net.clone())),
-                (_, true) => Arc::new(Forked::new(ports.clone(), step.unwrap_or_default())),
-                _ if cook => Arc::new(Cooked(ports.clone())),
+            let net: Arc<dyn Net> = match (mute, fork, cook) {
+                (true, ..) => Arc::new(Mute(ports.net.clone())),
+                (_, true, _) => Arc::new(Forked::new(ports.clone(), step.unwrap_or_default())),
+                (.., Some(dish)) => Arc::new(Cooked(ports.clone(), dish)),
                 _ => ports.net.clone(),
             };
             let chain: Arc<dyn Chain> = match tongue {

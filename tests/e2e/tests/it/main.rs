@@ -6,7 +6,7 @@
 //! | `honest` | jobs in which everybody does what they promised |
 //! | `villains` | jobs in which somebody lies |
 //! | `cast` | a table of villains that compute something else |
-//! | `inputs` | workers that lie about what they received |
+//! | `evidence` | workers that lie about what they received, or show what they did not compute |
 //! | `collusion` | those who lie, copy or convict in agreement |
 //! | `challengers` | challenges without substance, and a user that closes at the worst moment |
 //! | `serving` | pretrained models served text by text, honestly and not |
@@ -20,10 +20,10 @@ mod cast;
 mod challengers;
 mod chaos;
 mod collusion;
+mod evidence;
 mod failures;
 mod harness;
 mod honest;
-mod inputs;
 mod posts;
 mod refusals;
 mod serving;
