@@ -10,6 +10,7 @@ use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_proof::commit::logs::BoundaryLists;
 use tensorlink_proof::commit::{Edge, LogBuilder, LogError, state_root, tensor_roots};
+use tensorlink_proof::merkle::list_root;
 use tensorlink_types::{B256, Program, Segment, Source, TensorType};
 use thiserror::Error;
 
@@ -299,6 +300,26 @@ impl Boundary for Recorded<'_> {
     fn send(&mut self, _: Edge, _: u32, _: u32, _: Bytes) -> Result<(), RecordTooShort> {
         Ok(())
     }
+}
+
+/// Roots of the logs of what the record says was received, from the previous stage and from the next: zero where there is none (rule C-8). No
+/// roots if the record is not just the tensors of these steps. Hashes everything.
+pub fn received_roots(program: &Program, inputs: &Bytes, span: Span) -> Option<(B256, B256)> {
+    if inputs.len() as u64 != inputs_len(program, span.steps) {
+        return None;
+    }
+    let recorded = Recorded::new(program, inputs, span.first_step);
+    let root = |edge, ty: &Option<TensorType>| {
+        let Some(ty) = ty else { return Some(B256::ZERO) };
+        let mut roots = Vec::new();
+        for step in span.first_step..span.first_step.saturating_add(span.steps) {
+            let tensor = |mb| Tensor::from_bytes(ty.clone(), &recorded.slice(edge, step, mb)?).ok();
+            let tensors: Vec<Tensor> = (0..program.micro_batches).map(tensor).collect::<Option<_>>()?;
+            roots.extend(tensor_roots(&tensors));
+        }
+        Some(list_root(roots))
+    };
+    Some((root(Edge::FromPrevious, &program.from_previous)?, root(Edge::FromNext, &program.from_next)?))
 }
 
 /// The passes of a program in its own order: the schedule of who need not wait for anybody.

@@ -242,6 +242,7 @@ impl User {
                     Response::Offer { offer, signature } => return self.check_offer(wanted, offer, signature),
                     // It may not have confirmed the job yet, or not have found us yet.
                     Response::Declined(reason) => reason,
+                    Response::Refused(reason) => return Err(HireError::Declined { worker, lane, reason }),
                     other => format!("answers {other:?}"),
                 },
                 Err(error) if late => return Err(error.into()),

@@ -8,7 +8,7 @@ use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_node::blocking;
 use tensorlink_node::custody::holders;
 use tensorlink_node::files::{self, FileError};
-use tensorlink_node::interval::{Outcome, Span, inputs_len};
+use tensorlink_node::interval::{Outcome, Span, inputs_len, received_roots};
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{Call, ChainError, NetError, Protocol, StoreError};
@@ -183,6 +183,8 @@ pub(crate) enum Gap {
     Log(#[from] LogError),
     #[error("the claimed output: {0}")]
     Output(#[from] OpeningError),
+    #[error("what it shows is not what it signed: {0}")]
+    Shown(FraudError),
     #[error("it signs {0} statements about {1} steps")]
     Statements(usize, u32),
     #[error("{0}")]
@@ -377,7 +379,7 @@ where
         Ok(Arc::new(retry(self.ports.clock.as_ref(), PATIENCE, fetch).await.map_err(fatal)?))
     }
 
-    /// The recorded interval, checked to start where the claimed one does.
+    /// The recorded interval, checked to start where the claimed one does, and from what that received.
     pub(crate) async fn replay(
         &self,
         target: &Target,
@@ -395,6 +397,14 @@ where
         let steps = job.steps_per_interval;
         let inputs = self.fetch(&record.inputs, worker, inputs_len(&program, steps)).await?;
         let span = Span { first_step: target.claim.interval.saturating_mul(steps), steps };
+        // What follows from other inputs says nothing about the claim, and would lose us a challenge.
+        let received = {
+            let (program, inputs) = (program.clone(), inputs.clone());
+            blocking(move || received_roots(&program, &inputs, span)).await
+        };
+        if received != Some((record.logs.fromPrevious, record.logs.fromNext)) {
+            return Err(Gap::Record("input").into());
+        }
         Ok(Replay { shard, job_key: job.job_key, span, state, inputs })
     }
 

@@ -10,7 +10,7 @@ use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_num::Tensor;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
 use tensorlink_proof::commit::{BoundaryLists, Edge, LogBuilder, LogError, ProgramList};
-use tensorlink_proof::fraud::{Case, Prover, Signed, StepAnswer, Work};
+use tensorlink_proof::fraud::{Case, FraudError, Prover, Signed, StepAnswer, Work};
 use tensorlink_proof::merkle::TensorTree;
 use tensorlink_types::{Address, TensorRoot, TensorType};
 
@@ -149,7 +149,7 @@ where
                 let operands: Vec<&Tensor> = tensors.operands.iter().collect();
                 // Bytes, not a tensor: what a liar committed may exceed its type.
                 let tree = TensorTree::from_bytes(tensors.output.ty().clone(), &theirs)?;
-                let proof = prover.element(&said, operator, element, &tree, &operands).map_err(fatal)?;
+                let proof = prover.element(&said, operator, element, &tree, &operands).map_err(unproven)?;
                 let name = program.names.get(operator as usize).cloned().unwrap_or_default();
                 let (claimed, right) = (mantissa(tensors.output.ty(), &theirs, element), tensors.output.get(element));
                 let fault = format!(
@@ -166,7 +166,7 @@ where
                 // The traces agree where the wiring does not.
                 let trace = own.traces.get(local).map(Vec::as_slice).unwrap_or_default();
                 let said = StepAnswer { trace, ..said };
-                let proof = prover.wiring(&said, sink, index).map_err(fatal)?;
+                let proof = prover.wiring(&said, sink, index).map_err(unproven)?;
                 let fault = format!("step {step}: {sink:?} {index} is not what its operator computed");
                 Ok(Finding::Wrong { call: Box::new(Call::ProveWiring(Box::new(proof))), fault })
             }
@@ -211,6 +211,14 @@ impl<E> Auditor<E> {
             Standing::Receipt => Work::Serving { longest: job.steps_per_interval, programs: program },
         };
         Ok(Case { contracts: self.ports.contracts, worker, job_key: job.job_key, work })
+    }
+}
+
+/// What keeps a proof from being one: what the worker has shown is not what it signed, or else we have erred.
+fn unproven(error: FraudError) -> Failed {
+    match error {
+        FraudError::NotInTrace { .. } | FraudError::List(_) => Gap::Shown(error).into(),
+        error => fatal(error),
     }
 }
 

@@ -65,6 +65,7 @@ where
                         let hold = |now, expires| self.promises.hold(lane, (now, expires), || self.free_lanes());
                         match quote(&self.context, lane, manifest, hold).await {
                             Ok((offer, signature)) => Response::Offer { offer, signature },
+                            Err(declined) if declined.is_final() => Response::Refused(declined.to_string()),
                             Err(declined) => Response::Declined(declined.to_string()),
                         }
                     }

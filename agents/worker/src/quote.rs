@@ -64,6 +64,19 @@ pub enum Declined {
     Sign(#[from] SignatureError),
 }
 
+impl Declined {
+    /// Whether asking again is pointless: it lies in what was posted, or in what this worker is.
+    pub const fn is_final(&self) -> bool {
+        match self {
+            Self::NoLane | Self::Stake { .. } | Self::Price => true,
+            Self::Shard(error) => !matches!(error, ShardError::Chain(_) | ShardError::Store(_)),
+            Self::Unknown(_) | Self::State(_) | Self::NoStake { .. } | Self::Busy | Self::Chain(_) | Self::Sign(_) => {
+                false
+            }
+        }
+    }
+}
+
 /// Fetches and checks the shard of a lane and signs an offer for it, if `hold` holds a lane from now until the offer expires (seconds).
 ///
 /// # Errors

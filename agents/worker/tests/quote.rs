@@ -73,7 +73,10 @@ async fn a_lane_of_a_serving_job_is_offered_by_the_token() {
     let (offer, _) = quote(&context(1 << 30), lane(1), manifest, |_, _| true).await.unwrap();
     let longest = shards[1].program(LONGEST).unwrap();
     assert_eq!(Some(offer.pricePerInterval), price_per_token(&longest, LONGEST, PRICE));
-    assert!(matches!(quote(&context(100), lane(1), manifest, |_, _| true).await, Err(Declined::Shard(_))));
+    let declined = quote(&context(100), lane(1), manifest, |_, _| true).await.unwrap_err();
+    assert!(matches!(declined, Declined::Shard(_)) && declined.is_final(), "{declined}");
+    let busy = quote(&context(1 << 30), lane(1), manifest, |_, _| false).await.unwrap_err();
+    assert!(matches!(busy, Declined::Busy) && !busy.is_final(), "{busy}");
 
     // Posted as a training job, its files are of the wrong kind.
     chain.with(|ledger| ledger.job.kind = JobKind::Training);

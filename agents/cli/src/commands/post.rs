@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use tensorlink_graph::{CompiledStage, Model};
+use tensorlink_node::Ports;
 use tensorlink_node::price::{multiply_adds, price_per_interval};
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, U256};
@@ -102,10 +103,21 @@ fn intervals(steps: u32, per_interval: u32) -> Result<u32> {
 
 /// Posts a job, hires, starts it.
 pub async fn run(config: &Config, args: &PostArgs, shutdown: CancellationToken) -> Result<()> {
+    run_on(config, args, shutdown, |ports| ports).await
+}
+
+/// Posts from a node whose world is `dress` of the real one.
+pub async fn run_on(
+    config: &Config,
+    args: &PostArgs,
+    shutdown: CancellationToken,
+    dress: impl FnOnce(Ports) -> Ports,
+) -> Result<()> {
     let draft = read_draft(&args.model, &args.data)?;
     let steps = draft.model.steps();
     let intervals = intervals(steps, args.steps_per_interval)?;
-    let hiring = Hiring::look(config, &args.hire, &shutdown).await?;
+    let mut hiring = Hiring::look(config, &args.hire, &shutdown).await?;
+    hiring.node.ports = dress(hiring.node.ports);
     let ranges = draft.cut(&hiring.memories())?;
     eprintln!("calibrating and compiling {} stages ...", ranges.len());
     let (draft, prepared) = {

@@ -166,6 +166,8 @@ pub enum Response {
     Receipts(Vec<Claim>),
     /// The worker will not or cannot; the reason is for people.
     Declined(String),
+    /// To `Quote`: never, whatever time passes; the reason is for people.
+    Refused(String),
 }
 
 /// What it takes to re-execute an interval. Files are fetched by CID from the worker.

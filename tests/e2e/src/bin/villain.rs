@@ -1,11 +1,23 @@
-//! A worker that lies about one number: `tensorlink worker run` over a corrupted engine. A validator that looks at nothing.
+//! Honest commands of `tensorlink` over a corrupted engine or port; takes the same arguments. Test-only: the product holds no cheating code.
 //!
-//! Takes the same arguments as `tensorlink`; `TENSORLINK_VILLAIN_STEP` is the step at which it lies (or the number of tokens of a text;
-//! every one if it is not set), `TENSORLINK_VILLAIN_OPERATOR` the kind of operator that it falsifies (`mat_mul` if it is not set);
-//! with `TENSORLINK_VILLAIN_MUTE=true` it answers no auditor; with `TENSORLINK_VILLAIN_FORK=true` it computes everything right, and
-//! tells its neighbours something else in that step; with `TENSORLINK_VILLAIN_TONGUE=silent_at_last` or `junk` it answers challenges so,
-//! with `withholding` it shows nothing that is demanded on chain; with `TENSORLINK_VILLAIN_KEEP_RESULT=true` it gives its last state to
-//! nobody but its keeper; with `TENSORLINK_VILLAIN_HONEST=true` it computes right; with `TENSORLINK_VILLAIN_FRAME=true` it computes right and accuses its auditors. Test-only: the product holds no cheating code.
+//! A worker that lies about one number, by `TENSORLINK_VILLAIN_` and:
+//!
+//! | setting | meaning |
+//! |---|---|
+//! | `STEP` | the step at which it lies, or the number of tokens of a text; every one if it is not set |
+//! | `OPERATOR` | the kind of operator that it falsifies; `mat_mul` if it is not set |
+//! | `DEED` | what becomes of the operator's output; another number if it is not set |
+//! | `MUTE=true` | it answers no auditor |
+//! | `TONGUE` | `silent_at_last` or `junk`: it answers challenges so; `withholding`: it shows nothing that is demanded on chain |
+//! | `KEEP_RESULT=true` | it computes right, and gives its last state to nobody but its keeper |
+//! | `HONEST=true` | it computes right |
+//! | `COOK` | `inputs` or `output`: it shows auditors another one than it logged or signed |
+//! | `COPY=true` | it reveals what other replicas have revealed |
+//! | `FORK=true` | it computes right, and tells its neighbours something else in that step |
+//! | `HEARSAY=true` | it computes right, but from something else than its neighbour told it in that step |
+//! | `FRAME=true` | it computes right, and accuses its auditors |
+//!
+//! A validator that looks at nothing. A user that posts a job with the flaw `TENSORLINK_VILLAIN_POST`.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,19 +25,26 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Parser;
 use serde::de::DeserializeOwned;
-use tensorlink::args::{Cli, Command, ValidatorCommand, WorkerCommand};
-use tensorlink::commands::{validator, worker};
+use tensorlink::args::{Cli, Command, JobCommand, ValidatorCommand, WorkerCommand};
+use tensorlink::commands::{post, validator, worker};
 use tensorlink::config::Config;
 use tensorlink::process;
 use tensorlink_e2e::auditing::{Framer, Lazy};
+use tensorlink_e2e::cooked::{Cooked, Dish};
+use tensorlink_e2e::copier::Copier;
 use tensorlink_e2e::corrupted::{Corrupted, Deed, Lie};
 use tensorlink_e2e::crooked::Crooked;
 use tensorlink_e2e::forked::Forked;
+use tensorlink_e2e::hearsay::{Ears, Hearsay};
 use tensorlink_e2e::mute::Mute;
+use tensorlink_e2e::posting::{Flawed, Press};
 use tensorlink_e2e::tongue::Tongue;
-use tensorlink_node::Ports;
 use tensorlink_node::ports::{Chain, Net};
+use tensorlink_node::{Identity, Ports};
 use tensorlink_types::Opcode;
+
+/// Key of what holds a neighbour's place.
+const PUPPET: [u8; 32] = [0x13; 32];
 
 /// What an environment variable says, as JSON or as a bare word; none if it is not set.
 fn setting<T: DeserializeOwned>(name: &str) -> anyhow::Result<Option<T>> {
@@ -48,7 +67,16 @@ fn main() -> ExitCode {
                 })
                 .await;
             }
-            _ => bail!("a villain runs as a worker or as a validator"),
+            Command::Job(JobCommand::Post(args)) => {
+                let flaw = setting("TENSORLINK_VILLAIN_POST")?.context("what is wrong with the job?")?;
+                return post::run_on(&config, args, shutdown, |ports: Ports| {
+                    let flawed = Arc::new(Flawed::new(flaw, ports.store.clone()));
+                    let chain = Arc::new(Crooked(ports.chain.clone(), flawed.clone()));
+                    Ports { chain, store: Arc::new(Press(flawed)), ..ports }
+                })
+                .await;
+            }
+            _ => bail!("a villain runs as a worker or as a validator, or posts a job"),
         };
         let step: Option<u32> = setting("TENSORLINK_VILLAIN_STEP")?;
         let opcode = setting("TENSORLINK_VILLAIN_OPERATOR")?.unwrap_or(Opcode::MatMul);
@@ -57,21 +85,32 @@ fn main() -> ExitCode {
         let mute = setting("TENSORLINK_VILLAIN_MUTE")?.unwrap_or(false);
         let fork = setting("TENSORLINK_VILLAIN_FORK")?.unwrap_or(false);
         let frame = setting("TENSORLINK_VILLAIN_FRAME")?.unwrap_or(false);
+        let hearsay = setting("TENSORLINK_VILLAIN_HEARSAY")?.unwrap_or(false);
+        let cook: Option<Dish> = setting("TENSORLINK_VILLAIN_COOK")?;
+        let copy = setting("TENSORLINK_VILLAIN_COPY")?.unwrap_or(false);
         let keep_result = setting("TENSORLINK_VILLAIN_KEEP_RESULT")?.unwrap_or(false);
-        let honest = setting("TENSORLINK_VILLAIN_HONEST")?.unwrap_or(fork || frame || keep_result);
+        let honest = setting("TENSORLINK_VILLAIN_HONEST")?.unwrap_or(fork || frame || hearsay || keep_result);
         // A step that no job has.
         let lie = if honest { Lie { step: Some(u32::MAX), ..lie } } else { lie };
         let tongue: Option<Tongue> = setting("TENSORLINK_VILLAIN_TONGUE")?;
+        let puppet = Identity::new(&PUPPET)?;
         let dress = |ports: Ports| {
-            let net: Arc<dyn Net> = match (mute, fork, keep_result) {
+            if hearsay {
+                let ears = Arc::new(Hearsay::new(ports.clone(), puppet, step.unwrap_or_default()));
+                let chain = Arc::new(Crooked(ports.chain.clone(), ears.clone()));
+                return Ports { net: Arc::new(Ears(ears)), chain, ..ports };
+            }
+            let net: Arc<dyn Net> = match (mute, fork, cook) {
                 (true, ..) => Arc::new(Mute::about_claims(ports.net.clone())),
                 (_, true, _) => Arc::new(Forked::new(ports.clone(), step.unwrap_or_default())),
-                (_, _, true) => Arc::new(Mute::about_results(ports.net.clone())),
+                (.., Some(dish)) => Arc::new(Cooked(ports.clone(), dish)),
+                _ if keep_result => Arc::new(Mute::about_results(ports.net.clone())),
                 _ => ports.net.clone(),
             };
             let chain: Arc<dyn Chain> = match tongue {
                 Some(tongue) => Arc::new(Crooked(ports.chain.clone(), Arc::new(tongue))),
                 None if frame => Arc::new(Crooked(ports.chain.clone(), Arc::new(Framer(ports.clone())))),
+                None if copy => Arc::new(Crooked(ports.chain.clone(), Arc::new(Copier::default()))),
                 None => ports.chain.clone(),
             };
             Ports { net, chain, ..ports }

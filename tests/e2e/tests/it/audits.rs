@@ -78,7 +78,7 @@ async fn who_does_not_look_is_accused_by_the_worker_and_penalised() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_accuses_an_auditor_that_was_right_is_convicted_of_its_own_word() {
     let mut network = network().await;
-    network.start_framer(WORKER).await;
+    network.start_villain_as(WORKER, &[("FRAME", "true")]).await;
     JOB.post(&mut network);
     let report = JOB.settled(&mut network, LIMIT).await;
     report.assert_accounts();

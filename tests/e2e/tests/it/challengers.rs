@@ -1,4 +1,5 @@
-//! Those who challenge, and a user who closes: what they do to shield a liar, to hurt an honest worker, or at the worst moment.
+//! Those who challenge, and a user who closes: what they do to shield a liar, to hurt an honest worker, to take
+//! another's bounty, or at the worst moment.
 
 use std::time::Duration;
 
@@ -6,9 +7,9 @@ use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Chain, Event, Fault};
 use tensorlink_proof::challenge::{Move, Told};
 use tensorlink_types::abi::Claim;
-use tensorlink_types::{Address, U256};
+use tensorlink_types::{Address, B256, U256};
 
-use crate::harness::{Job, Network, OBSERVER, USER, address, sno, worker_address};
+use crate::harness::{Job, Network, OBSERVER, PURSE, USER, VALIDATOR, address, eventually, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// A challenger's clock runs out within.
@@ -81,6 +82,44 @@ async fn a_user_that_closes_its_job_right_after_the_lie_saves_nobody() {
     report.assert_accounts();
     assert_convicted(&network, &report.pick(convicted)).await;
     assert!(report.paid().is_empty(), "{closed:?}");
+}
+
+/// The transaction that convicts, and its block.
+async fn conviction(network: &Network) -> Option<(B256, u64)> {
+    let events = network.events().await;
+    let convicts = |event: &Event| matches!(event, Event::Convicted { .. });
+    events.iter().find(|at| convicts(&at.event)).map(|at| (at.transaction, at.block))
+}
+
+/// A proof names its auditor (rule P-17): who copies it and gets in first pays the gas of another's bounty.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sends_anothers_proof_first_gets_nothing_for_it() {
+    let mut network = Network::start(1).await;
+    network.start_villain(WORKER, LIE).await;
+    let job = Job { challenge_window: 30, ..JOB };
+    job.post(&mut network);
+    let (seen, block) = eventually("the conviction", LIMIT, async || conviction(&network).await).await;
+    network.cut_validator();
+    let proof = network.chain().mined(seen).await.unwrap().and_then(|mined| mined.proof).unwrap();
+    // Its block is undone; in the one that takes its place the stranger's copy comes first.
+    let head = network.chain().head().await.unwrap().number;
+    network.reorganise(head - block + 1).await;
+    assert_eq!(conviction(&network).await, None, "it is undone");
+    let copied = network.chain().send(proof).await.unwrap();
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+
+    assert_convicted(&network, &report.pick(convicted)).await;
+    assert_eq!(conviction(&network).await.map(|(transaction, _)| transaction), Some(copied.transaction));
+    let auditors = report.pick(|event| match event {
+        Event::Convicted { auditor, .. } => Some(*auditor),
+        _ => None,
+    });
+    assert_eq!(auditors, [address(VALIDATOR)]);
+    let fees: U256 = report.audits().iter().map(|(_, _, fee)| *fee).sum();
+    let bounty = sno(Job::STAKE) / U256::from(2);
+    assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + bounty + fees, "the bounty is the auditor's");
+    assert_eq!(network.owned(address(OBSERVER)).await, U256::ZERO, "whoever sends the proof");
 }
 
 fn convicted(event: &Event) -> Option<(Address, Fault)> {

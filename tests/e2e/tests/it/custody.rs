@@ -64,7 +64,7 @@ fn stage_of(report: &Report, worker: usize) -> u16 {
 async fn a_result_that_its_worker_keeps_for_itself_comes_from_its_keeper() {
     let mut network = Network::start(2).await;
     network.start_workers([0]).await;
-    network.start_hoarder(VILLAIN).await;
+    network.start_villain_as(VILLAIN, &[("KEEP_RESULT", "true")]).await;
     let job = Job { challenge_window: 8, ..JOB };
     job.post(&mut network);
     let report = job.settled(&mut network, LIMIT).await;
@@ -137,7 +137,7 @@ async fn who_gave_its_word_for_a_state_and_does_not_show_it_loses_its_stake() {
 async fn withheld(further: &[&str]) -> Report {
     let mut network = network().await;
     network.start_workers([0]).await;
-    network.start_withholder(VILLAIN).await;
+    network.start_villain_as(VILLAIN, &[("HONEST", "true"), ("TONGUE", "withholding")]).await;
     JOB.post(&mut network);
     let own = network
         .await_event("the job is accepted", LIMIT, |event| match event {

@@ -6,21 +6,27 @@
 //! | `honest` | jobs in which everybody does what they promised |
 //! | `villains` | jobs in which somebody lies |
 //! | `cast` | a table of villains that compute something else |
+//! | `evidence` | workers that lie about what they received, or show what they did not compute |
+//! | `collusion` | those who lie, copy or convict in agreement |
 //! | `challengers` | challenges without substance, and a user that closes at the worst moment |
 //! | `custody` | data that is withheld, and demanded on chain |
 //! | `serving` | pretrained models served text by text, honestly and not |
 //! | `chaos` | everything that can fail fails, at random |
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
+//! | `posts` | jobs that nobody should take |
 //! | `refusals` | what the command line says to bad input |
 
 mod audits;
 mod cast;
 mod challengers;
 mod chaos;
+mod collusion;
 mod custody;
+mod evidence;
 mod failures;
 mod harness;
 mod honest;
+mod posts;
 mod refusals;
 mod serving;
 mod villains;

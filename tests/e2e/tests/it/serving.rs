@@ -95,7 +95,7 @@ async fn a_model_is_served_and_paid_for_token_by_token() {
 async fn one_flipped_element_of_attention_is_proven_by_its_receipt() {
     let mut network = Network::start(2).await;
     network.start_workers([0]).await;
-    network.start_villain_about(1, "head_mix").await;
+    network.start_villain_as(1, &[("OPERATOR", "head_mix")]).await;
     let serving = Serving::start(&mut network).await;
     let (_, id) = serving.embed(&TEXTS[..1]).await.unwrap();
     let before = network.stake(1).await.bonded;

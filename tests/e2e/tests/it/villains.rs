@@ -22,6 +22,8 @@ const LIAR: usize = 1;
 const JOB: Job =
     Job { stages: 2, replicas: 1, steps: 60, steps_per_interval: 20, token: "sno", challenge_window: WINDOW };
 const LIE: u32 = 30;
+/// The same as a setting of a villain.
+const STEP: (&str, &str) = ("STEP", "30");
 
 /// What `tensorlink dispute …` prints for programs, to somebody who has no key.
 async fn look(network: &Network, arguments: &[&str]) -> Vec<Value> {
@@ -259,7 +261,7 @@ const SLOW: Job = Job { challenge_window: 60, ..JOB };
 async fn who_answers_no_auditor_is_walked_to_its_lie_on_chain() {
     let mut network = Network::start(2).await;
     network.start_workers([0]).await;
-    network.start_mute_villain(LIAR, LIE).await;
+    network.start_villain_as(LIAR, &[STEP, ("MUTE", "true")]).await;
     SLOW.post(&mut network);
     // The validator is killed in the middle of the game, and finds it again.
     let answered = network.await_event("the first answer", LONG, |event| match event {
@@ -284,7 +286,7 @@ async fn who_answers_no_auditor_is_walked_to_its_lie_on_chain() {
 async fn who_is_gone_when_its_lie_is_challenged_is_convicted_of_silence() {
     let mut network = Network::start(2).await;
     network.start_workers([0]).await;
-    network.start_mute_villain(LIAR, LIE).await;
+    network.start_villain_as(LIAR, &[STEP, ("MUTE", "true")]).await;
     SLOW.post(&mut network);
     let hired = network.await_event("the job is accepted", LONG, |event| match event {
         Event::JobAccepted { offers, .. } => {
@@ -309,7 +311,7 @@ async fn who_is_gone_when_its_lie_is_challenged_is_convicted_of_silence() {
 async fn who_tells_its_neighbour_something_else_than_it_claims_is_convicted_of_it() {
     let mut network = Network::start(2).await;
     network.start_workers([0]).await;
-    network.start_forked_villain(LIAR, LIE).await;
+    network.start_villain_as(LIAR, &[STEP, ("FORK", "true")]).await;
     JOB.post(&mut network);
     let report = JOB.settled(&mut network, LIMIT).await;
     report.assert_accounts();
@@ -338,7 +340,7 @@ async fn who_tells_its_neighbour_something_else_than_it_claims_is_convicted_of_i
 async fn answers_of(tongue: &str) -> usize {
     let mut network = Network::start(2).await;
     network.start_workers([0]).await;
-    network.start_tied_villain(LIAR, LIE, tongue).await;
+    network.start_villain_as(LIAR, &[STEP, ("MUTE", "true"), ("TONGUE", tongue)]).await;
     SLOW.post(&mut network);
     let report = SLOW.settled(&mut network, LONG).await;
     report.assert_accounts();

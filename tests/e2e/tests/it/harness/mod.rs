@@ -11,7 +11,7 @@ pub(crate) use job::{Job, Model, Report};
 pub(crate) use network::{
     COLLATERAL, FIRST_WORKER, Network, OBSERVER, PURSE, STAKE, TREASURY, USER, VALIDATOR, address, worker_address,
 };
-pub(crate) use process::{Output, Process, run, tensorlink};
+pub(crate) use process::{Output, Process, run, tensorlink, villain};
 pub(crate) use serving::{Serving, Shape};
 
 use std::time::{Duration, Instant};

@@ -121,6 +121,12 @@ impl Network {
         network
     }
 
+    /// The same with a validator that will draw this share of claims.
+    pub(crate) fn at_rate(mut self, rate: &'static str) -> Self {
+        self.rate = rate;
+        self
+    }
+
     /// Gives workers and the validator what they bond, and has them bond it.
     async fn endow_all(&self, workers: usize) {
         let accounts: Vec<Address> = (0..workers).map(worker_address).collect();
@@ -206,7 +212,12 @@ impl Network {
 
     /// `tensorlink` as an account.
     pub(crate) fn command(&self, account: usize, arguments: &[&str]) -> Command {
-        let mut command = self.configure(tensorlink(), account);
+        self.command_of(tensorlink(), account, arguments)
+    }
+
+    /// The same of a program that takes the arguments of `tensorlink`.
+    pub(crate) fn command_of(&self, program: Command, account: usize, arguments: &[&str]) -> Command {
+        let mut command = self.configure(program, account);
         command.args(arguments);
         command
     }
@@ -257,46 +268,24 @@ impl Network {
         }
     }
 
-    /// Starts a worker that lies at a step, and that asks less, so that it is hired first.
+    /// Starts a worker that lies at a step.
     pub(crate) async fn start_villain(&mut self, worker: usize, step: u32) {
-        self.start_worker(worker, villain(&[("STEP", &step.to_string())]), "0.0005").await;
-    }
-
-    /// Starts a worker that lies at a step and answers no auditor.
-    pub(crate) async fn start_mute_villain(&mut self, worker: usize, step: u32) {
-        self.start_worker(worker, villain(&[("STEP", &step.to_string()), ("MUTE", "true")]), "0.0005").await;
+        self.start_villain_as(worker, &[("STEP", &step.to_string())]).await;
     }
 
     /// Starts a worker that does something else than it is asked to: in a step, to operators of a kind, a deed.
     pub(crate) async fn start_part(&mut self, worker: usize, (step, operator, deed): (u32, &str, &str)) {
-        let settings = [("STEP", &*step.to_string()), ("OPERATOR", operator), ("DEED", deed)];
-        self.start_worker(worker, villain(&settings), "0.0005").await;
+        self.start_villain_as(worker, &[("STEP", &step.to_string()), ("OPERATOR", operator), ("DEED", deed)]).await;
     }
 
-    /// Starts a worker that lies at a step, answers no auditor, and on chain as its tongue likes.
-    pub(crate) async fn start_tied_villain(&mut self, worker: usize, step: u32, tongue: &str) {
-        let settings = [("STEP", &*step.to_string()), ("MUTE", "true"), ("TONGUE", tongue)];
-        self.start_worker(worker, villain(&settings), "0.0005").await;
+    /// Starts a worker with such settings of a villain, which asks less, so that it is hired first.
+    pub(crate) async fn start_villain_as(&mut self, worker: usize, settings: &[(&str, &str)]) {
+        self.start_worker(worker, villain(settings), "0.0005").await;
     }
 
-    /// Starts a worker that computes right, and tells its neighbours something else in one step.
-    pub(crate) async fn start_forked_villain(&mut self, worker: usize, step: u32) {
-        self.start_worker(worker, villain(&[("STEP", &step.to_string()), ("FORK", "true")]), "0.0005").await;
-    }
-
-    /// Starts a worker that computes right, and accuses its auditors.
-    pub(crate) async fn start_framer(&mut self, worker: usize) {
-        self.start_worker(worker, villain(&[("FRAME", "true")]), "0.0005").await;
-    }
-
-    /// Starts a worker that computes right, and gives its last state to nobody but its keeper.
-    pub(crate) async fn start_hoarder(&mut self, worker: usize) {
-        self.start_worker(worker, villain(&[("KEEP_RESULT", "true")]), "0.0005").await;
-    }
-
-    /// Starts a worker that computes right, and shows nothing that is demanded on chain.
-    pub(crate) async fn start_withholder(&mut self, worker: usize) {
-        self.start_worker(worker, villain(&[("HONEST", "true"), ("TONGUE", "withholding")]), "0.0005").await;
+    /// The same, but it asks more, so that it is hired last and gets the last stage.
+    pub(crate) async fn start_dear_villain_as(&mut self, worker: usize, settings: &[(&str, &str)]) {
+        self.start_worker(worker, villain(settings), "0.002").await;
     }
 
     /// Gives an account SNO.
@@ -311,11 +300,6 @@ impl Network {
         let text = (amount / sno("1")).to_string();
         self.fund(worker_address(worker), &text).await;
         self.ok(FIRST_WORKER + worker, &["stake", &text]).await;
-    }
-
-    /// Starts a worker that falsifies an element of every operator of a kind.
-    pub(crate) async fn start_villain_about(&mut self, worker: usize, operator: &str) {
-        self.start_worker(worker, villain(&[("OPERATOR", operator)]), "0.0005").await;
     }
 
     async fn start_worker(&mut self, worker: usize, program: Command, price: &str) {

@@ -107,7 +107,7 @@ pub(crate) fn tensorlink() -> Command {
     bare(&path)
 }
 
-/// A worker that lies where its settings say, otherwise `tensorlink`.
+/// Somebody who cheats as the settings say, otherwise `tensorlink`.
 pub(crate) fn villain(settings: &[(&str, &str)]) -> Command {
     let mut command = bare(Path::new(env!("CARGO_BIN_EXE_villain")));
     command.envs(settings.iter().map(|(name, value)| (format!("TENSORLINK_VILLAIN_{name}"), value)));

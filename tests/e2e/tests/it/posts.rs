@@ -1,0 +1,82 @@
+//! Users that post what nobody should take: dust, stakes that deter nobody or that nobody has, programs that are not what is registered, or that no
+//! worker could defend. Nobody is hired, the user is told why, and everybody has what they had.
+
+use std::process::Command;
+use std::time::Duration;
+
+use tensorlink_node::ports::chain::Event;
+use tensorlink_types::U256;
+
+use crate::harness::{Job, Model, Network, USER, address, run, sno, tensorlink, villain, worker_address};
+
+/// Shorter than a user asks a worker again that has not refused for good.
+const LIMIT: Duration = Duration::from_secs(90);
+const WORKER: usize = 0;
+
+/// A post, and what the user is told.
+struct Post {
+    /// What a villain's node makes of it; none of an honest one.
+    flaw: Option<&'static str>,
+    deposit: &'static str,
+    stake: &'static str,
+    words: &'static [&'static str],
+}
+
+const DUST: &str = "0.000000000000000001";
+
+const POSTS: [Post; 7] = [
+    // Not even posted.
+    Post { deposit: DUST, words: &["the job needs", "raise --deposit"], ..Post::FAIR },
+    Post { stake: DUST, words: &["must have", "at risk", "raise --worker-stake"], ..Post::FAIR },
+    // Posted, offered for, and not accepted by the contracts.
+    Post { flaw: Some("deposit"), words: &["the contract refuses: EscrowTooSmall"], ..Post::FAIR },
+    Post { flaw: Some("little_stake"), words: &["the contract refuses: StakeTooSmall"], ..Post::FAIR },
+    // Posted, and declined by the worker.
+    Post { flaw: Some("much_stake"), words: &["declines", "this worker risks at most"], ..Post::FAIR },
+    Post { flaw: Some("other_programs"), words: &["declines", "the program has root", "is registered"], ..Post::FAIR },
+    Post { flaw: Some("circular"), words: &["declines", "operator 0", "operand 0 reads"], ..Post::FAIR },
+];
+
+impl Post {
+    const FAIR: Self = Self { flaw: None, deposit: Job::DEPOSIT, stake: Job::STAKE, words: &[] };
+
+    fn command(&self, network: &Network) -> Command {
+        let program = self.flaw.map_or_else(tensorlink, |flaw| villain(&[("POST", flaw)]));
+        let model = network.path("model.json");
+        std::fs::write(&model, Model { steps: 20 }.json().to_string()).unwrap();
+        let mut command = network.command_of(program, USER, &["job", "post", "--stages", "1"]);
+        command.args(["--steps-per-interval", "20", "--deposit", self.deposit, "--worker-stake", self.stake]);
+        command.arg("--model").arg(model).arg("--data").arg(Job::data());
+        command
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_should_take_is_declined_and_locks_nothing() {
+    let mut network = Network::start(1).await;
+    network.start_workers([WORKER]).await;
+    let has = network.owned(address(USER)).await;
+    let mut posted = 0;
+    for post in POSTS {
+        let output = run(post.command(&network), LIMIT).await;
+        let what = format!("{:?} {} {}: {}", post.flaw, post.deposit, post.stake, output.stderr);
+        assert!(!output.ok && !output.stderr.contains("panicked"), "{what}");
+        for word in post.words {
+            assert!(output.stderr.contains(word), "`{word}` is not in {what}");
+        }
+        if post.flaw.is_some() {
+            posted += 1;
+            let returned = format!("job {posted} was cancelled and its escrow returned");
+            assert!(output.stderr.contains(&returned), "`{returned}` is not in {what}");
+        }
+        assert_eq!(network.owned(address(USER)).await, has, "{what}");
+        let stake = network.stake(WORKER).await;
+        assert_eq!((U256::from(stake.bonded), stake.locked), (sno("2000"), 0), "{what}");
+    }
+    let events = network.events().await;
+    let count = |is: fn(&Event) -> bool| events.iter().filter(|at| is(&at.event)).count();
+    assert_eq!(count(|event| matches!(event, Event::JobPosted { .. })), posted);
+    assert_eq!(count(|event| matches!(event, Event::JobSettled { .. })), posted);
+    assert_eq!(count(|event| matches!(event, Event::JobAccepted { .. })), 0);
+    assert_eq!(network.owned(worker_address(WORKER)).await, sno("1000"));
+}
