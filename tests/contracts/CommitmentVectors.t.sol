@@ -6,6 +6,7 @@ import {ICustody} from "../../contracts/interfaces/ICustody.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {Merkle} from "../../contracts/libraries/Merkle.sol";
 import {TensorTypes} from "../../contracts/libraries/TensorTypes.sol";
+import {Holding} from "../../contracts/types/Custody.sol";
 import {
     BoundaryLogs,
     Claim,
@@ -162,6 +163,7 @@ contract CommitmentVectorsTest is Cases {
         if (kind == "Claim") return Signatures.hash(abi.decode(encoded, (Claim)));
         if (kind == "StepStatement") return Signatures.hash(abi.decode(encoded, (StepStatement)));
         if (kind == "Voucher") return Signatures.hash(abi.decode(encoded, (Voucher)));
+        if (kind == "Holding") return Signatures.hash(abi.decode(encoded, (Holding)));
         if (kind == "EdgeLog") return keccak256(abi.encode(EDGE_LOG_TYPEHASH, abi.decode(encoded, (EdgeLog))));
         revert("unknown kind");
     }

@@ -9,7 +9,9 @@ use tensorlink_proof::commit::{
     wiring_hash,
 };
 use tensorlink_proof::merkle::{List, list_root};
-use tensorlink_types::abi::{self, BoundaryLogs, Claim, EdgeLog, Offer, ProgramHeader, StepStatement, Voucher, Wiring};
+use tensorlink_types::abi::{
+    self, BoundaryLogs, Claim, EdgeLog, Holding, Offer, ProgramHeader, StepStatement, Voucher, Wiring,
+};
 use tensorlink_types::program::{ConstantSlot, StateSlot};
 use tensorlink_types::{
     Address, B256, Bytes, ClaimId, JobId, Opcode, Operand, Operator, Program, Source, TensorRoot, TensorType,
@@ -224,6 +226,7 @@ fn digest_of(kind: &str, contracts: &Contracts, encoded: &[u8]) -> Result<B256, 
         "StepStatement" => contracts.statement(&StepStatement::abi_decode(encoded).map_err(bad())?),
         "Voucher" => contracts.voucher(&Voucher::abi_decode(encoded).map_err(bad())?),
         "EdgeLog" => contracts.edge_log(&EdgeLog::abi_decode(encoded).map_err(bad())?),
+        "Holding" => contracts.holding(ClaimId(Holding::abi_decode(encoded).map_err(bad())?.claimId)),
         _ => return Err(malformed(kind, "kind")(())),
     })
 }
@@ -258,12 +261,14 @@ pub(super) fn digests() -> Result<Vec<DigestCase>, VectorError> {
     fn name<T: SolStruct>(_: &T) -> &'static str {
         T::NAME
     }
-    let structs: [(&str, Vec<u8>); 5] = [
+    let holding = Holding { claimId: B256::repeat_byte(0xaa) };
+    let structs: [(&str, Vec<u8>); 6] = [
         (name(&offer), offer.abi_encode()),
         (name(&claim()), claim().abi_encode()),
         (name(&statement), statement.abi_encode()),
         (name(&edge_log), edge_log.abi_encode()),
         (name(&voucher), voucher.abi_encode()),
+        (name(&holding), holding.abi_encode()),
     ];
     let mut cases = Vec::new();
     for (kind, encoded) in structs {
