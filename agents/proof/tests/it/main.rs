@@ -2,6 +2,7 @@
 
 mod audit;
 mod challenge;
+mod custody;
 mod fraud;
 mod merkle;
 mod receipts;
