@@ -127,7 +127,10 @@ impl Node {
             tracing::debug!("listening on {address}");
         }
         let clock = Arc::new(SystemClock);
-        Ok(Self { ports: Ports { identity, chain, net: port, store, clock, contracts, journal }, net })
+        Ok(Self {
+            ports: Ports { identity, chain, net: port, store, clock, contracts, journal, pins: Arc::default() },
+            net,
+        })
     }
 
     /// The program of a stage, of this root, from whoever holds it; of a serving job the one for texts of so many tokens.

@@ -2,29 +2,37 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use cid::Cid;
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::check::CheckedProgram;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::record_hash;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_types::abi::Claim;
-use tensorlink_types::{Address, ClaimId, JobId, Lane};
+use tensorlink_types::{Address, ClaimId, JobId, Lane, Program};
 use thiserror::Error;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
-use crate::blocking;
 use crate::files::{self, FileError};
 use crate::interval::state_root_of;
 use crate::journal::JournalError;
-use crate::ports::chain::JobView;
+use crate::ports::chain::{JobState, JobView};
 use crate::ports::{Chain, ChainError, Event, Ports, StoreError};
 use crate::shard::{Shard, ShardError, ShardSource};
+use crate::{blocking, names};
 
 /// Name of the record on disk.
 const FILE: &str = "holdings";
 /// States kept of jobs that are over, so that their users can still fetch them; older ones are dropped.
-const PAST: usize = 16;
+const PAST: usize = 4;
+/// States of a lane's claims that are not final yet, at once: one word serves all claims before it.
+const MOST: usize = 8;
+/// States fetched at once.
+const PLACES: usize = 2;
+/// Longest time for one: the asker waits no longer.
+const FETCH: Duration = Duration::from_secs(110);
 
 /// The lane whose worker keeps what a lane computes: the one of the next stage, after the last that of the first; of a job of one stage, the
 /// next replica. None in a job of one lane: there the user keeps it.
@@ -72,6 +80,12 @@ pub enum KeepError {
     /// It is not the asking worker's, or not on chain.
     #[error("no claim of yours on chain is this one")]
     Unknown,
+    /// The claim is final, or its job is over: nobody needs a word for it.
+    #[error("the claim is final already")]
+    Final,
+    /// So many states are being fetched, or kept of that lane until they are final, as this node does at once.
+    #[error("as many states are kept as this node does at once: ask again later")]
+    Busy,
     /// It is not the claim's.
     #[error("the state is not the one that the claim ends in")]
     OtherState,
@@ -134,8 +148,9 @@ pub struct Keeper {
     ports: Ports,
     /// Bytes lent to one state.
     memory: u64,
+    places: Semaphore,
     holdings: Mutex<Vec<Holding>>,
-    programs: Mutex<HashMap<(JobId, u16), Arc<CheckedProgram>>>,
+    programs: Mutex<HashMap<(JobId, u16), Arc<Program>>>,
 }
 
 impl Keeper {
@@ -144,8 +159,8 @@ impl Keeper {
     /// # Errors
     /// [`JournalError`] if it cannot be read.
     pub fn open(ports: Ports, memory: u64) -> Result<Self, JournalError> {
-        let holdings = ports.journal.read(FILE)?.unwrap_or_default();
-        Ok(Self { ports, memory, holdings: Mutex::new(holdings), programs: Mutex::default() })
+        let holdings = Mutex::new(ports.journal.read(FILE)?.unwrap_or_default());
+        Ok(Self { ports, memory, places: Semaphore::new(PLACES), holdings, programs: Mutex::default() })
     }
 
     fn holdings(&self) -> MutexGuard<'_, Vec<Holding>> {
@@ -153,59 +168,102 @@ impl Keeper {
     }
 
     /// Fetches the state that a claim ends in from the claim's worker, who asks, and gives our word for it: a signature (rule C-16).
+    /// `needed` tells which files others than the keeper need here.
     ///
     /// # Errors
     /// [`KeepError`].
-    pub async fn keep(&self, asked: &Asked, worker: Address) -> Result<[u8; 65], KeepError> {
+    pub async fn keep(
+        &self,
+        asked: &Asked,
+        worker: Address,
+        needed: impl Fn(&str) -> bool,
+    ) -> Result<[u8; 65], KeepError> {
         let (chain, claim) = (self.ports.chain.as_ref(), &asked.claim);
-        let id = self.ports.contracts.claim_id(claim);
-        let recorded = chain.record(claim.lane(), claim.interval).await? == record_hash(claim, asked.committed_at);
-        if !recorded || chain.assignment(claim.lane()).await?.0 != worker {
+        let (id, lane) = (self.ports.contracts.claim_id(claim), claim.lane());
+        let recorded = chain.record(lane, claim.interval).await? == record_hash(claim, asked.committed_at);
+        if !recorded || chain.assignment(lane).await?.0 != worker {
             return Err(KeepError::Unknown);
         }
         if self.file_of(id).is_none() {
-            let program = self.program(claim.lane(), asked.manifest, worker).await?;
-            let needed = files::file_len(program.state.iter().map(|slot| &slot.ty));
-            if needed > self.memory {
-                return Err(KeepError::Memory { needed, limit: self.memory });
+            let finalized = chain.lane(lane).await?.finalized;
+            let over = chain.job(lane.job).await?.is_none_or(|job| job.state == JobState::Settled);
+            if over || claim.interval < finalized {
+                return Err(KeepError::Final);
             }
-            let bytes = self.ports.store.get(&asked.state, &[worker], needed).await?;
-            let root = blocking(move || {
-                let tensors = files::split(&bytes, program.state.iter().map(|slot| &slot.ty))?;
-                Ok::<_, FileError>(state_root_of(&tensors))
-            });
-            if root.await? != claim.newState {
-                return Err(KeepError::OtherState);
+            let open = |held: &&Holding| held.claim.lane() == lane && held.claim.interval >= finalized;
+            let kept = self.holdings().iter().filter(open).count();
+            let place = self.places.try_acquire().ok().filter(|_| kept < MOST);
+            let _place = place.ok_or(KeepError::Busy)?;
+            let had = self.ports.store.has(&asked.state).await?;
+            let fetched = timeout(FETCH, self.fetch(asked, worker)).await.unwrap_or(Err(KeepError::Busy));
+            let _pins = self.ports.pins.lock().await;
+            if let Err(error) = fetched {
+                // What was fetched and is of no use takes nobody's place.
+                if !had && !self.holds(&asked.state.to_string()) && !needed(&asked.state.to_string()) {
+                    let _ = self.ports.store.unpin(&asked.state).await;
+                }
+                return Err(error);
+            }
+            // It may have been here, and dropped meanwhile.
+            if !self.ports.store.has(&asked.state).await? {
+                return Err(KeepError::Busy);
             }
             let (state, manifest) = (asked.state.to_string(), asked.manifest.to_string());
-            self.update(|holdings| holdings.push(Holding { claim: claim.clone(), state, manifest, over: false }))?;
-            tracing::info!(lane = %claim.lane(), claim.interval, "a state is kept for its worker");
+            if self.file_of(id).is_none() {
+                self.update(|holdings| holdings.push(Holding { claim: claim.clone(), state, manifest, over: false }))?;
+            }
+            tracing::info!(%lane, claim.interval, "a state is kept for its worker");
         }
         Ok(self.ports.identity.sign(self.ports.contracts.holding(id))?)
     }
 
-    /// The program of a lane's stage, which tells what its state is made of; the shard's files stay here for who asks.
-    async fn program(&self, lane: Lane, manifest: Cid, worker: Address) -> Result<Arc<CheckedProgram>, KeepError> {
+    /// Fetches a state, and checks that it is the claim's.
+    async fn fetch(&self, asked: &Asked, worker: Address) -> Result<(), KeepError> {
+        let program = self.program(asked.claim.lane(), asked.manifest, worker).await?;
+        let needed = files::file_len(program.state.iter().map(|slot| &slot.ty));
+        if needed > self.memory {
+            return Err(KeepError::Memory { needed, limit: self.memory });
+        }
+        let bytes = self.ports.store.get(&asked.state, &[worker], needed).await?;
+        let root = blocking(move || {
+            let tensors = files::split(&bytes, program.state.iter().map(|slot| &slot.ty))?;
+            Ok::<_, FileError>(state_root_of(&tensors))
+        });
+        if root.await? == asked.claim.newState { Ok(()) } else { Err(KeepError::OtherState) }
+    }
+
+    /// The program of a lane's stage, which tells what its state is made of.
+    async fn program(&self, lane: Lane, manifest: Cid, worker: Address) -> Result<Arc<Program>, KeepError> {
         let key = (lane.job, lane.stage);
         let known = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(program) = known {
             return Ok(program);
         }
-        let shard = self.fetch(lane, manifest, worker).await?;
-        self.programs.lock().unwrap_or_else(PoisonError::into_inner).insert(key, shard.program.clone());
-        Ok(shard.program)
+        let source = self.source(lane, manifest, worker).await?;
+        let root = self.ports.chain.program_root(lane.job, lane.stage).await?;
+        let program = Arc::new(names::program(self.ports.store.as_ref(), &source, (0, root)).await?);
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner).insert(key, program.clone());
+        Ok(program)
     }
 
-    /// Fetches and checks the shard of another's lane, to be able to give it to others.
+    async fn source(&self, lane: Lane, manifest: Cid, worker: Address) -> Result<ShardSource, ChainError> {
+        let user = self.ports.chain.job(lane.job).await?.map(|job| job.user);
+        let holders = user.into_iter().chain([worker]).collect();
+        Ok(ShardSource { job: lane.job, stage: lane.stage, manifest, holders })
+    }
+
+    /// Fetches the files of the shard of another's lane, to be able to give them to others.
     ///
     /// # Errors
     /// [`ShardError`].
-    pub async fn fetch(&self, lane: Lane, manifest: Cid, worker: Address) -> Result<Shard, ShardError> {
-        let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.as_ref());
-        let user = chain.job(lane.job).await?.map(|job| job.user);
-        let holders = user.into_iter().chain([worker]).collect();
-        let source = ShardSource { job: lane.job, stage: lane.stage, manifest, holders };
-        Shard::fetch(chain, store, &source, self.memory).await
+    pub async fn store_shard(&self, lane: Lane, manifest: Cid, worker: Address) -> Result<(), ShardError> {
+        let source = self.source(lane, manifest, worker).await?;
+        Shard::store(self.ports.chain.as_ref(), self.ports.store.as_ref(), &source).await
+    }
+
+    /// Whether a file is kept here for others.
+    pub fn holds(&self, cid: &str) -> bool {
+        self.holdings().iter().any(|held| held.state == cid)
     }
 
     /// CID of the state that a claim ends in, if it is kept here.
@@ -234,14 +292,15 @@ impl Keeper {
     }
 
     /// Takes in a confirmed event: of a lane's final states the last is kept, and a while beyond the end of its job, for its user.
+    /// `needed` tells which files others than the keeper need here.
     ///
     /// # Errors
     /// [`JournalError`] if the disk fails.
-    pub async fn apply(&self, event: &Event) -> Result<(), JournalError> {
+    pub async fn apply(&self, event: &Event, needed: impl Fn(&str) -> bool) -> Result<(), JournalError> {
         match event {
             Event::ClaimsFinalized { lane, to, .. } => {
                 let newest = |held: &Holding| held.claim.interval.saturating_add(1) < *to;
-                self.drop_where(|held| held.claim.lane() == *lane && newest(held)).await
+                self.drop_where(|held| held.claim.lane() == *lane && newest(held), needed).await
             }
             Event::JobSettled { job, .. } => {
                 let of_job = |held: &Holding| held.claim.lane().job == *job;
@@ -255,19 +314,25 @@ impl Keeper {
                 let most = past.len().saturating_sub(PAST);
                 let oldest = past.get(..most).unwrap_or_default();
                 self.programs.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| of != job);
-                self.drop_where(|held| oldest.contains(&held.claim)).await
+                self.drop_where(|held| oldest.contains(&held.claim), needed).await
             }
             _ => Ok(()),
         }
     }
 
     /// Forgets holdings, and their files unless others need them.
-    async fn drop_where(&self, old: impl Fn(&Holding) -> bool) -> Result<(), JournalError> {
+    async fn drop_where(
+        &self,
+        old: impl Fn(&Holding) -> bool,
+        needed: impl Fn(&str) -> bool,
+    ) -> Result<(), JournalError> {
+        let _pins = self.ports.pins.lock().await;
         let (dropped, kept): (Vec<_>, Vec<_>) = self.holdings().iter().cloned().partition(|held| old(held));
         if dropped.is_empty() {
             return Ok(());
         }
-        for held in dropped.iter().filter(|held| kept.iter().all(|other| other.state != held.state)) {
+        let free = |held: &&Holding| kept.iter().all(|other| other.state != held.state) && !needed(&held.state);
+        for held in dropped.iter().filter(free) {
             if let Ok(cid) = held.state.parse()
                 && let Err(error) = self.ports.store.unpin(&cid).await
             {

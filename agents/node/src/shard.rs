@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use cid::Cid;
 use tensorlink_graph::check::{CheckedProgram, ProgramError};
 use tensorlink_graph::compile::StageInfo;
@@ -9,12 +10,13 @@ use tensorlink_graph::transformer::PlanError;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::program::{ProgramCommitment, ProgramTooLarge};
 use tensorlink_proof::commit::{state_root, tensor_root};
+use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{Address, B256, JobId, Program};
 use thiserror::Error;
 
 use crate::files::{FileError, file_len, split};
 use crate::ports::{Chain, ChainError, Store, StoreError};
-use crate::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, ManifestError, parse_cid};
+use crate::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, ManifestError, TrainingFiles, parse_cid};
 use crate::wire::{Malformed, decode};
 
 /// A stage's program, constants and initial state, each equal to what the chain registered.
@@ -116,42 +118,83 @@ impl Shard {
         source: &ShardSource,
         memory: u64,
     ) -> Result<Self, ShardError> {
-        let get = async |cid: &Cid, limit| store.get(cid, &source.holders, limit).await;
-        let manifest = Manifest::parse(&get(&source.manifest, MAX_MANIFEST).await?)?;
-        let files = manifest.training(source.stage)?;
-
-        let program: Program = decode("program", &get(&parse_cid(&files.program)?, MAX_PROGRAM).await?)?;
-        let registered = chain.program_root(source.job, source.stage).await?;
-        expect_root("the program", registered, ProgramCommitment::new(&program)?.root())?;
-        let program = CheckedProgram::new(program)?;
-
-        let state_len = file_len(program.state.iter().map(|slot| &slot.ty));
-        let needed = state_len + file_len(program.constants.iter().map(|slot| &slot.ty));
+        let files = Files { chain, store, source };
+        let (names, program) = files.program().await?;
+        let tensors = program.state.iter().map(|slot| &slot.ty).chain(program.constants.iter().map(|slot| &slot.ty));
+        let needed = file_len(tensors);
         if needed > memory {
             return Err(ShardError::Memory { needed, limit: memory });
         }
-        let bytes = get(&parse_cid(&files.state)?, state_len).await?;
-        let initial_state = split(&bytes, program.state.iter().map(|slot| &slot.ty))
-            .map_err(|source| ShardError::File { what: "the initial state".into(), source })?;
-        let registered = chain.initial_state(source.job, source.stage).await?;
-        let roots: Vec<_> = initial_state.iter().map(tensor_root).collect();
-        expect_root("the initial state", registered, state_root(&roots))?;
+        let initial_state = files.initial_state(&names, &program).await?;
+        let mut constants = Vec::with_capacity(program.constants.len());
+        for (slot, cid) in program.constants.iter().zip(&names.constants) {
+            constants.push(files.constant(slot, cid).await?);
+        }
+        let info = decode("stage notes", &files.get(&names.notes, MAX_MANIFEST).await?)?;
+        Ok(Self { program: Arc::new(program), constants: constants.into(), initial_state: initial_state.into(), info })
+    }
 
+    /// Fetches and checks the files of a shard, one after another, for who wants to give them to others: it has them afterwards, and none of
+    /// them in memory.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub async fn store(chain: &dyn Chain, store: &dyn Store, source: &ShardSource) -> Result<(), ShardError> {
+        let files = Files { chain, store, source };
+        let (names, program) = files.program().await?;
+        files.initial_state(&names, &program).await?;
+        for (slot, cid) in program.constants.iter().zip(&names.constants) {
+            files.constant(slot, cid).await?;
+        }
+        files.get(&names.notes, MAX_MANIFEST).await?;
+        Ok(())
+    }
+}
+
+/// The files of a stage, each fetched and checked on its own.
+struct Files<'a> {
+    chain: &'a dyn Chain,
+    store: &'a dyn Store,
+    source: &'a ShardSource,
+}
+
+impl Files<'_> {
+    async fn get(&self, cid: &str, limit: u64) -> Result<Bytes, ShardError> {
+        Ok(self.store.get(&parse_cid(cid)?, &self.source.holders, limit).await?)
+    }
+
+    async fn program(&self) -> Result<(TrainingFiles, CheckedProgram), ShardError> {
+        let manifest = self.store.get(&self.source.manifest, &self.source.holders, MAX_MANIFEST).await?;
+        let files = Manifest::parse(&manifest)?.training(self.source.stage)?.clone();
+        let program: Program = decode("program", &self.get(&files.program, MAX_PROGRAM).await?)?;
+        let registered = self.chain.program_root(self.source.job, self.source.stage).await?;
+        expect_root("the program", registered, ProgramCommitment::new(&program)?.root())?;
+        let program = CheckedProgram::new(program)?;
         if files.constants.len() != program.constants.len() {
             let reason = format!("{} constants for {} slots", files.constants.len(), program.constants.len());
             return Err(ManifestError::Malformed(reason).into());
         }
-        let mut constants = Vec::with_capacity(program.constants.len());
-        for (slot, cid) in program.constants.iter().zip(&files.constants) {
-            let what = format!("constant {:?}", slot.name);
-            let bytes = get(&parse_cid(cid)?, slot.ty.byte_len()).await?;
-            let tensor = Tensor::from_bytes(slot.ty.clone(), &bytes)
-                .map_err(|e| ShardError::File { what: what.clone(), source: e.into() })?;
-            expect_root(&what, slot.root.0, tensor_root(&tensor).0)?;
-            constants.push(tensor);
-        }
-        let info = decode("stage notes", &get(&parse_cid(&files.notes)?, MAX_MANIFEST).await?)?;
-        Ok(Self { program: Arc::new(program), constants: constants.into(), initial_state: initial_state.into(), info })
+        Ok((files, program))
+    }
+
+    async fn initial_state(&self, files: &TrainingFiles, program: &CheckedProgram) -> Result<Vec<Tensor>, ShardError> {
+        let types = || program.state.iter().map(|slot| &slot.ty);
+        let bytes = self.get(&files.state, file_len(types())).await?;
+        let state =
+            split(&bytes, types()).map_err(|source| ShardError::File { what: "the initial state".into(), source })?;
+        let registered = self.chain.initial_state(self.source.job, self.source.stage).await?;
+        let roots: Vec<_> = state.iter().map(tensor_root).collect();
+        expect_root("the initial state", registered, state_root(&roots))?;
+        Ok(state)
+    }
+
+    async fn constant(&self, slot: &ConstantSlot, cid: &str) -> Result<Tensor, ShardError> {
+        let what = format!("constant {:?}", slot.name);
+        let bytes = self.get(cid, slot.ty.byte_len()).await?;
+        let tensor = Tensor::from_bytes(slot.ty.clone(), &bytes)
+            .map_err(|e| ShardError::File { what: what.clone(), source: e.into() })?;
+        expect_root(&what, slot.root.0, tensor_root(&tensor).0)?;
+        Ok(tensor)
     }
 }
 

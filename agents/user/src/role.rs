@@ -143,7 +143,7 @@ impl User {
                     event = chain_events.recv() => match event {
                         Some(event) => {
                             listener.roster.apply(&event.event);
-                            if let Err(error) = listener.keeper.apply(&event.event).await {
+                            if let Err(error) = listener.keeper.apply(&event.event, |_| false).await {
                                 tracing::error!(%error, "the record of kept states cannot be written");
                             }
                             told.send_modify(|events| events.push(event));
@@ -315,6 +315,7 @@ impl User {
             return if closing { attempt(self.ports.chain.send(Call::Settle { job }).await) } else { Ok(false) };
         }
         let now = self.ports.chain.head().await?.timestamp;
+        self.end_demands(job, now).await?;
         let mut pending = false;
         let mut finished = true;
         for lane in (0..view.replicas).flat_map(|replica| (0..view.stages).map(move |stage| (stage, replica))) {
@@ -366,7 +367,7 @@ pub(crate) fn claims_of(
 }
 
 /// Whether a call was carried out; a refusal passes with time.
-fn attempt(result: Result<tensorlink_node::ports::chain::Receipt, ChainError>) -> Result<bool, ChainError> {
+pub(crate) fn attempt(result: Result<tensorlink_node::ports::chain::Receipt, ChainError>) -> Result<bool, ChainError> {
     match result {
         Ok(_) => Ok(true),
         Err(ChainError::Reverted { name, arguments }) => {

@@ -45,6 +45,11 @@ where
                 drop(slot);
                 self.advance(peer, request).await
             }
+            // The keeper has places of its own, fewer than would keep others waiting.
+            Ok(Request::Keep { claim, committed_at, state }) => {
+                drop(slot);
+                self.keep(peer, (claim, committed_at, state)).await
+            }
             Ok(request) => self.respond(peer, request).await,
             Err(error) => Response::Declined(error.to_string()),
         };

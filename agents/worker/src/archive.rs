@@ -74,6 +74,8 @@ impl<E: Engine> LaneTask<E> {
             newState: outcome.state_root,
             io,
         };
+        // Between pinning and naming them the files are nobody's yet.
+        let _pins = self.context.ports.pins.lock().await;
         let state = match &record.next_state {
             Some(cid) if interval > 0 => cid.clone(),
             _ => {

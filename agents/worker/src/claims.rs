@@ -240,20 +240,41 @@ async fn finalize(chain: &dyn Chain, log: &LaneLog, job: &JobView, lane: LaneVie
     // What came before a conviction was right, and is paid.
     let most = lane.void_from.map_or(BATCH, |from| BATCH.min(from.saturating_sub(lane.finalized) as usize));
     let (claims, holder) = log.get().finalizable(lane.finalized, job.challenge_window, now, most);
-    if claims.is_empty() {
-        return Ok(());
-    }
-    let count = claims.len();
+    let Some((last, _)) = claims.last() else { return Ok(()) };
+    let (count, last) = (claims.len(), last.interval);
     match chain.send(Call::Finalize { claims, holder }).await {
         Ok(receipt) => {
             tracing::info!(lane = %log.get().lane, count, gas = receipt.gas, "claims final");
             Ok(())
         }
-        // A dispute holds one back, or somebody else was faster: look again later.
         Err(ChainError::Reverted { name, arguments }) => {
             tracing::info!(lane = %log.get().lane, %name, %arguments, "claims cannot be finalised yet");
+            if name == "WrongHolder" {
+                // Whose word it is was convicted since.
+                log.update(|record| {
+                    record.keeper_failed = true;
+                    if let Some(interval) = record.intervals.get_mut(&last) {
+                        interval.holder = None;
+                    }
+                })?;
+            } else if name == "Challenged" && count > 1 {
+                // A challenge or a demand holds one back, but not those before it.
+                return finalize_first(chain, log, job, lane.finalized, now).await;
+            }
             Ok(())
         }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Finalises a lane's next claim alone.
+async fn finalize_first(chain: &dyn Chain, log: &LaneLog, job: &JobView, first: u32, now: u64) -> Result<(), Failure> {
+    let (claims, holder) = log.get().finalizable(first, job.challenge_window, now, 1);
+    if claims.is_empty() {
+        return Ok(());
+    }
+    match chain.send(Call::Finalize { claims, holder }).await {
+        Ok(_) | Err(ChainError::Reverted { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

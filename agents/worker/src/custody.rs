@@ -6,19 +6,23 @@ use std::time::Duration;
 
 use cid::Cid;
 use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_node::blocking;
 use tensorlink_node::custody::{Asked, KeepError, keeper_of, ward_of};
 use tensorlink_node::files::{self, FileError};
+use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{Call, ChainError, CustodyMove, NetError, Protocol, StoreError};
+use tensorlink_node::shard::ShardError;
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::verify_signer;
 use tensorlink_proof::custody::{Undeliverable, deliver};
-use tensorlink_types::abi::{Claim, Demand, Holder, JobKind};
+use tensorlink_types::abi::{Claim, Delivery, Demand, Holder, JobKind};
 use tensorlink_types::{Address, ClaimId, JobId, Lane, U256};
 use thiserror::Error;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::record::{Interval, LaneLog};
@@ -26,6 +30,10 @@ use crate::role::{BACK_OFF, Worker};
 
 /// Waits between attempts to find a holder: the first, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
+/// Claims whose states others keep are this part of a window apart, so that no more than a handful are kept until they are final.
+const APART: u64 = 4;
+/// Seconds after which what was done about a demand is done again, if it is still open.
+const AGAIN: u64 = 30;
 
 /// Why nobody else keeps a state yet.
 #[derive(Debug, Error)]
@@ -61,18 +69,55 @@ enum Unshown {
     Chain(#[from] ChainError),
 }
 
-/// Demands for data of ours that are not met yet.
+/// A demand that is not over.
+#[derive(Clone, Debug)]
+struct Open {
+    demand: Demand,
+    /// What is shown, once it was worked out.
+    delivery: Option<Delivery>,
+    /// When something is done about it next, seconds.
+    again: u64,
+}
+
+/// Demands in jobs of ours that are not over.
 #[derive(Debug, Default)]
-pub(crate) struct Demands(Mutex<HashMap<U256, CancellationToken>>);
+pub(crate) struct Demands {
+    all: Mutex<HashMap<U256, Open>>,
+    changed: Notify,
+}
 
 impl Demands {
-    fn open(&self) -> MutexGuard<'_, HashMap<U256, CancellationToken>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> MutexGuard<'_, HashMap<U256, Open>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn ended(&self, id: U256) {
-        if let Some(token) = self.open().remove(&id) {
-            token.cancel();
+    pub(crate) fn open(&self, id: U256, demand: Demand) {
+        self.all().insert(id, Open { demand, delivery: None, again: 0 });
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn end(&self, id: U256) {
+        self.all().remove(&id);
+    }
+
+    /// A job is over: what was demanded in it is owed by nobody.
+    pub(crate) fn forget(&self, job: JobId) {
+        self.all().retain(|_, open| open.demand.job != job.0);
+    }
+
+    /// What can be done something about now, the most urgent first.
+    fn due(&self, now: u64) -> Option<(U256, Open)> {
+        let all = self.all();
+        let due = all.iter().filter(|(_, open)| open.again <= now).min_by_key(|(_, open)| open.demand.deadline)?;
+        Some((*due.0, due.1.clone()))
+    }
+
+    fn put_off(&self, id: U256, again: u64, delivery: Option<Delivery>) {
+        if let Some(open) = self.all().get_mut(&id) {
+            open.again = again;
+            if delivery.is_some() {
+                open.delivery = delivery;
+            }
         }
     }
 }
@@ -89,7 +134,7 @@ where
         let mut pause = PAUSE.0;
         while !stop.is_cancelled() {
             changes.mark_unchanged();
-            let asked = log.get().unheld().cloned();
+            let asked = log.get().unheld(job.intervals.saturating_sub(1), job.challenge_window / APART).cloned();
             let mut wait = PAUSE.1;
             if let Some(interval) = asked {
                 match self.find_holder(log, &interval, job).await {
@@ -127,7 +172,7 @@ where
 
     async fn find_holder(&self, log: &LaneLog, interval: &Interval, job: &JobView) -> Result<Holder, Unheld> {
         let lane = log.get().lane;
-        if let Some(keeper) = keeper_of(lane, job.stages, job.replicas) {
+        if let Some(keeper) = keeper_of(lane, job.stages, job.replicas).filter(|_| !log.get().keeper_failed) {
             let (worker, _) = self.context.ports.chain.assignment(keeper).await?;
             match self.ask_to_keep(log, interval, (worker, keeper)).await {
                 Ok(holder) => return Ok(holder),
@@ -174,7 +219,7 @@ where
         let (true, Some(manifest), Ok(state)) = (ours, manifest, Cid::try_from(state)) else {
             return Response::Declined("this worker is not the keeper of that lane".into());
         };
-        match self.keeper.keep(&Asked { claim, committed_at, state, manifest }, peer).await {
+        match self.keeper.keep(&Asked { claim, committed_at, state, manifest }, peer, |cid| self.needs(cid)).await {
             Ok(signature) => Response::Holding(signature.to_vec()),
             Err(error) => Response::Declined(error.to_string()),
         }
@@ -215,7 +260,14 @@ where
         let manifest = self.posted().get(&lane.job).map(|posted| posted.manifest);
         let (Some(ward), Some(manifest)) = (ward, manifest) else { return Ok(()) };
         let (worker, _) = self.context.ports.chain.assignment(ward).await.map_err(|e| e.to_string())?;
-        self.keeper.fetch(ward, manifest, worker).await.map(|_| ()).map_err(|e| e.to_string())
+        match self.keeper.store_shard(ward, manifest, worker).await {
+            // Nothing that passes: nobody else can keep it for this lane, and its user has it.
+            Err(error) if !matches!(error, ShardError::Chain(_) | ShardError::Store(_)) => {
+                tracing::warn!(%ward, %error, "the shard of the lane before cannot be kept here");
+                Ok(())
+            }
+            other => other.map_err(|e| e.to_string()),
+        }
     }
 
     /// Whether this worker can begin a job: it has a lane, and the shard of the lane whose keeper it is.
@@ -224,36 +276,75 @@ where
         !lanes.is_empty() && lanes.iter().all(|lane| self.wards().contains(lane))
     }
 
-    /// Shows what is demanded of us, until it is shown.
-    pub(crate) async fn answer_demand(self: Arc<Self>, id: U256, demand: Demand) {
-        let ended = self.shutdown.child_token();
-        self.demands.open().insert(id, ended.clone());
-        let mut pause = PAUSE.0;
-        while !ended.is_cancelled() {
-            match self.show(id, &demand).await {
-                Ok(gas) => tracing::info!(%id, gas, "what was demanded is shown"),
-                Err(Unshown::Chain(ChainError::Reverted { name, .. })) if name == "UnknownDemand" => {
-                    tracing::info!(%id, "a demand is over");
+    /// Shows what is demanded of us, and ends what others do not show in time, until the worker stops. One at a time: a state may be large.
+    pub(crate) async fn tend_demands(self: Arc<Self>) {
+        let own = self.context.ports.identity.address();
+        loop {
+            let now = self.context.ports.clock.now();
+            let Some((id, open)) = self.demands.due(now) else {
+                tokio::select! {
+                    () = self.shutdown.cancelled() => return,
+                    () = self.demands.changed.notified() => {}
+                    () = self.context.ports.clock.sleep(BACK_OFF) => {}
                 }
+                continue;
+            };
+            let done = async {
+                if open.demand.holder == own { self.show(id, &open).await } else { self.expire(id, &open.demand).await }
+            };
+            let Some(done) = self.shutdown.run_until_cancelled(done).await else { return };
+            // The event that says it is done comes later, and a reorganisation may undo it.
+            let again = now.saturating_add(if done.is_ok() { AGAIN } else { BACK_OFF.as_secs() });
+            match done {
+                Ok(delivery) => self.demands.put_off(id, again, delivery),
                 Err(error) => {
-                    tracing::warn!(%id, deadline = %demand.deadline, %error, "what is demanded is not shown yet");
+                    tracing::warn!(%id, deadline = %open.demand.deadline, %error, "what is demanded is not shown yet");
+                    self.demands.put_off(id, again, None);
                 }
             }
-            // A reorganisation may undo it: only the confirmed event ends it.
-            tokio::select! {
-                () = ended.cancelled() => return,
-                () = self.context.ports.clock.sleep(pause) => {}
-            }
-            pause = pause.saturating_mul(2).min(PAUSE.1);
         }
     }
 
-    async fn show(&self, id: U256, demand: &Demand) -> Result<u64, Unshown> {
-        let tensors = self.demanded(demand).await?;
-        let delivery = deliver(&tensors, demand)?;
-        let call = Call::Custody(Box::new(CustodyMove::Deliver { id, demand: demand.clone(), delivery }));
-        self.context.ports.chain.simulate(&call).await?;
-        Ok(self.context.ports.chain.send(call).await?.gas)
+    /// Shows what is demanded; what it showed.
+    async fn show(&self, id: U256, open: &Open) -> Result<Option<Delivery>, Unshown> {
+        let delivery = match &open.delivery {
+            Some(delivery) => delivery.clone(),
+            None => {
+                let (tensors, demand) = (self.demanded(&open.demand).await?, open.demand.clone());
+                blocking(move || deliver(&tensors, &demand)).await?
+            }
+        };
+        let demand = open.demand.clone();
+        let call = Call::Custody(Box::new(CustodyMove::Deliver { id, demand, delivery: delivery.clone() }));
+        if let Some(gas) = self.attempt(call).await? {
+            tracing::info!(%id, gas, "what was demanded is shown");
+        }
+        Ok(Some(delivery))
+    }
+
+    /// Ends a demand that was not met: it holds back a claim of the job.
+    async fn expire(&self, id: U256, demand: &Demand) -> Result<Option<Delivery>, Unshown> {
+        let now = self.context.ports.chain.head().await?.timestamp;
+        if now > demand.deadline.to::<u64>() {
+            let call = Call::Custody(Box::new(CustodyMove::Expire { id, demand: demand.clone() }));
+            if let Some(gas) = self.attempt(call).await? {
+                tracing::warn!(%id, holder = %demand.holder, gas, "a demand that was not met is ended");
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends a call if it would be carried out; what it took. None if it is not time, or somebody was faster.
+    async fn attempt(&self, call: Call) -> Result<Option<u64>, ChainError> {
+        let sent = async {
+            self.context.ports.chain.simulate(&call).await?;
+            self.context.ports.chain.send(call).await
+        };
+        match sent.await {
+            Ok(receipt) => Ok(Some(receipt.gas)),
+            Err(ChainError::Reverted { name, .. }) if name == "UnknownDemand" || name == "StillOpen" => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The tensors of which a part is demanded.
@@ -267,11 +358,8 @@ where
         let job = self.context.ports.chain.job(lane.job).await?.ok_or_else(|| unknown("no such job"))?;
         let shard = self.shard(&record, &job).await.map_err(Unshown::Unknown)?;
         if demand.claimId.is_zero() {
-            let constants = shard.constants.to_vec();
-            return Ok(match deliver(&constants, demand) {
-                Ok(_) => constants,
-                Err(_) => shard.initial_state.to_vec(),
-            });
+            let initial = state_root_of(&shard.initial_state) == demand.list;
+            return Ok(if initial { shard.initial_state.to_vec() } else { shard.constants.to_vec() });
         }
         let state = record.state_after(demand.interval).and_then(|cid| cid.parse().ok());
         let state = state.ok_or_else(|| unknown("the state is not on disk any more"))?;

@@ -84,6 +84,9 @@ pub struct LaneRecord {
     /// Whether a confirmed event has closed the job.
     #[serde(default)]
     pub closing: bool,
+    /// Set when the contract did not take the keeper's word: it is convicted, and the user is asked.
+    #[serde(default)]
+    pub keeper_failed: bool,
     /// Set when a claim was sealed or revealed too late: no more are taken.
     #[serde(default)]
     pub barred: bool,
@@ -144,6 +147,11 @@ impl LaneLog {
         self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether the lane needs a file.
+    pub fn needs(&self, cid: &str) -> bool {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner).needs(cid, 0)
+    }
+
     /// Changes the record on disk, then in memory, and wakes who waits for it.
     ///
     /// # Errors
@@ -183,6 +191,7 @@ impl LaneRecord {
             next_state: None,
             rounds: BTreeMap::new(),
             closing: false,
+            keeper_failed: false,
             barred: false,
             over: false,
         }
@@ -246,10 +255,20 @@ impl LaneRecord {
         begun.or(self.next_state.as_ref().filter(|_| self.next == next)).map(String::as_str)
     }
 
-    /// The newest claim on chain, if nobody else keeps its state yet.
-    pub fn unheld(&self) -> Option<&Interval> {
-        let newest = self.intervals.values().rev().find(|interval| interval.committed_at.is_some())?;
-        newest.holder.is_none().then_some(newest)
+    /// Whether an interval from `keep_from` on, or the next, needs a file.
+    pub fn needs(&self, cid: &str, keep_from: u32) -> bool {
+        self.next_state.as_deref() == Some(cid)
+            || self.intervals.range(keep_from..).any(|(_, interval)| interval.state == cid || interval.inputs == cid)
+    }
+
+    /// The newest claim on chain, if its state is to be kept by another and is not: the job's last (`last`) or one that was made `apart`
+    /// seconds after the one before it that is kept. One word serves all claims before it, and nobody keeps the state of each.
+    pub fn unheld(&self, last: u32, apart: u64) -> Option<&Interval> {
+        let mut claimed = self.intervals.values().rev().filter(|interval| interval.committed_at.is_some());
+        let newest = claimed.next().filter(|interval| interval.holder.is_none())?;
+        let before = claimed.find(|interval| interval.holder.is_some()).and_then(|interval| interval.committed_at);
+        let due = before.zip(newest.committed_at).is_none_or(|(before, at)| at >= before.saturating_add(apart));
+        (due || self.closing || newest.claim.interval >= last).then_some(newest)
     }
 
     /// Finished intervals that are not on chain yet.

@@ -144,6 +144,7 @@ where
         worker.tasks.spawn(worker.clone().advertise(engine));
         worker.tasks.spawn(worker.clone().answer_all(requests));
         worker.tasks.spawn(worker.clone().answer_challenges());
+        worker.tasks.spawn(worker.clone().tend_demands());
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -206,7 +207,7 @@ where
     async fn take_in(self: Arc<Self>, at: EventAt) -> Result<(), JournalError> {
         self.context.roster.apply(&at.event);
         self.games.apply(&at.event);
-        self.keeper.apply(&at.event).await?;
+        self.keeper.apply(&at.event, |cid| self.needs(cid)).await?;
         let own = self.context.ports.identity.address();
         if let Some(job) = at.event.job_of_claims() {
             for log in self.lanes_of(job).into_iter().filter_map(|lane| self.log_of(lane)) {
@@ -262,11 +263,11 @@ where
             {
                 tracing::warn!(%job, stage, interval, %claim, "replicas of this stage differ: not all have computed right");
             }
-            Event::Demanded { id, demand } if demand.holder == own => {
-                tracing::warn!(%id, deadline = %demand.deadline, "data is demanded of this worker");
-                self.tasks.spawn(self.clone().answer_demand(id, *demand));
+            Event::Demanded { id, demand } if !self.lanes_of(JobId(demand.job)).is_empty() => {
+                tracing::warn!(%id, holder = %demand.holder, deadline = %demand.deadline, "data is demanded in a job of ours");
+                self.demands.open(id, *demand);
             }
-            Event::DemandEnded { id, .. } => self.demands.ended(id),
+            Event::DemandEnded { id, .. } => self.demands.end(id),
             Event::AuditRevealed { claim, auditor, answer, job, .. } if !self.lanes_of(job).is_empty() => {
                 self.tasks.spawn(self.clone().check_answer(claim, auditor, answer));
             }
@@ -296,6 +297,7 @@ where
             }
             Event::JobSettled { job, .. } => {
                 self.forget_epochs(job);
+                self.demands.forget(job);
                 // Cancelled before any offer was accepted, perhaps.
                 self.promises.release(job);
                 for lane in self.lanes_of(job) {
@@ -427,15 +429,24 @@ where
         Ok(shard)
     }
 
+    /// Whether a lane of ours needs a file: equal files are one file, and another lane's state may be the same.
+    pub(crate) fn needs(&self, cid: &str) -> bool {
+        self.lanes().values().any(|running| running.log.needs(cid))
+    }
+
     /// Forgets intervals before `keep_from`, and their files unless others need them.
     async fn prune(&self, log: &LaneLog, keep_from: u32) -> Result<(), JournalError> {
+        let _pins = self.context.ports.pins.lock().await;
         let record = log.get();
-        let (dropped, kept): (Vec<_>, Vec<_>) = record.intervals.iter().partition(|(number, _)| **number < keep_from);
-        let kept: HashSet<&String> =
-            kept.into_iter().flat_map(|(_, i)| [&i.state, &i.inputs]).chain(&record.next_state).collect();
+        let lane = record.lane;
+        let of_others = |cid: &str| {
+            let others = self.lanes();
+            self.keeper.holds(cid) || others.iter().any(|(other, running)| *other != lane && running.log.needs(cid))
+        };
         // Before the first interval stands the shard's own initial state, which is needed to begin anew.
-        let dropped = dropped.into_iter().flat_map(|(n, i)| [(*n > 0).then_some(&i.state), Some(&i.inputs)]).flatten();
-        for cid in dropped.filter(|cid| !kept.contains(cid)) {
+        let dropped =
+            record.intervals.range(..keep_from).flat_map(|(n, i)| [(*n > 0).then_some(&i.state), Some(&i.inputs)]);
+        for cid in dropped.flatten().filter(|cid| !record.needs(cid, keep_from) && !of_others(cid)) {
             if let Ok(cid) = cid.parse()
                 && let Err(error) = self.context.ports.store.unpin(&cid).await
             {

@@ -36,11 +36,59 @@ async fn one_holders_word_makes_the_claims_up_to_it_final_after_one_window() {
     bench.chain.with(|l| l.now += WINDOW + 5);
     assert!(bench.run(&log).await.is_none(), "nobody else has the last state");
     assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 2);
-    assert_eq!(log.get().unheld().map(|interval| interval.claim.interval), Some(2));
+    assert_eq!(log.get().unheld(INTERVALS - 1, 0).map(|interval| interval.claim.interval), Some(2));
     bench.held(&log, 2);
     assert!(matches!(bench.run(&log).await, Some(Ok(()))));
     assert_eq!((bench.sent("finalize"), bench.chain.with(|l| l.lanes[&lane(0)].finalized)), (2, INTERVALS));
-    assert!(log.get().unheld().is_none());
+    assert!(log.get().unheld(INTERVALS - 1, 0).is_none());
+}
+
+#[tokio::test]
+async fn claims_before_one_that_is_held_back_become_final() {
+    let bench = Bench::new(1);
+    let log = bench.computed(INTERVALS);
+    bench.run(&log).await;
+    bench.chain.with(|l| {
+        l.now += 2 * WINDOW + 5;
+        l.challenged = Some(1);
+    });
+    assert!(bench.run(&log).await.is_none());
+    assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 1);
+    bench.chain.with(|l| l.challenged = None);
+    assert!(matches!(bench.run(&log).await, Some(Ok(()))));
+}
+
+#[tokio::test]
+async fn a_word_that_the_contract_does_not_take_is_dropped_and_the_user_asked_from_then_on() {
+    let bench = Bench::new(1);
+    let log = bench.computed(INTERVALS);
+    bench.run(&log).await;
+    bench.held(&log, 2);
+    // The word is now of somebody who has no part in the job.
+    bench.chain.with(|l| {
+        l.job.user = support::USER;
+        l.now += WINDOW + 5;
+    });
+    assert!(bench.run(&log).await.is_none());
+    let record = log.get();
+    assert!(record.keeper_failed && record.intervals[&2].holder.is_none());
+    assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 0);
+    bench.chain.with(|l| l.now += WINDOW);
+    assert!(matches!(bench.run(&log).await, Some(Ok(()))), "without a word, later");
+}
+
+#[tokio::test]
+async fn states_that_others_keep_are_a_part_of_the_window_apart() {
+    let bench = Bench::new(1);
+    let log = bench.computed(INTERVALS);
+    bench.run(&log).await;
+    let asked = |last, apart| log.get().unheld(last, apart).map(|interval| interval.claim.interval);
+    assert_eq!(asked(9, 100), Some(2), "the first is asked for at once, for the newest");
+    bench.held(&log, 1);
+    assert_eq!((asked(9, 0), asked(9, 100)), (Some(2), None));
+    assert_eq!(asked(2, 100), Some(2), "the job's last is always kept");
+    log.update(|record| record.closing = true).unwrap();
+    assert_eq!(asked(9, 100), Some(2), "so is that of a job which ends");
 }
 
 #[tokio::test]

@@ -25,6 +25,8 @@ use crate::output;
 const DISK: u64 = 10 << 30;
 /// Wait between two looks at what became of the demand.
 const LOOK: Duration = Duration::from_secs(2);
+/// Looks at which the chain may know nothing of it: longer than a block takes to be confirmed.
+const GONE: u32 = 900;
 
 #[derive(Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
@@ -92,29 +94,58 @@ async fn demand(config: &Config, node: &Node, args: &DemandArgs) -> Result<Shown
     follow(chain, id, demand, receipt.block).await
 }
 
-/// Waits until the worker has shown it, or ends the demand when its time is over.
-async fn follow(chain: &dyn Chain, id: U256, demand: Demand, mut from: u64) -> Result<Shown> {
+/// Waits until the worker has shown it, or ends the demand when its time is over. Through outages of the endpoint: the bond is with the
+/// contract.
+async fn follow(chain: &dyn Chain, id: U256, demand: Demand, from: u64) -> Result<Shown> {
+    let mut unknown = 0;
     loop {
-        let head = chain.head().await?;
-        for at in chain.past_events(from, head.number).await? {
-            match at.event {
-                Event::DemandEnded { id: ended, shown: Some((first_leaf, leaves)), .. } if ended == id => {
-                    return Ok(Shown::Delivered { first_leaf, bytes: leaves.len() });
-                }
-                Event::DemandEnded { id: ended, convicted, .. } if ended == id => {
-                    return Ok(if convicted { Shown::Convicted } else { Shown::Over });
-                }
-                _ => from = at.block,
+        match look(chain, id, &demand, from).await {
+            Ok(Seen::Ended(shown)) => return Ok(shown),
+            Ok(Seen::Open) => unknown = 0,
+            // It ended and that is not confirmed yet, or a reorganisation undid it.
+            Ok(Seen::Unknown) if unknown < GONE => unknown += 1,
+            Ok(Seen::Unknown) => {
+                bail!("the chain does not know demand {id} any more: a reorganisation undid it; run this again")
             }
-        }
-        let call = Call::Custody(Box::new(CustodyMove::Expire { id, demand: demand.clone() }));
-        match chain.simulate(&call).await {
-            Ok(_) => drop(chain.send(call).await?),
-            // It is not time yet, or it ended and is not confirmed yet.
-            Err(ChainError::Reverted { name, .. }) if name == "StillOpen" || name == "UnknownDemand" => {}
+            Err(error @ (ChainError::Unavailable(_) | ChainError::Pending(_))) => {
+                tracing::warn!(%id, %error, "the demand waits for the chain");
+            }
             Err(error) => return Err(error.into()),
         }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// What became of a demand.
+enum Seen {
+    Ended(Shown),
+    Open,
+    Unknown,
+}
+
+async fn look(chain: &dyn Chain, id: U256, demand: &Demand, from: u64) -> Result<Seen, ChainError> {
+    let head = chain.head().await?;
+    for at in chain.past_events(from, head.number).await? {
+        match at.event {
+            Event::DemandEnded { id: ended, shown: Some((first_leaf, leaves)), .. } if ended == id => {
+                return Ok(Seen::Ended(Shown::Delivered { first_leaf, bytes: leaves.len() }));
+            }
+            Event::DemandEnded { id: ended, convicted, .. } if ended == id => {
+                return Ok(Seen::Ended(if convicted { Shown::Convicted } else { Shown::Over }));
+            }
+            _ => {}
+        }
+    }
+    let call = Call::Custody(Box::new(CustodyMove::Expire { id, demand: demand.clone() }));
+    let ended = async {
+        chain.simulate(&call).await?;
+        chain.send(call).await
+    };
+    match ended.await {
+        Ok(_) => Ok(Seen::Open),
+        Err(ChainError::Reverted { name, .. }) if name == "StillOpen" => Ok(Seen::Open),
+        Err(ChainError::Reverted { name, .. }) if name == "UnknownDemand" => Ok(Seen::Unknown),
+        Err(error) => Err(error),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tensorlink_proof::commit::Contracts;
+use tokio::sync::Mutex;
 
 use super::{Chain, Clock, Net, Store};
 use crate::{Identity, Journal};
@@ -24,4 +25,6 @@ pub struct Ports {
     pub contracts: Contracts,
     /// Records.
     pub journal: Journal,
+    /// Held while a file is pinned and the record written that names it, and while one is unpinned: equal files are one file, whoever needs it.
+    pub pins: Arc<Mutex<()>>,
 }

@@ -122,7 +122,8 @@ impl Store for MemoryStore {
         Ok(self.0.lock().unwrap().contains_key(cid))
     }
 
-    async fn unpin(&self, _: &Cid) -> Result<(), StoreError> {
+    async fn unpin(&self, cid: &Cid) -> Result<(), StoreError> {
+        self.0.lock().unwrap().remove(cid);
         Ok(())
     }
 }
@@ -216,7 +217,8 @@ pub fn ports(key: u8, chain: Arc<MemoryChain>, store: Arc<MemoryStore>, hub: Arc
     let identity = identity(key);
     let net = Arc::new(MemoryNet { own: identity.address(), hub });
     let journal = Journal::open(folder).unwrap();
-    Ports { identity, chain, net, store, clock: Arc::new(SystemClock), contracts: CONTRACTS, journal }
+    let (clock, pins) = (Arc::new(SystemClock), Arc::default());
+    Ports { identity, chain, net, store, clock, contracts: CONTRACTS, journal, pins }
 }
 
 /// What a [`MemoryChain`] holds.
@@ -231,6 +233,8 @@ pub struct Ledger {
     pub workers: Vec<Address>,
     pub roots: Vec<(B256, B256)>,
     pub sent: Vec<&'static str>,
+    /// Of the first lane: the interval whose claim a challenge holds back.
+    pub challenged: Option<u32>,
     /// The next commit is mined and its receipt lost.
     pub lose_receipt: bool,
     /// What lanes have redeemed, the last voucher of each.
@@ -290,6 +294,7 @@ impl MemoryChain {
             roots,
             sent: Vec::new(),
             lose_receipt: false,
+            challenged: None,
             redeemed: BTreeMap::new(),
             told: None,
             follows: false,
@@ -445,6 +450,9 @@ impl Chain for MemoryChain {
                     if !signer.is_ok_and(|signer| signer == ledger.job.user || other == Some(signer)) {
                         return Err(refused("WrongHolder"));
                     }
+                }
+                if claims.iter().any(|(claim, _)| ledger.challenged == Some(claim.interval)) {
+                    return Err(refused("Challenged"));
                 }
                 let window = if held { WINDOW } else { 2 * WINDOW };
                 for (claim, at) in claims {
