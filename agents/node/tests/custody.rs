@@ -93,7 +93,7 @@ async fn no_word_is_given_for_what_is_not_there() {
     assert!(matches!(keeper.keep(&never, worker, |_| false).await, Err(KeepError::Unknown)), "never claimed");
 
     let length = files::join(&world.state).len();
-    let zeros = world.store.put(vec![0; length].into()).await.unwrap();
+    let zeros = world.store.elsewhere(vec![0; length].into());
     let other = Asked { state: zeros, ..good.clone() };
     assert!(matches!(keeper.keep(&other, worker, |_| false).await, Err(KeepError::OtherState)));
     let short = Asked { state: world.store.put(vec![0; length - 1].into()).await.unwrap(), ..good.clone() };

@@ -102,28 +102,53 @@ pub fn shards(stages: usize) -> Vec<Arc<Shard>> {
 
 /// Files by the Keccak hash of their content.
 #[derive(Default)]
-pub struct MemoryStore(Mutex<HashMap<Cid, Bytes>>);
+pub struct MemoryStore {
+    here: Mutex<HashMap<Cid, Bytes>>,
+    /// With peers.
+    elsewhere: Mutex<HashMap<Cid, Bytes>>,
+}
+
+fn cid_of(content: &[u8]) -> Cid {
+    let hash = Multihash::<64>::wrap(0x1b, keccak256(content).as_slice()).unwrap();
+    Cid::new_v1(0x55, hash)
+}
+
+impl MemoryStore {
+    /// A file that peers have.
+    pub fn elsewhere(&self, content: Bytes) -> Cid {
+        let cid = cid_of(&content);
+        self.elsewhere.lock().unwrap().insert(cid, content);
+        cid
+    }
+}
 
 #[async_trait]
 impl Store for MemoryStore {
     async fn put(&self, content: Bytes) -> Result<Cid, StoreError> {
-        let hash = Multihash::<64>::wrap(0x1b, keccak256(&content).as_slice()).unwrap();
-        let cid = Cid::new_v1(0x55, hash);
-        self.0.lock().unwrap().insert(cid, content);
+        let cid = cid_of(&content);
+        self.here.lock().unwrap().insert(cid, content);
         Ok(cid)
     }
 
     async fn get(&self, cid: &Cid, _: &[Address], limit: u64) -> Result<Bytes, StoreError> {
-        let content = self.0.lock().unwrap().get(cid).cloned().ok_or(StoreError::NotFound(*cid))?;
-        if content.len() as u64 > limit { Err(StoreError::TooLarge { cid: *cid, limit }) } else { Ok(content) }
+        let here = self.here.lock().unwrap().get(cid).cloned();
+        let content = here.or_else(|| self.elsewhere.lock().unwrap().get(cid).cloned());
+        let content = content.ok_or(StoreError::NotFound(*cid))?;
+        if content.len() as u64 > limit {
+            return Err(StoreError::TooLarge { cid: *cid, limit });
+        }
+        self.here.lock().unwrap().insert(*cid, content.clone());
+        Ok(content)
     }
 
     async fn has(&self, cid: &Cid) -> Result<bool, StoreError> {
-        Ok(self.0.lock().unwrap().contains_key(cid))
+        Ok(self.here.lock().unwrap().contains_key(cid))
     }
 
     async fn unpin(&self, cid: &Cid) -> Result<(), StoreError> {
-        self.0.lock().unwrap().remove(cid);
+        // All nodes of a test share the store: others have it still.
+        let dropped = self.here.lock().unwrap().remove(cid);
+        self.elsewhere.lock().unwrap().extend(dropped.map(|content| (*cid, content)));
         Ok(())
     }
 }
