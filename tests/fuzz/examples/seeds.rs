@@ -117,6 +117,8 @@ fn messages() -> Vec<Seed> {
         Request::Advance(advance),
         Request::Pay { voucher, signature: vec![27; 65] },
         Request::Receipts { lane: LANE, epoch: 1 },
+        Request::Keep { claim: claim(), committed_at: 1_800_000_000, state: vec![1, 2, 3] },
+        Request::Kept(id),
     ];
     let statement = StepStatement {
         claimId: word(8),
@@ -144,6 +146,8 @@ fn messages() -> Vec<Seed> {
         Response::Advanced { output: vec![1, 2], receipt: Some(receipt) },
         Response::Receipts(vec![claim()]),
         Response::Declined("busy".into()),
+        Response::Holding(vec![27; 65]),
+        Response::Kept(vec![1, 2, 3]),
     ];
     let mut seeds = named("request", requests, |request| wire_bytes(&request));
     seeds.extend(named("response", responses, |response| wire_bytes(&response)));
