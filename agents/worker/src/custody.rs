@@ -1,28 +1,21 @@
-//! Second holders (rules P-34, P-35): others keep our states, we keep theirs, and show on chain what is demanded of either.
+//! Second holders (rule P-34): others keep our states, and we keep theirs.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cid::Cid;
 use tensorlink_graph::transformer::CacheEngine;
-use tensorlink_node::blocking;
-use tensorlink_node::custody::{Asked, KeepError, keeper_of, ward_of};
-use tensorlink_node::files::{self, FileError};
-use tensorlink_node::interval::state_root_of;
+use tensorlink_node::custody::{Asked, keeper_of, ward_of};
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{Call, ChainError, CustodyMove, NetError, Protocol, StoreError};
+use tensorlink_node::ports::{ChainError, NetError, Protocol};
 use tensorlink_node::shard::ShardError;
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
-use tensorlink_num::Tensor;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::verify_signer;
-use tensorlink_proof::custody::{Undeliverable, deliver};
-use tensorlink_types::abi::{Claim, Delivery, Demand, Holder, JobKind};
-use tensorlink_types::{Address, ClaimId, JobId, Lane, U256};
+use tensorlink_types::abi::{Claim, Holder, JobKind};
+use tensorlink_types::{Address, ClaimId, JobId, Lane};
 use thiserror::Error;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::record::{Interval, LaneLog};
@@ -32,8 +25,6 @@ use crate::role::{BACK_OFF, Worker};
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
 /// Claims whose states others keep are this part of a window apart, so that no more than a handful are kept until they are final.
 const APART: u64 = 4;
-/// Seconds after which what was done about a demand is done again, if it is still open.
-const AGAIN: u64 = 30;
 
 /// Why nobody else keeps a state yet.
 #[derive(Debug, Error)]
@@ -50,76 +41,6 @@ enum Unheld {
     Signature(#[from] SignatureError),
     #[error("{0} declines: {1}")]
     Declined(Address, String),
-}
-
-/// Why nothing is shown yet.
-#[derive(Debug, Error)]
-enum Unshown {
-    #[error("{0}")]
-    Unknown(String),
-    #[error(transparent)]
-    Keep(#[from] KeepError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error(transparent)]
-    Undeliverable(#[from] Undeliverable),
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-}
-
-/// A demand that is not over.
-#[derive(Clone, Debug)]
-struct Open {
-    demand: Demand,
-    /// What is shown, once it was worked out.
-    delivery: Option<Delivery>,
-    /// When something is done about it next, seconds.
-    again: u64,
-}
-
-/// Demands in jobs of ours that are not over.
-#[derive(Debug, Default)]
-pub(crate) struct Demands {
-    all: Mutex<HashMap<U256, Open>>,
-    changed: Notify,
-}
-
-impl Demands {
-    fn all(&self) -> MutexGuard<'_, HashMap<U256, Open>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn open(&self, id: U256, demand: Demand) {
-        self.all().insert(id, Open { demand, delivery: None, again: 0 });
-        self.changed.notify_one();
-    }
-
-    pub(crate) fn end(&self, id: U256) {
-        self.all().remove(&id);
-    }
-
-    /// A job is over: what was demanded in it is owed by nobody.
-    pub(crate) fn forget(&self, job: JobId) {
-        self.all().retain(|_, open| open.demand.job != job.0);
-    }
-
-    /// What can be done something about now, the most urgent first.
-    fn due(&self, now: u64) -> Option<(U256, Open)> {
-        let all = self.all();
-        let due = all.iter().filter(|(_, open)| open.again <= now).min_by_key(|(_, open)| open.demand.deadline)?;
-        Some((*due.0, due.1.clone()))
-    }
-
-    fn put_off(&self, id: U256, again: u64, delivery: Option<Delivery>) {
-        if let Some(open) = self.all().get_mut(&id) {
-            open.again = again;
-            if delivery.is_some() {
-                open.delivery = delivery;
-            }
-        }
-    }
 }
 
 impl<E> Worker<E>
@@ -274,97 +195,5 @@ where
     pub(crate) fn is_ready(&self, job: JobId) -> bool {
         let lanes = self.lanes_of(job);
         !lanes.is_empty() && lanes.iter().all(|lane| self.wards().contains(lane))
-    }
-
-    /// Shows what is demanded of us, and ends what others do not show in time, until the worker stops. One at a time: a state may be large.
-    pub(crate) async fn tend_demands(self: Arc<Self>) {
-        let own = self.context.ports.identity.address();
-        loop {
-            let now = self.context.ports.clock.now();
-            let Some((id, open)) = self.demands.due(now) else {
-                tokio::select! {
-                    () = self.shutdown.cancelled() => return,
-                    () = self.demands.changed.notified() => {}
-                    () = self.context.ports.clock.sleep(BACK_OFF) => {}
-                }
-                continue;
-            };
-            let done = async {
-                if open.demand.holder == own { self.show(id, &open).await } else { self.expire(id, &open.demand).await }
-            };
-            let Some(done) = self.shutdown.run_until_cancelled(done).await else { return };
-            // The event that says it is done comes later, and a reorganisation may undo it.
-            let again = now.saturating_add(if done.is_ok() { AGAIN } else { BACK_OFF.as_secs() });
-            match done {
-                Ok(delivery) => self.demands.put_off(id, again, delivery),
-                Err(error) => {
-                    tracing::warn!(%id, deadline = %open.demand.deadline, %error, "what is demanded is not shown yet");
-                    self.demands.put_off(id, again, None);
-                }
-            }
-        }
-    }
-
-    /// Shows what is demanded; what it showed.
-    async fn show(&self, id: U256, open: &Open) -> Result<Option<Delivery>, Unshown> {
-        let delivery = match &open.delivery {
-            Some(delivery) => delivery.clone(),
-            None => {
-                let (tensors, demand) = (self.demanded(&open.demand).await?, open.demand.clone());
-                blocking(move || deliver(&tensors, &demand)).await?
-            }
-        };
-        let demand = open.demand.clone();
-        let call = Call::Custody(Box::new(CustodyMove::Deliver { id, demand, delivery: delivery.clone() }));
-        if let Some(gas) = self.attempt(call).await? {
-            tracing::info!(%id, gas, "what was demanded is shown");
-        }
-        Ok(Some(delivery))
-    }
-
-    /// Ends a demand that was not met: it holds back a claim of the job.
-    async fn expire(&self, id: U256, demand: &Demand) -> Result<Option<Delivery>, Unshown> {
-        let now = self.context.ports.chain.head().await?.timestamp;
-        if now > demand.deadline.to::<u64>() {
-            let call = Call::Custody(Box::new(CustodyMove::Expire { id, demand: demand.clone() }));
-            if let Some(gas) = self.attempt(call).await? {
-                tracing::warn!(%id, holder = %demand.holder, gas, "a demand that was not met is ended");
-            }
-        }
-        Ok(None)
-    }
-
-    /// Sends a call if it would be carried out; what it took. None if it is not time, or somebody was faster.
-    async fn attempt(&self, call: Call) -> Result<Option<u64>, ChainError> {
-        let sent = async {
-            self.context.ports.chain.simulate(&call).await?;
-            self.context.ports.chain.send(call).await
-        };
-        match sent.await {
-            Ok(receipt) => Ok(Some(receipt.gas)),
-            Err(ChainError::Reverted { name, .. }) if name == "UnknownDemand" || name == "StillOpen" => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The tensors of which a part is demanded.
-    async fn demanded(&self, demand: &Demand) -> Result<Vec<Tensor>, Unshown> {
-        let unknown = |reason: &str| Unshown::Unknown(reason.to_owned());
-        let lane = Lane { job: JobId(demand.job), stage: demand.stage, replica: demand.replica };
-        let Some(log) = self.log_of(lane) else {
-            return Ok(self.keeper.tensors_of(ClaimId(demand.claimId)).await?);
-        };
-        let record = log.get();
-        let job = self.context.ports.chain.job(lane.job).await?.ok_or_else(|| unknown("no such job"))?;
-        let shard = self.shard(&record, &job).await.map_err(Unshown::Unknown)?;
-        if demand.claimId.is_zero() {
-            let initial = state_root_of(&shard.initial_state) == demand.list;
-            return Ok(if initial { shard.initial_state.to_vec() } else { shard.constants.to_vec() });
-        }
-        let state = record.state_after(demand.interval).and_then(|cid| cid.parse().ok());
-        let state = state.ok_or_else(|| unknown("the state is not on disk any more"))?;
-        let types = || shard.program.state.iter().map(|slot| &slot.ty);
-        let bytes = self.context.ports.store.get(&state, &[], files::file_len(types())).await?;
-        Ok(files::split(&bytes, types())?)
     }
 }

@@ -8,8 +8,9 @@
 //! | [`schedule`], [`link`], [`boundary`], [`desk`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
 //! | [`record`], `archive`, [`claims`], [`sealing`] | what is on disk; the states there; how claims get on chain; those of replicas |
+//! | `custody`, `demands` | states kept for each other; data that is demanded on chain |
 //! | `payout` | stake and pay, out of jobs that end or never begin |
-//! | `answers`, [`audit`], `challenges` | answers to users, to auditors, and on chain |
+//! | `answers`, [`audit`], `challenges`, `auditors` | answers to users, to auditors, and on chain; what is done about auditors that answer wrongly |
 //! | [`metrics`] | progress for people |
 
 pub(crate) mod answers;
@@ -21,6 +22,7 @@ pub(crate) mod challenges;
 pub mod claims;
 pub mod context;
 mod custody;
+mod demands;
 pub mod desk;
 pub mod lane;
 pub mod link;

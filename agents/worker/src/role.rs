@@ -24,7 +24,7 @@ use crate::audit::Replays;
 use crate::auditors::Accused;
 use crate::claims::{self, Claimant};
 use crate::context::Context;
-use crate::custody::Demands;
+use crate::demands::Demands;
 use crate::lane::{KEEP, LaneTask};
 use crate::promises::Promises;
 use crate::quote::fetch;

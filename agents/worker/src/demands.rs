@@ -1,0 +1,189 @@
+//! Demands on chain (rule P-35): what is demanded of us is shown, and what others do not show in time is ended.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_node::blocking;
+use tensorlink_node::custody::KeepError;
+use tensorlink_node::files::{self, FileError};
+use tensorlink_node::ports::{Call, ChainError, CustodyMove, StoreError};
+use tensorlink_num::Tensor;
+use tensorlink_proof::custody::{Undeliverable, deliver};
+use tensorlink_types::abi::{Delivery, Demand};
+use tensorlink_types::{ClaimId, JobId, Lane, U256};
+use thiserror::Error;
+use tokio::sync::Notify;
+
+use crate::role::{BACK_OFF, Worker};
+
+/// Seconds after which what was done about a demand is done again, if it is still open.
+const AGAIN: u64 = 30;
+
+/// Why nothing is shown yet.
+#[derive(Debug, Error)]
+enum Unshown {
+    #[error("{0}")]
+    Unknown(String),
+    #[error(transparent)]
+    Keep(#[from] KeepError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Undeliverable(#[from] Undeliverable),
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+}
+
+/// A demand that is not over.
+#[derive(Clone, Debug)]
+struct Open {
+    demand: Demand,
+    /// What is shown, once it was worked out.
+    delivery: Option<Delivery>,
+    /// When something is done about it next, seconds.
+    again: u64,
+}
+
+/// Demands in jobs of ours that are not over.
+#[derive(Debug, Default)]
+pub(crate) struct Demands {
+    all: Mutex<HashMap<U256, Open>>,
+    changed: Notify,
+}
+
+impl Demands {
+    fn all(&self) -> MutexGuard<'_, HashMap<U256, Open>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn open(&self, id: U256, demand: Demand) {
+        self.all().insert(id, Open { demand, delivery: None, again: 0 });
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn end(&self, id: U256) {
+        self.all().remove(&id);
+    }
+
+    /// A job is over: what was demanded in it is owed by nobody.
+    pub(crate) fn forget(&self, job: JobId) {
+        self.all().retain(|_, open| open.demand.job != job.0);
+    }
+
+    /// What can be done something about now, the most urgent first.
+    fn due(&self, now: u64) -> Option<(U256, Open)> {
+        let all = self.all();
+        let due = all.iter().filter(|(_, open)| open.again <= now).min_by_key(|(_, open)| open.demand.deadline)?;
+        Some((*due.0, due.1.clone()))
+    }
+
+    fn put_off(&self, id: U256, again: u64, delivery: Option<Delivery>) {
+        if let Some(open) = self.all().get_mut(&id) {
+            open.again = again;
+            if delivery.is_some() {
+                open.delivery = delivery;
+            }
+        }
+    }
+}
+
+impl<E> Worker<E>
+where
+    E: CacheEngine + Send + 'static,
+    E::Tensor: Send + 'static,
+{
+    /// Shows what is demanded of us, and ends what others do not show in time, until the worker stops. One at a time: a state may be large.
+    pub(crate) async fn tend_demands(self: Arc<Self>) {
+        let own = self.context.ports.identity.address();
+        loop {
+            let now = self.context.ports.clock.now();
+            let Some((id, open)) = self.demands.due(now) else {
+                tokio::select! {
+                    () = self.shutdown.cancelled() => return,
+                    () = self.demands.changed.notified() => {}
+                    () = self.context.ports.clock.sleep(BACK_OFF) => {}
+                }
+                continue;
+            };
+            let done = async {
+                if open.demand.holder == own { self.show(id, &open).await } else { self.expire(id, &open.demand).await }
+            };
+            let Some(done) = self.shutdown.run_until_cancelled(done).await else { return };
+            // The event that says it is done comes later, and a reorganisation may undo it.
+            let again = now.saturating_add(if done.is_ok() { AGAIN } else { BACK_OFF.as_secs() });
+            match done {
+                Ok(delivery) => self.demands.put_off(id, again, delivery),
+                Err(error) => {
+                    tracing::warn!(%id, deadline = %open.demand.deadline, %error, "what is demanded is not shown yet");
+                    self.demands.put_off(id, again, None);
+                }
+            }
+        }
+    }
+
+    /// Shows what is demanded; what it showed.
+    async fn show(&self, id: U256, open: &Open) -> Result<Option<Delivery>, Unshown> {
+        let delivery = match &open.delivery {
+            Some(delivery) => delivery.clone(),
+            None => {
+                let (tensors, demand) = (self.demanded(&open.demand).await?, open.demand.clone());
+                blocking(move || deliver(&tensors, &demand)).await?
+            }
+        };
+        let demand = open.demand.clone();
+        let call = Call::Custody(Box::new(CustodyMove::Deliver { id, demand, delivery: delivery.clone() }));
+        if let Some(gas) = self.attempt(call).await? {
+            tracing::info!(%id, gas, "what was demanded is shown");
+        }
+        Ok(Some(delivery))
+    }
+
+    /// Ends a demand that was not met: it holds back a claim of the job.
+    async fn expire(&self, id: U256, demand: &Demand) -> Result<Option<Delivery>, Unshown> {
+        let now = self.context.ports.chain.head().await?.timestamp;
+        if now > demand.deadline.to::<u64>() {
+            let call = Call::Custody(Box::new(CustodyMove::Expire { id, demand: demand.clone() }));
+            if let Some(gas) = self.attempt(call).await? {
+                tracing::warn!(%id, holder = %demand.holder, gas, "a demand that was not met is ended");
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends a call if it would be carried out; what it took. None if it is not time, or somebody was faster.
+    async fn attempt(&self, call: Call) -> Result<Option<u64>, ChainError> {
+        let sent = async {
+            self.context.ports.chain.simulate(&call).await?;
+            self.context.ports.chain.send(call).await
+        };
+        match sent.await {
+            Ok(receipt) => Ok(Some(receipt.gas)),
+            Err(ChainError::Reverted { name, .. }) if name == "UnknownDemand" || name == "StillOpen" => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The tensors of which a part is demanded.
+    async fn demanded(&self, demand: &Demand) -> Result<Vec<Tensor>, Unshown> {
+        let unknown = |reason: &str| Unshown::Unknown(reason.to_owned());
+        let lane = Lane { job: JobId(demand.job), stage: demand.stage, replica: demand.replica };
+        let Some(log) = self.log_of(lane) else {
+            return Ok(self.keeper.tensors_of(ClaimId(demand.claimId)).await?);
+        };
+        let record = log.get();
+        let job = self.context.ports.chain.job(lane.job).await?.ok_or_else(|| unknown("no such job"))?;
+        let shard = self.shard(&record, &job).await.map_err(Unshown::Unknown)?;
+        if demand.claimId.is_zero() {
+            let initial = self.context.ports.chain.initial_state(lane.job, lane.stage).await? == demand.list;
+            return Ok(if initial { shard.initial_state.to_vec() } else { shard.constants.to_vec() });
+        }
+        let state = record.state_after(demand.interval).and_then(|cid| cid.parse().ok());
+        let state = state.ok_or_else(|| unknown("the state is not on disk any more"))?;
+        let types = || shard.program.state.iter().map(|slot| &slot.ty);
+        let bytes = self.context.ports.store.get(&state, &[], files::file_len(types())).await?;
+        Ok(files::split(&bytes, types())?)
+    }
+}
