@@ -12,6 +12,8 @@ use crate::harness::{Job, Network, OBSERVER, Report, address, sno, worker_addres
 const LIMIT: Duration = Duration::from_secs(120);
 /// A holder's clock runs out within.
 const LONG: Duration = Duration::from_secs(300);
+/// Seconds that a holder has.
+const CLOCK: u32 = 20;
 /// The bond of a demand, SNO.
 const BOND: &str = "10";
 /// Worker 1 asks less, and so gets the first stage; the last stage's states are kept by it, and its own by worker 0.
@@ -29,7 +31,8 @@ fn convicted(event: &Event) -> Option<(Address, Address, Fault)> {
 
 /// A network in which somebody who has no part in the job can pay for demands, and may ask.
 async fn network() -> Network {
-    let network = Network::start(2).await;
+    let mut network = Network::staked(2, |parameters| parameters.disputeClock = CLOCK).await;
+    network.start_validator().await;
     network.fund(address(OBSERVER), "100").await;
     network.ok(OBSERVER, &["stake", "1"]).await;
     network
