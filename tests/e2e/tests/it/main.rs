@@ -1,4 +1,4 @@
-//! Real agents as processes on a real anvil. A few networks at a time (`script/test`): they mostly wait, but audits race challenge windows.
+//! Real agents as processes on a real anvil. Two networks at a time: they mostly wait, but audits race challenge windows.
 //!
 //! | module | what lives there |
 //! |---|---|

@@ -197,7 +197,10 @@ fn silence(dispute: &Dispute, conviction: &Conviction) -> String {
     let law = "Whoever made a claim can answer every question about it from what it computed; who keeps silent until its clock has run \
                out is convicted as if it had been proven wrong.";
     let Some(challenge) = dispute.challenges.iter().find(ended) else {
-        return format!("Another challenge asked the worker about the claim, and it did not answer in time. {law}");
+        return format!(
+            "Another challenge asked the worker about the claim, or somebody demanded the state that it ends in, and the worker did not answer \
+             in time. {law}"
+        );
     };
     let last = challenge.moves.iter().rev().find_map(|step| match &step.deed {
         Deed::Asked { question, deadline } => Some((question, *deadline)),
