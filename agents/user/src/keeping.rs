@@ -71,11 +71,7 @@ impl User {
         }
         for (id, demand) in open.into_iter().filter(|(_, demand)| now > demand.deadline.to::<u64>()) {
             let call = Call::Custody(Box::new(CustodyMove::Expire { id, demand: *demand }));
-            let ended = async {
-                self.ports.chain.simulate(&call).await?;
-                self.ports.chain.send(call).await
-            };
-            attempt(ended.await)?;
+            attempt(self.ports.chain.attempt(call).await)?;
         }
         Ok(())
     }

@@ -155,11 +155,7 @@ where
 
     /// Sends a call if it would be carried out; what it took. None if it is not time, or somebody was faster.
     async fn attempt(&self, call: Call) -> Result<Option<u64>, ChainError> {
-        let sent = async {
-            self.context.ports.chain.simulate(&call).await?;
-            self.context.ports.chain.send(call).await
-        };
-        match sent.await {
+        match self.context.ports.chain.attempt(call).await {
             Ok(receipt) => Ok(Some(receipt.gas)),
             Err(ChainError::Reverted { name, .. }) if name == "UnknownDemand" || name == "StillOpen" => Ok(None),
             Err(error) => Err(error),

@@ -165,7 +165,8 @@ async fn force(auditor: &Auditor<TorchEngine>, target: &Target) -> Result<Shown>
     }
 }
 
-fn manifest(events: &[EventAt], of: JobId) -> Result<Cid> {
+/// CID of the manifest of a posted job.
+pub(super) fn manifest(events: &[EventAt], of: JobId) -> Result<Cid> {
     let found = events.iter().find_map(|at| match &at.event {
         Event::JobPosted { job, terms, .. } if *job == of => Cid::try_from(terms.manifest.as_ref()).ok(),
         _ => None,

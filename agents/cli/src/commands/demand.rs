@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use cid::Cid;
 use serde::Serialize;
 use tensorlink_node::custody::holders;
 use tensorlink_node::ports::{Call, Chain, ChainError, CustodyMove, Event, EventAt, Protocol};
@@ -16,6 +15,7 @@ use tensorlink_types::abi::{Claim, Demand, Holder, Part, ProgramHeader};
 use tensorlink_types::{JobId, Lane, U256};
 use tokio_util::sync::CancellationToken;
 
+use super::challenge::manifest;
 use crate::args::DemandArgs;
 use crate::config::Config;
 use crate::node::Node;
@@ -82,9 +82,7 @@ async fn demand(config: &Config, node: &Node, args: &DemandArgs) -> Result<Shown
         }
     };
     let call = Call::Custody(Box::new(call));
-    // What would be refused costs nothing.
-    chain.simulate(&call).await?;
-    let receipt = chain.send(call).await?;
+    let receipt = chain.attempt(call).await?;
     let opened = receipt.events.into_iter().find_map(|event| match event {
         Event::Demanded { id, demand } => Some((id, *demand)),
         _ => None,
@@ -137,11 +135,7 @@ async fn look(chain: &dyn Chain, id: U256, demand: &Demand, from: u64) -> Result
         }
     }
     let call = Call::Custody(Box::new(CustodyMove::Expire { id, demand: demand.clone() }));
-    let ended = async {
-        chain.simulate(&call).await?;
-        chain.send(call).await
-    };
-    match ended.await {
+    match chain.attempt(call).await {
         Ok(_) => Ok(Seen::Open),
         Err(ChainError::Reverted { name, .. }) if name == "StillOpen" => Ok(Seen::Open),
         Err(ChainError::Reverted { name, .. }) if name == "UnknownDemand" => Ok(Seen::Unknown),
@@ -163,11 +157,7 @@ fn claim(events: &[EventAt], lane: Lane, interval: u32) -> Result<(Claim, u64)> 
 async fn program(config: &Config, node: &Node, lane: Lane, events: &[EventAt]) -> Result<ProgramHeader> {
     let chain = node.ports.chain.as_ref();
     let job = chain.job(lane.job).await?.with_context(|| format!("there is no job {}", lane.job))?;
-    let manifest = events.iter().find_map(|at| match &at.event {
-        Event::JobPosted { job, terms, .. } if *job == lane.job => Cid::try_from(terms.manifest.as_ref()).ok(),
-        _ => None,
-    });
-    let manifest = manifest.with_context(|| format!("job {} names no files", lane.job))?;
+    let manifest = manifest(events, lane.job)?;
     let holders = holders(chain, &job, lane).await?;
     let source = ShardSource { job: lane.job, stage: lane.stage, manifest, holders };
     let root = chain.program_root(lane.job, lane.stage).await?;

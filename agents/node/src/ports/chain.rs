@@ -569,6 +569,12 @@ pub trait Chain: Send + Sync + 'static {
     /// Executes a call locally on the newest state, without sending it; returns the gas it would use.
     async fn simulate(&self, call: &Call) -> Result<u64, ChainError>;
 
+    /// Sends a call if it would be carried out now: what is refused costs nothing.
+    async fn attempt(&self, call: Call) -> Result<Receipt, ChainError> {
+        self.simulate(&call).await?;
+        self.send(call).await
+    }
+
     /// Parameters of the deployment.
     async fn parameters(&self) -> Result<Parameters, ChainError>;
 
