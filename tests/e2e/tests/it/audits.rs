@@ -26,13 +26,6 @@ fn penalised(event: &Event) -> Option<(Address, Address, U256)> {
     }
 }
 
-fn convicted(event: &Event) -> Option<(Address, Address, Fault)> {
-    match event {
-        Event::Convicted { worker, auditor, fault, .. } => Some((*worker, *auditor, *fault)),
-        _ => None,
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_drawn_answers_and_is_paid_from_the_escrow() {
     let mut network = network().await;
@@ -83,7 +76,7 @@ async fn who_accuses_an_auditor_that_was_right_is_convicted_of_its_own_word() {
     let report = JOB.settled(&mut network, LIMIT).await;
     report.assert_accounts();
     let (auditor, worker) = (address(VALIDATOR), worker_address(WORKER));
-    assert_eq!(report.pick(convicted), [(worker, auditor, Fault::Contradiction)]);
+    assert_eq!(report.convicted(), [(worker, auditor, Fault::Contradiction)]);
     assert_eq!(U256::from(network.stake(WORKER).await.bonded), sno("1000"), "the stake of one lane");
     assert!(report.pick(penalised).is_empty());
     assert_eq!(network.stake_of_validator().await, sno("1000000"), "an honest auditor loses nothing");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};
-use tensorlink_types::{Address, U256};
+use tensorlink_types::U256;
 
 use crate::harness::{Job, Network, OBSERVER, Report, address, sno, worker_address};
 
@@ -20,14 +20,6 @@ const BOND: &str = "10";
 const VILLAIN: usize = 1;
 /// Two stages and two intervals, in a window that leaves time for a demand.
 const JOB: Job = Job { stages: 2, replicas: 1, steps: 40, steps_per_interval: 20, token: "sno", challenge_window: 20 };
-
-/// Who was convicted, by whom, of what.
-fn convicted(event: &Event) -> Option<(Address, Address, Fault)> {
-    match event {
-        Event::Convicted { worker, auditor, fault, .. } => Some((*worker, *auditor, *fault)),
-        _ => None,
-    }
-}
 
 /// A network in which somebody who has no part in the job can pay for demands, and may ask.
 async fn network() -> Network {
@@ -93,7 +85,7 @@ async fn honest_workers_show_what_is_demanded_and_are_paid_the_bond() {
     }
     let report = JOB.settled(&mut network, LIMIT).await;
     report.assert_finished(&JOB);
-    assert!(report.pick(convicted).is_empty());
+    assert!(report.convicted().is_empty());
     let token = network.deployment().sno;
     let left = network.chain().balance(address(OBSERVER), token).await.unwrap();
     assert_eq!(left, sno("99") - sno(BOND) * U256::from(demands.len()));
@@ -116,7 +108,7 @@ async fn honest_workers_show_what_is_demanded_and_are_paid_the_bond() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_show_the_state_of_its_claim_is_convicted_of_silence() {
     let report = withheld(&[]).await;
-    assert_eq!(report.pick(convicted), [(worker_address(VILLAIN), address(OBSERVER), Fault::Silence)]);
+    assert_eq!(report.convicted(), [(worker_address(VILLAIN), address(OBSERVER), Fault::Silence)]);
     let void = report.pick(|event| match event {
         Event::ClaimsVoided { from, .. } => Some(*from),
         _ => None,
@@ -127,7 +119,7 @@ async fn who_does_not_show_the_state_of_its_claim_is_convicted_of_silence() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_gave_its_word_for_a_state_and_does_not_show_it_loses_its_stake() {
     let report = withheld(&["--keeper"]).await;
-    assert_eq!(report.pick(convicted), [(worker_address(VILLAIN), address(OBSERVER), Fault::Withholding)]);
+    assert_eq!(report.convicted(), [(worker_address(VILLAIN), address(OBSERVER), Fault::Withholding)]);
     let void = report.pick(|event| match event {
         Event::ClaimsVoided { from, .. } => Some(*from),
         _ => None,

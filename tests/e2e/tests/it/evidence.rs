@@ -32,10 +32,7 @@ async fn assert_convicted(how: (&str, &str), fault: Fault) {
     let report = JOB.settled(&mut network, LIMIT).await;
     report.assert_accounts();
 
-    let convicted = report.pick(|event| match event {
-        Event::Convicted { worker, auditor, fault, .. } => Some((*worker, *auditor, *fault)),
-        _ => None,
-    });
+    let convicted = report.convicted();
     assert_eq!(convicted, [(worker_address(LIAR), address(VALIDATOR), fault)]);
     // The conviction ends the job, and the challenger then its challenge.
     let end = |event: &Event| match event {

@@ -195,10 +195,7 @@ async fn a_replica_that_differs_is_examined_though_nobody_drew_it() {
 
 /// What a challenge cost and brought: its answers, how it ended, and that the auditor has its bond and the bounty.
 async fn assert_forced(network: &Network, report: &Report, fault: Fault) -> usize {
-    let convicted = report.pick(|event| match event {
-        Event::Convicted { worker, auditor, fault, .. } => Some((*worker, *auditor, *fault)),
-        _ => None,
-    });
+    let convicted = report.convicted();
     assert_eq!(convicted, [(worker_address(LIAR), address(VALIDATOR), fault)]);
     let ends = report.pick(|event| match event {
         Event::Challenge { told: Told::Won { silence }, .. } => Some(*silence),
@@ -315,10 +312,7 @@ async fn who_tells_its_neighbour_something_else_than_it_claims_is_convicted_of_i
     JOB.post(&mut network);
     let report = JOB.settled(&mut network, LIMIT).await;
     report.assert_accounts();
-    let convicted = report.pick(|event| match event {
-        Event::Convicted { worker, auditor, fault, .. } => Some((*worker, *auditor, *fault)),
-        _ => None,
-    });
+    let convicted = report.convicted();
     assert_eq!(
         convicted,
         [(worker_address(LIAR), worker_address(0), Fault::Equivocation)],

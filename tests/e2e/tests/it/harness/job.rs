@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tensorlink_node::ports::chain::{Event, EventAt};
+use tensorlink_node::ports::chain::{Event, EventAt, Fault};
 use tensorlink_types::{Address, ClaimId, U256};
 
 use super::network::{Network, USER};
@@ -161,6 +161,14 @@ impl Report {
     pub(crate) fn audits(&self) -> Vec<(ClaimId, Address, U256)> {
         self.pick(|event| match event {
             Event::AuditRevealed { claim, auditor, fee, .. } => Some((*claim, *auditor, *fee)),
+            _ => None,
+        })
+    }
+
+    /// Who was convicted, by whom, of what.
+    pub(crate) fn convicted(&self) -> Vec<(Address, Address, Fault)> {
+        self.pick(|event| match event {
+            Event::Convicted { worker, auditor, fault, .. } => Some((*worker, *auditor, *fault)),
             _ => None,
         })
     }
