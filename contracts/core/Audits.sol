@@ -175,15 +175,15 @@ contract Audits is IAudits, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IAudits
-    function penalise(AuditedClaim calldata audited, address auditor) external nonReentrant {
-        (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+    function penalise(Claim calldata claim, address auditor) external nonReentrant {
+        // It need not be on record any more: nobody is accused over a claim that was not.
+        bytes32 claimId = CHECKPOINTS.claimId(claim);
         Audit storage audit = _audits[claimId][auditor];
         if (audit.state != State.Accused) revert WrongState(audit.state);
-        Claim calldata claim = audited.claim;
         // INVARIANT: who was right has had the time to show it (P-32).
         if (CHECKPOINTS.laneOf(claim.job, claim.stage, claim.replica).finalized <= claim.interval) revert NotFinal();
 
-        _penalise(claimId, auditor, audit, audit.accuser, job.workerStake);
+        _penalise(claimId, auditor, audit, audit.accuser, JOBS.jobOf(claim.job).workerStake);
     }
 
     /// @inheritdoc IAudits
@@ -240,8 +240,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
                 && epoch == keccak256(abi.encode(audited.receipts, audited.fixedAt))
                 && Merkle.isMember(audited.receipts, claimId, audited.index, count, audited.siblings);
         } else {
-            bytes32 record = CHECKPOINTS.recordOf(claim.job, claim.stage, claim.replica, claim.interval);
-            known = record == keccak256(abi.encode(claim, audited.fixedAt));
+            known = CHECKPOINTS.isRecorded(claim, audited.fixedAt);
         }
         // INVARIANT: what is audited is on chain, since when it says.
         if (!known) revert UnknownClaim();

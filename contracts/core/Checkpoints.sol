@@ -7,12 +7,16 @@ import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {ICustody} from "../interfaces/ICustody.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {LaneId, Lanes} from "../libraries/Lanes.sol";
+import {ClaimRecord, Records} from "../libraries/Records.sol";
 import {Holder} from "../types/Custody.sol";
 import {Claim, ClaimLink} from "../types/Types.sol";
 
 /// @title Checkpoints
 /// @notice See `ICheckpoints`.
 contract Checkpoints is ICheckpoints, EIP712 {
+    using Records for ClaimRecord;
+    using Records for mapping(uint256 place => bytes32 record);
+
     /// @dev What a claim is checked against, in one slot, so that a commit need not ask Jobs.
     ///
     /// | job | `replicas` | `deadline` |
@@ -28,23 +32,14 @@ contract Checkpoints is ICheckpoints, EIP712 {
         uint16 replicas;
     }
 
-    /// @dev What is hashed of a claim, in memory without gaps: the encodings of its struct hash and its record overlap. This
-    /// is what lets a commit stay below 60,000 gas.
-    struct Preimage {
-        bytes32 typeHash;
-        uint64 job;
-        uint16 stage;
-        uint16 replica;
-        uint32 interval;
-        bytes32 parentState;
-        bytes32 newState;
-        bytes32 io;
-        uint256 committedAt;
+    /// @dev `LaneState`, and the ring that the lane's claims are recorded in now, in one slot.
+    struct Lane {
+        address worker;
+        uint32 finalized;
+        uint32 voidFrom;
+        uint32 ring;
     }
 
-    bytes32 private constant _CLAIM_TYPEHASH = keccak256(
-        "Claim(uint64 job,uint16 stage,uint16 replica,uint32 interval,bytes32 parentState,bytes32 newState,bytes32 io)"
-    );
     /// @dev `LaneState.voidFrom` of a lane that was never convicted.
     uint32 private constant _NEVER = type(uint32).max;
 
@@ -61,8 +56,8 @@ contract Checkpoints is ICheckpoints, EIP712 {
 
     mapping(uint64 job => Clock clock) private _clocks;
     mapping(uint64 job => mapping(uint16 stage => bytes32 root)) private _initialStates;
-    mapping(LaneId lane => LaneState state) private _lanes;
-    mapping(LaneId lane => mapping(uint32 interval => bytes32 record)) private _records;
+    mapping(LaneId lane => Lane state) private _lanes;
+    mapping(LaneId lane => mapping(uint256 place => bytes32 record)) private _records;
     mapping(LaneId lane => mapping(uint32 interval => bytes32 sealedClaim)) private _seals;
     /// @dev By the stage's first lane.
     mapping(LaneId stage => mapping(uint32 interval => Round round)) private _rounds;
@@ -82,17 +77,13 @@ contract Checkpoints is ICheckpoints, EIP712 {
 
     /// @inheritdoc ICheckpoints
     function commit(Claim calldata claim, ClaimLink calldata previous) external {
-        Preimage memory p = _preimage(claim, block.timestamp);
+        ClaimRecord memory p = Records.preimage(claim, block.timestamp);
         Clock memory clock = _clocks[p.job];
         if (clock.replicas != 1 || block.timestamp > clock.deadline) _refuse(p.job, clock);
 
         LaneId lane = Lanes.id(p.job, p.stage, p.replica);
-        _checkLane(lane, p.interval, clock.intervals);
-        mapping(uint32 interval => bytes32 record) storage records = _records[lane];
-        _checkParent(records, p, previous);
-
-        records[p.interval] = _recordHash(p);
-        _emitCommitted(_hashTypedDataV4(_structHash(p)), p);
+        _record(lane, _checkLane(lane, p.interval, clock.intervals), p, previous);
+        _emitCommitted(_hashTypedDataV4(p.structHash()), p);
     }
 
     /// @inheritdoc ICheckpoints
@@ -128,19 +119,17 @@ contract Checkpoints is ICheckpoints, EIP712 {
 
     /// @inheritdoc ICheckpoints
     function reveal(Claim calldata claim, ClaimLink calldata previous, bytes32 salt) external {
-        Preimage memory p = _preimage(claim, block.timestamp);
+        ClaimRecord memory p = Records.preimage(claim, block.timestamp);
         Clock memory clock = _clocks[p.job];
         LaneId lane = Lanes.id(p.job, p.stage, p.replica);
-        _checkLane(lane, p.interval, clock.intervals);
-        bytes32 id = _hashTypedDataV4(_structHash(p));
+        Lane memory state = _checkLane(lane, p.interval, clock.intervals);
+        bytes32 id = _hashTypedDataV4(p.structHash());
         // INVARIANT: what is revealed is what was sealed, before anybody's claim could be seen (P-24).
         if (_seals[lane][p.interval] != keccak256(abi.encode(id, salt))) revert WrongSeal(p.interval);
         mapping(uint32 interval => Round round) storage rounds = _rounds[Lanes.id(p.job, p.stage, 0)];
         _checkSealsAreIn(clock, rounds, p.interval);
-        mapping(uint32 interval => bytes32 record) storage records = _records[lane];
-        _checkParent(records, p, previous);
 
-        records[p.interval] = _recordHash(p);
+        _record(lane, state, p, previous);
         _emitCommitted(id, p);
         _compare(rounds[p.interval], p, id);
     }
@@ -178,7 +167,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
     }
 
     /// @dev Replicas compute the same from the same: who reveals another outcome than the first one, or the first, is wrong (P-26).
-    function _compare(Round storage round, Preimage memory p, bytes32 id) private {
+    function _compare(Round storage round, ClaimRecord memory p, bytes32 id) private {
         bytes32 outcome = keccak256(abi.encode(p.parentState, p.newState, p.io));
         if (round.revealedAt == 0) {
             (round.revealedAt, round.outcome) = (uint40(block.timestamp), outcome);
@@ -198,51 +187,41 @@ contract Checkpoints is ICheckpoints, EIP712 {
     }
 
     /// @dev The caller's lane, which can make a claim for the interval.
-    function _checkLane(LaneId lane, uint32 interval, uint32 intervals) private view {
-        LaneState storage state = _lanes[lane];
-        uint256 word;
-        // SAFETY: the struct in its one slot: worker (160 bits), finalized (32), voidFrom (32), nothing above.
-        assembly ("memory-safe") {
-            word := sload(state.slot)
-        }
-        // SAFETY: the other bits are the other fields.
-        // forge-lint: disable-next-line(unsafe-typecast)
-        address worker = address(uint160(word));
+    function _checkLane(LaneId lane, uint32 interval, uint32 intervals) private view returns (Lane memory state) {
+        state = _lanes[lane];
         // INVARIANT: nobody claims in another's name (P-11).
-        if (msg.sender != worker) revert NotWorker(msg.sender);
+        if (msg.sender != state.worker) revert NotWorker(msg.sender);
         if (interval >= intervals) revert IntervalOutOfRange(interval);
         // INVARIANT: nothing is built on a convicted claim (P-13).
-        if (interval >= word >> 192) revert ClaimIsVoid();
+        if (interval >= state.voidFrom) revert ClaimIsVoid();
     }
 
-    /// @dev The claim is the lane's next.
-    function _checkParent(
-        mapping(uint32 interval => bytes32 record) storage records,
-        Preimage memory p,
-        ClaimLink calldata previous
-    ) private view {
+    /// @dev Records the lane's next claim.
+    function _record(LaneId lane, Lane memory state, ClaimRecord memory p, ClaimLink calldata previous) private {
+        mapping(uint256 place => bytes32 record) storage records = _records[lane];
         // INVARIANT: one claim per interval (P-11).
-        if (records[p.interval] != 0) revert AlreadyCommitted(p.interval);
+        if (p.interval < state.finalized || records.find(state.ring, p.interval) != 0) {
+            revert AlreadyCommitted(p.interval);
+        }
         // An interval's number, not a balance: nobody can nudge it.
         // slither-disable-next-line incorrect-equality
         if (p.interval == 0) {
             // INVARIANT: the first claim starts from the registered state (P-11).
             if (p.parentState != _initialStates[p.job][p.stage]) revert WrongParentState();
         } else {
-            bytes32 parent;
-            // SAFETY: the interval is not 0.
-            unchecked {
-                parent = records[p.interval - 1];
-            }
+            bytes32 parent = records.find(state.ring, p.interval - 1);
             // INVARIANT: no interval is left out (P-11).
             if (parent == 0) revert NotTheNextClaim(p.interval);
             // INVARIANT: a claim starts where the one before ended (P-11).
-            if (parent != _recordOfParent(p, previous)) revert WrongParentState();
+            if (parent != p.parentHash(previous)) revert WrongParentState();
         }
+
+        uint32 ring = records.put(state.ring, state.finalized, p.interval, p.hash());
+        if (ring != state.ring) _lanes[lane].ring = ring;
     }
 
     /// @dev `emit ClaimCommitted(id, p.job, claim)`: the claim's encoding is at hand.
-    function _emitCommitted(bytes32 id, Preimage memory p) private {
+    function _emitCommitted(bytes32 id, ClaimRecord memory p) private {
         bytes32 signature = ClaimCommitted.selector;
         // SAFETY: reads the struct's words 1 to 7: the claim, the first of them the job.
         assembly ("memory-safe") {
@@ -251,58 +230,12 @@ contract Checkpoints is ICheckpoints, EIP712 {
         }
     }
 
-    /// @dev Record of the claim that a claim continues: of the interval before, ending where the child starts, and for the
-    /// rest as `previous` says. Bits beyond a field's width give a record that nothing has.
-    function _recordOfParent(Preimage memory child, ClaimLink calldata previous) private pure returns (bytes32 record) {
-        // SAFETY: uses memory beyond the free pointer and leaves it free. Words of a record: job, stage, replica, interval (3),
-        // parentState (4), newState (5), io (6), committedAt (7); of a link: parentState, io, committedAt. The interval is not 0.
-        assembly ("memory-safe") {
-            let p := mload(0x40)
-            mcopy(p, add(child, 0x20), 0x80)
-            mstore(add(p, 0x60), sub(mload(add(p, 0x60)), 1))
-            mstore(add(p, 0x80), calldataload(previous))
-            mstore(add(p, 0xa0), mload(add(child, 0xa0)))
-            calldatacopy(add(p, 0xc0), add(previous, 0x20), 0x40)
-            record := keccak256(p, 0x100)
-        }
-    }
-
-    function _preimage(Claim calldata claim, uint256 committedAt) private pure returns (Preimage memory) {
-        return Preimage({
-            typeHash: _CLAIM_TYPEHASH,
-            job: claim.job,
-            stage: claim.stage,
-            replica: claim.replica,
-            interval: claim.interval,
-            parentState: claim.parentState,
-            newState: claim.newState,
-            io: claim.io,
-            committedAt: committedAt
-        });
-    }
-
-    /// @dev Hash of the first eight words: the struct hash of EIP-712 (C-9).
-    function _structHash(Preimage memory p) private pure returns (bytes32 hash) {
-        // SAFETY: reads the struct's first 8 of 9 words.
-        assembly ("memory-safe") {
-            hash := keccak256(p, 0x100)
-        }
-    }
-
-    /// @dev Hash of the last eight words: the record (C-11).
-    function _recordHash(Preimage memory p) private pure returns (bytes32 hash) {
-        // SAFETY: reads the struct's last 8 of 9 words.
-        assembly ("memory-safe") {
-            hash := keccak256(add(p, 0x20), 0x100)
-        }
-    }
-
     /// @inheritdoc ICheckpoints
     function finalize(Claim[] calldata claims, uint64[] calldata committedAt, Holder calldata holder) external {
         // INVARIANT: every claim comes with its time.
         if (claims.length == 0 || claims.length != committedAt.length) revert UnknownClaim();
         Claim calldata first = claims[0];
-        LaneState storage state = _lanes[Lanes.id(first.job, first.stage, first.replica)];
+        Lane storage state = _lanes[Lanes.id(first.job, first.stage, first.replica)];
         uint32 from = state.finalized;
         uint32 to = _checkAllFinal(claims, committedAt, state, _isHeld(claims, holder));
 
@@ -313,7 +246,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
     }
 
     /// @dev How many claims of the lane are final with these.
-    function _checkAllFinal(Claim[] calldata claims, uint64[] calldata committedAt, LaneState memory state, bool held)
+    function _checkAllFinal(Claim[] calldata claims, uint64[] calldata committedAt, Lane memory state, bool held)
         private
         view
         returns (uint32 finalized)
@@ -345,9 +278,8 @@ contract Checkpoints is ICheckpoints, EIP712 {
         private
         view
     {
-        LaneId lane = Lanes.id(claim.job, claim.stage, claim.replica);
         // INVARIANT: what is paid was committed, in time to be challenged.
-        if (_records[lane][claim.interval] != _recordHash(_preimage(claim, committedAt))) revert UnknownClaim();
+        if (!_isRecorded(claim, committedAt)) revert UnknownClaim();
         // INVARIANT: a convicted claim is never paid (P-13).
         if (claim.interval >= voidedFrom) revert ClaimIsVoid();
         uint256 window = held ? _windowOf(clock, claim.job, claim.stage, claim.interval) : 2 * uint256(clock.window);
@@ -388,7 +320,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
             // SAFETY: both come from 16 bits, and are bounded by TermsBounds.
             // forge-lint: disable-next-line(unsafe-typecast)
             (uint16 stage, uint16 replica) = (uint16(i % stages), uint16(i / stages));
-            _lanes[Lanes.id(job, stage, replica)] = LaneState({worker: workers[i], finalized: 0, voidFrom: _NEVER});
+            _lanes[Lanes.id(job, stage, replica)] = Lane({worker: workers[i], finalized: 0, voidFrom: _NEVER, ring: 0});
             emit LaneOpened(job, stage, replica, workers[i]);
         }
     }
@@ -425,7 +357,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
     function voidFrom(uint64 job, uint16 stage, uint16 replica, uint32 interval) external {
         // INVARIANT: claims are voided by proof only.
         if (msg.sender != DISPUTES) revert Unauthorized(msg.sender);
-        LaneState storage state = _lanes[Lanes.id(job, stage, replica)];
+        Lane storage state = _lanes[Lanes.id(job, stage, replica)];
         // INVARIANT: what is final stays final.
         if (interval < state.finalized) revert ClaimIsFinal();
         // INVARIANT: what is void stays void.
@@ -437,10 +369,9 @@ contract Checkpoints is ICheckpoints, EIP712 {
 
     /// @inheritdoc ICheckpoints
     function requireLive(Claim calldata claim, uint64 committedAt) external view returns (bytes32) {
-        LaneId lane = Lanes.id(claim.job, claim.stage, claim.replica);
-        LaneState memory state = _lanes[lane];
+        Lane memory state = _lanes[Lanes.id(claim.job, claim.stage, claim.replica)];
         // INVARIANT: a proof is about what the chain has recorded (P-14).
-        if (_records[lane][claim.interval] != _recordHash(_preimage(claim, committedAt))) revert UnknownClaim();
+        if (!_isRecorded(claim, committedAt)) revert UnknownClaim();
         if (claim.interval < state.finalized) revert ClaimIsFinal();
         if (claim.interval >= state.voidFrom) revert ClaimIsVoid();
         return claimId(claim);
@@ -448,7 +379,21 @@ contract Checkpoints is ICheckpoints, EIP712 {
 
     /// @inheritdoc ICheckpoints
     function claimId(Claim calldata claim) public view returns (bytes32) {
-        return _hashTypedDataV4(_structHash(_preimage(claim, 0)));
+        return _hashTypedDataV4(Records.preimage(claim, 0).structHash());
+    }
+
+    /// @inheritdoc ICheckpoints
+    function isRecorded(Claim calldata claim, uint64 committedAt) external view returns (bool) {
+        return _isRecorded(claim, committedAt);
+    }
+
+    function _isRecorded(Claim calldata claim, uint64 committedAt) private view returns (bool) {
+        bytes32 record = _recordOf(Lanes.id(claim.job, claim.stage, claim.replica), claim.interval);
+        return record == Records.preimage(claim, committedAt).hash();
+    }
+
+    function _recordOf(LaneId lane, uint32 interval) private view returns (bytes32) {
+        return _records[lane].find(_lanes[lane].ring, interval);
     }
 
     /// @inheritdoc ICheckpoints
@@ -477,21 +422,22 @@ contract Checkpoints is ICheckpoints, EIP712 {
 
     /// @inheritdoc ICheckpoints
     function recordOf(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bytes32) {
-        return _records[Lanes.id(job, stage, replica)][interval];
+        return _recordOf(Lanes.id(job, stage, replica), interval);
     }
 
     /// @inheritdoc ICheckpoints
     function laneOf(uint64 job, uint16 stage, uint16 replica) external view returns (LaneState memory) {
-        return _lanes[Lanes.id(job, stage, replica)];
+        Lane storage state = _lanes[Lanes.id(job, stage, replica)];
+        return LaneState({worker: state.worker, finalized: state.finalized, voidFrom: state.voidFrom});
     }
 
     /// @inheritdoc ICheckpoints
     function hasPending(uint64 job, uint16 stage, uint16 replica) external view returns (bool) {
         LaneId lane = Lanes.id(job, stage, replica);
-        LaneState memory state = _lanes[lane];
+        Lane memory state = _lanes[lane];
         uint32 next = state.finalized;
         if (next >= state.voidFrom) return false;
-        return _records[lane][next] != 0
+        return _records[lane].find(state.ring, next) != 0
             || (_seals[lane][next] != 0 && (_clocks[job].replicas != 0 || block.timestamp <= _clocks[job].deadline));
     }
 
@@ -499,7 +445,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
     function isTooLate(uint64 job, uint16 stage, uint16 replica) external view returns (bool) {
         LaneId lane = Lanes.id(job, stage, replica);
         uint32 next = _lanes[lane].finalized;
-        if (_records[lane][next] != 0 || _seals[lane][next] != 0) return false;
+        if (_recordOf(lane, next) != 0 || _seals[lane][next] != 0) return false;
         return block.timestamp >= _sealsEnd(_rounds[Lanes.id(job, stage, 0)], next);
     }
 }

@@ -115,8 +115,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     function refutes(ElementProof calldata proof) external view returns (bytes32) {
         IJobs.Job memory job = JOBS.jobOf(proof.claim.job);
         Case memory c = _caseIn(job, proof.claim, CHECKPOINTS.claimId(proof.claim));
-        // A receipt has no record: what the worker signed makes it its own.
-        if (job.kind == JobKind.Training) _checkRecord(proof.claim, proof.committedAt);
+        // On record or not: what the worker signed makes it its own.
         // Left out is what is wrong: that something is suffices.
         // slither-disable-next-line unused-return
         _faultOf(proof, c);
@@ -305,14 +304,9 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         IJobs.State state = JOBS.jobOf(claim.job).state;
         // INVARIANT: the lane's stake is still locked (P-28).
         if (state != IJobs.State.Running && state != IJobs.State.Closing) revert ICheckpoints.UnknownClaim();
-        _checkRecord(claim, committedAt);
-        return CHECKPOINTS.claimId(claim);
-    }
-
-    function _checkRecord(Claim calldata claim, uint64 committedAt) private view {
-        bytes32 record = CHECKPOINTS.recordOf(claim.job, claim.stage, claim.replica, claim.interval);
         // INVARIANT: a proof is about what the chain has recorded (P-14).
-        if (record != keccak256(abi.encode(claim, committedAt))) revert ICheckpoints.UnknownClaim();
+        if (!CHECKPOINTS.isRecorded(claim, committedAt)) revert ICheckpoints.UnknownClaim();
+        return CHECKPOINTS.claimId(claim);
     }
 
     /// @dev Of a claim that is live.

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {AuditAnswer, AuditedClaim} from "../types/Audit.sol";
-import {ElementProof, StepStatement} from "../types/Types.sol";
+import {Claim, ElementProof, StepStatement} from "../types/Types.sol";
 
 /// @title Audits: validators that are drawn, answer, and answer for it
 /// @notice Once a claim is fixed a seed (`IBeacon`) draws each validator on its own. Who is drawn computes the claim again and answers with what
@@ -99,7 +99,7 @@ interface IAudits {
     /// @notice Takes `auditPenaltyBps` of the collateral, and no more than the lane's stake, from an accused auditor whose claim stands for good:
     /// the worker was right.
     /// Requirements: the claim is final.
-    function penalise(AuditedClaim calldata audited, address auditor) external;
+    function penalise(Claim calldata claim, address auditor) external;
 
     /// @notice Takes the same from an auditor that answered just what `proof` shows to be wrong. The jackpot is the statement's auditor's.
     /// Requirements: the proof holds (`IDisputes.refutes`), whether or not it has convicted the worker.

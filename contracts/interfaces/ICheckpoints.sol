@@ -6,8 +6,8 @@ import {Claim, ClaimLink} from "../types/Types.sol";
 
 /// @title Checkpoints: claims, challenge window, finalisation
 /// @notice A lane's claims form a chain: claim n starts from the state claim n − 1 ended in, and claim 0 from the state
-/// registered with the job. Of a claim the chain stores one hash, `keccak256(abi.encode(claim, committedAt))`; all else is
-/// in the event. A claim is final, and paid, when its window has passed unchallenged, and twice that time where nobody but its worker
+/// registered with the job. Of a claim the chain stores one word, its record (C-11), until a later claim of the lane takes its place, never
+/// before it is final; all else is in the event. A claim is final, and paid, when its window has passed unchallenged, and twice that time where nobody but its worker
 /// has the state that it ends in (`ICustody`); finality is in order.
 ///
 /// In a job of one replica a claim is made by `commit`. In a job of several it is sealed first and revealed later, so that no replica
@@ -126,7 +126,9 @@ interface ICheckpoints {
 
     /// @notice The EIP-712 digest that names a claim (rule C-9).
     function claimId(Claim calldata claim) external view returns (bytes32);
-    /// @notice Record of a claim (rule C-11); zero if there is none.
+    /// @notice Whether the claim is on record, committed at that time.
+    function isRecorded(Claim calldata claim, uint64 committedAt) external view returns (bool);
+    /// @notice Record of a claim (rule C-11); zero if there is none, or if it is final and a later claim has taken its place.
     function recordOf(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bytes32);
     /// @notice A lane; all zero if there is none.
     function laneOf(uint64 job, uint16 stage, uint16 replica) external view returns (LaneState memory);

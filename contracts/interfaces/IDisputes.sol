@@ -100,7 +100,7 @@ interface IDisputes {
     function convictHolder(uint64 job, uint16 stage, uint16 replica, bytes32 claimId, address demander) external;
 
     /// @notice Id of a claim about which the proof holds: what was signed is wrong. As `proveSigned`, without effects, and also of a claim that
-    /// is final or void, or a receipt of a job that is settled. Reverts if it does not hold.
+    /// is final or void or not on record, or a receipt of a job that is settled. Reverts if it does not hold.
     function refutes(ElementProof calldata proof) external view returns (bytes32 claimId);
 
     /// @notice Whether a claim of a training job is void: by a proof of it or of an earlier one of its lane.

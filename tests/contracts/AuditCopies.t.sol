@@ -110,7 +110,7 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         audits.accuse(audited, second, statement, _signed(statement));
         audits.penaliseCopy(proof, second);
         vm.expectRevert(_wrongState(IAudits.State.Penalised));
-        audits.penalise(audited, second);
+        audits.penalise(audited.claim, second);
         assertEq(_collateral(second), COLLATERAL - _penalty());
     }
 
@@ -218,7 +218,7 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         assertTrue(disputes.isConvicted(job, STAGE, 0, 0));
         skip(30 days);
         vm.expectRevert(IAudits.NotFinal.selector);
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         assertEq(_collateral(first), COLLATERAL);
     }
 

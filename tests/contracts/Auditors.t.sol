@@ -53,7 +53,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         vm.expectRevert(_wrongState(IAudits.State.Accused));
         audits.accuse(audited, first, statement, signature);
         _stand();
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         vm.warp(_quarter(2));
         vm.expectRevert(_wrongState(IAudits.State.Penalised));
         audits.accuse(audited, first, statement, signature);
@@ -125,7 +125,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         _stand();
         uint256 before = sno.balanceOf(auditor);
         vm.prank(stranger);
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         assertEq(sno.balanceOf(auditor) - before, _penalty() / 2);
         assertEq(sno.balanceOf(stranger), 0);
     }
@@ -144,7 +144,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         emit IStaking.Penalised(first, _penalty(), _penalty() / 2, _penalty() / 2);
         vm.expectEmit(address(audits));
         emit IAudits.AuditorPenalised(id, first, auditor, _penalty());
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
 
         assertEq(sno.balanceOf(auditor) - before, _penalty() / 2);
         assertEq(supply - sno.totalSupply(), _penalty() / 2);
@@ -152,7 +152,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         assertEq(_collateral(second), COLLATERAL);
         assertFalse(staking.isValidator(first), "what is left is not enough");
         vm.expectRevert(_wrongState(IAudits.State.Penalised));
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
     }
 
     function test_penalise_onlyTheAccused() public {
@@ -165,7 +165,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         for (uint256 i = 0; i < 3; ++i) {
             IAudits.State state = i == 0 ? IAudits.State.Revealed : i == 1 ? IAudits.State.Sealed : IAudits.State.None;
             vm.expectRevert(_wrongState(state));
-            audits.penalise(audited, i == 0 ? first : i == 1 ? second : stranger);
+            audits.penalise(audited.claim, i == 0 ? first : i == 1 ? second : stranger);
         }
         assertEq(_collateral(first), COLLATERAL);
     }
@@ -177,14 +177,14 @@ contract AuditorsOfClaimsTest is AuditTest {
         vm.warp(bound(when, _quarter(1), _quarter(4) - 1));
         _convict();
         vm.expectRevert(IAudits.NotFinal.selector);
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         // The claim before it stands, and the job ends.
         vm.warp(_quarter(4));
         _finalize(auditedJob, AUDITED, 0, 0, 1, audited.fixedAt);
         jobs.settle(auditedJob);
         skip(30 days);
         vm.expectRevert(IAudits.NotFinal.selector);
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         assertEq(_collateral(first), COLLATERAL);
     }
 
@@ -195,7 +195,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         _unstake(first, amount);
         _accuse(first, _right());
         _stand();
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         assertEq(_collateral(first), COLLATERAL - _penalty());
         IStaking.Account memory left = staking.accountOf(first, IStaking.Role.Validator);
         uint256 bonded = COLLATERAL - amount;
@@ -216,7 +216,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         (uint256 supply, uint256 before) = (sno.totalSupply(), sno.balanceOf(auditor));
         vm.expectEmit(address(audits));
         emit IAudits.AuditorPenalised(id, first, auditor, penalty);
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         assertEq(_collateral(first), COLLATERAL - penalty);
         assertEq(sno.balanceOf(auditor) - before, penalty / 2);
         assertEq(supply - sno.totalSupply(), penalty - penalty / 2);
@@ -254,13 +254,13 @@ contract AuditorsOfClaimsTest is AuditTest {
         _accuse(first, _right());
         vm.warp(bound(when, _quarter(1), _quarter(4) + 1 days));
         vm.expectRevert(IAudits.NotFinal.selector);
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         if (block.timestamp < _quarter(4)) _to(4);
         _finalize(auditedJob, AUDITED, 0, 0, 1, audited.fixedAt);
         vm.expectRevert(IAudits.NotFinal.selector);
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         _finalize(auditedJob, AUDITED, 0, 1, 2, audited.fixedAt);
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         _assertState(first, IAudits.State.Penalised);
     }
 
@@ -283,7 +283,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         }
         assertTrue(disputes.isConvicted(auditedJob, AUDITED, 0, 1));
         (audited.claim, id) = (earlier, checkpoints.claimId(earlier));
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         assertEq(_collateral(first), COLLATERAL - _penalty());
     }
 }
@@ -341,7 +341,7 @@ contract AuditorsOfReceiptsTest is AuditTest {
             if (i == 2) skip(30 days);
             _assertState(first, state);
             vm.expectRevert(_wrongState(state));
-            audits.penalise(audited, first);
+            audits.penalise(audited.claim, first);
         }
         assertEq(staking.accountOf(first, IStaking.Role.Validator).bonded, COLLATERAL);
         vm.revertToState(start);

@@ -25,7 +25,7 @@ contract CheckpointsTest is ProtocolTest {
         (, uint64 when) = _commit(job, 0, 0, 0, 0);
 
         assertEq(checkpoints.claimId(claim), id);
-        assertEq(checkpoints.recordOf(job, 0, 0, 0), keccak256(abi.encode(claim, when)));
+        assertEq(checkpoints.recordOf(job, 0, 0, 0), Signatures.record(claim, when));
         assertTrue(checkpoints.hasPending(job, 0, 0));
         assertFalse(checkpoints.hasPending(job, 1, 0));
         assertEq(checkpoints.requireLive(claim, when), id);

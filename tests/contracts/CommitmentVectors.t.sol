@@ -217,7 +217,7 @@ contract CommitmentVectorsTest is Cases {
         uint256 i = 0;
         for (string memory c = _at("records", 0); vm.keyExistsJson(json, c); c = _at("records", ++i)) {
             Claim memory claim = abi.decode(_bytes(c, ".claim"), (Claim));
-            bytes32 record = keccak256(abi.encode(claim, uint64(_uint(c, ".committedAt"))));
+            bytes32 record = Signatures.record(claim, _uint(c, ".committedAt"));
             assertEq(record, _word(c, ".record"), c);
         }
         assertGt(i, 0);

@@ -132,7 +132,7 @@ contract ConfirmedClaimAuditsTest is ConfirmedAuditsTest {
         _accuse(first, _wrong());
         _accuse(first, _right());
         _stand();
-        audits.penalise(audited, first);
+        audits.penalise(audited.claim, first);
         _assertState(first, IAudits.State.Penalised);
     }
 

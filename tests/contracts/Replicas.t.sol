@@ -7,6 +7,7 @@ import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
 import {Claim, ClaimLink} from "../../contracts/types/Types.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
+import {Signatures} from "./protocol/Signatures.sol";
 
 /// @dev Claims of jobs with several replicas: the table of `ICheckpoints`, row by row (P-24 to P-26).
 contract ReplicasTest is ProtocolTest {
@@ -143,7 +144,7 @@ contract ReplicasTest is ProtocolTest {
         vm.expectEmit(address(checkpoints));
         emit ICheckpoints.ClaimCommitted(id, job, claim);
         _open(1, 0);
-        assertEq(checkpoints.recordOf(job, 0, 1, 0), keccak256(abi.encode(claim, block.timestamp)));
+        assertEq(checkpoints.recordOf(job, 0, 1, 0), Signatures.record(claim, block.timestamp));
         assertEq(checkpoints.roundOf(job, 0, 0).revealedAt, block.timestamp);
         _open(0, 0);
         _open(2, 0);

@@ -147,8 +147,8 @@ fn audit(d: &Deployment, step: &AuditMove) -> Result<Action, Error> {
             let signature = signature.clone();
             plain(d.audits, &Audits::accuseCall { audited, auditor: *auditor, statement, signature })
         }
-        AuditMove::Penalise { audited, auditor } => {
-            plain(d.audits, &Audits::penaliseCall { audited: recode(audited)?, auditor: *auditor })
+        AuditMove::Penalise { claim, auditor } => {
+            plain(d.audits, &Audits::penaliseCall { claim: recode(claim)?, auditor: *auditor })
         }
         AuditMove::PenaliseCopy { proof, auditor } => {
             plain(d.audits, &Audits::penaliseCopyCall { proof: recode(&**proof)?, auditor: *auditor })

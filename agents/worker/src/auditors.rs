@@ -35,12 +35,12 @@ enum Unaccused {
 /// receipts.
 #[derive(Debug, Default)]
 pub(crate) struct Accused {
-    all: Mutex<HashMap<(ClaimId, Address), AuditedClaim>>,
+    all: Mutex<HashMap<(ClaimId, Address), Claim>>,
     redeemed: Mutex<HashMap<(Lane, u32), u64>>,
 }
 
 impl Accused {
-    fn all(&self) -> MutexGuard<'_, HashMap<(ClaimId, Address), AuditedClaim>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<(ClaimId, Address), Claim>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -154,20 +154,19 @@ where
         let contracts = &self.context.ports.contracts;
         let found = self.lanes().values().find_map(|running| {
             let mut intervals = running.log.get().intervals.into_values();
-            let interval = intervals.find(|interval| contracts.claim_id(&interval.claim) == claim)?;
-            on_record(&interval)
+            intervals.map(|interval| interval.claim).find(|made| contracts.claim_id(made) == claim)
         });
-        if let Some(audited) = found {
-            self.accused.all().insert((claim, auditor), audited);
+        if let Some(made) = found {
+            self.accused.all().insert((claim, auditor), made);
         }
     }
 
     /// Claims of a lane are final, up to `to`: those that we accused over them are penalised.
     pub(crate) fn penalise_accused(self: Arc<Self>, lane: Lane, to: u32) {
-        let due = |audited: &AuditedClaim| audited.claim.lane() == lane && audited.claim.interval < to;
-        let due: Vec<_> = self.accused.all().extract_if(|_, audited| due(audited)).collect();
-        for ((_, auditor), audited) in due {
-            self.tasks.spawn(self.clone().penalise(auditor, audited));
+        let due = |claim: &Claim| claim.lane() == lane && claim.interval < to;
+        let due: Vec<_> = self.accused.all().extract_if(|_, claim| due(claim)).collect();
+        for ((_, auditor), claim) in due {
+            self.tasks.spawn(self.clone().penalise(auditor, claim));
         }
     }
 
@@ -176,8 +175,8 @@ where
         self.accused.redeemed().retain(|(lane, _), _| lane.job != job);
     }
 
-    async fn penalise(self: Arc<Self>, auditor: Address, audited: AuditedClaim) {
-        let call = Call::Audit(Box::new(AuditMove::Penalise { audited, auditor }));
+    async fn penalise(self: Arc<Self>, auditor: Address, claim: Claim) {
+        let call = Call::Audit(Box::new(AuditMove::Penalise { claim, auditor }));
         let penalising = async {
             for _ in 0..ATTEMPTS {
                 let done = match self.context.ports.chain.simulate(&call).await {

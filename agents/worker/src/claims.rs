@@ -10,7 +10,6 @@ use tensorlink_node::ports::chain::{JobState, JobView, LaneView};
 use tensorlink_node::ports::{Call, Chain, ChainError, Event};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_types::B256;
 use thiserror::Error;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -162,7 +161,7 @@ async fn forget_undone(chain: &dyn Chain, log: &LaneLog) -> Result<(), Failure> 
     let Some(first) = record.intervals.iter().find(|(_, interval)| open(interval)).map(|(number, _)| *number) else {
         return Ok(());
     };
-    if chain.record(record.lane, first).await? != B256::ZERO {
+    if chain.is_committed(record.lane, first).await? {
         return Ok(());
     }
     tracing::warn!(lane = %record.lane, interval = first, "a reorganisation undid the claim; it is made again");
@@ -210,7 +209,7 @@ pub(crate) async fn commit(
 ) -> Result<Made, Failure> {
     let (lane, interval) = (log.get().lane, claim.interval);
     // After a restart the claim may be on chain although its receipt was never seen. The replay of confirmed events tells when.
-    if chain.record(lane, interval).await? != B256::ZERO {
+    if chain.is_committed(lane, interval).await? {
         return Ok(Made::Unclear);
     }
     let receipt = match chain.send(call).await {

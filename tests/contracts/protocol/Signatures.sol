@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {Holding} from "../../../contracts/types/Custody.sol";
 import {Claim, EdgeLog, Offer, StepStatement, Voucher} from "../../../contracts/types/Types.sol";
 
-/// @title EIP-712 digests, written from the standard and independent of the contracts
+/// @title EIP-712 digests and claim records, written from the standard and rule C-11 and independent of the contracts
 library Signatures {
     function digest(uint256 chainId, address verifyingContract, bytes32 structHash) internal pure returns (bytes32) {
         bytes32 domain = keccak256(
@@ -31,6 +31,12 @@ library Signatures {
             "Claim(uint64 job,uint16 stage,uint16 replica,uint32 interval,bytes32 parentState,bytes32 newState,bytes32 io)"
         );
         return keccak256(abi.encode(typeHash, c.job, c.stage, c.replica, c.interval, c.parentState, c.newState, c.io));
+    }
+
+    function record(Claim memory c, uint256 committedAt) internal pure returns (bytes32) {
+        // The last 28 bytes of the hash after the interval.
+        uint256 rest = uint256(keccak256(abi.encode(c, committedAt))) % 2 ** 224;
+        return bytes32(abi.encodePacked(c.interval, uint224(rest)));
     }
 
     function hash(Voucher memory v) internal pure returns (bytes32) {

@@ -466,7 +466,7 @@ pub enum AuditMove {
         signature: Bytes,
     },
     Penalise {
-        audited: AuditedClaim,
+        claim: Claim,
         auditor: Address,
     },
     PenaliseCopy {
@@ -599,8 +599,14 @@ pub trait Chain: Send + Sync + 'static {
     /// A lane's claims.
     async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError>;
 
-    /// Record of a claim (rule C-11), zero if none.
+    /// Record of a claim (rule C-11), zero if none, or if a later claim has taken the place of the final one.
     async fn record(&self, lane: Lane, interval: u32) -> Result<B256, ChainError>;
+
+    /// Whether a lane's claim for an interval has been made.
+    async fn is_committed(&self, lane: Lane, interval: u32) -> Result<bool, ChainError> {
+        // Records are kept until claims are final, and some longer.
+        Ok(self.record(lane, interval).await? != B256::ZERO || interval < self.lane(lane).await?.finalized)
+    }
 
     /// What a lane sealed for an interval (rule C-14), zero if nothing.
     async fn seal(&self, lane: Lane, interval: u32) -> Result<B256, ChainError>;

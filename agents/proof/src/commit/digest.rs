@@ -54,9 +54,11 @@ impl Contracts {
     }
 }
 
-/// What the chain stores of a claim (C-11).
+/// What the chain stores of a claim (C-11): its interval, then what is left of the hash.
 pub fn record_hash(claim: &Claim, committed_at: u64) -> B256 {
-    keccak256((claim.clone(), committed_at).abi_encode_params())
+    let mut record = keccak256((claim.clone(), committed_at).abi_encode_params());
+    record[..4].copy_from_slice(&claim.interval.to_be_bytes());
+    record
 }
 
 /// The part of a claim's record that its successor quotes.

@@ -224,7 +224,7 @@ abstract contract AuditMoves is CustodyMoves {
                 return;
             }
             vm.expectRevert(IAudits.NotFinal.selector);
-            audits.penalise(drawn.audited, drawn.who);
+            audits.penalise(drawn.audited.claim, drawn.who);
         }
     }
 
@@ -241,7 +241,7 @@ abstract contract AuditMoves is CustodyMoves {
         if (amount > stake) amount = stake;
         if (amount > uint256(has.bonded) + has.unbonding) amount = uint256(has.bonded) + has.unbonding;
         uint256 supply = sno.totalSupply();
-        audits.penalise(drawn.audited, drawn.who);
+        audits.penalise(drawn.audited.claim, drawn.who);
         assertEq(supply - sno.totalSupply(), _penalised(drawn.who, amount));
         burned += supply - sno.totalSupply();
         drawn.state = IAudits.State.Penalised;
