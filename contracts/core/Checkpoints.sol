@@ -13,6 +13,8 @@ import {Claim, ClaimLink} from "../types/Types.sol";
 
 /// @title Checkpoints
 /// @notice See `ICheckpoints`.
+// What is compared is numbers of replicas and intervals, records and times told, not balances: nobody can nudge them.
+// slither-disable-start incorrect-equality
 contract Checkpoints is ICheckpoints, EIP712 {
     using Records for ClaimRecord;
     using Records for mapping(uint256 place => bytes32 record);
@@ -89,13 +91,10 @@ contract Checkpoints is ICheckpoints, EIP712 {
     /// @inheritdoc ICheckpoints
     function seal(uint64 job, uint16 stage, uint16 replica, uint32 interval, bytes32 sealedClaim) external {
         Clock memory clock = _clocks[job];
-        // A number of replicas, not a balance.
-        // slither-disable-start incorrect-equality
         // INVARIANT: where nobody could copy it, a claim is made in one step.
         if (clock.replicas == 1) revert JobIsNotReplicated(job);
         // INVARIANT: claims are made while the job runs.
         if (clock.replicas == 0) revert JobNotOpen(job);
-        // slither-disable-end incorrect-equality
         if (block.timestamp > clock.deadline) revert DeadlinePassed(clock.deadline);
         LaneId lane = Lanes.id(job, stage, replica);
         _checkLane(lane, interval, clock.intervals);
@@ -147,7 +146,6 @@ contract Checkpoints is ICheckpoints, EIP712 {
         }
         if (block.timestamp > clock.deadline || block.timestamp >= _sealsEnd(rounds, interval)) return;
         // Only who sealed the interval before can seal this one; the caller has revealed that, so its count is final.
-        // slither-disable-next-line incorrect-equality
         uint256 all = interval == 0 ? clock.replicas : rounds[interval - 1].seals;
         // INVARIANT: nobody's claim is seen by whoever can still seal its own (P-24).
         if (rounds[interval].seals < all) revert SealingOpen(interval);
@@ -160,7 +158,6 @@ contract Checkpoints is ICheckpoints, EIP712 {
         returns (uint256)
     {
         uint256 from = rounds[interval].sealedAt;
-        // slither-disable-next-line incorrect-equality
         uint256 before = interval == 0 ? from : rounds[interval - 1].revealedAt;
         if (from == 0 || before == 0) return type(uint256).max;
         return (from > before ? from : before) + _SEAL_WINDOW;
@@ -203,8 +200,6 @@ contract Checkpoints is ICheckpoints, EIP712 {
         if (p.interval < state.finalized || records.find(state.ring, p.interval) != 0) {
             revert AlreadyCommitted(p.interval);
         }
-        // An interval's number, not a balance: nobody can nudge it.
-        // slither-disable-next-line incorrect-equality
         if (p.interval == 0) {
             // INVARIANT: the first claim starts from the registered state (P-11).
             if (p.parentState != _initialStates[p.job][p.stage]) revert WrongParentState();
@@ -449,3 +444,4 @@ contract Checkpoints is ICheckpoints, EIP712 {
         return block.timestamp >= _sealsEnd(_rounds[Lanes.id(job, stage, 0)], next);
     }
 }
+// slither-disable-end incorrect-equality

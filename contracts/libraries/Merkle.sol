@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
+import {FixedPointMathLib} from "solady/utils/FixedPointMathLib.sol";
+
 import {TensorType} from "../types/Types.sol";
 
 /// @title Trees of digests and of tensors
@@ -11,8 +13,8 @@ library Merkle {
     uint256 private constant LEAF_BYTES = 256;
 
     /// @notice Least depth of a binary tree that holds `count` leaves; 0 for none and for one.
-    function depth(uint256 count) internal pure returns (uint256 levels) {
-        while (levels < 256 && (count > 1 << levels)) ++levels;
+    function depth(uint256 count) internal pure returns (uint256) {
+        return FixedPointMathLib.log2Up(count);
     }
 
     /// @notice `H(0x02 ‖ type word ‖ data root)`.
@@ -100,7 +102,8 @@ library Merkle {
         if (leaves.length == 0 || leaves.length % LEAF_BYTES != 0) return false;
         uint256 count = leaves.length / LEAF_BYTES;
         if (first >= leafCount || count > leafCount - first) return false;
-        return _rootOf(first, leavesOf(leaves, count), depth(leafCount), siblings, dataRoot);
+        bytes32[] memory nodes = leavesOf(leaves, count);
+        return _climbAll(first, nodes, depth(leafCount), siblings) && nodes[0] == dataRoot;
     }
 
     /// @notice `H(0x00 ‖ leaf)` of every leaf of 256 bytes, the first of `slots` nodes of which the rest are zero.
@@ -140,75 +143,65 @@ library Merkle {
 
     /// @notice The node over `nodes`, a power of two of them. Uses them up.
     function fold(bytes32[] memory nodes) internal pure returns (bytes32) {
-        for (uint256 count = nodes.length; count > 1;) {
-            count = _foldLevel(nodes, count, 0, 0, 0);
+        bytes32[] calldata none;
+        // SAFETY: an empty array, wherever it stands.
+        assembly ("memory-safe") {
+            none.offset := 0
+            none.length := 0
         }
+        _climbAll(0, nodes, depth(nodes.length), none);
         return nodes[0];
     }
 
-    /// @dev Folds `nodes`, consecutive from node `first`, up `levels` levels in place. False when siblings are missing or
-    /// left over, or the root differs.
-    function _rootOf(
-        uint256 first,
-        bytes32[] memory nodes,
-        uint256 levels,
-        bytes32[] calldata siblings,
-        bytes32 expected
-    ) private pure returns (bool) {
-        uint256 used = 0;
-        uint256 count = nodes.length;
-        for (uint256 level = 0; level < levels; ++level) {
-            bytes32 left;
-            bytes32 right;
-            uint256 odd = first & 1;
-            if (odd == 1) {
-                if (used == siblings.length) return false;
-                left = siblings[used++];
-            }
-            // The range ends at an even node when its start and length have an odd sum.
-            if ((odd + count) & 1 == 1) {
-                if (used == siblings.length) return false;
-                right = siblings[used++];
-            }
-            count = _foldLevel(nodes, count, odd, left, right);
-            first >>= 1;
-        }
-        return used == siblings.length && nodes[0] == expected;
-    }
-
-    /// @dev One level: pairs `[left?] nodes [right?]` into parents, which overwrite the front of `nodes`. Parent i is written
-    /// after its children 2i − odd and 2i + 1 − odd are read, and 2i + 1 − odd >= i, so no unread node is overwritten.
-    function _foldLevel(bytes32[] memory nodes, uint256 count, uint256 odd, bytes32 left, bytes32 right)
+    /// @dev Takes `nodes`, consecutive from node `first`, up `levels` levels in place: pairs `[left?] nodes [right?]` become parents, which
+    /// overwrite the front of `nodes`, at each level. False when siblings are missing or left over. Written by hand: of a proof this is what
+    /// is done most often, and the checks of indices cost four times what is hashed.
+    function _climbAll(uint256 first, bytes32[] memory nodes, uint256 levels, bytes32[] calldata siblings)
         private
         pure
-        returns (uint256 parents)
+        returns (bool matched)
     {
-        parents = (count + odd + 1) >> 1;
-        // SAFETY: reads and writes `nodes` within `count` words, and memory beyond the free pointer that it leaves free.
+        // SAFETY: reads and writes `nodes` within its length, and memory beyond the free pointer that it leaves free; reads siblings before
+        // their end. Parent i is written after its children 2i − odd and 2i + 1 − odd are read, and 2i + 1 − odd >= i.
         assembly ("memory-safe") {
             let p := mload(0x40)
             mstore8(p, 1)
-            let child := add(nodes, 32)
-            let end := add(child, shl(5, count))
-            let parent := child
-            if odd {
-                mstore(add(p, 1), left)
-                mstore(add(p, 33), mload(child))
-                child := add(child, 32)
-                mstore(parent, keccak256(p, 65))
-                parent := add(parent, 32)
+            let start := add(nodes, 32)
+            let end := add(start, shl(5, mload(nodes)))
+            let next := siblings.offset
+            let over := add(next, shl(5, siblings.length))
+            matched := 1
+            for {} levels { levels := sub(levels, 1) } {
+                let child := start
+                let parent := start
+                // The first node is a right one: its left neighbour is a sibling.
+                if and(first, 1) {
+                    matched := and(matched, lt(next, over))
+                    mstore(add(p, 1), calldataload(next))
+                    mstore(add(p, 33), mload(child))
+                    next := add(next, 32)
+                    child := add(child, 32)
+                    mstore(parent, keccak256(p, 65))
+                    parent := add(parent, 32)
+                }
+                for {} lt(add(child, 32), end) { child := add(child, 64) } {
+                    mcopy(add(p, 1), child, 64)
+                    mstore(parent, keccak256(p, 65))
+                    parent := add(parent, 32)
+                }
+                // The last node is a left one.
+                if lt(child, end) {
+                    matched := and(matched, lt(next, over))
+                    mstore(add(p, 1), mload(child))
+                    mstore(add(p, 33), calldataload(next))
+                    next := add(next, 32)
+                    mstore(parent, keccak256(p, 65))
+                    parent := add(parent, 32)
+                }
+                end := parent
+                first := shr(1, first)
             }
-            for {} lt(add(child, 32), end) { child := add(child, 64) } {
-                mstore(add(p, 1), mload(child))
-                mstore(add(p, 33), mload(add(child, 32)))
-                mstore(parent, keccak256(p, 65))
-                parent := add(parent, 32)
-            }
-            if lt(child, end) {
-                mstore(add(p, 1), mload(child))
-                mstore(add(p, 33), right)
-                mstore(parent, keccak256(p, 65))
-            }
+            matched := and(matched, eq(next, over))
         }
     }
 }

@@ -147,23 +147,22 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         }
     }
 
-    /// @dev Of another step, of another time, of another's signature: nothing is refuted.
+    /// @dev Of another step, of another claim, of another's signature: nothing is refuted. When it was committed, and so whether it is
+    /// still on record, is the same to what was signed.
     function test_refutes_whatProofsAreHeardAbout() public {
         ElementProof memory proof = _bothAnswer();
         assertEq(disputes.refutes(proof), id);
         proof.committedAt += 1;
-        vm.expectRevert(ICheckpoints.UnknownClaim.selector);
-        audits.penaliseCopy(proof, second);
-        (proof.committedAt, proof.signature) = (committedAt, _sign(workers[0].key, _statementDigest(proof.statement)));
+        assertEq(disputes.refutes(proof), id);
+        proof.signature = _sign(workers[0].key, _statementDigest(proof.statement));
         vm.expectRevert(IDisputes.BadSignature.selector);
         audits.penaliseCopy(proof, second);
         proof.signature = _signed(proof.statement);
         proof.claim.io = 0;
-        vm.expectRevert(ICheckpoints.UnknownClaim.selector);
+        vm.expectRevert(IDisputes.StatementMismatch.selector);
         audits.penaliseCopy(proof, second);
         wrongOperator = 3;
         proof = _elementProof(claim, LAST - 1, 3, 0);
-        proof.committedAt = committedAt;
         assertEq(disputes.refutes(proof), id);
         vm.expectRevert(IAudits.WrongAnswer.selector);
         audits.penaliseCopy(proof, second);

@@ -59,7 +59,7 @@ contract ProofGasTest is ProtocolTest {
     /// @notice `y = a·bᵀ`, b of the state.
     function test_proveSigned_4096() public {
         Opened[] memory opened = _factors(8, 2);
-        assertLe(_measure("int8 dot product of 4096", Opcodes.MAT_MUL, opened, _attributes(12)), 500_000);
+        assertLe(_measure("int8 dot product of 4096", Opcodes.MAT_MUL, opened, _attributes(12)), 480_000);
     }
 
     /// @notice The same about a receipt: b is a constant of the program, which is one of as many as a text can have tokens.
@@ -67,7 +67,7 @@ contract ProofGasTest is ProtocolTest {
         Opened[] memory opened = _factors(8, 2);
         ElementProof memory p = _proof(Opcodes.MAT_MUL, opened, _attributes(12), JobKind.Serving);
         assertEq(p.programMembership.length, 12);
-        assertLe(_measure("receipt, int8 dot product of 4096", p), 500_000);
+        assertLe(_measure("receipt, int8 dot product of 4096", p), 490_000);
         assertEq(uint8(_stateOfJob(p.claim.job)), uint8(IJobs.State.Closing));
     }
 
@@ -92,7 +92,7 @@ contract ProofGasTest is ProtocolTest {
     function test_scaledProductMixed_2048() public {
         Opened[] memory opened = _mixed(2048);
         string memory name = "int16 by int8 scaled dot product of 2048";
-        assertLe(_measure(name, Opcodes.SCALED_MAT_MUL, opened, _attributes(0, 40)), 525_000);
+        assertLe(_measure(name, Opcodes.SCALED_MAT_MUL, opened, _attributes(0, 40)), 495_000);
     }
 
     function test_scaledProductMixed_4096() public {

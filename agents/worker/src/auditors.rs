@@ -9,7 +9,7 @@ use tensorlink_node::ports::{AuditMove, Call, ChainError};
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_proof::commit::is_receipt;
 use tensorlink_proof::sortition::Quarters;
-use tensorlink_types::abi::{AuditAnswer, AuditedClaim, StepStatement};
+use tensorlink_types::abi::{AuditAnswer, AuditedClaim, Claim, StepStatement};
 use tensorlink_types::{Address, Bytes, ClaimId, JobId, Lane};
 use thiserror::Error;
 
@@ -153,7 +153,7 @@ where
     pub(crate) fn remember_accused(&self, claim: ClaimId, auditor: Address) {
         let contracts = &self.context.ports.contracts;
         let found = self.lanes().values().find_map(|running| {
-            let mut intervals = running.log.get().intervals.into_values();
+            let intervals = running.log.get().intervals.into_values();
             intervals.map(|interval| interval.claim).find(|made| contracts.claim_id(made) == claim)
         });
         if let Some(made) = found {

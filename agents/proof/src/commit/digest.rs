@@ -56,9 +56,9 @@ impl Contracts {
 
 /// What the chain stores of a claim (C-11): its interval, then what is left of the hash.
 pub fn record_hash(claim: &Claim, committed_at: u64) -> B256 {
-    let mut record = keccak256((claim.clone(), committed_at).abi_encode_params());
-    record[..4].copy_from_slice(&claim.interval.to_be_bytes());
-    record
+    let hash = U256::from_be_bytes(keccak256((claim.clone(), committed_at).abi_encode_params()).0);
+    let tag: U256 = U256::from(claim.interval) << 224;
+    B256::from(tag | (hash << 32) >> 32)
 }
 
 /// The part of a claim's record that its successor quotes.
