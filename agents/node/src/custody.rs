@@ -180,12 +180,13 @@ impl Keeper {
     ) -> Result<[u8; 65], KeepError> {
         let (chain, claim) = (self.ports.chain.as_ref(), &asked.claim);
         let (id, lane) = (self.ports.contracts.claim_id(claim), claim.lane());
+        // The record of a final claim may be gone.
+        let finalized = chain.lane(lane).await?.finalized;
         let recorded = chain.record(lane, claim.interval).await? == record_hash(claim, asked.committed_at);
-        if !recorded || chain.assignment(lane).await?.0 != worker {
+        if chain.assignment(lane).await?.0 != worker || (!recorded && claim.interval >= finalized) {
             return Err(KeepError::Unknown);
         }
         if self.file_of(id).is_none() {
-            let finalized = chain.lane(lane).await?.finalized;
             let over = chain.job(lane.job).await?.is_none_or(|job| job.state == JobState::Settled);
             if over || claim.interval < finalized {
                 return Err(KeepError::Final);
