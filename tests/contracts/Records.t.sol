@@ -10,7 +10,7 @@ import {Claim, ClaimLink} from "../../contracts/types/Types.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 import {Signatures} from "./protocol/Signatures.sol";
 
-/// @dev P-36: places of records, against a list of all that were ever made.
+/// @dev P-37: places of records, against a list of all that were ever made.
 contract RecordPlacesTest is Test {
     using Records for mapping(uint256 place => bytes32 record);
 
@@ -62,7 +62,7 @@ contract RecordPlacesTest is Test {
     }
 }
 
-/// @dev P-36: what a claim can be used for before and after another takes its place.
+/// @dev P-37: what a claim can be used for before and after another takes its place.
 contract RecordsTest is ProtocolTest {
     uint32 private constant RING = 16;
     uint32 private constant INTERVALS = 100;
