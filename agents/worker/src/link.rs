@@ -11,6 +11,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::awaited::Side;
+
 /// Frames waiting in each direction: enough to overlap, few enough to bound memory.
 const QUEUE: usize = 16;
 /// Longest wait for a frame of the handshake. The neighbour may have to wait for its own neighbours first.
@@ -187,7 +189,8 @@ fn unexpected(expected: &str, got: &Frame) -> LinkError {
 
 /// Agrees with all stages of the replica on the interval to resume from: the least that any stage has not finished.
 ///
-/// The least so far travels from the last stage to the first, and the result back. `hello.next_interval` is our own.
+/// The least so far travels from the last stage to the first, and the result back. `hello.next_interval` is our own. `waits_for` is told for
+/// whom we wait from then on.
 ///
 /// # Errors
 /// Any of [`LinkError`], of whichever edge failed.
@@ -195,14 +198,17 @@ pub async fn agree_on_interval(
     hello: Hello,
     previous: Option<&mut Link>,
     next: Option<&mut Link>,
+    waits_for: impl Fn(Side),
 ) -> Result<u32, LinkError> {
     let mut least = hello.next_interval;
     let mut next = next;
     if let Some(next) = next.as_deref_mut() {
+        waits_for(Side::Next);
         least = least.min(next.receive_hello().await?.next_interval);
     }
     let say = |next_interval| Hello { next_interval, ..hello.clone() };
     if let Some(previous) = previous {
+        waits_for(Side::Previous);
         previous.send_hello(say(least)).await?;
         let agreed = previous.receive_hello().await?.next_interval;
         if agreed > least {
@@ -221,6 +227,8 @@ pub async fn agree_on_interval(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use tensorlink_types::JobId;
 
     use super::*;
@@ -238,12 +246,14 @@ mod tests {
     #[tokio::test]
     async fn all_stages_resume_at_the_least_interval() {
         let ((mut a_next, mut b_prev), (mut b_next, mut c_prev)) = (pair(), pair());
+        let waited = RefCell::new(Vec::new());
         let (a, b, c) = tokio::join!(
-            agree_on_interval(hello(0, 5), None, Some(&mut a_next)),
-            agree_on_interval(hello(1, 6), Some(&mut b_prev), Some(&mut b_next)),
-            agree_on_interval(hello(2, 3), Some(&mut c_prev), None),
+            agree_on_interval(hello(0, 5), None, Some(&mut a_next), |side| assert_eq!(side, Side::Next)),
+            agree_on_interval(hello(1, 6), Some(&mut b_prev), Some(&mut b_next), |side| waited.borrow_mut().push(side)),
+            agree_on_interval(hello(2, 3), Some(&mut c_prev), None, |side| assert_eq!(side, Side::Previous)),
         );
         assert_eq!((a.unwrap(), b.unwrap(), c.unwrap()), (3, 3, 3));
+        assert_eq!(waited.into_inner(), [Side::Next, Side::Previous]);
     }
 
     #[tokio::test]

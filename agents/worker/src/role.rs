@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::audit::Replays;
 use crate::auditors::Accused;
+use crate::awaited::Awaited;
 use crate::claims::{self, Claimant};
 use crate::context::Context;
 use crate::demands::Demands;
@@ -31,6 +32,7 @@ use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};
 use crate::sealing;
 use crate::serving::{Book, ServingLane};
+use crate::starving::Owed;
 
 /// Time between two adverts.
 const ADVERT: Duration = Duration::from_secs(2);
@@ -92,6 +94,8 @@ pub struct Worker<E> {
     wards: Mutex<HashSet<Lane>>,
     /// What is demanded of us on chain.
     pub(crate) demands: Demands,
+    /// What neighbours have claimed and may keep from us.
+    pub(crate) owed: Owed,
     /// Of the deployment.
     pub(crate) parameters: Parameters,
     /// Auditors that we have accused.
@@ -126,6 +130,7 @@ where
             keeper: Keeper::open(context.ports.clone(), context.config.memory)?,
             wards: Mutex::default(),
             demands: Demands::default(),
+            owed: Owed::default(),
             parameters,
             accused: Accused::default(),
             replays: Replays::default(),
@@ -251,6 +256,7 @@ where
                 }
             }
             Event::ClaimCommitted { claim, committed_at, .. } => {
+                self.claimed_beside(&claim, committed_at);
                 if let Some(log) = self.log_of(claim.lane())
                     && let Err(error) = claims::confirmed(&log, &claim, committed_at)
                 {
@@ -265,9 +271,13 @@ where
             }
             Event::Demanded { id, demand } if !self.lanes_of(JobId(demand.job)).is_empty() => {
                 tracing::warn!(%id, holder = %demand.holder, deadline = %demand.deadline, "data is demanded in a job of ours");
+                self.owed.demanded(id, &demand, own);
                 self.demands.open(id, *demand);
             }
-            Event::DemandEnded { id, .. } => self.demands.end(id),
+            Event::DemandEnded { id, shown, .. } => {
+                self.owed.ended(id, shown.is_some());
+                self.demands.end(id);
+            }
             Event::AuditRevealed { claim, auditor, answer, job, .. } if !self.lanes_of(job).is_empty() => {
                 self.tasks.spawn(self.clone().check_answer(claim, auditor, answer));
             }
@@ -298,6 +308,7 @@ where
             Event::JobSettled { job, .. } => {
                 self.forget_epochs(job);
                 self.demands.forget(job);
+                self.owed.forget(job);
                 // Cancelled before any offer was accepted, perhaps.
                 self.promises.release(job);
                 for lane in self.lanes_of(job) {
@@ -346,7 +357,7 @@ where
         let lane = log.get().lane;
         let Some((compute, all)) = self.lanes().get(&lane).map(|r| (r.compute.clone(), r.all.clone())) else { return };
         let Some(task) = self.prepare(&log, &all).await else { return };
-        let job = task.job.clone();
+        let (job, awaited) = (task.job.clone(), task.awaited.clone());
         let computing = async {
             match task.run(compute).await {
                 Ok(()) => tracing::info!(%lane, "computed"),
@@ -372,7 +383,8 @@ where
                 self.settle(lane.job, &all).await;
             }
         };
-        tokio::join!(computing, claiming, self.find_holders(&log, &job, &all));
+        let demanding = self.demand_what_is_owed(&log, &job, &awaited, &all);
+        tokio::join!(computing, claiming, demanding, self.find_holders(&log, &job, &all));
     }
 
     /// Fetches what a lane needs; retries until it has it or the lane is stopped.
@@ -412,7 +424,8 @@ where
         let previous = lane.stage.checked_sub(1).and_then(worker);
         let next = Some(lane.stage + 1).filter(|stage| *stage < job.stages).and_then(worker);
         let context = self.context.clone();
-        Ok(Some(LaneTask { context, job, log: log.clone(), shard, neighbours: (previous, next) }))
+        let awaited = Arc::new(Awaited::default());
+        Ok(Some(LaneTask { context, job, log: log.clone(), shard, neighbours: (previous, next), awaited }))
     }
 
     /// The shard of a lane, fetched once.

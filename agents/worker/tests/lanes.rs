@@ -75,7 +75,14 @@ impl World {
         let neighbours =
             (stage.checked_sub(1).map(address), Some(stage + 1).filter(|next| *next < self.shards.len()).map(address));
         let job = job_view(self.shards.len() as u16, self.intervals);
-        let task = LaneTask { context, job, log: log.clone(), shard: self.shards[stage].clone(), neighbours };
+        let task = LaneTask {
+            context,
+            job,
+            log: log.clone(),
+            shard: self.shards[stage].clone(),
+            neighbours,
+            awaited: Arc::default(),
+        };
         let stop = CancellationToken::new();
         let run = task.run(stop.clone());
         Stage { log, stop, task: tokio::spawn(async move { run.await.unwrap() }) }
@@ -242,7 +249,7 @@ fn ends(stop: &CancellationToken) -> (Neighbours, Link) {
     let (a, b) = tokio::io::duplex(1 << 16);
     let boxed = |stream| Box::new(stream) as Box<dyn Duplex>;
     let neighbour = Neighbour { address: address(1), link: Link::new(boxed(a), 1024, stop) };
-    (Neighbours { previous: None, next: Some(neighbour) }, Link::new(boxed(b), 1024, stop))
+    (Neighbours { next: Some(neighbour), ..Neighbours::default() }, Link::new(boxed(b), 1024, stop))
 }
 
 /// What stage 0 says to a log that stage 1 makes of the right one.
