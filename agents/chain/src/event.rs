@@ -109,8 +109,8 @@ fn custody(event: Custody) -> Result<Option<Event>, NotOurs> {
             Event::DemandEnded { id: e.id, shown: Some((e.firstLeaf, e.leaves)), convicted: false }
         }
         Custody::DemandExpired(e) => Event::DemandEnded { id: e.id, shown: None, convicted: e.convicted },
-        // The same transaction tells that the demand has ended.
-        Custody::WordGiven(_) | Custody::EIP712DomainChanged(_) => return Ok(None),
+        Custody::WordGiven(e) => Event::WordGiven { id: e.id, root: e.root, signature: e.signature },
+        Custody::EIP712DomainChanged(_) => return Ok(None),
     }))
 }
 

@@ -1,7 +1,8 @@
 //! What a demand for data is answered with (`Custody`).
 
 use tensorlink_num::Tensor;
-use tensorlink_types::abi::{Delivery, Demand, DemandKind};
+use tensorlink_types::B256;
+use tensorlink_types::abi::{Delivery, Demand, DemandKind, EdgeLog};
 use thiserror::Error;
 
 use crate::commit::{BoundaryLists, Edge, io_root, tensor_list, tensor_root, tensor_roots};
@@ -26,6 +27,18 @@ pub const fn sent_over(demand: &Demand) -> Option<Edge> {
         Some(DemandKind::SentToNext) => Some(Edge::ToNext),
         _ => None,
     }
+}
+
+/// What the holder signs that meets a demand for what was sent, whose log has this root; none if it asks for a state or for files.
+pub fn word_for(demand: &Demand, root: B256) -> Option<EdgeLog> {
+    Some(EdgeLog {
+        job: demand.job,
+        replica: demand.replica,
+        fromStage: demand.stage,
+        toStage: sent_over(demand)?.neighbour(demand.stage)?,
+        interval: demand.interval,
+        root,
+    })
 }
 
 /// The part of these tensors, of a state or of files, that was demanded.

@@ -1,10 +1,17 @@
-//! For whom a lane waits, and how long in vain: what tells a neighbour that keeps something from us from one that is only slow.
+//! For whom a lane waits, and how long in vain: what tells a neighbour that keeps something from us from one that is only slow. And what a
+//! neighbour has said on chain only.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tensorlink_node::wire::frame::SignedLog;
 use tensorlink_proof::commit::Edge;
 use tensorlink_types::Lane;
+use tensorlink_types::abi::EdgeLog;
+use tokio::sync::watch;
+
+/// Words from the chain that are remembered: those of both neighbours, for the interval that is worked on and the one before.
+const WORDS: usize = 4;
 
 /// A neighbour's place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,11 +79,14 @@ impl Known {
 
 /// Counts the time that a lane waits for each of its neighbours, through however many streams, until something new comes from it.
 #[derive(Debug, Default)]
-pub struct Awaited(Mutex<Known>);
+pub struct Awaited {
+    known: Mutex<Known>,
+    words: watch::Sender<Vec<SignedLog>>,
+}
 
 impl Awaited {
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on we wait for this side, be it for a stream, a tensor or a word, or for it to take what we send.
@@ -110,6 +120,28 @@ impl Awaited {
         known.got(side).waited = Duration::ZERO;
     }
 
+    /// A neighbour's word for what it sent us was shown on chain.
+    pub fn shown(&self, word: SignedLog) {
+        self.words.send_modify(|words| {
+            let old = words.len().saturating_add(1).saturating_sub(WORDS);
+            words.drain(..old);
+            words.push(word);
+        });
+    }
+
+    /// Waits until a neighbour's word for just this log is shown on chain.
+    pub async fn on_chain(&self, log: &EdgeLog) -> SignedLog {
+        let mut words = self.words.subscribe();
+        loop {
+            if let Some(word) = words.borrow_and_update().iter().find(|word| word.log == *log) {
+                return word.clone();
+            }
+            if words.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     /// How long we have waited for this side, and wait for it now; nothing while it is not this side that we wait for.
     pub fn in_vain(&self, side: Side, now: Instant) -> Duration {
         let mut known = *self.known();
@@ -133,7 +165,7 @@ impl Awaited {
 
 #[cfg(test)]
 mod tests {
-    use tensorlink_types::JobId;
+    use tensorlink_types::{B256, JobId};
 
     use super::*;
 
@@ -185,6 +217,33 @@ mod tests {
         awaited.tensor(Side::Previous, (11, 2), now);
         assert_eq!((missing(8), missing(12)), (None, Some(0)));
         assert_eq!(awaited.missing(Side::Next, (8, 4), 3), Some(0));
+    }
+
+    #[tokio::test]
+    async fn a_word_on_chain_reaches_who_waits_for_just_that() {
+        let log = |root: u8| EdgeLog {
+            job: 1,
+            replica: 0,
+            fromStage: 1,
+            toStage: 0,
+            interval: 2,
+            root: B256::repeat_byte(root),
+        };
+        let word = |root: u8| SignedLog { log: log(root), signature: vec![root] };
+        let awaited = Awaited::default();
+        let say = async {
+            awaited.shown(word(1));
+            tokio::task::yield_now().await;
+            awaited.shown(word(2));
+        };
+        let right = log(2);
+        let (heard, ()) = tokio::join!(awaited.on_chain(&right), say);
+        assert_eq!(heard, word(2));
+        for root in 3..9 {
+            awaited.shown(word(root));
+        }
+        assert_eq!(awaited.on_chain(&log(5)).await, word(5));
+        assert_eq!(awaited.words.borrow().len(), WORDS);
     }
 
     #[test]

@@ -10,9 +10,9 @@ use tensorlink_node::files::{self, FileError};
 use tensorlink_node::ports::{Call, ChainError, CustodyMove, StoreError};
 use tensorlink_node::wire::rpc::Response;
 use tensorlink_num::Tensor;
+use tensorlink_proof::commit::Edge;
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::commit::{Edge, edge_log};
-use tensorlink_proof::custody::{Undeliverable, deliver, deliver_sent, sent_over};
+use tensorlink_proof::custody::{Undeliverable, deliver, deliver_sent, sent_over, word_for};
 use tensorlink_types::abi::Demand;
 use tensorlink_types::{ClaimId, JobId, Lane, U256};
 use thiserror::Error;
@@ -70,6 +70,10 @@ impl Demands {
     pub(crate) fn open(&self, id: U256, demand: Demand) {
         self.all().insert(id, Open { demand, answer: None, again: 0 });
         self.changed.notify_one();
+    }
+
+    pub(crate) fn get(&self, id: U256) -> Option<Demand> {
+        self.all().get(&id).map(|open| open.demand.clone())
     }
 
     pub(crate) fn end(&self, id: U256) {
@@ -168,8 +172,8 @@ where
         if !claim.interval.confirmed {
             return Err(AuditError::Unconfirmed.into());
         }
-        let (lane, interval, logs) = (claim.interval.claim.lane(), claim.interval.claim.interval, &claim.interval.logs);
-        let log = edge_log(lane, interval, edge, logs).ok_or_else(|| unknown("there is no such neighbour"))?;
+        let logs = &claim.interval.logs;
+        let log = word_for(&demand, edge.root(logs)).ok_or_else(|| unknown("there is no such neighbour"))?;
         let ports = &self.context.ports;
         let signature = ports.identity.sign(ports.contracts.edge_log(&log))?.into();
         let place = (edge, demand.part.tensor);

@@ -7,6 +7,7 @@ use tensorlink_node::ports::Duplex;
 use tensorlink_node::wire::frame::{self, Frame, FrameError, Hello, SignedLog};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +49,8 @@ pub struct Link {
     inbox: mpsc::Receiver<Result<Frame, FrameError>>,
     outbox: mpsc::Sender<Frame>,
     closed: CancellationToken,
+    /// Where its tasks run.
+    runtime: Handle,
 }
 
 impl Drop for Link {
@@ -76,7 +79,7 @@ impl Link {
                 () = closing.cancelled() => drop(timeout(DRAIN, writing).await),
             }
         });
-        Self { inbox, outbox, closed }
+        Self { inbox, outbox, closed, runtime: Handle::current() }
     }
 
     /// Sends a frame of the handshake.
@@ -131,12 +134,20 @@ impl Link {
         self.outbox.blocking_send(Frame::SignedLog(log)).map_err(|_| LinkError::Gone)
     }
 
-    /// Waits for the neighbour's signed log of the interval. Blocks; only from a blocking thread.
+    /// Waits for the neighbour's signed log of the interval, or until it comes by `elsewhere`. Blocks; only from a blocking thread.
     ///
     /// # Errors
     /// Any of [`LinkError`].
-    pub fn receive_log(&mut self) -> Result<SignedLog, LinkError> {
-        match self.inbox.blocking_recv().ok_or(LinkError::Gone)?? {
+    pub fn receive_log(&mut self, elsewhere: impl Future<Output = SignedLog>) -> Result<SignedLog, LinkError> {
+        let inbox = &mut self.inbox;
+        let frame = self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                frame = inbox.recv() => frame.ok_or(LinkError::Gone)?.map_err(LinkError::from),
+                log = elsewhere => Ok(Frame::SignedLog(log)),
+            }
+        });
+        match frame? {
             Frame::SignedLog(log) => Ok(log),
             other => Err(unexpected("the signed log of the interval", &other)),
         }

@@ -12,10 +12,12 @@ use tensorlink_node::ports::chain::{JobState, JobView, Parameters};
 use tensorlink_node::ports::{ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
+use tensorlink_node::wire::frame::SignedLog;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
 use tensorlink_node::{Games, Keeper};
+use tensorlink_proof::custody::word_for;
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{JobId, Lane};
+use tensorlink_types::{B256, Bytes, JobId, Lane, U256};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -65,6 +67,8 @@ pub(crate) struct Running {
     pub(crate) book: Option<Arc<Book>>,
     /// What answers its user, once its stage is loaded.
     pub(crate) serving: Option<Arc<ServingLane>>,
+    /// For whom it waits, and what is shown to it on chain.
+    awaited: Arc<Awaited>,
     /// Stops computing; claims that are made go on to the chain.
     pub(crate) compute: CancellationToken,
     /// Stops everything.
@@ -274,6 +278,7 @@ where
                 self.owed.demanded(id, &demand, own);
                 self.demands.open(id, *demand);
             }
+            Event::WordGiven { id, root, signature } => self.word_given(id, root, &signature),
             Event::DemandEnded { id, shown, .. } => {
                 self.owed.ended(id, shown.is_some());
                 self.demands.end(id);
@@ -329,6 +334,16 @@ where
         Ok(())
     }
 
+    /// A neighbour's word that is shown on chain is as good as one that it sends.
+    fn word_given(&self, id: U256, root: B256, signature: &Bytes) {
+        let Some(log) = self.demands.get(id).and_then(|demand| word_for(&demand, root)) else { return };
+        let lane = Lane { job: JobId(log.job), stage: log.toStage, replica: log.replica };
+        if let Some(running) = self.lanes().get(&lane) {
+            tracing::info!(%lane, interval = log.interval, "a neighbour's word for what it sent is on chain");
+            running.awaited.shown(SignedLog { log, signature: signature.to_vec() });
+        }
+    }
+
     fn accepted(&self, lane: Lane) -> Result<LaneRecord, JournalError> {
         let user = self.context.roster.members(lane.job).map(|members| members.user).unwrap_or_default();
         let manifest = self.posted().get(&lane.job).map(|posted| posted.manifest.to_string()).unwrap_or_default();
@@ -337,7 +352,8 @@ where
         let all = self.shutdown.child_token();
         let record = log.get();
         let (log, compute) = (Arc::new(log), all.child_token());
-        let running = Running { log, shard: None, book: None, serving: None, compute, all };
+        let awaited = Arc::default();
+        let running = Running { log, shard: None, book: None, serving: None, awaited, compute, all };
         self.lanes().insert(lane, running);
         Ok(record)
     }
@@ -424,7 +440,7 @@ where
         let previous = lane.stage.checked_sub(1).and_then(worker);
         let next = Some(lane.stage + 1).filter(|stage| *stage < job.stages).and_then(worker);
         let context = self.context.clone();
-        let awaited = Arc::new(Awaited::default());
+        let awaited = self.lanes().get(&lane).map(|running| running.awaited.clone()).unwrap_or_default();
         Ok(Some(LaneTask { context, job, log: log.clone(), shard, neighbours: (previous, next), awaited }))
     }
 

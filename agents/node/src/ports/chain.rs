@@ -252,6 +252,12 @@ pub enum Event {
         id: U256,
         demand: Box<Demand>,
     },
+    /// Before its demand ends, the sender's word for the log with this root, in answer to a demand for what it sent.
+    WordGiven {
+        id: U256,
+        root: B256,
+        signature: Bytes,
+    },
     DemandEnded {
         id: U256,
         /// What was shown, from this leaf on; none if the demand expired.

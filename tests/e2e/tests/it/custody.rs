@@ -154,6 +154,35 @@ async fn who_claims_and_keeps_its_word_from_its_neighbour_is_convicted_by_it() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_that_a_neighbour_gives_on_chain_only_is_taken_from_there() {
+    let mut network = network().await;
+    network.start_workers([0]).await;
+    network.start_villain_as(VILLAIN, &[("HUSH", "true")]).await;
+    let job = Job { challenge_window: 40, ..JOB };
+    job.post(&mut network);
+    let honest = worker_address(0);
+    let token = network.deployment().sno;
+    let shown = network.await_event("the word is shown", LIMIT, |event| match event {
+        Event::WordGiven { id, .. } => Some(*id),
+        _ => None,
+    });
+    assert_eq!(shown.await, U256::from(1));
+    network
+        .await_event("the neighbour's claim", LIMIT, |event| match event {
+            Event::ClaimCommitted { claim, .. } if claim.stage == 1 && claim.interval == 0 => Some(()),
+            _ => None,
+        })
+        .await;
+    assert_eq!(
+        network.chain().balance(honest, token).await.unwrap(),
+        sno("1000") - sno(BOND),
+        "the bond is the neighbour's"
+    );
+    let slashed = network.events().await.into_iter().any(|at| matches!(at.event, Event::Convicted { .. }));
+    assert!(!slashed, "who shows what it has is not convicted");
+}
+
 /// Who demanded of whom what it says it sent.
 fn sent_demands(report: &Report) -> Vec<(Address, Address)> {
     report.pick(|event| match event {
