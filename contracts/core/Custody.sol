@@ -13,10 +13,11 @@ import {ICustody} from "../interfaces/ICustody.sol";
 import {IDisputes} from "../interfaces/IDisputes.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {Merkle} from "../libraries/Merkle.sol";
+import {Places} from "../libraries/Places.sol";
 import {TensorTypes} from "../libraries/TensorTypes.sol";
-import {Delivery, Demand, Holder, Part} from "../types/Custody.sol";
+import {Delivery, Demand, DemandKind, Holder, Part} from "../types/Custody.sol";
 import {Parameters} from "../types/Parameters.sol";
-import {Claim, JobKind, ProgramHeader, TensorType} from "../types/Types.sol";
+import {BoundaryLogs, Claim, EdgeLog, JobKind, ProgramHeader, TensorType} from "../types/Types.sol";
 
 /// @title Custody
 /// @notice See `ICustody`.
@@ -65,10 +66,7 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         Holder calldata holder,
         Part calldata part
     ) external nonReentrant returns (uint256 id) {
-        bytes32 claimId = CHECKPOINTS.requireLive(claim, committedAt);
-        uint256 until = uint256(committedAt) + 2 * uint256(JOBS.jobOf(claim.job).challengeWindow);
-        // INVARIANT: nothing delays a claim without end (P-10).
-        if (block.timestamp >= until) revert DeadlinePassed(until.toUint40());
+        (bytes32 claimId,) = _liveClaim(claim, committedAt);
         if (!_sameLane(claim, holder)) {
             // INVARIANT: nobody answers for another's word.
             address signer = _signerOf(claimId, holder.signature);
@@ -77,9 +75,45 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         }
 
         Demand memory demand = _from(claim.job, holder.stage, holder.replica, program, claim.stage, part);
+        (demand.kind, demand.list, demand.tensors) = (DemandKind.State, claim.newState, program.stateCount);
+        id = _openAbout(claim, claimId, demand);
+    }
+
+    /// @inheritdoc ICustody
+    function demandSent(
+        Claim calldata claim,
+        uint64 committedAt,
+        ProgramHeader calldata program,
+        bool toNext,
+        Part calldata part
+    ) external nonReentrant returns (uint256 id) {
+        (bytes32 claimId, uint256 steps) = _liveClaim(claim, committedAt);
+        Demand memory demand = _from(claim.job, claim.stage, claim.replica, program, claim.stage, part);
+        // INVARIANT: nobody is asked for a log that its program does not have.
+        if (!Places.isSentTo(program.edges, toNext)) revert WrongPart();
+        demand.kind = toNext ? DemandKind.SentToNext : DemandKind.SentToPrevious;
+        (demand.list, demand.tensors) = (claim.io, (steps * program.microBatches).toUint32());
+        id = _openAbout(claim, claimId, demand);
+    }
+
+    /// @dev Id of a claim about which something can be demanded, and the steps of its job's intervals.
+    function _liveClaim(Claim calldata claim, uint64 committedAt)
+        private
+        view
+        returns (bytes32 claimId, uint256 stepsPerInterval)
+    {
+        claimId = CHECKPOINTS.requireLive(claim, committedAt);
+        IJobs.Job memory job = JOBS.jobOf(claim.job);
+        uint256 until = uint256(committedAt) + 2 * uint256(job.challengeWindow);
+        // INVARIANT: nothing delays a claim without end (P-10).
+        if (block.timestamp >= until) revert DeadlinePassed(until.toUint40());
+        stepsPerInterval = job.stepsPerInterval;
+    }
+
+    /// @dev Opens a demand about a claim, which it holds.
+    function _openAbout(Claim calldata claim, bytes32 claimId, Demand memory demand) private returns (uint256 id) {
         (demand.claimId, demand.stage, demand.replica, demand.interval) =
         (claimId, claim.stage, claim.replica, claim.interval);
-        (demand.list, demand.tensors) = (claim.newState, program.stateCount);
         id = _open(demand);
         CHECKPOINTS.hold(claimId);
         SNO.safeTransferFrom(msg.sender, address(this), _BOND);
@@ -100,7 +134,7 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         _checkStake(job, stage, replica);
 
         Demand memory demand = _from(job, stage, replica, program, stage, part);
-        (demand.stage, demand.replica) = (stage, replica);
+        (demand.kind, demand.stage, demand.replica) = (DemandKind.Files, stage, replica);
         (demand.list, demand.tensors) = constants
             ? (program.constants, program.constantCount)
             : (JOBS.initialStateOf(job, stage), program.stateCount);
@@ -145,23 +179,74 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
 
     /// @inheritdoc ICustody
     function deliver(uint256 id, Demand calldata demand, Delivery calldata delivery) external nonReentrant {
+        _take(id, demand);
+        // INVARIANT: of what was sent the sender's word is owed, too.
+        if (_isSent(demand)) revert WrongDelivery();
+        _show(id, demand, demand.list, delivery);
+    }
+
+    /// @inheritdoc ICustody
+    function deliverSent(
+        uint256 id,
+        Demand calldata demand,
+        Delivery calldata delivery,
+        BoundaryLogs calldata logs,
+        bytes calldata signature
+    ) external nonReentrant {
+        _take(id, demand);
+        if (!_isSent(demand)) revert WrongDelivery();
+        // INVARIANT: the logs are those that the claim commits to.
+        if (keccak256(abi.encode(logs)) != demand.list) revert WrongDelivery();
+        bool toNext = demand.kind == DemandKind.SentToNext;
+        bytes32 log = toNext ? logs.toNext : logs.toPrevious;
+        _checkWord(demand, toNext, log, signature);
+        emit WordGiven(id, log, signature);
+        _show(id, demand, log, delivery);
+    }
+
+    /// @dev Takes a demand off the books for its holder to meet it.
+    function _take(uint256 id, Demand calldata demand) private {
         _end(id, demand);
         // INVARIANT: the bond pays for the gas of who delivers.
         if (msg.sender != demand.holder) revert NotHolder(msg.sender);
-        _checkDelivery(demand, delivery);
+    }
+
+    /// @dev INVARIANT: a neighbour gets all that it needs to claim what it computes from this: the sender's signature of the log, too (P-27).
+    function _checkWord(Demand calldata demand, bool toNext, bytes32 root, bytes calldata signature) private view {
+        EdgeLog memory log = EdgeLog({
+            job: demand.job,
+            replica: demand.replica,
+            fromStage: demand.stage,
+            toStage: Places.neighbourOf(demand.stage, toNext),
+            interval: demand.interval,
+            root: root
+        });
+        // Left out is what else there is to say about a failure.
+        // slither-disable-next-line unused-return
+        (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(DISPUTES.edgeLogDigest(log), signature);
+        if (failure != ECDSA.RecoverError.NoError || signer != demand.holder) revert WrongDelivery();
+    }
+
+    function _isSent(Demand calldata demand) private pure returns (bool) {
+        return demand.kind == DemandKind.SentToPrevious || demand.kind == DemandKind.SentToNext;
+    }
+
+    /// @dev Tells what was demanded of the list `list`, and pays for it.
+    function _show(uint256 id, Demand calldata demand, bytes32 list, Delivery calldata delivery) private {
+        _checkDelivery(demand, list, delivery);
 
         emit Delivered(id, delivery.range.firstLeaf, delivery.range.leaves);
         if (demand.claimId != 0) CHECKPOINTS.release(demand.claimId);
         SNO.safeTransfer(demand.holder, _BOND);
     }
 
-    function _checkDelivery(Demand calldata demand, Delivery calldata delivery) private pure {
+    function _checkDelivery(Demand calldata demand, bytes32 list, Delivery calldata delivery) private pure {
         TensorType tensorType = delivery.tensorType;
         Part calldata part = demand.part;
         if (!tensorType.isValid()) revert WrongDelivery();
         bytes32 root = Merkle.tensorRoot(tensorType, delivery.dataRoot);
         // INVARIANT: it is the tensor of the list, under its type.
-        if (!Merkle.isMember(demand.list, root, part.tensor, demand.tensors, delivery.membership)) {
+        if (!Merkle.isMember(list, root, part.tensor, demand.tensors, delivery.membership)) {
             revert WrongDelivery();
         }
         uint256 count = tensorType.leafCount();

@@ -84,7 +84,7 @@ interface IDisputes {
     /// a claim that is final: a neighbour may claim later than the sender.
     function proveEquivocation(EquivocationProof calldata proof) external;
 
-    /// @notice Convicts a worker that did not answer a challenge, or a demand for the state of its claim, in time, to the credit of who asked. Only
+    /// @notice Convicts a worker that did not answer a challenge, or a demand about its claim, in time, to the credit of who asked. Only
     /// `Challenges` and `Custody`.
     function convictSilent(
         uint64 job,

@@ -60,6 +60,11 @@ library Places {
         }
     }
 
+    /// @notice Whether a stage with the edges of `ProgramHeader.edges` sends tensors to the next stage, or to the previous one.
+    function isSentTo(uint8 edges, bool next) internal pure returns (bool) {
+        return edges & (next ? 8 : 2) != 0;
+    }
+
     /// @notice Which logs there are, as `ProgramHeader.edges` has it.
     function edgesOf(BoundaryLogs calldata logs) internal pure returns (uint8) {
         return (logs.fromPrevious == 0 ? 0 : 1) | (logs.toPrevious == 0 ? 0 : 2) | (logs.fromNext == 0 ? 0 : 4)

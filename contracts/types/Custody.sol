@@ -17,6 +17,16 @@ struct Holder {
     bytes signature;
 }
 
+/// @dev What a list is of: the state that a claim ends in; a stage's constants or initial state; what a claim says its worker sent to a
+/// neighbour.
+enum DemandKind {
+    None,
+    State,
+    Files,
+    SentToPrevious,
+    SentToNext
+}
+
 /// @dev Leaves of a tensor of a list. What lies beyond the tensor is taken modulo its leaves, and cut at its end: whoever demands
 /// need not know its type, and cannot ask for what is not there.
 struct Part {
@@ -25,9 +35,10 @@ struct Part {
     uint32 leaves;
 }
 
-/// @dev A demand: what is to be shown, by whom, until when. `list` is the list root (C-4) of `tensors` tensor roots. `claimId` is zero where the
-/// list is of a stage's files. It is open up to `deadline`, and before block `untilBlock`: on a chain that makes no blocks nobody loses time.
+/// @dev A demand: what is to be shown, by whom, until when. `list` is the list root (C-4) of `tensors` tensor roots; of what was sent, whose list
+/// only the neighbours know, it is the claim's `io`, the hash of the logs (C-8). `claimId` is zero where the list is of a stage's files. It is open up to `deadline`, and before block `untilBlock`: on a chain that makes no blocks nobody loses time.
 struct Demand {
+    DemandKind kind;
     bytes32 claimId;
     uint64 job;
     uint16 stage;

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {ICustody} from "../../contracts/interfaces/ICustody.sol";
-import {Delivery, Demand, Holder} from "../../contracts/types/Custody.sol";
+import {Delivery, Demand, DemandKind, Holder} from "../../contracts/types/Custody.sol";
 import {TensorType} from "../../contracts/types/Types.sol";
 import {CustodyTest} from "./protocol/CustodyTest.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
@@ -125,7 +125,7 @@ contract CustodyDeliveriesTest is CustodyTest {
         (uint256 id, Demand memory demand) = _demandOwn();
         bytes32 right = keccak256(abi.encode(demand));
         Demand memory d = demand;
-        field %= 16;
+        field %= 17;
         if (field == 0) d.claimId = bytes32(value);
         if (field == 1) d.job = uint64(value);
         if (field == 2) d.stage = uint16(value);
@@ -142,6 +142,7 @@ contract CustodyDeliveriesTest is CustodyTest {
         if (field == 13) d.part.leaves = uint32(value);
         if (field == 14) d.deadline = uint40(value);
         if (field == 15) d.untilBlock = uint40(value);
+        if (field == 16) d.kind = DemandKind(value % 5);
         vm.assume(keccak256(abi.encode(d)) != right);
         _unknown(id, d);
     }

@@ -8,6 +8,7 @@ import {Claim, JobKind, JobTerms, Offer, StepStatement} from "../../contracts/ty
 import {AuditTest} from "./protocol/AuditTest.sol";
 import {CustodyTest} from "./protocol/CustodyTest.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
+import {SentTest} from "./protocol/SentTest.sol";
 
 /// @title Gas of whole transactions
 /// @notice Each call here is a transaction of its own (`isolate`), so the figures in `snapshots/protocol.json` hold the base
@@ -275,5 +276,20 @@ contract CustodyGasTest is CustodyTest {
 
     function _snapshot(string memory name) private returns (uint256) {
         return vm.snapshotGasLastCall("protocol", name);
+    }
+}
+
+/// @title Gas of demands for what was sent
+/// @notice As above; of a log of twelve entries, a tensor of 67 leaves.
+/// forge-config: default.isolate = true
+contract SentGasTest is SentTest {
+    function test_sent() public {
+        (uint256 id, Demand memory demand) = _demandSent(true, _part(2, 0, 1));
+        vm.snapshotGasLastCall("protocol", "custody, demandSent");
+        _deliverSent(id, demand, _shownSent(true, 2, 0, 1));
+        vm.snapshotGasLastCall("protocol", "custody, deliverSent, 1 leaf");
+        (id, demand) = _demandSent(true, _part(2, 1, 64));
+        _deliverSent(id, demand, _shownSent(true, 2, 1, 64));
+        assertLt(vm.snapshotGasLastCall("protocol", "custody, deliverSent, 64 leaves"), 1 << 24);
     }
 }

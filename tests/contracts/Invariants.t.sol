@@ -71,7 +71,8 @@ contract InvariantsTest is Test {
         selectors[31] = selectors[32] = selectors[38] = economy.answerAudits.selector;
         selectors[33] = selectors[34] = economy.accuse.selector;
         selectors[35] = economy.penaliseAuditor.selector;
-        selectors[39] = selectors[40] = economy.demandState.selector;
+        selectors[39] = economy.demandState.selector;
+        selectors[40] = economy.demandSent.selector;
         selectors[41] = economy.demandFiles.selector;
         selectors[42] = selectors[43] = economy.deliver.selector;
         selectors[44] = economy.expire.selector;
@@ -121,6 +122,7 @@ contract InvariantsTest is Test {
         assertGt(economy.falseAccusations(), 0, "false accusations");
         assertGt(economy.penalties(), 0, "penalties");
         assertGt(economy.deliveries(), 0, "deliveries");
+        assertGt(economy.sentDeliveries(), 0, "deliveries of what was sent");
         assertGt(economy.defaults(), 0, "demands that were not met");
         assertGt(economy.lifted(), 0, "demands about nothing any more");
         assertGt(economy.finalizedByWorkers(), 0, "claims that another worker signed for");

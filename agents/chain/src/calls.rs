@@ -109,6 +109,11 @@ fn custody(d: &Deployment, step: &CustodyMove, bond: U256) -> Result<Action, Err
             let call = Custody::demandStateCall { claim, committedAt: *committed_at, program, holder, part };
             plain(d.custody, &call).spending(bond)
         }
+        CustodyMove::DemandSent { claim, committed_at, program, to_next, part } => {
+            let (claim, program, part) = (recode(claim)?, recode(program)?, recode(part)?);
+            let call = Custody::demandSentCall { claim, committedAt: *committed_at, program, toNext: *to_next, part };
+            plain(d.custody, &call).spending(bond)
+        }
         CustodyMove::DemandFiles { lane, program, constants, part } => {
             let (job, stage, replica) = (lane.job.0, lane.stage, lane.replica);
             let (program, part) = (recode(program)?, recode(part)?);
@@ -118,6 +123,11 @@ fn custody(d: &Deployment, step: &CustodyMove, bond: U256) -> Result<Action, Err
         CustodyMove::Deliver { id, demand, delivery } => {
             let (demand, delivery) = (recode(demand)?, recode(delivery)?);
             plain(d.custody, &Custody::deliverCall { id: *id, demand, delivery })
+        }
+        CustodyMove::DeliverSent { id, demand, delivery, logs, signature } => {
+            let (demand, delivery, logs) = (recode(demand)?, recode(delivery)?, recode(logs)?);
+            let signature = signature.clone();
+            plain(d.custody, &Custody::deliverSentCall { id: *id, demand, delivery, logs, signature })
         }
         CustodyMove::Expire { id, demand } => {
             plain(d.custody, &Custody::expireCall { id: *id, demand: recode(demand)? })
@@ -175,7 +185,10 @@ pub fn proof(deployment: &Deployment, to: Address, data: &[u8]) -> Option<Call> 
 pub(crate) fn takes_bond(call: &Call) -> bool {
     match call {
         Call::Challenge { step, .. } => matches!(**step, Move::Open { .. }),
-        Call::Custody(step) => matches!(**step, CustodyMove::DemandState { .. } | CustodyMove::DemandFiles { .. }),
+        Call::Custody(step) => matches!(
+            **step,
+            CustodyMove::DemandState { .. } | CustodyMove::DemandSent { .. } | CustodyMove::DemandFiles { .. }
+        ),
         _ => false,
     }
 }

@@ -296,6 +296,15 @@ pub struct ChallengeArgs {
     pub force: bool,
 }
 
+/// A stage beside another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum NeighbourArg {
+    /// The stage before.
+    Previous,
+    /// The stage after.
+    Next,
+}
+
 #[derive(Args, Debug)]
 pub struct DemandArgs {
     /// The job's number.
@@ -316,7 +325,11 @@ pub struct DemandArgs {
     /// From the worker that keeps the state for the lane, by its signed word, which the lane's worker tells; not from that worker itself.
     #[arg(long, requires = "interval")]
     pub keeper: bool,
-    /// Which tensor of the state or the constants, in the program's order [default: any].
+    /// Of what that claim says was sent to this neighbour, with the word for it, in place of the state.
+    #[arg(long, requires = "interval", conflicts_with = "keeper", value_name = "NEIGHBOUR")]
+    pub sent_to: Option<NeighbourArg>,
+    /// Which tensor of the state or the constants, in the program's order; of what was sent, its entry in the log: step of the interval ×
+    /// micro-batches + micro-batch [default: any].
     #[arg(long)]
     pub tensor: Option<u32>,
     /// First of the leaves of 256 bytes, modulo the tensor's [default: any].

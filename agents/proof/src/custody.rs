@@ -1,12 +1,13 @@
 //! What a demand for data is answered with (`Custody`).
 
 use tensorlink_num::Tensor;
-use tensorlink_types::abi::{Delivery, Demand};
+use tensorlink_types::B256;
+use tensorlink_types::abi::{Delivery, Demand, DemandKind, EdgeLog};
 use thiserror::Error;
 
-use crate::commit::{tensor_list, tensor_roots};
+use crate::commit::{BoundaryLists, Edge, io_root, tensor_list, tensor_root, tensor_roots};
 use crate::merkle::tensor::leaf_count;
-use crate::merkle::{OpeningError, TensorTree};
+use crate::merkle::{List, OpeningError, TensorTree};
 
 /// Why nothing can be delivered.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -19,7 +20,28 @@ pub enum Undeliverable {
     Opening(#[from] OpeningError),
 }
 
-/// The part of these tensors that was demanded.
+/// The edge over which was sent what a demand asks for; none if it asks for a state or for files.
+pub const fn sent_over(demand: &Demand) -> Option<Edge> {
+    match DemandKind::from_number(demand.kind) {
+        Some(DemandKind::SentToPrevious) => Some(Edge::ToPrevious),
+        Some(DemandKind::SentToNext) => Some(Edge::ToNext),
+        _ => None,
+    }
+}
+
+/// What the holder signs that meets a demand for what was sent, whose log has this root; none if it asks for a state or for files.
+pub fn word_for(demand: &Demand, root: B256) -> Option<EdgeLog> {
+    Some(EdgeLog {
+        job: demand.job,
+        replica: demand.replica,
+        fromStage: demand.stage,
+        toStage: sent_over(demand)?.neighbour(demand.stage)?,
+        interval: demand.interval,
+        root,
+    })
+}
+
+/// The part of these tensors, of a state or of files, that was demanded.
 ///
 /// # Errors
 /// [`Undeliverable`].
@@ -29,6 +51,23 @@ pub fn deliver(tensors: &[Tensor], demand: &Demand) -> Result<Delivery, Undelive
     if list.root() != demand.list {
         return Err(Undeliverable::OtherTensors);
     }
+    show(&list, tensor, demand)
+}
+
+/// The part that was demanded of what was sent in an interval with these logs: `tensor` is the entry that the demand names.
+///
+/// # Errors
+/// [`Undeliverable`].
+pub fn deliver_sent(logs: &BoundaryLists, tensor: &Tensor, demand: &Demand) -> Result<Delivery, Undeliverable> {
+    let list = sent_over(demand).and_then(|edge| logs.get(edge)).ok_or(Undeliverable::OtherTensors)?;
+    let logged = list.items().get(demand.part.tensor as usize);
+    if io_root(&logs.roots()) != demand.list || logged != Some(&tensor_root(tensor).0) {
+        return Err(Undeliverable::OtherTensors);
+    }
+    show(list, tensor, demand)
+}
+
+fn show(list: &List, tensor: &Tensor, demand: &Demand) -> Result<Delivery, Undeliverable> {
     let tree = TensorTree::new(tensor);
     let count = leaf_count(tensor.ty());
     let first = u64::from(demand.part.firstLeaf).checked_rem(count).unwrap_or_default();

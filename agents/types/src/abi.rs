@@ -311,10 +311,11 @@ sol! {
         uint32 leaves;
     }
 
-    /// What is to be shown, by whom, until when: up to `deadline`, and before block `untilBlock`. `list` is the list root (C-4) of `tensors` tensor roots: of the state that the claim ends in,
-    /// or, if `claimId` is zero, of a stage's files.
+    /// What is to be shown, by whom, until when: up to `deadline`, and before block `untilBlock`. `kind` is [`DemandKind`]. `list` is the list root (C-4) of
+    /// `tensors` tensor roots; of what was sent, the claim's `io`. `claimId` is zero where it is of a stage's files.
     #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct Demand {
+        uint8 kind;
         bytes32 claimId;
         uint64 job;
         uint16 stage;
@@ -390,6 +391,33 @@ impl JobKind {
         match number {
             0 => Some(Self::Training),
             1 => Some(Self::Serving),
+            _ => None,
+        }
+    }
+}
+
+/// What a demand asks for a part of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum DemandKind {
+    /// The state that a claim ends in.
+    State = 1,
+    /// A stage's constants or initial state.
+    Files = 2,
+    /// What a claim says was sent to the previous stage.
+    SentToPrevious = 3,
+    /// What a claim says was sent to the next stage.
+    SentToNext = 4,
+}
+
+impl DemandKind {
+    /// The kind of a number on chain; none of 0, which no demand has.
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::State),
+            2 => Some(Self::Files),
+            3 => Some(Self::SentToPrevious),
+            4 => Some(Self::SentToNext),
             _ => None,
         }
     }

@@ -12,9 +12,9 @@ use tensorlink_node::ports::StoreError;
 use tensorlink_node::replay::{Replay, ReplayError, Roots};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
-use tensorlink_num::Tensor;
+use tensorlink_num::{Tensor, TensorError};
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::commit::{Edge, io_root, is_receipt, state_root, trace_root};
+use tensorlink_proof::commit::{BoundaryLists, Edge, io_root, is_receipt, state_root, trace_root};
 use tensorlink_types::abi::{AuditAnswer, StepStatement};
 use tensorlink_types::{Address, ClaimId, JobKey, TensorRoot};
 use thiserror::Error;
@@ -41,6 +41,12 @@ pub enum AuditError {
     /// No such step.
     #[error("the claim has no step {0}")]
     NoStep(u32),
+    /// No such entry in the log.
+    #[error("nothing was sent that is entry {0} of the log")]
+    NothingSent(u32),
+    /// What the device gave is no tensor of its type.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
     /// We could not sign.
     #[error(transparent)]
     Sign(#[from] SignatureError),
@@ -217,6 +223,31 @@ impl Repeatable {
         }
         *last = Some((self.id, roots.clone()));
         Ok(roots)
+    }
+
+    /// What the claim says was sent over an edge, computed again for who cannot be turned away: the logs, and the tensor of an entry.
+    pub(crate) async fn sent_in_turn<E>(
+        &self,
+        context: &Context<E>,
+        replays: &Replays,
+        (edge, entry): (Edge, u32),
+    ) -> Result<(BoundaryLists, Tensor), AuditError>
+    where
+        E: Engine + Send + 'static,
+    {
+        let program = &self.shard.program;
+        let sources = if edge == Edge::ToNext { &program.to_next } else { &program.to_previous };
+        let source = entry.checked_rem(program.micro_batches).and_then(|micro_batch| sources.get(micro_batch as usize));
+        let output = source.and_then(|source| program.operators.get(*source as usize)).map(|op| op.output.clone());
+        let output = output.ok_or(AuditError::NothingSent(entry))?;
+        let _turn = replays.last.lock().await;
+        let (outcome, sent) = self.blocking(context, move |replay, engine| replay.sent(engine, edge)).await?;
+        if io_root(&outcome.logs.roots()) != self.interval.claim.io {
+            tracing::error!(lane = %self.interval.claim.lane(), self.interval.claim.interval, "a repeated interval differs from its claim");
+            return Err(AuditError::Unsteady);
+        }
+        let data = sent.get(entry as usize).ok_or(AuditError::NothingSent(entry))?;
+        Ok((outcome.logs, Tensor::from_bytes(output, data)?))
     }
 
     /// What an honest auditor answers about the last step, computed again.

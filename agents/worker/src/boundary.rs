@@ -1,5 +1,6 @@
 //! The worker's neighbours as a boundary, and the exchange of signed logs that ends an interval.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use tensorlink_types::abi::EdgeLog;
 use tensorlink_types::{Address, B256, Lane};
 use thiserror::Error;
 
+use crate::awaited::{Awaited, Side};
 use crate::link::{Link, LinkError};
 
 /// A neighbour: who, and the stream to it.
@@ -31,6 +33,8 @@ pub struct Neighbours {
     pub previous: Option<Neighbour>,
     /// The next stage's worker.
     pub next: Option<Neighbour>,
+    /// For which of them we wait.
+    pub awaited: Arc<Awaited>,
 }
 
 /// Why the neighbours' logs and ours do not go together.
@@ -70,31 +74,40 @@ impl Boundary for Neighbours {
     type Error = LinkError;
 
     fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> Result<Bytes, LinkError> {
-        let side = match edge {
-            Edge::FromPrevious | Edge::ToPrevious => &mut self.previous,
-            Edge::FromNext | Edge::ToNext => &mut self.next,
+        let side = Side::of(edge);
+        let neighbour = match side {
+            Side::Previous => &mut self.previous,
+            Side::Next => &mut self.next,
         };
-        side.as_mut().ok_or(LinkError::Gone)?.link.receive_tensor(step, micro_batch)
+        let link = &mut neighbour.as_mut().ok_or(LinkError::Gone)?.link;
+        self.awaited.begin(side, Instant::now());
+        let tensor = link.receive_tensor(step, micro_batch)?;
+        self.awaited.tensor(side, (step, micro_batch), Instant::now());
+        Ok(tensor)
     }
 
     fn must_wait(&self, edge: Edge) -> bool {
-        let side = match edge {
-            Edge::FromPrevious | Edge::ToPrevious => &self.previous,
-            Edge::FromNext | Edge::ToNext => &self.next,
-        };
-        side.as_ref().is_some_and(|neighbour| neighbour.link.is_idle())
+        self.at(edge).is_some_and(|neighbour| neighbour.link.is_idle())
     }
 
     fn send(&mut self, edge: Edge, step: u32, micro_batch: u32, data: Bytes) -> Result<(), LinkError> {
-        let side = match edge {
-            Edge::FromPrevious | Edge::ToPrevious => &self.previous,
-            Edge::FromNext | Edge::ToNext => &self.next,
-        };
-        side.as_ref().ok_or(LinkError::Gone)?.link.send_tensor(step, micro_batch, data)
+        let link = &self.at(edge).ok_or(LinkError::Gone)?.link;
+        // Who does not take what we send keeps us waiting, too.
+        self.awaited.begin(Side::of(edge), Instant::now());
+        link.send_tensor(step, micro_batch, data)?;
+        self.awaited.pause(Instant::now());
+        Ok(())
     }
 }
 
 impl Neighbours {
+    const fn at(&self, edge: Edge) -> Option<&Neighbour> {
+        match Side::of(edge) {
+            Side::Previous => self.previous.as_ref(),
+            Side::Next => self.next.as_ref(),
+        }
+    }
+
     /// Signs what we sent, checks what the neighbours sign, so that each holds the other to what it sent. Returns what they signed, and the
     /// time that signing and checking took, without the wait for the neighbours. Blocks; only from a blocking thread.
     ///
@@ -127,7 +140,9 @@ impl Neighbours {
         }
         let mut signatures = SenderSignatures::default();
         for (neighbour, (edge, received)) in awaited {
-            let SignedLog { log, signature } = neighbour.link.receive_log()?;
+            self.awaited.begin(Side::of(edge), Instant::now());
+            let SignedLog { log, signature } = neighbour.link.receive_log(self.awaited.on_chain(&received))?;
+            self.awaited.word(Side::of(edge), Instant::now());
             let address = neighbour.address;
             if log != received {
                 let received = received.root;

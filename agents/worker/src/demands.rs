@@ -8,13 +8,17 @@ use tensorlink_node::blocking;
 use tensorlink_node::custody::KeepError;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::ports::{Call, ChainError, CustodyMove, StoreError};
+use tensorlink_node::wire::rpc::Response;
 use tensorlink_num::Tensor;
-use tensorlink_proof::custody::{Undeliverable, deliver};
-use tensorlink_types::abi::{Delivery, Demand};
+use tensorlink_proof::commit::Edge;
+use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_proof::custody::{Undeliverable, deliver, deliver_sent, sent_over, word_for};
+use tensorlink_types::abi::Demand;
 use tensorlink_types::{ClaimId, JobId, Lane, U256};
 use thiserror::Error;
 use tokio::sync::Notify;
 
+use crate::audit::AuditError;
 use crate::role::{BACK_OFF, Worker};
 
 /// Seconds after which what was done about a demand is done again, if it is still open.
@@ -34,6 +38,10 @@ enum Unshown {
     #[error(transparent)]
     Undeliverable(#[from] Undeliverable),
     #[error(transparent)]
+    Audit(#[from] AuditError),
+    #[error(transparent)]
+    Sign(#[from] SignatureError),
+    #[error(transparent)]
     Chain(#[from] ChainError),
 }
 
@@ -41,8 +49,8 @@ enum Unshown {
 #[derive(Clone, Debug)]
 struct Open {
     demand: Demand,
-    /// What is shown, once it was worked out.
-    delivery: Option<Delivery>,
+    /// What shows it, once it was worked out.
+    answer: Option<CustodyMove>,
     /// When something is done about it next, seconds.
     again: u64,
 }
@@ -60,8 +68,12 @@ impl Demands {
     }
 
     pub(crate) fn open(&self, id: U256, demand: Demand) {
-        self.all().insert(id, Open { demand, delivery: None, again: 0 });
+        self.all().insert(id, Open { demand, answer: None, again: 0 });
         self.changed.notify_one();
+    }
+
+    pub(crate) fn get(&self, id: U256) -> Option<Demand> {
+        self.all().get(&id).map(|open| open.demand.clone())
     }
 
     pub(crate) fn end(&self, id: U256) {
@@ -80,11 +92,11 @@ impl Demands {
         Some((*due.0, due.1.clone()))
     }
 
-    fn put_off(&self, id: U256, again: u64, delivery: Option<Delivery>) {
+    fn put_off(&self, id: U256, again: u64, answer: Option<CustodyMove>) {
         if let Some(open) = self.all().get_mut(&id) {
             open.again = again;
-            if delivery.is_some() {
-                open.delivery = delivery;
+            if answer.is_some() {
+                open.answer = answer;
             }
         }
     }
@@ -115,7 +127,7 @@ where
             // The event that says it is done comes later, and a reorganisation may undo it.
             let again = now.saturating_add(if done.is_ok() { AGAIN } else { BACK_OFF.as_secs() });
             match done {
-                Ok(delivery) => self.demands.put_off(id, again, delivery),
+                Ok(answer) => self.demands.put_off(id, again, answer),
                 Err(error) => {
                     tracing::warn!(%id, deadline = %open.demand.deadline, %error, "what is demanded is not shown yet");
                     self.demands.put_off(id, again, None);
@@ -124,25 +136,58 @@ where
         }
     }
 
-    /// Shows what is demanded; what it showed.
-    async fn show(&self, id: U256, open: &Open) -> Result<Option<Delivery>, Unshown> {
-        let delivery = match &open.delivery {
-            Some(delivery) => delivery.clone(),
-            None => {
-                let (tensors, demand) = (self.demanded(&open.demand).await?, open.demand.clone());
-                blocking(move || deliver(&tensors, &demand)).await?
-            }
+    /// Shows what is demanded; by what it did.
+    async fn show(&self, id: U256, open: &Open) -> Result<Option<CustodyMove>, Unshown> {
+        let answer = match &open.answer {
+            Some(answer) => answer.clone(),
+            None => self.answer_to(id, open.demand.clone()).await?,
         };
-        let demand = open.demand.clone();
-        let call = Call::Custody(Box::new(CustodyMove::Deliver { id, demand, delivery: delivery.clone() }));
-        if let Some(gas) = self.attempt(call).await? {
+        if let Some(gas) = self.attempt(Call::Custody(Box::new(answer.clone()))).await? {
             tracing::info!(%id, gas, "what was demanded is shown");
         }
-        Ok(Some(delivery))
+        Ok(Some(answer))
+    }
+
+    async fn answer_to(&self, id: U256, demand: Demand) -> Result<CustodyMove, Unshown> {
+        if let Some(edge) = sent_over(&demand) {
+            return self.answer_sent(id, demand, edge).await;
+        }
+        let tensors = self.demanded(&demand).await?;
+        let (demand, delivery) = blocking(move || {
+            let delivery = deliver(&tensors, &demand);
+            (demand, delivery)
+        })
+        .await;
+        Ok(CustodyMove::Deliver { id, demand, delivery: delivery? })
+    }
+
+    /// What we sent is not kept: it is computed again, from what we received. Our word for it is the one that we gave the neighbour.
+    async fn answer_sent(&self, id: U256, demand: Demand, edge: Edge) -> Result<CustodyMove, Unshown> {
+        let unknown = |reason: &str| Unshown::Unknown(reason.to_owned());
+        let claim = self.repeatable(ClaimId(demand.claimId)).await.map_err(|response| match response {
+            Response::Declined(reason) => Unshown::Unknown(reason),
+            _ => unknown("no claim of this worker"),
+        })?;
+        // A reorganisation could still change the job's key under what we show.
+        if !claim.interval.confirmed {
+            return Err(AuditError::Unconfirmed.into());
+        }
+        let logs = &claim.interval.logs;
+        let log = word_for(&demand, edge.root(logs)).ok_or_else(|| unknown("there is no such neighbour"))?;
+        let ports = &self.context.ports;
+        let signature = ports.identity.sign(ports.contracts.edge_log(&log))?.into();
+        let place = (edge, demand.part.tensor);
+        let (lists, tensor) = claim.sent_in_turn(&self.context, &self.replays, place).await?;
+        let (demand, delivery) = blocking(move || {
+            let delivery = deliver_sent(&lists, &tensor, &demand);
+            (demand, delivery)
+        })
+        .await;
+        Ok(CustodyMove::DeliverSent { id, demand, delivery: delivery?, logs: logs.clone(), signature })
     }
 
     /// Ends a demand that was not met: it holds back a claim of the job.
-    async fn expire(&self, id: U256, demand: &Demand) -> Result<Option<Delivery>, Unshown> {
+    async fn expire(&self, id: U256, demand: &Demand) -> Result<Option<CustodyMove>, Unshown> {
         let now = self.context.ports.chain.head().await?.timestamp;
         if now > demand.deadline.to::<u64>() {
             let call = Call::Custody(Box::new(CustodyMove::Expire { id, demand: demand.clone() }));
@@ -162,7 +207,7 @@ where
         }
     }
 
-    /// The tensors of which a part is demanded.
+    /// The tensors of a state or file of which a part is demanded.
     async fn demanded(&self, demand: &Demand) -> Result<Vec<Tensor>, Unshown> {
         let unknown = |reason: &str| Unshown::Unknown(reason.to_owned());
         let lane = Lane { job: JobId(demand.job), stage: demand.stage, replica: demand.replica };

@@ -24,6 +24,7 @@ use thiserror::Error;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::awaited::{Awaited, Side};
 use crate::boundary::{ExchangeError, Neighbour, Neighbours};
 use crate::context::Context;
 use crate::desk::Visitors;
@@ -144,6 +145,8 @@ pub struct LaneTask<E: Engine> {
     pub shard: Arc<Shard>,
     /// Workers of the previous and the next stage.
     pub neighbours: (Option<Address>, Option<Address>),
+    /// For whom it waits.
+    pub awaited: Arc<Awaited>,
 }
 
 /// An executor and the interval it stands before; none when it has to be made anew.
@@ -226,7 +229,13 @@ where
     async fn agree(&self, neighbours: &mut Neighbours) -> Result<u32, LinkError> {
         let previous = neighbours.previous.as_mut().map(|n| &mut n.link);
         let next = neighbours.next.as_mut().map(|n| &mut n.link);
-        agree_on_interval(self.hello(), previous, next).await
+        let agreed = agree_on_interval(self.hello(), previous, next, |side| self.waits_for(side)).await?;
+        self.awaited.pause(Instant::now());
+        Ok(agreed)
+    }
+
+    fn waits_for(&self, side: Side) {
+        self.awaited.begin(side, Instant::now());
     }
 
     fn hello(&self) -> Hello {
@@ -241,14 +250,16 @@ where
         visitors: Option<&mut Visitors>,
         links: &CancellationToken,
     ) -> Result<(Neighbours, u32), Interruption> {
-        let mut neighbours = Neighbours::default();
+        let mut neighbours = Neighbours { awaited: self.awaited.clone(), ..Neighbours::default() };
         if let Some(address) = self.neighbours.1 {
+            self.waits_for(Side::Next);
             let stream = self.context.ports.net.open(address, Protocol::Tensor).await?;
             let link = Link::new(stream, tensor_limit(&self.shard.program.from_next), links);
             link.send_hello(self.hello()).await?;
             neighbours.next = Some(Neighbour { address, link });
         }
         if let Some(visitors) = visitors {
+            self.waits_for(Side::Previous);
             let visitor = timeout(VISIT, visitors.next()).await.map_err(|_| Interruption::NoVisit)?;
             let link = Link::new(visitor.stream, tensor_limit(&self.shard.program.from_previous), links);
             neighbours.previous = Some(Neighbour { address: visitor.peer, link });

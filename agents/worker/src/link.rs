@@ -7,9 +7,12 @@ use tensorlink_node::ports::Duplex;
 use tensorlink_node::wire::frame::{self, Frame, FrameError, Hello, SignedLog};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+use crate::awaited::Side;
 
 /// Frames waiting in each direction: enough to overlap, few enough to bound memory.
 const QUEUE: usize = 16;
@@ -46,6 +49,8 @@ pub struct Link {
     inbox: mpsc::Receiver<Result<Frame, FrameError>>,
     outbox: mpsc::Sender<Frame>,
     closed: CancellationToken,
+    /// Where its tasks run.
+    runtime: Handle,
 }
 
 impl Drop for Link {
@@ -74,7 +79,7 @@ impl Link {
                 () = closing.cancelled() => drop(timeout(DRAIN, writing).await),
             }
         });
-        Self { inbox, outbox, closed }
+        Self { inbox, outbox, closed, runtime: Handle::current() }
     }
 
     /// Sends a frame of the handshake.
@@ -129,12 +134,20 @@ impl Link {
         self.outbox.blocking_send(Frame::SignedLog(log)).map_err(|_| LinkError::Gone)
     }
 
-    /// Waits for the neighbour's signed log of the interval. Blocks; only from a blocking thread.
+    /// Waits for the neighbour's signed log of the interval, or until it comes by `elsewhere`. Blocks; only from a blocking thread.
     ///
     /// # Errors
     /// Any of [`LinkError`].
-    pub fn receive_log(&mut self) -> Result<SignedLog, LinkError> {
-        match self.inbox.blocking_recv().ok_or(LinkError::Gone)?? {
+    pub fn receive_log(&mut self, elsewhere: impl Future<Output = SignedLog>) -> Result<SignedLog, LinkError> {
+        let inbox = &mut self.inbox;
+        let frame = self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                frame = inbox.recv() => frame.ok_or(LinkError::Gone)?.map_err(LinkError::from),
+                log = elsewhere => Ok(Frame::SignedLog(log)),
+            }
+        });
+        match frame? {
             Frame::SignedLog(log) => Ok(log),
             other => Err(unexpected("the signed log of the interval", &other)),
         }
@@ -187,7 +200,8 @@ fn unexpected(expected: &str, got: &Frame) -> LinkError {
 
 /// Agrees with all stages of the replica on the interval to resume from: the least that any stage has not finished.
 ///
-/// The least so far travels from the last stage to the first, and the result back. `hello.next_interval` is our own.
+/// The least so far travels from the last stage to the first, and the result back. `hello.next_interval` is our own. `waits_for` is told for
+/// whom we wait from then on.
 ///
 /// # Errors
 /// Any of [`LinkError`], of whichever edge failed.
@@ -195,14 +209,17 @@ pub async fn agree_on_interval(
     hello: Hello,
     previous: Option<&mut Link>,
     next: Option<&mut Link>,
+    waits_for: impl Fn(Side),
 ) -> Result<u32, LinkError> {
     let mut least = hello.next_interval;
     let mut next = next;
     if let Some(next) = next.as_deref_mut() {
+        waits_for(Side::Next);
         least = least.min(next.receive_hello().await?.next_interval);
     }
     let say = |next_interval| Hello { next_interval, ..hello.clone() };
     if let Some(previous) = previous {
+        waits_for(Side::Previous);
         previous.send_hello(say(least)).await?;
         let agreed = previous.receive_hello().await?.next_interval;
         if agreed > least {
@@ -221,6 +238,8 @@ pub async fn agree_on_interval(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use tensorlink_types::JobId;
 
     use super::*;
@@ -238,12 +257,14 @@ mod tests {
     #[tokio::test]
     async fn all_stages_resume_at_the_least_interval() {
         let ((mut a_next, mut b_prev), (mut b_next, mut c_prev)) = (pair(), pair());
+        let waited = RefCell::new(Vec::new());
         let (a, b, c) = tokio::join!(
-            agree_on_interval(hello(0, 5), None, Some(&mut a_next)),
-            agree_on_interval(hello(1, 6), Some(&mut b_prev), Some(&mut b_next)),
-            agree_on_interval(hello(2, 3), Some(&mut c_prev), None),
+            agree_on_interval(hello(0, 5), None, Some(&mut a_next), |side| assert_eq!(side, Side::Next)),
+            agree_on_interval(hello(1, 6), Some(&mut b_prev), Some(&mut b_next), |side| waited.borrow_mut().push(side)),
+            agree_on_interval(hello(2, 3), Some(&mut c_prev), None, |side| assert_eq!(side, Side::Previous)),
         );
         assert_eq!((a.unwrap(), b.unwrap(), c.unwrap()), (3, 3, 3));
+        assert_eq!(waited.into_inner(), [Side::Next, Side::Previous]);
     }
 
     #[tokio::test]

@@ -12,16 +12,19 @@ use tensorlink_node::ports::chain::{JobState, JobView, Parameters};
 use tensorlink_node::ports::{ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
+use tensorlink_node::wire::frame::SignedLog;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
 use tensorlink_node::{Games, Keeper};
+use tensorlink_proof::custody::word_for;
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{JobId, Lane};
+use tensorlink_types::{B256, Bytes, JobId, Lane, U256};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::Replays;
 use crate::auditors::Accused;
+use crate::awaited::Awaited;
 use crate::claims::{self, Claimant};
 use crate::context::Context;
 use crate::demands::Demands;
@@ -31,6 +34,7 @@ use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};
 use crate::sealing;
 use crate::serving::{Book, ServingLane};
+use crate::starving::Owed;
 
 /// Time between two adverts.
 const ADVERT: Duration = Duration::from_secs(2);
@@ -63,6 +67,8 @@ pub(crate) struct Running {
     pub(crate) book: Option<Arc<Book>>,
     /// What answers its user, once its stage is loaded.
     pub(crate) serving: Option<Arc<ServingLane>>,
+    /// For whom it waits, and what is shown to it on chain.
+    awaited: Arc<Awaited>,
     /// Stops computing; claims that are made go on to the chain.
     pub(crate) compute: CancellationToken,
     /// Stops everything.
@@ -92,6 +98,8 @@ pub struct Worker<E> {
     wards: Mutex<HashSet<Lane>>,
     /// What is demanded of us on chain.
     pub(crate) demands: Demands,
+    /// What neighbours have claimed and may keep from us.
+    pub(crate) owed: Owed,
     /// Of the deployment.
     pub(crate) parameters: Parameters,
     /// Auditors that we have accused.
@@ -126,6 +134,7 @@ where
             keeper: Keeper::open(context.ports.clone(), context.config.memory)?,
             wards: Mutex::default(),
             demands: Demands::default(),
+            owed: Owed::default(),
             parameters,
             accused: Accused::default(),
             replays: Replays::default(),
@@ -251,6 +260,7 @@ where
                 }
             }
             Event::ClaimCommitted { claim, committed_at, .. } => {
+                self.claimed_beside(&claim, committed_at);
                 if let Some(log) = self.log_of(claim.lane())
                     && let Err(error) = claims::confirmed(&log, &claim, committed_at)
                 {
@@ -265,9 +275,14 @@ where
             }
             Event::Demanded { id, demand } if !self.lanes_of(JobId(demand.job)).is_empty() => {
                 tracing::warn!(%id, holder = %demand.holder, deadline = %demand.deadline, "data is demanded in a job of ours");
+                self.owed.demanded(id, &demand, own);
                 self.demands.open(id, *demand);
             }
-            Event::DemandEnded { id, .. } => self.demands.end(id),
+            Event::WordGiven { id, root, signature } => self.word_given(id, root, &signature),
+            Event::DemandEnded { id, shown, .. } => {
+                self.owed.ended(id, shown.is_some());
+                self.demands.end(id);
+            }
             Event::AuditRevealed { claim, auditor, answer, job, .. } if !self.lanes_of(job).is_empty() => {
                 self.tasks.spawn(self.clone().check_answer(claim, auditor, answer));
             }
@@ -298,6 +313,7 @@ where
             Event::JobSettled { job, .. } => {
                 self.forget_epochs(job);
                 self.demands.forget(job);
+                self.owed.forget(job);
                 // Cancelled before any offer was accepted, perhaps.
                 self.promises.release(job);
                 for lane in self.lanes_of(job) {
@@ -318,6 +334,16 @@ where
         Ok(())
     }
 
+    /// A neighbour's word that is shown on chain is as good as one that it sends.
+    fn word_given(&self, id: U256, root: B256, signature: &Bytes) {
+        let Some(log) = self.demands.get(id).and_then(|demand| word_for(&demand, root)) else { return };
+        let lane = Lane { job: JobId(log.job), stage: log.toStage, replica: log.replica };
+        if let Some(running) = self.lanes().get(&lane) {
+            tracing::info!(%lane, interval = log.interval, "a neighbour's word for what it sent is on chain");
+            running.awaited.shown(SignedLog { log, signature: signature.to_vec() });
+        }
+    }
+
     fn accepted(&self, lane: Lane) -> Result<LaneRecord, JournalError> {
         let user = self.context.roster.members(lane.job).map(|members| members.user).unwrap_or_default();
         let manifest = self.posted().get(&lane.job).map(|posted| posted.manifest.to_string()).unwrap_or_default();
@@ -326,7 +352,8 @@ where
         let all = self.shutdown.child_token();
         let record = log.get();
         let (log, compute) = (Arc::new(log), all.child_token());
-        let running = Running { log, shard: None, book: None, serving: None, compute, all };
+        let awaited = Arc::default();
+        let running = Running { log, shard: None, book: None, serving: None, awaited, compute, all };
         self.lanes().insert(lane, running);
         Ok(record)
     }
@@ -346,7 +373,7 @@ where
         let lane = log.get().lane;
         let Some((compute, all)) = self.lanes().get(&lane).map(|r| (r.compute.clone(), r.all.clone())) else { return };
         let Some(task) = self.prepare(&log, &all).await else { return };
-        let job = task.job.clone();
+        let (job, awaited) = (task.job.clone(), task.awaited.clone());
         let computing = async {
             match task.run(compute).await {
                 Ok(()) => tracing::info!(%lane, "computed"),
@@ -372,7 +399,8 @@ where
                 self.settle(lane.job, &all).await;
             }
         };
-        tokio::join!(computing, claiming, self.find_holders(&log, &job, &all));
+        let demanding = self.demand_what_is_owed(&log, &job, &awaited, &all);
+        tokio::join!(computing, claiming, demanding, self.find_holders(&log, &job, &all));
     }
 
     /// Fetches what a lane needs; retries until it has it or the lane is stopped.
@@ -412,7 +440,8 @@ where
         let previous = lane.stage.checked_sub(1).and_then(worker);
         let next = Some(lane.stage + 1).filter(|stage| *stage < job.stages).and_then(worker);
         let context = self.context.clone();
-        Ok(Some(LaneTask { context, job, log: log.clone(), shard, neighbours: (previous, next) }))
+        let awaited = self.lanes().get(&lane).map(|running| running.awaited.clone()).unwrap_or_default();
+        Ok(Some(LaneTask { context, job, log: log.clone(), shard, neighbours: (previous, next), awaited }))
     }
 
     /// The shard of a lane, fetched once.

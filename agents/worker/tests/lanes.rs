@@ -75,7 +75,14 @@ impl World {
         let neighbours =
             (stage.checked_sub(1).map(address), Some(stage + 1).filter(|next| *next < self.shards.len()).map(address));
         let job = job_view(self.shards.len() as u16, self.intervals);
-        let task = LaneTask { context, job, log: log.clone(), shard: self.shards[stage].clone(), neighbours };
+        let task = LaneTask {
+            context,
+            job,
+            log: log.clone(),
+            shard: self.shards[stage].clone(),
+            neighbours,
+            awaited: Arc::default(),
+        };
         let stop = CancellationToken::new();
         let run = task.run(stop.clone());
         Stage { log, stop, task: tokio::spawn(async move { run.await.unwrap() }) }
@@ -242,11 +249,15 @@ fn ends(stop: &CancellationToken) -> (Neighbours, Link) {
     let (a, b) = tokio::io::duplex(1 << 16);
     let boxed = |stream| Box::new(stream) as Box<dyn Duplex>;
     let neighbour = Neighbour { address: address(1), link: Link::new(boxed(a), 1024, stop) };
-    (Neighbours { previous: None, next: Some(neighbour) }, Link::new(boxed(b), 1024, stop))
+    (Neighbours { next: Some(neighbour), ..Neighbours::default() }, Link::new(boxed(b), 1024, stop))
 }
 
-/// What stage 0 says to a log that stage 1 makes of the right one.
-async fn exchange(signer: u8, change: impl FnOnce(&mut EdgeLog) + Send + 'static) -> Result<(), ExchangeError> {
+/// What stage 0 says to a log that stage 1 makes of the right one, and sends or shows on chain.
+async fn exchange_by(
+    chain: bool,
+    signer: u8,
+    change: impl FnOnce(&mut EdgeLog) + Send + 'static,
+) -> Result<(), ExchangeError> {
     let (mut neighbours, mut theirs) = ends(&CancellationToken::new());
     let shard = shards(2).remove(0);
     tokio::task::spawn_blocking(move || {
@@ -255,9 +266,14 @@ async fn exchange(signer: u8, change: impl FnOnce(&mut EdgeLog) + Send + 'static
             EdgeLog { job: 1, replica: 0, fromStage: 1, toStage: 0, interval: 4, root: logs.roots().fromNext };
         change(&mut log);
         let signature = identity(signer).sign(CONTRACTS.edge_log(&log)).unwrap().to_vec();
-        theirs.send_log(SignedLog { log, signature }).unwrap();
+        let word = SignedLog { log, signature };
+        if chain {
+            neighbours.awaited.shown(word);
+        } else {
+            theirs.send_log(word).unwrap();
+        }
         let result = neighbours.exchange_logs(lane(0), 4, &logs, &identity(1), &CONTRACTS).map(|_| ());
-        let SignedLog { log, signature } = theirs.receive_log().unwrap();
+        let SignedLog { log, signature } = theirs.receive_log(std::future::pending()).unwrap();
         tensorlink_proof::commit::verify_signer(&signature, CONTRACTS.edge_log(&log), address(0)).unwrap();
         assert_eq!(log.root, logs.roots().toNext);
         result
@@ -277,6 +293,16 @@ fn logs(shard: &Shard) -> BoundaryLists {
         }
     }
     builder.finish().unwrap()
+}
+
+async fn exchange(signer: u8, change: impl FnOnce(&mut EdgeLog) + Send + 'static) -> Result<(), ExchangeError> {
+    exchange_by(false, signer, change).await
+}
+
+#[tokio::test]
+async fn a_word_that_the_neighbour_shows_on_chain_will_do() {
+    exchange_by(true, 2, |_| {}).await.unwrap();
+    assert!(matches!(exchange_by(true, 3, |_| {}).await, Err(ExchangeError::Signature { .. })), "another's key");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IDisputes} from "../../../contracts/interfaces/IDisputes.sol";
-import {Delivery, Demand, Holder, Part} from "../../../contracts/types/Custody.sol";
+import {Delivery, Demand, DemandKind, Holder, Part} from "../../../contracts/types/Custody.sol";
 import {Claim, ContradictionProof, ProgramHeader, StepStatement, TensorType} from "../../../contracts/types/Types.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
@@ -32,7 +32,7 @@ abstract contract CustodyTest is ProtocolTest {
     // Lists
 
     function _leavesOf(uint256 tensor) internal pure returns (uint256) {
-        return tensor == 0 ? 1 : tensor == 1 ? 5 : 67;
+        return tensor % 3 == 0 ? 1 : tensor % 3 == 1 ? 5 : 67;
     }
 
     /// @dev A vector of int8 that all but fills its last leaf.
@@ -75,7 +75,7 @@ abstract contract CustodyTest is ProtocolTest {
         return _listTree(_state(stage, interval), 3).rootOf();
     }
 
-    function _programAt(uint16 stage) internal pure override returns (ProgramHeader memory program) {
+    function _programAt(uint16 stage) internal pure virtual override returns (ProgramHeader memory program) {
         program = super._programAt(stage);
         (program.constantCount, program.stateCount) = (2, 3);
         program.constants = _listTree(_constants(stage), 2).rootOf();
@@ -149,6 +149,7 @@ abstract contract CustodyTest is ProtocolTest {
         returns (Demand memory demand)
     {
         demand = _demandNow(about.job, holder.stage, holder.replica, part);
+        demand.kind = DemandKind.State;
         (demand.claimId, demand.interval) = (checkpoints.claimId(about), about.interval);
         (demand.stage, demand.replica) = (about.stage, about.replica);
         (demand.list, demand.tensors) = (about.newState, 3);
@@ -156,12 +157,13 @@ abstract contract CustodyTest is ProtocolTest {
 
     function _filesDemand(uint16 stage, bool constants, Part memory part) internal view returns (Demand memory demand) {
         demand = _demandNow(job, stage, 0, part);
+        demand.kind = DemandKind.Files;
         (demand.list, demand.tensors) =
             constants ? (_programAt(stage).constants, uint32(2)) : (_stateAt(stage, 0), uint32(3));
     }
 
     function _demandNow(uint64 about, uint16 stage, uint16 replica, Part memory part)
-        private
+        internal
         view
         returns (Demand memory demand)
     {

@@ -8,6 +8,7 @@ pub mod crooked;
 pub mod forger;
 pub mod forked;
 pub mod hearsay;
+pub mod hush;
 pub mod mute;
 pub mod posting;
 pub mod tongue;

@@ -21,7 +21,7 @@ pub enum Tongue {
 impl Twist for Tongue {
     fn said(&self, mut call: Call) -> Result<Call, ChainError> {
         if let (Self::Withholding, Call::Custody(step)) = (*self, &call)
-            && matches!(**step, CustodyMove::Deliver { .. })
+            && matches!(**step, CustodyMove::Deliver { .. } | CustodyMove::DeliverSent { .. })
         {
             return Err(silent());
         }

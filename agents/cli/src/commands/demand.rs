@@ -10,13 +10,13 @@ use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::shard::ShardSource;
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{decode, encode};
-use tensorlink_proof::commit::ProgramCommitment;
+use tensorlink_proof::commit::{Edge, ProgramCommitment};
 use tensorlink_types::abi::{Claim, Demand, Holder, Part, ProgramHeader};
 use tensorlink_types::{JobId, Lane, U256};
 use tokio_util::sync::CancellationToken;
 
 use super::challenge::manifest;
-use crate::args::DemandArgs;
+use crate::args::{DemandArgs, NeighbourArg};
 use crate::config::Config;
 use crate::node::Node;
 use crate::output;
@@ -70,10 +70,7 @@ async fn demand(config: &Config, node: &Node, args: &DemandArgs) -> Result<Shown
     let call = match args.interval {
         Some(interval) => {
             let (claim, committed_at) = claim(&events, lane, interval)?;
-            let own = Holder { stage: lane.stage, replica: lane.replica, ..Holder::default() };
-            let holder = if args.keeper { keeper(node, &claim).await? } else { own };
-            let part = part(args, program.stateCount)?;
-            CustodyMove::DemandState { claim, committed_at, program, holder, part }
+            sent_or_state(node, args, (claim, committed_at), program).await?
         }
         None => {
             let constants = !args.initial_state;
@@ -90,6 +87,27 @@ async fn demand(config: &Config, node: &Node, args: &DemandArgs) -> Result<Shown
     let (id, demand) = opened.context("the transaction of the demand opened none")?;
     eprintln!("demand {id}: {} has until {} (seconds since 1970) to show it", demand.holder, demand.deadline);
     follow(chain, id, demand, receipt.block).await
+}
+
+/// What is demanded about a claim: of what it says was sent, or of the state that it ends in.
+async fn sent_or_state(
+    node: &Node,
+    args: &DemandArgs,
+    (claim, committed_at): (Claim, u64),
+    program: ProgramHeader,
+) -> Result<CustodyMove> {
+    if let Some(neighbour) = args.sent_to {
+        let to_next = neighbour == NeighbourArg::Next;
+        let edge = if to_next { Edge::ToNext } else { Edge::ToPrevious };
+        ensure!(program.edges & edge.bit() != 0, "the stage has no such neighbour");
+        let job = node.ports.chain.job(JobId(claim.job)).await?.context("the job is gone")?;
+        let part = part(args, job.steps_per_interval.saturating_mul(program.microBatches))?;
+        return Ok(CustodyMove::DemandSent { claim, committed_at, program, to_next, part });
+    }
+    let own = Holder { stage: claim.stage, replica: claim.replica, ..Holder::default() };
+    let holder = if args.keeper { keeper(node, &claim).await? } else { own };
+    let part = part(args, program.stateCount)?;
+    Ok(CustodyMove::DemandState { claim, committed_at, program, holder, part })
 }
 
 /// Waits until the worker has shown it, or ends the demand when its time is over. Through outages of the endpoint: the bond is with the

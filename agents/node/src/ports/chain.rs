@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tensorlink_proof::challenge::{Move, Told};
 use tensorlink_types::abi::{
-    AuditAnswer, AuditedClaim, Claim, ClaimLink, ContradictionProof, Delivery, Demand, ElementProof, EquivocationProof,
-    Holder, JobKind, JobTerms, Offer, Part, ProgramHeader, StepStatement, Voucher, WiringProof,
+    AuditAnswer, AuditedClaim, BoundaryLogs, Claim, ClaimLink, ContradictionProof, Delivery, Demand, ElementProof,
+    EquivocationProof, Holder, JobKind, JobTerms, Offer, Part, ProgramHeader, StepStatement, Voucher, WiringProof,
 };
 use tensorlink_types::{Address, B256, Bytes, ClaimId, JobId, JobKey, Lane, U256};
 use thiserror::Error;
@@ -252,6 +252,12 @@ pub enum Event {
         id: U256,
         demand: Box<Demand>,
     },
+    /// Before its demand ends, the sender's word for the log with this root, in answer to a demand for what it sent.
+    WordGiven {
+        id: U256,
+        root: B256,
+        signature: Bytes,
+    },
     DemandEnded {
         id: U256,
         /// What was shown, from this leaf on; none if the demand expired.
@@ -415,6 +421,14 @@ pub enum CustodyMove {
         holder: Holder,
         part: Part,
     },
+    /// Of what a claim says was sent to the next stage, or else to the previous one.
+    DemandSent {
+        claim: Claim,
+        committed_at: u64,
+        program: ProgramHeader,
+        to_next: bool,
+        part: Part,
+    },
     DemandFiles {
         lane: Lane,
         program: ProgramHeader,
@@ -426,6 +440,14 @@ pub enum CustodyMove {
         id: U256,
         demand: Demand,
         delivery: Delivery,
+    },
+    /// With the logs of the claim, and the worker's signature of the one that the demand is about.
+    DeliverSent {
+        id: U256,
+        demand: Demand,
+        delivery: Delivery,
+        logs: BoundaryLogs,
+        signature: Bytes,
     },
     Expire {
         id: U256,

@@ -3,8 +3,8 @@ pragma solidity ^0.8.28;
 
 import {ICustody} from "../../../../contracts/interfaces/ICustody.sol";
 import {IJobs} from "../../../../contracts/interfaces/IJobs.sol";
-import {Demand, Holder, Part} from "../../../../contracts/types/Custody.sol";
-import {Claim, JobKind, ProgramHeader} from "../../../../contracts/types/Types.sol";
+import {Delivery, Demand, DemandKind, Holder, Part} from "../../../../contracts/types/Custody.sol";
+import {BoundaryLogs, Claim, EdgeLog, JobKind, ProgramHeader} from "../../../../contracts/types/Types.sol";
 import {GameMoves} from "./GameMoves.sol";
 
 /// @title Demands for states and files
@@ -26,14 +26,38 @@ abstract contract CustodyMoves is GameMoves {
         ProgramHeader memory program = _programAt(claim.stage);
         Part memory part = _somePart(noise);
         Demand memory demand = _demandNow(claim.job, holder.stage, holder.replica, part);
-        (demand.claimId, demand.interval) = (checkpoints.claimId(claim), claim.interval);
-        (demand.stage, demand.replica, demand.list) = (claim.stage, claim.replica, claim.newState);
+        _about(demand, claim);
+        (demand.kind, demand.list, demand.tensors) = (DemandKind.State, claim.newState, 1);
 
         _fund(auditor, address(custody), parameters.disputeBond);
         vm.prank(auditor);
         _demanded(custody.demandState(claim, when, program, holder, part), demand);
         ++_demandsFor[demand.claimId];
         _deliverIfHonest(demands);
+    }
+
+    function demandSent(uint256 seed, uint256 laneSeed, uint256 noise) external {
+        (bool live, Claim memory claim, uint64 when) = _liveClaim(seed, laneSeed, true);
+        if (!live) return;
+        ProgramHeader memory program = _programAt(claim.stage);
+        Part memory part = _somePart(noise);
+        part.tensor = uint32(noise >> 40) % STEPS;
+        Demand memory demand = _demandNow(claim.job, claim.stage, claim.replica, part);
+        _about(demand, claim);
+        bool toNext = noise % 2 == 0;
+        demand.kind = toNext ? DemandKind.SentToNext : DemandKind.SentToPrevious;
+        (demand.list, demand.tensors) = (claim.io, STEPS);
+
+        _fund(auditor, address(custody), parameters.disputeBond);
+        vm.prank(auditor);
+        _demanded(custody.demandSent(claim, when, program, toNext, part), demand);
+        ++_demandsFor[demand.claimId];
+        _deliverIfHonest(demands);
+    }
+
+    function _about(Demand memory demand, Claim memory claim) private view {
+        (demand.claimId, demand.interval) = (checkpoints.claimId(claim), claim.interval);
+        (demand.stage, demand.replica) = (claim.stage, claim.replica);
     }
 
     /// @dev Another worker's word for the claim's state, if there is one that would give it, and has a stake.
@@ -54,7 +78,7 @@ abstract contract CustodyMoves is GameMoves {
         (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
         Demand memory demand = _demandNow(job, stage, replica, _somePart(noise));
         bool constants = noise % 2 == 0;
-        (demand.stage, demand.replica) = (stage, replica);
+        (demand.kind, demand.stage, demand.replica, demand.tensors) = (DemandKind.Files, stage, replica, 1);
         demand.list = constants ? _programAt(stage).constants : _stateAt(stage, 0);
         _demandFiles(demand, constants, convictedOn[job][lane]);
     }
@@ -81,7 +105,7 @@ abstract contract CustodyMoves is GameMoves {
     {
         (demand.job, demand.holderStage, demand.holderReplica) = (job, stage, replica);
         (demand.holder, demand.demander) = (jobs.workerOf(job, stage, replica), auditor);
-        (demand.tensors, demand.part) = (1, part);
+        demand.part = part;
         demand.deadline = uint40(block.timestamp + parameters.disputeClock);
         demand.untilBlock = uint40(block.number + parameters.moveBlocks);
     }
@@ -109,17 +133,44 @@ abstract contract CustodyMoves is GameMoves {
     function _deliver(uint256 id) private {
         Demand memory demand = _demandOf[id];
         uint256 before = sno.balanceOf(demand.holder);
-        vm.prank(demand.holder);
-        custody.deliver(id, demand, _plainDelivery(_leafOf(id)));
+        if (_isSent(demand)) {
+            _deliverSent(id, demand);
+        } else {
+            vm.prank(demand.holder);
+            custody.deliver(id, demand, _plainDelivery(_leafOf(id)));
+        }
         assertEq(sno.balanceOf(demand.holder) - before, parameters.disputeBond);
         _paid(auditor, demand.holder, address(sno), parameters.disputeBond);
         if (demand.claimId != 0) --_demandsFor[demand.claimId];
         ++deliveries;
     }
 
-    /// @dev The only leaf of the only tensor; none if nobody knows it.
+    function _deliverSent(uint256 id, Demand memory demand) private {
+        bool toNext = demand.kind == DemandKind.SentToNext;
+        BoundaryLogs memory logs = _plainLogs(demand.stage, demand.interval);
+        EdgeLog memory log = EdgeLog({
+            job: demand.job,
+            replica: demand.replica,
+            fromStage: demand.stage,
+            toStage: toNext ? demand.stage + 1 : demand.stage == 0 ? type(uint16).max : demand.stage - 1,
+            interval: demand.interval,
+            root: toNext ? logs.toNext : logs.toPrevious
+        });
+        bytes memory word = _sign(_keyOf(demand.holder), _edgeLogDigest(log));
+        Delivery memory delivery = _plainSent(demand.stage, demand.interval, toNext, demand.part.tensor);
+        vm.prank(demand.holder);
+        custody.deliverSent(id, demand, delivery, logs, word);
+        ++sentDeliveries;
+    }
+
+    function _isSent(Demand memory demand) private pure returns (bool) {
+        return demand.kind == DemandKind.SentToNext || demand.kind == DemandKind.SentToPrevious;
+    }
+
+    /// @dev The only leaf of the tensor, the only one where it is not of what was sent; none if nobody knows it.
     function _leafOf(uint256 id) private view returns (bytes memory) {
         Demand storage d = _demandOf[id];
+        if (_isSent(d)) return _sentLeaf(d.stage, d.interval, d.kind == DemandKind.SentToNext, d.part.tensor);
         if (d.list == _programAt(d.stage).constants) return _constantLeaf(d.stage);
         uint32 interval = d.claimId == 0 ? 0 : d.interval + 1;
         return d.list == _stateAt(d.stage, interval) ? _stateLeaf(d.stage, interval) : bytes("");

@@ -10,6 +10,7 @@
 //! | `MUTE=true` | it answers no auditor |
 //! | `TONGUE` | `silent_at_last` or `junk`: it answers challenges so; `withholding`: it shows nothing that is demanded on chain |
 //! | `KEEP_RESULT=true` | it computes right, and gives its last state to nobody but its keeper |
+//! | `HUSH=true` | it computes right, claims it, and keeps its word for what it sent from its neighbours |
 //! | `HONEST=true` | it computes right |
 //! | `COOK` | `inputs` or `output`: it shows auditors another one than it logged or signed |
 //! | `COPY=true` | it reveals what other replicas have revealed |
@@ -36,6 +37,7 @@ use tensorlink_e2e::corrupted::{Corrupted, Deed, Lie};
 use tensorlink_e2e::crooked::Crooked;
 use tensorlink_e2e::forked::Forked;
 use tensorlink_e2e::hearsay::{Ears, Hearsay};
+use tensorlink_e2e::hush::Hush;
 use tensorlink_e2e::mute::Mute;
 use tensorlink_e2e::posting::{Flawed, Press};
 use tensorlink_e2e::tongue::Tongue;
@@ -89,7 +91,8 @@ fn main() -> ExitCode {
         let cook: Option<Dish> = setting("TENSORLINK_VILLAIN_COOK")?;
         let copy = setting("TENSORLINK_VILLAIN_COPY")?.unwrap_or(false);
         let keep_result = setting("TENSORLINK_VILLAIN_KEEP_RESULT")?.unwrap_or(false);
-        let honest = setting("TENSORLINK_VILLAIN_HONEST")?.unwrap_or(fork || frame || hearsay || keep_result);
+        let hush = setting("TENSORLINK_VILLAIN_HUSH")?.unwrap_or(false);
+        let honest = setting("TENSORLINK_VILLAIN_HONEST")?.unwrap_or(fork || frame || hearsay || keep_result || hush);
         // A step that no job has.
         let lie = if honest { Lie { step: Some(u32::MAX), ..lie } } else { lie };
         let tongue: Option<Tongue> = setting("TENSORLINK_VILLAIN_TONGUE")?;
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
                 (true, ..) => Arc::new(Mute::about_claims(ports.net.clone())),
                 (_, true, _) => Arc::new(Forked::new(ports.clone(), step.unwrap_or_default())),
                 (.., Some(dish)) => Arc::new(Cooked(ports.clone(), dish)),
+                _ if hush => Arc::new(Hush::new(ports.net.clone())),
                 _ if keep_result => Arc::new(Mute::about_results(ports.net.clone())),
                 _ => ports.net.clone(),
             };

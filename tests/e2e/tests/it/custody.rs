@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};
-use tensorlink_types::U256;
+use tensorlink_proof::custody::sent_over;
+use tensorlink_types::{Address, U256};
 
 use crate::harness::{Job, Network, OBSERVER, Report, address, sno, worker_address};
 
@@ -76,6 +77,10 @@ async fn honest_workers_show_what_is_demanded_and_are_paid_the_bond() {
     let demands = [
         (&["--interval", "0", "--leaves", "64"][..], "of a state, from its worker"),
         (&["--interval", "0", "--keeper"], "of a state, from its keeper"),
+        (
+            &["--interval", "0", "--sent-to", "previous", "--leaves", "64"],
+            "of what was sent to a neighbour that got it",
+        ),
         (&["--initial-state"], "of the state that a stage began with"),
     ];
     for (further, what) in demands {
@@ -98,8 +103,8 @@ async fn honest_workers_show_what_is_demanded_and_are_paid_the_bond() {
         _ => None,
     });
     let (first, second) = own[0];
-    assert_eq!(shown, [second, first, second]);
-    for (worker, bonds) in [(first, 1u64), (second, 2)] {
+    assert_eq!(shown, [second, first, second, second]);
+    for (worker, bonds) in [(first, 1u64), (second, 3)] {
         let earned = report.paid()[&worker].1;
         assert_eq!(network.owned(worker).await, sno("1000") + earned + sno(BOND) * U256::from(bonds));
     }
@@ -126,6 +131,64 @@ async fn who_gave_its_word_for_a_state_and_does_not_show_it_loses_its_stake() {
     });
     assert!(void.is_empty(), "nothing is wrong with anybody's claims: {void:?}");
     assert!(report.paid().contains_key(&worker_address(0)), "the worker whose keeper it was is paid all the same");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_claims_and_keeps_its_word_from_its_neighbour_is_convicted_by_it() {
+    let mut network = network().await;
+    network.start_workers([0]).await;
+    network.start_villain_as(VILLAIN, &[("HUSH", "true"), ("TONGUE", "withholding")]).await;
+    // A quarter of the window is waited; what is left of it must do for the demand.
+    let job = Job { challenge_window: 40, ..JOB };
+    job.post(&mut network);
+    let report = job.settled(&mut network, LONG).await;
+    report.assert_accounts();
+    assert_eq!(report.convicted(), [(worker_address(VILLAIN), worker_address(0), Fault::Silence)]);
+    assert_eq!(sent_demands(&report), [(worker_address(VILLAIN), worker_address(0))], "once is enough");
+    assert_eq!(U256::from(network.stake(0).await.bonded), sno("2000"), "the honest worker lost nothing");
+    let (bounty, paid) = (sno(Job::STAKE) / U256::from(2), report.paid().get(&worker_address(0)).map(|paid| paid.1));
+    assert_eq!(
+        network.owned(worker_address(0)).await,
+        sno("1000") + bounty + paid.unwrap_or_default(),
+        "the bond is back"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_that_a_neighbour_gives_on_chain_only_is_taken_from_there() {
+    let mut network = network().await;
+    network.start_workers([0]).await;
+    network.start_villain_as(VILLAIN, &[("HUSH", "true")]).await;
+    let job = Job { challenge_window: 40, ..JOB };
+    job.post(&mut network);
+    let honest = worker_address(0);
+    let token = network.deployment().sno;
+    let shown = network.await_event("the word is shown", LIMIT, |event| match event {
+        Event::WordGiven { id, .. } => Some(*id),
+        _ => None,
+    });
+    assert_eq!(shown.await, U256::from(1));
+    network
+        .await_event("the neighbour's claim", LIMIT, |event| match event {
+            Event::ClaimCommitted { claim, .. } if claim.stage == 1 && claim.interval == 0 => Some(()),
+            _ => None,
+        })
+        .await;
+    assert_eq!(
+        network.chain().balance(honest, token).await.unwrap(),
+        sno("1000") - sno(BOND),
+        "the bond is the neighbour's"
+    );
+    let slashed = network.events().await.into_iter().any(|at| matches!(at.event, Event::Convicted { .. }));
+    assert!(!slashed, "who shows what it has is not convicted");
+}
+
+/// Who demanded of whom what it says it sent.
+fn sent_demands(report: &Report) -> Vec<(Address, Address)> {
+    report.pick(|event| match event {
+        Event::Demanded { demand, .. } if sent_over(demand).is_some() => Some((demand.holder, demand.demander)),
+        _ => None,
+    })
 }
 
 /// Demands of a worker that shows nothing the first state of its own lane, or of the lane that it keeps.

@@ -198,8 +198,8 @@ fn silence(dispute: &Dispute, conviction: &Conviction) -> String {
                out is convicted as if it had been proven wrong.";
     let Some(challenge) = dispute.challenges.iter().find(ended) else {
         return format!(
-            "Another challenge asked the worker about the claim, or somebody demanded the state that it ends in, and the worker did not answer \
-             in time. {law}"
+            "Another challenge asked the worker about the claim, or somebody demanded the state that it ends in, or what it says was sent to a \
+             neighbour, and the worker did not answer in time. {law}"
         );
     };
     let last = challenge.moves.iter().rev().find_map(|step| match &step.deed {
