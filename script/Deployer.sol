@@ -54,7 +54,7 @@ abstract contract Deployer is CommonBase {
         d.sno = new SNO(genesis);
         d.stepVerifier = new StepVerifier();
         d.staking = new Staking(d.sno, address(jobs), address(disputes), address(audits), parameters);
-        d.jobs = new Jobs(d.sno, d.staking, checkpoints, address(channels), address(disputes), address(audits));
+        d.jobs = new Jobs(d.sno, d.staking, checkpoints, channels, address(disputes), address(audits));
         d.checkpoints = new Checkpoints(d.jobs, address(disputes), address(challenges), custody, parameters.sealWindow);
         d.channels = new Channels(d.jobs);
         d.disputes =

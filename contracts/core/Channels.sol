@@ -13,8 +13,9 @@ import {JobKind, Voucher} from "../types/Types.sol";
 /// @notice See `IChannels`.
 /// @dev Holds no money: the escrow is with `Jobs`, which knows the prices and who was convicted.
 contract Channels is IChannels, EIP712 {
-    bytes32 private constant _VOUCHER_TYPEHASH =
-        keccak256("Voucher(uint64 job,uint16 stage,uint16 replica,uint32 epoch,uint32 tokens,bytes32 receipts)");
+    bytes32 private constant _VOUCHER_TYPEHASH = keccak256(
+        "Voucher(uint64 job,uint16 stage,uint16 replica,uint32 epoch,uint32 before,uint32 tokens,bytes32 receipts)"
+    );
 
     /// @notice Where users, workers and terms stand, and who is told what to pay.
     IJobs public immutable JOBS;
@@ -29,30 +30,42 @@ contract Channels is IChannels, EIP712 {
     /// @inheritdoc IChannels
     function redeem(Voucher calldata voucher, bytes calldata signature) external {
         (uint64 job, uint16 stage, uint16 replica) = (voucher.job, voucher.stage, voucher.replica);
-        IJobs.Job memory record = JOBS.jobOf(job);
-        // INVARIANT: tokens are paid by escrow that is there.
-        if (record.kind != JobKind.Serving) revert JobNotOpen(job);
-        if (record.state != IJobs.State.Running && record.state != IJobs.State.Closing) revert JobNotOpen(job);
+        (address user, uint32 most) = _open(job);
         // INVARIANT: nobody ends an epoch in another's name, with a voucher of less than is owed.
         if (msg.sender != JOBS.workerOf(job, stage, replica)) revert NotWorker(msg.sender);
         // INVARIANT: only the user spends the escrow (P-19).
-        _checkSignature(voucher, signature, record.user);
+        _checkSignature(voucher, signature, user);
 
         LaneId lane = Lanes.id(job, stage, replica);
         Redeemed memory before = _redeemed[lane];
-        // INVARIANT: an epoch's receipts are fixed once; epochs count from 1 (P-19).
-        if (voucher.epoch <= before.epoch) revert EpochOver(voucher.epoch);
+        // INVARIANT: every epoch's receipts are fixed, once, so that none is kept from audits; epochs count from 1 (P-19).
+        if (voucher.epoch != uint256(before.epoch) + 1) revert NotTheNextEpoch(voucher.epoch);
+        // INVARIANT: every token is paid for a receipt of its epoch's list: no voucher makes up for one that its epoch left out (P-19).
+        if (voucher.before != before.tokens) revert NotPaidBefore(voucher.before);
         // INVARIANT: a token is paid once, and never more of them than the escrow covers (P-3).
-        if (voucher.tokens <= before.tokens || voucher.tokens > record.intervals) {
-            revert TokensOutOfRange(voucher.tokens);
-        }
+        if (voucher.tokens < before.tokens || voucher.tokens > most) revert TokensOutOfRange(voucher.tokens);
 
-        _redeemed[lane] = Redeemed({epoch: voucher.epoch, tokens: voucher.tokens});
-        uint64 redeemedAt = uint64(block.timestamp);
-        _epochs[lane][voucher.epoch] = keccak256(abi.encode(voucher.receipts, redeemedAt));
-        emit VoucherRedeemed(job, stage, replica, voucher.epoch, voucher.tokens, voucher.receipts, redeemedAt);
-
+        _fix(voucher, lane);
         JOBS.pay(job, stage, replica, voucher.tokens - before.tokens);
+    }
+
+    function _fix(Voucher calldata v, LaneId lane) private {
+        uint64 redeemedAt = uint64(block.timestamp);
+        _redeemed[lane] = Redeemed({epoch: v.epoch, tokens: v.tokens, redeemedAt: redeemedAt});
+        _epochs[lane][v.epoch] = keccak256(abi.encode(v.receipts, redeemedAt));
+        emit VoucherRedeemed(v.job, v.stage, v.replica, v.epoch, v.tokens, v.receipts, redeemedAt);
+    }
+
+    /// @dev The user of a job that still pays, and the most tokens that it pays a lane.
+    function _open(uint64 job) private view returns (address user, uint32 most) {
+        IJobs.Job memory record = JOBS.jobOf(job);
+        bool closing = record.state == IJobs.State.Closing;
+        // INVARIANT: tokens are paid by escrow that is there.
+        if (record.kind != JobKind.Serving) revert JobNotOpen(job);
+        if (record.state != IJobs.State.Running && !closing) revert JobNotOpen(job);
+        // INVARIANT: settlement waits for the audits of what is redeemed last, and so for a bounded time (P-10, P-20).
+        if (closing && block.timestamp >= record.deadline) revert RedemptionOver(record.deadline);
+        return (record.user, record.intervals);
     }
 
     function _checkSignature(Voucher calldata voucher, bytes calldata signature, address user) private view {

@@ -9,6 +9,7 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 
+import {IChannels} from "../interfaces/IChannels.sol";
 import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
@@ -43,7 +44,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     /// @notice Where claims of training jobs are made, and who says how many are final.
     ICheckpoints public immutable CHECKPOINTS;
     /// @notice Who says how many tokens of a serving job are owed.
-    address public immutable CHANNELS;
+    IChannels public immutable CHANNELS;
     /// @notice Who convicts.
     address public immutable DISPUTES;
     /// @notice Who says what audits have been done.
@@ -68,7 +69,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         IERC20 sno,
         IStaking staking,
         ICheckpoints checkpoints,
-        address channels,
+        IChannels channels,
         address disputes,
         address audits
     ) EIP712("Tensorlink", "1") {
@@ -275,8 +276,17 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     function _checkWindow(uint64 job, Job storage record, State state) private view {
         // INVARIANT: a serving job is announced to be over before it is (P-20).
         if (state != State.Closing) revert WrongState(job, state);
-        // INVARIANT: what is owed can be redeemed, and the last receipt challenged, for a whole window (P-8, P-20).
-        if (block.timestamp < record.deadline) revert WindowOpen(record.deadline);
+        // INVARIANT: what is owed can be redeemed for a whole window, and what is redeemed is audited for a whole window (P-20).
+        uint256 from = record.deadline;
+        (uint16 stages, uint16 replicas, uint256 window) = (record.stages, record.replicas, record.challengeWindow);
+        for (uint16 replica = 0; replica < replicas; ++replica) {
+            for (uint16 stage = 0; stage < stages; ++stage) {
+                // Our own contract, which calls nobody; the lanes of a job are few (P-18).
+                // slither-disable-next-line calls-loop
+                from = from.max(CHANNELS.redeemedOf(job, stage, replica).redeemedAt + window);
+            }
+        }
+        if (block.timestamp < from) revert WindowOpen(from.toUint40());
     }
 
     function _checkClaims(uint64 job, Job storage record, State state) private view {
@@ -322,7 +332,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         Job storage record = _jobs[job];
         bool serving = record.kind == JobKind.Serving;
         // INVARIANT: money is earned by final claims (P-2), or by tokens that the user signed for (P-19).
-        if (msg.sender != (serving ? CHANNELS : address(CHECKPOINTS))) revert Unauthorized(msg.sender);
+        if (msg.sender != (serving ? address(CHANNELS) : address(CHECKPOINTS))) revert Unauthorized(msg.sender);
         Assignment storage lane = _assignments[Lanes.id(job, stage, replica)];
         // INVARIANT: a convicted lane redeems nothing (P-19). Of a training lane the claims before the convicted one stay good (P-13).
         if (serving && lane.convicted) revert LaneConvicted(stage, replica);
@@ -374,7 +384,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
 
     function _close(uint64 job, Job storage record, bool convicted) private {
         record.state = State.Closing;
-        // INVARIANT: stake outlasts the last receipt by a window (P-20).
+        // INVARIANT: what is owed can be redeemed for a window, and not for ever (P-20).
         if (record.kind == JobKind.Serving) record.deadline = (block.timestamp + record.challengeWindow).toUint40();
         emit JobClosing(job, convicted);
         if (record.kind == JobKind.Training) CHECKPOINTS.close(job);

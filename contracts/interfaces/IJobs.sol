@@ -15,10 +15,10 @@ import {JobKind, JobTerms, Offer} from "../types/Types.sol";
 /// | Accepted | start (user) | Running |
 /// | Running | cancel (user; anyone after the deadline), conviction of a lane | Closing |
 /// | Running | settle (training: anyone, all claims of all lanes final) | Settled |
-/// | Closing | settle (training: anyone, no claim pending; serving: anyone, from `deadline` on) | Settled |
+/// | Closing | settle (training: anyone, no claim pending; serving: anyone, from `deadline` on, once each lane's last redemption is a challenge window old) | Settled |
 ///
-/// A serving job has no claims on chain. It runs until it is closed, which sets `deadline` one challenge window ahead. While it runs and
-/// until it is settled, vouchers are redeemed and receipts can be challenged.
+/// A serving job has no claims on chain. It runs until it is closed, which sets `deadline` one challenge window ahead. Vouchers are redeemed
+/// while it runs and before that `deadline`, so that it can be settled two windows after it was closed at the latest. Until it is settled receipts convict.
 interface IJobs {
     /// @dev 0 is a job that does not exist.
     enum State {
@@ -31,7 +31,7 @@ interface IJobs {
     }
 
     /// @dev `escrow` is what is left of the deposit, wei of `token`; `auditBudget`, how much of that audits can still take. `deadline` is the last time a claim can be committed; of a serving
-    /// job, when anyone may close it, and once it is closing, from when on it can be settled.
+    /// job, when anyone may close it, and once it is closing, from when on nothing is redeemed any more.
     struct Job {
         address user;
         State state;
@@ -76,8 +76,8 @@ interface IJobs {
     error StakeTooSmall(uint256 lane, uint256 needed);
     error AcceptPeriodOver(uint40 acceptBy);
     error ClaimsPending(uint16 stage, uint16 replica);
-    /// @dev A serving job can be settled from `deadline` on, once it was closed.
-    error WindowOpen(uint40 deadline);
+    /// @dev A serving job that was closed can be settled from `from` on, if nothing is redeemed before its `deadline`.
+    error WindowOpen(uint40 from);
     /// @dev The lane, of a serving job, was convicted and earns nothing any more.
     error LaneConvicted(uint16 stage, uint16 replica);
     error NothingToCollect();
@@ -103,7 +103,7 @@ interface IJobs {
     function cancel(uint64 job) external;
 
     /// @notice Returns the unearned rest to the user and unlocks the workers' stake. Anyone, once no claim is pending; a serving job
-    /// from `deadline` on, once it is closing.
+    /// that is closing from `deadline` on, and a challenge window after the last redemption.
     function settle(uint64 job) external;
 
     /// @notice Pays out everything credited to the caller in `token` (0 for ETH).

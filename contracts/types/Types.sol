@@ -110,13 +110,15 @@ enum JobKind {
     Serving
 }
 
-/// @dev What a user owes a lane of its serving job by now: `tokens` since the job began, the receipts of `epoch` among them, whose
-/// claim ids have the list root (C-4) `receipts`. Epochs count from 1. EIP-712, domain of `Channels`, signed by the job's user.
+/// @dev What a user owes a lane of its serving job by now: `tokens` since the job began, `before` of them in the epochs before. What goes
+/// beyond those is owed for the receipts of `epoch`, whose claim ids have the list root (C-4) `receipts`. Epochs count from 1. EIP-712,
+/// domain of `Channels`, signed by the job's user.
 struct Voucher {
     uint64 job;
     uint16 stage;
     uint16 replica;
     uint32 epoch;
+    uint32 before;
     uint32 tokens;
     bytes32 receipts;
 }

@@ -32,22 +32,6 @@ contract AuditWeaknessesTest is AuditTest {
         assertEq(staking.accountOf(first, IStaking.Role.Validator).bonded, COLLATERAL);
     }
 
-    /// @dev What is redeemed shortly before settlement is never audited: the seed comes when the job is settled.
-    function test_whatIsRedeemedLastIsNotAudited() public {
-        vm.prank(user);
-        jobs.cancel(auditedJob);
-        vm.warp(jobs.jobOf(auditedJob).deadline - 1);
-        audited = _redeemReceipts(2, 0);
-        skip(1);
-        jobs.settle(auditedJob);
-        _toSeed();
-        assertTrue(audits.isDrawn(id, audited.fixedAt, first));
-        bytes32 sealedAnswer = _sealOf(first, _right());
-        vm.expectRevert(IAudits.ClaimIsVoid.selector);
-        vm.prank(first);
-        audits.commit(audited, sealedAnswer);
-    }
-
     /// @dev A receipt that stands in the lists of two epochs has two windows: in the second, who is drawn seals what was revealed in the first.
     function test_aReceiptOfTwoEpochsShowsItsAnswer() public {
         _toSeed();

@@ -69,38 +69,57 @@ contract ChannelsTest is ProtocolTest {
         return keccak256(abi.encode(receipts, uint64(block.timestamp)));
     }
 
-    /// @dev A voucher owes all tokens since the job began; what was paid is not paid again.
+    /// @dev A voucher owes all tokens since the job began; what was paid is not paid again. An epoch whose texts came to nothing is on chain, too.
     function test_redeem_isCumulative() public {
-        _redeem(_voucher(job, 0, 0, 1, 10));
-        _redeem(_voucher(job, 0, 0, 2, 11));
-        _redeem(_voucher(job, 0, 0, 9, TOKENS));
-        assertEq(jobs.creditOf(workers[0].addr, address(sno)), TOKENS * PRICE);
-        _redeemed(0, 0, 9, TOKENS);
-        for (uint32 epoch = 0; epoch < 11; ++epoch) {
-            bool redeemed = epoch == 1 || epoch == 2 || epoch == 9;
+        uint32[4] memory tokens = [uint32(10), 11, 11, TOKENS];
+        for (uint32 i = 0; i < 4; ++i) {
+            _redeem(_voucher(job, 0, 0, i + 1, tokens[i]));
+            assertEq(jobs.creditOf(workers[0].addr, address(sno)), tokens[i] * PRICE);
+            _redeemed(0, 0, i + 1, tokens[i]);
+        }
+        for (uint32 epoch = 0; epoch < 7; ++epoch) {
+            bool redeemed = epoch > 0 && epoch < 5;
             bytes32 receipts = _voucher(job, 0, 0, epoch, 0).receipts;
             assertEq(channels.epochOf(job, 0, 0, epoch), redeemed ? _record(receipts) : bytes32(0));
         }
     }
 
-    /// @dev An epoch has one list of receipts, however many tokens a second voucher of it owes.
-    function test_redeem_refusesEpochsThatAreOver() public {
-        _refused(_voucher(job, 0, 0, 0, 10), abi.encodeWithSelector(IChannels.EpochOver.selector, 0));
-        _redeem(_voucher(job, 0, 0, 3, 10));
-        for (uint32 epoch = 0; epoch < 4; ++epoch) {
-            bytes memory reason = abi.encodeWithSelector(IChannels.EpochOver.selector, epoch);
-            _refused(_voucher(job, 0, 0, epoch, 11), reason);
+    /// @dev P-19: an epoch has one list of receipts, however many tokens a second voucher of it owes, and none is left out.
+    function test_redeem_refusesAllButTheNextEpoch() public {
+        for (uint32 next = 1; next < 4; ++next) {
+            for (uint32 epoch = 0; epoch < 7; ++epoch) {
+                if (epoch == next) continue;
+                _refused(
+                    _voucher(job, 0, 0, epoch, 11), abi.encodeWithSelector(IChannels.NotTheNextEpoch.selector, epoch)
+                );
+            }
+            _redeem(_voucher(job, 0, 0, next, 10 + next));
         }
-        _redeem(_voucher(job, 0, 0, 4, 11));
+        Voucher memory last = _voucher(job, 0, 0, type(uint32).max, 50);
+        _refused(last, abi.encodeWithSelector(IChannels.NotTheNextEpoch.selector, type(uint32).max));
+    }
+
+    /// @dev P-19: who redeems less for an epoch than the user has signed for it is not paid the rest by the next one's voucher, which lists
+    /// nothing of it.
+    function testFuzz_redeem_refusesOtherBeginnings(uint32 paid, uint32 before, uint32 tokens) public {
+        paid = uint32(bound(paid, 0, TOKENS));
+        tokens = uint32(bound(tokens, paid, TOKENS));
+        vm.assume(before != paid);
+        _redeem(_voucher(job, 0, 0, 1, paid));
+        Voucher memory next = _voucher(job, 0, 0, 2, tokens);
+        next.before = before;
+        _refused(next, abi.encodeWithSelector(IChannels.NotPaidBefore.selector, before));
+        next.before = paid;
+        _redeem(next);
+        _redeemed(0, 0, 2, tokens);
     }
 
     function test_redeem_refusesTokensOutOfRange() public {
-        _refused(_voucher(job, 0, 0, 1, 0), abi.encodeWithSelector(IChannels.TokensOutOfRange.selector, 0));
         _refused(
             _voucher(job, 0, 0, 1, TOKENS + 1), abi.encodeWithSelector(IChannels.TokensOutOfRange.selector, TOKENS + 1)
         );
         _redeem(_voucher(job, 0, 0, 1, 10));
-        for (uint32 tokens = 9; tokens < 11; ++tokens) {
+        for (uint32 tokens = 0; tokens < 10; tokens += 9) {
             bytes memory reason = abi.encodeWithSelector(IChannels.TokensOutOfRange.selector, tokens);
             _refused(_voucher(job, 0, 0, 2, tokens), reason);
         }
@@ -163,13 +182,14 @@ contract ChannelsTest is ProtocolTest {
     function test_redeem_refusesChangedVouchers() public {
         Voucher memory signed = _voucher(job, 0, 0, 1, 10);
         bytes memory signature = _sign(userKey, _voucherDigest(signed));
-        for (uint256 i = 0; i < 5; ++i) {
+        for (uint256 i = 0; i < 6; ++i) {
             Voucher memory voucher = _voucher(job, 0, 0, 1, 10);
             if (i == 0) voucher.stage = 1;
             if (i == 1) voucher.replica = 1;
             if (i == 2) voucher.epoch = 2;
             if (i == 3) voucher.tokens = 11;
             if (i == 4) voucher.receipts = 0;
+            if (i == 5) voucher.before = 1;
             _refusedSignature(voucher, signature);
         }
         // Another job of the same user and the same worker.
@@ -205,20 +225,31 @@ contract ChannelsTest is ProtocolTest {
         _redeem(_voucher(other, 0, 0, 1, 1));
     }
 
-    /// @dev A user that closes its job without a word pays for what it has signed all the same.
-    function test_redeem_untilItIsSettled() public {
+    /// @dev A user that closes its job without a word pays for what it has signed all the same, if it is redeemed within a window: so
+    /// that settlement waits for the audits of the last redemption for a bounded time (P-10, P-20).
+    function test_redeem_forAWindowAfterTheJobIsClosed() public {
         vm.prank(user);
         jobs.cancel(job);
+        uint40 deadline = jobs.jobOf(job).deadline;
+        assertEq(deadline, block.timestamp + WINDOW);
         _redeem(_voucher(job, 0, 0, 1, 10));
-        skip(WINDOW - 1);
+        vm.warp(deadline - 1);
         _redeem(_voucher(job, 0, 0, 2, 20));
-        // Late, but nobody has settled it.
-        skip(1 hours);
-        _redeem(_voucher(job, 0, 0, 3, 30));
+        for (uint256 i = 0; i < 2; ++i) {
+            vm.warp(deadline + i * 30 days);
+            _refused(_voucher(job, 0, 0, 3, 30), abi.encodeWithSelector(IChannels.RedemptionOver.selector, deadline));
+        }
         jobs.settle(job);
-        _refused(_voucher(job, 0, 0, 4, 40), abi.encodeWithSelector(IChannels.JobNotOpen.selector, job));
-        assertEq(jobs.creditOf(workers[0].addr, address(sno)), 30 * PRICE);
-        assertEq(jobs.creditOf(user, address(sno)), (4 * TOKENS - 30) * PRICE);
+        _refused(_voucher(job, 0, 0, 3, 30), abi.encodeWithSelector(IChannels.JobNotOpen.selector, job));
+        assertEq(jobs.creditOf(workers[0].addr, address(sno)), 20 * PRICE);
+        assertEq(jobs.creditOf(user, address(sno)), (4 * TOKENS - 20) * PRICE);
+    }
+
+    /// @dev While it runs its deadline is no bound on anything but on who closes it.
+    function test_redeem_pastTheDeadlineOfAJobThatRuns() public {
+        skip(400 days);
+        _redeem(_voucher(job, 0, 0, 1, 10));
+        _redeemed(0, 0, 1, 10);
     }
 
     /// @dev P-19: a convicted lane keeps what it has redeemed and redeems no more; the others go on.
@@ -257,8 +288,8 @@ contract ChannelsTest is ProtocolTest {
         job = _run(_servingTerms(ETH, 2, 1, TOKENS));
         address worker = workers[0].addr;
         Voucher memory first = _voucher(job, 0, 0, 1, 10);
-        Voucher memory second = _voucher(job, 0, 0, 2, 15);
         _redeem(first);
+        Voucher memory second = _voucher(job, 0, 0, 2, 15);
         vm.etch(worker, address(new Reentrant(channels)).code);
         bytes memory again = _sign(userKey, _voucherDigest(first));
         Reentrant(payable(worker)).prepare(first, again, second, _sign(userKey, _voucherDigest(second)));
@@ -266,7 +297,7 @@ contract ChannelsTest is ProtocolTest {
         vm.prank(worker);
         assertEq(jobs.collect(ETH), 10 * PRICE);
         assertEq(worker.balance, 10 * PRICE);
-        assertEq(Reentrant(payable(worker)).refusal(), abi.encodeWithSelector(IChannels.EpochOver.selector, 1));
+        assertEq(Reentrant(payable(worker)).refusal(), abi.encodeWithSelector(IChannels.NotTheNextEpoch.selector, 1));
         assertEq(jobs.creditOf(worker, ETH), 5 * PRICE);
         assertEq(address(jobs).balance, (2 * TOKENS - 10) * PRICE);
         _redeemed(0, 0, 2, 15);
@@ -293,9 +324,11 @@ contract ChannelsTest is ProtocolTest {
                 vm.prank(user);
                 jobs.cancel(job);
             } else if (end == 1 && _stateOfJob(job) == IJobs.State.Closing) {
-                skip(WINDOW);
+                skip(2 * WINDOW);
                 jobs.settle(job);
                 settled = true;
+            } else if (end == 2) {
+                skip(WINDOW / 3);
             } else {
                 _step(noise >> 8, settled);
             }
@@ -319,10 +352,10 @@ contract ChannelsTest is ProtocolTest {
         uint256 lane = noise % 4;
         Lane storage state = _model[lane];
         // Mostly a little ahead of what was redeemed, now and then anything.
-        uint32 epoch = noise >> 8 & 7 == 0 ? uint32(noise >> 16) % 16 : state.epoch + uint32(noise >> 16) % 3;
+        uint32 epoch = noise >> 8 & 7 == 0 ? uint32(noise >> 16) % 16 : state.epoch + 1;
         uint32 tokens = noise >> 40 & 7 == 0 ? uint32(noise >> 48) % 110 : state.tokens + uint32(noise >> 48) % 20;
-        epoch %= 16;
         Voucher memory voucher = _voucher(job, uint16(lane % 2), uint16(lane / 2), epoch, tokens);
+        if (noise >> 88 & 7 == 0) voucher.before = uint32(noise >> 96) % 110;
         voucher.receipts = keccak256(abi.encode(noise));
         address caller = noise >> 72 & 15 == 0 ? workers[(lane + 1) % 4].addr : workers[lane].addr;
         bool signed = noise >> 80 & 15 != 0;
@@ -331,13 +364,17 @@ contract ChannelsTest is ProtocolTest {
         bytes memory reason;
         if (settled) {
             reason = abi.encodeWithSelector(IChannels.JobNotOpen.selector, job);
+        } else if (_stateOfJob(job) == IJobs.State.Closing && block.timestamp >= jobs.jobOf(job).deadline) {
+            reason = abi.encodeWithSelector(IChannels.RedemptionOver.selector, jobs.jobOf(job).deadline);
         } else if (caller != workers[lane].addr) {
             reason = abi.encodeWithSelector(IChannels.NotWorker.selector, caller);
         } else if (!signed) {
             reason = abi.encodeWithSelector(IChannels.BadSignature.selector);
-        } else if (epoch <= state.epoch) {
-            reason = abi.encodeWithSelector(IChannels.EpochOver.selector, epoch);
-        } else if (tokens <= state.tokens || tokens > TOKENS) {
+        } else if (epoch != state.epoch + 1) {
+            reason = abi.encodeWithSelector(IChannels.NotTheNextEpoch.selector, epoch);
+        } else if (voucher.before != state.tokens) {
+            reason = abi.encodeWithSelector(IChannels.NotPaidBefore.selector, voucher.before);
+        } else if (tokens < state.tokens || tokens > TOKENS) {
             reason = abi.encodeWithSelector(IChannels.TokensOutOfRange.selector, tokens);
         }
         if (reason.length > 0) vm.expectRevert(reason);

@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IAudits} from "../../contracts/interfaces/IAudits.sol";
+import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {AuditAnswer, AuditedClaim} from "../../contracts/types/Audit.sol";
 import {Claim, JobKind, StepStatement} from "../../contracts/types/Types.sol";
 import {AuditsTest} from "./Audits.t.sol";
@@ -236,6 +237,28 @@ contract ReceiptAuditsTest is ConfirmedAuditsTest {
             _toSeed();
             _unknown(audited);
         }
+    }
+
+    /// @dev P-20: what is redeemed in the last moment has its whole window: drawn for, answered, paid, and its worker convictable to the end.
+    function test_whatIsRedeemedLastIsAudited() public {
+        vm.prank(user);
+        jobs.cancel(auditedJob);
+        vm.warp(jobs.jobOf(auditedJob).deadline - 1);
+        audited = _redeemReceipts(2, 0);
+        skip(1);
+        uint40 from = uint40(audited.fixedAt + WINDOW);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WindowOpen.selector, from));
+        jobs.settle(auditedJob);
+        _answer(first, _right());
+        assertEq(jobs.creditOf(first, address(sno)), uint256(TOKENS) * PRICE * _parameters().auditFeeBps / 10_000);
+        vm.warp(from - 1);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WindowOpen.selector, from));
+        jobs.settle(auditedJob);
+        _convict();
+        assertTrue(jobs.isConvicted(auditedJob, AUDITED, 0));
+        assertEq(_staked(workers[AUDITED].addr).locked, 0);
+        skip(1);
+        jobs.settle(auditedJob);
     }
 
     /// @dev The job's end takes the budget with it.

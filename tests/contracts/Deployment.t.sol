@@ -69,7 +69,7 @@ contract DeploymentTest is Test, Deployer {
         assertEq(d.staking.AUDITS(), address(d.audits));
         assertEq(d.jobs.AUDITS(), address(d.audits));
         assertEq(address(d.jobs.CHECKPOINTS()), address(d.checkpoints));
-        assertEq(d.jobs.CHANNELS(), address(d.channels));
+        assertEq(address(d.jobs.CHANNELS()), address(d.channels));
         assertEq(d.jobs.DISPUTES(), address(d.disputes));
         assertEq(address(d.channels.JOBS()), address(d.jobs));
         assertEq(address(d.checkpoints.JOBS()), address(d.jobs));

@@ -17,7 +17,7 @@ import {JobKind} from "../../contracts/types/Types.sol";
 import {Deployment} from "../../script/Deployer.sol";
 import {Economy} from "./protocol/Economy.sol";
 
-/// @dev P-1 to P-7, P-10, P-19, P-24 to P-26, P-29, P-31, P-32 and P-34, whatever anybody does. One function each would walk anew: they are checked together.
+/// @dev P-1 to P-7, P-10, P-19, P-20, P-24 to P-26, P-29, P-31, P-32 and P-34, whatever anybody does. One function each would walk anew: they are checked together.
 contract InvariantsTest is Test {
     Economy private economy;
     SNO private sno;
@@ -100,6 +100,8 @@ contract InvariantsTest is Test {
         assertGt(economy.convictions(), 0, "convictions");
         assertGt(economy.burned(), 0, "burned");
         assertGt(economy.redemptions(), 0, "redemptions");
+        assertGt(economy.lateRedemptions(), 0, "late redemptions");
+        assertGt(economy.heldUpByRedemptions(), 0, "settlements that wait for the last redemption");
         assertGt(economy.receiptConvictions(), 0, "convictions over receipts");
         assertGt(economy.settled(), 0, "settled");
         assertGt(economy.withdrawn(), 0, "withdrawn");

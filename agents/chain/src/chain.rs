@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{
-    Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, Seed, StakeView,
+    Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, RedeemedView, Role, Seed, StakeView,
 };
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
@@ -216,7 +216,7 @@ impl Chain for AlloyChain {
         self.views().assignment(lane).await
     }
 
-    async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError> {
+    async fn redeemed(&self, lane: Lane) -> Result<RedeemedView, ChainError> {
         self.views().redeemed(lane).await
     }
 

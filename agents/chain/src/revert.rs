@@ -94,7 +94,7 @@ mod tests {
     fn names_errors_of_every_contract() {
         assert_eq!(shown(&Checkpoints::WindowOpen { until: U40::from(1_700_000_000u64) }), "WindowOpen(1700000000)");
         assert_eq!(shown(&Disputes::NoFault {}), "NoFault()");
-        assert_eq!(shown(&Channels::EpochOver { epoch: 4 }), "EpochOver(4)");
+        assert_eq!(shown(&Channels::NotTheNextEpoch { epoch: 4 }), "NotTheNextEpoch(4)");
         assert_eq!(shown(&Channels::TokensOutOfRange { tokens: 5 }), "TokensOutOfRange(5)");
         assert_eq!(shown(&Channels::JobNotOpen { job: 6 }), "JobNotOpen(6)");
         let empty = SNO::ERC20InsufficientBalance {

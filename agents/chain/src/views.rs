@@ -7,7 +7,9 @@ use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolCall;
 use tensorlink_bindings::{Beacon, Channels, Checkpoints, Jobs, SNO, Staking};
 use tensorlink_node::ports::ChainError;
-use tensorlink_node::ports::chain::{Deployment, JobState, JobView, LaneView, Parameters, Role, StakeView};
+use tensorlink_node::ports::chain::{
+    Deployment, JobState, JobView, LaneView, Parameters, RedeemedView, Role, StakeView,
+};
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
 
@@ -115,10 +117,10 @@ impl Views<'_> {
         tokio::try_join!(self.call(jobs, &worker), self.call(jobs, &price))
     }
 
-    pub(crate) async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError> {
+    pub(crate) async fn redeemed(&self, lane: Lane) -> Result<RedeemedView, ChainError> {
         let call = Channels::redeemedOfCall { job: lane.job.0, stage: lane.stage, replica: lane.replica };
         let redeemed = self.call(self.deployment.channels, &call).await?;
-        Ok((redeemed.epoch, redeemed.tokens))
+        Ok(RedeemedView { epoch: redeemed.epoch, tokens: redeemed.tokens, at: redeemed.redeemedAt })
     }
 
     pub(crate) async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {

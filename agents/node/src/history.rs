@@ -14,8 +14,8 @@ use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tokio::sync::mpsc;
 
 use crate::ports::chain::{
-    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, Seed,
-    StakeView,
+    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, RedeemedView,
+    Role, Seed, StakeView,
 };
 
 /// Events between the disk or the chain and a slow role.
@@ -181,7 +181,7 @@ impl Chain for Remembered {
         self.chain.assignment(lane).await
     }
 
-    async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError> {
+    async fn redeemed(&self, lane: Lane) -> Result<RedeemedView, ChainError> {
         self.chain.redeemed(lane).await
     }
 

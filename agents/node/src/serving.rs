@@ -24,6 +24,9 @@ use crate::wire::manifest::{MAX_MANIFEST, MAX_PLAN, Manifest, ManifestError, par
 /// operators, or 24 layers, can serve texts of 8,192 tokens.
 const MAX_HASHED: u64 = 1 << 23;
 
+/// Most receipts of an epoch.
+pub const MAX_RECEIPTS: usize = 1 << 14;
+
 /// Bytes of a constant after which memory is given back.
 const LARGE: usize = 1 << 20;
 

@@ -130,14 +130,15 @@ sol! {
         uint40 expires;
     }
 
-    /// What a user owes a lane of its serving job by now: tokens since the job began, and the list root of the claim ids of
-    /// the epoch's receipts. EIP-712, domain of `Channels`.
+    /// What a user owes a lane of its serving job by now: tokens since the job began, those of the epochs before among them, and the list
+    /// root of the claim ids of the epoch's receipts, for which it owes the rest. EIP-712, domain of `Channels`.
     #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     struct Voucher {
         uint64 job;
         uint16 stage;
         uint16 replica;
         uint32 epoch;
+        uint32 before;
         uint32 tokens;
         bytes32 receipts;
     }

@@ -310,7 +310,7 @@ impl User {
             return Ok(true);
         }
         if view.kind == JobKind::Serving {
-            // Its receipts are on no record: only the window after its end is awaited (rule P-20).
+            // Its receipts are on no record: the contract knows when the windows of its end and of what it redeemed last are over (rule P-20).
             let closing = view.state == JobState::Closing;
             return if closing { attempt(self.ports.chain.send(Call::Settle { job }).await) } else { Ok(false) };
         }

@@ -2,6 +2,7 @@
 
 use cid::Cid;
 use tensorlink_graph::engine::Engine;
+use tensorlink_node::serving::MAX_RECEIPTS;
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::{is_receipt, receipt_list};
@@ -20,8 +21,6 @@ pub struct Epoch {
     pub epoch: u32,
     /// List root of the claim ids of its receipts.
     pub receipts: B256,
-    /// Tokens paid since the job began.
-    pub tokens: u32,
     /// When it was redeemed, seconds.
     pub redeemed_at: u64,
     /// Block of the redemption, which salts the lottery.
@@ -48,10 +47,8 @@ impl Epoch {
         let Response::Receipts(claims) = auditor.ask(worker, &question).await.map_err(withheld)? else {
             return Err(withheld(Gap::OffTopic));
         };
-        // A receipt is of one token at least.
-        if claims.len() > self.tokens as usize
-            || claims.iter().any(|claim| claim.lane() != self.lane || !is_receipt(claim))
-        {
+        // Of texts that came to nothing no token is paid, so tokens bound no list.
+        if claims.len() > MAX_RECEIPTS || claims.iter().any(|claim| claim.lane() != self.lane || !is_receipt(claim)) {
             return Err(withheld(Gap::NoReceipt));
         }
         let target = |claim| {

@@ -226,7 +226,7 @@ where
                 let target = Target { id, claim: found.claim, standing, manifest, listed: None };
                 tasks.push(Task::Accused(target, signed));
             }
-            Event::VoucherRedeemed { lane, epoch, tokens, receipts } if self.looks_at_receipts() => {
+            Event::VoucherRedeemed { lane, epoch, receipts, .. } if self.looks_at_receipts() => {
                 let Some(manifest) = known.manifests.get(&lane.job).copied() else { return Ok(tasks) };
                 // Long over: a restart hears of all there ever were.
                 let longest = 2 * self.auditor.answers.parameters.max_challenge_window;
@@ -236,7 +236,6 @@ where
                 tasks.push(Task::Epoch(Epoch {
                     lane,
                     epoch,
-                    tokens,
                     receipts,
                     redeemed_at: at.timestamp,
                     block: at.block_hash,

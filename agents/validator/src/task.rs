@@ -249,12 +249,14 @@ async fn is_open<E>(auditor: &Auditor<E>, target: &Target) -> Result<bool, Chain
     Ok(now < committed_at.saturating_add(job.challenge_window.saturating_mul(2)))
 }
 
-/// Whether receipts of a job can still be challenged: until it may be settled, a window after it was closed (rule P-20).
+/// Whether receipts of a job can still be proven wrong: until it can be settled whatever was redeemed last, a window after that was over (rule P-20).
 async fn is_serving<E>(auditor: &Auditor<E>, job: JobId) -> Result<bool, ChainError> {
     let Some(job) = auditor.ports.chain.job(job).await? else { return Ok(false) };
     Ok(match job.state {
         JobState::Running => true,
-        JobState::Closing => auditor.ports.chain.head().await?.timestamp < job.deadline,
+        JobState::Closing => {
+            auditor.ports.chain.head().await?.timestamp < job.deadline.saturating_add(job.challenge_window)
+        }
         JobState::Posted | JobState::Accepted | JobState::Settled => false,
     })
 }

@@ -326,9 +326,10 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists {
 
     // Vouchers
 
+    /// @dev Of an epoch that begins where the lane has redeemed to.
     function _voucher(uint64 job, uint16 stage, uint16 replica, uint32 epoch, uint32 tokens)
         internal
-        pure
+        view
         returns (Voucher memory)
     {
         return Voucher({
@@ -336,6 +337,7 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists {
             stage: stage,
             replica: replica,
             epoch: epoch,
+            before: channels.redeemedOf(job, stage, replica).tokens,
             tokens: tokens,
             receipts: keccak256(abi.encode("receipts", stage, replica, epoch))
         });

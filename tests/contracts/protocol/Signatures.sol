@@ -40,9 +40,10 @@ library Signatures {
     }
 
     function hash(Voucher memory v) internal pure returns (bytes32) {
-        bytes32 typeHash =
-            keccak256("Voucher(uint64 job,uint16 stage,uint16 replica,uint32 epoch,uint32 tokens,bytes32 receipts)");
-        return keccak256(abi.encode(typeHash, v.job, v.stage, v.replica, v.epoch, v.tokens, v.receipts));
+        bytes32 typeHash = keccak256(
+            "Voucher(uint64 job,uint16 stage,uint16 replica,uint32 epoch,uint32 before,uint32 tokens,bytes32 receipts)"
+        );
+        return keccak256(abi.encode(typeHash, v.job, v.stage, v.replica, v.epoch, v.before, v.tokens, v.receipts));
     }
 
     function hash(Holding memory h) internal pure returns (bytes32) {

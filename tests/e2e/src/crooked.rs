@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tensorlink_node::ports::chain::{
-    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, Role, Seed,
-    StakeView,
+    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, RedeemedView,
+    Role, Seed, StakeView,
 };
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tokio::sync::mpsc;
@@ -96,7 +96,7 @@ impl<T: Twist> Chain for Crooked<T> {
         self.0.assignment(lane).await
     }
 
-    async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError> {
+    async fn redeemed(&self, lane: Lane) -> Result<RedeemedView, ChainError> {
         self.0.redeemed(lane).await
     }
 

@@ -108,7 +108,7 @@ fn frames() -> Vec<Seed> {
 
 fn messages() -> Vec<Seed> {
     let id = ClaimId(word(8));
-    let voucher = Voucher { job: 7, stage: 1, replica: 0, epoch: 1, tokens: 300, receipts: word(9) };
+    let voucher = Voucher { job: 7, stage: 1, replica: 0, epoch: 2, before: 200, tokens: 300, receipts: word(9) };
     let advance = Advance { lane: LANE, text: 4, position: 0, inputs: vec![vec![1, 0, 0, 0], vec![]], last: true };
     let requests = [
         Request::Quote(LANE),

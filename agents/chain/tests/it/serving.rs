@@ -1,7 +1,7 @@
 //! Serving jobs: vouchers redeemed, receipts that convict, and what is left in the end.
 
 use tensorlink_chain::AlloyChain;
-use tensorlink_node::ports::chain::{Event, Fault, JobState, Role};
+use tensorlink_node::ports::chain::{Event, Fault, JobState, RedeemedView, Role};
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_proof::commit::{Crossed, receipt, receipt_list, receipt_statement};
 use tensorlink_proof::fraud::{Case, Work, verify_contradiction_proof};
@@ -27,8 +27,9 @@ fn redeem(world: &World, signer: usize, voucher: Voucher) -> Call {
     Call::Redeem { voucher, signature: Bytes::copy_from_slice(&signature) }
 }
 
-fn voucher(job: JobId, epoch: u32, tokens: u32, receipts: &[ClaimId]) -> Voucher {
-    Voucher { job: job.0, stage: 0, replica: 0, epoch, tokens, receipts: receipt_list(receipts).root() }
+/// Of an epoch that begins at `before` tokens.
+fn voucher(job: JobId, epoch: u32, (before, tokens): (u32, u32), receipts: &[ClaimId]) -> Voucher {
+    Voucher { job: job.0, stage: 0, replica: 0, epoch, before, tokens, receipts: receipt_list(receipts).root() }
 }
 
 async fn refused(chain: &AlloyChain, call: Call) -> String {
@@ -50,10 +51,10 @@ async fn tokens_are_paid_by_vouchers_once_and_the_rest_returns() {
     let job = serving_job(&world, &user, &worker).await;
     let view = user.job(job).await.unwrap().unwrap();
     assert_eq!((view.kind, view.state, view.intervals), (JobKind::Serving, JobState::Running, 40));
-    assert_eq!(worker.redeemed(lane(job)).await.unwrap(), (0, 0));
+    assert_eq!(worker.redeemed(lane(job)).await.unwrap(), RedeemedView::default());
 
     let ids = [ClaimId(B256::repeat_byte(1)), ClaimId(B256::repeat_byte(2))];
-    let first = voucher(job, 1, 7, &ids);
+    let first = voucher(job, 1, (0, 7), &ids);
     let redeemed = worker.send(redeem(&world, USER, first.clone())).await.unwrap();
     let said = |epoch, tokens, receipts| Event::VoucherRedeemed { lane: lane(job), epoch, tokens, receipts };
     let paid = |units: u32| Event::Paid {
@@ -63,38 +64,50 @@ async fn tokens_are_paid_by_vouchers_once_and_the_rest_returns() {
         amount: U256::from(u128::from(units) * PRICE),
     };
     assert_eq!(redeemed.events, [said(1, 7, first.receipts), paid(7)]);
-    assert_eq!(worker.redeemed(lane(job)).await.unwrap(), (1, 7));
+    let last = worker.redeemed(lane(job)).await.unwrap();
+    assert_eq!((last.epoch, last.tokens, last.at), (1, 7, worker.head().await.unwrap().timestamp));
 
-    // Each once, by whom it is for, signed by who owes it, and never more than was deposited.
-    let next = voucher(job, 3, 10, &ids[..1]);
-    assert_eq!(refused(&worker, redeem(&world, USER, first)).await, "EpochOver(1)");
-    assert_eq!(refused(&worker, redeem(&world, USER, voucher(job, 2, 7, &[]))).await, "TokensOutOfRange(7)");
-    assert_eq!(refused(&worker, redeem(&world, USER, voucher(job, 2, 41, &[]))).await, "TokensOutOfRange(41)");
+    // Each once and one after another, by whom it is for, signed by who owes it, and never more than was deposited.
+    let next = voucher(job, 2, (7, 10), &ids[..1]);
+    let refusals = [
+        (first, "NotTheNextEpoch(1)"),
+        (voucher(job, 3, (7, 10), &ids[..1]), "NotTheNextEpoch(3)"),
+        (voucher(job, 2, (6, 10), &ids[..1]), "NotPaidBefore(6)"),
+        (voucher(job, 2, (7, 6), &[]), "TokensOutOfRange(6)"),
+        (voucher(job, 2, (7, 41), &[]), "TokensOutOfRange(41)"),
+    ];
+    for (voucher, reason) in refusals {
+        assert_eq!(refused(&worker, redeem(&world, USER, voucher)).await, reason);
+    }
     assert_eq!(refused(&worker, redeem(&world, WORKER, next.clone())).await, "BadSignature()");
     assert_eq!(refused(&other, redeem(&world, USER, next.clone())).await, format!("NotWorker({})", other.account()));
     worker.send(redeem(&world, USER, next.clone())).await.unwrap();
-    assert_eq!(worker.redeemed(lane(job)).await.unwrap(), (3, 10));
+    assert_eq!(worker.redeemed(lane(job)).await.unwrap().epoch, 2);
 
-    // Closed, it can be redeemed for a window, and settled after it, by anybody.
+    // Closed, it can be redeemed for a window, and settled a window after what was redeemed last, by anybody.
     assert_eq!(refused(&user, Call::Settle { job }).await, format!("WrongState({job}, 3)"));
     user.send(Call::Cancel { job }).await.unwrap();
-    let late = voucher(job, 4, 11, &ids);
+    world.wait(3).await;
+    let late = voucher(job, 3, (10, 11), &ids);
     worker.send(redeem(&world, USER, late.clone())).await.unwrap();
     let deadline = user.job(job).await.unwrap().unwrap().deadline;
-    assert_eq!(refused(&other, Call::Settle { job }).await, format!("WindowOpen({deadline})"));
+    let from = worker.redeemed(lane(job)).await.unwrap().at + u64::from(WINDOW);
+    assert!(from > deadline);
+    assert_eq!(refused(&other, Call::Settle { job }).await, format!("WindowOpen({from})"));
     world.wait(WINDOW.into()).await;
+    let too_late = || redeem(&world, USER, voucher(job, 4, (11, 12), &[]));
+    assert_eq!(refused(&worker, too_late()).await, format!("RedemptionOver({deadline})"));
     other.send(Call::Settle { job }).await.unwrap();
-    let too_late = redeem(&world, USER, voucher(job, 5, 12, &[]));
-    assert_eq!(refused(&worker, too_late).await, format!("JobNotOpen({job})"));
+    assert_eq!(refused(&worker, too_late()).await, format!("JobNotOpen({job})"));
     assert_eq!(worker.credit(worker.account(), Address::ZERO).await.unwrap(), U256::from(11 * PRICE));
     assert_eq!(user.credit(user.account(), Address::ZERO).await.unwrap(), U256::from(DEPOSIT - 11 * PRICE));
     assert_eq!(worker.stake(worker.account(), Role::Worker).await.unwrap().locked, 0);
 
     let told: Vec<Event> = take(&mut events, 12).await.into_iter().map(|at| at.event).collect();
     let refund = U256::from(DEPOSIT - 11 * PRICE);
-    assert_eq!(told[4..8], [said(1, 7, receipt_list(&ids).root()), paid(7), said(3, 10, next.receipts), paid(3)]);
+    assert_eq!(told[4..8], [said(1, 7, receipt_list(&ids).root()), paid(7), said(2, 10, next.receipts), paid(3)]);
     assert_eq!(told[8], Event::JobClosing { job, convicted: false });
-    assert_eq!(told[9..], [said(4, 11, late.receipts), paid(1), Event::JobSettled { job, refund }]);
+    assert_eq!(told[9..], [said(3, 11, late.receipts), paid(1), Event::JobSettled { job, refund }]);
 }
 
 #[tokio::test]
@@ -159,6 +172,6 @@ async fn a_worker_that_signs_two_lengths_of_one_text_is_convicted_and_redeems_no
     assert!(convicted.events.contains(&Event::JobClosing { job, convicted: true }));
     let slashed = |event: &Event| matches!(event, Event::Slashed { amount, .. } if *amount == sno("5"));
     assert!(convicted.events.iter().any(slashed), "{:?}", convicted.events);
-    let error = worker.send(redeem(&world, USER, voucher(job, 1, 3, &[id]))).await.unwrap_err();
+    let error = worker.send(redeem(&world, USER, voucher(job, 1, (0, 3), &[id]))).await.unwrap_err();
     assert_eq!(refusal(error), "LaneConvicted(0, 0)");
 }

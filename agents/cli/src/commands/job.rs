@@ -116,8 +116,8 @@ async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
                 let got = match view.kind {
                     JobKind::Training => Got::Claims(chain.lane(lane).await?),
                     JobKind::Serving => {
-                        let (epoch, tokens_paid) = chain.redeemed(lane).await?;
-                        Got::Vouchers { epoch, tokens_paid }
+                        let redeemed = chain.redeemed(lane).await?;
+                        Got::Vouchers { epoch: redeemed.epoch, tokens_paid: redeemed.tokens }
                     }
                 };
                 lanes.push(ShownLane { stage, replica, worker, price_per_interval: price.into(), got });

@@ -207,7 +207,13 @@ fn show(quote: &Quote) -> String {
         ),
         ("audits", format!("up to {} {} of it", quote.audits, quote.token)),
         ("at risk", format!("{} SNO per worker", quote.worker_stake)),
-        ("settled", format!("{} s after the job was closed", quote.challenge_window)),
+        (
+            "settled",
+            format!(
+                "{0} s after the job was closed, and {0} s after the last voucher was redeemed",
+                quote.challenge_window
+            ),
+        ),
     ])
 }
 

@@ -5,7 +5,7 @@ use tensorlink_economics::budget::Size;
 use tensorlink_economics::dispute::{least_bond, pay_in_window, spammed_worker, stake_that_pays_gas};
 use tensorlink_economics::framing::highest_absence;
 use tensorlink_economics::market::GAME_GAS;
-use tensorlink_economics::receipts::Confirmed;
+use tensorlink_economics::receipts::{Confirmed, most_deferred};
 use tensorlink_economics::report::beacon::biased;
 use tensorlink_economics::report::{self, parameters::recommendations};
 use tensorlink_economics::validating::{self, Audit, audits_of_a_lane, price_of_highest_penalty};
@@ -85,6 +85,28 @@ fn the_specification_has_the_figures() {
         format!("gains {:.0} SNO by a challenge", spammed_worker(&rules, &market, held)),
         format!("holds up to {:.2} gwei", (rules.bond() - interest) / gas_of_one_gwei),
         format!("A stake of {:.0} SNO pays", stake_that_pays_gas(&rules, &market).1),
+    ] {
+        assert!(economics().contains(&phrase), "contracts/SPEC.md lacks: {phrase}");
+    }
+}
+
+/// Two epochs, each with a last text that goes beyond, are drawn for together if a worker redeems late (P-19).
+#[test]
+fn what_users_sign_for_ahead_of_audits_is_worth_no_stake() {
+    const ACCOUNT: &str = include_str!("../../../user/src/serving/account.rs");
+    let constant = |name: &str| -> u32 {
+        let line = ACCOUNT.lines().find(|line| line.contains(&format!("const {name}: u32 = "))).unwrap();
+        line.split_once("= ").unwrap().1.trim_end_matches(';').parse().unwrap()
+    };
+    let rules = Rules::RECOMMENDED;
+    let half_blind = Crowd { honest: 50, lazy: 50, colluding: 0 };
+    let caught = half_blind.caught(rules.audits_per_claim());
+    let most = most_deferred(rules.min_stake(), 1.0, rules.bounty(), caught);
+    assert!(constant("AHEAD") * (constant("TEXTS") + 1) <= most, "{most}");
+    for phrase in [
+        format!("lose by up to {most} texts of the greatest length"),
+        format!("more than {most} texts"),
+        format!("each of {} such texts", constant("TEXTS")),
     ] {
         assert!(economics().contains(&phrase), "contracts/SPEC.md lacks: {phrase}");
     }

@@ -100,6 +100,17 @@ pub struct LaneView {
     pub void_from: Option<u32>,
 }
 
+/// What a lane of a serving job has redeemed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RedeemedView {
+    /// Its last epoch; 0: none.
+    pub epoch: u32,
+    /// Tokens paid since the job began.
+    pub tokens: u32,
+    /// Timestamp of the last redemption, seconds.
+    pub at: u64,
+}
+
 /// A stake balance, wei of SNO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "names and units are those of the contracts")]
@@ -615,8 +626,8 @@ pub trait Chain: Send + Sync + 'static {
     /// Who holds a lane (zero address: nobody) and its price per interval in wei of the job's token.
     async fn assignment(&self, lane: Lane) -> Result<(Address, u128), ChainError>;
 
-    /// What a lane of a serving job has redeemed: its last epoch, and tokens since the job began.
-    async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError>;
+    /// What a lane of a serving job has redeemed.
+    async fn redeemed(&self, lane: Lane) -> Result<RedeemedView, ChainError>;
 
     /// A lane's claims.
     async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError>;

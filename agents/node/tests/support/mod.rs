@@ -262,8 +262,8 @@ pub struct Ledger {
     pub challenged: Option<u32>,
     /// The next commit is mined and its receipt lost.
     pub lose_receipt: bool,
-    /// What lanes have redeemed, the last voucher of each.
-    pub redeemed: BTreeMap<Lane, Voucher>,
+    /// What lanes have redeemed: the last voucher of each, and when.
+    pub redeemed: BTreeMap<Lane, (Voucher, u64)>,
     /// Confirmed events, which end with the last of them; without these the chain is silent, and does not end.
     pub told: Option<Vec<EventAt>>,
     /// Whether events go on: what calls cause is told, too.
@@ -333,6 +333,11 @@ impl MemoryChain {
 }
 
 impl Ledger {
+    fn redeemed_of(&self, lane: Lane) -> RedeemedView {
+        let view = |(v, at): &(Voucher, u64)| RedeemedView { epoch: v.epoch, tokens: v.tokens, at: *at };
+        self.redeemed.get(&lane).map(view).unwrap_or_default()
+    }
+
     /// When the first of a round was made.
     pub fn first_seal(&self, stage: u16, interval: u32) -> Option<u64> {
         self.seals.iter().filter(|((s, n, _), _)| (*s, *n) == (stage, interval)).map(|(_, (_, at))| *at).min()
@@ -497,16 +502,22 @@ impl Chain for MemoryChain {
                 }
                 let (stage, replica) = (voucher.stage, voucher.replica);
                 let lane = Lane { job: JobId(voucher.job), stage, replica };
-                let (epoch, tokens) = ledger.redeemed.get(&lane).map_or((0, 0), |v| (v.epoch, v.tokens));
-                if voucher.epoch <= epoch {
-                    return Err(refused("EpochOver"));
+                if ledger.job.state == JobState::Closing && ledger.now >= ledger.job.deadline {
+                    return Err(refused("RedemptionOver"));
                 }
-                if voucher.tokens <= tokens || voucher.tokens > ledger.job.intervals {
+                let last = ledger.redeemed_of(lane);
+                if voucher.epoch != last.epoch + 1 {
+                    return Err(refused("NotTheNextEpoch"));
+                }
+                if voucher.before != last.tokens {
+                    return Err(refused("NotPaidBefore"));
+                }
+                if voucher.tokens < last.tokens || voucher.tokens > ledger.job.intervals {
                     return Err(refused("TokensOutOfRange"));
                 }
                 let (epoch, tokens, receipts) = (voucher.epoch, voucher.tokens, voucher.receipts);
                 events.push(Event::VoucherRedeemed { lane, epoch, tokens, receipts });
-                ledger.redeemed.insert(lane, voucher);
+                ledger.redeemed.insert(lane, (voucher, ledger.now));
             }
             Call::Cancel { .. } => {
                 ledger.sent.push("cancel");
@@ -518,7 +529,8 @@ impl Chain for MemoryChain {
             }
             Call::Settle { .. } if ledger.job.kind == JobKind::Serving => {
                 ledger.sent.push("settle");
-                if ledger.job.state != JobState::Closing || ledger.now < ledger.job.deadline {
+                let last = ledger.redeemed.values().map(|(_, at)| at + WINDOW).max().unwrap_or_default();
+                if ledger.job.state != JobState::Closing || ledger.now < ledger.job.deadline.max(last) {
                     return Err(refused("WindowOpen"));
                 }
                 ledger.job.state = JobState::Settled;
@@ -579,8 +591,8 @@ impl Chain for MemoryChain {
         Ok((self.with(|l| l.workers[place(l.job.stages)]), 1))
     }
 
-    async fn redeemed(&self, lane: Lane) -> Result<(u32, u32), ChainError> {
-        Ok(self.with(|l| l.redeemed.get(&lane).map_or((0, 0), |v| (v.epoch, v.tokens))))
+    async fn redeemed(&self, lane: Lane) -> Result<RedeemedView, ChainError> {
+        Ok(self.with(|l| l.redeemed_of(lane)))
     }
 
     async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {

@@ -101,13 +101,12 @@ impl LaneClient {
 
     /// Pays what is due, with regard to what the lane has redeemed meanwhile.
     async fn settle(&self, ports: &Ports) -> Result<(), LaneFault> {
-        match ports.chain.redeemed(self.lane).await {
-            Ok((epoch, tokens)) => self.redeemed(epoch, tokens)?,
-            Err(error) => tracing::debug!(lane = %self.lane, %error, "what the lane has redeemed is not known now"),
-        }
+        self.look(ports).await?;
         match self.pay(ports, true).await {
-            Ok(()) => Ok(()),
+            // Its money is on its way through the chain.
+            Ok(()) | Err(PayFault::Unredeemed(_)) => Ok(()),
             Err(PayFault::Lane(fault)) => Err(fault),
+            Err(PayFault::Account(error)) => Err(error.into()),
             Err(PayFault::Journal(error)) => Err(LaneFault::Declined(error.to_string())),
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tensorlink_node::Ports;
 use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::chain::RedeemedView;
 use tensorlink_node::ports::{NetError, Protocol};
 use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::wire::rpc::{Request, Response};
@@ -38,12 +39,12 @@ pub(super) struct LaneClient {
 }
 
 impl LaneClient {
-    /// Takes the lane's account up from disk.
+    /// Takes the lane's account up from disk. Texts have at most `longest` tokens.
     ///
     /// # Errors
     /// [`JournalError`].
-    pub(super) fn open(ports: &Ports, lane: Lane, worker: Address) -> Result<Self, JournalError> {
-        let mut account: Account = ports.journal.read(&name(lane))?.unwrap_or_default();
+    pub(super) fn open(ports: &Ports, lane: Lane, worker: Address, longest: u32) -> Result<Self, JournalError> {
+        let mut account = ports.journal.read(&name(lane))?.unwrap_or_else(|| Account::new(longest));
         account.withdraw_all();
         let (account, paying, abandoned) = (Mutex::new(account), tokio::sync::Mutex::default(), Mutex::default());
         Ok(Self { lane, worker, wake: Notify::new(), account, paying, abandoned })
@@ -114,10 +115,16 @@ impl LaneClient {
     pub(super) async fn pay(&self, ports: &Ports, mut again: bool) -> Result<(), PayFault> {
         let _order = self.paying.lock().await;
         loop {
+            if self.account().waits() {
+                self.look(ports).await?;
+            }
             let due = self.account().due(self.lane);
             let repeated = due.is_none() && std::mem::take(&mut again);
             let latest = || if repeated { self.account().latest().cloned() } else { None };
-            let Some(voucher) = due.or_else(latest) else { return Ok(()) };
+            let Some(voucher) = due.or_else(latest) else {
+                let account = self.account();
+                return if account.waits() { Err(PayFault::Unredeemed(account.epoch())) } else { Ok(()) };
+            };
             again = false;
             // What was signed for is never forgotten.
             self.save(ports)?;
@@ -125,6 +132,8 @@ impl LaneClient {
                 Ok(()) => voucher,
                 // It has the next.
                 Err(LaneFault::Declined(_)) if repeated => return Ok(()),
+                // Or it has redeemed one of before, which has ended the epoch.
+                Err(LaneFault::Declined(_)) if self.look(ports).await? => continue,
                 Err(LaneFault::Declined(reason)) => {
                     tracing::debug!(lane = %self.lane, %reason, "the voucher is declined; the worker's list is asked for");
                     self.sync(ports, voucher.epoch).await?;
@@ -165,12 +174,29 @@ impl LaneClient {
         }
     }
 
-    /// Takes note of what the lane has redeemed.
+    /// Takes note of what the lane has redeemed, says the chain; whether that ends the epoch. A chain that cannot be asked tells nothing.
     ///
     /// # Errors
     /// [`AccountError::Stale`].
-    pub(super) fn redeemed(&self, epoch: u32, tokens: u32) -> Result<(), AccountError> {
-        self.account().redeemed(epoch, tokens)
+    pub(super) async fn look(&self, ports: &Ports) -> Result<bool, AccountError> {
+        match ports.chain.redeemed(self.lane).await {
+            Ok(redeemed) => self.redeemed(redeemed),
+            Err(error) => {
+                tracing::debug!(lane = %self.lane, %error, "what the lane has redeemed is not known now");
+                Ok(false)
+            }
+        }
+    }
+
+    /// Takes note of what the lane has redeemed; whether that ends the epoch.
+    ///
+    /// # Errors
+    /// [`AccountError::Stale`].
+    pub(super) fn redeemed(&self, last: RedeemedView) -> Result<bool, AccountError> {
+        let mut account = self.account();
+        let before = account.epoch();
+        account.redeemed(last.epoch, last.tokens)?;
+        Ok(account.epoch() > before)
     }
 }
 
@@ -181,6 +207,11 @@ pub(super) enum PayFault {
     Lane(#[from] LaneFault),
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error(transparent)]
+    Account(#[from] AccountError),
+    /// Nothing is signed for in an epoch while so many before it are not on chain.
+    #[error("the worker has not redeemed what was signed for before epoch {0}")]
+    Unredeemed(u32),
 }
 
 fn name(lane: Lane) -> String {

@@ -82,9 +82,9 @@ impl Pipeline {
             for replica in 0..job.replicas {
                 let lane = Lane { job: id, stage, replica };
                 let (worker, _) = ports.chain.assignment(lane).await?;
-                let client = LaneClient::open(&ports, lane, worker)?;
-                let (epoch, tokens) = ports.chain.redeemed(lane).await?;
-                client.redeemed(epoch, tokens).map_err(|source| OpenError::Account { lane, source })?;
+                let client = LaneClient::open(&ports, lane, worker, job.steps_per_interval)?;
+                let redeemed = ports.chain.redeemed(lane).await?;
+                client.redeemed(redeemed).map_err(|source| OpenError::Account { lane, source })?;
                 replicas.push(Arc::new(client));
             }
             lanes.push(replicas);

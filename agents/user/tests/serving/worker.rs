@@ -68,9 +68,11 @@ pub(crate) struct Inner {
     pub(crate) manner: Manner,
     pub(crate) advances: Vec<(u32, u32, bool)>,
     pub(crate) abandoned: Vec<u32>,
-    /// Its list of the epoch, in the order of signing.
+    /// What it signed, in that order.
     pub(crate) receipts: Vec<(Claim, u32)>,
     pub(crate) vouchers: Vec<Voucher>,
+    /// Its epochs: the receipts that each begins after.
+    epochs: Vec<usize>,
     /// Rows, and rows of controls.
     texts: HashMap<u32, (Vec<u8>, Vec<u8>)>,
 }
@@ -92,6 +94,7 @@ impl Worker {
             abandoned: vec![],
             receipts: vec![],
             vouchers: vec![],
+            epochs: vec![0],
             texts: HashMap::new(),
         };
         let worker = Arc::new(Self { lane, key, shard, inner: Mutex::new(inner) });
@@ -132,14 +135,17 @@ impl Worker {
                 Response::Done
             }
             Request::Pay { voucher, signature } => self.pay(inner, voucher, &signature),
-            Request::Receipts { .. } => {
-                Response::Receipts(inner.receipts.iter().map(|(claim, _)| claim.clone()).collect())
-            }
+            Request::Receipts { epoch, .. } => match inner.epochs.get(epoch as usize - 1) {
+                Some(start) => {
+                    Response::Receipts(inner.receipts[*start..].iter().map(|(claim, _)| claim.clone()).collect())
+                }
+                None => Response::Declined("no such epoch".into()),
+            },
             other => panic!("{other:?}"),
         })
     }
 
-    /// As a worker does: a prefix of its list, none shorter than before.
+    /// As a worker does: a prefix of its epoch's list, none shorter than before; the next epoch after what the last voucher pays.
     fn pay(&self, inner: &mut Inner, voucher: Voucher, signature: &[u8]) -> Response {
         verify_signer(signature, CONTRACTS.voucher(&voucher), user().address()).unwrap();
         assert_eq!(
@@ -147,12 +153,41 @@ impl Worker {
             (self.lane.job.0, self.lane.stage, self.lane.replica)
         );
         let ids: Vec<ClaimId> = inner.receipts.iter().map(|(claim, _)| CONTRACTS.claim_id(claim)).collect();
-        let fits = (0..=ids.len()).any(|count| receipt_list(&ids[..count]).root() == voucher.receipts);
-        if !fits || inner.vouchers.last().is_some_and(|last| last.tokens > voucher.tokens) {
+        let named = |start: usize, voucher: &Voucher| {
+            (start..=ids.len()).find(|end| receipt_list(&ids[start..*end]).root() == voucher.receipts)
+        };
+        let open = inner.epochs.len() as u32;
+        let last = inner.vouchers.iter().rfind(|last| last.epoch == open);
+        let mut start = *inner.epochs.last().unwrap();
+        if voucher.epoch == open + 1 {
+            let Some(last) = last else { return Response::Declined("the epoch before has no voucher".into()) };
+            assert_eq!(voucher.before, last.tokens);
+            start = named(start, last).unwrap();
+        } else if voucher.epoch != open {
+            return Response::Declined(format!("epoch {open} is open"));
+        }
+        let before = inner.vouchers.iter().rfind(|last| last.epoch < voucher.epoch).map_or(0, |last| last.tokens);
+        assert_eq!(voucher.before, before);
+        if named(start, &voucher).is_none() || inner.vouchers.last().is_some_and(|last| last.tokens > voucher.tokens) {
             return Response::Declined("not a beginning of my list".into());
+        }
+        if voucher.epoch > open {
+            inner.epochs.push(start);
         }
         inner.vouchers.push(voucher);
         Response::Done
+    }
+
+    /// Ends the open epoch with its last voucher, as when the job is closing, and returns that.
+    pub(crate) fn end_epoch(&self) -> Voucher {
+        self.with(|inner| {
+            let last = inner.vouchers.last().cloned().unwrap();
+            let ids: Vec<ClaimId> = inner.receipts.iter().map(|(claim, _)| CONTRACTS.claim_id(claim)).collect();
+            let start = *inner.epochs.last().unwrap();
+            let end = (start..=ids.len()).find(|end| receipt_list(&ids[start..*end]).root() == last.receipts);
+            inner.epochs.push(end.unwrap());
+            last
+        })
     }
 
     fn advance(&self, inner: &mut Inner, advance: Advance) -> Option<Response> {

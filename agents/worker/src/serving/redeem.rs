@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::ports::chain::{JobState, JobView, RedeemedView};
 use tensorlink_node::ports::{Call, Chain, ChainError, Clock};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -15,9 +15,6 @@ use crate::role::BACK_OFF;
 
 /// Longest wait between two looks at the chain.
 const PERIOD: Duration = Duration::from_secs(10);
-/// Attempts to redeem a voucher that the contract refuses.
-const ATTEMPTS: u32 = 5;
-
 /// Why nothing was achieved this time. Tried again.
 #[derive(Debug, Error)]
 enum Failure {
@@ -25,19 +22,18 @@ enum Failure {
     Chain(#[from] ChainError),
     #[error(transparent)]
     Journal(#[from] JournalError),
-    #[error("the contract refuses the voucher of epoch {0}")]
-    Refused(u32),
 }
 
-/// Runs until the job can be settled, or `stop`. Failures are retried for ever, refusals a few times.
+/// Runs until the job can be settled as far as this lane goes, or `stop`. Failures and refusals are retried until then: no later epoch can
+/// be redeemed without the one that is due.
 pub async fn run((chain, clock): (Arc<dyn Chain>, Arc<dyn Clock>), book: Arc<Book>, stop: CancellationToken) {
     let lane = book.payer().lane;
     let mut changes = book.watch();
-    // Refusals of an epoch's voucher.
-    let mut refusals = (0, 0);
+    // The last epoch whose voucher was refused.
+    let mut refused = 0;
     loop {
         changes.mark_unchanged();
-        let (wait, wakes) = match advance(chain.as_ref(), &book, &mut refusals).await {
+        let (wait, wakes) = match advance(chain.as_ref(), &book, &mut refused).await {
             Ok(true) => return,
             Ok(false) => (PERIOD, true),
             Err(failure) => {
@@ -54,7 +50,7 @@ pub async fn run((chain, clock): (Arc<dyn Chain>, Arc<dyn Clock>), book: Arc<Boo
 }
 
 /// Redeems what is due; whether the job is over.
-async fn advance(chain: &dyn Chain, book: &Book, refusals: &mut (u32, u32)) -> Result<bool, Failure> {
+async fn advance(chain: &dyn Chain, book: &Book, refused: &mut u32) -> Result<bool, Failure> {
     let lane = book.payer().lane;
     let Some(job) = chain.job(lane.job).await? else { return Ok(false) };
     let now = chain.head().await?.timestamp;
@@ -65,47 +61,48 @@ async fn advance(chain: &dyn Chain, book: &Book, refusals: &mut (u32, u32)) -> R
         JobState::Closing => book.end_epoch(now)?,
         JobState::Settled => return Ok(true),
     }
+    let open = job.state == JobState::Running || now < job.deadline;
     loop {
         let redeemed = chain.redeemed(lane).await?;
-        let Some((epoch, signed)) = book.due(redeemed.0) else { break };
-        if epoch <= redeemed.0 {
+        let Some((epoch, signed)) = book.due(redeemed.epoch).filter(|_| open) else {
+            return Ok(over(&job, redeemed, now));
+        };
+        if epoch <= redeemed.epoch {
             // Mined, and the receipt never seen.
             book.mark(epoch, Progress::Sent)?;
-        } else if signed.voucher.tokens <= redeemed.1 {
-            tracing::info!(%lane, epoch, "an epoch that pays no more than the one before it is not redeemed");
-            book.mark(epoch, Progress::Refused("it pays no more than the epoch before it".into()))?;
-        } else {
-            redeem(chain, book, (epoch, signed), refusals).await?;
+        } else if !redeem(chain, book, (epoch, signed), refused).await? {
+            return Ok(false);
         }
     }
-    Ok(over(&job, now))
 }
 
-/// Whether anyone may settle the job.
-fn over(job: &JobView, now: u64) -> bool {
-    job.state == JobState::Closing && now >= job.deadline
+/// Whether anyone may settle the job, for all that this lane has redeemed (rule P-20).
+fn over(job: &JobView, last: RedeemedView, now: u64) -> bool {
+    job.state == JobState::Closing && now >= job.deadline.max(last.at.saturating_add(job.challenge_window))
 }
 
+/// Whether the voucher is redeemed; if not, the contract refuses it.
 async fn redeem(
     chain: &dyn Chain,
     book: &Book,
     (epoch, signed): (u32, Signed),
-    refusals: &mut (u32, u32),
-) -> Result<(), Failure> {
+    refused: &mut u32,
+) -> Result<bool, Failure> {
     let lane = book.payer().lane;
     let tokens = signed.voucher.tokens;
     match chain.send(Call::Redeem { voucher: signed.voucher, signature: signed.signature.into() }).await {
         Ok(receipt) => {
             tracing::info!(%lane, epoch, tokens, gas = receipt.gas, "voucher redeemed");
-            Ok(book.mark(epoch, Progress::Sent)?)
+            book.mark(epoch, Progress::Sent)?;
+            Ok(true)
         }
         Err(ChainError::Reverted { name, arguments }) => {
-            *refusals = (epoch, if refusals.0 == epoch { refusals.1.saturating_add(1) } else { 1 });
-            tracing::warn!(%lane, epoch, tokens, %name, %arguments, attempt = refusals.1, "the voucher is refused");
-            if refusals.1 < ATTEMPTS {
-                return Err(Failure::Refused(epoch));
+            // Said once: it may be refused as long as the job lasts.
+            if *refused != epoch {
+                tracing::warn!(%lane, epoch, tokens, %name, %arguments, "the voucher is refused; it is tried until the job ends");
             }
-            Ok(book.mark(epoch, Progress::Refused(format!("{name}{arguments}")))?)
+            *refused = epoch;
+            Ok(false)
         }
         Err(error) => Err(error.into()),
     }

@@ -25,6 +25,19 @@ pub enum VoucherError {
         /// The open one.
         open: u32,
     },
+    /// It skips tokens, or pays some twice.
+    #[error(
+        "the voucher's epoch {epoch} begins at {before} tokens, and vouchers of the epochs before it pay {}: sign for those first",
+        due.map_or_else(|| "nothing yet of the one that is open".to_owned(), |due| due.to_string())
+    )]
+    Before {
+        /// Tokens of the epochs before, says the voucher.
+        before: u32,
+        /// Its epoch.
+        epoch: u32,
+        /// What they are; none while there is no voucher of the last of them.
+        due: Option<u32>,
+    },
     /// Less than was paid already.
     #[error("the voucher pays {tokens} tokens, an earlier one {paid}: tokens are counted since the job began")]
     Fewer {
@@ -134,7 +147,7 @@ mod tests {
     };
 
     fn voucher(tokens: u32, receipts: B256) -> Voucher {
-        Voucher { job: 3, stage: 1, replica: 0, epoch: 1, tokens, receipts }
+        Voucher { job: 3, stage: 1, replica: 0, epoch: 1, before: 0, tokens, receipts }
     }
 
     #[test]

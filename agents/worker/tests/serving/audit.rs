@@ -11,7 +11,7 @@ use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_proof::commit::{io_root, receipt_statement, tensor_root, verify_signer};
 
 use crate::support::{CONTRACTS, KEY, identity, lane};
-use crate::world::{World, address, ids, text, until, voucher};
+use crate::world::{World, address, ids, next, text, until, voucher};
 
 #[tokio::test]
 async fn what_a_worker_says_about_its_receipts_is_what_a_repetition_gives() {
@@ -26,7 +26,7 @@ async fn what_a_worker_says_about_its_receipts_is_what_a_repetition_gives() {
         }
         // One of an epoch that is over, one of the open epoch.
         assert_eq!(world.pay(stage, voucher(stage, 1, 3, &receipts[..1])).await, Response::Done);
-        assert_eq!(world.pay(stage, voucher(stage, 2, 6, &receipts[1..])).await, Response::Done);
+        assert_eq!(world.pay(stage, next(stage, 2, (3, 6), &receipts[1..])).await, Response::Done);
         until(|| async { world.chain.with(|ledger| ledger.redeemed.contains_key(&lane(stage))) }).await;
         for (receipt, claim) in receipts.iter().zip(ids(&receipts)) {
             let ask = |request| world.ask_as(auditor.clone(), stage, request);

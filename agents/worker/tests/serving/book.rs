@@ -25,8 +25,13 @@ fn ids(texts: impl IntoIterator<Item = u32>) -> Vec<ClaimId> {
 }
 
 fn signed(epoch: u32, tokens: u32, texts: impl IntoIterator<Item = u32>) -> Signed {
+    after(epoch, (0, tokens), texts)
+}
+
+/// Of an epoch that begins at `before` tokens.
+fn after(epoch: u32, (before, tokens): (u32, u32), texts: impl IntoIterator<Item = u32>) -> Signed {
     let receipts = receipt_list(&ids(texts)).root();
-    let voucher = Voucher { job: 1, stage: 0, replica: 0, epoch, tokens, receipts };
+    let voucher = Voucher { job: 1, stage: 0, replica: 0, epoch, before, tokens, receipts };
     let signature = user().sign(CONTRACTS.voucher(&voucher)).unwrap().to_vec();
     Signed { voucher, signature }
 }
@@ -64,7 +69,7 @@ fn receipts_and_vouchers_survive_and_epochs_follow_each_other() {
     assert_eq!(book.due(0), None, "its epoch goes on");
 
     // The first voucher of the second epoch ends the first, which keeps what its last voucher named.
-    book.pay(signed(2, 40, 3..4), 7).unwrap();
+    book.pay(after(2, (30, 40), 3..4), 7).unwrap();
     for book in [book, shelf.open()] {
         assert_eq!((texts(&book, 1), texts(&book, 2)), (vec![0, 1, 2], vec![3]));
         assert_eq!((texts(&book, 3), book.claims(4)), (vec![], None));
@@ -82,22 +87,41 @@ fn receipts_and_vouchers_survive_and_epochs_follow_each_other() {
     assert_eq!(book.due(1).unwrap().0, 2);
     book.mark(1, Progress::Confirmed).unwrap();
     book.mark(1, Progress::Due).unwrap();
-    book.mark(2, Progress::Refused("no".into())).unwrap();
+    assert_eq!(shelf.open().due(0).unwrap().0, 2, "one that is confirmed stays so");
+    book.mark(2, Progress::Confirmed).unwrap();
     assert_eq!(shelf.open().due(0), None);
     book.end_epoch(9).unwrap();
     assert_eq!(texts(&book, 3), [4], "an epoch that nobody signed for goes on");
 }
 
+/// The contract redeems epochs one after another, each from the tokens of the one before: what cannot be redeemed is not taken.
 #[test]
-fn an_epoch_without_a_voucher_leaves_everything_to_the_next() {
+fn an_epoch_begins_at_what_the_one_before_it_pays() {
     let shelf = Shelf::new();
     let book = shelf.open();
-    book.enter(entry(0)).unwrap();
-    book.enter(entry(1)).unwrap();
-    book.pay(signed(2, 20, 0..2), 1).unwrap();
-    for book in [book, shelf.open()] {
-        assert_eq!((book.claims(1), texts(&book, 2), book.due(0)), (None, vec![0, 1], None));
+    (0..3).for_each(|text| drop(book.enter(entry(text)).unwrap()));
+    let due = |signed: Signed| match book.pay(signed, 1) {
+        Err(PayError::Voucher(VoucherError::Before { due, .. })) => due,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(due(after(2, (0, 20), 0..2)), None, "the first has no voucher yet");
+    book.end_epoch(1).unwrap();
+    assert_eq!((texts(&book, 1), book.due(0)), (vec![0, 1, 2], None), "nor does it end without one");
+    assert_eq!(due(after(1, (5, 20), 0..2)), Some(0));
+    book.pay(signed(1, 20, 0..2), 1).unwrap();
+    for before in [0, 19, 21] {
+        assert_eq!(due(after(2, (before, 30), 2..3)), Some(20));
     }
+    book.pay(after(2, (20, 30), 2..3), 2).unwrap();
+    assert_eq!(due(after(2, (30, 40), 2..3)), Some(20));
+    // Its texts may all have come to nothing.
+    book.pay(after(3, (30, 30), 0..0), 3).unwrap();
+    let book = shelf.open();
+    assert_eq!(book.due(0).unwrap().0, 1);
+    assert_eq!(book.due(1), Some((1, signed(1, 20, 0..2))), "not marked");
+    (1..3).for_each(|epoch| book.mark(epoch, Progress::Confirmed).unwrap());
+    book.end_epoch(4).unwrap();
+    assert_eq!(book.due(2), Some((3, after(3, (30, 30), 0..0))));
 }
 
 #[test]
@@ -128,7 +152,7 @@ fn vouchers_that_do_not_fit_change_nothing() {
     assert!(matches!(refused(signed(1, 19, 0..2)), VoucherError::Fewer { tokens: 19, paid: 20 }));
     assert!(matches!(refused(signed(1, 30, 0..1)), VoucherError::Receipts { .. }), "fewer receipts than before");
     assert!(matches!(refused(signed(1, 30, [0, 2, 1])), VoucherError::Receipts { .. }), "another order");
-    assert!(matches!(refused(signed(2, 30, [1, 2])), VoucherError::Receipts { .. }), "of the epoch before");
+    assert!(matches!(refused(after(2, (20, 30), [1, 2])), VoucherError::Receipts { .. }), "of the epoch before");
     assert!(matches!(refused(signed(3, 30, 0..3)), VoucherError::Epoch { epoch: 3, open: 1 }));
     assert!(matches!(refused(signed(1, 1001, 0..3)), VoucherError::TooMany { .. }));
     let mut forged = signed(1, 30, 0..3);
@@ -155,9 +179,9 @@ fn what_a_voucher_names_is_settled_and_what_it_does_not_pay_is_borne_up_to_what_
         assert_eq!((book.delivered(), book.owed(), book.owed_with(5)), (40, 0, 5));
     }
     let book = shelf.open();
-    book.pay(signed(2, 20, 0..0), 3).unwrap();
+    book.pay(after(2, (20, 20), 0..0), 3).unwrap();
     assert_eq!(book.owed(), 0, "in the next epoch, too");
-    book.pay(signed(2, 60, 0..0), 4).unwrap();
+    book.pay(after(2, (20, 60), 0..0), 4).unwrap();
     book.enter(entry(4)).unwrap();
     assert_eq!((book.owed(), book.owed_with(60), book.owed_with(61)), (0, 0, 1), "paid ahead");
 }
@@ -168,7 +192,7 @@ fn epochs_are_kept_for_a_while_and_their_tensors_while_any_receipt_names_them() 
     let book = shelf.open();
     for epoch in 1..=7 {
         book.enter(entry(epoch)).unwrap();
-        book.pay(signed(epoch, 10 * epoch, [epoch]), 100 * u64::from(epoch)).unwrap();
+        book.pay(after(epoch, (10 * (epoch - 1), 10 * epoch), [epoch]), 100 * u64::from(epoch)).unwrap();
     }
     assert!(book.stale(10_000, 50).0.is_empty(), "not redeemed");
     (1..=6).for_each(|epoch| book.mark(epoch, Progress::Confirmed).unwrap());

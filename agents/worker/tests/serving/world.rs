@@ -183,9 +183,15 @@ pub(crate) fn ids(receipts: &[Receipt]) -> Vec<ClaimId> {
     receipts.iter().map(|receipt| CONTRACTS.claim_id(&receipt.claim)).collect()
 }
 
+/// A voucher of the first epoch, or of a later one that begins at no tokens.
 pub(crate) fn voucher(stage: u16, epoch: u32, tokens: u32, receipts: &[Receipt]) -> Voucher {
     let receipts = receipt_list(&ids(receipts)).root();
-    Voucher { job: JOB.0, stage, replica: 0, epoch, tokens, receipts }
+    Voucher { job: JOB.0, stage, replica: 0, epoch, before: 0, tokens, receipts }
+}
+
+/// A voucher of an epoch that begins at `before` tokens.
+pub(crate) fn next(stage: u16, epoch: u32, (before, tokens): (u32, u32), receipts: &[Receipt]) -> Voucher {
+    Voucher { before, ..voucher(stage, epoch, tokens, receipts) }
 }
 
 /// A text of three tokens.

@@ -140,34 +140,65 @@ abstract contract ClaimMoves is AuditMoves {
 
     // Vouchers
 
-    /// @dev A lane redeems more than it has, of this epoch or of a later one, and then tries the same again.
+    /// @dev A lane redeems no less than it has, of the next epoch, and then tries the same again. It tries to leave an epoch out, or tokens, first; and
+    /// once nothing can be redeemed any more. Now and then the user closes the job before. Of one that
+    /// is closing it redeems in the last moment, half of the time, and cannot settle it then.
     function redeem(uint256 seed, uint256 laneSeed, uint256 amount, uint256 epochs) external {
         uint64 job = _servingJob(seed);
         if (job == 0) return;
         (uint256 lane, uint16 stage, uint16 replica) = _lane(job, laneSeed);
         (uint32 paid, uint32 most) = (tokensOf[job][lane], jobs.jobOf(job).intervals);
-        if (paid == most) return;
-        uint32 epoch = channels.redeemedOf(job, stage, replica).epoch + 1 + uint32(epochs % 3);
-        Voucher memory voucher = _voucher(job, stage, replica, epoch, uint32(bound(amount, paid + 1, most)));
+        uint32 epoch = channels.redeemedOf(job, stage, replica).epoch + 1;
+        Voucher memory voucher = _voucher(job, stage, replica, epoch, uint32(bound(amount, paid, most)));
         Claim memory receipt;
         (receipt.job, receipt.stage, receipt.replica, receipt.interval) = (job, stage, replica, epoch);
         voucher.receipts = Merkle.itemNode(checkpoints.claimId(receipt));
-        bytes memory signature = _sign(userKey, _voucherDigest(voucher));
-
-        vm.startPrank(jobs.workerOf(job, stage, replica));
-        if (convictedOn[job][lane]) {
-            vm.expectRevert(abi.encodeWithSelector(IJobs.LaneConvicted.selector, stage, replica));
-            channels.redeem(voucher, signature);
-        } else {
-            channels.redeem(voucher, signature);
-            tokensOf[job][lane] = voucher.tokens;
-            _earned(job, stage, replica, voucher.tokens - paid);
-            ++redemptions;
-            vm.expectRevert(abi.encodeWithSelector(IChannels.EpochOver.selector, epoch));
-            channels.redeem(voucher, signature);
+        if (_stateOfJob(job) == IJobs.State.Running && epochs >> 16 & 7 == 0) {
+            vm.prank(user);
+            jobs.cancel(job);
+            _closedAt[job] = block.timestamp;
         }
-        vm.stopPrank();
-        if (!convictedOn[job][lane] && epochs / 3 % 2 == 0) _audit(receipt, epochs >> 8);
+        uint40 deadline = jobs.jobOf(job).deadline;
+        bool last = _stateOfJob(job) == IJobs.State.Closing && block.timestamp < deadline && laneSeed >> 8 & 1 == 1;
+        if (last) vm.warp(deadline - 1);
+        bytes memory reason = _notRedeemed(job, lane, stage, replica);
+        if (reason.length == 0) {
+            Voucher memory other = abi.decode(abi.encode(voucher), (Voucher));
+            other.epoch += 1 + uint32(epochs % 3);
+            _redeems(other, abi.encodeWithSelector(IChannels.NotTheNextEpoch.selector, other.epoch));
+            (other.epoch, other.before) = (epoch, paid + 1);
+            _redeems(other, abi.encodeWithSelector(IChannels.NotPaidBefore.selector, other.before));
+        }
+        _redeems(voucher, reason);
+        if (reason.length > 0) return;
+        tokensOf[job][lane] = voucher.tokens;
+        redeemedAtOf[job][lane] = block.timestamp;
+        _earned(job, stage, replica, voucher.tokens - paid);
+        ++redemptions;
+        _redeems(voucher, abi.encodeWithSelector(IChannels.NotTheNextEpoch.selector, epoch));
+        if (epochs / 3 % 2 == 0) _audit(receipt, epochs >> 8);
+        if (!last) return;
+        vm.warp(deadline);
+        settle(job - 1);
+    }
+
+    /// @dev Why a lane redeems nothing any more, if it does not.
+    function _notRedeemed(uint64 job, uint256 lane, uint16 stage, uint16 replica) private returns (bytes memory) {
+        IJobs.Job memory record = jobs.jobOf(job);
+        if (record.state == IJobs.State.Closing && block.timestamp >= record.deadline) {
+            ++lateRedemptions;
+            return abi.encodeWithSelector(IChannels.RedemptionOver.selector, record.deadline);
+        }
+        if (convictedOn[job][lane]) return abi.encodeWithSelector(IJobs.LaneConvicted.selector, stage, replica);
+        return "";
+    }
+
+    function _redeems(Voucher memory voucher, bytes memory reason) private {
+        bytes memory signature = _sign(userKey, _voucherDigest(voucher));
+        address who = jobs.workerOf(voucher.job, voucher.stage, voucher.replica);
+        if (reason.length > 0) vm.expectRevert(reason);
+        vm.prank(who);
+        channels.redeem(voucher, signature);
     }
 
     /// @dev The worker signs about a text that its states are not those of a receipt. A lane may be convicted twice.

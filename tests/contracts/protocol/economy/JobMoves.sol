@@ -102,12 +102,32 @@ abstract contract JobMoves is State {
         uint64 job = _job(seed);
         IJobs.Job memory record = jobs.jobOf(job);
         if (record.state != IJobs.State.Running && record.state != IJobs.State.Closing) return;
-        bool ready = record.kind == JobKind.Serving
-            ? record.state == IJobs.State.Closing && block.timestamp >= record.deadline
-            : _noClaimIsPending(job, record);
-        if (!ready) return;
+        if (record.kind == JobKind.Serving) {
+            if (record.state != IJobs.State.Closing || block.timestamp < record.deadline) return;
+            if (!_isAudited(job, record)) return;
+        } else if (!_noClaimIsPending(job, record)) {
+            return;
+        }
         jobs.settle(job);
         ++settled;
+    }
+
+    /// @dev Whether every lane's last redemption is a window old; if not, settlement is refused, though nothing can be redeemed any more. It never takes
+    /// longer than another window.
+    function _isAudited(uint64 job, IJobs.Job memory record) private returns (bool) {
+        uint256 from = record.deadline;
+        for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {
+            uint256 redeemedAt = redeemedAtOf[job][lane];
+            if (redeemedAt > 0 && redeemedAt + record.challengeWindow > from) {
+                from = redeemedAt + record.challengeWindow;
+            }
+        }
+        assertLt(from, uint256(record.deadline) + record.challengeWindow, "settlement is bounded");
+        if (block.timestamp >= from) return true;
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WindowOpen.selector, from));
+        jobs.settle(job);
+        ++heldUpByRedemptions;
+        return false;
     }
 
     function _noClaimIsPending(uint64 job, IJobs.Job memory record) internal view returns (bool) {

@@ -20,6 +20,7 @@ abstract contract State is Ledger, BeaconTest {
     mapping(uint64 job => uint256 time) internal _closedAt;
     /// @dev Tokens of the vouchers that a lane has redeemed.
     mapping(uint64 job => mapping(uint256 lane => uint32 tokens)) public tokensOf;
+    mapping(uint64 job => mapping(uint256 lane => uint256 time)) public redeemedAtOf;
     mapping(uint64 job => mapping(uint256 lane => bool convicted)) public convictedOn;
     mapping(uint256 challenge => Claim claim) internal _claims;
     /// @dev What replicas did: how many claims a lane has sealed, and from which on they are wrong, counted from 1; of a round, its seals,
@@ -37,6 +38,8 @@ abstract contract State is Ledger, BeaconTest {
     uint256 public receiptConvictions;
     uint256 public finalized;
     uint256 public redemptions;
+    uint256 public lateRedemptions;
+    uint256 public heldUpByRedemptions;
     uint256 public settled;
     uint256 public withdrawn;
     uint256 public challengesWon;

@@ -196,6 +196,52 @@ async fn a_worker_that_dies_in_the_middle_of_a_text_is_replaced_or_the_text_fail
     assert_eq!(tokens, owed, "each delivered text is paid once: {paid:?}");
 }
 
+/// Epochs that a lane has redeemed, in the order of the chain, and the tokens of each voucher.
+async fn redeemed(network: &Network) -> Vec<(u32, u32)> {
+    let redeemed = network.events().await.into_iter().filter_map(|at| match at.event {
+        Event::VoucherRedeemed { epoch, tokens, .. } => Some((epoch, tokens)),
+        _ => None,
+    });
+    redeemed.collect()
+}
+
+/// An epoch pays for 16 texts of the greatest length, and is redeemed when the next has begun: here, across deaths on either side.
+#[tokio::test(flavor = "multi_thread")]
+async fn epochs_are_redeemed_one_after_another_and_nobody_gets_stuck() {
+    const LONGEST: u32 = 16;
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    let shape = Shape { stages: 1, longest: LONGEST, ..Shape::default() };
+    let mut serving = Serving::start_decoder(&mut network, shape).await;
+    let (mut owed, mut texts) = (0, 0);
+    for epoch in 1..=3 {
+        while !redeemed(&network).await.iter().any(|(redeemed, _)| *redeemed == epoch) {
+            let text = eventually("an answer", LIMIT, async || serving.complete("the cat", 1).await.ok());
+            let (_, tokens, id) = text.await;
+            // Its last word is out before its receipts are in, and what dies in between is paid to nobody.
+            serving.receipts(&id).await;
+            (owed, texts) = (owed + u32::try_from(tokens).unwrap() - 1, texts + 1);
+            assert!(owed < 10 * 16 * LONGEST, "{texts} texts, and epoch {epoch} is not redeemed");
+        }
+        if epoch == 1 {
+            network.cut_worker(0);
+            network.start_workers([0]).await;
+        } else if epoch == 2 {
+            serving.cut_gateway(&mut network);
+            serving.open_gateway(&mut network).await;
+        }
+    }
+    let paid = settled(&network, &serving).await;
+    assert_eq!(paid.iter().map(|(_, tokens, _)| *tokens).collect::<Vec<_>>(), [owed]);
+    let all = redeemed(&network).await;
+    assert!((1..).zip(&all).all(|(epoch, (redeemed, _))| epoch == *redeemed), "one after another: {all:?}");
+    assert!(
+        all.is_sorted_by_key(|(_, tokens)| *tokens) && all.last().is_some_and(|(_, last)| *last == owed),
+        "{all:?}"
+    );
+    assert!(all.iter().take(3).all(|(epoch, tokens)| *tokens >= epoch * 16 * LONGEST), "each is full: {all:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn receipts_are_drawn_for_and_their_audits_paid_by_the_token() {
     // A validator that looks only at what it is drawn for: every receipt, being the only one.

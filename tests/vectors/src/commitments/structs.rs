@@ -255,6 +255,7 @@ pub(super) fn digests() -> Result<Vec<DigestCase>, VectorError> {
         stage: 3,
         replica: 1,
         epoch: 4_000_000_000,
+        before: 999_999,
         tokens: 1_000_001,
         receipts: B256::repeat_byte(0x99),
     };

@@ -77,7 +77,7 @@ impl Cluster {
         let folder = tempfile::tempdir()?;
         let identity = job::user()?;
         let own = identity.address();
-        let chain = Arc::new(Ledger::new(&job, own, Vec::new())?);
+        let chain = Arc::new(Ledger::new(&job, folder.path(), own, Vec::new())?);
         let user = config(measure.config, &folder.path().join("user"), Vec::new());
         let node = Node::join(&user, (identity, chain), DISK, &CancellationToken::new()).await?;
         node.ports.net.set_gate(Arc::new(Roster::new(own)));

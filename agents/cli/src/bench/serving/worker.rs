@@ -43,7 +43,7 @@ pub(crate) async fn run(
     let engine = device::open(Some(device))?;
     let identity = job::worker(stage)?;
     let own = identity.address();
-    let chain = Arc::new(Ledger::new(&job, own, job.events()?)?);
+    let chain = Arc::new(Ledger::new(&job, folder, own, job.events()?)?);
     let config = config(base, &folder.join(format!("worker-{stage}")), job.user_at.clone());
     let node = Node::join(&config, (identity, chain), DISK, &shutdown).await?;
     let make = device::factory(engine);

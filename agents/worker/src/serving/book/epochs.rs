@@ -17,12 +17,14 @@ impl Book {
     /// When the journal cannot be written.
     pub fn end_epoch(&self, now: u64) -> Result<(), JournalError> {
         let mut inner = self.inner();
-        if inner.record.best.is_some() { self.end(&mut inner, now, None) } else { Ok(()) }
+        self.end(&mut inner, now, None)
     }
 
-    /// Ends the open epoch and begins the next with a voucher, perhaps.
+    /// Ends the open epoch and begins the next with a voucher, perhaps. One without a voucher goes on: it could not be redeemed, and no later
+    /// one without it.
     pub(super) fn end(&self, inner: &mut Inner, now: u64, first: Option<(Signed, usize)>) -> Result<(), JournalError> {
         let (lane, epoch) = (self.payer.lane, inner.record.epoch);
+        let Some((signed, receipts)) = inner.record.best.clone() else { return Ok(()) };
         let next = epoch.saturating_add(1);
         let named = inner.named();
         let (head, rest) = inner.open.split_at_checked(named).unwrap_or((&inner.open, &[]));
@@ -30,19 +32,14 @@ impl Book {
         let mut record = inner.record.clone();
         record.epoch = next;
         record.before = record.before.saturating_add(sum(head));
-        if let Some((signed, receipts)) = std::mem::replace(&mut record.best, first) {
-            record.over.insert(epoch, Over { signed, receipts, ended_at: now, progress: Progress::Due });
-        }
+        record.best = first;
+        record.over.insert(epoch, Over { signed, receipts, ended_at: now, progress: Progress::Due });
         let lines = self.journal.replace_lines(&epoch_file(lane, next), &rest)?;
         self.journal.write(&file_name(lane), &record)?;
         let rest = inner.open.split_off(named.min(inner.open.len()));
         let head = std::mem::replace(&mut inner.open, rest);
         (inner.lines, inner.record) = (lines, record);
-        if inner.record.over.contains_key(&epoch) {
-            inner.past.insert(epoch, head);
-        } else {
-            self.journal.remove_lines(&epoch_file(lane, epoch))?;
-        }
+        inner.past.insert(epoch, head);
         Ok(())
     }
 
@@ -53,7 +50,7 @@ impl Book {
         let waits = |epoch: u32, over: &Over| match over.progress {
             Progress::Due => true,
             Progress::Sent => epoch > redeemed,
-            Progress::Confirmed | Progress::Refused(_) => false,
+            Progress::Confirmed => false,
         };
         let mut over = inner.record.over.iter();
         over.find(|(epoch, over)| waits(**epoch, over)).map(|(epoch, over)| (*epoch, over.signed.clone()))

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tensorlink_node::Journal;
 use tensorlink_node::journal::{JournalError, Lines};
+use tensorlink_node::serving::MAX_RECEIPTS;
 use tensorlink_node::wire::rpc::Receipt;
 use tensorlink_types::ClaimId;
 use tensorlink_types::abi::Claim;
@@ -21,9 +22,6 @@ use tokio::sync::watch;
 pub use self::record::{Entry, Progress, Signed};
 use self::record::{Record, epoch_file, file_name};
 use super::voucher::{Payer, VoucherError, named};
-
-/// Most receipts of an epoch.
-pub const MAX_RECEIPTS: usize = 1 << 14;
 
 /// Why a receipt cannot be entered.
 #[derive(Debug, Error)]
@@ -207,6 +205,11 @@ impl Book {
         let ends = voucher.epoch == open.saturating_add(1);
         if voucher.epoch != open && !ends {
             return Err(VoucherError::Epoch { epoch: voucher.epoch, open }.into());
+        }
+        // What no voucher of this epoch pays, none of the next can: the contract redeems them one after another.
+        let due = if ends { inner.record.best_tokens() } else { Some(inner.record.begun()) };
+        if due != Some(voucher.before) {
+            return Err(VoucherError::Before { before: voucher.before, epoch: voucher.epoch, due }.into());
         }
         // A voucher of the next epoch leaves to this one what its last voucher named.
         let kept = inner.named();

@@ -35,8 +35,6 @@ pub enum Progress {
     Sent,
     /// Confirmed.
     Confirmed,
-    /// Never to be redeemed; why.
-    Refused(String),
 }
 
 /// An epoch that is over.
@@ -67,8 +65,17 @@ pub(super) struct Record {
 impl Record {
     /// Tokens of the best voucher.
     pub(super) fn paid(&self) -> u32 {
-        let last = || self.over.values().last().map(|over| &over.signed);
-        self.best.as_ref().map(|(signed, _)| signed).or_else(last).map_or(0, |signed| signed.voucher.tokens)
+        self.best_tokens().unwrap_or_else(|| self.begun())
+    }
+
+    /// Tokens of the open epoch's best voucher, if it has any.
+    pub(super) fn best_tokens(&self) -> Option<u32> {
+        self.best.as_ref().map(|(signed, _)| signed.voucher.tokens)
+    }
+
+    /// Tokens of the vouchers of the epochs that are over: what those of the open one begin at. The last of them is always kept.
+    pub(super) fn begun(&self) -> u32 {
+        self.over.values().last().map_or(0, |over| over.signed.voucher.tokens)
     }
 }
 

@@ -19,8 +19,8 @@ const DECODER: &str = "tiny-llama";
 const START: Duration = Duration::from_secs(180);
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// Lanes of a job, the most tokens of its texts, whether its model is put into integers before it is posted, and for how long its receipts can
-/// be challenged.
+/// Lanes of a job, the most tokens of its texts, whether its model is put into integers before it is posted, and for how long vouchers are
+/// redeemed once it is closed, and audited after that.
 pub(crate) struct Shape {
     pub(crate) stages: u16,
     pub(crate) replicas: u16,
@@ -32,7 +32,7 @@ pub(crate) struct Shape {
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { stages: 2, replicas: 1, longest: 32, integers: false, window: 6 }
+        Self { stages: 2, replicas: 1, longest: 32, integers: false, window: 15 }
     }
 }
 
