@@ -12,8 +12,10 @@ use tensorlink_types::{Address, B256, U256};
 use crate::harness::{Job, Network, OBSERVER, PURSE, USER, VALIDATOR, address, eventually, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
-/// A challenger's clock runs out within.
+/// A challenge is over within.
 const LONG: Duration = Duration::from_secs(300);
+/// Seconds that a challenger has who asks nothing.
+const CLOCK: u32 = 20;
 const WORKER: usize = 0;
 /// One stage and two intervals.
 const JOB: Job = Job { stages: 1, replicas: 1, steps: 40, steps_per_interval: 20, token: "sno", challenge_window: 20 };
@@ -38,7 +40,8 @@ async fn first_claim(network: &Network) -> (Claim, u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_challenge_without_substance_pays_the_worker_and_ends() {
-    let mut network = Network::start(1).await;
+    let mut network = Network::staked(1, |parameters| parameters.disputeClock = CLOCK).await;
+    network.start_validator().await;
     network.fund(address(OBSERVER), "10").await;
     network.start_workers([WORKER]).await;
     JOB.post(&mut network);

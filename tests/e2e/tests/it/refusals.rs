@@ -11,6 +11,8 @@ use crate::harness::{Model, Network, Output, run, tensorlink, worker_address};
 
 /// Longer than any time limit that a refusal has to wait for.
 const LIMIT: Duration = Duration::from_secs(90);
+/// An endpoint that refuses connections.
+const NOBODY: &str = "ws://127.0.0.1:1";
 const KEY: &str = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 const DEPLOYMENT: &str = r#"
 chain_id = 1
@@ -55,7 +57,7 @@ impl Files {
             .args(arguments)
             .current_dir(self.0.path())
             .env("TENSORLINK_PRIVATE_KEY", KEY)
-            .env("TENSORLINK_RPC", "ws://127.0.0.1:1")
+            .env("TENSORLINK_RPC", NOBODY)
             .env("TENSORLINK_DEPLOYMENT", self.path("deployment.toml"));
         command
     }
@@ -113,22 +115,27 @@ async fn keys_that_are_missing_or_malformed() {
 #[tokio::test]
 async fn an_endpoint_that_is_not_there_or_never_answers() {
     let files = Files::new();
-    for arguments in [&["balance"][..], &["dispute", "list"]] {
-        let output = run(files.command(arguments), LIMIT).await;
-        assert_refused(&output, &["--rpc"]);
-    }
     // Takes connections, says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    for scheme in ["ws", "http"] {
-        let mut command = files.command(&["balance"]);
-        command.env("TENSORLINK_RPC", format!("{scheme}://{}", silent.local_addr().unwrap()));
-        let output = run(command, LIMIT).await;
+    let address = silent.local_addr().unwrap();
+    // All at once: each waits for time limits of its own.
+    let asked = |arguments: &[&str], endpoint: &str| {
+        let mut command = files.command(arguments);
+        command.env("TENSORLINK_RPC", endpoint);
+        run(command, LIMIT)
+    };
+    let (ws, http) = (format!("ws://{address}"), format!("http://{address}"));
+    let outputs = futures::join!(
+        asked(&["balance"], NOBODY),
+        asked(&["dispute", "list"], NOBODY),
+        asked(&["balance"], "gopher://example"),
+        asked(&["balance"], &ws),
+        asked(&["balance"], &http),
+    );
+    for output in [outputs.0, outputs.1, outputs.2, outputs.3, outputs.4] {
         assert_refused(&output, &["--rpc"]);
         assert!(output.took < Duration::from_secs(75), "{:?}", output.took);
     }
-    let mut command = files.command(&["balance"]);
-    command.env("TENSORLINK_RPC", "gopher://example");
-    assert_refused(&run(command, LIMIT).await, &["--rpc"]);
 }
 
 #[tokio::test]

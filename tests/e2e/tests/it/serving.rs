@@ -247,7 +247,8 @@ async fn receipts_are_drawn_for_and_their_audits_paid_by_the_token() {
     // A validator that looks only at what it is drawn for: every receipt, being the only one.
     let mut network = Network::start_at_rate(2, "0").await;
     network.start_workers([0, 1]).await;
-    let serving = Serving::start_decoder(&mut network, Shape { window: 48, ..Shape::default() }).await;
+    // Four audits in a quarter of the window, on a busy machine.
+    let serving = Serving::start_decoder(&mut network, Shape { window: 64, ..Shape::default() }).await;
     let (_, first, _) = serving.complete("the cat", 1).await.unwrap();
     let (_, second, _) = serving.complete("a dog", 2).await.unwrap();
     let paid = settled(&network, &serving).await;

@@ -253,6 +253,15 @@ async fn assert_game_told(network: &Network, report: &Report, fault: Fault) {
 
 /// A job whose claims can be challenged for longer than it takes to see that a worker does not answer.
 const SLOW: Job = Job { challenge_window: 60, ..JOB };
+/// Seconds that either side of a challenge has, where a silent one is waited for: enough for a whole game on a busy machine.
+const CLOCK: u32 = 30;
+
+/// A network of two workers with such clocks.
+async fn impatient() -> Network {
+    let mut network = Network::staked(2, |parameters| parameters.disputeClock = CLOCK).await;
+    network.start_validator().await;
+    network
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_answers_no_auditor_is_walked_to_its_lie_on_chain() {
@@ -281,7 +290,7 @@ async fn who_answers_no_auditor_is_walked_to_its_lie_on_chain() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_gone_when_its_lie_is_challenged_is_convicted_of_silence() {
-    let mut network = Network::start(2).await;
+    let mut network = impatient().await;
     network.start_workers([0]).await;
     network.start_villain_as(LIAR, &[STEP, ("MUTE", "true")]).await;
     SLOW.post(&mut network);
@@ -332,7 +341,7 @@ async fn who_tells_its_neighbour_something_else_than_it_claims_is_convicted_of_i
 
 /// How many answers a liar with such a tongue gives, before it is convicted of silence.
 async fn answers_of(tongue: &str) -> usize {
-    let mut network = Network::start(2).await;
+    let mut network = impatient().await;
     network.start_workers([0]).await;
     network.start_villain_as(LIAR, &[STEP, ("MUTE", "true"), ("TONGUE", tongue)]).await;
     SLOW.post(&mut network);

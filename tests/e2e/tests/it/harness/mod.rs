@@ -17,7 +17,7 @@ pub(crate) use serving::{Serving, Shape};
 use std::time::{Duration, Instant};
 
 /// Between two looks at something that is waited for.
-pub(crate) const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(200);
 
 /// Looks until there is something to see, at most for `limit`.
 pub(crate) async fn eventually<T>(what: &str, limit: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {

@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use alloy::network::Ethereum;
 use alloy::providers::{Provider, RootProvider};
+use alloy::rpc::types::Filter;
+use alloy::sol_types::SolEvent;
 use rustix::process::Signal;
 use tempfile::TempDir;
 use tensorlink_bindings::creation::Parameters;
+use tensorlink_bindings::jobs::Jobs::Collected;
 use tensorlink_chain::AlloyChain;
 use tensorlink_node::Identity;
-use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Deployment, Event, EventAt, Role, StakeView};
+use tensorlink_node::ports::{Call, Chain};
 use tensorlink_types::{Address, U256};
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::job::Job;
@@ -54,12 +56,9 @@ const COMMAND: Duration = Duration::from_secs(60);
 /// A node listens within.
 const START: Duration = Duration::from_secs(60);
 
-/// Networks at a time: they mostly wait, for blocks and clocks.
-static TURNS: Semaphore = Semaphore::const_new(2);
-
 /// A network of processes, all ended when this is dropped.
 pub(crate) struct Network {
-    // Dropped in this order: the nodes, the chain, the folder, then the next test's turn comes.
+    // Dropped in this order: the nodes, the chain, the folder.
     processes: BTreeMap<String, Process>,
     anvil: Option<Process>,
     port: u16,
@@ -69,7 +68,6 @@ pub(crate) struct Network {
     observer: AlloyChain,
     shutdown: CancellationToken,
     folder: TempDir,
-    _turn: SemaphorePermit<'static>,
 }
 
 impl Drop for Network {
@@ -134,9 +132,15 @@ impl Network {
         chain::give(&provider, (token, address(TREASURY)), &accounts, sno(FUNDS)).await;
         // All that it was born with it bonds.
         chain::give(&provider, (token, address(TREASURY)), &[address(VALIDATOR)], sno(PURSE)).await;
-        let stakes = (0..workers).map(|worker| self.ok(FIRST_WORKER + worker, &["stake", STAKE]));
-        let collateral = self.ok(VALIDATOR, &["stake", COLLATERAL, "--role", "validator"]);
+        let stakes = (0..workers).map(|worker| self.bond(FIRST_WORKER + worker, Role::Worker, STAKE));
+        let collateral = self.bond(VALIDATOR, Role::Validator, COLLATERAL);
         futures::join!(futures::future::join_all(stakes), collateral);
+    }
+
+    /// Bonds SNO of an account as `tensorlink stake` does, but here: a process for each would be most of what a network costs to set up.
+    async fn bond(&self, account: usize, role: Role, amount: &str) {
+        let chain = chain_as(account, self.port, self.deployment().clone(), &self.shutdown).await;
+        chain.send(Call::Stake { role, amount: sno(amount) }).await.unwrap();
     }
 
     /// A chain with the contracts and nobody on it.
@@ -145,7 +149,6 @@ impl Network {
     }
 
     async fn bare_with(change: impl FnOnce(&mut Parameters)) -> Self {
-        let turn = TURNS.acquire().await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (anvil, port) = chain::start_anvil(folder.path(), 0).await;
         let provider = RootProvider::new_http(format!("http://127.0.0.1:{port}").parse().unwrap());
@@ -155,14 +158,7 @@ impl Network {
         let deployment = chain::deploy(&provider, address(TREASURY), genesis, &parameters).await;
         write_deployment(&folder.path().join("deployment.toml"), &deployment);
         let shutdown = CancellationToken::new();
-        let observer = AlloyChain::connect(tensorlink_chain::Config {
-            rpc_url: format!("http://127.0.0.1:{port}"),
-            deployment,
-            confirmations: 0,
-            identity: identity(OBSERVER),
-            shutdown: shutdown.clone(),
-        });
-        let observer = observer.await.unwrap();
+        let observer = chain_as(OBSERVER, port, deployment, &shutdown).await;
         Self {
             processes: BTreeMap::new(),
             anvil: Some(anvil),
@@ -172,7 +168,6 @@ impl Network {
             observer,
             shutdown,
             folder,
-            _turn: turn,
         }
     }
 
@@ -261,10 +256,12 @@ impl Network {
         self.bootstrap = Some(self.listening("validator").await);
     }
 
-    /// Starts workers.
+    /// Starts workers, side by side.
     pub(crate) async fn start_workers(&mut self, workers: impl IntoIterator<Item = usize>) {
-        for worker in workers {
-            self.start_worker(worker, tensorlink(), "0.001").await;
+        let started: Vec<String> =
+            workers.into_iter().map(|worker| self.spawn_worker(worker, tensorlink(), "0.001")).collect();
+        for name in started {
+            self.listening(&name).await;
         }
     }
 
@@ -303,11 +300,17 @@ impl Network {
     }
 
     async fn start_worker(&mut self, worker: usize, program: Command, price: &str) {
+        let name = self.spawn_worker(worker, program, price);
+        self.listening(&name).await;
+    }
+
+    /// Starts a worker's process, which does not listen yet; returns its name.
+    fn spawn_worker(&mut self, worker: usize, program: Command, price: &str) -> String {
         let mut command = self.configure(program, FIRST_WORKER + worker);
         command.args(["worker", "run", "--memory", "256MiB", "--device", "cpu", "--price", price]);
         let name = worker_name(worker);
         self.spawn(&name, command);
-        self.listening(&name).await;
+        name
     }
 
     /// The address that a node says it listens on.
@@ -449,9 +452,31 @@ impl Network {
         self.observer.credit(account, token).await.unwrap()
     }
 
+    /// What an account has collected of a token so far.
+    pub(crate) async fn collected(&self, account: Address, token: Address) -> U256 {
+        let filter =
+            Filter::new().address(self.deployment().jobs).from_block(0).event_signature(Collected::SIGNATURE_HASH);
+        let logs = self.provider().get_logs(&filter).await.unwrap();
+        let collected = logs.iter().map(|log| Collected::decode_log(&log.inner).unwrap());
+        let its = collected.filter(|log| (log.account, log.token) == (account, token));
+        its.map(|log| log.amount).sum()
+    }
+
     pub(crate) fn chain(&self) -> &AlloyChain {
         &self.observer
     }
+}
+
+/// The chain as an account sees it, without a process of its own.
+async fn chain_as(account: usize, port: u16, deployment: Deployment, shutdown: &CancellationToken) -> AlloyChain {
+    let config = tensorlink_chain::Config {
+        rpc_url: format!("http://127.0.0.1:{port}"),
+        deployment,
+        confirmations: 0,
+        identity: identity(account),
+        shutdown: shutdown.clone(),
+    };
+    AlloyChain::connect(config).await.unwrap()
 }
 
 fn write_deployment(path: &Path, deployment: &Deployment) {
