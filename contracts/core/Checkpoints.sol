@@ -7,6 +7,7 @@ import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {ICustody} from "../interfaces/ICustody.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {LaneId, Lanes} from "../libraries/Lanes.sol";
+import {Places} from "../libraries/Places.sol";
 import {ClaimRecord, Records} from "../libraries/Records.sol";
 import {Holder} from "../types/Custody.sol";
 import {Claim, ClaimLink} from "../types/Types.sol";
@@ -211,8 +212,21 @@ contract Checkpoints is ICheckpoints, EIP712 {
             if (parent != p.parentHash(previous)) revert WrongParentState();
         }
 
-        uint32 ring = records.put(state.ring, state.finalized, p.interval, p.hash());
+        bool taken = records.isTaken(state.ring, p.interval);
+        uint32 done = taken ? _finalBeside(p, state.finalized) : state.finalized;
+        uint32 ring = records.put(state.ring, done, p.interval, p.hash());
         if (ring != state.ring) _lanes[lane].ring = ring;
+    }
+
+    /// @dev Up to which interval the lane's claims are final, and its neighbours' too: who is challenged over what it was sent proves by the
+    /// sender's claim that it was sent something else (P-28).
+    function _finalBeside(ClaimRecord memory p, uint32 finalized) private view returns (uint32 least) {
+        least = finalized;
+        for (uint256 i = 0; i < 2; ++i) {
+            Lane storage beside = _lanes[Lanes.id(p.job, Places.neighbourOf(p.stage, i == 0), p.replica)];
+            // Beyond the ends there is nobody.
+            if (beside.worker != address(0) && beside.finalized < least) least = beside.finalized;
+        }
     }
 
     /// @dev `emit ClaimCommitted(id, p.job, claim)`: the claim's encoding is at hand.

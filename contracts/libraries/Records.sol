@@ -20,7 +20,7 @@ struct ClaimRecord {
 /// @title Records of a lane's claims
 /// @notice A record takes the place of one that is final: writing over costs 5,000 gas, writing where nothing was 22,100 (EIP-2929). Places
 /// are rings of 16, 64, 256 and so on: a claim stands in its ring at its interval modulo the ring's size. A lane moves on to the next
-/// ring, for good, when a claim that is not final is in the way; what is in the old one is found there until it is final.
+/// ring, for good, when a claim that is still needed is in the way; what is in the old one is found there as long as it is.
 library Records {
     bytes32 private constant _CLAIM_TYPEHASH = keccak256(
         "Claim(uint64 job,uint16 stage,uint16 replica,uint32 interval,bytes32 parentState,bytes32 newState,bytes32 io)"
@@ -103,7 +103,17 @@ library Records {
         }
     }
 
-    /// @notice Puts a record in its place. Records before `finalized` are in nobody's way.
+    /// @notice Whether another record, final or not, is in the interval's place.
+    /// @param ring that the lane has come to
+    function isTaken(mapping(uint256 place => bytes32 record) storage records, uint32 ring, uint32 interval)
+        internal
+        view
+        returns (bool)
+    {
+        return records[_place(ring, interval)] != 0;
+    }
+
+    /// @notice Puts a record in its place. Records before `finalized` are not needed any more.
     /// @param ring that the lane has come to
     /// @return the one that it has come to now
     function put(

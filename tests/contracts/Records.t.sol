@@ -62,6 +62,33 @@ contract RecordPlacesTest is Test {
     }
 }
 
+/// @dev P-37: where a claim has neighbours.
+contract RecordsBesideTest is ProtocolTest {
+    uint32 private constant RING = 16;
+
+    /// @dev P-28: what a stage sent can be told from what it claims until its neighbour's claim is final, too.
+    function testFuzz_aNeighboursClaimKeepsItsPlace(uint256 done, bool first) public {
+        uint64 pair = _run(2, 1, 2 * RING);
+        (uint16 stage, uint16 beside) = first ? (0, 1) : (1, 0);
+        uint32 final_ = uint32(bound(done, 0, RING));
+        uint64 when = uint64(block.timestamp);
+        for (uint32 interval = 0; interval < RING; ++interval) {
+            _commit(pair, stage, 0, interval, when);
+            _commit(pair, beside, 0, interval, when);
+        }
+        skip(WINDOW);
+        _finalize(pair, stage, 0, 0, RING, when);
+        if (final_ > 0) _finalize(pair, beside, 0, 0, final_, when);
+        uint64 then = uint64(block.timestamp);
+        for (uint32 interval = RING; interval < 2 * RING; ++interval) {
+            _commit(pair, stage, 0, interval, interval == RING ? when : then);
+        }
+        for (uint32 interval = 0; interval < RING; ++interval) {
+            assertEq(checkpoints.isRecorded(_claim(pair, stage, 0, interval), when), interval >= final_);
+        }
+    }
+}
+
 /// @dev P-37: what a claim can be used for before and after another takes its place.
 contract RecordsTest is ProtocolTest {
     uint32 private constant RING = 16;

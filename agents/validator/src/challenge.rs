@@ -259,7 +259,7 @@ where
     /// Whether the bounty would make up for a lost bond: else its worker could live on challenges.
     async fn worth_a_bond(&self, job: &JobView) -> Result<(), Failed> {
         let terms = self.auditor.ports.chain.parameters().await.map_err(fatal)?;
-        let bounty = U256::from(job.worker_stake) * U256::from(terms.bounty_bps) / U256::from(10_000);
+        let bounty = terms.bounty(job.worker_stake);
         if bounty < U256::from(terms.dispute_bond) { Err(Gap::Unworthy.into()) } else { Ok(()) }
     }
 

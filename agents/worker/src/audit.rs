@@ -72,11 +72,22 @@ const WAITING: usize = 4;
 pub struct Replays {
     waiting: Semaphore,
     last: Mutex<Option<(ClaimId, Arc<Roots>)>>,
+    sent: Mutex<Option<(ClaimId, Edge, Arc<Sent>)>>,
 }
+
+/// What a claim says was sent over an edge: the logs, and the tensors' bytes by entry.
+type Sent = (BoundaryLists, Vec<Bytes>);
 
 impl Default for Replays {
     fn default() -> Self {
-        Self { waiting: Semaphore::new(WAITING), last: Mutex::default() }
+        Self { waiting: Semaphore::new(WAITING), last: Mutex::default(), sent: Mutex::default() }
+    }
+}
+
+impl Replays {
+    /// Forgets what was sent: nobody asks for it now, and it may be large.
+    pub(crate) async fn forget_sent(&self) {
+        *self.sent.lock().await = None;
     }
 }
 
@@ -225,7 +236,8 @@ impl Repeatable {
         Ok(roots)
     }
 
-    /// What the claim says was sent over an edge, computed again for who cannot be turned away: the logs, and the tensor of an entry.
+    /// What the claim says was sent over an edge, computed again for who cannot be turned away: the logs, and the tensor of an entry. However
+    /// many ask about one claim, it is repeated once: else whoever pays for enough of them could keep us until one is too late.
     pub(crate) async fn sent_in_turn<E>(
         &self,
         context: &Context<E>,
@@ -240,14 +252,31 @@ impl Repeatable {
         let source = entry.checked_rem(program.micro_batches).and_then(|micro_batch| sources.get(micro_batch as usize));
         let output = source.and_then(|source| program.operators.get(*source as usize)).map(|op| op.output.clone());
         let output = output.ok_or(AuditError::NothingSent(entry))?;
+        let sent = self.all_sent(context, replays, edge).await?;
+        let data = sent.1.get(entry as usize).ok_or(AuditError::NothingSent(entry))?;
+        Ok((sent.0.clone(), Tensor::from_bytes(output, data)?))
+    }
+
+    async fn all_sent<E>(&self, context: &Context<E>, replays: &Replays, edge: Edge) -> Result<Arc<Sent>, AuditError>
+    where
+        E: Engine + Send + 'static,
+    {
+        let mut kept = replays.sent.lock().await;
+        if let Some((id, of, sent)) = kept.as_ref()
+            && (*id, *of) == (self.id, edge)
+        {
+            return Ok(sent.clone());
+        }
+        *kept = None;
         let _turn = replays.last.lock().await;
         let (outcome, sent) = self.blocking(context, move |replay, engine| replay.sent(engine, edge)).await?;
         if io_root(&outcome.logs.roots()) != self.interval.claim.io {
             tracing::error!(lane = %self.interval.claim.lane(), self.interval.claim.interval, "a repeated interval differs from its claim");
             return Err(AuditError::Unsteady);
         }
-        let data = sent.get(entry as usize).ok_or(AuditError::NothingSent(entry))?;
-        Ok((outcome.logs, Tensor::from_bytes(output, data)?))
+        let sent = Arc::new((outcome.logs, sent));
+        *kept = Some((self.id, edge, sent.clone()));
+        Ok(sent)
     }
 
     /// What an honest auditor answers about the last step, computed again.

@@ -14,7 +14,7 @@ use tensorlink_proof::commit::Edge;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::custody::{Undeliverable, deliver, deliver_sent, sent_over, word_for};
 use tensorlink_types::abi::Demand;
-use tensorlink_types::{ClaimId, JobId, Lane, U256};
+use tensorlink_types::{Address, ClaimId, JobId, Lane, U256};
 use thiserror::Error;
 use tokio::sync::Notify;
 
@@ -85,11 +85,22 @@ impl Demands {
         self.all().retain(|_, open| open.demand.job != job.0);
     }
 
-    /// What can be done something about now, the most urgent first.
-    fn due(&self, now: u64) -> Option<(U256, Open)> {
+    /// What can be done something about now: what is demanded of us first, about one claim together, the most urgent claim first.
+    fn due(&self, now: u64, own: Address) -> Option<(U256, Open)> {
         let all = self.all();
-        let due = all.iter().filter(|(_, open)| open.again <= now).min_by_key(|(_, open)| open.demand.deadline)?;
+        let urgency = |(id, open): &(&U256, &Open)| {
+            let demand = &open.demand;
+            let same = |other: &&Open| other.demand.holder == demand.holder && other.demand.claimId == demand.claimId;
+            let first = all.values().filter(same).map(|other| other.demand.deadline).min();
+            (demand.holder != own, first, demand.claimId, demand.kind, demand.deadline, **id)
+        };
+        let due = all.iter().filter(|(_, open)| open.again <= now).min_by_key(urgency)?;
         Some((*due.0, due.1.clone()))
+    }
+
+    /// Whether anything that was sent is demanded of us.
+    fn ask_for_sent(&self, own: Address) -> bool {
+        self.all().values().any(|open| open.demand.holder == own && sent_over(&open.demand).is_some())
     }
 
     fn put_off(&self, id: U256, again: u64, answer: Option<CustodyMove>) {
@@ -112,7 +123,10 @@ where
         let own = self.context.ports.identity.address();
         loop {
             let now = self.context.ports.clock.now();
-            let Some((id, open)) = self.demands.due(now) else {
+            let Some((id, open)) = self.demands.due(now, own) else {
+                if !self.demands.ask_for_sent(own) {
+                    self.replays.forget_sent().await;
+                }
                 tokio::select! {
                     () = self.shutdown.cancelled() => return,
                     () = self.demands.changed.notified() => {}
@@ -140,7 +154,12 @@ where
     async fn show(&self, id: U256, open: &Open) -> Result<Option<CustodyMove>, Unshown> {
         let answer = match &open.answer {
             Some(answer) => answer.clone(),
-            None => self.answer_to(id, open.demand.clone()).await?,
+            None => {
+                let answer = self.answer_to(id, open.demand.clone()).await?;
+                // Worked out once, however often it takes to send it.
+                self.demands.put_off(id, 0, Some(answer.clone()));
+                answer
+            }
         };
         if let Some(gas) = self.attempt(Call::Custody(Box::new(answer.clone()))).await? {
             tracing::info!(%id, gas, "what was demanded is shown");
@@ -226,5 +245,52 @@ where
         let types = || shard.program.state.iter().map(|slot| &slot.ty);
         let bytes = self.context.ports.store.get(&state, &[], files::file_len(types())).await?;
         Ok(files::split(&bytes, types())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::B256;
+    use tensorlink_types::abi::DemandKind;
+
+    use super::*;
+
+    const OWN: Address = Address::repeat_byte(1);
+    const OTHER: Address = Address::repeat_byte(2);
+
+    fn demand(holder: Address, claim: u8, deadline: u64) -> Demand {
+        let claim_id = B256::with_last_byte(claim);
+        let kind = DemandKind::SentToNext as u8;
+        Demand { kind, holder, claimId: claim_id, deadline: deadline.try_into().unwrap(), ..Demand::default() }
+    }
+
+    #[test]
+    fn ours_come_first_and_those_about_one_claim_together() {
+        let demands = Demands::default();
+        let opened =
+            [demand(OTHER, 1, 10), demand(OWN, 2, 40), demand(OWN, 3, 30), demand(OWN, 2, 20), demand(OWN, 3, 50)];
+        for (id, demand) in opened.into_iter().enumerate() {
+            demands.open(U256::from(id), demand);
+        }
+        let mut order = Vec::new();
+        while let Some((id, _)) = demands.due(1, OWN) {
+            order.push(id.to::<u64>());
+            demands.put_off(id, 2, None);
+        }
+        assert_eq!(order, [3, 1, 2, 4, 0]);
+    }
+
+    #[test]
+    fn what_was_worked_out_is_kept_until_the_demand_is_over() {
+        let demands = Demands::default();
+        demands.open(U256::ZERO, demand(OWN, 1, 10));
+        assert!(demands.ask_for_sent(OWN) && !demands.ask_for_sent(OTHER));
+        let answer = CustodyMove::Expire { id: U256::ZERO, demand: demand(OWN, 1, 10) };
+        demands.put_off(U256::ZERO, 0, Some(answer.clone()));
+        demands.put_off(U256::ZERO, 5, None);
+        assert!(demands.due(4, OWN).is_none());
+        assert_eq!(demands.due(5, OWN).unwrap().1.answer, Some(answer));
+        demands.end(U256::ZERO);
+        assert!(demands.due(9, OWN).is_none() && !demands.ask_for_sent(OWN));
     }
 }

@@ -1,6 +1,6 @@
 //! Neighbours that have claimed an interval and keep from us what they sent in it (rule P-36): a part of it is demanded on chain.
 //!
-//! Once about a claim, and never again in a job of who showed what it does not send: it would only be paid for that.
+//! Once about a neighbour in a job, and never again of a worker that showed what it does not send: it would only be paid for that.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use tensorlink_proof::commit::ProgramCommitment;
 use tensorlink_proof::commit::program::ProgramTooLarge;
 use tensorlink_proof::custody::sent_over;
 use tensorlink_types::abi::{Claim, Demand, Part};
-use tensorlink_types::{Address, ClaimId, JobId, Lane, U256};
+use tensorlink_types::{Address, JobId, Lane, U256};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +42,10 @@ enum Undemanded {
     Shard(#[from] ShardError),
     #[error(transparent)]
     Program(#[from] ProgramTooLarge),
+    #[error("the bounty would not make up for the bond, if it shows it")]
+    Unworthy,
+    #[error("{0} has shown on chain before what it did not send, and was paid for it")]
+    Shown(Address),
 }
 
 /// A neighbour's claim.
@@ -56,12 +60,12 @@ struct Claimed {
 #[derive(Debug, Default)]
 struct Known {
     claims: HashMap<Lane, BTreeMap<u32, Claimed>>,
-    /// Claims about which we have demanded something.
-    asked: HashSet<ClaimId>,
-    /// Whom we have asked, by demand.
-    demands: HashMap<U256, Lane>,
-    /// Who has shown what we asked for.
-    shown: HashSet<Lane>,
+    /// Of whom we have demanded something.
+    asked: HashSet<Lane>,
+    /// The same by demand.
+    demands: HashMap<U256, Address>,
+    /// Who has shown what we asked for, in whatever job. Each of them has cost us a bond: there are not many.
+    shown: HashSet<Address>,
 }
 
 /// What neighbours have claimed, and what came of our demands: folded from confirmed events, and so the same after a restart.
@@ -87,19 +91,18 @@ impl Owed {
     pub(crate) fn demanded(&self, id: U256, demand: &Demand, own: Address) {
         if demand.demander == own && sent_over(demand).is_some() {
             let mut known = self.known();
-            known.asked.insert(ClaimId(demand.claimId));
-            let lane = Lane { job: JobId(demand.job), stage: demand.stage, replica: demand.replica };
-            known.demands.insert(id, lane);
+            known.asked.insert(Lane { job: JobId(demand.job), stage: demand.stage, replica: demand.replica });
+            known.demands.insert(id, demand.holder);
         }
     }
 
     /// Takes in the end of a demand.
     pub(crate) fn ended(&self, id: U256, shown: bool) {
         let mut known = self.known();
-        if let Some(lane) = known.demands.remove(&id)
+        if let Some(holder) = known.demands.remove(&id)
             && shown
         {
-            known.shown.insert(lane);
+            known.shown.insert(holder);
         }
     }
 
@@ -107,19 +110,22 @@ impl Owed {
     pub(crate) fn forget(&self, job: JobId) {
         let mut known = self.known();
         known.claims.retain(|lane, _| lane.job != job);
-        known.demands.retain(|_, lane| lane.job != job);
-        known.shown.retain(|lane| lane.job != job);
+        known.asked.retain(|lane| lane.job != job);
     }
 
-    /// A neighbour's claim for an interval about which something is to be demanded if it goes on keeping it from us; `id` tells a claim's id.
-    fn open(&self, lane: Lane, interval: u32, id: impl Fn(&Claim) -> ClaimId) -> Option<Claimed> {
+    /// A neighbour's claim for an interval about which something is to be demanded if it goes on keeping it from us.
+    fn open(&self, lane: Lane, interval: u32) -> Option<Claimed> {
         let known = self.known();
         let claimed = known.claims.get(&lane)?.get(&interval)?;
-        (!known.shown.contains(&lane) && !known.asked.contains(&id(&claimed.claim))).then(|| claimed.clone())
+        (!known.asked.contains(&lane)).then(|| claimed.clone())
     }
 
-    fn asked(&self, id: ClaimId) {
-        self.known().asked.insert(id);
+    fn asked(&self, lane: Lane) {
+        self.known().asked.insert(lane);
+    }
+
+    fn has_shown(&self, worker: Address) -> bool {
+        self.known().shown.contains(&worker)
     }
 
     fn put_off(&self, claim: &Claim, from: u64) {
@@ -165,8 +171,7 @@ where
                 return;
             }
             for (side, lane) in Side::BOTH.into_iter().filter_map(|side| Some((side, side.lane(own, job.stages)?))) {
-                let id = |claim: &Claim| self.context.ports.contracts.claim_id(claim);
-                let Some(claimed) = self.owed.open(lane, record.next, id) else { continue };
+                let Some(claimed) = self.owed.open(lane, record.next) else { continue };
                 let now = self.context.ports.clock.now();
                 let in_vain = awaited.in_vain(side, Instant::now());
                 if in_vain < Duration::from_secs(patience) || now < claimed.from.saturating_add(patience) {
@@ -174,8 +179,12 @@ where
                 }
                 match self.demand_sent(log, job, &claimed, (side, awaited)).await {
                     Ok(demand) => {
-                        self.owed.asked(id(&claimed.claim));
+                        self.owed.asked(lane);
                         tracing::warn!(%own, from = %lane, record.next, demand, "what a neighbour keeps from us is demanded on chain");
+                    }
+                    Err(error @ (Undemanded::Unworthy | Undemanded::Shown(_))) => {
+                        self.owed.asked(lane);
+                        tracing::warn!(%own, from = %lane, record.next, %error, "a neighbour keeps something from us, and nothing is demanded");
                     }
                     Err(error) => {
                         self.owed.put_off(&claimed.claim, now);
@@ -196,6 +205,15 @@ where
     ) -> Result<String, Undemanded> {
         let ports = &self.context.ports;
         let (claim, lane, record) = (claimed.claim.clone(), claimed.claim.lane(), log.get());
+        let (worker, _) = ports.chain.assignment(lane).await?;
+        if self.owed.has_shown(worker) {
+            return Err(Undemanded::Shown(worker));
+        }
+        // As for challenges: else who shows what it keeps could live on it.
+        let terms = ports.chain.parameters().await?;
+        if terms.bounty(job.worker_stake) < U256::from(terms.dispute_bond) {
+            return Err(Undemanded::Unworthy);
+        }
         let manifest = record.manifest.parse().map_err(|_| Undemanded::Manifest(record.manifest))?;
         let holders = holders(ports.chain.as_ref(), job, lane).await?;
         let source = ShardSource { job: lane.job, stage: lane.stage, manifest, holders };
@@ -225,44 +243,44 @@ mod tests {
 
     const LANE: Lane = Lane { job: JobId(3), stage: 1, replica: 0 };
     const OWN: Address = Address::repeat_byte(1);
+    const HOLDER: Address = Address::repeat_byte(2);
 
     fn claim(interval: u32) -> Claim {
         Claim { job: 3, stage: 1, replica: 0, interval, parentState: B256::ZERO, newState: B256::ZERO, io: B256::ZERO }
     }
 
-    fn id(claim: &Claim) -> ClaimId {
-        ClaimId(B256::with_last_byte(claim.interval as u8))
-    }
-
     fn demand(interval: u32, kind: DemandKind, demander: Address) -> Demand {
         let claim = claim(interval);
-        Demand { kind: kind as u8, claimId: id(&claim).0, job: 3, stage: 1, demander, ..Demand::default() }
+        let claim_id = B256::with_last_byte(claim.interval as u8);
+        Demand { kind: kind as u8, claimId: claim_id, job: 3, stage: 1, demander, holder: HOLDER, ..Demand::default() }
     }
 
     fn is_open(owed: &Owed, interval: u32) -> bool {
-        owed.open(LANE, interval, id).is_some()
+        owed.open(LANE, interval).is_some()
     }
 
     #[test]
-    fn a_claim_that_we_lack_the_tensors_of_is_asked_about_once() {
+    fn a_neighbour_is_asked_once_in_a_job() {
         let owed = Owed::default();
         owed.claimed(&claim(4), 90, (5, 100));
         assert!(!is_open(&owed, 4), "we have finished it");
         owed.claimed(&claim(5), 90, (5, 100));
-        let open = owed.open(LANE, 5, id).unwrap();
+        let open = owed.open(LANE, 5).unwrap();
         assert_eq!((open.committed_at, open.from, is_open(&owed, 6)), (90, 100, false));
         owed.put_off(&claim(5), 130);
-        assert_eq!(owed.open(LANE, 5, id).unwrap().from, 130);
+        assert_eq!(owed.open(LANE, 5).unwrap().from, 130);
 
         // By others, or for another thing.
         owed.demanded(U256::from(1), &demand(5, DemandKind::SentToNext, Address::ZERO), OWN);
         owed.demanded(U256::from(2), &demand(5, DemandKind::State, OWN), OWN);
         assert!(is_open(&owed, 5));
         owed.demanded(U256::from(3), &demand(5, DemandKind::SentToNext, OWN), OWN);
-        assert!(!is_open(&owed, 5));
+        owed.claimed(&claim(6), 95, (5, 110));
+        assert!(!is_open(&owed, 5) && !is_open(&owed, 6), "nor while the first demand is open");
+        owed.forget(LANE.job);
         owed.claimed(&claim(6), 95, (6, 110));
         assert!(is_open(&owed, 6));
-        owed.asked(id(&claim(6)));
+        owed.asked(LANE);
         assert!(!is_open(&owed, 6), "before its event is confirmed, too");
     }
 
@@ -270,14 +288,14 @@ mod tests {
     fn who_shows_what_it_does_not_send_is_not_paid_for_it_twice() {
         let owed = Owed::default();
         owed.demanded(U256::from(3), &demand(5, DemandKind::SentToPrevious, OWN), OWN);
-        owed.claimed(&claim(6), 95, (6, 110));
         owed.ended(U256::from(4), true);
-        assert!(is_open(&owed, 6), "that was another's demand");
+        assert!(!owed.has_shown(HOLDER), "that was another's demand");
         owed.ended(U256::from(3), true);
-        assert!(!is_open(&owed, 6));
         owed.forget(LANE.job);
-        owed.claimed(&claim(6), 95, (6, 110));
-        assert!(is_open(&owed, 6));
+        assert!(owed.has_shown(HOLDER), "in no job any more");
+        owed.demanded(U256::from(5), &demand(5, DemandKind::SentToPrevious, OWN), OWN);
+        owed.ended(U256::from(5), false);
+        assert!(!owed.has_shown(OWN));
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! What a role needs of the world, as traits. Adapters implement them (`chain`, `net`, `store`); roles see only these.
 
 pub mod bundle;
+mod call;
 pub mod chain;
 pub mod clock;
+mod event;
 pub mod net;
 pub mod store;
 
 pub use bundle::Ports;
-pub use chain::{AuditMove, Call, Chain, ChainError, CustodyMove, Event, EventAt};
+pub use call::{AuditMove, Call, CustodyMove};
+pub use chain::{Chain, ChainError};
 pub use clock::{Clock, SystemClock};
+pub use event::{Event, EventAt};
 pub use net::{Duplex, Gate, Incoming, Net, NetError, Protocol};
 pub use store::{Store, StoreError};
