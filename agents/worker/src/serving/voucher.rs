@@ -6,7 +6,8 @@ use tensorlink_types::{Address, B256, ClaimId, JobId, Lane};
 use thiserror::Error;
 
 /// Prefixes tried beside the one that the voucher's tokens point to, the longest first: for a user that pays more or less than it received.
-const TRIED: usize = 8;
+/// More than the receipts of an epoch and of all texts at work.
+const TRIED: usize = 1024;
 
 /// Why a voucher is declined. Its text goes to the user.
 #[derive(Debug, Error)]
@@ -37,6 +38,14 @@ pub enum VoucherError {
         epoch: u32,
         /// What they are; none while there is no voucher of the last of them.
         due: Option<u32>,
+    },
+    /// Of one epoch more, while those before it are not redeemed.
+    #[error("{waiting} epochs wait to be redeemed: sign for epoch {epoch} when they are")]
+    Waiting {
+        /// The voucher's epoch.
+        epoch: u32,
+        /// Epochs that are over and not redeemed.
+        waiting: usize,
     },
     /// Less than was paid already.
     #[error("the voucher pays {tokens} tokens, an earlier one {paid}: tokens are counted since the job began")]
@@ -102,19 +111,14 @@ impl Payer {
     }
 }
 
-/// How many of an epoch's receipts, in the worker's order and with their tokens, a voucher names: at least `least`. `before` are the
-/// tokens of earlier epochs.
+/// How many of an epoch's receipts, in the worker's order and with their tokens, a voucher names: at least `least`.
 ///
 /// # Errors
 /// [`VoucherError::Receipts`].
-pub fn named(
-    voucher: &Voucher,
-    receipts: &[(ClaimId, u32)],
-    (before, least): (u64, usize),
-) -> Result<usize, VoucherError> {
+pub fn named(voucher: &Voucher, receipts: &[(ClaimId, u32)], least: usize) -> Result<usize, VoucherError> {
     let ids: Vec<ClaimId> = receipts.iter().map(|(id, _)| *id).collect();
     let root = |count: usize| receipt_list(ids.get(..count).unwrap_or_default()).root();
-    let mut sum = before;
+    let mut sum = u64::from(voucher.before);
     let paid = |(_, tokens): &&(ClaimId, u32)| {
         sum = sum.saturating_add(u64::from(*tokens));
         sum <= u64::from(voucher.tokens)
@@ -147,7 +151,7 @@ mod tests {
     };
 
     fn voucher(tokens: u32, receipts: B256) -> Voucher {
-        Voucher { job: 3, stage: 1, replica: 0, epoch: 1, before: 0, tokens, receipts }
+        Voucher { job: 3, stage: 1, replica: 0, epoch: 1, before: 50, tokens, receipts }
     }
 
     #[test]
@@ -170,20 +174,18 @@ mod tests {
     fn a_voucher_names_a_beginning_of_the_list_and_never_a_shorter_one() {
         let receipts: Vec<_> = (1..=100u8).map(|n| (ClaimId(B256::repeat_byte(n)), 2)).collect();
         let root = |count: usize| receipt_list(&receipts[..count].iter().map(|(id, _)| *id).collect::<Vec<_>>()).root();
-        // By its tokens, wherever it stands; by its root alone near the end.
-        assert_eq!(named(&voucher(50 + 2 * 7, root(7)), &receipts, (50, 3)).unwrap(), 7);
-        assert_eq!(named(&voucher(0, root(99)), &receipts, (50, 3)).unwrap(), 99);
-        assert_eq!(named(&voucher(900, root(100)), &receipts, (50, 100)).unwrap(), 100);
-        assert_eq!(named(&voucher(50, B256::ZERO), &receipts, (50, 0)).unwrap(), 0);
+        // By its tokens, wherever it stands; by its root alone, too.
+        assert_eq!(named(&voucher(50 + 2 * 7, root(7)), &receipts, 3).unwrap(), 7);
+        assert_eq!(named(&voucher(0, root(99)), &receipts, 3).unwrap(), 99);
+        assert_eq!(named(&voucher(900, root(100)), &receipts, 100).unwrap(), 100);
+        assert_eq!(named(&voucher(50, B256::ZERO), &receipts, 0).unwrap(), 0);
+        assert_eq!(named(&voucher(51, root(20)), &receipts, 0).unwrap(), 20, "of texts that came to nothing");
         for (tokens, root, least) in [(64, root(7), 8), (64, B256::repeat_byte(9), 0), (50, B256::ZERO, 1)] {
-            assert!(matches!(
-                named(&voucher(tokens, root), &receipts, (50, least)),
-                Err(VoucherError::Receipts { .. })
-            ));
+            assert!(matches!(named(&voucher(tokens, root), &receipts, least), Err(VoucherError::Receipts { .. })));
         }
         let mut swapped: Vec<ClaimId> = receipts.iter().map(|(id, _)| *id).collect();
         swapped.swap(0, 1);
-        let error = named(&voucher(250, receipt_list(&swapped).root()), &receipts, (50, 0)).unwrap_err().to_string();
+        let error = named(&voucher(250, receipt_list(&swapped).root()), &receipts, 0).unwrap_err().to_string();
         assert!(error.contains("ask for the epoch's receipts"), "{error}");
     }
 }

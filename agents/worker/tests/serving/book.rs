@@ -190,11 +190,13 @@ fn what_a_voucher_names_is_settled_and_what_it_does_not_pay_is_borne_up_to_what_
 fn epochs_are_kept_for_a_while_and_their_tensors_while_any_receipt_names_them() {
     let shelf = Shelf::new();
     let book = shelf.open();
-    for epoch in 1..=7 {
+    for epoch in 1..=7u32 {
         book.enter(entry(epoch)).unwrap();
+        // All but the first are redeemed.
+        (2..epoch.saturating_sub(1)).for_each(|over| book.mark(over, Progress::Confirmed).unwrap());
         book.pay(after(epoch, (10 * (epoch - 1), 10 * epoch), [epoch]), 100 * u64::from(epoch)).unwrap();
     }
-    assert!(book.stale(10_000, 50).0.is_empty(), "not redeemed");
+    assert!(!book.stale(10_000, 50).0.contains(&1), "not redeemed");
     (1..=6).for_each(|epoch| book.mark(epoch, Progress::Confirmed).unwrap());
     // Epoch 1 ended when the voucher of epoch 2 came.
     assert!(book.stale(250, 50).0.is_empty(), "its receipts can be challenged");
@@ -210,4 +212,26 @@ fn epochs_are_kept_for_a_while_and_their_tensors_while_any_receipt_names_them() 
     assert_eq!(book.inputs().len(), 4);
     book.clear().unwrap();
     assert_eq!(std::fs::read_dir(shelf.0.path()).unwrap().count(), 0);
+}
+
+/// A user could sign for any number of epochs of nothing, for free, before one of all that it owes, and close the job: no window would be long
+/// enough to redeem them all.
+#[test]
+fn no_epoch_is_begun_while_two_wait_to_be_redeemed() {
+    let shelf = Shelf::new();
+    let book = shelf.open();
+    (1..=3).for_each(|epoch| book.pay(after(epoch, (0, 0), 0..0), 1).unwrap());
+    book.enter(entry(0)).unwrap();
+    let waits = |book: &Book| match book.pay(after(4, (0, 10), 0..1), 2) {
+        Err(PayError::Voucher(VoucherError::Waiting { epoch: 4, waiting })) => waiting,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(waits(&book), 2);
+    book.mark(1, Progress::Sent).unwrap();
+    assert_eq!(waits(&shelf.open()), 2, "a reorganisation can undo it");
+    book.pay(after(3, (0, 10), 0..1), 3).unwrap();
+    assert_eq!(book.owed(), 0, "what is owed is paid in the open one");
+    book.mark(1, Progress::Confirmed).unwrap();
+    book.enter(entry(1)).unwrap();
+    book.pay(after(4, (10, 20), 1..2), 4).unwrap();
 }

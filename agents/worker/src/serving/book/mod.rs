@@ -23,6 +23,10 @@ pub use self::record::{Entry, Progress, Signed};
 use self::record::{Record, epoch_file, file_name};
 use super::voucher::{Payer, VoucherError, named};
 
+/// Epochs that wait to be redeemed when another one is begun, at most: each takes a transaction, and a job that is closed redeems for a window only.
+/// Users sign for two that are not redeemed.
+const WAITING: usize = 2;
+
 /// Why a receipt cannot be entered.
 #[derive(Debug, Error)]
 pub enum EnterError {
@@ -211,14 +215,16 @@ impl Book {
         if due != Some(voucher.before) {
             return Err(VoucherError::Before { before: voucher.before, epoch: voucher.epoch, due }.into());
         }
+        let waiting = inner.record.over.values().filter(|over| over.progress != Progress::Confirmed).count();
+        if ends && waiting >= WAITING {
+            return Err(VoucherError::Waiting { epoch: voucher.epoch, waiting }.into());
+        }
         // A voucher of the next epoch leaves to this one what its last voucher named.
         let kept = inner.named();
         let (start, least) = if ends { (kept, 0) } else { (0, kept) };
-        let head = inner.open.get(..start).unwrap_or_default();
-        let before = inner.record.before.saturating_add(sum(head));
         let rest = inner.open.get(start..).unwrap_or_default();
         let receipts: Vec<_> = rest.iter().map(|(id, entry)| (*id, entry.receipt.tokens)).collect();
-        let count = named(voucher, &receipts, (before, least))?;
+        let count = named(voucher, &receipts, least)?;
         if ends {
             self.end(&mut inner, now, Some((signed, count)))?;
         } else {
