@@ -110,6 +110,28 @@ opcodes! {
     Perturb = 26, 4, ["bound", "shift"];
     /// The place of the first largest element of a row, from those of its parts; operands `place, best, controls`.
     Choose = 27, 3, ["length"];
+    /// `y[i] = rescale(ca·a[i] + cb·b[⌊i/r⌋], shift)`, r elements of a for each of b.
+    RowCombine = 28, 2, ["ca", "cb", "shift"];
+    /// `y[i] = rescale(a[i]·b[⌊i/r⌋], shift)`, r elements of a for each of b.
+    RowMul = 29, 2, ["shift"];
+    /// What Norm multiplies a row by, `1/√(Σ(x − mean)² + ε)`.
+    InverseNorm = 30, 1, ["center", "epsilon", "shift"];
+    /// Sums of the gradients of a gathered row, `y[v,k] = rescale(Σ_t (ids[t] = v ? g[k,t] : 0), shift)`; operands `g, ids`.
+    GatherGrad = 31, 2, ["shift"];
+    /// `y[i] = round(m[i]·2^bits / (⌊√v[i]⌋ + floor))`, operands `m, v`.
+    Ratio = 32, 2, ["bits", "floor"];
+    /// `y[i] = min(2^bits, ⌊limit·2^bits / √s[i]⌋)`.
+    Shrink = 33, 1, ["limit", "bits"];
+    /// The row of a table for the step, its last one beyond.
+    AtStep = 34, 1, [];
+    /// `y[t,g,d] = rescale(Σ_h a[t,h,d], shift)` over the heads of group g.
+    GroupSum = 35, 1, ["heads", "shift"];
+    /// `y[i] = rescale(c·a[i], shift)` where Philox draws below `keep`, else 0.
+    Dropout = 36, 1, ["keep", "stream", "c", "shift"];
+    /// `y[m,k] = a[m, offset + k]`.
+    Slice = 37, 1, ["offset"];
+    /// `y[m,k] = ⌊(p[m,k]·2^bits + r) / z[m]⌋`, r drawn below `z[m]`; operands `p, z`.
+    Dither = 38, 2, ["bits", "stream"];
 }
 
 /// A number that names no opcode.
