@@ -8,7 +8,7 @@
 //! | [`mod@tensor`] | a type and its mantissas, valid by construction (N-1) |
 //! | [`fixed`] | rescale, div, clamp (N-2, N-3) |
 //! | [`philox`] | pseudo-random draws (N-4) |
-//! | [`kernel`] | what makes an operator acceptable (N-6 to N-8, N-11 to N-37) |
+//! | [`kernel`] | what makes an operator acceptable (N-6 to N-8, N-11 to N-48) |
 //! | [`mod@execute`] | whole operators, in `i64` where the checker proved that it holds them |
 //! | [`mod@element`] | one element and what it reads, as the rules are written, over `i128` |
 //! | [`error`] | why an operator was refused |

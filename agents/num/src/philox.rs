@@ -51,6 +51,15 @@ pub fn draw(job_key: &JobKey, row: u32, step: u32, stream: u32) -> u32 {
     word
 }
 
+/// The draw for element `index` of a tensor (rules N-46 and N-48): output word 0 of the counter
+/// `(index mod 2^32, step, stream, draws + ⌊index/2^32⌋)`.
+pub fn draw_element(job_key: &JobKey, index: u64, step: u32, stream: u32, draws: u32) -> u32 {
+    // SAFETY of the casts: the two halves.
+    let (low, high) = (index as u32, (index >> 32) as u32);
+    let [word, ..] = philox4x32(key_words(job_key), [low, step, stream, draws.wrapping_add(high)]);
+    word
+}
+
 /// A draw scaled to `0..population` (rule N-24): `⌊draw · population / 2^32⌋`. `population ≤ 2^32`.
 pub fn draw_below(job_key: &JobKey, row: u32, step: u32, population: u64) -> u64 {
     u64::from(draw(job_key, row, step, 0)).saturating_mul(population) >> 32

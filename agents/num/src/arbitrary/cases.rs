@@ -3,7 +3,7 @@
 use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType, TypeError};
 
-use super::{CaseError, Dice, sampling, transformer};
+use super::{CaseError, Dice, sampling, training, transformer};
 use crate::kernel::{COEFFICIENT_BOUND, EXP_BITS, EXP_EXPONENT};
 use crate::tables::exp2_table;
 use crate::tensor::Tensor;
@@ -42,6 +42,17 @@ pub(super) fn draw(opcode: Opcode, dice: &mut Dice, size: u32) -> Result<Drawn, 
         Opcode::Threshold => sampling::threshold_step(dice, size),
         Opcode::Perturb => sampling::perturb(dice, size),
         Opcode::Choose => sampling::choose(dice, size),
+        Opcode::RowCombine => training::row_combine(dice, size),
+        Opcode::RowMul => training::row_mul(dice, size),
+        Opcode::InverseNorm => training::inverse_norm(dice, size),
+        Opcode::GatherGrad => training::gather_grad(dice, size),
+        Opcode::Ratio => training::ratio(dice, size),
+        Opcode::Shrink => training::shrink(dice, size),
+        Opcode::AtStep => training::at_step(dice, size),
+        Opcode::GroupSum => training::group_sum(dice, size),
+        Opcode::Dropout => training::dropout(dice, size),
+        Opcode::Slice => training::slice(dice, size),
+        Opcode::Dither => training::dither(dice, size),
     }
 }
 
@@ -76,7 +87,7 @@ pub(super) fn reduced_shape(dice: &mut Dice, size: u32) -> Vec<u32> {
 }
 
 /// One element for each row of a shape.
-fn per_row(dims: &[u32]) -> Vec<u32> {
+pub(super) fn per_row(dims: &[u32]) -> Vec<u32> {
     match dims {
         [outer @ .., _] if !outer.is_empty() => outer.to_vec(),
         _ => vec![1],
@@ -107,7 +118,7 @@ pub(super) fn shift(dice: &mut Dice) -> i64 {
 }
 
 /// A factor that keeps products with `limit` below 2^61.
-fn coefficient(dice: &mut Dice, limit: i64) -> i64 {
+pub(super) fn coefficient(dice: &mut Dice, limit: i64) -> i64 {
     let room = (1i64 << 61).saturating_sub(1).checked_div(limit).unwrap_or(0).min(COEFFICIENT_BOUND - 1);
     let magnitude = room.checked_shr(dice.range(0, 40) as u32).unwrap_or(0);
     dice.mantissa(magnitude)
@@ -128,8 +139,9 @@ fn mat_mul(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
 
 fn transpose(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let (m, n, e) = (dim(dice, size), dim(dice, size), exponent(dice));
-    let a = ty(dice, (2, 64), e, &[m, n])?;
-    let y = TensorType::new(a.bits(), a.exponent(), &[n, m])?;
+    let batch: &[u32] = if dice.once_in(3) { &[dim(dice, 4)] } else { &[] };
+    let a = ty(dice, (2, 64), e, &[batch, &[m, n]].concat())?;
+    let y = TensorType::new(a.bits(), a.exponent(), &[batch, &[n, m]].concat())?;
     Ok(build(Opcode::Transpose, vec![dice.tensor(&a)?], vec![], y))
 }
 
@@ -197,19 +209,24 @@ fn lookup(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
 fn row_max(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let (dims, e) = (reduced_shape(dice, size), exponent(dice));
     let a = ty(dice, (2, 64), e, &dims)?;
-    let y = TensorType::new(a.bits(), a.exponent(), &per_row(&dims))?;
-    let operands = vec![dice.tensor(&a)?];
-    Ok(build(Opcode::RowMax, operands, vec![causal(dice, &dims)], y))
+    let causal = causal(dice, &dims);
+    let reduced = if causal == 1 { per_row(&dims) } else { parts(dice, &a) };
+    let y = TensorType::new(a.bits(), a.exponent(), &reduced)?;
+    Ok(build(Opcode::RowMax, vec![dice.tensor(&a)?], vec![causal], y))
 }
 
 fn row_abs_max(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let (dims, e) = (reduced_shape(dice, size), exponent(dice));
     let a = ty(dice, (2, 64), e, &dims)?;
-    // Sometimes of the halves of rows.
-    let halves = a.row() % 2 == 0 && dice.once_in(3);
-    let rows = [a.rows() as u32, 2];
-    let y = TensorType::new(a.bits(), a.exponent(), if halves { &rows } else { &rows[..1] })?;
+    let y = TensorType::new(a.bits(), a.exponent(), &parts(dice, &a))?;
     Ok(build(Opcode::RowAbsMax, vec![dice.tensor(&a)?], vec![], y))
+}
+
+/// One element for each row, sometimes for each half of a row.
+pub(super) fn parts(dice: &mut Dice, a: &TensorType) -> Vec<u32> {
+    // SAFETY of the cast: what is drawn has few rows.
+    let rows = a.rows() as u32;
+    if a.row().is_multiple_of(2) && dice.once_in(3) { vec![rows, 2] } else { vec![rows] }
 }
 
 /// The attribute of rule N-8, where the shape allows it.
@@ -238,7 +255,8 @@ fn exp_neg(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
 fn row_sum(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let (dims, e, shift) = (reduced_shape(dice, size), exponent(dice), shift(dice));
     let a = ty(dice, (2, 50), e, &dims)?;
-    let y = ty(dice, (2, 64), e - shift, &per_row(&dims))?;
+    let reduced = parts(dice, &a);
+    let y = ty(dice, (2, 64), e - shift, &reduced)?;
     Ok(build(Opcode::RowSum, vec![dice.tensor(&a)?], vec![shift], y))
 }
 

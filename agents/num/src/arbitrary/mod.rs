@@ -8,6 +8,7 @@ mod cases;
 mod dice;
 #[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
 mod sampling;
+mod training;
 #[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
 mod transformer;
 
@@ -61,7 +62,7 @@ impl Case {
     pub fn new(opcode: Opcode, size: u32, seed: u64) -> Result<Self, CaseError> {
         let mut dice = Dice::new(seed);
         let (operator, operands) = cases::draw(opcode, &mut dice, size.clamp(1, MAX_SIZE))?;
-        let context = StepContext { job_key: JobKey(dice.word()), step: dice.bits(32) as u32 };
+        let context = StepContext { job_key: JobKey(dice.word()), step: (dice.bits(32) as u32) >> dice.range(0, 31) };
         crate::check_operator(&operator)?;
         Ok(Self { operator, operands, context })
     }

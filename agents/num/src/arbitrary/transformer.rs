@@ -43,7 +43,7 @@ pub(super) fn scaled_mat_mul(dice: &mut Dice, size: u32) -> Result<Drawn, CaseEr
 }
 
 /// Heads and the groups they share, the second dividing the first.
-fn heads(dice: &mut Dice) -> (u32, u32) {
+pub(super) fn heads(dice: &mut Dice) -> (u32, u32) {
     let groups = dim(dice, 3);
     (groups * dim(dice, 3), groups)
 }
@@ -97,7 +97,7 @@ pub(super) fn norm(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
 }
 
 /// Mantissas whose rows are drawn, sometimes zero, constant, or zero but for one element.
-fn rows(dice: &mut Dice, ty: &TensorType) -> Vec<i64> {
+pub(super) fn rows(dice: &mut Dice, ty: &TensorType) -> Vec<i64> {
     let mut values = Vec::new();
     for _ in 0..ty.rows() {
         let (kind, constant) = (dice.range(0, 8), dice.mantissa(ty.limit()));
@@ -131,7 +131,16 @@ pub(super) fn gather(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let (et, es, shift) = (exponent(dice), exponent(dice), shift(dice));
     let table = ty(dice, (2, 62), et, &[entries, width])?;
     let scale = ty(dice, (2, (64 - i64::from(table.bits())).max(2)), es, &[entries + more])?;
-    let ids = ty(dice, (2, 64), 0, &[tokens + more])?;
+    let ids = ids(dice, tokens + more, entries)?;
+    let y = ty(dice, (2, 64), et + es - shift, &[tokens, width])?;
+    let operands = vec![dice.tensor(&table)?, dice.tensor(&scale)?, ids];
+    Ok(build(Opcode::Gather, operands, vec![shift], y))
+}
+
+/// Numbers of entries, some of them beyond the last; of rank 1 or 2.
+pub(super) fn ids(dice: &mut Dice, count: u32, entries: u32) -> Result<Tensor, CaseError> {
+    let dims: &[u32] = if dice.once_in(3) { &[1, count] } else { &[count] };
+    let ids = ty(dice, (2, 64), 0, dims)?;
     let last = i64::from(entries) - 1;
     let drawn: Vec<i64> = (0..ids.elements())
         .map(|_| match dice.range(0, 9) {
@@ -142,7 +151,5 @@ pub(super) fn gather(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
         })
         .map(|id| id.clamp(-ids.limit(), ids.limit()))
         .collect();
-    let y = ty(dice, (2, 64), et + es - shift, &[tokens, width])?;
-    let operands = vec![dice.tensor(&table)?, dice.tensor(&scale)?, Tensor::from_wide(ids, &drawn)?];
-    Ok(build(Opcode::Gather, operands, vec![shift], y))
+    Ok(Tensor::from_wide(ids, &drawn)?)
 }

@@ -7,14 +7,16 @@
 //! | `reads` | which elements of its operands an element is computed from |
 //! | `places` | where those lie: runs of a dot product, moved elements, pairs that rotate |
 //! | `tables` | Lookup and ExpNeg: the cell of a table and what it gives |
-//! | `norm` | Norm |
+//! | `norm` | Norm, InverseNorm |
 //! | `sampling` | RowArgMax, RowPick, TailSum, Threshold, Perturb, Choose |
+//! | `training` | GatherGrad, GroupSum, Ratio, Shrink, Dropout, Dither |
 
 mod norm;
 mod places;
 mod reads;
 mod sampling;
 mod tables;
+mod training;
 
 use tensorlink_types::Operator;
 
@@ -181,7 +183,7 @@ impl<'a, F: Fn(usize, u64) -> Option<i64>> Site<'a, F> {
             }
             Kernel::Gather { entries, width, shift } => {
                 let (t, k) = self.split(width);
-                let entry = self.entry(entries, t)?;
+                let entry = self.entry(2, entries, t)?;
                 let mantissa = self.get(0, entry.saturating_mul(width).saturating_add(k))?;
                 rescale(mantissa.saturating_mul(self.get(1, entry)?), shift, bits)
             }
@@ -194,6 +196,26 @@ impl<'a, F: Fn(usize, u64) -> Option<i64>> Site<'a, F> {
                 None => limit(bits).saturating_neg(),
             },
             Kernel::Choose { parts, length } => self.clamped(self.choice(parts, length)?),
+            Kernel::RowCombine { run, ca, cb, shift } => {
+                let (a, b) = (self.get(0, i)?, self.get(1, self.split(run).0)?);
+                rescale(a.saturating_mul(ca.into()).saturating_add(b.saturating_mul(cb.into())), shift, bits)
+            }
+            Kernel::RowMul { run, shift } => {
+                rescale(self.get(0, i)?.saturating_mul(self.get(1, self.split(run).0)?), shift, bits)
+            }
+            Kernel::InverseNorm(norm) => self.inverse_norm(&norm)?,
+            Kernel::GatherGrad { tokens, width, entries, shift } => {
+                rescale(self.gathered(tokens, width, entries)?, shift, bits)
+            }
+            Kernel::Ratio { places, floor } => self.clamped(self.ratio(places, floor)?),
+            Kernel::Shrink { places, limit } => self.clamped(self.shrink(places, limit)?),
+            Kernel::AtStep { .. } | Kernel::Slice { .. } => self.clamped(self.get(0, self.moved())?),
+            Kernel::GroupSum(heads) => rescale(self.group_sum(&heads)?, heads.shift, bits),
+            Kernel::Dropout { keep, stream, c, shift } => match self.is_kept(keep, stream) {
+                true => rescale(self.get(0, i)?.saturating_mul(c.into()), shift, bits),
+                false => 0,
+            },
+            Kernel::Dither { depth, places, stream } => self.clamped(self.dithered(depth, places, stream)?),
         })
     }
 

@@ -1,15 +1,36 @@
-//! Rule N-28.
+//! Rules N-28 and N-40.
 
 use super::Site;
 use crate::error::OpError;
 use crate::fixed::{div, rescale};
 use crate::kernel::{NORM_BITS, Norm};
 
+/// Mean (times 16), R and j of rule N-28.
+struct Spread {
+    mean: i128,
+    reciprocal: i128,
+    j: i64,
+}
+
 impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
     /// `n·gain[k] + bias[k]·2^t`.
     pub(super) fn norm(&self, norm: &Norm) -> Result<i128, OpError> {
         let (m, k) = self.split(norm.depth);
-        let first = m.saturating_mul(norm.depth);
+        let Spread { mean, reciprocal, j } = self.spread(m.saturating_mul(norm.depth), norm)?;
+        let centered = self.get(0, self.index)?.saturating_mul(16).saturating_sub(mean);
+        let n = i128::from(rescale(centered.saturating_mul(reciprocal), 34i64.saturating_sub(j), NORM_BITS));
+        let bias = self.get(2, k)?.saturating_mul(1i128.wrapping_shl(norm.bias_shift));
+        Ok(n.saturating_mul(self.get(1, k)?).saturating_add(bias))
+    }
+
+    /// `rescale(R, shift − j)`.
+    pub(super) fn inverse_norm(&self, norm: &Norm) -> Result<i64, OpError> {
+        let Spread { reciprocal, j, .. } = self.spread(self.index.saturating_mul(norm.depth), norm)?;
+        Ok(rescale(reciprocal, norm.shift.saturating_sub(j), self.operator.output.bits()))
+    }
+
+    /// Of the elements from `first` on.
+    fn spread(&self, first: u64, norm: &Norm) -> Result<Spread, OpError> {
         let length = i128::from(norm.depth);
         let (mut sum, mut squares) = (0i128, 0i128);
         for k in 0..norm.depth {
@@ -26,10 +47,6 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
         let j = 62u32.saturating_sub(bits) >> 1;
         let root = v.max(1).wrapping_shl(j.saturating_mul(2)).isqrt();
         let reciprocal = 1i128.wrapping_shl(54).checked_div(root).unwrap_or_default();
-        let centered = self.get(0, self.index)?.saturating_mul(16).saturating_sub(mean);
-        let shift = 34i64.saturating_sub(j.into());
-        let n = i128::from(rescale(centered.saturating_mul(reciprocal), shift, NORM_BITS));
-        let bias = self.get(2, k)?.saturating_mul(1i128.wrapping_shl(norm.bias_shift));
-        Ok(n.saturating_mul(self.get(1, k)?).saturating_add(bias))
+        Ok(Spread { mean, reciprocal, j: j.into() })
     }
 }

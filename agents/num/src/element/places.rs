@@ -65,18 +65,28 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
         Some(Turn { low, high: low.saturating_add(rope.half), cosine, sine: cosine.saturating_add(rope.half) })
     }
 
-    /// The row that Gather takes for token `t`.
-    pub(super) fn entry(&self, entries: u64, t: u64) -> Result<u64, OpError> {
+    /// The row that Gather takes for token `t`, whose id is in the operand `ids`.
+    pub(super) fn entry(&self, ids: usize, entries: u64, t: u64) -> Result<u64, OpError> {
         // SAFETY of the cast: clamped between 0 and a length.
-        Ok(self.get(2, t)?.clamp(0, i128::from(entries).saturating_sub(1).max(0)) as u64)
+        Ok(self.get(ids, t)?.clamp(0, i128::from(entries).saturating_sub(1).max(0)) as u64)
     }
 
     /// The index in operand 0 of an element that is only moved.
     pub(super) fn moved(&self) -> u64 {
         match self.kernel {
             Kernel::Transpose { rows, columns } => {
-                let (n, m) = self.split(rows);
-                m.saturating_mul(columns).saturating_add(n)
+                let (matrix, within) = self.split(rows.saturating_mul(columns));
+                let (n, m) = quotient(within, rows);
+                let first = matrix.saturating_mul(rows).saturating_mul(columns);
+                first.saturating_add(m.saturating_mul(columns)).saturating_add(n)
+            }
+            Kernel::AtStep { rows, width } => {
+                let row = u64::from(self.context.step).min(rows.saturating_sub(1));
+                row.saturating_mul(width).saturating_add(self.index)
+            }
+            Kernel::Slice { row, width, offset } => {
+                let (m, k) = self.split(width);
+                m.saturating_mul(row).saturating_add(offset).saturating_add(k)
             }
             Kernel::Sample { population, width, first_row } => {
                 let (row, column) = self.split(width);
@@ -94,6 +104,6 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
     }
 }
 
-fn quotient(x: u64, length: u64) -> (u64, u64) {
+pub(super) fn quotient(x: u64, length: u64) -> (u64, u64) {
     (x.checked_div(length).unwrap_or(0), x.checked_rem(length).unwrap_or(0))
 }

@@ -2,7 +2,7 @@
 
 use super::{Read, Site};
 use crate::error::OpError;
-use crate::kernel::{CONTROLS, Kernel};
+use crate::kernel::{CONTROLS, Kernel, Norm};
 
 const fn one(operand: usize, first: u64) -> Read {
     Read { operand, first, count: 1 }
@@ -30,15 +30,21 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
                 let (runs, (m, n)) = (self.runs(), self.split(product.columns));
                 vec![run(0, runs.a, runs.count), run(1, runs.b, runs.count), one(2, m), one(3, n)]
             }
-            Kernel::Transpose { .. } | Kernel::Sample { .. } => vec![one(0, self.moved())],
+            Kernel::Transpose { .. } | Kernel::Sample { .. } | Kernel::AtStep { .. } | Kernel::Slice { .. } => {
+                vec![one(0, self.moved())]
+            }
             Kernel::Combine { period, .. } | Kernel::Mul { period, .. } => {
                 vec![one(0, i), one(1, self.split(period).1)]
             }
-            Kernel::Scale { .. } | Kernel::Relu => vec![one(0, i)],
-            Kernel::ReluGrad => vec![one(0, i), one(1, i)],
+            Kernel::RowCombine { run, .. } | Kernel::RowMul { run, .. } => vec![one(0, i), one(1, self.split(run).0)],
+            Kernel::Scale { .. } | Kernel::Relu | Kernel::Shrink { .. } => vec![one(0, i)],
+            Kernel::ReluGrad | Kernel::Ratio { .. } => vec![one(0, i), one(1, i)],
             Kernel::Lookup(lookup) => vec![one(0, i), run(1, self.lookup_cell(&lookup)?.entry, 2)],
             Kernel::RowMax { depth, visible } => vec![row(i, depth, visible.of_row(i, depth))],
-            Kernel::RowAbsMax { depth } | Kernel::RowSum { depth, .. } | Kernel::RowArgMax { depth } => {
+            Kernel::InverseNorm(Norm { depth, .. })
+            | Kernel::RowAbsMax { depth }
+            | Kernel::RowSum { depth, .. }
+            | Kernel::RowArgMax { depth } => {
                 vec![row(i, depth, depth)]
             }
             Kernel::ExpNeg { depth, multiplier, input_shift, visible } => {
@@ -49,7 +55,7 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
                 let cell = self.exp_cell(depth, multiplier, input_shift)?;
                 vec![one(0, i), one(1, m), run(2, cell.entry, 2)]
             }
-            Kernel::Normalize { depth, .. } | Kernel::OneHotSub { depth, .. } => {
+            Kernel::Normalize { depth, .. } | Kernel::OneHotSub { depth, .. } | Kernel::Dither { depth, .. } => {
                 vec![one(0, i), one(1, self.split(depth).0)]
             }
             Kernel::Norm(norm) => {
@@ -62,7 +68,7 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
             },
             Kernel::Gather { entries, width, .. } => {
                 let (t, k) = self.split(width);
-                let entry = self.entry(entries, t)?;
+                let entry = self.entry(2, entries, t)?;
                 vec![one(0, entry.saturating_mul(width).saturating_add(k)), one(1, entry), one(2, t)]
             }
             Kernel::RowPick { depth } => vec![one(0, self.picked(depth)?), one(1, i)],
@@ -85,6 +91,12 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
                 let [place, best] = [0, 1].map(|operand| run(operand, i.saturating_mul(parts), parts));
                 vec![place, best, controls(2, i)]
             }
+            Kernel::GatherGrad { tokens, width, .. } => {
+                vec![row(self.split(width).1, tokens, tokens), run(1, 0, tokens)]
+            }
+            Kernel::GroupSum(heads) => self.group_places(&heads).map(|place| one(0, place)).collect(),
+            Kernel::Dropout { keep, stream, .. } if self.is_kept(keep, stream) => vec![one(0, i)],
+            Kernel::Dropout { .. } => Vec::new(),
         })
     }
 }

@@ -52,8 +52,15 @@ macro_rules! narrow {
 }
 
 pub(super) fn transpose(op: &Operator, a: &Tensor, rows: u64, columns: u64) -> Values {
-    let at = |n: u64| (0..rows).map(move |m| a.get(m.saturating_mul(columns).saturating_add(n)).unwrap_or(0));
-    collect(op, (0..columns).flat_map(at))
+    let area = rows.saturating_mul(columns);
+    let matrices = a.ty().elements().checked_div(area).unwrap_or_default();
+    let matrix = |b: u64| {
+        let first = b.saturating_mul(area);
+        let at =
+            move |m: u64, n: u64| a.get(first.saturating_add(m.saturating_mul(columns)).saturating_add(n)).unwrap_or(0);
+        (0..columns).flat_map(move |n| (0..rows).map(move |m| at(m, n)))
+    };
+    collect(op, (0..matrices).flat_map(matrix))
 }
 
 pub(super) fn mat_mul(op: &Operator, a: &Tensor, b: &Tensor, depth: u64, shift: i64) -> Values {

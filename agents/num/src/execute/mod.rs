@@ -8,12 +8,18 @@
 //! | `rows` | RowMax, RowAbsMax, RowSum, ExpNeg, Normalize, OneHotSub, Norm |
 //! | `choice` | Sample, Gather, Rope: elements moved and combined |
 //! | `sampling` | RowArgMax, RowPick, TailSum, Threshold, Perturb, Choose |
+//! | `training` | RowCombine, RowMul, GatherGrad, GroupSum, Slice, AtStep |
+//! | `optimizer` | Ratio, Shrink |
+//! | `random` | Dropout, Dither |
 
 mod choice;
 mod elementwise;
 mod linear;
+mod optimizer;
+mod random;
 mod rows;
 mod sampling;
+mod training;
 
 use tensorlink_types::Operator;
 
@@ -77,6 +83,19 @@ pub fn execute(operator: &Operator, operands: &[&Tensor], context: &StepContext)
         }
         Kernel::Perturb(perturb) => sampling::perturb(op, [a, nth(1)?, nth(2)?, nth(3)?], &perturb),
         Kernel::Choose { parts, length } => sampling::choose(op, [a, nth(1)?, nth(2)?], parts, length),
+        Kernel::RowCombine { run, ca, cb, shift } => training::row_combine(op, a, nth(1)?, run, (ca, cb, shift)),
+        Kernel::RowMul { run, shift } => training::row_mul(op, a, nth(1)?, run, shift),
+        Kernel::InverseNorm(norm) => rows::inverse_norm(op, a, &norm),
+        Kernel::GatherGrad { tokens, width, shift, .. } => {
+            training::gather_grad(op, a, nth(1)?, (tokens, width), shift)
+        }
+        Kernel::Ratio { places, floor } => optimizer::ratio(op, a, nth(1)?, places, floor),
+        Kernel::Shrink { places, limit } => optimizer::shrink(op, a, places, limit),
+        Kernel::AtStep { rows, width } => training::at_step(op, a, context, rows, width),
+        Kernel::GroupSum(heads) => training::group_sum(op, a, &heads),
+        Kernel::Dropout { keep, stream, c, shift } => random::dropout(op, a, context, (keep, stream), (c, shift)),
+        Kernel::Slice { row, width, offset } => training::slice(op, a, row, width, offset),
+        Kernel::Dither { depth, places, stream } => random::dither(op, [a, nth(1)?], context, depth, (places, stream)),
     };
     Ok(Tensor::from_wide(operator.output.clone(), &values?)?)
 }

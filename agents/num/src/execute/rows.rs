@@ -1,4 +1,4 @@
-//! Rules N-19 to N-23, N-28 and N-31.
+//! Rules N-19 to N-23, N-28, N-31 and N-40.
 
 use tensorlink_types::Operator;
 
@@ -85,11 +85,21 @@ pub(super) fn norm(op: &Operator, [x, gain, bias]: [&Tensor; 3], norm: &Norm) ->
     collect(op, rows(&x, norm.depth).flat_map(row))
 }
 
-/// What rule N-28 multiplies a row by: `n = rescale((16·x − mean)·reciprocal, …)`.
+pub(super) fn inverse_norm(op: &Operator, x: &Tensor, norm: &Norm) -> Values {
+    let x = wide(x);
+    let inverse = |row: &[i64]| {
+        let RowScale { reciprocal, j, .. } = RowScale::new(row, norm);
+        Rescale::new(norm.shift.wrapping_sub(j), op).apply(reciprocal)
+    };
+    collect(op, rows(&x, norm.depth).map(inverse))
+}
+
+/// What rule N-28 multiplies a row by: `n = rescale((16·x − mean)·reciprocal, 34 − j)`.
 #[derive(Clone, Copy)]
 struct RowScale {
     mean: i64,
     reciprocal: i64,
+    j: i64,
     round: Rescale,
 }
 
@@ -110,7 +120,7 @@ impl RowScale {
         let root = v.wrapping_shl(j.wrapping_mul(2)).isqrt();
         let reciprocal = (1i64 << 54).checked_div(root).unwrap_or_default();
         let round = Rescale { shift: 34i64.wrapping_sub(j.into()), limit: limit(NORM_BITS) };
-        Self { mean, reciprocal, round }
+        Self { mean, reciprocal, j: j.into(), round }
     }
 
     fn apply(&self, x: i64) -> i64 {

@@ -54,7 +54,7 @@ impl Check<'_> {
     }
 
     /// The attribute `heads`, at most `row`, and the elements of a head in such a row, rounded down.
-    fn heads(&self, row: u64) -> Result<(u64, u64), OpError> {
+    pub(super) fn heads(&self, row: u64) -> Result<(u64, u64), OpError> {
         // SAFETY of the casts: a row has fewer than 2^32 elements; heads are positive.
         let heads = self.attribute(0, 1, row as i64)? as u64;
         Ok((heads, row.checked_div(heads).unwrap_or_default()))

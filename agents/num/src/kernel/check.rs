@@ -72,6 +72,24 @@ impl<'a> Check<'a> {
         Ok(run)
     }
 
+    /// The attribute at `index`, a word of a counter.
+    pub(super) fn word(&self, index: usize) -> Result<u32, OpError> {
+        // SAFETY of the cast: between 0 and 2^32 − 1.
+        Ok(self.attribute(index, 0, u32::MAX.into())? as u32)
+    }
+
+    /// How many elements of the first operand each of the second stands for.
+    pub(super) fn run(&self) -> Result<u64, OpError> {
+        Ok(self.ty(A).elements().checked_div(self.period()?).unwrap_or(1))
+    }
+
+    /// An even exponent, which is halved under a root.
+    pub(super) fn even_exponent(&self, place: Place) -> Result<i64, OpError> {
+        let exponent = exponent(self.ty(place));
+        self.require(place, exponent & 1 == 0, "of an even exponent")?;
+        Ok(exponent.wrapping_shr(1))
+    }
+
     /// The period of a second operand that is repeated along the first.
     pub(super) fn period(&self) -> Result<u64, OpError> {
         let (a, b) = (self.ty(A).elements(), self.ty(B).elements());
@@ -174,7 +192,7 @@ impl<'a> Check<'a> {
     /// Rule N-8, given by the attribute at `index` and bound to the first operand.
     pub(super) fn visible(&self, index: usize) -> Result<Visible, OpError> {
         if self.attribute(index, 0, 1)? == 0 {
-            return Ok(Visible(None));
+            return Ok(Visible::ALL);
         }
         let tokens = self.ty(A).dims().iter().rev().nth(1);
         self.require(A, tokens.is_some(), "of at least two dimensions, being causal")?;

@@ -32,7 +32,7 @@ impl Check<'_> {
         let (table, scale, ids, y) = (self.ty(A), self.ty(B), self.ty(C), self.ty(OUT));
         self.require(A, table.dims().len() == 2, "of rank 2")?;
         self.require(B, scale.elements() >= table.rows(), "at least one element for each row of the first operand")?;
-        self.require(C, ids.dims().len() == 1 && ids.exponent() == 0, "of rank 1 and exponent 0")?;
+        self.require(C, ids.exponent() == 0, "of exponent 0")?;
         let holds = y.dims().len() == 2 && y.row() == table.row();
         self.require(OUT, holds, "of rank 2 with rows like the first operand's")?;
         self.require(C, ids.elements() >= y.rows(), "at least one element for each row of the output")?;

@@ -6,12 +6,17 @@ use crate::error::OpError;
 
 impl Check<'_> {
     pub(super) fn combine(&self) -> Result<Kernel, OpError> {
+        let (ca, cb, shift) = self.combined()?;
+        Ok(Kernel::Combine { ca, cb, period: self.period()?, shift })
+    }
+
+    /// Both coefficients and the shift of N-13 and N-38.
+    pub(super) fn combined(&self) -> Result<(i64, i64, i64), OpError> {
         self.same_shape(OUT, A)?;
-        let period = self.period()?;
         let (ca, cb) = (self.coefficient(0)?, self.coefficient(1)?);
         let term = |c: i64, place| u128::from(c.unsigned_abs()).saturating_mul(magnitude(self.ty(place)));
         self.accumulator(term(ca, A).saturating_add(term(cb, B)))?;
-        Ok(Kernel::Combine { ca, cb, period, shift: self.shift(2)? })
+        Ok((ca, cb, self.shift(2)?))
     }
 
     pub(super) fn scale(&self) -> Result<Kernel, OpError> {
@@ -22,11 +27,16 @@ impl Check<'_> {
     }
 
     pub(super) fn mul(&self) -> Result<Kernel, OpError> {
+        let shift = self.multiplied()?;
+        Ok(Kernel::Mul { period: self.period()?, shift })
+    }
+
+    /// The shift of N-15 and N-39.
+    pub(super) fn multiplied(&self) -> Result<i64, OpError> {
         let (a, b) = (self.ty(A), self.ty(B));
         self.same_shape(OUT, A)?;
-        let period = self.period()?;
         self.accumulator(magnitude(a).saturating_mul(magnitude(b)))?;
-        Ok(Kernel::Mul { period, shift: self.bound_shift(0, exponent(a).saturating_add(exponent(b)))? })
+        self.bound_shift(0, exponent(a).saturating_add(exponent(b)))
     }
 
     pub(super) fn relu(&self) -> Result<Kernel, OpError> {

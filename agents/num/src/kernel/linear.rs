@@ -35,10 +35,15 @@ impl Check<'_> {
 
     pub(super) fn transpose(&self) -> Result<Kernel, OpError> {
         let a = self.ty(A);
-        self.require(A, a.dims().len() == 2, "of rank 2")?;
-        let holds = self.ty(OUT).dims().iter().eq(a.dims().iter().rev());
-        self.require(OUT, holds, "the first operand's shape reversed")?;
+        let (rows, holds) = match (a.dims(), self.ty(OUT).dims()) {
+            (&[m, n], &[p, q]) => (m, [m, n] == [q, p]),
+            (&[batch, m, n], &[same, p, q]) => (m, [batch, m, n] == [same, q, p]),
+            ([_, _] | [_, _, _], _) => (1, false),
+            _ => (0, false),
+        };
+        self.require(A, rows > 0, "of rank 2 or 3")?;
+        self.require(OUT, holds, "the first operand's shape with its last two dimensions exchanged")?;
         self.same_precision()?;
-        Ok(Kernel::Transpose { rows: a.rows(), columns: a.row() })
+        Ok(Kernel::Transpose { rows: rows.into(), columns: a.row() })
     }
 }

@@ -10,14 +10,20 @@
 //! | `attention` | HeadScores, HeadMix, Rope |
 //! | `choice` | Sample, Gather |
 //! | `sampling` | RowArgMax, RowPick, TailSum, Threshold, Perturb, Choose |
+//! | `training` | RowCombine, RowMul, InverseNorm, GatherGrad, GroupSum, Slice |
+//! | `optimizer` | Ratio, Shrink, AtStep |
+//! | `random` | Dropout, Dither |
 
 mod attention;
 mod check;
 mod choice;
 mod elementwise;
 mod linear;
+mod optimizer;
+mod random;
 mod rows;
 mod sampling;
+mod training;
 
 use tensorlink_types::{Opcode, Operator};
 
@@ -63,39 +69,158 @@ pub const GUMBEL_EXPONENT: i16 = 16;
 pub const PERTURB_EXPONENT: i64 = 28;
 /// Most binary places by which Perturb aligns an element (rule N-36).
 pub const MAX_PERTURB_PLACES: i64 = 40;
+/// Exponent by which `1/√v` is finer than Norm's accumulator is coarse, before its j (rule N-40).
+pub const RECIPROCAL_EXPONENT: i64 = 50;
+/// Least shift of InverseNorm: with its j, at most 30, no shift leaves N-2 (rule N-40).
+pub const MIN_INVERSE_SHIFT: i64 = -32;
+/// Most binary places of Ratio (rule N-42).
+pub const MAX_RATIO_PLACES: i64 = 40;
+/// Most binary places of Shrink (rule N-43).
+pub const MAX_SHRINK_PLACES: i64 = 30;
+/// The norm that Shrink brings down to stays below this (rule N-43).
+pub const SHRINK_BOUND: i64 = 1 << 31;
+/// First word of Dropout's streams, and of Dither's (rules N-46 and N-48): apart from those of other draws.
+pub const DROPOUT_DRAWS: u32 = 1 << 16;
+/// See [`DROPOUT_DRAWS`].
+pub const DITHER_DRAWS: u32 = 1 << 17;
+/// Bits of what Dither divides by (rule N-48).
+pub const DITHER_BITS: u8 = 30;
 /// The share that is all of it, of Threshold (rule N-35).
 pub const WHOLE_SHARE: i64 = 1 << 16;
 
 /// An accepted operator: opcode with its attributes and the lengths its loops need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kernel {
-    MatMul { columns: u64, depth: u64, shift: i64 },
-    Transpose { rows: u64, columns: u64 },
-    Combine { ca: i64, cb: i64, period: u64, shift: i64 },
-    Scale { c: i64, shift: i64 },
-    Mul { period: u64, shift: i64 },
+    MatMul {
+        columns: u64,
+        depth: u64,
+        shift: i64,
+    },
+    /// Of one matrix or of several, one after another.
+    Transpose {
+        rows: u64,
+        columns: u64,
+    },
+    Combine {
+        ca: i64,
+        cb: i64,
+        period: u64,
+        shift: i64,
+    },
+    Scale {
+        c: i64,
+        shift: i64,
+    },
+    Mul {
+        period: u64,
+        shift: i64,
+    },
     Relu,
     ReluGrad,
     Lookup(Lookup),
-    RowMax { depth: u64, visible: Visible },
-    ExpNeg { depth: u64, multiplier: i64, input_shift: i64, visible: Visible },
-    RowSum { depth: u64, shift: i64 },
-    Normalize { depth: u64, bits: u32 },
-    OneHotSub { depth: u64, one: i64, shift: i64 },
-    Sample { population: u64, width: u64, first_row: u32 },
+    RowMax {
+        depth: u64,
+        visible: Visible,
+    },
+    ExpNeg {
+        depth: u64,
+        multiplier: i64,
+        input_shift: i64,
+        visible: Visible,
+    },
+    RowSum {
+        depth: u64,
+        shift: i64,
+    },
+    Normalize {
+        depth: u64,
+        bits: u32,
+    },
+    OneHotSub {
+        depth: u64,
+        one: i64,
+        shift: i64,
+    },
+    Sample {
+        population: u64,
+        width: u64,
+        first_row: u32,
+    },
     ScaledMatMul(ScaledMatMul),
     HeadScores(Heads),
     HeadMix(Heads),
     Norm(Norm),
     Rope(Rope),
-    Gather { entries: u64, width: u64, shift: i64 },
-    RowAbsMax { depth: u64 },
-    RowArgMax { depth: u64 },
-    RowPick { depth: u64 },
+    Gather {
+        entries: u64,
+        width: u64,
+        shift: i64,
+    },
+    RowAbsMax {
+        depth: u64,
+    },
+    RowArgMax {
+        depth: u64,
+    },
+    RowPick {
+        depth: u64,
+    },
     TailSum(TailSum),
-    Threshold { parts: u64, step: i64 },
+    Threshold {
+        parts: u64,
+        step: i64,
+    },
     Perturb(Perturb),
-    Choose { parts: u64, length: i64 },
+    Choose {
+        parts: u64,
+        length: i64,
+    },
+    RowCombine {
+        run: u64,
+        ca: i64,
+        cb: i64,
+        shift: i64,
+    },
+    RowMul {
+        run: u64,
+        shift: i64,
+    },
+    InverseNorm(Norm),
+    GatherGrad {
+        tokens: u64,
+        width: u64,
+        entries: u64,
+        shift: i64,
+    },
+    Ratio {
+        places: u32,
+        floor: i64,
+    },
+    Shrink {
+        places: u32,
+        limit: i64,
+    },
+    AtStep {
+        rows: u64,
+        width: u64,
+    },
+    GroupSum(Heads),
+    Dropout {
+        keep: u64,
+        stream: u32,
+        c: i64,
+        shift: i64,
+    },
+    Slice {
+        row: u64,
+        width: u64,
+        offset: u64,
+    },
+    Dither {
+        depth: u64,
+        places: u32,
+        stream: u32,
+    },
 }
 
 /// Attributes of rule N-18; the table has `2^log + 1` entries.
@@ -113,6 +238,9 @@ pub(crate) struct Lookup {
 pub(crate) struct Visible(Option<u64>);
 
 impl Visible {
+    /// Everything.
+    pub(crate) const ALL: Self = Self(None);
+
     /// How many of the first elements of row `m`, `depth` long, are visible: at least 1.
     pub(crate) fn of_row(self, m: u64, depth: u64) -> u64 {
         // The tokens are a dimension, so never 0.
@@ -190,7 +318,7 @@ pub(crate) struct Perturb {
 }
 
 /// Checks an operator by itself: counts, shapes, widths, attribute ranges, accumulator bounds (rules N-6 to N-8, N-11 to
-/// N-37). Whether its operands exist is the program checker's business.
+/// N-48). Whether its operands exist is the program checker's business.
 ///
 /// # Errors
 /// The first rule it breaks, and what to change.
@@ -237,6 +365,17 @@ impl Kernel {
             Opcode::Threshold => check.raise_threshold(),
             Opcode::Perturb => check.perturb(),
             Opcode::Choose => check.choose(),
+            Opcode::RowCombine => check.row_combine(),
+            Opcode::RowMul => check.row_mul(),
+            Opcode::InverseNorm => check.inverse_norm(),
+            Opcode::GatherGrad => check.gather_grad(),
+            Opcode::Ratio => check.ratio(),
+            Opcode::Shrink => check.shrink(),
+            Opcode::AtStep => check.at_step(),
+            Opcode::GroupSum => check.group_sum(),
+            Opcode::Dropout => check.dropout(),
+            Opcode::Slice => check.slice(),
+            Opcode::Dither => check.dither(),
         }
     }
 }

@@ -5,7 +5,7 @@ use tensorlink_types::operator::MAX_REDUCTION;
 use super::check::{A, B, C, Check, OUT, exponent, magnitude};
 use super::{
     ACCUMULATOR_BOUND, EPSILON_BOUND, EXP_BITS, EXP_EXPONENT, EXP_TABLE_LEN, Kernel, MAX_BIAS_SHIFT, NORM_BITS,
-    NORM_EXPONENT, Norm,
+    NORM_EXPONENT, Norm, Visible,
 };
 use crate::error::OpError;
 use crate::fixed::limit;
@@ -19,9 +19,12 @@ const _: () = {
 
 impl Check<'_> {
     pub(super) fn row_max(&self) -> Result<Kernel, OpError> {
-        self.one_per_row(OUT)?;
+        let (visible, depth) = (self.visible(0)?, self.equal_parts(OUT)?);
+        if visible != Visible::ALL {
+            self.one_per_row(OUT)?;
+        }
         self.same_precision()?;
-        Ok(Kernel::RowMax { depth: self.reduction(self.ty(A).row())?, visible: self.visible(0)? })
+        Ok(Kernel::RowMax { depth: self.reduction(depth)?, visible })
     }
 
     pub(super) fn row_abs_max(&self) -> Result<Kernel, OpError> {
@@ -32,8 +35,7 @@ impl Check<'_> {
 
     pub(super) fn row_sum(&self) -> Result<Kernel, OpError> {
         let a = self.ty(A);
-        self.one_per_row(OUT)?;
-        let depth = self.reduction(a.row())?;
+        let depth = self.reduction(self.equal_parts(OUT)?)?;
         self.accumulator(magnitude(a).saturating_mul(u128::from(depth)))?;
         Ok(Kernel::RowSum { depth, shift: self.bound_shift(0, exponent(a))? })
     }
@@ -89,13 +91,17 @@ impl Check<'_> {
         self.require(C, bias.elements() == length, "as many elements as the second operand")?;
         self.same_shape(OUT, A)?;
         let depth = self.reduction(length)?;
-        let center = self.attribute(0, 0, 1)? == 1;
-        let epsilon = self.attribute(1, 1, EPSILON_BOUND.saturating_sub(1))?;
+        let (center, epsilon) = self.spread()?;
         let product = NORM_EXPONENT.saturating_add(exponent(gain));
         let bias_shift = self.attribute(2, 0, MAX_BIAS_SHIFT)?;
         self.bound(2, bias_shift, product.saturating_sub(exponent(bias)))?;
         let shift = self.bound_shift(3, product)?;
         // SAFETY of the cast: between 0 and 40.
         Ok(Kernel::Norm(Norm { depth, center, epsilon, bias_shift: bias_shift as u32, shift }))
+    }
+
+    /// Attributes `center` and `epsilon` of N-28 and N-40.
+    pub(super) fn spread(&self) -> Result<(bool, i64), OpError> {
+        Ok((self.attribute(0, 0, 1)? == 1, self.attribute(1, 1, EPSILON_BOUND.saturating_sub(1))?))
     }
 }

@@ -206,7 +206,7 @@ fn gather() {
     accepts(op, &[table, (16, 12, &[51]), ids], &[9], y);
     refuses_type(B, op, &[table, (16, 12, &[49]), ids], &[9], y);
     refuses_type(C, op, &[table, scale, (32, 1, &[9])], &[9], y);
-    refuses_type(C, op, &[table, scale, (32, 0, &[9, 1])], &[9], y);
+    accepts(op, &[table, scale, (32, 0, &[1, 9])], &[9], y);
     refuses_type(C, op, &[table, scale, (32, 0, &[8])], &[9], y);
     refuses_type(OUT, op, &[table, scale, ids], &[9], (16, 10, &[9, 5]));
     refuses_type(OUT, op, &[table, scale, ids], &[9], (16, 10, &[54]));
