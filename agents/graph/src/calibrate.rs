@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::compile::TrainingSet;
 use crate::exponents::{Exponents, Margins};
-use crate::model::{LayerWeights, Network};
+use crate::model::{LayerWeights, Linear, Network};
 use crate::step::float::{FloatData, FloatState, Values};
 use crate::step::{Precision, Slot, StepGraph};
 
@@ -58,18 +58,32 @@ pub fn calibrate(
     let rows = training.features.ty().dims().first().copied().unwrap_or_default();
     let graph = StepGraph::training(&network, rows);
     let data = FloatData { features: training.features.to_f64(), labels: training.labels.to_f64() };
-    let mut state = float_state(weights);
+    calibrate_graph(&graph, &data, float_state(weights), steps, seed, margins)
+}
+
+/// Calibrates a step graph from a state.
+///
+/// # Errors
+/// As [`calibrate`].
+pub fn calibrate_graph(
+    graph: &StepGraph,
+    data: &FloatData,
+    mut state: FloatState,
+    steps: u32,
+    seed: u64,
+    margins: Margins,
+) -> Result<Calibration, CalibrateError> {
     let mut largest = BTreeMap::new();
     let mut losses = Vec::new();
     for step in 0..steps {
-        let values = Values::compute(&graph, &data, &state, &StepContext { job_key: job_key(seed), step });
-        for (id, node) in graph.nodes().filter(|(_, n)| matches!(n.precision, Precision::Calibrated { .. })) {
+        let values = Values::compute(graph, data, &state, &StepContext { job_key: job_key(seed), step });
+        for (id, node) in graph.nodes().filter(|(_, n)| matches!(n.precision, Precision::Calibrated { .. } | Precision::Even { .. })) {
             let magnitude =
                 values.get(id).iter().fold(0.0, |max: f64, x| if x.is_nan() { *x } else { max.max(x.abs()) });
             if magnitude.is_nan() || magnitude > libm::exp2(40.0) {
-                return Err(CalibrateError::Diverged { step, site: node.site() });
+                return Err(CalibrateError::Diverged { step, site: node.site.clone() });
             }
-            let seen = largest.entry(node.site()).or_insert(0.0f64);
+            let seen = largest.entry(node.site.clone()).or_insert(0.0f64);
             *seen = seen.max(magnitude);
         }
         losses.push(values.loss());
@@ -89,7 +103,7 @@ pub fn float_state(weights: &[LayerWeights]) -> FloatState {
         Slot::ALL
             .into_iter()
             .zip([weight, bias].into_iter().chain(zeros))
-            .map(move |(slot, values)| ((l, slot), values))
+            .map(move |(slot, values)| (Linear::site(l, slot.name()), values))
     };
     weights.iter().enumerate().flat_map(slots).collect()
 }

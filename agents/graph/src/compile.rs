@@ -117,6 +117,14 @@ pub enum CompileError {
         /// Why.
         source: TableError,
     },
+    /// A constant does not fit its type.
+    #[error("the constant {name}: {source}")]
+    Constant {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: tensorlink_num::TensorError,
+    },
     /// A leaf was treated as an operator, or a node used before it was placed; a defect of the compiler, reported rather
     /// than assumed away.
     #[error("{node} is not computed by an operator of this stage")]
@@ -137,17 +145,29 @@ pub fn compile(
     stages: &[Range<usize>],
     commit: impl Fn(&Tensor) -> TensorRoot,
 ) -> Result<Vec<CompiledStage>, CompileError> {
-    check_stages(network, stages)?;
     let rows = check_data(network, training)?;
-    let graph = StepGraph::training(network, rows);
+    compile_graph(&StepGraph::training(network, rows), exponents, training, stages, commit)
+}
+
+/// Compiles a step graph into one program for each range of its layers. `commit` computes a constant's commitment.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_graph(
+    graph: &StepGraph,
+    exponents: &Exponents,
+    training: &TrainingSet,
+    stages: &[Range<usize>],
+    commit: impl Fn(&Tensor) -> TensorRoot,
+) -> Result<Vec<CompiledStage>, CompileError> {
+    check_stages(graph.layers, stages)?;
     let data = DataTypes { features: training.features.ty().clone(), labels: training.labels.ty().clone() };
-    let types = lower::types(&graph, exponents, &data)?;
-    let compiler = Compiler { graph: &graph, types: &types, stages, training, commit: &commit };
+    let types = lower::types(graph, exponents, &data)?;
+    let compiler = Compiler { graph, types: &types, stages, training, commit: &commit };
     (0..stages.len()).map(|stage| compiler.stage(stage)).collect()
 }
 
-fn check_stages(network: &Network, stages: &[Range<usize>]) -> Result<(), CompileError> {
-    let layers = network.layers.len();
+fn check_stages(layers: usize, stages: &[Range<usize>]) -> Result<(), CompileError> {
     let mut next = 0;
     for range in stages {
         if range.start != next || range.is_empty() {
@@ -225,7 +245,7 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
         for s in &mine {
             let node = self.graph.node(s.current);
             let producer = output(&stage, s.next).ok_or_else(|| leaf(self.graph.node(s.next)))?;
-            state.push(StateSlot { name: node.site(), ty: self.ty(s.current)?, producer });
+            state.push(StateSlot { name: node.site.clone(), ty: self.ty(s.current)?, producer });
         }
         let observe = |pick: fn(&crate::step::Observed) -> NodeId| {
             self.graph.observed.iter().filter_map(|o| output(&stage, pick(o))).collect::<Vec<_>>()
@@ -273,7 +293,7 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
             operands.push(self.constant(stage, || lookup_name(function, &input), &made.table));
             table = Some(made);
         }
-        if node.op == Op::ExpNeg {
+        if matches!(node.op, Op::ExpNeg { .. }) {
             let made = tensorlink_num::tables::exp2_table()
                 .map_err(|source| CompileError::Table { node: node.to_string(), source: source.into() })?;
             operands.push(self.constant(stage, || "exp2".to_owned(), &made));
@@ -294,6 +314,7 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
         match node.op {
             Op::Features => return Ok(self.constant(stage, || "features".into(), &self.training.features).source),
             Op::Labels => return Ok(self.constant(stage, || "labels".into(), &self.training.labels).source),
+            Op::Constant(index) => return self.listed(stage, input, index),
             _ => {}
         }
         let (Phase::Forward(mb) | Phase::Backward(mb)) = node.phase else { return Err(leaf(user)) };
@@ -302,6 +323,18 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
         let source = if node.layer < stage.layers.start { Source::FromPrevious(mb) } else { Source::FromNext(mb) };
         stage.places.insert(input, source);
         Ok(source)
+    }
+
+    /// One of the graph's constants, in the type of its node.
+    fn listed(&self, stage: &mut Stage, id: NodeId, index: usize) -> Result<Source, CompileError> {
+        let node = self.graph.node(id);
+        let constant = self.graph.constants.get(index).ok_or_else(|| leaf(node))?;
+        let ty = self.ty(id)?;
+        let unit = libm::exp2(f64::from(ty.exponent()));
+        let mantissas: Vec<i64> = constant.values.iter().map(|x| (x * unit).round_ties_even() as i64).collect();
+        let tensor = Tensor::from_wide(ty, &mantissas)
+            .map_err(|source| CompileError::Constant { name: constant.name.clone(), source })?;
+        Ok(self.constant(stage, || constant.name.clone(), &tensor).source)
     }
 
     /// A constant of the stage, registered at its first use.
@@ -339,6 +372,8 @@ fn lookup_name(function: Function, input: &TensorType) -> String {
     match function {
         Function::Gelu => format!("gelu ±2^{range}"),
         Function::GeluDerivative => format!("gelu slope ±2^{range}"),
+        Function::Silu => format!("silu ±2^{range}"),
+        Function::SiluDerivative => format!("silu slope ±2^{range}"),
     }
 }
 

@@ -1,18 +1,21 @@
 //! From a step graph to integers: bits and exponent of every node, and the attributes of its operator.
 
-use tensorlink_num::kernel::{ACCUMULATOR_BOUND, COEFFICIENT_BOUND, EXP_EXPONENT};
+use tensorlink_num::kernel::{
+    ACCUMULATOR_BOUND, COEFFICIENT_BOUND, EPSILON_BOUND, EXP_EXPONENT, NORM_EXPONENT, RECIPROCAL_EXPONENT, SHRINK_BOUND,
+};
 use tensorlink_types::operator::Operand;
 use tensorlink_types::{Opcode, Operator, Source, TensorType};
 
 use crate::compile::CompileError;
 use crate::exponents::Exponents;
-use crate::step::{DataTypes, Node, NodeId, Op, Precision, StepGraph};
+use crate::step::{Class, DataTypes, Node, NodeId, Op, Precision, StepGraph};
 use crate::tables::LookupTable;
 
-/// `⌊log2(e)·2^14 + ½⌋` (rule N-20).
-const LOG2_E: i64 = 23_637;
-/// Binary digits of [`LOG2_E`] after the point, less the 16 of ExpNeg's argument.
-const EXP_SHIFT: i64 = 14 - 16;
+/// Binary digits of ExpNeg's multiplier `log2(e)/divisor` at the most (rule N-20), and of its argument after the point.
+const EXP_DIGITS: i64 = 14;
+const EXP_FRACTION: i64 = 16;
+/// Exponent of the squares that Norm sums, beyond twice the input's (rule N-28).
+const NORM_SQUARES: i32 = 8;
 /// A factor smaller than this as an integer would be off by more than 0.1 %.
 const LEAST_FACTOR: i64 = 512;
 /// Largest shift (rule N-2).
@@ -29,20 +32,34 @@ pub fn types(graph: &StepGraph, exponents: &Exponents, data: &DataTypes) -> Resu
         let operand = |i: usize| node.inputs.get(i).and_then(of);
         let bits_of = |i: usize| operand(i).map_or(0, TensorType::bits);
         let exponent_of = |i: usize| operand(i).map_or(0, TensorType::exponent);
-        let products = node.op == Op::MatMul || node.op == Op::Mul;
-        let (bits, exponent) = match node.precision {
+        let products = matches!(node.op, Op::MatMul | Op::Mul | Op::RowMul);
+        let (bits, exponent) = match &node.precision {
             Precision::Data if node.op == Op::Labels => (data.labels.bits(), data.labels.exponent()),
             Precision::Data => (data.features.bits(), data.features.exponent()),
-            Precision::Like(id) => of(&id).map_or((0, 0), |ty| (ty.bits(), ty.exponent())),
-            Precision::Fixed { bits, exponent } => (bits, exponent),
-            Precision::Calibrated { bits, class } => {
-                let uncalibrated = || CompileError::Uncalibrated { site: node.site() };
-                let exponent = exponents.of(&node.site(), bits, class).ok_or_else(uncalibrated)?;
+            Precision::Like(id) => of(id).map_or((0, 0), |ty| (ty.bits(), ty.exponent())),
+            Precision::Fixed { bits, exponent } => (*bits, *exponent),
+            &Precision::Calibrated { bits, class } => {
+                let uncalibrated = || CompileError::Uncalibrated { site: node.site.clone() };
+                let exponent = exponents.of(&node.site, bits, class).ok_or_else(uncalibrated)?;
                 // A product has no more fraction bits than its factors; more would be empty.
                 let finest = exponent_of(0).saturating_add(exponent_of(1));
                 (bits, if products { exponent.min(finest) } else { exponent })
             }
-            Precision::Exact { terms } => {
+            &Precision::Even { bits, class } => {
+                let uncalibrated = || CompileError::Uncalibrated { site: node.site.clone() };
+                let exponent = exponents.of(&node.site, bits, class).ok_or_else(uncalibrated)?;
+                (bits, exponent.saturating_sub(exponent.rem_euclid(2)))
+            }
+            Precision::SquareOf { site, bits } => {
+                let uncalibrated = || CompileError::Uncalibrated { site: site.clone() };
+                let exponent = exponents.of(site, *bits, Class::Gradient).ok_or_else(uncalibrated)?;
+                (bits.saturating_mul(2), exponent.saturating_mul(2))
+            }
+            Precision::Coarser { than, by } => {
+                let bits = of(than).map_or(0, TensorType::bits).saturating_sub(*by).saturating_add(1);
+                (bits, of(than).map_or(0, TensorType::exponent).saturating_sub((*by).into()))
+            }
+            &Precision::Exact { terms } => {
                 let growth = crate::step::build::ceil_log2(terms);
                 if products {
                     let bits = bits_of(0).saturating_add(bits_of(1)).saturating_add(growth);
@@ -83,18 +100,66 @@ pub fn operator(
             let (low, fraction) = table.map_or((0, 0), |t| (t.low, t.fraction_bits));
             (Opcode::Lookup, vec![0, low, fraction, e(1) + fraction - ey])
         }
-        Op::RowMax => (Opcode::RowMax, vec![0]),
-        Op::ExpNeg => (Opcode::ExpNeg, vec![LOG2_E, e(0) + EXP_SHIFT, 0]),
+        Op::RowMax { causal } => (Opcode::RowMax, vec![causal.into()]),
+        Op::ExpNeg { divisor, causal } => (Opcode::ExpNeg, exp_neg(e(0), divisor, causal)),
         Op::RowSum => (Opcode::RowSum, vec![e(0) - ey]),
         Op::Normalize => (Opcode::Normalize, vec![ey - e(0) + e(1)]),
         Op::OneHotSub => (Opcode::OneHotSub, vec![1 << EXP_EXPONENT, e(0) - ey]),
         Op::Sample { first_row } => (Opcode::Sample, vec![first_row.into()]),
-        Op::Features | Op::Labels | Op::State(_) => return Err(CompileError::Leaf { node: node.to_string() }),
+        Op::ScaledMatMul => (Opcode::ScaledMatMul, vec![0, e(0) + e(1) + e(2) + e(3) - ey]),
+        Op::RowCombine { fa, fb } => (Opcode::RowCombine, combine(node, [fa, fb], &operands, ey)?),
+        Op::RowMul => (Opcode::RowMul, vec![e(0) + e(1) - ey]),
+        Op::RowAbsMax => (Opcode::RowAbsMax, vec![]),
+        // Half of what is cut off is added first, so that nothing is rounded down below a.
+        Op::Ceiling => {
+            let by = e(0) - ey;
+            (Opcode::Combine, vec![1, 1i64.wrapping_shl(by.clamp(1, 63) as u32) / 2, by])
+        }
+        Op::HeadScores { heads } => (Opcode::HeadScores, vec![heads.into(), e(0) + e(1) - ey]),
+        Op::HeadMix { heads } => (Opcode::HeadMix, vec![heads.into(), e(0) + e(1) - ey]),
+        Op::GroupSum { heads } => (Opcode::GroupSum, vec![heads.into(), e(0) - ey]),
+        Op::Norm(spread) => {
+            let product = NORM_EXPONENT + e(1);
+            (Opcode::Norm, vec![spread.center.into(), epsilon(&spread, &operands), product - e(2), product - ey])
+        }
+        Op::InverseNorm(spread) => {
+            let shift = RECIPROCAL_EXPONENT - e(0) - ey;
+            (Opcode::InverseNorm, vec![spread.center.into(), epsilon(&spread, &operands), shift])
+        }
+        Op::Rope { heads } => (Opcode::Rope, vec![heads.into(), e(0) + e(1) - ey]),
+        Op::Gather => (Opcode::Gather, vec![e(0) + e(1) - ey]),
+        Op::GatherGrad => (Opcode::GatherGrad, vec![e(0) - ey]),
+        Op::Ratio => (Opcode::Ratio, vec![ey - e(0) + e(1) / 2, 1]),
+        Op::Shrink { limit } => {
+            let limit = libm::rint(limit * libm::exp2((e(0) / 2) as f64));
+            if !(1.0..SHRINK_BOUND as f64).contains(&limit) {
+                return Err(CompileError::Factor { node: node.to_string() });
+            }
+            (Opcode::Shrink, vec![limit as i64, ey])
+        }
+        Op::AtStep => (Opcode::AtStep, vec![]),
+        Op::Features | Op::Labels | Op::State | Op::Constant(_) => return Err(CompileError::Leaf { node: node.to_string() }),
     };
     let operator = Operator { opcode, operands, attributes, output };
     tensorlink_num::check_operator(&operator)
         .map_err(|source| CompileError::Rule { node: node.to_string(), source: Box::new(source) })?;
     Ok(operator)
+}
+
+/// Attributes of ExpNeg for `exp(−(max − a)/divisor)`, a of exponent `e`.
+fn exp_neg(e: i64, divisor: f64, causal: bool) -> Vec<i64> {
+    let factor = std::f64::consts::LOG2_E / divisor;
+    // As many digits as leave the multiplier below 2^24, and no more than half of them for a divisor of 1.
+    let digits = EXP_DIGITS.saturating_sub(libm::floor(libm::log2(factor)) as i64);
+    let multiplier = libm::rint(factor * libm::exp2(digits as f64)) as i64;
+    vec![multiplier, e.saturating_add(digits).saturating_sub(EXP_FRACTION), causal.into()]
+}
+
+/// `ε·K` in the exponent of the squares that are summed.
+fn epsilon(spread: &crate::step::Spread, operands: &[Operand]) -> i64 {
+    let (row, e) = operands.first().map_or((1, 0), |o| (o.ty.row(), i32::from(o.ty.exponent())));
+    let unit = libm::exp2(f64::from(e.saturating_mul(2).saturating_add(NORM_SQUARES)));
+    libm::rint(spread.epsilon * row as f64 * unit).clamp(1.0, (EPSILON_BOUND / 2) as f64) as i64
 }
 
 /// An operand of a node.

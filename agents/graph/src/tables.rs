@@ -51,12 +51,25 @@ pub fn lookup(function: Function, input: &TensorType) -> Result<LookupTable, Tab
     let (function, reach) = match function {
         Function::Gelu => (tables::Function::Gelu, range.max(0)),
         Function::GeluDerivative => (tables::Function::GeluDerivative, 1),
+        Function::Silu => (tables::Function::Silu, range.max(0)),
+        Function::SiluDerivative => (tables::Function::SiluDerivative, 1),
     };
     let cell = range.saturating_add(1).saturating_sub(LOOKUP_LOG.into());
     let grid = Grid { first: -(1 << (LOOKUP_LOG - 1)), cell, log: LOOKUP_LOG.into() };
     let exponent = i16::from(LOOKUP_BITS).saturating_sub(2).saturating_sub(reach);
     let table = tables::function_table(function, grid, LOOKUP_BITS, exponent)?;
     Ok(LookupTable { table, low: -(1i64 << (bits - 1)), fraction_bits: fraction_bits.into() })
+}
+
+/// A function in floats.
+pub fn value(function: Function, x: f64) -> f64 {
+    let sigmoid = || 1.0 / (1.0 + libm::exp(-x));
+    match function {
+        Function::Gelu => gelu(x),
+        Function::GeluDerivative => gelu_derivative(x),
+        Function::Silu => x * sigmoid(),
+        Function::SiluDerivative => sigmoid() * (1.0 + x * (1.0 - sigmoid())),
+    }
 }
 
 /// `x·Φ(x)` in floats.

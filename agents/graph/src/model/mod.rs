@@ -261,6 +261,11 @@ impl Linear {
     pub fn name(index: usize) -> String {
         format!("fc{}", index + 1)
     }
+
+    /// Name of something in a layer: `fc1.matmul`.
+    pub fn site(index: usize, label: &str) -> String {
+        format!("{}.{label}", Self::name(index))
+    }
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub fn reverse(
         }
     }
     let Reverse { graph, adjoints, .. } = pass;
-    adjoints.into_iter().filter(|(id, _)| matches!(graph.node(*id).op, Op::State(_))).collect()
+    adjoints.into_iter().filter(|(id, _)| graph.node(*id).op == Op::State).collect()
 }
 
 struct Reverse<'a> {
@@ -62,7 +62,7 @@ struct Reverse<'a> {
 impl Reverse<'_> {
     fn mark(&mut self) {
         for (id, node) in self.graph.nodes() {
-            if matches!(node.op, Op::State(_)) || node.inputs.iter().any(|input| self.needed.contains(input)) {
+            if node.op == Op::State || node.inputs.iter().any(|input| self.needed.contains(input)) {
                 self.needed.insert(id);
             }
         }

@@ -12,7 +12,7 @@ pub const WIDE_BITS: u8 = 16;
 const PROBABILITY: Precision = Precision::Fixed { bits: 26, exponent: 24 };
 
 /// Where new nodes go.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) phase: Phase,
     pub(super) layer: usize,
@@ -29,7 +29,7 @@ impl StepGraph {
     pub fn training(network: &Network, rows: u32) -> Self {
         let layers = network.layers.len();
         let micro_batches = network.micro_batches;
-        let mut graph = Self { nodes: Vec::new(), state: Vec::new(), observed: Vec::new(), layers, micro_batches };
+        let mut graph = Self::empty(layers, micro_batches);
         let last = layers.saturating_sub(1);
         let features = graph.leaf(0, Op::Features, vec![rows, network.features()], "features", Precision::Data);
         let labels = graph.leaf(last, Op::Labels, vec![rows], "labels", Precision::Data);
@@ -60,8 +60,14 @@ impl StepGraph {
         graph
     }
 
-    fn leaf(&mut self, layer: usize, op: Op, dims: Vec<u32>, label: &'static str, precision: Precision) -> NodeId {
-        self.push(Node { op, inputs: Vec::new(), dims, phase: Phase::Prepare, layer, label, precision })
+    /// A graph without nodes.
+    pub(super) const fn empty(layers: usize, micro_batches: u32) -> Self {
+        Self { nodes: Vec::new(), constants: Vec::new(), state: Vec::new(), observed: Vec::new(), layers, micro_batches }
+    }
+
+    fn leaf(&mut self, layer: usize, op: Op, dims: Vec<u32>, label: &str, precision: Precision) -> NodeId {
+        let site = Linear::site(layer, label);
+        self.push(Node { op, inputs: Vec::new(), dims, phase: Phase::Prepare, layer, site, precision })
     }
 
     /// Appends an operator of the given shape.
@@ -71,11 +77,12 @@ impl StepGraph {
         op: Op,
         inputs: &[NodeId],
         dims: Vec<u32>,
-        label: &'static str,
+        label: &str,
         precision: Precision,
     ) -> NodeId {
         let Place { phase, layer } = place;
-        self.push(Node { op, inputs: inputs.to_vec(), dims, phase, layer, label, precision })
+        let site = Linear::site(layer, label);
+        self.push(Node { op, inputs: inputs.to_vec(), dims, phase, layer, site, precision })
     }
 
     /// Appends an operator whose result has the shape of its first input.
@@ -84,7 +91,7 @@ impl StepGraph {
         place: Place,
         op: Op,
         inputs: &[NodeId],
-        label: &'static str,
+        label: &str,
         precision: Precision,
     ) -> NodeId {
         let dims = inputs.first().map(|id| self.node(*id).dims.clone()).unwrap_or_default();
@@ -92,7 +99,7 @@ impl StepGraph {
     }
 
     /// Appends a transpose.
-    pub(super) fn transpose(&mut self, place: Place, input: NodeId, label: &'static str) -> NodeId {
+    pub(super) fn transpose(&mut self, place: Place, input: NodeId, label: &str) -> NodeId {
         let dims = self.node(input).dims.iter().rev().copied().collect();
         self.add(place, Op::Transpose, &[input], dims, label, Precision::Like(input))
     }
@@ -105,7 +112,7 @@ impl StepGraph {
                 Slot::WeightVelocity => (vec![linear.output, linear.input], Class::Velocity),
                 Slot::BiasVelocity => (vec![linear.output], Class::Velocity),
             };
-            self.leaf(layer, Op::State(slot), dims, slot.name(), Precision::Calibrated { bits: MASTER_BITS, class })
+            self.leaf(layer, Op::State, dims, slot.name(), Precision::Calibrated { bits: MASTER_BITS, class })
         });
         let [weight, ..] = leaves;
         let precision = Precision::Calibrated { bits: network.operand_bits, class: Class::Operand };
@@ -150,8 +157,8 @@ impl StepGraph {
         }
         let place = at(layer);
         let sample = self.add(place, sample, &[labels], vec![rows], "labels.sample", Precision::Like(labels));
-        let max = self.add(place, Op::RowMax, &[x], vec![rows], "max", Precision::Like(x));
-        let exp = self.same_shape(place, Op::ExpNeg, &[x, max], "exp", PROBABILITY);
+        let max = self.add(place, Op::RowMax { causal: false }, &[x], vec![rows], "max", Precision::Like(x));
+        let exp = self.same_shape(place, Op::ExpNeg { divisor: 1.0, causal: false }, &[x, max], "exp", PROBABILITY);
         // A row of C terms of at most 2^24 needs 26 + ⌈log2 C⌉ bits; beyond 32 bits, fraction bits go.
         let bits = ceil_log2(network.classes()).saturating_add(26);
         let exponent = 24i16.saturating_sub(i16::from(bits.saturating_sub(MASTER_BITS)));
@@ -191,8 +198,8 @@ impl StepGraph {
         }
         let [(weight_next, weight_velocity_next), (bias_next, bias_velocity_next)] = *next else { return };
         let next = [weight_next, bias_next, weight_velocity_next, bias_velocity_next];
-        for ((slot, current), next) in Slot::ALL.into_iter().zip(parameters.leaves).zip(next) {
-            self.state.push(StateNode { layer, slot, current, next });
+        for (current, next) in parameters.leaves.into_iter().zip(next) {
+            self.state.push(StateNode { layer, current, next });
         }
     }
 }

@@ -1,11 +1,14 @@
 //! The step graph in 64-bit floats: what calibration observes, and what the gradient is tested against. Informational;
 //! nothing here is ever committed or paid for.
 
+mod attention;
+mod rows;
+
 use std::collections::BTreeMap;
 
 use tensorlink_num::{StepContext, philox};
 
-use super::{Function, Node, NodeId, Op, Slot, StepGraph};
+use super::{Node, NodeId, Op, StepGraph};
 use crate::tables;
 
 /// A data set as floats.
@@ -17,8 +20,8 @@ pub struct FloatData {
     pub labels: Vec<f64>,
 }
 
-/// State by layer and slot.
-pub type FloatState = BTreeMap<(usize, Slot), Vec<f64>>;
+/// State by name.
+pub type FloatState = BTreeMap<String, Vec<f64>>;
 
 /// Values of every node of one step.
 pub struct Values<'a> {
@@ -45,14 +48,15 @@ impl<'a> Values<'a> {
         match node.op {
             Op::Features => &self.data.features,
             Op::Labels => &self.data.labels,
-            Op::State(slot) => self.state.get(&(node.layer, slot)).map_or(&[], Vec::as_slice),
+            Op::State => self.state.get(&node.site).map_or(&[], Vec::as_slice),
+            Op::Constant(index) => self.graph.constants.get(index).map_or(&[], |constant| &constant.values),
             _ => self.computed.get(id.index()).map_or(&[], Vec::as_slice),
         }
     }
 
     /// State after the step.
     pub fn next_state(&self) -> FloatState {
-        self.graph.state.iter().map(|s| ((s.layer, s.slot), self.get(s.next).to_vec())).collect()
+        self.graph.state.iter().map(|s| (self.graph.node(s.current).site.clone(), self.get(s.next).to_vec())).collect()
     }
 
     /// Mean cross entropy of the step's rows.
@@ -69,12 +73,19 @@ impl<'a> Values<'a> {
         total.0 / f64::max(total.1, 1.0)
     }
 
+    /// How many elements of row m of a node's first operand are seen (rule N-8).
+    fn seen(&self, node: &Node, causal: bool, m: usize) -> usize {
+        let dims = node.inputs.first().map(|id| self.graph.node(*id).dims.as_slice()).unwrap_or_default();
+        let tokens = dims.iter().rev().nth(1).map_or(1, |tokens| *tokens as usize);
+        if causal { m.checked_rem(tokens).unwrap_or_default().saturating_add(1) } else { usize::MAX }
+    }
+
     fn node(&self, node: &Node, context: &StepContext) -> Vec<f64> {
         let operand = |i: usize| node.inputs.get(i).map_or(&[][..], |id| self.get(*id));
         let row_of = |i: usize| node.inputs.get(i).map_or(1, |id| row_length(self.graph.node(*id)));
         let (a, b) = (operand(0), operand(1));
         match node.op {
-            Op::Features | Op::Labels | Op::State(_) => Vec::new(),
+            Op::Features | Op::Labels | Op::State | Op::Constant(_) => Vec::new(),
             Op::Sample { first_row } => {
                 let rows = node.inputs.first().and_then(|id| self.graph.node(*id).dims.first()).map_or(0, |r| *r);
                 let width = a.len().checked_div(rows as usize).unwrap_or_default();
@@ -90,22 +101,64 @@ impl<'a> Values<'a> {
                 a.chunks_exact(depth).flat_map(|row| b.chunks_exact(depth).map(|column| dot(row, column))).collect()
             }
             Op::Transpose => {
-                let columns = row_of(0);
-                (0..columns).flat_map(|n| a.iter().skip(n).step_by(columns).copied()).collect()
+                let (columns, rows) = (row_of(0), row_length(node));
+                let matrix = |a: &[f64]| -> Vec<f64> {
+                    (0..columns).flat_map(|n| a.iter().skip(n).step_by(columns).copied()).collect()
+                };
+                a.chunks_exact(rows.saturating_mul(columns)).flat_map(matrix).collect()
             }
             Op::Combine { fa, fb } => a.iter().zip(b.iter().cycle()).map(|(a, b)| fa * a + fb * b).collect(),
-            Op::Cast => a.to_vec(),
+            Op::Cast | Op::Ceiling => a.to_vec(),
             Op::Mul => a.iter().zip(b.iter().cycle()).map(|(a, b)| a * b).collect(),
             Op::Relu => a.iter().map(|a| a.max(0.0)).collect(),
             Op::ReluGrad => a.iter().zip(b).map(|(dy, x)| if *x > 0.0 { *dy } else { 0.0 }).collect(),
-            Op::Lookup(Function::Gelu) => a.iter().map(|x| tables::gelu(*x)).collect(),
-            Op::Lookup(Function::GeluDerivative) => a.iter().map(|x| tables::gelu_derivative(*x)).collect(),
-            Op::RowMax => {
-                a.chunks_exact(row_of(0)).map(|row| row.iter().copied().fold(f64::NEG_INFINITY, f64::max)).collect()
+            Op::Lookup(function) => a.iter().map(|x| tables::value(function, *x)).collect(),
+            Op::RowMax { causal } => {
+                let max = |row: &[f64]| row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let seen = (0..).map(|m| self.seen(node, causal, m));
+                a.chunks_exact(row_of(0)).zip(seen).map(|(row, seen)| max(row.get(..seen).unwrap_or(row))).collect()
             }
-            Op::ExpNeg => per_row(a, b, row_of(0), |a, max| (a - max).exp()),
+            Op::ExpNeg { divisor, causal } => {
+                let mut powers = per_row(a, b, row_of(0), |a, max| ((a - max) / divisor).exp());
+                for (m, row) in (0..).zip(powers.chunks_exact_mut(row_of(0))) {
+                    row.iter_mut().skip(self.seen(node, causal, m)).for_each(|hidden| *hidden = 0.0);
+                }
+                powers
+            }
             Op::RowSum => a.chunks_exact(row_of(0)).map(|row| row.iter().sum()).collect(),
-            Op::Normalize => per_row(a, b, row_of(0), |p, z| p / z),
+            // Where a divisor is nothing, so is what it divides.
+            Op::Normalize => per_row(a, b, row_of(0), |p, z| if z == 0.0 { 0.0 } else { p / z }),
+            Op::ScaledMatMul => {
+                let (depth, c, d) = (row_of(0), operand(2), operand(3));
+                let row = |(row, r): (&[f64], &f64)| -> Vec<f64> {
+                    b.chunks_exact(depth).zip(d).map(|(column, c)| r * c * dot(row, column)).collect()
+                };
+                a.chunks_exact(depth).zip(c).flat_map(row).collect()
+            }
+            Op::RowCombine { fa, fb } => runs(a, b).map(|(a, b)| fa * a + fb * b).collect(),
+            Op::RowMul => runs(a, b).map(|(a, b)| a * b).collect(),
+            Op::RowAbsMax => {
+                a.chunks_exact(row_of(0)).map(|row| row.iter().fold(0.0, |max: f64, x| max.max(x.abs()))).collect()
+            }
+            Op::HeadScores { heads } => attention::scores((a, row_of(0)), (b, row_of(1)), heads as usize),
+            Op::HeadMix { heads } => attention::mix(a, (b, row_of(1)), heads as usize, row_length(node)),
+            Op::GroupSum { heads } => attention::group_sum((a, row_of(0)), heads as usize, row_length(node)),
+            Op::Norm(spread) => rows::norm(a, row_of(0), &spread),
+            Op::InverseNorm(spread) => rows::inverse_norm(a, row_of(0), &spread),
+            Op::Rope { heads } => rows::rope((a, row_of(0)), (b, row_of(1)), heads as usize),
+            Op::Gather => {
+                let (ids, width) = (operand(2), row_length(node));
+                ids.iter().flat_map(|id| a.iter().skip((*id as usize).saturating_mul(width)).take(width).copied()).collect()
+            }
+            Op::GatherGrad => rows::gather_grad((a, row_of(0)), b, node.elements()),
+            Op::Ratio => a.iter().zip(b).map(|(m, v)| if *v > 0.0 { m / v.sqrt() } else { 0.0 }).collect(),
+            Op::Shrink { limit } => a.iter().map(|s| if *s > 0.0 { (limit / s.sqrt()).min(1.0) } else { 1.0 }).collect(),
+            Op::AtStep => {
+                let width = row_length(node);
+                let rows = a.len().checked_div(width).unwrap_or_default();
+                let row = (context.step as usize).min(rows.saturating_sub(1));
+                a.chunks_exact(width).nth(row).unwrap_or_default().to_vec()
+            }
             Op::OneHotSub => {
                 let rows = a.chunks_exact(row_of(0)).zip(b);
                 let one = |k: usize, label: f64| if k == label as usize { 1.0 } else { 0.0 };
@@ -113,6 +166,12 @@ impl<'a> Values<'a> {
             }
         }
     }
+}
+
+/// Each element of a with the one of b that stands for its run.
+fn runs<'a>(a: &'a [f64], b: &'a [f64]) -> impl Iterator<Item = (f64, f64)> + 'a {
+    let run = a.len().checked_div(b.len()).unwrap_or_default().max(1);
+    a.chunks_exact(run).zip(b).flat_map(|(run, b)| run.iter().map(|a| (*a, *b)))
 }
 
 fn row_length(node: &Node) -> usize {

@@ -8,6 +8,7 @@
 pub mod autodiff;
 pub mod build;
 pub mod float;
+pub mod language;
 
 use std::fmt;
 
@@ -72,6 +73,10 @@ pub enum Function {
     Gelu,
     /// Its derivative `Φ(x) + x·φ(x)`.
     GeluDerivative,
+    /// `x·σ(x)`.
+    Silu,
+    /// Its derivative `σ(x)·(1 + x·(1 − σ(x)))`.
+    SiluDerivative,
 }
 
 /// What a node computes. Leaves first; the others are the network's opcodes, with factors still real numbers.
@@ -82,7 +87,9 @@ pub enum Op {
     /// Training labels `[rows]`.
     Labels,
     /// A state tensor before the step.
-    State(Slot),
+    State,
+    /// A constant of the graph, by its position in [`StepGraph::constants`].
+    Constant(usize),
     /// Rows of a data set, drawn for this step.
     Sample {
         /// First row of the batch.
@@ -90,8 +97,60 @@ pub enum Op {
     },
     /// `Σ_k a[m,k]·b[n,k]`.
     MatMul,
-    /// `a[m,n]` to `[n,m]`.
+    /// `r[m]·c[n]·Σ_k a[m,k]·b[n,k]`, operands `a, b, r, c`.
+    ScaledMatMul,
+    /// The last two dimensions exchanged.
     Transpose,
+    /// `fa·a[i] + fb·b[⌊i/r⌋]`, r elements of a for each of b.
+    RowCombine {
+        /// Factor of the first operand.
+        fa: f64,
+        /// Factor of the second operand.
+        fb: f64,
+    },
+    /// `a[i]·b[⌊i/r⌋]`, r elements of a for each of b.
+    RowMul,
+    /// Largest magnitude of each row.
+    RowAbsMax,
+    /// A little more than a, in fewer bits: what a row is divided by to fill its bits. Operands `a, one`.
+    Ceiling,
+    /// Attention scores, operands `q, k`.
+    HeadScores {
+        /// Heads of q.
+        heads: u32,
+    },
+    /// Attention's weighted sum, operands `p` and transposed `v`.
+    HeadMix {
+        /// Heads of p.
+        heads: u32,
+    },
+    /// Sum over the heads that share a group.
+    GroupSum {
+        /// Heads.
+        heads: u32,
+    },
+    /// Normalised rows, operands `x`, gain, bias.
+    Norm(Spread),
+    /// `1/√(Σ(x − mean)² + ε·K)` of each row of K.
+    InverseNorm(Spread),
+    /// Rotation by a table, operands `x, table`.
+    Rope {
+        /// Heads of x.
+        heads: u32,
+    },
+    /// Rows of a table, operands `table, scale, ids`.
+    Gather,
+    /// Sum of the columns of `a` whose id is that of a row, operands `a, ids`.
+    GatherGrad,
+    /// `m/√v`, operands `m, v`.
+    Ratio,
+    /// `min(1, limit/√s)`.
+    Shrink {
+        /// What a norm is brought down to.
+        limit: f64,
+    },
+    /// The row of a table for the step.
+    AtStep,
     /// `fa·a[i] + fb·b[i mod |b|]`.
     Combine {
         /// Factor of the first operand.
@@ -109,16 +168,33 @@ pub enum Op {
     ReluGrad,
     /// A tabulated function.
     Lookup(Function),
-    /// Maximum of each row.
-    RowMax,
-    /// `exp(a − max)`, operands `a, max`.
-    ExpNeg,
+    /// Maximum of what each row sees.
+    RowMax {
+        /// Whether a row sees only what comes before its token (rule N-8).
+        causal: bool,
+    },
+    /// `exp((a − max)/divisor)`, operands `a, max`.
+    ExpNeg {
+        /// Divisor.
+        divisor: f64,
+        /// As in [`Op::RowMax`].
+        causal: bool,
+    },
     /// Sum of each row.
     RowSum,
     /// `p / z`, operands `p, z`.
     Normalize,
     /// `p − onehot(label)`, operands `p, label`.
     OneHotSub,
+}
+
+/// How rows are normalised (rules N-28 and N-40).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Spread {
+    /// Whether the mean is taken off.
+    pub center: bool,
+    /// ε beside the mean square.
+    pub epsilon: f64,
 }
 
 /// What margin a calibrated tensor needs: how far it may outgrow what calibration saw.
@@ -137,7 +213,7 @@ pub enum Class {
 }
 
 /// How a node's bits and exponent are found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Precision {
     /// From the data set's tensors.
     Data,
@@ -163,6 +239,27 @@ pub enum Precision {
         /// Most terms of an element, over all micro-batches.
         terms: u32,
     },
+    /// As calibrated, but of an even exponent, whose root is one.
+    Even {
+        /// Bits.
+        bits: u8,
+        /// Margin.
+        class: Class,
+    },
+    /// The bits and the exponent of squares of the node of this site, which are calibrated at `bits` bits.
+    SquareOf {
+        /// The site.
+        site: String,
+        /// Bits of what is squared.
+        bits: u8,
+    },
+    /// So many bits and binary places fewer than another node.
+    Coarser {
+        /// The node.
+        than: NodeId,
+        /// How many.
+        by: u8,
+    },
 }
 
 /// A value of the step.
@@ -176,21 +273,16 @@ pub struct Node {
     pub dims: Vec<u32>,
     /// When.
     pub phase: Phase,
-    /// Linear layer it belongs to; decides the stage.
+    /// Layer it belongs to; decides the stage.
     pub layer: usize,
-    /// Name without layer and micro-batch, e.g. `matmul`. Nodes that differ in the micro-batch only share it, and with it
-    /// their exponent.
-    pub label: &'static str,
+    /// Name without micro-batch, e.g. `fc1.matmul`. Nodes that differ in the micro-batch only share it, and with it their
+    /// exponent.
+    pub site: String,
     /// How bits and exponent are found.
     pub precision: Precision,
 }
 
 impl Node {
-    /// Name shared by all micro-batches: `fc1.matmul`.
-    pub fn site(&self) -> String {
-        format!("fc{}.{}", self.layer.saturating_add(1), self.label)
-    }
-
     /// Number of elements.
     pub fn elements(&self) -> usize {
         self.dims.iter().map(|d| *d as usize).product()
@@ -198,13 +290,13 @@ impl Node {
 
     /// Whether it is given from outside instead of computed.
     pub const fn is_leaf(&self) -> bool {
-        matches!(self.op, Op::Features | Op::Labels | Op::State(_))
+        matches!(self.op, Op::Features | Op::Labels | Op::State | Op::Constant(_))
     }
 }
 
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.site())?;
+        f.write_str(&self.site)?;
         match self.phase {
             Phase::Forward(mb) | Phase::Backward(mb) => write!(f, "[mb {mb}]"),
             Phase::Prepare | Phase::Update => Ok(()),
@@ -215,10 +307,8 @@ impl fmt::Display for Node {
 /// A state tensor and the node that is its next value.
 #[derive(Clone, Copy, Debug)]
 pub struct StateNode {
-    /// Linear layer.
+    /// Layer.
     pub layer: usize,
-    /// Which of its tensors.
-    pub slot: Slot,
     /// The leaf.
     pub current: NodeId,
     /// Its value after the step.
@@ -238,15 +328,26 @@ pub struct Observed {
     pub probabilities: NodeId,
 }
 
+/// Contents of a constant that a graph has beside its data and tables.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ConstantValues {
+    /// Name for people.
+    pub name: String,
+    /// Row-major.
+    pub values: Vec<f64>,
+}
+
 /// One training step of a whole model. Operands of a node come before it.
 #[derive(Clone, Debug)]
 pub struct StepGraph {
     nodes: Vec<Node>,
+    /// Contents of constants.
+    pub constants: Vec<ConstantValues>,
     /// State tensors by layer, then slot.
     pub state: Vec<StateNode>,
     /// For each micro-batch, what people want to see.
     pub observed: Vec<Observed>,
-    /// Number of linear layers.
+    /// Number of layers: the least parts that a stage can be made of.
     pub layers: usize,
     /// Micro-batches of the step.
     pub micro_batches: u32,

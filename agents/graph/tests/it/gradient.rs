@@ -2,6 +2,7 @@
 
 use tensorlink_graph::calibrate::{float_state, job_key};
 use tensorlink_graph::init;
+use tensorlink_graph::model::Linear;
 use tensorlink_graph::step::float::{FloatData, FloatState, Values};
 use tensorlink_graph::step::{Slot, StepGraph};
 use tensorlink_num::StepContext;
@@ -19,8 +20,8 @@ fn gradients_match_finite_differences() {
         let graph = StepGraph::training(&network, rows);
         let mut state = float_state(&init::gaussian(&network, 5));
         // Biases away from zero, so that their gradients are tested at a general point.
-        for ((_, slot), values) in &mut state {
-            if *slot == Slot::Bias {
+        for (name, values) in &mut state {
+            if name.ends_with(Slot::Bias.name()) {
                 values.iter_mut().zip(1..).for_each(|(b, i)| *b = 0.03 * f64::from(i));
             }
         }
@@ -29,10 +30,10 @@ fn gradients_match_finite_differences() {
         let next = Values::compute(&graph, &data, &state, &context).next_state();
         for (layer, _) in network.layers.iter().enumerate() {
             for (slot, velocity) in [(Slot::Weight, Slot::WeightVelocity), (Slot::Bias, Slot::BiasVelocity)] {
-                for (i, gradient) in next[&(layer, velocity)].iter().enumerate() {
+                for (i, gradient) in next[&Linear::site(layer, velocity.name())].iter().enumerate() {
                     let nudged = |by: f64| {
                         let mut state = state.clone();
-                        state.get_mut(&(layer, slot)).unwrap()[i] += by;
+                        state.get_mut(&Linear::site(layer, slot.name())).unwrap()[i] += by;
                         loss(&state)
                     };
                     let difference = (nudged(1e-5) - nudged(-1e-5)) / 2e-5;

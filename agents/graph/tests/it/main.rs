@@ -9,6 +9,7 @@ mod digits;
 mod executor;
 mod gradient;
 mod hostile;
+mod language;
 mod networks;
 mod support;
 mod transformer;

@@ -87,7 +87,7 @@ fn largest_layers_compile() {
     for bits in [8, 16] {
         let network = model("linear 4096, relu, linear 4096, gelu", bits, 4096, 1).network(4096, 4096).unwrap();
         let graph = StepGraph::training(&network, 3);
-        let largest = graph.nodes().map(|(_, node)| (node.site(), 1.0)).collect();
+        let largest = graph.nodes().map(|(_, node)| (node.site.clone(), 1.0)).collect();
         let exponents = Exponents { margins: Margins::for_operands(bits), largest };
         let zeros = |bits, exponent, dims: &[u32]| Tensor::zeros(TensorType::new(bits, exponent, dims).unwrap());
         let training = TrainingSet { features: zeros(bits, 5, &[3, 4096]), labels: zeros(16, 0, &[3]) };

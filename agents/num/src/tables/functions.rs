@@ -18,6 +18,8 @@ pub enum Function {
     GeluTanh,
     /// `x·σ(x)`.
     Silu,
+    /// `σ(x)·(1 + x·(1 − σ(x)))`, the derivative of SiLU.
+    SiluDerivative,
     /// `Φ(x)`.
     GeluCdf,
     /// `1 / (1 + e^−x)`.
@@ -121,6 +123,12 @@ impl Function {
                 let slope = if x < whole(NORMAL_END) { times(x, reals.density(x)) } else { U256::ZERO };
                 let value = phi(reals, x).wrapping_add(slope);
                 // f(−x) = 1 − f(x), and f exceeds 1 from about 0.75 on.
+                if negative { (value > one(), value.abs_diff(one())) } else { (false, value) }
+            }
+            Self::SiluDerivative => {
+                let share = sigmoid(reals, false, x);
+                let value = share.wrapping_add(times(times(x, share), reflect(true, share)));
+                // f(−x) = 1 − f(x), and f exceeds 1 from about 1.3 on.
                 if negative { (value > one(), value.abs_diff(one())) } else { (false, value) }
             }
             Self::Sigmoid => (false, sigmoid(reals, negative, x)),

@@ -1,0 +1,140 @@
+//! Attention over one sequence.
+
+use super::norm::NormPass;
+use super::{Builder, Quantised, narrow, wide};
+use crate::step::{Class, NodeId, Op, Precision};
+use crate::transformer::{Positions, Rotary};
+
+/// Bits and exponents of softmax (rules N-20 and N-22).
+const POWERS: Precision = Precision::Fixed { bits: 26, exponent: 24 };
+const SUM: Precision = Precision::Fixed { bits: 32, exponent: 16 };
+const PROBABILITY: Precision = Precision::Fixed { bits: 16, exponent: 15 };
+/// Of cosines and sines.
+const TURNS: Precision = Precision::Fixed { bits: 16, exponent: 14 };
+const PROJECTIONS: [&str; 3] = ["query", "key", "value"];
+
+/// What the backward pass needs of an attention.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AttentionPass {
+    norm: NormPass,
+    input: Quantised,
+    rotated: [NodeId; 2],
+    value: NodeId,
+    probabilities: NodeId,
+    mixed: Quantised,
+}
+
+impl Builder<'_> {
+    /// `x` plus what its tokens take of each other.
+    pub(super) fn attention(&mut self, layer: usize, x: NodeId) -> (AttentionPass, NodeId) {
+        let name = |part: &str| format!("layers.{layer}.attention.{part}");
+        let a = self.architecture;
+        let (tokens, heads) = (self.recipe.tokens, a.heads);
+        let (norm, y) = self.norm(&name("norm"), x);
+        let input = self.quantise(&name("input"), y);
+        let projected = PROJECTIONS.map(|part| self.linear(&name(part), input, narrow(Class::Activation)));
+        let [query, key, value] = projected;
+        let rotated = [("query", query, heads), ("key", key, a.groups)]
+            .map(|(part, x, heads)| self.rotate(&name(&format!("{part}.rotated")), x, heads, Turn::Forth, narrow(Class::Activation)));
+
+        let dims = vec![heads, tokens, tokens];
+        let scores = self.op(&name("scores"), Op::HeadScores { heads }, &rotated, dims, wide(Class::Activation));
+        let max = self.by_row(&name("max"), Op::RowMax { causal: true }, &[scores], Precision::Like(scores));
+        let divisor = libm::sqrt(f64::from(a.head_width));
+        let powers = self.like(&name("exp"), Op::ExpNeg { divisor, causal: true }, &[scores, max], POWERS);
+        let sum = self.by_row(&name("sum"), Op::RowSum, &[powers], SUM);
+        let probabilities = self.like(&name("softmax"), Op::Normalize, &[powers, sum], PROBABILITY);
+        let values = self.transpose(value);
+        let dims = vec![tokens, a.query_width()];
+        let mixed =
+            self.op(&name("mixed"), Op::HeadMix { heads }, &[probabilities, values], dims, wide(Class::Activation));
+        let mixed = self.quantise(&name("mixed"), mixed);
+        let output = self.linear(&name("output"), mixed, wide(Class::Activation));
+        let y = self.sum(&name("residual"), x, output, wide(Class::Activation));
+        (AttentionPass { norm, input, rotated, value, probabilities, mixed }, y)
+    }
+
+    pub(super) fn attention_gradient(&mut self, layer: usize, pass: &AttentionPass, dy: NodeId) -> NodeId {
+        let name = |part: &str| format!("layers.{layer}.attention.{part}");
+        let a = self.architecture;
+        let (heads, gradient) = (a.heads, || wide(Class::Gradient));
+        let mixed = self.linear_gradient(&name("output"), pass.mixed, dy);
+        let mixed = self.like(&name("mixed.grad"), Op::Cast, &[mixed], narrow(Class::Gradient));
+
+        // dS = P·(dP − Σ P·dP), over the divisor of the scores.
+        let dims = self.dims(pass.probabilities);
+        let dp = self.op(&name("softmax.grad"), Op::HeadScores { heads }, &[mixed, pass.value], dims, gradient());
+        let along = self.like(&name("softmax.grad.along"), Op::Mul, &[dp, pass.probabilities], gradient());
+        let along = self.by_row(&name("softmax.grad.sum"), Op::RowSum, &[along], gradient());
+        let share = 1.0 / libm::sqrt(f64::from(a.head_width));
+        let across = Op::RowCombine { fa: share, fb: -share };
+        let across = self.like(&name("softmax.grad.across"), across, &[dp, along], gradient());
+        let ds = self.like(&name("scores.grad"), Op::Mul, &[across, pass.probabilities], narrow(Class::Gradient));
+
+        let [query, key] = pass.rotated;
+        let turned = [ds, pass.probabilities].map(|id| self.transpose(id));
+        let [keys, queries, mixed] = [key, query, mixed].map(|id| self.transpose(id));
+        let [of_scores, of_values] = turned;
+        let dq = self.mix(&name("query.rotated.grad"), ds, keys, narrow(Class::Gradient));
+        let dk = self.mix(&name("key.rotated.grad.heads"), of_scores, queries, narrow(Class::Gradient));
+        let dv = self.mix(&name("value.grad.heads"), of_values, mixed, gradient());
+        let dk = self.grouped(&name("key.rotated.grad"), dk, narrow(Class::Gradient));
+        let dv = self.grouped(&name("value.grad"), dv, gradient());
+        let dq = self.rotate(&name("query.grad"), dq, heads, Turn::Back, gradient());
+        let dk = self.rotate(&name("key.grad"), dk, a.groups, Turn::Back, gradient());
+
+        let [dq, dk, dv] = [("query", dq), ("key", dk), ("value", dv)]
+            .map(|(part, dy)| self.linear_gradient(&name(part), pass.input, dy));
+        let sum = self.sum(&name("input.grad.part"), dq, dk, gradient());
+        let sum = self.sum(&name("input.grad"), sum, dv, gradient());
+        let dx = self.norm_gradient(&name("norm"), &pass.norm, sum);
+        self.sum(&name("residual.grad"), dx, dy, gradient())
+    }
+
+    /// `Σ_s p[h,t,s]·v[h,d,s]` with as many values as heads, or fewer that are shared.
+    fn mix(&mut self, site: &str, p: NodeId, values: NodeId, precision: Precision) -> NodeId {
+        let a = self.architecture;
+        let dims = vec![self.recipe.tokens, a.query_width()];
+        self.op(site, Op::HeadMix { heads: a.heads }, &[p, values], dims, precision)
+    }
+
+    /// Sums over the heads that share keys and values.
+    fn grouped(&mut self, site: &str, by_head: NodeId, precision: Precision) -> NodeId {
+        let a = self.architecture;
+        if a.heads == a.groups {
+            return by_head;
+        }
+        let dims = vec![self.recipe.tokens, a.key_width()];
+        self.op(site, Op::GroupSum { heads: a.heads }, &[by_head], dims, precision)
+    }
+
+    fn rotate(&mut self, site: &str, x: NodeId, heads: u32, turn: Turn, precision: Precision) -> NodeId {
+        let Positions::Rotary(rotary) = &self.architecture.positions else { return x };
+        let (tokens, width) = (self.recipe.tokens, rotary.width);
+        let name = match turn {
+            Turn::Forth => "rotary",
+            Turn::Back => "rotary.back",
+        };
+        let table = self.constant(name, &[tokens, width], TURNS, || turns(rotary, tokens, turn));
+        self.like(site, Op::Rope { heads }, &[x, table], precision)
+    }
+}
+
+/// Which way a rotation goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Turn {
+    Forth,
+    Back,
+}
+
+/// Cosines and sines of every token's angles.
+fn turns(rotary: &Rotary, tokens: u32, turn: Turn) -> Vec<f64> {
+    let (frequencies, amplitude) = (rotary.frequencies(), rotary.amplitude());
+    let sign = if turn == Turn::Forth { amplitude } else { -amplitude };
+    let row = |t: u32| {
+        let angles = || frequencies.iter().map(move |frequency| f64::from(t) * frequency);
+        let cosines = angles().map(|angle| amplitude * libm::cos(angle));
+        cosines.chain(angles().map(|angle| sign * libm::sin(angle))).collect::<Vec<_>>()
+    };
+    (0..tokens).flat_map(row).collect()
+}

@@ -1,0 +1,143 @@
+//! Gradients summed and clipped, and AdamW (Loshchilov and Hutter, *Decoupled weight decay regularization*, 2019).
+//!
+//! Adam's step does not change if all gradients are multiplied by one number, so that the mean over the batch is its sum,
+//! clipped at as many times the norm. The norm is that of a layer's gradients: the same wherever a model is cut into stages.
+
+use super::{Builder, NodeId, Weight, wide};
+use crate::step::{Class, Op, Phase, Precision};
+
+/// A fraction that clipping multiplies by.
+const SHARE: Precision = Precision::Fixed { bits: 17, exponent: 15 };
+/// `m/√v` lies within ±8.
+const DIRECTION: Precision = Precision::Fixed { bits: 24, exponent: 20 };
+/// Bits of the factors of a step.
+const RATE_BITS: u8 = 24;
+/// Bits of a layer's sum of squares.
+const SQUARES_BITS: u8 = 56;
+
+/// Settings of AdamW.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AdamW {
+    /// Learning rate of each step; the last one's from then on.
+    pub rates: Vec<f64>,
+    /// Decay of the first moment.
+    pub beta1: f64,
+    /// Decay of the second moment.
+    pub beta2: f64,
+    /// Weight decay of matrices.
+    pub weight_decay: f64,
+    /// Norm to which a layer's gradients are clipped.
+    pub clip: f64,
+}
+
+impl AdamW {
+    /// Learning rates, corrected for moments that begin at zero.
+    fn corrected(&self) -> Vec<f64> {
+        let correct = |(step, rate): (i32, &f64)| {
+            let left = |beta: f64| 1.0 - libm::pow(beta, f64::from(step));
+            rate * libm::sqrt(left(self.beta2)) / left(self.beta1)
+        };
+        (1..).zip(&self.rates).map(correct).collect()
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn update(&mut self) {
+        let layers = self.graph.layers;
+        for layer in 0..layers {
+            self.at(Phase::Update, layer);
+            let mine = self.weights.iter().filter(|(_, weight)| weight.layer == layer);
+            let mine: Vec<(String, Weight)> = mine.map(|(name, weight)| (name.clone(), *weight)).collect();
+            let sums: Vec<_> = mine.iter().filter_map(|(name, weight)| Some((name, *weight, self.summed(name)?))).collect();
+            let Some(share) = self.share(layer, &sums) else { continue };
+            for (name, weight, gradient) in sums {
+                self.step_of(name, &weight, gradient, share);
+            }
+        }
+    }
+
+    /// The gradient of a step: the sum over its sequences.
+    fn summed(&mut self, name: &str) -> Option<NodeId> {
+        let parts = self.gradients.remove(name)?;
+        let mut parts = parts.into_iter();
+        let first = parts.next()?;
+        let site = format!("{name}.grad.sum");
+        let total = parts.fold(first, |total, part| self.sum(&site, total, part, Precision::Like(first)));
+        Some(total)
+    }
+
+    /// What the gradients of a layer are multiplied by.
+    fn share(&mut self, layer: usize, gradients: &[(&String, Weight, NodeId)]) -> Option<NodeId> {
+        let squares = Precision::Even { bits: SQUARES_BITS, class: Class::Gradient };
+        let mut total: Option<NodeId> = None;
+        for (name, _, gradient) in gradients {
+            let part = |part: &str| format!("{name}.grad.{part}");
+            let coarse = self.like(&part("coarse"), Op::Cast, &[*gradient], super::narrow(Class::Gradient));
+            let mut sum = self.like(&part("squares"), Op::Mul, &[coarse, coarse], Precision::Exact { terms: 1 });
+            while self.graph.node(sum).elements() > 1 {
+                let terms = self.row(sum);
+                sum = self.by_row(&part("norm"), Op::RowSum, &[sum], Precision::Exact { terms });
+            }
+            // All in the exponent of the whole.
+            let site = format!("layer{layer}.grad.norm");
+            let sum = self.like(&site, Op::Cast, &[sum], squares.clone());
+            total = Some(match total {
+                None => sum,
+                Some(total) => self.sum(&site, total, sum, squares.clone()),
+            });
+        }
+        let tokens = f64::from(self.recipe.tokens) * f64::from(self.recipe.sequences);
+        let limit = self.recipe.optimizer.clip * tokens;
+        Some(self.like(&format!("layer{layer}.grad.share"), Op::Shrink { limit }, &[total?], SHARE))
+    }
+
+    fn step_of(&mut self, name: &str, weight: &Weight, gradient: NodeId, share: NodeId) {
+        let [value, first, second] = weight.leaves;
+        let AdamW { beta1, beta2, weight_decay, .. } = self.recipe.optimizer;
+        let part = |part: &str| format!("{name}.{part}");
+        let gradient = self.like(&part("grad.clipped"), Op::Mul, &[gradient, share], wide(Class::Gradient));
+        let take = Op::Combine { fa: beta1, fb: 1.0 - beta1 };
+        let first_next = self.like(&part("first.next"), take, &[first, gradient], Precision::Like(first));
+        let square = self.like(&part("grad.square"), Op::Mul, &[gradient, gradient], Precision::Exact { terms: 1 });
+        let take = Op::Combine { fa: beta2, fb: 1.0 - beta2 };
+        let second_next = self.like(&part("second.next"), take, &[second, square], Precision::Like(second));
+        let direction = self.like(&part("direction"), Op::Ratio, &[first_next, second_next], DIRECTION);
+        let rate = self.rate("rate", 1.0);
+        let change = self.like(&part("change"), Op::Mul, &[direction, rate], Precision::Like(value));
+        let descend = Op::Combine { fa: 1.0, fb: -1.0 };
+        let mut next = self.like(&part("next"), descend, &[value, change], Precision::Like(value));
+        if self.dims(value).len() > 1 && weight_decay > 0.0 {
+            let rate = self.plain_rate(weight_decay);
+            let decay = self.like(&part("decay"), Op::Mul, &[value, rate], Precision::Like(value));
+            next = self.like(&part("decayed"), descend, &[next, decay], Precision::Like(value));
+        }
+        for (current, next) in weight.leaves.into_iter().zip([next, first_next, second_next]) {
+            self.graph.state.push(crate::step::StateNode { layer: weight.layer, current, next });
+        }
+    }
+
+    /// The learning rate of the step, corrected.
+    fn rate(&mut self, name: &str, factor: f64) -> NodeId {
+        let rates = self.recipe.optimizer.corrected();
+        self.schedule(name, rates.into_iter().map(|rate| rate * factor).collect())
+    }
+
+    /// The share of a weight that decays in the step.
+    fn plain_rate(&mut self, weight_decay: f64) -> NodeId {
+        let rates = self.recipe.optimizer.rates.iter().map(|rate| rate * weight_decay).collect();
+        self.schedule("decay", rates)
+    }
+
+    /// The entry for the step of a schedule.
+    fn schedule(&mut self, name: &str, values: Vec<f64>) -> NodeId {
+        let largest = values.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+        let places = if largest > 0.0 { libm::ceil(libm::log2(largest)) as i16 } else { 0 };
+        let exponent = i16::from(RATE_BITS).saturating_sub(2).saturating_sub(places);
+        let precision = Precision::Fixed { bits: RATE_BITS, exponent };
+        // SAFETY of the cast: a job has fewer than 2^31 steps.
+        let rows = [values.len() as u32];
+        let table = self.constant(&format!("schedule.{name}"), &rows, precision.clone(), || values);
+        self.op(&format!("layer{}.{name}", self.place.layer), Op::AtStep, &[table], vec![1], precision)
+    }
+}
+
