@@ -9,7 +9,7 @@ use std::io::Read;
 use std::slice::from_ref;
 use std::time::Instant;
 
-use tensorlink_graph::calibrate::{calibrate, job_key};
+use tensorlink_graph::calibrate::{calibrate, float_state, job_key};
 use tensorlink_graph::{
     CheckedProgram, LocalPipeline, Margins, Model, Reference, Schedule, Stage, Table, compile, evaluate, init,
 };
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let stages =
         compile(&network, &calibration.exponents, &dataset.training, from_ref(&whole), |_| TensorRoot::default())?;
     let [stage] = stages.try_into().map_err(|_| "one range of layers gives one stage")?;
-    let state = init::state(&stage.program, &stage.info, &weights)?;
+    let state = init::state(&stage.program, &float_state(&weights))?;
     let program = CheckedProgram::new(stage.program)?;
     let stage = Stage { program: &program, info: &stage.info, constants: &stage.constants, state: &state };
     let mut pipeline = LocalPipeline::new(&[stage], job_key(model.seed()), || Reference)?;

@@ -77,7 +77,9 @@ pub fn calibrate_graph(
     let mut losses = Vec::new();
     for step in 0..steps {
         let values = Values::compute(graph, data, &state, &StepContext { job_key: job_key(seed), step });
-        for (id, node) in graph.nodes().filter(|(_, n)| matches!(n.precision, Precision::Calibrated { .. } | Precision::Even { .. })) {
+        for (id, node) in graph.nodes().filter(|(_, n)| {
+            matches!(n.precision, Precision::Calibrated { .. } | Precision::Even { .. } | Precision::At { .. })
+        }) {
             let magnitude =
                 values.get(id).iter().fold(0.0, |max: f64, x| if x.is_nan() { *x } else { max.max(x.abs()) });
             if magnitude.is_nan() || magnitude > libm::exp2(40.0) {

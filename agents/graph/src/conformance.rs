@@ -15,7 +15,7 @@ use tensorlink_types::operator::Operand;
 use tensorlink_types::{Opcode, Operator, Source, TensorRoot, TensorType, TypeError};
 use thiserror::Error;
 
-use crate::calibrate::{CalibrateError, calibrate, job_key};
+use crate::calibrate::{CalibrateError, calibrate, float_state, job_key};
 use crate::check::{CheckedProgram, ProgramError};
 use crate::compile::{CompileError, TrainingSet, compile};
 use crate::engine::{Engine, EngineError, StepContext};
@@ -242,7 +242,7 @@ fn set_up(network: &Network) -> Result<Vec<Prepared>, Setup> {
     let exponents = calibrate(network, &weights, &training, 10, 3, Margins::for_operands(bits))?.exponents;
     let stages = compile(network, &exponents, &training, &[0..1, 1..2], |_| TensorRoot::default())?;
     let one = |stage: crate::compile::CompiledStage| {
-        let state = init::state(&stage.program, &stage.info, &weights)?;
+        let state = init::state(&stage.program, &float_state(&weights))?;
         Ok((CheckedProgram::new(stage.program)?, stage.info, stage.constants, state))
     };
     stages.into_iter().map(one).collect()

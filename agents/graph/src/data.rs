@@ -8,6 +8,8 @@
 //! job commits to, so this scaling is part of the data, not of the arithmetic. It uses sums, products, quotients and square roots
 //! of doubles in a fixed order: the same bits on every machine.
 
+pub mod text;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -55,6 +57,20 @@ pub enum DataError {
         expected: usize,
         /// Columns of this one.
         actual: usize,
+    },
+    /// Not text in UTF-8.
+    #[error("byte {0} of the text is not UTF-8; save it as UTF-8")]
+    NotUtf8(usize),
+    /// A text of one character, or of more than a softmax has places for.
+    #[error("the text has {0} different characters, 2 to 4096 can be told apart")]
+    Characters(usize),
+    /// A text too short to be cut.
+    #[error("the text has {characters} characters; two sequences take {needed}: use more text or a shorter context")]
+    TooShort {
+        /// What it has.
+        characters: usize,
+        /// What is needed.
+        needed: usize,
     },
     /// Only one column, or more features than a dot product may have inputs.
     #[error("{0} columns: a row needs 1 to {MAX_WIDTH} numbers and its class in the last column")]

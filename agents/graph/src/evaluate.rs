@@ -48,7 +48,9 @@ pub enum EvaluateError {
 /// An [`EvaluateError`].
 pub fn evaluate<E: Engine>(engine: &E, stages: &[Stage<'_>], rows: &TrainingSet) -> Result<Metrics, EvaluateError> {
     let mut runs = stages.iter().map(|stage| Run::new(engine, stage)).collect::<Result<Vec<_>, _>>()?;
-    let count = rows.labels.ty().elements() as usize;
+    // A row of features has one label, or as many as it has tokens.
+    let count = rows.features.ty().dims().first().map_or(0, |rows| *rows as usize);
+    let labels_of_row = (rows.labels.ty().elements() as usize).checked_div(count).unwrap_or_default();
     let (features, labels) = (rows.features.mantissas().to_vec(), rows.labels.mantissas().to_vec());
     let mut metrics = Metrics::default();
     let mut first = 0;
@@ -72,7 +74,8 @@ pub fn evaluate<E: Engine>(engine: &E, stages: &[Stage<'_>], rows: &TrainingSet)
             let probabilities = run.stage.info.probabilities.first().and_then(|index| run.exported(*index));
             let drawn = run.stage.info.labels.first().and_then(|index| inputs.get(index));
             if let (Some(probabilities), Some(labels)) = (probabilities, drawn) {
-                metrics += Metrics::of(&probabilities?, labels, count.saturating_sub(first));
+                metrics +=
+                    Metrics::of(&probabilities?, labels, count.saturating_sub(first).saturating_mul(labels_of_row));
             }
         }
         first = first.saturating_add(batch.max(1));

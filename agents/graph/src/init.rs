@@ -5,12 +5,11 @@
 //! Philox (rule N-4) and the seed alone, so every machine gets the same.
 
 use tensorlink_num::{Tensor, TensorError, fixed, philox};
-use tensorlink_types::Program;
+use tensorlink_types::{Program, StateSlot};
 use thiserror::Error;
 
-use crate::compile::StageInfo;
 use crate::model::{LayerWeights, Linear, Network};
-use crate::step::Slot;
+use crate::step::float::FloatState;
 
 /// Exponent of freshly drawn weights.
 const EXPONENT: i16 = 29;
@@ -65,22 +64,14 @@ fn bell(key: [u32; 2], element: u32, layer: u32) -> i64 {
     2 * i64::from(sum) - 16 * 0xffff
 }
 
-/// Initial state of a stage, in its registered order: quantised weights and biases, zero velocities.
+/// Initial state of a stage, in its registered order, from floats by its names.
 ///
 /// # Errors
-/// [`InitError::Mismatch`] for weights of another network, [`InitError::Range`] for a weight out of range.
-pub fn state(program: &Program, info: &StageInfo, weights: &[LayerWeights]) -> Result<Vec<Tensor>, InitError> {
-    let slots = info.layers.clone().flat_map(|layer| Slot::ALL.map(|slot| (layer, slot)));
-    let mut named = slots.map(Some).chain(std::iter::repeat(None));
-    let one = |registered: &tensorlink_types::StateSlot| {
+/// [`InitError::Mismatch`] for floats of another network, [`InitError::Range`] for a weight out of range.
+pub fn state(program: &Program, floats: &FloatState) -> Result<Vec<Tensor>, InitError> {
+    let one = |registered: &StateSlot| {
         let mismatch = || InitError::Mismatch { slot: registered.name.clone() };
-        let (layer, slot) = named.next().flatten().ok_or_else(mismatch)?;
-        let layer = weights.get(layer).ok_or_else(mismatch)?;
-        let values = match slot {
-            Slot::Weight => &layer.weight,
-            Slot::Bias => &layer.bias,
-            Slot::WeightVelocity | Slot::BiasVelocity => return Ok(Tensor::zeros(registered.ty.clone())),
-        };
+        let values = floats.get(&registered.name).ok_or_else(mismatch)?;
         if values.len() as u64 != registered.ty.elements() {
             return Err(mismatch());
         }

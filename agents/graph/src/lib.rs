@@ -3,8 +3,9 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`model`] | model files, imported weights, the network they describe |
-//! | [`data`] | tabular data sets, scaled to integers and split |
+//! | [`data`] | tabular data sets, scaled to integers and split; texts |
 //! | [`step`] | the graph of one training step, its gradients, its float interpretation |
+//! | [`training`] | what a training starts from, whatever is trained |
 //! | [`calibrate`](mod@calibrate), [`exponents`] | static exponents from a float run |
 //! | [`compile`](mod@compile), [`lower`], [`tables`] | the graph as integer programs, one for each pipeline stage |
 //! | [`partition`](mod@partition) | which stage takes which layers |
@@ -43,6 +44,7 @@ pub mod model;
 pub mod partition;
 pub mod step;
 pub mod tables;
+pub mod training;
 pub mod transformer;
 
 pub use check::{CheckedProgram, ProgramError, check};
@@ -56,4 +58,5 @@ pub use fused::FusedAttention;
 pub use interpreter::Reference;
 pub use local::{LocalPipeline, Schedule, Stage};
 pub use metrics::Metrics;
-pub use model::{Model, ModelError, Network};
+pub use model::{LanguageModel, Model, ModelError, Network};
+pub use training::Training;

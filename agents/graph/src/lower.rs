@@ -26,6 +26,9 @@ const MAX_SHIFT: i64 = 63;
 /// # Errors
 /// [`CompileError::Uncalibrated`] for a site without exponent, [`CompileError::Type`] for a type out of range.
 pub fn types(graph: &StepGraph, exponents: &Exponents, data: &DataTypes) -> Result<Vec<TensorType>, CompileError> {
+    let at = |site: &str, bits: u8, class: Class| {
+        exponents.of(site, bits, class).ok_or_else(|| CompileError::Uncalibrated { site: site.to_owned() })
+    };
     let mut types: Vec<TensorType> = Vec::with_capacity(graph.len());
     for (_, node) in graph.nodes() {
         let of = |id: &NodeId| types.get(id.index());
@@ -39,22 +42,22 @@ pub fn types(graph: &StepGraph, exponents: &Exponents, data: &DataTypes) -> Resu
             Precision::Like(id) => of(id).map_or((0, 0), |ty| (ty.bits(), ty.exponent())),
             Precision::Fixed { bits, exponent } => (*bits, *exponent),
             &Precision::Calibrated { bits, class } => {
-                let uncalibrated = || CompileError::Uncalibrated { site: node.site.clone() };
-                let exponent = exponents.of(&node.site, bits, class).ok_or_else(uncalibrated)?;
+                let exponent = at(&node.site, bits, class)?;
                 // A product has no more fraction bits than its factors; more would be empty.
                 let finest = exponent_of(0).saturating_add(exponent_of(1));
                 (bits, if products { exponent.min(finest) } else { exponent })
             }
             &Precision::Even { bits, class } => {
-                let uncalibrated = || CompileError::Uncalibrated { site: node.site.clone() };
-                let exponent = exponents.of(&node.site, bits, class).ok_or_else(uncalibrated)?;
+                let exponent = at(&node.site, bits, class)?;
                 (bits, exponent.saturating_sub(exponent.rem_euclid(2)))
             }
-            Precision::SquareOf { site, bits } => {
-                let uncalibrated = || CompileError::Uncalibrated { site: site.clone() };
-                let exponent = exponents.of(site, *bits, Class::Gradient).ok_or_else(uncalibrated)?;
-                (bits.saturating_mul(2), exponent.saturating_mul(2))
-            }
+            Precision::At { site, bits, class } => (*bits, at(site, *bits, *class)?),
+            Precision::SquareOf(root) => match root.as_ref() {
+                Precision::At { site, bits, class } => {
+                    (bits.saturating_mul(2), at(site, *bits, *class)?.saturating_mul(2))
+                }
+                _ => (0, 0),
+            },
             Precision::Coarser { than, by } => {
                 let bits = of(than).map_or(0, TensorType::bits).saturating_sub(*by).saturating_add(1);
                 (bits, of(than).map_or(0, TensorType::exponent).saturating_sub((*by).into()))
@@ -138,7 +141,9 @@ pub fn operator(
             (Opcode::Shrink, vec![limit as i64, ey])
         }
         Op::AtStep => (Opcode::AtStep, vec![]),
-        Op::Features | Op::Labels | Op::State | Op::Constant(_) => return Err(CompileError::Leaf { node: node.to_string() }),
+        Op::Features | Op::Labels | Op::State | Op::Constant(_) => {
+            return Err(CompileError::Leaf { node: node.to_string() });
+        }
     };
     let operator = Operator { opcode, operands, attributes, output };
     tensorlink_num::check_operator(&operator)

@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
-use tensorlink_graph::calibrate::{self, CalibrateError, Calibration};
+use tensorlink_graph::calibrate::{CalibrateError, Calibration};
+use tensorlink_graph::data::text::Text;
 use tensorlink_graph::init::{self, InitError};
-use tensorlink_graph::model::{LayerWeights, WeightsError, weights};
+use tensorlink_graph::model::{WeightsError, weights};
 use tensorlink_graph::partition::{self, PartitionError};
+use tensorlink_graph::training::LanguageError;
 use tensorlink_graph::{
-    CompileError, CompiledStage, DataError, Dataset, Margins, Model, ModelError, Network, Table, compile,
+    CompileError, CompiledStage, DataError, Dataset, LanguageModel, Model, ModelError, Table, Training,
 };
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
@@ -15,6 +17,8 @@ use thiserror::Error;
 
 /// Most steps of calibration; the largest values come early.
 const CALIBRATION: u32 = 400;
+/// The same of a language model, whose steps take longer.
+const LANGUAGE_CALIBRATION: u32 = 12;
 
 /// Why a job cannot be formed from these files.
 #[derive(Debug, Error)]
@@ -34,6 +38,8 @@ pub enum PrepareError {
     Compile(#[from] CompileError),
     #[error(transparent)]
     Init(#[from] InitError),
+    #[error(transparent)]
+    Language(#[from] LanguageError),
     #[error("the data has {0} classes or columns, more than a model can have")]
     TooWide(usize),
 }
@@ -41,14 +47,18 @@ pub enum PrepareError {
 /// A model with its data, not yet cut.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// The model file.
-    pub model: Model,
-    /// Its layers, ends fixed by the data.
-    pub network: Network,
-    /// The data, split and scaled.
+    /// The model's name.
+    pub name: String,
+    /// Steps of training.
+    pub steps: u32,
+    /// The data, split and in integers.
     pub data: Dataset,
-    /// Initial weights.
-    pub weights: Vec<LayerWeights>,
+    /// What is trained.
+    pub training: Training,
+    /// Keys the draws of calibration.
+    seed: u64,
+    /// Steps of calibration.
+    calibration: u32,
 }
 
 /// A job ready to be published.
@@ -67,30 +77,38 @@ impl Draft {
     ///
     /// # Errors
     /// [`PrepareError`] naming the file and the place.
-    pub fn new(model: Model, csv: &[u8], weights_file: Option<(&str, &[u8])>) -> Result<Self, PrepareError> {
+    pub fn new(model: &Model, csv: &[u8], weights_file: Option<(&str, &[u8])>) -> Result<Self, PrepareError> {
         let table = Table::parse(csv)?;
-        let narrow = |n: usize| u32::try_from(n).map_err(|_| PrepareError::TooWide(n));
         let network = model.network(narrow(table.width)?, narrow(table.classes.len())?)?;
         let data = table.split(model.operand_bits(), model.seed())?;
         let weights = match weights_file {
             Some((name, bytes)) => weights::import(name, bytes, &network)?,
             None => init::gaussian(&network, model.seed()),
         };
-        Ok(Self { model, network, data, weights })
+        let training = Training::of_network(&network, &weights, rows(&data)?);
+        let (name, steps) = (model.name().to_owned(), model.steps());
+        Ok(Self { name, steps, data, training, seed: model.seed(), calibration: steps.min(CALIBRATION) })
     }
 
-    /// Parameters of the network.
-    pub fn parameters(&self) -> u64 {
-        let layer = |l: &tensorlink_graph::model::Linear| u64::from(l.output) * (u64::from(l.input) + 1);
-        self.network.layers.iter().map(layer).sum()
+    /// Reads a language model and its text.
+    ///
+    /// # Errors
+    /// [`PrepareError`] naming what is wrong.
+    pub fn language(model: &LanguageModel, text: &[u8]) -> Result<Self, PrepareError> {
+        let data = Text::parse(text)?.split(model.context())?;
+        let characters = narrow(data.classes.len())?;
+        let training = Training::of_language(model, characters, rows(&data)?)?;
+        let (name, steps) = (model.name().to_owned(), model.steps());
+        Ok(Self { name, steps, data, training, seed: model.seed(), calibration: steps.min(LANGUAGE_CALIBRATION) })
     }
 
-    /// Cuts the network for workers of these memories (bytes), in their order.
+    /// Cuts the model for workers of these memories (bytes), in their order.
     ///
     /// # Errors
     /// [`PrepareError::Partition`].
     pub fn cut(&self, memories: &[u64]) -> Result<Vec<Range<usize>>, PrepareError> {
-        Ok(partition::partition(&partition::layer_bytes(&self.network), memories)?)
+        let bytes: Vec<u64> = self.training.layers.iter().map(|layer| layer.bytes).collect();
+        Ok(partition::partition(&bytes, memories)?)
     }
 
     /// Calibrates and compiles.
@@ -98,14 +116,19 @@ impl Draft {
     /// # Errors
     /// [`PrepareError`].
     pub fn compile(&self, ranges: &[Range<usize>]) -> Result<Prepared, PrepareError> {
-        let margins = Margins::for_operands(self.network.operand_bits);
-        let steps = self.model.steps().min(CALIBRATION);
-        let seed = self.model.seed();
-        let training = &self.data.training;
-        let calibration = calibrate::calibrate(&self.network, &self.weights, training, steps, seed, margins)?;
-        let stages = compile(&self.network, &calibration.exponents, training, ranges, tensor_root)?;
-        let states =
-            stages.iter().map(|s| init::state(&s.program, &s.info, &self.weights)).collect::<Result<_, _>>()?;
+        let training = &self.training;
+        let calibration = training.calibrate(&self.data.training, self.calibration, self.seed)?;
+        let stages = training.compile(&calibration, &self.data.training, ranges, tensor_root)?;
+        let states = stages.iter().map(|s| init::state(&s.program, &training.state)).collect::<Result<_, _>>()?;
         Ok(Prepared { stages, states, calibration })
     }
+}
+
+fn narrow(n: usize) -> Result<u32, PrepareError> {
+    u32::try_from(n).map_err(|_| PrepareError::TooWide(n))
+}
+
+/// Rows to train on.
+fn rows(data: &Dataset) -> Result<u32, PrepareError> {
+    narrow(data.training.features.ty().dims().first().map_or(0, |rows| *rows as usize))
 }

@@ -79,7 +79,7 @@ pub async fn publish(store: &dyn Store, draft: &Draft, prepared: &Prepared) -> R
         programs.push(ProgramCommitment::new(&stage.program)?.root());
         initial_states.push(state_root_of(state));
     }
-    let name = draft.model.name().to_owned();
+    let name = draft.name.clone();
     let manifest = Manifest { version: MANIFEST_VERSION, name: name.clone(), stages };
     let manifest = store.put(serde_json::to_vec_pretty(&manifest)?.into()).await?;
     let TrainingSet { features, labels } = &draft.data.held_out;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
-use tensorlink_graph::{CompiledStage, Model};
+use tensorlink_graph::{CompiledStage, LanguageModel, Model};
 use tensorlink_node::Ports;
 use tensorlink_node::price::{multiply_adds, price_per_interval};
 use tensorlink_types::abi::JobKind;
@@ -59,7 +59,13 @@ pub struct Quote {
 /// Reads a model with the weights it names, and its data.
 pub fn read_draft(model_path: &Path, data_path: &Path) -> Result<Draft> {
     let read = |path: &Path| std::fs::read(path).with_context(|| format!("cannot read {}", path.display()));
-    let model = Model::parse(&model_path.display().to_string(), &read(model_path)?)?;
+    let (name, json) = (model_path.display().to_string(), read(model_path)?);
+    let mismatch = || format!("{} with {}", model_path.display(), data_path.display());
+    if LanguageModel::is_meant(&json) {
+        let model = LanguageModel::parse(&name, &json)?;
+        return Draft::language(&model, &read_data(data_path)?).with_context(mismatch);
+    }
+    let model = Model::parse(&name, &json)?;
     let weights = match model.weights() {
         Some(name) => {
             let path = model_path.parent().unwrap_or(Path::new("")).join(name);
@@ -69,7 +75,7 @@ pub fn read_draft(model_path: &Path, data_path: &Path) -> Result<Draft> {
     };
     let csv = read_data(data_path)?;
     let weights = weights.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-    Draft::new(model, &csv, weights).with_context(|| format!("{} with {}", model_path.display(), data_path.display()))
+    Draft::new(&model, &csv, weights).with_context(mismatch)
 }
 
 fn read_data(path: &Path) -> Result<Vec<u8>> {
@@ -114,7 +120,7 @@ pub async fn run_on(
     dress: impl FnOnce(Ports) -> Ports,
 ) -> Result<()> {
     let draft = read_draft(&args.model, &args.data)?;
-    let steps = draft.model.steps();
+    let steps = draft.steps;
     let intervals = intervals(steps, args.steps_per_interval)?;
     let mut hiring = Hiring::look(config, &args.hire, &shutdown).await?;
     hiring.node.ports = dress(hiring.node.ports);
@@ -130,8 +136,8 @@ pub async fn run_on(
     let audits = hiring.afford(&prices, intervals, 1)?;
     let quote = Quote {
         audits: Wei(audits),
-        model: draft.model.name().to_owned(),
-        parameters: draft.parameters(),
+        model: draft.name.clone(),
+        parameters: draft.training.parameters(),
         stages: args.hire.stages,
         replicas: args.hire.replicas,
         steps,

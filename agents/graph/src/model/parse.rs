@@ -96,7 +96,7 @@ pub(super) fn steps(file: &str, steps: u32) -> Result<u32, ModelError> {
     })
 }
 
-fn syntax(file: &str, place: &str, error: &serde_json::Error) -> ModelError {
+pub(super) fn syntax(file: &str, place: &str, error: &serde_json::Error) -> ModelError {
     ModelError::Syntax { file: file.into(), message: format!("{place}{error}") }
 }
 

@@ -62,7 +62,14 @@ impl StepGraph {
 
     /// A graph without nodes.
     pub(super) const fn empty(layers: usize, micro_batches: u32) -> Self {
-        Self { nodes: Vec::new(), constants: Vec::new(), state: Vec::new(), observed: Vec::new(), layers, micro_batches }
+        Self {
+            nodes: Vec::new(),
+            constants: Vec::new(),
+            state: Vec::new(),
+            observed: Vec::new(),
+            layers,
+            micro_batches,
+        }
     }
 
     fn leaf(&mut self, layer: usize, op: Op, dims: Vec<u32>, label: &str, precision: Precision) -> NodeId {

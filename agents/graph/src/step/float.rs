@@ -148,11 +148,15 @@ impl<'a> Values<'a> {
             Op::Rope { heads } => rows::rope((a, row_of(0)), (b, row_of(1)), heads as usize),
             Op::Gather => {
                 let (ids, width) = (operand(2), row_length(node));
-                ids.iter().flat_map(|id| a.iter().skip((*id as usize).saturating_mul(width)).take(width).copied()).collect()
+                ids.iter()
+                    .flat_map(|id| a.iter().skip((*id as usize).saturating_mul(width)).take(width).copied())
+                    .collect()
             }
             Op::GatherGrad => rows::gather_grad((a, row_of(0)), b, node.elements()),
             Op::Ratio => a.iter().zip(b).map(|(m, v)| if *v > 0.0 { m / v.sqrt() } else { 0.0 }).collect(),
-            Op::Shrink { limit } => a.iter().map(|s| if *s > 0.0 { (limit / s.sqrt()).min(1.0) } else { 1.0 }).collect(),
+            Op::Shrink { limit } => {
+                a.iter().map(|s| if *s > 0.0 { (limit / s.sqrt()).min(1.0) } else { 1.0 }).collect()
+            }
             Op::AtStep => {
                 let width = row_length(node);
                 let rows = a.len().checked_div(width).unwrap_or_default();

@@ -246,13 +246,17 @@ pub enum Precision {
         /// Margin.
         class: Class,
     },
-    /// The bits and the exponent of squares of the node of this site, which are calibrated at `bits` bits.
-    SquareOf {
+    /// The exponent that calibration gives another site at so many bits.
+    At {
         /// The site.
         site: String,
-        /// Bits of what is squared.
+        /// Bits.
         bits: u8,
+        /// Margin.
+        class: Class,
     },
+    /// Bits and exponent of the squares of what has the given ones.
+    SquareOf(Box<Precision>),
     /// So many bits and binary places fewer than another node.
     Coarser {
         /// The node.

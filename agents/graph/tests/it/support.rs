@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::ops::Range;
 
-use tensorlink_graph::calibrate::{calibrate, job_key};
+use tensorlink_graph::calibrate::{calibrate, float_state, job_key};
 use tensorlink_graph::compile::CompiledStage;
 use tensorlink_graph::model::LayerWeights;
 use tensorlink_graph::{
@@ -59,7 +59,7 @@ impl Prepared {
         let commit = |_: &Tensor| TensorRoot::default();
         let stages = compile(&self.network, &self.exponents, &self.dataset.training, stages, commit).unwrap();
         let set_up = |stage: CompiledStage| {
-            let state = init::state(&stage.program, &stage.info, &self.weights).unwrap();
+            let state = init::state(&stage.program, &float_state(&self.weights)).unwrap();
             (CheckedProgram::new(stage.program).unwrap(), stage.info, stage.constants, state)
         };
         Job { stages: stages.into_iter().map(set_up).collect() }

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use cid::Cid;
 use cid::multihash::Multihash;
-use tensorlink_graph::calibrate::calibrate;
+use tensorlink_graph::calibrate::{calibrate, float_state};
 use tensorlink_graph::{CheckedProgram, Margins, Model, Table, compile, init};
 use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
@@ -92,7 +92,7 @@ pub fn shards(stages: usize) -> Vec<Arc<Shard>> {
     let ranges: Vec<_> = (0..stages).map(|s| if s + 1 == stages { s..last } else { s..s + 1 }).collect();
     let compiled = compile(&network, &exponents, &data.training, &ranges, tensor_root).unwrap();
     let shard = |stage: tensorlink_graph::CompiledStage| Shard {
-        initial_state: init::state(&stage.program, &stage.info, &weights).unwrap().into(),
+        initial_state: init::state(&stage.program, &float_state(&weights)).unwrap().into(),
         program: Arc::new(CheckedProgram::new(stage.program).unwrap()),
         constants: stage.constants.into(),
         info: stage.info,

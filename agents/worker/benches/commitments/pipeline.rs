@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tensorlink_graph::calibrate::{calibrate, job_key};
+use tensorlink_graph::calibrate::{calibrate, float_state, job_key};
 use tensorlink_graph::{CheckedProgram, Margins, Model, StageInfo, Table, compile, init};
 use tensorlink_net::{Libp2pNet, NetConfig};
 use tensorlink_node::Identity;
@@ -158,7 +158,7 @@ pub(crate) async fn pipeline(model: &Model, links: Links, stop: &CancellationTok
     let mut stages: Vec<Stage> = Vec::new();
     let nodes = Nodes::new(links, count).await?;
     for (number, stage) in (0..count).zip(compiled) {
-        let state = init::state(&stage.program, &stage.info, &weights)?;
+        let state = init::state(&stage.program, &float_state(&weights))?;
         let identity = Identity::new(&secret(number)?)?;
         let mut neighbours = Neighbours::default();
         if let Some(previous) = stages.last_mut() {

@@ -35,9 +35,7 @@ pub(super) fn mix(p: &[f64], (v, keys): (&[f64], usize), heads: usize, row: usiz
 pub(super) fn group_sum((a, a_row): (&[f64], usize), heads: usize, row: usize) -> Vec<f64> {
     let width = per(a_row, heads);
     let share = per(heads, per(row, width)).saturating_mul(width);
-    let group = |heads: &[f64]| -> Vec<f64> {
-        (0..width).map(|d| heads.iter().skip(d).step_by(width).sum()).collect()
-    };
+    let group = |heads: &[f64]| -> Vec<f64> { (0..width).map(|d| heads.iter().skip(d).step_by(width).sum()).collect() };
     a.chunks_exact(share.max(1)).flat_map(group).collect()
 }
 

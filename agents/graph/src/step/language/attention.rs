@@ -34,8 +34,9 @@ impl Builder<'_> {
         let input = self.quantise(&name("input"), y);
         let projected = PROJECTIONS.map(|part| self.linear(&name(part), input, narrow(Class::Activation)));
         let [query, key, value] = projected;
-        let rotated = [("query", query, heads), ("key", key, a.groups)]
-            .map(|(part, x, heads)| self.rotate(&name(&format!("{part}.rotated")), x, heads, Turn::Forth, narrow(Class::Activation)));
+        let rotated = [("query", query, heads), ("key", key, a.groups)].map(|(part, x, heads)| {
+            self.rotate(&name(&format!("{part}.rotated")), x, heads, Turn::Forth, narrow(Class::Activation))
+        });
 
         let dims = vec![heads, tokens, tokens];
         let scores = self.op(&name("scores"), Op::HeadScores { heads }, &rotated, dims, wide(Class::Activation));

@@ -3,7 +3,7 @@
 //! With W = diag(c)·V in mantissas V, `dy·W = (dy·diag(c))·V`: the gradient takes the weights' scales up before it is quantised
 //! itself, so that the transposed mantissas serve as they are. Likewise for the scales of x, and dW.
 
-use super::{Builder, Quantised, Weight, master, wide};
+use super::{Builder, Quantised, Weight, master, part_of_sum, wide};
 use crate::step::{Class, NodeId, Op, Phase, Precision};
 use crate::transformer::parameters;
 
@@ -17,7 +17,7 @@ impl Builder<'_> {
     /// State and operands of every parameter.
     pub(super) fn prepare(&mut self) {
         for parameter in parameters(self.architecture) {
-            let layer = self.layer_of(&parameter.name);
+            let layer = super::layer_of(self.architecture, &parameter.name);
             self.at(Phase::Prepare, layer);
             let dims = match parameter.rows {
                 1 => vec![parameter.columns],
@@ -26,24 +26,14 @@ impl Builder<'_> {
             let name = parameter.name.as_str();
             let value = self.leaf(name, Op::State, dims.clone(), master(Class::Weight));
             let first = self.leaf(&format!("{name}.first"), Op::State, dims.clone(), master(Class::Velocity));
-            let squares = Precision::SquareOf { site: format!("{name}.grad.clipped"), bits: super::WIDE_BITS };
-            let second = self.leaf(&format!("{name}.second"), Op::State, dims, squares);
+            let clipped = Box::new(super::clipped(name));
+            let second = self.leaf(&format!("{name}.second"), Op::State, dims, Precision::SquareOf(clipped));
             let quantised = match parameter.rows {
                 1 => Some(self.vector(name, value)),
                 _ if name == "embedding.tokens" => None,
                 _ => Some(self.matrix(name, value)),
             };
             self.weights.insert(name.to_owned(), Weight { layer, leaves: [value, first, second], quantised });
-        }
-    }
-
-    /// Where a parameter lives: the embedding, its block, or the head.
-    fn layer_of(&self, name: &str) -> usize {
-        let block = name.strip_prefix("layers.").and_then(|rest| rest.split('.').next()?.parse::<usize>().ok());
-        match block {
-            Some(block) => block.saturating_add(1),
-            None if name.starts_with("embedding.") => 0,
-            None => self.architecture.layers as usize + 1,
         }
     }
 
@@ -89,7 +79,13 @@ impl Builder<'_> {
         let columns = self.transpose(x.mantissas);
         let dims = self.dims(weight.mantissas);
         let operands = [by_token.mantissas, columns, by_token.scale, ones];
-        let dw = self.op(&format!("{name}.weight.grad"), Op::ScaledMatMul, &operands, dims, master(Class::Gradient));
+        let dw = self.op(
+            &format!("{name}.weight.grad"),
+            Op::ScaledMatMul,
+            &operands,
+            dims,
+            part_of_sum(&format!("{name}.weight")),
+        );
         self.gradient(&format!("{name}.weight"), dw);
 
         let by_output = self.like(&part("by_output"), Op::Mul, &[dy, weight.scale], wide(Class::Gradient));

@@ -23,6 +23,7 @@ use thiserror::Error;
 
 use super::build::Place;
 use super::{Class, ConstantValues, Node, NodeId, Observed, Op, Phase, Precision, Spread, StepGraph};
+use crate::exponents::Margins;
 use crate::transformer::{Activation, Architecture, Norm, Output, Placement, Positions};
 
 pub use self::optimizer::AdamW;
@@ -35,6 +36,31 @@ pub const MASTER_BITS: u8 = 32;
 const NARROW_BITS: u8 = 16;
 /// Bits of a constant of ones.
 const ONE: Precision = Precision::Fixed { bits: 2, exponent: 0 };
+
+/// Names of a parameter's moments, after its own.
+pub const MOMENTS: [&str; 2] = ["first", "second"];
+/// How much everything may outgrow what calibration saw.
+pub const MARGINS: Margins = Margins { weight: 1, activation: 3, gradient: 5, velocity: 4 };
+
+/// How much larger than in a step of fewer sequences what is seen at a site can get, if there are so many times as many.
+pub fn growth(site: &str, times: f64) -> f64 {
+    let ends = |end: &&str| site.ends_with(*end);
+    match site {
+        _ if [".grad.sum", ".grad.coarse", ".grad.clipped", ".first"].iter().any(|end| ends(&end)) => times,
+        _ if ends(&".grad.norm") => times * times,
+        _ => 1.0,
+    }
+}
+
+/// Where a parameter lives: the embedding, its block, or the head.
+pub fn layer_of(architecture: &Architecture, parameter: &str) -> usize {
+    let block = parameter.strip_prefix("layers.").and_then(|rest| rest.split('.').next()?.parse::<usize>().ok());
+    match block {
+        Some(block) => block.saturating_add(1),
+        None if parameter.starts_with("embedding.") => 0,
+        None => architecture.layers as usize + 1,
+    }
+}
 
 /// How a language model is trained.
 #[derive(Clone, PartialEq, Debug)]
@@ -135,7 +161,15 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn leaf(&mut self, site: &str, op: Op, dims: Vec<u32>, precision: Precision) -> NodeId {
         let Place { layer, .. } = self.place;
-        self.graph.push(Node { op, inputs: Vec::new(), dims, phase: Phase::Prepare, layer, site: site.to_owned(), precision })
+        self.graph.push(Node {
+            op,
+            inputs: Vec::new(),
+            dims,
+            phase: Phase::Prepare,
+            layer,
+            site: site.to_owned(),
+            precision,
+        })
     }
 
     /// Appends an operator.
@@ -189,7 +223,13 @@ impl Builder<'_> {
     }
 
     /// A constant, once for each name.
-    fn constant(&mut self, name: &str, dims: &[u32], precision: Precision, values: impl FnOnce() -> Vec<f64>) -> NodeId {
+    fn constant(
+        &mut self,
+        name: &str,
+        dims: &[u32],
+        precision: Precision,
+        values: impl FnOnce() -> Vec<f64>,
+    ) -> NodeId {
         if let Some(done) = self.constants.get(name) {
             return *done;
         }
@@ -256,13 +296,24 @@ impl Builder<'_> {
     fn embedding_gradient(&mut self, ids: NodeId, dx: NodeId) {
         let columns = self.transpose(dx);
         let dims = vec![self.architecture.vocabulary, self.architecture.width];
-        let sums = self.op("embedding.tokens.grad", Op::GatherGrad, &[columns, ids], dims, master(Class::Gradient));
+        let sums =
+            self.op("embedding.tokens.grad", Op::GatherGrad, &[columns, ids], dims, part_of_sum("embedding.tokens"));
         self.gradient("embedding.tokens", sums);
     }
 
     const fn spread(&self) -> Spread {
         Spread { center: matches!(self.architecture.norm, Norm::Layer), epsilon: self.architecture.epsilon }
     }
+}
+
+/// A sequence's gradient by a parameter: in the bits of the sum over all of them, so that sums are exact in any order.
+fn part_of_sum(parameter: &str) -> Precision {
+    Precision::At { site: format!("{parameter}.grad.sum"), bits: MASTER_BITS, class: Class::Gradient }
+}
+
+/// A parameter's gradient after clipping.
+fn clipped(parameter: &str) -> Precision {
+    Precision::At { site: format!("{parameter}.grad.clipped"), bits: WIDE_BITS, class: Class::Gradient }
 }
 
 const fn wide(class: Class) -> Precision {

@@ -1,6 +1,6 @@
 //! RMSNorm and LayerNorm.
 
-use super::{Builder, narrow, wide};
+use super::{Builder, narrow, part_of_sum, wide};
 use crate::step::{Class, NodeId, Op, Precision};
 
 /// Exponent of a gain that is all alike.
@@ -23,7 +23,8 @@ impl Builder<'_> {
         });
         let none = self.constant(&format!("none.{width}"), &[width], EVEN_GAIN, || vec![0.0; width as usize]);
         let spread = Op::Norm(self.spread());
-        let normalised = self.like(&format!("{name}.normalised"), spread, &[input, gain, none], narrow(Class::Activation));
+        let normalised =
+            self.like(&format!("{name}.normalised"), spread, &[input, gain, none], narrow(Class::Activation));
         let y = match self.gain(name) {
             Some(gain) => self.like(name, Op::Mul, &[normalised, gain], wide(Class::Activation)),
             None => normalised,
@@ -38,7 +39,8 @@ impl Builder<'_> {
         let Some(gain) = self.gain(name) else { return dy };
         let by_gain = self.like(&part("by_gain"), Op::Mul, &[dy, pass.normalised], gradient.clone());
         let by_gain = self.transpose(by_gain);
-        let by_gain = self.by_row(&format!("{name}.gain.grad"), Op::RowSum, &[by_gain], super::master(Class::Gradient));
+        let by_gain =
+            self.by_row(&format!("{name}.gain.grad"), Op::RowSum, &[by_gain], part_of_sum(&format!("{name}.gain")));
         self.gradient(&format!("{name}.gain"), by_gain);
 
         let u = self.like(&part("scaled"), Op::Mul, &[dy, gain], gradient.clone());

@@ -3,7 +3,7 @@
 //! Adam's step does not change if all gradients are multiplied by one number, so that the mean over the batch is its sum,
 //! clipped at as many times the norm. The norm is that of a layer's gradients: the same wherever a model is cut into stages.
 
-use super::{Builder, NodeId, Weight, wide};
+use super::{Builder, NodeId, Weight, clipped, part_of_sum};
 use crate::step::{Class, Op, Phase, Precision};
 
 /// A fraction that clipping multiplies by.
@@ -48,7 +48,8 @@ impl Builder<'_> {
             self.at(Phase::Update, layer);
             let mine = self.weights.iter().filter(|(_, weight)| weight.layer == layer);
             let mine: Vec<(String, Weight)> = mine.map(|(name, weight)| (name.clone(), *weight)).collect();
-            let sums: Vec<_> = mine.iter().filter_map(|(name, weight)| Some((name, *weight, self.summed(name)?))).collect();
+            let sums: Vec<_> =
+                mine.iter().filter_map(|(name, weight)| Some((name, *weight, self.summed(name)?))).collect();
             let Some(share) = self.share(layer, &sums) else { continue };
             for (name, weight, gradient) in sums {
                 self.step_of(name, &weight, gradient, share);
@@ -61,9 +62,11 @@ impl Builder<'_> {
         let parts = self.gradients.remove(name)?;
         let mut parts = parts.into_iter();
         let first = parts.next()?;
-        let site = format!("{name}.grad.sum");
-        let total = parts.fold(first, |total, part| self.sum(&site, total, part, Precision::Like(first)));
-        Some(total)
+        let (site, precision) = (format!("{name}.grad.sum"), part_of_sum(name));
+        if parts.len() == 0 {
+            return Some(self.like(&site, Op::Cast, &[first], precision));
+        }
+        Some(parts.fold(first, |total, part| self.sum(&site, total, part, precision.clone())))
     }
 
     /// What the gradients of a layer are multiplied by.
@@ -95,7 +98,7 @@ impl Builder<'_> {
         let [value, first, second] = weight.leaves;
         let AdamW { beta1, beta2, weight_decay, .. } = self.recipe.optimizer;
         let part = |part: &str| format!("{name}.{part}");
-        let gradient = self.like(&part("grad.clipped"), Op::Mul, &[gradient, share], wide(Class::Gradient));
+        let gradient = self.like(&part("grad.clipped"), Op::Mul, &[gradient, share], clipped(name));
         let take = Op::Combine { fa: beta1, fb: 1.0 - beta1 };
         let first_next = self.like(&part("first.next"), take, &[first, gradient], Precision::Like(first));
         let square = self.like(&part("grad.square"), Op::Mul, &[gradient, gradient], Precision::Exact { terms: 1 });
@@ -140,4 +143,3 @@ impl Builder<'_> {
         self.op(&format!("layer{}.{name}", self.place.layer), Op::AtStep, &[table], vec![1], precision)
     }
 }
-
