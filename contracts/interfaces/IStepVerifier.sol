@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {Operator, StepContext, Window} from "../types/Types.sol";
 
 /// @title Recomputation of one output element of one operator
-/// @notice Rules N-11 to N-37 of `agents/num/SPEC.md`. Pure: anybody can call it, no state.
+/// @notice Rules N-11 to N-48 of `agents/num/SPEC.md`. Anybody can call it; it has no state, so the same arguments give the same number.
 interface IStepVerifier {
     error UnknownOpcode(uint8 opcode);
     error MalformedOperator();
@@ -19,5 +19,5 @@ interface IStepVerifier {
         uint64 element,
         StepContext calldata context,
         Window[][] calldata windows
-    ) external pure returns (int256 mantissa);
+    ) external view returns (int256 mantissa);
 }

@@ -29,12 +29,15 @@ library FixedPoint {
     }
 
     /// @notice `⌊(2a + b) / 2b⌋`: the quotient rounded half up. `b > 0`; `|a| < 2^254`, `b < 2^254`.
-    function divHalfUp(int256 a, int256 b) internal pure returns (int256 q) {
-        int256 numerator = 2 * a + b;
-        int256 denominator = 2 * b;
-        q = numerator / denominator;
-        // Solidity truncates towards zero; the rule floors.
-        if (numerator < 0 && q * denominator != numerator) --q;
+    function divHalfUp(int256 a, int256 b) internal pure returns (int256) {
+        return divFloor(2 * a + b, 2 * b);
+    }
+
+    /// @notice `⌊a / b⌋`, `b > 0`.
+    function divFloor(int256 a, int256 b) internal pure returns (int256 q) {
+        q = a / b;
+        // Solidity truncates towards zero.
+        if (a < 0 && q * b != a) --q;
     }
 
     /// @notice `y` limited to `±(2^(bits − 1) − 1)`, `2 <= bits <= 64`.

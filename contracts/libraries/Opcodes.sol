@@ -31,4 +31,15 @@ library Opcodes {
     uint8 internal constant THRESHOLD = 25;
     uint8 internal constant PERTURB = 26;
     uint8 internal constant CHOOSE = 27;
+    uint8 internal constant ROW_COMBINE = 28;
+    uint8 internal constant ROW_MUL = 29;
+    uint8 internal constant INVERSE_NORM = 30;
+    uint8 internal constant GATHER_GRAD = 31;
+    uint8 internal constant RATIO = 32;
+    uint8 internal constant SHRINK = 33;
+    uint8 internal constant AT_STEP = 34;
+    uint8 internal constant GROUP_SUM = 35;
+    uint8 internal constant DROPOUT = 36;
+    uint8 internal constant SLICE = 37;
+    uint8 internal constant DITHER = 38;
 }

@@ -33,9 +33,18 @@ library Philox {
     }
 
     /// @notice `philox(key, (row, step, stream, 0))` of N-4: a draw uniform in `[0, 2^32)`.
-    function draw(bytes32 jobKey, uint32 row, uint32 step, uint32 stream) internal pure returns (uint256 word) {
+    function draw(bytes32 jobKey, uint32 row, uint32 step, uint32 stream) internal pure returns (uint256) {
+        return draw(jobKey, row, step, stream, 0);
+    }
+
+    /// @notice The same with the counter's last word `kind`, which keeps draws of different kinds apart. Words of 32 bits.
+    function draw(bytes32 jobKey, uint256 row, uint256 step, uint256 stream, uint256 kind)
+        internal
+        pure
+        returns (uint256 word)
+    {
         uint256 key = uint256(jobKey);
-        (word,,,) = block10(_littleEndian(key >> 224), _littleEndian((key >> 192) & MASK), row, step, stream, 0);
+        (word,,,) = block10(_littleEndian(key >> 224), _littleEndian((key >> 192) & MASK), row, step, stream, kind);
     }
 
     function _littleEndian(uint256 x) private pure returns (uint256) {

@@ -38,7 +38,7 @@ library Embeddings {
         returns (uint256)
     {
         TensorType ids = operator.typeOf(2);
-        Operands.ensure(ids.rank() == 1 && ids.elements() >= operator.output.rows());
+        Operands.ensure(ids.elements() >= operator.output.rows());
         return FixedPoint.limited(windows.read(2, ids, t), rows - 1);
     }
 }

@@ -69,17 +69,20 @@ library Linear {
         Operands.ensure(y.dim(0) == a.dim(0) && y.dim(1) == b.dim(0));
     }
 
-    /// @notice `a[m,n]` for output element (n, m).
+    /// @notice `a[m,n]` for output element (n, m), of a matrix or of each of several.
     function transpose(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
         returns (int256)
     {
         operator.expectForm(1, 0);
-        TensorType a = operator.typeOf(0);
-        TensorType y = operator.output;
-        Operands.ensure(a.rank() == 2 && y.rank() == 2 && y.samePrecision(a));
-        Operands.ensure(y.dim(0) == a.dim(1) && y.dim(1) == a.dim(0));
-        return windows.read(0, a, (element % y.dim(1)) * a.dim(1) + element / y.dim(1));
+        (TensorType a, TensorType y) = (operator.typeOf(0), operator.output);
+        uint256 rank = a.rank();
+        Operands.ensure((rank == 2 || rank == 3) && y.rank() == rank && y.samePrecision(a));
+        (uint256 rows, uint256 columns) = (a.dim(rank - 2), a.row());
+        // As many elements: as many matrices.
+        Operands.ensure(y.dim(rank - 2) == columns && y.row() == rows && y.elements() == a.elements());
+        uint256 within = element % (rows * columns);
+        return windows.read(0, a, element - within + within % rows * columns + within / rows);
     }
 }

@@ -7,10 +7,11 @@ import {Operator, TensorType, Window} from "../../types/Types.sol";
 import {FixedPoint} from "../FixedPoint.sol";
 import {Mantissas} from "../Mantissas.sol";
 import {Operands} from "../Operands.sol";
+import {Parts} from "../Parts.sol";
 import {RowMoments} from "../RowMoments.sol";
 import {TensorTypes} from "../TensorTypes.sol";
 
-/// @title LayerNorm and RMSNorm (N-28)
+/// @title LayerNorm and RMSNorm, and what they multiply a row by (N-28, N-40)
 /// @dev Mean and deviations carry a factor of 16, their squares one of 256.
 library Norms {
     using Operands for Operator;
@@ -20,6 +21,8 @@ library Norms {
     /// @dev Bits of the normalised value.
     uint256 private constant NORM_BITS = 22;
     int256 private constant MAX_EPSILON = (1 << 60) - 1;
+    /// @dev Least shift of N-40: less the largest j, it is one of N-2.
+    int256 private constant MIN_INVERSE_SHIFT = -32;
 
     /// @notice `rescale(n·gain[k] + bias[k]·2^t, shift)`. Operands x, gain, bias; attributes center, epsilon, bias_shift,
     /// shift. Reads the K elements of row m from one window, `gain[k]` and `bias[k]`.
@@ -50,13 +53,38 @@ library Norms {
     {
         uint256 width = operator.typeOf(0).width();
         (int256 mean, uint256 v) = _moments(operator, position, length, width);
+        (int256 inverse, int256 j) = _inverseRoot(v);
+        int256 deviation = 16 * Mantissas.load(position + k * width, width) - mean;
+        // SAFETY: a deviation is within 2^20.
+        return FixedPoint.rescaleHalfEven(deviation * inverse, 34 - j, NORM_BITS);
+    }
+
+    /// @notice `rescale(R, shift − j)` of N-28's R and j for a part of a row. Attributes center, epsilon, shift. Reads the part from one
+    /// window.
+    function inverseNorm(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        internal
+        pure
+        returns (int256)
+    {
+        operator.expectForm(1, 3);
+        TensorType x = operator.typeOf(0);
+        uint256 length = Parts.reducedLength(operator);
+        Operands.ensure(x.bits() <= 16);
+        int256 shift = operator.attribute(2, MIN_INVERSE_SHIFT, FixedPoint.MAX_SHIFT);
+        // How far 1/√v is to be shifted does not depend on the mean.
+        // slither-disable-next-line unused-return
+        (, uint256 v) = _moments(operator, windows.run(0, x, element * length, length), length, x.width());
+        (int256 inverse, int256 j) = _inverseRoot(v);
+        return FixedPoint.rescaleHalfEven(inverse, shift - j, operator.output.bits());
+    }
+
+    /// @dev R and j of N-28: `1/√v` with exponent 54 + j, at most 2^24, and j, 0 to 30.
+    function _inverseRoot(uint256 v) private pure returns (int256 inverse, int256) {
         // INVARIANT: 0 < v < 2^61, so j is from 0 to 30 and the root from 2^30 to 2^31.
         uint256 j = (61 - Math.log2(v)) / 2;
-        uint256 inverse = (1 << 54) / Math.sqrt(v << (2 * j));
-        int256 deviation = 16 * Mantissas.load(position + k * width, width) - mean;
-        // SAFETY of the casts: the inverse is at most 2^24; a deviation is within 2^20.
+        // SAFETY of the casts: at most 2^24, and 30.
         // forge-lint: disable-next-line(unsafe-typecast)
-        return FixedPoint.rescaleHalfEven(deviation * int256(inverse), 34 - int256(j), NORM_BITS);
+        return (int256((1 << 54) / Math.sqrt(v << (2 * j))), int256(j));
     }
 
     /// @dev `μ` and `v` of N-28: the mean of `16·x`, or 0, and `Σ(16·x − μ)² + epsilon`.

@@ -9,14 +9,15 @@ import {RowReduce} from "../RowReduce.sol";
 import {TensorTypes} from "../TensorTypes.sol";
 import {Visibility} from "../Visibility.sol";
 
-/// @title One number for each row (N-19, N-21, N-31)
+/// @title One number for each row, or for each equal part of a row (N-19, N-21, N-31)
 /// @dev A vector with one element per row is told by its number of elements; its dimensions do not enter the result.
 library Reductions {
     using Operands for Operator;
     using Operands for Window[][];
     using TensorTypes for TensorType;
 
-    /// @notice The maximum of a row's visible elements. Reads them, the first of row m, from one window.
+    /// @notice The maximum of a part of a row; or, if causal, of a row's visible elements. Reads the part, or the visible ones, the
+    /// first of row m, from one window.
     function rowMax(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -24,13 +25,18 @@ library Reductions {
     {
         operator.expectForm(1, 1);
         TensorType a = operator.typeOf(0);
-        _expectReduced(a, operator.output);
         Operands.ensure(operator.output.samePrecision(a));
+        uint256 length = Parts.reducedLength(operator);
         uint256 visible = Visibility.ofRow(operator, 0, element);
-        return RowReduce.max(windows.run(0, a, element * a.row(), visible), visible, a.width());
+        // INVARIANT: what hides elements belongs to a whole row.
+        if (length != a.row()) {
+            Operands.ensure(operator.attributes[0] == 0);
+            visible = length;
+        }
+        return RowReduce.max(windows.run(0, a, element * length, visible), visible, a.width());
     }
 
-    /// @notice `rescale(Σ_k a[m,k], shift)`. Reads row m from one window.
+    /// @notice `rescale(Σ_k a[m,k], shift)` over a part of a row. Reads the part from one window.
     function rowSum(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -38,8 +44,8 @@ library Reductions {
     {
         operator.expectForm(1, 1);
         TensorType a = operator.typeOf(0);
-        _expectReduced(a, operator.output);
-        int256 sum = RowReduce.sum(windows.run(0, a, element * a.row(), a.row()), a.row(), a.width());
+        uint256 length = Parts.reducedLength(operator);
+        int256 sum = RowReduce.sum(windows.run(0, a, element * length, length), length, a.width());
         return FixedPoint.rescaleHalfEven(sum, operator.shift(0), operator.output.bits());
     }
 
@@ -56,9 +62,5 @@ library Reductions {
         int256 best = RowReduce.maxMagnitude(windows.run(0, a, element * length, length), length, a.width());
         // A mantissa of −2^(b − 1), which N-1 forbids, has no counterpart.
         return FixedPoint.clamp(best, operator.output.bits());
-    }
-
-    function _expectReduced(TensorType a, TensorType y) private pure {
-        Operands.ensure(y.elements() == a.rows() && a.row() <= Operands.MAX_REDUCTION);
     }
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStepVerifier} from "../interfaces/IStepVerifier.sol";
+import {Opcodes} from "../libraries/Opcodes.sol";
+import {TensorTypes} from "../libraries/TensorTypes.sol";
+import {Chances} from "../libraries/operators/Chances.sol";
+import {Gradients} from "../libraries/operators/Gradients.sol";
+import {Norms} from "../libraries/operators/Norms.sol";
+import {Roots} from "../libraries/operators/Roots.sol";
+import {Runs} from "../libraries/operators/Runs.sol";
+import {Selections} from "../libraries/operators/Selections.sol";
+import {Operator, StepContext, TensorType, Window} from "../types/Types.sol";
+
+/// @title TrainingVerifier: the operators that training adds, for `StepVerifier`
+/// @notice Rules N-38 to N-48 of `agents/num/SPEC.md`, one function each in `libraries/operators`.
+contract TrainingVerifier is IStepVerifier {
+    using TensorTypes for TensorType;
+
+    /// @inheritdoc IStepVerifier
+    function recompute(
+        Operator calldata operator,
+        uint64 element,
+        StepContext calldata context,
+        Window[][] calldata windows
+    ) external pure returns (int256 mantissa) {
+        if (!operator.output.isValid()) revert MalformedOperator();
+        if (element >= operator.output.elements()) revert ElementOutOfRange(element);
+
+        uint8 opcode = operator.opcode;
+        if (opcode == Opcodes.ROW_COMBINE) return Runs.rowCombine(operator, element, windows);
+        if (opcode == Opcodes.ROW_MUL) return Runs.rowMul(operator, element, windows);
+        if (opcode == Opcodes.INVERSE_NORM) return Norms.inverseNorm(operator, element, windows);
+        if (opcode == Opcodes.GATHER_GRAD) return Gradients.gatherGrad(operator, element, windows);
+        if (opcode == Opcodes.RATIO) return Roots.ratio(operator, element, windows);
+        if (opcode == Opcodes.SHRINK) return Roots.shrink(operator, element, windows);
+        if (opcode == Opcodes.AT_STEP) return Selections.atStep(operator, element, context, windows);
+        if (opcode == Opcodes.GROUP_SUM) return Gradients.groupSum(operator, element, windows);
+        if (opcode == Opcodes.DROPOUT) return Chances.dropout(operator, element, context, windows);
+        if (opcode == Opcodes.SLICE) return Selections.slice(operator, element, windows);
+        if (opcode == Opcodes.DITHER) return Chances.dither(operator, element, context, windows);
+        revert UnknownOpcode(opcode);
+    }
+}
