@@ -118,9 +118,16 @@ impl Views<'_> {
     }
 
     pub(crate) async fn redeemed(&self, lane: Lane) -> Result<RedeemedView, ChainError> {
-        let call = Channels::redeemedOfCall { job: lane.job.0, stage: lane.stage, replica: lane.replica };
+        let Lane { job: JobId(job), stage, replica } = lane;
+        let call = Channels::redeemedOfCall { job, stage, replica };
         let redeemed = self.call(self.deployment.channels, &call).await?;
-        Ok(RedeemedView { epoch: redeemed.epoch, tokens: redeemed.tokens, at: redeemed.redeemedAt })
+        let (epoch, tokens, at) = (redeemed.epoch, redeemed.tokens, redeemed.redeemedAt);
+        if epoch == 0 {
+            return Ok(RedeemedView { epoch, tokens, at, record: B256::ZERO });
+        }
+        // Epochs are fixed once: what is asked second is of the same epoch, unless a reorganisation comes between, which the next look tells.
+        let record = self.call(self.deployment.channels, &Channels::epochOfCall { job, stage, replica, epoch }).await?;
+        Ok(RedeemedView { epoch, tokens, at, record })
     }
 
     pub(crate) async fn lane(&self, lane: Lane) -> Result<LaneView, ChainError> {

@@ -1,11 +1,14 @@
-//! Tests that the operators of transformers are what their names say: against floats, or against loops over indices.
+//! Tests that operators are what their names say, against floats or loops over indices: those of transformers here, those
+//! that training adds in `training`.
+
+mod training;
 
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
 
 use crate::arbitrary::Dice;
 use crate::philox::philox4x32;
 use crate::tables::{exp2_table, gumbel_table};
-use crate::{Tensor, execute};
+use crate::{StepContext, Tensor, execute};
 
 fn tensor(bits: u8, exponent: i16, dims: &[u32], values: &[i64]) -> Tensor {
     Tensor::from_wide(TensorType::new(bits, exponent, dims).unwrap(), values).unwrap()
@@ -18,10 +21,20 @@ fn uniform(dice: &mut Dice, bits: u8, exponent: i16, dims: &[u32]) -> Tensor {
 }
 
 fn run(opcode: Opcode, operands: &[&Tensor], attributes: &[i64], output: (u8, i16, &[u32])) -> Tensor {
+    run_in(&StepContext::default(), opcode, operands, attributes, output)
+}
+
+fn run_in(
+    context: &StepContext,
+    opcode: Opcode,
+    operands: &[&Tensor],
+    attributes: &[i64],
+    output: (u8, i16, &[u32]),
+) -> Tensor {
     let named = operands.iter().map(|t| Operand { source: Source::State(0), ty: t.ty().clone() }).collect();
     let output = TensorType::new(output.0, output.1, output.2).unwrap();
     let operator = Operator { opcode, operands: named, attributes: attributes.to_vec(), output };
-    execute(&operator, operands, &Default::default()).unwrap()
+    execute(&operator, operands, context).unwrap()
 }
 
 fn wide(tensor: &Tensor) -> Vec<i64> {

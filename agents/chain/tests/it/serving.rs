@@ -3,7 +3,7 @@
 use tensorlink_chain::AlloyChain;
 use tensorlink_node::ports::chain::{Event, Fault, JobState, RedeemedView, Role};
 use tensorlink_node::ports::{Call, Chain, ChainError};
-use tensorlink_proof::commit::{Crossed, receipt, receipt_list, receipt_statement};
+use tensorlink_proof::commit::{Crossed, epoch_record, receipt, receipt_list, receipt_statement};
 use tensorlink_proof::fraud::{Case, Work, verify_contradiction_proof};
 use tensorlink_types::abi::{ContradictionProof, JobKind, StepStatement, Voucher};
 use tensorlink_types::{Address, B256, Bytes, ClaimId, JobId, Lane, TensorRoot, U256};
@@ -66,6 +66,7 @@ async fn tokens_are_paid_by_vouchers_once_and_the_rest_returns() {
     assert_eq!(redeemed.events, [said(1, 7, first.receipts), paid(7)]);
     let last = worker.redeemed(lane(job)).await.unwrap();
     assert_eq!((last.epoch, last.tokens, last.at), (1, 7, worker.head().await.unwrap().timestamp));
+    assert_eq!(last.record, epoch_record(receipt_list(&ids).root(), last.at));
 
     // Each once and one after another, by whom it is for, signed by who owes it, and never more than was deposited.
     let next = voucher(job, 2, (7, 10), &ids[..1]);

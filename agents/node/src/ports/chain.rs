@@ -108,6 +108,9 @@ pub struct RedeemedView {
     pub tokens: u32,
     /// Timestamp of the last redemption, seconds.
     pub at: u64,
+    /// Record of the last epoch, by which the list of its receipts is known
+    /// ([`epoch_record`](tensorlink_proof::commit::epoch_record)); zero if there is none.
+    pub record: B256,
 }
 
 /// A stake balance, wei of SNO.

@@ -23,7 +23,9 @@ use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles, TrainingFiles};
 use tensorlink_node::{Identity, Journal};
-use tensorlink_proof::commit::{Contracts, ProgramCommitment, record_hash, recover, seal, tensor_root, verify_signer};
+use tensorlink_proof::commit::{
+    Contracts, ProgramCommitment, epoch_record, record_hash, recover, seal, tensor_root, verify_signer,
+};
 use tensorlink_types::abi::{Claim, JobKind, Voucher};
 use tensorlink_types::{Address, B256, JobId, JobKey, Lane, U256, keccak256};
 use tokio::sync::mpsc;
@@ -334,7 +336,12 @@ impl MemoryChain {
 
 impl Ledger {
     fn redeemed_of(&self, lane: Lane) -> RedeemedView {
-        let view = |(v, at): &(Voucher, u64)| RedeemedView { epoch: v.epoch, tokens: v.tokens, at: *at };
+        let view = |(v, at): &(Voucher, u64)| RedeemedView {
+            epoch: v.epoch,
+            tokens: v.tokens,
+            at: *at,
+            record: epoch_record(v.receipts, *at),
+        };
         self.redeemed.get(&lane).map(view).unwrap_or_default()
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tensorlink_types::Opcode;
 
 use super::{Case, MAX_SIZE};
-use crate::kernel::EPSILON_BOUND;
+use crate::kernel::{EPSILON_BOUND, MIN_INVERSE_SHIFT};
 use crate::{execute, reads};
 
 /// Drawn cases of an opcode, of every size.
@@ -20,6 +20,24 @@ fn count(opcode: Opcode, kind: impl Fn(&Case) -> bool) -> usize {
 
 fn dim(case: &Case, operand: usize, axis: usize) -> i64 {
     case.operands[operand].ty().dims()[axis].into()
+}
+
+fn values(case: &Case, operand: usize) -> Vec<i64> {
+    case.operands[operand].mantissas().to_vec()
+}
+
+fn output(case: &Case) -> Vec<i64> {
+    execute(&case.operator, &case.operands(), &case.context).unwrap().mantissas().to_vec()
+}
+
+fn attribute(case: &Case, index: usize) -> i64 {
+    case.operator.attributes[index]
+}
+
+/// An opcode's cases are of a kind often, and often not.
+fn both(opcode: Opcode, what: &str, kind: &dyn Fn(&Case) -> bool) {
+    let drawn = count(opcode, kind);
+    assert!((25..=375).contains(&drawn), "{}: {what} in {drawn} of 400", opcode.name());
 }
 
 /// A third of the cases that could differ have elements that are neither all alike nor all at the limits.
@@ -54,7 +72,6 @@ fn causal_rows_are_drawn_and_their_hidden_elements() {
 
 #[test]
 fn corners_of_transformers_are_drawn() {
-    let attribute = |case: &Case, i: usize| case.operator.attributes[i];
     let slack = |case: &Case| dim(case, 0, 1) - dim(case, 1, 1);
     let offset =
         |wanted: fn(i64, i64) -> bool| count(Opcode::ScaledMatMul, |case| wanted(attribute(case, 0), slack(case)));
@@ -100,7 +117,6 @@ fn corners_of_transformers_are_drawn() {
 
 #[test]
 fn corners_of_sampling_are_drawn() {
-    let values = |case: &Case, operand: usize| case.operands[operand].mantissas().to_vec();
     let parted = |case: &Case| dim(case, 0, 0) * dim(case, 0, 1) > 1 && case.operator.output.row() > 1;
     for opcode in [Opcode::RowArgMax, Opcode::RowPick, Opcode::TailSum] {
         let parted = count(opcode, parted);
@@ -110,7 +126,6 @@ fn corners_of_sampling_are_drawn() {
         let longest = count(opcode, |case| case.operands.iter().any(|t| t.ty().row() >= 4096));
         assert!(longest > 1, "{}: longest reduction", opcode.name());
     }
-    let output = |case: &Case| execute(&case.operator, &case.operands(), &case.context).unwrap().mantissas().to_vec();
     assert!(count(Opcode::RowArgMax, |case| output(case).iter().any(|place| *place > 0)) > 150, "later places");
     let weighted = count(Opcode::TailSum, |case| case.operator.attributes[1] == 1);
     assert!(weighted > 100 && weighted < 300, "{weighted} sums are weighted");
@@ -146,4 +161,97 @@ fn corners_of_sampling_are_drawn() {
     assert!(
         controls(Opcode::Choose, 2, &|row| row[0] == 0) > 60 && controls(Opcode::Choose, 2, &|row| row[0] != 0) > 60
     );
+}
+
+#[test]
+fn corners_of_gradients_are_drawn() {
+    both(Opcode::Transpose, "several matrices", &|case| case.operator.output.dims().len() == 3);
+    for opcode in [Opcode::RowMax, Opcode::RowSum, Opcode::RowAbsMax, Opcode::InverseNorm] {
+        both(opcode, "parts", &|case| case.operator.output.elements() > case.operands[0].ty().rows());
+    }
+    for (opcode, operand) in [(Opcode::Gather, 2), (Opcode::GatherGrad, 1)] {
+        both(opcode, "ids of rank 2", &|case| case.operands[operand].ty().dims().len() == 2);
+    }
+
+    let run = |case: &Case| case.operands[0].ty().elements() / case.operands[1].ty().elements();
+    for opcode in [Opcode::RowCombine, Opcode::RowMul] {
+        both(opcode, "an element for each", &|case| run(case) == 1);
+        both(opcode, "one for all", &|case| case.operands[1].ty().elements() == 1);
+        both(opcode, "runs", &|case| run(case) > 1 && case.operands[1].ty().elements() > 1);
+    }
+
+    both(Opcode::InverseNorm, "mean taken away", &|case| attribute(case, 0) == 1);
+    both(Opcode::InverseNorm, "large epsilon", &|case| attribute(case, 1) > 1 << 30);
+    both(Opcode::InverseNorm, "small epsilon", &|case| attribute(case, 1) < 1 << 10);
+    // A negative shift less its j.
+    both(Opcode::InverseNorm, "shift to the left", &|case| attribute(case, 2) < 0);
+    assert!(cases(Opcode::InverseNorm).all(|case| attribute(&case, 2) >= MIN_INVERSE_SHIFT));
+    for opcode in [Opcode::RowMax, Opcode::RowSum, Opcode::InverseNorm, Opcode::GatherGrad] {
+        let longest = count(opcode, |case| case.operands[0].ty().row() >= 4096);
+        assert!(longest > 1, "{}: longest reduction", opcode.name());
+    }
+
+    let ids = |case: &Case| values(case, 1)[..case.operands[0].ty().row() as usize].to_vec();
+    let entries = |case: &Case| case.operator.output.rows() as i64;
+    both(Opcode::GatherGrad, "an id below", &|case| ids(case).iter().any(|id| *id < 0));
+    both(Opcode::GatherGrad, "an id beyond", &|case| ids(case).iter().any(|id| *id >= entries(case)));
+    both(Opcode::GatherGrad, "ids that are not read", &|case| ids(case).len() < values(case, 1).len());
+    let rows = |case: &Case| ids(case).iter().map(|id| (*id).clamp(0, entries(case) - 1)).collect::<BTreeSet<_>>();
+    both(Opcode::GatherGrad, "a row that is shared", &|case| rows(case).len() < ids(case).len());
+    both(Opcode::GatherGrad, "a row that is left out", &|case| (rows(case).len() as i64) < entries(case));
+
+    let summed = |case: &Case| case.operands[0].ty().row() / case.operator.output.row();
+    both(Opcode::GroupSum, "heads of their own", &|case| summed(case) == 1);
+    both(Opcode::GroupSum, "one group", &|case| summed(case) as i64 == attribute(case, 0) && summed(case) > 1);
+    both(Opcode::GroupSum, "several groups", &|case| summed(case) > 1 && (summed(case) as i64) < attribute(case, 0));
+
+    let slack = |case: &Case| dim(case, 0, 1) - case.operator.output.row() as i64;
+    both(Opcode::Slice, "whole rows", &|case| slack(case) == 0);
+    both(Opcode::Slice, "first part", &|case| slack(case) > 0 && attribute(case, 0) == 0);
+    both(Opcode::Slice, "last part", &|case| slack(case) > 0 && attribute(case, 0) == slack(case));
+    both(Opcode::Slice, "a part between", &|case| (1..slack(case)).contains(&attribute(case, 0)));
+}
+
+#[test]
+fn corners_of_optimisers_are_drawn() {
+    both(Opcode::Ratio, "roots of what is below zero", &|case| values(case, 1).iter().any(|v| *v < 0));
+    both(Opcode::Ratio, "small floors", &|case| attribute(case, 1) < 1 << 10);
+    both(Opcode::Ratio, "large floors", &|case| attribute(case, 1) > 1 << 30);
+    both(Opcode::Ratio, "no places", &|case| attribute(case, 0) == 0);
+    let whole = |case: &Case| (1 << attribute(case, 1)).min(case.operator.output.limit());
+    both(Opcode::Shrink, "what is small enough", &|case| output(case).iter().any(|y| *y == whole(case)));
+    both(Opcode::Shrink, "what is too large", &|case| output(case).iter().any(|y| *y < whole(case)));
+    both(Opcode::Shrink, "sums below zero", &|case| values(case, 0).iter().any(|s| *s < 0));
+
+    both(Opcode::AtStep, "a step beyond the table", &|case| i64::from(case.context.step) >= dim(case, 0, 0));
+    let inside = |case: &Case| (1..dim(case, 0, 0)).contains(&case.context.step.into());
+    both(Opcode::AtStep, "a step within the table", &inside);
+    both(Opcode::AtStep, "single elements", &|case| case.operands[0].ty().dims().len() == 1);
+}
+
+#[test]
+fn corners_of_draws_are_drawn() {
+    let kept = |case: &Case, kept: bool| {
+        let get = |operand: usize, index| case.operands[operand].get(index);
+        let read = |index| reads(&case.operator, get, index, &case.context).unwrap();
+        (0..case.operator.output.elements()).any(|index| read(index).is_empty() != kept)
+    };
+    both(Opcode::Dropout, "elements dropped", &|case| kept(case, false));
+    both(Opcode::Dropout, "all kept", &|case| !kept(case, false));
+    assert!(count(Opcode::Dropout, |case| attribute(case, 0) == 1) > 10, "least share");
+    assert!(count(Opcode::Dropout, |case| attribute(case, 0) == 1 << 32) > 10, "largest share");
+    both(Opcode::Dropout, "large streams", &|case| attribute(case, 1) >= 1 << 31);
+
+    both(Opcode::Dither, "divisors below one", &|case| values(case, 1).iter().any(|z| *z < 1));
+    both(Opcode::Dither, "divisors above one", &|case| values(case, 1).iter().any(|z| *z > 1));
+    both(Opcode::Dither, "dividends below zero", &|case| values(case, 0).iter().any(|p| *p < 0));
+    let up = |case: &Case| {
+        let (y, z, row) = (output(case), values(case, 1), case.operands[0].ty().row() as usize);
+        let exact = |(i, p): (usize, i64)| (i128::from(p) << attribute(case, 0)).div_euclid(z[i / row].max(1).into());
+        let floors: Vec<i128> = values(case, 0).into_iter().enumerate().map(exact).collect();
+        y.iter()
+            .zip(floors)
+            .any(|(y, floor)| i128::from(*y) > floor && floor > -i128::from(case.operator.output.limit()))
+    };
+    both(Opcode::Dither, "rounding upwards", &up);
 }

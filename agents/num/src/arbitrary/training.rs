@@ -103,6 +103,12 @@ pub(super) fn group_sum(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> 
     Ok(build(Opcode::GroupSum, vec![dice.tensor(&a)?], vec![heads.into(), shift], y))
 }
 
+/// A word of a counter, half of the time a whole one.
+fn stream(dice: &mut Dice) -> i64 {
+    let word = dice.bits(32) as i64;
+    word >> dice.range(-32, 31).max(0)
+}
+
 pub(super) fn dropout(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let (dims, ea, ey) = (shape(dice, size), exponent(dice), exponent(dice));
     let a = ty(dice, (2, 62), ea, &dims)?;
@@ -112,8 +118,7 @@ pub(super) fn dropout(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
         1 => 1 << 32,
         _ => dice.range(1 << 30, 1 << 32),
     };
-    let stream = dice.bits(32) as i64;
-    let attributes = vec![keep, stream >> dice.range(0, 31), coefficient(dice, a.limit()), shift(dice)];
+    let attributes = vec![keep, stream(dice), coefficient(dice, a.limit()), shift(dice)];
     Ok(build(Opcode::Dropout, vec![dice.tensor(&a)?], attributes, y))
 }
 
@@ -131,6 +136,6 @@ pub(super) fn dither(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let z = ty(dice, (2, DITHER_BITS.into()), ez, &per_row(&dims))?;
     let bits = dice.range(0, (60 - i64::from(p.bits())).min(32));
     let y = ty(dice, (2, 64), ep - ez + bits, &dims)?;
-    let stream = dice.bits(32) as i64;
-    Ok(build(Opcode::Dither, vec![dice.tensor(&p)?, dice.tensor(&z)?], vec![bits, stream >> dice.range(0, 31)], y))
+    let stream = stream(dice);
+    Ok(build(Opcode::Dither, vec![dice.tensor(&p)?, dice.tensor(&z)?], vec![bits, stream], y))
 }

@@ -1,6 +1,7 @@
 //! Receipts (C-12): what a serving stage claims about one text.
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, keccak256};
+use alloy_sol_types::SolValue;
 use tensorlink_types::abi::{Claim, StepStatement};
 use tensorlink_types::{ClaimId, Lane, TensorRoot};
 
@@ -62,6 +63,11 @@ pub fn receipt_statement(receipt: ClaimId, auditor: Address, tokens: u32, output
 /// The receipts of an epoch, in the worker's order: their root is `Voucher.receipts`.
 pub fn receipt_list(receipts: &[ClaimId]) -> List {
     List::new(receipts.iter().map(|receipt| receipt.0))
+}
+
+/// Record of a redeemed epoch in `Channels` (`IChannels.epochOf`), of the root of its receipts and the time of its block.
+pub fn epoch_record(receipts: B256, redeemed_at: u64) -> B256 {
+    keccak256((receipts, redeemed_at).abi_encode_params())
 }
 
 #[cfg(test)]

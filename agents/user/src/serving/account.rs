@@ -17,7 +17,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tensorlink_proof::commit::receipt::receipt_list;
+use tensorlink_node::ports::chain::RedeemedView;
+use tensorlink_proof::commit::receipt::{epoch_record, receipt_list};
 use tensorlink_types::abi::Voucher;
 use tensorlink_types::{ClaimId, Lane};
 use thiserror::Error;
@@ -269,11 +270,12 @@ impl Account {
         self.receipts.extend(ours.into_iter().filter(|entry| entry.state != State::Void));
     }
 
-    /// The lane has redeemed `tokens` in `epoch`, its last: what is owed beyond them is of the next epoch, for none is redeemed twice.
+    /// What the lane has redeemed last: what is owed beyond is of the next epoch, for none is redeemed twice.
     ///
     /// # Errors
     /// [`AccountError::Stale`].
-    pub fn redeemed(&mut self, epoch: u32, tokens: u32) -> Result<(), AccountError> {
+    pub fn redeemed(&mut self, last: RedeemedView) -> Result<(), AccountError> {
+        let RedeemedView { epoch, tokens, .. } = last;
         if epoch < self.epoch {
             // What is signed since then begins at the tokens of the epoch before.
             let last = epoch.saturating_add(1) == self.epoch;
@@ -283,14 +285,21 @@ impl Account {
             self.redeemed = epoch;
             return Ok(());
         }
-        let ours = |voucher: &&Voucher| voucher.epoch == epoch && voucher.tokens >= tokens;
-        if epoch > self.epoch || self.latest.as_ref().filter(ours).is_none() {
-            return Err(AccountError::Stale { epoch, tokens });
-        }
-        let count = (0..=self.receipts.len()).rev().find(|count| self.tokens_of(*count) == tokens);
+        let count = self.listed_by(&last).filter(|_| epoch == self.epoch);
         self.end_epoch(count.ok_or(AccountError::Stale { epoch, tokens })?, tokens);
         self.redeemed = epoch;
         Ok(())
+    }
+
+    /// How many receipts the voucher lists that ended this epoch on chain. Known by its list: others may pay as many tokens, and answers that
+    /// came since then make the list worth more than it pays.
+    fn listed_by(&self, last: &RedeemedView) -> Option<usize> {
+        let signed = self.receipts.get(..self.signed).unwrap_or(&self.receipts);
+        let ids: Vec<ClaimId> = signed.iter().map(|entry| entry.receipt).collect();
+        let root = |count: usize| receipt_list(ids.get(..count).unwrap_or_default()).root();
+        let mut counts = (1..=ids.len()).rev();
+        let count = counts.find(|count| epoch_record(root(*count), last.at) == last.record)?;
+        (self.tokens_of(count) >= last.tokens).then_some(count)
     }
 
     /// Tokens of the first `count` receipts and of the epochs before.

@@ -195,7 +195,7 @@ impl LaneClient {
     pub(super) fn redeemed(&self, last: RedeemedView) -> Result<bool, AccountError> {
         let mut account = self.account();
         let before = account.epoch();
-        account.redeemed(last.epoch, last.tokens)?;
+        account.redeemed(last)?;
         Ok(account.epoch() > before)
     }
 }

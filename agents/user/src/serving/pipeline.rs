@@ -7,10 +7,10 @@ use std::time::Duration;
 use tensorlink_graph::transformer::{RunError, tokens as tokens_tensor};
 use tensorlink_node::Ports;
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::ports::chain::{JobState, JobView, RedeemedView};
 use tensorlink_num::Tensor;
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{JobId, Lane};
+use tensorlink_types::{Address, JobId, Lane};
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -56,7 +56,8 @@ pub struct Text {
 }
 
 impl Pipeline {
-    /// Takes up a running job of ours, whose stages have these `edges`. Workers are told what they may have missed.
+    /// Takes up a running job of ours, whose stages have these `edges`. Workers are told what they may have missed. A lane whose account
+    /// cannot be taken up is left out, with a warning, while its stage has another.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -78,16 +79,7 @@ impl Pipeline {
         let numbers = Numbers::open(&ports.journal, id)?;
         let mut lanes = Vec::new();
         for stage in 0..job.stages {
-            let mut replicas = Vec::new();
-            for replica in 0..job.replicas {
-                let lane = Lane { job: id, stage, replica };
-                let (worker, _) = ports.chain.assignment(lane).await?;
-                let client = LaneClient::open(&ports, lane, worker, job.steps_per_interval)?;
-                let redeemed = ports.chain.redeemed(lane).await?;
-                client.redeemed(redeemed).map_err(|source| OpenError::Account { lane, source })?;
-                replicas.push(Arc::new(client));
-            }
-            lanes.push(replicas);
+            lanes.push(open_stage(&ports, job, stage).await?);
         }
         let (couriers, shutdown) = (TaskTracker::new(), CancellationToken::new());
         for lane in lanes.iter().flatten() {
@@ -180,6 +172,39 @@ impl Pipeline {
         self.shutdown.cancel();
         self.couriers.wait().await;
     }
+}
+
+/// The lanes of a stage whose accounts can be taken up.
+async fn open_stage(ports: &Ports, job: &JobView, stage: u16) -> Result<Vec<Arc<LaneClient>>, OpenError> {
+    let (mut lanes, mut first) = (Vec::new(), None);
+    for replica in 0..job.replicas {
+        let lane = Lane { job: job.id, stage, replica };
+        let (worker, _) = ports.chain.assignment(lane).await?;
+        let redeemed = ports.chain.redeemed(lane).await?;
+        match open_lane(ports, lane, worker, redeemed, job.steps_per_interval) {
+            Ok(client) => lanes.push(Arc::new(client)),
+            Err(error) => {
+                tracing::warn!(%lane, %worker, %error, "the lane is down until the next start: it gets no texts and no vouchers");
+                first.get_or_insert(error);
+            }
+        }
+    }
+    match first {
+        Some(error) if lanes.is_empty() => Err(error),
+        _ => Ok(lanes),
+    }
+}
+
+fn open_lane(
+    ports: &Ports,
+    lane: Lane,
+    worker: Address,
+    redeemed: RedeemedView,
+    longest: u32,
+) -> Result<LaneClient, OpenError> {
+    let client = LaneClient::open(ports, lane, worker, longest)?;
+    client.redeemed(redeemed).map_err(|source| OpenError::Account { lane, source })?;
+    Ok(client)
 }
 
 impl Drop for Pipeline {

@@ -22,7 +22,7 @@ pub(super) struct Shared {
     pub(super) longest: u32,
     /// Tokens that the job pays a lane.
     pub(super) most: u32,
-    /// By stage and replica.
+    /// By stage: those that could be taken up, in the order of replicas.
     pub(super) lanes: Vec<Vec<Arc<LaneClient>>>,
     /// When a lane failed last, seconds.
     pub(super) down: Mutex<HashMap<(usize, usize), u64>>,

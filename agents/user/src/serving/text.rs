@@ -215,7 +215,8 @@ impl State {
     fn fails(&mut self, stage: usize, fault: &LaneFault) {
         let replicas = self.shared.replicas(stage).max(1);
         let Some(seat) = self.seats.get_mut(stage) else { return };
-        tracing::warn!(stage, replica = seat.replica, text = self.number, %fault, "a lane fails");
+        let replica = self.shared.lane(stage, seat.replica).map(|lane| lane.lane.replica);
+        tracing::warn!(stage, replica, text = self.number, %fault, "a lane fails");
         self.shared.failed(stage, seat.replica);
         *seat = Seat { replica: seat.replica.saturating_add(1) % replicas, held: 0 };
     }

@@ -2,6 +2,7 @@
 
 mod decoder;
 mod job;
+mod restart;
 #[path = "../../../node/tests/support/mod.rs"]
 mod support;
 mod worker;

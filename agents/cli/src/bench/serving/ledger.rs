@@ -8,6 +8,7 @@ use tensorlink_node::ports::chain::{
     Call, Chain, ChainError, Deployment, Event, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt,
     RedeemedView, Role, Seed, StakeView,
 };
+use tensorlink_proof::commit::epoch_record;
 use tensorlink_types::abi::Voucher;
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tokio::sync::mpsc;
@@ -63,7 +64,8 @@ impl Ledger {
     }
 
     fn redeem(&self, voucher: &Voucher) -> std::io::Result<()> {
-        let redeemed = RedeemedView { epoch: voucher.epoch, tokens: voucher.tokens, at: 1 };
+        let (epoch, tokens, at) = (voucher.epoch, voucher.tokens, 1);
+        let redeemed = RedeemedView { epoch, tokens, at, record: epoch_record(voucher.receipts, at) };
         // Whole or not at all, for whoever reads it meanwhile.
         let written = self.redeemed_at(voucher.stage).with_extension("new");
         std::fs::write(&written, serde_json::to_vec(&redeemed)?)?;

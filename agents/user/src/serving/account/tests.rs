@@ -21,6 +21,16 @@ fn root(texts: impl IntoIterator<Item = u32>) -> B256 {
     receipt_list(&texts.into_iter().map(id).collect::<Vec<_>>()).root()
 }
 
+/// What the chain tells of a lane whose last epoch has the receipts of these texts.
+fn chain(epoch: u32, tokens: u32, texts: impl IntoIterator<Item = u32>) -> RedeemedView {
+    RedeemedView { epoch, tokens, at: 77, record: epoch_record(root(texts), 77) }
+}
+
+/// The same of an epoch that is over, whose list does not matter any more.
+fn over(epoch: u32, tokens: u32) -> RedeemedView {
+    chain(epoch, tokens, [])
+}
+
 #[test]
 fn only_what_is_delivered_is_owed_and_in_the_workers_order() {
     let mut account = entered([4, 2, 7]);
@@ -125,8 +135,8 @@ fn an_answer_that_comes_while_the_last_voucher_is_on_its_way_is_paid_in_the_next
     account.finish(9);
     let next = account.due(LANE).unwrap();
     assert_eq!((next.epoch, next.before, next.tokens, next.receipts), (2, 16, 20, root([9])));
-    account.redeemed(1, 16).unwrap();
-    account.redeemed(2, 20).unwrap();
+    account.redeemed(over(1, 16)).unwrap();
+    account.redeemed(chain(2, 20, [9])).unwrap();
     assert_eq!((account.due(LANE), account.tokens()), (None, 20));
 }
 
@@ -143,18 +153,18 @@ fn nothing_is_signed_far_ahead_of_what_is_redeemed() {
     assert_eq!(vouchers.iter().map(|voucher| voucher.epoch).collect::<Vec<_>>(), [1, 2]);
     assert!(account.waits() && account.is_ahead());
     // A chain that tells nothing new, and one that has undone a redemption.
-    account.redeemed(0, 0).unwrap();
+    account.redeemed(over(0, 0)).unwrap();
     assert_eq!(account.due(LANE), None);
-    account.redeemed(1, vouchers[0].tokens).unwrap();
+    account.redeemed(over(1, vouchers[0].tokens)).unwrap();
     assert!(!account.waits() && account.due(LANE).is_some_and(|voucher| voucher.epoch == 3));
-    account.redeemed(0, 0).unwrap();
+    account.redeemed(over(0, 0)).unwrap();
     assert_eq!((account.due(LANE), account.waits()), (None, true));
-    account.redeemed(2, vouchers[1].tokens).unwrap();
+    account.redeemed(over(2, vouchers[1].tokens)).unwrap();
     assert_eq!(account.due(LANE).map(|voucher| voucher.before), Some(vouchers[1].tokens));
     // A restart forgets what the chain has, and asks it.
     let mut account: Account = serde_json::from_str(&serde_json::to_string(&account).unwrap()).unwrap();
     assert!(account.waits());
-    account.redeemed(1, vouchers[0].tokens).unwrap();
+    account.redeemed(over(1, vouchers[0].tokens)).unwrap();
     assert!(account.due(LANE).is_some());
 }
 
@@ -162,20 +172,78 @@ fn nothing_is_signed_far_ahead_of_what_is_redeemed() {
 fn a_redeemed_epoch_is_over() {
     let mut account = entered(0..3);
     (0..2).for_each(|text| account.finish(text));
-    account.redeemed(0, 0).unwrap();
-    assert_eq!(account.redeemed(1, 20), Err(AccountError::Stale { epoch: 1, tokens: 20 }), "never signed");
+    account.redeemed(over(0, 0)).unwrap();
+    assert_eq!(
+        account.redeemed(chain(1, 20, [0, 1])),
+        Err(AccountError::Stale { epoch: 1, tokens: 20 }),
+        "never signed"
+    );
     account.due(LANE).unwrap();
     account.finish(2);
     account.due(LANE).unwrap();
-    account.redeemed(1, 20).unwrap();
+    account.redeemed(chain(1, 20, [0, 1])).unwrap();
     let voucher = account.due(LANE).unwrap();
     assert_eq!((voucher.epoch, voucher.tokens, voucher.receipts), (2, 30, root([2])));
     assert_eq!(voucher.before, 20);
-    account.redeemed(1, 20).unwrap();
+    account.redeemed(over(1, 20)).unwrap();
     // Less than the present epoch begins at, more, what was never signed, and epochs that have not begun.
     for (epoch, tokens) in [(1, 10), (1, 40), (0, 30), (2, 25), (2, 40), (5, 30)] {
-        assert_eq!(account.redeemed(epoch, tokens), Err(AccountError::Stale { epoch, tokens }));
+        assert_eq!(account.redeemed(over(epoch, tokens)), Err(AccountError::Stale { epoch, tokens }));
     }
+}
+
+#[test]
+fn of_two_lists_that_pay_the_same_the_chain_tells_which_ended_the_epoch() {
+    for (list, rest) in [(vec![0], vec![1, 2]), (vec![0, 1], vec![2])] {
+        let mut account = entered([0, 1, 2]);
+        account.finish(0);
+        // Neither is known to have arrived.
+        let short = account.due(LANE).unwrap();
+        account.withdraw(1);
+        let long = account.due(LANE).unwrap();
+        assert_eq!((short.tokens, short.receipts), (10, root([0])));
+        assert_eq!((long.tokens, long.receipts), (10, root([0, 1])));
+        account.finish(2);
+        account.redeemed(chain(1, 10, list)).unwrap();
+        let next = account.due(LANE).unwrap();
+        assert_eq!((next.epoch, next.before, next.tokens, next.receipts), (2, 10, 20, root(rest)));
+    }
+}
+
+#[test]
+fn an_epoch_that_ends_early_is_known_by_its_list_also_when_an_answer_came_late() {
+    let mut account = entered([0, 1, 2]);
+    account.withdraw(0);
+    account.finish(1);
+    let voucher = account.due(LANE).unwrap();
+    assert_eq!((voucher.tokens, voucher.receipts), (10, root([0, 1])));
+    account.taken(&voucher);
+    // Its answer comes, and is owed: in the next epoch, for the list that has it was redeemed without.
+    account.enter(0, id(0), 5);
+    (0..3).for_each(|text| account.finish(text));
+    account.redeemed(chain(1, 10, [0, 1])).unwrap();
+    let next = account.due(LANE).unwrap();
+    assert_eq!((next.epoch, next.before, next.tokens, next.receipts), (2, 10, 25, root([2])));
+    assert_eq!(account.tokens(), 25);
+}
+
+#[test]
+fn a_list_that_was_never_signed_ends_nothing() {
+    let stale = Err(AccountError::Stale { epoch: 1, tokens: 20 });
+    let mut account = entered([0, 1, 2]);
+    (0..2).for_each(|text| account.finish(text));
+    account.due(LANE).unwrap();
+    let before = account.clone();
+    // As many tokens of other receipts, of other order, of none; more than was listed; the right list at another time.
+    for list in [vec![0, 2], vec![1, 0], vec![], vec![0, 1, 2]] {
+        assert_eq!(account.redeemed(chain(1, 20, list.clone())), stale, "{list:?}");
+    }
+    assert_eq!(account.redeemed(RedeemedView { at: 78, ..chain(1, 20, [0, 1]) }), stale);
+    // More tokens than the list is worth.
+    assert!(account.redeemed(chain(1, 20, [0])).is_err());
+    assert_eq!(account, before, "and changes nothing");
+    account.redeemed(chain(1, 20, [0, 1])).unwrap();
+    assert_eq!(account.epoch(), 2);
 }
 
 #[test]
