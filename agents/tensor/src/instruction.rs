@@ -179,6 +179,7 @@ impl Instruction {
             Opcode::Threshold => Self::Threshold { step: attribute(0) },
             Opcode::Perturb => Self::Perturb { bound: attribute(0), places: alignment(operator), shift: shift(1) },
             Opcode::Choose => Self::Choose { length: attribute(0) },
+            _ => return Err(EngineError::Malformed("not here".into())),
         })
     }
 }

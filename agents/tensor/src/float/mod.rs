@@ -2,7 +2,8 @@
 //! against.
 //!
 //! Weights lie contiguous in the model's precision, projections of one input are one product, attention is libtorch's
-//! own, keys and values are written into preallocated memory, and no gradients are recorded. Nothing here is exact.
+//! own, keys and values are written into preallocated memory, and no gradients are recorded but in training. Nothing here is
+//! exact.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -12,12 +13,14 @@
 //! | `product` | products with weights, and [`Products`]: which of libtorch's |
 //! | `rotary` | rotary positions |
 //! | `cache` | [`FloatCache`]: keys and values of the tokens so far |
+//! | `training` | [`FloatTraining`]: a language model's training step |
 //! | `watch` | telling an observer how large activations are |
 
 mod cache;
 mod layer;
 mod product;
 mod rotary;
+mod training;
 mod watch;
 mod weights;
 
@@ -28,6 +31,7 @@ use thiserror::Error;
 
 pub use cache::FloatCache;
 pub use product::Products;
+pub use training::FloatTraining;
 pub use watch::{Observer, Seen};
 
 use crate::{Device, cuda};

@@ -1,0 +1,196 @@
+//! The training step of a language model in libtorch's floats, by its own autograd: what exact training is measured against.
+//!
+//! The same weights, sequences, schedule, clipping and AdamW as `tensorlink_graph::step::language`. With bfloat16 the products with
+//! weights and those of attention take and give bfloat16, as libtorch's autocast has it; everything else is in 32 bits.
+
+use std::collections::BTreeMap;
+
+use tch::{Kind, Reduction, TchError, Tensor, no_grad};
+use tensorlink_graph::step::float::FloatState;
+use tensorlink_graph::step::language::{AdamW, Recipe, layer_of};
+use tensorlink_graph::transformer::{Architecture, parameters};
+
+use super::rotary::Rotation;
+use super::{FloatError, Precision};
+use crate::Device;
+
+/// What a root of a second moment is increased by.
+const EPSILON: f64 = 1e-8;
+
+/// A language model in training.
+#[derive(Debug)]
+pub struct FloatTraining {
+    architecture: Architecture,
+    optimizer: AdamW,
+    products: Kind,
+    device: tch::Device,
+    rotation: Option<Rotation>,
+    weights: BTreeMap<String, Weight>,
+}
+
+#[derive(Debug)]
+struct Weight {
+    layer: usize,
+    value: Tensor,
+    first: Tensor,
+    second: Tensor,
+}
+
+impl FloatTraining {
+    /// From the floats that exact training starts from, by their names.
+    ///
+    /// # Errors
+    /// [`FloatError::Device`] if the device fails, or a weight is missing.
+    pub fn new(
+        architecture: &Architecture,
+        recipe: &Recipe,
+        state: &FloatState,
+        (device, precision): (Device, Precision),
+    ) -> Result<Self, FloatError> {
+        let device = device.into();
+        let mut weights = BTreeMap::new();
+        for parameter in parameters(architecture) {
+            let missing = || FloatError::Device(format!("{} has no values", parameter.name));
+            let values = state.get(&parameter.name).ok_or_else(missing)?;
+            let dims = match parameter.rows {
+                1 => vec![i64::from(parameter.columns)],
+                rows => vec![i64::from(rows), i64::from(parameter.columns)],
+            };
+            let value = Tensor::f_from_slice(values)?.f_reshape(&dims)?.f_to_kind(Kind::Float)?.f_to_device(device)?;
+            let (first, second) = (value.f_zeros_like()?, value.f_zeros_like()?);
+            let layer = layer_of(architecture, &parameter.name);
+            let value = value.f_set_requires_grad(true)?;
+            weights.insert(parameter.name.clone(), Weight { layer, value, first, second });
+        }
+        Ok(Self {
+            architecture: architecture.clone(),
+            optimizer: recipe.optimizer.clone(),
+            products: precision.kind(),
+            device,
+            rotation: Rotation::new(architecture, recipe.tokens as usize, (Kind::Float, device))?,
+            weights,
+        })
+    }
+
+    /// Mean cross entropy of sequences of so many tokens, each with what follows it, in nats.
+    ///
+    /// # Errors
+    /// [`FloatError::Device`].
+    pub fn loss(&self, ids: &[i64], following: &[i64], tokens: usize) -> Result<f64, FloatError> {
+        let loss = no_grad(|| self.cross_entropy(ids, following, tokens))?;
+        Ok(f64::try_from(&loss)?)
+    }
+
+    /// A step of training; gives the loss before it.
+    ///
+    /// # Errors
+    /// [`FloatError::Device`].
+    pub fn step(&mut self, ids: &[i64], following: &[i64], tokens: usize, step: u32) -> Result<f64, FloatError> {
+        let loss = self.cross_entropy(ids, following, tokens)?;
+        loss.f_backward()?;
+        no_grad(|| self.update(step))?;
+        Ok(f64::try_from(&loss)?)
+    }
+
+    fn cross_entropy(&self, ids: &[i64], following: &[i64], tokens: usize) -> Result<Tensor, TchError> {
+        let shape = [-1, tokens as i64];
+        let tensor = |ids: &[i64]| Tensor::f_from_slice(ids)?.f_to_device(self.device)?.f_reshape(shape);
+        let logits = self.logits(&tensor(ids)?)?;
+        let logits = logits.f_reshape([-1, i64::from(self.architecture.vocabulary)])?;
+        let following = tensor(following)?.f_reshape([-1])?;
+        logits.f_cross_entropy_loss::<Tensor>(&following, None, Reduction::Mean, -100, 0.0)
+    }
+
+    fn logits(&self, ids: &Tensor) -> Result<Tensor, TchError> {
+        let mut x = Tensor::f_embedding(self.weight("embedding.tokens")?, ids, -1, false, false)?;
+        for layer in 0..self.architecture.layers {
+            x = x.f_add(&self.attention(layer, &x)?)?;
+            x = x.f_add(&self.mlp(layer, &x)?)?;
+        }
+        self.linear("head", &self.norm("final.norm", &x)?)
+    }
+
+    fn attention(&self, layer: u32, x: &Tensor) -> Result<Tensor, TchError> {
+        let name = |part: &str| format!("layers.{layer}.attention.{part}");
+        let a = &self.architecture;
+        let (batch, tokens, width) = x.size3()?;
+        let y = self.norm(&name("norm"), x)?;
+        let heads = |part: &str, heads: u32| {
+            let y = self.linear(&name(part), &y)?;
+            y.f_reshape([batch, tokens, heads.into(), a.head_width.into()])
+        };
+        let turned = |x: Tensor| match &self.rotation {
+            Some(rotation) => rotation.narrow(0, tokens as usize)?.apply(&x),
+            None => Ok(x),
+        };
+        let query = turned(heads("query", a.heads)?)?;
+        let (key, value) = (turned(heads("key", a.groups)?)?, heads("value", a.groups)?);
+        let first = |x: &Tensor| x.f_transpose(1, 2)?.f_to_kind(self.products);
+        let shared = |x: &Tensor| first(x)?.f_repeat_interleave_self_int(i64::from(a.heads / a.groups), 1, None);
+        let mixed = Tensor::f_scaled_dot_product_attention::<Tensor>(
+            &first(&query)?,
+            &shared(&key)?,
+            &shared(&value)?,
+            None,
+            0.0,
+            true,
+            None,
+            false,
+        )?;
+        let mixed = mixed.f_transpose(1, 2)?.f_reshape([batch, tokens, width])?.f_to_kind(Kind::Float)?;
+        self.linear(&name("output"), &mixed)
+    }
+
+    fn mlp(&self, layer: u32, x: &Tensor) -> Result<Tensor, TchError> {
+        let name = |part: &str| format!("layers.{layer}.mlp.{part}");
+        let y = self.norm(&name("norm"), x)?;
+        let inner = self.linear(&name("gate"), &y)?.f_silu()?.f_mul(&self.linear(&name("up"), &y)?)?;
+        self.linear(&name("down"), &inner)
+    }
+
+    fn norm(&self, name: &str, x: &Tensor) -> Result<Tensor, TchError> {
+        let squares = x.f_mul(x)?.f_mean_dim(&[-1i64][..], true, Kind::Float)?;
+        let scale = squares.f_add_scalar(self.architecture.epsilon)?.f_rsqrt()?;
+        x.f_mul(&scale)?.f_mul(self.weight(&format!("{name}.gain"))?)
+    }
+
+    fn linear(&self, name: &str, x: &Tensor) -> Result<Tensor, TchError> {
+        let weight = self.weight(&format!("{name}.weight"))?.f_to_kind(self.products)?;
+        x.f_to_kind(self.products)?.f_linear::<Tensor>(&weight, None)?.f_to_kind(Kind::Float)
+    }
+
+    fn weight(&self, name: &str) -> Result<&Tensor, TchError> {
+        let missing = || TchError::Torch(format!("{name} is not one of the weights"));
+        self.weights.get(name).map(|weight| &weight.value).ok_or_else(missing)
+    }
+
+    /// Clips the gradients of each layer, and takes a step of AdamW.
+    fn update(&mut self, step: u32) -> Result<(), TchError> {
+        let AdamW { rates, beta1, beta2, weight_decay, clip } = &self.optimizer;
+        let rate = rates.get(step as usize).or(rates.last()).copied().unwrap_or_default();
+        let mut squares: BTreeMap<usize, f64> = BTreeMap::new();
+        for weight in self.weights.values() {
+            let gradient = weight.value.f_grad()?;
+            let sum = gradient.f_mul(&gradient)?.f_sum(Kind::Double)?;
+            *squares.entry(weight.layer).or_default() += f64::try_from(&sum)?;
+        }
+        let time = f64::from(step) + 1.0;
+        let corrected = rate * (1.0 - beta2.powf(time)).sqrt() / (1.0 - beta1.powf(time));
+        for weight in self.weights.values_mut() {
+            let norm = squares.get(&weight.layer).copied().unwrap_or_default().sqrt();
+            let share = if norm > *clip { clip / norm } else { 1.0 };
+            let mut gradient = weight.value.f_grad()?;
+            let clipped = gradient.f_mul_scalar(share)?;
+            weight.first = weight.first.f_mul_scalar(*beta1)?.f_add(&clipped.f_mul_scalar(1.0 - beta1)?)?;
+            let square = clipped.f_mul(&clipped)?.f_mul_scalar(1.0 - beta2)?;
+            weight.second = weight.second.f_mul_scalar(*beta2)?.f_add(&square)?;
+            let direction = weight.first.f_div(&weight.second.f_sqrt()?.f_add_scalar(EPSILON)?)?;
+            let decay = if weight.value.dim() > 1 { rate * weight_decay } else { 0.0 };
+            let kept = weight.value.f_mul_scalar(1.0 - decay)?;
+            let next = kept.f_sub(&direction.f_mul_scalar(corrected)?)?;
+            weight.value.f_copy_(&next)?;
+            let _ = gradient.f_zero_()?;
+        }
+        Ok(())
+    }
+}
