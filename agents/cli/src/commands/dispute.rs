@@ -15,7 +15,7 @@ use crate::{node, output};
 
 #[derive(Subcommand, Debug)]
 pub enum DisputeCommand {
-    /// Show every challenge and every conviction so far: whose turn it is, how it ended.
+    /// Show every challenge, conviction, demand for data and penalty of an auditor so far: whose turn it is, how it ended.
     List {
         /// Only those of this job.
         #[arg(long)]
@@ -120,14 +120,18 @@ fn list(config: &Config, docket: &Docket, of: Option<JobId>) -> Result<()> {
         let claimed = docket.claimed(conviction.claim)?;
         Some(Row::conviction(&claimed, conviction))
     });
-    let rows: Vec<Row> = challenges.chain(convictions).collect();
+    let aside = docket.aside();
+    let demands = aside.demands().map(|demand| Row::demand(demand, docket.now(), docket.worker(demand.lane)));
+    let penalties =
+        aside.penalties().iter().map(|penalty| Row::penalty(penalty, docket.claimed(penalty.claim).as_ref()));
+    let rows: Vec<Row> = challenges.chain(convictions).chain(demands).chain(penalties).collect();
     let mut shown = 0;
     for row in rows.iter().filter(|row| of.is_none_or(|job| row.lane.is_some_and(|lane| lane.job == job))) {
         output::print(config.json, row, || row.text())?;
         shown += 1;
     }
     if shown == 0 && !config.json {
-        println!("nothing was challenged or proven so far");
+        println!("nothing was challenged, demanded or proven so far");
     }
     Ok(())
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tensorlink_node::ports::chain::Parameters;
+use tensorlink_node::ports::chain::{Fault, Parameters};
 use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_proof::challenge::position::{is_bottom, is_root, row_start};
 use tensorlink_proof::challenge::{Game, Subject, Told, Turn};
 use tensorlink_types::abi::{Claim, JobKind, JobTerms};
 use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
 
+use super::aside::Aside;
 use super::clocks;
 use super::facts::{
     Challenge, Claimed, Clocks, Conviction, Deed, Move, Named, Question, Sent, Side, Slash, Standing, Terms,
@@ -26,7 +27,7 @@ pub struct Job {
     pub workers: Vec<Address>,
 }
 
-/// Everything that was ever claimed, challenged and convicted.
+/// Everything that was ever claimed, challenged, demanded and convicted.
 #[derive(Clone, Debug)]
 pub struct Docket {
     parameters: Parameters,
@@ -40,6 +41,7 @@ pub struct Docket {
     differ: BTreeSet<(JobId, u16, u32)>,
     played: BTreeMap<U256, Played>,
     convictions: Vec<Conviction>,
+    aside: Aside,
 }
 
 /// A challenge while it is read.
@@ -69,6 +71,7 @@ impl Docket {
             differ: BTreeSet::new(),
             played: BTreeMap::new(),
             convictions: Vec::new(),
+            aside: Aside::default(),
         };
         for at in events {
             docket.apply(at);
@@ -141,8 +144,18 @@ impl Docket {
                     conviction.slash = Some(Slash { amount, bounty, harm, burned });
                 }
             }
-            _ => {}
+            _ => self.aside.apply(at),
         }
+    }
+
+    /// Block and time that count as now.
+    pub const fn now(&self) -> (u64, u64) {
+        self.now
+    }
+
+    /// Demands and penalties.
+    pub const fn aside(&self) -> &Aside {
+        &self.aside
     }
 
     /// Takes in what the proof of a receipt says that it is: no event does.
@@ -180,7 +193,10 @@ impl Docket {
         own.or_else(|| {
             let (claim, _) = self.claims.get(&of)?;
             self.convictions.iter().find(|conviction| match self.claims.get(&conviction.claim) {
-                Some((earlier, Some(_))) => earlier.lane() == claim.lane() && earlier.interval < claim.interval,
+                // Who does not show what it holds is convicted, and claims stand.
+                Some((earlier, Some(_))) if conviction.fault != Fault::Withholding => {
+                    earlier.lane() == claim.lane() && earlier.interval < claim.interval
+                }
                 _ => false,
             })
         })
@@ -214,7 +230,8 @@ impl Docket {
         Some(Claimed { id, worker, claim, terms, committed, standing })
     }
 
-    fn worker(&self, lane: Lane) -> Option<Address> {
+    /// Who works in a lane.
+    pub fn worker(&self, lane: Lane) -> Option<Address> {
         let job = self.jobs.get(&lane.job)?;
         let place = usize::from(lane.replica) * usize::from(job.terms.stages) + usize::from(lane.stage);
         job.workers.get(place).copied()

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | [`facts`] | what is known of a dispute: plain data, which `--json` prints |
 //! | [`docket`] | all disputes of a deployment, folded from its events |
+//! | [`aside`] | demands for data and penalties of auditors, which are no challenges |
 //! | [`clocks`] | the chess clocks of a challenge, and whose turn it is |
 //! | [`found`] | what the proof shows that convicted a worker |
 //! | [`names`], [`files`] | what operators and tensors are called in the model; the files that say so |
 //! | [`look`] | one dispute with everything that has to be asked for |
 //! | [`words`] | facts as sentences; knows no chain |
 
+pub mod aside;
 pub mod clocks;
 pub mod docket;
 pub mod facts;

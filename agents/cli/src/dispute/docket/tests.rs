@@ -1,9 +1,10 @@
 //! A challenge of three moves and two convictions, told by events.
 
 use tensorlink_node::ports::chain::Fault;
-use tensorlink_types::abi::{Facts, Offer, Position};
+use tensorlink_types::abi::{self, DemandKind, Facts, Offer, Position};
 
 use super::*;
+use crate::dispute::aside::{Data, Outcome};
 use crate::dispute::facts::Waiting;
 
 const USER: Address = Address::repeat_byte(1);
@@ -158,6 +159,10 @@ fn a_conviction_takes_its_own_slash_and_voids_what_comes_after() {
     assert!(docket.challenges().next().unwrap().1.waiting.unwrap().void, "nothing is left to play for");
     assert_eq!(docket.claim_of(LANE, 2), Some(id(12)));
 
+    // Who does not show what it holds makes no claim void.
+    let withheld = read([begun(), vec![vec![convicted(id(11), Fault::Withholding)]]].concat());
+    assert_eq!((withheld.conviction(id(11)).is_some(), withheld.conviction(id(12)).is_some()), (true, false));
+
     // A receipt, of which only its proof tells.
     assert_eq!(docket.unknown(), [B256::with_last_byte(9)]);
     assert!(docket.claimed(id(77)).unwrap().claim.is_none());
@@ -176,4 +181,60 @@ fn a_difference_doubles_the_window() {
     let unlike = read(begun().into_iter().chain([vec![differ]]).collect());
     assert_eq!(window(&unlike, 11), 2 * window(&alike, 11));
     assert_eq!(window(&unlike, 10), window(&alike, 10), "of that interval only");
+}
+
+#[test]
+fn demands_end_as_the_chain_says_and_penalties_are_kept() {
+    let demanded = |number: u64, kind: DemandKind, claim: B256| Event::Demanded {
+        id: U256::from(number),
+        demand: Box::new(abi::Demand {
+            kind: kind as u8,
+            claimId: claim,
+            job: 1,
+            stage: 1,
+            interval: 2,
+            holder: WORKER,
+            demander: AUDITOR,
+            deadline: U256::from(1_100).to(),
+            untilBlock: U256::from(14).to(),
+            ..Default::default()
+        }),
+    };
+    let ended = |number: u64, shown: bool, convicted| Event::DemandEnded {
+        id: U256::from(number),
+        shown: shown.then(|| (0, Default::default())),
+        convicted,
+    };
+    let zero = B256::ZERO;
+    let penalised = Event::AuditorPenalised { claim: id(12), auditor: AUDITOR, accuser: WORKER, amount: U256::from(6) };
+    // No version of ours has this kind.
+    let mut strange = demanded(9, DemandKind::State, zero);
+    if let Event::Demanded { demand, .. } = &mut strange {
+        demand.kind = 77;
+    }
+    let events = vec![
+        vec![demanded(1, DemandKind::State, id(12).0), demanded(2, DemandKind::Files, zero), strange],
+        vec![demanded(3, DemandKind::SentToNext, id(12).0), demanded(4, DemandKind::SentToPrevious, id(12).0)],
+        vec![ended(2, false, true), ended(3, true, false), ended(9, true, false)],
+        vec![ended(4, false, false), penalised],
+    ];
+    let docket = read([begun(), events].concat());
+    let demands: Vec<_> = docket.aside().demands().collect();
+    let told: Vec<_> = demands.iter().map(|demand| (demand.number, demand.of, demand.claim, demand.outcome)).collect();
+    let about = Some(id(12));
+    assert_eq!(
+        told,
+        [
+            (1, Data::State, about, Outcome::Open { deadline: 1_100, block: 14 }),
+            (2, Data::Files, None, Outcome::NotShown),
+            (3, Data::SentToNext, about, Outcome::Shown),
+            (4, Data::SentToPrevious, about, Outcome::Lapsed),
+        ]
+    );
+    assert_eq!((demands[0].lane, demands[0].interval, demands[1].interval), (LANE, Some(2), None));
+    assert_eq!(demands[3].ended.as_ref().map(|sent| sent.block), Some(9));
+    assert_eq!((docket.worker(demands[0].lane), docket.now()), (Some(WORKER), (9, 1_020)));
+    let penalty = &docket.aside().penalties()[0];
+    assert_eq!((penalty.claim, penalty.auditor, penalty.amount), (id(12), AUDITOR, Wei(U256::from(6))));
+    assert!(docket.challenges().next().is_none() && docket.convictions().is_empty());
 }

@@ -46,11 +46,13 @@ pub fn explain(dispute: &Dispute) -> String {
 }
 
 fn headline(dispute: &Dispute) -> String {
-    let worker = dispute.claimed.worker;
     if let Some(conviction) = &dispute.conviction {
+        // Who held another's state is no worker of its claim.
+        let worker = conviction.worker;
         let title = fault::words(dispute, conviction).title;
         return format!("Worker {worker} was convicted: {title}.");
     }
+    let worker = dispute.claimed.worker;
     match dispute.challenges.iter().rev().find(|challenge| is_open(challenge.state)).or(dispute.challenges.last()) {
         Some(last) => match &last.waiting {
             Some(waiting) => format!("Challenge {} is under way: {}.", last.number, challenge::turn(waiting)),

@@ -2,6 +2,7 @@
 
 mod challenges;
 mod faults;
+mod rows;
 
 use tensorlink_node::ports::chain::Fault;
 use tensorlink_proof::challenge::{Subject, Turn};
