@@ -18,8 +18,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     flate2::read::GzDecoder::new(std::fs::File::open("examples/kjv-1100k.txt.gz")?).read_to_end(&mut text)?;
     let sequences: u32 = args[4].parse()?;
     let model = |bits: u8| {
-        let json = format!(r#"{{ "name": "kjv", "decoder": {shape}, "optimizer": {{ "learning_rate": 0.003, "warmup": 50, "weight_decay": 0.1, "clip": 1.0 }},
-            "sequences": {sequences}, "steps": {steps}, "operand_bits": {bits}, "seed": 1 }}"#);
+        let json = format!(
+            r#"{{ "name": "kjv", "decoder": {shape}, "optimizer": {{ "learning_rate": 0.003, "warmup": 50, "weight_decay": 0.1, "clip": 1.0 }},
+            "sequences": {sequences}, "steps": {steps}, "operand_bits": {bits}, "seed": 1 }}"#
+        );
         LanguageModel::parse("m", json.as_bytes())
     };
     let m = model(8)?;
@@ -46,13 +48,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} parameters, {} rows", training.parameters(), rows);
     for precision in [Precision::F32, Precision::Bf16] {
         let architecture = m.architecture(data.classes.len() as u32);
-        let mut float = FloatTraining::new(&architecture, &m.recipe(sequences), &training.state, (Device::Cpu, precision))?;
+        let mut float =
+            FloatTraining::new(&architecture, &m.recipe(sequences), &training.state, (Device::Cpu, precision))?;
         let started = std::time::Instant::now();
         let mut sum = 0.0;
         for step in 0..steps {
             let (bx, by) = batch(step);
             sum += float.step(&bx, &by, t, step)?;
-            if step % 50 == 49 { println!("{precision:?} {} train {:.4} held {:.4} {:.0}s", step + 1, sum / 50.0, float.loss(&hx, &hy, t)?, started.elapsed().as_secs_f64()); sum = 0.0; }
+            if step % 50 == 49 {
+                println!(
+                    "{precision:?} {} train {:.4} held {:.4} {:.0}s",
+                    step + 1,
+                    sum / 50.0,
+                    float.loss(&hx, &hy, t)?,
+                    started.elapsed().as_secs_f64()
+                );
+                sum = 0.0;
+            }
         }
     }
     for bits in bits {
@@ -62,7 +74,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let calibration = training.calibrate(&data.training, 12, 2)?;
         println!("calibrated in {:.0}s", started.elapsed().as_secs_f64());
         let layers = training.layers.len();
-        let stage = training.compile(&calibration, &data.training, &[0..layers], |_: &Tensor| TensorRoot::default())?.remove(0);
+        let stage =
+            training.compile(&calibration, &data.training, &[0..layers], |_: &Tensor| TensorRoot::default())?.remove(0);
         let state = init::state(&stage.program, &training.state)?;
         let program = CheckedProgram::new(stage.program)?;
         println!("{} operators", program.operators.len());
@@ -75,11 +88,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             sum += pipeline.step(step, Schedule::OneByOne)?.loss();
             if step % 50 == 49 {
                 let state = pipeline.state()?.remove(0);
-                let stages = [Stage { program: &program, info: &stage.info, constants: &stage.constants, state: &state }];
-                let ty = |n: u32, w: &Tensor| tensorlink_types::TensorType::new(w.ty().bits(), 0, &[n, t as u32]).unwrap();
-                let set = TrainingSet { features: Tensor::from_wide(ty(64, &data.held_out.features), &hx)?, labels: Tensor::from_wide(ty(64, &data.held_out.labels), &hy)? };
+                let stages =
+                    [Stage { program: &program, info: &stage.info, constants: &stage.constants, state: &state }];
+                let ty =
+                    |n: u32, w: &Tensor| tensorlink_types::TensorType::new(w.ty().bits(), 0, &[n, t as u32]).unwrap();
+                let set = TrainingSet {
+                    features: Tensor::from_wide(ty(64, &data.held_out.features), &hx)?,
+                    labels: Tensor::from_wide(ty(64, &data.held_out.labels), &hy)?,
+                };
                 let held = evaluate(&engine, &stages, &set)?;
-                println!("{bits} bits {} train {:.4} held {:.4} {:.0}s", step + 1, sum / 50.0, held.loss(), started.elapsed().as_secs_f64());
+                println!(
+                    "{bits} bits {} train {:.4} held {:.4} {:.0}s",
+                    step + 1,
+                    sum / 50.0,
+                    held.loss(),
+                    started.elapsed().as_secs_f64()
+                );
                 sum = 0.0;
             }
         }

@@ -120,14 +120,16 @@ impl TorchEngine {
         instruction: &Instruction,
         operator: &Operator,
         operands: &[&TorchTensor],
+        context: &StepContext,
     ) -> Result<TorchTensor, EngineError> {
         let wide = operands.iter().map(|t| t.data()?.f_to_kind(tch::Kind::Int64).map_err(failed));
         let wide = wide.collect::<Result<Vec<_>, _>>()?;
         let row = operands.first().map_or(1, |a| a.ty().row());
         let tokens = operands.first().and_then(|a| a.ty().dims().iter().rev().nth(1)).map_or(1, |t| i64::from(*t));
         let exponent = operands.get(1).map_or(0, |b| i64::from(b.ty().exponent()));
-        let shape = torch::Shape { row: row as i64, tokens, exponent, limit: operator.output.limit() };
-        torch::wrap(&operator.output, torch::execute(instruction, &wide, &shape))
+        let (rows, width) = (operator.output.rows() as i64, operator.output.row() as i64);
+        let shape = torch::Shape { row: row as i64, tokens, exponent, rows, width, limit: operator.output.limit() };
+        torch::wrap(&operator.output, torch::execute(instruction, &wide, &shape, context))
     }
 
     /// Checks that operands are those that an operator names, and lie on the device.
@@ -198,13 +200,6 @@ impl Engine for TorchEngine {
         operands: &[&TorchTensor],
         context: &StepContext,
     ) -> Result<TorchTensor, EngineError> {
-        let odd = matches!(operator.opcode, tensorlink_types::Opcode::Transpose | tensorlink_types::Opcode::RowSum | tensorlink_types::Opcode::RowMax | tensorlink_types::Opcode::Gather);
-        if operator.opcode as u8 > 27 || odd {
-            let operands = operands.iter().map(|t| t.export()).collect::<Result<Vec<_>, _>>()?;
-            let operands: Vec<&Tensor> = operands.iter().collect();
-            let out = tensorlink_num::execute(operator, &operands, context).map_err(|e| EngineError::Malformed(e.to_string()))?;
-            return self.import(&out);
-        }
         let instruction = Instruction::parse(operator)?;
         self.accept(operator, operator.operands.iter(), operands)?;
         match (instruction, operands) {
@@ -227,9 +222,9 @@ impl Engine for TorchEngine {
             }
             (Instruction::Sample { first_row }, &[data]) => self.sample(operator, data, first_row, context),
             _ if self.kernels.elements == ElementKernel::Torch => {
-                self.execute_by_libtorch(&instruction, operator, operands)
+                self.execute_by_libtorch(&instruction, operator, operands, context)
             }
-            _ => host::execute(self.simd, &instruction, operator, operands),
+            _ => host::execute(self.simd, &instruction, operator, operands, context),
         }
     }
 

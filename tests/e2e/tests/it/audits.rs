@@ -5,12 +5,20 @@ use std::time::Duration;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, Network, PURSE, VALIDATOR, address, sno, worker_address};
+use crate::harness::{Job, Network, PURSE, Subject, VALIDATOR, address, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(180);
 const WORKER: usize = 0;
 /// One stage and two intervals, with quarters of the window that are long enough to compute in on a busy machine.
-const JOB: Job = Job { stages: 1, replicas: 1, steps: 40, steps_per_interval: 20, token: "sno", challenge_window: 48 };
+const JOB: Job = Job {
+    stages: 1,
+    replicas: 1,
+    steps: 40,
+    steps_per_interval: 20,
+    token: "sno",
+    subject: Subject::Digits,
+    challenge_window: 48,
+};
 /// What an auditor that is wrong loses: as much as the worker has at risk.
 const PENALTY: &str = Job::STAKE;
 

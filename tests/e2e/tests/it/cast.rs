@@ -6,13 +6,21 @@ use std::time::Duration;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::U256;
 
-use crate::harness::{Job, Network, sno, worker_address};
+use crate::harness::{Job, Network, Subject, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// The worker that plays all parts.
 const VILLAIN: usize = 0;
 /// One stage, which holds the whole model, and one interval.
-const JOB: Job = Job { stages: 1, replicas: 1, steps: 12, steps_per_interval: 12, token: "sno", challenge_window: 30 };
+const JOB: Job = Job {
+    stages: 1,
+    replicas: 1,
+    steps: 12,
+    steps_per_interval: 12,
+    token: "sno",
+    subject: Subject::Digits,
+    challenge_window: 30,
+};
 /// Where most begin.
 const STEP: u32 = 7;
 

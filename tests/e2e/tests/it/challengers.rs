@@ -9,7 +9,9 @@ use tensorlink_proof::challenge::{Move, Told};
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, B256, U256};
 
-use crate::harness::{Job, Network, OBSERVER, PURSE, USER, VALIDATOR, address, eventually, sno, worker_address};
+use crate::harness::{
+    Job, Network, OBSERVER, PURSE, Subject, USER, VALIDATOR, address, eventually, sno, worker_address,
+};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// A challenge is over within.
@@ -18,7 +20,15 @@ const LONG: Duration = Duration::from_secs(300);
 const CLOCK: u32 = 20;
 const WORKER: usize = 0;
 /// One stage and two intervals.
-const JOB: Job = Job { stages: 1, replicas: 1, steps: 40, steps_per_interval: 20, token: "sno", challenge_window: 20 };
+const JOB: Job = Job {
+    stages: 1,
+    replicas: 1,
+    steps: 40,
+    steps_per_interval: 20,
+    token: "sno",
+    subject: Subject::Digits,
+    challenge_window: 20,
+};
 /// In the first interval.
 const LIE: u32 = 15;
 

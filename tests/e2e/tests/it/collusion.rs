@@ -6,11 +6,21 @@ use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, JobId, Lane, U256};
 
-use crate::harness::{Job, Network, OBSERVER, PURSE, USER, VALIDATOR, address, eventually, sno, worker_address};
+use crate::harness::{
+    Job, Network, OBSERVER, PURSE, Subject, USER, VALIDATOR, address, eventually, sno, worker_address,
+};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// One stage and two intervals.
-const JOB: Job = Job { stages: 1, replicas: 2, steps: 40, steps_per_interval: 20, token: "sno", challenge_window: 24 };
+const JOB: Job = Job {
+    stages: 1,
+    replicas: 2,
+    steps: 40,
+    steps_per_interval: 20,
+    token: "sno",
+    subject: Subject::Digits,
+    challenge_window: 24,
+};
 
 fn convicted(event: &Event) -> Option<(Address, Address, Fault, u32)> {
     match event {

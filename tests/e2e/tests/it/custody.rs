@@ -8,7 +8,7 @@ use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_proof::custody::sent_over;
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, Network, OBSERVER, Report, address, sno, worker_address};
+use crate::harness::{Job, Network, OBSERVER, Report, Subject, address, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// A holder's clock runs out within.
@@ -20,7 +20,15 @@ const BOND: &str = "10";
 /// Worker 1 asks less, and so gets the first stage; the last stage's states are kept by it, and its own by worker 0.
 const VILLAIN: usize = 1;
 /// Two stages and two intervals, in a window that leaves time for a demand.
-const JOB: Job = Job { stages: 2, replicas: 1, steps: 40, steps_per_interval: 20, token: "sno", challenge_window: 20 };
+const JOB: Job = Job {
+    stages: 2,
+    replicas: 1,
+    steps: 40,
+    steps_per_interval: 20,
+    token: "sno",
+    subject: Subject::Digits,
+    challenge_window: 20,
+};
 
 /// A network in which somebody who has no part in the job can pay for demands, and may ask.
 async fn network() -> Network {

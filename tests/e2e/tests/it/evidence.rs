@@ -6,7 +6,7 @@ use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_proof::challenge::Told;
 use tensorlink_types::U256;
 
-use crate::harness::{Job, Network, PURSE, VALIDATOR, address, sno, worker_address};
+use crate::harness::{Job, Network, PURSE, Subject, VALIDATOR, address, sno, worker_address};
 
 /// A game on chain, or waiting for a worker's clock, takes so long.
 const LIMIT: Duration = Duration::from_secs(240);
@@ -14,7 +14,15 @@ const LIMIT: Duration = Duration::from_secs(240);
 const SENDER: usize = 0;
 const LIAR: usize = 1;
 /// Long enough for an auditor that asks in vain to open a challenge.
-const JOB: Job = Job { stages: 2, replicas: 1, steps: 40, steps_per_interval: 20, token: "sno", challenge_window: 30 };
+const JOB: Job = Job {
+    stages: 2,
+    replicas: 1,
+    steps: 40,
+    steps_per_interval: 20,
+    token: "sno",
+    subject: Subject::Digits,
+    challenge_window: 30,
+};
 /// In the second interval.
 const STEP: (&str, &str) = ("STEP", "30");
 /// Seconds that either side of a challenge has: who is silent is waited for so long.

@@ -6,13 +6,20 @@ use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::{JobId, Lane, U256};
 
-use crate::harness::{Job, Network, USER, sno, worker_address};
+use crate::harness::{Job, Network, Subject, USER, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Long enough to be in its middle, still computing, when its first claims are on chain.
-const LONG: Job =
-    Job { stages: 2, replicas: 1, steps: 800, steps_per_interval: 100, token: "sno", challenge_window: 5 };
+const LONG: Job = Job {
+    stages: 2,
+    replicas: 1,
+    steps: 800,
+    steps_per_interval: 100,
+    token: "sno",
+    subject: Subject::Digits,
+    challenge_window: 5,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_was_killed_takes_its_lane_up_again() {

@@ -27,6 +27,7 @@ mod evidence;
 mod failures;
 mod harness;
 mod honest;
+mod language;
 mod posts;
 mod refusals;
 mod serving;

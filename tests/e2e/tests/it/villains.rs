@@ -8,7 +8,7 @@ use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_proof::challenge::Told;
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, Network, PURSE, Report, USER, VALIDATOR, address, run, sno, worker_address};
+use crate::harness::{Job, Network, PURSE, Report, Subject, USER, VALIDATOR, address, run, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// A game on chain, or waiting for a worker's clock, takes longer.
@@ -19,8 +19,15 @@ const WINDOW: u32 = 20;
 const LIAR: usize = 1;
 
 /// A job whose second interval holds a lie.
-const JOB: Job =
-    Job { stages: 2, replicas: 1, steps: 60, steps_per_interval: 20, token: "sno", challenge_window: WINDOW };
+const JOB: Job = Job {
+    stages: 2,
+    replicas: 1,
+    steps: 60,
+    steps_per_interval: 20,
+    token: "sno",
+    subject: Subject::Digits,
+    challenge_window: WINDOW,
+};
 const LIE: u32 = 30;
 /// The same as a setting of a villain.
 const STEP: (&str, &str) = ("STEP", "30");

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 
-use crate::harness::{Job, LOOK, Network, USER, eventually};
+use crate::harness::{Job, LOOK, Network, Subject, USER, eventually};
 use agents::Agents;
 use schedule::DEEPEST;
 use storm::{STORM, storm};
@@ -53,7 +53,15 @@ fn number(name: &str, default: u64) -> u64 {
 fn job(storm: Duration) -> Job {
     let intervals = storm.as_secs() * STEPS_A_MINUTE / 60 / u64::from(STEPS_PER_INTERVAL);
     let steps = u32::try_from(intervals).unwrap() * STEPS_PER_INTERVAL;
-    Job { stages: 2, replicas: 2, steps, steps_per_interval: STEPS_PER_INTERVAL, token: "sno", challenge_window: 20 }
+    Job {
+        stages: 2,
+        replicas: 2,
+        steps,
+        steps_per_interval: STEPS_PER_INTERVAL,
+        token: "sno",
+        subject: Subject::Digits,
+        challenge_window: 20,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ mod process;
 mod serving;
 
 pub(crate) use chain::sno;
-pub(crate) use job::{Job, Model, Report};
+pub(crate) use job::{Job, Model, Report, Subject};
 pub(crate) use network::{
     COLLATERAL, FIRST_WORKER, Network, OBSERVER, PURSE, STAKE, TREASURY, USER, VALIDATOR, address, worker_address,
 };
