@@ -161,28 +161,6 @@ contract StepVerifierFormTest is GoodOperators {
         _refuses(operatorOf(Opcodes.EXP_NEG, vector(26, 24, 6), inputs, ints(23_637, 1, 1)), wholeWindows(inputs));
     }
 
-    /// @notice What hides elements belongs to whole rows.
-    function test_causalParts() public {
-        Tensor memory a = filled(matrix(8, 3, 4, 6));
-        Operator memory op = operatorOf(Opcodes.ROW_MAX, matrix(8, 3, 4, 2), list(a), ints(1));
-        _refuses(op, wholeWindows(list(a)));
-        op.attributes[0] = 0;
-        verifier.recompute(op, 0, context, wholeWindows(list(a)));
-    }
-
-    /// @notice Matrices of matrices of matrices are not transposed, nor is one batch made another.
-    function test_batchesOfTranspose() public {
-        Tensor memory a = filled(cube(8, 3, 2, 3, 4));
-        Operator memory op = operatorOf(Opcodes.TRANSPOSE, cube(8, 3, 2, 4, 3), list(a), ints());
-        verifier.recompute(op, 0, context, wholeWindows(list(a)));
-        TensorType[5] memory refused =
-            [cube(8, 3, 2, 3, 4), cube(8, 3, 1, 4, 3), cube(8, 3, 4, 2, 3), cube(8, 3, 3, 4, 2), matrix(8, 3, 8, 3)];
-        for (uint256 i = 0; i < refused.length; ++i) {
-            op.output = refused[i];
-            _refuses(op, wholeWindows(list(a)));
-        }
-    }
-
     function _range(uint8 opcode, uint256 attribute, int64 low, int64 high) private {
         (Operator memory op, Tensor[] memory inputs) = good(opcode);
         Window[][] memory windows = wholeWindows(inputs);

@@ -149,6 +149,25 @@ contract StepVerifierTrainingByHandTest is VerifierTest {
         _check(Opcodes.GROUP_SUM, matrix(9, 2, 3, 1), list(a), ints(2, 1), ints(10, 22, 32));
     }
 
+    /// @notice Elements from windows in any order; one that is in none, or no windows at all, is missed.
+    function test_groupSumOfWindows() public {
+        Tensor memory a = _tensor(matrix(8, 3, 1, 6), _ints([int256(1), 20, 3, 40, 5, 60]));
+        Operator memory op = operatorOf(Opcodes.GROUP_SUM, matrix(9, 3, 1, 2), list(a), ints(3, 0));
+        Window[][] memory windows = new Window[][](1);
+        windows[0] = new Window[](3);
+        (windows[0][0].firstByte, windows[0][0].data) = (5, hex"3c");
+        (windows[0][1].firstByte, windows[0][1].data) = (1, hex"14");
+        (windows[0][2].firstByte, windows[0][2].data) = (2, hex"0328");
+        assertEq(verifier.recompute(op, 1, context, windows), 120);
+        vm.expectRevert(abi.encodeWithSelector(IStepVerifier.MissingElement.selector, 0, 0));
+        verifier.recompute(op, 0, context, windows);
+        windows[0][1].data = "";
+        vm.expectRevert(abi.encodeWithSelector(IStepVerifier.MissingElement.selector, 0, 1));
+        verifier.recompute(op, 1, context, windows);
+        vm.expectRevert(abi.encodeWithSelector(IStepVerifier.MissingElement.selector, 0, 1));
+        verifier.recompute(op, 1, context, new Window[][](0));
+    }
+
     /// @notice The draw is that of the element, the step, the stream and the kind; it has to be below `keep`.
     function test_dropout() public {
         Tensor memory a = _tensor(vector(8, 3, 2), ints(7, 9));

@@ -13,14 +13,14 @@ pub(super) const APART: u64 = 450;
 pub(super) const HIDDEN: u64 = 3;
 
 /// An element of [`shared`]: the 150th of the second token.
-pub(super) const SHARED: u64 = 350;
+pub(super) const SHARED: u64 = 550;
 /// An element of [`dropped`], as all but a draw of 0 are.
 pub(super) const DROPPED: u64 = 5;
 
 /// A GroupSum of three heads that lie more than a leaf apart.
 pub(super) fn shared() -> Result<Case, CaseError> {
-    let a = Dice::new(9).tensor(&TensorType::new(16, 9, &[2, 600])?)?;
-    case(Opcode::GroupSum, vec![a], &[3, 2], TensorType::new(16, 7, &[2, 200])?)
+    let a = Dice::new(9).tensor(&TensorType::new(16, 9, &[2, 1200])?)?;
+    case(Opcode::GroupSum, vec![a], &[3, 2], TensorType::new(16, 7, &[2, 400])?)
 }
 
 /// A Dropout that keeps as good as nothing.
