@@ -39,7 +39,7 @@ contract StepVerifier is IStepVerifier {
         StepContext calldata context,
         Window[][] calldata windows
     ) external view returns (int256 mantissa) {
-        if (operator.opcode > Opcodes.CHOOSE) _askTraining();
+        if (operator.opcode > Opcodes.CHOOSE) return _askTraining();
         if (!operator.output.isValid()) revert MalformedOperator();
         if (element >= operator.output.elements()) revert ElementOutOfRange(element);
 
@@ -74,17 +74,18 @@ contract StepVerifier is IStepVerifier {
         revert UnknownOpcode(opcode);
     }
 
-    /// @dev Ends the call with what `TRAINING` answers to it, number or error.
-    function _askTraining() private view {
+    /// @dev What `TRAINING` answers to this call as it came, number or error.
+    function _askTraining() private view returns (int256 mantissa) {
         address training = address(TRAINING);
-        // SAFETY: writes beyond what is allocated, and the call ends here.
+        // SAFETY: writes beyond what is allocated, and to scratch space. The contract is ours: it reverts or gives one word.
         assembly ("memory-safe") {
             let free := mload(0x40)
             calldatacopy(free, 0, calldatasize())
-            let answered := staticcall(gas(), training, free, calldatasize(), 0, 0)
-            returndatacopy(free, 0, returndatasize())
-            if answered { return(free, returndatasize()) }
-            revert(free, returndatasize())
+            if iszero(staticcall(gas(), training, free, calldatasize(), 0, 32)) {
+                returndatacopy(free, 0, returndatasize())
+                revert(free, returndatasize())
+            }
+            mantissa := mload(0)
         }
     }
 }

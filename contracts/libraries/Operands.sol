@@ -110,16 +110,22 @@ library Operands {
         if (operand >= windows.length) return (false, 0);
         Window[] calldata opened = windows[operand];
         for (uint256 i = 0; i < opened.length; ++i) {
-            uint256 first = opened[i].firstByte;
-            bytes calldata data = opened[i].data;
-            if (first <= from && end <= first + data.length) {
-                // SAFETY: a slice of calldata carries its offset, and the run lies within the slice.
-                assembly ("memory-safe") {
-                    position := add(data.offset, sub(from, first))
-                }
-                return (true, position);
-            }
+            bool found;
+            (found, position) = within(opened[i], from, end);
+            if (found) return (true, position);
         }
         return (false, 0);
+    }
+
+    /// @notice Whether a window holds bytes `[from, end)` of its operand, and their position in calldata.
+    function within(Window calldata opened, uint256 from, uint256 end) internal pure returns (bool, uint256 position) {
+        uint256 first = opened.firstByte;
+        bytes calldata data = opened.data;
+        if (from < first || first + data.length < end) return (false, 0);
+        // SAFETY: a slice of calldata carries its offset, and the run lies within the slice.
+        assembly ("memory-safe") {
+            position := add(data.offset, sub(from, first))
+        }
+        return (true, position);
     }
 }

@@ -40,6 +40,19 @@ contract FixedPointTest is Test {
         assertEq(FixedPoint.divHalfUp(a, b), Slow.div(a, b));
     }
 
+    function testFuzz_divFloor(int256 a, int256 b, uint256 size) public pure {
+        a >>= bound(size, 0, 250);
+        b = bound(b, 1, 2 ** 64);
+        assertEq(FixedPoint.divFloor(a, b), Slow.floorDiv(a, b));
+    }
+
+    function test_divFloorByHand() public pure {
+        assertEq(FixedPoint.divFloor(7, 2), 3);
+        assertEq(FixedPoint.divFloor(-7, 2), -4);
+        assertEq(FixedPoint.divFloor(-8, 2), -4);
+        assertEq(FixedPoint.divFloor(-1, 3), -1);
+    }
+
     function test_divByHand() public pure {
         assertEq(FixedPoint.divHalfUp(7, 2), 4);
         assertEq(FixedPoint.divHalfUp(-7, 2), -3);

@@ -20,7 +20,11 @@ contract ProofVectorsTest is Cases {
     IDisputes private disputes;
 
     function setUp() public {
-        _load("proofs.json");
+        _open("proofs.json");
+    }
+
+    function _open(string memory file) private {
+        _load(file);
         string memory c = _at("element", 0);
         vm.chainId(_uint(c, ".chainId"));
         checkpoints = ICheckpoints(_address(c, ".checkpoints"));
@@ -96,6 +100,13 @@ contract ProofVectorsTest is Cases {
         uint256 i = 0;
         while (vm.keyExistsJson(json, _at("element", i))) this.proveElement(i++);
         assertGe(i, 14);
+    }
+
+    function test_wrongElementsOfTraining() public {
+        _open("training-proofs.json");
+        uint256 i = 0;
+        while (vm.keyExistsJson(json, _at("element", i))) this.proveElement(i++);
+        assertGe(i, 11);
     }
 
     function proveElement(uint256 i) external {

@@ -185,6 +185,9 @@ contract StepVerifierFormTest is GoodOperators {
         _swap(Opcodes.TRANSPOSE, 9, matrix(8, 3, 4, 6));
         _swap(Opcodes.TRANSPOSE, 9, matrix(8, 4, 6, 4));
         _swap(Opcodes.TRANSPOSE, 9, matrix(9, 3, 6, 4));
+        _swap(Opcodes.TRANSPOSE, 9, vector(8, 3, 24));
+        _swap(Opcodes.TRANSPOSE, 9, cube(8, 3, 1, 6, 4));
+        _swap(Opcodes.TRANSPOSE, 0, cube(8, 3, 1, 4, 6));
         _swap(Opcodes.COMBINE, 0, matrix(8, 3, 6, 4));
         _swap(Opcodes.COMBINE, 1, vector(8, 3, 5));
         _swap(Opcodes.COMBINE, 1, vector(8, 3, 48));
@@ -200,12 +203,18 @@ contract StepVerifierFormTest is GoodOperators {
         _swap(Opcodes.LOOKUP, 1, vector(33, 3, 9));
         _swap(Opcodes.ROW_MAX, 9, vector(8, 3, 5));
         _swap(Opcodes.ROW_MAX, 9, vector(9, 3, 4));
+        _swap(Opcodes.ROW_MAX, 9, vector(8, 2, 4));
+        // 24 elements in 3 parts of 8 from rows of 6, in 48.
+        _swap(Opcodes.ROW_MAX, 9, vector(8, 3, 3));
+        _swap(Opcodes.ROW_MAX, 9, vector(8, 3, 48));
+        _swap(Opcodes.ROW_SUM, 9, vector(8, 3, 5));
+        _swap(Opcodes.ROW_SUM, 9, vector(8, 3, 48));
         _swap(Opcodes.EXP_NEG, 1, vector(8, 3, 5));
         _swap(Opcodes.EXP_NEG, 2, vector(26, 24, 256));
         _swap(Opcodes.EXP_NEG, 2, vector(33, 24, 257));
         _swap(Opcodes.EXP_NEG, 9, matrix(27, 24, 4, 6));
         _swap(Opcodes.EXP_NEG, 9, matrix(26, 23, 4, 6));
-        _swap(Opcodes.ROW_SUM, 9, vector(8, 3, 6));
+        _swap(Opcodes.ROW_SUM, 9, vector(8, 3, 3));
         _swap(Opcodes.NORMALIZE, 1, vector(8, 3, 6));
         _swap(Opcodes.ONE_HOT_SUB, 1, vector(8, 3, 24));
         _swap(Opcodes.ONE_HOT_SUB, 9, matrix(16, 0, 6, 4));
@@ -269,7 +278,7 @@ contract StepVerifierFormTest is GoodOperators {
         _swap(Opcodes.GATHER, 0, matrix(8, 3, 5, 6));
         _swap(Opcodes.GATHER, 1, vector(8, 3, 3));
         _swap(Opcodes.GATHER, 2, vector(8, 0, 2));
-        _swap(Opcodes.GATHER, 2, matrix(8, 0, 1, 4));
+        _swap(Opcodes.GATHER, 2, matrix(8, 0, 1, 2));
         _swap(Opcodes.GATHER, 9, matrix(16, 0, 3, 5));
         _swap(Opcodes.GATHER, 9, cube(16, 0, 1, 3, 6));
         _swap(Opcodes.ROW_ABS_MAX, 9, vector(8, 3, 5));
@@ -382,6 +391,8 @@ contract StepVerifierFormTest is GoodOperators {
         _refuses(operatorOf(Opcodes.ROW_SUM, vector(8, 3, 1), list(long), ints(0)), windows);
         _refuses(operatorOf(Opcodes.ROW_ABS_MAX, vector(8, 3, 1), list(long), ints()), windows);
         _refuses(operatorOf(Opcodes.ROW_ARG_MAX, vector(32, 0, 1), list(long), ints()), windows);
+        _refuses(operatorOf(Opcodes.INVERSE_NORM, vector(32, 0, 1), list(long), ints(0, 1, 0)), windows);
+        _refuses(operatorOf(Opcodes.GATHER_GRAD, matrix(32, 0, 9, 1), list(long, long), ints(0)), windows);
         // A pick reduces nothing.
         Tensor memory one = filled(vector(8, 3, 1));
         Tensor[] memory inputs = list(long, one);

@@ -20,6 +20,8 @@ contract StepVerifierGasTest is VerifierTest {
     uint256 private constant LIMIT = 560_000;
     /// @dev Nor one of two rows; the largest is the weight of a tail, both rows of int64.
     uint256 private constant LIMIT_OF_TAILS = 650_000;
+    /// @dev Nor one of two rows of which one is looked through twice, both of int64.
+    uint256 private constant LIMIT_OF_GATHER_GRAD = 1_200_000;
 
     function _measure(
         string memory name,
@@ -182,6 +184,58 @@ contract StepVerifierGasTest is VerifierTest {
         Tensor memory table = _extremes(vector(22, 16, 8224));
         _measure("Perturb", Opcodes.PERTURB, matrix(32, 12, 1, 63), list(a, t, controls, table), ints(-4, 16));
         _measure("RowPick", Opcodes.ROW_PICK, vector(32, 0, 63), list(a, a), ints());
+    }
+
+    /// @notice Those that training adds: sums over 4096, and of as many heads as there may be, each from a window of its own.
+    function test_gradients() public {
+        for (uint256 bits = 8; bits <= 64; bits *= 2) {
+            string memory suffix = string.concat(" int", vm.toString(bits));
+            Tensor memory g = _extremes(matrix(bits, 0, 1, K));
+            // Rows as many as the widest ids can name; the one before the last.
+            Tensor memory ids = Tensor(vector(bits, 0, K), new int256[](K));
+            for (uint256 t = 0; t < K; ++t) {
+                ids.mantissas[t] = int256(62 + t % 3);
+            }
+            TensorType y = matrix(64, 0, 64, 1);
+            Operator memory op = operatorOf(Opcodes.GATHER_GRAD, y, list(g, ids), ints(0));
+            verifier.recompute(op, 62, context, wholeWindows(list(g, ids)));
+            assertLt(vm.snapshotGasLastCall("StepVerifier", string.concat("GatherGrad", suffix)), LIMIT_OF_GATHER_GRAD);
+            if (bits > 16) continue;
+            Tensor[] memory x = list(_extremes(matrix(bits, 7, 1, K)));
+            _measure(string.concat("InverseNorm", suffix), Opcodes.INVERSE_NORM, vector(32, 0, 1), x, ints(1, 9, 20));
+        }
+    }
+
+    function test_groups() public {
+        Tensor memory a = _extremes(matrix(64, 0, 1, 128 * 32));
+        Operator memory op = operatorOf(Opcodes.GROUP_SUM, matrix(64, 0, 1, 32), list(a), ints(128, 7));
+        verifier.recompute(op, 31, context, wholeWindows(list(a)));
+        assertLt(vm.snapshotGasLastCall("StepVerifier", "GroupSum of 128"), LIMIT);
+        Window[][] memory windows = new Window[][](1);
+        windows[0] = new Window[](128);
+        bytes memory data = encode(a);
+        for (uint256 h = 0; h < 128; ++h) {
+            windows[0][h] = Window({firstByte: uint64(h * 256), data: slice(data, h * 256, h * 256 + 256)});
+        }
+        verifier.recompute(op, 31, context, windows);
+        assertLt(vm.snapshotGasLastCall("StepVerifier", "GroupSum of 128, apart"), 3_000_000);
+    }
+
+    function test_training() public {
+        TensorType wide = matrix(64, 0, 8, 8);
+        Tensor memory a = _extremes(wide);
+        a.mantissas[63] = a.tensorType.limit();
+        Tensor memory b = _extremes(vector(64, 0, 8));
+        _measure("RowCombine", Opcodes.ROW_COMBINE, wide, list(a, b), ints(2 ** 39, -(2 ** 39), 40));
+        _measure("RowMul", Opcodes.ROW_MUL, wide, list(a, b), ints(63));
+        _measure("Ratio", Opcodes.RATIO, wide, list(a, a), ints(40, 2 ** 40 - 1));
+        _measure("Shrink", Opcodes.SHRINK, wide, list(a), ints(2 ** 31 - 1, 30));
+        _measure("AtStep", Opcodes.AT_STEP, vector(64, 0, 8), list(a), ints());
+        _measure("Dropout", Opcodes.DROPOUT, wide, list(a), ints(2 ** 32, 9, -(2 ** 39), 40));
+        _measure("Slice", Opcodes.SLICE, matrix(64, 0, 8, 7), list(a), ints(1));
+        b = _extremes(vector(30, 0, 8));
+        b.mantissas[7] = 12_345;
+        _measure("Dither", Opcodes.DITHER, wide, list(a, b), ints(32, 9));
     }
 
     function test_dotProduct() public {

@@ -14,9 +14,10 @@ contract VectorsTest is VerifierTest {
     using TensorTypes for TensorType;
 
     uint256 private constant FIRST_RULE = 11;
-    /// @dev Rules of `operators.json`, then those of `sampling.json`.
+    /// @dev Rules of `operators.json`, then those of `sampling.json`, then those of `training.json`.
     uint256 private constant FIRST_RULE_OF_SAMPLING = 32;
-    uint256 private constant LAST_RULE = 37;
+    uint256 private constant FIRST_RULE_OF_TRAINING = 38;
+    uint256 private constant LAST_RULE = 48;
 
     struct Read {
         uint256 operand;
@@ -30,7 +31,7 @@ contract VectorsTest is VerifierTest {
         bytes data;
     }
 
-    /// @dev A case of `operators.json` or `sampling.json`; `reads` has four entries a row.
+    /// @dev A case of `operators.json`, `sampling.json` or `training.json`; `reads` has four entries a row.
     struct Case {
         string name;
         Operator operator;
@@ -100,7 +101,11 @@ contract VectorsTest is VerifierTest {
     }
 
     function test_everyRuleOfSamplingOnWholeTensors() public view {
-        _checkWhole("sampling.json", FIRST_RULE_OF_SAMPLING, LAST_RULE);
+        _checkWhole("sampling.json", FIRST_RULE_OF_SAMPLING, FIRST_RULE_OF_TRAINING - 1);
+    }
+
+    function test_everyRuleOfTrainingOnWholeTensors() public view {
+        _checkWhole("training.json", FIRST_RULE_OF_TRAINING, LAST_RULE);
     }
 
     function test_everyRuleOnWhatItReads() public {
@@ -109,6 +114,10 @@ contract VectorsTest is VerifierTest {
 
     function test_everyRuleOfSamplingOnWhatItReads() public {
         _checkReads("sampling.json");
+    }
+
+    function test_everyRuleOfTrainingOnWhatItReads() public {
+        _checkReads("training.json");
     }
 
     /// @dev The cases of a file, of every rule from `first` to `last`.

@@ -1,27 +1,27 @@
 //! The compiled `StepVerifier` in our process: what the contract will say, without a chain.
 
 use alloy::hex;
-use alloy::primitives::{Address, I256, address};
+use alloy::primitives::{Address, I256, TxKind};
 use alloy::sol_types::SolCall;
+use revm::context::TxEnv;
 use revm::context::result::ExecutionResult;
 use revm::database::{CacheDB, EmptyDB};
-use revm::state::{AccountInfo, Bytecode};
-use revm::{ExecuteEvm, MainBuilder};
+use revm::{DatabaseCommit, ExecuteEvm, MainBuilder};
 use tensorlink_bindings::StepVerifier;
 use tensorlink_types::abi;
 
 use crate::calls::plain;
 use crate::convert::recode;
-use crate::evm::{context, transaction};
+use crate::evm::{GAS_LIMIT, context, transaction};
 use crate::revert::Revert;
 
-const HERE: Address = address!("0x0000000000000000000000000000000000005e1f");
 const CHAIN: u64 = 1;
 
-/// The runtime code of `StepVerifier`, ready to be called.
+/// `StepVerifier` and what it makes for itself, ready to be called.
 #[derive(Clone, Debug)]
 pub struct StepVerifierVm {
     state: CacheDB<EmptyDB>,
+    address: Address,
 }
 
 impl Default for StepVerifierVm {
@@ -31,12 +31,23 @@ impl Default for StepVerifierVm {
 }
 
 impl StepVerifierVm {
-    /// The contract as the bindings hold it.
+    /// The contract as the bindings hold it, created. Were that to fail, every call would find no code, and say so.
     pub fn new() -> Self {
+        let (caller, nonce) = (Address::ZERO, 0);
         let mut state = CacheDB::new(EmptyDB::new());
-        let code = Bytecode::new_raw(StepVerifier::DEPLOYED_BYTECODE.clone());
-        state.insert_account_info(HERE, AccountInfo::from_bytecode(code));
-        Self { state }
+        let creation = TxEnv {
+            caller,
+            nonce,
+            kind: TxKind::Create,
+            data: StepVerifier::BYTECODE.clone(),
+            gas_limit: GAS_LIMIT,
+            chain_id: Some(CHAIN),
+            ..TxEnv::default()
+        };
+        if let Ok(created) = context(state.clone(), CHAIN).build_mainnet().transact(creation) {
+            state.commit(created.state);
+        }
+        Self { state, address: caller.create(nonce) }
     }
 
     /// The mantissa of one output element, as the contract computes it from the opened bytes of each operand, and the gas.
@@ -59,7 +70,7 @@ impl StepVerifierVm {
             windows: recode(&windows.to_vec()).map_err(unencodable)?,
         };
         let mut evm = self::context(self.state.clone(), CHAIN).build_mainnet();
-        let asked = evm.transact(transaction(Address::ZERO, &plain(HERE, &call), CHAIN));
+        let asked = evm.transact(transaction(Address::ZERO, &plain(self.address, &call), CHAIN));
         let result = asked.map_err(|error| failed("Invalid", error.to_string()))?.result;
         let gas = crate::evm::outcome(&result)?;
         let output = match &result {

@@ -5,12 +5,14 @@ import {Operator, TensorType, Window} from "../../types/Types.sol";
 import {FixedPoint} from "../FixedPoint.sol";
 import {Operands} from "../Operands.sol";
 import {RowTails} from "../RowTails.sol";
+import {Strides} from "../Strides.sol";
 import {TensorTypes} from "../TensorTypes.sol";
 
 /// @title Sums of what flows back to a row of an embedding and to a group of heads (N-41, N-45)
 library Gradients {
     using Operands for Operator;
     using Operands for Window[][];
+    using Strides for Window[][];
     using TensorTypes for TensorType;
 
     /// @dev Most heads of a group: each is read from a place of its own.
@@ -65,12 +67,7 @@ library Gradients {
         (uint256 share, uint256 width) = _group(operator, a, y);
         uint256 column = element % y.row();
         uint256 place = element / y.row() * a.row() + column / width * share * width + column % width;
-        int256 sum = 0;
-        for (uint256 h = 0; h < share; ++h) {
-            sum += windows.read(0, a, place);
-            place += width;
-        }
-        return FixedPoint.rescaleHalfEven(sum, operator.shift(1), y.bits());
+        return FixedPoint.rescaleHalfEven(windows.sum(0, a, place, width, share), operator.shift(1), y.bits());
     }
 
     /// @dev Heads of a in each group, and elements of one.

@@ -10,7 +10,7 @@ import {Tensor, VerifierTest} from "./VerifierTest.sol";
 abstract contract GoodOperators is VerifierTest {
     using TensorTypes for TensorType;
 
-    uint8 internal constant LAST_OPCODE = Opcodes.CHOOSE;
+    uint8 internal constant LAST_OPCODE = Opcodes.DITHER;
 
     /// @dev A good operator of each opcode, over tensors of 1 and 2.
     function good(uint8 opcode) internal pure returns (Operator memory op, Tensor[] memory inputs) {
@@ -103,9 +103,45 @@ abstract contract GoodOperators is VerifierTest {
         } else if (opcode == Opcodes.PERTURB) {
             inputs = list(a, vector4, controls, filled(vector(8, 16, 8224)));
             op = operatorOf(opcode, matrix(32, 12, 4, 6), inputs, ints(-1, 16));
-        } else {
+        } else if (opcode == Opcodes.CHOOSE) {
             inputs = list(parts, filled(matrix(8, 3, 4, 2)), controls);
             op = operatorOf(opcode, vector(32, 0, 4), inputs, ints(3));
+        } else {
+            return _goodOfTraining(opcode, a, vector4);
+        }
+    }
+
+    /// @dev 4 tokens, 5 rows of a table; 6 heads of one element in 3 groups.
+    function _goodOfTraining(uint8 opcode, Tensor memory a, Tensor memory vector4)
+        private
+        pure
+        returns (Operator memory op, Tensor[] memory inputs)
+    {
+        if (opcode == Opcodes.ROW_COMBINE) {
+            op = operatorOf(opcode, matrix(9, 0, 4, 6), inputs = list(a, vector4), ints(1, 2, 3));
+        } else if (opcode == Opcodes.ROW_MUL) {
+            op = operatorOf(opcode, matrix(9, 0, 4, 6), inputs = list(a, vector4), ints(1));
+        } else if (opcode == Opcodes.INVERSE_NORM) {
+            op = operatorOf(opcode, matrix(32, 20, 4, 2), inputs = list(a), ints(1, 9, 27));
+        } else if (opcode == Opcodes.GATHER_GRAD) {
+            inputs = list(a, filled(vector(8, 0, 7)));
+            op = operatorOf(opcode, matrix(16, 0, 5, 4), inputs, ints(3));
+        } else if (opcode == Opcodes.RATIO) {
+            inputs = list(a, filled(matrix(30, 2, 4, 6)));
+            op = operatorOf(opcode, matrix(16, 10, 4, 6), inputs, ints(8, 5));
+        } else if (opcode == Opcodes.SHRINK) {
+            op = operatorOf(opcode, matrix(16, 8, 4, 6), inputs = list(a), ints(5, 8));
+        } else if (opcode == Opcodes.AT_STEP) {
+            op = operatorOf(opcode, vector(8, 3, 6), inputs = list(a), ints());
+        } else if (opcode == Opcodes.GROUP_SUM) {
+            op = operatorOf(opcode, matrix(9, 3, 4, 3), inputs = list(a), ints(6, 0));
+        } else if (opcode == Opcodes.DROPOUT) {
+            op = operatorOf(opcode, matrix(9, 3, 4, 6), inputs = list(a), ints(2 ** 32, 3, 2, 0));
+        } else if (opcode == Opcodes.SLICE) {
+            op = operatorOf(opcode, matrix(8, 3, 4, 5), inputs = list(a), ints(1));
+        } else {
+            inputs = list(a, filled(vector(30, 3, 4)));
+            op = operatorOf(opcode, matrix(16, 8, 4, 6), inputs, ints(8, 3));
         }
     }
 

@@ -59,6 +59,16 @@ library Slow {
         pure
         returns (int256)
     {
+        (int256 inverse, int256 j, int256 mean) = spread(x, first, count, center, epsilon);
+        return rescale((16 * x[first + k] - mean) * inverse, 34 - j, 22);
+    }
+
+    /// @dev R and j of N-28, and the mean times 16.
+    function spread(int256[] memory x, uint256 first, uint256 count, int256 center, int256 epsilon)
+        internal
+        pure
+        returns (int256, int256, int256)
+    {
         int256 mean = 0;
         for (uint256 i = 0; i < count; ++i) {
             mean += 16 * center * x[first + i];
@@ -69,8 +79,7 @@ library Slow {
             v += (16 * x[first + i] - mean) ** 2;
         }
         uint256 j = (62 - bitLength(uint256(v))) / 2;
-        int256 inverse = 2 ** 54 / int256(root(uint256(v) * 4 ** j));
-        return rescale((16 * x[first + k] - mean) * inverse, 34 - int256(j), 22);
+        return (2 ** 54 / int256(root(uint256(v) * 4 ** j)), int256(j), mean);
     }
 
     function bitLength(uint256 v) internal pure returns (uint256 count) {

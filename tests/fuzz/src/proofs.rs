@@ -1,4 +1,4 @@
-//! Proofs that convict, from `tests/vectors/proofs.json`, with bytes changed: they are refused, or say the same.
+//! Proofs that convict, from `proofs.json` and `training-proofs.json` of `tests/vectors`, with bytes changed: they are refused, or say the same.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,9 @@ const MAX_CHANGES: usize = 8;
 #[derive(Deserialize)]
 struct File {
     element: Vec<Vector>,
+    #[serde(default)]
     wiring: Vec<Vector>,
+    #[serde(default)]
     contradiction: Vec<Vector>,
 }
 
@@ -42,7 +44,10 @@ struct Vector {
 }
 
 static FILE: LazyLock<File> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("../../vectors/proofs.json")).expect("the vectors are what their README says")
+    let read = |text| serde_json::from_str::<File>(text).expect("the vectors are what their README says");
+    let mut file = read(include_str!("../../vectors/proofs.json"));
+    file.element.extend(read(include_str!("../../vectors/training-proofs.json")).element);
+    file
 });
 
 impl Vector {

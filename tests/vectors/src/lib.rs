@@ -5,8 +5,8 @@
 //! | [`mod@file`] | a vector file: its name, generator and verifier; comparing and writing |
 //! | [`commitments`] | `commitments.json`: rules C-1 to C-14 |
 //! | [`foundations`] | `foundations.json`: rules N-2 to N-4 |
-//! | [`operators`] | `operators.json`: rules N-8 and N-11 to N-31; `sampling.json`: rules N-32 to N-37 |
-//! | [`proofs`] | `proofs.json`: proofs that convict |
+//! | [`operators`] | `operators.json`: rules N-8 and N-11 to N-31; `sampling.json`: rules N-32 to N-37; `training.json`: rules N-38 to N-48 |
+//! | [`proofs`] | `proofs.json` and `training-proofs.json`: proofs that convict |
 //!
 //! A new file is a module with `generate` and `verify`, and one line in [`FILES`].
 
@@ -24,5 +24,7 @@ pub const FILES: &[VectorFile] = &[
     VectorFile { name: "foundations.json", generate: foundations::generate, verify: foundations::verify },
     VectorFile { name: "operators.json", generate: operators::generate, verify: operators::verify },
     VectorFile { name: "sampling.json", generate: operators::generate_sampling, verify: operators::verify },
+    VectorFile { name: "training.json", generate: operators::generate_training, verify: operators::verify },
     VectorFile { name: "proofs.json", generate: proofs::generate, verify: proofs::verify },
+    VectorFile { name: "training-proofs.json", generate: proofs::generate_training, verify: proofs::verify },
 ];

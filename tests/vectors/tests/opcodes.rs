@@ -21,6 +21,13 @@ fn cases(path: &str, array: &str) -> Vec<Value> {
     json[array].as_array().unwrap().clone()
 }
 
+/// Every proof of a wrong element.
+fn proofs() -> Vec<Value> {
+    let mut proofs = cases("tests/vectors/proofs.json", "element");
+    proofs.extend(cases("tests/vectors/training-proofs.json", "element"));
+    proofs
+}
+
 /// `HeadScores` as Solidity writes constants: `HEAD_SCORES`.
 fn constant(name: &str) -> String {
     let mut constant = String::new();
@@ -40,10 +47,11 @@ fn rule(opcode: Opcode) -> String {
 #[test]
 fn every_opcode_is_everywhere() {
     let (specification, numbers) = (file("agents/num/SPEC.md"), file("contracts/libraries/Opcodes.sol"));
-    let verifier = file("contracts/core/StepVerifier.sol");
+    let verifier = file("contracts/core/StepVerifier.sol") + &file("contracts/core/TrainingVerifier.sol");
     let mut operators = cases("tests/vectors/operators.json", "cases");
     operators.extend(cases("tests/vectors/sampling.json", "cases"));
-    let proofs = cases("tests/vectors/proofs.json", "element");
+    operators.extend(cases("tests/vectors/training.json", "cases"));
+    let proofs = proofs();
     let mut gaps = Vec::new();
     for opcode in Opcode::ALL {
         let (name, rule, constant) = (opcode.name(), rule(*opcode), constant(opcode.name()));
@@ -54,11 +62,14 @@ fn every_opcode_is_everywhere() {
         let checks = [
             ("a heading in SPEC.md", specification.contains(&format!("- **{rule} {name}**("))),
             ("a generator", Case::new(*opcode, 3, 5).is_ok_and(|case| case.operator.opcode == *opcode)),
-            ("a made case in operators.json or sampling.json", of_rule.len() > drawn),
-            ("drawn cases in operators.json or sampling.json", drawn > 1),
-            ("a proof in proofs.json", proofs.iter().any(proof)),
+            ("a made case in operators.json, sampling.json or training.json", of_rule.len() > drawn),
+            ("drawn cases in operators.json, sampling.json or training.json", drawn > 1),
+            ("a proof in proofs.json or training-proofs.json", proofs.iter().any(proof)),
             ("its number in Opcodes.sol", numbers.contains(&format!(" constant {constant} = {};", *opcode as u8))),
-            ("a branch in StepVerifier.sol", verifier.contains(&format!("Opcodes.{constant})"))),
+            (
+                "a branch in StepVerifier.sol or TrainingVerifier.sol",
+                verifier.contains(&format!("Opcodes.{constant})")),
+            ),
         ];
         gaps.extend(checks.iter().filter(|(_, there)| !there).map(|(what, _)| format!("{name} lacks {what}")));
     }
@@ -98,10 +109,12 @@ fn visibility_has_cases() {
 /// Proofs of elements that read unusual places open as many ranges of leaves of each operand.
 #[test]
 fn proofs_open_what_is_read() {
-    let proofs = cases("tests/vectors/proofs.json", "element");
+    let proofs = proofs();
     for (name, expected) in [
         ("Rope: two ranges of leaves of each operand", vec![2, 2]),
         ("ExpNeg: a hidden element, which reads nothing", vec![0, 0, 0]),
+        ("GroupSum: a range of leaves for each head", vec![3]),
+        ("Dropout: a dropped element, which reads nothing", vec![0]),
     ] {
         let case = proofs.iter().find(|case| case["name"] == name).unwrap_or_else(|| panic!("no proof {name}"));
         let bytes: Bytes = case["proof"].as_str().unwrap().parse().unwrap();

@@ -73,6 +73,8 @@ pub const MAX_PERTURB_PLACES: i64 = 40;
 pub const RECIPROCAL_EXPONENT: i64 = 50;
 /// Least shift of InverseNorm: with its j, at most 30, no shift leaves N-2 (rule N-40).
 pub const MIN_INVERSE_SHIFT: i64 = -32;
+/// Most heads that GroupSum adds: an element of each is opened by itself (rule N-45).
+pub const MAX_GROUP: u64 = 128;
 /// Most binary places of Ratio (rule N-42).
 pub const MAX_RATIO_PLACES: i64 = 40;
 /// Most binary places of Shrink (rule N-43).

@@ -1,7 +1,7 @@
 //! Rules N-38 to N-41, N-45 and N-47: gradients of rows, heads and embeddings.
 
 use super::check::{A, B, Check, OUT, exponent, magnitude};
-use super::{Heads, Kernel, MIN_INVERSE_SHIFT, Norm, RECIPROCAL_EXPONENT};
+use super::{Heads, Kernel, MAX_GROUP, MIN_INVERSE_SHIFT, Norm, RECIPROCAL_EXPONENT};
 use crate::error::OpError;
 use crate::fixed::MAX_SHIFT;
 
@@ -44,7 +44,8 @@ impl Check<'_> {
         let groups = y.row().checked_div(width).unwrap_or_default();
         let whole = groups.saturating_mul(width) == y.row() && heads.checked_rem(groups) == Some(0);
         self.require(OUT, whole && y.rows() == a.rows(), "as many rows of whole heads, whose count divides the heads")?;
-        let share = self.reduction(heads.checked_div(groups).unwrap_or_default())?;
+        let share = heads.checked_div(groups).unwrap_or_default();
+        self.require(OUT, share <= MAX_GROUP, "one head for at most 128 of the first operand")?;
         self.accumulator(magnitude(a).saturating_mul(u128::from(share)))?;
         let shift = self.bound_shift(1, exponent(a))?;
         Ok(Kernel::GroupSum(Heads { tokens: a.rows(), keys: share, heads, groups, width, shift }))

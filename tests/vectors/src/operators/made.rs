@@ -1,6 +1,8 @@
 //! Cases made by hand for the corners of each rule.
 
+mod optimizer;
 mod sampling;
+mod training;
 mod transformer;
 
 use tensorlink_num::arbitrary::{Case, CaseError};
@@ -41,6 +43,17 @@ pub(super) fn cases(opcode: Opcode) -> Result<Vec<Named>, CaseError> {
         Opcode::Threshold => sampling::threshold(),
         Opcode::Perturb => sampling::perturb(),
         Opcode::Choose => sampling::choose(),
+        Opcode::RowCombine => training::row_combine(),
+        Opcode::RowMul => training::row_mul(),
+        Opcode::InverseNorm => training::inverse_norm(),
+        Opcode::GatherGrad => training::gather_grad(),
+        Opcode::Ratio => optimizer::ratio(),
+        Opcode::Shrink => optimizer::shrink(),
+        Opcode::AtStep => optimizer::at_step(),
+        Opcode::GroupSum => training::group_sum(),
+        Opcode::Dropout => optimizer::dropout(),
+        Opcode::Slice => training::slice(),
+        Opcode::Dither => optimizer::dither(),
     }
 }
 
@@ -81,7 +94,12 @@ fn mat_mul() -> Result<Vec<Named>, CaseError> {
 
 fn transpose() -> Result<Vec<Named>, CaseError> {
     let a = vec![tensor(12, 3, &[2, 3], &[1, 2, 3, -2047, 2047, 0])?];
-    Ok(vec![("two by three", case(Opcode::Transpose, a, &[], ty(12, 3, &[3, 2])?)?)])
+    let batch: Vec<i64> = (1..=12).collect();
+    let batch = vec![tensor(12, 3, &[2, 3, 2], &batch)?];
+    Ok(vec![
+        ("two by three", case(Opcode::Transpose, a, &[], ty(12, 3, &[3, 2])?)?),
+        ("two matrices of three by two", case(Opcode::Transpose, batch, &[], ty(12, 3, &[2, 2, 3])?)?),
+    ])
 }
 
 fn combine() -> Result<Vec<Named>, CaseError> {
@@ -154,8 +172,11 @@ fn row_max() -> Result<Vec<Named>, CaseError> {
     let heads = [-9, 8, 127, -9, -10, 127, 1, 2, 3, 4, 127, 127, -127, -126, 5, 0, -1, 1];
     let heads = vec![tensor(8, 1, &[2, 3, 3], &heads)?];
     let narrow = vec![tensor(16, 1, &[3, 2], &[-32767, 32767, 1, 2, 3, 4])?];
+    let parts = || tensor(8, 1, &[2, 6], &[-5, -3, -127, 7, 127, 127, 1, 2, 3, -9, -8, -7]);
     Ok(vec![
         ("negative row and tie", case(op, negative, &[0], ty(8, 1, &[2])?)?),
+        ("three parts of each row", case(op, vec![parts()?], &[0], ty(8, 1, &[2, 3])?)?),
+        ("parts of one element", case(op, vec![parts()?], &[0], ty(8, 1, &[12])?)?),
         ("longest row, maximum last", case(op, long, &[0], ty(8, 1, &[1])?)?),
         ("causal, two heads of three tokens", case(op, heads, &[1], ty(8, 1, &[2, 3])?)?),
         ("causal, more tokens than elements", case(op, narrow, &[1], ty(16, 1, &[3])?)?),
@@ -196,7 +217,10 @@ fn row_sum() -> Result<Vec<Named>, CaseError> {
     let long: Vec<i64> = vec![127; 4096];
     let long = vec![tensor(8, 7, &[1, 4096], &long)?];
     let halves = vec![tensor(8, 7, &[4, 2], &[1, 0, 1, 2, -1, 0, -1, -2])?];
+    let parts = || tensor(8, 7, &[2, 6], &[1, 2, 3, 4, 5, 6, -127, -127, 127, 127, -1, 0]);
     Ok(vec![
+        ("two parts of each row", case(op, vec![parts()?], &[0], ty(9, 7, &[2, 2])?)?),
+        ("parts of one element, halves go to even", case(op, vec![parts()?], &[1], ty(8, 6, &[12])?)?),
         ("longest row saturates", case(op, long, &[0], ty(16, 7, &[1])?)?),
         ("halves go to even", case(op, halves, &[1], ty(8, 6, &[4])?)?),
     ])

@@ -1,4 +1,5 @@
-//! `operators.json`, rules N-8 and N-11 to N-31, and `sampling.json`, rules N-32 to N-37: whole outputs and single elements.
+//! `operators.json`, rules N-8 and N-11 to N-31, `sampling.json`, rules N-32 to N-37, and `training.json`, rules N-38 to N-48: whole
+//! outputs and single elements.
 
 mod made;
 
@@ -16,6 +17,8 @@ const DRAWN: usize = 6;
 const DRAWN_BYTES: u64 = 1_600;
 /// The first opcode of `sampling.json`.
 const SAMPLING: Opcode = Opcode::RowArgMax;
+/// The first opcode that training adds: of `training.json` and `training-proofs.json`.
+pub(crate) const TRAINING: Opcode = Opcode::RowCombine;
 /// Most elements listed singly.
 const ELEMENTS: u64 = 6;
 
@@ -80,9 +83,17 @@ pub fn generate() -> Result<String, VectorError> {
 /// As [`generate`].
 pub fn generate_sampling() -> Result<String, VectorError> {
     let tables = tables()?;
-    let cases = cases(|opcode| opcode >= SAMPLING, &tables)?;
+    let cases = cases(|opcode| (SAMPLING..TRAINING).contains(&opcode), &tables)?;
     let tables = tables.iter().map(|table| Line::Table(Table::gumbel(table)));
     text(&[("tables", tables.collect()), ("cases", cases.into_iter().map(Line::Case).collect())])
+}
+
+/// Text of `training.json`.
+///
+/// # Errors
+/// As [`generate`].
+pub fn generate_training() -> Result<String, VectorError> {
+    text(&[("cases", cases(|opcode| opcode >= TRAINING, &[])?)])
 }
 
 /// Made and drawn cases; operands that are one of the tables have no bytes.

@@ -12,6 +12,23 @@ pub(super) const APART: u64 = 450;
 /// An element of [`hidden`] that comes after its token: the last of the first row.
 pub(super) const HIDDEN: u64 = 3;
 
+/// An element of [`shared`]: the 150th of the second token.
+pub(super) const SHARED: u64 = 550;
+/// An element of [`dropped`], as all but a draw of 0 are.
+pub(super) const DROPPED: u64 = 5;
+
+/// A GroupSum of three heads that lie more than a leaf apart.
+pub(super) fn shared() -> Result<Case, CaseError> {
+    let a = Dice::new(9).tensor(&TensorType::new(16, 9, &[2, 1200])?)?;
+    case(Opcode::GroupSum, vec![a], &[3, 2], TensorType::new(16, 7, &[2, 400])?)
+}
+
+/// A Dropout that keeps as good as nothing.
+pub(super) fn dropped() -> Result<Case, CaseError> {
+    let a = Dice::new(10).tensor(&TensorType::new(16, 9, &[2, 4])?)?;
+    case(Opcode::Dropout, vec![a], &[1, 3, 1, 0], TensorType::new(16, 9, &[2, 4])?)
+}
+
 /// A Rope whose pairs lie more than a leaf apart, in its first operand and in its table.
 pub(super) fn apart() -> Result<Case, CaseError> {
     let mut dice = Dice::new(7);

@@ -1,4 +1,5 @@
-//! `proofs.json`: proofs that convict (P-14), one for each opcode, sink and kind of contradiction.
+//! `proofs.json`: proofs that convict (P-14), one for each opcode, sink and kind of contradiction; `training-proofs.json`: those of
+//! the opcodes that training adds.
 //!
 //! Each convicts a worker of a program made up around one operator, whose operands come from every source in turn; most over an interval, some
 //! over a receipt.
@@ -23,6 +24,7 @@ use self::stage::{
     About, COMMITTED_AT, CONTRACTS, MICRO_BATCHES, STEPS, Stage, broken, claim, filler, logs, relu, signed, wired,
 };
 use crate::file::{Coverage, VectorError, compare, parse, text};
+use crate::operators::TRAINING;
 
 const RULE: &str = "P-14";
 /// Most bytes of the operands and the output of a case.
@@ -35,7 +37,9 @@ const TABLE_BYTES: u64 = 8_224;
 #[serde(deny_unknown_fields)]
 struct Proofs {
     element: Vec<ProofCase>,
+    #[serde(default)]
     wiring: Vec<ProofCase>,
+    #[serde(default)]
     contradiction: Vec<ProofCase>,
 }
 
@@ -68,10 +72,7 @@ struct ProofCase {
 /// # Errors
 /// [`VectorError`] if a case cannot be made.
 pub fn generate() -> Result<String, VectorError> {
-    let mut element = Vec::new();
-    for (k, opcode) in Opcode::ALL.iter().enumerate() {
-        element.push(wrong_element(k, &small(*opcode)?, Lie::OffByOne)?);
-    }
+    let mut element = wrong_elements(|opcode| opcode < TRAINING)?;
     element.push(wrong_element(1, &small(Opcode::RowSum)?, Lie::Padding)?);
     element.push(wrong_element(2, &small(Opcode::Relu)?, Lie::BeyondLimit)?);
     element.push(wrong_element(3, &made::apart()?, Lie::At("two ranges of leaves of each operand", made::APART))?);
@@ -85,6 +86,27 @@ pub fn generate() -> Result<String, VectorError> {
     let wiring = [(step, Sink::State), (step, Sink::ToNext), (step, Sink::ToPrevious), (of_text, Sink::ToNext)];
     let wiring = wiring.into_iter().map(|(about, sink)| wrong_sink(about, sink)).collect::<Result<_, _>>()?;
     text(&[("element", element), ("wiring", wiring), ("contradiction", contradictions()?)])
+}
+
+/// Text of `training-proofs.json`.
+///
+/// # Errors
+/// As [`generate`].
+pub fn generate_training() -> Result<String, VectorError> {
+    let mut element = wrong_elements(|opcode| opcode >= TRAINING)?;
+    element.push(wrong_element(0, &made::shared()?, Lie::At("a range of leaves for each head", made::SHARED))?);
+    element.push(wrong_element(
+        1,
+        &made::dropped()?,
+        Lie::At("a dropped element, which reads nothing", made::DROPPED),
+    )?);
+    text(&[("element", element)])
+}
+
+/// One wrong element of each of these opcodes.
+fn wrong_elements(which: impl Fn(Opcode) -> bool) -> Result<Vec<ProofCase>, VectorError> {
+    let opcodes = Opcode::ALL.iter().enumerate().filter(|(_, opcode)| which(**opcode));
+    opcodes.map(|(k, opcode)| wrong_element(k, &small(*opcode)?, Lie::OffByOne)).collect()
 }
 
 /// Checks every proof, as the contract does.

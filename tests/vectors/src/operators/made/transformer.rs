@@ -7,7 +7,7 @@ use tensorlink_types::Opcode;
 use super::{Named, case, tensor, ty};
 
 /// As many numbers as the shape holds, spread over `±limit` by a stride.
-fn spread(bits: u8, exponent: i16, dims: &[u32], stride: i64) -> Result<Tensor, CaseError> {
+pub(super) fn spread(bits: u8, exponent: i16, dims: &[u32], stride: i64) -> Result<Tensor, CaseError> {
     let ty = ty(bits, exponent, dims)?;
     let (limit, count) = (ty.limit(), ty.elements() as i64);
     let values: Vec<i64> = (1..=count).map(|i| (i * stride) % (2 * limit + 1) - limit).collect();
@@ -15,7 +15,7 @@ fn spread(bits: u8, exponent: i16, dims: &[u32], stride: i64) -> Result<Tensor, 
 }
 
 /// The same number everywhere.
-fn constant(bits: u8, exponent: i16, dims: &[u32], value: i64) -> Result<Tensor, CaseError> {
+pub(super) fn constant(bits: u8, exponent: i16, dims: &[u32], value: i64) -> Result<Tensor, CaseError> {
     let ty = ty(bits, exponent, dims)?;
     let values = vec![value; ty.elements() as usize];
     Ok(Tensor::from_wide(ty, &values)?)
@@ -146,6 +146,11 @@ pub(super) fn gather() -> Result<Vec<Named>, CaseError> {
     let ids = tensor(16, 0, &[6], &[4, 0, 2, 2, 1, 3])?;
     let inside = vec![table.clone(), scale.clone(), ids];
     let outside = vec![table, scale, tensor(64, 0, &[5], &[5, -1, i64::MAX, -i64::MAX, 1])?];
+    let ranked = vec![
+        spread(8, 7, &[5, 3], 37)?,
+        tensor(16, 12, &[5], &[1024, 32767, -1024, 1, 0])?,
+        tensor(8, 0, &[2, 1, 3], &[1, 4, 0, 3, 2, 2])?,
+    ];
     let halves = vec![tensor(8, 0, &[2, 2], &[1, 3, -1, -3])?, constant(8, 0, &[2], 1)?, tensor(8, 0, &[2], &[1, 0])?];
     let longer = vec![tensor(8, 0, &[2, 1], &[3, 5])?, tensor(8, 0, &[3], &[7, 11, 13])?, tensor(8, 0, &[2], &[2, 0])?];
     let large = vec![
@@ -158,6 +163,7 @@ pub(super) fn gather() -> Result<Vec<Named>, CaseError> {
         ("ids outside, the last not read", case(op, outside, &[9], ty(16, 10, &[4, 3])?)?),
         ("halves go to even", case(op, halves, &[1], ty(8, -1, &[2, 2])?)?),
         ("near 2^62", case(op, large, &[0], ty(64, 0, &[1, 2])?)?),
+        ("ids of rank 2", case(op, ranked, &[9], ty(8, 10, &[4, 3])?)?),
         ("a scale longer than the table", case(op, longer, &[0], ty(16, 0, &[2, 1])?)?),
     ])
 }
