@@ -71,10 +71,9 @@ impl Attention {
         let decoded = (scores_is?, max_is?, powers_is?, sum_is?, probabilities_is?, mixed_is?);
         let (
             Instruction::HeadScores { heads, shift },
-            // Of whole rows: what follows takes one for each.
-            Instruction::RowMax { causal, .. },
+            Instruction::RowMax { causal },
             Instruction::ExpNeg { multiplier, input_shift, .. },
-            Instruction::RowSum { shift: sum_shift, .. },
+            Instruction::RowSum { shift: sum_shift },
             Instruction::Normalize { bits },
             Instruction::HeadMix { shift: mix_shift, heads: mixed_heads },
         ) = decoded

@@ -120,16 +120,14 @@ impl TorchEngine {
         instruction: &Instruction,
         operator: &Operator,
         operands: &[&TorchTensor],
-        context: &StepContext,
     ) -> Result<TorchTensor, EngineError> {
         let wide = operands.iter().map(|t| t.data()?.f_to_kind(tch::Kind::Int64).map_err(failed));
         let wide = wide.collect::<Result<Vec<_>, _>>()?;
         let row = operands.first().map_or(1, |a| a.ty().row());
         let tokens = operands.first().and_then(|a| a.ty().dims().iter().rev().nth(1)).map_or(1, |t| i64::from(*t));
         let exponent = operands.get(1).map_or(0, |b| i64::from(b.ty().exponent()));
-        let (rows, width) = (operator.output.rows() as i64, operator.output.row() as i64);
-        let shape = torch::Shape { row: row as i64, tokens, exponent, rows, width, limit: operator.output.limit() };
-        torch::wrap(&operator.output, torch::execute(instruction, &wide, &shape, context))
+        let shape = torch::Shape { row: row as i64, tokens, exponent, limit: operator.output.limit() };
+        torch::wrap(&operator.output, torch::execute(instruction, &wide, &shape))
     }
 
     /// Checks that operands are those that an operator names, and lie on the device.
@@ -222,9 +220,9 @@ impl Engine for TorchEngine {
             }
             (Instruction::Sample { first_row }, &[data]) => self.sample(operator, data, first_row, context),
             _ if self.kernels.elements == ElementKernel::Torch => {
-                self.execute_by_libtorch(&instruction, operator, operands, context)
+                self.execute_by_libtorch(&instruction, operator, operands)
             }
-            _ => host::execute(self.simd, &instruction, operator, operands, context),
+            _ => host::execute(self.simd, &instruction, operator, operands),
         }
     }
 

@@ -29,9 +29,7 @@ pub(crate) enum Instruction {
     Relu,
     ReluGrad,
     Lookup(Lookup),
-    /// Of every so many elements; of whole rows where it is causal.
     RowMax {
-        run: usize,
         causal: bool,
     },
     ExpNeg {
@@ -39,9 +37,7 @@ pub(crate) enum Instruction {
         input_shift: i32,
         causal: bool,
     },
-    /// Of every so many elements.
     RowSum {
-        run: usize,
         shift: i32,
     },
     Normalize {
@@ -105,54 +101,6 @@ pub(crate) enum Instruction {
     Choose {
         length: i64,
     },
-    /// So many elements for each of the second operand.
-    RowCombine {
-        run: usize,
-        ca: i64,
-        cb: i64,
-        shift: i32,
-    },
-    /// So many elements for each of the second operand.
-    RowMul {
-        run: usize,
-        shift: i32,
-    },
-    /// Of every so many elements; the norm's shift is the least of those that rows are rescaled by.
-    InverseNorm {
-        run: usize,
-        norm: Norm,
-    },
-    GatherGrad {
-        shift: i32,
-    },
-    Ratio {
-        bits: u32,
-        floor: i64,
-    },
-    Shrink {
-        most: i64,
-        bits: u32,
-    },
-    AtStep,
-    /// `share` heads of `width` elements to a group.
-    GroupSum {
-        share: usize,
-        width: usize,
-        shift: i32,
-    },
-    Dropout {
-        keep: u64,
-        stream: u32,
-        c: i64,
-        shift: i32,
-    },
-    Slice {
-        offset: usize,
-    },
-    Dither {
-        bits: u32,
-        stream: u32,
-    },
 }
 
 /// Attributes of a Lookup (rule N-18), and the `p` of its table of `2^p + 1` entries.
@@ -165,7 +113,7 @@ pub(crate) struct Lookup {
     pub(crate) index_bits: u32,
 }
 
-/// Attributes of a Norm (rule N-28) or InverseNorm (N-40).
+/// Attributes of a Norm (rule N-28).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Norm {
     pub(crate) center: bool,
@@ -200,11 +148,11 @@ impl Instruction {
                 shift: shift(3),
                 index_bits: table_bits(operator),
             }),
-            Opcode::RowMax => Self::RowMax { run: run_length(operator), causal: attribute(0) == 1 },
+            Opcode::RowMax => Self::RowMax { causal: attribute(0) == 1 },
             Opcode::ExpNeg => {
                 Self::ExpNeg { multiplier: attribute(0), input_shift: shift(1), causal: attribute(2) == 1 }
             }
-            Opcode::RowSum => Self::RowSum { run: run_length(operator), shift: shift(0) },
+            Opcode::RowSum => Self::RowSum { shift: shift(0) },
             Opcode::Normalize => Self::Normalize { bits: attribute(0) as u32 },
             Opcode::OneHotSub => Self::OneHotSub { one: attribute(0), shift: shift(1) },
             Opcode::Sample => Self::Sample { first_row: attribute(0) as u32 },
@@ -231,32 +179,6 @@ impl Instruction {
             Opcode::Threshold => Self::Threshold { step: attribute(0) },
             Opcode::Perturb => Self::Perturb { bound: attribute(0), places: alignment(operator), shift: shift(1) },
             Opcode::Choose => Self::Choose { length: attribute(0) },
-            Opcode::RowCombine => {
-                Self::RowCombine { run: repeats(operator), ca: attribute(0), cb: attribute(1), shift: shift(2) }
-            }
-            Opcode::RowMul => Self::RowMul { run: repeats(operator), shift: shift(0) },
-            Opcode::InverseNorm => {
-                let norm = Norm { center: attribute(0) == 1, epsilon: attribute(1), bias_shift: 0, shift: shift(2) };
-                Self::InverseNorm { run: run_length(operator), norm }
-            }
-            Opcode::GatherGrad => Self::GatherGrad { shift: shift(0) },
-            Opcode::Ratio => Self::Ratio { bits: attribute(0) as u32, floor: attribute(1) },
-            Opcode::Shrink => Self::Shrink { most: attribute(0), bits: attribute(1) as u32 },
-            Opcode::AtStep => Self::AtStep,
-            Opcode::GroupSum => {
-                let row = operator.operands.first().map_or(1, |a| a.ty.row()) as usize;
-                // Heads divide the row, groups the heads.
-                let share = row / (operator.output.row() as usize);
-                Self::GroupSum { share, width: row / (attribute(0) as usize), shift: shift(1) }
-            }
-            Opcode::Dropout => Self::Dropout {
-                keep: attribute(0) as u64,
-                stream: attribute(1) as u32,
-                c: attribute(2),
-                shift: shift(3),
-            },
-            Opcode::Slice => Self::Slice { offset: attribute(0) as usize },
-            Opcode::Dither => Self::Dither { bits: attribute(0) as u32, stream: attribute(1) as u32 },
         })
     }
 }
@@ -265,12 +187,6 @@ impl Instruction {
 fn run_length(operator: &Operator) -> usize {
     let elements = operator.operands.first().map_or(1, |a| a.ty.elements());
     (elements / operator.output.elements()) as usize
-}
-
-/// Elements of the first operand for each of the second.
-fn repeats(operator: &Operator) -> usize {
-    let elements = |i: usize| operator.operands.get(i).map_or(1, |o| o.ty.elements());
-    (elements(0) / elements(1)) as usize
 }
 
 /// Binary places by which Perturb aligns its first operand: 0 to 40, by the check.

@@ -12,7 +12,7 @@ pub(crate) struct Precision {
 }
 
 multiversion! {
-    pub(crate) fn combine_block<A: Accumulator>(a: &mut [A], b: &[A], coefficients: (A, A), to: Precision) {
+    fn combine_block<A: Accumulator>(a: &mut [A], b: &[A], coefficients: (A, A), to: Precision) {
         for (a, b) in a.iter_mut().zip(b) {
             *a = coefficients.0 * *a + coefficients.1 * *b;
         }
@@ -30,7 +30,7 @@ multiversion! {
 }
 
 multiversion! {
-    pub(crate) fn mul_block<A: Accumulator>(a: &mut [A], b: &[A], to: Precision) {
+    fn mul_block<A: Accumulator>(a: &mut [A], b: &[A], to: Precision) {
         for (a, b) in a.iter_mut().zip(b) {
             *a = *a * *b;
         }

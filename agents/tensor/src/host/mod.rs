@@ -8,13 +8,11 @@
 //! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
 //! | [`divide`] | Normalize |
 //! | `softmax` | RowMax, ExpNeg, RowSum and Normalize of a row at a time, within attention |
-//! | [`norm`], [`rope`] | Norm, InverseNorm; Rope |
+//! | [`norm`], [`rope`] | Norm; Rope |
 //! | [`choose`] | RowArgMax, RowPick, Choose |
 //! | [`tail`], [`perturb`] | TailSum and Threshold; Perturb |
 //! | [`scales`] | Gather, and ScaledMatMul's scales for products of libtorch |
 //! | [`layout`] | Transpose |
-//! | [`runs`], [`gradients`] | RowCombine, RowMul; GatherGrad, GroupSum, Slice |
-//! | [`roots`], [`draws`] | Ratio, Shrink; Dropout, Dither |
 //! | `vnni`, `amx` | MatMul, ScaledMatMul, HeadScores and HeadMix by AVX-512 VNNI, and by AMX |
 
 #[cfg(target_arch = "x86_64")]
@@ -22,18 +20,14 @@ pub(crate) mod amx;
 pub(crate) mod block;
 pub(crate) mod choose;
 pub(crate) mod divide;
-pub(crate) mod draws;
 pub(crate) mod elementwise;
 pub(crate) mod exp;
 pub(crate) mod fused;
-pub(crate) mod gradients;
 pub(crate) mod layout;
 pub(crate) mod norm;
 pub(crate) mod perturb;
-pub(crate) mod roots;
 pub(crate) mod rope;
 pub(crate) mod rows;
-pub(crate) mod runs;
 pub(crate) mod scales;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod softmax;
@@ -43,7 +37,7 @@ pub(crate) mod values;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vnni;
 
-use tensorlink_graph::{EngineError, StepContext};
+use tensorlink_graph::EngineError;
 use tensorlink_types::Operator;
 
 use crate::instruction::{Instruction, magnitude};
@@ -66,17 +60,12 @@ macro_rules! same_width {
     };
 }
 
-/// Rule N-12 of `m × n` matrices.
+/// Rule N-12 of an `m × n` matrix.
 ///
 /// # Errors
 /// [`EngineError::Malformed`] if the output has another width.
 pub(crate) fn transposed(a: Slice<'_>, shape: (usize, usize), out: &mut SliceMut<'_>) -> Result<(), EngineError> {
-    let area = shape.0 * shape.1;
-    same_width!(a, out, (a, out) => {
-        for (a, out) in a.chunks_exact(area).zip(out.chunks_exact_mut(area)) {
-            layout::transpose(a, shape, out);
-        }
-    });
+    same_width!(a, out, (a, out) => layout::transpose(a, shape, out));
     Ok(())
 }
 
@@ -89,7 +78,6 @@ pub(crate) fn execute(
     instruction: &Instruction,
     operator: &Operator,
     operands: &[&TorchTensor],
-    context: &StepContext,
 ) -> Result<TorchTensor, EngineError> {
     let tensor =
         |i: usize| operands.get(i).ok_or_else(|| EngineError::Malformed(format!("{operator}: operand {i} is missing")));
@@ -111,9 +99,7 @@ pub(crate) fn execute(
         let out = &mut out;
         match *instruction {
             Instruction::Transpose => {
-                // Rows of one matrix.
-                let rows = first.dims().iter().rev().nth(1).map_or(1, |rows| *rows as usize);
-                transposed(a, (rows, row), out)?;
+                transposed(a, (first.rows() as usize, row), out)?;
             }
             Instruction::Combine { ca, cb, shift } => {
                 let b = operand(1)?;
@@ -157,9 +143,8 @@ pub(crate) fn execute(
                 let table = (operand(1)?, tensor(1)?.ty().limit());
                 table::lookup(simd, (a, first.limit()), table, &attributes, limit, out);
             }
-            Instruction::RowMax { run, causal } => {
-                let rows = Rows { length: run, ..visible(causal) };
-                same_width!(a, out, (a, out) => rows::row_max(simd, a, rows, out));
+            Instruction::RowMax { causal } => {
+                same_width!(a, out, (a, out) => rows::row_max(simd, a, visible(causal), out));
             }
             Instruction::RowAbsMax { run } => same_width!(a, out, (a, out) => rows::row_abs_max(simd, a, run, out)),
             Instruction::RowArgMax { run } => {
@@ -194,7 +179,7 @@ pub(crate) fn execute(
                 };
                 exp::exp_neg(simd, (a, operand(1)?, operand(2)?), attributes, visible(causal), out);
             }
-            Instruction::RowSum { run, shift } => rows::row_sum(simd, a, run, to(shift), out),
+            Instruction::RowSum { shift } => rows::row_sum(simd, a, row, to(shift), out),
             Instruction::Normalize { bits } => {
                 let mut z = operand(1)?.to_wide();
                 divide::normalize(simd, (a, first.limit()), (&mut z, row), bits, limit, out);
@@ -219,51 +204,6 @@ pub(crate) fn execute(
                 } else {
                     scales::gather::<i64>(simd, table, ids, to(shift), out);
                 }
-            }
-            Instruction::RowCombine { run, ca, cb, shift } => {
-                let b = operand(1)?;
-                let bound = reach(0)? * u128::from(ca.unsigned_abs()) + reach(1)? * u128::from(cb.unsigned_abs());
-                if narrow(bound) {
-                    runs::combine::<i32>(simd, (a, ca), (b, cb), run, to(shift), out);
-                } else {
-                    runs::combine::<i64>(simd, (a, ca), (b, cb), run, to(shift), out);
-                }
-            }
-            Instruction::RowMul { run, shift } => {
-                let b = operand(1)?;
-                if narrow(reach(0)? * reach(1)?) {
-                    runs::mul::<i32>(simd, (a, b), run, to(shift), out);
-                } else {
-                    runs::mul::<i64>(simd, (a, b), run, to(shift), out);
-                }
-            }
-            Instruction::InverseNorm { run, norm } => norm::inverse_norm(simd, a, run, (&norm, limit), out),
-            Instruction::GatherGrad { shift } => {
-                let width = operator.output.row() as usize;
-                gradients::gather_grad(simd, (a, operand(1)?), (row, width), to(shift), out);
-            }
-            Instruction::GroupSum { share, width, shift } => {
-                gradients::group_sum(simd, a, (share, width), to(shift), out);
-            }
-            Instruction::Slice { offset } => {
-                gradients::slice(simd, a, row, (offset, operator.output.row() as usize), out);
-            }
-            Instruction::AtStep => {
-                let rows = first.dims().first().map_or(1, |rows| *rows as usize);
-                let row = (context.step as usize).min(rows.saturating_sub(1));
-                let width = operator.output.elements() as usize;
-                gradients::slice(simd, a, row * width, (row * width, width), out);
-            }
-            Instruction::Ratio { bits, floor } => {
-                let v = (operand(1)?, tensor(1)?.ty().limit());
-                roots::ratio(simd, (a, first.limit()), v, roots::Ratio { bits, floor, limit }, out);
-            }
-            Instruction::Shrink { most, bits } => roots::shrink(simd, a, most, bits, limit, out),
-            Instruction::Dropout { keep, stream, c, shift } => {
-                draws::dropout(simd, (a, c), (keep, stream), context, to(shift), out);
-            }
-            Instruction::Dither { bits, stream } => {
-                draws::dither(simd, (a, operand(1)?, row), (bits, stream), context, limit, out);
             }
             Instruction::MatMul { .. }
             | Instruction::ScaledMatMul { .. }

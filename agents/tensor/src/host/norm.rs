@@ -1,7 +1,6 @@
-//! Norm: rows brought to a common scale (rule N-28), in one pass while a row is in the first-level cache; InverseNorm: what
-//! they are brought to it by (rule N-40).
+//! Norm: rows brought to a common scale (rule N-28), in one pass while a row is in the first-level cache.
 
-use super::block::{BLOCK, for_blocks, rescale};
+use super::block::{BLOCK, rescale};
 use super::elementwise::Precision;
 use crate::instruction::Norm;
 use crate::simd::{Simd, multiversion};
@@ -53,29 +52,6 @@ multiversion! {
         }
         rescale(out, to.shift, to.limit);
     }
-}
-
-/// Rule N-40; rows of `length`.
-pub(crate) fn inverse_norm(
-    simd: Simd,
-    x: Slice<'_>,
-    length: usize,
-    (attributes, limit): (&Norm, i64),
-    out: &mut SliceMut<'_>,
-) {
-    let mut row = vec![0i32; length];
-    for_blocks::<i64>(simd, out, |start, block| {
-        for (m, inverse) in (start..).zip(block) {
-            x.load(simd, m * length, &mut row);
-            let mut sums = (0, 0);
-            moments(simd, &row, &mut sums);
-            let by = Row::new(attributes, sums, length);
-            // places is 34 − j.
-            let mut one = [by.reciprocal];
-            rescale(&mut one, attributes.shift - (34 - by.places), limit);
-            [*inverse] = one;
-        }
-    });
 }
 
 /// Rule N-28; rows as long as `gain`.

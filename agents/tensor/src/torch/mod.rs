@@ -1,11 +1,11 @@
 //! Operators in libtorch's own operations: what runs on a GPU, and on any processor it supports.
 //!
 //! Everything but matrix products is computed in `int64`, where rule N-6 keeps every accumulator below 2^62; shifts are
-//! arithmetic, so that they are floors. Matrix products are in [`matmul`] and [`heads`], longer rules in `norm`, `rope`,
-//! `sampling` and `training`.
+//! arithmetic, so that they are floors. Matrix products are in [`matmul`] and [`heads`], longer rules in `norm`, `rope`
+//! and `sampling`.
 
 use tch::{Kind, TchError, Tensor};
-use tensorlink_graph::{EngineError, StepContext};
+use tensorlink_graph::EngineError;
 use tensorlink_types::TensorType;
 
 use crate::host::elementwise::Precision;
@@ -17,7 +17,6 @@ pub(crate) mod matmul;
 mod norm;
 mod rope;
 mod sampling;
-mod training;
 
 /// Largest exponent of ExpNeg, in 16 fraction bits: beyond it the result is 0.
 const EXP_MAX: i64 = 40 << 16;
@@ -33,9 +32,6 @@ pub(crate) struct Shape {
     pub(crate) tokens: i64,
     /// Exponent of the second operand.
     pub(crate) exponent: i64,
-    /// Rows of the output, and their length.
-    pub(crate) rows: i64,
-    pub(crate) width: i64,
     /// Limit of the output's mantissas.
     pub(crate) limit: i64,
 }
@@ -113,7 +109,7 @@ pub(crate) fn gather(
     to: Precision,
 ) -> Result<Tensor, TchError> {
     let last = table.size2()?.0 - 1;
-    let ids = ids.f_reshape([-1])?.f_narrow(0, 0, tokens)?.f_to_kind(Kind::Int64)?.f_clamp(0, last)?;
+    let ids = ids.f_narrow(0, 0, tokens)?.f_to_kind(Kind::Int64)?.f_clamp(0, last)?;
     let rows = table.f_index_select(0, &ids)?.f_to_kind(Kind::Int64)?;
     let scales = scale.f_reshape([-1])?.f_index_select(0, &ids)?.f_to_kind(Kind::Int64)?;
     rescale(&rows.f_mul(&scales.f_reshape([-1, 1])?)?, to.shift, to.limit)
@@ -128,13 +124,8 @@ fn normalize(p: &Tensor, z: &Tensor, bits: u32, limit: i64) -> Result<Tensor, Tc
 
 /// Computes every operator but products, Gather and Sample from `int64` operands, to `int64`, in any shape with the output's
 /// number of elements.
-pub(crate) fn execute(
-    instruction: &Instruction,
-    operands: &[Tensor],
-    shape: &Shape,
-    context: &StepContext,
-) -> Result<Tensor, TchError> {
-    let Shape { row, tokens, exponent, rows, width, limit } = *shape;
+pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Shape) -> Result<Tensor, TchError> {
+    let Shape { row, tokens, exponent, limit } = *shape;
     let operand =
         |i: usize| operands.get(i).ok_or_else(|| TchError::Torch(format!("operand {i} of {instruction:?} is missing")));
     let matrix = |i: usize| operand(i)?.f_reshape([-1, row]);
@@ -145,7 +136,7 @@ pub(crate) fn execute(
         Ok::<_, TchError>((operand(0)?.f_reshape([-1, b.numel() as i64])?, b))
     };
     match *instruction {
-        Instruction::Transpose => operand(0)?.f_transpose(-2, -1)?.f_contiguous(),
+        Instruction::Transpose => operand(0)?.f_transpose(0, 1)?.f_contiguous(),
         Instruction::Combine { ca, cb, shift } => {
             let (a, b) = repeated()?;
             rescale(&a.f_mul_scalar(ca)?.f_add(&b.f_mul_scalar(cb)?)?, shift, limit)
@@ -158,8 +149,8 @@ pub(crate) fn execute(
         Instruction::Relu => operand(0)?.f_clamp_min(0),
         Instruction::ReluGrad => operand(0)?.f_masked_fill(&operand(1)?.f_le(0)?, 0),
         Instruction::Lookup(attributes) => lookup(operand(0)?, operand(1)?, &attributes, limit),
-        Instruction::RowMax { run, causal } => {
-            let a = operand(0)?.f_reshape([-1, run as i64])?;
+        Instruction::RowMax { causal } => {
+            let a = matrix(0)?;
             let a = if causal { a.f_masked_fill(&hidden(&a, tokens)?, i64::MIN)? } else { a };
             a.f_amax([1i64], false)
         }
@@ -173,11 +164,9 @@ pub(crate) fn execute(
         Instruction::Rope { heads, shift } => {
             rope::rope(&matrix(0)?, operand(1)?, heads as i64, (shift, limit, exponent))
         }
-        Instruction::RowSum { run, shift } => rescale(
-            &operand(0)?.f_reshape([-1, run as i64])?.f_sum_dim_intlist(&[1i64][..], false, Kind::Int64)?,
-            shift,
-            limit,
-        ),
+        Instruction::RowSum { shift } => {
+            rescale(&matrix(0)?.f_sum_dim_intlist(&[1i64][..], false, Kind::Int64)?, shift, limit)
+        }
         Instruction::Normalize { bits } => normalize(&matrix(0)?, &column(1)?, bits, limit),
         Instruction::OneHotSub { one, shift } => {
             let p = matrix(0)?;
@@ -205,31 +194,6 @@ pub(crate) fn execute(
         }
         Instruction::Choose { length } => {
             sampling::choose((operand(0)?, operand(1)?, operand(2)?), length, (row, limit))
-        }
-        Instruction::RowCombine { run, ca, cb, shift } => {
-            let a = operand(0)?.f_reshape([-1, run as i64])?;
-            rescale(&a.f_mul_scalar(ca)?.f_add(&column(1)?.f_mul_scalar(cb)?)?, shift, limit)
-        }
-        Instruction::RowMul { run, shift } => {
-            rescale(&operand(0)?.f_reshape([-1, run as i64])?.f_mul(&column(1)?)?, shift, limit)
-        }
-        Instruction::InverseNorm { run, norm } => norm::inverse_norm(operand(0)?, run as i64, &norm, limit),
-        Instruction::GatherGrad { shift } => {
-            rescale(&training::gather_grad(operand(0)?, operand(1)?, rows)?, shift, limit)
-        }
-        Instruction::Ratio { bits, floor } => training::ratio(operand(0)?, operand(1)?, (bits, floor), limit),
-        Instruction::Shrink { most, bits } => training::shrink(operand(0)?, most, bits, limit),
-        Instruction::AtStep => training::at_step(operand(0)?, context),
-        Instruction::GroupSum { share, width: head, shift } => {
-            let heads = operand(0)?.f_reshape([-1, share as i64, head as i64])?;
-            rescale(&heads.f_sum_dim_intlist(&[1i64][..], false, Kind::Int64)?, shift, limit)
-        }
-        Instruction::Dropout { keep, stream, c, shift } => {
-            training::dropout(operand(0)?, (keep, stream), (c, shift, limit), context)
-        }
-        Instruction::Slice { offset } => matrix(0)?.f_narrow(1, offset as i64, width),
-        Instruction::Dither { bits, stream } => {
-            training::dither(&matrix(0)?, &column(1)?, (bits, stream), limit, context)
         }
         Instruction::MatMul { .. }
         | Instruction::ScaledMatMul { .. }

@@ -1,4 +1,4 @@
-//! Norm and InverseNorm (rules N-28 and N-40), in `int64`.
+//! Norm (rule N-28), in `int64`.
 
 use tch::{Kind, TchError, Tensor};
 
@@ -16,28 +16,24 @@ fn div(a: &Tensor, b: i64) -> Result<Tensor, TchError> {
     a.f_mul_scalar(2)?.f_add_scalar(b)?.f_div_scalar_mode(2 * b, "floor")
 }
 
-/// Largest root of an `int64`.
-const LARGEST_ROOT: i64 = 3_037_000_499;
-
-/// `⌊√w⌋` of elements from 0 on: the root in `f64` is at most one off.
-pub(super) fn square_root(w: &Tensor) -> Result<Tensor, TchError> {
-    let root = w.f_to_kind(Kind::Double)?.f_sqrt()?.f_floor()?.f_to_kind(Kind::Int64)?.f_clamp_max(LARGEST_ROOT)?;
+/// `⌊√w⌋` of elements between 1 and 2^62: the root in `f64` is at most one off.
+fn square_root(w: &Tensor) -> Result<Tensor, TchError> {
+    let root = w.f_to_kind(Kind::Double)?.f_sqrt()?.f_floor()?.f_to_kind(Kind::Int64)?;
     let above = root.f_mul(&root)?.f_gt_tensor(w)?.f_to_kind(Kind::Int64)?;
     let root = root.f_sub(&above)?;
-    // At the largest root nothing is tried beyond it.
-    let next = root.f_add_scalar(1)?.f_clamp_max(LARGEST_ROOT)?;
-    let fits = next.f_mul(&next)?.f_le_tensor(w)?;
-    next.f_where_self(&fits, &root)
+    let next = root.f_add_scalar(1)?;
+    root.f_add(&next.f_mul(&next)?.f_le_tensor(w)?.f_to_kind(Kind::Int64)?)
 }
 
-/// Mean, R and j of rule N-28 of each row of `k` elements.
-struct Spread {
-    mean: Tensor,
-    reciprocal: Tensor,
-    j: Tensor,
-}
-
-fn spread(x: &Tensor, k: i64, attributes: &Norm) -> Result<Spread, TchError> {
+/// Runs of `x` as long as gain and bias.
+pub(super) fn norm(
+    x: &Tensor,
+    (gain, bias): (&Tensor, &Tensor),
+    attributes: &Norm,
+    limit: i64,
+) -> Result<Tensor, TchError> {
+    let k = gain.size().iter().product();
+    let x = &x.f_reshape([-1, k])?;
     let sum_of = |x: &Tensor| x.f_sum_dim_intlist(&[1i64][..], true, Kind::Int64);
     let sum = sum_of(x)?;
     let mean = if attributes.center { div(&sum.f_mul_scalar(16)?, k)? } else { sum.f_zeros_like()? };
@@ -51,34 +47,8 @@ fn spread(x: &Tensor, k: i64, attributes: &Norm) -> Result<Spread, TchError> {
     let j = bits.f_neg()?.f_add_scalar(VARIANCE_BITS)?.f_bitwise_right_shift_tensor_scalar(1)?;
     let root = square_root(&variance.f_bitwise_left_shift(&j.f_mul_scalar(2)?)?)?;
     let reciprocal = root.f_full_like(1i64 << 54)?.f_div_tensor_mode(&root, "floor")?;
-    Ok(Spread { mean, reciprocal, j })
-}
-
-/// Runs of `x` as long as gain and bias.
-pub(super) fn norm(
-    x: &Tensor,
-    (gain, bias): (&Tensor, &Tensor),
-    attributes: &Norm,
-    limit: i64,
-) -> Result<Tensor, TchError> {
-    let k = gain.size().iter().product();
-    let x = &x.f_reshape([-1, k])?;
-    let Spread { mean, reciprocal, j } = spread(x, k, attributes)?;
     let normal = x.f_mul_scalar(16)?.f_sub(&mean)?.f_mul(&reciprocal)?;
     let normal = round_each(&normal, &j.f_neg()?.f_add_scalar(34)?)?.f_clamp(-LIMIT_22, LIMIT_22)?;
     let shifted = bias.f_reshape([1, -1])?.f_bitwise_left_shift_tensor_scalar(i64::from(attributes.bias_shift))?;
     rescale(&normal.f_mul(&gain.f_reshape([1, -1])?)?.f_add(&shifted)?, attributes.shift, limit)
-}
-
-/// Of runs of `k` elements.
-pub(super) fn inverse_norm(x: &Tensor, k: i64, attributes: &Norm, limit: i64) -> Result<Tensor, TchError> {
-    let Spread { reciprocal, j, .. } = spread(&x.f_reshape([-1, k])?, k, attributes)?;
-    let places = j.f_neg()?.f_add_scalar(i64::from(attributes.shift))?;
-    let rounded = round_each(&reciprocal, &places.f_clamp_min(1)?)?.f_clamp_max(limit)?;
-    // Where places are added, nothing above the limit is shifted.
-    let added = places.f_neg()?.f_clamp(0, 62)?;
-    let top = reciprocal.f_full_like(limit)?.f_bitwise_right_shift(&added)?;
-    let shifted = reciprocal.f_minimum(&top)?.f_bitwise_left_shift(&added)?;
-    let shifted = shifted.f_masked_fill(&reciprocal.f_gt_tensor(&top)?, limit)?;
-    rounded.f_where_self(&places.f_gt(0)?, &shifted)
 }

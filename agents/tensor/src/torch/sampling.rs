@@ -72,12 +72,7 @@ fn product(multiplier: i64, word: &Tensor) -> Result<(Tensor, Tensor), TchError>
 /// Output word 0 of Philox4x32-10 with counter `(place, position, 0, 0)`; places lie along rows, the others are columns.
 fn philox(places: &Tensor, position: &Tensor, seed: [Tensor; 2]) -> Result<Tensor, TchError> {
     let zero = position.f_zeros_like()?;
-    philox_words([places.shallow_clone(), position.shallow_clone(), zero.shallow_clone(), zero], seed)
-}
-
-/// Output word 0 of Philox4x32-10 for counters and keys, words each.
-pub(super) fn philox_words(counter: [Tensor; 4], seed: [Tensor; 2]) -> Result<Tensor, TchError> {
-    let mut state = counter;
+    let mut state = [places.shallow_clone(), position.shallow_clone(), zero.shallow_clone(), zero];
     for round in 0..ROUNDS {
         let key = |i: usize| seed[i].f_add_scalar(WEYL[i] * round)?.f_bitwise_and(LOW);
         let [c0, c1, c2, c3] = &state;
