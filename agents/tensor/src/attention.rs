@@ -71,9 +71,9 @@ impl Attention {
         let decoded = (scores_is?, max_is?, powers_is?, sum_is?, probabilities_is?, mixed_is?);
         let (
             Instruction::HeadScores { heads, shift },
-            Instruction::RowMax { causal },
+            Instruction::RowMax { causal, run: max_run },
             Instruction::ExpNeg { multiplier, input_shift, .. },
-            Instruction::RowSum { shift: sum_shift },
+            Instruction::RowSum { shift: sum_shift, run: sum_run },
             Instruction::Normalize { bits },
             Instruction::HeadMix { shift: mix_shift, heads: mixed_heads },
         ) = decoded
@@ -94,7 +94,9 @@ impl Attention {
             mixed: to(mix_shift, mixed),
             output: mixed.output.clone(),
         };
-        Ok((words && heads == mixed_heads && powers.output.width() == Width::I32).then_some(attention))
+        // Their readers take one element for each row, so that this holds of whatever was checked.
+        let rows = [max_run, sum_run].iter().all(|run| *run as u64 == scores.output.row());
+        Ok((words && rows && heads == mixed_heads && powers.output.width() == Width::I32).then_some(attention))
     }
 
     /// What the last operator gives, from queries, keys, the table of powers and values of the types that the operators name.

@@ -92,7 +92,7 @@ impl TorchEngine {
             return TorchTensor::wrap(ty, turned.map_err(failed)?);
         }
         let slice = rows.slice()?;
-        TorchTensor::build(&ty, |mut out| transposed(slice, (m as usize, n as usize), &mut out))
+        TorchTensor::build(&ty, |mut out| transposed(self.simd(), slice, (m as usize, n as usize), &mut out))
     }
 }
 

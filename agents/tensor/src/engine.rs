@@ -107,6 +107,11 @@ impl TorchEngine {
         self.kernels
     }
 
+    /// What its loops on the host run with.
+    pub(crate) const fn simd(&self) -> Simd {
+        self.simd
+    }
+
     /// Bytes free on the device now: what a worker can offer.
     ///
     /// # Errors
@@ -120,14 +125,16 @@ impl TorchEngine {
         instruction: &Instruction,
         operator: &Operator,
         operands: &[&TorchTensor],
+        context: &StepContext,
     ) -> Result<TorchTensor, EngineError> {
         let wide = operands.iter().map(|t| t.data()?.f_to_kind(tch::Kind::Int64).map_err(failed));
         let wide = wide.collect::<Result<Vec<_>, _>>()?;
         let row = operands.first().map_or(1, |a| a.ty().row());
         let tokens = operands.first().and_then(|a| a.ty().dims().iter().rev().nth(1)).map_or(1, |t| i64::from(*t));
         let exponent = operands.get(1).map_or(0, |b| i64::from(b.ty().exponent()));
-        let shape = torch::Shape { row: row as i64, tokens, exponent, limit: operator.output.limit() };
-        torch::wrap(&operator.output, torch::execute(instruction, &wide, &shape))
+        let (output, limit) = ((operator.output.rows() as i64, operator.output.row() as i64), operator.output.limit());
+        let shape = torch::Shape { row: row as i64, tokens, exponent, output, limit };
+        torch::wrap(&operator.output, torch::execute(instruction, &wide, &shape, context))
     }
 
     /// Checks that operands are those that an operator names, and lie on the device.
@@ -220,9 +227,9 @@ impl Engine for TorchEngine {
             }
             (Instruction::Sample { first_row }, &[data]) => self.sample(operator, data, first_row, context),
             _ if self.kernels.elements == ElementKernel::Torch => {
-                self.execute_by_libtorch(&instruction, operator, operands)
+                self.execute_by_libtorch(&instruction, operator, operands, context)
             }
-            _ => host::execute(self.simd, &instruction, operator, operands),
+            _ => host::execute(self.simd, &instruction, operator, operands, context),
         }
     }
 

@@ -29,7 +29,9 @@ pub(crate) enum Instruction {
     Relu,
     ReluGrad,
     Lookup(Lookup),
+    /// Of every so many elements.
     RowMax {
+        run: usize,
         causal: bool,
     },
     ExpNeg {
@@ -37,7 +39,9 @@ pub(crate) enum Instruction {
         input_shift: i32,
         causal: bool,
     },
+    /// Of every so many elements.
     RowSum {
+        run: usize,
         shift: i32,
     },
     Normalize {
@@ -101,6 +105,54 @@ pub(crate) enum Instruction {
     Choose {
         length: i64,
     },
+    RowCombine {
+        ca: i64,
+        cb: i64,
+        shift: i32,
+    },
+    RowMul {
+        shift: i32,
+    },
+    /// Of every so many elements.
+    InverseNorm {
+        run: usize,
+        center: bool,
+        epsilon: i64,
+        shift: i32,
+    },
+    GatherGrad {
+        shift: i32,
+    },
+    Ratio {
+        bits: u32,
+        floor: i64,
+    },
+    Shrink {
+        most: i64,
+        bits: u32,
+    },
+    AtStep,
+    GroupSum {
+        heads: usize,
+        shift: i32,
+    },
+    Dropout(Dropout),
+    Slice {
+        offset: usize,
+    },
+    Dither {
+        bits: u32,
+        stream: u32,
+    },
+}
+
+/// Attributes of a Dropout (rule N-46).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dropout {
+    pub(crate) keep: i64,
+    pub(crate) stream: u32,
+    pub(crate) c: i64,
+    pub(crate) shift: i32,
 }
 
 /// Attributes of a Lookup (rule N-18), and the `p` of its table of `2^p + 1` entries.
@@ -131,7 +183,7 @@ impl Instruction {
         check_operator(operator).map_err(|error| EngineError::Malformed(error.to_string()))?;
         // The counts were checked: an absent attribute does not occur.
         let attribute = |i: usize| operator.attributes.get(i).copied().unwrap_or_default();
-        // Shifts lie within ±63, table sizes and bits within 32, first_row within u32, heads and offset within a row.
+        // Shifts lie within ±63, table sizes and bits within 40, first_row and streams within u32, heads and offset within a row.
         let shift = |i: usize| attribute(i) as i32;
         Ok(match operator.opcode {
             Opcode::MatMul => Self::MatMul { shift: shift(0) },
@@ -148,11 +200,11 @@ impl Instruction {
                 shift: shift(3),
                 index_bits: table_bits(operator),
             }),
-            Opcode::RowMax => Self::RowMax { causal: attribute(0) == 1 },
+            Opcode::RowMax => Self::RowMax { run: run_length(operator), causal: attribute(0) == 1 },
             Opcode::ExpNeg => {
                 Self::ExpNeg { multiplier: attribute(0), input_shift: shift(1), causal: attribute(2) == 1 }
             }
-            Opcode::RowSum => Self::RowSum { shift: shift(0) },
+            Opcode::RowSum => Self::RowSum { run: run_length(operator), shift: shift(0) },
             Opcode::Normalize => Self::Normalize { bits: attribute(0) as u32 },
             Opcode::OneHotSub => Self::OneHotSub { one: attribute(0), shift: shift(1) },
             Opcode::Sample => Self::Sample { first_row: attribute(0) as u32 },
@@ -179,6 +231,27 @@ impl Instruction {
             Opcode::Threshold => Self::Threshold { step: attribute(0) },
             Opcode::Perturb => Self::Perturb { bound: attribute(0), places: alignment(operator), shift: shift(1) },
             Opcode::Choose => Self::Choose { length: attribute(0) },
+            Opcode::RowCombine => Self::RowCombine { ca: attribute(0), cb: attribute(1), shift: shift(2) },
+            Opcode::RowMul => Self::RowMul { shift: shift(0) },
+            Opcode::InverseNorm => Self::InverseNorm {
+                run: run_length(operator),
+                center: attribute(0) == 1,
+                epsilon: attribute(1),
+                shift: shift(2),
+            },
+            Opcode::GatherGrad => Self::GatherGrad { shift: shift(0) },
+            Opcode::Ratio => Self::Ratio { bits: attribute(0) as u32, floor: attribute(1) },
+            Opcode::Shrink => Self::Shrink { most: attribute(0), bits: attribute(1) as u32 },
+            Opcode::AtStep => Self::AtStep,
+            Opcode::GroupSum => Self::GroupSum { heads: attribute(0) as usize, shift: shift(1) },
+            Opcode::Dropout => Self::Dropout(Dropout {
+                keep: attribute(0),
+                stream: attribute(1) as u32,
+                c: attribute(2),
+                shift: shift(3),
+            }),
+            Opcode::Slice => Self::Slice { offset: attribute(0) as usize },
+            Opcode::Dither => Self::Dither { bits: attribute(0) as u32, stream: attribute(1) as u32 },
         })
     }
 }

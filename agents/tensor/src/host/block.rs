@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 use std::ops::{Add, BitAnd, Mul, Neg, Shl, Shr, Sub};
 
+use super::rows::for_rows;
 use crate::simd::{Simd, multiversion};
 use crate::tensor::{Slice, SliceMut, each_width};
 
@@ -152,6 +153,17 @@ impl Slice<'_> {
         }
     }
 
+    /// [`Self::load`] of a tensor of which each element is taken `run` times.
+    pub(crate) fn load_runs<A: Accumulator>(&self, simd: Simd, run: usize, start: usize, block: &mut [A]) {
+        if run == 1 {
+            self.load(simd, start, block);
+        } else {
+            each_width!(Slice, self, v => {
+                for_rows(start, run, block, |m, _, part| part.fill(A::narrow(v[m].wide())));
+            });
+        }
+    }
+
     /// All elements, widened.
     pub(crate) fn to_wide(self) -> Vec<i64> {
         each_width!(Slice, self, v => v.iter().map(|x| x.wide()).collect())
@@ -161,6 +173,10 @@ impl Slice<'_> {
 impl SliceMut<'_> {
     pub(crate) const fn len(&self) -> usize {
         each_width!(SliceMut, self, v => v.len())
+    }
+
+    pub(crate) fn zero(&mut self) {
+        each_width!(SliceMut, self, v => v.fill(Default::default()));
     }
 
     /// Narrows a block into the elements from `start` on; its values fit.

@@ -12,7 +12,7 @@ pub(crate) struct Precision {
 }
 
 multiversion! {
-    fn combine_block<A: Accumulator>(a: &mut [A], b: &[A], coefficients: (A, A), to: Precision) {
+    pub(super) fn combine_block<A: Accumulator>(a: &mut [A], b: &[A], coefficients: (A, A), to: Precision) {
         for (a, b) in a.iter_mut().zip(b) {
             *a = coefficients.0 * *a + coefficients.1 * *b;
         }
@@ -30,7 +30,7 @@ multiversion! {
 }
 
 multiversion! {
-    fn mul_block<A: Accumulator>(a: &mut [A], b: &[A], to: Precision) {
+    pub(super) fn mul_block<A: Accumulator>(a: &mut [A], b: &[A], to: Precision) {
         for (a, b) in a.iter_mut().zip(b) {
             *a = *a * *b;
         }

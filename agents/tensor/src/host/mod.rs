@@ -6,13 +6,17 @@
 //! | [`elementwise`], [`fused`] | Combine, Scale, Mul, Relu, ReluGrad; Combine, Mul and Lookup of words |
 //! | [`table`], [`exp`], [`values`] | Lookup; ExpNeg; functions computed once for each argument |
 //! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
+//! | [`runs`] | RowCombine, RowMul |
 //! | [`divide`] | Normalize |
+//! | [`ratio`], [`quotient`] | Ratio, Shrink; exact quotients and roots of 64 bits |
+//! | [`random`] | Dropout, Dither |
+//! | [`scatter`], [`groups`] | GatherGrad; GroupSum |
 //! | `softmax` | RowMax, ExpNeg, RowSum and Normalize of a row at a time, within attention |
-//! | [`norm`], [`rope`] | Norm; Rope |
+//! | [`norm`], [`rope`] | Norm and InverseNorm; Rope |
 //! | [`choose`] | RowArgMax, RowPick, Choose |
 //! | [`tail`], [`perturb`] | TailSum and Threshold; Perturb |
 //! | [`scales`] | Gather, and ScaledMatMul's scales for products of libtorch |
-//! | [`layout`] | Transpose |
+//! | [`layout`] | Transpose, Slice, AtStep |
 //! | `vnni`, `amx` | MatMul, ScaledMatMul, HeadScores and HeadMix by AVX-512 VNNI, and by AMX |
 
 #[cfg(target_arch = "x86_64")]
@@ -23,12 +27,18 @@ pub(crate) mod divide;
 pub(crate) mod elementwise;
 pub(crate) mod exp;
 pub(crate) mod fused;
+pub(crate) mod groups;
 pub(crate) mod layout;
 pub(crate) mod norm;
 pub(crate) mod perturb;
+pub(crate) mod quotient;
+pub(crate) mod random;
+pub(crate) mod ratio;
 pub(crate) mod rope;
 pub(crate) mod rows;
+pub(crate) mod runs;
 pub(crate) mod scales;
+pub(crate) mod scatter;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod softmax;
 pub(crate) mod table;
@@ -37,7 +47,8 @@ pub(crate) mod values;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vnni;
 
-use tensorlink_graph::EngineError;
+use tensorlink_graph::{EngineError, StepContext};
+use tensorlink_num::kernel::{DITHER_DRAWS, DROPOUT_DRAWS};
 use tensorlink_types::Operator;
 
 use crate::instruction::{Instruction, magnitude};
@@ -60,12 +71,21 @@ macro_rules! same_width {
     };
 }
 
-/// Rule N-12 of an `m × n` matrix.
+/// Rule N-12 of `m × n` matrices, one after another.
 ///
 /// # Errors
 /// [`EngineError::Malformed`] if the output has another width.
-pub(crate) fn transposed(a: Slice<'_>, shape: (usize, usize), out: &mut SliceMut<'_>) -> Result<(), EngineError> {
-    same_width!(a, out, (a, out) => layout::transpose(a, shape, out));
+pub(crate) fn transposed(
+    simd: Simd,
+    a: Slice<'_>,
+    (m, n): (usize, usize),
+    out: &mut SliceMut<'_>,
+) -> Result<(), EngineError> {
+    same_width!(a, out, (a, out) => {
+        for (a, out) in a.chunks_exact(m * n).zip(out.chunks_exact_mut(m * n)) {
+            layout::transpose(simd, a, (m, n), out);
+        }
+    });
     Ok(())
 }
 
@@ -78,6 +98,7 @@ pub(crate) fn execute(
     instruction: &Instruction,
     operator: &Operator,
     operands: &[&TorchTensor],
+    context: &StepContext,
 ) -> Result<TorchTensor, EngineError> {
     let tensor =
         |i: usize| operands.get(i).ok_or_else(|| EngineError::Malformed(format!("{operator}: operand {i} is missing")));
@@ -87,10 +108,10 @@ pub(crate) fn execute(
     let (row, a) = (first.row() as usize, operand(0)?);
     let limit = operator.output.limit();
     let to = |shift| Precision { shift, limit };
-    let visible = |causal: bool| {
+    let visible = |length: usize, causal: bool| {
         // A causal operand has at least two dimensions.
         let tokens = first.dims().iter().rev().nth(1).map(|tokens| *tokens as usize);
-        Rows { length: row, causal: tokens.filter(|_| causal) }
+        Rows { length, causal: tokens.filter(|_| causal) }
     };
     // Operands must fit too: a coefficient of 0 bounds nothing.
     let loads = operands.iter().map(|t| magnitude(t.ty())).max().unwrap_or(0);
@@ -99,7 +120,8 @@ pub(crate) fn execute(
         let out = &mut out;
         match *instruction {
             Instruction::Transpose => {
-                transposed(a, (first.rows() as usize, row), out)?;
+                let rows = first.dims().iter().rev().nth(1).map_or(1, |rows| *rows as usize);
+                transposed(simd, a, (rows, row), out)?;
             }
             Instruction::Combine { ca, cb, shift } => {
                 let b = operand(1)?;
@@ -143,8 +165,8 @@ pub(crate) fn execute(
                 let table = (operand(1)?, tensor(1)?.ty().limit());
                 table::lookup(simd, (a, first.limit()), table, &attributes, limit, out);
             }
-            Instruction::RowMax { causal } => {
-                same_width!(a, out, (a, out) => rows::row_max(simd, a, visible(causal), out));
+            Instruction::RowMax { run, causal } => {
+                same_width!(a, out, (a, out) => rows::row_max(simd, a, visible(run, causal), out));
             }
             Instruction::RowAbsMax { run } => same_width!(a, out, (a, out) => rows::row_abs_max(simd, a, run, out)),
             Instruction::RowArgMax { run } => {
@@ -177,9 +199,9 @@ pub(crate) fn execute(
                 let SliceMut::I32(out) = out else {
                     return Err(EngineError::Malformed("ExpNeg gives 26 bits".to_owned()));
                 };
-                exp::exp_neg(simd, (a, operand(1)?, operand(2)?), attributes, visible(causal), out);
+                exp::exp_neg(simd, (a, operand(1)?, operand(2)?), attributes, visible(row, causal), out);
             }
-            Instruction::RowSum { shift } => rows::row_sum(simd, a, row, to(shift), out),
+            Instruction::RowSum { run, shift } => rows::row_sum(simd, a, run, to(shift), out),
             Instruction::Normalize { bits } => {
                 let mut z = operand(1)?.to_wide();
                 divide::normalize(simd, (a, first.limit()), (&mut z, row), bits, limit, out);
@@ -204,6 +226,49 @@ pub(crate) fn execute(
                 } else {
                     scales::gather::<i64>(simd, table, ids, to(shift), out);
                 }
+            }
+            Instruction::RowCombine { ca, cb, shift } => {
+                let b = operand(1)?;
+                let bound = reach(0)? * u128::from(ca.unsigned_abs()) + reach(1)? * u128::from(cb.unsigned_abs());
+                if narrow(bound) {
+                    runs::row_combine::<i32>(simd, (a, ca), (b, cb), to(shift), out);
+                } else {
+                    runs::row_combine::<i64>(simd, (a, ca), (b, cb), to(shift), out);
+                }
+            }
+            Instruction::RowMul { shift } => {
+                let b = operand(1)?;
+                if narrow(reach(0)? * reach(1)?) {
+                    runs::row_mul::<i32>(simd, a, b, to(shift), out);
+                } else {
+                    runs::row_mul::<i64>(simd, a, b, to(shift), out);
+                }
+            }
+            Instruction::InverseNorm { run, center, epsilon, shift } => {
+                norm::inverse_norm(simd, (a, run), (center, epsilon), to(shift), out);
+            }
+            Instruction::GatherGrad { shift } => {
+                scatter::gather_grad(simd, a, operand(1)?, operator.output.row() as usize, to(shift), out);
+            }
+            Instruction::Ratio { bits, floor } => ratio::ratio(simd, a, operand(1)?, (bits, floor), limit, out),
+            Instruction::Shrink { most, bits } => ratio::shrink(simd, a, (most, bits), limit, out),
+            Instruction::AtStep => same_width!(a, out, (a, out) => layout::at_step(a, context.step, out)),
+            Instruction::GroupSum { heads, shift } => {
+                let lengths = (row / heads, operator.output.row() as usize);
+                groups::group_sum(simd, a, lengths, to(shift), out);
+            }
+            Instruction::Dropout(attributes) => {
+                let draws = random::Draws::new(context, attributes.stream, DROPOUT_DRAWS);
+                random::dropout(simd, a, (&attributes, draws), limit, out);
+            }
+            Instruction::Slice { offset } => {
+                let lengths = (row, operator.output.row() as usize);
+                same_width!(a, out, (a, out) => layout::slice(a, lengths, offset, out));
+            }
+            Instruction::Dither { bits, stream } => {
+                let draws = random::Draws::new(context, stream, DITHER_DRAWS);
+                // At most 32.
+                random::dither(simd, (a, row), operand(1)?, (to(bits as i32), draws), out);
             }
             Instruction::MatMul { .. }
             | Instruction::ScaledMatMul { .. }

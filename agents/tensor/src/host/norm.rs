@@ -1,4 +1,4 @@
-//! Norm: rows brought to a common scale (rule N-28), in one pass while a row is in the first-level cache.
+//! Norm: rows brought to a common scale (rule N-28), in one pass while a row is in the first-level cache; and that scale (rule N-40).
 
 use super::block::{BLOCK, rescale};
 use super::elementwise::Precision;
@@ -18,11 +18,11 @@ struct Row {
 }
 
 impl Row {
-    fn new(attributes: &Norm, (sum, squares): (i64, i64), length: usize) -> Self {
+    fn new((center, epsilon): (bool, i64), (sum, squares): (i64, i64), length: usize) -> Self {
         let k = length as i64;
         // div(16·S, K) of rule N-3.
-        let mean = if attributes.center { (32 * sum + k).div_euclid(2 * k) } else { 0 };
-        let variance = (256 * squares - 32 * mean * sum + k * mean * mean + attributes.epsilon).max(1);
+        let mean = if center { (32 * sum + k).div_euclid(2 * k) } else { 0 };
+        let variance = (256 * squares - 32 * mean * sum + k * mean * mean + epsilon).max(1);
         // Between 1 and 2^62, so that `j` lies between 0 and 30 and the root between 2^30 and 2^31.
         let j = (variance.leading_zeros().saturating_sub(2)) / 2;
         let root = (variance << (2 * j)).unsigned_abs().isqrt() as i64;
@@ -75,12 +75,33 @@ pub(crate) fn norm(
         x.load(simd, start, &mut row);
         let mut sums = (0, 0);
         moments(simd, &row, &mut sums);
-        let by = Row::new(attributes, sums, length);
+        let by = Row::new((attributes.center, attributes.epsilon), sums, length);
         for (i, x) in row.chunks(BLOCK).enumerate() {
             let range = i * BLOCK..i * BLOCK + x.len();
             let block = &mut buffer[..x.len()];
             apply(simd, x, by, (&factors[range.clone()], &bias[range]), to, block);
             out.store(simd, start + i * BLOCK, block);
         }
+    }
+}
+
+/// Rule N-40, of every `run` elements.
+pub(crate) fn inverse_norm(
+    simd: Simd,
+    (x, run): (Slice<'_>, usize),
+    spread: (bool, i64),
+    to: Precision,
+    out: &mut SliceMut<'_>,
+) {
+    let mut row = vec![0i32; run];
+    for m in 0..out.len() {
+        x.load(simd, m * run, &mut row);
+        let mut sums = (0, 0);
+        moments(simd, &row, &mut sums);
+        let Row { reciprocal, places, .. } = Row::new(spread, sums, run);
+        let mut inverse = [reciprocal];
+        // By `shift − j`.
+        rescale(&mut inverse, to.shift + places - 34, to.limit);
+        out.store(simd, m, &inverse);
     }
 }

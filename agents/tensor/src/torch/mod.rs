@@ -1,11 +1,11 @@
 //! Operators in libtorch's own operations: what runs on a GPU, and on any processor it supports.
 //!
 //! Everything but matrix products is computed in `int64`, where rule N-6 keeps every accumulator below 2^62; shifts are
-//! arithmetic, so that they are floors. Matrix products are in [`matmul`] and [`heads`], longer rules in `norm`, `rope`
-//! and `sampling`.
+//! arithmetic, so that they are floors. Matrix products are in [`matmul`] and [`heads`], longer rules in `norm`, `rope`,
+//! `sampling`, `training` and `random`.
 
 use tch::{Kind, TchError, Tensor};
-use tensorlink_graph::EngineError;
+use tensorlink_graph::{EngineError, StepContext};
 use tensorlink_types::TensorType;
 
 use crate::host::elementwise::Precision;
@@ -15,8 +15,10 @@ use crate::tensor::{TorchTensor, device as failed, dims, kind};
 pub(crate) mod heads;
 pub(crate) mod matmul;
 mod norm;
+mod random;
 mod rope;
 mod sampling;
+mod training;
 
 /// Largest exponent of ExpNeg, in 16 fraction bits: beyond it the result is 0.
 const EXP_MAX: i64 = 40 << 16;
@@ -32,6 +34,8 @@ pub(crate) struct Shape {
     pub(crate) tokens: i64,
     /// Exponent of the second operand.
     pub(crate) exponent: i64,
+    /// Rows and row of the output.
+    pub(crate) output: (i64, i64),
     /// Limit of the output's mantissas.
     pub(crate) limit: i64,
 }
@@ -109,7 +113,7 @@ pub(crate) fn gather(
     to: Precision,
 ) -> Result<Tensor, TchError> {
     let last = table.size2()?.0 - 1;
-    let ids = ids.f_narrow(0, 0, tokens)?.f_to_kind(Kind::Int64)?.f_clamp(0, last)?;
+    let ids = ids.f_reshape([-1])?.f_narrow(0, 0, tokens)?.f_to_kind(Kind::Int64)?.f_clamp(0, last)?;
     let rows = table.f_index_select(0, &ids)?.f_to_kind(Kind::Int64)?;
     let scales = scale.f_reshape([-1])?.f_index_select(0, &ids)?.f_to_kind(Kind::Int64)?;
     rescale(&rows.f_mul(&scales.f_reshape([-1, 1])?)?, to.shift, to.limit)
@@ -124,8 +128,13 @@ fn normalize(p: &Tensor, z: &Tensor, bits: u32, limit: i64) -> Result<Tensor, Tc
 
 /// Computes every operator but products, Gather and Sample from `int64` operands, to `int64`, in any shape with the output's
 /// number of elements.
-pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Shape) -> Result<Tensor, TchError> {
-    let Shape { row, tokens, exponent, limit } = *shape;
+pub(crate) fn execute(
+    instruction: &Instruction,
+    operands: &[Tensor],
+    shape: &Shape,
+    context: &StepContext,
+) -> Result<Tensor, TchError> {
+    let Shape { row, tokens, exponent, output, limit } = *shape;
     let operand =
         |i: usize| operands.get(i).ok_or_else(|| TchError::Torch(format!("operand {i} of {instruction:?} is missing")));
     let matrix = |i: usize| operand(i)?.f_reshape([-1, row]);
@@ -136,7 +145,7 @@ pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Sh
         Ok::<_, TchError>((operand(0)?.f_reshape([-1, b.numel() as i64])?, b))
     };
     match *instruction {
-        Instruction::Transpose => operand(0)?.f_transpose(0, 1)?.f_contiguous(),
+        Instruction::Transpose => operand(0)?.f_transpose(-2, -1)?.f_contiguous(),
         Instruction::Combine { ca, cb, shift } => {
             let (a, b) = repeated()?;
             rescale(&a.f_mul_scalar(ca)?.f_add(&b.f_mul_scalar(cb)?)?, shift, limit)
@@ -149,11 +158,11 @@ pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Sh
         Instruction::Relu => operand(0)?.f_clamp_min(0),
         Instruction::ReluGrad => operand(0)?.f_masked_fill(&operand(1)?.f_le(0)?, 0),
         Instruction::Lookup(attributes) => lookup(operand(0)?, operand(1)?, &attributes, limit),
-        Instruction::RowMax { causal } => {
+        Instruction::RowMax { causal: true, .. } => {
             let a = matrix(0)?;
-            let a = if causal { a.f_masked_fill(&hidden(&a, tokens)?, i64::MIN)? } else { a };
-            a.f_amax([1i64], false)
+            a.f_masked_fill(&hidden(&a, tokens)?, i64::MIN)?.f_amax([1i64], false)
         }
+        Instruction::RowMax { run, .. } => operand(0)?.f_reshape([-1, run as i64])?.f_amax([1i64], false),
         Instruction::RowAbsMax { run } => operand(0)?.f_reshape([-1, run as i64])?.f_abs()?.f_amax([1i64], false),
         Instruction::ExpNeg { multiplier, input_shift, causal } => {
             let z = column(1)?.f_sub(&matrix(0)?)?.f_clamp_min(0)?;
@@ -164,8 +173,9 @@ pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Sh
         Instruction::Rope { heads, shift } => {
             rope::rope(&matrix(0)?, operand(1)?, heads as i64, (shift, limit, exponent))
         }
-        Instruction::RowSum { shift } => {
-            rescale(&matrix(0)?.f_sum_dim_intlist(&[1i64][..], false, Kind::Int64)?, shift, limit)
+        Instruction::RowSum { run, shift } => {
+            let parts = operand(0)?.f_reshape([-1, run as i64])?;
+            rescale(&parts.f_sum_dim_intlist(&[1i64][..], false, Kind::Int64)?, shift, limit)
         }
         Instruction::Normalize { bits } => normalize(&matrix(0)?, &column(1)?, bits, limit),
         Instruction::OneHotSub { one, shift } => {
@@ -194,6 +204,29 @@ pub(crate) fn execute(instruction: &Instruction, operands: &[Tensor], shape: &Sh
         }
         Instruction::Choose { length } => {
             sampling::choose((operand(0)?, operand(1)?, operand(2)?), length, (row, limit))
+        }
+        Instruction::RowCombine { ca, cb, shift } => {
+            let (a, b) = training::runs(operand(0)?, operand(1)?)?;
+            rescale(&a.f_mul_scalar(ca)?.f_add(&b.f_mul_scalar(cb)?)?, shift, limit)
+        }
+        Instruction::RowMul { shift } => {
+            let (a, b) = training::runs(operand(0)?, operand(1)?)?;
+            rescale(&a.f_mul(&b)?, shift, limit)
+        }
+        Instruction::InverseNorm { run, center, epsilon, shift } => {
+            norm::inverse_norm(&operand(0)?.f_reshape([-1, run as i64])?, (center, epsilon), (shift, limit))
+        }
+        Instruction::GatherGrad { shift } => training::gather_grad(operand(0)?, operand(1)?, output, (shift, limit)),
+        Instruction::Ratio { bits, floor } => training::ratio(operand(0)?, operand(1)?, (bits, floor), limit),
+        Instruction::Shrink { most, bits } => training::shrink(operand(0)?, (most, bits), limit),
+        Instruction::AtStep => training::at_step(operand(0)?, context.step, output.1),
+        Instruction::GroupSum { heads, shift } => {
+            training::group_sum(&matrix(0)?, (row / heads as i64, output.1), (shift, limit))
+        }
+        Instruction::Dropout(attributes) => random::dropout(operand(0)?, &attributes, context, limit),
+        Instruction::Slice { offset } => matrix(0)?.f_narrow(1, offset as i64, output.1),
+        Instruction::Dither { bits, stream } => {
+            random::dither(&matrix(0)?, &column(1)?, (bits, stream), context, limit)
         }
         Instruction::MatMul { .. }
         | Instruction::ScaledMatMul { .. }

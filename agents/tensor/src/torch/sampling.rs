@@ -2,21 +2,11 @@
 
 use tch::{Kind, TchError, Tensor};
 
+use super::random::{LOW, philox};
 use super::{LIMIT_63, interpolate, rescale};
 
 /// Numbers of a row of controls.
 const CONTROLS: i64 = 7;
-
-/// The low half of a word.
-const LOW: i64 = 0xffff_ffff;
-
-/// Multipliers of Philox4x32, for words 0 and 2.
-const MULTIPLIERS: [i64; 2] = [0xD251_1F53, 0xCD9E_8D57];
-
-/// What its keys grow by each round.
-const WEYL: [i64; 2] = [0x9E37_79B9, 0xBB67_AE85];
-
-const ROUNDS: i64 = 10;
 
 /// The place of the first element of each row that none exceeds, by comparisons alone: which of several largest elements
 /// an `argmax` names is for each device to choose.
@@ -59,32 +49,6 @@ pub(super) fn threshold(operands: [&Tensor; 5], step: i64, limit: i64) -> Result
     raised.f_where_self(&enough.f_logical_or(&heavy)?, &t)
 }
 
-/// High and low word of the product of a word by a constant one, from halves: no intermediate leaves 49 bits.
-fn product(multiplier: i64, word: &Tensor) -> Result<(Tensor, Tensor), TchError> {
-    let low = word.f_mul_scalar(multiplier & 0xffff)?;
-    let high = word.f_mul_scalar(multiplier >> 16)?;
-    let carried = low.f_bitwise_right_shift_tensor_scalar(16)?.f_add(&high)?;
-    let low_word =
-        carried.f_bitwise_and(0xffff)?.f_bitwise_left_shift_tensor_scalar(16)?.f_add(&low.f_bitwise_and(0xffff)?)?;
-    Ok((carried.f_bitwise_right_shift_tensor_scalar(16)?, low_word))
-}
-
-/// Output word 0 of Philox4x32-10 with counter `(place, position, 0, 0)`; places lie along rows, the others are columns.
-fn philox(places: &Tensor, position: &Tensor, seed: [Tensor; 2]) -> Result<Tensor, TchError> {
-    let zero = position.f_zeros_like()?;
-    let mut state = [places.shallow_clone(), position.shallow_clone(), zero.shallow_clone(), zero];
-    for round in 0..ROUNDS {
-        let key = |i: usize| seed[i].f_add_scalar(WEYL[i] * round)?.f_bitwise_and(LOW);
-        let [c0, c1, c2, c3] = &state;
-        let ((high0, low0), (high1, low1)) = (product(MULTIPLIERS[0], c0)?, product(MULTIPLIERS[1], c2)?);
-        let first = high1.f_bitwise_xor_tensor(c1)?.f_bitwise_xor_tensor(&key(0)?)?;
-        let third = high0.f_bitwise_xor_tensor(c3)?.f_bitwise_xor_tensor(&key(1)?)?;
-        state = [first, low1, third, low0];
-    }
-    let [word, ..] = state;
-    Ok(word)
-}
-
 /// Draws of the standard Gumbel distribution, from words.
 fn gumbel(words: &Tensor, table: &Tensor) -> Result<Tensor, TchError> {
     // Leading zeros, at most 31, by halves: what is left begins with a one, unless the word is 0.
@@ -109,7 +73,8 @@ pub(super) fn perturb(
     let column = |index: i64| control(controls, index)?.f_reshape([-1, 1]);
     let word = |index: i64| column(index)?.f_bitwise_and(LOW);
     let along = Tensor::f_arange(a.size2()?.1, (Kind::Int64, a.device()))?.f_reshape([1, -1])?;
-    let words = philox(&along, &word(2)?, [word(5)?, word(6)?])?;
+    let zero = || Tensor::f_zeros([1], (Kind::Int64, along.device()));
+    let words = philox([along.shallow_clone(), word(2)?, zero()?, zero()?], [word(5)?, word(6)?])?;
     let noise = gumbel(&words, table)?.f_mul(&column(1)?.f_clamp_min(0)?)?;
     let perturbed = a.f_bitwise_left_shift_tensor_scalar(places)?.f_add(&noise)?;
     rescale(&perturbed, shift, limit)?.f_masked_fill(&a.f_lt_tensor(least)?, -limit)

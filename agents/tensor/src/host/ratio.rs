@@ -1,0 +1,102 @@
+//! Ratio and Shrink: quotients by roots (rules N-42 and N-43).
+
+use super::block::{BLOCK, for_blocks};
+use super::quotient::{ESTIMATED, bound, floor_quotient, floor_root};
+use crate::simd::{Simd, multiversion};
+use crate::tensor::{Slice, SliceMut};
+
+multiversion! {
+    /// What Ratio divides by.
+    fn divisors(v: &mut [i64], floor: i64) {
+        for v in v {
+            *v = floor_root((*v).max(0)) + floor;
+        }
+    }
+}
+
+multiversion! {
+    /// `⌊(2·m·2^bits + d) / 2d⌋`, limits below [`ESTIMATED`].
+    fn estimated(m: &mut [i64], d: &[i64], bits: u32, limit: i64) {
+        let bound = bound(limit);
+        for (m, d) in m.iter_mut().zip(d) {
+            *m = floor_quotient((*m << (bits + 1)) + d, 2 * d, bound).clamp(-limit, limit);
+        }
+    }
+}
+
+/// Rule N-42.
+pub(crate) fn ratio(
+    simd: Simd,
+    m: Slice<'_>,
+    v: Slice<'_>,
+    (bits, floor): (u32, i64),
+    limit: i64,
+    out: &mut SliceMut<'_>,
+) {
+    let mut other = [0i64; BLOCK];
+    for_blocks::<i64>(simd, out, |start, block| {
+        let other = &mut other[..block.len()];
+        m.load(simd, start, block);
+        v.load(simd, start, other);
+        divisors(simd, other, floor);
+        if limit < ESTIMATED {
+            estimated(simd, block, other, bits, limit);
+        } else {
+            for (m, d) in block.iter_mut().zip(&*other) {
+                *m = ((*m << (bits + 1)) + d).div_euclid(2 * d).clamp(-limit, limit);
+            }
+        }
+    });
+}
+
+/// Rule N-43: few elements, norms of tensors.
+pub(crate) fn shrink(simd: Simd, s: Slice<'_>, (most, bits): (i64, u32), limit: i64, out: &mut SliceMut<'_>) {
+    let one = 1i64 << bits;
+    for_blocks::<i64>(simd, out, |start, block| {
+        s.load(simd, start, block);
+        for s in block {
+            *s = (one * most / floor_root((*s).max(0)).max(1)).min(one).min(limit);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Roots one below, at and one above squares, up to the largest.
+    #[test]
+    fn roots_next_to_squares_have_the_right_floor() {
+        let roots = (0..32).flat_map(|b| [(1i64 << b) - 1, 1 << b, (1 << b) + 1]).chain([3_037_000_498, 3_037_000_499]);
+        let squares = roots.filter_map(|root| root.checked_mul(root)).flat_map(|x| [x - 1, x, x.saturating_add(1)]);
+        for x in squares.chain([i64::MAX - 1, i64::MAX]) {
+            for simd in [Simd::BASELINE, Simd::detect()] {
+                let mut d = [x; 9];
+                divisors(simd, &mut d, 1);
+                assert_eq!(d, [x.max(0).isqrt() + 1; 9], "{x}");
+            }
+        }
+    }
+
+    /// Dividends around whole multiples of the divisor, of either sign, and beyond the limit.
+    #[test]
+    fn estimates_are_corrected() {
+        for d in [1i64, 2, 3, 127, 255, 65537, 1 << 20, (1 << 31) + 1, (1 << 40) - 1, (1 << 41) + 7] {
+            for limit in [127, 32767, i64::from(i32::MAX), ESTIMATED - 1] {
+                let edges = (0..61).map(|b| 1i64 << b).chain([limit - 1, limit, limit + 1, limit + 2, limit + 3]);
+                // Half odd multiples of the divisor, where rounding turns.
+                let multiples =
+                    edges.filter_map(|q| (2 * q - 1).checked_mul(d)).filter(|x| *x < 1 << 61).map(|x| x >> 1);
+                let m: Vec<i64> = multiples.flat_map(|m| [m - 1, m, m + 1]).flat_map(|m| [m, -m]).collect();
+                for simd in [Simd::BASELINE, Simd::detect()] {
+                    let mut out = m.clone();
+                    estimated(simd, &mut out, &vec![d; m.len()], 0, limit);
+                    for (m, out) in m.iter().zip(out) {
+                        let due = (2 * i128::from(*m) + i128::from(d)).div_euclid(2 * i128::from(d));
+                        assert_eq!(i128::from(out), due.clamp((-limit).into(), limit.into()), "{m} / {d}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! GatherGrad: sums of the gradients of a gathered row (rule N-41).
+
+use super::block::{Element, rescale};
+use super::elementwise::Precision;
+use super::layout::transpose;
+use crate::simd::{Simd, multiversion};
+use crate::tensor::{Slice, SliceMut, each_width};
+
+multiversion! {
+    fn add<T: Element>(row: &[T], sums: &mut [i64]) {
+        for (sum, x) in sums.iter_mut().zip(row) {
+            *sum += x.wide();
+        }
+    }
+}
+
+multiversion! {
+    fn round(sums: &mut [i64], to: Precision) {
+        rescale(sums, to.shift, to.limit);
+    }
+}
+
+/// Rows of the output `width` long; `g` has as many rows. Most rows of the output belong to no token.
+pub(crate) fn gather_grad(
+    simd: Simd,
+    g: Slice<'_>,
+    ids: Slice<'_>,
+    width: usize,
+    to: Precision,
+    out: &mut SliceMut<'_>,
+) {
+    let (tokens, last) = (g.len() / width, (out.len() / width).saturating_sub(1) as i64);
+    let mut entries: Vec<(usize, usize)> = (0..tokens).map(|t| (ids.get(t).clamp(0, last) as usize, t)).collect();
+    entries.sort_unstable();
+    out.zero();
+    each_width!(Slice, g, g => {
+        // A row for each token.
+        let mut rows = vec![Default::default(); g.len()];
+        transpose(simd, g, (width, tokens), &mut rows);
+        let mut sums = vec![0i64; width];
+        for of_entry in entries.chunk_by(|a, b| a.0 == b.0) {
+            sums.fill(0);
+            for (_, token) in of_entry {
+                add(simd, &rows[token * width..(token + 1) * width], &mut sums);
+            }
+            round(simd, &mut sums, to);
+            out.store(simd, of_entry[0].0 * width, &sums);
+        }
+    });
+}

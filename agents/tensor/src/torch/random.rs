@@ -1,0 +1,78 @@
+//! Philox4x32-10 (rule N-4), and what draws an element at a time: Dropout and Dither (rules N-46 and N-48), in `int64`.
+
+use tch::{Device, Kind, TchError, Tensor};
+use tensorlink_num::StepContext;
+use tensorlink_num::kernel::{DITHER_DRAWS, DROPOUT_DRAWS};
+use tensorlink_num::philox::key_words;
+
+use super::rescale;
+use crate::instruction::Dropout;
+
+/// The low half of a word.
+pub(super) const LOW: i64 = 0xffff_ffff;
+
+/// Multipliers of Philox4x32, for words 0 and 2.
+const MULTIPLIERS: [i64; 2] = [0xD251_1F53, 0xCD9E_8D57];
+
+/// What its keys grow by each round.
+const WEYL: [i64; 2] = [0x9E37_79B9, 0xBB67_AE85];
+
+const ROUNDS: i64 = 10;
+
+/// High and low word of the product of a word by a constant one, from halves: no intermediate leaves 49 bits.
+fn product(multiplier: i64, word: &Tensor) -> Result<(Tensor, Tensor), TchError> {
+    let low = word.f_mul_scalar(multiplier & 0xffff)?;
+    let high = word.f_mul_scalar(multiplier >> 16)?;
+    let carried = low.f_bitwise_right_shift_tensor_scalar(16)?.f_add(&high)?;
+    let low_word =
+        carried.f_bitwise_and(0xffff)?.f_bitwise_left_shift_tensor_scalar(16)?.f_add(&low.f_bitwise_and(0xffff)?)?;
+    Ok((carried.f_bitwise_right_shift_tensor_scalar(16)?, low_word))
+}
+
+/// Output word 0 of Philox4x32-10; words of counter and key have shapes that go together.
+pub(super) fn philox(counter: [Tensor; 4], key: [Tensor; 2]) -> Result<Tensor, TchError> {
+    let mut state = counter;
+    for round in 0..ROUNDS {
+        let key = |i: usize| key[i].f_add_scalar(WEYL[i] * round)?.f_bitwise_and(LOW);
+        let [c0, c1, c2, c3] = &state;
+        let ((high0, low0), (high1, low1)) = (product(MULTIPLIERS[0], c0)?, product(MULTIPLIERS[1], c2)?);
+        let first = high1.f_bitwise_xor_tensor(c1)?.f_bitwise_xor_tensor(&key(0)?)?;
+        let third = high0.f_bitwise_xor_tensor(c3)?.f_bitwise_xor_tensor(&key(1)?)?;
+        state = [first, low1, third, low0];
+    }
+    let [word, ..] = state;
+    Ok(word)
+}
+
+/// Words for `count` elements of a tensor.
+fn draws(context: &StepContext, (stream, draws): (u32, u32), count: i64, device: Device) -> Result<Tensor, TchError> {
+    let options = (Kind::Int64, device);
+    let word = |word: i64| Tensor::f_full([1], word, options);
+    let places = Tensor::f_arange(count, options)?;
+    let high = places.f_bitwise_right_shift_tensor_scalar(32)?.f_add_scalar(i64::from(draws))?.f_bitwise_and(LOW)?;
+    let counter = [places.f_bitwise_and(LOW)?, word(context.step.into())?, word(stream.into())?, high];
+    let [first, second] = key_words(&context.job_key);
+    philox(counter, [word(first.into())?, word(second.into())?])
+}
+
+pub(super) fn dropout(a: &Tensor, attributes: &Dropout, context: &StepContext, limit: i64) -> Result<Tensor, TchError> {
+    let Dropout { keep, stream, c, shift } = *attributes;
+    let words = draws(context, (stream, DROPOUT_DRAWS), a.numel() as i64, a.device())?;
+    let dropped = words.f_ge(keep)?.f_reshape(a.size())?;
+    rescale(&a.f_mul_scalar(c)?, shift, limit)?.f_masked_fill(&dropped, 0)
+}
+
+/// `p` a matrix, `z` a column.
+pub(super) fn dither(
+    p: &Tensor,
+    z: &Tensor,
+    (bits, stream): (u32, u32),
+    context: &StepContext,
+    limit: i64,
+) -> Result<Tensor, TchError> {
+    let words = draws(context, (stream, DITHER_DRAWS), p.numel() as i64, p.device())?.f_reshape(p.size())?;
+    let d = z.f_clamp_min(1)?;
+    let drawn = words.f_mul(&d)?.f_bitwise_right_shift_tensor_scalar(32)?;
+    let dividend = p.f_bitwise_left_shift_tensor_scalar(i64::from(bits))?.f_add(&drawn)?;
+    dividend.f_div_tensor_mode(&d, "floor")?.f_clamp(-limit, limit)
+}
