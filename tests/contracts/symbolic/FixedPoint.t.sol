@@ -38,17 +38,6 @@ contract FixedPointSymbolic is Test {
         check_halfToEven(near & ~int128(1), int64(bound(rest, -half, half)), shift, 2 + bits % 63);
     }
 
-    /// @notice The floor is the number that is not above the quotient, and less than one below it.
-    function check_divFloor(int16 a, uint8 b) public pure {
-        vm.assume(b > 0);
-        int256 rest = int256(a) - FixedPoint.divFloor(a, int256(uint256(b))) * int256(uint256(b));
-        assert(rest >= 0 && rest < int256(uint256(b)));
-    }
-
-    function testFuzz_divFloor(int16 a, uint8 b) public pure {
-        check_divFloor(a, b == 0 ? 1 : b);
-    }
-
     function check_limited(int256 x, uint256 end) public pure {
         uint256 y = FixedPoint.limited(x, end);
         assert(y <= end);
