@@ -4,7 +4,7 @@ use alloy_primitives::keccak256;
 
 use super::{Function, Grid, TableError, function_table};
 
-const ALL: [Function; 7] = [
+const ALL: [Function; 8] = [
     Function::Gelu,
     Function::GeluDerivative,
     Function::GeluCdf,
@@ -12,6 +12,7 @@ const ALL: [Function; 7] = [
     Function::Tanh,
     Function::GeluTanh,
     Function::Silu,
+    Function::SiluDerivative,
 ];
 
 /// Simpson's rule on the density: independent of the series.
@@ -35,6 +36,10 @@ fn float(function: Function, x: f64) -> f64 {
             x / 2.0 * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
         }
         Function::Silu => x / (1.0 + (-x).exp()),
+        Function::SiluDerivative => {
+            let share = 1.0 / (1.0 + (-x).exp());
+            share * (1.0 + x * (1.0 - share))
+        }
     }
 }
 
@@ -58,6 +63,7 @@ fn far_ends_are_the_limits() {
     let table = |function, exponent| function_table(function, grid, 32, exponent).unwrap().mantissas().to_vec();
     assert_eq!(table(Function::GeluCdf, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::GeluDerivative, 2), [0, 0, 2, 4, 4]);
+    assert_eq!(table(Function::SiluDerivative, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::Sigmoid, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::Tanh, 2), [-4, -4, 0, 4, 4]);
     for function in [Function::Gelu, Function::GeluTanh, Function::Silu] {

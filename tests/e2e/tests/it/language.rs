@@ -25,7 +25,8 @@ const STEP: u32 = 2;
 const CAST: [(&str, &str); 8] = [
     ("gather_grad", r#"{"flip":2}"#),
     ("inverse_norm", r#"{"flip":0}"#),
-    ("row_combine", r#"{"flip":7}"#),
+    // Of what a token sees: what it does not see leads nowhere, and is no wrong state.
+    ("row_combine", r#"{"flip":0}"#),
     ("row_mul", r#"{"flip":9}"#),
     ("group_sum", r#"{"flip":4}"#),
     ("ratio", r#"{"flip":5}"#),
