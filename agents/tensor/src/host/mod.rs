@@ -9,7 +9,7 @@
 //! | [`runs`] | RowCombine, RowMul |
 //! | [`divide`] | Normalize |
 //! | [`ratio`], [`quotient`] | Ratio, Shrink; exact quotients and roots of 64 bits |
-//! | [`random`] | Dropout, Dither |
+//! | [`random`], [`philox`] | Dropout, Dither; draws |
 //! | [`scatter`], [`groups`] | GatherGrad; GroupSum |
 //! | `softmax` | RowMax, ExpNeg, RowSum and Normalize of a row at a time, within attention |
 //! | [`norm`], [`rope`] | Norm and InverseNorm; Rope |
@@ -31,6 +31,7 @@ pub(crate) mod groups;
 pub(crate) mod layout;
 pub(crate) mod norm;
 pub(crate) mod perturb;
+pub(crate) mod philox;
 pub(crate) mod quotient;
 pub(crate) mod random;
 pub(crate) mod ratio;
