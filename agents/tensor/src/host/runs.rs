@@ -1,6 +1,6 @@
 //! RowCombine and RowMul: an element of the second operand for each run of the first (rules N-38 and N-39).
 
-use super::block::{Accumulator, BLOCK, for_blocks, rescale};
+use super::block::{Accumulator, BLOCK, Block, for_blocks, rescale};
 use super::elementwise::{Precision, combine_block, mul_block, scale_block};
 use super::rows::for_rows;
 use crate::simd::{Simd, multiversion};
@@ -18,6 +18,11 @@ multiversion! {
     }
 }
 
+/// Whether each element of `b` is for so many of `a` that they are computed together.
+pub(crate) fn long(a: Slice<'_>, b: Slice<'_>) -> bool {
+    a.len() / b.len() >= LONG
+}
+
 /// Rule N-38, accumulating in `A`.
 pub(crate) fn row_combine<A: Accumulator>(
     simd: Simd,
@@ -27,7 +32,7 @@ pub(crate) fn row_combine<A: Accumulator>(
     out: &mut SliceMut<'_>,
 ) {
     let (run, ca, cb) = (a.len() / b.len(), A::narrow(ca), A::narrow(cb));
-    let mut other = [A::ZERO; BLOCK];
+    let Block(other) = &mut Block([A::ZERO; BLOCK]);
     for_blocks::<A>(simd, out, |start, block| {
         a.load(simd, start, block);
         if run < LONG {
@@ -43,7 +48,7 @@ pub(crate) fn row_combine<A: Accumulator>(
 /// Rule N-39, accumulating in `A`.
 pub(crate) fn row_mul<A: Accumulator>(simd: Simd, a: Slice<'_>, b: Slice<'_>, to: Precision, out: &mut SliceMut<'_>) {
     let run = a.len() / b.len();
-    let mut other = [A::ZERO; BLOCK];
+    let Block(other) = &mut Block([A::ZERO; BLOCK]);
     for_blocks::<A>(simd, out, |start, block| {
         a.load(simd, start, block);
         if run < LONG {
