@@ -80,7 +80,24 @@ fn the_contract_computes_what_a_trained_transformer_did() {
     seen.sort();
     seen.dedup();
     // What an encoder has no use for: training, rotary positions, and the choice of a token.
-    let training = [Opcode::MatMul, Opcode::Relu, Opcode::ReluGrad, Opcode::OneHotSub, Opcode::Sample];
+    let training = [
+        Opcode::MatMul,
+        Opcode::Relu,
+        Opcode::ReluGrad,
+        Opcode::OneHotSub,
+        Opcode::Sample,
+        Opcode::RowCombine,
+        Opcode::RowMul,
+        Opcode::InverseNorm,
+        Opcode::GatherGrad,
+        Opcode::Ratio,
+        Opcode::Shrink,
+        Opcode::AtStep,
+        Opcode::GroupSum,
+        Opcode::Dropout,
+        Opcode::Slice,
+        Opcode::Dither,
+    ];
     let choice =
         [Opcode::RowArgMax, Opcode::RowPick, Opcode::TailSum, Opcode::Threshold, Opcode::Perturb, Opcode::Choose];
     let idle = [&training[..], &[Opcode::Rope], &choice].concat();
