@@ -193,6 +193,60 @@ fn long_tensors() {
     }
 }
 
+/// Roots next to whole numbers, up to the largest, and quotients next to halves.
+#[test]
+fn ratios_next_to_where_they_turn() {
+    let engines = engines();
+    let roots = (0..32).flat_map(|b| [(1i64 << b) - 1, 1 << b, (1 << b) + 1]).chain([3_037_000_498, 3_037_000_499]);
+    let squares = roots.filter_map(|root| root.checked_mul(root)).flat_map(|x| [x - 1, x, x.saturating_add(1)]);
+    let v: Vec<i64> = squares.chain([i64::MAX - 1, i64::MAX]).collect();
+    let dims = [v.len() as u32];
+    for (bits_m, bits, floor, bits_y) in [(32, 20, 1, 16), (32, 0, 1, 32), (60, 0, 1, 64), (24, 15, (1 << 40) - 1, 8)] {
+        let limit = ty(bits_m, 0, &[1]).limit();
+        // Halves of odd multiples of the divisor.
+        let m = v.iter().enumerate().map(|(i, v)| {
+            let (divisor, odd) = (v.max(&0).isqrt() + floor, 2 * (i as i64 % 300) - 299);
+            (divisor.saturating_mul(odd) / (2 << bits) + (i as i64 % 3) - 1).clamp(-limit, limit)
+        });
+        let m = Tensor::from_wide(ty(bits_m, 0, &dims), &m.collect::<Vec<_>>()).unwrap();
+        let v = Tensor::from_wide(ty(64, 0, &dims), &v).unwrap();
+        let ratio = operator(Opcode::Ratio, &[&m, &v], &[bits, floor], ty(bits_y, bits as i16, &dims));
+        let shrink = operator(Opcode::Shrink, &[&v], &[(1 << 31) - 1, 30], ty(32, 30, &dims));
+        for (op, operands) in [(ratio, vec![&m, &v]), (shrink, vec![&v])] {
+            let due = reference(&op, &operands, &StepContext::default()).unwrap();
+            for engine in &engines {
+                assert_eq!(run(engine, &op, &operands, &StepContext::default()), due, "{} on {op}", engine.describe());
+            }
+        }
+    }
+}
+
+/// Runs shorter than vectors, as long as blocks and longer, and in words.
+#[test]
+fn runs_of_every_length() {
+    let engines = engines();
+    let mut dice = Dice::new(4);
+    for run_length in [1u32, 3, 31, 32, 100, 512, 1300] {
+        let dims = [5, run_length];
+        for (bits, bits_y) in [(8, 16), (16, 16), (32, 32), (48, 24)] {
+            let (a, b) = (dice.tensor(&ty(bits, 4, &dims)).unwrap(), dice.tensor(&ty(12, 6, &[5])).unwrap());
+            let combine = operator(Opcode::RowCombine, &[&a, &b], &[37, -1000, 9], ty(bits_y, 4, &dims));
+            let mul = operator(Opcode::RowMul, &[&a, &b], &[8], ty(bits_y, 2, &dims));
+            for op in [combine, mul] {
+                let due = reference(&op, &[&a, &b], &StepContext::default()).unwrap();
+                for engine in &engines {
+                    assert_eq!(
+                        run(engine, &op, &[&a, &b], &StepContext::default()),
+                        due,
+                        "{} on {op}",
+                        engine.describe()
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// Products large enough to be shared between threads, in parts that come out uneven.
 #[test]
 fn products_on_several_threads() {

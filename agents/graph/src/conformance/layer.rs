@@ -1,4 +1,4 @@
-//! Operators of a transformer's layer and of the choice of a token, in sizes of a small model: large enough for the blocks, tiles and remainders of an
+//! Operators of a transformer's layer, of its training and of the choice of a token, in sizes of a small model: large enough for the blocks, tiles and remainders of an
 //! engine's kernels, which drawn cases are not.
 
 use tensorlink_num::Tensor;
@@ -30,12 +30,12 @@ enum Fill {
     Limits(i64, i64),
 }
 
-/// Compares every operator of a layer, products of 8-bit and of 16-bit factors, and those that choose a token.
+/// Compares every operator of a layer, products of 8-bit and of 16-bit factors, those that choose a token, and those that train.
 ///
 /// # Errors
 /// The first [`Failure`].
 pub(super) fn operators<E: Engine>(engine: &E) -> Result<(), Failure> {
-    let layouts = products(8).into_iter().chain(products(16)).chain(rows()).chain(sampling());
+    let layouts = products(8).into_iter().chain(products(16)).chain(rows()).chain(sampling()).chain(training());
     for (seed, layout) in (0..).zip(layouts) {
         for fill in [Fill::Drawn, Fill::Limits(1, 1), Fill::Limits(1, -1), Fill::Limits(-1, -1)] {
             let (operator, operands) = layout.fill(fill, seed).map_err(Failure::Setup)?;
@@ -127,6 +127,43 @@ fn sampling() -> Vec<Layout> {
         layout(Opcode::RowPick, &[perturbed, (13, 0, parts)], &[], (32, 16, parts)),
         layout(Opcode::Choose, &[(13, 0, parts), (32, 16, parts), controls], &[2990], (32, 0, &[3])),
     ]
+}
+
+/// Gradients, moments and weights of 37 tokens or rows: several blocks and an odd end.
+fn training() -> Vec<Layout> {
+    let (tokens, moments, squares): (Shape, Shape, Shape) =
+        ((16, 9, &[37, 384]), (32, 20, &[37, 384]), (62, 40, &[37, 384]));
+    let layout = |opcode, operands: &[Shape], attributes: &[i64], output| Layout {
+        opcode,
+        operands: operands.to_vec(),
+        attributes: attributes.to_vec(),
+        output,
+    };
+    let mut layouts = vec![
+        layout(Opcode::RowCombine, &[tokens, (16, 9, &[37])], &[300, -5000, 8], tokens),
+        layout(Opcode::RowCombine, &[squares, (32, 20, &[1])], &[-1, 1 << 20, 3], (64, 38, &[37, 384])),
+        layout(Opcode::RowMul, &[tokens, (16, 12, &[37, 64])], &[8], (16, 13, &[37, 384])),
+        layout(Opcode::RowMul, &[moments, (24, 10, &[37])], &[12], (32, 18, &[37, 384])),
+        layout(Opcode::InverseNorm, &[tokens], &[1, 1_000_000, 21], (32, 20, &[37, 3])),
+        layout(Opcode::GatherGrad, &[(16, 9, &[384, 37]), (8, 0, &[40])], &[0], (32, 9, &[50, 384])),
+        layout(Opcode::GatherGrad, &[(32, 20, &[70, 500]), (11, 0, &[500])], &[4], (32, 16, &[300, 70])),
+        layout(Opcode::Ratio, &[moments, squares], &[15, 1 << 10], (16, 15, &[37, 384])),
+        layout(Opcode::Ratio, &[moments, moments], &[28, 1], (62, 38, &[37, 384])),
+        layout(Opcode::Shrink, &[squares], &[1 << 20, 24], (26, 24, &[37, 384])),
+        layout(Opcode::AtStep, &[moments], &[], (32, 20, &[384])),
+        layout(Opcode::GroupSum, &[tokens], &[6, 1], (16, 8, &[37, 128])),
+        layout(Opcode::Dropout, &[tokens], &[3 << 30, 7, 1365, 10], tokens),
+        layout(Opcode::Slice, &[tokens], &[101], (16, 9, &[37, 130])),
+        layout(Opcode::Dither, &[moments, (24, 10, &[37])], &[7, 1], (8, 17, &[37, 384])),
+        layout(Opcode::RowMax, &[tokens], &[0], (16, 9, &[37, 3])),
+        layout(Opcode::RowSum, &[tokens], &[2], (24, 7, &[37, 3])),
+        layout(Opcode::Combine, &[squares, moments], &[1, -(1 << 20), 3], (64, 37, &[37, 384])),
+        layout(Opcode::Mul, &[moments, (30, 15, &[37, 384])], &[9], (62, 26, &[37, 384])),
+    ];
+    for bits in [8, 16, 32, 64] {
+        layouts.push(layout(Opcode::Transpose, &[(bits, 0, &[2, 131, 197])], &[], (bits, 0, &[2, 197, 131])));
+    }
+    layouts
 }
 
 impl Layout {

@@ -11,6 +11,10 @@ use crate::tensor::{Slice, SliceMut, each_width};
 /// Elements of a block; three of them in `i64` fill a quarter of a first-level cache.
 pub(crate) const BLOCK: usize = 512;
 
+/// Elements of a block, in whole lines of a cache: vectors that lie across two take twice as long.
+#[repr(C, align(64))]
+pub(crate) struct Block<A>(pub(crate) [A; BLOCK]);
+
 /// A storage or accumulator width.
 pub(crate) trait Element: Copy + Ord + Debug + Default + Send + Sync + 'static {
     /// Widens; exact.
@@ -188,7 +192,7 @@ impl SliceMut<'_> {
 
 /// Computes an output block by block: `compute(start, block)` fills the elements from `start` on.
 pub(crate) fn for_blocks<A: Accumulator>(simd: Simd, out: &mut SliceMut<'_>, mut compute: impl FnMut(usize, &mut [A])) {
-    let mut buffer = [A::ZERO; BLOCK];
+    let Block(buffer) = &mut Block([A::ZERO; BLOCK]);
     for start in (0..out.len()).step_by(BLOCK) {
         let block = &mut buffer[..BLOCK.min(out.len() - start)];
         compute(start, block);

@@ -1,6 +1,6 @@
 //! Operators that compute an element from the elements at the same place.
 
-use super::block::{Accumulator, BLOCK, Element, for_blocks, rescale};
+use super::block::{Accumulator, BLOCK, Block, Element, for_blocks, rescale};
 use crate::simd::{Simd, multiversion};
 use crate::tensor::{Slice, SliceMut};
 
@@ -47,7 +47,7 @@ pub(crate) fn combine<A: Accumulator>(
     out: &mut SliceMut<'_>,
 ) {
     let coefficients = (A::narrow(ca), A::narrow(cb));
-    let mut other = [A::ZERO; BLOCK];
+    let Block(other) = &mut Block([A::ZERO; BLOCK]);
     for_blocks::<A>(simd, out, |start, block| {
         let other = &mut other[..block.len()];
         a.load(simd, start, block);
@@ -66,7 +66,7 @@ pub(crate) fn scale<A: Accumulator>(simd: Simd, a: Slice<'_>, c: i64, to: Precis
 
 /// Rule N-15, accumulating in `A`.
 pub(crate) fn mul<A: Accumulator>(simd: Simd, a: Slice<'_>, b: Slice<'_>, to: Precision, out: &mut SliceMut<'_>) {
-    let mut other = [A::ZERO; BLOCK];
+    let Block(other) = &mut Block([A::ZERO; BLOCK]);
     for_blocks::<A>(simd, out, |start, block| {
         let other = &mut other[..block.len()];
         a.load(simd, start, block);
@@ -94,7 +94,7 @@ multiversion! {
 
 /// Rule N-17; `A` holds both operands.
 pub(crate) fn relu_grad<A: Accumulator>(simd: Simd, dy: Slice<'_>, x: Slice<'_>, out: &mut SliceMut<'_>) {
-    let mut mask = [A::ZERO; BLOCK];
+    let Block(mask) = &mut Block([A::ZERO; BLOCK]);
     for_blocks::<A>(simd, out, |start, block| {
         let mask = &mut mask[..block.len()];
         dy.load(simd, start, block);

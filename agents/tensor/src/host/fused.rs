@@ -31,6 +31,13 @@ multiversion! {
     }
 }
 
+multiversion! {
+    fn run_part(a: &[i16], line: (i32, i32), to: Precision, out: &mut [i16]) {
+        let (factor, term) = line;
+        zip(a, a, to, out, |a, _| factor * a + term);
+    }
+}
+
 /// Whether words rounded by this shift are computed here, accumulators being within what `i32` rescales.
 pub(crate) const fn serves(shift: i32) -> bool {
     0 < shift && shift < i32::BITS as i32
@@ -47,6 +54,22 @@ pub(crate) fn combine(simd: Simd, (a, ca): (&[i16], i32), (b, cb): (&[i16], i32)
 pub(crate) fn mul(simd: Simd, a: &[i16], b: &[i16], to: Precision, out: &mut [i16]) {
     for (a, out) in a.chunks(b.len()).zip(out.chunks_mut(b.len())) {
         mul_part(simd, a, b, to, out);
+    }
+}
+
+/// Rule N-38 of words for which [`serves`] holds, an element of `b` for each run of `a`.
+pub(crate) fn row_combine(simd: Simd, (a, ca): (&[i16], i32), (b, cb): (&[i16], i32), to: Precision, out: &mut [i16]) {
+    let run = a.len() / b.len();
+    for ((a, out), b) in a.chunks(run).zip(out.chunks_mut(run)).zip(b) {
+        run_part(simd, a, (ca, cb * i32::from(*b)), to, out);
+    }
+}
+
+/// Rule N-39 of words for which [`serves`] holds, an element of `b` for each run of `a`.
+pub(crate) fn row_mul(simd: Simd, a: &[i16], b: &[i16], to: Precision, out: &mut [i16]) {
+    let run = a.len() / b.len();
+    for ((a, out), b) in a.chunks(run).zip(out.chunks_mut(run)).zip(b) {
+        run_part(simd, a, (i32::from(*b), 0), to, out);
     }
 }
 

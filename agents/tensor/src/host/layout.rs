@@ -1,19 +1,54 @@
 //! Operators that move elements.
 
 use super::block::Element;
-use crate::simd::Simd;
+use crate::simd::multiversion;
 
-/// Side of the square that a transposition moves at once, so that reads and writes both stay in cache.
-const TILE: usize = 32;
+/// Side of the square that is transposed at once: its lines are whole lines of a cache or more, and two squares fit a first-level cache.
+const fn side<T>() -> usize {
+    if size_of::<T>() < 8 { 64 } else { 32 }
+}
 
-/// Rule N-12 of an `m × n` matrix.
-pub(crate) fn transpose<T: Element>(_: Simd, a: &[T], (m, n): (usize, usize), out: &mut [T]) {
-    for row in (0..m).step_by(TILE) {
-        for column in (0..n).step_by(TILE) {
-            for i in row..m.min(row + TILE) {
-                let from = &a[i * n..(i + 1) * n];
-                for j in column..n.min(column + TILE) {
-                    out[j * m + i] = from[j];
+/// Interleaves the halves of `from`.
+#[inline(always)]
+fn riffle<T: Element>(from: &[T], to: &mut [T]) {
+    let (low, high) = from.split_at(from.len() / 2);
+    for ((pair, a), b) in to.chunks_exact_mut(2).zip(low).zip(high) {
+        (pair[0], pair[1]) = (*a, *b);
+    }
+}
+
+multiversion! {
+    /// Rule N-12 of an `m × n` matrix.
+    ///
+    /// Squares are copied out, line by line, transposed and copied in: distances of a power of two between lines, which share a place in a
+    /// cache, cost nothing then. Interleaving the halves of a square moves the highest bit of each element's place to the lowest: done once
+    /// for each bit of a row's number it exchanges rows and columns.
+    pub(crate) fn transpose<T: Element>(a: &[T], shape: (usize, usize), out: &mut [T]) {
+        let ((m, n), side) = (shape, side::<T>());
+        let (mut square, mut other) = (vec![T::default(); side * side], vec![T::default(); side * side]);
+        for row in (0..m).step_by(side) {
+            for column in (0..n).step_by(side) {
+                let (rows, columns) = (side.min(m - row), side.min(n - column));
+                for (line, i) in square.chunks_exact_mut(side).zip(row..row + rows) {
+                    let from = &a[i * n + column..];
+                    // Whole lines are copied without a call.
+                    if columns == side {
+                        line.copy_from_slice(&from[..side]);
+                    } else {
+                        line[..columns].copy_from_slice(&from[..columns]);
+                    }
+                }
+                for _ in 0..side.ilog2() {
+                    riffle(&square, &mut other);
+                    std::mem::swap(&mut square, &mut other);
+                }
+                for (line, j) in square.chunks_exact(side).zip(column..column + columns) {
+                    let to = &mut out[j * m + row..];
+                    if rows == side {
+                        to[..side].copy_from_slice(line);
+                    } else {
+                        to[..rows].copy_from_slice(&line[..rows]);
+                    }
                 }
             }
         }

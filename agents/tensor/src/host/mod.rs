@@ -9,7 +9,7 @@
 //! | [`runs`] | RowCombine, RowMul |
 //! | [`divide`] | Normalize |
 //! | [`ratio`], [`quotient`] | Ratio, Shrink; exact quotients and roots of 64 bits |
-//! | [`random`] | Dropout, Dither |
+//! | [`random`], [`philox`] | Dropout, Dither; draws |
 //! | [`scatter`], [`groups`] | GatherGrad; GroupSum |
 //! | `softmax` | RowMax, ExpNeg, RowSum and Normalize of a row at a time, within attention |
 //! | [`norm`], [`rope`] | Norm and InverseNorm; Rope |
@@ -31,6 +31,7 @@ pub(crate) mod groups;
 pub(crate) mod layout;
 pub(crate) mod norm;
 pub(crate) mod perturb;
+pub(crate) mod philox;
 pub(crate) mod quotient;
 pub(crate) mod random;
 pub(crate) mod ratio;
@@ -230,15 +231,21 @@ pub(crate) fn execute(
             Instruction::RowCombine { ca, cb, shift } => {
                 let b = operand(1)?;
                 let bound = reach(0)? * u128::from(ca.unsigned_abs()) + reach(1)? * u128::from(cb.unsigned_abs());
-                if narrow(bound) {
+                let fused = narrow(bound) && fused::serves(shift) && runs::long(a, b);
+                if let (true, Slice::I16(a), Slice::I16(b), SliceMut::I16(out)) = (fused, a, b, &mut *out) {
+                    fused::row_combine(simd, (a, ca as i32), (b, cb as i32), to(shift), out);
+                } else if narrow(bound) {
                     runs::row_combine::<i32>(simd, (a, ca), (b, cb), to(shift), out);
                 } else {
                     runs::row_combine::<i64>(simd, (a, ca), (b, cb), to(shift), out);
                 }
             }
             Instruction::RowMul { shift } => {
-                let b = operand(1)?;
-                if narrow(reach(0)? * reach(1)?) {
+                let (b, bound) = (operand(1)?, reach(0)? * reach(1)?);
+                let fused = narrow(bound) && fused::serves(shift) && runs::long(a, b);
+                if let (true, Slice::I16(a), Slice::I16(b), SliceMut::I16(out)) = (fused, a, b, &mut *out) {
+                    fused::row_mul(simd, a, b, to(shift), out);
+                } else if narrow(bound) {
                     runs::row_mul::<i32>(simd, a, b, to(shift), out);
                 } else {
                     runs::row_mul::<i64>(simd, a, b, to(shift), out);

@@ -4,10 +4,9 @@
 
 use std::borrow::Cow;
 
-use tensorlink_num::philox::philox4x32;
-
 use super::block::{BLOCK, Element, rescale};
 use super::elementwise::Precision;
+use super::philox::draw;
 use super::tail::least_of;
 use crate::simd::{Simd, multiversion};
 use crate::tensor::{Slice, SliceMut, each_width};
@@ -71,15 +70,6 @@ multiversion! {
 }
 
 multiversion! {
-    /// Words of Philox for the places of a row.
-    fn draw(places: &[u32], seed: &[u32; 2], position: u32, words: &mut [u32]) {
-        for (word, place) in words.iter_mut().zip(places) {
-            *word = philox4x32(*seed, [*place, position, 0, 0])[0];
-        }
-    }
-}
-
-multiversion! {
     /// Where in the table the words lie.
     fn cells(words: &[u32], entries: &mut [i32], rest: &mut [i32]) {
         for ((word, entry), rest) in words.iter().zip(entries).zip(rest) {
@@ -133,7 +123,7 @@ impl Draws {
     fn fill(&mut self, simd: Simd, row: &Row, places: &[u32], table: &[i32]) -> &[i64] {
         let Self { words, entries, rest, noise } = self;
         let n = places.len();
-        draw(simd, places, &row.seed, row.position, &mut words[..n]);
+        draw(simd, places, row.seed, [row.position, 0, 0], &mut words[..n]);
         cells(simd, &words[..n], &mut entries[..n], &mut rest[..n]);
         for ((noise, entry), rest) in noise[..n].iter_mut().zip(&entries[..n]).zip(&rest[..n]) {
             let (entry, rest) = (*entry as usize, i64::from(*rest));

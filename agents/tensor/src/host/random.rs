@@ -1,10 +1,11 @@
 //! Dropout and Dither: elements dropped, and rounding drawn (rules N-46 and N-48).
 
 use tensorlink_graph::StepContext;
-use tensorlink_num::philox::{key_words, philox4x32};
+use tensorlink_num::philox::key_words;
 
 use super::block::{BLOCK, for_blocks, rescale};
 use super::elementwise::Precision;
+use super::philox::draw;
 use super::quotient::{ESTIMATED, bound, floor_quotient};
 use super::rows::for_rows;
 use crate::instruction::Dropout;
@@ -14,8 +15,8 @@ use crate::tensor::{Slice, SliceMut};
 /// What the draws of an operator have in common: the key, and the last three words of the counter.
 #[derive(Clone, Copy)]
 pub(crate) struct Draws {
-    pub(crate) key: [u32; 2],
-    pub(crate) counter: [u32; 3],
+    key: [u32; 2],
+    counter: [u32; 3],
 }
 
 impl Draws {
@@ -23,21 +24,16 @@ impl Draws {
         Self { key: key_words(&context.job_key), counter: [context.step, stream, draws] }
     }
 
-    /// Words for the elements from `start` on, whose places agree in all but their low 32 bits.
+    /// Words for at most a block of elements from `start` on, whose places agree in all but their low 32 bits.
     fn fill(self, simd: Simd, start: u64, words: &mut [u32]) {
         let [step, stream, draws] = self.counter;
         // The halves of the place.
-        draw(simd, self.key, [start as u32, step, stream, draws.wrapping_add((start >> 32) as u32)], words);
-    }
-}
-
-multiversion! {
-    /// Words from a counter on, whose first word counts.
-    fn draw(key: [u32; 2], counter: [u32; 4], words: &mut [u32]) {
-        let [first, step, stream, draws] = counter;
-        for (place, word) in words.iter_mut().enumerate() {
-            *word = philox4x32(key, [first.wrapping_add(place as u32), step, stream, draws])[0];
+        let (first, high) = (start as u32, (start >> 32) as u32);
+        let mut places = [0u32; BLOCK];
+        for (place, i) in places.iter_mut().zip(0..) {
+            *place = first.wrapping_add(i);
         }
+        draw(simd, &places[..words.len()], self.key, [step, stream, draws.wrapping_add(high)], words);
     }
 }
 

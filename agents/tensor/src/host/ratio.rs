@@ -1,6 +1,6 @@
 //! Ratio and Shrink: quotients by roots (rules N-42 and N-43).
 
-use super::block::{BLOCK, for_blocks};
+use super::block::{BLOCK, Block, Element, for_blocks};
 use super::quotient::{ESTIMATED, bound, floor_quotient, floor_root};
 use crate::simd::{Simd, multiversion};
 use crate::tensor::{Slice, SliceMut};
@@ -14,14 +14,35 @@ multiversion! {
     }
 }
 
+/// `⌊(2·m·2^bits + d) / 2d⌋`, limits below [`ESTIMATED`].
+#[inline(always)]
+fn rounded(m: i64, d: i64, bits: u32, limit: i64) -> i64 {
+    floor_quotient((m << (bits + 1)) + d, 2 * d, bound(limit)).clamp(-limit, limit)
+}
+
 multiversion! {
-    /// `⌊(2·m·2^bits + d) / 2d⌋`, limits below [`ESTIMATED`].
-    fn estimated(m: &mut [i64], d: &[i64], bits: u32, limit: i64) {
-        let bound = bound(limit);
-        for (m, d) in m.iter_mut().zip(d) {
-            *m = floor_quotient((*m << (bits + 1)) + d, 2 * d, bound).clamp(-limit, limit);
+    /// Rule N-42, limits below [`ESTIMATED`]: in one pass, so that memory is fetched while quotients are computed.
+    fn estimated<M: Element, V: Element, Y: Element>(m: &[M], v: &[V], by: (u32, i64), limit: i64, out: &mut [Y]) {
+        let (bits, floor) = by;
+        for ((m, v), out) in m.iter().zip(v).zip(out) {
+            let d = floor_root(v.wide().max(0)) + floor;
+            *out = Y::narrow(rounded(m.wide(), d, bits, limit));
         }
     }
+}
+
+/// [`estimated`] for the widths that optimisers have; whether these are.
+fn fused(simd: Simd, m: Slice<'_>, v: Slice<'_>, by: (u32, i64), limit: i64, out: &mut SliceMut<'_>) -> bool {
+    match (m, v, out) {
+        (Slice::I32(m), Slice::I32(v), SliceMut::I16(out)) => estimated(simd, m, v, by, limit, out),
+        (Slice::I32(m), Slice::I32(v), SliceMut::I32(out)) => estimated(simd, m, v, by, limit, out),
+        (Slice::I32(m), Slice::I64(v), SliceMut::I16(out)) => estimated(simd, m, v, by, limit, out),
+        (Slice::I32(m), Slice::I64(v), SliceMut::I32(out)) => estimated(simd, m, v, by, limit, out),
+        (Slice::I64(m), Slice::I64(v), SliceMut::I32(out)) => estimated(simd, m, v, by, limit, out),
+        (Slice::I64(m), Slice::I64(v), SliceMut::I64(out)) => estimated(simd, m, v, by, limit, out),
+        _ => return false,
+    }
+    true
 }
 
 /// Rule N-42.
@@ -33,14 +54,19 @@ pub(crate) fn ratio(
     limit: i64,
     out: &mut SliceMut<'_>,
 ) {
-    let mut other = [0i64; BLOCK];
+    if limit < ESTIMATED && fused(simd, m, v, (bits, floor), limit, out) {
+        return;
+    }
+    let Block(other) = &mut Block([0i64; BLOCK]);
     for_blocks::<i64>(simd, out, |start, block| {
         let other = &mut other[..block.len()];
         m.load(simd, start, block);
         v.load(simd, start, other);
         divisors(simd, other, floor);
         if limit < ESTIMATED {
-            estimated(simd, block, other, bits, limit);
+            for (m, d) in block.iter_mut().zip(&*other) {
+                *m = rounded(*m, *d, bits, limit);
+            }
         } else {
             for (m, d) in block.iter_mut().zip(&*other) {
                 *m = ((*m << (bits + 1)) + d).div_euclid(2 * d).clamp(-limit, limit);
@@ -89,8 +115,8 @@ mod tests {
                     edges.filter_map(|q| (2 * q - 1).checked_mul(d)).filter(|x| *x < 1 << 61).map(|x| x >> 1);
                 let m: Vec<i64> = multiples.flat_map(|m| [m - 1, m, m + 1]).flat_map(|m| [m, -m]).collect();
                 for simd in [Simd::BASELINE, Simd::detect()] {
-                    let mut out = m.clone();
-                    estimated(simd, &mut out, &vec![d; m.len()], 0, limit);
+                    let mut out = vec![0i64; m.len()];
+                    estimated(simd, &m, &vec![0i32; m.len()], (0, d), limit, &mut out);
                     for (m, out) in m.iter().zip(out) {
                         let due = (2 * i128::from(*m) + i128::from(d)).div_euclid(2 * i128::from(d));
                         assert_eq!(i128::from(out), due.clamp((-limit).into(), limit.into()), "{m} / {d}");
