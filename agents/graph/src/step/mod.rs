@@ -256,7 +256,7 @@ pub enum Precision {
         class: Class,
     },
     /// Bits and exponent of the squares of what has the given ones.
-    SquareOf(Box<Precision>),
+    SquareOf(Box<Self>),
     /// So many bits and binary places fewer than another node.
     Coarser {
         /// The node.

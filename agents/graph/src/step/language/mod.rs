@@ -44,12 +44,11 @@ pub const MARGINS: Margins = Margins { weight: 1, activation: 3, gradient: 5, ve
 
 /// How much larger than in a step of fewer sequences what is seen at a site can get, if there are so many times as many.
 pub fn growth(site: &str, times: f64) -> f64 {
-    let ends = |end: &&str| site.ends_with(*end);
-    match site {
-        _ if [".grad.sum", ".grad.coarse", ".grad.clipped", ".first"].iter().any(|end| ends(&end)) => times,
-        _ if ends(&".grad.norm") => times * times,
-        _ => 1.0,
+    let sums = [".grad.sum", ".grad.coarse", ".grad.clipped", ".first"];
+    if sums.iter().any(|end| site.ends_with(end)) {
+        return times;
     }
+    if site.ends_with(".grad.norm") { times * times } else { 1.0 }
 }
 
 /// Where a parameter lives: the embedding, its block, or the head.
