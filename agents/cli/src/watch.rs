@@ -39,8 +39,10 @@ const OUTAGE: Duration = Duration::from_secs(600);
 #[derive(Serialize)]
 struct Summary<'a> {
     job: JobId,
-    /// Per cent of held-out rows predicted right, if the job finished.
+    /// Per cent of held-out labels predicted right, if the job finished; of a text, of its characters.
     held_out_percent: Option<f64>,
+    /// Their mean cross entropy in nats.
+    held_out_loss: Option<f64>,
     held_out_rows: u64,
     workers_paid: usize,
     /// Wei of the job's token.
@@ -153,17 +155,18 @@ pub async fn follow(
     let mut report = balance.settled().await?;
 
     let finished = stages_final(node, &view).await?;
-    let (mut accuracy, mut rows) = (None, 0);
+    let (mut accuracy, mut loss, mut rows) = (None, None, 0);
     if finished {
         let stages = user.trained(&view, note).await?;
         let engine = device::open(Some("cpu"))?;
         let metrics = user.test(&engine, &stages, note).await?;
-        (accuracy, rows) = (Some(metrics.accuracy()), metrics.rows);
+        (accuracy, loss, rows) = (Some(metrics.accuracy()), Some(metrics.loss()), metrics.rows);
     }
     let gas = gas(node, &mut report).await?;
     let summary = Summary {
         job,
         held_out_percent: accuracy.map(|share| share * 100.0),
+        held_out_loss: loss,
         held_out_rows: rows,
         workers_paid: report.paid.len(),
         refund_amount: report.refund.unwrap_or_default(),
@@ -315,7 +318,8 @@ fn show(summary: &Summary<'_>, token: &str) -> String {
     let mut lines = vec![format!("job {} is settled after {:.1} s", summary.job, summary.seconds)];
     match summary.held_out_percent {
         Some(accuracy) => {
-            lines.push(format!("accuracy     {accuracy:.2} % of {} rows that no worker saw", summary.held_out_rows));
+            lines.push(format!("accuracy     {accuracy:.2} % of {} labels that no worker saw", summary.held_out_rows));
+            lines.push(format!("loss         {:.4} nats a label", summary.held_out_loss.unwrap_or_default()));
         }
         None => lines.push("accuracy     none: the job did not finish".into()),
     }
