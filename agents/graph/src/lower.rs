@@ -15,7 +15,7 @@ use crate::tables::LookupTable;
 const EXP_DIGITS: i64 = 14;
 const EXP_FRACTION: i64 = 16;
 /// Exponent of the squares that Norm sums, beyond twice the input's (rule N-28).
-const NORM_SQUARES: i32 = 8;
+const NORM_SQUARES: f64 = 8.0;
 /// A factor smaller than this as an integer would be off by more than 0.1 %.
 const LEAST_FACTOR: i64 = 512;
 /// Largest shift (rule N-2).
@@ -52,12 +52,9 @@ pub fn types(graph: &StepGraph, exponents: &Exponents, data: &DataTypes) -> Resu
                 (bits, exponent.saturating_sub(exponent.rem_euclid(2)))
             }
             Precision::At { site, bits, class } => (*bits, at(site, *bits, *class)?),
-            Precision::SquareOf(root) => match root.as_ref() {
-                Precision::At { site, bits, class } => {
-                    (bits.saturating_mul(2), at(site, *bits, *class)?.saturating_mul(2))
-                }
-                _ => (0, 0),
-            },
+            Precision::SquareAt { site, bits, class } => {
+                (bits.saturating_mul(2), at(site, *bits, *class)?.saturating_mul(2))
+            }
             Precision::Coarser { than, by } => {
                 let bits = of(than).map_or(0, TensorType::bits).saturating_sub(*by).saturating_add(1);
                 (bits, of(than).map_or(0, TensorType::exponent).saturating_sub((*by).into()))
@@ -91,6 +88,8 @@ pub fn operator(
 ) -> Result<Operator, CompileError> {
     let e = |i: usize| operands.get(i).map_or(0, |o| i64::from(o.ty.exponent()));
     let ey = i64::from(output.exponent());
+    let spread_epsilon =
+        |spread: crate::step::Spread| operands.first().map_or(1, |x| epsilon(spread.epsilon, x.ty.row(), &x.ty));
     let (opcode, attributes) = match node.op {
         Op::MatMul => (Opcode::MatMul, vec![e(0) + e(1) - ey]),
         Op::Transpose => (Opcode::Transpose, vec![]),
@@ -123,11 +122,11 @@ pub fn operator(
         Op::GroupSum { heads } => (Opcode::GroupSum, vec![heads.into(), e(0) - ey]),
         Op::Norm(spread) => {
             let product = NORM_EXPONENT + e(1);
-            (Opcode::Norm, vec![spread.center.into(), epsilon(&spread, &operands), product - e(2), product - ey])
+            (Opcode::Norm, vec![spread.center.into(), spread_epsilon(spread), product - e(2), product - ey])
         }
         Op::InverseNorm(spread) => {
             let shift = RECIPROCAL_EXPONENT - e(0) - ey;
-            (Opcode::InverseNorm, vec![spread.center.into(), epsilon(&spread, &operands), shift])
+            (Opcode::InverseNorm, vec![spread.center.into(), spread_epsilon(spread), shift])
         }
         Op::Rope { heads } => (Opcode::Rope, vec![heads.into(), e(0) + e(1) - ey]),
         Op::Gather => (Opcode::Gather, vec![e(0) + e(1) - ey]),
@@ -160,11 +159,11 @@ fn exp_neg(e: i64, divisor: f64, causal: bool) -> Vec<i64> {
     vec![multiplier, e.saturating_add(digits).saturating_sub(EXP_FRACTION), causal.into()]
 }
 
-/// `ε·K` in the exponent of the squares that are summed.
-fn epsilon(spread: &crate::step::Spread, operands: &[Operand]) -> i64 {
-    let (row, e) = operands.first().map_or((1, 0), |o| (o.ty.row(), i32::from(o.ty.exponent())));
-    let unit = libm::exp2(f64::from(e.saturating_mul(2).saturating_add(NORM_SQUARES)));
-    libm::rint(spread.epsilon * row as f64 * unit).clamp(1.0, (EPSILON_BOUND / 2) as f64) as i64
+/// The attribute `epsilon` of rules N-28 and N-40: `ε·K` in the exponent of the squares that are summed.
+pub(crate) fn epsilon(epsilon: f64, length: u64, x: &TensorType) -> i64 {
+    let squares = 2.0 * f64::from(x.exponent()) + NORM_SQUARES;
+    // SAFETY of the cast: clamped to what the rules take.
+    libm::rint(epsilon * length as f64 * libm::exp2(squares)).clamp(1.0, (EPSILON_BOUND / 2) as f64) as i64
 }
 
 /// An operand of a node.

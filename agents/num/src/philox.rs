@@ -5,9 +5,12 @@
 
 use tensorlink_types::JobKey;
 
-const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
-const ROUNDS: usize = 10;
+/// What words 0 and 2 are multiplied by in a round.
+pub const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+/// What the words of the key grow by from round to round.
+pub const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+/// Rounds.
+pub const ROUNDS: u32 = 10;
 
 /// One block of four words.
 #[inline]

@@ -53,13 +53,12 @@ fn main() -> Outcome<()> {
 }
 
 fn read(path: &str) -> Outcome<Vec<u8>> {
-    let mut text = Vec::new();
-    let file = std::fs::File::open(path)?;
-    if path.ends_with(".gz") {
-        flate2::read::GzDecoder::new(file).read_to_end(&mut text)?;
-    } else {
-        text = std::fs::read(path)?;
+    let bytes = std::fs::read(path)?;
+    if !path.ends_with(".gz") {
+        return Ok(bytes);
     }
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(bytes.as_slice()).read_to_end(&mut text)?;
     Ok(text)
 }
 

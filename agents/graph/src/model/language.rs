@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::parse::{steps, syntax};
+use super::parse::syntax;
 use super::{MAX_MICRO_BATCHES, MAX_MODEL_FILE, MAX_WIDTH, ModelError};
 use crate::step::language::{AdamW, Recipe};
 use crate::transformer::Architecture;
@@ -111,7 +111,6 @@ impl LanguageModel {
                 return Err(ModelError::OutOfRange { file: file.into(), field: field.into(), value, allowed });
             }
         }
-        steps(file, raw.steps)?;
         Ok(Self(raw))
     }
 

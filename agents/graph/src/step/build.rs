@@ -4,12 +4,12 @@ use super::autodiff::{self, Gradients};
 use super::{Class, Function, Node, NodeId, Observed, Op, Phase, Precision, Slot, StateNode, StepGraph};
 use crate::model::{Activation, Linear, Network};
 
-/// Bits of master weights, velocities and the sums before a bias is added.
+/// Bits of master weights, velocities or moments, and the sums before a bias is added.
 pub const MASTER_BITS: u8 = 32;
 /// Bits of tensors that are no matmul operand: softmax and GELU inputs.
 pub const WIDE_BITS: u8 = 16;
 /// Bits and exponent of probabilities (rule N-20).
-const PROBABILITY: Precision = Precision::Fixed { bits: 26, exponent: 24 };
+pub(super) const PROBABILITY: Precision = Precision::Fixed { bits: 26, exponent: 24 };
 
 /// Where new nodes go.
 #[derive(Clone, Copy, Debug)]
@@ -166,11 +166,7 @@ impl StepGraph {
         let sample = self.add(place, sample, &[labels], vec![rows], "labels.sample", Precision::Like(labels));
         let max = self.add(place, Op::RowMax { causal: false }, &[x], vec![rows], "max", Precision::Like(x));
         let exp = self.same_shape(place, Op::ExpNeg { divisor: 1.0, causal: false }, &[x, max], "exp", PROBABILITY);
-        // A row of C terms of at most 2^24 needs 26 + ⌈log2 C⌉ bits; beyond 32 bits, fraction bits go.
-        let bits = ceil_log2(network.classes()).saturating_add(26);
-        let exponent = 24i16.saturating_sub(i16::from(bits.saturating_sub(MASTER_BITS)));
-        let precision = Precision::Fixed { bits: bits.min(MASTER_BITS), exponent };
-        let sum = self.add(place, Op::RowSum, &[exp], vec![rows], "sum", precision);
+        let sum = self.add(place, Op::RowSum, &[exp], vec![rows], "sum", sum_of_powers(network.classes()));
         let probabilities = self.same_shape(place, Op::Normalize, &[exp, sum], "softmax", PROBABILITY);
         Observed { features, labels: sample, logits: x, probabilities }
     }
@@ -209,6 +205,13 @@ impl StepGraph {
             self.state.push(StateNode { layer, current, next });
         }
     }
+}
+
+/// Of a softmax's sum: a row of so many terms of at most 2^24 needs 26 + ⌈log2 terms⌉ bits; beyond 32 bits, fraction bits go.
+pub(super) fn sum_of_powers(terms: u32) -> Precision {
+    let bits = ceil_log2(terms).saturating_add(26);
+    let exponent = 24i16.saturating_sub(i16::from(bits.saturating_sub(MASTER_BITS)));
+    Precision::Fixed { bits: bits.min(MASTER_BITS), exponent }
 }
 
 /// Least `n` with `2^n ≥ x`.

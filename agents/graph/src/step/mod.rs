@@ -255,8 +255,15 @@ pub enum Precision {
         /// Margin.
         class: Class,
     },
-    /// Bits and exponent of the squares of what has the given ones.
-    SquareOf(Box<Self>),
+    /// Bits and exponent of the squares of what [`Precision::At`] would be.
+    SquareAt {
+        /// The site.
+        site: String,
+        /// Bits of what is squared.
+        bits: u8,
+        /// Margin.
+        class: Class,
+    },
     /// So many bits and binary places fewer than another node.
     Coarser {
         /// The node.

@@ -17,6 +17,13 @@ pub struct Parameter {
     pub columns: u32,
 }
 
+impl Parameter {
+    /// As a tensor: of rank 1 for a vector.
+    pub fn dims(&self) -> Vec<u32> {
+        if self.rows == 1 { vec![self.columns] } else { vec![self.rows, self.columns] }
+    }
+}
+
 /// A matrix of floats, row-major; a vector has one row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Matrix {

@@ -52,10 +52,7 @@ impl FloatTraining {
         for parameter in parameters(architecture) {
             let missing = || FloatError::Device(format!("{} has no values", parameter.name));
             let values = state.get(&parameter.name).ok_or_else(missing)?;
-            let dims = match parameter.rows {
-                1 => vec![i64::from(parameter.columns)],
-                rows => vec![i64::from(rows), i64::from(parameter.columns)],
-            };
+            let dims: Vec<i64> = parameter.dims().into_iter().map(i64::from).collect();
             let value = Tensor::f_from_slice(values)?.f_reshape(&dims)?.f_to_kind(Kind::Float)?.f_to_device(device)?;
             let (first, second) = (value.f_zeros_like()?, value.f_zeros_like()?);
             let layer = layer_of(architecture, &parameter.name);

@@ -1,25 +1,20 @@
 //! Words of Philox4x32-10 (rule N-4) in vectors: as many counters go through each round together as there are lanes.
 
-use tensorlink_num::philox::philox4x32;
+use tensorlink_num::philox::{MULTIPLIERS, ROUNDS, WEYL, philox4x32};
 
 use crate::simd::multiversion;
 
 /// Counters that go together.
 const LANES: usize = 16;
 
-/// Multipliers of words 0 and 2, and what the keys grow by each round.
-const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
-const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
-const ROUNDS: usize = 10;
-
 /// Words in the low halves of lanes as wide as their products; of the high halves nothing is read.
 type Words = [u64; LANES];
 
 /// Products of words by a constant: in their low halves the low words, as they are.
 #[inline(always)]
-fn products(multiplier: u64, mut words: Words) -> Words {
+fn products(multiplier: u32, mut words: Words) -> Words {
     for word in &mut words {
-        *word = (*word & 0xffff_ffff) * multiplier;
+        *word = (*word & 0xffff_ffff) * u64::from(multiplier);
     }
     words
 }

@@ -3,7 +3,7 @@
 use tch::{Device, Kind, TchError, Tensor};
 use tensorlink_num::StepContext;
 use tensorlink_num::kernel::{DITHER_DRAWS, DROPOUT_DRAWS};
-use tensorlink_num::philox::key_words;
+use tensorlink_num::philox::{MULTIPLIERS, ROUNDS, WEYL, key_words};
 
 use super::rescale;
 use crate::instruction::Dropout;
@@ -11,16 +11,9 @@ use crate::instruction::Dropout;
 /// The low half of a word.
 pub(super) const LOW: i64 = 0xffff_ffff;
 
-/// Multipliers of Philox4x32, for words 0 and 2.
-const MULTIPLIERS: [i64; 2] = [0xD251_1F53, 0xCD9E_8D57];
-
-/// What its keys grow by each round.
-const WEYL: [i64; 2] = [0x9E37_79B9, 0xBB67_AE85];
-
-const ROUNDS: i64 = 10;
-
 /// High and low word of the product of a word by a constant one, from halves: no intermediate leaves 49 bits.
-fn product(multiplier: i64, word: &Tensor) -> Result<(Tensor, Tensor), TchError> {
+fn product(multiplier: u32, word: &Tensor) -> Result<(Tensor, Tensor), TchError> {
+    let multiplier = i64::from(multiplier);
     let low = word.f_mul_scalar(multiplier & 0xffff)?;
     let high = word.f_mul_scalar(multiplier >> 16)?;
     let carried = low.f_bitwise_right_shift_tensor_scalar(16)?.f_add(&high)?;
@@ -33,7 +26,7 @@ fn product(multiplier: i64, word: &Tensor) -> Result<(Tensor, Tensor), TchError>
 pub(super) fn philox(counter: [Tensor; 4], key: [Tensor; 2]) -> Result<Tensor, TchError> {
     let mut state = counter;
     for round in 0..ROUNDS {
-        let key = |i: usize| key[i].f_add_scalar(WEYL[i] * round)?.f_bitwise_and(LOW);
+        let key = |i: usize| key[i].f_add_scalar(i64::from(WEYL[i]) * i64::from(round))?.f_bitwise_and(LOW);
         let [c0, c1, c2, c3] = &state;
         let ((high0, low0), (high1, low1)) = (product(MULTIPLIERS[0], c0)?, product(MULTIPLIERS[1], c2)?);
         let first = high1.f_bitwise_xor_tensor(c1)?.f_bitwise_xor_tensor(&key(0)?)?;

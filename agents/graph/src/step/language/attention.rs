@@ -2,11 +2,11 @@
 
 use super::norm::NormPass;
 use super::{Builder, Quantised, narrow, wide};
+use crate::step::build::PROBABILITY as POWERS;
 use crate::step::{Class, NodeId, Op, Precision};
 use crate::transformer::{Positions, Rotary};
 
-/// Bits and exponents of softmax (rules N-20 and N-22).
-const POWERS: Precision = Precision::Fixed { bits: 26, exponent: 24 };
+/// Bits and exponents of softmax (rule N-22).
 const SUM: Precision = Precision::Fixed { bits: 32, exponent: 16 };
 const PROBABILITY: Precision = Precision::Fixed { bits: 16, exponent: 15 };
 /// Of cosines and sines.

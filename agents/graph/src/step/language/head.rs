@@ -2,11 +2,9 @@
 
 use super::norm::NormPass;
 use super::{Builder, Quantised, wide};
-use crate::step::build::ceil_log2;
+use crate::step::build::{PROBABILITY, sum_of_powers};
 use crate::step::{Class, NodeId, Op, Precision};
 
-/// Probabilities (rule N-20).
-const PROBABILITY: Precision = Precision::Fixed { bits: 26, exponent: 24 };
 /// Gradient of the loss by the logits, in `[−1, 1]`.
 const SEED: Precision = Precision::Fixed { bits: super::WIDE_BITS, exponent: super::WIDE_BITS as i16 - 1 };
 
@@ -19,17 +17,14 @@ pub(super) struct HeadPass {
 
 impl Builder<'_> {
     /// Logits and probabilities.
-    pub(super) fn head(&mut self, x: NodeId, _labels: NodeId) -> (HeadPass, (NodeId, NodeId)) {
+    pub(super) fn head(&mut self, x: NodeId) -> (HeadPass, (NodeId, NodeId)) {
         let (norm, y) = self.norm("final.norm", x);
         let input = self.quantise("head.input", y);
         let logits = self.linear("head", input, wide(Class::Activation));
         let max = self.by_row("head.max", Op::RowMax { causal: false }, &[logits], Precision::Like(logits));
         let powers = Op::ExpNeg { divisor: 1.0, causal: false };
         let powers = self.like("head.exp", powers, &[logits, max], PROBABILITY);
-        // As many bits as a row of terms of at most 2^24 needs; beyond 32, fraction bits go.
-        let bits = ceil_log2(self.architecture.vocabulary).saturating_add(26);
-        let exponent = 24i16.saturating_sub(bits.saturating_sub(32).into());
-        let sum = self.by_row("head.sum", Op::RowSum, &[powers], Precision::Fixed { bits: bits.min(32), exponent });
+        let sum = self.by_row("head.sum", Op::RowSum, &[powers], sum_of_powers(self.architecture.vocabulary));
         let probabilities = self.like("head.softmax", Op::Normalize, &[powers, sum], PROBABILITY);
         (HeadPass { norm, input }, (logits, probabilities))
     }

@@ -19,15 +19,11 @@ impl Builder<'_> {
         for parameter in parameters(self.architecture) {
             let layer = super::layer_of(self.architecture, &parameter.name);
             self.at(Phase::Prepare, layer);
-            let dims = match parameter.rows {
-                1 => vec![parameter.columns],
-                rows => vec![rows, parameter.columns],
-            };
+            let dims = parameter.dims();
             let name = parameter.name.as_str();
             let value = self.leaf(name, Op::State, dims.clone(), master(Class::Weight));
             let first = self.leaf(&format!("{name}.first"), Op::State, dims.clone(), master(Class::Velocity));
-            let clipped = Box::new(super::clipped(name));
-            let second = self.leaf(&format!("{name}.second"), Op::State, dims, Precision::SquareOf(clipped));
+            let second = self.leaf(&format!("{name}.second"), Op::State, dims, super::clipped_squared(name));
             let quantised = match parameter.rows {
                 1 => Some(self.vector(name, value)),
                 _ if name == "embedding.tokens" => None,

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::build::Place;
+use super::build::{MASTER_BITS, Place};
 use super::{Class, ConstantValues, Node, NodeId, Observed, Op, Phase, Precision, Spread, StepGraph};
 use crate::exponents::Margins;
 use crate::transformer::{Activation, Architecture, Norm, Output, Placement, Positions};
@@ -30,8 +30,6 @@ pub use self::optimizer::AdamW;
 
 /// Bits of what no matrix product reads: residual stream, scores, logits, gradients.
 pub const WIDE_BITS: u8 = 24;
-/// Bits of master weights, first moments and gradients of weights.
-pub const MASTER_BITS: u8 = 32;
 /// Bits of queries, keys, values, probabilities and what norms take.
 const NARROW_BITS: u8 = 16;
 /// Bits of a constant of ones.
@@ -262,7 +260,7 @@ impl Builder<'_> {
         }
         self.at(Phase::Forward(number), head);
         let labels = self.op("labels.sample", sample, &[labels], vec![1, self.recipe.tokens], Precision::Like(labels));
-        let (head_pass, seen) = self.head(x, labels);
+        let (head_pass, seen) = self.head(x);
         self.graph.observed.push(Observed { features: ids, labels, logits: seen.0, probabilities: seen.1 });
 
         self.at(Phase::Backward(number), head);
@@ -312,7 +310,16 @@ fn part_of_sum(parameter: &str) -> Precision {
 
 /// A parameter's gradient after clipping.
 fn clipped(parameter: &str) -> Precision {
-    Precision::At { site: format!("{parameter}.grad.clipped"), bits: WIDE_BITS, class: Class::Gradient }
+    Precision::At { site: clipped_site(parameter), bits: WIDE_BITS, class: Class::Gradient }
+}
+
+/// Its squares, and their mean.
+fn clipped_squared(parameter: &str) -> Precision {
+    Precision::SquareAt { site: clipped_site(parameter), bits: WIDE_BITS, class: Class::Gradient }
+}
+
+fn clipped_site(parameter: &str) -> String {
+    format!("{parameter}.grad.clipped")
 }
 
 const fn wide(class: Class) -> Precision {

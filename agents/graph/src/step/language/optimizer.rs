@@ -41,18 +41,37 @@ impl AdamW {
     }
 }
 
+/// What the step of a layer's parameters takes, the same for all of them.
+#[derive(Clone, Copy, Debug)]
+struct Factors {
+    /// Of the gradients.
+    share: NodeId,
+    /// The learning rate, corrected.
+    rate: NodeId,
+    /// The share of a matrix that decays.
+    decay: Option<NodeId>,
+}
+
 impl Builder<'_> {
     pub(super) fn update(&mut self) {
-        let layers = self.graph.layers;
-        for layer in 0..layers {
+        let AdamW { rates, weight_decay, .. } = &self.recipe.optimizer;
+        let corrected = self.recipe.optimizer.corrected();
+        let decays: Option<Vec<f64>> =
+            (*weight_decay > 0.0).then(|| rates.iter().map(|rate| rate * weight_decay).collect());
+        for layer in 0..self.graph.layers {
             self.at(Phase::Update, layer);
             let mine = self.weights.iter().filter(|(_, weight)| weight.layer == layer);
             let mine: Vec<(String, Weight)> = mine.map(|(name, weight)| (name.clone(), *weight)).collect();
             let sums: Vec<_> =
                 mine.iter().filter_map(|(name, weight)| Some((name, *weight, self.summed(name)?))).collect();
             let Some(share) = self.share(layer, &sums) else { continue };
+            let factors = Factors {
+                share,
+                rate: self.schedule("rate", &corrected),
+                decay: decays.as_ref().map(|decays| self.schedule("decay", decays)),
+            };
             for (name, weight, gradient) in sums {
-                self.step_of(name, &weight, gradient, share);
+                self.step_of(name, &weight, gradient, &factors);
             }
         }
     }
@@ -94,24 +113,22 @@ impl Builder<'_> {
         Some(self.like(&format!("layer{layer}.grad.share"), Op::Shrink { limit }, &[total?], SHARE))
     }
 
-    fn step_of(&mut self, name: &str, weight: &Weight, gradient: NodeId, share: NodeId) {
+    fn step_of(&mut self, name: &str, weight: &Weight, gradient: NodeId, factors: &Factors) {
         let [value, first, second] = weight.leaves;
-        let AdamW { beta1, beta2, weight_decay, .. } = self.recipe.optimizer;
+        let AdamW { beta1, beta2, .. } = self.recipe.optimizer;
         let part = |part: &str| format!("{name}.{part}");
-        let gradient = self.like(&part("grad.clipped"), Op::Mul, &[gradient, share], clipped(name));
+        let gradient = self.like(&part("grad.clipped"), Op::Mul, &[gradient, factors.share], clipped(name));
         let take = Op::Combine { fa: beta1, fb: 1.0 - beta1 };
         let first_next = self.like(&part("first.next"), take, &[first, gradient], Precision::Like(first));
         let square = self.like(&part("grad.square"), Op::Mul, &[gradient, gradient], Precision::Exact { terms: 1 });
         let take = Op::Combine { fa: beta2, fb: 1.0 - beta2 };
         let second_next = self.like(&part("second.next"), take, &[second, square], Precision::Like(second));
         let direction = self.like(&part("direction"), Op::Ratio, &[first_next, second_next], DIRECTION);
-        let rate = self.rate("rate", 1.0);
-        let change = self.like(&part("change"), Op::Mul, &[direction, rate], Precision::Like(value));
+        let change = self.like(&part("change"), Op::Mul, &[direction, factors.rate], Precision::Like(value));
         let descend = Op::Combine { fa: 1.0, fb: -1.0 };
         let mut next = self.like(&part("next"), descend, &[value, change], Precision::Like(value));
-        if self.dims(value).len() > 1 && weight_decay > 0.0 {
-            let rate = self.plain_rate(weight_decay);
-            let decay = self.like(&part("decay"), Op::Mul, &[value, rate], Precision::Like(value));
+        if let (Some(decay), true) = (factors.decay, self.dims(value).len() > 1) {
+            let decay = self.like(&part("decay"), Op::Mul, &[value, decay], Precision::Like(value));
             next = self.like(&part("decayed"), descend, &[next, decay], Precision::Like(value));
         }
         for (current, next) in weight.leaves.into_iter().zip([next, first_next, second_next]) {
@@ -119,27 +136,15 @@ impl Builder<'_> {
         }
     }
 
-    /// The learning rate of the step, corrected.
-    fn rate(&mut self, name: &str, factor: f64) -> NodeId {
-        let rates = self.recipe.optimizer.corrected();
-        self.schedule(name, rates.into_iter().map(|rate| rate * factor).collect())
-    }
-
-    /// The share of a weight that decays in the step.
-    fn plain_rate(&mut self, weight_decay: f64) -> NodeId {
-        let rates = self.recipe.optimizer.rates.iter().map(|rate| rate * weight_decay).collect();
-        self.schedule("decay", rates)
-    }
-
     /// The entry for the step of a schedule.
-    fn schedule(&mut self, name: &str, values: Vec<f64>) -> NodeId {
+    fn schedule(&mut self, name: &str, values: &[f64]) -> NodeId {
         let largest = values.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
         let places = if largest > 0.0 { libm::ceil(libm::log2(largest)) as i16 } else { 0 };
         let exponent = i16::from(RATE_BITS).saturating_sub(2).saturating_sub(places);
         let precision = Precision::Fixed { bits: RATE_BITS, exponent };
         // SAFETY of the cast: a job has fewer than 2^31 steps.
         let rows = [values.len() as u32];
-        let table = self.constant(&format!("schedule.{name}"), &rows, precision.clone(), || values);
+        let table = self.constant(&format!("schedule.{name}"), &rows, precision.clone(), || values.to_vec());
         self.op(&format!("layer{}.{name}", self.place.layer), Op::AtStep, &[table], vec![1], precision)
     }
 }

@@ -25,6 +25,7 @@ use super::architecture::{Activation, Architecture, Norm, Placement, Pooling, Po
 use super::inputs::Input;
 use super::plan::PlanError;
 use super::sites::Sites;
+use crate::lower;
 
 /// Bits of activations.
 pub(super) const ACTIVATION_BITS: u8 = 16;
@@ -32,7 +33,6 @@ pub(super) const ACTIVATION_BITS: u8 = 16;
 const ATTENTION_BITS: u8 = 12;
 /// Fraction bits of Norm's normalised element, and by which its ε is finer than the input's square (rule N-28).
 pub(super) const NORM_EXPONENT: i16 = 20;
-const NORM_SQUARES: i16 = 8;
 /// Bits of a Lookup's argument beyond its 2^12 cells.
 const TABLE_FRACTION: i64 = 4;
 /// Exponent of an embedding: elements of a unit vector.
@@ -263,10 +263,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<Value, PlanError> {
         let (gain, bias) = (self.constant(&format!("{name}.gain"))?, self.constant(&format!("{name}.bias"))?);
         let center = i64::from(norm == Norm::Layer);
-        let squares = 2.0 * f64::from(x.ty.exponent()) + f64::from(NORM_SQUARES);
-        let epsilon = self.architecture.epsilon * f64::from(length) * libm::exp2(squares);
-        // SAFETY of the cast: clamped to what rule N-28 takes.
-        let epsilon = libm::rint(epsilon).clamp(1.0, libm::exp2(59.0)) as i64;
+        let epsilon = lower::epsilon(self.architecture.epsilon, length.into(), &x.ty);
         let accumulator = i64::from(NORM_EXPONENT) + exponents(&[&gain]);
         let bias_shift = accumulator - exponents(&[&bias]);
         let shift = accumulator - i64::from(to.exponent());
