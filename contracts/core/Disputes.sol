@@ -37,7 +37,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     using TensorTypes for TensorType;
 
     /// @dev What the chain knows about the claim that a proof is about. `steps`: how many steps its boundary logs hold, 1 of a
-    /// receipt (C-12). `longest`: the most tokens of a receipt's text.
+    /// receipt (C-12). `longest`: the most tokens of a receipt's text. `firstStep`: steps before the job's own (P-38).
     struct Case {
         bytes32 claimId;
         address worker;
@@ -45,6 +45,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         uint256 steps;
         uint256 longest;
         bytes32 jobKey;
+        uint32 firstStep;
     }
 
     /// @dev Whose claim it is.
@@ -185,7 +186,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
             }
             windows[i] = proof.operands[i].windowsOf(tensorType, i);
         }
-        StepContext memory context = StepContext({jobKey: c.jobKey, step: proof.statement.step});
+        StepContext memory context = StepContext({jobKey: c.jobKey, step: c.firstStep + proof.statement.step});
         return VERIFIER.recompute(proof.operator, proof.element, context, windows);
     }
 
@@ -325,7 +326,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
             kind: job.kind,
             steps: job.kind == JobKind.Serving ? 1 : job.stepsPerInterval,
             longest: job.stepsPerInterval,
-            jobKey: job.jobKey
+            jobKey: job.jobKey,
+            firstStep: job.firstStep
         });
     }
 

@@ -96,6 +96,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         if (deposit == 0 || deposit > type(uint128).max) revert InvalidTerms("deposit");
         uint256 value = terms.token == address(0) ? deposit : 0;
         if (msg.value != value) revert WrongDeposit(msg.value, value);
+        bytes32 jobKey = _keyOf(terms.continues);
 
         job = ++_jobCount;
         _jobs[job] = Job({
@@ -115,13 +116,25 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
             duration: terms.duration,
             challengeWindow: terms.challengeWindow,
             workerStake: terms.workerStake,
-            jobKey: 0
+            firstStep: terms.firstStep,
+            jobKey: jobKey
         });
         _programs[job] = terms.programs;
         _initialStates[job] = terms.initialStates;
         emit JobPosted(job, msg.sender, deposit, terms);
 
         if (terms.token != address(0)) SNO.safeTransferFrom(msg.sender, address(this), deposit);
+    }
+
+    /// @dev Key of the job to continue; zero if there is none to.
+    function _keyOf(uint64 job) private view returns (bytes32) {
+        if (job == 0) return 0;
+        Job storage record = _jobs[job];
+        // INVARIANT: a training is its user's to go on with, once it began (P-38).
+        if (record.user != msg.sender || record.startedAt == 0 || record.kind != JobKind.Training) {
+            revert InvalidTerms("continues");
+        }
+        return record.jobKey;
     }
 
     /// @inheritdoc IJobs
@@ -207,7 +220,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         Job storage record = _userMoves(job, State.Accepted);
 
         uint40 deadline = (block.timestamp + record.duration).toUint40();
-        bytes32 jobKey = keccak256(abi.encode(block.prevrandao, job));
+        bytes32 jobKey = record.jobKey;
+        if (jobKey == 0) jobKey = keccak256(abi.encode(block.prevrandao, job));
         record.state = State.Running;
         record.startedAt = block.timestamp.toUint40();
         record.deadline = deadline;

@@ -31,7 +31,8 @@ interface IJobs {
     }
 
     /// @dev `escrow` is what is left of the deposit, wei of `token`; `auditBudget`, how much of that audits can still take. `deadline` is the last time a claim can be committed; of a serving
-    /// job, when anyone may close it, and once it is closing, from when on nothing is redeemed any more.
+    /// job, when anyone may close it, and once it is closing, from when on nothing is redeemed any more. `jobKey` is zero until the job starts, unless it
+    /// continues another (P-38).
     struct Job {
         address user;
         State state;
@@ -49,6 +50,7 @@ interface IJobs {
         uint40 duration;
         uint32 challengeWindow;
         uint128 workerStake;
+        uint32 firstStep;
         bytes32 jobKey;
     }
 
@@ -85,7 +87,8 @@ interface IJobs {
     error Unauthorized(address caller);
 
     /// @notice Registers a job and takes `deposit` of `terms.token` (as `msg.value` for ETH) into escrow.
-    /// Requirements: terms within the bounds of `TermsBounds`; for SNO an allowance.
+    /// Requirements: terms within the bounds of `TermsBounds`; for SNO an allowance; a job that is continued is a training job of the caller
+    /// that was started (P-38).
     function post(JobTerms calldata terms, uint256 deposit) external payable returns (uint64 job);
 
     /// @notice Assigns every lane by its worker's signed offer and locks the workers' stake. Offers in lane order: replica-major
@@ -95,7 +98,7 @@ interface IJobs {
     /// all intervals, and the budget for audits (P-29).
     function accept(uint64 job, Offer[] calldata offers, bytes[] calldata signatures) external;
 
-    /// @notice Fixes the job key (rule C-10) and the deadline, and opens the lanes for claims. By `acceptBy`.
+    /// @notice Fixes the job key (rule C-10), if there is none to take over, and the deadline, and opens the lanes for claims. By `acceptBy`.
     function start(uint64 job) external;
 
     /// @notice Before the start: returns the whole escrow and the locks. After: closes the job to new claims; those committed stay payable,

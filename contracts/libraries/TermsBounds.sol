@@ -54,12 +54,18 @@ library TermsBounds {
         if (terms.kind == JobKind.Serving) {
             // INVARIANT: a stage has one program for each length, and a proof that one of them is registered is short.
             if (terms.stepsPerInterval > MAX_TEXT_TOKENS) revert IJobs.InvalidTerms("stepsPerInterval");
+            // INVARIANT: texts come from nowhere; only a state is carried on (P-38).
+            if (terms.continues != 0) revert IJobs.InvalidTerms("continues");
+            if (terms.firstStep != 0) revert IJobs.InvalidTerms("firstStep");
             return;
         }
         if (terms.intervals > MAX_INTERVALS) revert IJobs.InvalidTerms("intervals");
         // INVARIANT: a statement's 32 bits can name every step.
-        if (uint256(terms.intervals) * terms.stepsPerInterval > type(uint32).max) {
-            revert IJobs.InvalidTerms("stepsPerInterval");
+        uint256 steps = uint256(terms.intervals) * terms.stepsPerInterval;
+        if (steps > type(uint32).max) revert IJobs.InvalidTerms("stepsPerInterval");
+        // INVARIANT: nor do steps counted from the first of several jobs outgrow them, and a job that continues none is the first (P-38).
+        if (terms.firstStep > (terms.continues == 0 ? 0 : type(uint32).max - steps)) {
+            revert IJobs.InvalidTerms("firstStep");
         }
     }
 

@@ -127,7 +127,8 @@ struct Voucher {
 /// timestamp). `programs` and `initialStates` have one entry per stage. `manifest` is the CID of the job's files.
 /// Of a serving job `intervals` is the most tokens that a lane is paid for, each at the offer's `pricePerInterval`; `stepsPerInterval` is the
 /// most tokens of a text; `programs` are list roots (C-4) of a stage's program roots by length, that for one token first;
-/// and `initialStates` is empty.
+/// and `initialStates` is empty. `continues` is the job whose key a training job takes over, 0 for none; `firstStep`, how many steps
+/// came before its own (P-38).
 struct JobTerms {
     JobKind kind;
     address token;
@@ -139,6 +140,8 @@ struct JobTerms {
     uint40 duration;
     uint32 challengeWindow;
     uint128 workerStake;
+    uint64 continues;
+    uint32 firstStep;
     bytes32[] programs;
     bytes32[] initialStates;
     bytes manifest;
@@ -215,7 +218,7 @@ struct EquivocationProof {
     bytes signature;
 }
 
-/// @dev What an operator may draw on besides its operands.
+/// @dev What an operator may draw on besides its operands. `step` counts from the first of the jobs that continue each other (P-38).
 struct StepContext {
     bytes32 jobKey;
     uint32 step;

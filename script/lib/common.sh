@@ -80,3 +80,16 @@ pip_install() {
     rm -rf "${TOOLCHAIN:?}/$1"
     mv "$work" "$TOOLCHAIN/$1"
 }
+
+# setup_client NAME MODULE WHAT: packages of other people's Python that something of ours is tested against, by tests/NAME/requirements.txt.
+# Some of them are compiled for one version of Python.
+setup_client() {
+    local name=$1 module=$2 what=$3 python key
+    python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    at_least 3.10 "$python" || die "$what needs Python 3.10 or newer (this is $python): install the package 'python3' of a newer system"
+    key="$python $(cksum <"$ROOT/tests/$name/requirements.txt")"
+    if ! fresh "$name" "$key" || [[ ! -d $TOOLCHAIN/python-$name/$module ]]; then
+        step "$what from PyPI" pip_install "python-$name" "$ROOT/tests/$name/requirements.txt"
+        stamp "$name" "$key"
+    fi
+}

@@ -100,10 +100,11 @@ fund_workers() {
     done
 }
 
-# The validator is the first node: the others join the network through it. It audits every claim here, so that the demo is short.
+# start_validator [RATE]: the first node, through which the others join the network. It audits every claim if not told otherwise, so that the
+# demo is short.
 start_validator() {
     launch validator env TENSORLINK_PRIVATE_KEY="$VALIDATOR_KEY" TENSORLINK_DATA_DIR="$RUN/validator" \
-        "$TENSORLINK" validator run --rate 1
+        "$TENSORLINK" validator run --rate "${1:-1}"
     TENSORLINK_BOOTSTRAP=$(await validator 'listening on (/ip4/127.0.0.1/tcp/[^ ]+)')
     export TENSORLINK_BOOTSTRAP
     say "validator $VALIDATOR"
@@ -133,6 +134,13 @@ stop_process() {
     unset "PIDS[$1]"
 }
 stop_worker() { stop_process "worker-$1"; }
+
+# kill_worker WORKER: without a chance to say or to write anything.
+kill_worker() {
+    kill -KILL "${PIDS[worker-$1]}"
+    wait "${PIDS[worker-$1]}" 2>/dev/null || true
+    unset "PIDS[worker-$1]"
+}
 
 # Bonded stake of a worker, SNO.
 stake_of() {

@@ -11,7 +11,7 @@ use tensorlink_node::ports::chain::{
     Deployment, JobState, JobView, LaneView, Parameters, RedeemedView, Role, StakeView,
 };
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tensorlink_types::{Address, B256, JobId, Lane, Lineage, U256};
 
 use crate::calls::role_number;
 use crate::rpc::Rpc;
@@ -94,7 +94,7 @@ impl Views<'_> {
             deadline: job.deadline.to(),
             challenge_window: job.challengeWindow.into(),
             worker_stake: job.workerStake,
-            job_key: job.jobKey.into(),
+            lineage: Lineage { key: job.jobKey.into(), first_step: job.firstStep },
         }))
     }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::watch::{Follow, Rules};
+
 /// Pay strangers' GPUs to train neural networks, with every wrong number provable on chain.
 #[derive(Parser, Debug)]
 #[command(name = "tensorlink", version, max_term_width = 100, after_help = EXAMPLES)]
@@ -21,6 +23,7 @@ Examples:
   tensorlink stake 10000                    bond 10,000 SNO as a worker
   tensorlink worker run                     lend this machine
   tensorlink job post --model m.json --data d.csv --deposit 50
+  tensorlink train examples/king-james.toml quote, train, write the model to a folder
   tensorlink job status 1 --json            one job, for programs
   tensorlink dispute explain 1              challenge 1 in plain words
 
@@ -90,6 +93,9 @@ pub enum Command {
     /// Post and follow jobs.
     #[command(subcommand)]
     Job(JobCommand),
+    /// Train a model by a job file (TOML): quote, post, hire, follow, stop early, write the model to a folder.
+    #[command(after_help = crate::commands::train::EXAMPLE)]
+    Train(crate::commands::train::TrainArgs),
     /// Bond SNO.
     Stake(StakeArgs),
     /// Start unbonding SNO.
@@ -132,7 +138,8 @@ Examples:
     #[command(after_help = "\
 Examples:
   tensorlink bench                                     everything; some minutes
-  tensorlink bench --only memory gas                   two rows
+  tensorlink bench memory gas                          two rows
+  tensorlink bench train --large                       a training step of 208 million weights in place of 15
   LLAMACPP_PYTHON=venv/bin/python tensorlink bench     llama.cpp as well, by a Python with llama-cpp-python and gguf")]
     Bench(crate::bench::BenchArgs),
 }
@@ -201,6 +208,12 @@ Example:
   tensorlink job serve ./all-MiniLM-L6-v2 --stages 2 --deposit 50
   tensorlink serve ./all-MiniLM-L6-v2 --job 1")]
     Serve(Box<crate::commands::job_serve::JobServeArgs>),
+    /// Go on with a training job that ended before it was done, on workers that may be others: what comes out is the same, bit by bit, as had
+    /// it never stopped.
+    #[command(after_help = "\
+Example:
+  tensorlink job resume 1 --stages 3 --deposit 50 --watch")]
+    Resume(Box<ResumeArgs>),
     /// Follow a job until it is settled; settles it, fetches and tests the model.
     Watch {
         /// The job's number.
@@ -208,6 +221,10 @@ Example:
         /// Also write what the job came to into this file, as JSON.
         #[arg(long, value_name = "FILE")]
         report: Option<PathBuf>,
+        /// New folder for a trained language model, as Hugging Face's loaders, `model sample` and `serve` read it. Of a job that was
+        /// stopped, what it had learned by the last interval that is final in every stage.
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
     },
     /// Show a job.
     Status {
@@ -232,20 +249,55 @@ pub struct PostArgs {
     /// Model file (JSON).
     #[arg(long, value_name = "FILE")]
     pub model: PathBuf,
-    /// Training data: CSV (optionally .gz), label in the last column.
+    /// Training data (optionally .gz): CSV with the label in the last column; for a language model, a text.
     #[arg(long, value_name = "FILE")]
     pub data: PathBuf,
     /// Steps between two claims.
     #[arg(long, default_value_t = 50)]
     pub steps_per_interval: u32,
+    /// Share each step's sequences among the stages, in place of the layers: each has the whole model, and all end every step in the same state.
+    /// For language models.
+    #[arg(long)]
+    pub data_parallel: bool,
     #[command(flatten)]
     pub hire: crate::commands::hiring::HireArgs,
+    #[command(flatten)]
+    pub follow: FollowArgs,
+}
+
+/// Whether a job is followed once it runs.
+#[derive(Args, Debug)]
+pub struct FollowArgs {
     /// Stay and follow the job to its end.
     #[arg(long)]
     pub watch: bool,
     /// With --watch: also write what the job came to into this file, as JSON.
     #[arg(long, requires = "watch", value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// With --watch: new folder for a trained language model, as Hugging Face's loaders, `model sample` and `serve` read it.
+    #[arg(long, requires = "watch", value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+}
+
+impl FollowArgs {
+    /// How it is followed, if it is.
+    pub fn follow(&self) -> Option<Follow<'_>> {
+        let follow = Follow { report: self.report.as_deref(), out: self.out.as_deref(), rules: Rules::default() };
+        self.watch.then_some(follow)
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct ResumeArgs {
+    /// The job that ended.
+    pub job: u64,
+    /// Go on after so many of its intervals [default: all that are final in every stage].
+    #[arg(long, value_name = "INTERVALS")]
+    pub from: Option<u32>,
+    #[command(flatten)]
+    pub hire: crate::commands::hiring::HireArgs,
+    #[command(flatten)]
+    pub follow: FollowArgs,
 }
 
 /// Which balance.
@@ -365,6 +417,26 @@ pub enum ModelCommand {
         #[arg(long, default_value_t = 1)]
         stages: u16,
     },
+    /// Add adapters (LoRA) to a model's weights, and write the sum to a new folder.
+    #[command(
+        after_help = "Example:\n  tensorlink model merge ./SmolLM2-135M --adapters ./psalms --out ./SmolLM2-psalms"
+    )]
+    Merge {
+        /// Folder of the model, with floats.
+        model: PathBuf,
+        /// Folder with the adapters, as Hugging Face's PEFT has them.
+        #[arg(long, value_name = "FOLDER")]
+        adapters: PathBuf,
+        /// New folder for the model with its adapters added in.
+        #[arg(long, value_name = "FOLDER")]
+        out: PathBuf,
+    },
+    /// Continue a text, in exact integers on this machine, and print it as it comes.
+    #[command(after_help = "\
+Examples:
+  tensorlink model sample ./king-james --prompt \"In the beginning\" --tokens 200
+  tensorlink model sample ./king-james --prompt \"And God said\" --temperature 0")]
+    Sample(crate::commands::model::sample::SampleArgs),
     /// Put a pretrained transformer into integers once, for serve, job serve and eval, which then need no floats.
     #[command(after_help = "\
 Example:
@@ -376,7 +448,7 @@ Example:
         /// New folder for the integers, the tokenizer, the configuration and the chat template.
         #[arg(long, value_name = "FOLDER")]
         out: PathBuf,
-        /// Texts to calibrate on, one a line [default: 48 of ours].
+        /// Texts to calibrate on, one a line [default: the folder's own, or 48 of ours].
         #[arg(long, value_name = "FILE")]
         calibration: Option<PathBuf>,
         /// Device to calibrate on: cpu, cuda or cuda:N [default: cuda if there is one].
@@ -401,7 +473,7 @@ pub struct EvalArgs {
     /// Texts to measure on, one a line [default: 200 of ours].
     #[arg(long, value_name = "FILE")]
     pub texts: Option<PathBuf>,
-    /// Texts to calibrate on, one a line [default: 48 of ours].
+    /// Texts to calibrate on, one a line [default: the folder's own, or 48 of ours].
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
     /// Device: cpu, cuda or cuda:N [default: cuda if there is one].

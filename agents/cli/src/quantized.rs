@@ -37,7 +37,22 @@ pub fn texts(file: Option<&Path>, ours: &str) -> Result<String, FolderError> {
     file.map_or_else(|| Ok(ours.to_owned()), read_text)
 }
 
-/// A folder's model in integers: as it lies there, or calibrated on the texts of a file (or ours) and quantised now.
+/// Token numbers of the texts to calibrate a folder's model on: those of a file, else the folder's own, else ours.
+///
+/// # Errors
+/// As [`encode`], and a file that cannot be read.
+pub fn known(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>> {
+    match folder.calibration()? {
+        Some(own) if file.is_none() => {
+            let known = own.iter().map(|text| folder.tokenizer().encode(text)).collect::<Result<Vec<_>, _>>()?;
+            ensure!(!known.is_empty(), "calibration.json holds no text: name some with --calibration");
+            Ok(known)
+        }
+        _ => encode(folder, &texts(file, CALIBRATION)?),
+    }
+}
+
+/// A folder's model in integers: as it lies there, or calibrated on [`known`] texts and quantised now.
 ///
 /// # Errors
 /// As [`prepare`]; a folder that is damaged; texts for one that is calibrated already.
@@ -50,7 +65,7 @@ pub fn exact(folder: &ModelFolder, calibration: Option<&Path>, device: Device) -
         }
         None => {
             let (weights, float) = floats(folder, device)?;
-            let seen = calibrated(folder, &texts(calibration, CALIBRATION)?, &float)?;
+            let seen = calibrated(&known(folder, calibration)?, &float)?;
             // A third of the memory, which the integers need now.
             drop(float);
             Ok(Quantized::new(folder.architecture().clone(), &weights, &seen)?)
@@ -63,8 +78,16 @@ pub fn exact(folder: &ModelFolder, calibration: Option<&Path>, device: Device) -
 /// # Errors
 /// Weights that are not the configuration's, a text that the tokenizer or the context refuses, no text at all.
 pub fn prepare(folder: &ModelFolder, texts: &str, device: Device) -> Result<Prepared> {
+    prepare_on(folder, &encode(folder, texts)?, device)
+}
+
+/// As [`prepare`], calibrated on texts in token numbers.
+///
+/// # Errors
+/// Weights that are not the configuration's, a failing device.
+pub fn prepare_on(folder: &ModelFolder, known: &[Vec<u32>], device: Device) -> Result<Prepared> {
     let (weights, float) = floats(folder, device)?;
-    let seen = calibrated(folder, texts, &float)?;
+    let seen = calibrated(known, &float)?;
     let exact = Quantized::new(folder.architecture().clone(), &weights, &seen)?;
     Ok(Prepared { exact, float })
 }
@@ -90,8 +113,7 @@ fn floats(folder: &ModelFolder, device: Device) -> Result<(Weights, FloatModel)>
     Ok((weights, float))
 }
 
-fn calibrated(folder: &ModelFolder, texts: &str, float: &FloatModel) -> Result<Magnitudes> {
-    let known = encode(folder, texts)?;
+fn calibrated(known: &[Vec<u32>], float: &FloatModel) -> Result<Magnitudes> {
     Ok(calibrate(float, known.iter().map(Vec::as_slice))?)
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use tensorlink_node::ports::{Event, EventAt};
-use tensorlink_types::{Address, B256, JobId};
+use tensorlink_types::{Address, B256, JobId, Lane, U256};
 
 use crate::amount::Wei;
 
@@ -50,6 +50,15 @@ pub struct Redeemed {
     pub tokens: u32,
 }
 
+/// What a lane of a training job has earned, if its claims stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Earned {
+    /// Claims committed.
+    pub claims: u32,
+    /// Wei for each.
+    pub price: U256,
+}
+
 /// A job's balance so far.
 #[derive(Serialize, Clone, Debug, Default)]
 pub struct Report {
@@ -72,6 +81,9 @@ pub struct Report {
     pub convictions: Vec<Conviction>,
     /// Wei returned to the user.
     pub refund: Option<Wei>,
+    /// Claims that each lane committed, and the price of one, wei.
+    #[serde(skip)]
+    pub lanes: BTreeMap<Lane, Earned>,
     /// One transaction of each kind, to learn its gas.
     #[serde(skip)]
     pub samples: BTreeMap<&'static str, B256>,
@@ -90,11 +102,19 @@ impl Report {
         };
         match &at.event {
             Event::JobPosted { job, .. } if *job == of => sample("post"),
-            Event::JobAccepted { job, .. } if *job == of => sample("accept"),
+            Event::JobAccepted { job, offers, .. } if *job == of => {
+                sample("accept");
+                for offer in offers {
+                    let lane = Lane { job: of, stage: offer.stage, replica: offer.replica };
+                    self.lanes.entry(lane).or_default().price = U256::from(offer.pricePerInterval);
+                }
+            }
             Event::JobStarted { job, .. } if *job == of => sample("start"),
             Event::ClaimCommitted { claim, .. } if claim.job == of.0 => {
                 sample("claim");
                 self.claims_committed += 1;
+                let claims = &mut self.lanes.entry(claim.lane()).or_default().claims;
+                *claims = (*claims).max(claim.interval.saturating_add(1));
             }
             Event::ClaimSealed { lane, .. } if lane.job == of => {
                 sample("seal");
@@ -142,6 +162,14 @@ impl Report {
             }
             _ => {}
         }
+    }
+
+    /// What the claims so far come to, and what all of so many intervals will, wei of the job's token.
+    pub fn cost(&self, intervals: u32) -> (Wei, Wei) {
+        let sum = |claims: &dyn Fn(&Earned) -> u32| {
+            Wei(self.lanes.values().map(|lane| lane.price * U256::from(claims(lane))).sum())
+        };
+        (sum(&|lane| lane.claims), sum(&|_| intervals))
     }
 
     /// Wei of SNO taken from workers.

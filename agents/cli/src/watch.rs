@@ -1,6 +1,11 @@
 //! Follows a job to its end: a live view, then settlement, the trained model, and what everything came to.
 
+mod balance;
+mod ending;
+mod lanes;
+mod model;
 mod serving;
+mod stops;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -10,40 +15,62 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use tensorlink_graph::Metrics;
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{Call, ChainError, EventAt};
-use tensorlink_node::wire::gossip::Progress;
-use tensorlink_types::{Address, JobId, Lane};
+use tensorlink_node::ports::{Call, ChainError};
+use tensorlink_types::{Address, B256, JobId};
 use tensorlink_user::{JobNote, User};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
 use crate::config::Config;
 use crate::node::Node;
+use crate::output;
 use crate::report::Report;
-use crate::{device, output};
 
+use self::balance::Balance;
+use self::ending::judged;
+use self::lanes::Lanes;
+use self::stops::Judge;
+
+pub use model::exportable;
 pub use serving::serving;
+pub use stops::{Early, Rules, Stop};
 
 /// Time between two looks at the chain, and between two plain lines.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Longest wait for the settlement's confirmation.
-const CONFIRMATION: Duration = Duration::from_secs(120);
-
 /// Longest outage of the endpoint that is waited for.
 const OUTAGE: Duration = Duration::from_secs(600);
+
+/// How a training job is followed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Follow<'a> {
+    /// File for what the job came to, as JSON.
+    pub report: Option<&'a Path>,
+    /// New folder for the model.
+    pub out: Option<&'a Path>,
+    /// What ends the job before its last interval.
+    pub rules: Rules,
+}
 
 /// What a job came to.
 #[derive(Serialize)]
 struct Summary<'a> {
     job: JobId,
-    /// Per cent of held-out labels predicted right, if the job finished; of a text, of its characters.
+    /// Why it was stopped early, if it was.
+    stopped: Option<Stop>,
+    /// Intervals that are final in every stage; the model is what they have after the last of them.
+    intervals: u32,
+    /// The folder with the model.
+    out: Option<&'a Path>,
+    /// Per cent of held-out labels predicted right, if the model was taken; of a text, of its characters.
     held_out_percent: Option<f64>,
     /// Their mean cross entropy in nats.
     held_out_loss: Option<f64>,
     held_out_rows: u64,
+    /// State root of each stage after the last of them, if the model was taken.
+    final_states: Vec<B256>,
     workers_paid: usize,
     /// Wei of the job's token.
     refund_amount: Wei,
@@ -59,115 +86,52 @@ struct Summary<'a> {
     report: &'a Report,
 }
 
-/// The newest report of each lane.
-#[derive(Default)]
-struct Lanes(BTreeMap<Lane, Progress>);
-
-impl Lanes {
-    fn step(&self) -> u32 {
-        self.0.values().map(|progress| progress.step).min().unwrap_or(0)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.0.values().map(|progress| progress.bytes_moved).sum()
-    }
-
-    fn commitment_share(&self) -> f32 {
-        self.0.values().map(|progress| progress.commitment_share).fold(0.0, f32::max)
-    }
-
-    fn line(&self, report: &Report) -> String {
-        let last = self.0.values().rev().find(|progress| progress.loss.is_some());
-        let (loss, accuracy) = last.map_or((None, None), |progress| (progress.loss, progress.accuracy));
-        let speed = self.0.values().map(|progress| progress.steps_per_second).fold(f32::INFINITY, f32::min);
-        format!(
-            "loss {} acc {} | {} steps/s | {} MiB moved | claims {}{} committed, {} final{}",
-            loss.map_or("-".into(), |loss| format!("{loss:.4}")),
-            accuracy.map_or("-".into(), |accuracy| format!("{:.1} %", accuracy * 100.0)),
-            if speed.is_finite() { format!("{speed:.0}") } else { "-".into() },
-            self.bytes() >> 20,
-            if report.seals > 0 { format!("{} sealed, ", report.seals) } else { String::new() },
-            report.claims_committed,
-            report.claims_final,
-            report.differences.last().map_or(String::new(), |place| format!(" | REPLICAS DIFFER at {place}"))
-        )
-    }
-}
-
-/// A job's balance as far as the chain is confirmed.
-struct Balance {
-    job: JobId,
-    events: Receiver<Vec<EventAt>>,
-    /// Events taken in.
-    told: usize,
-    report: Report,
-}
-
-impl Balance {
-    fn new(job: JobId, user: &User) -> Self {
-        Self { job, events: user.events(), told: 0, report: Report::default() }
-    }
-
-    /// Waits for further events and takes them in.
-    async fn go_on(&mut self) -> Result<()> {
-        self.events.changed().await.context("the node does not follow the chain any more; its log says why")?;
-        let events = self.events.borrow_and_update();
-        events.iter().skip(self.told).for_each(|at| self.report.take_in(self.job, at));
-        self.told = events.len();
-        Ok(())
-    }
-
-    /// The whole of it, once the settlement is confirmed.
-    async fn settled(mut self) -> Result<Report> {
-        let job = self.job;
-        let confirmed = async {
-            while self.report.refund.is_none() {
-                self.go_on().await?;
-            }
-            Ok::<(), anyhow::Error>(())
-        };
-        tokio::time::timeout(CONFIRMATION, confirmed).await.with_context(|| {
-            format!("the settlement of job {job} is not confirmed yet; `tensorlink job watch {job}` reports later")
-        })??;
-        self.report.complete(job, &self.events.borrow());
-        Ok(self.report)
-    }
-}
-
 /// Follows a job until it is settled, then reports.
 pub async fn follow(
     config: &Config,
     node: &Node,
     user: &User,
-    (job, note, report_file): (JobId, &JobNote, Option<&Path>),
+    (job, note): (JobId, &JobNote),
+    follow: &Follow<'_>,
     shutdown: &CancellationToken,
 ) -> Result<()> {
     let started = Instant::now();
     let view =
         patiently(async || node.ports.chain.job(job).await).await?.with_context(|| format!("there is no job {job}"))?;
+    if let Some(out) = follow.out {
+        exportable(&note.name, (note.architecture.as_ref(), note.base.as_ref()), out)?;
+    }
     let mut balance = Balance::new(job, user);
-    let lanes = tokio::select! {
-        () = shutdown.cancelled() => bail!("interrupted; the job goes on: `tensorlink job watch {job}` takes it up again"),
-        watched = watch(config, (node, user), &view, &mut balance) => watched?,
+    let (lanes, stopped) = tokio::select! {
+        () = shutdown.cancelled() => {
+            let out = follow.out.map_or(String::new(), |out| format!(" --out {}", out.display()));
+            bail!("interrupted; the job goes on, to its last step: `tensorlink job watch {job}{out}` takes it up again")
+        }
+        watched = watch(config, (node, user), (&view, note, follow.rules), &mut balance) => watched?,
     };
     let seconds = started.elapsed().as_secs_f64();
     collect(node, &view).await;
     let mut report = balance.settled().await?;
 
-    let finished = stages_final(node, &view).await?;
-    let (mut accuracy, mut loss, mut rows) = (None, None, 0);
-    if finished {
-        let stages = user.trained(&view, note).await?;
-        let engine = device::open(Some("cpu"))?;
-        let metrics = user.test(&engine, &stages, note).await?;
-        (accuracy, loss, rows) = (Some(metrics.accuracy()), Some(metrics.loss()), metrics.rows);
-    }
+    let intervals = patiently(async || user.final_everywhere(&view).await).await?;
+    let wanted = intervals >= view.intervals || stopped.is_some() || follow.out.is_some();
+    let taken = if wanted { Some(model::take(user, (&view, note), intervals, follow.out).await) } else { None };
+    // What was paid is told in any case.
+    let (taken, failed) = match taken.transpose() {
+        Ok(taken) => (taken, None),
+        Err(error) => (None, Some(error)),
+    };
+    let (metrics, final_states) = taken.unzip();
     let gas = gas(node, &mut report).await?;
     let summary = Summary {
         job,
-        held_out_percent: accuracy.map(|share| share * 100.0),
-        held_out_loss: loss,
-        held_out_rows: rows,
+        stopped,
+        intervals,
+        out: follow.out.filter(|_| metrics.is_some()),
+        held_out_percent: metrics.as_ref().map(|metrics| metrics.accuracy() * 100.0),
+        held_out_loss: metrics.as_ref().map(Metrics::loss),
+        held_out_rows: metrics.as_ref().map_or(0, |metrics| metrics.rows),
+        final_states: final_states.unwrap_or_default(),
         workers_paid: report.paid.len(),
         refund_amount: report.refund.unwrap_or_default(),
         slashed_amount: report.slashed(),
@@ -178,9 +142,9 @@ pub async fn follow(
         gas,
         report: &report,
     };
-    write(report_file, &summary)?;
-    let token = token(&view);
-    output::print(config.json, &summary, || show(&summary, token))
+    write(follow.report, &summary)?;
+    output::print(config.json, &summary, || show(&summary, &view))?;
+    failed.map_or(Ok(()), Err)
 }
 
 /// Gas of one transaction of each kind; also completes the convictions with theirs.
@@ -207,8 +171,13 @@ fn token(view: &JobView) -> &'static str {
     if view.token == Address::ZERO { "ETH" } else { "SNO" }
 }
 
-/// The live view, until the job's settlement is confirmed.
-async fn watch(config: &Config, (node, user): (&Node, &User), view: &JobView, balance: &mut Balance) -> Result<Lanes> {
+/// The live view, until the job's settlement is confirmed; and why the job was stopped early, if it was.
+async fn watch(
+    config: &Config,
+    (node, user): (&Node, &User),
+    (view, note, rules): (&JobView, &JobNote, Rules),
+    balance: &mut Balance,
+) -> Result<(Lanes, Option<Stop>)> {
     let job = view.id;
     let steps = view.intervals * view.steps_per_interval;
     let bar = (!config.json && std::io::stderr().is_terminal()).then(|| {
@@ -220,20 +189,29 @@ async fn watch(config: &Config, (node, user): (&Node, &User), view: &JobView, ba
     });
     let (mut progress, mut lanes) = (user.progress(), Lanes::default());
     let mut shown = (Instant::now(), String::new());
+    let (mut judge, mut ending) = (Judge::new(rules), None);
     let mut ticks = tokio::time::interval(PERIOD);
     while balance.report.refund.is_none() {
         tokio::select! {
             update = progress.recv() => match update {
                 Ok(update) if update.job() == job => {
-                    lanes.0.insert(update.lane, update);
+                    if ending.is_none() {
+                        ending = judged(&mut judge, view, &update);
+                    }
+                    lanes.hear(update);
                 }
                 Ok(_) | Err(RecvError::Lagged(_)) => continue,
                 Err(RecvError::Closed) => bail!("the node is shutting down"),
             },
             told = balance.go_on() => told?,
-            _ = ticks.tick() => wind_up(node, user, view).await?,
+            _ = ticks.tick() => {
+                if let Some(ending) = &ending {
+                    ending.go_on(node, view, &balance.report).await?;
+                }
+                wind_up(node, user, view).await?;
+            }
         }
-        let line = lanes.line(&balance.report);
+        let line = lanes.line(view, note.labels_per_step, &balance.report);
         match &bar {
             Some(bar) => {
                 bar.set_position(u64::from(lanes.step()));
@@ -249,7 +227,7 @@ async fn watch(config: &Config, (node, user): (&Node, &User), view: &JobView, ba
     if let Some(bar) = bar {
         bar.finish();
     }
-    Ok(lanes)
+    Ok((lanes, ending.map(|ending| ending.why)))
 }
 
 /// Moves a job towards its settlement, and fetches what that brings. Not only once: until it is confirmed a reorganisation may undo it.
@@ -280,22 +258,6 @@ async fn patiently<T>(mut ask: impl AsyncFnMut() -> Result<T, ChainError>) -> Re
     }
 }
 
-/// Whether each stage was computed to the end by one of its replicas at least.
-async fn stages_final(node: &Node, view: &JobView) -> Result<bool> {
-    for stage in 0..view.stages {
-        let mut done = false;
-        for replica in 0..view.replicas {
-            let lane = Lane { job: view.id, stage, replica };
-            let lane = patiently(async || node.ports.chain.lane(lane).await).await?;
-            done |= lane.finalized >= view.intervals;
-        }
-        if !done {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// Fetches what came back.
 async fn collect(node: &Node, view: &JobView) {
     let own = node.ports.identity.address();
@@ -313,9 +275,14 @@ async fn collect(node: &Node, view: &JobView) {
     }
 }
 
-fn show(summary: &Summary<'_>, token: &str) -> String {
+fn show(summary: &Summary<'_>, view: &JobView) -> String {
     let report = summary.report;
     let mut lines = vec![format!("job {} is settled after {:.1} s", summary.job, summary.seconds)];
+    lines.extend(summary.stopped.map(|why| format!("stopped      {why}")));
+    if summary.intervals < view.intervals && summary.held_out_percent.is_some() {
+        lines.push(format!("model        after {} of {} intervals", summary.intervals, view.intervals));
+    }
+    lines.extend(summary.out.map(|out| format!("written      {}", out.display())));
     match summary.held_out_percent {
         Some(accuracy) => {
             lines.push(format!("accuracy     {accuracy:.2} % of {} labels that no worker saw", summary.held_out_rows));
@@ -333,7 +300,7 @@ fn show(summary: &Summary<'_>, token: &str) -> String {
     lines.extend(
         report.differences.iter().map(|place| format!("differ       the replicas of {place}: not all are right")),
     );
-    lines.extend(money(report, &summary.gas, token));
+    lines.extend(money(report, &summary.gas, token(view)));
     lines.join("\n")
 }
 

@@ -32,6 +32,7 @@ fn every_row_has_figures_and_each_figure_its_verdict() {
         ("prefill", 6),
         ("decode", 8),
         ("llamacpp", 1),
+        ("train", 3),
         ("pipeline", 2),
         ("receipts", 6),
         ("memory", 1),
@@ -63,11 +64,11 @@ fn every_row_has_figures_and_each_figure_its_verdict() {
 
 #[test]
 fn rows_are_picked_and_what_fails_is_named() {
-    let output = bench(&["--only", "gas"]);
+    let output = bench(&["gas"]);
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && table.starts_with("what") && table.contains("gas: redeem"), "{table}");
 
-    let output = bench(&["--json", "--only", "model", "gas", "--model", "/nowhere"]);
+    let output = bench(&["--json", "model", "gas", "--model", "/nowhere"]);
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     assert!(!output.status.success() && said.contains("/nowhere") && said.contains("1 of 2 rows"), "{said}");
     let figures = figures(&output);

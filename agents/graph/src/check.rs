@@ -8,11 +8,9 @@ use tensorlink_num::{OpError, check_operator};
 use tensorlink_types::{Program, Segment, Source, TensorType};
 use thiserror::Error;
 
-use crate::model::MAX_MICRO_BATCHES;
-
 /// Most operators of a stage's program.
 pub const MAX_OPERATORS: usize = 1 << 17;
-/// Most constants of a program, and most state tensors.
+/// Most constants of a program, most state tensors, and most micro-batches: data-parallel stages have one for each parameter.
 pub const MAX_SLOTS: usize = 1 << 12;
 /// Most bytes of all tensors of a step together, constants and state included; a bound on what a worker can be made to
 /// allocate.
@@ -103,14 +101,17 @@ pub enum ProgramError {
         /// The producer named.
         producer: u32,
     },
-    /// A boundary is wired wrongly: not one operator of the right segment and the same type for each micro-batch.
-    #[error("the boundary {boundary} must name one operator of each micro-batch's own {pass} pass, all of one type")]
+    /// A boundary is wired wrongly: not one operator of the right segment for each micro-batch.
+    #[error("the boundary {boundary} must name one operator of each micro-batch's own {pass} pass")]
     Boundary {
         /// `to_next` or `to_previous`.
         boundary: &'static str,
         /// `forward` or `backward`.
         pass: &'static str,
     },
+    /// Not one type for each micro-batch of what a neighbour sends.
+    #[error("the boundary {0} must have one type for each micro-batch, or none at all")]
+    Received(&'static str),
     /// The segments do not cover the operators once and in order, or a micro-batch lacks its passes.
     #[error(
         "segments must be: Prepare at most once, Forward for each micro-batch, Backward for each or none, Update at most once; they must cover all operators in order (see segment {0})"
@@ -163,12 +164,13 @@ pub fn check(program: &Program) -> Result<(), ProgramError> {
     boundaries(program)
 }
 
-/// Bytes of every tensor a step of the program touches, constants and state included. Saturates.
+/// Bytes of every tensor a step of the program touches, constants, state and what is received included. Saturates.
 pub fn memory(program: &Program) -> u64 {
     let constants = program.constants.iter().map(|c| &c.ty);
     let state = program.state.iter().map(|s| &s.ty);
     let outputs = program.operators.iter().map(|o| &o.output);
-    constants.chain(state).chain(outputs).fold(0, |sum, ty| sum.saturating_add(ty.byte_len()))
+    let received = program.from_previous.iter().chain(&program.from_next);
+    constants.chain(state).chain(outputs).chain(received).fold(0, |sum, ty| sum.saturating_add(ty.byte_len()))
 }
 
 fn sizes(program: &Program) -> Result<(), ProgramError> {
@@ -178,7 +180,7 @@ fn sizes(program: &Program) -> Result<(), ProgramError> {
     at_most("operators", program.operators.len() as u64, MAX_OPERATORS as u64)?;
     at_most("constants", program.constants.len() as u64, MAX_SLOTS as u64)?;
     at_most("state tensors", program.state.len() as u64, MAX_SLOTS as u64)?;
-    at_most("micro-batches", program.micro_batches.into(), MAX_MICRO_BATCHES.into())?;
+    at_most("micro-batches", program.micro_batches.into(), MAX_SLOTS as u64)?;
     at_most("bytes of tensors", memory(program), MAX_BYTES)?;
     let (operators, names) = (program.operators.len(), program.names.len());
     if operators == names { Ok(()) } else { Err(ProgramError::Names { operators, names }) }
@@ -225,6 +227,12 @@ pub fn forward_only(program: &Program) -> bool {
     !program.segments.iter().any(|segment| matches!(segment, Segment::Backward { .. }))
 }
 
+/// Whether a program's passes do nothing but take what neighbours send, and send: its work is in its preparation and its update.
+pub fn only_exchanges(program: &Program) -> bool {
+    let passes = |segment: &&Segment| matches!(segment, Segment::Forward { .. } | Segment::Backward { .. });
+    program.segments.iter().filter(passes).all(|segment| segment.operators().len() == 1)
+}
+
 /// Type of what an operand refers to, if it is available where the operator stands, whatever valid order the segments run in.
 fn source_type<'a>(
     program: &'a Program,
@@ -243,29 +251,30 @@ fn source_type<'a>(
         }
         Source::FromPrevious(mb) => match *segment {
             Segment::Forward { micro_batch, .. } | Segment::Backward { micro_batch, .. } if micro_batch == mb => {
-                program.from_previous.as_ref()
+                program.from_previous.get(mb as usize)
             }
             _ => None,
         },
         Source::FromNext(mb) => match *segment {
-            Segment::Backward { micro_batch, .. } if micro_batch == mb => program.from_next.as_ref(),
+            Segment::Backward { micro_batch, .. } if micro_batch == mb => program.from_next.get(mb as usize),
             Segment::Forward { micro_batch, .. } if micro_batch == mb && forward_only(program) => {
-                program.from_next.as_ref()
+                program.from_next.get(mb as usize)
             }
             _ => None,
         },
     }
 }
 
-/// Whether a segment may read what another made.
+/// Whether a segment may read what another made. Backward passes run in the order of their micro-batches, so that each may add to
+/// the sums of those before it.
 fn visible(made_in: &Segment, reader: &Segment) -> bool {
     match (made_in, reader) {
         (Segment::Prepare { .. }, _) | (_, Segment::Update { .. }) => true,
         (
             Segment::Forward { micro_batch: made, .. },
             Segment::Forward { micro_batch: read, .. } | Segment::Backward { micro_batch: read, .. },
-        )
-        | (Segment::Backward { micro_batch: made, .. }, Segment::Backward { micro_batch: read, .. }) => made == read,
+        ) => made == read,
+        (Segment::Backward { micro_batch: made, .. }, Segment::Backward { micro_batch: read, .. }) => made <= read,
         _ => false,
     }
 }
@@ -279,6 +288,11 @@ fn boundaries(program: &Program) -> Result<(), ProgramError> {
         Segment::Backward { micro_batch, .. } => Some(micro_batch),
         _ => None,
     };
+    for (received, types) in [("from_previous", &program.from_previous), ("from_next", &program.from_next)] {
+        if !types.is_empty() && types.len() as u64 != u64::from(program.micro_batches) {
+            return Err(ProgramError::Received(received));
+        }
+    }
     boundary(program, &program.to_next, forward)
         .ok_or(ProgramError::Boundary { boundary: "to_next", pass: "forward" })?;
     boundary(program, &program.to_previous, backward)
@@ -289,10 +303,9 @@ fn boundary(program: &Program, edge: &[u32], pass: impl Fn(&Segment) -> Option<u
     if edge.is_empty() {
         return Some(());
     }
-    let ty = edge.first().and_then(|index| output(program, *index))?;
     let right = |(mb, index): (u32, &u32)| {
         let made_in = program.segments.iter().find(|s| s.operators().contains(index));
-        made_in.and_then(&pass) == Some(mb) && output(program, *index) == Some(ty)
+        made_in.and_then(&pass) == Some(mb)
     };
     let complete = edge.len() as u64 == u64::from(program.micro_batches);
     (complete && (0..).zip(edge).all(right)).then_some(())

@@ -6,7 +6,7 @@
 //! forward before backward of each micro-batch: all forwards first (GPipe), or interleaved (1F1B). The checker
 //! ([`mod@crate::check`]) enforces this for programs from anywhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -163,7 +163,8 @@ pub fn compile_graph(
     check_stages(graph.layers, stages)?;
     let data = DataTypes { features: training.features.ty().clone(), labels: training.labels.ty().clone() };
     let types = lower::types(graph, exponents, &data)?;
-    let compiler = Compiler { graph, types: &types, stages, training, commit: &commit };
+    let needed = graph.needed();
+    let compiler = Compiler { graph, needed: &needed, types: &types, stages, training, commit: &commit };
     (0..stages.len()).map(|stage| compiler.stage(stage)).collect()
 }
 
@@ -200,6 +201,7 @@ fn check_data(network: &Network, training: &TrainingSet) -> Result<u32, CompileE
 
 struct Compiler<'a, C> {
     graph: &'a StepGraph,
+    needed: &'a BTreeSet<NodeId>,
     types: &'a [TensorType],
     stages: &'a [Range<usize>],
     training: &'a TrainingSet,
@@ -215,8 +217,9 @@ struct Stage {
     names: Vec<String>,
     constants: Vec<ConstantSlot>,
     contents: Vec<Tensor>,
-    from_previous: Option<TensorType>,
-    from_next: Option<TensorType>,
+    /// Types of what the neighbours send, by micro-batch.
+    from_previous: BTreeMap<u32, TensorType>,
+    from_next: BTreeMap<u32, TensorType>,
 }
 
 impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
@@ -229,14 +232,15 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
             names: Vec::new(),
             constants: Vec::new(),
             contents: Vec::new(),
-            from_previous: None,
-            from_next: None,
+            from_previous: BTreeMap::new(),
+            from_next: BTreeMap::new(),
         };
         let mine: Vec<_> = self.graph.state.iter().filter(|s| layers.contains(&s.layer)).collect();
         for (i, state) in (0..).zip(&mine) {
             stage.places.insert(state.current, Source::State(i));
         }
-        let mut nodes: Vec<_> = self.graph.nodes().filter(|(_, n)| layers.contains(&n.layer) && !n.is_leaf()).collect();
+        let mine_of = |(_, node): &(NodeId, &Node)| layers.contains(&node.layer) && !node.is_leaf();
+        let mut nodes: Vec<_> = self.nodes().filter(mine_of).collect();
         nodes.sort_by_key(|(id, node)| (node.phase, *id));
         for (id, node) in &nodes {
             self.place(&mut stage, *id, node)?;
@@ -268,12 +272,17 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
             micro_batches,
             to_next,
             to_previous,
-            from_previous,
-            from_next,
+            from_previous: from_previous.into_values().collect(),
+            from_next: from_next.into_values().collect(),
             segments,
             names,
         };
         Ok(CompiledStage { program, constants: contents, info })
+    }
+
+    /// What the state after the step comes of, or people want to see.
+    fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.graph.nodes().filter(|(id, _)| self.needed.contains(id))
     }
 
     fn ty(&self, id: NodeId) -> Result<TensorType, CompileError> {
@@ -314,12 +323,16 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
         match node.op {
             Op::Features => return Ok(self.constant(stage, || "features".into(), &self.training.features).source),
             Op::Labels => return Ok(self.constant(stage, || "labels".into(), &self.training.labels).source),
-            Op::Constant(index) => return self.listed(stage, input, index),
+            Op::Constant(index) => {
+                let source = self.listed(stage, input, index)?;
+                stage.places.insert(input, source);
+                return Ok(source);
+            }
             _ => {}
         }
         let (Phase::Forward(mb) | Phase::Backward(mb)) = node.phase else { return Err(leaf(user)) };
         let slot = if node.layer < stage.layers.start { &mut stage.from_previous } else { &mut stage.from_next };
-        *slot = Some(self.ty(input)?);
+        slot.insert(mb, self.ty(input)?);
         let source = if node.layer < stage.layers.start { Source::FromPrevious(mb) } else { Source::FromNext(mb) };
         stage.places.insert(input, source);
         Ok(source)
@@ -352,7 +365,7 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
     /// Operators of this stage whose output a neighbour reads, one for each micro-batch.
     fn boundaries(&self, stage: &Stage) -> (Vec<u32>, Vec<u32>) {
         let (mut to_next, mut to_previous) = (BTreeMap::new(), BTreeMap::new());
-        for (_, user) in self.graph.nodes().filter(|(_, user)| !stage.layers.contains(&user.layer)) {
+        for (_, user) in self.nodes().filter(|(_, user)| !stage.layers.contains(&user.layer)) {
             for input in &user.inputs {
                 let (Phase::Forward(mb) | Phase::Backward(mb)) = self.graph.node(*input).phase else { continue };
                 let Some(index) = output(stage, *input) else { continue };
@@ -372,6 +385,8 @@ fn lookup_name(function: Function, input: &TensorType) -> String {
     match function {
         Function::Gelu => format!("gelu ±2^{range}"),
         Function::GeluDerivative => format!("gelu slope ±2^{range}"),
+        Function::GeluTanh => format!("gelu by tanh ±2^{range}"),
+        Function::GeluTanhDerivative => format!("gelu by tanh slope ±2^{range}"),
         Function::Silu => format!("silu ±2^{range}"),
         Function::SiluDerivative => format!("silu slope ±2^{range}"),
     }

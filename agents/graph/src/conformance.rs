@@ -6,6 +6,7 @@
 //! ```
 
 mod attention;
+mod chain;
 mod layer;
 
 use tensorlink_num::arbitrary::{Case, CaseError, MAX_SIZE};
@@ -106,9 +107,12 @@ pub enum Setup {
     /// Operators that should have been found to be an attention.
     #[error("an attention was not recognised")]
     Attention,
+    /// Operators that should have been found to be a chain.
+    #[error("a chain was not recognised: {0}")]
+    Chain(&'static str),
 }
 
-/// Runs `cases` random operators of every opcode, those of a transformer's layer, attentions in one, and matrix products of extreme operands
+/// Runs `cases` random operators of every opcode, those of a transformer's layer, attentions and chains in one, and matrix products of extreme operands
 /// in awkward shapes.
 ///
 /// # Errors
@@ -132,6 +136,7 @@ pub fn operators<E: Engine>(engine: &E, cases: u32) -> Result<(), Failure> {
     }
     layer::operators(engine)?;
     attention::attentions(engine)?;
+    chain::chains(engine)?;
     refusals(engine)
 }
 

@@ -62,13 +62,23 @@ pub enum DataError {
     #[error("byte {0} of the text is not UTF-8; save it as UTF-8")]
     NotUtf8(usize),
     /// A text of one character, or of more than a softmax has places for.
-    #[error("the text has {0} different characters, 2 to 4096 can be told apart")]
+    #[error("the text has {0} different characters, 2 to 65536 can be told apart")]
     Characters(usize),
+    /// A token that the model does not know.
+    #[error("token {token} is not one of {vocabulary}: the tokenizer belongs to another model")]
+    Token {
+        /// The token.
+        token: u32,
+        /// Tokens of the model.
+        vocabulary: u32,
+    },
     /// A text too short to be cut.
-    #[error("the text has {characters} characters; two sequences take {needed}: use more text or a shorter context")]
+    #[error(
+        "the text has {tokens} tokens or characters; two sequences take {needed}: use more text or a shorter context"
+    )]
     TooShort {
         /// What it has.
-        characters: usize,
+        tokens: usize,
         /// What is needed.
         needed: usize,
     },
@@ -144,7 +154,7 @@ pub struct Dataset {
     pub training: TrainingSet,
     /// What it never sees, scaled alike.
     pub held_out: TrainingSet,
-    /// Names of the classes, by label.
+    /// Names of the classes, by label; none for the tokens of a tokenizer, which has them.
     pub classes: Vec<String>,
     /// How each column was scaled.
     pub scales: Vec<ColumnScale>,

@@ -5,7 +5,8 @@ use tensorlink_num::{Tensor, TensorError};
 use tensorlink_types::Operator;
 use thiserror::Error;
 
-use crate::fused::{FusedAttention, one_by_one};
+use crate::fused::attention::{self, FusedAttention};
+use crate::fused::chain::{self, Chain};
 
 /// Why an engine could not execute an operator. An accepted program on well-typed tensors fails only with
 /// [`EngineError::Device`].
@@ -65,7 +66,21 @@ pub trait Engine {
         operands: [&Self::Tensor; 4],
         context: &StepContext,
     ) -> Result<Self::Tensor, EngineError> {
-        one_by_one(self, attention, operands, context)
+        attention::one_by_one(self, attention, operands, context)
+    }
+
+    /// Computes a chain of operators from what it takes from outside, and gives the outputs that are kept, in order: what its operators give
+    /// one after another, which is what this does unless the engine knows better.
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    fn chain(
+        &self,
+        chain: &Chain<&Operator>,
+        operands: &[&Self::Tensor],
+        context: &StepContext,
+    ) -> Result<Vec<Self::Tensor>, EngineError> {
+        chain::one_by_one(self, chain, operands, context)
     }
 }
 
@@ -101,5 +116,14 @@ impl<E: Engine> Engine for &E {
         context: &StepContext,
     ) -> Result<Self::Tensor, EngineError> {
         (**self).attend(attention, operands, context)
+    }
+
+    fn chain(
+        &self,
+        chain: &Chain<&Operator>,
+        operands: &[&Self::Tensor],
+        context: &StepContext,
+    ) -> Result<Vec<Self::Tensor>, EngineError> {
+        (**self).chain(chain, operands, context)
     }
 }

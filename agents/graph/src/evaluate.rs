@@ -1,10 +1,11 @@
-//! Accuracy of a trained model on rows it never saw, by the very programs that trained it: their preparation and the
-//! forward pass of their first micro-batch, with given rows in place of drawn ones.
+//! Accuracy of a trained model on rows it never saw, by the very programs that trained it: what leads to the first probabilities of the last
+//! stage, with given rows in place of drawn ones.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tensorlink_num::{Tensor, TensorError};
-use tensorlink_types::{Program, Segment, Source, TensorType, TypeError};
+use tensorlink_types::{Opcode, Operator, Program, Source, TensorType, TypeError};
 use thiserror::Error;
 
 use crate::compile::TrainingSet;
@@ -47,7 +48,7 @@ pub enum EvaluateError {
 /// # Errors
 /// An [`EvaluateError`].
 pub fn evaluate<E: Engine>(engine: &E, stages: &[Stage<'_>], rows: &TrainingSet) -> Result<Metrics, EvaluateError> {
-    let mut runs = stages.iter().map(|stage| Run::new(engine, stage)).collect::<Result<Vec<_>, _>>()?;
+    let mut runs = runs(engine, stages)?;
     // A row of features has one label, or as many as it has tokens.
     let count = rows.features.ty().dims().first().map_or(0, |rows| *rows as usize);
     let labels_of_row = (rows.labels.ty().elements() as usize).checked_div(count).unwrap_or_default();
@@ -71,16 +72,33 @@ pub fn evaluate<E: Engine>(engine: &E, stages: &[Stage<'_>], rows: &TrainingSet)
                 inputs.insert(index, tensor);
             }
             passed = run.forward(&inputs, passed)?;
-            let probabilities = run.stage.info.probabilities.first().and_then(|index| run.exported(*index));
             let drawn = run.stage.info.labels.first().and_then(|index| inputs.get(index));
-            if let (Some(probabilities), Some(labels)) = (probabilities, drawn) {
-                metrics +=
-                    Metrics::of(&probabilities?, labels, count.saturating_sub(first).saturating_mul(labels_of_row));
+            if let (Some(probabilities), Some(labels)) = (&passed, drawn) {
+                let seen = count.saturating_sub(first).saturating_mul(labels_of_row);
+                metrics += Metrics::of(&engine.export(probabilities)?, labels, seen);
             }
         }
         first = first.saturating_add(batch.max(1));
     }
     Ok(metrics)
+}
+
+/// The stages that lead to the last one's probabilities, in their order.
+fn runs<'a, E: Engine>(engine: &'a E, stages: &'a [Stage<'a>]) -> Result<Vec<Run<'a, E>>, EvaluateError> {
+    let mut runs: Vec<Run<'a, E>> = Vec::new();
+    for stage in stages.iter().rev() {
+        let wanted = if runs.is_empty() { &stage.info.probabilities } else { &stage.program.to_next };
+        let Some(&wanted) = wanted.first() else { break };
+        let run = Run::new(engine, stage, wanted)?;
+        let receives = run.receives;
+        runs.push(run);
+        // A data-parallel stage has all of the model itself.
+        if !receives {
+            break;
+        }
+    }
+    runs.reverse();
+    Ok(runs)
 }
 
 /// Rows from `first` on as one micro-batch, the last one repeated as often as rows are lacking.
@@ -105,65 +123,116 @@ fn window(
     Ok(Tensor::from_wide(drawn.clone(), &padded.collect::<Vec<_>>())?)
 }
 
-/// A stage on an engine, its weights cast.
+/// What leads to one output of a stage, on an engine.
 struct Run<'a, E: Engine> {
     engine: &'a E,
     stage: &'a Stage<'a>,
     constants: Vec<E::Tensor>,
     state: Vec<E::Tensor>,
+    wanted: u32,
+    /// Operators that depend on the rows or on what the previous stage sends, in order.
+    varying: Vec<u32>,
+    /// Whether the previous stage is needed.
+    receives: bool,
     outputs: BTreeMap<u32, E::Tensor>,
 }
 
 impl<'a, E: Engine> Run<'a, E> {
-    fn new(engine: &'a E, stage: &'a Stage<'a>) -> Result<Self, EvaluateError> {
+    fn new(engine: &'a E, stage: &'a Stage<'a>, wanted: u32) -> Result<Self, EvaluateError> {
         let import = |tensors: &[Tensor]| tensors.iter().map(|t| engine.import(t)).collect::<Result<Vec<_>, _>>();
         let (constants, state) = (import(stage.constants)?, import(stage.state)?);
-        let mut run = Self { engine, stage, constants, state, outputs: BTreeMap::new() };
-        run.segment(|segment| matches!(segment, Segment::Prepare { .. }), &BTreeMap::new(), None)?;
+        let mut run = Self {
+            engine,
+            stage,
+            constants,
+            state,
+            wanted,
+            varying: Vec::new(),
+            receives: false,
+            outputs: BTreeMap::new(),
+        };
+        let drawn: BTreeSet<u32> =
+            stage.info.features.first().into_iter().chain(stage.info.labels.first()).copied().collect();
+        let mut varying = drawn.clone();
+        for index in leading_to(stage.program, wanted, &drawn) {
+            let Some(operator) = stage.program.operators.get(index as usize) else { continue };
+            let mut varies = drawn.contains(&index);
+            for operand in &operator.operands {
+                match operand.source {
+                    Source::Output(i) => varies |= varying.contains(&i),
+                    Source::FromPrevious(_) => (varies, run.receives) = (true, true),
+                    Source::State(_) | Source::Constant(_) | Source::FromNext(_) => {}
+                }
+            }
+            if varies {
+                varying.insert(index);
+                run.varying.push(index);
+            } else {
+                run.execute(index, None)?;
+            }
+        }
         Ok(run)
     }
 
+    /// The wanted output for these rows.
     fn forward(
         &mut self,
         given: &BTreeMap<u32, Tensor>,
         input: Option<E::Tensor>,
     ) -> Result<Option<E::Tensor>, EvaluateError> {
-        self.segment(|s| matches!(s, Segment::Forward { micro_batch: 0, .. }), given, input.as_ref())?;
-        Ok(self.stage.program.to_next.first().and_then(|index| self.outputs.get(index)).cloned())
-    }
-
-    fn exported(&self, index: u32) -> Option<Result<Tensor, EngineError>> {
-        self.outputs.get(&index).map(|tensor| self.engine.export(tensor))
-    }
-
-    fn segment(
-        &mut self,
-        wanted: impl Fn(&Segment) -> bool,
-        given: &BTreeMap<u32, Tensor>,
-        input: Option<&E::Tensor>,
-    ) -> Result<(), EvaluateError> {
-        let program: &Program = self.stage.program;
-        let Some(segment) = program.segments.iter().find(|segment| wanted(segment)) else { return Ok(()) };
-        for index in segment.operators().clone() {
-            let Some(operator) = program.operators.get(index as usize) else { continue };
-            let output = match given.get(&index) {
-                Some(tensor) => self.engine.import(tensor)?,
-                None => {
-                    let find = |source: Source| match source {
-                        Source::Output(i) => self.outputs.get(&i),
-                        Source::State(i) => self.state.get(i as usize),
-                        Source::Constant(i) => self.constants.get(i as usize),
-                        Source::FromPrevious(_) => input,
-                        Source::FromNext(_) => None,
-                    };
-                    let operands = operator.operands.iter().map(|o| find(o.source)).collect::<Option<Vec<_>>>();
-                    let name = || program.names.get(index as usize).cloned().unwrap_or_default();
-                    let operands = operands.ok_or_else(|| EvaluateError::Incomplete { operator: name() })?;
-                    self.engine.execute(operator, &operands, &StepContext::default())?
-                }
-            };
-            self.outputs.insert(index, output);
+        for index in self.varying.clone() {
+            match given.get(&index) {
+                Some(tensor) => drop(self.outputs.insert(index, self.engine.import(tensor)?)),
+                None => self.execute(index, input.as_ref())?,
+            }
         }
+        Ok(self.outputs.get(&self.wanted).cloned())
+    }
+
+    fn execute(&mut self, index: u32, input: Option<&E::Tensor>) -> Result<(), EvaluateError> {
+        let program: &Program = self.stage.program;
+        let Some(operator) = program.operators.get(index as usize) else { return Ok(()) };
+        let find = |source: Source| match source {
+            Source::Output(i) => self.outputs.get(&i),
+            Source::State(i) => self.state.get(i as usize),
+            Source::Constant(i) => self.constants.get(i as usize),
+            Source::FromPrevious(_) => input,
+            Source::FromNext(_) => None,
+        };
+        let operands = operator.operands.iter().map(|o| find(o.source)).collect::<Option<Vec<_>>>();
+        let name = || program.names.get(index as usize).cloned().unwrap_or_default();
+        let operands = operands.ok_or_else(|| EvaluateError::Incomplete { operator: name() })?;
+        let operator = all_kept(operator);
+        let output = self.engine.execute(&operator, &operands, &StepContext::default())?;
+        self.outputs.insert(index, output);
         Ok(())
     }
+}
+
+/// An operator as a model that has learned is asked: of a dropout, with nothing dropped.
+fn all_kept(operator: &Operator) -> Cow<'_, Operator> {
+    match (operator.opcode, operator.attributes.as_slice()) {
+        (Opcode::Dropout, &[keep, stream, c, shift]) => {
+            let c = (i128::from(c).saturating_mul(keep.into()).saturating_add(1 << 31)) >> 32;
+            // SAFETY of the cast: at most 2^32 are kept of as many, so that the factor does not grow.
+            Cow::Owned(Operator { attributes: vec![1 << 32, stream, c as i64, shift], ..operator.clone() })
+        }
+        _ => Cow::Borrowed(operator),
+    }
+}
+
+/// The operators that an output depends on, itself included, in order; nothing beyond those that are `given`.
+fn leading_to(program: &Program, wanted: u32, given: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![wanted]);
+    while let Some(index) = open.pop() {
+        if !found.insert(index) || given.contains(&index) {
+            continue;
+        }
+        let operands = program.operators.get(index as usize).into_iter().flat_map(|operator| &operator.operands);
+        open.extend(operands.filter_map(|operand| match operand.source {
+            Source::Output(i) => Some(i),
+            _ => None,
+        }));
+    }
+    found
 }

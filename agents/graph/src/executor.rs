@@ -1,20 +1,20 @@
 //! Runs a stage's program on an engine, segment by segment, in whatever order a pipeline needs.
 //!
 //! A step is [`StageExecutor::begin_step`], then [`forward`](StageExecutor::forward) and
-//! [`backward`](StageExecutor::backward) of every micro-batch in any order that keeps forward before backward of each, then
-//! [`update`](StageExecutor::update). The state changes in `update` alone, and only if it succeeds: after an engine's failure,
+//! [`backward`](StageExecutor::backward) of every micro-batch in any order that keeps forward before backward of each and has the
+//! backward passes in order, then [`update`](StageExecutor::update). The state changes in `update` alone, and only if it succeeds: after an engine's failure,
 //! begin the step again. Outputs are dropped when their last reader has run, unless they are observed or
 //! the step is traced.
 
 use std::collections::BTreeSet;
 
 use tensorlink_num::Tensor;
-use tensorlink_types::{JobKey, Segment, Source, TensorType};
+use tensorlink_types::{Lineage, Segment, Source, TensorType};
 use thiserror::Error;
 
 use crate::check::{CheckedProgram, forward_only};
 use crate::engine::{Engine, EngineError, StepContext};
-use crate::fused::Attentions;
+use crate::fused::Fusions;
 
 /// Why a stage could not run.
 #[derive(Debug, Error)]
@@ -66,7 +66,9 @@ pub enum ExecuteError {
         problem: &'static str,
     },
     /// A segment that is unknown, ran already, or cannot run yet.
-    #[error("{0} cannot run now: begin the step, then forward before backward of each micro-batch, then update")]
+    #[error(
+        "{0} cannot run now: begin the step, then forward before backward of each micro-batch, backward in their order, then update"
+    )]
     Order(String),
 }
 
@@ -77,12 +79,12 @@ pub type Passed = Option<Tensor>;
 pub struct StageExecutor<E: Engine> {
     engine: E,
     program: CheckedProgram,
-    job_key: JobKey,
+    lineage: Lineage,
     constants: Vec<E::Tensor>,
     state: Vec<E::Tensor>,
     readers: Vec<u32>,
     observed: BTreeSet<u32>,
-    attentions: Attentions,
+    fusions: Fusions,
     trace: bool,
     step: Option<Step<E::Tensor>>,
 }
@@ -109,12 +111,12 @@ impl<E: Engine> StageExecutor<E> {
         program: CheckedProgram,
         constants: &[Tensor],
         state: &[Tensor],
-        job_key: JobKey,
+        lineage: impl Into<Lineage>,
         observed: impl IntoIterator<Item = u32>,
     ) -> Result<Self, ExecuteError> {
         let constants = import(&engine, "constants", program.constants.iter().map(|c| (&c.name, &c.ty)), constants)?;
         let state = import(&engine, "state tensors", program.state.iter().map(|s| (&s.name, &s.ty)), state)?;
-        Self::on_device(engine, program, constants, state, job_key, observed)
+        Self::on_device(engine, program, constants, state, lineage, observed)
     }
 
     /// As [`Self::new`], with constants and state that lie on the device already, of the types that the program says.
@@ -126,7 +128,7 @@ impl<E: Engine> StageExecutor<E> {
         program: CheckedProgram,
         constants: Vec<E::Tensor>,
         state: Vec<E::Tensor>,
-        job_key: JobKey,
+        lineage: impl Into<Lineage>,
         observed: impl IntoIterator<Item = u32>,
     ) -> Result<Self, ExecuteError> {
         let counts = [
@@ -154,8 +156,9 @@ impl<E: Engine> StageExecutor<E> {
         let observed: BTreeSet<u32> = observed.into_iter().collect();
         let kept = program.state.iter().map(|slot| slot.producer);
         let wanted = kept.chain(program.to_next.iter().chain(&program.to_previous).chain(&observed).copied());
-        let attentions = Attentions::find(&program.operators, wanted.map(Source::Output));
-        Ok(Self { engine, program, job_key, constants, state, readers, observed, attentions, trace: false, step: None })
+        let fusions = Fusions::of_program(&program, wanted.map(Source::Output));
+        let lineage = lineage.into();
+        Ok(Self { engine, program, lineage, constants, state, readers, observed, fusions, trace: false, step: None })
     }
 
     /// The program.
@@ -173,14 +176,14 @@ impl<E: Engine> StageExecutor<E> {
         self.trace = trace;
     }
 
-    /// Begins a step: forgets the last one and casts the weights.
+    /// Begins a step of the job, counted from 0: forgets the last one and casts the weights.
     ///
     /// # Errors
     /// [`ExecuteError::Engine`].
     pub fn begin_step(&mut self, step: u32) -> Result<(), ExecuteError> {
         let micro_batches = self.program.micro_batches as usize;
         self.step = Some(Step {
-            context: StepContext { job_key: self.job_key, step },
+            context: StepContext::new(self.lineage, step),
             outputs: vec![None; self.program.operators.len()],
             pending: self.readers.clone(),
             from_previous: vec![None; micro_batches],
@@ -211,9 +214,9 @@ impl<E: Engine> StageExecutor<E> {
         input: Option<&Tensor>,
         from_next: Option<&Tensor>,
     ) -> Result<Passed, ExecuteError> {
-        let ty = self.program.from_previous.clone();
+        let ty = self.program.from_previous.get(micro_batch as usize).cloned();
         let input = self.boundary(micro_batch, "previous", ty.as_ref(), input)?;
-        let ty = self.program.from_next.clone().filter(|_| forward_only(&self.program));
+        let ty = self.program.from_next.get(micro_batch as usize).filter(|_| forward_only(&self.program)).cloned();
         let from_next = self.boundary(micro_batch, "next", ty.as_ref(), from_next)?;
         let index = self.find(
             |s| matches!(*s, Segment::Forward { micro_batch: mb, .. } if mb == micro_batch),
@@ -235,10 +238,15 @@ impl<E: Engine> StageExecutor<E> {
     /// # Errors
     /// As [`Self::forward`].
     pub fn backward(&mut self, micro_batch: u32, gradient: Option<&Tensor>) -> Result<Passed, ExecuteError> {
-        let ty = self.program.from_next.clone();
+        let ty = self.program.from_next.get(micro_batch as usize).cloned();
         let gradient = self.boundary(micro_batch, "next", ty.as_ref(), gradient)?;
         let name = || format!("backward {micro_batch}");
-        self.finished(|s| matches!(*s, Segment::Forward { micro_batch: mb, .. } if mb == micro_batch), name)?;
+        let before = |s: &Segment| match *s {
+            Segment::Forward { micro_batch: mb, .. } => mb == micro_batch,
+            Segment::Backward { micro_batch: mb, .. } => mb < micro_batch,
+            _ => false,
+        };
+        self.finished(before, name)?;
         let index =
             self.find(|s| matches!(*s, Segment::Backward { micro_batch: mb, .. } if mb == micro_batch), name)?;
         if let Some(slot) = self.step.as_mut().and_then(|step| step.from_next.get_mut(micro_batch as usize)) {
@@ -287,6 +295,14 @@ impl<E: Engine> StageExecutor<E> {
     /// [`ExecuteError::Transfer`].
     pub fn state(&self) -> Result<Vec<Tensor>, ExecuteError> {
         self.state.iter().map(|tensor| self.export("state", tensor)).collect()
+    }
+
+    /// One tensor of the state, if the program has so many.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Transfer`].
+    pub fn state_tensor(&self, slot: u32) -> Result<Option<Tensor>, ExecuteError> {
+        self.state.get(slot as usize).map(|tensor| self.export("state", tensor)).transpose()
     }
 
     /// The state on the engine's device.
@@ -355,12 +371,12 @@ impl<E: Engine> StageExecutor<E> {
         let order = || ExecuteError::Order(format!("segment {segment}"));
         let step = self.step.as_mut().ok_or_else(order)?;
         let range = self.program.segments.get(segment).ok_or_else(order)?.operators();
-        // A trace has the outputs within attentions too.
-        let none = Attentions::default();
-        let attentions = if self.trace { &none } else { &self.attentions };
+        // A trace has the outputs within what is computed as one, too.
+        let none = Fusions::default();
+        let fusions = if self.trace { &none } else { &self.fusions };
         for index in range.clone() {
             let name = || self.program.names.get(index as usize).cloned().unwrap_or_default();
-            let Some(turn) = attentions.turn(&self.program.operators, index as usize) else { continue };
+            let Some(turn) = fusions.turn(&self.program.operators, index as usize) else { continue };
             let find = |source: Source| match source {
                 Source::Output(i) => step.outputs.get(i as usize).and_then(Option::as_ref),
                 Source::State(i) => self.state.get(i as usize),
@@ -368,17 +384,16 @@ impl<E: Engine> StageExecutor<E> {
                 Source::FromPrevious(i) => step.from_previous.get(i as usize).and_then(Option::as_ref),
                 Source::FromNext(i) => step.from_next.get(i as usize).and_then(Option::as_ref),
             };
-            let output = turn.take(&self.engine, find, &step.context).ok_or_else(|| ExecuteError::Order(name()))?;
-            let Some(output) = output.map_err(|source| ExecuteError::Engine { operator: name(), source })? else {
-                continue;
-            };
-            if let Some(slot) = step.outputs.get_mut(index as usize) {
-                *slot = Some(output);
+            let outputs = turn.take(&self.engine, find, &step.context).ok_or_else(|| ExecuteError::Order(name()))?;
+            for (place, output) in outputs.map_err(|source| ExecuteError::Engine { operator: name(), source })? {
+                if let Some(slot) = step.outputs.get_mut(place) {
+                    *slot = Some(output);
+                }
             }
             if self.trace {
                 continue;
             }
-            for operator in attentions.done(index as usize).filter_map(|done| self.program.operators.get(done)) {
+            for operator in fusions.done(index as usize).filter_map(|done| self.program.operators.get(done)) {
                 for operand in &operator.operands {
                     if let Source::Output(i) = operand.source {
                         release(step, i, &self.observed);

@@ -10,6 +10,8 @@ use crate::step::Class;
 const MASTER_EXPONENT: i16 = 29;
 /// No exponent goes beyond this, however small the values seen.
 const FINEST: i16 = 96;
+/// A gradient smaller than 2 to minus this is what floats leave of a zero, as that by a bias of keys is: no reason to be finer.
+const GRADIENT_PLACES: i16 = 30;
 
 /// How many bits each kind of tensor may outgrow what calibration saw, before it saturates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -57,10 +59,13 @@ impl Exponents {
             Class::Gradient => self.margins.gradient,
             Class::Velocity => self.margins.velocity,
         };
-        let exponent =
-            i16::from(bits).saturating_sub(1).saturating_sub(log2_above(largest)).saturating_sub(margin.into());
-        let finest = if class == Class::Weight { MASTER_EXPONENT } else { FINEST };
-        Some(exponent.min(finest))
+        let of_one = i16::from(bits).saturating_sub(1).saturating_sub(margin.into());
+        let finest = match class {
+            Class::Weight => MASTER_EXPONENT,
+            Class::Gradient | Class::Velocity => of_one.saturating_add(GRADIENT_PLACES),
+            Class::Operand | Class::Activation => FINEST,
+        };
+        Some(of_one.saturating_sub(log2_above(largest)).min(finest))
     }
 }
 
@@ -90,12 +95,14 @@ mod tests {
     #[test]
     fn margins_leave_room() {
         let margins = Margins { weight: 1, activation: 2, gradient: 3, velocity: 3 };
-        let largest = BTreeMap::from([("a".to_owned(), 3.0), ("w".to_owned(), 0.3)]);
+        let largest = BTreeMap::from([("a".to_owned(), 3.0), ("w".to_owned(), 0.3), ("zero".to_owned(), 1e-17)]);
         let exponents = Exponents { margins, largest };
         // 3 < 2^2; two more bits; 15 bits of magnitude.
         assert_eq!(exponents.of("a", 16, Class::Activation), Some(11));
         // Small master weights still get ±4.
         assert_eq!(exponents.of("w", 32, Class::Weight), Some(29));
+        // What is left of a zero is not made large.
+        assert_eq!(exponents.of("zero", 24, Class::Gradient), Some(50));
         assert_eq!(exponents.of("b", 16, Class::Weight), None);
     }
 }

@@ -2,7 +2,7 @@
 //! benchmarks; what travels is what would travel between workers.
 
 use tensorlink_num::Tensor;
-use tensorlink_types::JobKey;
+use tensorlink_types::Lineage;
 
 use crate::check::CheckedProgram;
 use crate::compile::StageInfo;
@@ -43,12 +43,17 @@ impl<E: Engine> LocalPipeline<E> {
     ///
     /// # Errors
     /// As [`StageExecutor::new`].
-    pub fn new(stages: &[Stage<'_>], job_key: JobKey, engine: impl Fn() -> E) -> Result<Self, ExecuteError> {
+    pub fn new(
+        stages: &[Stage<'_>],
+        lineage: impl Into<Lineage>,
+        engine: impl Fn() -> E,
+    ) -> Result<Self, ExecuteError> {
+        let lineage = lineage.into();
         let micro_batches = stages.first().map_or(0, |stage| stage.program.micro_batches);
         let set_up = |stage: &Stage<'_>| {
             let observed = stage.info.labels.iter().chain(&stage.info.probabilities).copied();
             let program = stage.program.clone();
-            let executor = StageExecutor::new(engine(), program, stage.constants, stage.state, job_key, observed)?;
+            let executor = StageExecutor::new(engine(), program, stage.constants, stage.state, lineage, observed)?;
             Ok((executor, stage.info.clone()))
         };
         Ok(Self { stages: stages.iter().map(set_up).collect::<Result<_, _>>()?, micro_batches })

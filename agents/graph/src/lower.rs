@@ -3,7 +3,7 @@
 use tensorlink_num::kernel::{
     ACCUMULATOR_BOUND, COEFFICIENT_BOUND, EPSILON_BOUND, EXP_EXPONENT, NORM_EXPONENT, RECIPROCAL_EXPONENT, SHRINK_BOUND,
 };
-use tensorlink_types::operator::Operand;
+use tensorlink_types::operator::{MAX_REDUCTION, Operand};
 use tensorlink_types::{Opcode, Operator, Source, TensorType};
 
 use crate::compile::CompileError;
@@ -89,11 +89,16 @@ pub fn operator(
     let e = |i: usize| operands.get(i).map_or(0, |o| i64::from(o.ty.exponent()));
     let ey = i64::from(output.exponent());
     let spread_epsilon =
-        |spread: crate::step::Spread| operands.first().map_or(1, |x| epsilon(spread.epsilon, x.ty.row(), &x.ty));
+        |spread: crate::step::Spread, run: u64| operands.first().map_or(1, |x| epsilon(spread.epsilon, run, &x.ty));
     let (opcode, attributes) = match node.op {
         Op::MatMul => (Opcode::MatMul, vec![e(0) + e(1) - ey]),
         Op::Transpose => (Opcode::Transpose, vec![]),
-        Op::Combine { fa, fb } => (Opcode::Combine, combine(node, [fa, fb], &operands, ey)?),
+        Op::Combine { fa, fb } => (Opcode::Combine, combine(node, &[fa, fb], &operands, ey)?),
+        Op::Dropout { keep, stream } => {
+            let factor = combine(node, &[1.0 / share(keep)], &operands, ey)?;
+            let draws = [keep.min(1 << 32) as i64, stream.into()];
+            (Opcode::Dropout, draws.into_iter().chain(factor).collect())
+        }
         Op::Cast => (Opcode::Scale, vec![1, e(0) - ey]),
         Op::Mul => (Opcode::Mul, vec![e(0) + e(1) - ey]),
         Op::Relu => (Opcode::Relu, vec![]),
@@ -108,8 +113,9 @@ pub fn operator(
         Op::Normalize => (Opcode::Normalize, vec![ey - e(0) + e(1)]),
         Op::OneHotSub => (Opcode::OneHotSub, vec![1 << EXP_EXPONENT, e(0) - ey]),
         Op::Sample { first_row } => (Opcode::Sample, vec![first_row.into()]),
-        Op::ScaledMatMul => (Opcode::ScaledMatMul, vec![0, e(0) + e(1) + e(2) + e(3) - ey]),
-        Op::RowCombine { fa, fb } => (Opcode::RowCombine, combine(node, [fa, fb], &operands, ey)?),
+        Op::ScaledMatMul { offset } => (Opcode::ScaledMatMul, vec![offset.into(), e(0) + e(1) + e(2) + e(3) - ey]),
+        Op::Slice { offset } => (Opcode::Slice, vec![offset.into()]),
+        Op::RowCombine { fa, fb } => (Opcode::RowCombine, combine(node, &[fa, fb], &operands, ey)?),
         Op::RowMul => (Opcode::RowMul, vec![e(0) + e(1) - ey]),
         Op::RowAbsMax => (Opcode::RowAbsMax, vec![]),
         // Half of what is cut off is added first, so that nothing is rounded down below a.
@@ -121,17 +127,22 @@ pub fn operator(
         Op::HeadMix { heads } => (Opcode::HeadMix, vec![heads.into(), e(0) + e(1) - ey]),
         Op::GroupSum { heads } => (Opcode::GroupSum, vec![heads.into(), e(0) - ey]),
         Op::Norm(spread) => {
-            let product = NORM_EXPONENT + e(1);
-            (Opcode::Norm, vec![spread.center.into(), spread_epsilon(spread), product - e(2), product - ey])
+            let (product, run) = (NORM_EXPONENT + e(1), operands.get(1).map_or(1, |gain| gain.ty.elements()));
+            (Opcode::Norm, vec![spread.center.into(), spread_epsilon(spread, run), product - e(2), product - ey])
         }
         Op::InverseNorm(spread) => {
             let shift = RECIPROCAL_EXPONENT - e(0) - ey;
-            (Opcode::InverseNorm, vec![spread.center.into(), spread_epsilon(spread), shift])
+            let elements = operands.first().map_or(1, |x| x.ty.elements());
+            let run = elements.checked_div(output.elements()).unwrap_or(1);
+            (Opcode::InverseNorm, vec![spread.center.into(), spread_epsilon(spread, run), shift])
         }
         Op::Rope { heads } => (Opcode::Rope, vec![heads.into(), e(0) + e(1) - ey]),
         Op::Gather => (Opcode::Gather, vec![e(0) + e(1) - ey]),
         Op::GatherGrad => (Opcode::GatherGrad, vec![e(0) - ey]),
-        Op::Ratio => (Opcode::Ratio, vec![ey - e(0) + e(1) / 2, 1]),
+        Op::Ratio { epsilon } => {
+            let floor = libm::rint(epsilon * libm::exp2((e(1) / 2) as f64)).max(1.0);
+            (Opcode::Ratio, vec![ey - e(0) + e(1) / 2, floor as i64])
+        }
         Op::Shrink { limit } => {
             let limit = libm::rint(limit * libm::exp2((e(0) / 2) as f64));
             if !(1.0..SHRINK_BOUND as f64).contains(&limit) {
@@ -159,6 +170,12 @@ fn exp_neg(e: i64, divisor: f64, causal: bool) -> Vec<i64> {
     vec![multiplier, e.saturating_add(digits).saturating_sub(EXP_FRACTION), causal.into()]
 }
 
+/// Least number of equal parts of a row that can be reduced one by one, at most [`MAX_REDUCTION`] parts.
+pub(crate) fn equal_parts(row: u64) -> Option<u32> {
+    let fits = |parts: &u64| row.checked_rem(*parts) == Some(0) && row.checked_div(*parts) <= Some(MAX_REDUCTION);
+    (1..=MAX_REDUCTION.min(row)).find(fits).and_then(|parts| parts.try_into().ok())
+}
+
 /// The attribute `epsilon` of rules N-28 and N-40: `ε·K` in the exponent of the squares that are summed.
 pub(crate) fn epsilon(epsilon: f64, length: u64, x: &TensorType) -> i64 {
     let squares = 2.0 * f64::from(x.exponent()) + NORM_SQUARES;
@@ -171,9 +188,14 @@ pub const fn operand(source: Source, ty: TensorType) -> Operand {
     Operand { source, ty }
 }
 
-/// Attributes `ca, cb, shift` of `fa·a + fb·b`: both factors as integers over one power of two, as few digits as make
-/// them exact, else as many as the accumulator holds.
-fn combine(node: &Node, factors: [f64; 2], operands: &[Operand], ey: i64) -> Result<Vec<i64>, CompileError> {
+/// The share of elements that are kept.
+pub(crate) fn share(keep: u64) -> f64 {
+    keep as f64 / 2f64.powi(32)
+}
+
+/// Attributes `ca, cb, shift` of `fa·a + fb·b`, or of a single product: the factors as integers over one power of two, as few digits as
+/// make them exact, else as many as the accumulator holds.
+fn combine(node: &Node, factors: &[f64], operands: &[Operand], ey: i64) -> Result<Vec<i64>, CompileError> {
     let terms = || factors.iter().zip(operands).map(|(f, o)| (*f, i64::from(o.ty.exponent()), o.ty.limit()));
     // Multiplying a float by a power of two in this range is exact.
     let scaled = |f: f64, digits: i64| f * libm::exp2(digits as f64);
@@ -195,7 +217,7 @@ fn combine(node: &Node, factors: [f64; 2], operands: &[Operand], ey: i64) -> Res
     let factor = || CompileError::Factor { node: node.to_string() };
     let &digits = best.ok_or_else(factor)?;
     let coefficients: Vec<i64> = terms().map(|(f, e, _)| scaled(f, digits - e).round_ties_even() as i64).collect();
-    let coarse = coefficients.iter().zip(factors).any(|(c, f)| f != 0.0 && c.abs() < LEAST_FACTOR);
+    let coarse = coefficients.iter().zip(factors).any(|(c, f)| *f != 0.0 && c.abs() < LEAST_FACTOR);
     if coarse && !exact(digits) {
         return Err(factor());
     }

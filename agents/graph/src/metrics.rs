@@ -2,7 +2,8 @@
 
 use std::ops::AddAssign;
 
-use tensorlink_num::Tensor;
+use tensorlink_num::{Mantissas, Tensor};
+use tensorlink_types::{Segment, Source};
 
 use crate::compile::StageInfo;
 use crate::engine::Engine;
@@ -65,8 +66,48 @@ impl Metrics {
 /// How many mantissas stand at the limit of their type: what calibration left too little room for. A few in a million are
 /// harmless; many mean that the data or the learning rate changed since.
 pub fn saturated(tensor: &Tensor) -> u64 {
-    let limit = tensor.ty().limit();
-    tensor.mantissas().to_vec().iter().filter(|m| m.abs() == limit).count() as u64
+    beyond(tensor, tensor.ty().limit())
+}
+
+/// How many mantissas have such a magnitude or a larger one.
+fn beyond(tensor: &Tensor, limit: i64) -> u64 {
+    fn count<T: Copy + Into<i64>>(mantissas: &[T], limit: i64) -> u64 {
+        mantissas.iter().filter(|m| Into::<i64>::into(**m).abs() >= limit).count() as u64
+    }
+    match tensor.mantissas() {
+        Mantissas::I8(m) => count(m, limit),
+        Mantissas::I16(m) => count(m, limit),
+        Mantissas::I32(m) => count(m, limit),
+        Mantissas::I64(m) => count(m, limit),
+    }
+}
+
+/// Of all weights, the largest share of elements that are too large for the types they are cast to before a step; none for a program that
+/// casts none. There a training that leaves its calibrated range shows first: a step moves a weight however large it is.
+///
+/// # Errors
+/// The device's, in moving the weights.
+pub fn saturation<E: Engine>(executor: &StageExecutor<E>) -> Result<Option<f64>, ExecuteError> {
+    let program = executor.program();
+    let mut worst = None;
+    for index in program
+        .segments
+        .iter()
+        .filter(|segment| matches!(segment, Segment::Prepare { .. }))
+        .flat_map(|s| s.operators().clone())
+    {
+        let Some(cast) = program.operators.get(index as usize) else { continue };
+        let Some(Source::State(slot)) = cast.operands.first().map(|operand| operand.source) else { continue };
+        let Some(weight) = executor.state_tensor(slot)? else { continue };
+        // The limit of the narrower type, in units of the wider.
+        let shift = i32::from(weight.ty().exponent()) - i32::from(cast.output.exponent());
+        let limit =
+            u32::try_from(shift).ok().and_then(|shift| cast.output.limit().checked_mul(1i64.checked_shl(shift)?));
+        let Some(limit) = limit else { continue };
+        let share = beyond(&weight, limit) as f64 / weight.ty().elements().max(1) as f64;
+        worst = Some(share.max(worst.unwrap_or_default()));
+    }
+    Ok(worst)
 }
 
 impl AddAssign for Metrics {

@@ -16,7 +16,10 @@ pub enum PartitionError {
     #[error("no worker offers memory; start a worker or raise the price")]
     NoWorkers,
     /// More workers than layers.
-    #[error("{workers} stages for {layers} layers: a stage needs a layer; use at most {layers} stages")]
+    #[error(
+        "{workers} stages for {layers} layers: a stage needs a layer; use at most {layers} stages{}",
+        if *layers == 1 { " (a decoder whose output weights are its embedding is one layer: let stages share its sequences with `--data-parallel`, or to cut it write `\"tied\": false` in its model file, `\"untie\": true` if it is imported)" } else { "" }
+    )]
     TooManyStages {
         /// Workers given.
         workers: usize,

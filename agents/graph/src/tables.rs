@@ -51,6 +51,8 @@ pub fn lookup(function: Function, input: &TensorType) -> Result<LookupTable, Tab
     let (function, reach) = match function {
         Function::Gelu => (tables::Function::Gelu, range.max(0)),
         Function::GeluDerivative => (tables::Function::GeluDerivative, 1),
+        Function::GeluTanh => (tables::Function::GeluTanh, range.max(0)),
+        Function::GeluTanhDerivative => (tables::Function::GeluTanhDerivative, 1),
         Function::Silu => (tables::Function::Silu, range.max(0)),
         Function::SiluDerivative => (tables::Function::SiluDerivative, 1),
     };
@@ -63,13 +65,28 @@ pub fn lookup(function: Function, input: &TensorType) -> Result<LookupTable, Tab
 
 /// A function in floats.
 pub fn value(function: Function, x: f64) -> f64 {
-    let sigmoid = || 1.0 / (1.0 + libm::exp(-x));
+    let logistic = |x: f64| 1.0 / (1.0 + libm::exp(-x));
+    let sigmoid = || logistic(x);
     match function {
         Function::Gelu => gelu(x),
         Function::GeluDerivative => gelu_derivative(x),
+        Function::GeluTanh => x * logistic(tanh_argument(x)),
+        Function::GeluTanhDerivative => {
+            let share = logistic(tanh_argument(x));
+            share + x * share * (1.0 - share) * TANH_FACTOR * (1.0 + 3.0 * TANH_CUBIC * x * x)
+        }
         Function::Silu => x * sigmoid(),
         Function::SiluDerivative => sigmoid() * (1.0 + x * (1.0 - sigmoid())),
     }
+}
+
+/// `2·√(2/π)`, and the share of the cube, of the hyperbolic tangent that approximates GELU.
+const TANH_FACTOR: f64 = 2.0 * std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2;
+const TANH_CUBIC: f64 = 0.044_715;
+
+/// What the logistic function is taken of.
+fn tanh_argument(x: f64) -> f64 {
+    TANH_FACTOR * (x + TANH_CUBIC * x * x * x)
 }
 
 /// `x·Φ(x)` in floats.
@@ -108,15 +125,23 @@ mod tests {
     fn tables_agree_with_floats() {
         for exponent in [8, 12, 15, 17] {
             let input = TensorType::new(16, exponent, &[1]).unwrap();
-            for (function, float) in
-                [(Function::Gelu, gelu as fn(f64) -> f64), (Function::GeluDerivative, gelu_derivative)]
-            {
+            for function in [
+                Function::Gelu,
+                Function::GeluDerivative,
+                Function::GeluTanh,
+                Function::GeluTanhDerivative,
+                Function::Silu,
+                Function::SiluDerivative,
+            ] {
                 let LookupTable { table, low, fraction_bits } = lookup(function, &input).unwrap();
                 assert_eq!((low, fraction_bits), (-(1 << 15), 4));
                 let half_unit = libm::exp2(-f64::from(table.ty().exponent()) - 1.0);
                 for (entry, j) in table.to_f64().into_iter().zip(-2048i32..) {
                     let x = f64::from(j * 16) * libm::exp2(-f64::from(exponent));
-                    assert!((entry - float(x)).abs() <= half_unit * 1.001, "{function:?}({x}) at e{exponent}");
+                    assert!(
+                        (entry - value(function, x)).abs() <= half_unit * 1.001,
+                        "{function:?}({x}) at e{exponent}"
+                    );
                 }
             }
         }

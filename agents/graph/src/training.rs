@@ -4,18 +4,21 @@
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorRoot;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::calibrate::{self, CalibrateError, Calibration};
+use crate::calibrate::{self, CalibrateError, Calibration, Interpreted, Trial};
 use crate::compile::{CompileError, CompiledStage, TrainingSet, compile_graph};
 use crate::exponents::Margins;
-use crate::model::{LanguageModel, LayerWeights, Linear, Network};
+use crate::model::{Decoder, Imported, LanguageModel, LayerWeights, Linear, Network};
 use crate::partition;
 use crate::step::StepGraph;
 use crate::step::float::{FloatData, FloatState};
-use crate::step::language::{self, Untrainable};
+use crate::step::language::{self, Adapters, Recipe, Untrainable};
+use crate::transformer::lora::{Lora, LoraError};
 use crate::transformer::random;
-use crate::transformer::{Architecture, WeightsError, parameters};
+use crate::transformer::{Architecture, Parameter, Weights, WeightsError, parameters};
 
 /// Sequences of a step of calibration of a language model.
 const TRIAL_SEQUENCES: u32 = 2;
@@ -42,9 +45,14 @@ pub struct Training {
     pub layers: Vec<Layer>,
     /// A step of fewer rows, or cut less.
     trial: StepGraph,
+    /// What it starts from, where that is not the initial state.
+    trial_state: Option<FloatState>,
     /// How many times as many rows a step has.
     growth: f64,
     margins: Margins,
+    /// Of a language model: what its graph is made of.
+    language: Option<(Architecture, Recipe, u32)>,
+    parameters: u64,
 }
 
 impl Training {
@@ -61,46 +69,124 @@ impl Training {
             }
         };
         let bytes = partition::layer_bytes(network);
+        let layers: Vec<Layer> = network.layers.iter().enumerate().zip(bytes).map(layer).collect();
         Self {
             graph: StepGraph::training(network, rows),
             state: calibrate::float_state(weights),
-            layers: network.layers.iter().enumerate().zip(bytes).map(layer).collect(),
+            parameters: layers.iter().map(|layer| layer.parameters).sum(),
+            layers,
+            language: None,
             trial,
+            trial_state: None,
             growth: 1.0,
             margins: Margins::for_operands(network.operand_bits),
         }
     }
 
-    /// Of a language model from scratch, on `rows` sequences of a text of so many different characters.
+    /// Of a decoder from scratch, on `rows` sequences of a text of so many different characters.
     ///
     /// # Errors
     /// [`Untrainable`]; [`WeightsError`] for sizes that have no weights.
-    pub fn of_language(model: &LanguageModel, characters: u32, rows: u32) -> Result<Self, LanguageError> {
-        let architecture = model.architecture(characters);
+    pub fn of_language(
+        model: &LanguageModel,
+        decoder: &Decoder,
+        characters: u32,
+        rows: u32,
+    ) -> Result<Self, LanguageError> {
+        let architecture = decoder.architecture(characters);
+        let weights = random::weights(&architecture, model.seed())?;
+        Self::of_weights(model, &architecture, &weights, rows)
+    }
+
+    /// Of a model that goes on from where another training ended, on `rows` sequences of tokens.
+    ///
+    /// # Errors
+    /// [`Untrainable`]; [`WeightsError`] for weights that are not those of the folder's architecture.
+    pub fn of_imported(
+        model: &LanguageModel,
+        imported: &Imported,
+        (folder, weights): (&Architecture, &Weights),
+        rows: u32,
+    ) -> Result<Self, LanguageError> {
+        let architecture = imported.architecture(folder);
+        if let Some(lora) = &imported.lora {
+            return Self::of_adapters(model, lora, (&architecture, weights), rows);
+        }
+        let mut training = Self::of_weights(model, &architecture, weights, rows)?;
+        let (head, embedding) = ("head.weight", weights.get("embedding.tokens")?);
+        if imported.untie && weights.get(head).is_err() {
+            training.state.extend(state_of(head, embedding.values()));
+        }
+        Ok(training)
+    }
+
+    fn of_weights(
+        model: &LanguageModel,
+        architecture: &Architecture,
+        weights: &Weights,
+        rows: u32,
+    ) -> Result<Self, LanguageError> {
+        let state = weights.iter().flat_map(|(name, matrix)| state_of(name, matrix.values())).collect();
+        Self::of_recipe(model, None, (architecture, state), rows)
+    }
+
+    /// Of adapters beside the weights of a model.
+    fn of_adapters(
+        model: &LanguageModel,
+        lora: &Lora,
+        (architecture, weights): (&Architecture, &Weights),
+        rows: u32,
+    ) -> Result<Self, LanguageError> {
+        lora.check(architecture)?;
+        let state = |values: BTreeMap<String, Vec<f32>>| -> FloatState {
+            values.iter().flat_map(|(name, values)| state_of(name, values)).collect()
+        };
+        let (begin, grown) = (lora.begin(architecture, model.seed()), lora.grown(architecture, model.seed()));
+        let adapters = Adapters { lora: lora.clone(), base: Arc::new(weights.clone()) };
+        let training = Self::of_recipe(model, Some(adapters), (architecture, state(begin)), rows)?;
+        Ok(Self { trial_state: Some(state(grown)), ..training })
+    }
+
+    fn of_recipe(
+        model: &LanguageModel,
+        adapters: Option<Adapters>,
+        (architecture, state): (&Architecture, FloatState),
+        rows: u32,
+    ) -> Result<Self, LanguageError> {
         let sequences = model.sequences();
         let fewer = sequences.min(TRIAL_SEQUENCES);
-        let weights = random::weights(&architecture, model.seed())?;
-        let mut state = FloatState::new();
-        for (name, matrix) in weights.iter() {
-            let values: Vec<f64> = matrix.values().iter().map(|w| f64::from(*w)).collect();
-            for moment in language::MOMENTS {
-                state.insert(format!("{name}.{moment}"), vec![0.0; values.len()]);
-            }
-            state.insert(name.to_owned(), values);
-        }
+        let recipe = Recipe { adapters, ..model.recipe(sequences) };
+        let layers = layers(architecture, &recipe);
         Ok(Self {
-            graph: StepGraph::language(&architecture, &model.recipe(sequences), rows)?,
+            graph: StepGraph::language(architecture, &recipe, rows)?,
             state,
-            layers: layers(&architecture, model),
-            trial: StepGraph::language(&architecture, &model.recipe(fewer), rows)?,
+            parameters: layers.iter().map(|layer| layer.parameters).sum(),
+            layers,
+            trial: StepGraph::language(architecture, &Recipe { sequences: fewer, ..recipe.clone() }, rows)?,
+            trial_state: None,
+            language: Some((architecture.clone(), recipe, rows)),
             growth: f64::from(sequences) / f64::from(fewer.max(1)),
             margins: language::MARGINS,
         })
     }
 
+    /// The same training, its sequences shared among so many stages that have all of the model each.
+    ///
+    /// # Errors
+    /// [`LanguageError::Alone`] for anything but a language model; [`Untrainable`] for more stages than sequences.
+    pub fn data_parallel(self, stages: u16) -> Result<Self, LanguageError> {
+        let (architecture, recipe, rows) = self.language.as_ref().ok_or(LanguageError::Alone)?;
+        let graph = StepGraph::data_parallel(architecture, recipe, *rows, stages)?;
+        // A stage has its sequences one after another, and keeps one at a time.
+        let whole = layers(architecture, &Recipe { sequences: 1, ..recipe.clone() });
+        let bytes = whole.iter().fold(0u64, |sum, layer| sum.saturating_add(layer.bytes));
+        let layer = |stage| Layer { name: format!("share {stage}"), parameters: self.parameters, bytes };
+        Ok(Self { graph, layers: (1..=stages).map(layer).collect(), ..self })
+    }
+
     /// Numbers that are trained.
-    pub fn parameters(&self) -> u64 {
-        self.layers.iter().map(|layer| layer.parameters).sum()
+    pub const fn parameters(&self) -> u64 {
+        self.parameters
     }
 
     /// Trains in floats for some steps, and sees how large everything gets.
@@ -108,9 +194,23 @@ impl Training {
     /// # Errors
     /// As [`calibrate::calibrate`].
     pub fn calibrate(&self, data: &TrainingSet, steps: u32, seed: u64) -> Result<Calibration, CalibrateError> {
-        let floats = FloatData { features: data.features.to_f64(), labels: data.labels.to_f64() };
-        let mut found =
-            calibrate::calibrate_graph(&self.trial, &floats, self.state.clone(), steps, seed, self.margins)?;
+        self.calibrate_by(|graph, data, state| Ok(Interpreted::new(graph, data, state.clone())), data, steps, seed)
+    }
+
+    /// The same by a float run that `start` begins from a step's graph, the data and the initial state.
+    ///
+    /// # Errors
+    /// [`CalibrateError`].
+    pub fn calibrate_by<'a, T: Trial>(
+        &'a self,
+        start: impl FnOnce(&'a StepGraph, FloatData, &'a FloatState) -> Result<T, CalibrateError>,
+        data: &TrainingSet,
+        steps: u32,
+        seed: u64,
+    ) -> Result<Calibration, CalibrateError> {
+        let state = self.trial_state.as_ref().unwrap_or(&self.state);
+        let mut trial = start(&self.trial, calibrate::float_data(data), state)?;
+        let mut found = calibrate::calibrate_trial(&self.trial, &mut trial, steps, seed, self.margins)?;
         for (site, largest) in &mut found.exponents.largest {
             *largest *= language::growth(site, self.growth);
         }
@@ -140,34 +240,55 @@ pub enum LanguageError {
     Untrainable(#[from] Untrainable),
     #[error(transparent)]
     Weights(#[from] WeightsError),
+    #[error(transparent)]
+    Lora(#[from] LoraError),
+    #[error("only language models are trained data-parallel: cut this model by its layers")]
+    Alone,
 }
 
-fn layers(architecture: &Architecture, model: &LanguageModel) -> Vec<Layer> {
-    let last = architecture.layers as usize + 1;
-    let mut layers: Vec<Layer> = (0..=last)
-        .map(|layer| {
-            let name = match layer {
-                0 => "embedding".to_owned(),
-                layer if layer == last => "head".to_owned(),
-                layer => format!("block {layer}"),
-            };
-            Layer { name, parameters: 0, bytes: 0 }
-        })
-        .collect();
-    for parameter in parameters(architecture) {
+/// A parameter and its moments, before the first step.
+fn state_of(name: &str, values: &[f32]) -> impl Iterator<Item = (String, Vec<f64>)> + use<> {
+    let values: Vec<f64> = values.iter().map(|w| f64::from(*w)).collect();
+    let moments = language::MOMENTS.map(|moment| (format!("{name}.{moment}"), vec![0.0; values.len()]));
+    moments.into_iter().chain([(name.to_owned(), values)])
+}
+
+fn layers(architecture: &Architecture, recipe: &Recipe) -> Vec<Layer> {
+    let count = recipe.layer_count(architecture);
+    let name = |layer: usize| match layer {
+        0 if count == 1 => "decoder".to_owned(),
+        layer if recipe.adapters.is_some() => format!("block {}", layer + 1),
+        0 => "embedding".to_owned(),
+        layer if layer + 1 == count => "head".to_owned(),
+        layer => format!("block {layer}"),
+    };
+    let mut layers: Vec<Layer> = (0..count).map(|layer| Layer { name: name(layer), parameters: 0, bytes: 0 }).collect();
+    let mut add = |parameter: &Parameter, is_trained: bool| {
         let count = u64::from(parameter.rows).saturating_mul(parameter.columns.into());
-        if let Some(layer) = layers.get_mut(language::layer_of(architecture, &parameter.name)) {
-            layer.parameters = layer.parameters.saturating_add(count);
-        }
+        let Some(layer) = layers.get_mut(recipe.layer_of(architecture, &parameter.name)) else { return };
+        // Value and moments before and after (2 × 16 bytes), operands, a gradient, the sum of those before it, what becomes of them. What
+        // is frozen is there as it is read, and transposed.
+        let bytes = if is_trained { 32 + 12 + 8 + 24 } else { 4 };
+        layer.bytes = layer.bytes.saturating_add(count.saturating_mul(bytes));
+        layer.parameters = layer.parameters.saturating_add(if is_trained { count } else { 0 });
+    };
+    recipe.parameters(architecture).iter().for_each(|parameter| add(parameter, true));
+    if recipe.adapters.is_some() {
+        parameters(architecture).iter().for_each(|parameter| add(parameter, false));
     }
-    let (sequences, tokens) = (u64::from(model.sequences()), u64::from(model.context()));
+    let (sequences, tokens) = (u64::from(recipe.sequences), u64::from(recipe.tokens));
+    // Of so many blocks at most.
+    let blocks = if count == 1 { u64::from(architecture.layers) + 2 } else { 1 };
     for layer in &mut layers {
-        // Value and moments before and after (2 × 16 bytes), operands, a gradient of each sequence and what becomes of them.
-        let state = layer.parameters.saturating_mul(32 + 12 + 4 * sequences + 24);
         // What is kept of each sequence until it is back, and attention's matrices.
         let kept = u64::from(architecture.width).saturating_mul(64).saturating_add(u64::from(architecture.hidden) * 24);
         let scores = u64::from(architecture.heads).saturating_mul(tokens).saturating_mul(16);
-        layer.bytes = state.saturating_add(sequences * tokens * kept.saturating_add(scores));
+        layer.bytes = layer.bytes.saturating_add(blocks * sequences * tokens * kept.saturating_add(scores));
+    }
+    if let Some(head) = layers.last_mut() {
+        // Logits, powers, probabilities, and the gradient as it is transposed and quantised.
+        let logits = sequences.saturating_mul(tokens).saturating_mul(architecture.vocabulary.into());
+        head.bytes = head.bytes.saturating_add(logits.saturating_mul(36));
     }
     layers
 }

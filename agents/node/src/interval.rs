@@ -120,14 +120,16 @@ pub fn run<E: Engine, B: Boundary>(
         for work in schedule {
             match *work {
                 Work::Forward(mb) => {
-                    let input = border.receive(Edge::FromPrevious, (step, mb), from_previous.as_ref(), &mut inputs)?;
-                    let from_next = from_next.as_ref().filter(|_| forward_only);
+                    let input =
+                        border.receive(Edge::FromPrevious, (step, mb), from_previous.get(mb as usize), &mut inputs)?;
+                    let from_next = from_next.get(mb as usize).filter(|_| forward_only);
                     let controls = border.receive(Edge::FromNext, (step, mb), from_next, &mut gradients)?;
                     let output = executor.forward_between(mb, input.as_ref(), controls.as_ref())?;
                     border.send(Edge::ToNext, (step, mb), output)?;
                 }
                 Work::Backward(mb) => {
-                    let input = border.receive(Edge::FromNext, (step, mb), from_next.as_ref(), &mut gradients)?;
+                    let input =
+                        border.receive(Edge::FromNext, (step, mb), from_next.get(mb as usize), &mut gradients)?;
                     let output = executor.backward(mb, input.as_ref())?;
                     border.send(Edge::ToPrevious, (step, mb), output)?;
                 }
@@ -230,8 +232,8 @@ impl<B: Boundary> Border<'_, B> {
 
 /// Bytes of the received tensors of `steps` steps.
 pub fn inputs_len(program: &Program, steps: u32) -> u64 {
-    let step: u64 = [&program.from_previous, &program.from_next].into_iter().flatten().map(TensorType::byte_len).sum();
-    step * u64::from(program.micro_batches) * u64::from(steps)
+    let step: u64 = program.from_previous.iter().chain(&program.from_next).map(TensorType::byte_len).sum();
+    step * u64::from(steps)
 }
 
 /// The received tensors of an interval as a boundary: an auditor's stand-in for the neighbours. What is sent is dropped; its root is
@@ -240,9 +242,12 @@ pub fn inputs_len(program: &Program, steps: u32) -> u64 {
 pub struct Recorded<'a> {
     inputs: &'a Bytes,
     first_step: u32,
-    micro_batches: u64,
-    from_previous: u64,
-    from_next: u64,
+    /// Bytes of a step.
+    step: u64,
+    /// Where in a step a micro-batch's tensor from the previous stage lies, and how long it is.
+    from_previous: Vec<(u64, u64)>,
+    /// The same of the next stage.
+    from_next: Vec<(u64, u64)>,
 }
 
 /// The record is shorter than its steps need.
@@ -253,36 +258,35 @@ pub struct RecordTooShort(u32, u32);
 impl<'a> Recorded<'a> {
     /// Reads from the inputs of an interval that begins at `first_step`.
     pub fn new(program: &Program, inputs: &'a Bytes, first_step: u32) -> Self {
-        let len = |ty: &Option<TensorType>| ty.as_ref().map_or(0, TensorType::byte_len);
-        Self {
-            inputs,
-            first_step,
-            micro_batches: u64::from(program.micro_batches),
-            from_previous: len(&program.from_previous),
-            from_next: len(&program.from_next),
-        }
+        let mut step = 0;
+        let mut places = |types: &[TensorType]| {
+            let place = |ty: &TensorType| {
+                let start = step;
+                step += ty.byte_len();
+                (start, ty.byte_len())
+            };
+            types.iter().map(place).collect()
+        };
+        let (from_previous, from_next) = (places(&program.from_previous), places(&program.from_next));
+        Self { inputs, first_step, step, from_previous, from_next }
     }
 
     fn slice(&self, edge: Edge, step: u32, micro_batch: u32) -> Option<Bytes> {
-        let step = u64::from(step.checked_sub(self.first_step)?);
-        let base = step * self.micro_batches * (self.from_previous + self.from_next);
-        let mb = u64::from(micro_batch);
-        let (start, len) = match edge {
-            Edge::FromPrevious => (base + mb * self.from_previous, self.from_previous),
-            _ => (base + self.micro_batches * self.from_previous + mb * self.from_next, self.from_next),
-        };
+        let places = if edge == Edge::FromPrevious { &self.from_previous } else { &self.from_next };
+        let (start, len) = places.get(micro_batch as usize)?;
+        let start = u64::from(step.checked_sub(self.first_step)?) * self.step + start;
         let (start, end) = (usize::try_from(start).ok()?, usize::try_from(start + len).ok()?);
         (end <= self.inputs.len()).then(|| self.inputs.slice(start..end))
     }
 
     /// The received tensor that an operand of a step (absolute) names; none for other operands or beyond the record.
     pub fn tensor(&self, program: &Program, source: Source, step: u32) -> Option<Tensor> {
-        let (edge, micro_batch, ty) = match source {
+        let (edge, micro_batch, types) = match source {
             Source::FromPrevious(micro_batch) => (Edge::FromPrevious, micro_batch, &program.from_previous),
             Source::FromNext(micro_batch) => (Edge::FromNext, micro_batch, &program.from_next),
             _ => return None,
         };
-        Tensor::from_bytes(ty.clone()?, &self.slice(edge, step, micro_batch)?).ok()
+        Tensor::from_bytes(types.get(micro_batch as usize)?.clone(), &self.slice(edge, step, micro_batch)?).ok()
     }
 }
 
@@ -309,12 +313,15 @@ pub fn received_roots(program: &Program, inputs: &Bytes, span: Span) -> Option<(
         return None;
     }
     let recorded = Recorded::new(program, inputs, span.first_step);
-    let root = |edge, ty: &Option<TensorType>| {
-        let Some(ty) = ty else { return Some(B256::ZERO) };
+    let root = |edge, types: &[TensorType]| {
+        if types.is_empty() {
+            return Some(B256::ZERO);
+        }
         let mut roots = Vec::new();
         for step in span.first_step..span.first_step.saturating_add(span.steps) {
-            let tensor = |mb| Tensor::from_bytes(ty.clone(), &recorded.slice(edge, step, mb)?).ok();
-            let tensors: Vec<Tensor> = (0..program.micro_batches).map(tensor).collect::<Option<_>>()?;
+            let tensor =
+                |(mb, ty): (u32, &TensorType)| Tensor::from_bytes(ty.clone(), &recorded.slice(edge, step, mb)?).ok();
+            let tensors: Vec<Tensor> = (0..).zip(types).map(tensor).collect::<Option<_>>()?;
             roots.extend(tensor_roots(&tensors));
         }
         Some(list_root(roots))

@@ -8,7 +8,7 @@ use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{BoundaryLists, Edge, tensor_root, trace_root};
 use tensorlink_types::abi::AuditAnswer;
-use tensorlink_types::{JobKey, Source, TensorRoot};
+use tensorlink_types::{Lineage, Source, TensorRoot};
 use thiserror::Error;
 
 use crate::interval::{
@@ -21,8 +21,8 @@ use crate::shard::Shard;
 pub struct Replay {
     /// Program and constants.
     pub shard: Arc<Shard>,
-    /// Keys every draw.
-    pub job_key: JobKey,
+    /// What keys every draw, and where the job's steps begin.
+    pub lineage: Lineage,
     /// Its steps.
     pub span: Span,
     /// State before the first step.
@@ -177,7 +177,7 @@ impl Replay {
 
     fn executor<E: Engine>(&self, engine: E) -> Result<StageExecutor<E>, ReplayError> {
         let program = self.shard.program.as_ref().clone();
-        Ok(StageExecutor::new(engine, program, &self.shard.constants, &self.state, self.job_key, [])?)
+        Ok(StageExecutor::new(engine, program, &self.shard.constants, &self.state, self.lineage, [])?)
     }
 
     fn run<E: Engine>(

@@ -65,8 +65,9 @@ impl ServingShard {
     /// [`ShardError::Plan`] if a length has no program, [`ShardError::TooLarge`] or [`ShardError::TooLong`].
     pub fn new(plan: Plan, constants: Arc<[Tensor]>, longest: u32) -> Result<Self, ShardError> {
         let (first, programs) = commit(&plan, longest)?;
-        let received = first.from_previous.clone().ok_or(PlanError::Unsupported("a stage that receives nothing"))?;
-        let controls = first.from_next.clone();
+        let received =
+            first.from_previous.first().cloned().ok_or(PlanError::Unsupported("a stage that receives nothing"))?;
+        let controls = first.from_next.first().cloned();
         let last = first.to_next.first().and_then(|index| first.operators.get(*index as usize));
         let given = last.map(|last| last.output.clone()).ok_or(PlanError::Unsupported("a stage that gives nothing"))?;
         let (plan, programs) = (Arc::new(plan), Arc::new(programs));

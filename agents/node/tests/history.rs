@@ -56,6 +56,8 @@ async fn amounts_of_any_size_are_remembered() {
         duration: U256::from(1).to(),
         challengeWindow: 1,
         workerStake: u128::MAX,
+        continues: 0,
+        firstStep: 0,
         programs: vec![],
         initialStates: vec![],
         manifest: vec![1].into(),

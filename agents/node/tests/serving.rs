@@ -68,7 +68,7 @@ async fn a_stage_as_registered_is_used() {
     for tokens in 1..=LONGEST {
         let program = shard.program(tokens).unwrap();
         assert_eq!(shard.programs.get(tokens), Some(ProgramCommitment::new(&program).unwrap().root()));
-        assert_eq!(Some(shard.received(tokens).unwrap()), program.from_previous);
+        assert_eq!(Some(shard.received(tokens).unwrap()), program.from_previous.first().cloned());
         assert_eq!(shard.given(tokens).unwrap(), program.operators[program.to_next[0] as usize].output);
         let (first, program) = (&world.shards[0], world.shards[0].program(tokens).unwrap());
         assert_eq!(first.given(tokens).unwrap(), program.operators[program.to_next[0] as usize].output);
@@ -176,7 +176,7 @@ fn a_text_repeats_to_its_receipt_at_every_stage() {
         let (claim, logs) = receipt(lane(stage as u16), 4, &crossed);
         let replay = Replay {
             shard: Arc::new(shard.shard(3).unwrap()),
-            job_key: KEY,
+            lineage: KEY.into(),
             span: Span { first_step: 3, steps: 1 },
             state: vec![],
             inputs: x.to_bytes().into(),
@@ -219,7 +219,7 @@ fn a_text_whose_tokens_were_chosen_repeats_from_rows_and_controls() {
     let (_, logs) = receipt(lane(1), 4, &Crossed { from_previous, from_next, to_next: tensor_root(&chosen) });
     let replay = |inputs: Vec<u8>| Replay {
         shard: Arc::new(last.shard(3).unwrap()),
-        job_key: KEY,
+        lineage: KEY.into(),
         span: Span { first_step: 3, steps: 1 },
         state: vec![],
         inputs: inputs.into(),

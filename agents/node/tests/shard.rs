@@ -116,7 +116,7 @@ fn an_interval_repeats_exactly_and_its_operators_agree_with_its_roots() {
     let span = Span { first_step: 4, steps: 3 };
     let state = shard.initial_state.to_vec();
     assert_eq!(inputs_len(&shard.program, 3), 0);
-    let replay = Replay { shard: shard.clone(), job_key: KEY, span, state, inputs: bytes::Bytes::new() };
+    let replay = Replay { shard: shard.clone(), lineage: KEY.into(), span, state, inputs: bytes::Bytes::new() };
     let outcome = replay.outcome(Reference).unwrap();
     let roots = replay.roots(Reference).unwrap();
     assert_eq!((roots.states.len(), roots.traces.len()), (4, 3));

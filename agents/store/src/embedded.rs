@@ -4,8 +4,8 @@
 //! return from is there wholly or not at all. redb's cheaper commits live in memory until the next durable one, so they would
 //! not even outlive the process.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -34,12 +34,32 @@ const CACHE: usize = 4 << 20;
 /// Blocks on disk.
 #[derive(Clone, Debug)]
 pub struct Embedded {
-    database: Arc<Database>,
+    folder: PathBuf,
+    /// None after a failure of the disk, a full one for instance: redb does nothing more then until it is opened again.
+    database: Arc<RwLock<Option<Database>>>,
     budget: u64,
 }
 
 fn backend(error: impl std::fmt::Display) -> StoreError {
     StoreError::Backend(error.to_string())
+}
+
+/// Opens (and creates) the database in a folder.
+fn open(folder: &Path) -> Result<Database, StoreError> {
+    let at = |error: &dyn std::fmt::Display| StoreError::Backend(format!("{}: {error}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
+    let file = folder.join("blocks.redb");
+    let database = Database::builder().set_cache_size(CACHE).create(file).map_err(|error| match error {
+        DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(folder.display().to_string()),
+        error => at(&error),
+    })?;
+    let write = database.begin_write().map_err(|e| at(&e))?;
+    write.open_table(PIECES).map_err(|e| at(&e))?;
+    write.open_table(COUNTS).map_err(|e| at(&e))?;
+    write.open_table(PINS).map_err(|e| at(&e))?;
+    write.open_table(TOTALS).map_err(|e| at(&e))?;
+    write.commit().map_err(|e| at(&e))?;
+    Ok(database)
 }
 
 impl Embedded {
@@ -49,24 +69,12 @@ impl Embedded {
     /// # Errors
     /// [`StoreError::InUse`] when another process has it open, [`StoreError::Backend`].
     pub fn open(folder: &Path, budget: u64) -> Result<Self, StoreError> {
-        let at = |error: &dyn std::fmt::Display| StoreError::Backend(format!("{}: {error}", folder.display()));
-        std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
-        let file = folder.join("blocks.redb");
-        let database = Database::builder().set_cache_size(CACHE).create(file).map_err(|error| match error {
-            DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(folder.display().to_string()),
-            error => at(&error),
-        })?;
-        let write = database.begin_write().map_err(|e| at(&e))?;
-        write.open_table(PIECES).map_err(|e| at(&e))?;
-        write.open_table(COUNTS).map_err(|e| at(&e))?;
-        write.open_table(PINS).map_err(|e| at(&e))?;
-        write.open_table(TOTALS).map_err(|e| at(&e))?;
-        write.commit().map_err(|e| at(&e))?;
-        Ok(Self { database: Arc::new(database), budget })
+        let database = Arc::new(RwLock::new(Some(open(folder)?)));
+        Ok(Self { folder: folder.to_owned(), database, budget })
     }
 
-    fn read_block(&self, cid: &Cid) -> Result<Option<Bytes>, StoreError> {
-        let read = self.database.begin_read().map_err(backend)?;
+    fn read_block(database: &Database, cid: &Cid) -> Result<Option<Bytes>, StoreError> {
+        let read = database.begin_read().map_err(backend)?;
         let pieces = read.open_table(PIECES).map_err(backend)?;
         let key = cid.to_bytes();
         let mut block = None;
@@ -77,8 +85,8 @@ impl Embedded {
         Ok(block.map(BytesMut::freeze))
     }
 
-    fn pin(&self, root: &Cid, blocks: &[(Cid, Bytes)]) -> Result<(), StoreError> {
-        let write = self.database.begin_write().map_err(backend)?;
+    fn pin(database: &Database, root: &Cid, blocks: &[(Cid, Bytes)], budget: u64) -> Result<(), StoreError> {
+        let write = database.begin_write().map_err(backend)?;
         {
             let mut pins = write.open_table(PINS).map_err(backend)?;
             if pins.get(root.to_bytes().as_slice()).map_err(backend)?.is_some() {
@@ -97,10 +105,10 @@ impl Embedded {
                     continue;
                 }
                 needed += block.len() as u64;
-                if total + needed > self.budget {
+                if total + needed > budget {
                     // Dropping the transaction undoes it.
                     let needed = blocks.iter().map(|(_, block)| block.len() as u64).sum();
-                    return Err(StoreError::Full { needed, budget: self.budget });
+                    return Err(StoreError::Full { needed, budget });
                 }
                 // An empty block has one piece, so that it is there.
                 let many = block.chunks(PIECE).chain(block.is_empty().then_some(&[] as &[u8]));
@@ -115,8 +123,8 @@ impl Embedded {
         write.commit().map_err(backend)
     }
 
-    fn drop_pin(&self, root: &Cid) -> Result<(), StoreError> {
-        let write = self.database.begin_write().map_err(backend)?;
+    fn drop_pin(database: &Database, root: &Cid) -> Result<(), StoreError> {
+        let write = database.begin_write().map_err(backend)?;
         {
             let mut pins = write.open_table(PINS).map_err(backend)?;
             let Some(cids) = pins.remove(root.to_bytes().as_slice()).map_err(backend)? else { return Ok(()) };
@@ -142,8 +150,8 @@ impl Embedded {
         write.commit().map_err(backend)
     }
 
-    fn is_pinned(&self, root: &Cid) -> Result<bool, StoreError> {
-        let read = self.database.begin_read().map_err(backend)?;
+    fn is_pinned(database: &Database, root: &Cid) -> Result<bool, StoreError> {
+        let read = database.begin_read().map_err(backend)?;
         let pins = read.open_table(PINS).map_err(backend)?;
         Ok(pins.get(root.to_bytes().as_slice()).map_err(backend)?.is_some())
     }
@@ -151,10 +159,30 @@ impl Embedded {
     /// Runs on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
+        job: impl FnOnce(&Database) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.clone();
-        spawn_blocking(move || job(&store)).await.map_err(backend)?
+        spawn_blocking(move || store.with(job)).await.map_err(backend)?
+    }
+
+    /// Does something with the database, which is opened again if it failed before.
+    fn with<T>(&self, job: impl FnOnce(&Database) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let closed = self.database.read().unwrap_or_else(PoisonError::into_inner).is_none();
+        if closed {
+            let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+            if database.is_none() {
+                *database = Some(open(&self.folder)?);
+            }
+        }
+        let done = match self.database.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            Some(database) => job(database),
+            None => Err(StoreError::Backend("it failed a moment ago".into())),
+        };
+        if matches!(done, Err(StoreError::Backend(_))) {
+            // Waits for whoever still reads. Closed before it is opened again: one process has it open once.
+            *self.database.write().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        done
     }
 }
 
@@ -162,22 +190,23 @@ impl Embedded {
 impl Backend for Embedded {
     async fn block(&self, cid: &Cid) -> Result<Option<Bytes>, StoreError> {
         let cid = *cid;
-        self.blocking(move |store| store.read_block(&cid)).await
+        self.blocking(move |database| Self::read_block(database, &cid)).await
     }
 
     async fn keep(&self, root: &Cid, blocks: Vec<(Cid, Bytes)>) -> Result<(), StoreError> {
         let root = *root;
-        self.blocking(move |store| store.pin(&root, &blocks)).await
+        let budget = self.budget;
+        self.blocking(move |database| Self::pin(database, &root, &blocks, budget)).await
     }
 
     async fn has(&self, root: &Cid) -> Result<bool, StoreError> {
         let root = *root;
-        self.blocking(move |store| store.is_pinned(&root)).await
+        self.blocking(move |database| Self::is_pinned(database, &root)).await
     }
 
     async fn release(&self, root: &Cid) -> Result<(), StoreError> {
         let root = *root;
-        self.blocking(move |store| store.drop_pin(&root)).await
+        self.blocking(move |database| Self::drop_pin(database, &root)).await
     }
 
     async fn search(&self, _: &Cid) -> Result<Option<Bytes>, StoreError> {
@@ -192,7 +221,8 @@ mod tests {
     use crate::unixfs::{CHUNK, blocks_of};
 
     fn total(store: &Embedded) -> u64 {
-        let read = store.database.begin_read().unwrap();
+        let database = store.database.read().unwrap();
+        let read = database.as_ref().unwrap().begin_read().unwrap();
         let totals = read.open_table(TOTALS).unwrap();
         totals.get(BYTES).unwrap().map_or(0, |t| t.value())
     }

@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use tensorlink_graph::calibrate::job_key;
 use tensorlink_graph::data::text::Text;
+use tensorlink_graph::model::Decoder;
+use tensorlink_graph::model::language::Origin;
 use tensorlink_graph::{
     CheckedProgram, Dataset, LanguageModel, LocalPipeline, Schedule, Stage, Training, TrainingSet, evaluate, init,
 };
@@ -73,8 +75,12 @@ impl Subject {
         self.data.training.features.ty().dims().first().copied().unwrap_or_default()
     }
 
+    fn characters(&self) -> u32 {
+        self.data.classes.len() as u32
+    }
+
     fn training(&self, model: &LanguageModel) -> Outcome<Training> {
-        Ok(Training::of_language(model, self.data.classes.len() as u32, self.rows())?)
+        Ok(Training::of_language(model, decoder(model)?, self.characters(), self.rows())?)
     }
 
     /// The first held-out sequences.
@@ -86,6 +92,13 @@ impl Subject {
             Ok(Tensor::from_wide(ty, &ids)?)
         };
         Ok(TrainingSet { features: first(&self.data.held_out.features)?, labels: first(&self.data.held_out.labels)? })
+    }
+}
+
+fn decoder(model: &LanguageModel) -> Outcome<&Decoder> {
+    match model.origin() {
+        Origin::Decoder(decoder) => Ok(decoder),
+        Origin::From(_) => Err("a model with a `decoder` is learnt by; this one is imported".into()),
     }
 }
 
@@ -123,7 +136,7 @@ fn floats(subject: &Subject, way: &str, precision: Precision) -> Outcome<()> {
     let model = subject.model(8)?;
     let (training, tokens) = (subject.training(&model)?, model.context() as usize);
     let recipe = model.recipe(model.sequences());
-    let architecture = model.architecture(subject.data.classes.len() as u32);
+    let architecture = decoder(&model)?.architecture(subject.characters());
     let mut float = FloatTraining::new(&architecture, &recipe, &training.state, (Device::Cpu, precision))?;
     let ids = |set: &TrainingSet| (set.features.mantissas().to_vec(), set.labels.mantissas().to_vec());
     let ((features, labels), held_out) = (ids(&subject.data.training), ids(&subject.held_out()?));

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use tensorlink_graph::{Engine, EngineError, StepContext};
+use tensorlink_graph::fused::chain;
+use tensorlink_graph::{Chain, Engine, EngineError, StepContext};
 #[cfg(target_arch = "x86_64")]
-use tensorlink_graph::{FusedAttention, fused::one_by_one};
+use tensorlink_graph::{FusedAttention, fused::attention::one_by_one};
 use tensorlink_num::Tensor;
 use tensorlink_num::philox::draw_below;
 use tensorlink_types::Operator;
@@ -12,11 +13,14 @@ use tensorlink_types::operator::Operand;
 
 #[cfg(target_arch = "x86_64")]
 use crate::attention::Attention;
+use crate::chain::Run;
 use crate::host::elementwise::Precision;
 use crate::instruction::{Instruction, samples};
 use crate::kernels::{ElementKernel, Kernels};
 use crate::matmul::{Heads, Means, Product};
 use crate::simd::Simd;
+#[cfg(target_arch = "x86_64")]
+use crate::sum::Sum;
 use crate::tensor::{TorchTensor, device as failed};
 use crate::{cuda, host, memory, self_test, torch};
 
@@ -248,5 +252,27 @@ impl Engine for TorchEngine {
         };
         self.accept(last, named.into_iter(), &operands)?;
         fused.compute(self.means(), operands)
+    }
+
+    fn chain(
+        &self,
+        chain: &Chain<&Operator>,
+        operands: &[&TorchTensor],
+        context: &StepContext,
+    ) -> Result<Vec<TorchTensor>, EngineError> {
+        let Some(last) = chain.links().last().filter(|_| self.kernels.elements != ElementKernel::Torch) else {
+            return chain::one_by_one(self, chain, operands, context);
+        };
+        self.accept(last.operator, chain.operands().into_iter(), operands)?;
+        #[cfg(target_arch = "x86_64")]
+        if let Some(sum) = Sum::parse(chain, operands)?
+            && let Some(sum) = sum.compute(self.means(), &last.operator.output)?
+        {
+            return Ok(vec![sum]);
+        }
+        match Run::parse(chain)? {
+            Some(run) => run.compute(self.simd, operands),
+            None => chain::one_by_one(self, chain, operands, context),
+        }
     }
 }

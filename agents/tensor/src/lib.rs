@@ -15,6 +15,7 @@
 //! | `torch` | operators in libtorch's operations, for GPUs and other processors |
 //! | `matmul` | MatMul, ScaledMatMul, HeadScores and HeadMix by the chosen kernel |
 //! | `attention` | HeadScores, softmax and HeadMix in one |
+//! | `chain`, `sum` | runs of elementwise operators; gradients and their sum |
 //! | `simd` | one loop compiled for several instruction sets |
 //! | [`float`] | transformers in floating point: what exact mode is calibrated by and measured against |
 //! | `cuda`, `memory` | loading CUDA on demand; free memory |
@@ -24,6 +25,7 @@ mod attention;
 mod buffer;
 mod cache;
 mod calibrate;
+mod chain;
 mod cuda;
 mod engine;
 pub mod float;
@@ -35,6 +37,8 @@ mod memory;
 mod self_test;
 mod shared;
 mod simd;
+#[cfg(target_arch = "x86_64")]
+mod sum;
 mod tensor;
 mod torch;
 

@@ -312,21 +312,51 @@ impl TorchTensor {
         ty: &TensorType,
         fill: impl FnOnce(SliceMut<'_>) -> Result<(), EngineError>,
     ) -> Result<Self, EngineError> {
-        let large = || EngineError::Device(format!("{ty} is larger than memory"));
-        let bytes = usize::try_from(ty.byte_len()).map_err(|_| large())?;
-        let (mut buffer, len) = (Buffer::take(bytes).ok_or_else(large)?, ty.elements() as usize);
-        // In tests, what `fill` forgets is no mantissa that a reference could have.
-        if cfg!(debug_assertions) {
-            buffer.slice_mut::<i8>(bytes).fill(0x55);
-        }
-        fill(match ty.width() {
-            Width::I8 => SliceMut::I8(buffer.slice_mut(len)),
-            Width::I16 => SliceMut::I16(buffer.slice_mut(len)),
-            Width::I32 => SliceMut::I32(buffer.slice_mut(len)),
-            Width::I64 => SliceMut::I64(buffer.slice_mut(len)),
-        })?;
+        let mut buffer = room(ty)?;
+        fill(memory(&mut buffer, ty))?;
+        Ok(Self::built(ty, buffer))
+    }
+
+    /// Makes several at once.
+    ///
+    /// # Errors
+    /// As [`Self::build`].
+    pub(crate) fn build_all(
+        types: &[&TensorType],
+        fill: impl FnOnce(&mut [SliceMut<'_>]) -> Result<(), EngineError>,
+    ) -> Result<Vec<Self>, EngineError> {
+        let mut buffers = types.iter().map(|ty| room(ty)).collect::<Result<Vec<_>, _>>()?;
+        let mut slices: Vec<_> = buffers.iter_mut().zip(types).map(|(buffer, ty)| memory(buffer, ty)).collect();
+        fill(&mut slices)?;
+        Ok(buffers.into_iter().zip(types).map(|(buffer, ty)| Self::built(ty, buffer)).collect())
+    }
+
+    fn built(ty: &TensorType, buffer: Buffer) -> Self {
         let place = Place { address: buffer.as_ptr(), stride: ty.row() as usize };
-        Ok(Self::new(ty.clone(), Some(place), None, Owner::Own(buffer)))
+        Self::new(ty.clone(), Some(place), None, Owner::Own(buffer))
+    }
+}
+
+/// Memory for a tensor.
+fn room(ty: &TensorType) -> Result<Buffer, EngineError> {
+    let large = || EngineError::Device(format!("{ty} is larger than memory"));
+    let bytes = usize::try_from(ty.byte_len()).map_err(|_| large())?;
+    let mut buffer = Buffer::take(bytes).ok_or_else(large)?;
+    // In tests, what nobody fills is no mantissa that a reference could have.
+    if cfg!(debug_assertions) {
+        buffer.slice_mut::<i8>(bytes).fill(0x55);
+    }
+    Ok(buffer)
+}
+
+/// Its elements.
+fn memory<'a>(buffer: &'a mut Buffer, ty: &TensorType) -> SliceMut<'a> {
+    let len = ty.elements() as usize;
+    match ty.width() {
+        Width::I8 => SliceMut::I8(buffer.slice_mut(len)),
+        Width::I16 => SliceMut::I16(buffer.slice_mut(len)),
+        Width::I32 => SliceMut::I32(buffer.slice_mut(len)),
+        Width::I64 => SliceMut::I64(buffer.slice_mut(len)),
     }
 }
 

@@ -144,7 +144,7 @@ sol! {
     }
 
     /// Terms of a job, fixed when it is posted. `kind` is [`JobKind`]. Amounts in wei of `token` (0 for ETH), stake in wei of SNO,
-    /// times in seconds.
+    /// times in seconds. `continues` is the job whose key it takes over, 0 for none, and `firstStep` how many steps came before its own.
     #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     struct JobTerms {
         uint8 kind;
@@ -157,6 +157,8 @@ sol! {
         uint40 duration;
         uint32 challengeWindow;
         uint128 workerStake;
+        uint64 continues;
+        uint32 firstStep;
         bytes32[] programs;
         bytes32[] initialStates;
         bytes manifest;

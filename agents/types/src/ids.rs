@@ -68,6 +68,22 @@ hash_newtype!(
     /// Commitment of one tensor: its type and the Merkle root of its bytes (rule C-2 of the proof crate).
     TensorRoot
 );
+/// What jobs that continue each other share: the key of their draws, and one count of steps (rules C-10 and P-38).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Lineage {
+    /// Keys every draw.
+    pub key: JobKey,
+    /// Steps before the job's own.
+    pub first_step: u32,
+}
+
+impl From<JobKey> for Lineage {
+    /// Of a job that continues none.
+    fn from(key: JobKey) -> Self {
+        Self { key, first_step: 0 }
+    }
+}
+
 hash_newtype!(
     /// The beacon value of a job, fixed when it starts; keys every pseudo-random draw (rule N-4).
     JobKey

@@ -17,7 +17,7 @@ pub mod program;
 pub mod tensor_type;
 
 pub use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
-pub use ids::{ClaimId, JobId, JobKey, Lane, TensorRoot};
+pub use ids::{ClaimId, JobId, JobKey, Lane, Lineage, TensorRoot};
 pub use operator::{Opcode, Operand, Operator, Source};
 pub use program::{Program, Segment, StateSlot};
 pub use tensor_type::{TensorType, TypeError, Width};

@@ -90,10 +90,10 @@ pub struct Program {
     pub to_next: Vec<u32>,
     /// For each micro-batch, the operator whose output goes to the previous stage; empty for the first stage.
     pub to_previous: Vec<u32>,
-    /// Type of what the previous stage sends for one micro-batch, if there is one.
-    pub from_previous: Option<TensorType>,
-    /// Type of what the next stage sends for one micro-batch, if there is one.
-    pub from_next: Option<TensorType>,
+    /// For each micro-batch, the type of what the previous stage sends; empty if there is none.
+    pub from_previous: Vec<TensorType>,
+    /// For each micro-batch, the type of what the next stage sends; empty if there is none.
+    pub from_next: Vec<TensorType>,
     /// The schedule's units, covering every operator once, in order.
     pub segments: Vec<Segment>,
     /// For people: a name per operator, e.g. `fc1.matmul[mb 0]`; not committed. As long as `operators`.

@@ -35,9 +35,9 @@ impl User {
     async fn answer(&self, Incoming { peer, body, reply }: Incoming) {
         let response = match decode("request", &body) {
             Ok(Request::Keep { claim, committed_at, state }) => self.keep(peer, (claim, committed_at, state)).await,
-            Ok(Request::Kept(claim)) => {
+            Ok(Request::EndState(claim)) => {
                 let declined = || Response::Declined("that state is not kept here".into());
-                self.keeper.file_of(claim).map_or_else(declined, |cid| Response::Kept(cid.to_bytes()))
+                self.keeper.file_of(claim).map_or_else(declined, |cid| Response::EndState(cid.to_bytes()))
             }
             Ok(_) => Response::Declined("a user keeps states of its jobs and answers nothing else".into()),
             Err(error) => Response::Declined(error.to_string()),

@@ -9,16 +9,19 @@
 //! | [`serving`] | serving jobs: publishing them, sending texts through their workers, paying |
 //! | `keeping` | states of its jobs that no other worker keeps |
 //! | [`result`] | the trained model, checked and tested |
+//! | [`resume`] | a training that goes on in another job |
 
 pub mod hire;
 mod keeping;
 pub mod prepare;
 pub mod publish;
 pub mod result;
+pub mod resume;
 pub mod role;
 pub mod serving;
 
-pub use prepare::{Draft, PrepareError, Prepared};
+pub use prepare::{Base, Draft, PrepareError, Prepared};
 pub use publish::{JobNote, PublishError, Published, publish};
-pub use result::{ResultError, TrainedStage};
+pub use result::{ResultError, TrainedStage, matrices, test, weights};
+pub use resume::{ResumeError, Resumption};
 pub use role::{HireError, User};

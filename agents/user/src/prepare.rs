@@ -1,15 +1,18 @@
 //! From a model file and a data set to the programs and states of a job. No network, no chain.
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
-use tensorlink_graph::calibrate::{CalibrateError, Calibration};
-use tensorlink_graph::data::text::Text;
+use serde::{Deserialize, Serialize};
+use tensorlink_graph::calibrate::{CalibrateError, Calibration, LEAST_STEPS};
+use tensorlink_graph::data::text::{Text, Tokens};
 use tensorlink_graph::init::{self, InitError};
-use tensorlink_graph::model::{WeightsError, weights};
+use tensorlink_graph::model::{Decoder, Imported, WeightsError, weights};
 use tensorlink_graph::partition::{self, PartitionError};
 use tensorlink_graph::training::LanguageError;
+use tensorlink_graph::transformer::{Architecture, Lora, Weights};
 use tensorlink_graph::{
-    CompileError, CompiledStage, DataError, Dataset, LanguageModel, Model, ModelError, Table, Training,
+    CompileError, CompiledStage, DataError, Dataset, LanguageModel, Model, ModelError, Table, Training, TrainingSet,
 };
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
@@ -44,6 +47,16 @@ pub enum PrepareError {
     TooWide(usize),
 }
 
+/// A trained model that another goes on from.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Base {
+    /// Its folder on the user's machine.
+    pub folder: PathBuf,
+    /// Adapters, if they are trained in place of its weights.
+    pub lora: Option<Lora>,
+}
+
 /// A model with its data, not yet cut.
 #[derive(Clone, Debug)]
 pub struct Draft {
@@ -55,6 +68,10 @@ pub struct Draft {
     pub data: Dataset,
     /// What is trained.
     pub training: Training,
+    /// Of a language model: what it is, and is exported as.
+    pub architecture: Option<Architecture>,
+    /// Of one that was trained before: what it goes on from.
+    pub base: Option<Base>,
     /// Keys the draws of calibration.
     seed: u64,
     /// Steps of calibration.
@@ -87,19 +104,56 @@ impl Draft {
         };
         let training = Training::of_network(&network, &weights, rows(&data)?);
         let (name, steps) = (model.name().to_owned(), model.steps());
-        Ok(Self { name, steps, data, training, seed: model.seed(), calibration: steps.min(CALIBRATION) })
+        let calibration = steps.clamp(LEAST_STEPS, CALIBRATION);
+        Ok(Self { name, steps, data, training, architecture: None, base: None, seed: model.seed(), calibration })
     }
 
-    /// Reads a language model and its text.
+    /// A decoder made from scratch, and its text.
     ///
     /// # Errors
     /// [`PrepareError`] naming what is wrong.
-    pub fn language(model: &LanguageModel, text: &[u8]) -> Result<Self, PrepareError> {
+    pub fn language(model: &LanguageModel, decoder: &Decoder, text: &[u8]) -> Result<Self, PrepareError> {
         let data = Text::parse(text)?.split(model.context())?;
         let characters = narrow(data.classes.len())?;
-        let training = Training::of_language(model, characters, rows(&data)?)?;
+        let training = Training::of_language(model, decoder, characters, rows(&data)?)?;
+        let architecture = decoder.architecture(characters);
+        Ok(Self::of(model, data, training, (architecture, None)))
+    }
+
+    /// A model of a folder, with its weights, and a text in its tokens.
+    ///
+    /// # Errors
+    /// [`PrepareError`] naming what is wrong.
+    pub fn imported(
+        model: &LanguageModel,
+        imported: &Imported,
+        (folder, architecture, weights): (&Path, &Architecture, &Weights),
+        ids: Vec<u32>,
+    ) -> Result<Self, PrepareError> {
+        let data = Tokens { ids, vocabulary: architecture.vocabulary }.split(model.context())?;
+        let training = Training::of_imported(model, imported, (architecture, weights), rows(&data)?)?;
+        let base = Base { folder: folder.to_owned(), lora: imported.lora.clone() };
+        Ok(Self::of(model, data, training, (imported.architecture(architecture), Some(base))))
+    }
+
+    fn of(
+        model: &LanguageModel,
+        data: Dataset,
+        training: Training,
+        (architecture, base): (Architecture, Option<Base>),
+    ) -> Self {
         let (name, steps) = (model.name().to_owned(), model.steps());
-        Ok(Self { name, steps, data, training, seed: model.seed(), calibration: steps.min(LANGUAGE_CALIBRATION) })
+        let calibration = steps.clamp(LEAST_STEPS, LANGUAGE_CALIBRATION);
+        let architecture = Some(architecture);
+        Self { name, steps, data, training, architecture, base, seed: model.seed(), calibration }
+    }
+
+    /// The same, its sequences shared among so many stages that have all of the model each, in place of its layers.
+    ///
+    /// # Errors
+    /// [`PrepareError::Language`] for what is no language model, or has fewer sequences.
+    pub fn data_parallel(self, stages: u16) -> Result<Self, PrepareError> {
+        Ok(Self { training: self.training.data_parallel(stages)?, ..self })
     }
 
     /// Cuts the model for workers of these memories (bytes), in their order.
@@ -111,13 +165,18 @@ impl Draft {
         Ok(partition::partition(&bytes, memories)?)
     }
 
-    /// Calibrates and compiles.
+    /// Calibrates and compiles. `calibrate` takes the training, its data, steps and the key of its draws: [`Training::calibrate`], or what
+    /// comes to the same in less time.
     ///
     /// # Errors
     /// [`PrepareError`].
-    pub fn compile(&self, ranges: &[Range<usize>]) -> Result<Prepared, PrepareError> {
+    pub fn compile(
+        &self,
+        ranges: &[Range<usize>],
+        calibrate: impl FnOnce(&Training, &TrainingSet, u32, u64) -> Result<Calibration, CalibrateError>,
+    ) -> Result<Prepared, PrepareError> {
         let training = &self.training;
-        let calibration = training.calibrate(&self.data.training, self.calibration, self.seed)?;
+        let calibration = calibrate(training, &self.data.training, self.calibration, self.seed)?;
         let stages = training.compile(&calibration, &self.data.training, ranges, tensor_root)?;
         let states = stages.iter().map(|s| init::state(&s.program, &training.state)).collect::<Result<_, _>>()?;
         Ok(Prepared { stages, states, calibration })
@@ -131,4 +190,24 @@ fn narrow(n: usize) -> Result<u32, PrepareError> {
 /// Rows to train on.
 fn rows(data: &Dataset) -> Result<u32, PrepareError> {
     narrow(data.training.features.ty().dims().first().map_or(0, |rows| *rows as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_graph::model::language::Origin;
+
+    use super::*;
+
+    /// Before a single step, no moment has a magnitude that an exponent could be made from.
+    #[test]
+    fn a_job_of_one_step_is_calibrated_by_more() {
+        let json = r#"{ "name": "small", "decoder": { "width": 16, "layers": 1, "heads": 2, "hidden": 24, "context": 8 },
+            "optimizer": { "learning_rate": 0.003, "warmup": 0, "weight_decay": 0.1, "clip": 1.0 },
+            "sequences": 2, "steps": 1, "operand_bits": 8, "seed": 7 }"#;
+        let model = LanguageModel::parse("m.json", json.as_bytes()).unwrap();
+        let Origin::Decoder(decoder) = model.origin() else { panic!("{:?}", model.origin()) };
+        let draft = Draft::language(&model, decoder, "In the beginning God created. ".repeat(8).as_bytes()).unwrap();
+        let ranges = draft.cut(&[1 << 30; 2]).unwrap();
+        assert_eq!(draft.compile(&ranges, Training::calibrate).unwrap().stages.len(), 2);
+    }
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use cid::Cid;
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::TrainingSet;
+use tensorlink_graph::transformer::Architecture;
 use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::{Store, StoreError};
@@ -14,7 +15,7 @@ use tensorlink_proof::commit::program::ProgramTooLarge;
 use tensorlink_types::{B256, TensorType};
 use thiserror::Error;
 
-use crate::prepare::{Draft, Prepared};
+use crate::prepare::{Base, Draft, Prepared};
 
 /// Why a job's files could not be published.
 #[derive(Debug, Error)]
@@ -31,7 +32,7 @@ pub enum PublishError {
 }
 
 /// What the chain registers of a job's files.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Published {
     /// CID of the manifest.
     pub manifest: Cid,
@@ -44,13 +45,22 @@ pub struct Published {
 }
 
 /// What a user remembers of its job, to judge the result later.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct JobNote {
     /// Name of the model.
     pub name: String,
     /// CID of the manifest.
     pub manifest: String,
-    /// Names of the classes.
+    /// Of a language model: what it is exported as.
+    #[serde(default)]
+    pub architecture: Option<Architecture>,
+    /// Of one that was trained before: what it goes on from.
+    #[serde(default)]
+    pub base: Option<Base>,
+    /// Labels that a step learns from: rows of a batch, or tokens of its sequences.
+    #[serde(default)]
+    pub labels_per_step: u64,
+    /// Names of the classes; of a language model its characters.
     pub classes: Vec<String>,
     /// Held-out features: type and CID.
     pub features: (TensorType, String),
@@ -86,9 +96,21 @@ pub async fn publish(store: &dyn Store, draft: &Draft, prepared: &Prepared) -> R
     let note = JobNote {
         name,
         manifest: manifest.to_string(),
+        architecture: draft.architecture.clone(),
+        base: draft.base.clone(),
+        labels_per_step: labels_per_step(prepared),
         classes: draft.data.classes.clone(),
         features: (features.ty().clone(), put(features.to_bytes().into()).await?),
         labels: (labels.ty().clone(), put(labels.to_bytes().into()).await?),
     };
     Ok(Published { manifest, programs, initial_states, note })
+}
+
+/// Labels of all micro-batches of a step, which the last stage draws.
+fn labels_per_step(prepared: &Prepared) -> u64 {
+    let drawn = prepared.stages.last().map(|stage| {
+        let operators = stage.info.labels.iter().filter_map(|index| stage.program.operators.get(*index as usize));
+        operators.map(|operator| operator.output.elements()).sum()
+    });
+    drawn.unwrap_or_default()
 }

@@ -1,9 +1,11 @@
 //! The trained model: fetched from the workers, checked against the final claims, tested on rows that no worker saw.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cid::Cid;
 use tensorlink_graph::engine::Engine;
+use tensorlink_graph::transformer::{Architecture, Matrix, Parameter, Weights, WeightsError, parameters};
 use tensorlink_graph::{CheckedProgram, EvaluateError, Metrics, ProgramError, Stage, StageInfo, TrainingSet, evaluate};
 use tensorlink_node::custody::holders;
 use tensorlink_node::files::{self, FileError};
@@ -11,18 +13,18 @@ use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{ChainError, NetError, Protocol, StoreError};
 use tensorlink_node::retry::{Failure, Policy, retry};
-use tensorlink_node::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, ManifestError, parse_cid};
+use tensorlink_node::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, ManifestError, TrainingFiles, parse_cid};
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_types::abi::Claim;
-use tensorlink_types::{Address, B256, Lane, Program};
+use tensorlink_types::{Address, B256, ClaimId, Lane, Program};
 use thiserror::Error;
 
 use crate::publish::JobNote;
 use crate::role::{User, claims_of};
 
-/// Attempts to get a final state from a worker.
+/// Attempts to get a state from a worker.
 const PATIENCE: Policy = Policy { attempts: 8, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
 
 /// Why there is no result.
@@ -49,8 +51,8 @@ pub enum ResultError {
     Evaluate(#[from] EvaluateError),
     #[error("no worker of stage {stage} gives its final state: {reason}")]
     Withheld { stage: u16, reason: String },
-    #[error("stage {0} has no claim for the last interval")]
-    Unfinished(u16),
+    #[error("no claim of stage {stage} for interval {interval} is final")]
+    Unfinished { stage: u16, interval: u32 },
 }
 
 /// One stage of a trained model.
@@ -62,119 +64,225 @@ pub struct TrainedStage {
     pub info: StageInfo,
     /// Constants of the program.
     pub constants: Vec<Tensor>,
-    /// State after the last step.
+    /// State after the last step that was taken.
     pub state: Vec<Tensor>,
     /// Root of that state, as the final claim holds it.
     pub root: B256,
 }
 
+/// The weights of a trained model, out of its stages' states: each the float that is nearest to the integers' value.
+///
+/// # Errors
+/// [`WeightsError`] if the stages are not all of the architecture's.
+pub fn weights(architecture: &Architecture, stages: &[TrainedStage]) -> Result<Weights, WeightsError> {
+    Weights::new(architecture, matrices(parameters(architecture), stages))
+}
+
+/// Those of the parameters that are trained, out of the stages' states, as [`weights`].
+pub fn matrices(parameters: Vec<Parameter>, stages: &[TrainedStage]) -> BTreeMap<String, Matrix> {
+    let states = stages.iter().flat_map(|stage| stage.program.state.iter().zip(&stage.state));
+    let mut tensors: BTreeMap<&str, &Tensor> = states.map(|(slot, tensor)| (slot.name.as_str(), tensor)).collect();
+    let mut matrices = BTreeMap::new();
+    for Parameter { name, rows, columns } in parameters {
+        let values = tensors.remove(name.as_str()).map(|tensor| tensor.to_f64().into_iter().map(|value| value as f32));
+        if let Some(matrix) = values.and_then(|values| Matrix::new(rows, columns, values.collect())) {
+            matrices.insert(name, matrix);
+        }
+    }
+    matrices
+}
+
+/// Tests a trained model on rows.
+///
+/// # Errors
+/// [`ResultError::Evaluate`].
+pub fn test<E: Engine>(engine: &E, stages: &[TrainedStage], rows: &TrainingSet) -> Result<Metrics, ResultError> {
+    let stages: Vec<Stage<'_>> = stages
+        .iter()
+        .map(|s| Stage { program: &s.program, info: &s.info, constants: &s.constants, state: &s.state })
+        .collect();
+    Ok(evaluate(engine, &stages, rows)?)
+}
+
 impl User {
-    /// Fetches the trained stages of a finished job, each equal to a claim on chain. The claims are those confirmed here.
+    /// Intervals, from the first on, that are final in every stage: all of a finished job's. What the stages end the last of them in belongs
+    /// together, as neighbours agree on all they sent each other in an interval before any of them claims it.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub async fn final_everywhere(&self, job: &JobView) -> Result<u32, ChainError> {
+        let mut everywhere = job.intervals;
+        for stage in 0..job.stages {
+            let mut of_stage = 0;
+            for replica in 0..job.replicas {
+                let lane = self.ports.chain.lane(Lane { job: job.id, stage, replica }).await?;
+                of_stage = of_stage.max(lane.finalized);
+            }
+            everywhere = everywhere.min(of_stage);
+        }
+        Ok(everywhere)
+    }
+
+    /// Fetches the stages as they are after an interval that is final in all of them, each equal to a claim on chain. The claims are those
+    /// confirmed here.
     ///
     /// # Errors
     /// [`ResultError`].
-    pub async fn trained(&self, job: &JobView, note: &JobNote) -> Result<Vec<TrainedStage>, ResultError> {
-        let manifest = parse_cid(&note.manifest)?;
-        let manifest = Manifest::parse(&self.ports.store.get(&manifest, &[], MAX_MANIFEST).await?)?;
+    pub async fn trained(
+        &self,
+        job: &JobView,
+        note: &JobNote,
+        interval: u32,
+    ) -> Result<Vec<TrainedStage>, ResultError> {
+        let manifest = self.manifest(note).await?;
         let mut stages = Vec::new();
         for stage in 0..job.stages {
             let files = manifest.training(stage)?;
-            let program = self.ports.store.get(&parse_cid(&files.program)?, &[], MAX_PROGRAM).await?;
-            let program = CheckedProgram::new(decode::<Program>("program", &program)?)?;
+            let program = self.program(files).await?;
             let notes = self.ports.store.get(&parse_cid(&files.notes)?, &[], MAX_MANIFEST).await?;
             let mut constants = Vec::new();
             for (slot, cid) in program.constants.iter().zip(&files.constants) {
                 let bytes = self.ports.store.get(&parse_cid(cid)?, &[], slot.ty.byte_len()).await?;
                 constants.push(Tensor::from_bytes(slot.ty.clone(), &bytes)?);
             }
-            let (state, root) = self.final_state(job, stage, &program).await?;
+            let (state, root) = self.state_after(job, (stage, interval), &program).await?;
             stages.push(TrainedStage { program, info: decode("stage notes", &notes)?, constants, state, root });
         }
         Ok(stages)
     }
 
-    async fn final_state(
+    /// A job's files, which its user has.
+    pub(crate) async fn manifest(&self, note: &JobNote) -> Result<Manifest, ResultError> {
+        let manifest = parse_cid(&note.manifest)?;
+        Ok(Manifest::parse(&self.ports.store.get(&manifest, &[], MAX_MANIFEST).await?)?)
+    }
+
+    /// A stage's program.
+    pub(crate) async fn program(&self, files: &TrainingFiles) -> Result<CheckedProgram, ResultError> {
+        let program = self.ports.store.get(&parse_cid(&files.program)?, &[], MAX_PROGRAM).await?;
+        Ok(CheckedProgram::new(decode::<Program>("program", &program)?)?)
+    }
+
+    /// The state that a stage's claim of an interval ends in, from whoever has it, and its root.
+    pub(crate) async fn state_after(
         &self,
         job: &JobView,
-        stage: u16,
+        (stage, interval): (u16, u32),
         program: &Program,
     ) -> Result<(Vec<Tensor>, B256), ResultError> {
         let mut reason = String::from("nobody was asked");
         let mut claimed = false;
         for replica in 0..job.replicas {
             let lane = Lane { job: job.id, stage, replica };
-            let Some(claim) = self.last_claim(job, lane).await? else { continue };
+            let Some(claim) = self.final_claim(lane, interval).await? else { continue };
             claimed = true;
             let id = self.ports.contracts.claim_id(&claim);
             // Its worker, then whoever else may keep the state.
-            for (index, holder) in holders(self.ports.chain.as_ref(), job, lane).await?.into_iter().enumerate() {
-                let question = if index == 0 { Request::FinalState(lane) } else { Request::Kept(id) };
-                match self.state_from(lane, (holder, &question), program).await {
+            for holder in holders(self.ports.chain.as_ref(), job, lane).await? {
+                match self.state_from(stage, (holder, id), program).await {
                     Ok(state) if state_root_of(&state) == claim.newState => return Ok((state, claim.newState)),
                     Ok(_) => reason = format!("{holder} gives another state than was claimed"),
                     Err(error) => reason = error.to_string(),
                 }
             }
         }
-        if claimed { Err(ResultError::Withheld { stage, reason }) } else { Err(ResultError::Unfinished(stage)) }
+        if claimed {
+            Err(ResultError::Withheld { stage, reason })
+        } else {
+            Err(ResultError::Unfinished { stage, interval })
+        }
     }
 
-    /// The lane's last claim, unless a conviction voided it.
-    async fn last_claim(&self, job: &JobView, lane: Lane) -> Result<Option<Claim>, ResultError> {
-        if self.ports.chain.lane(lane).await?.void_from.is_some() {
+    /// The lane's claim for an interval, if it is final.
+    async fn final_claim(&self, lane: Lane, interval: u32) -> Result<Option<Claim>, ResultError> {
+        if self.ports.chain.lane(lane).await?.finalized <= interval {
             return Ok(None);
         }
-        let last = job.intervals.saturating_sub(1)..job.intervals;
-        let claim = claims_of(&self.events.borrow(), lane, last).next();
+        let claim = claims_of(&self.events.borrow(), lane, interval..interval.saturating_add(1)).next();
         Ok(claim.map(|(claim, _)| claim))
     }
 
     async fn state_from(
         &self,
-        lane: Lane,
-        (holder, question): (Address, &Request),
+        stage: u16,
+        (holder, claim): (Address, ClaimId),
         program: &Program,
     ) -> Result<Vec<Tensor>, ResultError> {
-        let declined = |reason| ResultError::Withheld { stage: lane.stage, reason };
+        let declined = |reason| ResultError::Withheld { stage, reason };
         let cid = if holder == self.ports.identity.address() {
-            let Request::Kept(claim) = question else { return Err(declined("we are no worker".to_owned())) };
-            self.keeper.file_of(*claim).ok_or_else(|| declined("it is not kept here".to_owned()))?.to_bytes()
+            self.keeper.file_of(claim).ok_or_else(|| declined("it is not kept here".to_owned()))?.to_bytes()
         } else {
-            let question = encode("request", question)?;
+            let question = encode("request", &Request::EndState(claim))?;
             let answer = retry(self.ports.clock.as_ref(), PATIENCE, || async {
                 self.ports.net.request(holder, Protocol::Rpc, question.clone()).await.map_err(Failure::Transient)
             });
             match decode("response", &answer.await?)? {
-                Response::FinalState(cid) | Response::Kept(cid) => cid,
+                Response::EndState(cid) => cid,
                 Response::Declined(reason) => return Err(declined(reason)),
                 other => return Err(declined(format!("{other:?}"))),
             }
         };
-        let cid = Cid::try_from(cid).map_err(|_| ManifestError::Cid("of the final state".into()))?;
+        let cid = Cid::try_from(cid).map_err(|_| ManifestError::Cid("of a state".into()))?;
         let types = || program.state.iter().map(|slot| &slot.ty);
         let bytes = self.ports.store.get(&cid, &[holder], files::file_len(types())).await?;
         Ok(files::split(&bytes, types())?)
     }
 
-    /// Tests a trained model on the held-out rows.
+    /// The rows that no worker saw.
     ///
     /// # Errors
     /// [`ResultError`].
-    pub async fn test<E: Engine>(
-        &self,
-        engine: &E,
-        stages: &[TrainedStage],
-        note: &JobNote,
-    ) -> Result<Metrics, ResultError> {
+    pub async fn held_out(&self, note: &JobNote) -> Result<TrainingSet, ResultError> {
         let tensor = async |(ty, cid): &(tensorlink_types::TensorType, String)| {
             let bytes = self.ports.store.get(&parse_cid(cid)?, &[], ty.byte_len()).await?;
             Ok::<_, ResultError>(Tensor::from_bytes(ty.clone(), &bytes)?)
         };
-        let rows = TrainingSet { features: tensor(&note.features).await?, labels: tensor(&note.labels).await? };
-        let stages: Vec<Stage<'_>> = stages
-            .iter()
-            .map(|s| Stage { program: &s.program, info: &s.info, constants: &s.constants, state: &s.state })
+        Ok(TrainingSet { features: tensor(&note.features).await?, labels: tensor(&note.labels).await? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_graph::model::language::Origin;
+    use tensorlink_graph::transformer::random;
+    use tensorlink_graph::{LanguageModel, Training};
+
+    use super::*;
+    use crate::Draft;
+
+    const MODEL: &str = r#"{ "name": "small",
+        "decoder": { "width": 16, "layers": 2, "heads": 4, "groups": 2, "hidden": 24, "context": 8 },
+        "optimizer": { "learning_rate": 0.003, "warmup": 1, "weight_decay": 0.1, "clip": 1.0 },
+        "sequences": 2, "steps": 2, "operand_bits": 8, "seed": 7 }"#;
+
+    #[test]
+    fn weights_are_what_the_stages_hold() {
+        let model = LanguageModel::parse("m.json", MODEL.as_bytes()).unwrap();
+        let Origin::Decoder(decoder) = model.origin() else { panic!("{:?}", model.origin()) };
+        let draft = Draft::language(&model, decoder, "In the beginning God created. ".repeat(8).as_bytes()).unwrap();
+        let prepared = draft.compile(&draft.cut(&[1 << 30; 2]).unwrap(), Training::calibrate).unwrap();
+        let mut stages: Vec<TrainedStage> = prepared
+            .stages
+            .into_iter()
+            .zip(prepared.states)
+            .map(|(stage, state)| TrainedStage {
+                root: state_root_of(&state),
+                program: CheckedProgram::new(stage.program).unwrap(),
+                info: stage.info,
+                constants: stage.constants,
+                state,
+            })
             .collect();
-        Ok(evaluate(engine, &stages, &rows)?)
+        let architecture = draft.architecture.unwrap();
+        let trained = weights(&architecture, &stages).unwrap();
+        let drawn = random::weights(&architecture, 7).unwrap();
+        assert_eq!(trained.count(), drawn.count());
+        for ((name, trained), (_, drawn)) in trained.iter().zip(drawn.iter()) {
+            let pairs = trained.values().iter().zip(drawn.values());
+            let largest = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(largest < 1e-6, "{name}: {largest}");
+        }
+        stages.pop();
+        assert!(matches!(weights(&architecture, &stages), Err(WeightsError::Missing(_))));
     }
 }

@@ -405,7 +405,7 @@ where
         if received != Some((record.logs.fromPrevious, record.logs.fromNext)) {
             return Err(Gap::Record("input").into());
         }
-        Ok(Replay { shard, job_key: job.job_key, span, state, inputs })
+        Ok(Replay { shard, lineage: job.lineage, span, state, inputs })
     }
 
     pub(crate) async fn fetch(&self, cid: &[u8], worker: Address, limit: u64) -> Result<bytes::Bytes, Gap> {

@@ -210,7 +210,7 @@ impl<E> Auditor<E> {
             },
             Standing::Receipt => Work::Serving { longest: job.steps_per_interval, programs: program },
         };
-        Ok(Case { contracts: self.ports.contracts, worker, job_key: job.job_key, work })
+        Ok(Case { contracts: self.ports.contracts, worker, lineage: job.lineage, work })
     }
 }
 

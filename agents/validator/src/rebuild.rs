@@ -28,7 +28,7 @@ where
             let inputs = self.inputs(target, job, interval).await?;
             let steps = job.steps_per_interval;
             let span = Span { first_step: interval.saturating_mul(steps), steps };
-            let replay = Replay { shard: shard.clone(), job_key: job.job_key, span, state, inputs };
+            let replay = Replay { shard: shard.clone(), lineage: job.lineage, span, state, inputs };
             if interval == target.claim.interval {
                 // It may have claimed to start from what it did not compute: then an earlier claim is wrong.
                 if state_root_of(&replay.state) != target.claim.parentState {

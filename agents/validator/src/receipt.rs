@@ -56,6 +56,6 @@ where
         let tokens = tokens.ok_or_else(recorded)?;
         let shard = Arc::new(stage.shard(tokens).map_err(|_| recorded())?);
         let span = Span { first_step: tokens, steps: 1 };
-        Ok(Replay { shard, job_key: job.job_key, span, state: Vec::new(), inputs })
+        Ok(Replay { shard, lineage: job.lineage, span, state: Vec::new(), inputs })
     }
 }

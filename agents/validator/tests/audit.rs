@@ -65,7 +65,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
 
     let span = Span { first_step: INTERVAL * STEPS, steps: STEPS };
     let state = shard.initial_state.to_vec();
-    let replay = Replay { shard, job_key: KEY, span, state: state.clone(), inputs: Bytes::new() };
+    let replay = Replay { shard, lineage: KEY.into(), span, state: state.clone(), inputs: Bytes::new() };
     let outcome = replay.outcome(engine.clone()).unwrap();
     let claim = Claim {
         job: 1,
@@ -175,7 +175,7 @@ async fn one_wrong_element_gives_a_proof_that_verifies() {
     let case = Case {
         contracts: CONTRACTS,
         worker: identity(1).address(),
-        job_key: KEY,
+        lineage: KEY.into(),
         work: Work::Training {
             steps_per_interval: STEPS,
             program: world.program,
@@ -276,5 +276,5 @@ async fn honest_roots() -> Roots {
     let shard = shards(1)[0].clone();
     let state = shard.initial_state.to_vec();
     let span = Span { first_step: INTERVAL * STEPS, steps: STEPS };
-    Replay { shard, job_key: KEY, span, state, inputs: Bytes::new() }.roots(Reference).unwrap()
+    Replay { shard, lineage: KEY.into(), span, state, inputs: Bytes::new() }.roots(Reference).unwrap()
 }

@@ -99,7 +99,7 @@ async fn world_of(
     let shard = Arc::new(shards[0].shard(length).unwrap());
     let inputs = inputs.into();
     let span = Span { first_step: length, steps: 1 };
-    let replay = Replay { shard, job_key: KEY, span, state: vec![], inputs };
+    let replay = Replay { shard, lineage: KEY.into(), span, state: vec![], inputs };
     let mut kept = Vec::new();
     for text in 0..TEXTS {
         kept.push(keep(engine.clone(), &store, &replay, text).await);
@@ -226,6 +226,8 @@ fn terms() -> JobTerms {
         duration: Default::default(),
         challengeWindow: 10,
         workerStake: 10,
+        continues: 0,
+        firstStep: 0,
         programs: vec![],
         initialStates: vec![],
         manifest: Default::default(),
@@ -284,7 +286,7 @@ async fn proves(world: &World, operator: &str) -> String {
     let Call::Prove(proof) = *call else { panic!("{call:?}") };
     let programs = world.chain.program_root(JOB, 0).await.unwrap();
     let work = Work::Serving { longest: LONGEST, programs };
-    let case = Case { contracts: CONTRACTS, worker: identity(1).address(), job_key: KEY, work };
+    let case = Case { contracts: CONTRACTS, worker: identity(1).address(), lineage: KEY.into(), work };
     verify_element_proof(&case, &proof).unwrap();
     assert!(fault.contains(operator), "{fault}");
     assert_eq!(proof.statement.auditor, identity(2).address());

@@ -8,12 +8,12 @@ use tensorlink_node::interval::Span;
 use tensorlink_node::ports::Incoming;
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{decode, encode};
-use tensorlink_types::{Address, ClaimId, Lane};
+use tensorlink_types::{Address, ClaimId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::audit::Repeatable;
 use crate::quote::quote;
-use crate::record::LaneRecord;
+use crate::record::{Interval, LaneRecord};
 use crate::role::Worker;
 
 /// Requests answered at once; further ones wait in the net's bounded queue.
@@ -80,8 +80,7 @@ where
             }
             Request::Ready(job) => Response::Ready(self.is_ready(job)),
             Request::Keep { claim, committed_at, state } => self.keep(peer, (claim, committed_at, state)).await,
-            Request::Kept(claim) => self.kept(claim),
-            Request::FinalState(lane) => self.final_state(lane).await,
+            Request::EndState(claim) => self.end_state(claim),
             Request::Advance(request) => self.advance(peer, request).await,
             Request::Abandon { lane, text } => self.abandon(peer, lane, text),
             Request::Pay { voucher, signature } => self.pay(peer, voucher, signature).await,
@@ -106,23 +105,25 @@ where
         }
     }
 
-    async fn final_state(&self, lane: Lane) -> Response {
-        let Some(log) = self.log_of(lane) else {
-            return Response::Declined("not a lane of this worker".into());
-        };
-        let record = log.get();
-        let intervals = match self.context.ports.chain.job(lane.job).await {
-            Ok(Some(job)) => job.intervals,
-            Ok(None) => return Response::Declined("no such job".into()),
-            Err(error) => return Response::Declined(error.to_string()),
-        };
-        if record.uncommitted() > 0 {
-            return Response::Declined("the last claims are not on chain yet: ask again".into());
+    /// CID of the state that a claim of ours ends in, or one that we keep.
+    fn end_state(&self, claim: ClaimId) -> Response {
+        let Some((interval, record)) = self.claimed(claim) else { return self.kept(claim) };
+        // Another replica might ask, to claim the same.
+        if !interval.confirmed {
+            return Response::Declined("the claim is not confirmed on chain yet: ask again".into());
         }
-        match record.next_state.filter(|_| record.next >= intervals).and_then(|cid| cid.parse::<Cid>().ok()) {
-            Some(cid) => Response::FinalState(cid.to_bytes()),
-            None => Response::Declined(format!("{} of {intervals} intervals are computed", record.next)),
-        }
+        let file = record.state_after(interval.claim.interval).and_then(|cid| cid.parse::<Cid>().ok());
+        let declined = || Response::Declined("the state that the claim ends in is not kept any more".into());
+        file.map_or_else(declined, |cid| Response::EndState(cid.to_bytes()))
+    }
+
+    /// A claim of ours that is not forgotten, with its lane's record.
+    fn claimed(&self, id: ClaimId) -> Option<(Interval, LaneRecord)> {
+        let records: Vec<LaneRecord> = self.lanes().values().map(|running| running.log.get()).collect();
+        records.into_iter().find_map(|record| {
+            let interval = record.intervals.values().find(|i| self.context.ports.contracts.claim_id(&i.claim) == id)?;
+            Some((interval.clone(), record))
+        })
     }
 
     /// Finds a claim of ours by its id, with its shard.
@@ -130,20 +131,16 @@ where
         if let Some(receipt) = self.repeatable_receipt(id).await? {
             return Ok(receipt);
         }
-        let records: Vec<LaneRecord> = self.lanes().values().map(|running| running.log.get()).collect();
-        let found = records.into_iter().find_map(|record| {
-            let interval = record.intervals.values().find(|i| self.context.ports.contracts.claim_id(&i.claim) == id)?;
-            Some((interval.clone(), record))
-        });
-        let (interval, record) =
-            found.ok_or_else(|| Response::Declined("no such claim of this worker, or it is long final".into()))?;
+        let (interval, record) = self
+            .claimed(id)
+            .ok_or_else(|| Response::Declined("no such claim of this worker, or it is long final".into()))?;
         let decline = |reason: String| Response::Declined(reason);
         let job = self.context.ports.chain.job(record.lane.job).await.map_err(|e| decline(e.to_string()))?;
         let job = job.ok_or_else(|| decline("no such job".into()))?;
         let shard = self.shard(&record, &job).await.map_err(decline)?;
-        let job_key = record.job_key.ok_or_else(|| decline("the job has not started".into()))?;
+        let lineage = record.lineage.ok_or_else(|| decline("the job has not started".into()))?;
         let steps = job.steps_per_interval;
         let span = Span { first_step: interval.claim.interval.saturating_mul(steps), steps };
-        Ok(Repeatable { id, interval, shard, job_key, span })
+        Ok(Repeatable { id, interval, shard, lineage, span })
     }
 }

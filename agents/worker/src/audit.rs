@@ -16,7 +16,7 @@ use tensorlink_num::{Tensor, TensorError};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::{BoundaryLists, Edge, io_root, is_receipt, state_root, trace_root};
 use tensorlink_types::abi::{AuditAnswer, StepStatement};
-use tensorlink_types::{Address, ClaimId, JobKey, TensorRoot};
+use tensorlink_types::{Address, ClaimId, Lineage, TensorRoot};
 use thiserror::Error;
 use tokio::sync::{Mutex, Semaphore};
 
@@ -100,8 +100,8 @@ pub struct Repeatable {
     pub interval: Interval,
     /// The shard.
     pub shard: Arc<Shard>,
-    /// The job's key.
-    pub job_key: JobKey,
+    /// What keys the job's draws, and where its steps begin.
+    pub lineage: Lineage,
     /// The claim's steps; of a receipt one, the number of the text's tokens.
     pub span: Span,
 }
@@ -161,9 +161,8 @@ impl Repeatable {
             }
             Request::Quote(_)
             | Request::Ready(_)
-            | Request::FinalState(_)
             | Request::Keep { .. }
-            | Request::Kept(_)
+            | Request::EndState(_)
             | Request::Advance(_)
             | Request::Abandon { .. }
             | Request::Pay { .. }
@@ -351,7 +350,7 @@ impl Repeatable {
         let inputs_len = inputs_len(program, self.span.steps);
         let inputs = context.ports.store.get(&self.interval.inputs.parse()?, &[], inputs_len).await?;
         let (shard, span) = (self.shard.clone(), self.span);
-        let replay = Replay { shard, job_key: self.job_key, span, state, inputs };
+        let replay = Replay { shard, lineage: self.lineage, span, state, inputs };
         let engine = context.engine.clone();
         Ok(blocking(move || job(replay, engine().map_err(ReplayError::from)?)).await?)
     }

@@ -77,7 +77,7 @@ enum Outlook {
 /// Runs until every claim that the lane can make is final, the lane is convicted, or `stop`.
 ///
 /// # Errors
-/// [`ClaimsError`]; failures of the chain are retried for ever.
+/// [`ClaimsError`]; failures of the chain are retried for ever, and those of the disk: a full one is none for good.
 pub async fn run(by: Claimant, log: Arc<LaneLog>, stop: CancellationToken) -> Result<(), ClaimsError> {
     let mut changes = log.watch();
     loop {
@@ -88,6 +88,10 @@ pub async fn run(by: Claimant, log: Arc<LaneLog>, stop: CancellationToken) -> Re
             Err(Failure::Final(error)) => return Err(error),
             Err(Failure::Chain(error)) => {
                 tracing::warn!(lane = %log.get().lane, %error, "claims wait for the chain");
+                BACK_OFF
+            }
+            Err(Failure::Disk(error)) => {
+                tracing::error!(lane = %log.get().lane, %error, "claims wait for the disk");
                 BACK_OFF
             }
         };
@@ -103,6 +107,7 @@ pub async fn run(by: Claimant, log: Arc<LaneLog>, stop: CancellationToken) -> Re
 pub(crate) enum Failure {
     Final(ClaimsError),
     Chain(ChainError),
+    Disk(JournalError),
 }
 
 impl From<ChainError> for Failure {
@@ -113,7 +118,10 @@ impl From<ChainError> for Failure {
 
 impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
-        Self::Final(error.into())
+        match error {
+            error @ JournalError::Io { .. } => Self::Disk(error),
+            error @ JournalError::Format { .. } => Self::Final(error.into()),
+        }
     }
 }
 

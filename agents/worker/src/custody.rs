@@ -149,7 +149,7 @@ where
     /// CID of a state that we keep.
     pub(crate) fn kept(&self, claim: ClaimId) -> Response {
         let declined = || Response::Declined("that state is not kept here".into());
-        self.keeper.file_of(claim).map_or_else(declined, |cid| Response::Kept(cid.to_bytes()))
+        self.keeper.file_of(claim).map_or_else(declined, |cid| Response::EndState(cid.to_bytes()))
     }
 
     /// Fetches the shard of the lane whose keeper we are, once: a job starts when each of its shards has two holders.

@@ -31,7 +31,7 @@ use crate::desk::Visitors;
 use crate::link::{Link, LinkError, agree_on_interval};
 use crate::metrics::{Measured, Meter, observed};
 use crate::record::{LaneLog, LaneRecord};
-use crate::schedule::one_forward_one_backward;
+use crate::schedule;
 
 /// Intervals computed ahead of the chain; bounds what a stuck chain makes us do unpaid.
 const LEAD: usize = 8;
@@ -84,6 +84,16 @@ pub enum LaneError {
     Chain(#[from] ChainError),
 }
 
+impl LaneError {
+    /// Whether it may be over when its cause is: a disk that is full has room again some time. What was not written is computed once more.
+    const fn passes(&self) -> bool {
+        matches!(
+            self,
+            Self::Journal(JournalError::Io { .. }) | Self::Store(StoreError::Backend(_) | StoreError::Full { .. })
+        )
+    }
+}
+
 /// Why the replica has to meet again.
 #[derive(Debug, Error)]
 enum Interruption {
@@ -97,6 +107,9 @@ enum Interruption {
     NoVisit,
     #[error("a stage has not finished interval {0}")]
     Behind(u32),
+    /// Of this node.
+    #[error("{0}")]
+    Disk(Box<LaneError>),
     /// Not ours to mend: whoever asks for so old an interval lost its data, or lies.
     #[error("a stage wants to begin with interval {0}, which is long done")]
     LongDone(u32),
@@ -129,7 +142,7 @@ impl From<Interruption> for Stop {
 
 impl From<LaneError> for Stop {
     fn from(error: LaneError) -> Self {
-        Self::Fatal(error)
+        if error.passes() { Interruption::Disk(Box::new(error)).into() } else { Self::Fatal(error) }
     }
 }
 
@@ -180,7 +193,10 @@ where
                 Err(Stop::Fatal(error)) => break Err(error),
                 Err(Stop::Again(interruption)) => interruption,
             };
-            tracing::info!(%lane, %interruption, "the replica meets again");
+            match &interruption {
+                Interruption::Disk(error) => tracing::error!(%lane, %error, "the lane waits for the disk"),
+                interruption => tracing::info!(%lane, %interruption, "the replica meets again"),
+            }
             wait = if self.log.get().next > before { MEET.0 } else { (wait * 2).min(MEET.1) };
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
@@ -274,7 +290,7 @@ where
         let program = self.shard.program.as_ref().clone();
         let observed = observed(&self.shard.info);
         let engine = (self.context.engine)()?;
-        Ok(StageExecutor::new(engine, program, &self.shard.constants, &state, self.job.job_key, observed)?)
+        Ok(StageExecutor::new(engine, program, &self.shard.constants, &state, self.job.lineage, observed)?)
     }
 
     /// Holds back while too many finished intervals wait for the chain to have a claim or a seal of them.
@@ -298,7 +314,8 @@ where
         let lane = self.lane();
         let steps = self.job.steps_per_interval;
         let span = Span { first_step: interval * steps, steps };
-        let schedule = one_forward_one_backward(lane.stage, self.job.stages, self.shard.program.micro_batches);
+        let program = &self.shard.program;
+        let schedule = schedule::of_program(program, lane.stage, self.job.stages);
         let (identity, contracts) = (self.context.ports.identity.clone(), self.context.ports.contracts);
         let info = self.shard.info.clone();
         let log = self.log.clone();
@@ -307,6 +324,7 @@ where
             let result = work(&mut executor, span, &schedule, &mut neighbours, &info, &mut measured);
             let result = result.and_then(|outcome| {
                 promise(&log, interval, outcome.logs.roots())?;
+                measured.end(&executor).map_err(|error| Stop::Fatal(error.into()))?;
                 let exchanged = neighbours.exchange_logs(lane, interval, &outcome.logs, &identity, &contracts)?;
                 measured.signing = exchanged.1;
                 Ok((outcome, exchanged.0))
@@ -367,8 +385,9 @@ fn work<E: Engine>(
     })
 }
 
-fn tensor_limit(ty: &Option<TensorType>) -> usize {
-    ty.as_ref().map_or(0, |ty| ty.byte_len() as usize)
+/// Bytes of the largest tensor that a neighbour sends.
+fn tensor_limit(types: &[TensorType]) -> usize {
+    types.iter().map(|ty| ty.byte_len() as usize).max().unwrap_or(0)
 }
 
 #[cfg(test)]

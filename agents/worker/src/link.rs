@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::awaited::Side;
 
 /// Frames waiting in each direction: enough to overlap, few enough to bound memory.
-const QUEUE: usize = 16;
+pub(crate) const QUEUE: usize = 16;
 /// Longest wait for a frame of the handshake. The neighbour may have to wait for its own neighbours first.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 /// Longest time for what is queued to get out once the link is closed.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tensorlink_graph::compile::StageInfo;
 use tensorlink_graph::engine::Engine;
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
-use tensorlink_graph::metrics::Metrics;
+use tensorlink_graph::metrics::{Metrics, saturation};
 use tensorlink_node::wire::gossip::Progress;
 use tensorlink_types::Lane;
 
@@ -21,6 +21,8 @@ pub struct Measured {
     pub steps: u32,
     /// Sums over the training rows of the steps; no rows except on the last stage.
     pub metrics: Metrics,
+    /// Largest share of elements of a weight that are too large for the types of its operands, at the end.
+    pub saturation: Option<f64>,
     /// Time spent on signatures.
     pub signing: Duration,
 }
@@ -33,6 +35,15 @@ impl Measured {
     pub fn take<E: Engine>(&mut self, executor: &StageExecutor<E>, info: &StageInfo) -> Result<(), ExecuteError> {
         self.steps += 1;
         self.metrics += Metrics::of_step(executor, info)?;
+        Ok(())
+    }
+
+    /// Takes in the end of an interval.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn end<E: Engine>(&mut self, executor: &StageExecutor<E>) -> Result<(), ExecuteError> {
+        self.saturation = saturation(executor)?;
         Ok(())
     }
 }
@@ -58,6 +69,7 @@ impl Meter {
     pub fn add(&mut self, measured: &Measured, commitments: Duration, elapsed: Duration) {
         self.period.steps += measured.steps;
         self.period.metrics += measured.metrics;
+        self.period.saturation = measured.saturation;
         self.elapsed += elapsed;
         self.commitments += commitments;
         self.total += elapsed;
@@ -65,7 +77,7 @@ impl Meter {
 
     /// Reports and starts the next period.
     pub fn report(&mut self, step: u32, bytes_moved: u64) -> Progress {
-        let Measured { steps, metrics, .. } = std::mem::take(&mut self.period);
+        let Measured { steps, metrics, saturation, .. } = std::mem::take(&mut self.period);
         let elapsed = std::mem::take(&mut self.elapsed);
         let if_known = |value: f64| (metrics.rows > 0).then_some(value as f32);
         Progress {
@@ -73,6 +85,7 @@ impl Meter {
             step,
             loss: if_known(metrics.loss()),
             accuracy: if_known(metrics.accuracy()),
+            saturation: saturation.map(|share| share as f32),
             steps_per_second: (f64::from(steps) / elapsed.as_secs_f64().max(1e-9)) as f32,
             bytes_moved,
             commitment_share: (self.commitments.as_secs_f64() / self.total.as_secs_f64().max(1e-9)) as f32,

@@ -8,7 +8,7 @@ use tensorlink_node::Journal;
 use tensorlink_node::journal::JournalError;
 use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, Holder};
-use tensorlink_types::{Address, JobKey, Lane};
+use tensorlink_types::{Address, Lane, Lineage};
 use tokio::sync::watch;
 
 use crate::sealing::Round;
@@ -68,7 +68,7 @@ pub struct LaneRecord {
     /// CID of the job's manifest.
     pub manifest: String,
     /// Fixed when the job starts.
-    pub job_key: Option<JobKey>,
+    pub lineage: Option<Lineage>,
     /// Finished intervals that may still be asked for.
     pub intervals: BTreeMap<u32, Interval>,
     /// First interval not finished.
@@ -184,7 +184,7 @@ impl LaneRecord {
             lane,
             user,
             manifest,
-            job_key: None,
+            lineage: None,
             intervals: BTreeMap::new(),
             next: 0,
             promised: None,

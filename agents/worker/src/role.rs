@@ -17,7 +17,7 @@ use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
 use tensorlink_node::{Games, Keeper};
 use tensorlink_proof::custody::word_for;
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{B256, Bytes, JobId, Lane, U256};
+use tensorlink_types::{B256, Bytes, JobId, Lane, Lineage, U256};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -82,6 +82,8 @@ pub(crate) struct Posted {
     pub(crate) kind: JobKind,
     /// Intervals, or tokens, that are paid for at most.
     pub(crate) intervals: u32,
+    /// Steps before the job's own.
+    pub(crate) first_step: u32,
     /// Seconds in which a claim can be challenged.
     pub(crate) window: u64,
 }
@@ -227,8 +229,9 @@ where
             Event::JobPosted { job, terms, .. } => {
                 match (Cid::try_from(terms.manifest.as_ref()), JobKind::from_number(terms.kind)) {
                     (Ok(manifest), Some(kind)) => {
-                        let (intervals, window) = (terms.intervals, terms.challengeWindow.into());
-                        self.posted().insert(job, Posted { manifest, kind, intervals, window });
+                        let (intervals, first_step, window) =
+                            (terms.intervals, terms.firstStep, terms.challengeWindow.into());
+                        self.posted().insert(job, Posted { manifest, kind, intervals, first_step, window });
                     }
                     (Err(error), _) => tracing::debug!(%job, %error, "a job whose manifest is not a CID"),
                     (_, None) => tracing::debug!(%job, kind = terms.kind, "a job of a kind unknown here"),
@@ -247,8 +250,9 @@ where
             Event::JobStarted { job, job_key, .. } => {
                 let lane = self.lanes().keys().find(|lane| lane.job == job).copied();
                 if let Some(log) = lane.and_then(|lane| self.log_of(lane)) {
-                    log.update(|record| record.job_key = Some(job_key))?;
-                    let kind = self.posted().get(&job).map(|posted| posted.kind).unwrap_or_default();
+                    let (kind, first_step) =
+                        self.posted().get(&job).map(|posted| (posted.kind, posted.first_step)).unwrap_or_default();
+                    log.update(|record| record.lineage = Some(Lineage { key: job_key, first_step }))?;
                     match kind {
                         _ if log.get().over => {}
                         JobKind::Training => drop(self.tasks.spawn(self.clone().work(log))),
@@ -428,8 +432,8 @@ where
             return Ok(None);
         }
         // The confirmed event is the law; an endpoint that lags or forked says otherwise.
-        if record.job_key != Some(job.job_key) {
-            return Err("the endpoint has another job key than was confirmed".to_owned());
+        if record.lineage != Some(job.lineage) {
+            return Err("the endpoint has another job key or first step than was confirmed".to_owned());
         }
         let shard = self.shard(&record, &job).await?;
         let members = self.context.roster.members(lane.job).ok_or_else(|| "the job is not confirmed".to_owned())?;

@@ -138,7 +138,7 @@ async fn three_stages_train_and_their_logs_agree() {
         let inputs = world.store.get(&interval.inputs.parse().unwrap(), &[], 1 << 30).await.unwrap();
         let state = files::split(&state, shard.program.state.iter().map(|slot| &slot.ty)).unwrap();
         let span = Span { first_step: STEPS, steps: STEPS };
-        let replay = Replay { shard: shard.clone(), job_key: KEY, span, state, inputs };
+        let replay = Replay { shard: shard.clone(), lineage: KEY.into(), span, state, inputs };
         let outcome: Outcome = replay.outcome(Reference).unwrap();
         assert_eq!((outcome.state_root, outcome.logs.roots()), (interval.claim.newState, interval.logs.clone()));
     }
@@ -203,7 +203,7 @@ async fn a_neighbour_that_wants_to_begin_long_before_changes_nothing() {
 /// The second stage as somebody plays it who answers every tensor with one of this mantissa: the log that the first one signs to it, if
 /// it signs any before it leaves.
 async fn play(world: &World, mantissa: u8) -> Option<EdgeLog> {
-    let ty = world.shards[0].program.from_next.clone().unwrap();
+    let ty = world.shards[0].program.from_next[0].clone();
     let net = MemoryNet { own: address(1), hub: world.hub.clone() };
     let mut streams = net.accept(Protocol::Tensor).await.unwrap();
     let (_, mut stream) = streams.recv().await.unwrap();

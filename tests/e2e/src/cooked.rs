@@ -1,4 +1,5 @@
-//! A net over which auditors get other inputs than those that an interval was computed from, or other outputs than those that were signed.
+//! A net over which auditors get other inputs than those that an interval was computed from, or other outputs than those that were signed; or
+//! whoever asks another state than was claimed.
 
 use std::sync::Arc;
 
@@ -15,10 +16,10 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Requests between the real net and the worker.
 const QUEUE: usize = 16;
-/// Largest file of inputs, bytes.
+/// Largest file of inputs or of a state, bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// What auditors get another one of.
+/// What others get another one of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dish {
@@ -26,6 +27,8 @@ pub enum Dish {
     Inputs,
     /// The output of an operator.
     Output,
+    /// The state after an interval.
+    State,
 }
 
 /// An honest net, with cooked books.
@@ -38,6 +41,7 @@ impl Cooked {
         match decode("request", body) {
             Ok(Request::Interval(_)) => self.1 == Dish::Inputs,
             Ok(Request::Output { .. }) => self.1 == Dish::Output,
+            Ok(Request::EndState(_)) => self.1 == Dish::State,
             _ => false,
         }
     }
@@ -51,14 +55,15 @@ impl Cooked {
         match &mut response {
             Response::Interval(record) => record.inputs = self.other(&record.inputs).await?.to_bytes(),
             Response::Output(bytes) => change(bytes),
+            Response::EndState(state) => *state = self.other(state).await?.to_bytes(),
             _ => {}
         }
         reply.send(encode("response", &response)?).ok().context("nobody waits for the answer")
     }
 
     /// A file like the one named, with another number at its start.
-    async fn other(&self, inputs: &[u8]) -> Result<Cid> {
-        let mut bytes = self.0.store.get(&Cid::try_from(inputs)?, &[], LARGEST).await?.to_vec();
+    async fn other(&self, file: &[u8]) -> Result<Cid> {
+        let mut bytes = self.0.store.get(&Cid::try_from(file)?, &[], LARGEST).await?.to_vec();
         change(&mut bytes);
         Ok(self.0.store.put(bytes.into()).await?)
     }

@@ -27,7 +27,7 @@ impl Mute {
 
     /// Mute about what the work comes to.
     pub fn about_results(net: Arc<dyn Net>) -> Self {
-        Self { net, unanswered: |body| matches!(decode("request", body), Ok(Request::FinalState(_))) }
+        Self { net, unanswered: |body| matches!(decode("request", body), Ok(Request::EndState(_))) }
     }
 }
 

@@ -97,6 +97,7 @@ fn frames() -> Vec<Seed> {
     let all = [
         Frame::Hello(Hello { job: JobId(7), replica: 0, stage: 1, next_interval: 3 }),
         Frame::Tensor { step: 9, micro_batch: 2, data: Bytes::from_static(&[1, 2, 3, 255]) },
+        Frame::Tensor { step: 9, micro_batch: 3, data: Bytes::from_static(&[5; 600]) },
         Frame::SignedLog(SignedLog { log, signature: vec![27; 65] }),
     ];
     let mut stream = Vec::new();
@@ -118,7 +119,7 @@ fn messages() -> Vec<Seed> {
         Request::Pay { voucher, signature: vec![27; 65] },
         Request::Receipts { lane: LANE, epoch: 1 },
         Request::Keep { claim: claim(), committed_at: 1_800_000_000, state: vec![1, 2, 3] },
-        Request::Kept(id),
+        Request::EndState(id),
     ];
     let statement = StepStatement {
         claimId: word(8),
@@ -132,7 +133,6 @@ fn messages() -> Vec<Seed> {
     let roots = vec![TensorRoot(word(1)), TensorRoot(word(2))];
     let responses = [
         Response::Offer { offer: offer(), signature: vec![27; 65] },
-        Response::FinalState(vec![1, 2, 3]),
         Response::Interval(IntervalRecord {
             state: vec![1],
             inputs: vec![2],
@@ -147,7 +147,7 @@ fn messages() -> Vec<Seed> {
         Response::Receipts(vec![claim()]),
         Response::Declined("busy".into()),
         Response::Holding(vec![27; 65]),
-        Response::Kept(vec![1, 2, 3]),
+        Response::EndState(vec![1, 2, 3]),
     ];
     let mut seeds = named("request", requests, |request| wire_bytes(&request));
     seeds.extend(named("response", responses, |response| wire_bytes(&response)));
@@ -161,6 +161,7 @@ fn gossip() -> Vec<Seed> {
         step: 40,
         loss: Some(1.5),
         accuracy: None,
+        saturation: Some(0.001),
         steps_per_second: 3.0,
         bytes_moved: 1 << 20,
         commitment_share: 0.01,
@@ -208,6 +209,8 @@ fn events() -> Vec<u8> {
         duration: U256::from(99).to(),
         challengeWindow: 8,
         workerStake: 10,
+        continues: 0,
+        firstStep: 0,
         programs: vec![word(1), word(2)],
         initialStates: vec![word(3), word(4)],
         manifest: vec![1, 85].into(),
@@ -273,8 +276,8 @@ fn program() -> Option<Program> {
         micro_batches: 1,
         to_next: vec![1],
         to_previous: vec![],
-        from_previous: Some(x),
-        from_next: None,
+        from_previous: vec![x],
+        from_next: vec![],
         segments: vec![Segment::Forward { micro_batch: 0, operators: 0..2 }, Segment::Update { operators: 2..3 }],
         names: vec!["a".into(), "b".into(), "c".into()],
     })

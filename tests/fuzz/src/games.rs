@@ -16,7 +16,7 @@ use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_proof::merkle::{LEAF_BYTES, list_root};
 use tensorlink_types::abi::{BoundaryLogs, Claim, Facts, Position};
 use tensorlink_types::{
-    ClaimId, JobKey, Opcode, Operand, Operator, Program, Segment, Source, StateSlot, TensorRoot, TensorType,
+    ClaimId, Lineage, Opcode, Operand, Operator, Program, Segment, Source, StateSlot, TensorRoot, TensorType,
 };
 
 use crate::feed::Feed;
@@ -71,8 +71,8 @@ fn program() -> Program {
         micro_batches: 1,
         to_next: vec![2],
         to_previous: vec![],
-        from_previous: Some(ty()),
-        from_next: None,
+        from_previous: vec![ty()],
+        from_next: vec![],
         segments: vec![Segment::Forward { micro_batch: 0, operators: 0..3 }],
         names: vec!["a".into(), "b".into(), "c".into()],
     }
@@ -114,7 +114,7 @@ impl Record {
         };
         let record = record_hash(&claim, COMMITTED_AT);
         let work = Work::Training { steps_per_interval: STEPS, program: commitment.root(), record };
-        let case = Case { contracts, worker: address(5), job_key: JobKey::default(), work };
+        let case = Case { contracts, worker: address(5), lineage: Lineage::default(), work };
         let mut digests = vec![B256::ZERO, list_root(ends.iter().skip(1).copied())];
         digests.extend(&ends);
         digests.extend(traces.iter().map(|trace| trace_root(trace)));

@@ -68,7 +68,7 @@ impl Vector {
             },
             _ => Work::Serving { longest: self.steps_per_interval, programs: self.program },
         };
-        Case { contracts, worker: self.worker, job_key: JobKey(self.job_key), work }
+        Case { contracts, worker: self.worker, lineage: JobKey(self.job_key).into(), work }
     }
 
     /// The proof with some bytes changed.

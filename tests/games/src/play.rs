@@ -12,7 +12,7 @@ use tensorlink_proof::commit::{
 };
 use tensorlink_proof::fraud::{Case, Signed, Work};
 use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, EquivocationProof, StepStatement};
-use tensorlink_types::{B256, Bytes, JobKey};
+use tensorlink_types::{B256, Bytes, Lineage};
 
 use crate::scenario::{Lie, Run, Scenario};
 use crate::world::{CHALLENGER, STAGE, World, key_of, worker, worker_of};
@@ -75,7 +75,7 @@ pub struct Outcome {
 struct Table<'a> {
     world: World,
     scenario: &'a Scenario,
-    job_key: JobKey,
+    lineage: Lineage,
     claim: Claim,
     committed_at: u64,
     commitment: ProgramCommitment,
@@ -93,10 +93,10 @@ struct Table<'a> {
 /// Plays.
 pub fn play(world: &World, scenario: &Scenario, conduct: Conduct) -> Outcome {
     let mut world = world.clone();
-    let (job, job_key) = world.start_job(scenario.terms(world.now));
-    let honest = scenario.honest(job_key);
-    let mut theirs = scenario.lied(job_key, conduct.lie, &honest);
-    let own = scenario.lied(job_key, conduct.error, &honest);
+    let (job, lineage) = world.start_job(&scenario.terms(world.now), scenario.first_step);
+    let honest = scenario.honest(lineage);
+    let mut theirs = scenario.lied(lineage, conduct.lie, &honest);
+    let own = scenario.lied(lineage, conduct.error, &honest);
     let claim = theirs.claim(job);
     let none = ClaimLink { parentState: B256::ZERO, io: B256::ZERO, committedAt: 0 };
     world.call(worker(), &Call::Commit { claim: claim.clone(), previous: none }).expect("the claim is committed");
@@ -130,7 +130,7 @@ pub fn play(world: &World, scenario: &Scenario, conduct: Conduct) -> Outcome {
     let mut table = Table {
         world,
         scenario,
-        job_key,
+        lineage,
         claim,
         committed_at,
         commitment,
@@ -210,7 +210,7 @@ impl Table<'_> {
         let case = Case {
             contracts: self.world.contracts(),
             worker: worker(),
-            job_key: self.job_key,
+            lineage: self.lineage,
             work: Work::Training {
                 steps_per_interval: self.scenario.steps,
                 program: self.commitment.root(),

@@ -7,7 +7,7 @@ use tensorlink_proof::commit::{BoundaryLists, Edge, LogBuilder, ProgramCommitmen
 use tensorlink_types::abi::{Claim, JobKind, JobTerms};
 use tensorlink_types::program::{ConstantSlot, StateSlot};
 use tensorlink_types::{
-    B256, Bytes, JobId, JobKey, Opcode, Operand, Operator, Program, Source, TensorRoot, TensorType,
+    B256, Bytes, JobId, Lineage, Opcode, Operand, Operator, Program, Source, TensorRoot, TensorType,
 };
 
 use crate::world::{STAGE, STAKE, WINDOW};
@@ -23,6 +23,8 @@ pub struct Scenario {
     pub state: Vec<Tensor>,
     /// Steps of the only interval.
     pub steps: u32,
+    /// Steps before them, in a job that it continues; none if there is no such job.
+    pub first_step: u32,
     /// For each state tensor the operator that gives it, if it is not its own.
     producers: Vec<Option<u32>>,
     seed: u64,
@@ -96,14 +98,15 @@ impl Scenario {
                 micro_batches: dice.range(1, 2) as u32,
                 to_next: vec![],
                 to_previous: vec![],
-                from_previous: None,
-                from_next: None,
+                from_previous: vec![],
+                from_next: vec![],
                 segments: vec![],
                 names: vec![],
             },
             constants: vec![],
             state: vec![],
             steps: dice.range(1, 6) as u32,
+            first_step: if dice.once_in(2) { dice.range(1, 9) as u32 } else { 0 },
             producers: vec![],
             seed,
         };
@@ -156,10 +159,11 @@ impl Scenario {
                 let sink = if previous { &mut self.program.to_next } else { &mut self.program.to_previous };
                 sink.push(output);
             }
+            let types = vec![ty; self.program.micro_batches as usize];
             if previous {
-                self.program.from_previous = Some(ty);
+                self.program.from_previous = types;
             } else {
-                self.program.from_next = Some(ty);
+                self.program.from_next = types;
             }
         }
     }
@@ -211,6 +215,8 @@ impl Scenario {
             duration: U40::from(7_200),
             challengeWindow: WINDOW,
             workerStake: STAKE.into(),
+            continues: 0,
+            firstStep: 0,
             programs: vec![ProgramCommitment::new(&self.program).unwrap().root(); 3],
             initialStates: vec![state_root(&roots); 3],
             manifest: Bytes::from_static(b"manifest"),
@@ -219,25 +225,25 @@ impl Scenario {
 
     /// What a neighbour sends, or is said to have sent.
     fn received(&self, source: Source, step: u32, lie: Lie) -> Tensor {
-        let (ty, place, at) = match source {
+        let (types, place, at) = match source {
             Source::FromPrevious(m) => (&self.program.from_previous, 2 * m, (m, true)),
             Source::FromNext(m) => (&self.program.from_next, 2 * m + 1, (m, false)),
             _ => unreachable!("not an input"),
         };
-        let dice = Dice::new(self.seed ^ (u64::from(step) << 8) ^ u64::from(place)).tensor(ty.as_ref().unwrap());
+        let dice = Dice::new(self.seed ^ (u64::from(step) << 8) ^ u64::from(place)).tensor(&types[at.0 as usize]);
         let sent = dice.unwrap();
         let is_lie = lie == (Lie::Received { step, micro_batch: at.0, forward: at.1 });
         if is_lie { changed(&sent, 0) } else { sent }
     }
 
     /// Executes the interval.
-    pub fn honest(&self, job_key: JobKey) -> Run {
-        self.run(job_key, Lie::None, None)
+    pub fn honest(&self, lineage: Lineage) -> Run {
+        self.run(lineage, Lie::None, None)
     }
 
     /// Executes the interval with a lie. An operator that cannot be computed from what a lie leads to gives what it would without.
-    pub fn lied(&self, job_key: JobKey, lie: Lie, honest: &Run) -> Run {
-        self.run(job_key, lie, Some(honest))
+    pub fn lied(&self, lineage: Lineage, lie: Lie, honest: &Run) -> Run {
+        self.run(lineage, lie, Some(honest))
     }
 
     /// An honest run, of whose last step something else is said: an element of an output that nothing else is made to agree with.
@@ -251,12 +257,12 @@ impl Scenario {
         run
     }
 
-    fn run(&self, job_key: JobKey, lie: Lie, honest: Option<&Run>) -> Run {
+    fn run(&self, lineage: Lineage, lie: Lie, honest: Option<&Run>) -> Run {
         let mut states = vec![self.state.clone()];
         let mut outputs: Vec<Vec<Tensor>> = vec![];
         let mut logs = LogBuilder::new(&self.program, self.steps).unwrap();
         for step in 0..self.steps {
-            let context = StepContext { job_key, step };
+            let context = StepContext::new(lineage, step);
             let state = states.last().unwrap().clone();
             let mut of_step: Vec<Tensor> = vec![];
             for (index, operator) in (0..).zip(&self.program.operators) {
@@ -301,8 +307,8 @@ impl Scenario {
     fn log(&self, logs: &mut LogBuilder, outputs: &[Tensor], step: u32, lie: Lie) {
         for micro_batch in 0..self.program.micro_batches {
             let received = [
-                (Edge::FromPrevious, self.program.from_previous.is_some(), Source::FromPrevious(micro_batch)),
-                (Edge::FromNext, self.program.from_next.is_some(), Source::FromNext(micro_batch)),
+                (Edge::FromPrevious, !self.program.from_previous.is_empty(), Source::FromPrevious(micro_batch)),
+                (Edge::FromNext, !self.program.from_next.is_empty(), Source::FromNext(micro_batch)),
             ];
             for (edge, _, source) in received.into_iter().filter(|(_, there, _)| *there) {
                 logs.record(edge, step, micro_batch, tensor_root(&self.received(source, step, lie))).unwrap();
@@ -346,8 +352,8 @@ impl Scenario {
         let micro_batch = dice.range(0, i64::from(self.program.micro_batches) - 1) as u32;
         match dice.range(0, 4) {
             0 => Lie::State { step, index: dice.range(0, self.state.len() as i64 - 1) as u32 },
-            1 if self.program.from_previous.is_some() => Lie::Sent { step, micro_batch, forward: true },
-            2 if self.program.from_next.is_some() => Lie::Sent { step, micro_batch, forward: false },
+            1 if !self.program.from_previous.is_empty() => Lie::Sent { step, micro_batch, forward: true },
+            2 if !self.program.from_next.is_empty() => Lie::Sent { step, micro_batch, forward: false },
             3 => self.misled(dice).unwrap_or(element),
             _ => element,
         }
@@ -357,7 +363,7 @@ impl Scenario {
     pub fn misled(&self, dice: &mut Dice) -> Option<Lie> {
         let step = dice.range(0, i64::from(self.steps) - 1) as u32;
         let micro_batch = dice.range(0, i64::from(self.program.micro_batches) - 1) as u32;
-        let (previous, next) = (self.program.from_previous.is_some(), self.program.from_next.is_some());
+        let (previous, next) = (!self.program.from_previous.is_empty(), !self.program.from_next.is_empty());
         let forward = if previous && next { dice.once_in(2) } else { previous };
         (previous || next).then_some(Lie::Received { step, micro_batch, forward })
     }

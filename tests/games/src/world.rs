@@ -20,7 +20,7 @@ use tensorlink_node::ports::chain::{Deployment, Event, Role};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_proof::commit::sign::{address_of, sign};
 use tensorlink_types::abi::{JobTerms, Offer};
-use tensorlink_types::{Address, B256, Bytes, JobId, JobKey, U256};
+use tensorlink_types::{Address, B256, Bytes, JobId, Lineage, U256};
 
 /// Deploys, holds the first SNO, and posts jobs.
 pub const USER: Address = address!("0x00000000000000000000000000000000000000a1");
@@ -134,8 +134,20 @@ impl World {
         }
     }
 
+    /// Starts a job of three stages that counts its steps from `first_step`: in place of another, if that is not 0, which is over.
+    pub fn start_job(&mut self, terms: &JobTerms, first_step: u32) -> (JobId, Lineage) {
+        if first_step == 0 {
+            return self.start(terms.clone());
+        }
+        let (former, _) = self.start(terms.clone());
+        self.call(USER, &Call::Cancel { job: former }).expect("the former job ends");
+        self.call(USER, &Call::Settle { job: former }).expect("nothing is left of the former job");
+        self.start(JobTerms { continues: former.0, firstStep: first_step, ..terms.clone() })
+    }
+
     /// Posts a job of three stages, has it accepted and starts it.
-    pub fn start_job(&mut self, terms: JobTerms) -> (JobId, JobKey) {
+    fn start(&mut self, terms: JobTerms) -> (JobId, Lineage) {
+        let first_step = terms.firstStep;
         let posted = self.call(USER, &Call::Post { terms, deposit: U256::from(1_000) }).expect("the job is posted").1;
         let job = posted.iter().find_map(|event| match event {
             Event::JobPosted { job, .. } => Some(*job),
@@ -159,7 +171,7 @@ impl World {
             Event::JobStarted { job_key, .. } => Some(*job_key),
             _ => None,
         });
-        (job, key.expect("the job has a key"))
+        (job, Lineage { key: key.expect("the job has a key"), first_step })
     }
 
     /// A call in a block of its own, a second after the last; the gas it used and what it told.

@@ -100,6 +100,8 @@ fn a_job_is_told_with_all_its_terms() {
         duration: U256::from(99).to(),
         challengeWindow: 8,
         workerStake: u128::MAX,
+        continues: 0,
+        firstStep: 0,
         programs: vec![B256::repeat_byte(1); 2],
         initialStates: vec![B256::repeat_byte(2); 2],
         manifest: vec![1, 85].into(),

@@ -136,7 +136,7 @@ async fn a_worker_that_signs_two_lengths_of_one_text_is_convicted_and_redeems_no
     let case = Case {
         contracts: world.contracts(),
         worker: worker.account(),
-        job_key: user.job(job).await.unwrap().unwrap().job_key,
+        lineage: user.job(job).await.unwrap().unwrap().lineage,
         work: Work::Serving { longest: 5, programs: user.program_root(job, 0).await.unwrap() },
     };
     // What the chain refuses is what the reference refuses, by the same name.

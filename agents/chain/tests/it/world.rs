@@ -124,6 +124,8 @@ impl World {
             duration: U40::from(7_200),
             challengeWindow: WINDOW,
             workerStake: sno("5").to(),
+            continues: 0,
+            firstStep: 0,
             programs: vec![B256::repeat_byte(1)],
             initialStates: vec![B256::repeat_byte(2)],
             manifest: Bytes::from_static(b"cid"),

@@ -12,6 +12,7 @@
 //! | `model`, `logits` | accuracy: of a folder; of untrained decoders |
 //! | `prefill`, `decode`, `floats` | a whole text, and one more token, against libtorch's floats |
 //! | `llamacpp` | the same against llama.cpp |
+//! | `train`, `step` | a training step against libtorch's autograd; models in training |
 //! | `serving` | a serving job on the loopback interface, for the rows below |
 //! | `pipeline`, `receipts`, `memory` | two workers against one; what receipts cost; what a worker holds |
 //! | `gas` | gas, from the snapshots of the contracts' tests |
@@ -29,9 +30,11 @@ mod pipeline;
 mod prefill;
 mod receipts;
 mod serving;
+mod step;
 mod subject;
 mod table;
 mod time;
+mod train;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -63,6 +66,8 @@ pub enum Row {
     Decode,
     /// Both against llama.cpp.
     Llamacpp,
+    /// A training step, against libtorch's autograd; what commitments take of it.
+    Train,
     /// A token through two workers against one.
     Pipeline,
     /// What receipts and vouchers cost.
@@ -75,8 +80,8 @@ pub enum Row {
 
 #[derive(Args, Debug)]
 pub struct BenchArgs {
-    /// Only these rows. Repeatable.
-    #[arg(long, value_enum, value_name = "ROW", num_args = 1..)]
+    /// Only these rows [default: all].
+    #[arg(value_enum, value_name = "ROW")]
     pub only: Vec<Row>,
     /// Folder of a pretrained transformer, to compare it with its floats [default:
     /// .toolchain/models/all-MiniLM-L6-v2, if it is there].
@@ -88,6 +93,9 @@ pub struct BenchArgs {
     /// Try every row on next to nothing. The figures mean nothing then.
     #[arg(long)]
     pub quick: bool,
+    /// Train 208 million weights instead of 15 (row `train`): some minutes, 18 GB of memory.
+    #[arg(long, conflicts_with = "quick")]
+    pub large: bool,
     /// Measure this row in this process.
     #[arg(long, hide = true)]
     pub row: Option<Row>,
@@ -114,7 +122,8 @@ pub async fn run(config: &Config, args: &BenchArgs, shutdown: CancellationToken)
     if let (Some(folder), Some(stage)) = (&args.worker, args.stage) {
         return serving::worker(config, (folder, stage), device, shutdown).await;
     }
-    let measure = Measure { config, extent: Extent { quick: args.quick }, model: args.model.as_deref(), device };
+    let extent = Extent { quick: args.quick, large: args.large };
+    let measure = Measure { config, extent, model: args.model.as_deref(), device };
     if let Some(row) = args.row {
         return measure.row(row).await?.iter().try_for_each(|figure| output::print(true, figure, String::new));
     }
@@ -167,6 +176,9 @@ impl Measure<'_> {
         if self.extent.quick {
             command.arg("--quick");
         }
+        if self.extent.large {
+            command.arg("--large");
+        }
         if let Some(model) = self.model {
             command.arg("--model").arg(model);
         }
@@ -188,6 +200,7 @@ impl Measure<'_> {
             Row::Prefill => blocking(prefill::measure),
             Row::Decode => blocking(decode::measure),
             Row::Llamacpp => blocking(llamacpp::measure),
+            Row::Train => blocking(train::measure),
             Row::Pipeline => pipeline::measure(self).await,
             Row::Receipts => receipts::measure(self).await,
             Row::Memory => memory::measure(self).await,

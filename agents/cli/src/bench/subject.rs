@@ -8,6 +8,8 @@ use tensorlink_num::Tensor;
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, calibrate};
 
+use super::step::Shape;
+
 /// Llama-shaped, 207 million weights.
 const SIZE: Dimensions =
     Dimensions { vocabulary: 32_000, width: 1024, layers: 12, heads: 16, groups: 8, hidden: 2816, context: 1024 };
@@ -15,17 +17,43 @@ const SIZE: Dimensions =
 const SMALL: Dimensions =
     Dimensions { vocabulary: 300, width: 64, layers: 2, heads: 4, groups: 2, hidden: 96, context: 64 };
 
+/// A training step of 208 million weights.
+const LARGE_STEP: Shape = Shape { width: 1024, layers: 17, heads: 16, hidden: 2816, sequences: 8, ..Shape::SMALL };
+/// One that shows that it can be taken.
+const QUICK_STEP: Shape =
+    Shape { width: 64, layers: 2, heads: 4, hidden: 96, vocabulary: 64, context: 16, sequences: 2, ..Shape::SMALL };
+
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Extent {
     /// Whether only so little that every row is tried.
     pub(super) quick: bool,
+    /// Whether as much as a machine with much memory can train.
+    pub(super) large: bool,
 }
 
 impl Extent {
     /// Sizes of the decoder whose speed is measured.
     pub(super) const fn size(self) -> Dimensions {
         if self.quick { SMALL } else { SIZE }
+    }
+
+    /// What is trained.
+    pub(super) const fn shape(self) -> Shape {
+        match (self.quick, self.large) {
+            (true, _) => QUICK_STEP,
+            (false, true) => LARGE_STEP,
+            (false, false) => Shape::SMALL,
+        }
+    }
+
+    /// Steps of training, of which the median counts.
+    pub(super) const fn steps(self) -> u32 {
+        match (self.quick, self.large) {
+            (true, _) => 1,
+            (false, true) => 2,
+            (false, false) => 5,
+        }
     }
 
     /// Tokens of the texts.

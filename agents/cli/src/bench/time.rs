@@ -42,6 +42,14 @@ pub(crate) fn once<T>(f: impl FnOnce() -> T) -> Duration {
     processor_time() - start
 }
 
+/// Processor time of one call, on all threads of this process.
+#[allow(dead_code, reason = "a bench that includes this file need not use all of it")]
+pub(crate) fn once_everywhere<T>(f: impl FnOnce() -> T) -> Duration {
+    let start = time_of(ClockId::ProcessCPUTime);
+    black_box(f());
+    time_of(ClockId::ProcessCPUTime) - start
+}
+
 /// The middle one; the later of two. Nothing of nothing.
 pub(crate) fn median(times: &mut [Duration]) -> Duration {
     times.sort();
@@ -50,7 +58,11 @@ pub(crate) fn median(times: &mut [Duration]) -> Duration {
 
 /// Time this thread has spent on a processor.
 fn processor_time() -> Duration {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
+    time_of(ClockId::ThreadCPUTime)
+}
+
+fn time_of(clock: ClockId) -> Duration {
+    let now = clock_gettime(clock);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 

@@ -8,15 +8,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
 use clap::{Args, ValueEnum};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::ports::{Call, Event};
 use tensorlink_node::price::{audit_budget, least_stake};
 use tensorlink_types::abi::{JobKind, JobTerms};
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
-use tensorlink_user::User;
 use tensorlink_user::hire::{Candidate, Wanted};
+use tensorlink_user::{Published, User};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{Wei, parse_amount};
@@ -29,7 +29,8 @@ pub const DISK: u64 = 10 << 30;
 const ACCEPT_WITHIN: u64 = 900;
 
 /// What a job pays in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Token {
     /// The network's token.
     #[default]
@@ -38,14 +39,15 @@ pub enum Token {
     Eth,
 }
 
-/// What jobs of either kind ask of workers, and what they offer.
-#[derive(Args, Debug)]
+/// What jobs of either kind ask of workers, and what they offer; `[hire]` of a job file.
+#[derive(Args, Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct HireArgs {
     /// Pipeline stages.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = Self::default().stages)]
     pub stages: u16,
     /// Security level: independent copies of the pipeline.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = Self::default().replicas)]
     pub replicas: u16,
     /// Escrow, in SNO or ETH.
     #[arg(long, value_name = "AMOUNT")]
@@ -54,20 +56,38 @@ pub struct HireArgs {
     #[arg(long, value_enum, default_value_t)]
     pub token: Token,
     /// SNO each worker must have at risk in this job.
-    #[arg(long, default_value = "1000", value_name = "AMOUNT")]
+    #[arg(long, default_value_t = Self::default().worker_stake, value_name = "AMOUNT")]
     pub worker_stake: String,
     /// Seconds in which a claim can be challenged [default: the shortest that the contracts allow].
     #[arg(long, value_name = "SECONDS")]
     pub challenge_window: Option<u32>,
     /// Seconds the job may take from its start.
-    #[arg(long, default_value_t = 86_400, value_name = "SECONDS")]
+    #[arg(long, default_value_t = Self::default().duration, value_name = "SECONDS")]
     pub duration: u64,
     /// Seconds to wait for enough workers.
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    #[arg(long, default_value_t = Self::default().patience, value_name = "SECONDS")]
     pub patience: u64,
     /// Show terms and quote, post nothing.
     #[arg(long)]
+    #[serde(skip)]
     pub dry_run: bool,
+}
+
+/// Without a deposit, which must be named.
+impl Default for HireArgs {
+    fn default() -> Self {
+        Self {
+            stages: 2,
+            replicas: 1,
+            deposit: String::new(),
+            token: Token::default(),
+            worker_stake: "1000".into(),
+            challenge_window: None,
+            duration: 86_400,
+            patience: 60,
+            dry_run: false,
+        }
+    }
 }
 
 /// A user's node with workers that could be hired, and the terms for them.
@@ -104,6 +124,27 @@ pub struct Work {
     pub initial_states: Vec<B256>,
     /// CID of the manifest.
     pub manifest: Cid,
+    /// The job that it continues, and the steps before its own.
+    pub continues: Option<(JobId, u32)>,
+}
+
+impl Work {
+    /// Of a training job with these files: claims of each lane, and steps of one; the job that it continues, and the steps before its own.
+    pub fn training(
+        published: &Published,
+        (intervals, steps_per_interval): (u32, u32),
+        continues: Option<(JobId, u32)>,
+    ) -> Self {
+        Self {
+            kind: JobKind::Training,
+            intervals,
+            steps_per_interval,
+            programs: published.programs.clone(),
+            initial_states: published.initial_states.clone(),
+            manifest: published.manifest,
+            continues,
+        }
+    }
 }
 
 /// Name of the record a user keeps of a job.
@@ -194,6 +235,7 @@ impl<'a> Hiring<'a> {
     /// Posts the job and writes down what is needed to use it, as soon as it has a number.
     pub async fn post(&self, work: Work, note: &impl Serialize) -> Result<JobId> {
         let now = self.node.ports.chain.head().await?.timestamp;
+        let former = work.continues;
         let terms = JobTerms {
             kind: work.kind as u8,
             token: self.token,
@@ -205,6 +247,8 @@ impl<'a> Hiring<'a> {
             duration: self.args.duration.try_into().ok().context("--duration is too long")?,
             challengeWindow: self.window.try_into().ok().context("--challenge-window is too long")?,
             workerStake: self.worker_stake,
+            continues: former.map_or(0, |(job, _)| job.0),
+            firstStep: former.map_or(0, |(_, steps)| steps),
             programs: work.programs,
             initialStates: work.initial_states,
             manifest: work.manifest.to_bytes().into(),

@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
 use crate::args::JobCommand;
-use crate::commands::{hiring, job_serve, post};
+use crate::commands::{hiring, job_serve, post, resume};
 use crate::config::Config;
 use crate::node::{self, Node};
+use crate::watch::{Follow, Rules};
 use crate::{output, watch};
 
 #[derive(Serialize)]
@@ -56,15 +57,18 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
     match command {
         JobCommand::Post(args) => post::run(config, &args, shutdown).await,
         JobCommand::Serve(args) => job_serve::run(config, &args, shutdown).await,
-        JobCommand::Watch { job, report } => {
+        JobCommand::Resume(args) => resume::run(config, &args, shutdown).await,
+        JobCommand::Watch { job, report, out } => {
             let node = Node::start(config, hiring::DISK, &shutdown).await?;
             let view = find(node.ports.chain.as_ref(), JobId(job)).await?;
             let user = User::start(node.ports.clone(), shutdown.clone()).await?;
             match view.kind {
                 JobKind::Training => {
                     let note = hiring::read_note(&node, view.id)?;
-                    watch::follow(config, &node, &user, (view.id, &note, report.as_deref()), &shutdown).await?;
+                    let follow = Follow { report: report.as_deref(), out: out.as_deref(), rules: Rules::default() };
+                    watch::follow(config, &node, &user, (view.id, &note), &follow, &shutdown).await?;
                 }
+                JobKind::Serving if out.is_some() => bail!("job {job} trains nothing: leave out --out"),
                 JobKind::Serving => watch::serving(config, &node, &user, (&view, report.as_deref()), &shutdown).await?,
             }
             node.net.shutdown().await;
@@ -100,7 +104,7 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
     }
 }
 
-async fn find(chain: &dyn Chain, job: JobId) -> Result<JobView> {
+pub(super) async fn find(chain: &dyn Chain, job: JobId) -> Result<JobView> {
     let view = chain.job(job).await?;
     view.with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))
 }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
 use crate::commands::hiring::{HireArgs, Hiring, Work};
-use crate::commands::serve::named;
+use crate::commands::local::named;
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::gateway::generation::speech::Speech;
@@ -135,6 +135,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         programs: published.programs.clone(),
         initial_states: Vec::new(),
         manifest: published.manifest,
+        continues: None,
     };
     let note = &published.note;
     let job = hiring.post(work, note).await?;

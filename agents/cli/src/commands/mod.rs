@@ -9,10 +9,13 @@ pub mod hiring;
 pub mod job;
 pub mod job_serve;
 pub mod key;
+mod local;
 pub mod model;
 pub mod post;
+pub mod resume;
 pub mod serve;
 mod serve_job;
+pub mod train;
 pub mod validator;
 pub mod worker;
 
@@ -31,6 +34,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Validator(crate::args::ValidatorCommand::Run(args)) => validator::run(&config, &args, shutdown).await,
         Command::Job(JobCommand::Post(args)) => post::run(&config, &args, shutdown).await,
         Command::Job(command) => job::run(&config, command, shutdown).await,
+        Command::Train(args) => train::run(&config, &args, shutdown).await,
         Command::Stake(args) => account::stake(&config, &args, &shutdown).await,
         Command::Unstake(args) => account::unstake(&config, &args, &shutdown).await,
         Command::Withdraw(args) => account::withdraw(&config, &args, &shutdown).await,
@@ -38,7 +42,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Challenge(args) => challenge::run(&config, &args, shutdown).await,
         Command::Demand(args) => demand::run(&config, &args, shutdown).await,
         Command::Dispute(command) => dispute::run(&config, command, &shutdown).await,
-        Command::Model(command) => model::run(&config, command),
+        Command::Model(command) => model::run(&config, command, shutdown).await,
         Command::Serve(args) => serve::run(&config, args, shutdown).await,
         Command::Check => check::run(&config, &shutdown).await,
         Command::Bench(args) => crate::bench::run(&config, &args, shutdown).await,

@@ -18,7 +18,7 @@ use crate::gateway::local::Local;
 use crate::gateway::remote::{Remote, Words};
 use crate::node::Node;
 
-use super::serve::describe;
+use super::local::describe;
 
 /// What computes.
 pub(super) enum Computing {

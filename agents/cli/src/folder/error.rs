@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use tensorlink_graph::transformer::{ConfigError, ImportError, PlanError};
+use tensorlink_graph::transformer::lora::peft::PeftError;
+use tensorlink_graph::transformer::{ConfigError, ExportError, ImportError, PlanError};
 use thiserror::Error;
 
 use super::TemplateError;
@@ -70,6 +71,17 @@ pub enum FolderError {
     /// `generation_config.json` does not say how texts end.
     #[error("generation_config.json cannot be used ({0}); download the folder again")]
     Generation(String),
+    /// `calibration.json` is not a list of texts.
+    #[error(
+        "calibration.json cannot be used ({0}): it is a list of texts; remove it, or name others with --calibration"
+    )]
+    Calibration(String),
+    /// The model cannot be written as Hugging Face has it.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// Adapters that do not belong to the model.
+    #[error(transparent)]
+    Adapters(#[from] PeftError),
     /// Floats were asked for where there are none.
     #[error("{} holds a quantised model; name the folder with the floats that it was made of", .0.display())]
     Quantised(PathBuf),
@@ -161,6 +173,9 @@ pub enum TokenizerError {
         /// Tokens of the model.
         vocabulary: u32,
     },
+    /// A character that the model was not trained on.
+    #[error("the model does not know the character {0:?}: leave it out")]
+    Character(char),
     /// The tokenizer gave up on a text.
     #[error("the tokenizer refuses the text: {0}")]
     Text(String),

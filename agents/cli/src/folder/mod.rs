@@ -9,6 +9,8 @@
 //! | `ends` | the tokens that end a text |
 //! | [`integers`] | a quantised model in its folder |
 //! | [`survey`] | all that is wrong with a folder |
+//! | [`trained`] | a model that was trained here, as a new folder |
+//! | [`tuned`] | a model of a folder that was trained on here, as a new folder; adapters to it |
 //! | `unfinished` | new folders: whole, or not at all |
 
 mod ends;
@@ -17,8 +19,10 @@ pub mod integers;
 pub mod survey;
 pub mod template;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod tokenizer;
+pub mod trained;
+pub mod tuned;
 mod unfinished;
 
 use std::io::{ErrorKind, Read};
@@ -34,6 +38,8 @@ pub use integers::Integers;
 pub use survey::Survey;
 pub use template::{ChatTemplate, TemplateError};
 pub use tokenizer::TextTokenizer;
+pub use trained::Trained;
+pub use tuned::{Adapters, Tuned};
 pub use unfinished::vacant;
 
 /// Name of the weights where they are one file.
@@ -45,7 +51,7 @@ const MAX_TOKENIZER: u64 = 1 << 28;
 /// Largest text file, bytes.
 const MAX_TEXT: u64 = 1 << 30;
 /// Every file that is read, but the weights; all but the first two may be absent.
-const SMALL: [(&str, u64); 7] = [
+const SMALL: [(&str, u64); 8] = [
     ("config.json", MAX_JSON),
     ("tokenizer.json", MAX_TOKENIZER),
     ("tokenizer_config.json", MAX_JSON),
@@ -53,9 +59,12 @@ const SMALL: [(&str, u64); 7] = [
     ("generation_config.json", MAX_JSON),
     ("modules.json", MAX_JSON),
     (POOLING, MAX_JSON),
+    (CALIBRATION, MAX_JSON),
 ];
 /// How a sentence-transformers model makes one vector of a text.
 const POOLING: &str = "1_Pooling/config.json";
+/// Texts that a model trained here is calibrated on: those of the world at large may have characters that it does not know.
+const CALIBRATION: &str = "calibration.json";
 
 /// An open model folder. Its configuration, the headers of its weights and its tokenizer fit together; values are
 /// looked at by [`weights`](Self::weights) or [`Integers::read`].
@@ -154,6 +163,16 @@ impl ModelFolder {
             }
             Stored::Integers(_) => Err(FolderError::Quantised(self.path.clone())),
         }
+    }
+
+    /// Texts of its own to calibrate on, if it has any.
+    ///
+    /// # Errors
+    /// [`FolderError::Read`], [`FolderError::Calibration`].
+    pub fn calibration(&self) -> Result<Option<Vec<String>>, FolderError> {
+        let json = optional(&self.path, CALIBRATION, MAX_JSON)?;
+        let texts = json.map(|json| serde_json::from_slice(&json)).transpose();
+        texts.map_err(|error| FolderError::Calibration(error.to_string()))
     }
 
     /// Reads its weights: one copy in memory, 4 bytes a parameter.

@@ -7,7 +7,7 @@ use tensorlink_graph::transformer::{Family, Output, Pooling};
 use super::*;
 
 /// A folder on disk with one file of weights.
-pub(super) fn written(folder: &Folder) -> TempDir {
+pub(crate) fn written(folder: &Folder) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("config.json"), folder.config_json()).unwrap();
     fs::write(dir.path().join("model.safetensors"), folder.safetensors(Stored::Bf16)).unwrap();

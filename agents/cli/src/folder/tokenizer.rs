@@ -79,13 +79,30 @@ impl TextTokenizer {
         self.counted(self.encoding(text, false)?.get_ids())
     }
 
+    /// All tokens of a text that is learnt from, however long, without special tokens.
+    ///
+    /// # Errors
+    /// [`TokenizerError::Text`].
+    pub fn encode_all(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
+        Ok(self.fast(text, false)?.get_ids().to_vec())
+    }
+
     fn encoding(&self, text: &str, special: bool) -> Result<Encoding, TokenizerError> {
         let context = self.context;
         let most = BYTES_PER_TOKEN.saturating_mul(context as usize);
         if text.len() > most {
             return Err(TokenizerError::Bytes { bytes: text.len(), most, context });
         }
-        self.tokenizer.encode_fast(text, special).map_err(|error| TokenizerError::Text(error.to_string()))
+        self.fast(text, special)
+    }
+
+    fn fast(&self, text: &str, special: bool) -> Result<Encoding, TokenizerError> {
+        self.tokenizer.encode_fast(text, special).map_err(|error| {
+            // A vocabulary of characters has no token for others, and the tokenizer does not say which.
+            let unknown = |c: &char| self.tokenizer.encode_fast(c.encode_utf8(&mut [0; 4]) as &str, false).is_err();
+            let refused = || TokenizerError::Text(error.to_string());
+            text.chars().find(unknown).map_or_else(refused, TokenizerError::Character)
+        })
     }
 
     fn counted(&self, ids: &[u32]) -> Result<Vec<u32>, TokenizerError> {

@@ -11,7 +11,8 @@ use tensorlink_types::JobId;
 use tensorlink_user::User;
 use tokio_util::sync::CancellationToken;
 
-use super::{Balance, PERIOD, collect, gas, money, token, wind_up, write};
+use super::balance::Balance;
+use super::{PERIOD, collect, gas, money, token, wind_up, write};
 use crate::amount::Wei;
 use crate::config::Config;
 use crate::node::Node;

@@ -137,8 +137,12 @@ async fn a_failure_ends_its_own_stream_in_words_and_no_other() {
 
 #[tokio::test]
 async fn a_model_that_dies_ends_streams_in_words() {
-    let server = speaker().await;
-    let told = events(begin(&server, "/v1/completions", json!({"prompt": "panic abc"})).await).await;
+    let gate = Arc::new(Gate::default());
+    let server = start(speaking(Speaker { gate: Some(gate.clone()) }, ROOM), limits()).await;
+    // It dies in the middle of the stream: had it died before the stream begins, there would be none.
+    let response = begin(&server, "/v1/completions", json!({"prompt": "panic abc"})).await;
+    gate.let_pass(4);
+    let told = events(response).await;
     assert!(told.last().unwrap().contains("service_unavailable"), "{told:?}");
     assert_eq!(told.len(), 4);
 }

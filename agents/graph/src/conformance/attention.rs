@@ -10,7 +10,8 @@ use tensorlink_types::{Opcode, Operator, Source, TensorType, TypeError};
 
 use super::{Failure, Setup, same};
 use crate::engine::{Engine, EngineError, StepContext};
-use crate::fused::{Attentions, Turn, one_by_one};
+use crate::fused::attention::one_by_one;
+use crate::fused::{Fusions, Turn};
 use crate::interpreter::Reference;
 
 /// An attention's dimensions.
@@ -55,8 +56,8 @@ pub(super) fn attentions<E: Engine>(engine: &E) -> Result<(), Failure> {
     let (mut dice, context) = (Dice::new(7), StepContext::default());
     for shape in SHAPES {
         let operators = shape.operators().map_err(Setup::from)?;
-        let attentions = Attentions::find(&operators, []);
-        let Some(Turn::Attention(attention)) = attentions.turn(&operators, operators.len().saturating_sub(1)) else {
+        let fusions = Fusions::attentions(&operators, []);
+        let Some(Turn::Attention(_, attention)) = fusions.turn(&operators, operators.len().saturating_sub(1)) else {
             return Err(Setup::Attention.into());
         };
         let [query, key, _, values] = attention.operands().ok_or(Setup::Attention)?;

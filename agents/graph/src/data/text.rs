@@ -1,6 +1,6 @@
-//! Text, character by character: what a language model learns from.
+//! Text, in tokens or character by character: what a language model learns from.
 //!
-//! Characters are numbered in the order of their code points. The text is cut into sequences of equal length; the last tenth
+//! Characters are numbered in the order of their code points. A text is cut into sequences of equal length; the last tenth
 //! of them is held out, whole, so that nothing of it is seen in training.
 
 use tensorlink_num::Tensor;
@@ -10,16 +10,25 @@ use super::{DataError, Dataset, MAX_CSV, MAX_ROWS};
 use crate::compile::TrainingSet;
 use crate::step::build::ceil_log2;
 
-/// Most different characters: as many as one operator of the softmax sums up (rule N-6).
-pub const MAX_CHARACTERS: usize = 4096;
+/// Most different characters: as many as a plane of Unicode has code points.
+pub const MAX_CHARACTERS: usize = 1 << 16;
 
-/// A text as numbers.
+/// A text in tokens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tokens {
+    /// The tokens in order.
+    pub ids: Vec<u32>,
+    /// How many different ones there can be.
+    pub vocabulary: u32,
+}
+
+/// A text in characters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Text {
     /// Its characters in order.
     pub characters: Vec<char>,
     /// The text, as places among them.
-    pub ids: Vec<u16>,
+    pub ids: Vec<u32>,
 }
 
 impl Text {
@@ -38,8 +47,8 @@ impl Text {
         if !(2..=MAX_CHARACTERS).contains(&characters.len()) {
             return Err(DataError::Characters(characters.len()));
         }
-        // SAFETY of the cast: fewer than 4096.
-        let id = |character: char| characters.binary_search(&character).unwrap_or_default() as u16;
+        // SAFETY of the cast: fewer than 2^16.
+        let id = |character: char| characters.binary_search(&character).unwrap_or_default() as u32;
         let ids = text.chars().map(id).collect();
         Ok(Self { characters, ids })
     }
@@ -47,19 +56,37 @@ impl Text {
     /// Cuts the text into sequences of so many characters, each with those that follow its own.
     ///
     /// # Errors
-    /// [`DataError::TooShort`] for fewer than two sequences, [`DataError::TooLarge`] for more than a data set has rows.
-    pub fn split(&self, tokens: u32) -> Result<Dataset, DataError> {
+    /// As [`Tokens::split`].
+    pub fn split(self, length: u32) -> Result<Dataset, DataError> {
+        let classes = self.characters.iter().map(char::to_string).collect();
+        // SAFETY of the cast: at most 2^16 characters.
+        let tokens = Tokens { ids: self.ids, vocabulary: self.characters.len() as u32 };
+        Ok(Dataset { classes, ..tokens.split(length)? })
+    }
+}
+
+impl Tokens {
+    /// Cuts the text into sequences of so many tokens, each with those that follow its own.
+    ///
+    /// # Errors
+    /// [`DataError::TooShort`] for fewer than two sequences, [`DataError::TooLarge`] for more than a data set has rows,
+    /// [`DataError::Token`].
+    pub fn split(&self, length: u32) -> Result<Dataset, DataError> {
+        let vocabulary = self.vocabulary;
+        if let Some(&token) = self.ids.iter().find(|id| **id >= vocabulary) {
+            return Err(DataError::Token { token, vocabulary });
+        }
+        let tokens = length;
         let length = tokens.max(1) as usize;
         let rows = self.ids.len().saturating_sub(1).checked_div(length).unwrap_or_default();
         if rows < 2 {
-            return Err(DataError::TooShort { characters: self.ids.len(), needed: 2 * length + 1 });
+            return Err(DataError::TooShort { tokens: self.ids.len(), needed: 2 * length + 1 });
         }
         if rows > MAX_ROWS {
             return Err(DataError::TooLarge { what: "sequences", actual: rows, limit: MAX_ROWS });
         }
         let first_held_out = rows.saturating_sub(rows.div_ceil(10).min(rows - 1));
-        // SAFETY of the cast: at most 4096 characters.
-        let bits = ceil_log2(self.characters.len() as u32).saturating_add(1).max(2);
+        let bits = ceil_log2(vocabulary).saturating_add(1).max(2);
         let sequences = |range: std::ops::Range<usize>, ahead: usize| {
             // SAFETY of the cast: bounded above.
             let ty = TensorType::new(bits, 0, &[range.len() as u32, tokens])?;
@@ -73,7 +100,7 @@ impl Text {
         Ok(Dataset {
             training: set(0..first_held_out)?,
             held_out: set(first_held_out..rows)?,
-            classes: self.characters.iter().map(char::to_string).collect(),
+            classes: Vec::new(),
             scales: Vec::new(),
         })
     }
@@ -103,10 +130,12 @@ mod tests {
         assert_eq!(Text::parse(b"ab\xff"), Err(DataError::NotUtf8(2)));
         assert_eq!(Text::parse(b""), Err(DataError::Characters(0)));
         assert_eq!(Text::parse(b"aaaa"), Err(DataError::Characters(1)));
-        let many: String = (0x4e00..0x4e00 + 4097).filter_map(char::from_u32).collect();
-        assert_eq!(Text::parse(many.as_bytes()), Err(DataError::Characters(4097)));
+        let many: String = (0..MAX_CHARACTERS as u32 + 2048 + 1).filter_map(char::from_u32).collect();
+        assert_eq!(Text::parse(many.as_bytes()), Err(DataError::Characters(MAX_CHARACTERS + 1)));
         let short = Text::parse(b"abcdefg").unwrap();
-        assert_eq!(short.split(4), Err(DataError::TooShort { characters: 7, needed: 9 }));
+        assert_eq!(short.clone().split(4), Err(DataError::TooShort { tokens: 7, needed: 9 }));
         assert!(short.split(3).is_ok());
+        let foreign = Tokens { ids: vec![0, 1, 2, 3, 4, 5, 6], vocabulary: 6 };
+        assert_eq!(foreign.split(3), Err(DataError::Token { token: 6, vocabulary: 6 }));
     }
 }

@@ -1,4 +1,4 @@
-//! Model files of language models: a decoder that is trained from scratch on text.
+//! Model files of language models, which are trained on text: a decoder made from scratch, or one that was trained elsewhere.
 //!
 //! ```json
 //! { "name": "king-james",
@@ -6,18 +6,23 @@
 //!   "optimizer": { "learning_rate": 0.003, "warmup": 50, "weight_decay": 0.1, "clip": 1.0 },
 //!   "sequences": 16, "steps": 800, "operand_bits": 8, "seed": 7 }
 //! ```
-//! A decoder is shaped as Llama is: RMSNorm before, rotary positions, a gated MLP, `groups` of shared keys and values.
+//! Instead of a `decoder`, `"from": { "folder": "smollm", "context": 128 }` trains a model on that was trained elsewhere. With
+//! `"lora": { "rank": 8, "alpha": 16, "targets": ["query", "value"] }` beside the folder, its weights stay as they are, and adapters of low
+//! rank are trained in their place.
+//!
+//! `"dropout": 0.1` drops a share of embeddings, attention's probabilities and blocks' outputs; without it nothing is dropped.
+//!
+//! | `shape` | norm | positions | MLP | keys and values | biases | output weights |
+//! |---|---|---|---|---|---|---|
+//! | `llama`, unless said | RMSNorm | rotary | gated SiLU | in `groups`, as many as heads unless said | none | its own, or `"tied": true` |
+//! | `gpt2` | LayerNorm | learned | GELU | as many as heads | everywhere | the embedding, or `"tied": false` |
 
 use serde::{Deserialize, Serialize};
 
 use super::parse::syntax;
-use super::{MAX_MICRO_BATCHES, MAX_MODEL_FILE, MAX_WIDTH, ModelError};
+use super::{Decoder, Imported, MAX_MICRO_BATCHES, MAX_MODEL_FILE, ModelError};
 use crate::step::language::{AdamW, Recipe};
-use crate::transformer::Architecture;
-use crate::transformer::random::{Dimensions, llama};
 
-/// Most blocks of a decoder that is trained.
-pub const MAX_BLOCKS: u32 = 128;
 /// Decays of Adam's moments; the second so that it is written exactly in twelve binary places.
 const BETAS: [f64; 2] = [0.9, 1.0 - 41.0 / 4096.0];
 /// Share of the learning rate that is left at the end.
@@ -28,30 +33,17 @@ const LAST_RATE: f64 = 0.1;
 #[serde(deny_unknown_fields)]
 struct Raw {
     name: String,
-    decoder: Decoder,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decoder: Option<Decoder>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<Imported>,
     optimizer: Optimizer,
     sequences: u32,
     steps: u32,
     operand_bits: u8,
+    #[serde(default)]
+    dropout: f64,
     seed: u64,
-}
-
-/// Sizes of a decoder.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Decoder {
-    /// Length of a token's vector, a multiple of twice the heads.
-    pub width: u32,
-    /// Blocks of attention and MLP.
-    pub layers: u32,
-    /// Query heads.
-    pub heads: u32,
-    /// Key and value heads; divides `heads`.
-    pub groups: u32,
-    /// Length of the MLP's inner vector.
-    pub hidden: u32,
-    /// Tokens of a sequence.
-    pub context: u32,
 }
 
 /// AdamW with a warm-up and a cosine.
@@ -68,14 +60,35 @@ pub struct Optimizer {
     pub clip: f64,
 }
 
+/// Where a language model comes from.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// Made from scratch, on characters.
+    Decoder(Decoder),
+    /// Trained elsewhere, on tokens.
+    From(Imported),
+}
+
 /// A checked model file of a language model.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct LanguageModel(Raw);
+pub struct LanguageModel {
+    name: String,
+    #[serde(flatten)]
+    origin: Origin,
+    optimizer: Optimizer,
+    sequences: u32,
+    steps: u32,
+    operand_bits: u8,
+    dropout: f64,
+    seed: u64,
+}
 
 impl LanguageModel {
     /// Whether a model file describes a language model.
     pub fn is_meant(json: &[u8]) -> bool {
-        serde_json::from_slice::<serde_json::Value>(json).is_ok_and(|file| file.get("decoder").is_some())
+        let has = |file: serde_json::Value| ["decoder", "from"].iter().any(|field| file.get(field).is_some());
+        serde_json::from_slice(json).is_ok_and(has)
     }
 
     /// Parses and checks a model file; `file` is its name, for messages.
@@ -87,79 +100,92 @@ impl LanguageModel {
             return Err(ModelError::TooLarge { file: file.into(), bytes: json.len() });
         }
         let raw: Raw = serde_json::from_slice(json).map_err(|error| syntax(file, "", &error))?;
-        let Raw { decoder: d, optimizer: o, .. } = &raw;
-        let whole_heads = d.heads > 0 && d.width.checked_rem(d.heads.saturating_mul(2)) == Some(0);
-        let whole_groups = d.groups > 0 && d.heads.checked_rem(d.groups) == Some(0);
-        let checks: [(bool, &str, String, &'static str); 14] = [
-            ((1..=64).contains(&raw.name.len()), "name", format!("`{}`", raw.name), "1 to 64 bytes"),
-            ((1..=MAX_WIDTH).contains(&d.width), "width", d.width.to_string(), "1 to 4096"),
-            ((1..=MAX_BLOCKS).contains(&d.layers), "layers", d.layers.to_string(), "1 to 128"),
-            (whole_heads, "heads", d.heads.to_string(), "a number whose double divides width"),
-            (whole_groups, "groups", d.groups.to_string(), "a divisor of heads"),
-            ((1..=MAX_WIDTH).contains(&d.hidden), "hidden", d.hidden.to_string(), "1 to 4096"),
-            ((2..=MAX_WIDTH).contains(&d.context), "context", d.context.to_string(), "2 to 4096"),
+        let Raw { name, decoder, from, optimizer, sequences, steps, operand_bits, dropout, seed } = raw;
+        let origin = match (decoder, from) {
+            (Some(decoder), None) => Origin::Decoder(decoder),
+            (None, Some(imported)) => Origin::From(imported),
+            _ => {
+                let message = "it needs either `decoder` or `from`".to_owned();
+                return Err(ModelError::Syntax { file: file.into(), message });
+            }
+        };
+        let problem = match &origin {
+            Origin::Decoder(decoder) => decoder.problem(),
+            Origin::From(imported) => imported.problem(),
+        };
+        if let Some((field, value, allowed)) = problem {
+            let (file, field, value) = (file.into(), field.into(), value.to_string());
+            return Err(ModelError::OutOfRange { file, field, value, allowed });
+        }
+        let o = &optimizer;
+        let checks: [(bool, &str, String, &'static str); 9] = [
+            ((1..=64).contains(&name.len()), "name", format!("`{name}`"), "1 to 64 bytes"),
             (o.learning_rate > 0.0 && o.learning_rate <= 1.0, "learning_rate", o.learning_rate.to_string(), "(0, 1]"),
-            (o.warmup < raw.steps, "warmup", o.warmup.to_string(), "fewer than steps"),
+            (o.warmup < steps, "warmup", o.warmup.to_string(), "fewer than steps"),
             ((0.0..=1.0).contains(&o.weight_decay), "weight_decay", o.weight_decay.to_string(), "[0, 1]"),
             (o.clip > 0.0 && o.clip <= 1000.0, "clip", o.clip.to_string(), "(0, 1000]"),
-            ((1..=MAX_MICRO_BATCHES).contains(&raw.sequences), "sequences", raw.sequences.to_string(), "1 to 64"),
-            (matches!(raw.operand_bits, 8 | 16), "operand_bits", raw.operand_bits.to_string(), "8 or 16"),
-            (raw.steps <= MAX_SCHEDULE, "steps", raw.steps.to_string(), "1 to 1000000"),
+            ((1..=MAX_MICRO_BATCHES).contains(&sequences), "sequences", sequences.to_string(), "1 to 64"),
+            (matches!(operand_bits, 8 | 16), "operand_bits", operand_bits.to_string(), "8 or 16"),
+            ((0.0..=0.9).contains(&dropout), "dropout", dropout.to_string(), "[0, 0.9]"),
+            (steps <= MAX_SCHEDULE, "steps", steps.to_string(), "1 to 1000000"),
         ];
         for (holds, field, value, allowed) in checks {
             if !holds {
                 return Err(ModelError::OutOfRange { file: file.into(), field: field.into(), value, allowed });
             }
         }
-        Ok(Self(raw))
+        Ok(Self { name, origin, optimizer, sequences, steps, operand_bits, dropout, seed })
     }
 
     /// Name for people.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.name
     }
 
     /// Steps of training.
     pub const fn steps(&self) -> u32 {
-        self.0.steps
+        self.steps
     }
 
     /// Seed of initial weights.
     pub const fn seed(&self) -> u64 {
-        self.0.seed
+        self.seed
+    }
+
+    /// What it is made from.
+    pub const fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// Tokens of a sequence.
     pub const fn context(&self) -> u32 {
-        self.0.decoder.context
-    }
-
-    /// The decoder for a vocabulary of so many tokens.
-    pub const fn architecture(&self, vocabulary: u32) -> Architecture {
-        let Decoder { width, layers, heads, groups, hidden, context } = self.0.decoder;
-        llama(Dimensions { vocabulary, width, layers, heads, groups, hidden, context })
+        match &self.origin {
+            Origin::Decoder(decoder) => decoder.context,
+            Origin::From(imported) => imported.context,
+        }
     }
 
     /// How it is trained, with so many sequences a step.
     pub fn recipe(&self, sequences: u32) -> Recipe {
-        let Raw { decoder, optimizer, operand_bits, .. } = &self.0;
         let [beta1, beta2] = BETAS;
-        let rates = (0..self.0.steps).map(|step| self.rate(step)).collect();
-        let optimizer = AdamW { rates, beta1, beta2, weight_decay: optimizer.weight_decay, clip: optimizer.clip };
-        Recipe { tokens: decoder.context, sequences, operand_bits: *operand_bits, optimizer }
+        let rates = (0..self.steps).map(|step| self.rate(step)).collect();
+        let Optimizer { weight_decay, clip, .. } = self.optimizer;
+        let optimizer = AdamW { rates, beta1, beta2, weight_decay, clip };
+        let (operand_bits, dropout) = (self.operand_bits, self.dropout);
+        Recipe { tokens: self.context(), sequences, operand_bits, dropout, optimizer, adapters: None }
     }
 
     /// Sequences of a step.
     pub const fn sequences(&self) -> u32 {
-        self.0.sequences
+        self.sequences
     }
 
     fn rate(&self, step: u32) -> f64 {
-        let Optimizer { learning_rate, warmup, .. } = self.0.optimizer;
+        let Optimizer { learning_rate, warmup, .. } = self.optimizer;
         if step < warmup {
             return learning_rate * f64::from(step.saturating_add(1)) / f64::from(warmup);
         }
-        let all = f64::from(self.0.steps.saturating_sub(warmup).max(1));
+        let all = f64::from(self.steps.saturating_sub(warmup).max(1));
         let done = f64::from(step.saturating_sub(warmup)) / all;
         learning_rate * (LAST_RATE + (1.0 - LAST_RATE) * 0.5 * (1.0 + libm::cos(std::f64::consts::PI * done)))
     }
@@ -171,6 +197,7 @@ const MAX_SCHEDULE: u32 = 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transformer::{Architecture, Output};
 
     const FILE: &str = r#"{ "name": "small",
         "decoder": { "width": 32, "layers": 2, "heads": 4, "groups": 2, "hidden": 64, "context": 16 },
@@ -185,7 +212,39 @@ mod tests {
         assert_eq!((rates.len(), rates[9], rates[10]), (110, 0.003, 0.003));
         assert!((rates[0] - 0.0003).abs() < 1e-12);
         assert!(rates[10..].windows(2).all(|pair| pair[0] > pair[1]) && rates[109] < 0.000_31);
-        assert_eq!(model.architecture(63).vocabulary, 63);
+    }
+
+    #[test]
+    fn a_shape_says_what_a_decoder_has() {
+        let of = |rest: &str| {
+            let json = FILE.replace(r#""groups": 2"#, rest);
+            let model = LanguageModel::parse("m.json", json.as_bytes()).unwrap();
+            let Origin::Decoder(decoder) = model.origin() else { panic!("{:?}", model.origin()) };
+            decoder.architecture(50)
+        };
+        let (llama, gpt2) = (of(r#""groups": 2"#), of(r#""shape": "gpt2""#));
+        assert_eq!((llama.groups, llama.output), (2, Output::Logits { tied: false }));
+        assert_eq!((gpt2.groups, gpt2.output), (4, Output::Logits { tied: true }));
+        assert!(gpt2.mlp_bias && !gpt2.gated && !llama.mlp_bias && llama.gated);
+        let cut = of(r#""shape": "gpt2", "tied": false"#);
+        assert_eq!(cut, Architecture { output: Output::Logits { tied: false }, ..gpt2 });
+        assert_eq!(of(r#""shape": "llama""#).groups, 4);
+    }
+
+    #[test]
+    fn a_model_is_made_or_imported() {
+        let decoder = &FILE[FILE.find(r#""decoder""#).unwrap()..FILE.find(r#""optimizer""#).unwrap()];
+        let of = |origin: &str| LanguageModel::parse("m.json", FILE.replace(decoder, origin).as_bytes());
+        let imported = of(r#""from": { "folder": "smollm", "context": 64 }, "#).unwrap();
+        let folder = Imported { folder: "smollm".into(), context: 64, untie: false, lora: None };
+        assert_eq!((imported.context(), imported.origin()), (64, &Origin::From(folder)));
+        let both = format!(r#"{decoder} "from": {{ "folder": "smollm", "context": 64 }}, "#);
+        for origin in ["", &both] {
+            let refused = of(origin).unwrap_err().to_string();
+            assert!(refused.contains("either `decoder` or `from`"), "{refused}");
+        }
+        let refused = of(r#""from": { "folder": "smollm", "context": 1 }, "#).unwrap_err().to_string();
+        assert!(refused.contains("context is 1; choose 2 to 4096"), "{refused}");
     }
 
     #[test]
@@ -196,7 +255,7 @@ mod tests {
             (r#""heads": 4"#, r#""heads": 0"#, "heads"),
             (r#""groups": 2"#, r#""groups": 3"#, "groups"),
             (r#""layers": 2"#, r#""layers": 129"#, "layers"),
-            (r#""hidden": 64"#, r#""hidden": 4097"#, "hidden"),
+            (r#""hidden": 64"#, r#""hidden": 65537"#, "hidden"),
             (r#""context": 16"#, r#""context": 1"#, "context"),
             ("0.003", "0.0", "learning_rate"),
             ("0.003", "1e300", "learning_rate"),
@@ -205,6 +264,7 @@ mod tests {
             (r#""clip": 1.0"#, r#""clip": 0.0"#, "clip"),
             (r#""sequences": 4"#, r#""sequences": 65"#, "sequences"),
             (r#""operand_bits": 8"#, r#""operand_bits": 4"#, "operand_bits"),
+            (r#""operand_bits": 8"#, r#""operand_bits": 8, "dropout": 0.95"#, "dropout"),
             (r#""steps": 110"#, r#""steps": 0"#, "warmup"),
             (r#""name": "small""#, r#""name": """#, "name"),
         ] {
@@ -215,6 +275,9 @@ mod tests {
                 other => panic!("{to}: {other:?}"),
             }
         }
+        let shared = FILE.replace(r#""groups": 2"#, r#""groups": 2, "shape": "gpt2""#);
+        let refused = LanguageModel::parse("m.json", shared.as_bytes()).unwrap_err().to_string();
+        assert!(refused.contains("groups is 2; choose nothing"), "{refused}");
         let unknown = FILE.replace(r#""seed": 7"#, r#""seed": 7, "sead": 8"#);
         assert!(matches!(LanguageModel::parse("m.json", unknown.as_bytes()), Err(ModelError::Syntax { .. })));
     }

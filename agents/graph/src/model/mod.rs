@@ -1,7 +1,8 @@
 //! The model graph as users write it: a stack of linear layers with activations, and how to train it.
 //!
 //! [`Model`] is the checked form of `model.json`; [`Network`] is the same once the data fixed its two ends; the
-//! sub-module [`weights`] imports trained floats, [`language`] reads the files of language models.
+//! sub-module [`weights`] imports trained floats, [`language`] reads the files of language models, whose
+//! [`decoder`] they describe.
 //!
 //! ```json
 //! { "name": "digits",
@@ -12,6 +13,7 @@
 //! ```
 //! A last linear layer with one output per class is always appended. `weights` is optional.
 
+pub mod decoder;
 pub mod language;
 mod parse;
 pub mod weights;
@@ -20,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use tensorlink_types::operator::MAX_REDUCTION;
 use thiserror::Error;
 
+pub use decoder::{Decoder, Imported};
 pub use language::LanguageModel;
 pub use weights::{LayerWeights, WeightsError};
 

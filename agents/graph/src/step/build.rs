@@ -208,7 +208,7 @@ impl StepGraph {
 }
 
 /// Of a softmax's sum: a row of so many terms of at most 2^24 needs 26 + ⌈log2 terms⌉ bits; beyond 32 bits, fraction bits go.
-pub(super) fn sum_of_powers(terms: u32) -> Precision {
+fn sum_of_powers(terms: u32) -> Precision {
     let bits = ceil_log2(terms).saturating_add(26);
     let exponent = 24i16.saturating_sub(i16::from(bits.saturating_sub(MASTER_BITS)));
     Precision::Fixed { bits: bits.min(MASTER_BITS), exponent }

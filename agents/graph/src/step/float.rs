@@ -6,10 +6,11 @@ mod rows;
 
 use std::collections::BTreeMap;
 
+use tensorlink_num::kernel::DROPOUT_DRAWS;
 use tensorlink_num::{StepContext, philox};
 
 use super::{Node, NodeId, Op, StepGraph};
-use crate::tables;
+use crate::{lower, tables};
 
 /// A data set as floats.
 #[derive(Clone, PartialEq, Debug)]
@@ -84,6 +85,8 @@ impl<'a> Values<'a> {
         let operand = |i: usize| node.inputs.get(i).map_or(&[][..], |id| self.get(*id));
         let row_of = |i: usize| node.inputs.get(i).map_or(1, |id| row_length(self.graph.node(*id)));
         let (a, b) = (operand(0), operand(1));
+        // Elements that one of the result stands for, where rows or equal parts of them are reduced.
+        let part = a.len().checked_div(node.elements()).unwrap_or_default().max(1);
         match node.op {
             Op::Features | Op::Labels | Op::State | Op::Constant(_) => Vec::new(),
             Op::Sample { first_row } => {
@@ -108,6 +111,9 @@ impl<'a> Values<'a> {
                 a.chunks_exact(rows.saturating_mul(columns)).flat_map(matrix).collect()
             }
             Op::Combine { fa, fb } => a.iter().zip(b.iter().cycle()).map(|(a, b)| fa * a + fb * b).collect(),
+            Op::Dropout { keep, stream } => {
+                a.iter().zip(factors(keep, stream, context)).map(|(a, factor)| a * factor).collect()
+            }
             Op::Cast | Op::Ceiling => a.to_vec(),
             Op::Mul => a.iter().zip(b.iter().cycle()).map(|(a, b)| a * b).collect(),
             Op::Relu => a.iter().map(|a| a.max(0.0)).collect(),
@@ -116,7 +122,7 @@ impl<'a> Values<'a> {
             Op::RowMax { causal } => {
                 let max = |row: &[f64]| row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let seen = (0..).map(|m| self.seen(node, causal, m));
-                a.chunks_exact(row_of(0)).zip(seen).map(|(row, seen)| max(row.get(..seen).unwrap_or(row))).collect()
+                a.chunks_exact(part).zip(seen).map(|(row, seen)| max(row.get(..seen).unwrap_or(row))).collect()
             }
             Op::ExpNeg { divisor, causal } => {
                 let mut powers = per_row(a, b, row_of(0), |a, max| ((a - max) / divisor).exp());
@@ -125,26 +131,27 @@ impl<'a> Values<'a> {
                 }
                 powers
             }
-            Op::RowSum => a.chunks_exact(row_of(0)).map(|row| row.iter().sum()).collect(),
+            Op::RowSum => a.chunks_exact(part).map(|row| row.iter().sum()).collect(),
             // Where a divisor is nothing, so is what it divides.
             Op::Normalize => per_row(a, b, row_of(0), |p, z| if z == 0.0 { 0.0 } else { p / z }),
-            Op::ScaledMatMul => {
-                let (depth, c, d) = (row_of(0), operand(2), operand(3));
+            Op::ScaledMatMul { offset } => {
+                let (depth, c, d) = (row_of(1), operand(2), operand(3));
                 let row = |(row, r): (&[f64], &f64)| -> Vec<f64> {
                     b.chunks_exact(depth).zip(d).map(|(column, c)| r * c * dot(row, column)).collect()
                 };
-                a.chunks_exact(depth).zip(c).flat_map(row).collect()
+                slices(a, row_of(0), offset, depth).zip(c).flat_map(row).collect()
             }
+            Op::Slice { offset } => slices(a, row_of(0), offset, row_length(node)).flatten().copied().collect(),
             Op::RowCombine { fa, fb } => runs(a, b).map(|(a, b)| fa * a + fb * b).collect(),
             Op::RowMul => runs(a, b).map(|(a, b)| a * b).collect(),
             Op::RowAbsMax => {
-                a.chunks_exact(row_of(0)).map(|row| row.iter().fold(0.0, |max: f64, x| max.max(x.abs()))).collect()
+                a.chunks_exact(part).map(|row| row.iter().fold(0.0, |max: f64, x| max.max(x.abs()))).collect()
             }
             Op::HeadScores { heads } => attention::scores((a, row_of(0)), (b, row_of(1)), heads as usize),
             Op::HeadMix { heads } => attention::mix(a, (b, row_of(1)), heads as usize, row_length(node)),
             Op::GroupSum { heads } => attention::group_sum((a, row_of(0)), heads as usize, row_length(node)),
-            Op::Norm(spread) => rows::norm(a, row_of(0), &spread),
-            Op::InverseNorm(spread) => rows::inverse_norm(a, row_of(0), &spread),
+            Op::Norm(spread) => rows::norm(a, row_of(1), &spread),
+            Op::InverseNorm(spread) => rows::inverse_norm(a, part, &spread),
             Op::Rope { heads } => rows::rope((a, row_of(0)), (b, row_of(1)), heads as usize),
             Op::Gather => {
                 let (ids, width) = (operand(2), row_length(node));
@@ -153,7 +160,9 @@ impl<'a> Values<'a> {
                     .collect()
             }
             Op::GatherGrad => rows::gather_grad((a, row_of(0)), b, node.elements()),
-            Op::Ratio => a.iter().zip(b).map(|(m, v)| if *v > 0.0 { m / v.sqrt() } else { 0.0 }).collect(),
+            Op::Ratio { epsilon } => {
+                a.iter().zip(b).map(|(m, v)| if *v > 0.0 { m / (v.sqrt() + epsilon) } else { 0.0 }).collect()
+            }
             Op::Shrink { limit } => {
                 a.iter().map(|s| if *s > 0.0 { (limit / s.sqrt()).min(1.0) } else { 1.0 }).collect()
             }
@@ -170,6 +179,20 @@ impl<'a> Values<'a> {
             }
         }
     }
+}
+
+/// What a dropout multiplies elements by, one after the other.
+pub fn factors(keep: u64, stream: u32, context: &StepContext) -> impl Iterator<Item = f64> {
+    let kept =
+        move |i| u64::from(philox::draw_element(&context.job_key, i, context.step, stream, DROPOUT_DRAWS)) < keep;
+    let factor = 1.0 / lower::share(keep);
+    (0..).map(move |i| if kept(i) { factor } else { 0.0 })
+}
+
+/// So many elements of each row from an offset on.
+fn slices(a: &[f64], row: usize, offset: u32, length: usize) -> impl Iterator<Item = &[f64]> {
+    let start = offset as usize;
+    a.chunks_exact(row).map(move |row| row.get(start..start.saturating_add(length)).unwrap_or_default())
 }
 
 /// Each element of a with the one of b that stands for its run.

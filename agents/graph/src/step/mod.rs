@@ -10,6 +10,7 @@ pub mod build;
 pub mod float;
 pub mod language;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use tensorlink_types::TensorType;
@@ -73,6 +74,10 @@ pub enum Function {
     Gelu,
     /// Its derivative `Φ(x) + x·φ(x)`.
     GeluDerivative,
+    /// GELU approximated by a hyperbolic tangent, `x·σ(2·√(2/π)·(x + 0.044715·x³))`.
+    GeluTanh,
+    /// Its derivative.
+    GeluTanhDerivative,
     /// `x·σ(x)`.
     Silu,
     /// Its derivative `σ(x)·(1 + x·(1 − σ(x)))`.
@@ -97,8 +102,16 @@ pub enum Op {
     },
     /// `Σ_k a[m,k]·b[n,k]`.
     MatMul,
-    /// `r[m]·c[n]·Σ_k a[m,k]·b[n,k]`, operands `a, b, r, c`.
-    ScaledMatMul,
+    /// `r[m]·c[n]·Σ_k a[m, offset + k]·b[n,k]`, operands `a, b, r, c`.
+    ScaledMatMul {
+        /// First element of a row of `a` that takes part.
+        offset: u32,
+    },
+    /// As many elements of each row as the result has, from one on.
+    Slice {
+        /// That one.
+        offset: u32,
+    },
     /// The last two dimensions exchanged.
     Transpose,
     /// `fa·a[i] + fb·b[⌊i/r⌋]`, r elements of a for each of b.
@@ -110,7 +123,7 @@ pub enum Op {
     },
     /// `a[i]·b[⌊i/r⌋]`, r elements of a for each of b.
     RowMul,
-    /// Largest magnitude of each row.
+    /// Largest magnitude of each row, or of each of its equal parts.
     RowAbsMax,
     /// A little more than a, in fewer bits: what a row is divided by to fill its bits. Operands `a, one`.
     Ceiling,
@@ -142,8 +155,11 @@ pub enum Op {
     Gather,
     /// Sum of the columns of `a` whose id is that of a row, operands `a, ids`.
     GatherGrad,
-    /// `m/√v`, operands `m, v`.
-    Ratio,
+    /// `m/(√v + epsilon)`, operands `m, v`.
+    Ratio {
+        /// Keeps what has no gradient but rounding errors from moving.
+        epsilon: f64,
+    },
     /// `min(1, limit/√s)`.
     Shrink {
         /// What a norm is brought down to.
@@ -158,6 +174,13 @@ pub enum Op {
         /// Factor of the second operand.
         fb: f64,
     },
+    /// `a[i]` over the share that is kept, where it is: drawn for each element and step (Srivastava et al. 2014).
+    Dropout {
+        /// Of 2^32 elements so many are kept.
+        keep: u64,
+        /// Keeps draws apart; the gradient takes that of its output.
+        stream: u32,
+    },
     /// The same values in fewer bits.
     Cast,
     /// `a[i]·b[i]`.
@@ -168,7 +191,7 @@ pub enum Op {
     ReluGrad,
     /// A tabulated function.
     Lookup(Function),
-    /// Maximum of what each row sees.
+    /// Maximum of what each row sees, or of each of its equal parts.
     RowMax {
         /// Whether a row sees only what comes before its token (rule N-8).
         causal: bool,
@@ -180,7 +203,7 @@ pub enum Op {
         /// As in [`Op::RowMax`].
         causal: bool,
     },
-    /// Sum of each row.
+    /// Sum of each row, or of each of its equal parts.
     RowSum,
     /// `p / z`, operands `p, z`.
     Normalize,
@@ -384,6 +407,21 @@ impl StepGraph {
     #[expect(clippy::indexing_slicing, reason = "ids are made by `push` alone and nodes are never removed")]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
+    }
+
+    /// Nodes that the state after the step comes of, or that people want to see: others, as the gradient by what is not trained, nobody
+    /// computes.
+    pub fn needed(&self) -> BTreeSet<NodeId> {
+        let seen = |o: &Observed| [o.features, o.labels, o.logits, o.probabilities];
+        let mut open: Vec<NodeId> = self.observed.iter().flat_map(seen).collect();
+        open.extend(self.state.iter().flat_map(|state| [state.current, state.next]));
+        let mut needed = BTreeSet::new();
+        while let Some(id) = open.pop() {
+            if needed.insert(id) {
+                open.extend(&self.node(id).inputs);
+            }
+        }
+        needed
     }
 
     /// Appends a node.

@@ -51,18 +51,27 @@ pub enum ChoiceError {
 }
 
 impl Choice {
+    /// Whether tokens can be chosen so.
+    ///
+    /// # Errors
+    /// [`ChoiceError::Temperature`] or [`ChoiceError::Share`].
+    pub fn check(&self) -> Result<(), ChoiceError> {
+        if !(0.0..=MAX_TEMPERATURE).contains(&self.temperature) {
+            return Err(ChoiceError::Temperature(self.temperature));
+        }
+        if !(self.top_p > 0.0 && self.top_p <= 1.0) {
+            return Err(ChoiceError::Share(self.top_p));
+        }
+        Ok(())
+    }
+
     /// Controls of a token at a position of the text, the first one's being 0.
     ///
     /// # Errors
     /// [`ChoiceError::Temperature`] or [`ChoiceError::Share`].
     fn row(&self, position: u32) -> Result<[i64; CONTROLS as usize], ChoiceError> {
+        self.check()?;
         let Self { temperature, top_k, top_p, seed } = *self;
-        if !(0.0..=MAX_TEMPERATURE).contains(&temperature) {
-            return Err(ChoiceError::Temperature(temperature));
-        }
-        if !(top_p > 0.0 && top_p <= 1.0) {
-            return Err(ChoiceError::Share(top_p));
-        }
         let word = |bits: u64| i64::try_from(bits & ((1 << SEED_BITS) - 1)).unwrap_or_default();
         let fixed = |x: f64, unit: f64| libm::rint(x * unit) as i64;
         // A temperature that is not 0 stays so.

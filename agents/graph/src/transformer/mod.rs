@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`architecture`] | dimensions and variants of encoder and decoder transformers |
 //! | [`config`], [`import`](mod@import) | both out of a Hugging Face folder |
+//! | [`export`] | both into one |
+//! | `names`, `layout` | what its files call parameters, and how they lay them out |
 //! | [`parameters`](mod@parameters) | names and shapes of an architecture's weights; the weights themselves |
 //! | [`sites`], [`quantize`], `rounding` | what calibration saw; weights and tables in integers; errors that cancel |
 //! | [`quantized`] | the model that comes of it, and its stages |
@@ -12,6 +14,7 @@
 //! | [`choice`] | how a text's owner wants the next token chosen |
 //! | [`decode`] | the same bits token by token, with keys and values kept |
 //! | [`memory`] | bytes of a stage; a cut into stages |
+//! | [`lora`] | adapters of low rank beside its projections |
 //! | [`random`] | architectures with untrained weights, for tests and benchmarks |
 //! | `fixture` | tiny Hugging Face folders, for tests (feature `conformance`) |
 //!
@@ -23,11 +26,15 @@ pub mod choice;
 pub mod config;
 pub mod decode;
 mod emit;
+pub mod export;
 #[cfg(any(test, feature = "conformance"))]
 pub mod fixture;
 pub mod import;
 mod inputs;
+mod layout;
+pub mod lora;
 pub mod memory;
+mod names;
 pub mod parameters;
 pub mod plan;
 pub mod quantize;
@@ -43,7 +50,9 @@ pub use architecture::{
 pub use choice::{Choice, ChoiceError};
 pub use config::{ConfigError, ContextLimit, Description, describe};
 pub use decode::{CacheEngine, CachedRunner, DecodeError, Session, Turn};
+pub use export::ExportError;
 pub use import::{Checkpoint, ImportError, import};
+pub use lora::Lora;
 pub use parameters::{Matrix, Parameter, Weights, WeightsError, parameters};
 pub use plan::{Head, Plan, PlanError};
 pub use quantize::QuantizeError;

@@ -158,8 +158,8 @@ impl Plan {
             micro_batches: 1,
             to_next: vec![last],
             to_previous: vec![],
-            from_previous: Some(input),
-            from_next: controls,
+            from_previous: vec![input],
+            from_next: controls.into_iter().collect(),
             segments: vec![Segment::Forward { micro_batch: 0, operators: 0..count }],
             names,
         };

@@ -145,6 +145,14 @@ fn bells(seed: u64, count: u64) -> impl Iterator<Item = f32> {
     })
 }
 
+/// Draws between −1 and 1, all alike likely; `stream` keeps those of one seed apart.
+pub(super) fn uniform(seed: u64, stream: u64, count: u64) -> impl Iterator<Item = f32> {
+    let seed = mix(seed ^ mix(stream));
+    // SAFETY of the cast: the upper 24 bits; exact.
+    let draw = |word: u64| (word >> 40) as f32 / 8_388_608.0 - 1.0;
+    (0..count).map(move |element| draw(mix(seed.wrapping_add(element.wrapping_mul(STEP)))))
+}
+
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The output function of SplitMix64 (Steele et al. 2014).

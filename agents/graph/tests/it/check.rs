@@ -64,6 +64,15 @@ fn refuses_operands_that_are_not_there_whatever_the_schedule() {
         p.operators[index].operands[0].source = Source::Output(other);
     });
     assert!(matches!(error, ProgramError::Wiring { from: Source::Output(_), .. }));
+    // Backward of micro-batch 1 may read backward of micro-batch 0, but not forward.
+    let reads = |other: &str| {
+        let mut program = middle();
+        let (index, other) = (position(&program, "fc2.relu.grad[mb 1]"), position(&program, other) as u32);
+        program.operators[index].operands[0].source = Source::Output(other);
+        check(&program)
+    };
+    assert_eq!(reads("fc2.relu.grad[mb 0]"), Ok(()));
+    assert!(matches!(reads("fc2.relu[mb 0]"), Err(ProgramError::Wiring { .. })));
     // Nothing reads itself or what comes later.
     let error = spoiled(|p| {
         let index = position(p, "fc2.relu[mb 0]");
@@ -85,7 +94,7 @@ fn refuses_types_that_lie() {
     assert!(matches!(error, ProgramError::State { slot: 0, .. }));
     let error = spoiled(|p| p.state[0].producer = u32::MAX);
     assert!(matches!(error, ProgramError::State { slot: 0, .. }));
-    let error = spoiled(|p| p.from_previous = None);
+    let error = spoiled(|p| p.from_previous.clear());
     assert!(matches!(error, ProgramError::Wiring { from: Source::FromPrevious(0), .. }));
 }
 
@@ -101,6 +110,8 @@ fn refuses_boundaries_of_the_wrong_pass() {
     }
     let error = spoiled(|p| p.to_previous = p.to_next.clone());
     assert!(matches!(error, ProgramError::Boundary { boundary: "to_previous", .. }));
+    let error = spoiled(|p| p.from_next.extend(p.from_next.clone()));
+    assert_eq!(error, ProgramError::Received("from_next"));
 }
 
 #[test]
@@ -125,12 +136,12 @@ fn refuses_segments_that_do_not_cover() {
 
 #[test]
 fn refuses_sizes_beyond_bounds() {
-    let error = spoiled(|p| p.micro_batches = 65);
-    assert!(matches!(error, ProgramError::TooMany { what: "micro-batches", count: 65, limit: 64 }));
+    let error = spoiled(|p| p.micro_batches = 4097);
+    assert!(matches!(error, ProgramError::TooMany { what: "micro-batches", count: 4097, limit: 4096 }));
     let error = spoiled(|p| p.state = vec![p.state[0].clone(); 5000]);
     assert!(matches!(error, ProgramError::TooMany { what: "state tensors", .. }));
-    let error = spoiled(|p| p.from_previous = Some(TensorType::new(8, 0, &[1 << 31, 32]).unwrap()));
-    assert!(!matches!(error, ProgramError::Names { .. }), "{error}");
+    let error = spoiled(|p| p.from_previous[1] = TensorType::new(64, 0, &[1 << 31, 32]).unwrap());
+    assert!(matches!(error, ProgramError::TooMany { what: "bytes of tensors", .. }), "{error}");
     let error = spoiled(|p| p.state[0].ty = TensorType::new(64, 0, &[1 << 31, 32]).unwrap());
     assert!(matches!(error, ProgramError::TooMany { what: "bytes of tensors", .. }));
     let error = spoiled(|p| drop(p.names.pop()));
@@ -155,12 +166,13 @@ fn run(program: CheckedProgram) {
     let zeros = |ty: &TensorType| Tensor::zeros(ty.clone());
     let constants: Vec<_> = program.constants.iter().map(|slot| zeros(&slot.ty)).collect();
     let state: Vec<_> = program.state.iter().map(|slot| zeros(&slot.ty)).collect();
-    let (previous, next) = (program.from_previous.as_ref().map(zeros), program.from_next.as_ref().map(zeros));
+    let zeros = |types: &[TensorType]| types.iter().map(zeros).collect::<Vec<_>>();
+    let (previous, next) = (zeros(&program.from_previous), zeros(&program.from_next));
     let mut executor = StageExecutor::new(Reference, program, &constants, &state, job_key(1), []).unwrap();
     executor.begin_step(0).unwrap();
     for mb in 0..executor.program().micro_batches {
-        executor.forward(mb, previous.as_ref()).unwrap();
-        executor.backward(mb, next.as_ref()).unwrap();
+        executor.forward(mb, previous.get(mb as usize)).unwrap();
+        executor.backward(mb, next.get(mb as usize)).unwrap();
     }
     executor.update().unwrap();
 }

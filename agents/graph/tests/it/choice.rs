@@ -165,10 +165,10 @@ fn choices_need_logits_and_controls() {
     let model = quantized(random::llama(SIZE));
     // A stage that is not the last chooses nothing.
     let (first, _) = model.stage_with(0..2, Head::Choice, |_| TensorRoot::default()).unwrap();
-    assert_eq!(first.program(3).unwrap().from_next, None);
+    assert_eq!(first.program(3).unwrap().from_next, []);
     let runner = runner(&model, Head::Choice);
     let program = runner.plan().program(3).unwrap();
-    assert_eq!(program.from_next.as_ref().unwrap().dims(), [3, 7]);
+    assert_eq!(program.from_next[0].dims(), [3, 7]);
     let operands = program.operators.iter().flat_map(|operator| &operator.operands);
     assert!(operands.into_iter().any(|operand| operand.source == Source::FromNext(0)));
 

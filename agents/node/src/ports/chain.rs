@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{Address, B256, Bytes, JobId, JobKey, Lane, U256};
+use tensorlink_types::{Address, B256, Bytes, JobId, Lane, Lineage, U256};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
@@ -85,7 +85,7 @@ pub struct JobView {
     pub deadline: u64,
     pub challenge_window: u64,
     pub worker_stake: u128,
-    pub job_key: JobKey,
+    pub lineage: Lineage,
 }
 
 /// What `Checkpoints` holds of a lane.

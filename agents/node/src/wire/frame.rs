@@ -1,7 +1,7 @@
 //! Frames on a stream between two neighbouring stages.
 //!
 //! A frame is a header of 16 bytes and a payload. Header: kind (1 byte), three zero bytes, micro-batch (u32), step (u32),
-//! payload length (u32), little-endian.
+//! payload length (u32), little-endian. A tensor goes [packed](super::packing) where that is worth it.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use tensorlink_types::abi::EdgeLog;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::packing::{pack, unpack};
 use super::{Malformed, decode, encode};
 
 /// Largest payload, bytes.
@@ -20,6 +21,7 @@ const MAX_CONTROL: usize = 4096;
 const HELLO: u8 = 1;
 const TENSOR: u8 = 2;
 const SIGNED_LOG: u8 = 3;
+const PACKED_TENSOR: u8 = 4;
 
 /// First frame of each side: who speaks for which edge, and where it can resume.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -85,7 +87,10 @@ pub enum FrameError {
 pub async fn write(stream: &mut (impl AsyncWrite + Unpin + ?Sized), frame: &Frame) -> Result<(), FrameError> {
     let (kind, micro_batch, step, payload) = match frame {
         Frame::Hello(hello) => (HELLO, 0, 0, encode("hello", hello)?),
-        Frame::Tensor { step, micro_batch, data } => (TENSOR, *micro_batch, *step, data.clone()),
+        Frame::Tensor { step, micro_batch, data } => match pack(data) {
+            Some(packed) => (PACKED_TENSOR, *micro_batch, *step, packed.into()),
+            None => (TENSOR, *micro_batch, *step, data.clone()),
+        },
         Frame::SignedLog(log) => (SIGNED_LOG, 0, 0, encode("signed log", log)?),
     };
     let length = u32::try_from(payload.len())
@@ -112,7 +117,7 @@ pub async fn read(stream: &mut (impl AsyncRead + Unpin + ?Sized), max_tensor: us
     let [kind, zero @ ..] = header;
     let word = |at: usize| header.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes);
     let limit = match kind {
-        TENSOR => max_tensor.min(MAX_PAYLOAD),
+        TENSOR | PACKED_TENSOR => max_tensor.min(MAX_PAYLOAD),
         HELLO | SIGNED_LOG => MAX_CONTROL,
         other => return Err(FrameError::Kind(other)),
     };
@@ -128,6 +133,7 @@ pub async fn read(stream: &mut (impl AsyncRead + Unpin + ?Sized), max_tensor: us
     Ok(match kind {
         HELLO => Frame::Hello(decode("hello", &payload)?),
         SIGNED_LOG => Frame::SignedLog(decode("signed log", &payload)?),
+        PACKED_TENSOR => Frame::Tensor { step: word(8), micro_batch: word(4), data: unpack(&payload, max_tensor)? },
         _ => Frame::Tensor { step: word(8), micro_batch: word(4), data: payload.into() },
     })
 }
@@ -145,8 +151,8 @@ mod tests {
     #[tokio::test]
     async fn frames_round_trip() {
         let hello = Frame::Hello(Hello { job: JobId(7), replica: 1, stage: 2, next_interval: 3 });
-        let tensor = Frame::Tensor { step: 9, micro_batch: 2, data: Bytes::from_static(b"abc") };
-        for frame in [hello, tensor] {
+        let tensor = |data: &[u8]| Frame::Tensor { step: 9, micro_batch: 2, data: Bytes::copy_from_slice(data) };
+        for frame in [hello, tensor(b"abc"), tensor(&[0; 2000])] {
             assert_eq!(round_trip(frame.clone()).await, frame);
         }
     }
@@ -158,6 +164,11 @@ mod tests {
         write(&mut bytes, &tensor).await.unwrap();
         assert!(matches!(read(&mut bytes.as_slice(), 99).await, Err(FrameError::TooLarge(100, 99))));
         assert!(matches!(read(&mut &bytes[..50], 100).await, Err(FrameError::Io(_))));
+        let mut packed = Vec::new();
+        let tensor = Frame::Tensor { step: 0, micro_batch: 0, data: vec![0; 512].into() };
+        write(&mut packed, &tensor).await.unwrap();
+        assert_eq!((packed[0], packed.len()), (PACKED_TENSOR, 16 + 5));
+        assert!(matches!(read(&mut packed.as_slice(), 511).await, Err(FrameError::Malformed(_))));
         bytes[0] = 77;
         assert!(matches!(read(&mut bytes.as_slice(), 100).await, Err(FrameError::Kind(77))));
         bytes[0] = HELLO;

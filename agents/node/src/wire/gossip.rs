@@ -32,6 +32,8 @@ pub struct Progress {
     pub loss: Option<f32>,
     /// Share of training rows predicted right since the last message; last stage only.
     pub accuracy: Option<f32>,
+    /// Largest share of elements of a weight that are too large for the types of its operands, after the last step.
+    pub saturation: Option<f32>,
     /// Steps per second since the last message.
     pub steps_per_second: f32,
     /// Bytes of tensors sent and received since the job began.

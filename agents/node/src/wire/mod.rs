@@ -3,6 +3,7 @@
 pub mod frame;
 pub mod gossip;
 pub mod manifest;
+pub mod packing;
 pub mod rpc;
 
 use serde::Serialize;

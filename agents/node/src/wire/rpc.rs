@@ -12,8 +12,6 @@ pub enum Request {
     Quote(Lane),
     /// A user asks whether the worker is ready to run its lane.
     Ready(JobId),
-    /// A user asks for the final state of a finished lane.
-    FinalState(Lane),
     /// A worker asks its keeper, or its job's user, to fetch and keep the state that its claim ends in.
     Keep {
         /// The claim, on chain.
@@ -23,8 +21,8 @@ pub enum Request {
         /// CID of the state's file.
         state: Vec<u8>,
     },
-    /// Whoever was refused a state asks the keeper for it.
-    Kept(ClaimId),
+    /// Anybody asks a claim's worker, or who keeps it for that worker, for the state that the claim ends in.
+    EndState(ClaimId),
     /// An auditor asks for what it takes to re-execute a claim's interval.
     Interval(ClaimId),
     /// An auditor asks for signed statements about all steps of a claim.
@@ -120,12 +118,10 @@ pub enum Response {
     },
     /// To `Ready`.
     Ready(bool),
-    /// To `FinalState`: CID of the state file.
-    FinalState(Vec<u8>),
     /// To `Keep`: the keeper's word (rule C-16).
     Holding(Vec<u8>),
-    /// To `Kept`: CID of the state's file.
-    Kept(Vec<u8>),
+    /// To `EndState`: CID of the state's file.
+    EndState(Vec<u8>),
     /// To `Interval`.
     Interval(IntervalRecord),
     /// To `Statements`: one per step, in order, each with its signature.

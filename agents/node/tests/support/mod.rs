@@ -72,7 +72,7 @@ pub fn job_view(stages: u16, intervals: u32) -> JobView {
         deadline: 1100,
         challenge_window: WINDOW,
         worker_stake: 10,
-        job_key: KEY,
+        lineage: KEY.into(),
     }
 }
 

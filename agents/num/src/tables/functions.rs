@@ -16,6 +16,8 @@ pub enum Function {
     GeluDerivative,
     /// `x·σ(2·√(2/π)·(x + 0.044715·x³))`, the approximation of GELU by a hyperbolic tangent.
     GeluTanh,
+    /// `σ(a) + x·σ(a)·(1 − σ(a))·da/dx`, its derivative, `a` being what σ is taken of.
+    GeluTanhDerivative,
     /// `x·σ(x)`.
     Silu,
     /// `σ(x)·(1 + x·(1 − σ(x)))`, the derivative of SiLU.
@@ -121,15 +123,16 @@ impl Function {
             Self::Silu => (negative, times(x, sigmoid(reals, negative, x))),
             Self::GeluDerivative => {
                 let slope = if x < whole(NORMAL_END) { times(x, reals.density(x)) } else { U256::ZERO };
-                let value = phi(reals, x).wrapping_add(slope);
-                // f(−x) = 1 − f(x), and f exceeds 1 from about 0.75 on.
-                if negative { (value > one(), value.abs_diff(one())) } else { (false, value) }
+                mirrored(negative, phi(reals, x).wrapping_add(slope))
+            }
+            Self::GeluTanhDerivative => {
+                let share = sigmoid(reals, false, tanh_argument(reals, x));
+                let slope = times(times(x, tanh_slope(reals, x)), times(share, reflect(true, share)));
+                mirrored(negative, share.wrapping_add(slope))
             }
             Self::SiluDerivative => {
                 let share = sigmoid(reals, false, x);
-                let value = share.wrapping_add(times(times(x, share), reflect(true, share)));
-                // f(−x) = 1 − f(x), and f exceeds 1 from about 1.3 on.
-                if negative { (value > one(), value.abs_diff(one())) } else { (false, value) }
+                mirrored(negative, share.wrapping_add(times(times(x, share), reflect(true, share))))
             }
             Self::Sigmoid => (false, sigmoid(reals, negative, x)),
             Self::Tanh => {
@@ -149,6 +152,11 @@ fn reflect(negative: bool, value: U256) -> U256 {
     if negative { one().saturating_sub(value) } else { value }
 }
 
+/// `f(±x)` of a function with `f(−x) = 1 − f(x)` that may exceed 1, from `f(x)`.
+fn mirrored(negative: bool, value: U256) -> (bool, U256) {
+    if negative { (value > one(), value.abs_diff(one())) } else { (false, value) }
+}
+
 fn phi(reals: &Reals, x: U256) -> U256 {
     if x < whole(NORMAL_END) { reals.normal(x) } else { one() }
 }
@@ -162,10 +170,19 @@ fn tanh_argument(reals: &Reals, x: U256) -> U256 {
     if x >= whole(TANH_END) {
         return whole(DECAY_END);
     }
-    let cube = times(times(x, x), x);
-    let cubic = quotient(cube.wrapping_mul(U256::from(44_715)), whole(1_000_000));
+    times(x, tanh_factor(reals, x, 1))
+}
+
+/// The derivative of [`tanh_argument`]; nothing beyond [`TANH_END`], where σ does not change.
+fn tanh_slope(reals: &Reals, x: U256) -> U256 {
+    if x < whole(TANH_END) { tanh_factor(reals, x, 3) } else { U256::ZERO }
+}
+
+/// `2·√(2/π)·(1 + n·0.044715·x²)`.
+fn tanh_factor(reals: &Reals, x: U256, n: u64) -> U256 {
+    let squared = quotient(times(x, x).wrapping_mul(U256::from(44_715).wrapping_mul(U256::from(n))), whole(1_000_000));
     // 2·√(2/π) is 4/√(2π).
-    quotient(x.wrapping_add(cubic).wrapping_mul(U256::from(4)), reals.sqrt_two_pi())
+    quotient(one().wrapping_add(squared).wrapping_mul(U256::from(4)), reals.sqrt_two_pi())
 }
 
 fn decay(reals: &Reals, x: U256) -> U256 {

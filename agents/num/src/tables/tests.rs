@@ -4,7 +4,7 @@ use alloy_primitives::keccak256;
 
 use super::{Function, Grid, TableError, function_table};
 
-const ALL: [Function; 8] = [
+const ALL: [Function; 9] = [
     Function::Gelu,
     Function::GeluDerivative,
     Function::GeluCdf,
@@ -13,6 +13,7 @@ const ALL: [Function; 8] = [
     Function::GeluTanh,
     Function::Silu,
     Function::SiluDerivative,
+    Function::GeluTanhDerivative,
 ];
 
 /// Simpson's rule on the density: independent of the series.
@@ -34,6 +35,12 @@ fn float(function: Function, x: f64) -> f64 {
         Function::Tanh => x.tanh(),
         Function::GeluTanh => {
             x / 2.0 * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+        }
+        Function::GeluTanhDerivative => {
+            let argument = 2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
+            let slope = 2.0 * (2.0 / std::f64::consts::PI).sqrt() * (1.0 + 3.0 * 0.044715 * x * x);
+            let share = 1.0 / (1.0 + (-argument).exp());
+            share + x * share * (1.0 - share) * slope
         }
         Function::Silu => x / (1.0 + (-x).exp()),
         Function::SiluDerivative => {
@@ -64,6 +71,7 @@ fn far_ends_are_the_limits() {
     assert_eq!(table(Function::GeluCdf, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::GeluDerivative, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::SiluDerivative, 2), [0, 0, 2, 4, 4]);
+    assert_eq!(table(Function::GeluTanhDerivative, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::Sigmoid, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::Tanh, 2), [-4, -4, 0, 4, 4]);
     for function in [Function::Gelu, Function::GeluTanh, Function::Silu] {
@@ -89,7 +97,8 @@ fn bits_are_pinned() {
             "90085c84530120a5",
             "70c4604bde769f1d",
             "7c14609b2ff52ecb",
-            "6632c9216838c14f"
+            "6632c9216838c14f",
+            "c29ca64c7e5c9d8f"
         ]
     );
 }

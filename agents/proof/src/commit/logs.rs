@@ -49,9 +49,9 @@ impl Edge {
     /// Whether a program has it.
     pub const fn is_in(self, program: &Program) -> bool {
         match self {
-            Self::FromPrevious => program.from_previous.is_some(),
+            Self::FromPrevious => !program.from_previous.is_empty(),
             Self::ToPrevious => !program.to_previous.is_empty(),
-            Self::FromNext => program.from_next.is_some(),
+            Self::FromNext => !program.from_next.is_empty(),
             Self::ToNext => !program.to_next.is_empty(),
         }
     }
@@ -306,8 +306,8 @@ mod tests {
             micro_batches: 2,
             to_next: vec![],
             to_previous: vec![0, 0],
-            from_previous: Some(TensorType::new(8, 0, &[1]).unwrap()),
-            from_next: None,
+            from_previous: vec![TensorType::new(8, 0, &[1]).unwrap()],
+            from_next: vec![],
             segments: vec![],
             names: vec![],
         }

@@ -1,7 +1,7 @@
 //! What the chain knows about a claim, for both kinds of job.
 
 use alloy_primitives::{Address, B256};
-use tensorlink_types::JobKey;
+use tensorlink_types::Lineage;
 use tensorlink_types::abi::Claim;
 
 use crate::commit::Contracts;
@@ -13,8 +13,8 @@ pub struct Case {
     pub contracts: Contracts,
     /// The lane's worker.
     pub worker: Address,
-    /// The job's beacon value.
-    pub job_key: JobKey,
+    /// What keys the job's draws, and where its steps begin.
+    pub lineage: Lineage,
     /// The kind of job, and what depends on it.
     pub work: Work,
 }

@@ -225,7 +225,7 @@ impl<'a> Prover<'a> {
             let (expected, actual) = (op.operands.len(), operands.len());
             return Err(OpError::OperandCount { opcode: op.opcode, expected, actual }.into());
         }
-        let context = StepContext { job_key: self.case.job_key, step: lists.said.statement.step };
+        let context = StepContext::new(self.case.lineage, lists.said.statement.step);
         let reads = reads(op, accessor(operands), element, &context)?;
         let mut opened = Vec::with_capacity(operands.len());
         for (i, (operand, tensor)) in op.operands.iter().zip(operands).enumerate() {

@@ -105,7 +105,7 @@ fn recomputed(case: &Case, proof: &ElementProof, operator: &Operator) -> Result<
         let ty = &operator.operands.get(operand)?.ty;
         openings::mantissa(&proof.operands.get(operand)?.ranges, ty, index)
     };
-    let context = StepContext { job_key: case.job_key, step: proof.statement.step };
+    let context = StepContext::new(case.lineage, proof.statement.step);
     Ok(element(operator, get, proof.element, &context)?)
 }
 

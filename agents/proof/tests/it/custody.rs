@@ -33,8 +33,8 @@ fn logs() -> BoundaryLists {
         micro_batches: MICRO_BATCHES,
         to_next: vec![0; 2],
         to_previous: vec![0; 2],
-        from_previous: None,
-        from_next: None,
+        from_previous: vec![],
+        from_next: vec![],
     };
     let mut logs = LogBuilder::new(&program, STEPS).unwrap();
     for entry in 0..STEPS * MICRO_BATCHES {

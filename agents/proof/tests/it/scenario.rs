@@ -89,8 +89,8 @@ impl Scenario {
             micro_batches: 2,
             to_next: vec![2, 5],
             to_previous: vec![1, 4],
-            from_previous: Some(x),
-            from_next: Some(y),
+            from_previous: vec![x.clone(), x],
+            from_next: vec![y.clone(), y],
             segments: vec![],
         };
         let state = vec![tensor(&w, 7, 100), tensor(&rows, 11, 1000)];
@@ -101,11 +101,9 @@ impl Scenario {
     pub(crate) fn input(&self, source: Source, step: u32) -> Tensor {
         match source {
             Source::FromPrevious(m) => {
-                tensor(self.program.from_previous.as_ref().unwrap(), u64::from(100 + 2 * step + m), 100)
+                tensor(&self.program.from_previous[m as usize], u64::from(100 + 2 * step + m), 100)
             }
-            Source::FromNext(m) => {
-                tensor(self.program.from_next.as_ref().unwrap(), u64::from(500 + 2 * step + m), 3000)
-            }
+            Source::FromNext(m) => tensor(&self.program.from_next[m as usize], u64::from(500 + 2 * step + m), 3000),
             _ => unreachable!("not an input"),
         }
     }
@@ -174,7 +172,7 @@ impl Scenario {
         let case = Case {
             contracts: CONTRACTS,
             worker: address_of(&worker_key()),
-            job_key: self.job_key,
+            lineage: self.job_key.into(),
             work: Work::Training {
                 steps_per_interval: STEPS,
                 program: ProgramCommitment::new(&self.program).unwrap().root(),

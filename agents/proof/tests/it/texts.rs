@@ -45,14 +45,14 @@ impl Stage {
         Case {
             contracts: CONTRACTS,
             worker: address_of(&worker_key()),
-            job_key: JOB_KEY,
+            lineage: JOB_KEY.into(),
             work: Work::Serving { longest: LONGEST, programs: self.list.root() },
         }
     }
 
     /// What the previous stage sends for the text.
     pub(crate) fn input(&self, tokens: u32) -> Tensor {
-        tensor(self.program(tokens).from_previous.as_ref().unwrap(), 100, 100)
+        tensor(&self.program(tokens).from_previous[0], 100, 100)
     }
 
     /// Computes the text; `lie` may replace an operator's output, and what follows builds on it.
@@ -121,8 +121,8 @@ fn program(tokens: u32, weights: &Tensor) -> Program {
         micro_batches: 1,
         to_next: vec![LAST],
         to_previous: vec![],
-        from_previous: Some(x),
-        from_next: None,
+        from_previous: vec![x],
+        from_next: vec![],
         segments: vec![],
     }
 }

@@ -174,7 +174,7 @@ impl Layer {
 }
 
 /// Applies an activation in place.
-fn activate(activation: Activation, x: &mut Tensor) -> Result<Tensor, TchError> {
+pub(super) fn activate(activation: Activation, x: &mut Tensor) -> Result<Tensor, TchError> {
     match activation {
         Activation::Gelu => x.f_gelu_("none"),
         Activation::GeluTanh => x.f_gelu_("tanh"),

@@ -14,12 +14,14 @@
 //! | `rotary` | rotary positions |
 //! | `cache` | [`FloatCache`]: keys and values of the tokens so far |
 //! | `training` | [`FloatTraining`]: a language model's training step |
+//! | `step` | [`FloatTrial`]: the graph of a training step, run for calibration |
 //! | `watch` | telling an observer how large activations are |
 
 mod cache;
 mod layer;
 mod product;
 mod rotary;
+mod step;
 mod training;
 mod watch;
 mod weights;
@@ -31,6 +33,7 @@ use thiserror::Error;
 
 pub use cache::FloatCache;
 pub use product::Products;
+pub use step::FloatTrial;
 pub use training::FloatTraining;
 pub use watch::{Observer, Seen};
 

@@ -7,15 +7,13 @@ use std::collections::BTreeMap;
 
 use tch::{Kind, Reduction, TchError, Tensor, no_grad};
 use tensorlink_graph::step::float::FloatState;
-use tensorlink_graph::step::language::{AdamW, Recipe, layer_of};
-use tensorlink_graph::transformer::{Architecture, parameters};
+use tensorlink_graph::step::language::{AdamW, EPSILON, Recipe};
+use tensorlink_graph::transformer::{Architecture, Norm, Output, Positions, parameters};
 
+use super::layer::activate;
 use super::rotary::Rotation;
 use super::{FloatError, Precision};
 use crate::Device;
-
-/// What a root of a second moment is increased by.
-const EPSILON: f64 = 1e-8;
 
 /// A language model in training.
 #[derive(Debug)]
@@ -55,7 +53,7 @@ impl FloatTraining {
             let dims: Vec<i64> = parameter.dims().into_iter().map(i64::from).collect();
             let value = Tensor::f_from_slice(values)?.f_reshape(&dims)?.f_to_kind(Kind::Float)?.f_to_device(device)?;
             let (first, second) = (value.f_zeros_like()?, value.f_zeros_like()?);
-            let layer = layer_of(architecture, &parameter.name);
+            let layer = recipe.layer_of(architecture, &parameter.name);
             let value = value.f_set_requires_grad(true)?;
             weights.insert(parameter.name.clone(), Weight { layer, value, first, second });
         }
@@ -100,6 +98,10 @@ impl FloatTraining {
 
     fn logits(&self, ids: &Tensor) -> Result<Tensor, TchError> {
         let mut x = Tensor::f_embedding(self.weight("embedding.tokens")?, ids, -1, false, false)?;
+        if let Positions::Learned { first } = self.architecture.positions {
+            let (_, tokens) = ids.size2()?;
+            x = x.f_add(&self.weight("embedding.positions")?.f_narrow(0, first.into(), tokens)?)?;
+        }
         for layer in 0..self.architecture.layers {
             x = x.f_add(&self.attention(layer, &x)?)?;
             x = x.f_add(&self.mlp(layer, &x)?)?;
@@ -110,7 +112,7 @@ impl FloatTraining {
     fn attention(&self, layer: u32, x: &Tensor) -> Result<Tensor, TchError> {
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let a = &self.architecture;
-        let (batch, tokens, width) = x.size3()?;
+        let (batch, tokens, _) = x.size3()?;
         let y = self.norm(&name("norm"), x)?;
         let heads = |part: &str, heads: u32| {
             let y = self.linear(&name(part), &y)?;
@@ -120,8 +122,16 @@ impl FloatTraining {
             Some(rotation) => rotation.narrow(0, tokens as usize)?.apply(&x),
             None => Ok(x),
         };
-        let query = turned(heads("query", a.heads)?)?;
-        let (key, value) = (turned(heads("key", a.groups)?)?, heads("value", a.groups)?);
+        let looked_up = |part: &str, count: u32| {
+            let x = heads(part, count)?;
+            if !a.query_key_norm {
+                return turned(x);
+            }
+            let gain = self.weight(&name(&format!("{part}_norm.gain")))?;
+            turned(x.f_rms_norm(gain.size(), Some(gain), a.epsilon)?)
+        };
+        let (query, key) = (looked_up("query", a.heads)?, looked_up("key", a.groups)?);
+        let value = heads("value", a.groups)?;
         let first = |x: &Tensor| x.f_transpose(1, 2)?.f_to_kind(self.products);
         let shared = |x: &Tensor| first(x)?.f_repeat_interleave_self_int(i64::from(a.heads / a.groups), 1, None);
         let mixed = Tensor::f_scaled_dot_product_attention::<Tensor>(
@@ -134,26 +144,43 @@ impl FloatTraining {
             None,
             false,
         )?;
-        let mixed = mixed.f_transpose(1, 2)?.f_reshape([batch, tokens, width])?.f_to_kind(Kind::Float)?;
+        let mixed = mixed.f_transpose(1, 2)?.f_reshape([batch, tokens, -1])?.f_to_kind(Kind::Float)?;
         self.linear(&name("output"), &mixed)
     }
 
     fn mlp(&self, layer: u32, x: &Tensor) -> Result<Tensor, TchError> {
         let name = |part: &str| format!("layers.{layer}.mlp.{part}");
         let y = self.norm(&name("norm"), x)?;
-        let inner = self.linear(&name("gate"), &y)?.f_silu()?.f_mul(&self.linear(&name("up"), &y)?)?;
+        let Architecture { gated, activation, .. } = self.architecture;
+        let mut first = self.linear(&name(if gated { "gate" } else { "up" }), &y)?;
+        let mut inner = activate(activation, &mut first)?;
+        if gated {
+            inner = inner.f_mul(&self.linear(&name("up"), &y)?)?;
+        }
         self.linear(&name("down"), &inner)
     }
 
     fn norm(&self, name: &str, x: &Tensor) -> Result<Tensor, TchError> {
-        let squares = x.f_mul(x)?.f_mean_dim(&[-1i64][..], true, Kind::Float)?;
-        let scale = squares.f_add_scalar(self.architecture.epsilon)?.f_rsqrt()?;
-        x.f_mul(&scale)?.f_mul(self.weight(&format!("{name}.gain"))?)
+        let (gain, epsilon) = (self.weight(&format!("{name}.gain"))?, self.architecture.epsilon);
+        match self.architecture.norm {
+            Norm::Layer => x.f_layer_norm(gain.size(), Some(gain), self.bias(name), epsilon, true),
+            Norm::Rms => x.f_rms_norm(gain.size(), Some(gain), epsilon),
+        }
     }
 
     fn linear(&self, name: &str, x: &Tensor) -> Result<Tensor, TchError> {
-        let weight = self.weight(&format!("{name}.weight"))?.f_to_kind(self.products)?;
-        x.f_to_kind(self.products)?.f_linear::<Tensor>(&weight, None)?.f_to_kind(Kind::Float)
+        let tied = name == "head" && self.architecture.output == Output::Logits { tied: true };
+        let weight = if tied { self.weight("embedding.tokens") } else { self.weight(&format!("{name}.weight")) }?;
+        let y = x.f_to_kind(self.products)?.f_linear::<Tensor>(&weight.f_to_kind(self.products)?, None)?;
+        let y = y.f_to_kind(Kind::Float)?;
+        match self.bias(name) {
+            Some(bias) => y.f_add(bias),
+            None => Ok(y),
+        }
+    }
+
+    fn bias(&self, name: &str) -> Option<&Tensor> {
+        self.weights.get(&format!("{name}.bias")).map(|weight| &weight.value)
     }
 
     fn weight(&self, name: &str) -> Result<&Tensor, TchError> {

@@ -132,6 +132,16 @@ multiversion! {
 }
 
 impl Slice<'_> {
+    /// The elements from one on.
+    pub(crate) fn part(self, start: usize) -> Self {
+        match self {
+            Self::I8(v) => Self::I8(&v[start..]),
+            Self::I16(v) => Self::I16(&v[start..]),
+            Self::I32(v) => Self::I32(&v[start..]),
+            Self::I64(v) => Self::I64(&v[start..]),
+        }
+    }
+
     pub(crate) const fn len(&self) -> usize {
         each_width!(Slice, self, v => v.len())
     }
@@ -149,6 +159,10 @@ impl Slice<'_> {
 
     /// [`Self::load`] of a tensor repeated end to end.
     pub(crate) fn load_repeated<A: Accumulator>(&self, simd: Simd, start: usize, block: &mut [A]) {
+        if self.len() == 1 {
+            block.fill(A::narrow(self.get(0)));
+            return;
+        }
         let (mut from, mut done) = (start % self.len(), 0);
         while done < block.len() {
             let n = (block.len() - done).min(self.len() - from);
@@ -179,8 +193,19 @@ impl SliceMut<'_> {
         each_width!(SliceMut, self, v => v.len())
     }
 
+    /// The elements from one on.
+    pub(crate) fn part(&mut self, start: usize) -> SliceMut<'_> {
+        each_width!(SliceMut, self, v => SliceMut::from(&mut v[start..]))
+    }
+
     pub(crate) fn zero(&mut self) {
         each_width!(SliceMut, self, v => v.fill(Default::default()));
+    }
+
+    /// Widens the elements from `start` on into `block`.
+    pub(crate) fn load<A: Accumulator>(&self, simd: Simd, start: usize, block: &mut [A]) {
+        let range = start..start + block.len();
+        each_width!(SliceMut, self, v => widen(simd, &v[range], block));
     }
 
     /// Narrows a block into the elements from `start` on; its values fit.

@@ -7,6 +7,7 @@
 //! | [`table`], [`exp`], [`values`] | Lookup; ExpNeg; functions computed once for each argument |
 //! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
 //! | [`runs`] | RowCombine, RowMul |
+//! | [`run`] | those and Ratio, one after another, a block at a time |
 //! | [`divide`] | Normalize |
 //! | [`ratio`], [`quotient`] | Ratio, Shrink; exact quotients and roots of 64 bits |
 //! | [`random`], [`philox`] | Dropout, Dither; draws |
@@ -16,6 +17,7 @@
 //! | [`choose`] | RowArgMax, RowPick, Choose |
 //! | [`tail`], [`perturb`] | TailSum and Threshold; Perturb |
 //! | [`scales`] | Gather, and ScaledMatMul's scales for products of libtorch |
+//! | [`stream`] | memory beyond the caches |
 //! | [`layout`] | Transpose, Slice, AtStep |
 //! | `vnni`, `amx` | MatMul, ScaledMatMul, HeadScores and HeadMix by AVX-512 VNNI, and by AMX |
 
@@ -37,11 +39,13 @@ pub(crate) mod random;
 pub(crate) mod ratio;
 pub(crate) mod rope;
 pub(crate) mod rows;
+pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod scales;
 pub(crate) mod scatter;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod softmax;
+pub(crate) mod stream;
 pub(crate) mod table;
 pub(crate) mod tail;
 pub(crate) mod values;

@@ -20,13 +20,17 @@ fn rounded(m: i64, d: i64, bits: u32, limit: i64) -> i64 {
     floor_quotient((m << (bits + 1)) + d, 2 * d, bound(limit)).clamp(-limit, limit)
 }
 
+/// Rule N-42 by bits and a floor, limits below [`ESTIMATED`].
+#[inline(always)]
+pub(super) fn rounded_ratio(m: i64, v: i64, (bits, floor): (u32, i64), limit: i64) -> i64 {
+    rounded(m, floor_root(v.max(0)) + floor, bits, limit)
+}
+
 multiversion! {
     /// Rule N-42, limits below [`ESTIMATED`]: in one pass, so that memory is fetched while quotients are computed.
     fn estimated<M: Element, V: Element, Y: Element>(m: &[M], v: &[V], by: (u32, i64), limit: i64, out: &mut [Y]) {
-        let (bits, floor) = by;
         for ((m, v), out) in m.iter().zip(v).zip(out) {
-            let d = floor_root(v.wide().max(0)) + floor;
-            *out = Y::narrow(rounded(m.wide(), d, bits, limit));
+            *out = Y::narrow(rounded_ratio(m.wide(), v.wide(), by, limit));
         }
     }
 }

@@ -15,8 +15,12 @@ multiversion! {
 }
 
 multiversion! {
-    fn round(sums: &mut [i64], to: Precision) {
+    /// Rounds the sums, and adds them to what is there.
+    fn round(sums: &mut [i64], to: Precision, there: &[i64]) {
         rescale(sums, to.shift, to.limit);
+        for (sum, there) in sums.iter_mut().zip(there) {
+            *sum = sum.saturating_add(*there).clamp(-to.limit, to.limit);
+        }
     }
 }
 
@@ -29,22 +33,36 @@ pub(crate) fn gather_grad(
     to: Precision,
     out: &mut SliceMut<'_>,
 ) {
+    out.zero();
+    add_gather_grad(simd, g, ids, width, to, out);
+}
+
+/// The same, added to what the output holds.
+pub(crate) fn add_gather_grad(
+    simd: Simd,
+    g: Slice<'_>,
+    ids: Slice<'_>,
+    width: usize,
+    to: Precision,
+    out: &mut SliceMut<'_>,
+) {
     let (tokens, last) = (g.len() / width, (out.len() / width).saturating_sub(1) as i64);
     let mut entries: Vec<(usize, usize)> = (0..tokens).map(|t| (ids.get(t).clamp(0, last) as usize, t)).collect();
     entries.sort_unstable();
-    out.zero();
     each_width!(Slice, g, g => {
         // A row for each token.
         let mut rows = vec![Default::default(); g.len()];
         transpose(simd, g, (width, tokens), &mut rows);
-        let mut sums = vec![0i64; width];
+        let (mut sums, mut there) = (vec![0i64; width], vec![0i64; width]);
         for of_entry in entries.chunk_by(|a, b| a.0 == b.0) {
             sums.fill(0);
             for (_, token) in of_entry {
                 add(simd, &rows[token * width..(token + 1) * width], &mut sums);
             }
-            round(simd, &mut sums, to);
-            out.store(simd, of_entry[0].0 * width, &sums);
+            let first = of_entry[0].0 * width;
+            out.load(simd, first, &mut there);
+            round(simd, &mut sums, to, &there);
+            out.store(simd, first, &sums);
         }
     });
 }

@@ -49,7 +49,7 @@ impl Edges {
         let (mut layers, mut controls) = (0, None);
         for (stage, plan) in plans.iter().enumerate() {
             let program = plan.program(1)?;
-            let received = program.from_previous.clone().ok_or(EdgeError::Empty)?;
+            let received = program.from_previous.first().cloned().ok_or(EdgeError::Empty)?;
             let last = program.to_next.first().and_then(|last| program.operators.get(*last as usize));
             let given = last.map(|last| last.output.clone()).ok_or(EdgeError::Empty)?;
             let goes_on = plan.layers().start == layers && types.last().is_none_or(|before| *before == received);
@@ -59,7 +59,7 @@ impl Edges {
             if controls.is_some() {
                 return Err(EdgeError::Choice(stage.saturating_sub(1)));
             }
-            controls.clone_from(&program.from_next);
+            controls = program.from_next.first().cloned();
             if types.is_empty() {
                 types.push(received);
             }

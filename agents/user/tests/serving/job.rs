@@ -50,11 +50,11 @@ fn edges_have_the_types_of_every_lengths_program() {
         for tokens in 1..=LONGEST {
             for (stage, plan) in plans.iter().enumerate() {
                 let program = plan.program(tokens).unwrap();
-                assert_eq!(edges.ty(stage, tokens).unwrap(), program.from_previous.clone());
+                assert_eq!(edges.ty(stage, tokens).unwrap(), program.from_previous.first().cloned());
                 let last = &program.operators[program.to_next[0] as usize].output;
                 assert_eq!(edges.ty(stage + 1, tokens).unwrap().as_ref(), Some(last));
                 let controls = edges.controls(tokens).unwrap().filter(|_| stage == 1);
-                assert_eq!(controls, program.from_next.clone());
+                assert_eq!(controls, program.from_next.first().cloned());
                 assert_eq!(edges.controls_row(stage), if controls.is_some() { 28 } else { 0 });
             }
         }

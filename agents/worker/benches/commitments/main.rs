@@ -8,6 +8,8 @@
 //! Not counted on either side: writing the interval to disk, and the chain.
 
 mod pipeline;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::error::Error;
 use std::hint::black_box;
@@ -21,7 +23,7 @@ use tensorlink_proof::commit::{Contracts, Edge};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::Address;
 use tensorlink_worker::metrics::{Measured, observed};
-use tensorlink_worker::schedule::one_forward_one_backward;
+use tensorlink_worker::schedule;
 use tokio_util::sync::CancellationToken;
 
 use self::pipeline::{Links, Stage, Timed, example, pipeline};
@@ -69,8 +71,8 @@ fn plain(
         executor.begin_step(step)?;
         for work in schedule {
             let (from, ty, to, mb) = match *work {
-                Work::Forward(mb) => (Edge::FromPrevious, &from_previous, Edge::ToNext, mb),
-                Work::Backward(mb) => (Edge::FromNext, &from_next, Edge::ToPrevious, mb),
+                Work::Forward(mb) => (Edge::FromPrevious, from_previous.get(mb as usize), Edge::ToNext, mb),
+                Work::Backward(mb) => (Edge::FromNext, from_next.get(mb as usize), Edge::ToPrevious, mb),
             };
             let input = match ty {
                 Some(ty) => {
@@ -98,7 +100,7 @@ fn plain(
 impl Stage {
     /// Works through all intervals, as `LaneTask` does on its thread. The first is not counted: memory and caches are cold.
     fn run(mut self, plan: Plan, contracts: &Contracts) -> Result<Account> {
-        let schedule: Vec<Work> = one_forward_one_backward(self.lane.stage, self.stages, self.program.micro_batches);
+        let schedule: Vec<Work> = schedule::of_program(&self.program, self.lane.stage, self.stages);
         let engine = TorchEngine::new(Device::Cpu)?;
         let seen = observed(&self.info);
         let mut executor = StageExecutor::new(engine, self.program, &self.constants, &self.state, self.key, seen)?;

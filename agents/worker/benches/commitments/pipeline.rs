@@ -2,27 +2,22 @@
 
 use std::fmt;
 use std::io::Read;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tensorlink_graph::calibrate::{calibrate, float_state, job_key};
 use tensorlink_graph::{CheckedProgram, Margins, Model, StageInfo, Table, compile, init};
-use tensorlink_net::{Libp2pNet, NetConfig};
 use tensorlink_node::Identity;
 use tensorlink_node::interval::Boundary;
-use tensorlink_node::ports::{Duplex, Gate, Net, Protocol};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{Edge, tensor_root};
-use tensorlink_types::{Address, JobId, JobKey, Lane, TensorType};
+use tensorlink_types::{JobId, JobKey, Lane};
 use tensorlink_worker::boundary::{Neighbour, Neighbours};
 use tensorlink_worker::link::{Link, LinkError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Result;
-
-/// Bytes on the way between two stages in memory, as on a network stream.
-const IN_FLIGHT: usize = 1 << 20;
+use crate::support::nodes::{Nodes, limit, secret};
 
 /// How neighbours are connected.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,6 +26,15 @@ pub(crate) enum Links {
     Memory,
     /// By encrypted streams of the worker's own network on the loopback interface, as in `script/demo`.
     Loopback,
+}
+
+impl fmt::Display for Links {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Memory => "memory",
+            Self::Loopback => "loopback",
+        })
+    }
 }
 
 /// Neighbours, and the time spent waiting for them.
@@ -74,72 +78,10 @@ pub(crate) struct Stage {
     pub(crate) border: Timed,
 }
 
-impl fmt::Display for Links {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Memory => "memory",
-            Self::Loopback => "loopback",
-        })
-    }
-}
-
-/// Lets everybody in: there is no chain to ask for stakes.
-struct Open;
-
-impl Gate for Open {
-    fn allows(&self, _: Address, _: Protocol) -> bool {
-        true
-    }
-}
-
-/// The nodes of the stages, none where links are in memory.
-pub(crate) struct Nodes(Vec<Arc<Libp2pNet>>);
-
-fn secret(stage: u16) -> Result<[u8; 32]> {
-    Ok([u8::try_from(stage + 1)?; 32])
-}
-
-impl Nodes {
-    /// Starts a node for each stage.
-    async fn new(links: Links, stages: u16) -> Result<Self> {
-        let mut nodes: Vec<Arc<Libp2pNet>> = Vec::new();
-        for stage in 0..if links == Links::Loopback { stages } else { 0 } {
-            let bootstrap = match nodes.last() {
-                Some(node) => node.listen_addresses().await?,
-                None => Vec::new(),
-            };
-            let config = NetConfig { listen: vec!["/ip4/127.0.0.1/tcp/0".parse()?], bootstrap, ..NetConfig::default() };
-            let node = Arc::new(Libp2pNet::start(tensorlink_net::Identity::from_secret(secret(stage)?)?, config)?);
-            node.set_gate(Arc::new(Open));
-            while node.listen_addresses().await?.is_empty() || stage > 0 && node.connected_peers().await?.is_empty() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            nodes.push(node);
-        }
-        Ok(Self(nodes))
-    }
-
-    /// Both ends of a stream between a stage and the one before it.
-    async fn connect(&self, stage: usize) -> Result<(Box<dyn Duplex>, Box<dyn Duplex>)> {
-        let (Some(before), Some(after)) = (self.0.get(stage - 1), self.0.get(stage)) else {
-            let (before, after) = tokio::io::duplex(IN_FLIGHT);
-            return Ok((Box::new(before), Box::new(after)));
-        };
-        let mut visitors = after.accept(Protocol::Tensor).await?;
-        let stream = before.open(after.address(), Protocol::Tensor).await?;
-        let (_, visitor) = visitors.recv().await.ok_or("the node stopped")?;
-        Ok((stream, visitor))
-    }
-}
-
 /// A file of the examples.
 pub(crate) fn example(name: &str) -> Result<Vec<u8>> {
     let path = format!("{}/../../examples/{name}", env!("CARGO_MANIFEST_DIR"));
     Ok(std::fs::read(&path).map_err(|e| format!("{path}: {e}"))?)
-}
-
-fn limit(ty: &Option<TensorType>) -> Result<usize> {
-    Ok(usize::try_from(ty.as_ref().map_or(0, TensorType::byte_len))?)
 }
 
 /// Cuts the example into stages and connects them. Within a runtime.
@@ -156,7 +98,7 @@ pub(crate) async fn pipeline(model: &Model, links: Links, stop: &CancellationTok
 
     let count = u16::try_from(compiled.len())?;
     let mut stages: Vec<Stage> = Vec::new();
-    let nodes = Nodes::new(links, count).await?;
+    let nodes = Nodes::new(if links == Links::Loopback { count } else { 0 }, None).await?;
     for (number, stage) in (0..count).zip(compiled) {
         let state = init::state(&stage.program, &float_state(&weights))?;
         let identity = Identity::new(&secret(number)?)?;

@@ -212,7 +212,7 @@ where
         let shard = self.serving(lane).map_err(|unserved| Response::Declined(unserved.to_string()))?.shard().clone();
         let tokens = entry.receipt.tokens;
         let shard = blocking(move || shard.shard(tokens)).await.map_err(|e| Response::Declined(e.to_string()))?;
-        let job_key = self.log_of(lane).and_then(|log| log.get().job_key).unwrap_or_default();
+        let lineage = self.log_of(lane).and_then(|log| log.get().lineage).unwrap_or_default();
         // The job's start was confirmed before anything was served.
         let interval = Interval {
             confirmed: true,
@@ -222,7 +222,7 @@ where
             id,
             interval,
             shard: Arc::new(shard),
-            job_key,
+            lineage,
             span: Span { first_step: tokens, steps: 1 },
         }))
     }

@@ -40,7 +40,7 @@ async fn what_a_worker_says_about_its_receipts_is_what_a_repetition_gives() {
             let limit = inputs_len(&shard.program, 1);
             let inputs = world.store.get(&Cid::try_from(inputs).unwrap(), &[], limit).await.unwrap();
             let span = Span { first_step: 3, steps: 1 };
-            let own = Replay { shard, job_key: KEY, span, state: vec![], inputs };
+            let own = Replay { shard, lineage: KEY.into(), span, state: vec![], inputs };
             let roots = own.roots(Reference).unwrap();
             assert_eq!(roots.logs.roots(), receipt.logs);
 

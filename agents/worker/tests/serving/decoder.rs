@@ -319,7 +319,7 @@ async fn receipts_of_generated_texts_are_borne_out_by_a_repetition() {
         let inputs = world.store.get(&Cid::try_from(inputs).unwrap(), &[], limit).await.unwrap();
         assert_eq!(inputs, [text.rows.clone(), text.controls.clone()].concat());
         let span = Span { first_step: 4, steps: 1 };
-        let roots = Replay { shard, job_key: KEY, span, state: vec![], inputs }.roots(Reference).unwrap();
+        let roots = Replay { shard, lineage: KEY.into(), span, state: vec![], inputs }.roots(Reference).unwrap();
         assert_eq!(roots.logs.roots(), receipt.logs);
         assert_eq!(ask(Request::Trace { claim, step: 4 }).await, Response::Roots(roots.traces[0].clone()));
     }

@@ -85,6 +85,8 @@ impl World {
             duration: Default::default(),
             challengeWindow: WINDOW as u32,
             workerStake: 1,
+            continues: 0,
+            firstStep: 0,
             programs: vec![],
             initialStates: vec![],
             manifest: manifest.to_bytes().into(),

@@ -12,7 +12,7 @@
 //! | `KEEP_RESULT=true` | it computes right, and gives its last state to nobody but its keeper |
 //! | `HUSH=true` | it computes right, claims it, and keeps its word for what it sent from its neighbours |
 //! | `HONEST=true` | it computes right |
-//! | `COOK` | `inputs` or `output`: it shows auditors another one than it logged or signed |
+//! | `COOK` | `inputs` or `output`: it shows auditors another one than it logged or signed; `state`: it gives another one than it claimed |
 //! | `COPY=true` | it reveals what other replicas have revealed |
 //! | `FORK=true` | it computes right, and tells its neighbours something else in that step |
 //! | `HEARSAY=true` | it computes right, but from something else than its neighbour told it in that step |

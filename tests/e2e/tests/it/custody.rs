@@ -77,6 +77,19 @@ async fn a_result_that_its_worker_keeps_for_itself_comes_from_its_keeper() {
     assert!(stage_of(&report, VILLAIN) < 2);
 }
 
+/// A checkpoint that was damaged is told by its root.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_that_is_not_the_claimed_one_is_left_for_its_keepers() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_villain_as(VILLAIN, &[("HONEST", "true"), ("COOK", "state")]).await;
+    let job = Job { challenge_window: 8, ..JOB };
+    job.post(&mut network);
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_finished(&job);
+    assert!(report.number("held_out_percent") > 50.0, "the user has what was claimed: {}", report.json);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn honest_workers_show_what_is_demanded_and_are_paid_the_bond() {
     let mut network = network().await;

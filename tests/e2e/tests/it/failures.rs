@@ -6,7 +6,7 @@ use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::{JobId, Lane, U256};
 
-use crate::harness::{Job, Network, Subject, USER, sno, worker_address};
+use crate::harness::{Job, Network, Report, Subject, USER, sno, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -29,6 +29,52 @@ async fn a_worker_that_was_killed_takes_its_lane_up_again() {
     network.await_claim_of_each(&LONG, LIMIT).await;
     network.cut_worker(1);
     network.start_workers([1]).await;
+    let report = LONG.settled(&mut network, LIMIT).await;
+    report.assert_finished(&LONG);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_lags_is_paid_all_the_same() {
+    let job = Job { stages: 1, replicas: 2, ..LONG };
+    let report = lagging(&job, 60).await;
+    report.assert_finished(&job);
+}
+
+/// Who comes with an interval after its time has nothing to lose but its pay; and holds nobody up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_lags_for_too_long_loses_nothing_but_its_pay() {
+    let job = Job { stages: 1, replicas: 2, ..LONG };
+    let report = lagging(&job, 5).await;
+    report.assert_accounts();
+    assert!(report.slashed().is_empty(), "{}", report.json);
+    let (claims, _) = report.paid()[&worker_address(0)];
+    assert_eq!(claims, job.intervals(), "{}", report.json);
+    assert!(report.json["held_out_percent"].is_number(), "{}", report.json);
+}
+
+/// The second of two replicas stands still for a while, where each has so many seconds for an interval.
+async fn lagging(job: &Job, window: u32) -> Report {
+    let mut network = Network::staked(2, |parameters| parameters.sealWindow = window).await;
+    network.start_validator().await;
+    network.start_workers(0..2).await;
+    job.post(&mut network);
+    network.await_claim_of_each(job, LIMIT).await;
+    network.hang_worker(1, Duration::from_secs(15)).await;
+    job.settled(&mut network, LIMIT).await
+}
+
+/// Its lane waits; its neighbour waits for it; nobody is slashed, and no process is started again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_disk_is_full_goes_on_when_there_is_room() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_bounded_worker(1).await;
+    LONG.post(&mut network);
+    network.await_claim_of_each(&LONG, LIMIT).await;
+    // Its store is larger by now; its log and its records are not.
+    network.set_room(1, Some(256 << 10));
+    network.said("worker-1", "the lane waits for the disk", LIMIT).await;
+    network.set_room(1, None);
     let report = LONG.settled(&mut network, LIMIT).await;
     report.assert_finished(&LONG);
 }

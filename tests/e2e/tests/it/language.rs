@@ -1,10 +1,12 @@
 //! A decoder trained on text by strangers, and those among them who compute something else.
 
+use std::path::Path;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tensorlink_node::ports::chain::{Event, Fault};
 
-use crate::harness::{Job, Network, Subject, worker_address};
+use crate::harness::{Job, Network, Subject, USER, run_alone, worker_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// The worker that plays all parts.
@@ -42,29 +44,171 @@ async fn a_decoder_learns_on_two_workers() {
     let mut network = Network::start(2).await;
     network.start_workers(0..2).await;
     let job = Job { stages: 2, steps: 60, steps_per_interval: 20, challenge_window: 6, ..JOB };
-    job.post(&mut network);
+    let out = job.train(&mut network, "");
     let report = job.settled(&mut network, LIMIT).await;
     report.assert_finished(&job);
+    assert!(report.json["stopped"].is_null(), "{}", report.json);
+
+    // More than its context holds, and the same each time.
+    let one = sampled(&network, &out, &["--tokens", "24"]).await;
+    assert_eq!((&one["tokens"], &one["prompt_tokens"]), (&json!(24), &json!(6)));
+    let text = one["text"].as_str().unwrap();
+    assert!(text.starts_with("In the") && text.chars().count() == 30, "{text:?}");
+    assert_eq!(sampled(&network, &out, &["--tokens", "24"]).await, one);
+    assert_ne!(sampled(&network, &out, &["--tokens", "24", "--seed", "1"]).await, one);
+    let refused = network.run(USER, &["model", "sample", &out.display().to_string(), "--prompt", "In #"]).await;
+    assert!(!refused.ok && refused.stderr.contains("'#'"), "{}", refused.stderr);
+}
+
+/// What a trained model goes on with.
+async fn sampled(network: &Network, folder: &Path, options: &[&str]) -> Value {
+    let folder = folder.display().to_string();
+    let mut arguments = vec!["--json", "model", "sample", &folder, "--prompt", "In the", "--device", "cpu"];
+    arguments.extend(options);
+    network.ok(USER, &arguments).await.json().remove(0)
+}
+
+/// Once with all its weights, and once with adapters beside them, which are then added in.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trained_model_is_trained_on() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    let job = Job { stages: 2, steps: 40, steps_per_interval: 20, challenge_window: 6, ..JOB };
+    let base = job.train(&mut network, "");
+    let first = job.settled(&mut network, LIMIT).await.number("held_out_loss");
+
+    let adapters = Job { subject: Subject::Adapters, ..job };
+    let learned = adapters.train(&mut network, "");
+    let report = adapters.settled(&mut network, LIMIT).await;
+    assert!(report.number("held_out_loss") < first, "from {first}: {}", report.json);
+    assert!(learned.join("adapter_config.json").exists() && !learned.join("model.safetensors").exists());
+    let merged = network.path("merged");
+    let [from, with, to] = [&base, &learned, &merged].map(|path| path.display().to_string());
+    let told = network.ok(USER, &["--json", "model", "merge", &from, "--adapters", &with, "--out", &to]).await;
+    // Queries and values of two blocks.
+    assert_eq!(told.json()[0]["projections"], json!(4));
+
+    let whole = Job { subject: Subject::TrainedOn, ..job };
+    let tuned = whole.train(&mut network, "");
+    let report = whole.settled(&mut network, LIMIT).await;
+    assert!(report.number("held_out_loss") < first, "from {first}: {}", report.json);
+    assert_eq!(report.paid().len(), 2);
+    for folder in [merged, tuned] {
+        let said = sampled(&network, &folder, &["--tokens", "24"]).await;
+        assert_eq!(said["text"].as_str().unwrap().chars().count(), 30, "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_has_learned_enough_is_stopped_and_leaves_its_model() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    // Any loss is low enough: it ends after an interval or a few.
+    let job = Job { stages: 2, steps: 2000, steps_per_interval: 20, challenge_window: 6, ..JOB };
+    let out = job.train(&mut network, "early_stop.loss = 100.0");
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+    assert!(report.json["stopped"]["reached"]["loss"].as_f64().is_some(), "{}", report.json);
+    let intervals = report.number("intervals") as u32;
+    assert!((1..job.intervals()).contains(&intervals), "{}", report.json);
+    // Whatever is claimed is paid; neighbours are at most an interval apart.
+    assert!(
+        report.paid().values().all(|(claims, _)| (intervals..=intervals + 1).contains(claims)),
+        "{:?}",
+        report.paid()
+    );
+    assert_eq!(report.paid().len(), job.lanes());
+    assert!(report.number("held_out_loss") < 5.0, "{}", report.json);
+    assert!(out.join("model.safetensors").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_weights_outgrow_their_types_is_stopped_and_paid_to_there() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    let subject = Subject::TooFast;
+    let job = Job { stages: 2, steps: 2000, steps_per_interval: 20, challenge_window: 6, subject, ..JOB };
+    job.train(&mut network, "");
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+    assert!(report.json["stopped"]["saturated"]["share"].as_f64().is_some_and(|share| share > 0.05), "{}", report.json);
+    // It shows in the first interval; what is computed until the chain knows is paid, and nothing after.
+    let paid = report.paid();
+    let some = 1..=job.intervals() / 4;
+    assert!(paid.len() == job.lanes() && paid.values().all(|(claims, _)| some.contains(claims)), "{paid:?}");
+}
+
+/// Each has the whole model and half of the sequences; what they come to is what one alone would have come to with all of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_workers_that_share_sequences_come_to_what_one_would_have() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    let job = Job { stages: 2, steps: 40, steps_per_interval: 20, challenge_window: 6, ..JOB };
+    job.train(&mut network, "data_parallel = true");
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_finished(&job);
+    let posted = report.pick(|event| match event {
+        Event::JobPosted { terms, .. } => Some(terms.clone()),
+        _ => None,
+    });
+    let keys = report.pick(|event| match event {
+        Event::JobStarted { job_key, .. } => Some(*job_key),
+        _ => None,
+    });
+    let alone = run_alone(&network, &network.path("text.txt"), &posted[0], keys[0]);
+    let claims = report.pick(|event| match event {
+        Event::ClaimCommitted { claim, .. } => Some(claim.clone()),
+        _ => None,
+    });
+    assert_eq!(claims.len(), 4);
+    for claim in claims {
+        assert_eq!(claim.newState, alone[claim.interval as usize], "{} at {}", claim.lane(), claim.interval);
+    }
+}
+
+/// Of two that share sequences, the one that adds up otherwise: the other took its word for the sums, and is right.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_adds_up_gradients_wrongly_is_convicted_of_it() {
+    let mut network = Network::start(2).await;
+    network.start_workers([1]).await;
+    network.start_part(VILLAIN, (STEP, "combine", r#"{"flip":3}"#)).await;
+    let job = Job { stages: 2, ..JOB };
+    let mut command = job.posting(&network);
+    command.arg("--data-parallel");
+    network.spawn("user", command);
+    let report = job.settled(&mut network, LIMIT).await;
+    let convicted = report.pick(|event| match event {
+        Event::Convicted { worker, fault, step, .. } => Some((*worker, *fault, *step)),
+        _ => None,
+    });
+    assert_eq!(convicted, [(worker_address(VILLAIN), Fault::Element, STEP)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_gives_other_gradients_is_convicted_of_it() {
-    all_are_convicted(&GRADIENTS).await;
+    all_are_convicted(&GRADIENTS, &JOB).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_takes_another_step_is_convicted_of_it() {
-    all_are_convicted(&OPTIMIZER).await;
+    all_are_convicted(&OPTIMIZER, &JOB).await;
+}
+
+/// By another key than the job's, and by none.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_drops_otherwise_is_convicted_of_it() {
+    let job = Job { subject: Subject::Dropout, ..JOB };
+    all_are_convicted(&[("dropout", r#""other_key""#), ("dropout", r#""stay""#)], &job).await;
 }
 
 /// One after another on one network, each in a job of its own.
-async fn all_are_convicted(cast: &[(&str, &str)]) {
+async fn all_are_convicted(cast: &[(&str, &str)], job: &Job) {
     let mut network = Network::start(1).await;
     network.endow(VILLAIN, cast.len()).await;
     for (index, (operator, deed)) in cast.iter().enumerate() {
         network.start_part(VILLAIN, (STEP, operator, deed)).await;
-        JOB.post(&mut network);
-        let report = JOB.settled(&mut network, LIMIT).await;
+        job.post(&mut network);
+        let report = job.settled(&mut network, LIMIT).await;
         network.cut_worker(VILLAIN);
         let convicted = report.pick(|event| match event {
             Event::Convicted { worker, fault, step, claimed, recomputed, .. } => {

@@ -14,6 +14,7 @@
 //! | `serving` | pretrained models served text by text, honestly and not |
 //! | `chaos` | everything that can fail fails, at random |
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
+//! | `resume` | training that goes on in another job |
 //! | `posts` | jobs that nobody should take |
 //! | `refusals` | what the command line says to bad input |
 
@@ -30,5 +31,6 @@ mod honest;
 mod language;
 mod posts;
 mod refusals;
+mod resume;
 mod serving;
 mod villains;

@@ -118,8 +118,8 @@ fn small_program() -> Result<Program, VectorError> {
         micro_batches: 1,
         to_next: vec![0],
         to_previous: vec![1],
-        from_previous: Some(x),
-        from_next: Some(y),
+        from_previous: vec![x],
+        from_next: vec![y],
         segments: vec![],
         names: vec![],
     })

@@ -191,7 +191,7 @@ impl ProofCase {
             },
             JobKind::Serving => Work::Serving { longest: self.steps_per_interval, programs: self.program },
         };
-        let chain = fraud::Case { contracts, worker: self.worker, job_key: JobKey(self.job_key), work };
+        let chain = fraud::Case { contracts, worker: self.worker, lineage: JobKey(self.job_key).into(), work };
         let conviction = convict(&chain).map_err(self.malformed("proof"))?;
         compare(name, "auditor", &self.auditor, &conviction.auditor)?;
         compare(name, "step", &self.step, &conviction.step)?;
@@ -289,8 +289,8 @@ fn wrong(k: usize, case: &Case, about: About, lie: Lie) -> Result<ProofCase, Vec
         micro_batches: MICRO_BATCHES,
         to_next: vec![index; MICRO_BATCHES as usize],
         to_previous: vec![index; MICRO_BATCHES as usize],
-        from_previous: Some(output.clone()),
-        from_next: Some(output),
+        from_previous: vec![output.clone(); MICRO_BATCHES as usize],
+        from_next: vec![output; MICRO_BATCHES as usize],
         segments: vec![],
         names: vec![],
     };

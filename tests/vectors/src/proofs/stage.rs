@@ -106,7 +106,7 @@ impl Stage {
         fraud::Case {
             contracts: CONTRACTS,
             worker: key().map(|key| address_of(&key)).unwrap_or_default(),
-            job_key: self.job_key,
+            lineage: self.job_key.into(),
             work,
         }
     }
@@ -200,8 +200,8 @@ pub(super) fn wired(about: About, wrong: Option<Sink>) -> Result<Stage, VectorEr
         micro_batches: MICRO_BATCHES,
         to_next: vec![0, 2],
         to_previous: vec![4, 1],
-        from_previous: Some(ty.clone()),
-        from_next: Some(ty.clone()),
+        from_previous: vec![ty.clone(); MICRO_BATCHES as usize],
+        from_next: vec![ty.clone(); MICRO_BATCHES as usize],
         segments: vec![],
         names: vec![],
     };

@@ -9,7 +9,7 @@ use tensorlink_node::identity::InvalidKey;
 use tensorlink_node::ports::Event;
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_types::abi::{JobKind, JobTerms, Offer};
-use tensorlink_types::{Address, B256, JobId, JobKey, U256};
+use tensorlink_types::{Address, B256, JobId, JobKey, Lineage, U256};
 
 /// The only job.
 pub(super) const JOB: JobId = JobId(1);
@@ -88,7 +88,7 @@ impl Job {
             deadline: FOREVER,
             challenge_window: 1,
             worker_stake: 1,
-            job_key: JobKey::default(),
+            lineage: Lineage::default(),
         })
     }
 
@@ -106,6 +106,8 @@ impl Job {
             duration: Default::default(),
             challengeWindow: 1,
             workerStake: 1,
+            continues: 0,
+            firstStep: 0,
             programs: self.programs.clone(),
             initialStates: Vec::new(),
             manifest: manifest.to_bytes().into(),

@@ -8,7 +8,7 @@ use crate::args::EvalArgs;
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::output;
-use crate::quantized::{CALIBRATION, Distance, SENTENCES, beside, distance, encode, prepare, texts};
+use crate::quantized::{Distance, SENTENCES, beside, distance, encode, known, prepare_on, texts};
 
 /// Compares a folder's model in integers with its floats: of the same folder, or of the one it was made of.
 pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {
@@ -26,9 +26,9 @@ pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {
         }
         (None, Some(_)) => bail!("{} has floats of its own: leave out --against", args.model.display()),
         (None, None) => {
-            let known = texts(args.calibration.as_deref(), CALIBRATION)?;
+            let known = known(&folder, args.calibration.as_deref())?;
             let engine = crate::device::open(args.device.as_deref())?;
-            (prepare(&folder, &known, engine.device())?, engine)
+            (prepare_on(&folder, &known, engine.device())?, engine)
         }
     };
     tracing::info!(seconds = start.elapsed().as_secs_f64(), "in integers");

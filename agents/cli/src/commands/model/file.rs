@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use tensorlink_graph::training::Layer;
 
-use crate::commands::post::read_draft;
+use crate::commands::post::{compile, read_draft};
 use crate::config::Config;
 use crate::output;
 
@@ -32,7 +32,7 @@ struct Stage {
 pub(super) fn inspect(config: &Config, model: &Path, data: &Path, stages: u16) -> Result<()> {
     let draft = read_draft(model, data)?;
     let ranges = draft.cut(&vec![u64::MAX / 64; usize::from(stages)])?;
-    let prepared = draft.compile(&ranges)?;
+    let prepared = compile(&draft, &ranges)?;
     let cut = prepared.stages.iter().zip(&ranges).map(|(stage, layers)| Stage {
         layers: layers.clone(),
         operators: stage.program.operators.len(),

@@ -4,23 +4,28 @@ mod eval;
 mod file;
 mod folder;
 mod import;
+mod merge;
 mod quantize;
+pub mod sample;
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use tokio_util::sync::CancellationToken;
 
 use crate::args::ModelCommand;
 use crate::config::Config;
 
 /// Runs a command about a model.
-pub fn run(config: &Config, command: ModelCommand) -> Result<()> {
+pub async fn run(config: &Config, command: ModelCommand, shutdown: CancellationToken) -> Result<()> {
     match command {
         ModelCommand::Inspect { model, data, stages } => inspect(config, &model, data.as_deref(), stages),
         ModelCommand::Import { source, out, stages } => import::import(config, &source, out.as_deref(), stages),
+        ModelCommand::Merge { model, adapters, out } => merge::merge(config, &model, &adapters, &out),
         ModelCommand::Quantize { model, out, calibration, device } => {
             quantize::quantize(config, &model, &out, calibration.as_deref(), device.as_deref())
         }
+        ModelCommand::Sample(args) => sample::sample(config, args, shutdown).await,
         ModelCommand::Eval(args) => eval::eval(config, &args),
     }
 }

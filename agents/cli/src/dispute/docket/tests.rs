@@ -63,6 +63,8 @@ fn begun() -> Vec<Vec<Event>> {
         duration: Default::default(),
         challengeWindow: 500,
         workerStake: 1_000,
+        continues: 0,
+        firstStep: 0,
         programs: vec![],
         initialStates: vec![],
         manifest: Default::default(),

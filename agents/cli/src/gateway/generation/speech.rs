@@ -64,9 +64,10 @@ impl Language for Speech {
 pub fn refusal(error: TokenizerError) -> TokenizeError {
     match error {
         TokenizerError::Context { tokens, .. } => TokenizeError::TooLong(tokens),
-        TokenizerError::Empty | TokenizerError::Bytes { .. } | TokenizerError::Text(_) => {
-            TokenizeError::Refused(error.to_string())
-        }
+        TokenizerError::Empty
+        | TokenizerError::Bytes { .. }
+        | TokenizerError::Character(_)
+        | TokenizerError::Text(_) => TokenizeError::Refused(error.to_string()),
         TokenizerError::Syntax(_)
         | TokenizerError::Vocabulary { .. }
         | TokenizerError::Special { .. }

@@ -10,19 +10,19 @@ fn moments(row: &[f64], spread: &Spread) -> (f64, f64) {
     (mean, (squares + spread.epsilon * length).sqrt())
 }
 
-/// Rows of mean square 1.
-pub(super) fn norm(x: &[f64], row: usize, spread: &Spread) -> Vec<f64> {
+/// Runs of so many elements to mean square 1.
+pub(super) fn norm(x: &[f64], run: usize, spread: &Spread) -> Vec<f64> {
     let normed = |row: &[f64]| -> Vec<f64> {
         let (mean, root) = moments(row, spread);
         let scale = (row.len() as f64).sqrt() / root;
         row.iter().map(|x| (x - mean) * scale).collect()
     };
-    x.chunks_exact(row).flat_map(normed).collect()
+    x.chunks_exact(run).flat_map(normed).collect()
 }
 
-/// What rows are multiplied by, but for the root of their length.
-pub(super) fn inverse_norm(x: &[f64], row: usize, spread: &Spread) -> Vec<f64> {
-    x.chunks_exact(row).map(|row| 1.0 / moments(row, spread).1).collect()
+/// What runs are multiplied by, but for the root of their length.
+pub(super) fn inverse_norm(x: &[f64], run: usize, spread: &Spread) -> Vec<f64> {
+    x.chunks_exact(run).map(|run| 1.0 / moments(run, spread).1).collect()
 }
 
 /// Heads rotated by a table of cosines and sines; operands with the lengths of their rows.

@@ -1,26 +1,30 @@
 //! Attention over one sequence.
 
+use super::dropout::Dropped;
 use super::norm::NormPass;
 use super::{Builder, Quantised, narrow, wide};
 use crate::step::build::PROBABILITY as POWERS;
 use crate::step::{Class, NodeId, Op, Precision};
-use crate::transformer::{Positions, Rotary};
+use crate::transformer::{Norm, Positions, Rotary};
 
 /// Bits and exponents of softmax (rule N-22).
 const SUM: Precision = Precision::Fixed { bits: 32, exponent: 16 };
-const PROBABILITY: Precision = Precision::Fixed { bits: 16, exponent: 15 };
+const PROBABILITY: Precision = Precision::Fixed { bits: super::NARROW_BITS, exponent: PROBABILITY_EXPONENT };
+pub(super) const PROBABILITY_EXPONENT: i16 = 15;
 /// Of cosines and sines.
 const TURNS: Precision = Precision::Fixed { bits: 16, exponent: 14 };
-const PROJECTIONS: [&str; 3] = ["query", "key", "value"];
-
 /// What the backward pass needs of an attention.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttentionPass {
     norm: NormPass,
     input: Quantised,
+    /// Of queries and keys, where they are normalised.
+    head_norms: [Option<NormPass>; 2],
     rotated: [NodeId; 2],
     value: NodeId,
     probabilities: NodeId,
+    /// What values are mixed by: the probabilities that are not dropped.
+    shares: NodeId,
     mixed: Quantised,
 }
 
@@ -30,66 +34,100 @@ impl Builder<'_> {
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let a = self.architecture;
         let (tokens, heads) = (self.recipe.tokens, a.heads);
-        let (norm, y) = self.norm(&name("norm"), x);
+        let (norm, y) = self.norm(&name("norm"), a.norm, x);
         let input = self.quantise(&name("input"), y);
-        let projected = PROJECTIONS.map(|part| self.linear(&name(part), input, narrow(Class::Activation)));
-        let [query, key, value] = projected;
+        let [(query_norm, query), (key_norm, key)] = ["query", "key"].map(|part| self.looked_up(&name(part), input));
+        let value = self.linear(&name("value"), input, narrow(Class::Activation));
         let rotated = [("query", query, heads), ("key", key, a.groups)].map(|(part, x, heads)| {
             self.rotate(&name(&format!("{part}.rotated")), x, heads, Turn::Forth, narrow(Class::Activation))
         });
 
         let dims = vec![heads, tokens, tokens];
         let scores = self.op(&name("scores"), Op::HeadScores { heads }, &rotated, dims, wide(Class::Activation));
-        let max = self.by_row(&name("max"), Op::RowMax { causal: true }, &[scores], Precision::Like(scores));
+        let max = self.by_row(&name("max"), Op::RowMax { causal: true }, scores, Precision::Like(scores));
         let divisor = libm::sqrt(f64::from(a.head_width));
         let powers = self.like(&name("exp"), Op::ExpNeg { divisor, causal: true }, &[scores, max], POWERS);
-        let sum = self.by_row(&name("sum"), Op::RowSum, &[powers], SUM);
+        let sum = self.by_row(&name("sum"), Op::RowSum, powers, SUM);
         let probabilities = self.like(&name("softmax"), Op::Normalize, &[powers, sum], PROBABILITY);
+        let shares = self.dropped_probabilities(layer, &name("softmax"), probabilities);
         let values = self.transpose(value);
         let dims = vec![tokens, a.query_width()];
-        let mixed =
-            self.op(&name("mixed"), Op::HeadMix { heads }, &[probabilities, values], dims, wide(Class::Activation));
+        let mixed = self.op(&name("mixed"), Op::HeadMix { heads }, &[shares, values], dims, wide(Class::Activation));
         let mixed = self.quantise(&name("mixed"), mixed);
         let output = self.linear(&name("output"), mixed, wide(Class::Activation));
+        let output = self.dropped(Dropped::Attention(layer), &name("output"), output, wide(Class::Activation));
         let y = self.sum(&name("residual"), x, output, wide(Class::Activation));
-        (AttentionPass { norm, input, rotated, value, probabilities, mixed }, y)
+        (
+            AttentionPass {
+                norm,
+                input,
+                head_norms: [query_norm, key_norm],
+                rotated,
+                value,
+                probabilities,
+                shares,
+                mixed,
+            },
+            y,
+        )
     }
 
     pub(super) fn attention_gradient(&mut self, layer: usize, pass: &AttentionPass, dy: NodeId) -> NodeId {
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let a = self.architecture;
         let (heads, gradient) = (a.heads, || wide(Class::Gradient));
-        let mixed = self.linear_gradient(&name("output"), pass.mixed, dy);
+        let output = self.dropped(Dropped::Attention(layer), &name("output.grad"), dy, gradient());
+        let mixed = self.linear_gradient(&name("output"), pass.mixed, output);
         let mixed = self.like(&name("mixed.grad"), Op::Cast, &[mixed], narrow(Class::Gradient));
 
         // dS = P·(dP − Σ P·dP), over the divisor of the scores.
         let dims = self.dims(pass.probabilities);
         let dp = self.op(&name("softmax.grad"), Op::HeadScores { heads }, &[mixed, pass.value], dims, gradient());
+        let dp = self.dropped(Dropped::Probabilities(layer), &name("softmax.grad"), dp, gradient());
         let along = self.like(&name("softmax.grad.along"), Op::Mul, &[dp, pass.probabilities], gradient());
-        let along = self.by_row(&name("softmax.grad.sum"), Op::RowSum, &[along], gradient());
+        let along = self.by_row(&name("softmax.grad.sum"), Op::RowSum, along, gradient());
         let share = 1.0 / libm::sqrt(f64::from(a.head_width));
         let across = Op::RowCombine { fa: share, fb: -share };
         let across = self.like(&name("softmax.grad.across"), across, &[dp, along], gradient());
         let ds = self.like(&name("scores.grad"), Op::Mul, &[across, pass.probabilities], narrow(Class::Gradient));
 
         let [query, key] = pass.rotated;
-        let turned = [ds, pass.probabilities].map(|id| self.transpose(id));
+        let [of_scores, of_values] = [ds, pass.shares].map(|id| self.transpose(id));
         let [keys, queries, mixed] = [key, query, mixed].map(|id| self.transpose(id));
-        let [of_scores, of_values] = turned;
-        let dq = self.mix(&name("query.rotated.grad"), ds, keys, narrow(Class::Gradient));
-        let dk = self.mix(&name("key.rotated.grad.heads"), of_scores, queries, narrow(Class::Gradient));
+        // What is rotated back is read in 16 bits.
+        let turned = || match a.positions {
+            Positions::Rotary(_) => narrow(Class::Gradient),
+            Positions::Learned { .. } => gradient(),
+        };
+        let dq = self.mix(&name("query.rotated.grad"), ds, keys, turned());
+        let dk = self.mix(&name("key.rotated.grad.heads"), of_scores, queries, turned());
         let dv = self.mix(&name("value.grad.heads"), of_values, mixed, gradient());
-        let dk = self.grouped(&name("key.rotated.grad"), dk, narrow(Class::Gradient));
+        let dk = self.grouped(&name("key.rotated.grad"), dk, turned());
         let dv = self.grouped(&name("value.grad"), dv, gradient());
         let dq = self.rotate(&name("query.grad"), dq, heads, Turn::Back, gradient());
         let dk = self.rotate(&name("key.grad"), dk, a.groups, Turn::Back, gradient());
 
+        let [query_norm, key_norm] = pass.head_norms;
+        let [dq, dk] = [("query", query_norm, dq), ("key", key_norm, dk)].map(|(part, norm, dy)| match norm {
+            Some(norm) => self.norm_gradient(&name(&format!("{part}_norm")), &norm, dy),
+            None => dy,
+        });
         let [dq, dk, dv] = [("query", dq), ("key", dk), ("value", dv)]
             .map(|(part, dy)| self.linear_gradient(&name(part), pass.input, dy));
         let sum = self.sum(&name("input.grad.part"), dq, dk, gradient());
         let sum = self.sum(&name("input.grad"), sum, dv, gradient());
         let dx = self.norm_gradient(&name("norm"), &pass.norm, sum);
         self.sum(&name("residual.grad"), dx, dy, gradient())
+    }
+
+    /// Queries or keys, not rotated; normalised head by head where the architecture does.
+    fn looked_up(&mut self, name: &str, input: Quantised) -> (Option<NormPass>, NodeId) {
+        if !self.architecture.query_key_norm {
+            return (None, self.linear(name, input, narrow(Class::Activation)));
+        }
+        let y = self.linear(name, input, wide(Class::Activation));
+        let (norm, y) = self.norm(&format!("{name}_norm"), Norm::Rms, y);
+        (Some(norm), self.like(&format!("{name}.normed"), Op::Cast, &[y], narrow(Class::Activation)))
     }
 
     /// `Σ_s p[h,t,s]·v[h,d,s]` with as many values as heads, or fewer that are shared.

@@ -1,8 +1,8 @@
 //! The last norm, logits and cross entropy.
 
 use super::norm::NormPass;
-use super::{Builder, Quantised, wide};
-use crate::step::build::{PROBABILITY, sum_of_powers};
+use super::{Builder, Quantised, is_tied, wide};
+use crate::step::build::PROBABILITY;
 use crate::step::{Class, NodeId, Op, Precision};
 
 /// Gradient of the loss by the logits, in `[−1, 1]`.
@@ -18,21 +18,32 @@ pub(super) struct HeadPass {
 impl Builder<'_> {
     /// Logits and probabilities.
     pub(super) fn head(&mut self, x: NodeId) -> (HeadPass, (NodeId, NodeId)) {
-        let (norm, y) = self.norm("final.norm", x);
+        let (norm, y) = self.norm("final.norm", self.architecture.norm, x);
         let input = self.quantise("head.input", y);
         let logits = self.linear("head", input, wide(Class::Activation));
-        let max = self.by_row("head.max", Op::RowMax { causal: false }, &[logits], Precision::Like(logits));
+        let max = self.by_row("head.max", Op::RowMax { causal: false }, logits, Precision::Like(logits));
         let powers = Op::ExpNeg { divisor: 1.0, causal: false };
         let powers = self.like("head.exp", powers, &[logits, max], PROBABILITY);
-        let sum = self.by_row("head.sum", Op::RowSum, &[powers], sum_of_powers(self.architecture.vocabulary));
+        let sum = self.exact_sum("head.sum", powers);
         let probabilities = self.like("head.softmax", Op::Normalize, &[powers, sum], PROBABILITY);
         (HeadPass { norm, input }, (logits, probabilities))
     }
 
-    /// Of the sum of all tokens' cross entropies: their number is divided by where gradients are taken up.
-    pub(super) fn head_gradient(&mut self, pass: &HeadPass, probabilities: NodeId, labels: NodeId) -> NodeId {
+    /// Of the sum of all tokens' cross entropies: their number is divided by where gradients are taken up. Beside the gradient of
+    /// x the one by the embedding, if that is the head's weights.
+    pub(super) fn head_gradient(
+        &mut self,
+        pass: &HeadPass,
+        probabilities: NodeId,
+        labels: NodeId,
+    ) -> (NodeId, Option<NodeId>) {
         let seed = self.like("head.logits.grad", Op::OneHotSub, &[probabilities, labels], SEED);
-        let dy = self.linear_gradient("head", pass.input, seed);
-        self.norm_gradient("final.norm", &pass.norm, dy)
+        let (dy, tied) = if is_tied(self.architecture) && self.is_trained("embedding.tokens") {
+            let weights = self.weight_gradient("head", pass.input, seed);
+            (self.input_gradient("head", seed), Some(weights))
+        } else {
+            (self.linear_gradient("head", pass.input, seed), None)
+        };
+        (self.norm_gradient("final.norm", &pass.norm, dy), tied)
     }
 }

@@ -3,99 +3,160 @@
 //! With W = diag(c)·V in mantissas V, `dy·W = (dy·diag(c))·V`: the gradient takes the weights' scales up before it is quantised
 //! itself, so that the transposed mantissas serve as they are. Likewise for the scales of x, and dW.
 
-use super::{Builder, Quantised, Weight, master, part_of_sum, wide};
-use crate::step::{Class, NodeId, Op, Phase, Precision};
-use crate::transformer::parameters;
+use super::{Builder, Quantised, part_of_sum, wide};
+use crate::model::MAX_WIDTH;
+use crate::step::build::MASTER_BITS;
+use crate::step::{Class, NodeId, Op, Precision};
+use crate::transformer::Positions;
+
+/// Bits of the gradient by the logits of a vocabulary longer than one operator reduces.
+const LOGIT_BITS: u8 = 16;
 
 /// The margin-free part of a quantised row: its mantissas lie in `[−1, 1]`.
-const fn fraction(bits: u8) -> Precision {
+pub(super) const fn fraction(bits: u8) -> Precision {
     // SAFETY of the cast: at most 16.
     Precision::Fixed { bits, exponent: bits.saturating_sub(1) as i16 }
 }
 
 impl Builder<'_> {
-    /// State and operands of every parameter.
-    pub(super) fn prepare(&mut self) {
-        for parameter in parameters(self.architecture) {
-            let layer = super::layer_of(self.architecture, &parameter.name);
-            self.at(Phase::Prepare, layer);
-            let dims = parameter.dims();
-            let name = parameter.name.as_str();
-            let value = self.leaf(name, Op::State, dims.clone(), master(Class::Weight));
-            let first = self.leaf(&format!("{name}.first"), Op::State, dims.clone(), master(Class::Velocity));
-            let second = self.leaf(&format!("{name}.second"), Op::State, dims, super::clipped_squared(name));
-            let quantised = match parameter.rows {
-                1 => Some(self.vector(name, value)),
-                _ if name == "embedding.tokens" => None,
-                _ => Some(self.matrix(name, value)),
-            };
-            self.weights.insert(name.to_owned(), Weight { layer, leaves: [value, first, second], quantised });
-        }
-    }
-
-    fn matrix(&mut self, name: &str, value: NodeId) -> Quantised {
-        let cast = self.like(&format!("{name}.cast"), Op::Cast, &[value], wide(Class::Operand));
-        self.quantise(name, cast)
-    }
-
-    fn vector(&mut self, name: &str, value: NodeId) -> Quantised {
-        let cast = self.like(&format!("{name}.cast"), Op::Cast, &[value], super::narrow(Class::Operand));
-        Quantised { mantissas: cast, scale: cast }
-    }
-
     /// Rows as fractions of their own largest magnitude.
     pub(super) fn quantise(&mut self, name: &str, x: NodeId) -> Quantised {
-        let bits = self.recipe.operand_bits;
+        self.quantise_to(self.recipe.operand_bits, name, x)
+    }
+
+    fn quantise_to(&mut self, bits: u8, name: &str, x: NodeId) -> Quantised {
         let one = self.ones(1);
-        let largest = self.by_row(&format!("{name}.largest"), Op::RowAbsMax, &[x], Precision::Like(x));
+        let largest = self.by_row(&format!("{name}.largest"), Op::RowAbsMax, x, Precision::Like(x));
         let coarser = Precision::Coarser { than: x, by: bits.saturating_sub(1) };
         let scale = self.like(&format!("{name}.scale"), Op::Ceiling, &[largest, one], coarser);
         let mantissas = self.like(&format!("{name}.quantised"), Op::Normalize, &[x, scale], fraction(bits));
         Quantised { mantissas, scale }
     }
 
-    /// `x·Wᵀ`.
+    /// `x·Wᵀ`, plus the bias where there is one.
     pub(super) fn linear(&mut self, name: &str, x: Quantised, precision: Precision) -> NodeId {
+        match self.vector_of(&format!("{name}.bias")) {
+            Some(bias) => {
+                let y = self.adapted((name, &format!("{name}.unbiased")), x, wide(Class::Activation));
+                self.sum(name, y, bias, precision)
+            }
+            None => self.adapted((name, name), x, precision),
+        }
+    }
+
+    /// `x·Wᵀ` of a projection, to a site.
+    pub(super) fn product(&mut self, (name, site): (&str, &str), x: Quantised, precision: Precision) -> NodeId {
         let Some(weight) = self.operand(name) else { return x.mantissas };
-        let dims = vec![self.recipe.tokens, self.graph.node(weight.mantissas).dims.first().copied().unwrap_or(1)];
-        let inputs = [x.mantissas, weight.mantissas, x.scale, weight.scale];
-        self.op(name, Op::ScaledMatMul, &inputs, dims, precision)
+        self.scaled_product(site, [x.mantissas, weight.mantissas, x.scale, weight.scale], precision)
     }
 
-    /// Takes in the gradient by W; gives the one by x.
+    /// Takes in the gradients by what is trained of W, the bias and an adapter; gives the one by x.
     pub(super) fn linear_gradient(&mut self, name: &str, x: Quantised, dy: NodeId) -> NodeId {
-        let Some(weight) = self.operand(name) else { return dy };
-        let inputs = self.row(weight.mantissas);
-        let ones = self.ones(inputs);
-        let part = |part: &str| format!("{name}.grad.{part}");
-
-        let by_token = self.like(&part("by_token"), Op::RowMul, &[dy, x.scale], wide(Class::Gradient));
-        let by_token = self.transpose(by_token);
-        let by_token = self.quantise(&part("by_token"), by_token);
-        let columns = self.transpose(x.mantissas);
-        let dims = self.dims(weight.mantissas);
-        let operands = [by_token.mantissas, columns, by_token.scale, ones];
-        let dw = self.op(
-            &format!("{name}.weight.grad"),
-            Op::ScaledMatMul,
-            &operands,
-            dims,
-            part_of_sum(&format!("{name}.weight")),
-        );
-        self.gradient(&format!("{name}.weight"), dw);
-
-        let by_output = self.like(&part("by_output"), Op::Mul, &[dy, weight.scale], wide(Class::Gradient));
-        let by_output = self.quantise(&part("by_output"), by_output);
-        let place = self.place;
-        self.place.phase = Phase::Prepare;
-        let columns = self.transpose(weight.mantissas);
-        self.place = place;
-        let operands = [by_output.mantissas, columns, by_output.scale, ones];
-        let dims = vec![self.recipe.tokens, inputs];
-        self.op(&format!("{name}.input.grad"), Op::ScaledMatMul, &operands, dims, wide(Class::Gradient))
+        let weight = self.weight_of(name);
+        if self.is_trained(&weight) {
+            let weights = self.weight_gradient(name, x, dy);
+            self.gradient(&weight, weights);
+        }
+        let bias = format!("{name}.bias");
+        if self.is_trained(&bias) {
+            if self.moves_nothing(name) {
+                self.no_gradient(&bias);
+            } else {
+                self.vector_gradient(&bias, dy);
+            }
+        }
+        let by_adapter = self.adapter_gradient(name, x, dy);
+        let dx = self.input_gradient(name, dy);
+        match by_adapter {
+            Some(by_adapter) => self.sum(&format!("{name}.input.grad.both"), dx, by_adapter, wide(Class::Gradient)),
+            None => dx,
+        }
     }
 
-    fn operand(&self, name: &str) -> Option<Quantised> {
-        self.weights.get(&format!("{name}.weight")).and_then(|weight| weight.quantised)
+    /// `dyᵀ·x`.
+    pub(super) fn weight_gradient(&mut self, name: &str, x: Quantised, dy: NodeId) -> NodeId {
+        let Some(weight) = self.operand(name) else { return dy };
+        let ones = self.ones(self.row(weight.mantissas));
+        let by_token = format!("{name}.grad.by_token");
+        let scaled = self.like(&by_token, Op::RowMul, &[dy, x.scale], wide(Class::Gradient));
+        let scaled = self.transpose(scaled);
+        let scaled = self.quantise_to(self.gradient_bits(name), &by_token, scaled);
+        let columns = self.transpose(x.mantissas);
+        let operands = [scaled.mantissas, columns, scaled.scale, ones];
+        let precision = part_of_sum(&self.weight_of(name));
+        self.scaled_product(&format!("{name}.weight.grad"), operands, precision)
+    }
+
+    /// `dy·W`.
+    pub(super) fn input_gradient(&mut self, name: &str, dy: NodeId) -> NodeId {
+        let Some(weight) = self.operand(name) else { return dy };
+        let ones = self.ones(self.row(weight.mantissas));
+        let by_output = format!("{name}.grad.by_output");
+        let scaled = self.like(&by_output, Op::Mul, &[dy, weight.scale], wide(Class::Gradient));
+        let scaled = self.quantise_to(self.gradient_bits(name), &by_output, scaled);
+        let columns = self.prepared(|builder| builder.transpose(weight.mantissas));
+        let operands = [scaled.mantissas, columns, scaled.scale, ones];
+        self.scaled_product(&format!("{name}.input.grad"), operands, wide(Class::Gradient))
+    }
+
+    /// Bits in which the gradient of a projection's outputs is multiplied. One by many logits is large at the label alone: beside it
+    /// 8 bits would lose all the others.
+    fn gradient_bits(&self, projection: &str) -> u8 {
+        let many = projection == "head" && self.architecture.vocabulary > MAX_WIDTH;
+        if many { LOGIT_BITS } else { self.recipe.operand_bits }
+    }
+
+    /// `r·c·a·bᵀ` of operands `a, b, r, c`; of rows longer than one operator reduces, the sum over their equal parts.
+    fn scaled_product(&mut self, site: &str, operands: [NodeId; 4], precision: Precision) -> NodeId {
+        let [a, b, r, c] = operands;
+        let dims: Vec<u32> = [a, b].iter().filter_map(|id| self.dims(*id).first().copied()).collect();
+        let (row, part) = (self.row(b), self.part(b));
+        if row == part {
+            return self.op(site, Op::ScaledMatMul { offset: 0 }, &operands, dims, precision);
+        }
+        // The parts are rounded finer than their sum.
+        let finer = match &precision {
+            Precision::Calibrated { class, .. } => {
+                Precision::At { site: site.to_owned(), bits: MASTER_BITS, class: *class }
+            }
+            other => other.clone(),
+        };
+        let mut sum: Option<NodeId> = None;
+        for offset in (0..row).step_by(part as usize) {
+            let columns = self.prepared(|builder| builder.slice(b, offset, part));
+            let operands = [a, columns, r, c];
+            let product = self.op(site, Op::ScaledMatMul { offset }, &operands, dims.clone(), finer.clone());
+            let is_last = offset.saturating_add(part) == row;
+            let to = || if is_last { precision.clone() } else { finer.clone() };
+            sum = Some(sum.map_or(product, |sum| self.sum(site, sum, product, to())));
+        }
+        sum.unwrap_or(a)
+    }
+
+    /// Whether a projection's bias changes nothing: one of keys adds the same to all scores of a query, unless they are turned or normalised
+    /// in between. Of its gradient, which is zero, integers would compute their own rounding.
+    fn moves_nothing(&self, projection: &str) -> bool {
+        let between = self.architecture.query_key_norm || matches!(self.architecture.positions, Positions::Rotary(_));
+        projection.ends_with(".key") && !between
+    }
+
+    fn no_gradient(&mut self, parameter: &str) {
+        let Some(length) = self.vector_of(parameter).map(|vector| self.row(vector)) else { return };
+        let name = format!("{parameter}.grad");
+        let zeros = self.constant(&name, &[length], part_of_sum(parameter), || vec![0.0; length as usize]);
+        self.gradient(parameter, zeros);
+    }
+
+    /// Takes in the gradient by a vector that every token's row takes part in, or every head of it: the sum over all.
+    pub(super) fn vector_gradient(&mut self, parameter: &str, by_token: NodeId) {
+        let columns = self.transpose(by_token);
+        let mut sum = self.by_row(&format!("{parameter}.grad"), Op::RowSum, columns, part_of_sum(parameter));
+        let length = self.vector_of(parameter).map_or(1, |vector| self.row(vector));
+        let heads = self.row(sum).checked_div(length).unwrap_or(1);
+        if heads > 1 {
+            let op = Op::GroupSum { heads };
+            sum = self.op(&format!("{parameter}.grad"), op, &[sum], vec![length], part_of_sum(parameter));
+        }
+        self.gradient(parameter, sum);
     }
 }

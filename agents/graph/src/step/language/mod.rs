@@ -6,35 +6,45 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | `linear` | products with weights and their two gradients |
-//! | `norm`, `attention`, `mlp`, `head` | the blocks, forward and backward |
+//! | `operators` | what all of them are written in |
+//! | `weights` | what products read of parameters, trained or frozen |
+//! | `linear`, `adapter` | products with weights and their two gradients; those of adapters beside them |
+//! | `dropout` | what of it is dropped |
+//! | `embedding`, `norm`, `attention`, `mlp`, `head` | the blocks, forward and backward |
 //! | `optimizer` | clipping and AdamW |
+//! | `parallel` | sequences shared among stages that have all of the model each |
 
+mod adapter;
 mod attention;
+mod dropout;
+mod embedding;
 mod head;
 mod linear;
 mod mlp;
 mod norm;
+mod operators;
 mod optimizer;
+mod parallel;
+mod weights;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use thiserror::Error;
 
 use super::build::{MASTER_BITS, Place};
-use super::{Class, ConstantValues, Node, NodeId, Observed, Op, Phase, Precision, Spread, StepGraph};
+use super::{Class, Node, NodeId, Observed, Op, Phase, Precision, StepGraph};
 use crate::exponents::Margins;
-use crate::transformer::{Activation, Architecture, Norm, Output, Placement, Positions};
+use crate::lower::equal_parts;
+use crate::model::MAX_WIDTH;
+use crate::transformer::{Architecture, Lora, Output, Parameter, Placement, Weights, parameters};
 
-pub use self::optimizer::AdamW;
+pub use self::optimizer::{AdamW, EPSILON};
 
 /// Bits of what no matrix product reads: residual stream, scores, logits, gradients.
 pub const WIDE_BITS: u8 = 24;
 /// Bits of queries, keys, values, probabilities and what norms take.
 const NARROW_BITS: u8 = 16;
-/// Bits of a constant of ones.
-const ONE: Precision = Precision::Fixed { bits: 2, exponent: 0 };
-
 /// Names of a parameter's moments, after its own.
 pub const MOMENTS: [&str; 2] = ["first", "second"];
 /// How much everything may outgrow what calibration saw.
@@ -49,14 +59,18 @@ pub fn growth(site: &str, times: f64) -> f64 {
     if site.ends_with(".grad.norm") { times * times } else { 1.0 }
 }
 
-/// Where a parameter lives: the embedding, its block, or the head.
-pub fn layer_of(architecture: &Architecture, parameter: &str) -> usize {
+/// Where a parameter lives: the embedding (0), its block (from 1 on), or the head.
+fn place_of(architecture: &Architecture, parameter: &str) -> usize {
     let block = parameter.strip_prefix("layers.").and_then(|rest| rest.split('.').next()?.parse::<usize>().ok());
     match block {
         Some(block) => block.saturating_add(1),
         None if parameter.starts_with("embedding.") => 0,
         None => architecture.layers as usize + 1,
     }
+}
+
+const fn is_tied(architecture: &Architecture) -> bool {
+    matches!(architecture.output, Output::Logits { tied: true })
 }
 
 /// How a language model is trained.
@@ -68,14 +82,94 @@ pub struct Recipe {
     pub sequences: u32,
     /// Bits of the operands of products with weights, 8 or 16.
     pub operand_bits: u8,
+    /// Share of embeddings, attention's probabilities and blocks' outputs that is dropped, below 1.
+    pub dropout: f64,
     /// The optimiser.
     pub optimizer: AdamW,
+    /// What is trained in place of the model's own weights, if they stay as they are.
+    pub adapters: Option<Adapters>,
+}
+
+/// Adapters that are trained, and the weights that they stand beside.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Adapters {
+    /// Which projections have one.
+    pub lora: Lora,
+    /// All of the model's weights.
+    pub base: Arc<Weights>,
+}
+
+impl Recipe {
+    /// What is trained, in the order of use.
+    pub fn parameters(&self, architecture: &Architecture) -> Vec<Parameter> {
+        match &self.adapters {
+            Some(adapters) => adapters.lora.parameters(architecture),
+            None => parameters(architecture),
+        }
+    }
+
+    /// Layers that a model is cut by: the embedding, its blocks, and the head. One where the head's weights are the embedding: both have
+    /// to be in one stage, and what lies between them with them. With adapters the blocks alone, as nothing else has a state.
+    pub const fn layer_count(&self, architecture: &Architecture) -> usize {
+        match self.adapters {
+            Some(_) => architecture.layers as usize,
+            None if is_tied(architecture) => 1,
+            None => architecture.layers as usize + 2,
+        }
+    }
+
+    /// Which of them an embedding (0), a block (from 1 on) or a head lies in.
+    fn layer(&self, architecture: &Architecture, layer: usize) -> usize {
+        let layer = if self.adapters.is_some() { layer.saturating_sub(1) } else { layer };
+        layer.min(self.layer_count(architecture).saturating_sub(1))
+    }
+
+    /// Which of them a parameter lives in.
+    pub fn layer_of(&self, architecture: &Architecture, parameter: &str) -> usize {
+        self.layer(architecture, place_of(architecture, parameter))
+    }
 }
 
 /// An architecture that is not trained.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("{0} is not trained yet; choose a decoder with norms before its blocks and an output of its own")]
-pub struct Untrainable(pub &'static str);
+pub enum Untrainable {
+    /// Something that has no gradient yet.
+    #[error("{0} is not trained yet; choose a decoder with norms before its blocks")]
+    Part(&'static str),
+    /// Sequences longer than the model has places for.
+    #[error("sequences of {tokens} tokens: the model takes at most {context}; choose a shorter context")]
+    Context {
+        /// Tokens of a sequence.
+        tokens: u32,
+        /// Most tokens of a text.
+        context: u32,
+    },
+    /// Rows that are normalised by one operator.
+    #[error(
+        "a width of {0} is not trained: a row is normalised whole, and has at most {MAX_WIDTH} elements (rule N-6)"
+    )]
+    Width(u32),
+    /// More stages than there is work for.
+    #[error(
+        "{stages} data-parallel stages share {sequences} sequences a step: each needs one; use fewer stages or more sequences"
+    )]
+    Shares {
+        /// Sequences of a step.
+        sequences: u32,
+        /// Stages that share them.
+        stages: u16,
+    },
+    /// Rows that are reduced in parts.
+    #[error(
+        "{name} of {length} has no equal parts of at most {MAX_WIDTH} (rule N-6); choose a multiple of 64, up to 262144"
+    )]
+    Parts {
+        /// What is so long.
+        name: &'static str,
+        /// How long.
+        length: u32,
+    },
+}
 
 impl StepGraph {
     /// Builds the training step of a language model on `rows` sequences: features are their tokens, labels those that follow.
@@ -83,54 +177,47 @@ impl StepGraph {
     /// # Errors
     /// [`Untrainable`].
     pub fn language(architecture: &Architecture, recipe: &Recipe, rows: u32) -> Result<Self, Untrainable> {
-        check(architecture)?;
-        let layers = architecture.layers as usize + 2;
-        let graph = Self::empty(layers, recipe.sequences);
-        let last = layers.saturating_sub(1);
-        let mut builder = Builder {
-            graph,
-            architecture,
-            recipe,
-            place: Place { phase: Phase::Prepare, layer: 0 },
-            weights: BTreeMap::new(),
-            gradients: BTreeMap::new(),
-            constants: BTreeMap::new(),
-            transposed: BTreeMap::new(),
-        };
-        let ids = builder.leaf("tokens", Op::Features, vec![rows, recipe.tokens], Precision::Data);
-        builder.place.layer = last;
-        let labels = builder.leaf("labels", Op::Labels, vec![rows, recipe.tokens], Precision::Data);
+        let graph = Self::empty(recipe.layer_count(architecture), recipe.sequences);
+        let mut builder = Builder::new(architecture, recipe, rows, graph)?;
         builder.prepare();
         for sequence in 0..recipe.sequences {
-            builder.sequence(sequence, ids, labels);
+            builder.sequence(sequence);
         }
         builder.update();
         Ok(builder.graph)
     }
 }
 
-fn check(a: &Architecture) -> Result<(), Untrainable> {
-    let biased = a.attention_bias || a.output_bias || a.mlp_bias;
+fn check(a: &Architecture, tokens: u32) -> Result<(), Untrainable> {
     let refused = [
         (!a.causal, "an encoder"),
         (a.placement != Placement::Before, "a model with norms after its blocks"),
-        (a.output != Output::Logits { tied: false }, "a model whose output is not weights of its own"),
-        (a.query_key_norm, "a model that normalises queries and keys"),
-        (biased, "a model with biases in its projections"),
+        (matches!(a.output, Output::Embedding(_)), "a model without logits"),
         (a.token_types, "a model with token types"),
-        (a.norm != Norm::Rms, "a model with LayerNorm"),
-        (!matches!(a.positions, Positions::Rotary(_)), "a model with learned positions"),
-        (a.activation != Activation::Silu || !a.gated, "a model without a gated SiLU"),
     ];
-    refused.into_iter().find(|(holds, _)| *holds).map_or(Ok(()), |(_, what)| Err(Untrainable(what)))
+    if let Some((_, what)) = refused.into_iter().find(|(holds, _)| *holds) {
+        return Err(Untrainable::Part(what));
+    }
+    if tokens > a.context {
+        return Err(Untrainable::Context { tokens, context: a.context });
+    }
+    if a.width > MAX_WIDTH {
+        return Err(Untrainable::Width(a.width));
+    }
+    let lengths = [("a vocabulary", a.vocabulary), ("an MLP", a.hidden), ("a row of all heads", a.query_width())];
+    match lengths.into_iter().find(|(_, length)| equal_parts((*length).into()).is_none()) {
+        Some((name, length)) => Err(Untrainable::Parts { name, length }),
+        None => Ok(()),
+    }
 }
 
-/// A parameter's state, and what of it products read.
+/// A parameter, and what of it products read.
 #[derive(Clone, Copy, Debug)]
 struct Weight {
     layer: usize,
-    /// Value, first and second moment.
-    leaves: [NodeId; 3],
+    value: NodeId,
+    /// First and second moment of one that is trained.
+    moments: Option<[NodeId; 2]>,
     /// Quantised by rows; the cast of a vector, which has no scale of its own.
     quantised: Option<Quantised>,
 }
@@ -147,105 +234,62 @@ struct Builder<'a> {
     architecture: &'a Architecture,
     recipe: &'a Recipe,
     place: Place,
+    /// The data-parallel stage that all of the model is in now, if there are any.
+    stage: Option<usize>,
+    /// The sequence that is computed now.
+    sequence: u32,
+    /// Tokens and labels.
+    data: [NodeId; 2],
     weights: BTreeMap<String, Weight>,
-    /// Gradients by parameter, one of each sequence.
-    gradients: BTreeMap<String, Vec<NodeId>>,
+    /// What adapters made of the sequence on its way forth, by their projection.
+    lowered: BTreeMap<String, Quantised>,
+    /// Gradients by parameter, summed over the sequences that are back.
+    gradients: BTreeMap<String, NodeId>,
     constants: BTreeMap<String, NodeId>,
     /// Transposes, by what is transposed.
     transposed: BTreeMap<NodeId, NodeId>,
+    /// Columns of weights from a place on, by what they are cut from.
+    sliced: BTreeMap<(NodeId, u32), NodeId>,
 }
 
-impl Builder<'_> {
-    fn leaf(&mut self, site: &str, op: Op, dims: Vec<u32>, precision: Precision) -> NodeId {
-        let Place { layer, .. } = self.place;
-        self.graph.push(Node {
-            op,
-            inputs: Vec::new(),
-            dims,
-            phase: Phase::Prepare,
-            layer,
-            site: site.to_owned(),
-            precision,
+impl<'a> Builder<'a> {
+    /// A builder of a graph that has the data, and nothing else yet.
+    fn new(
+        architecture: &'a Architecture,
+        recipe: &'a Recipe,
+        rows: u32,
+        mut graph: StepGraph,
+    ) -> Result<Self, Untrainable> {
+        check(architecture, recipe.tokens)?;
+        let mut data = |op, site: &str, layer| {
+            let dims = vec![rows, recipe.tokens];
+            let (phase, site) = (Phase::Prepare, site.to_owned());
+            graph.push(Node { op, inputs: Vec::new(), dims, phase, layer, site, precision: Precision::Data })
+        };
+        let last = recipe.layer_count(architecture).saturating_sub(1);
+        let data = [data(Op::Features, "tokens", 0), data(Op::Labels, "labels", last)];
+        Ok(Self {
+            graph,
+            architecture,
+            recipe,
+            place: Place { phase: Phase::Prepare, layer: 0 },
+            stage: None,
+            sequence: 0,
+            data,
+            weights: BTreeMap::new(),
+            lowered: BTreeMap::new(),
+            gradients: BTreeMap::new(),
+            constants: BTreeMap::new(),
+            transposed: BTreeMap::new(),
+            sliced: BTreeMap::new(),
         })
     }
 
-    /// Appends an operator.
-    fn op(&mut self, site: &str, op: Op, inputs: &[NodeId], dims: Vec<u32>, precision: Precision) -> NodeId {
-        let Place { phase, layer } = self.place;
-        self.graph.push(Node { op, inputs: inputs.to_vec(), dims, phase, layer, site: site.to_owned(), precision })
-    }
-
-    /// Appends an operator whose result has the shape of its first input.
-    fn like(&mut self, site: &str, op: Op, inputs: &[NodeId], precision: Precision) -> NodeId {
-        let dims = inputs.first().map(|id| self.dims(*id)).unwrap_or_default();
-        self.op(site, op, inputs, dims, precision)
-    }
-
-    /// Appends an operator that gives one element for each row of its first input.
-    fn by_row(&mut self, site: &str, op: Op, inputs: &[NodeId], precision: Precision) -> NodeId {
-        let mut dims = inputs.first().map(|id| self.dims(*id)).unwrap_or_default();
-        dims.pop();
-        if dims.is_empty() {
-            dims.push(1);
-        }
-        self.op(site, op, inputs, dims, precision)
-    }
-
-    fn dims(&self, id: NodeId) -> Vec<u32> {
-        self.graph.node(id).dims.clone()
-    }
-
-    fn row(&self, id: NodeId) -> u32 {
-        self.graph.node(id).dims.last().copied().unwrap_or(1)
-    }
-
-    /// The last two dimensions exchanged, once for each tensor.
-    fn transpose(&mut self, id: NodeId) -> NodeId {
-        if let Some(done) = self.transposed.get(&id) {
-            return *done;
-        }
-        let mut dims = self.dims(id);
-        let last = dims.len().saturating_sub(2);
-        if let Some(pair) = dims.get_mut(last..) {
-            pair.reverse();
-        }
-        let site = format!("{}.transposed", self.graph.node(id).site);
-        let done = self.op(&site, Op::Transpose, &[id], dims, Precision::Like(id));
-        self.transposed.insert(id, done);
-        done
-    }
-
-    fn sum(&mut self, site: &str, a: NodeId, b: NodeId, precision: Precision) -> NodeId {
-        self.like(site, Op::Combine { fa: 1.0, fb: 1.0 }, &[a, b], precision)
-    }
-
-    /// A constant, once for each name.
-    fn constant(
-        &mut self,
-        name: &str,
-        dims: &[u32],
-        precision: Precision,
-        values: impl FnOnce() -> Vec<f64>,
-    ) -> NodeId {
-        if let Some(done) = self.constants.get(name) {
-            return *done;
-        }
-        let index = self.graph.constants.len();
-        self.graph.constants.push(ConstantValues { name: name.to_owned(), values: values() });
-        let done = self.leaf(name, Op::Constant(index), dims.to_vec(), precision);
-        self.constants.insert(name.to_owned(), done);
-        done
-    }
-
-    /// So many ones.
-    fn ones(&mut self, length: u32) -> NodeId {
-        self.constant(&format!("ones.{length}"), &[length], ONE, || vec![1.0; length as usize])
-    }
-
     /// One sequence forward, and backward.
-    fn sequence(&mut self, number: u32, ids: NodeId, labels: NodeId) {
-        let layers = self.architecture.layers as usize;
-        let head = layers.saturating_add(1);
+    fn sequence(&mut self, number: u32) {
+        self.sequence = number;
+        let [ids, labels] = self.data;
+        let (layers, head) = (self.architecture.layers as usize, self.head_layer());
         self.at(Phase::Forward(number), 0);
         let sample = Op::Sample { first_row: number };
         let ids = self.op("tokens.sample", sample, &[ids], vec![1, self.recipe.tokens], Precision::Like(ids));
@@ -264,48 +308,47 @@ impl Builder<'_> {
         self.graph.observed.push(Observed { features: ids, labels, logits: seen.0, probabilities: seen.1 });
 
         self.at(Phase::Backward(number), head);
-        let mut dx = self.head_gradient(&head_pass, seen.1, labels);
+        let (mut dx, tied) = self.head_gradient(&head_pass, seen.1, labels);
         for (layer, (attention, mlp)) in blocks.iter().enumerate().rev() {
             self.at(Phase::Backward(number), layer.saturating_add(1));
             dx = self.mlp_gradient(layer, mlp, dx);
             dx = self.attention_gradient(layer, attention, dx);
         }
         self.at(Phase::Backward(number), 0);
-        self.embedding_gradient(ids, dx);
+        self.embedding_gradient(ids, dx, tied);
     }
 
-    const fn at(&mut self, phase: Phase, layer: usize) {
-        self.place = Place { phase, layer };
+    /// Puts what follows into the layer of the embedding (0), a block (from 1 on) or the head. What a data-parallel stage computes of its
+    /// own is all in its preparation.
+    fn at(&mut self, phase: Phase, layer: usize) {
+        self.place = match (self.stage, phase) {
+            (Some(layer), Phase::Forward(_) | Phase::Backward(_)) => Place { phase: Phase::Prepare, layer },
+            (Some(layer), phase) => Place { phase, layer },
+            (None, phase) => Place { phase, layer: self.recipe.layer(self.architecture, layer) },
+        };
     }
 
+    const fn head_layer(&self) -> usize {
+        self.architecture.layers as usize + 1
+    }
+
+    /// Adds a sequence's gradient to those before it as soon as it is there: none is kept for itself.
     fn gradient(&mut self, parameter: &str, gradient: NodeId) {
-        self.gradients.entry(parameter.to_owned()).or_default().push(gradient);
-    }
-
-    fn embedding(&mut self, ids: NodeId) -> NodeId {
-        let Some(table) = self.weights.get("embedding.tokens").copied() else { return ids };
-        let [table, ..] = table.leaves;
-        let ones = self.ones(self.architecture.vocabulary);
-        let dims = vec![self.recipe.tokens, self.architecture.width];
-        self.op("embedding", Op::Gather, &[table, ones, ids], dims, wide(Class::Activation))
-    }
-
-    fn embedding_gradient(&mut self, ids: NodeId, dx: NodeId) {
-        let columns = self.transpose(dx);
-        let dims = vec![self.architecture.vocabulary, self.architecture.width];
-        let sums =
-            self.op("embedding.tokens.grad", Op::GatherGrad, &[columns, ids], dims, part_of_sum("embedding.tokens"));
-        self.gradient("embedding.tokens", sums);
-    }
-
-    const fn spread(&self) -> Spread {
-        Spread { center: matches!(self.architecture.norm, Norm::Layer), epsilon: self.architecture.epsilon }
+        let total = match self.gradients.get(parameter) {
+            Some(total) => self.sum(&sum_site(parameter), *total, gradient, part_of_sum(parameter)),
+            None => gradient,
+        };
+        self.gradients.insert(parameter.to_owned(), total);
     }
 }
 
 /// A sequence's gradient by a parameter: in the bits of the sum over all of them, so that sums are exact in any order.
 fn part_of_sum(parameter: &str) -> Precision {
-    Precision::At { site: format!("{parameter}.grad.sum"), bits: MASTER_BITS, class: Class::Gradient }
+    Precision::At { site: sum_site(parameter), bits: MASTER_BITS, class: Class::Gradient }
+}
+
+fn sum_site(parameter: &str) -> String {
+    format!("{parameter}.grad.sum")
 }
 
 /// A parameter's gradient after clipping.

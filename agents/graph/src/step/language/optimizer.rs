@@ -1,15 +1,17 @@
 //! Gradients summed and clipped, and AdamW (Loshchilov and Hutter, *Decoupled weight decay regularization*, 2019).
 //!
-//! Adam's step does not change if all gradients are multiplied by one number, so that the mean over the batch is its sum,
-//! clipped at as many times the norm. The norm is that of a layer's gradients: the same wherever a model is cut into stages.
+//! Adam's step does not change if all gradients are multiplied by one number, and ε with them, so that the mean over the batch
+//! is its sum, clipped at as many times the norm. The norm is that of a layer's gradients: the same wherever a model is cut into stages.
 
-use super::{Builder, NodeId, Weight, clipped, part_of_sum};
+use super::{Builder, NodeId, Place, Weight, clipped, part_of_sum, sum_site};
 use crate::step::{Class, Op, Phase, Precision};
 
 /// A fraction that clipping multiplies by.
 const SHARE: Precision = Precision::Fixed { bits: 17, exponent: 15 };
 /// `m/√v` lies within ±8.
 const DIRECTION: Precision = Precision::Fixed { bits: 24, exponent: 20 };
+/// What the root of a second moment of mean gradients is increased by.
+pub const EPSILON: f64 = 1e-8;
 /// Bits of the factors of a step.
 const RATE_BITS: u8 = 24;
 /// Bits of a layer's sum of squares.
@@ -58,8 +60,9 @@ impl Builder<'_> {
         let corrected = self.recipe.optimizer.corrected();
         let decays: Option<Vec<f64>> =
             (*weight_decay > 0.0).then(|| rates.iter().map(|rate| rate * weight_decay).collect());
-        for layer in 0..self.graph.layers {
-            self.at(Phase::Update, layer);
+        for layer in 0..self.recipe.layer_count(self.architecture) {
+            let stage = self.stage.unwrap_or(layer);
+            self.place = Place { phase: Phase::Update, layer: stage };
             let mine = self.weights.iter().filter(|(_, weight)| weight.layer == layer);
             let mine: Vec<(String, Weight)> = mine.map(|(name, weight)| (name.clone(), *weight)).collect();
             let sums: Vec<_> =
@@ -76,16 +79,11 @@ impl Builder<'_> {
         }
     }
 
-    /// The gradient of a step: the sum over its sequences.
+    /// The gradient of a step: the sum over its sequences, which a single one has to be written as, too.
     fn summed(&mut self, name: &str) -> Option<NodeId> {
-        let parts = self.gradients.remove(name)?;
-        let mut parts = parts.into_iter();
-        let first = parts.next()?;
-        let (site, precision) = (format!("{name}.grad.sum"), part_of_sum(name));
-        if parts.len() == 0 {
-            return Some(self.like(&site, Op::Cast, &[first], precision));
-        }
-        Some(parts.fold(first, |total, part| self.sum(&site, total, part, precision.clone())))
+        let total = self.gradients.remove(name)?;
+        let single = self.recipe.sequences == 1;
+        Some(if single { self.like(&sum_site(name), Op::Cast, &[total], part_of_sum(name)) } else { total })
     }
 
     /// What the gradients of a layer are multiplied by.
@@ -97,8 +95,7 @@ impl Builder<'_> {
             let coarse = self.like(&part("coarse"), Op::Cast, &[*gradient], super::narrow(Class::Gradient));
             let mut sum = self.like(&part("squares"), Op::Mul, &[coarse, coarse], Precision::Exact { terms: 1 });
             while self.graph.node(sum).elements() > 1 {
-                let terms = self.row(sum);
-                sum = self.by_row(&part("norm"), Op::RowSum, &[sum], Precision::Exact { terms });
+                sum = self.exact_sum(&part("norm"), sum);
             }
             // All in the exponent of the whole.
             let site = format!("layer{layer}.grad.norm");
@@ -108,13 +105,12 @@ impl Builder<'_> {
                 Some(total) => self.sum(&site, total, sum, squares.clone()),
             });
         }
-        let tokens = f64::from(self.recipe.tokens) * f64::from(self.recipe.sequences);
-        let limit = self.recipe.optimizer.clip * tokens;
+        let limit = self.recipe.optimizer.clip * self.tokens();
         Some(self.like(&format!("layer{layer}.grad.share"), Op::Shrink { limit }, &[total?], SHARE))
     }
 
     fn step_of(&mut self, name: &str, weight: &Weight, gradient: NodeId, factors: &Factors) {
-        let [value, first, second] = weight.leaves;
+        let (value, Some([first, second])) = (weight.value, weight.moments) else { return };
         let AdamW { beta1, beta2, .. } = self.recipe.optimizer;
         let part = |part: &str| format!("{name}.{part}");
         let gradient = self.like(&part("grad.clipped"), Op::Mul, &[gradient, factors.share], clipped(name));
@@ -123,7 +119,8 @@ impl Builder<'_> {
         let square = self.like(&part("grad.square"), Op::Mul, &[gradient, gradient], Precision::Exact { terms: 1 });
         let take = Op::Combine { fa: beta2, fb: 1.0 - beta2 };
         let second_next = self.like(&part("second.next"), take, &[second, square], Precision::Like(second));
-        let direction = self.like(&part("direction"), Op::Ratio, &[first_next, second_next], DIRECTION);
+        let ratio = Op::Ratio { epsilon: EPSILON * self.tokens() };
+        let direction = self.like(&part("direction"), ratio, &[first_next, second_next], DIRECTION);
         let change = self.like(&part("change"), Op::Mul, &[direction, factors.rate], Precision::Like(value));
         let descend = Op::Combine { fa: 1.0, fb: -1.0 };
         let mut next = self.like(&part("next"), descend, &[value, change], Precision::Like(value));
@@ -131,9 +128,14 @@ impl Builder<'_> {
             let decay = self.like(&part("decay"), Op::Mul, &[value, decay], Precision::Like(value));
             next = self.like(&part("decayed"), descend, &[next, decay], Precision::Like(value));
         }
-        for (current, next) in weight.leaves.into_iter().zip([next, first_next, second_next]) {
-            self.graph.state.push(crate::step::StateNode { layer: weight.layer, current, next });
+        for (current, next) in [(value, next), (first, first_next), (second, second_next)] {
+            self.graph.state.push(crate::step::StateNode { layer: self.place.layer, current, next });
         }
+    }
+
+    /// Tokens of a step: how many times as large as their mean the sum of gradients is.
+    fn tokens(&self) -> f64 {
+        f64::from(self.recipe.tokens) * f64::from(self.recipe.sequences)
     }
 
     /// The entry for the step of a schedule.

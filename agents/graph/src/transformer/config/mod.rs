@@ -118,6 +118,12 @@ fn families() -> String {
     NAMES.map(|(_, name, _)| name).join(", ")
 }
 
+/// The `model_type` of a family, and the class that gives logits where there is one.
+pub(super) fn stated(of: Family) -> Option<(&'static str, &'static str)> {
+    let (_, name, classes) = NAMES.iter().find(|(family, ..)| *family == of)?;
+    Some((name, classes.first()?))
+}
+
 /// The family that `model_type` and `architectures` agree on; one of them may be absent.
 fn family(fields: &Fields) -> Result<Family, ConfigError> {
     let stated = fields.text("model_type")?;

@@ -8,7 +8,7 @@ use tensorlink_types::{JobKey, Operator, Source, TensorType};
 
 use crate::engine::{Engine, StepContext};
 use crate::executor::ExecuteError;
-use crate::fused::Attentions;
+use crate::fused::Fusions;
 use crate::transformer::emit::{Core, Cut, Value};
 use crate::transformer::plan::{Head, Plan, PlanError, body, head, received, stream};
 
@@ -22,7 +22,7 @@ pub(super) struct Piece {
     names: Arc<[String]>,
     /// Outputs that nothing reads after an operator, by operator.
     last: Arc<[Vec<usize>]>,
-    attentions: Arc<Attentions>,
+    fusions: Arc<Fusions>,
     pub(super) cut: Cut,
     /// What it takes.
     pub(super) input: TensorType,
@@ -89,8 +89,8 @@ impl Piece {
             }
         }
         let taken = cut.cores.iter().flat_map(|core| [core.query.source, core.key.source, core.value.source]);
-        let attentions = Arc::new(Attentions::find(&operators, taken.chain([output])));
-        Self { operators, names: names.into(), last: last.into(), attentions, cut, input, output }
+        let fusions = Arc::new(Fusions::attentions(&operators, taken.chain([output])));
+        Self { operators, names: names.into(), last: last.into(), fusions, cut, input, output }
     }
 
     /// The same with other types.
@@ -105,9 +105,9 @@ impl Piece {
                 operand.ty = retype(&operand.ty)?;
             }
         }
-        let (names, last, attentions) = (Arc::clone(&self.names), Arc::clone(&self.last), Arc::clone(&self.attentions));
+        let (names, last, fusions) = (Arc::clone(&self.names), Arc::clone(&self.last), Arc::clone(&self.fusions));
         let (input, output) = (retype(&self.input)?, self.output);
-        Ok(Self { operators, names, last, attentions, cut: Cut::default(), input, output })
+        Ok(Self { operators, names, last, fusions, cut: Cut::default(), input, output })
     }
 
     /// Number of operators.
@@ -125,12 +125,11 @@ impl Piece {
         let context = StepContext { job_key: JobKey::default(), step: 0 };
         for index in operators {
             let name = || self.names.get(index).cloned().unwrap_or_default();
-            let Some(turn) = self.attentions.turn(&self.operators, index) else { continue };
-            let output = turn.take(engine, |source| frame.get(source), &context);
-            let output = output.ok_or_else(|| ExecuteError::Order(name()))?;
-            let output = output.map_err(|source| ExecuteError::Engine { operator: name(), source })?;
-            frame.outputs.extend(output.map(|output| (index, output)));
-            for read in self.attentions.done(index).filter_map(|done| self.last.get(done)).flatten() {
+            let Some(turn) = self.fusions.turn(&self.operators, index) else { continue };
+            let outputs = turn.take(engine, |source| frame.get(source), &context);
+            let outputs = outputs.ok_or_else(|| ExecuteError::Order(name()))?;
+            frame.outputs.extend(outputs.map_err(|source| ExecuteError::Engine { operator: name(), source })?);
+            for read in self.fusions.done(index).filter_map(|done| self.last.get(done)).flatten() {
                 frame.outputs.remove(read);
             }
         }

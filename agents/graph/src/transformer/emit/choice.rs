@@ -6,8 +6,8 @@
 use tensorlink_num::kernel::{CHOICE_BITS, CONTROLS, EXP_EXPONENT};
 use tensorlink_types::{Opcode, Source, TensorType};
 
-use super::projection::equal_parts;
 use super::{ACTIVATION_BITS, Emitter, Value};
+use crate::lower::equal_parts;
 use crate::transformer::plan::PlanError;
 
 /// Bits of thresholds, sums and perturbed logits.

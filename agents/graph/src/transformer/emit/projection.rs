@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, TensorType};
 
 use super::{ACTIVATION_BITS, Emitter, Value, exponents};
+use crate::lower;
 use crate::transformer::inputs::Input;
 use crate::transformer::plan::PlanError;
 
@@ -42,8 +42,8 @@ impl Emitter<'_> {
         let rows = [u32::try_from(x.ty.rows()).unwrap_or(u32::MAX)];
         let whole = self.ty(name, bits, exponent, &rows)?;
         let label = format!("{name}.largest");
-        let parts =
-            equal_parts(x.ty.row()).ok_or(PlanError::Unsupported("a row that has no equal parts of 4096 or less"))?;
+        let parts = lower::equal_parts(x.ty.row())
+            .ok_or(PlanError::Unsupported("a row that has no equal parts of 4096 or less"))?;
         let largest = if parts == 1 {
             self.push(&label, Opcode::RowAbsMax, &[x], vec![], whole)
         } else {
@@ -113,12 +113,6 @@ impl Emitter<'_> {
         let attributes = vec![offset as i64, exponents(&operands) - i64::from(to.exponent())];
         Ok(self.push(name, Opcode::ScaledMatMul, &operands, attributes, to))
     }
-}
-
-/// Least number of equal parts of a row that can be reduced one by one, at most [`MAX_REDUCTION`] parts.
-pub(super) fn equal_parts(row: u64) -> Option<u32> {
-    let fits = |parts: &u64| row.checked_rem(*parts) == Some(0) && row.checked_div(*parts) <= Some(MAX_REDUCTION);
-    (1..=MAX_REDUCTION.min(row)).find(fits).and_then(|parts| parts.try_into().ok())
 }
 
 /// What makes a row's largest magnitude the largest mantissa of so many bits: `2^(b−1)/(2^(b−1) − 1)`.

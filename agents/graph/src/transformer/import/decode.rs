@@ -3,23 +3,7 @@
 use half::{bf16, f16};
 use safetensors::Dtype;
 
-/// Rows and columns out of a flat tensor: element (r, c) is `start + r · row + c · column`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Window {
-    pub(super) start: usize,
-    pub(super) row: usize,
-    pub(super) column: usize,
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-}
-
-impl Window {
-    /// Flat index of the element that is the `index`-th of the window.
-    pub(super) fn flat(&self, index: usize) -> usize {
-        let (r, c) = (index / self.columns.max(1), index % self.columns.max(1));
-        self.start.saturating_add(r.saturating_mul(self.row)).saturating_add(c.saturating_mul(self.column))
-    }
-}
+use super::super::layout::Window;
 
 /// Whether [`floats`] knows a type.
 pub(super) const fn known(dtype: Dtype) -> bool {
@@ -28,7 +12,7 @@ pub(super) const fn known(dtype: Dtype) -> bool {
 
 /// The elements of a window as floats, row by row; fewer if the data is shorter, none for a type that is not
 /// [`known`].
-pub(super) fn floats(dtype: Dtype, data: &[u8], window: &Window) -> Vec<f32> {
+pub(in crate::transformer) fn floats(dtype: Dtype, data: &[u8], window: &Window) -> Vec<f32> {
     match dtype {
         Dtype::F32 => gather(data, window, f32::from_le_bytes),
         Dtype::F16 => gather(data, window, |bytes| f16::from_le_bytes(bytes).to_f32()),

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use safetensors::tensor::TensorView;
 
 use super::super::architecture::Architecture;
+use super::super::layout::{Layout, Window};
+use super::super::names::{self, HEAD, Source};
 use super::super::parameters::{Matrix, Parameter, parameters};
-use super::decode::{self, Window};
-use super::names::{self, HEAD, Layout, Source};
+use super::decode;
 use super::{File, ImportError};
 
 /// A tensor of a file.
@@ -125,25 +126,12 @@ fn window(tensor: &Tensor<'_>, parameter: &Parameter, layout: Layout) -> Result<
         let dtype = format!("{:?}", view.dtype());
         return Err(ImportError::Dtype { file: (*file).into(), tensor: name.clone(), dtype });
     }
-    let (rows, columns) = (parameter.rows as usize, parameter.columns as usize);
-    let parts = |count: u32, of: usize| of.saturating_mul(count as usize);
-    let plain = Window { start: 0, row: columns, column: 1, rows, columns };
-    let (fits, expected, window) = match layout {
-        Layout::Vector => (view.shape() == [columns], format!("[{columns}]"), plain),
-        Layout::Matrix => (view.shape() == [rows, columns], format!("[{rows}, {columns}]"), plain),
-        Layout::FirstRows => {
-            let fits = matches!(view.shape(), [has, width] if *has >= rows && *width == columns);
-            (fits, format!("[{rows} or more, {columns}]"), plain)
+    let (shape, window) = layout.place(parameter.rows, parameter.columns);
+    let (fits, expected) = match (layout, view.shape(), shape.as_slice()) {
+        (Layout::FirstRows, [has, width], [rows, columns]) => {
+            (has >= rows && width == columns, format!("[{rows} or more, {columns}]"))
         }
-        Layout::Transposed { part, parts: count } => {
-            let across = parts(count, rows);
-            let window = Window { start: parts(part, rows), row: 1, column: across, rows, columns };
-            (view.shape() == [columns, across], format!("[{columns}, {across}]"), window)
-        }
-        Layout::Segment { part, parts: count } => {
-            let length = parts(count, columns);
-            (view.shape() == [length], format!("[{length}]"), Window { start: parts(part, columns), ..plain })
-        }
+        (_, has, needed) => (has == needed, format!("{needed:?}")),
     };
     if fits {
         return Ok(window);

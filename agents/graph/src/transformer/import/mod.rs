@@ -4,17 +4,15 @@
 //! |---|---|
 //! | here | files, their index, reading |
 //! | `locate` | the tensor of each parameter |
-//! | `names` | what the files call parameters, how they lay them out |
 //! | `decode` | floats out of bytes |
 //! | `error` | why weights are refused |
 //!
 //! Files are given as bytes, best mapped into memory: besides them there is never more than the one copy that
 //! [`Checkpoint::weights`] returns.
 
-mod decode;
+pub(super) mod decode;
 mod error;
 mod locate;
-mod names;
 #[cfg(test)]
 mod tests;
 
@@ -24,8 +22,8 @@ use safetensors::SafeTensors;
 use serde::Deserialize;
 
 use self::locate::{Found, Located, Tensor, locate};
-use self::names::HEAD;
 use super::architecture::Architecture;
+use super::names::HEAD;
 use super::parameters::Weights;
 
 pub use error::ImportError;

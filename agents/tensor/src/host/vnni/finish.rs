@@ -6,9 +6,10 @@ use std::arch::x86_64::{
     _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_blend_epi32,
     _mm512_mask_cvtepi32_storeu_epi8, _mm512_mask_cvtepi32_storeu_epi16, _mm512_mask_or_epi32,
     _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi32, _mm512_max_epi32, _mm512_max_epi64, _mm512_min_epi32,
-    _mm512_min_epi64, _mm512_mul_epi32, _mm512_mullo_epi32, _mm512_mullo_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_slli_epi64, _mm512_sra_epi32, _mm512_sra_epi64, _mm512_srli_epi64, _mm512_storeu_si512,
-    _mm512_test_epi32_mask,
+    _mm512_min_epi64, _mm512_movepi32_mask, _mm512_mul_epi32, _mm512_mullo_epi32, _mm512_mullo_epi64,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_sra_epi32, _mm512_sra_epi64,
+    _mm512_srai_epi32, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_epi64,
+    _mm512_test_epi32_mask, _mm512_xor_si512,
 };
 use std::borrow::Cow;
 
@@ -91,10 +92,10 @@ fn rounds(to: Precision) -> bool {
     to.shift > 0 && to.limit <= i64::from(i32::MAX)
 }
 
-/// Rounds sums to `2^shift`, half to even, clamps and writes them, where [`rounds`] holds (rule N-2).
-#[target_feature(enable = "avx512f,avx512bw")]
+/// Rounds sums to `2^shift`, half to even, and clamps them, where [`rounds`] holds (rule N-2); in 32 bits.
+#[target_feature(enable = "avx512f")]
 #[inline]
-fn round<T: Element>(sums: [__m512i; 2], to: Precision, out: &mut [T]) {
+fn round(sums: [__m512i; 2], to: Precision) -> __m512i {
     let Precision { shift, limit } = to;
     let by = _mm_cvtsi64_si128(shift.into());
     let mut rounded = sums;
@@ -105,7 +106,7 @@ fn round<T: Element>(sums: [__m512i; 2], to: Precision, out: &mut [T]) {
         *x = _mm512_min_epi64(above, _mm512_set1_epi64(limit));
     }
     let [low, high] = [_mm512_cvtepi64_epi32(rounded[0]), _mm512_cvtepi64_epi32(rounded[1])];
-    write_lanes(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high), out);
+    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
 }
 
 /// `rescale(Σ)`: rules N-11, N-26 and N-27.
@@ -142,7 +143,7 @@ impl Finish for Rescaled {
     #[inline]
     unsafe fn finish_wide<T: Element>(&self, place: (usize, usize), sums: [__m512i; 2], out: &mut [T]) {
         if rounds(self.0) {
-            round(sums, self.0, out);
+            write_lanes(round(sums, self.0), out);
         } else {
             self.finish(place, &mut spill(sums), out);
         }
@@ -154,12 +155,14 @@ fn rounds_high(to: Precision) -> bool {
     (34..=62).contains(&to.shift) && to.limit <= i64::from(i32::MAX)
 }
 
+/// Odd lanes of sixteen.
+const ODD: u16 = 0xaaaa;
+
 /// The same as [`round`] of products in even and in odd lanes, each below 2^62, where [`rounds_high`] holds: sixteen at a
 /// time, because all that the lower 32 bits can decide is whether something is left under the half.
-#[target_feature(enable = "avx512f,avx512bw")]
+#[target_feature(enable = "avx512f")]
 #[inline]
-fn round_high<T: Element>([even, odd]: [__m512i; 2], to: Precision, out: &mut [T]) {
-    const ODD: u16 = 0xaaaa;
+fn round_high([even, odd]: [__m512i; 2], to: Precision) -> __m512i {
     let high = _mm512_mask_blend_epi32(ODD, _mm512_srli_epi64::<32>(even), odd);
     let low = _mm512_mask_blend_epi32(ODD, even, _mm512_slli_epi64::<32>(odd));
     let one = _mm512_set1_epi32(1);
@@ -170,13 +173,32 @@ fn round_high<T: Element>([even, odd]: [__m512i; 2], to: Precision, out: &mut [T
     let odd = _mm512_and_si512(_mm512_sra_epi32(high, places), one);
     let raised = _mm512_add_epi32(_mm512_add_epi32(high, below_half), odd);
     let above = _mm512_max_epi32(_mm512_sra_epi32(raised, places), _mm512_set1_epi32(-limit));
-    write_lanes(_mm512_min_epi32(above, _mm512_set1_epi32(limit)), out);
+    _mm512_min_epi32(above, _mm512_set1_epi32(limit))
+}
+
+/// The same as [`round`] of products in even and in odd lanes.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn round_low(mut products: [__m512i; 2], to: Precision) -> __m512i {
+    let Precision { shift, limit } = to;
+    let (by, one) = (_mm_cvtsi64_si128(shift.into()), _mm512_set1_epi64(1));
+    let (below_half, limit) = (_mm512_set1_epi64((1 << (shift - 1)) - 1), _mm512_set1_epi64(limit));
+    let least = _mm512_sub_epi64(_mm512_setzero_si512(), limit);
+    for x in &mut products {
+        let odd = _mm512_and_si512(_mm512_sra_epi64(*x, by), one);
+        let rounded = _mm512_sra_epi64(_mm512_add_epi64(_mm512_add_epi64(*x, below_half), odd), by);
+        *x = _mm512_min_epi64(_mm512_max_epi64(rounded, least), limit);
+    }
+    let [even, odd] = products;
+    _mm512_mask_blend_epi32(ODD, even, _mm512_slli_epi64::<32>(odd))
 }
 
 /// `rescale(r[m]·c[n]·Σ)`: rule N-25.
 pub(crate) struct Scaled<'a> {
     scales: Scales<'a>,
     to: Precision,
+    /// Whether it is computed in registers, and whether by [`round_high`] where sums are narrow.
+    rounds: (bool, bool),
 }
 
 /// A scale for each row, and one for each column.
@@ -189,13 +211,14 @@ enum Scales<'a> {
 
 impl<'a> Scaled<'a> {
     pub(crate) fn new(r: Slice<'a>, c: Slice<'a>, to: Precision) -> Self {
+        let rounds = (rounds(to), rounds_high(to));
         if let (Some(r), Some(c)) = (narrow(r), narrow(c)) {
             let small = largest(&r).max(1) * largest(&c).max(1) < 1 << 31;
-            return Self { scales: Scales::Narrow(r, c, small), to };
+            return Self { scales: Scales::Narrow(r, c, small), to, rounds };
         }
         let half = |part: &[i64], i: usize| std::array::from_fn(|j| part.get(i * LANES / 2 + j).copied().unwrap_or(0));
         let c = c.to_wide().chunks(LANES).map(|part| [half(part, 0), half(part, 1)]).collect();
-        Self { scales: Scales::Wide(r.to_wide(), c), to }
+        Self { scales: Scales::Wide(r.to_wide(), c), to, rounds }
     }
 
     /// Products of the scales of a row and of the columns of a panel.
@@ -237,6 +260,39 @@ fn panel(c: &[i32], first: usize) -> __m512i {
     unsafe { _mm512_maskz_loadu_epi32(first_lanes(c.len()), c.as_ptr()) }
 }
 
+impl Scaled<'_> {
+    /// Results of sums of 32 bits, in 32 bits, where they are computed in registers.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    #[inline]
+    fn lanes_narrow(&self, (row, first): (usize, usize), sums: __m512i) -> __m512i {
+        let Scales::Narrow(r, c, true) = &self.scales else { return self.lanes_wide((row, first), widen(sums)) };
+        let scales = _mm512_mullo_epi32(_mm512_set1_epi32(r[row]), panel(c, first));
+        let even = _mm512_mul_epi32(scales, sums);
+        let odd = _mm512_mul_epi32(_mm512_srli_epi64::<32>(scales), _mm512_srli_epi64::<32>(sums));
+        if self.rounds.1 { round_high([even, odd], self.to) } else { round_low([even, odd], self.to) }
+    }
+
+    /// The same of sums of 64 bits.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    #[inline(never)]
+    fn lanes_wide(&self, (row, first): (usize, usize), mut sums: [__m512i; 2]) -> __m512i {
+        let scales = match &self.scales {
+            Scales::Narrow(r, c, _) => {
+                widen(panel(c, first)).map(|c| _mm512_mul_epi32(c, _mm512_set1_epi64(r[row].into())))
+            }
+            Scales::Wide(r, c) => c[first / LANES].each_ref().map(|c| {
+                // SAFETY: eight elements are a vector.
+                let c = unsafe { _mm512_loadu_si512(c.as_ptr().cast()) };
+                _mm512_mullo_epi64(c, _mm512_set1_epi64(r[row]))
+            }),
+        };
+        for (sums, scales) in sums.iter_mut().zip(scales) {
+            *sums = _mm512_mullo_epi64(scales, *sums);
+        }
+        round(sums, self.to)
+    }
+}
+
 impl Finish for Scaled<'_> {
     fn narrow(&self, bound: u128) -> bool {
         bound < 1 << 31
@@ -255,37 +311,85 @@ impl Finish for Scaled<'_> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
     #[inline]
     unsafe fn finish_narrow<T: Element>(&self, place: (usize, usize), sums: __m512i, out: &mut [T]) {
-        let (Scales::Narrow(r, c, true), true) = (&self.scales, rounds_high(self.to)) else {
-            // SAFETY: the caller vouches for AVX-512.
-            return unsafe { self.finish_wide(place, widen(sums), out) };
-        };
-        let (row, first) = place;
-        let scales = _mm512_mullo_epi32(_mm512_set1_epi32(r[row]), panel(c, first));
-        let even = _mm512_mul_epi32(scales, sums);
-        let odd = _mm512_mul_epi32(_mm512_srli_epi64::<32>(scales), _mm512_srli_epi64::<32>(sums));
-        round_high([even, odd], self.to, out);
+        if self.rounds.0 {
+            write_lanes(self.lanes_narrow(place, sums), out);
+        } else {
+            self.finish(place, &mut spill(widen(sums)), out);
+        }
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
     #[inline]
-    unsafe fn finish_wide<T: Element>(&self, place: (usize, usize), mut sums: [__m512i; 2], out: &mut [T]) {
-        if !rounds(self.to) {
-            return self.finish(place, &mut spill(sums), out);
+    unsafe fn finish_wide<T: Element>(&self, place: (usize, usize), sums: [__m512i; 2], out: &mut [T]) {
+        if self.rounds.0 {
+            write_lanes(self.lanes_wide(place, sums), out);
+        } else {
+            self.finish(place, &mut spill(sums), out);
         }
-        let (row, first) = place;
-        let scales = match &self.scales {
-            Scales::Narrow(r, c, _) => {
-                widen(panel(c, first)).map(|c| _mm512_mul_epi32(c, _mm512_set1_epi64(r[row].into())))
-            }
-            Scales::Wide(r, c) => c[first / LANES].each_ref().map(|c| {
-                // SAFETY: eight elements are a vector.
-                let c = unsafe { _mm512_loadu_si512(c.as_ptr().cast()) };
-                _mm512_mullo_epi64(c, _mm512_set1_epi64(r[row]))
-            }),
-        };
-        for (sums, scales) in sums.iter_mut().zip(scales) {
-            *sums = _mm512_mullo_epi64(scales, *sums);
+    }
+}
+
+/// Scaled sums added to what is there, and clamped to the same limit: rule N-25, and N-13 after it.
+pub(crate) struct Added<'a>(pub(crate) Scaled<'a>);
+
+impl Added<'_> {
+    /// Adds lanes to as many elements as there are.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+    #[inline]
+    fn add<T: Element>(&self, lanes: __m512i, out: &mut [T]) {
+        if size_of::<T>() != size_of::<i32>() {
+            return self.add_elements(&store(lanes).0, out);
         }
-        round(sums, self.to, out);
+        // SAFETY: the mask admits as many elements as `out` has, of as many bytes.
+        let there = unsafe { _mm512_maskz_loadu_epi32(first_lanes(out.len()), out.as_ptr().cast()) };
+        let sum = _mm512_add_epi32(there, lanes);
+        // A sum of another sign than both its terms is beyond 32 bits, and the limit.
+        let beyond = _mm512_movepi32_mask(_mm512_and_si512(_mm512_xor_si512(there, sum), _mm512_xor_si512(lanes, sum)));
+        let limit = _mm512_set1_epi32(self.0.to.limit as i32);
+        let end = _mm512_xor_si512(_mm512_srai_epi32::<31>(there), limit);
+        let sum = _mm512_mask_blend_epi32(beyond, sum, end);
+        let above = _mm512_max_epi32(sum, _mm512_sub_epi32(_mm512_setzero_si512(), limit));
+        write_lanes(_mm512_min_epi32(above, limit), out);
+    }
+
+    #[inline(always)]
+    fn add_elements<A: Accumulator, T: Element>(&self, part: &[A; LANES], out: &mut [T]) {
+        let limit = self.0.to.limit;
+        for (out, part) in out.iter_mut().zip(part) {
+            *out = T::narrow(out.wide().saturating_add(part.wide()).clamp(-limit, limit));
+        }
+    }
+}
+
+impl Finish for Added<'_> {
+    fn narrow(&self, bound: u128) -> bool {
+        self.0.narrow(bound)
+    }
+
+    #[inline(always)]
+    fn finish<A: Accumulator, T: Element>(&self, place: (usize, usize), sums: &mut [A; LANES], out: &mut [T]) {
+        let mut part = [0i64; LANES];
+        self.0.finish(place, sums, &mut part);
+        self.add_elements(&part, out);
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+    #[inline]
+    unsafe fn finish_narrow<T: Element>(&self, place: (usize, usize), sums: __m512i, out: &mut [T]) {
+        if self.0.rounds.0 {
+            self.add(self.0.lanes_narrow(place, sums), out);
+        } else {
+            self.finish(place, &mut spill(widen(sums)), out);
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+    #[inline]
+    unsafe fn finish_wide<T: Element>(&self, place: (usize, usize), sums: [__m512i; 2], out: &mut [T]) {
+        if self.0.rounds.0 {
+            self.add(self.0.lanes_wide(place, sums), out);
+        } else {
+            self.finish(place, &mut spill(sums), out);
+        }
     }
 }

@@ -8,19 +8,15 @@ use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolCall;
 use serde_json::Value;
 use tensorlink_bindings::SNO;
-use tensorlink_graph::{CheckedProgram, LocalPipeline, Reference, Schedule, Stage};
-use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::{Chain, Event, JobState};
 use tensorlink_proof::challenge::Told;
-use tensorlink_proof::commit::ProgramCommitment;
-use tensorlink_types::abi::JobTerms;
-use tensorlink_types::{Address, B256, JobId, JobKey, Lane, U256};
+use tensorlink_types::{Address, JobId, Lane, U256};
 
 use super::agents::Agents;
-use crate::harness::{COLLATERAL, FIRST_WORKER, Job, Network, Report, STAKE, TREASURY, USER, VALIDATOR, address, sno};
+use crate::harness::{
+    COLLATERAL, FIRST_WORKER, Job, Network, Report, STAKE, TREASURY, USER, VALIDATOR, address, quiet_run, sno,
+};
 
-/// Memory that every worker offers, bytes: where the model is cut.
-const MEMORY: u64 = 256 << 20;
 /// Beyond every unbonding, seconds.
 const UNBONDED: u64 = 2_000;
 
@@ -103,7 +99,7 @@ fn same_as_a_quiet_run(report: &Report, network: &Network) {
         Event::JobStarted { job_key, .. } => Some(*job_key),
         _ => None,
     });
-    let quiet = quiet_run(network, &terms[0], key[0]);
+    let quiet = quiet_run(network, &Job::data(), &terms[0], key[0]);
     let claims = report.pick(|event| match event {
         Event::ClaimCommitted { claim, .. } => Some(claim.clone()),
         _ => None,
@@ -113,30 +109,6 @@ fn same_as_a_quiet_run(report: &Report, network: &Network) {
         let expected = quiet[claim.interval as usize][usize::from(claim.stage)];
         assert_eq!(claim.newState, expected, "{} at interval {}", claim.lane(), claim.interval);
     }
-}
-
-/// Root of every stage's state after every interval.
-fn quiet_run(network: &Network, terms: &JobTerms, key: JobKey) -> Vec<Vec<B256>> {
-    let draft = tensorlink::commands::post::read_draft(&network.path("model.json"), &Job::data()).unwrap();
-    let ranges = draft.cut(&vec![MEMORY; usize::from(terms.stages)]).unwrap();
-    let prepared = draft.compile(&ranges).unwrap();
-    let programs = prepared.stages.iter().map(|stage| ProgramCommitment::new(&stage.program).unwrap().root());
-    assert_eq!(programs.collect::<Vec<_>>(), terms.programs, "the job's programs");
-    let checked = prepared.stages.iter().map(|stage| CheckedProgram::new(stage.program.clone()).unwrap());
-    let checked: Vec<CheckedProgram> = checked.collect();
-    let parts = checked.iter().zip(&prepared.stages).zip(&prepared.states);
-    let stages: Vec<Stage<'_>> = parts
-        .map(|((program, stage), state)| Stage { program, info: &stage.info, constants: &stage.constants, state })
-        .collect();
-    let mut pipeline = LocalPipeline::new(&stages, key, || Reference).unwrap();
-    let roots = (0..terms.intervals).map(|interval| {
-        let first = interval * terms.stepsPerInterval;
-        for step in first..first + terms.stepsPerInterval {
-            pipeline.step(step, Schedule::OneByOne).unwrap();
-        }
-        pipeline.state().unwrap().iter().map(|state| state_root_of(state)).collect()
-    });
-    roots.collect()
 }
 
 /// Everybody takes out what they have, and then the contracts hold nothing, and nothing is gone.

@@ -23,21 +23,52 @@ pub(crate) enum Subject {
     Digits,
     /// The beginning of the King James text, by a small decoder.
     KingJames,
+    /// The same, so fast that its weights leave their types.
+    TooFast,
+    /// The same, a fifth of it dropped.
+    Dropout,
+    /// The same, by the decoder that [`Self::KingJames`] left.
+    TrainedOn,
+    /// The same, by adapters beside its weights.
+    Adapters,
 }
 
 impl Subject {
     fn model(self, steps: u32) -> Value {
         match self {
             Self::Digits => Model { steps }.json(),
-            Self::KingJames => json!({
+            Self::KingJames | Self::TooFast | Self::Dropout => json!({
                 "name": "small king james",
                 "decoder": { "width": 16, "layers": 2, "heads": 4, "groups": 2, "hidden": 32, "context": 16 },
+                "optimizer": { "learning_rate": if self == Self::TooFast { 0.9 } else { 0.01 }, "warmup": 2, "weight_decay": 0.1, "clip": 1.0 },
+                "sequences": 2,
+                "steps": steps,
+                "operand_bits": 8,
+                "dropout": if self == Self::Dropout { 0.2 } else { 0.0 },
+                "seed": 7,
+            }),
+            Self::TrainedOn | Self::Adapters => json!({
+                "name": "more king james",
+                "from": {
+                    "folder": Self::KingJames.out(),
+                    "context": 16,
+                    "lora": (self == Self::Adapters).then(|| json!({ "rank": 4, "alpha": 8 })),
+                },
                 "optimizer": { "learning_rate": 0.01, "warmup": 2, "weight_decay": 0.1, "clip": 1.0 },
                 "sequences": 2,
                 "steps": steps,
                 "operand_bits": 8,
-                "seed": 7,
+                "seed": 8,
             }),
+        }
+    }
+
+    /// Where what was learned is written to.
+    const fn out(self) -> &'static str {
+        match self {
+            Self::TrainedOn => "trained-on",
+            Self::Adapters => "adapters",
+            _ => "trained",
         }
     }
 
@@ -45,7 +76,7 @@ impl Subject {
     fn data(self, network: &Network) -> PathBuf {
         match self {
             Self::Digits => Job::data(),
-            Self::KingJames => {
+            _ => {
                 let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kjv-1100k.txt.gz");
                 let mut text = Vec::new();
                 let file = std::fs::File::open(packed).unwrap();
@@ -61,7 +92,7 @@ impl Subject {
     const fn least_known(self) -> f64 {
         match self {
             Self::Digits => 50.0,
-            Self::KingJames => 22.0,
+            _ => 22.0,
         }
     }
 }
@@ -160,6 +191,28 @@ impl Job {
         command.args(["--challenge-window", &self.challenge_window.to_string()]);
         command.arg("--model").arg(model).arg("--data").arg(data).arg("--report").arg(report);
         command
+    }
+
+    /// Trains by a job file, in the background, and writes the model to the folder that is given back. `early` ends it, in the file's words.
+    pub(crate) fn train(&self, network: &mut Network, early: &str) -> PathBuf {
+        let (job, out) = (network.path("job.toml"), self.subject.out());
+        std::fs::write(network.path("model.json"), self.subject.model(self.steps).to_string()).unwrap();
+        let data = self.subject.data(network);
+        let file = format!(
+            "model = \"model.json\"\ndata = {data:?}\nout = {out:?}\nsteps_per_interval = {}\n{early}\n[hire]\nstages = {}\n\
+             replicas = {}\ndeposit = \"{}\"\ntoken = \"{}\"\nchallenge_window = {}\n",
+            self.steps_per_interval,
+            self.stages,
+            self.replicas,
+            Self::DEPOSIT,
+            self.token,
+            self.challenge_window
+        );
+        std::fs::write(&job, file).unwrap();
+        let mut command = network.command(USER, &["train"]);
+        command.arg(job).arg("--report").arg(network.path("report.json"));
+        network.spawn(NAME, command);
+        network.path(out)
     }
 
     /// Waits for the job to be settled and reported.

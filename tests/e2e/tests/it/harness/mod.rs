@@ -4,6 +4,7 @@ mod chain;
 mod job;
 mod network;
 mod process;
+mod quiet;
 mod serving;
 
 pub(crate) use chain::sno;
@@ -12,6 +13,7 @@ pub(crate) use network::{
     COLLATERAL, FIRST_WORKER, Network, OBSERVER, PURSE, STAKE, TREASURY, USER, VALIDATOR, address, worker_address,
 };
 pub(crate) use process::{Output, Process, run, tensorlink, villain};
+pub(crate) use quiet::{quiet_run, run_alone};
 pub(crate) use serving::{Serving, Shape};
 
 use std::time::{Duration, Instant};

@@ -9,7 +9,6 @@ use alloy::network::Ethereum;
 use alloy::providers::{Provider, RootProvider};
 use alloy::rpc::types::Filter;
 use alloy::sol_types::SolEvent;
-use rustix::process::Signal;
 use tempfile::TempDir;
 use tensorlink_bindings::creation::Parameters;
 use tensorlink_bindings::jobs::Jobs::Collected;
@@ -21,7 +20,7 @@ use tensorlink_types::{Address, U256};
 use tokio_util::sync::CancellationToken;
 
 use super::job::Job;
-use super::process::{Output, Process, run, tensorlink, villain};
+use super::process::{Output, Process, bounded, run, tensorlink, villain};
 use super::{chain, eventually, sno};
 
 /// Accounts of anvil, whose keys it prints itself: worth nothing elsewhere.
@@ -265,6 +264,16 @@ impl Network {
         }
     }
 
+    /// Starts a worker whose disk may become full; see [`Self::set_room`].
+    pub(crate) async fn start_bounded_worker(&mut self, worker: usize) {
+        self.start_worker(worker, bounded(&tensorlink()), "0.001").await;
+    }
+
+    /// How large a file of such a worker may be from now on, bytes; any size, if none is given.
+    pub(crate) fn set_room(&self, worker: usize, bytes: Option<u64>) {
+        self.processes[&worker_name(worker)].set_room(bytes);
+    }
+
     /// Starts a worker that lies at a step.
     pub(crate) async fn start_villain(&mut self, worker: usize, step: u32) {
         self.start_villain_as(worker, &[("STEP", &step.to_string())]).await;
@@ -339,6 +348,11 @@ impl Network {
         self.cut("validator");
     }
 
+    /// Keeps a worker from doing anything for a while, as one with other things to do is.
+    pub(crate) async fn hang_worker(&self, worker: usize, duration: Duration) {
+        self.processes[&worker_name(worker)].hang(duration).await;
+    }
+
     /// Ends a process as a power cut would.
     pub(crate) fn cut(&mut self, name: &str) {
         self.take(name).cut();
@@ -375,11 +389,7 @@ impl Network {
 
     /// Keeps the chain from answering for a while, as an endpoint that hangs does.
     pub(crate) async fn hang_chain(&self, duration: Duration) {
-        let anvil = self.anvil.as_ref().unwrap();
-        anvil.signal(Signal::STOP);
-        // INVARIANT: the outage is the stimulus, nothing is awaited by it.
-        tokio::time::sleep(duration).await;
-        anvil.signal(Signal::CONT);
+        self.anvil.as_ref().unwrap().hang(duration).await;
     }
 
     /// Ends the chain's process, and starts another on the same state and port.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
 /// Time a process gets to end when asked to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -43,9 +43,23 @@ impl Process {
         self.child.try_wait().unwrap()
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).unwrap_or_else(|error| panic!("{} cannot be signalled: {error}", self.name));
+    }
+
+    /// Keeps it from doing anything for a while.
+    pub(crate) async fn hang(&self, duration: Duration) {
+        self.signal(Signal::STOP);
+        // INVARIANT: the outage is the stimulus, nothing is awaited by it.
+        tokio::time::sleep(duration).await;
+        self.signal(Signal::CONT);
+    }
+
+    /// From now on no file of it grows beyond so many bytes; none is no bound. To a program that is as a disk that is full, or has room again.
+    pub(crate) fn set_room(&self, bytes: Option<u64>) {
+        let limit = Rlimit { current: bytes, maximum: None };
+        prlimit(Some(Pid::from_child(&self.child)), Resource::Fsize, limit).unwrap();
     }
 
     /// Ends it as an operator would, and says how it ended.
@@ -111,6 +125,13 @@ pub(crate) fn tensorlink() -> Command {
 pub(crate) fn villain(settings: &[(&str, &str)]) -> Command {
     let mut command = bare(Path::new(env!("CARGO_BIN_EXE_villain")));
     command.envs(settings.iter().map(|(name, value)| (format!("TENSORLINK_VILLAIN_{name}"), value)));
+    command
+}
+
+/// A program that is told that a file is too large, as of a full disk, where it would otherwise be ended; see [`Process::set_room`].
+pub(crate) fn bounded(program: &Command) -> Command {
+    let mut command = bare(Path::new("bash"));
+    command.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#]).arg(program.get_program());
     command
 }
 

@@ -1,7 +1,5 @@
 //! Attention as one: engines may compute it a few rows at a time, so that scores need not leave a cache.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use tensorlink_types::operator::Operand;
 use tensorlink_types::{Opcode, Operator, Source};
 
@@ -52,102 +50,28 @@ pub fn one_by_one<E: Engine + ?Sized>(
     engine.execute(mixed, &[&probabilities, values], context)
 }
 
-/// What to do when an operator's turn comes.
-pub(crate) enum Turn<'a> {
-    /// Nothing: the attention's last operator does it.
-    Later,
-    /// This operator.
-    One(&'a Operator),
-    /// An attention, of which it is the last.
-    Attention(FusedAttention<&'a Operator>),
-}
-
-impl Turn<'_> {
-    /// Computes what is to be computed now, if anything, from what the sources hold; none if one holds nothing.
-    pub(crate) fn take<'t, E: Engine>(
-        &self,
-        engine: &E,
-        find: impl Fn(Source) -> Option<&'t E::Tensor>,
-        context: &StepContext,
-    ) -> Option<Result<Option<E::Tensor>, EngineError>>
-    where
-        E::Tensor: 't,
-    {
-        let output = match self {
-            Self::Later => return Some(Ok(None)),
-            Self::One(operator) => {
-                let operands = operator.operands.iter().map(|operand| find(operand.source)).collect::<Option<Vec<_>>>();
-                engine.execute(operator, &operands?, context)
-            }
-            Self::Attention(attention) => {
-                let [query, key, table, values] = attention.operands()?.map(|operand| find(operand.source));
-                engine.attend(attention, [query?, key?, table?, values?], context)
-            }
-        };
-        Some(output.map(Some))
-    }
-}
-
-/// The attentions of a program that can be fused.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Attentions {
-    by_last: BTreeMap<usize, FusedAttention<usize>>,
-    within: BTreeSet<usize>,
-}
-
-impl Attentions {
-    /// Finds them; `wanted` are outputs that somebody reads beside the operators.
-    pub(crate) fn find(operators: &[Operator], wanted: impl IntoIterator<Item = Source>) -> Self {
-        let mut readers = vec![0u32; operators.len()];
-        let operands = operators.iter().flat_map(|operator| &operator.operands).map(|operand| operand.source);
-        for source in operands.chain(wanted) {
-            if let Source::Output(read) = source
-                && let Some(count) = readers.get_mut(read as usize)
-            {
-                *count = count.saturating_add(1);
-            }
-        }
-        let mut attentions = Self::default();
-        for last in 0..operators.len() {
-            if let Some(attention) = ending_at(operators, last, &readers) {
-                attentions.within.extend(attention.0.iter().filter(|place| **place != last));
-                attentions.by_last.insert(last, attention);
-            }
-        }
-        attentions
-    }
-
-    pub(crate) fn turn<'a>(&self, operators: &'a [Operator], place: usize) -> Option<Turn<'a>> {
-        if self.within.contains(&place) {
-            return Some(Turn::Later);
-        }
-        let one = || operators.get(place).map(Turn::One);
-        self.by_last.get(&place).map_or_else(one, |attention| attention.in_program(operators).map(Turn::Attention))
-    }
-
-    /// The operators that have run when this one's turn is over: itself, or an attention of which it is the last.
-    pub(crate) fn done(&self, place: usize) -> impl Iterator<Item = usize> {
-        let within = self.by_last.get(&place).into_iter().flat_map(|attention| attention.0);
-        within.filter(move |within| *within != place).chain((!self.within.contains(&place)).then_some(place))
-    }
-}
-
 impl FusedAttention<usize> {
-    fn in_program<'a>(&self, operators: &'a [Operator]) -> Option<FusedAttention<&'a Operator>> {
+    /// The places.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        self.0.into_iter()
+    }
+
+    pub(super) fn in_program<'a>(&self, operators: &'a [Operator]) -> Option<FusedAttention<&'a Operator>> {
         let [scores, max, powers, sum, probabilities, mixed] = self.0.map(|place| operators.get(place));
         Some(FusedAttention([scores?, max?, powers?, sum?, probabilities?, mixed?]))
     }
 }
 
 /// The operator whose output is the operand of another, if it is of an opcode and the types agree.
-fn producer(operators: &[Operator], reader: usize, operand: usize, opcode: Opcode) -> Option<usize> {
+pub(super) fn producer(operators: &[Operator], reader: usize, operand: usize, opcode: Opcode) -> Option<usize> {
     let operand = operators.get(reader)?.operands.get(operand)?;
     let Source::Output(place) = operand.source else { return None };
     let producer = operators.get(place as usize)?;
     (producer.opcode == opcode && producer.output == operand.ty && (place as usize) < reader).then_some(place as usize)
 }
 
-fn ending_at(operators: &[Operator], last: usize, readers: &[u32]) -> Option<FusedAttention<usize>> {
+/// The attention whose last operator is in a place.
+pub(super) fn ending_at(operators: &[Operator], last: usize, readers: &[u32]) -> Option<FusedAttention<usize>> {
     operators.get(last).filter(|operator| operator.opcode == Opcode::HeadMix)?;
     let before = |reader, operand, opcode| producer(operators, reader, operand, opcode);
     let probabilities = before(last, 0, Opcode::Normalize)?;
@@ -175,6 +99,7 @@ mod tests {
     use tensorlink_types::TensorType;
     use tensorlink_types::operator::Operand;
 
+    use super::super::{Fusions, Turn};
     use super::*;
 
     /// An operator whose operands are outputs of others, or come from outside where the list names the operator itself.
@@ -200,17 +125,17 @@ mod tests {
 
     /// Places at which something is computed, and those that have then run.
     fn turns(operators: &[Operator], wanted: &[u32]) -> Vec<(usize, Vec<usize>)> {
-        let attentions = Attentions::find(operators, wanted.iter().map(|place| Source::Output(*place)));
-        let computed = |place: &usize| !matches!(attentions.turn(operators, *place), Some(Turn::Later) | None);
-        (0..operators.len()).filter(computed).map(|place| (place, attentions.done(place).collect())).collect()
+        let fusions = Fusions::attentions(operators, wanted.iter().map(|place| Source::Output(*place)));
+        let computed = |place: &usize| !matches!(fusions.turn(operators, *place), Some(Turn::Later) | None);
+        (0..operators.len()).filter(computed).map(|place| (place, fusions.done(place).collect())).collect()
     }
 
     #[test]
     fn an_attention_is_computed_at_its_last_operator() {
         let operators = program();
         assert_eq!(turns(&operators, &[6]), [(5, vec![5]), (6, vec![0, 1, 2, 3, 4, 6])]);
-        let attentions = Attentions::find(&operators, [Source::Output(6)]);
-        let Some(Turn::Attention(fused)) = attentions.turn(&operators, 6) else { panic!("no attention") };
+        let fusions = Fusions::attentions(&operators, [Source::Output(6)]);
+        let Some(Turn::Attention(_, fused)) = fusions.turn(&operators, 6) else { panic!("no attention") };
         let sources = fused.operands().unwrap().map(|operand| operand.source);
         assert_eq!(sources, [Source::Constant(0), Source::Constant(0), Source::Constant(0), Source::Output(5)]);
     }

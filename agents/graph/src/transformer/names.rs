@@ -1,35 +1,11 @@
-//! What Hugging Face's files call an architecture's parameters, and how they lay them out.
+//! What Hugging Face's files call an architecture's parameters, and which layout each has.
 
-use super::super::architecture::{Architecture, Family, Output};
-use super::super::parameters::Parameter;
+use super::architecture::{Architecture, Family, Output};
+use super::layout::Layout;
+use super::parameters::Parameter;
 
 /// Name of the output weights; it never has a prefix.
 pub(super) const HEAD: &str = "lm_head.weight";
-
-/// How a parameter lies in the tensor that holds it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Layout {
-    /// A vector of the parameter's length.
-    Vector,
-    /// A matrix of the parameter's shape.
-    Matrix,
-    /// The first rows of a matrix that may have more.
-    FirstRows,
-    /// One of `parts` matrices side by side, each transposed: inputs × (parts · outputs), as GPT-2's `Conv1D` has it.
-    Transposed {
-        /// Which one.
-        part: u32,
-        /// How many there are.
-        parts: u32,
-    },
-    /// One of `parts` vectors in a row.
-    Segment {
-        /// Which one.
-        part: u32,
-        /// How many there are.
-        parts: u32,
-    },
-}
 
 /// Where a parameter is found.
 #[derive(Clone, PartialEq, Eq, Debug)]

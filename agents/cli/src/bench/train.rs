@@ -1,0 +1,82 @@
+//! A training step of a decoder, against libtorch's autograd on the same shape, and what hashing adds to it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Error, Result};
+use tensorlink_node::interval::state_root_of;
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::tensor_roots;
+use tensorlink_types::TensorType;
+
+use super::figure::{Figure, Goal, Unit};
+use super::step::{Contest, Subject};
+use super::time::{median, millis, once_everywhere};
+use super::{Measure, Row};
+use crate::device;
+
+/// Times as fast as libtorch in 32 bits, and under bfloat16's autocast.
+const GOALS: [(&str, f64); 2] = [("f32", 1.5), ("bf16 autocast", 1.0)];
+/// Share of the time that commitments may take.
+const COMMITMENTS: f64 = 0.05;
+/// Steps between two claims, unless the user sets others.
+const INTERVAL: u32 = 50;
+/// Rounds of hashing.
+const HASHES: usize = 5;
+
+pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
+    let extent = measure.extent;
+    let engine = device::open(Some(measure.device))?;
+    let subject = Subject::new(extent.shape()).map_err(Error::from_boxed)?;
+    let crossing = crossing(&subject)?;
+    let millions = subject.training.parameters() / 1_000_000;
+    let mut contest = Contest::new(&subject, engine.device(), || engine.clone()).map_err(Error::from_boxed)?;
+    // Floats to begin with, in 64 bits, are the largest part of it.
+    drop(subject);
+
+    let mut times: [Vec<Duration>; 3] = Default::default();
+    // The first step of each finds no memory to use again.
+    for step in 0..=extent.steps() {
+        let taken = contest.step(step).map_err(Error::from_boxed)?;
+        if step > 0 {
+            times.iter_mut().zip(taken).for_each(|(times, taken)| times.push(taken));
+        }
+    }
+    let [exact, f32, bf16] = times.map(|mut times| median(&mut times));
+    let faster = |((name, goal), theirs)| {
+        let what = format!("a training step of {millions} M weights, times faster than {name}");
+        Figure::faster(Row::Train, what, (exact, theirs), goal)
+    };
+    let mut figures: Vec<Figure> = GOALS.into_iter().zip([f32, bf16]).map(faster).collect();
+    let state = contest.state().map_err(Error::from_boxed)?;
+    figures.push(commitments(&state, &crossing, exact, extent.rounds(HASHES)));
+    Ok(figures)
+}
+
+/// Tensors that cross between the two halves of the model in a step.
+fn crossing(subject: &Subject) -> Result<Vec<Tensor>> {
+    let layers = subject.training.layers.len();
+    let halves = subject.stages(&[0..layers / 2, layers / 2..layers]).map_err(Error::from_boxed)?;
+    let [first, second] = halves.as_slice() else { return Ok(Vec::new()) };
+    // What is hashed takes as long whatever is in it.
+    let zeros = |ty: &TensorType| Tensor::from_wide(ty.clone(), &vec![0; ty.elements() as usize]);
+    let types = second.program.from_previous.iter().chain(&first.program.from_next);
+    types.map(zeros).collect::<Result<_, _>>().context("a tensor between two halves")
+}
+
+/// What two workers hash, each half of the model: both ends what crosses between them in a step, and each its state once in an interval.
+fn commitments(state: &[Tensor], crossing: &[Tensor], step: Duration, rounds: usize) -> Figure {
+    let state = time(rounds, || state_root_of(state));
+    let crossing = time(rounds, || tensor_roots(crossing));
+    let hashing = crossing * 2 + state / INTERVAL;
+    let share = hashing.as_secs_f64() / (step + hashing).as_secs_f64();
+    let what = format!("the same: share of hashing by 2 workers, intervals of {INTERVAL} steps");
+    let figure = Figure::new(Row::Train, what, (share, Unit::Share), Some(Goal::AtMost(COMMITMENTS)));
+    let [state, crossing, step] = [state, crossing, step].map(millis);
+    figure.from(format!("{state:.2} ms for the state, {crossing:.2} for what crosses; {step:.0} a step"))
+}
+
+/// The median of some rounds after a first one, which is not counted.
+fn time<T>(rounds: usize, hash: impl Fn() -> T) -> Duration {
+    let mut times: Vec<Duration> = (0..=rounds).map(|_| once_everywhere(&hash)).skip(1).collect();
+    median(&mut times)
+}

@@ -1,0 +1,121 @@
+//! Models computed by this process: folders opened, put into integers, each on a thread of its own.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, UNIX_EPOCH};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use tensorlink_graph::Engine;
+use tensorlink_graph::transformer::decode::CachedRunner;
+use tensorlink_graph::transformer::plan::Head;
+use tensorlink_graph::transformer::{Output, StageRunner};
+use tensorlink_proof::commit::tensor_root;
+
+use crate::device;
+use crate::folder::ModelFolder;
+use crate::gateway::backend::{Makes, Model};
+use crate::gateway::exact::Exact;
+use crate::gateway::generation::batch::Capacity;
+use crate::gateway::generation::cached::Cached;
+use crate::gateway::generation::speech::{Speech, refusal};
+use crate::gateway::local::Local;
+use crate::quantized::exact;
+
+/// Reads and quantises every model, one after the other. They are calibrated on the texts of a file, if there is one.
+pub(super) fn open(
+    models: &[(String, PathBuf)],
+    capacity: Capacity,
+    calibration: Option<&Path>,
+    device: Option<&str>,
+) -> Result<Local> {
+    // All folders first: a wrong one is told of before minutes are spent on the others.
+    let mut folders = Vec::new();
+    for (id, path) in models {
+        let folder = ModelFolder::open(path)?;
+        let speech = match folder.architecture().output {
+            Output::Logits { .. } => Some(Speech::of(&folder).with_context(|| id.clone())?),
+            Output::Embedding(_) => None,
+        };
+        folders.push((id, folder, speech));
+    }
+    let engine = device::open(device)?;
+    let mut local = Local::new();
+    for (id, folder, speech) in folders {
+        let start = Instant::now();
+        let made = if folder.integers().is_some() { "read" } else { "calibrated and quantised" };
+        let exact = exact(&folder, calibration, engine.device()).with_context(|| id.clone())?;
+        let (layers, head) = (0..exact.architecture().layers, Head::served(exact.architecture().output));
+        let (stage, constants) = exact.stage_with(layers, head, tensor_root)?;
+        drop(exact);
+        let model = describe(id, &folder)?;
+        let unfit = |error| anyhow!("{id}: {error}");
+        match speech {
+            Some(speech) => {
+                let runner = CachedRunner::new(engine.clone(), stage, &constants)?;
+                let decoder = Cached::new(vec![runner]).map_err(unfit)?;
+                // SAFETY of the cast: at most 256 texts.
+                let tokens = u64::from(model.context).saturating_mul(capacity.texts as u64);
+                let megabytes = decoder.bytes_per_token().saturating_mul(tokens) / 1_000_000;
+                tracing::info!("{id}: {} texts side by side keep at most {megabytes} MB", capacity.texts);
+                local.add_decoder(model, Arc::new(speech), decoder, capacity)?;
+            }
+            None => {
+                let runner = StageRunner::new(engine.clone(), stage, &constants)?;
+                let tokenizer = folder.tokenizer().clone();
+                let tokenize = move |text: &str| tokenizer.encode(text).map_err(refusal);
+                let embedder = Exact::new(vec![runner], Box::new(tokenize)).map_err(unfit)?;
+                local.add(model, embedder, capacity.queue)?;
+            }
+        }
+        tracing::info!("{id}: {made} within {:.1} s", start.elapsed().as_secs_f64());
+    }
+    tracing::info!("computing on {}", engine.describe());
+    Ok(local)
+}
+
+/// The name of each folder, all different.
+pub(super) fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
+    let mut seen = BTreeSet::new();
+    let mut named = Vec::new();
+    for path in paths {
+        let whole = path.canonicalize().with_context(|| format!("cannot open {}", path.display()))?;
+        let name = whole.file_name().and_then(|name| name.to_str());
+        let id = name.with_context(|| format!("{} has no name in UTF-8", path.display()))?.to_owned();
+        ensure!(seen.insert(id.clone()), "two folders are named {id:?}: rename one, for its name is the model's");
+        named.push((id, whole));
+    }
+    Ok(named)
+}
+
+/// What clients are told of a model.
+pub(super) fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
+    let architecture = folder.architecture();
+    let made = std::fs::metadata(folder.path())?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Model {
+        id: id.to_owned(),
+        created: made.as_secs(),
+        context: architecture.context,
+        vocabulary: architecture.vocabulary,
+        makes: match architecture.output {
+            Output::Embedding(_) => Makes::Vectors { dimensions: architecture.width },
+            Output::Logits { .. } => Makes::Text,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_named_as_their_folders() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = ["a/mini", "b/mini", "b/other"].map(|name| root.path().join(name));
+        paths.iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
+        let ids: Vec<String> = named(&paths[1..]).unwrap().into_iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, ["mini", "other"]);
+        assert!(named(&paths).unwrap_err().to_string().contains("\"mini\""));
+        assert!(named(&[root.path().join("absent")]).unwrap_err().to_string().contains("absent"));
+    }
+}

@@ -1,0 +1,59 @@
+//! A job that is stopped before its last interval.
+
+use std::time::{Duration, Instant};
+
+use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::ports::{Call, ChainError};
+use tensorlink_node::wire::gossip::Progress;
+
+use super::stops::{Judge, Stop};
+use crate::node::Node;
+use crate::report::Report;
+
+/// Longest wait for the claims of the interval whose loss ends a job.
+const CLAIMS: Duration = Duration::from_secs(120);
+
+/// A job that is being stopped early.
+pub(super) struct Ending {
+    pub(super) why: Stop,
+    /// Intervals whose claims are waited for, and since when.
+    intervals: u32,
+    since: Instant,
+}
+
+/// What a report says about going on. The last interval's is of no consequence: the job ends anyway.
+pub(super) fn judged(judge: &mut Judge, view: &JobView, report: &Progress) -> Option<Ending> {
+    let intervals = report.step.checked_div(view.steps_per_interval)?;
+    let interval = intervals.checked_sub(1).filter(|_| intervals < view.intervals)?;
+    let saturated = report.saturation.and_then(|share| judge.hear_saturation(share));
+    let why = saturated.or_else(|| judge.hear(interval, report.loss?))?;
+    eprintln!("job {} is stopped: {why}", view.id);
+    Some(Ending { why, intervals, since: Instant::now() })
+}
+
+impl Ending {
+    /// Cancels the job once each lane has claimed what it computed: a job that is closed takes no more claims. Not only once: a
+    /// reorganisation may undo it.
+    pub(super) async fn go_on(&self, node: &Node, view: &JobView, report: &Report) -> Result<(), ChainError> {
+        let claimed = !report.lanes.is_empty() && report.lanes.values().all(|lane| lane.claims >= self.intervals);
+        if !claimed && self.since.elapsed() <= CLAIMS {
+            return Ok(());
+        }
+        let cancel = async {
+            let chain = &node.ports.chain;
+            if chain.job(view.id).await?.is_some_and(|job| job.state == JobState::Running) {
+                chain.send(Call::Cancel { job: view.id }).await?;
+            }
+            Ok::<(), ChainError>(())
+        };
+        match cancel.await {
+            // Refused where it was closed just now.
+            Ok(()) | Err(ChainError::Reverted { .. }) => Ok(()),
+            Err(error @ (ChainError::Unavailable(_) | ChainError::Pending(_))) => {
+                tracing::warn!(job = %view.id, %error, "the job cannot be cancelled yet");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

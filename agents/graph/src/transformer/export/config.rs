@@ -1,0 +1,102 @@
+//! `config.json` of a decoder.
+
+use serde_json::{Map, Value, json};
+
+use super::super::architecture::{Activation, Architecture, Family, Output, Positions, Scaling};
+use super::super::config::{describe, stated};
+use super::ExportError;
+
+/// What [`describe`] reads an architecture from, and Hugging Face's own loaders; no token begins or ends a text.
+///
+/// # Errors
+/// [`ExportError::Unsaid`] for an encoder, whose pooling stands elsewhere, and for whatever its family never has.
+pub fn config(architecture: &Architecture) -> Result<Vec<u8>, ExportError> {
+    let unsaid = || ExportError::Unsaid(format!("{:?}", architecture.family).to_lowercase());
+    let fields = match architecture.family {
+        Family::Gpt2 => gpt2(architecture),
+        Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => llama(architecture),
+        Family::Bert | Family::Roberta => return Err(unsaid()),
+    };
+    let (model_type, class) = stated(architecture.family).ok_or_else(unsaid)?;
+    let shared = json!({
+        "model_type": model_type,
+        "architectures": [class],
+        "vocab_size": architecture.vocabulary,
+        "tie_word_embeddings": architecture.output == (Output::Logits { tied: true }),
+        "torch_dtype": "float32",
+        // Absent, they would be those of the family's own tokenizer.
+        "bos_token_id": null,
+        "eos_token_id": null,
+        "pad_token_id": null,
+    });
+    let all: Map<String, Value> = [shared, fields].into_iter().filter_map(object).flatten().collect();
+    let json = serde_json::to_vec_pretty(&all).map_err(|error| ExportError::Format(error.to_string()))?;
+    match describe(&json, None) {
+        Ok(read) if read.architecture == *architecture => Ok(json),
+        _ => Err(unsaid()),
+    }
+}
+
+fn object(value: Value) -> Option<Map<String, Value>> {
+    if let Value::Object(fields) = value { Some(fields) } else { None }
+}
+
+fn gpt2(a: &Architecture) -> Value {
+    json!({
+        "n_embd": a.width,
+        "n_head": a.heads,
+        "n_layer": a.layers,
+        "n_inner": a.hidden,
+        "n_positions": a.context,
+        "layer_norm_epsilon": a.epsilon,
+        "activation_function": spelled(a.activation),
+    })
+}
+
+fn llama(a: &Architecture) -> Value {
+    let (theta, scaling) = match &a.positions {
+        Positions::Rotary(rotary) => (json!(rotary.theta), stretched(&rotary.scaling)),
+        Positions::Learned { .. } => (Value::Null, Value::Null),
+    };
+    json!({
+        "hidden_size": a.width,
+        "num_hidden_layers": a.layers,
+        "num_attention_heads": a.heads,
+        "num_key_value_heads": a.groups,
+        "head_dim": a.head_width,
+        "intermediate_size": a.hidden,
+        "max_position_embeddings": a.context,
+        "rms_norm_eps": a.epsilon,
+        "hidden_act": spelled(a.activation),
+        "attention_bias": a.attention_bias,
+        "mlp_bias": a.mlp_bias,
+        "rope_theta": theta,
+        "rope_scaling": scaling,
+        "use_sliding_window": false,
+        "sliding_window": null,
+    })
+}
+
+const fn spelled(activation: Activation) -> &'static str {
+    match activation {
+        Activation::Gelu => "gelu",
+        Activation::GeluTanh => "gelu_new",
+        Activation::Silu => "silu",
+        Activation::Relu => "relu",
+    }
+}
+
+fn stretched(scaling: &Scaling) -> Value {
+    match *scaling {
+        Scaling::None => Value::Null,
+        Scaling::Linear { factor } => json!({ "rope_type": "linear", "factor": factor }),
+        Scaling::Llama3 { factor, low, high, original_context } => json!({
+            "rope_type": "llama3", "factor": factor, "low_freq_factor": low, "high_freq_factor": high,
+            "original_max_position_embeddings": original_context,
+        }),
+        Scaling::Yarn { factor, fast, slow, original_context, amplitude } => json!({
+            "rope_type": "yarn", "factor": factor, "beta_fast": fast, "beta_slow": slow,
+            "original_max_position_embeddings": original_context, "attention_factor": amplitude,
+        }),
+    }
+}

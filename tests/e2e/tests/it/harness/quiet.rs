@@ -1,0 +1,53 @@
+//! What a job comes to where nothing fails: the same programs from the same states, executed by the reference, here.
+
+use std::path::Path;
+
+use tensorlink::commands::post::{compile, read_draft};
+use tensorlink_graph::{CheckedProgram, LocalPipeline, Reference, Schedule, Stage};
+use tensorlink_node::interval::state_root_of;
+use tensorlink_proof::commit::ProgramCommitment;
+use tensorlink_types::abi::JobTerms;
+use tensorlink_types::{B256, JobKey};
+use tensorlink_user::Prepared;
+
+use super::Network;
+
+/// Memory that every worker offers, bytes: where the model is cut.
+const MEMORY: u64 = 256 << 20;
+
+/// Root of every stage's state after every interval: the posted model on this data, with the job's key.
+pub(crate) fn quiet_run(network: &Network, data: &Path, terms: &JobTerms, key: JobKey) -> Vec<Vec<B256>> {
+    let prepared = prepared(network, data, terms.stages);
+    let programs = prepared.stages.iter().map(|stage| ProgramCommitment::new(&stage.program).unwrap().root());
+    assert_eq!(programs.collect::<Vec<_>>(), terms.programs, "the job's programs");
+    roots(&prepared, terms, key)
+}
+
+/// Root of the state after every interval, had one worker the whole model.
+pub(crate) fn run_alone(network: &Network, data: &Path, terms: &JobTerms, key: JobKey) -> Vec<B256> {
+    roots(&prepared(network, data, 1), terms, key).into_iter().flatten().collect()
+}
+
+fn prepared(network: &Network, data: &Path, stages: u16) -> Prepared {
+    let draft = read_draft(&network.path("model.json"), data).unwrap();
+    let ranges = draft.cut(&vec![MEMORY; usize::from(stages)]).unwrap();
+    compile(&draft, &ranges).unwrap()
+}
+
+fn roots(prepared: &Prepared, terms: &JobTerms, key: JobKey) -> Vec<Vec<B256>> {
+    let checked = prepared.stages.iter().map(|stage| CheckedProgram::new(stage.program.clone()).unwrap());
+    let checked: Vec<CheckedProgram> = checked.collect();
+    let parts = checked.iter().zip(&prepared.stages).zip(&prepared.states);
+    let stages: Vec<Stage<'_>> = parts
+        .map(|((program, stage), state)| Stage { program, info: &stage.info, constants: &stage.constants, state })
+        .collect();
+    let mut pipeline = LocalPipeline::new(&stages, key, || Reference).unwrap();
+    let roots = (0..terms.intervals).map(|interval| {
+        let first = interval * terms.stepsPerInterval;
+        for step in first..first + terms.stepsPerInterval {
+            pipeline.step(step, Schedule::OneByOne).unwrap();
+        }
+        pipeline.state().unwrap().iter().map(|state| state_root_of(state)).collect()
+    });
+    roots.collect()
+}

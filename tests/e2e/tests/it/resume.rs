@@ -1,0 +1,80 @@
+//! A training that ended early goes on in another job, on another worker: what comes out is what would have.
+
+use std::time::Duration;
+
+use tensorlink_node::ports::Chain;
+use tensorlink_node::ports::chain::Event;
+use tensorlink_types::{JobId, Lane};
+
+use crate::harness::{Job, Network, Subject, USER, quiet_run};
+
+const LIMIT: Duration = Duration::from_secs(180);
+/// Long enough to be in its middle when its first claims are on chain.
+const JOB: Job = Job {
+    stages: 2,
+    replicas: 1,
+    steps: 300,
+    steps_per_interval: 30,
+    token: "sno",
+    subject: Subject::KingJames,
+    challenge_window: 5,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rest_of_a_training_is_the_same_on_other_workers() {
+    let mut network = Network::start(3).await;
+    network.start_workers(0..2).await;
+    JOB.post(&mut network);
+    network.await_claim_of_each(&JOB, LIMIT).await;
+    network.ok(USER, &["job", "cancel", "1"]).await;
+    let report = JOB.settled(&mut network, LIMIT).await;
+    assert!(report.json["held_out_percent"].is_null(), "it did not finish: {}", report.json);
+    let finished = final_everywhere(&network).await;
+    assert!((1..JOB.intervals()).contains(&finished), "it ended in its middle, after {finished} intervals");
+
+    // One of those who had the states is gone: the other one kept its last for it.
+    network.cut_worker(0);
+    network.start_workers([2]).await;
+    let whole = network.run(USER, &["job", "resume", "1", "--stages", "3", "--deposit", "10"]).await;
+    assert!(!whole.ok && whole.stderr.contains("give --stages 2"), "{}", whole.stderr);
+    let report = network.path("report.json");
+    let mut command = network.command(USER, &["job", "resume", "1", "--stages", "2", "--deposit", Job::DEPOSIT]);
+    command.args(["--challenge-window", "5", "--watch", "--report"]).arg(report);
+    network.spawn("user", command);
+    let report = JOB.settled(&mut network, LIMIT).await;
+    assert!(report.number("held_out_percent") > 22.0, "{}", report.json);
+    assert!(report.slashed().is_empty());
+
+    let terms = report.pick(|event| match event {
+        Event::JobPosted { terms, .. } => Some(terms.clone()),
+        _ => None,
+    });
+    assert_eq!((terms[1].continues, terms[1].firstStep), (1, finished * JOB.steps_per_interval));
+    let keys = report.pick(|event| match event {
+        Event::JobStarted { job_key, .. } => Some(*job_key),
+        _ => None,
+    });
+    assert_eq!(keys[0], keys[1]);
+    let quiet = quiet_run(&network, &network.path("text.txt"), &terms[0], keys[0]);
+    let claims = report.pick(|event| match event {
+        Event::ClaimCommitted { claim, .. } => Some(claim.clone()),
+        _ => None,
+    });
+    let last = (JobId(2), JOB.intervals() - finished - 1);
+    assert!(claims.iter().any(|claim| (claim.lane().job, claim.interval) == last), "the rest is claimed to its end");
+    for claim in claims {
+        let before = if claim.lane().job == JobId(1) { 0 } else { finished };
+        let expected = quiet[(before + claim.interval) as usize][usize::from(claim.stage)];
+        assert_eq!(claim.newState, expected, "{} at interval {}", claim.lane(), claim.interval);
+    }
+}
+
+/// Intervals of the first job that are final in both stages.
+async fn final_everywhere(network: &Network) -> u32 {
+    let mut finished = u32::MAX;
+    for stage in 0..JOB.stages {
+        let lane = network.chain().lane(Lane { job: JobId(1), stage, replica: 0 }).await.unwrap();
+        finished = finished.min(lane.finalized);
+    }
+    finished
+}

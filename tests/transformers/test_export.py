@@ -1,0 +1,77 @@
+"""Hugging Face's transformers on folders that are written here: they load, and give the logits that our float reference gives.
+
+Started by agents/cli/tests/transformers.rs, which says in the environment where the folders are: each has a `due.json` with a text, its
+tokens and their logits.
+"""
+
+import json
+import os
+import pathlib
+import unittest
+
+import flax.traverse_util
+import numpy
+import safetensors.numpy
+import transformers
+
+FOLDERS = pathlib.Path(os.environ["FOLDERS"])
+# Sums of 32-bit floats in another order.
+TOLERANCE = 2e-5
+
+
+class Folders(unittest.TestCase):
+    def check(self, name: str, model: type[transformers.FlaxPreTrainedModel]) -> None:
+        folder = FOLDERS / name
+        due = json.loads((folder / "due.json").read_text())
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        ids = tokenizer(due["text"])["input_ids"]
+        self.assertEqual(ids, due["ids"])
+        self.assertEqual(tokenizer.decode(ids), due["text"])
+        loaded = model.from_pretrained(folder)
+        self.assertEqual(type(loaded).__name__.removeprefix("Flax"), loaded.config.architectures[0])
+        self.assertIsNone(loaded.config.eos_token_id)
+        self.compare(loaded, ids, due["logits"])
+
+    def check_adapters(self, name: str, model: type[transformers.FlaxPreTrainedModel]) -> None:
+        """Adds adapters to the weights by the definitions of PEFT's files, which itself needs PyTorch."""
+        folder = FOLDERS / f"{name}-adapters"
+        config = json.loads((folder / "adapter_config.json").read_text())
+        tensors = safetensors.numpy.load_file(folder / "adapter_model.safetensors")
+        due = json.loads((FOLDERS / name / "due.json").read_text())
+        loaded = model.from_pretrained(config["base_model_name_or_path"])
+        weights = flax.traverse_util.flatten_dict(loaded.params, sep=".")
+        for key in [key for key in weights if key.endswith(".kernel")]:
+            module = key.removesuffix(".kernel")
+            if not any(module.endswith(f".{target}") for target in config["target_modules"]):
+                continue
+            down, up = (tensors.pop(f"base_model.model.{module}.lora_{part}.weight") for part in "AB")
+            change = config["lora_alpha"] / config["r"] * up @ down
+            # A kernel of Flax's Llama is inputs × outputs, one of its GPT-2 as PyTorch's linear layers.
+            weights[key] = weights[key] + (change if config["fan_in_fan_out"] else change.T)
+        self.assertEqual(tensors, {})
+        loaded.params = flax.traverse_util.unflatten_dict(weights, sep=".")
+        self.compare(loaded, due["ids"], due["adapted"])
+        self.assertGreater(numpy.abs(numpy.array(due["adapted"]) - due["logits"]).max(), 0.01)
+
+    def compare(self, loaded: transformers.FlaxPreTrainedModel, ids: list[int], due: list[float]) -> None:
+        logits = numpy.asarray(loaded(numpy.array([ids])).logits[0], dtype=numpy.float64)
+        expected = numpy.array(due).reshape(logits.shape)
+        largest = numpy.abs(expected).max()
+        self.assertGreater(largest, 0.1)
+        self.assertLess(numpy.abs(logits - expected).max(), TOLERANCE * largest)
+
+    def test_llama(self) -> None:
+        self.check("llama", transformers.FlaxLlamaForCausalLM)
+
+    def test_gpt2(self) -> None:
+        self.check("gpt2", transformers.FlaxGPT2LMHeadModel)
+
+    def test_llama_adapters(self) -> None:
+        self.check_adapters("llama", transformers.FlaxLlamaForCausalLM)
+
+    def test_gpt2_adapters(self) -> None:
+        self.check_adapters("gpt2", transformers.FlaxGPT2LMHeadModel)
+
+
+if __name__ == "__main__":
+    unittest.main()
