@@ -27,7 +27,7 @@ const JOB: Job = Job {
     steps_per_interval: 20,
     token: "sno",
     subject: Subject::Digits,
-    challenge_window: 20,
+    challenge_window: 30,
 };
 
 /// A network in which somebody who has no part in the job can pay for demands, and may ask.
@@ -94,7 +94,9 @@ async fn a_state_that_is_not_the_claimed_one_is_left_for_its_keepers() {
 async fn honest_workers_show_what_is_demanded_and_are_paid_the_bond() {
     let mut network = network().await;
     network.start_workers([0, 1]).await;
-    JOB.post(&mut network);
+    // Four demands, one after another, each through some blocks: all of them before the claims are final.
+    let job = Job { challenge_window: 100, ..JOB };
+    job.post(&mut network);
     let demands = [
         (&["--interval", "0", "--leaves", "64"][..], "of a state, from its worker"),
         (&["--interval", "0", "--keeper"], "of a state, from its keeper"),
@@ -109,8 +111,8 @@ async fn honest_workers_show_what_is_demanded_and_are_paid_the_bond() {
         assert_eq!(ended["outcome"], "delivered", "{what}: {ended}");
         assert!(ended["bytes"].as_u64().is_some_and(|bytes| bytes > 0 && bytes % 256 == 0), "{what}: {ended}");
     }
-    let report = JOB.settled(&mut network, LIMIT).await;
-    report.assert_finished(&JOB);
+    let report = job.settled(&mut network, LONG).await;
+    report.assert_finished(&job);
     assert!(report.convicted().is_empty());
     let token = network.deployment().sno;
     let left = network.chain().balance(address(OBSERVER), token).await.unwrap();

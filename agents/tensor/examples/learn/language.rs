@@ -1,0 +1,105 @@
+//! Language models on held-out sequences of a text, against libtorch's autograd over the whole decoder.
+
+use tensorlink_graph::calibrate::job_key;
+use tensorlink_graph::data::text::Text;
+use tensorlink_graph::model::Decoder;
+use tensorlink_graph::model::language::Origin;
+use tensorlink_graph::{Dataset, LanguageModel, Training, TrainingSet};
+use tensorlink_num::{Tensor, philox};
+use tensorlink_tensor::Device;
+use tensorlink_tensor::float::{FloatTraining, Precision};
+use tensorlink_types::{JobKey, TensorType};
+
+use crate::progress::Progress;
+use crate::{Exact, Outcome, Subject};
+
+/// Sequences that the model never sees.
+const HELD_OUT: u32 = 64;
+/// Steps of calibration, as `job post` takes them.
+const CALIBRATION: u32 = 12;
+
+/// A decoder and its text.
+pub(crate) struct Decoded {
+    json: serde_json::Value,
+    data: Dataset,
+    key: JobKey,
+}
+
+impl Decoded {
+    pub(crate) fn new(json: serde_json::Value, text: &[u8]) -> Outcome<Self> {
+        let context = LanguageModel::parse("the model", json.to_string().as_bytes())?.context();
+        Ok(Self { json, data: Text::parse(text)?.split(context)?, key: job_key(9) })
+    }
+
+    fn model(&self, bits: u8) -> Outcome<LanguageModel> {
+        let mut json = self.json.clone();
+        json["operand_bits"] = bits.into();
+        Ok(LanguageModel::parse("the model", json.to_string().as_bytes())?)
+    }
+
+    fn rows(&self) -> u32 {
+        self.data.training.features.ty().dims().first().copied().unwrap_or_default()
+    }
+
+    fn characters(&self) -> u32 {
+        self.data.classes.len() as u32
+    }
+
+    fn training(&self, model: &LanguageModel) -> Outcome<Training> {
+        Ok(Training::of_language(model, decoder(model)?, self.characters(), self.rows())?)
+    }
+
+    /// The first held-out sequences.
+    fn held_out(&self) -> Outcome<TrainingSet> {
+        let first = |tensor: &Tensor| -> Outcome<Tensor> {
+            let tokens = tensor.ty().row() as u32;
+            let ty = TensorType::new(tensor.ty().bits(), 0, &[HELD_OUT.min(tensor.ty().rows() as u32), tokens])?;
+            let ids: Vec<i64> = tensor.mantissas().to_vec().into_iter().take(ty.elements() as usize).collect();
+            Ok(Tensor::from_wide(ty, &ids)?)
+        };
+        Ok(TrainingSet { features: first(&self.data.held_out.features)?, labels: first(&self.data.held_out.labels)? })
+    }
+}
+
+impl Subject for Decoded {
+    fn exact(&self, bits: u8) -> Outcome<Exact> {
+        let model = self.model(bits)?;
+        Ok(Exact {
+            training: self.training(&model)?,
+            calibration: CALIBRATION,
+            data: self.data.training.clone(),
+            held_out: self.held_out()?,
+            key: self.key,
+            seed: model.seed(),
+            steps: model.steps(),
+        })
+    }
+
+    fn floats(&self, way: &str, precision: Precision) -> Outcome<()> {
+        let model = self.model(8)?;
+        let (training, tokens) = (self.training(&model)?, model.context() as usize);
+        let recipe = model.recipe(model.sequences());
+        let architecture = decoder(&model)?.architecture(self.characters());
+        let mut float = FloatTraining::new(&architecture, &recipe, &training.state, (Device::Cpu, precision))?;
+        let ids = |set: &TrainingSet| (set.features.mantissas().to_vec(), set.labels.mantissas().to_vec());
+        let ((features, labels), held_out) = (ids(&self.data.training), ids(&self.held_out()?));
+        let mut progress = Progress::new(way, model.steps());
+        for step in 0..model.steps() {
+            let drawn = |s| philox::draw_below(&self.key, s, step, self.rows().into()) as usize;
+            let batch = |ids: &[i64]| -> Vec<i64> {
+                let rows = (0..model.sequences()).map(drawn);
+                rows.flat_map(|row| ids.iter().skip(row * tokens).take(tokens).copied()).collect()
+            };
+            let loss = float.step(&batch(&features), &batch(&labels), tokens, step)?;
+            progress.take(step, loss, || Ok(float.loss(&held_out.0, &held_out.1, tokens)?))?;
+        }
+        Ok(())
+    }
+}
+
+fn decoder(model: &LanguageModel) -> Outcome<&Decoder> {
+    match model.origin() {
+        Origin::Decoder(decoder) => Ok(decoder),
+        Origin::From(_) => Err("a model with a `decoder` is learnt by; this one is imported".into()),
+    }
+}
