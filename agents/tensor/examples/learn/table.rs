@@ -1,6 +1,6 @@
 //! Models of layers on held-out rows of a table, against libtorch's autograd with momentum as PyTorch's `SGD` has it.
 
-use tch::{Kind, Tensor, no_grad};
+use tch::{Kind, Reduction, Tensor, no_grad};
 use tensorlink_graph::calibrate::job_key;
 use tensorlink_graph::model::{Activation, LayerWeights, Linear};
 use tensorlink_graph::{Dataset, Model, Network, Table, Training, TrainingSet, init};
@@ -121,7 +121,7 @@ impl Layers {
             x = self.product(&x, &weight.value)?.f_add(&bias.value)?;
             x = activated(linear, x)?;
         }
-        Ok(x.f_cross_entropy_for_logits(labels)?)
+        Ok(x.f_log_softmax(-1, Kind::Float)?.f_nll_loss(labels, None::<&Tensor>, Reduction::Mean, -100)?)
     }
 
     /// As autocast multiplies.
