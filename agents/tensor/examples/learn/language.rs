@@ -4,10 +4,10 @@ use tensorlink_graph::calibrate::job_key;
 use tensorlink_graph::data::text::Text;
 use tensorlink_graph::model::Decoder;
 use tensorlink_graph::model::language::Origin;
-use tensorlink_graph::{Dataset, LanguageModel, Training, TrainingSet};
+use tensorlink_graph::{Dataset, LanguageModel, Training, TrainingSet, evaluate};
 use tensorlink_num::{Tensor, philox};
-use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatTraining, Precision};
+use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::{JobKey, TensorType};
 
 use crate::progress::Progress;
@@ -63,12 +63,12 @@ impl Decoded {
 
 impl Subject for Decoded {
     fn exact(&self, bits: u8) -> Outcome<Exact> {
-        let model = self.model(bits)?;
+        let (model, held_out, engine) = (self.model(bits)?, self.held_out()?, TorchEngine::new(Device::Cpu)?);
         Ok(Exact {
             training: self.training(&model)?,
             calibration: CALIBRATION,
             data: self.data.training.clone(),
-            held_out: self.held_out()?,
+            held_out: Box::new(move |stage| Ok(evaluate(&engine, &[stage], &held_out)?.loss())),
             key: self.key,
             seed: model.seed(),
             steps: model.steps(),

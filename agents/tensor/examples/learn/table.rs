@@ -3,7 +3,8 @@
 use tch::{Kind, Reduction, Tensor, no_grad};
 use tensorlink_graph::calibrate::job_key;
 use tensorlink_graph::model::{Activation, LayerWeights, Linear};
-use tensorlink_graph::{Dataset, Model, Network, Table, Training, TrainingSet, init};
+use tensorlink_graph::step::Slot;
+use tensorlink_graph::{Dataset, Model, Network, Stage, Table, Training, TrainingSet, init};
 use tensorlink_num::philox;
 use tensorlink_tensor::float::Precision;
 use tensorlink_types::JobKey;
@@ -48,11 +49,18 @@ impl Subject for Tabular {
     fn exact(&self, bits: u8) -> Outcome<Exact> {
         let Prepared { model, network, weights, data } = self.prepare(bits)?;
         let rows = data.training.features.ty().rows() as u32;
+        // In floats and of the same features in either way: an exact probability below 2^-24 is nothing, and its logarithm only a bound.
+        let (features, labels) = tensors(&self.prepare(16)?.data.held_out)?;
+        let tested = network.clone();
+        let held_out = move |stage: Stage<'_>| {
+            let layers = Layers::new(&tested, &learned(&tested, stage)?, Precision::F32)?;
+            Ok(f64::try_from(no_grad(|| layers.loss(&features, &labels))?)?)
+        };
         Ok(Exact {
             training: Training::of_network(&network, &weights, rows),
             calibration: CALIBRATION.min(model.steps()),
             data: data.training,
-            held_out: data.held_out,
+            held_out: Box::new(held_out),
             key: self.key,
             seed: model.seed(),
             steps: model.steps(),
@@ -77,6 +85,18 @@ impl Subject for Tabular {
         }
         Ok(())
     }
+}
+
+/// The weights of a stage.
+fn learned(network: &Network, stage: Stage<'_>) -> Outcome<Vec<LayerWeights>> {
+    let find = |layer: usize, slot: Slot| -> Outcome<Vec<f64>> {
+        let name = Linear::site(layer, slot.name());
+        let mut slots = stage.program.state.iter().zip(stage.state);
+        let (_, tensor) = slots.find(|(slot, _)| slot.name == name).ok_or(name.as_str())?;
+        Ok(tensor.to_f64())
+    };
+    let layer = |layer| Ok(LayerWeights { weight: find(layer, Slot::Weight)?, bias: find(layer, Slot::Bias)? });
+    (0..network.layers.len()).map(layer).collect()
 }
 
 /// Features `[rows, columns]` and labels `[rows]`.

@@ -8,12 +8,15 @@ use tokio::time::Instant;
 
 use super::schedule::{DEEPEST, Whom};
 use super::wire::{Mood, Weather, Wire};
-use crate::harness::{FIRST_WORKER, Job, Network, Process, USER, VALIDATOR};
+use crate::harness::{FIRST_WORKER, Job, Network, Process, Served, USER, VALIDATOR};
 
 /// Before what ended by itself is started again.
 const RESPITE: Duration = Duration::from_secs(1);
 /// From its start to its first listening, where nothing is wrong.
 const START: Duration = Duration::from_secs(60);
+
+/// Number of the only job.
+pub(super) const JOB: u64 = 1;
 
 /// Lines that are shown of whoever ended.
 const SHOWN: usize = 30;
@@ -31,8 +34,25 @@ enum Stage {
     Away(Instant),
     Starting,
     Listening,
-    /// Its work is done: a user whose job is settled.
+    /// Its work is done: a user whose job is settled, or who has posted what it will serve.
     Done,
+}
+
+/// What the user does.
+pub(super) enum Errand {
+    /// It posts a training job and watches it.
+    Training(Job),
+    /// It posts a serving job and opens a gateway to it, behind a wire that stays when the gateway does not.
+    Serving(Served, Wire),
+}
+
+impl Errand {
+    const fn lanes(&self) -> usize {
+        match self {
+            Self::Training(job) => job.lanes(),
+            Self::Serving(served, _) => served.shape.stages as usize * served.shape.replicas as usize,
+        }
+    }
 }
 
 pub(super) struct Agent {
@@ -50,17 +70,18 @@ pub(super) struct Agent {
 
 pub(super) struct Agents {
     pub(super) all: Vec<Agent>,
-    job: Job,
+    errand: Errand,
     /// Whether the user has seen its job start.
     pub(super) posted: bool,
     /// Who ended although nobody killed it, after it had come up, and what it said last.
-    pub(super) fallen: Vec<String>,
+    fallen: Vec<String>,
 }
 
 impl Agents {
     /// A worker for each lane of the job, a validator and the job's user; nobody runs yet.
-    pub(super) async fn new(network: &Network, job: Job, seed: u64) -> Self {
-        let workers = (0..job.lanes()).map(|worker| (Part::Worker, FIRST_WORKER + worker, format!("worker-{worker}")));
+    pub(super) async fn new(network: &Network, errand: Errand, seed: u64) -> Self {
+        let workers =
+            (0..errand.lanes()).map(|worker| (Part::Worker, FIRST_WORKER + worker, format!("worker-{worker}")));
         let others = [(Part::Validator, VALIDATOR, "validator".to_owned()), (Part::User, USER, "user".to_owned())];
         let mut all = Vec::new();
         for (part, account, name) in workers.chain(others) {
@@ -70,7 +91,7 @@ impl Agents {
             let (process, stage) = (None, Stage::Away(Instant::now()));
             all.push(Agent { name, part, account, process, stage, starts: 0, peer: None, endpoint, peers });
         }
-        Self { all, job, posted: false, fallen: Vec::new() }
+        Self { all, errand, posted: false, fallen: Vec::new() }
     }
 
     /// Starts all that can be: the validator, whom the others join the network through, the workers, and the user.
@@ -97,17 +118,20 @@ impl Agents {
                 network.command(agent.account, &arguments)
             }
             Part::Validator => network.command(agent.account, &["-vv", "validator", "run", "--rate", "1"]),
-            Part::User if self.posted => {
-                let mut command = network.command(agent.account, &["-vv", "job", "watch", "1", "--report"]);
-                command.arg(network.path("report.json"));
-                command
-            }
-            Part::User => {
-                let mut command = self.job.posting(network);
-                command.arg("-vv");
-                command
-            }
+            Part::User => match &self.errand {
+                Errand::Training(_) if self.posted => {
+                    let mut command = network.command(agent.account, &["job", "watch", &JOB.to_string(), "--report"]);
+                    command.arg(network.path("report.json"));
+                    command
+                }
+                Errand::Training(job) => job.posting(network),
+                Errand::Serving(served, _) if self.posted => served.gateway(network, JOB, "127.0.0.1:0"),
+                Errand::Serving(served, _) => served.posting(network),
+            },
         };
+        if agent.part == Part::User {
+            command.arg("-vv");
+        }
         let others = self.all.iter().filter(|other| other.account != agent.account);
         let bootstrap: Vec<&str> = others.filter_map(|other| other.peer.as_deref()).collect();
         command
@@ -138,6 +162,9 @@ impl Agents {
                 Stage::Starting | Stage::Listening => {
                     if agent.stage == Stage::Starting {
                         agent.look();
+                        if let (Part::User, true, Errand::Serving(_, front)) = (agent.part, self.posted, &self.errand) {
+                            agent.look_for_gateway(front);
+                        }
                     }
                     self.fallen.extend(agent.take_fall());
                 }
@@ -171,6 +198,18 @@ impl Agents {
         self.all.iter().any(|agent| agent.stage == Stage::Done)
     }
 
+    /// Has the user go on from the job that it posted.
+    pub(super) fn go_on(&mut self) {
+        self.posted = true;
+        for agent in self.all.iter_mut().filter(|agent| agent.stage == Stage::Done) {
+            agent.stage = Stage::Away(Instant::now());
+        }
+    }
+
+    pub(super) fn assert_nobody_fell(&self) {
+        assert!(self.fallen.is_empty(), "nobody killed these:\n{}", self.fallen.join("\n"));
+    }
+
     /// Ends everybody as an operator would.
     pub(super) fn stop(&mut self) {
         for agent in &mut self.all {
@@ -199,6 +238,17 @@ impl Agent {
         }
         if name.is_some() || self.part == Part::User {
             self.stage = Stage::Listening;
+        }
+    }
+
+    /// Leads a wire to where a gateway answers, without which it does not listen yet.
+    fn look_for_gateway(&mut self, front: &Wire) {
+        let log = self.process.as_ref().map(Process::log).unwrap_or_default();
+        let url = log.split_once("\"url\":\"http://127.0.0.1:").map(|(_, rest)| rest);
+        let port = url.and_then(|rest| rest.split('/').next()).and_then(|port| port.parse().ok());
+        match port {
+            Some(port) => front.lead(port),
+            None => self.stage = Stage::Starting,
         }
     }
 

@@ -9,21 +9,24 @@
 //! | `agents` | the agents and who starts them again |
 //! | `storm` | has it happen |
 //! | `verdict` | what must hold afterwards |
+//! | `serving` | the same of texts that are served |
 
 mod agents;
 mod dice;
 mod schedule;
+mod serving;
 mod storm;
 mod verdict;
 mod wire;
 
 use std::time::{Duration, Instant};
 
+use tensorlink_bindings::creation::Parameters;
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 
 use crate::harness::{Job, LOOK, Network, Subject, USER, eventually};
-use agents::Agents;
+use agents::{Agents, Errand};
 use schedule::DEEPEST;
 use storm::{STORM, storm};
 
@@ -49,6 +52,21 @@ fn number(name: &str, default: u64) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number"))
 }
 
+/// How long the storm is, and the seed that it comes from.
+fn weather() -> (Duration, u64) {
+    let (seconds, seed) = (number("CHAOS_SECONDS", SECONDS), number("CHAOS_SEED", SEED));
+    println!("chaos: {seconds} s from seed {seed}");
+    (Duration::from_secs(seconds), seed)
+}
+
+/// What takes hours on a public chain takes minutes here, and what takes minutes, like an outage, seconds: longer clocks than in the
+/// other tests keep the proportion.
+fn clocks(parameters: &mut Parameters) {
+    parameters.disputeClock = 300;
+    parameters.sealWindow = 240;
+    parameters.unbondingDelay = alloy::primitives::aliases::U40::from(1_000);
+}
+
 /// Two stages, each twice, for so long a storm.
 fn job(storm: Duration) -> Job {
     let intervals = storm.as_secs() * STEPS_A_MINUTE / 60 / u64::from(STEPS_PER_INTERVAL);
@@ -66,20 +84,12 @@ fn job(storm: Duration) -> Job {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_honest_party_loses_anything_whatever_fails() {
-    let (length, seed) = (Duration::from_secs(number("CHAOS_SECONDS", SECONDS)), number("CHAOS_SEED", SEED));
-    let began = Instant::now();
-    println!("chaos: {} s from seed {seed}", length.as_secs());
+    let ((length, seed), began) = (weather(), Instant::now());
     let job = job(length);
     let intervals = job.intervals();
-    // What takes hours on a public chain takes minutes here, and what takes minutes, like an outage, seconds: longer clocks than in the
-    // other tests keep the proportion.
-    let network = Network::staked(job.lanes(), |parameters| {
-        parameters.disputeClock = 300;
-        parameters.sealWindow = 240;
-        parameters.unbondingDelay = alloy::primitives::aliases::U40::from(1_000);
-    });
+    let network = Network::staked(job.lanes(), clocks);
     let network = &network.await;
-    let mut agents = Agents::new(network, job, seed).await;
+    let mut agents = Agents::new(network, Errand::Training(job), seed).await;
     agents.start(network).await;
     confirmed_start(network, &mut agents).await;
     println!("chaos: the job started after {:.0} s", began.elapsed().as_secs_f32());
@@ -96,7 +106,7 @@ async fn no_honest_party_loses_anything_whatever_fails() {
         assert!(done_within(CALM, network, &mut agents).await, "the closed job does not end");
     }
     println!("chaos: the job is settled after {:.0} s", began.elapsed().as_secs_f32());
-    assert!(agents.fallen.is_empty(), "nobody killed these:\n{}", agents.fallen.join("\n"));
+    agents.assert_nobody_fell();
     verdict::everything_is_right(network, &mut agents, closed).await;
 }
 

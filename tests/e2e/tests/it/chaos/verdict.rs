@@ -46,7 +46,7 @@ pub(super) async fn nobody_can_go_on(network: &Network) -> bool {
     true
 }
 
-fn nobody_was_convicted(report: &Report) {
+pub(super) fn nobody_was_convicted(report: &Report) {
     assert!(report.slashed().is_empty(), "{:?}", report.slashed());
     let convicted = report.pick(|event| match event {
         Event::Convicted { .. }
@@ -112,7 +112,7 @@ fn same_as_a_quiet_run(report: &Report, network: &Network) {
 }
 
 /// Everybody takes out what they have, and then the contracts hold nothing, and nothing is gone.
-async fn nothing_is_stuck(network: &Network) {
+pub(super) async fn nothing_is_stuck(network: &Network) {
     let view = network.chain().job(JobId(1)).await.unwrap().unwrap();
     let lanes = usize::from(view.stages) * usize::from(view.replicas);
     let workers = FIRST_WORKER..FIRST_WORKER + lanes;

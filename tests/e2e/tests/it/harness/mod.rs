@@ -14,7 +14,7 @@ pub(crate) use network::{
 };
 pub(crate) use process::{Output, Process, run, tensorlink, villain};
 pub(crate) use quiet::{quiet_run, run_alone};
-pub(crate) use serving::{Serving, Shape};
+pub(crate) use serving::{Served, Serving, Shape};
 
 use std::time::{Duration, Instant};
 

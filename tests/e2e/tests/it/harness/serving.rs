@@ -1,6 +1,7 @@
 //! A serving job of the small pretrained model, and a gateway to its workers.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -21,6 +22,7 @@ const ANSWER: Duration = Duration::from_secs(60);
 
 /// Lanes of a job, the most tokens of its texts, whether its model is put into integers before it is posted, and for how long vouchers are
 /// redeemed once it is closed, and audited after that.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) stages: u16,
     pub(crate) replicas: u16,
@@ -36,10 +38,18 @@ impl Default for Shape {
     }
 }
 
+/// A model and the job that it is served by.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    model: PathBuf,
+    calibration: Option<PathBuf>,
+    pub(crate) shape: Shape,
+}
+
 /// A posted job that serves texts.
 pub(crate) struct Serving {
     pub(crate) job: u64,
-    model: PathBuf,
+    served: Served,
     http: reqwest::Client,
     url: String,
     key: String,
@@ -68,63 +78,90 @@ fn decoder(network: &Network, context: u32) -> (PathBuf, PathBuf) {
     (path, texts)
 }
 
+impl Served {
+    /// The untrained decoder, which is put into integers when its job is posted.
+    pub(crate) fn decoder(network: &Network, shape: Shape) -> Self {
+        let (model, texts) = decoder(network, shape.longest);
+        Self { model, calibration: Some(texts), shape }
+    }
+
+    /// The command that posts the job.
+    pub(crate) fn posting(&self, network: &Network) -> Command {
+        let mut command = network.command(USER, &["--json", "job", "serve", "--deposit", Serving::DEPOSIT]);
+        let numbers = [
+            ("--stages", self.shape.stages.into()),
+            ("--replicas", self.shape.replicas.into()),
+            ("--longest", self.shape.longest),
+            ("--challenge-window", self.shape.window),
+        ];
+        for (name, number) in numbers {
+            command.args([name, &number.to_string()]);
+        }
+        command.arg(&self.model);
+        if let Some(texts) = &self.calibration {
+            command.arg("--calibration").arg(texts);
+        }
+        command
+    }
+
+    /// The command that opens a gateway to the job's workers.
+    pub(crate) fn gateway(&self, network: &Network, job: u64, http: &str) -> Command {
+        let mut command = network.command(USER, &["--json", "serve", "--job", &job.to_string(), "--http", http]);
+        command.arg(&self.model);
+        command
+    }
+}
+
 impl Serving {
     /// SNO put into escrow.
     pub(crate) const DEPOSIT: &'static str = "10";
 
     /// Posts a job of two stages for the pretrained encoder, hires workers for it, and opens a gateway to them.
     pub(crate) async fn start(network: &mut Network) -> Self {
-        Self::of(network, encoder(), None, Shape::default()).await
+        Self::of(network, Served { model: encoder(), calibration: None, shape: Shape::default() }).await
     }
 
     /// The same for a decoder, and a job of this shape.
     pub(crate) async fn start_decoder(network: &mut Network, shape: Shape) -> Self {
-        let (model, texts) = decoder(network, shape.longest);
+        let served = Served::decoder(network, shape);
         if !shape.integers {
-            return Self::of(network, model, Some(texts), shape).await;
+            return Self::of(network, served).await;
         }
         let folder = network.path("integers");
         std::fs::create_dir(&folder).unwrap();
         let integers = folder.join(DECODER);
         let mut command = network.command(USER, &["model", "quantize"]);
-        command.arg(&model).arg("--out").arg(&integers).arg("--calibration").arg(&texts);
+        command.arg(&served.model).arg("--out").arg(&integers);
+        command.arg("--calibration").args(&served.calibration);
         assert!(super::run(command, START).await.ok, "the model is put into integers");
-        std::fs::remove_dir_all(model).unwrap();
-        Self::of(network, integers, None, shape).await
+        std::fs::remove_dir_all(served.model).unwrap();
+        Self::of(network, Served { model: integers, calibration: None, shape }).await
     }
 
-    async fn of(network: &mut Network, model: PathBuf, calibration: Option<PathBuf>, shape: Shape) -> Self {
-        let mut command = network.command(USER, &["--json", "job", "serve", "--deposit", Self::DEPOSIT]);
-        let numbers = [
-            ("--stages", shape.stages.into()),
-            ("--replicas", shape.replicas.into()),
-            ("--longest", shape.longest),
-            ("--challenge-window", shape.window),
-        ];
-        for (name, number) in numbers {
-            command.args([name, &number.to_string()]);
-        }
-        command.arg(&model);
-        if let Some(texts) = calibration {
-            command.arg("--calibration").arg(texts);
-        }
-        let posted = super::run(command, START).await.json();
+    async fn of(network: &mut Network, served: Served) -> Self {
+        let posted = super::run(served.posting(network), START).await.json();
         let job = posted.iter().find_map(|line| line["job"].as_u64()).unwrap_or_else(|| panic!("no job in {posted:?}"));
-        let http = reqwest::Client::builder().no_proxy().timeout(ANSWER).build().unwrap();
-        let mut serving = Self { job, model, http, url: String::new(), key: String::new() };
+        let mut serving = Self { job, served, http: client(), url: String::new(), key: String::new() };
         serving.open_gateway(network).await;
         serving
     }
 
+    /// A job whose gateway somebody else looks after, at this address.
+    pub(crate) fn at(served: Served, job: u64, http: &str) -> Self {
+        Self { job, served, http: client(), url: format!("http://{http}/v1"), key: String::new() }
+    }
+
     /// Starts the gateway.
     pub(crate) async fn open_gateway(&mut self, network: &mut Network) {
-        let job = self.job.to_string();
-        let mut command = network.command(USER, &["--json", "serve", "--job", &job, "--http", "127.0.0.1:0"]);
-        command.arg(&self.model);
-        network.spawn(GATEWAY, command);
+        network.spawn(GATEWAY, self.served.gateway(network, self.job, "127.0.0.1:0"));
         let ready: Value = network.first_json(GATEWAY, START).await;
         self.url = ready["url"].as_str().unwrap().to_owned();
-        self.key = std::fs::read_to_string(ready["key_file"].as_str().unwrap()).unwrap().trim().to_owned();
+        self.take_key(Path::new(ready["key_file"].as_str().unwrap()));
+    }
+
+    /// Takes the key that the gateway made.
+    pub(crate) fn take_key(&mut self, file: &Path) {
+        self.key = std::fs::read_to_string(file).unwrap().trim().to_owned();
     }
 
     /// Ends the gateway as a power cut would.
@@ -134,19 +171,29 @@ impl Serving {
 
     /// An answer of the gateway, and the id of its receipts.
     async fn post(&self, path: &str, body: Value) -> Result<(Value, String), Value> {
+        self.ask(path, body).await.expect("the gateway answers")
+    }
+
+    /// The same of a gateway that may be gone.
+    async fn ask(&self, path: &str, body: Value) -> reqwest::Result<Result<(Value, String), Value>> {
         let request = self.http.post(format!("{}/{path}", self.url)).bearer_auth(&self.key).json(&body);
-        let answer = request.send().await.unwrap();
+        let answer = request.send().await?;
         let (ok, id) = (answer.status().is_success(), answer.headers().get("x-receipt-id").cloned());
-        let answer: Value = answer.json().await.unwrap();
-        if ok { Ok((answer, id.unwrap().to_str().unwrap().to_owned())) } else { Err(answer) }
+        let answer: Value = answer.json().await?;
+        Ok(if ok { Ok((answer, id.unwrap().to_str().unwrap().to_owned())) } else { Err(answer) })
     }
 
     /// What follows a prompt, how many tokens it has, and the id of its receipts.
     pub(crate) async fn complete(&self, prompt: &str, seed: u64) -> Result<(String, u64, String), Value> {
-        let fields = json!({ "model": DECODER, "prompt": prompt, "max_tokens": 12, "temperature": 2, "seed": seed });
-        let (answer, id) = self.post("completions", fields).await?;
-        let tokens = answer["usage"]["total_tokens"].as_u64().unwrap();
-        Ok((answer["choices"][0]["text"].as_str().unwrap().to_owned(), tokens, id))
+        let (answer, id) = self.post("completions", completion(prompt, seed)).await?;
+        let (text, tokens) = completed(&answer);
+        Ok((text, tokens, id))
+    }
+
+    /// The same of a gateway that may be gone, and its workers, too: none, unless there is an answer.
+    pub(crate) async fn complete_if_possible(&self, prompt: &str, seed: u64) -> Option<(String, u64)> {
+        let answer = self.ask("completions", completion(prompt, seed)).await.ok()?.ok()?;
+        Some(completed(&answer.0))
     }
 
     /// The likeliest text of so many tokens after a prompt, part by part; none while no worker computes it.
@@ -183,6 +230,20 @@ impl Serving {
         })
         .await
     }
+}
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().timeout(ANSWER).build().unwrap()
+}
+
+fn completion(prompt: &str, seed: u64) -> Value {
+    json!({ "model": DECODER, "prompt": prompt, "max_tokens": 12, "temperature": 2, "seed": seed })
+}
+
+/// The text, and the tokens of it and of the prompt.
+fn completed(answer: &Value) -> (String, u64) {
+    let text = answer["choices"][0]["text"].as_str().unwrap().to_owned();
+    (text, answer["usage"]["total_tokens"].as_u64().unwrap())
 }
 
 /// An answer that comes in parts.

@@ -1,0 +1,166 @@
+//! Texts served in the same weather: an answer is right or there is none, what was delivered is paid, and nothing else.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tensorlink_node::ports::chain::Event;
+use tensorlink_types::{Address, U256};
+use tokio_util::sync::CancellationToken;
+
+use super::agents::{Agents, Errand, JOB};
+use super::schedule::DEEPEST;
+use super::storm::{STORM, storm};
+use super::wire::{Weather, Wire};
+use super::{CALM, START, clocks, verdict, weather};
+use crate::harness::{LOOK, Network, Report, Served, Serving, Shape, USER, sno};
+
+/// Two stages, each twice.
+const SHAPE: Shape = Shape { stages: 2, replicas: 2, longest: 32, integers: false, window: 60 };
+const PROMPT: &str = "the cat";
+/// Each is a text of its own.
+const SEEDS: [u64; 4] = [1, 2, 3, 4];
+
+/// Texts by their seeds, and the tokens that were delivered of all of them.
+#[derive(Default)]
+struct Delivered {
+    texts: BTreeMap<u64, String>,
+    answers: usize,
+    tokens: u64,
+}
+
+impl Delivered {
+    /// Asks for a text, if anybody answers, which must be that of its seed.
+    async fn ask(&mut self, serving: &Serving, seed: u64) -> bool {
+        let Some((text, tokens)) = serving.complete_if_possible(PROMPT, seed).await else { return false };
+        let known = self.texts.entry(seed).or_insert_with(|| text.clone());
+        assert_eq!(*known, text, "seed {seed} is one text");
+        self.answers += 1;
+        // What was chosen last went through no stage.
+        self.tokens += tokens - 1;
+        true
+    }
+
+    /// All texts, one after another, while the agents are tended.
+    async fn ask_all(&mut self, serving: &Serving, (network, agents): (&Network, &mut Agents)) {
+        let began = Instant::now();
+        for seed in SEEDS {
+            while !self.ask(serving, seed).await {
+                assert!(began.elapsed() < CALM, "nobody answers");
+                agents.tend(network);
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_is_right_or_unpaid_whatever_fails() {
+    let ((length, seed), began) = (weather(), Instant::now());
+    let lanes = usize::from(SHAPE.stages * SHAPE.replicas);
+    let network = &Network::staked(lanes, clocks).await;
+    let served = Served::decoder(network, SHAPE);
+    let front = Wire::new(Weather::FAIR, seed).await;
+    let mut serving = Serving::at(served.clone(), JOB, &format!("127.0.0.1:{}", front.port));
+    let mut agents = Agents::new(network, Errand::Serving(served, front), seed).await;
+    agents.start(network).await;
+    let posted = until(START, (network, &mut agents), async |agents| agents.is_done());
+    assert!(posted.await, "the job is not posted");
+    agents.go_on();
+    let key = network.path(&format!("data-{USER}")).join("gateway.key");
+    let opened = until(START, (network, &mut agents), async |_| key.exists());
+    assert!(opened.await, "the gateway does not open");
+    serving.take_key(&key);
+    let mut delivered = Delivered::default();
+    delivered.ask_all(&serving, (network, &mut agents)).await;
+    println!("chaos: texts are served after {:.0} s", began.elapsed().as_secs_f32());
+
+    agents.set_weather(STORM);
+    let over = CancellationToken::new();
+    let asking = async {
+        for seed in SEEDS.into_iter().cycle() {
+            let asked = over.run_until_cancelled(delivered.ask(&serving, seed)).await;
+            if asked.is_none() {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let storming = async {
+        storm(network, &mut agents, length, seed).await;
+        over.cancel();
+    };
+    futures::join!(asking, storming);
+    println!("chaos: {} answers so far", delivered.answers);
+    delivered.ask_all(&serving, (network, &mut agents)).await;
+
+    network.ok(USER, &["job", "cancel", &JOB.to_string()]).await;
+    let limit = CALM + Duration::from_secs(2 * u64::from(SHAPE.window) + DEEPEST);
+    let settled = until(limit, (network, &mut agents), async |_| refund(network).await.is_some());
+    assert!(settled.await, "the job does not end");
+    println!("chaos: the job is settled after {:.0} s", began.elapsed().as_secs_f32());
+    agents.assert_nobody_fell();
+    let report = Report { json: Value::Null, events: network.events().await };
+    verdict::nobody_was_convicted(&report);
+    what_was_delivered_is_paid(&report, delivered.tokens);
+    let released = until(CALM, (network, &mut agents), async |_| {
+        for worker in 0..lanes {
+            if network.stake(worker).await.locked > 0 {
+                return false;
+            }
+        }
+        true
+    });
+    assert!(released.await, "a stake stays locked");
+    agents.stop();
+    verdict::nothing_is_stuck(network).await;
+}
+
+/// Whether something is so within so much time, while the agents are tended.
+async fn until(
+    limit: Duration,
+    (network, agents): (&Network, &mut Agents),
+    mut is_so: impl AsyncFnMut(&Agents) -> bool,
+) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < limit {
+        agents.tend(network);
+        if is_so(agents).await {
+            return true;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    false
+}
+
+async fn refund(network: &Network) -> Option<U256> {
+    network.events().await.into_iter().find_map(|at| match at.event {
+        Event::JobSettled { job, refund } if job.0 == JOB => Some(refund),
+        _ => None,
+    })
+}
+
+/// The escrow went to workers, auditors and back; and each stage has the price of every token that the user got, whichever replica it came from.
+fn what_was_delivered_is_paid(report: &Report, tokens: u64) {
+    let stages = report.pick(|event| match event {
+        Event::JobAccepted { offers, .. } => Some(offers.clone()),
+        _ => None,
+    });
+    let stages: BTreeMap<Address, u16> = stages.iter().flatten().map(|offer| (offer.worker, offer.stage)).collect();
+    let paid = report.pick(|event| match event {
+        Event::Paid { worker, units, amount, .. } => Some((stages[worker], u64::from(*units), *amount)),
+        _ => None,
+    });
+    let fees = report.audits().into_iter().map(|(.., fee)| fee);
+    let refunds = report.pick(|event| match event {
+        Event::JobSettled { refund, .. } => Some(*refund),
+        _ => None,
+    });
+    let sum: U256 = paid.iter().map(|(.., amount)| *amount).chain(fees).chain(refunds).sum();
+    assert_eq!(sum, sno(Serving::DEPOSIT), "{paid:?}");
+    for stage in 0..SHAPE.stages {
+        let units: u64 = paid.iter().filter(|(at, ..)| *at == stage).map(|(_, units, _)| units).sum();
+        println!("chaos: stage {stage} is paid for {units} tokens; {tokens} were delivered");
+        assert!(units >= tokens, "stage {stage} is paid for {units} of {tokens} tokens that were delivered");
+    }
+}
