@@ -16,12 +16,12 @@ use super::{CALM, START, clocks, verdict, weather};
 use crate::harness::{LOOK, Network, Report, Served, Serving, Shape, USER, sno};
 
 /// Two stages, each twice.
-const SHAPE: Shape = Shape { stages: 2, replicas: 2, longest: 32, integers: false, window: 60 };
+const SHAPE: Shape = Shape { stages: 2, replicas: 2, longest: 32, integers: false, window: 30 };
 const PROMPT: &str = "the cat";
 /// Each is a text of its own.
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 
-/// Texts by their seeds, and the tokens that were delivered of all of them.
+/// Texts by their seeds, how often one came, and the tokens of all that came.
 #[derive(Default)]
 struct Delivered {
     texts: BTreeMap<u64, String>,
@@ -30,28 +30,40 @@ struct Delivered {
 }
 
 impl Delivered {
-    /// Asks for a text, if anybody answers, which must be that of its seed.
-    async fn ask(&mut self, serving: &Serving, seed: u64) -> bool {
-        let Some((text, tokens)) = serving.complete_if_possible(PROMPT, seed).await else { return false };
+    /// An answer, which must be the text of its seed.
+    fn take(&mut self, seed: u64, (text, tokens): (String, u64)) {
         let known = self.texts.entry(seed).or_insert_with(|| text.clone());
         assert_eq!(*known, text, "seed {seed} is one text");
         self.answers += 1;
         // What was chosen last went through no stage.
         self.tokens += tokens - 1;
-        true
     }
 
     /// All texts, one after another, while the agents are tended.
     async fn ask_all(&mut self, serving: &Serving, (network, agents): (&Network, &mut Agents)) {
         let began = Instant::now();
         for seed in SEEDS {
-            while !self.ask(serving, seed).await {
+            let answer = loop {
+                if let Some(answer) = serving.complete_if_possible(PROMPT, seed).await {
+                    break answer;
+                }
                 assert!(began.elapsed() < CALM, "nobody answers");
                 agents.tend(network);
                 tokio::time::sleep(LOOK).await;
-            }
+            };
+            self.take(seed, answer);
         }
     }
+}
+
+/// Asks for a text again and again; what came of it.
+async fn insist(serving: &Serving, seed: u64, over: &CancellationToken) -> Vec<(String, u64)> {
+    let mut answers = Vec::new();
+    while let Some(answer) = over.run_until_cancelled(serving.complete_if_possible(PROMPT, seed)).await {
+        answers.extend(answer);
+        tokio::time::sleep(LOOK).await;
+    }
+    answers
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,20 +89,15 @@ async fn a_text_is_right_or_unpaid_whatever_fails() {
 
     agents.set_weather(STORM);
     let over = CancellationToken::new();
-    let asking = async {
-        for seed in SEEDS.into_iter().cycle() {
-            let asked = over.run_until_cancelled(delivered.ask(&serving, seed)).await;
-            if asked.is_none() {
-                break;
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-    };
+    let asking = futures::future::join_all(SEEDS.map(|seed| insist(&serving, seed, &over)));
     let storming = async {
         storm(network, &mut agents, length, seed).await;
         over.cancel();
     };
-    futures::join!(asking, storming);
+    let (answers, ()) = futures::join!(asking, storming);
+    for (seed, answers) in SEEDS.into_iter().zip(answers) {
+        answers.into_iter().for_each(|answer| delivered.take(seed, answer));
+    }
     println!("chaos: {} answers so far", delivered.answers);
     delivered.ask_all(&serving, (network, &mut agents)).await;
 
