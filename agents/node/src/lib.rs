@@ -15,6 +15,7 @@
 //! | [`custody`] | states kept for others |
 //! | [`shard`], [`serving`] | what it takes to run a stage: of a training job, of a serving job |
 //! | [`interval`], [`replay`] | the execution of an interval; its repetition |
+//! | [`pipeline`] | that of all stages together |
 //! | [`files`] | tensors in files |
 //! | [`names`] | what the parts of a stage are called in its model |
 
@@ -28,6 +29,7 @@ pub mod interval;
 pub mod journal;
 pub mod memory;
 pub mod names;
+pub mod pipeline;
 pub mod ports;
 pub mod price;
 pub mod replay;

@@ -120,8 +120,7 @@ impl Shard {
     ) -> Result<Self, ShardError> {
         let files = Files { chain, store, source };
         let (names, program) = files.program().await?;
-        let tensors = program.state.iter().map(|slot| &slot.ty).chain(program.constants.iter().map(|slot| &slot.ty));
-        let needed = file_len(tensors);
+        let needed = bytes(&program);
         if needed > memory {
             return Err(ShardError::Memory { needed, limit: memory });
         }
@@ -149,6 +148,11 @@ impl Shard {
         files.get(&names.notes, MAX_MANIFEST).await?;
         Ok(())
     }
+}
+
+/// Memory that a stage's state and constants take.
+pub fn bytes(program: &Program) -> u64 {
+    file_len(program.state.iter().map(|slot| &slot.ty).chain(program.constants.iter().map(|slot| &slot.ty)))
 }
 
 /// The files of a stage, each fetched and checked on its own.

@@ -10,6 +10,7 @@ use tensorlink_node::custody::holders;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::{Outcome, Span, inputs_len, received_roots};
 use tensorlink_node::journal::JournalError;
+use tensorlink_node::pipeline::PipelineError;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{Call, ChainError, NetError, Protocol, StoreError};
 use tensorlink_node::replay::{Replay, ReplayError};
@@ -144,6 +145,8 @@ pub enum AuditError {
     Shard(#[from] ShardError),
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -371,11 +374,21 @@ where
 
     /// A shard of a training job, from whoever holds it.
     pub(crate) async fn shard(&self, target: &Target, job: &JobView, stage: u16) -> Result<Arc<Shard>, Failed> {
+        self.shard_within(target, job, (stage, self.memory)).await
+    }
+
+    /// The same, in so much memory.
+    pub(crate) async fn shard_within(
+        &self,
+        target: &Target,
+        job: &JobView,
+        (stage, memory): (u16, u64),
+    ) -> Result<Arc<Shard>, Failed> {
         let lane = Lane { stage, ..target.claim.lane() };
         let holders = holders(self.ports.chain.as_ref(), job, lane).await.map_err(fatal)?;
         let source = ShardSource { job: job.id, stage, manifest: target.manifest, holders };
         let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.as_ref());
-        let fetch = || async { Shard::fetch(chain, store, &source, self.memory).await.map_err(passing) };
+        let fetch = || async { Shard::fetch(chain, store, &source, memory).await.map_err(passing) };
         Ok(Arc::new(retry(self.ports.clock.as_ref(), PATIENCE, fetch).await.map_err(fatal)?))
     }
 

@@ -1,14 +1,16 @@
 //! What a silent worker must have received and computed, without a word from it: its neighbours' records tell what they sent, and the
-//! shard where it began.
+//! shard where it began. Where the neighbours are silent, too, the whole pipeline is executed from the job's first step on.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tensorlink_graph::engine::Engine;
+use tensorlink_node::blocking;
 use tensorlink_node::interval::{Outcome, Span, state_root_of};
+use tensorlink_node::pipeline::Pipeline;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::replay::Replay;
-use tensorlink_node::shard::Shard;
+use tensorlink_node::shard::{self, Shard};
 use tensorlink_proof::commit::Edge;
 use tensorlink_types::Lane;
 
@@ -19,9 +21,46 @@ impl<E> Auditor<E>
 where
     E: Engine + Send + 'static,
 {
-    /// The target's interval, from its lane's first on: as many intervals are executed as the claim has before it.
+    /// The target's interval, worked out without its worker.
     pub(crate) async fn rebuild(&self, target: &Target, job: &JobView) -> Result<Replay, Failed> {
         let Standing::Committed { .. } = target.standing else { return Err(Gap::Alone.into()) };
+        let replay = match self.rebuild_from_neighbours(target, job).await {
+            Err(Failed::Gap(gap @ (Gap::Net(_) | Gap::Store(_) | Gap::Declined(_)))) => {
+                tracing::info!(lane = %target.claim.lane(), %gap, "nor does a neighbour: the whole pipeline is executed");
+                self.rebuild_from_the_start(target, job).await?
+            }
+            done => done?,
+        };
+        // It may have claimed to start from what it did not compute: then an earlier claim is wrong.
+        if state_root_of(&replay.state) != target.claim.parentState {
+            return Err(Gap::Record("state before the interval").into());
+        }
+        Ok(replay)
+    }
+
+    /// From what every stage computes where all are honest. Where several claim something else, one may have misled the others: the first of
+    /// them is gone into alone. If it was misled itself, it has the liar's signature on what it received, and shows it.
+    async fn rebuild_from_the_start(&self, target: &Target, job: &JobView) -> Result<Replay, Failed> {
+        let (mut shards, mut memory) = (Vec::new(), self.memory);
+        for stage in 0..job.stages {
+            let shard = self.shard_within(target, job, (stage, memory)).await?;
+            memory = memory.saturating_sub(shard::bytes(&shard.program));
+            shards.push(shard);
+        }
+        let pipeline = Pipeline { shards, lineage: job.lineage, steps: job.steps_per_interval };
+        let (stage, interval, engine) = (target.claim.stage, target.claim.interval, self.engine.clone());
+        let executed = blocking(move || pipeline.replay(|| engine(), stage, interval)).await.map_err(fatal)?;
+        for (before, due) in (0..stage).zip(executed.claims) {
+            let claimed = self.claim_of(target, Lane { stage: before, ..target.claim.lane() }, interval);
+            if claimed.is_some_and(|other| (other.claim.newState, other.claim.io) != (due.new_state, due.io)) {
+                return Err(Gap::Neighbour(before).into());
+            }
+        }
+        Ok(executed.replay)
+    }
+
+    /// From what neighbours recorded, from the lane's first interval on: as many are executed as the claim has before it.
+    async fn rebuild_from_neighbours(&self, target: &Target, job: &JobView) -> Result<Replay, Failed> {
         let shard = self.shard(target, job, target.claim.stage).await?;
         let mut state = shard.initial_state.to_vec();
         for interval in 0..=target.claim.interval {
@@ -30,10 +69,6 @@ where
             let span = Span { first_step: interval.saturating_mul(steps), steps };
             let replay = Replay { shard: shard.clone(), lineage: job.lineage, span, state, inputs };
             if interval == target.claim.interval {
-                // It may have claimed to start from what it did not compute: then an earlier claim is wrong.
-                if state_root_of(&replay.state) != target.claim.parentState {
-                    return Err(Gap::Record("state before the interval").into());
-                }
                 return Ok(replay);
             }
             state = self.blocking(replay, |replay, engine| replay.outcome(engine)).await?.state;

@@ -295,6 +295,18 @@ async fn who_answers_no_auditor_is_walked_to_its_lie_on_chain() {
     assert_eq!(step, [LIE]);
 }
 
+/// Nobody tells the validator what went from stage to stage, so that it computes all of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_lies_among_workers_that_answer_no_auditor_is_walked_to_its_lie_all_the_same() {
+    let mut network = Network::start(2).await;
+    network.start_dear_villain_as(0, &[("HONEST", "true"), ("MUTE", "true")]).await;
+    network.start_villain_as(LIAR, &[STEP, ("MUTE", "true")]).await;
+    SLOW.post(&mut network);
+    let report = SLOW.settled(&mut network, LONG).await;
+    report.assert_accounts();
+    assert!(assert_forced(&network, &report, Fault::Element).await >= 3);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_gone_when_its_lie_is_challenged_is_convicted_of_silence() {
     let mut network = impatient().await;
