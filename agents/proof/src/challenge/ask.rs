@@ -5,18 +5,19 @@
 
 use alloy_primitives::{B256, Bytes};
 use tensorlink_num::Tensor;
-use tensorlink_types::abi::{BoundaryLogs, Claim, ContradictionProof, ElementProof, Pick, StepStatement, WiringProof};
+use tensorlink_types::abi::{ContradictionProof, ElementProof, StepStatement, WiringProof};
 use tensorlink_types::{Program, Source, TensorRoot};
 use thiserror::Error;
 
-use super::game::TreeId;
-use super::position::{is_bottom, levels_for, row_height, row_start, statement_levels};
+use super::descent::{Approach, Found, Missing, approach, first_difference, learned};
+use super::logs::KnownLogs;
+use super::position::{levels_for, statement_levels};
 use super::{Game, Known, Move, OwnTree, Subject, Turn};
 use crate::commit::program::ProgramTooLarge;
-use crate::commit::{BoundaryLists, Edge, Logs, io_root, state_root, trace_root};
+use crate::commit::{BoundaryLists, Edge, state_root, trace_root};
 use crate::fraud::{Case, FraudError, Prover, Signed, Sink, StepLists};
 use crate::merkle::tensor::leaf_count;
-use crate::merkle::{Entries, LEAF_BYTES, List, OpeningError, depth};
+use crate::merkle::{Entries, LEAF_BYTES, depth};
 
 /// One's own execution of the claim, from the same parent state and inputs.
 #[derive(Clone, Copy, Debug)]
@@ -105,19 +106,6 @@ impl From<ProgramTooLarge> for Stuck {
     }
 }
 
-/// A question that stands between here and what is wanted.
-type Missing = Box<Move>;
-
-/// What is found on the way down a tree.
-enum Found {
-    /// The tree is one's own.
-    Agrees,
-    /// The first entry or leaf that is not one's own.
-    Leaf(u64),
-    /// Ask this first.
-    Missing(Missing),
-}
-
 impl Challenger<'_> {
     /// What to do next in a game. `tensors` are those that [`Next::Tensors`] asked for.
     ///
@@ -127,7 +115,7 @@ impl Challenger<'_> {
         if game.turn != Turn::Asking {
             return Err(Stuck::Turn);
         }
-        let logs = self.known_logs(game);
+        let logs = KnownLogs::new(game, self.logs);
         if let Some(next) = self.equivocation(game) {
             return Ok(next);
         }
@@ -357,18 +345,6 @@ impl Challenger<'_> {
         let (position, facts) = (game.position.clone(), game.facts.clone());
         Move::AskTree { position, facts, subject, levels: levels_for(subject, height) }
     }
-
-    fn known_logs<'b>(&'b self, game: &'b Game) -> KnownLogs<'b> {
-        let own = self.logs.roots();
-        let given = || game.logs.as_ref().map(|(logs, _)| logs.clone());
-        let roots = if io_root(&own) == game.claim.io { Some(own) } else { given() };
-        let mut edges = Vec::new();
-        for edge in Edge::ALL {
-            let Some((log, theirs)) = self.logs.get(edge).zip(roots.as_ref()) else { continue };
-            edges.push((edge, log, Learned::new(game, (Subject::Log, edge.root(theirs)), log)));
-        }
-        KnownLogs { claim: &game.claim, roots, edges }
-    }
 }
 
 /// Whether two statements give one step two outcomes.
@@ -390,116 +366,6 @@ struct Wrong<'a> {
     lists: &'a StepLists<'a>,
     /// Whether the roots of the claim's logs are known.
     received: bool,
-}
-
-/// The claim's logs as far as they are known.
-struct KnownLogs<'a> {
-    claim: &'a Claim,
-    roots: Option<BoundaryLogs>,
-    edges: Vec<(Edge, &'a List, Learned)>,
-}
-
-impl Logs for KnownLogs<'_> {
-    fn roots(&self) -> BoundaryLogs {
-        self.roots.clone().unwrap_or(BoundaryLogs {
-            fromPrevious: B256::ZERO,
-            toPrevious: B256::ZERO,
-            fromNext: B256::ZERO,
-            toNext: B256::ZERO,
-        })
-    }
-
-    fn edge(&self, edge: Edge) -> Option<&dyn Entries> {
-        let (_, own, learned) = self.edges.iter().find(|(at, ..)| *at == edge)?;
-        if own.root() == learned.root { Some(*own) } else { Some(learned) }
-    }
-}
-
-/// Entries of another's log that were answered, with their paths.
-struct Learned {
-    root: B256,
-    entries: Vec<(u64, B256, Vec<B256>)>,
-}
-
-impl Learned {
-    fn new(game: &Game, id: TreeId, own: &List) -> Self {
-        let tree = OwnTree::list(own.items().iter().copied());
-        let known = learned(game, id, &tree);
-        let entry = |index| Some((index, Entries::item(&known, index)?, known.prove(index).ok()?));
-        let rows = game.answers(id).iter().filter(|(position, _)| is_bottom(position));
-        let indices = rows.flat_map(|(position, data)| (row_start(position)..).zip(data.chunks(32)).map(|(i, _)| i));
-        Self { root: id.1, entries: indices.filter_map(entry).collect() }
-    }
-
-    fn find(&self, index: u64) -> Option<&(u64, B256, Vec<B256>)> {
-        self.entries.iter().find(|(at, ..)| *at == index)
-    }
-}
-
-impl Entries for Learned {
-    fn root(&self) -> B256 {
-        self.root
-    }
-
-    fn item(&self, index: u64) -> Option<B256> {
-        self.find(index).map(|(_, item, _)| *item)
-    }
-
-    fn prove(&self, index: u64) -> Result<Vec<B256>, OpeningError> {
-        let unknown = OpeningError::OutOfRange { first: index, count: 1, total: self.entries.len() as u64 };
-        self.find(index).map(|(.., siblings)| siblings.clone()).ok_or(unknown)
-    }
-}
-
-/// A tree with all that was answered about it.
-fn learned<'a>(game: &Game, id: TreeId, own: &'a OwnTree<'a>) -> Known<'a> {
-    let mut known = Known::new(own, id.1);
-    for (position, data) in game.answers(id) {
-        known.learn(position, data);
-    }
-    known
-}
-
-/// Goes down a tree to its first difference, and asks on where it is not known further.
-fn first_difference(game: &Game, id: TreeId, known: &Known<'_>, restart: impl FnOnce() -> Move) -> Found {
-    if known.agrees() {
-        return Found::Agrees;
-    }
-    match known.first_leaf() {
-        Ok(leaf) => Found::Leaf(leaf),
-        Err(leaf) => Found::Missing(match approach(game, id, known, leaf) {
-            Approach::On(question) => question,
-            // There it would be known.
-            Approach::There(_) | Approach::Again => Box::new(restart()),
-        }),
-    }
-}
-
-/// How to get to a leaf from where the game stands.
-enum Approach {
-    /// Its row is out.
-    There(Pick),
-    /// Ask this.
-    On(Missing),
-    /// The game stands elsewhere: ask for the tree again.
-    Again,
-}
-
-fn approach(game: &Game, id: TreeId, known: &Known<'_>, leaf: u64) -> Approach {
-    let position = &game.position;
-    let above = leaf.checked_shr(position.height.into()).unwrap_or_default();
-    if game.tree() != Some(id) || above != position.index {
-        return Approach::Again;
-    }
-    let height = row_height(position);
-    let child = leaf.checked_shr(height).unwrap_or_default().saturating_sub(row_start(position));
-    let Some(pick) = u32::try_from(child).ok().and_then(|child| known.pick(position, child)) else {
-        return Approach::Again;
-    };
-    if is_bottom(position) {
-        return Approach::There(pick);
-    }
-    Approach::On(Box::new(Move::Ask { position: position.clone(), pick, levels: levels_for(id.0, height) }))
 }
 
 fn narrow(number: u64) -> Result<u32, Stuck> {

@@ -11,12 +11,16 @@
 //! | [`known`] | [`Known`]: another's tree as far as it is known, by answers and by agreement with one's own |
 //! | [`answer`] | the worker's next answer |
 //! | [`ask`] | the challenger's next question, or the proof |
+//! | `descent` | the way down to the first difference |
+//! | `logs` | another's boundary logs as far as they are known |
 //! | [`moves`] | [`Move`]: the calls of the contract |
 
 pub mod answer;
 pub mod ask;
+mod descent;
 pub mod game;
 pub mod known;
+mod logs;
 pub mod moves;
 pub mod position;
 pub mod tree;
