@@ -183,7 +183,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         // INVARIANT: who was right has had the time to show it (P-32).
         if (CHECKPOINTS.laneOf(claim.job, claim.stage, claim.replica).finalized <= claim.interval) revert NotFinal();
 
-        _penalise(claimId, auditor, audit, audit.accuser, JOBS.jobOf(claim.job).workerStake);
+        _penalise(claimId, auditor, audit, audit.accuser, JOBS.stakeOf(claim.job));
     }
 
     /// @inheritdoc IAudits
@@ -194,7 +194,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         // INVARIANT: one's own answer, and nothing else, convicts an auditor (P-32).
         if (_wordOf(_answerOf(proof.statement)) != audit.word) revert WrongAnswer();
 
-        _penalise(claimId, auditor, audit, proof.statement.auditor, JOBS.jobOf(proof.claim.job).workerStake);
+        _penalise(claimId, auditor, audit, proof.statement.auditor, JOBS.stakeOf(proof.claim.job));
     }
 
     // The amount is what is left to be taken; `Staking` is our own contract, and both callers are guarded.

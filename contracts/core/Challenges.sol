@@ -65,18 +65,18 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         returns (uint256 challenge)
     {
         bytes32 claimId = CHECKPOINTS.requireLive(claim, committedAt);
-        IJobs.Job memory job = _jobOf(claim.job);
-        uint256 until = uint256(committedAt) + 2 * uint256(job.challengeWindow);
+        (uint256 steps, uint256 window) = JOBS.termsOf(claim.job);
+        uint256 until = uint256(committedAt) + 2 * window;
         // INVARIANT: nothing delays a claim without end (P-10).
         if (block.timestamp >= until) revert DeadlinePassed(until.toUint40());
 
         Facts memory facts;
         Position memory p;
-        if (job.stepsPerInterval == 1) {
+        if (steps == 1) {
             (facts.step, facts.preState, facts.postState) = (claim.interval, claim.parentState, claim.newState);
             p = _statement(levels);
         } else {
-            p = _tree(Subject.Steps, 0, job.stepsPerInterval, levels);
+            p = _tree(Subject.Steps, 0, steps, levels);
         }
         return _open(claim, claimId, facts, p);
     }
@@ -222,7 +222,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
 
         _establish(challenge, p, f);
         emit LogsGiven(challenge, said.logs, said.previousSignature, said.nextSignature);
-        _answered(challenge, c, p, "");
+        _answered(challenge, c, p, msg.data[:0]);
     }
 
     function _checkLogs(Claim calldata claim, BoundaryLogs calldata logs) private pure {
@@ -280,7 +280,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         (Challenge storage c, Position memory p) = _toAsk(challenge, position);
         Facts memory f = _factsOf(position, facts);
         (bytes32 root, uint256 count) = (f.trace, f.operatorCount);
-        if (subject == Subject.Steps) (root, count) = (f.steps, _jobOf(c.job).stepsPerInterval);
+        if (subject == Subject.Steps) (root, count) = (f.steps, _stepsOf(c));
         else if (subject == Subject.State) (root, count) = (f.postState, f.stateCount);
         else if (subject != Subject.Trace) revert WrongSubject(subject);
         bytes32 known = p.facts;
@@ -370,7 +370,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         else if (edge == 2) root = logs.fromNext;
         else if (edge == 3) root = logs.toNext;
         bytes32 known = p.facts;
-        p = _tree(Subject.Log, root, uint256(_jobOf(c.job).stepsPerInterval) * f.microBatches, levels);
+        p = _tree(Subject.Log, root, _stepsOf(c) * f.microBatches, levels);
         p.facts = known;
         _asked(challenge, c, p, levels);
     }
@@ -440,7 +440,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         emit Asked(challenge, deadline, p);
     }
 
-    function _answered(uint256 challenge, Challenge storage c, Position memory p, bytes memory data) private {
+    function _answered(uint256 challenge, Challenge storage c, Position memory p, bytes calldata data) private {
         // SAFETY: no more than it was.
         // forge-lint: disable-next-line(unsafe-typecast)
         c.workerLeft = uint32(_leftOf(c, c.workerLeft));
@@ -528,8 +528,11 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         if (_hash(f) != position.facts) revert WrongPosition();
     }
 
-    function _jobOf(uint64 job) private view returns (IJobs.Job memory) {
-        return JOBS.jobOf(job);
+    /// @dev Steps of the claim's interval.
+    function _stepsOf(Challenge storage c) private view returns (uint256 steps) {
+        // The window is left out.
+        // slither-disable-next-line unused-return
+        (steps,) = JOBS.termsOf(c.job);
     }
 
     function _checkClaim(Challenge storage c, Claim calldata claim) private view {

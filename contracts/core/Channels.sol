@@ -7,7 +7,7 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {IChannels} from "../interfaces/IChannels.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {LaneId, Lanes} from "../libraries/Lanes.sol";
-import {JobKind, Voucher} from "../types/Types.sol";
+import {Voucher} from "../types/Types.sol";
 
 /// @title Channels
 /// @notice See `IChannels`.
@@ -58,14 +58,14 @@ contract Channels is IChannels, EIP712 {
 
     /// @dev The user of a job that still pays, and the most tokens that it pays a lane.
     function _open(uint64 job) private view returns (address user, uint32 most) {
-        IJobs.Job memory record = JOBS.jobOf(job);
-        bool closing = record.state == IJobs.State.Closing;
-        // INVARIANT: tokens are paid by escrow that is there.
-        if (record.kind != JobKind.Serving) revert JobNotOpen(job);
-        if (record.state != IJobs.State.Running && !closing) revert JobNotOpen(job);
+        IJobs.State state;
+        uint40 deadline;
+        (user, state, deadline, most) = JOBS.servingOf(job);
+        bool closing = state == IJobs.State.Closing;
+        // INVARIANT: tokens are paid by escrow that is there, of a serving job.
+        if (state != IJobs.State.Running && !closing) revert JobNotOpen(job);
         // INVARIANT: settlement waits for the audits of what is redeemed last, and so for a bounded time (P-10, P-20).
-        if (closing && block.timestamp >= record.deadline) revert RedemptionOver(record.deadline);
-        return (record.user, record.intervals);
+        if (closing && block.timestamp >= deadline) revert RedemptionOver(deadline);
     }
 
     function _checkSignature(Voucher calldata voucher, bytes calldata signature, address user) private view {

@@ -33,6 +33,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
         uint32 window;
         uint32 intervals;
         uint16 replicas;
+        uint16 stages;
     }
 
     /// @dev `LaneState`, and the ring that the lane's claims are recorded in now, in one slot.
@@ -85,7 +86,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
         if (clock.replicas != 1 || block.timestamp > clock.deadline) _refuse(p.job, clock);
 
         LaneId lane = Lanes.id(p.job, p.stage, p.replica);
-        _record(lane, _checkLane(lane, p.interval, clock.intervals), p, previous);
+        _record(lane, _checkLane(lane, p.interval, clock.intervals), clock.stages, p, previous);
         _emitCommitted(_hashTypedDataV4(p.structHash()), p);
     }
 
@@ -129,7 +130,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
         mapping(uint32 interval => Round round) storage rounds = _rounds[Lanes.id(p.job, p.stage, 0)];
         _checkSealsAreIn(clock, rounds, p.interval);
 
-        _record(lane, state, p, previous);
+        _record(lane, state, clock.stages, p, previous);
         _emitCommitted(id, p);
         _compare(rounds[p.interval], p, id);
     }
@@ -195,37 +196,52 @@ contract Checkpoints is ICheckpoints, EIP712 {
     }
 
     /// @dev Records the lane's next claim.
-    function _record(LaneId lane, Lane memory state, ClaimRecord memory p, ClaimLink calldata previous) private {
+    function _record(LaneId lane, Lane memory state, uint16 stages, ClaimRecord memory p, ClaimLink calldata previous)
+        private
+    {
         mapping(uint256 place => bytes32 record) storage records = _records[lane];
+        _checkNext(records, state, p, previous);
+
+        bool taken = records.isTaken(state.ring, p.interval);
+        uint32 done = taken ? _finalBeside(p, state.finalized, stages) : state.finalized;
+        uint32 ring = records.put(state.ring, done, p.interval, p.hash());
+        if (ring != state.ring) _lanes[lane].ring = ring;
+    }
+
+    function _checkNext(
+        mapping(uint256 place => bytes32 record) storage records,
+        Lane memory state,
+        ClaimRecord memory p,
+        ClaimLink calldata previous
+    ) private view {
+        bool first = p.interval == 0;
+        (bytes32 parent, uint32 least) = first ? (bytes32(0), 0) : records.findFrom(state.ring, 0, p.interval - 1);
+        // Which ring it would be in is left out.
+        // slither-disable-next-line unused-return
+        (bytes32 there,) = records.findFrom(state.ring, least, p.interval);
         // INVARIANT: one claim per interval (P-11).
-        if (p.interval < state.finalized || records.find(state.ring, p.interval) != 0) {
-            revert AlreadyCommitted(p.interval);
-        }
-        if (p.interval == 0) {
+        if (p.interval < state.finalized || there != 0) revert AlreadyCommitted(p.interval);
+        if (first) {
             // INVARIANT: the first claim starts from the registered state (P-11).
             if (p.parentState != _initialStates[p.job][p.stage]) revert WrongParentState();
         } else {
-            bytes32 parent = records.find(state.ring, p.interval - 1);
             // INVARIANT: no interval is left out (P-11).
             if (parent == 0) revert NotTheNextClaim(p.interval);
             // INVARIANT: a claim starts where the one before ended (P-11).
             if (parent != p.parentHash(previous)) revert WrongParentState();
         }
-
-        bool taken = records.isTaken(state.ring, p.interval);
-        uint32 done = taken ? _finalBeside(p, state.finalized) : state.finalized;
-        uint32 ring = records.put(state.ring, done, p.interval, p.hash());
-        if (ring != state.ring) _lanes[lane].ring = ring;
     }
 
     /// @dev Up to which interval the lane's claims are final, and its neighbours' too: who is challenged over what it was sent proves by the
     /// sender's claim that it was sent something else (P-28).
-    function _finalBeside(ClaimRecord memory p, uint32 finalized) private view returns (uint32 least) {
+    function _finalBeside(ClaimRecord memory p, uint32 finalized, uint16 stages) private view returns (uint32 least) {
         least = finalized;
         for (uint256 i = 0; i < 2; ++i) {
-            Lane storage beside = _lanes[Lanes.id(p.job, Places.neighbourOf(p.stage, i == 0), p.replica)];
+            uint16 stage = Places.neighbourOf(p.stage, i == 0);
             // Beyond the ends there is nobody.
-            if (beside.worker != address(0) && beside.finalized < least) least = beside.finalized;
+            if (stage >= stages) continue;
+            uint32 beside = _lanes[Lanes.id(p.job, stage, p.replica)].finalized;
+            if (beside < least) least = beside;
         }
     }
 
@@ -287,8 +303,9 @@ contract Checkpoints is ICheckpoints, EIP712 {
         private
         view
     {
+        ClaimRecord memory p = Records.preimage(claim, committedAt);
         // INVARIANT: what is paid was committed, in time to be challenged.
-        if (!_isRecorded(claim, committedAt)) revert UnknownClaim();
+        if (!_isRecorded(p)) revert UnknownClaim();
         // INVARIANT: a convicted claim is never paid (P-13).
         if (claim.interval >= voidedFrom) revert ClaimIsVoid();
         uint256 window = held ? _windowOf(clock, claim.job, claim.stage, claim.interval) : 2 * uint256(clock.window);
@@ -296,7 +313,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
         // INVARIANT: the whole window was open to challengers (P-8), twice as long where one party alone has the data (P-34).
         // forge-lint: disable-next-line(unsafe-typecast)
         if (block.timestamp < until) revert WindowOpen(uint40(until));
-        bytes32 id = claimId(claim);
+        bytes32 id = _hashTypedDataV4(p.structHash());
         // INVARIANT: no challenge is open (P-12).
         if (_holds[id] != 0) revert Challenged(id);
     }
@@ -320,7 +337,10 @@ contract Checkpoints is ICheckpoints, EIP712 {
             intervals: intervals,
             // SAFETY: at most 16 (P-18).
             // forge-lint: disable-next-line(unsafe-typecast)
-            replicas: uint16(workers.length / stages)
+            replicas: uint16(workers.length / stages),
+            // SAFETY: comes from 16 bits.
+            // forge-lint: disable-next-line(unsafe-typecast)
+            stages: uint16(stages)
         });
         for (uint16 stage = 0; stage < stages; ++stage) {
             _initialStates[job][stage] = initialStates[stage];
@@ -379,11 +399,12 @@ contract Checkpoints is ICheckpoints, EIP712 {
     /// @inheritdoc ICheckpoints
     function requireLive(Claim calldata claim, uint64 committedAt) external view returns (bytes32) {
         Lane memory state = _lanes[Lanes.id(claim.job, claim.stage, claim.replica)];
+        ClaimRecord memory p = Records.preimage(claim, committedAt);
         // INVARIANT: a proof is about what the chain has recorded (P-14).
-        if (!_isRecorded(claim, committedAt)) revert UnknownClaim();
-        if (claim.interval < state.finalized) revert ClaimIsFinal();
-        if (claim.interval >= state.voidFrom) revert ClaimIsVoid();
-        return claimId(claim);
+        if (!_isRecorded(p)) revert UnknownClaim();
+        if (p.interval < state.finalized) revert ClaimIsFinal();
+        if (p.interval >= state.voidFrom) revert ClaimIsVoid();
+        return _hashTypedDataV4(p.structHash());
     }
 
     /// @inheritdoc ICheckpoints
@@ -393,12 +414,11 @@ contract Checkpoints is ICheckpoints, EIP712 {
 
     /// @inheritdoc ICheckpoints
     function isRecorded(Claim calldata claim, uint64 committedAt) external view returns (bool) {
-        return _isRecorded(claim, committedAt);
+        return _isRecorded(Records.preimage(claim, committedAt));
     }
 
-    function _isRecorded(Claim calldata claim, uint64 committedAt) private view returns (bool) {
-        bytes32 record = _recordOf(Lanes.id(claim.job, claim.stage, claim.replica), claim.interval);
-        return record == Records.preimage(claim, committedAt).hash();
+    function _isRecorded(ClaimRecord memory p) private view returns (bool) {
+        return _recordOf(Lanes.id(p.job, p.stage, p.replica), p.interval) == p.hash();
     }
 
     function _recordOf(LaneId lane, uint32 interval) private view returns (bytes32) {

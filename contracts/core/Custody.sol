@@ -103,11 +103,11 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         returns (bytes32 claimId, uint256 stepsPerInterval)
     {
         claimId = CHECKPOINTS.requireLive(claim, committedAt);
-        IJobs.Job memory job = JOBS.jobOf(claim.job);
-        uint256 until = uint256(committedAt) + 2 * uint256(job.challengeWindow);
+        uint256 window;
+        (stepsPerInterval, window) = JOBS.termsOf(claim.job);
+        uint256 until = uint256(committedAt) + 2 * window;
         // INVARIANT: nothing delays a claim without end (P-10).
         if (block.timestamp >= until) revert DeadlinePassed(until.toUint40());
-        stepsPerInterval = job.stepsPerInterval;
     }
 
     /// @dev Opens a demand about a claim, which it holds.
@@ -281,7 +281,7 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
     /// @dev Whether data is still owed: the claim stands, or the job goes on; and who owes it has that claim or a stake to lose.
     function _matters(Demand calldata demand) private view returns (bool) {
         bool stands = demand.claimId == 0
-            ? _isOpen(JOBS.jobOf(demand.job).state)
+            ? _isOpen(JOBS.stateOf(demand.job))
             : !DISPUTES.isConvicted(demand.job, demand.stage, demand.replica, demand.interval);
         if (!stands || _isOwnClaim(demand)) return stands;
         return !JOBS.isConvicted(demand.job, demand.holderStage, demand.holderReplica);

@@ -302,7 +302,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
 
     /// @dev Id of a claim on record, final or not: a neighbour may claim later than the sender, up to the end of the job.
     function _recorded(Claim calldata claim, uint64 committedAt) private view returns (bytes32) {
-        IJobs.State state = JOBS.jobOf(claim.job).state;
+        IJobs.State state = JOBS.stateOf(claim.job);
         // INVARIANT: the lane's stake is still locked (P-28).
         if (state != IJobs.State.Running && state != IJobs.State.Closing) revert ICheckpoints.UnknownClaim();
         // INVARIANT: a proof is about what the chain has recorded (P-14).

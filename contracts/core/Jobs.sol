@@ -26,11 +26,11 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     using SafeCast for uint256;
     using SafeERC20 for IERC20;
 
-    /// @dev Who holds a lane and for what. `convicted`: its lock is gone.
+    /// @dev Who holds a lane and for what, in one slot. `convicted`: its lock is gone.
     struct Assignment {
         address worker;
         bool convicted;
-        uint128 price;
+        uint88 price;
     }
 
     bytes32 private constant _OFFER_TYPEHASH = keccak256(
@@ -157,8 +157,9 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
             }
             workers[i] = worker;
             perInterval += offers[i].pricePerInterval;
+            // INVARIANT: a price fits beside its worker; no escrow could cover one that does not.
             _assignments[Lanes.id(job, offers[i].stage, offers[i].replica)] =
-                Assignment({worker: worker, convicted: false, price: offers[i].pricePerInterval});
+                Assignment({worker: worker, convicted: false, price: uint256(offers[i].pricePerInterval).toUint88()});
         }
         uint256 forWork = perInterval * record.intervals;
         uint256 forAudits = _budget(record, perInterval);
@@ -433,6 +434,33 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IJobs
     function userOf(uint64 job) external view returns (address) {
         return _jobs[job].user;
+    }
+
+    /// @inheritdoc IJobs
+    function stateOf(uint64 job) external view returns (State) {
+        return _jobs[job].state;
+    }
+
+    /// @inheritdoc IJobs
+    function termsOf(uint64 job) external view returns (uint32 stepsPerInterval, uint32 challengeWindow) {
+        Job storage record = _jobs[job];
+        return (record.stepsPerInterval, record.challengeWindow);
+    }
+
+    /// @inheritdoc IJobs
+    function servingOf(uint64 job)
+        external
+        view
+        returns (address user, State state, uint40 deadline, uint32 intervals)
+    {
+        Job storage record = _jobs[job];
+        if (record.kind != JobKind.Serving) return (address(0), State.None, 0, 0);
+        return (record.user, record.state, record.deadline, record.intervals);
+    }
+
+    /// @inheritdoc IJobs
+    function stakeOf(uint64 job) external view returns (uint128) {
+        return _jobs[job].workerStake;
     }
 
     /// @inheritdoc IJobs

@@ -94,8 +94,8 @@ interface IJobs {
     /// @notice Assigns every lane by its worker's signed offer and locks the workers' stake. Offers in lane order: replica-major
     /// (`replica * stages + stage`). A key may hold one lane of a job only. (Two keys may still belong to one party.)
     /// Requirements: called by the user by `acceptBy`; every offer unexpired, for its lane of this job, signed by its worker
-    /// (65 bytes, `Jobs`' domain), who has `workerStake` available, which is enough for its price (P-30); the escrow covers all prices for
-    /// all intervals, and the budget for audits (P-29).
+    /// (65 bytes, `Jobs`' domain), who has `workerStake` available, which is enough for its price (P-30); every price below 2^88 wei, which is
+    /// more than there are of either token; the escrow covers all prices for all intervals, and the budget for audits (P-29).
     function accept(uint64 job, Offer[] calldata offers, bytes[] calldata signatures) external;
 
     /// @notice Fixes the job key (rule C-10), if there is none to take over, and the deadline, and opens the lanes for claims. By `acceptBy`.
@@ -133,6 +133,16 @@ interface IJobs {
     function jobOf(uint64 job) external view returns (Job memory);
     /// @notice Who posted the job; zero if there is none.
     function userOf(uint64 job) external view returns (address);
+    // The next four read what they return of a job and no more: `jobOf` reads six slots, for 15,500 gas.
+
+    /// @notice Where a job stands; `None` if there is none.
+    function stateOf(uint64 job) external view returns (State);
+    /// @notice Steps of an interval (of a serving job, the most tokens of a text), and seconds of the challenge window.
+    function termsOf(uint64 job) external view returns (uint32 stepsPerInterval, uint32 challengeWindow);
+    /// @notice Of a serving job: who pays, where it stands, its deadline, and the most tokens of a lane; all zero if it is none.
+    function servingOf(uint64 job) external view returns (address user, State state, uint40 deadline, uint32 intervals);
+    /// @notice What a worker locks for each lane, wei of SNO; zero if there is no such job.
+    function stakeOf(uint64 job) external view returns (uint128);
     /// @notice Program root of a stage (rule C-5), or the list root of those of a serving job; zero if there is none.
     function programOf(uint64 job, uint16 stage) external view returns (bytes32);
     /// @notice State root that a stage starts from (rule C-6); zero if there is none.

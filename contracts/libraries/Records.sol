@@ -91,14 +91,28 @@ library Records {
         view
         returns (bytes32 record)
     {
-        while (true) {
-            record = records[_place(ring, interval)];
+        // Which ring it is in is left out.
+        // slither-disable-next-line unused-return
+        (record,) = findFrom(records, ring, 0, interval);
+    }
+
+    /// @notice The same, and the ring that it is in, where that is known not to be before ring `least`: a claim stands in the ring of the
+    /// one before it or in a later one, which spares a commit the reading of earlier ones. Of none the ring is `least`.
+    /// @param ring that the lane has come to
+    function findFrom(
+        mapping(uint256 place => bytes32 record) storage records,
+        uint32 ring,
+        uint32 least,
+        uint32 interval
+    ) internal view returns (bytes32 record, uint32 found) {
+        for (found = ring;;) {
+            record = records[_place(found, interval)];
             // A record of interval 0 begins with as many zeros as an empty place.
-            if (uint256(record) >> _TAG_SHIFT == interval && record != 0) return record;
-            if (ring == 0) return 0;
+            if (uint256(record) >> _TAG_SHIFT == interval && record != 0) return (record, found);
+            if (found <= least) return (0, least);
             // SAFETY: not 0.
             unchecked {
-                --ring;
+                --found;
             }
         }
     }

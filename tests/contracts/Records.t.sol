@@ -36,8 +36,13 @@ contract RecordPlacesTest is Test {
     }
 
     function _checkAll() private view {
+        uint32 least = 0;
         for (uint32 interval = finalized; interval < made; ++interval) {
             assertEq(records.find(ring, interval), _record(interval));
+            // No record is in an earlier ring than the one before it.
+            bytes32 there;
+            (there, least) = records.findFrom(ring, least, interval);
+            assertEq(there, _record(interval));
         }
         assertEq(records.find(ring, made), 0);
         // What is final is found as it was, or not at all.
