@@ -26,7 +26,8 @@ pub(super) struct Audited(CompiledStage);
 
 impl Audited {
     pub(super) fn new(subject: &Subject) -> Result<Self> {
-        let stages = subject.stages(&[0..subject.training.layers.len()]).map_err(Error::from_boxed)?;
+        let all = 0..subject.training.layers.len();
+        let stages = subject.stages(std::slice::from_ref(&all)).map_err(Error::from_boxed)?;
         Ok(Self(stages.into_iter().next().ok_or_else(|| anyhow!("a model without layers"))?))
     }
 
@@ -64,6 +65,8 @@ impl Audited {
         let what = format!("an audit of {interval} steps, times what they took");
         let figure = Figure::new(Row::Train, what, (times, Unit::Times), Some(Goal::AtMost(GOAL)));
         let [one, step, worker] = [one, step, worker].map(millis);
-        Ok(figure.from(format!("{one:.0} ms for the last step and all its roots, {step:.0} for each other; {worker:.0} a step")))
+        Ok(figure.from(format!(
+            "{one:.0} ms for the last step and all its roots, {step:.0} for each other; {worker:.0} a step"
+        )))
     }
 }

@@ -36,4 +36,3 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 }
-

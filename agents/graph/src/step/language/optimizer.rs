@@ -105,7 +105,7 @@ impl Builder<'_> {
                 Some(total) => self.sum(&site, total, sum, squares.clone()),
             });
         }
-        let limit = self.recipe.optimizer.clip * self.tokens();
+        let limit = self.recipe.optimizer.clip * self.labels();
         Some(self.like(&format!("layer{layer}.grad.share"), Op::Shrink { limit }, &[total?], SHARE))
     }
 
@@ -119,7 +119,7 @@ impl Builder<'_> {
         let square = self.like(&part("grad.square"), Op::Mul, &[gradient, gradient], Precision::Exact { terms: 1 });
         let take = Op::Combine { fa: beta2, fb: 1.0 - beta2 };
         let second_next = self.like(&part("second.next"), take, &[second, square], Precision::Like(second));
-        let ratio = Op::Ratio { epsilon: EPSILON * self.tokens() };
+        let ratio = Op::Ratio { epsilon: EPSILON * self.labels() };
         let direction = self.like(&part("direction"), ratio, &[first_next, second_next], DIRECTION);
         let change = self.like(&part("change"), Op::Mul, &[direction, factors.rate], Precision::Like(value));
         let descend = Op::Combine { fa: 1.0, fb: -1.0 };
@@ -133,9 +133,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Tokens of a step: how many times as large as their mean the sum of gradients is.
-    fn tokens(&self) -> f64 {
-        f64::from(self.recipe.tokens) * f64::from(self.recipe.sequences)
+    /// Labels of a step: how many times as large as their mean the sum of gradients is.
+    fn labels(&self) -> f64 {
+        f64::from(self.labels_of_sequence()) * f64::from(self.recipe.sequences)
     }
 
     /// The entry for the step of a schedule.
