@@ -1,5 +1,4 @@
-//! The training step of a language model, its gradients, and AdamW: of a decoder, which learns at each token what follows, or of an encoder,
-//! which learns one label of each text.
+//! The training step of a language model, its gradients, and AdamW: a decoder learns what follows each token, an encoder each text's label.
 //!
 //! A micro-batch is one sequence. Whatever meets a weight is quantised row by row, by the row's own largest magnitude, in both
 //! directions: nothing that a matrix product reads depends on calibrated exponents. Everything else is kept in
@@ -348,11 +347,6 @@ impl<'a> Builder<'a> {
             (Some(layer), phase) => Place { phase, layer },
             (None, phase) => Place { phase, layer: self.recipe.layer(self.architecture, layer) },
         };
-    }
-
-    /// Labels that a sequence has: one, or as many as tokens.
-    const fn labels_of_sequence(&self) -> u32 {
-        if is_of_text(self.architecture) { 1 } else { self.recipe.tokens }
     }
 
     const fn head_layer(&self) -> usize {

@@ -3,7 +3,7 @@
 //! Adam's step does not change if all gradients are multiplied by one number, and ε with them, so that the mean over the batch
 //! is its sum, clipped at as many times the norm. The norm is that of a layer's gradients: the same wherever a model is cut into stages.
 
-use super::{Builder, NodeId, Place, Weight, clipped, part_of_sum, sum_site};
+use super::{Builder, NodeId, Place, Weight, clipped, is_of_text, part_of_sum, sum_site};
 use crate::step::{Class, Op, Phase, Precision};
 
 /// A fraction that clipping multiplies by.
@@ -135,7 +135,8 @@ impl Builder<'_> {
 
     /// Labels of a step: how many times as large as their mean the sum of gradients is.
     fn labels(&self) -> f64 {
-        f64::from(self.labels_of_sequence()) * f64::from(self.recipe.sequences)
+        let each = if is_of_text(self.architecture) { 1 } else { self.recipe.tokens };
+        f64::from(each) * f64::from(self.recipe.sequences)
     }
 
     /// The entry for the step of a schedule.
