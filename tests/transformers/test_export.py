@@ -53,6 +53,21 @@ class Folders(unittest.TestCase):
         self.compare(loaded, due["ids"], due["adapted"])
         self.assertGreater(numpy.abs(numpy.array(due["adapted"]) - due["logits"]).max(), 0.01)
 
+    def check_classifier(self, name: str, model: type[transformers.FlaxPreTrainedModel]) -> None:
+        folder = FOLDERS / name
+        due = json.loads((folder / "due.json").read_text())
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        self.assertEqual(tokenizer(due["text"])["input_ids"], due["ids"])
+        loaded = model.from_pretrained(folder)
+        self.assertEqual(type(loaded).__name__.removeprefix("Flax"), loaded.config.architectures[0])
+        self.assertEqual(list(loaded.config.id2label.values()), due["classes"])
+        self.assertEqual(loaded.config.num_labels, len(due["classes"]))
+        self.compare(loaded, due["ids"], due["logits"])
+        # Padding changes nothing.
+        padded = tokenizer(due["text"], padding="max_length", max_length=len(due["ids"]) + 5, return_tensors="np")
+        logits = loaded(**padded).logits[0]
+        self.assertLess(numpy.abs(logits - numpy.array(due["logits"])).max(), 1e-4)
+
     def compare(self, loaded: transformers.FlaxPreTrainedModel, ids: list[int], due: list[float]) -> None:
         logits = numpy.asarray(loaded(numpy.array([ids])).logits[0], dtype=numpy.float64)
         expected = numpy.array(due).reshape(logits.shape)
@@ -65,6 +80,12 @@ class Folders(unittest.TestCase):
 
     def test_gpt2(self) -> None:
         self.check("gpt2", transformers.FlaxGPT2LMHeadModel)
+
+    def test_bert(self) -> None:
+        self.check_classifier("bert", transformers.FlaxBertForSequenceClassification)
+
+    def test_roberta(self) -> None:
+        self.check_classifier("roberta", transformers.FlaxRobertaForSequenceClassification)
 
     def test_llama_adapters(self) -> None:
         self.check_adapters("llama", transformers.FlaxLlamaForCausalLM)

@@ -166,6 +166,7 @@ pub fn distance(prepared: &Prepared, engine: TorchEngine, texts: &[Vec<u32>]) ->
     let row = match a.output {
         Output::Embedding(_) => a.width,
         Output::Logits { .. } => a.vocabulary,
+        Output::Classes(classes) => classes,
     } as usize;
     let mut sums = Sums::default();
     let mut pairs: Vec<[Vec<f64>; 2]> = Vec::new();

@@ -5,10 +5,13 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
-use tensorlink::folder::{Adapters, ModelFolder, Trained};
+use tensorlink::folder::{Adapters, Classifier, ModelFolder, Trained, Tuned};
+use tensorlink_graph::data::labelled::SPECIAL;
 use tensorlink_graph::transformer::lora::{Lora, Target};
-use tensorlink_graph::transformer::random::{Dimensions, gpt2, llama, weights};
-use tensorlink_graph::transformer::{Architecture, Matrix, Parameter};
+use tensorlink_graph::transformer::random::{Dimensions, bert, gpt2, llama, weights};
+use tensorlink_graph::transformer::{
+    Architecture, Family, Matrix, Output, Parameter, Pooling, Positions, Weights, export,
+};
 use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatModel, Precision};
 
@@ -45,6 +48,7 @@ fn the_official_loaders_read_what_is_trained_here() {
         let due = json!({ "text": TEXT, "ids": ids, "logits": logits, "adapted": adapted });
         std::fs::write(folder.join("due.json"), due.to_string()).unwrap();
     }
+    encoders(&characters, folders.path());
 
     let mut command = Command::new("python3");
     command
@@ -58,9 +62,56 @@ fn the_official_loaders_read_what_is_trained_here() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     // An empty suite succeeds too.
-    for test in ["test_llama", "test_gpt2", "test_llama_adapters", "test_gpt2_adapters"] {
+    for test in ["test_llama", "test_gpt2", "test_llama_adapters", "test_gpt2_adapters", "test_bert", "test_roberta"] {
         assert!(said.contains(test), "{said}");
     }
+}
+
+/// Encoders with classes: one made from scratch, and the same as a RoBERTa, trained on from its folder.
+fn encoders(characters: &[String], folders: &Path) {
+    let tokens: Vec<String> = SPECIAL.map(String::from).into_iter().chain(characters.iter().cloned()).collect();
+    let vocabulary = u32::try_from(tokens.len()).unwrap();
+    let size = Dimensions { vocabulary, width: 32, layers: 2, heads: 4, groups: 4, hidden: 48, context: 32 };
+    let classes = ["law", "story", "song"].map(String::from);
+    let architecture = Architecture { output: Output::Classes(3), ..bert(size) };
+    let drawn = weights(&architecture, 11).unwrap();
+    let folder = folders.join("bert");
+    let scratch = Classifier { architecture: &architecture, weights: &drawn, tokens: &tokens, classes: &classes };
+    scratch.write(&folder).unwrap();
+    due(&folder, &architecture, &drawn);
+
+    // The folder as it was before it had classes: RoBERTa's first position is the one after its padding.
+    let base = folders.join("roberta-base");
+    std::fs::create_dir(&base).unwrap();
+    let config = json!({ "model_type": "roberta", "architectures": ["RobertaModel"], "vocab_size": vocabulary, "hidden_size": 32,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 33,
+        "type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 0, "bos_token_id": null, "eos_token_id": null });
+    std::fs::write(base.join("config.json"), config.to_string()).unwrap();
+    for name in ["tokenizer.json", "tokenizer_config.json"] {
+        std::fs::copy(folder.join(name), base.join(name)).unwrap();
+    }
+    let (family, positions) = (Family::Roberta, Positions::Learned { first: 1 });
+    let architecture = Architecture { family, positions, epsilon: 1e-5, ..architecture };
+    let drawn = weights(&architecture, 12).unwrap();
+    let without = Architecture { output: Output::Embedding(Pooling::Mean), ..architecture.clone() };
+    let stored = Weights::new(&without, drawn.clone().into_matrices()).unwrap();
+    let stored = export::safetensors(&without, &stored).unwrap();
+    std::fs::write(base.join("model.safetensors"), stored).unwrap();
+    let out = folders.join("roberta");
+    let base = ModelFolder::open(&base).unwrap();
+    Tuned { folder: &base, architecture: &architecture, weights: &drawn, classes: &classes }.write(&out).unwrap();
+    due(&out, &architecture, &drawn);
+}
+
+/// What the float reference makes of the text, beside the folder's own names of classes.
+fn due(folder: &Path, architecture: &Architecture, weights: &Weights) {
+    let opened = ModelFolder::open(folder).unwrap();
+    assert_eq!(opened.architecture(), architecture);
+    let ids = opened.tokenizer().encode(TEXT).unwrap();
+    let float = FloatModel::new(architecture, weights, Device::Cpu, Precision::F32).unwrap();
+    let logits = float.forward(&ids, None).unwrap().values().unwrap();
+    let due = json!({ "text": TEXT, "ids": ids, "logits": logits, "classes": opened.description().classes });
+    std::fs::write(folder.join("due.json"), due.to_string()).unwrap();
 }
 
 /// Adapters beside these projections, none of them zero.

@@ -41,14 +41,15 @@ pub struct CompiledStage {
     pub info: StageInfo,
 }
 
-/// What people want to know about a stage; not committed. Operator indexes have one entry for each micro-batch, and none
-/// where the stage does not compute such a tensor.
+/// What people want to know about a stage; not committed. Operator indexes have one entry for each micro-batch but where it says so, and
+/// none where the stage does not compute such a tensor.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageInfo {
     /// Linear layers, half open.
     pub layers: Range<usize>,
-    /// Operators that draw features (first stage).
+    /// Operators that draw features (first stage; every stage of an encoder, whose blocks have to know what is padding). Each block may
+    /// have its own.
     pub features: Vec<u32>,
     /// Operators that draw labels (last stage).
     pub labels: Vec<u32>,
@@ -256,7 +257,7 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
         };
         let info = StageInfo {
             layers,
-            features: observe(|o| o.features),
+            features: self.draws(&nodes, &stage),
             labels: observe(|o| o.labels),
             logits: observe(|o| o.logits),
             probabilities: observe(|o| o.probabilities),
@@ -278,6 +279,13 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
             names,
         };
         Ok(CompiledStage { program, constants: contents, info })
+    }
+
+    /// Operators of a stage that draw features.
+    fn draws(&self, nodes: &[(NodeId, &Node)], stage: &Stage) -> Vec<u32> {
+        let of_features = |node: &Node| node.inputs.iter().any(|id| self.graph.node(*id).op == Op::Features);
+        let draws = |node: &Node| matches!(node.op, Op::Sample { .. }) && of_features(node);
+        nodes.iter().filter(|(_, node)| draws(node)).filter_map(|(id, _)| output(stage, *id)).collect()
     }
 
     /// What the state after the step comes of, or people want to see.
@@ -389,6 +397,7 @@ fn lookup_name(function: Function, input: &TensorType) -> String {
         Function::GeluTanhDerivative => format!("gelu by tanh slope ±2^{range}"),
         Function::Silu => format!("silu ±2^{range}"),
         Function::SiluDerivative => format!("silu slope ±2^{range}"),
+        Function::Tanh => format!("tanh ±2^{range}"),
     }
 }
 

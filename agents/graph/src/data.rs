@@ -1,4 +1,4 @@
-//! Tabular classification data: CSV in, integer tensors out.
+//! Tabular classification data: CSV in, integer tensors out. Texts to go on with are in [`text`], texts to tell apart in [`labelled`].
 //!
 //! Every row holds numbers and, in its last column, the class as any text. A first row without a single number before its
 //! last column is a header. Classes are numbered in the order of their names.
@@ -8,6 +8,7 @@
 //! job commits to, so this scaling is part of the data, not of the arithmetic. It uses sums, products, quotients and square roots
 //! of doubles in a fixed order: the same bits on every machine.
 
+pub mod labelled;
 pub mod text;
 
 use std::collections::BTreeMap;
@@ -104,6 +105,38 @@ pub enum DataError {
         column: usize,
         /// The value.
         value: f64,
+    },
+    /// A row of texts of another width.
+    #[error(
+        "row {row} has {columns} columns; a text and its label are two: put a text that has commas in double quotes"
+    )]
+    TextColumns {
+        /// Row in the file, from 1.
+        row: u64,
+        /// Its columns.
+        columns: usize,
+    },
+    /// A row without a text.
+    #[error("row {row} has no text in its first column; fill it in or remove it")]
+    NoText {
+        /// Row in the file, from 1.
+        row: u64,
+    },
+    /// A text of which a tokenizer makes nothing.
+    #[error("text {text} has no tokens in the model's tokenizer; remove it")]
+    NoTokens {
+        /// Which one, from 1; a header is none.
+        text: usize,
+    },
+    /// A class that the head of a trained model does not know.
+    #[error(
+        "class `{class}` is none of those that the folder's head tells apart ({known}); label texts as it does, or begin from a folder without such a head"
+    )]
+    UnknownClass {
+        /// The class.
+        class: String,
+        /// Those it knows.
+        known: String,
     },
     /// A row without a class.
     #[error("row {row} has no class in its last column")]
@@ -220,14 +253,10 @@ impl Table {
     /// # Errors
     /// None for a parsed table; those of tensor types are passed on rather than assumed away.
     pub fn split(&self, bits: u8, seed: u64) -> Result<Dataset, DataError> {
-        let mut order: Vec<usize> = (0..self.rows()).collect();
-        // SAFETY of the casts: the two halves of the seed; a row number is below 2^24.
-        let key = [seed as u32, (seed >> 32) as u32];
-        order.sort_by_key(|row| (philox::philox4x32(key, [*row as u32, 0, 0, STREAM]), *row));
-        let held_out = order.split_off(self.rows() - self.rows().div_ceil(5).min(self.rows() - 1));
-        let scales = self.scales(&order);
+        let (training, held_out) = hold_out(self.rows(), seed);
+        let scales = self.scales(&training);
         Ok(Dataset {
-            training: self.quantise(&order, bits, &scales)?,
+            training: self.quantise(&training, bits, &scales)?,
             held_out: self.quantise(&held_out, bits, &scales)?,
             classes: self.classes.clone(),
             scales,
@@ -281,6 +310,16 @@ impl Table {
             labels: Tensor::from_wide(TensorType::new(16, 0, &[count])?, &labels)?,
         })
     }
+}
+
+/// So many rows in an order drawn by a seed, parted: those to train on, and a fifth that is held out.
+fn hold_out(rows: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..rows).collect();
+    // SAFETY of the casts: the two halves of the seed; a row number is below 2^24.
+    let key = [seed as u32, (seed >> 32) as u32];
+    order.sort_by_key(|row| (philox::philox4x32(key, [*row as u32, 0, 0, STREAM]), *row));
+    let held_out = order.split_off(rows.saturating_sub(rows.div_ceil(5).min(rows.saturating_sub(1))));
+    (order, held_out)
 }
 
 /// Numbers the classes in the order of their names.

@@ -59,13 +59,10 @@ pub fn evaluate<E: Engine>(engine: &E, stages: &[Stage<'_>], rows: &TrainingSet)
         let mut passed = None;
         let mut batch = usize::MAX;
         for run in &mut runs {
-            let given = [
-                (&run.stage.info.features, "features", &rows.features, &features),
-                (&run.stage.info.labels, "labels", &rows.labels, &labels),
-            ];
+            let features = run.features.iter().map(|index| (*index, "features", &rows.features, &features));
+            let labels = run.stage.info.labels.first().map(|index| (*index, "labels", &rows.labels, &labels));
             let mut inputs = BTreeMap::new();
-            for (operators, what, tensor, values) in given {
-                let Some(&index) = operators.first() else { continue };
+            for (index, what, tensor, values) in features.chain(labels) {
                 let Some(operator) = run.stage.program.operators.get(index as usize) else { continue };
                 let tensor = window(&operator.output, what, tensor, values, first)?;
                 batch = batch.min(operator.output.dims().first().map_or(0, |rows| *rows as usize));
@@ -130,6 +127,8 @@ struct Run<'a, E: Engine> {
     constants: Vec<E::Tensor>,
     state: Vec<E::Tensor>,
     wanted: u32,
+    /// Operators that draw the features that it comes of.
+    features: Vec<u32>,
     /// Operators that depend on the rows or on what the previous stage sends, in order.
     varying: Vec<u32>,
     /// Whether the previous stage is needed.
@@ -147,14 +146,16 @@ impl<'a, E: Engine> Run<'a, E> {
             constants,
             state,
             wanted,
+            features: Vec::new(),
             varying: Vec::new(),
             receives: false,
             outputs: BTreeMap::new(),
         };
-        let drawn: BTreeSet<u32> =
-            stage.info.features.first().into_iter().chain(stage.info.labels.first()).copied().collect();
+        let drawn: BTreeSet<u32> = stage.info.features.iter().chain(stage.info.labels.first()).copied().collect();
         let mut varying = drawn.clone();
-        for index in leading_to(stage.program, wanted, &drawn) {
+        let leading = leading_to(stage.program, wanted, &drawn);
+        run.features = stage.info.features.iter().filter(|index| leading.contains(index)).copied().collect();
+        for index in leading {
             let Some(operator) = stage.program.operators.get(index as usize) else { continue };
             let mut varies = drawn.contains(&index);
             for operand in &operator.operands {

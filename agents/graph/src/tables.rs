@@ -46,7 +46,7 @@ pub fn lookup(function: Function, input: &TensorType) -> Result<LookupTable, Tab
     if !(1..=16).contains(&fraction_bits) {
         return Err(TableError::InputBits(bits));
     }
-    // Inputs lie in ±2^range; so does GELU, while its derivative stays in ±2.
+    // Inputs lie in ±2^range; so does GELU, while its derivative stays in ±2, and the hyperbolic tangent in ±1.
     let range = i16::from(bits).saturating_sub(1).saturating_sub(input.exponent());
     let (function, reach) = match function {
         Function::Gelu => (tables::Function::Gelu, range.max(0)),
@@ -55,6 +55,7 @@ pub fn lookup(function: Function, input: &TensorType) -> Result<LookupTable, Tab
         Function::GeluTanhDerivative => (tables::Function::GeluTanhDerivative, 1),
         Function::Silu => (tables::Function::Silu, range.max(0)),
         Function::SiluDerivative => (tables::Function::SiluDerivative, 1),
+        Function::Tanh => (tables::Function::Tanh, 0),
     };
     let cell = range.saturating_add(1).saturating_sub(LOOKUP_LOG.into());
     let grid = Grid { first: -(1 << (LOOKUP_LOG - 1)), cell, log: LOOKUP_LOG.into() };
@@ -77,6 +78,7 @@ pub fn value(function: Function, x: f64) -> f64 {
         }
         Function::Silu => x * sigmoid(),
         Function::SiluDerivative => sigmoid() * (1.0 + x * (1.0 - sigmoid())),
+        Function::Tanh => libm::tanh(x),
     }
 }
 
@@ -132,6 +134,7 @@ mod tests {
                 Function::GeluTanhDerivative,
                 Function::Silu,
                 Function::SiluDerivative,
+                Function::Tanh,
             ] {
                 let LookupTable { table, low, fraction_bits } = lookup(function, &input).unwrap();
                 assert_eq!((low, fraction_bits), (-(1 << 15), 4));

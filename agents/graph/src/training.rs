@@ -18,7 +18,7 @@ use crate::step::float::{FloatData, FloatState};
 use crate::step::language::{self, Adapters, Recipe, Untrainable};
 use crate::transformer::lora::{Lora, LoraError};
 use crate::transformer::random;
-use crate::transformer::{Architecture, Parameter, Weights, WeightsError, parameters};
+use crate::transformer::{Architecture, Output, Parameter, Weights, WeightsError, parameters};
 
 /// Sequences of a step of calibration of a language model.
 const TRIAL_SEQUENCES: u32 = 2;
@@ -120,14 +120,27 @@ impl Training {
         Ok(training)
     }
 
+    /// Of an encoder that learns the classes of `rows` texts, the shorter ones followed by a token that stands for nothing.
+    ///
+    /// # Errors
+    /// [`Untrainable`].
+    pub fn of_encoder(
+        model: &LanguageModel,
+        (architecture, weights): (&Architecture, &Weights),
+        padding: u32,
+        rows: u32,
+    ) -> Result<Self, LanguageError> {
+        let recipe = Recipe { padding: Some(padding), ..model.recipe(model.sequences()) };
+        Self::of_recipe(recipe, (architecture, state_of_all(weights)), rows)
+    }
+
     fn of_weights(
         model: &LanguageModel,
         architecture: &Architecture,
         weights: &Weights,
         rows: u32,
     ) -> Result<Self, LanguageError> {
-        let state = weights.iter().flat_map(|(name, matrix)| state_of(name, matrix.values())).collect();
-        Self::of_recipe(model, None, (architecture, state), rows)
+        Self::of_recipe(model.recipe(model.sequences()), (architecture, state_of_all(weights)), rows)
     }
 
     /// Of adapters beside the weights of a model.
@@ -143,19 +156,18 @@ impl Training {
         };
         let (begin, grown) = (lora.begin(architecture, model.seed()), lora.grown(architecture, model.seed()));
         let adapters = Adapters { lora: lora.clone(), base: Arc::new(weights.clone()) };
-        let training = Self::of_recipe(model, Some(adapters), (architecture, state(begin)), rows)?;
+        let recipe = Recipe { adapters: Some(adapters), ..model.recipe(model.sequences()) };
+        let training = Self::of_recipe(recipe, (architecture, state(begin)), rows)?;
         Ok(Self { trial_state: Some(state(grown)), ..training })
     }
 
     fn of_recipe(
-        model: &LanguageModel,
-        adapters: Option<Adapters>,
+        recipe: Recipe,
         (architecture, state): (&Architecture, FloatState),
         rows: u32,
     ) -> Result<Self, LanguageError> {
-        let sequences = model.sequences();
+        let sequences = recipe.sequences;
         let fewer = sequences.min(TRIAL_SEQUENCES);
-        let recipe = Recipe { adapters, ..model.recipe(sequences) };
         let layers = layers(architecture, &recipe);
         Ok(Self {
             graph: StepGraph::language(architecture, &recipe, rows)?,
@@ -246,6 +258,11 @@ pub enum LanguageError {
     Alone,
 }
 
+/// All parameters and their moments, before the first step.
+fn state_of_all(weights: &Weights) -> FloatState {
+    weights.iter().flat_map(|(name, matrix)| state_of(name, matrix.values())).collect()
+}
+
 /// A parameter and its moments, before the first step.
 fn state_of(name: &str, values: &[f32]) -> impl Iterator<Item = (String, Vec<f64>)> + use<> {
     let values: Vec<f64> = values.iter().map(|w| f64::from(*w)).collect();
@@ -256,7 +273,7 @@ fn state_of(name: &str, values: &[f32]) -> impl Iterator<Item = (String, Vec<f64
 fn layers(architecture: &Architecture, recipe: &Recipe) -> Vec<Layer> {
     let count = recipe.layer_count(architecture);
     let name = |layer: usize| match layer {
-        0 if count == 1 => "decoder".to_owned(),
+        0 if count == 1 => "model".to_owned(),
         layer if recipe.adapters.is_some() => format!("block {}", layer + 1),
         0 => "embedding".to_owned(),
         layer if layer + 1 == count => "head".to_owned(),
@@ -287,7 +304,10 @@ fn layers(architecture: &Architecture, recipe: &Recipe) -> Vec<Layer> {
     }
     if let Some(head) = layers.last_mut() {
         // Logits, powers, probabilities, and the gradient as it is transposed and quantised.
-        let logits = sequences.saturating_mul(tokens).saturating_mul(architecture.vocabulary.into());
+        let logits = match architecture.output {
+            Output::Classes(classes) => sequences.saturating_mul(classes.into()),
+            _ => sequences.saturating_mul(tokens).saturating_mul(architecture.vocabulary.into()),
+        };
         head.bytes = head.bytes.saturating_add(logits.saturating_mul(36));
     }
     layers

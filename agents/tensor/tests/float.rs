@@ -43,6 +43,7 @@ fn architectures() -> Vec<Architecture> {
         Architecture { positions: rotary(4, Scaling::Linear { factor: 2.0 }), head_width: 8, ..qwen3 },
         Architecture { gated: false, activation: Activation::Relu, ..llama },
         bert.clone(),
+        Architecture { output: Output::Classes(3), ..bert.clone() },
         Architecture {
             family: Family::Roberta,
             positions: Positions::Learned { first: 2 },
@@ -81,6 +82,7 @@ fn outputs_and_sites_are_those_of_plain_loops() {
         let size: Vec<i64> = match architecture.output {
             Output::Embedding(_) => vec![24],
             Output::Logits { .. } => vec![9, 61],
+            Output::Classes(classes) => vec![1, classes.into()],
         };
         assert_eq!(fast.tensor().size(), size);
         assert!(apart(&fast.values().unwrap(), &due) < 1e-4, "{architecture:?}");

@@ -56,6 +56,7 @@ fn integers_give_what_floats_give() {
         let row = match architecture.output {
             Output::Embedding(_) => SIZE.width,
             Output::Logits { .. } => SIZE.vocabulary,
+            Output::Classes(classes) => classes,
         } as usize;
         let (mut worst, mut mean, mut rows) = (1.0f64, 0.0, 0.0);
         for text in texts(2) {

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::calibrate::{CalibrateError, Calibration, LEAST_STEPS};
+use tensorlink_graph::data::labelled::{LabelledTexts, TokenTexts};
 use tensorlink_graph::data::text::{Text, Tokens};
 use tensorlink_graph::init::{self, InitError};
-use tensorlink_graph::model::{Decoder, Imported, WeightsError, weights};
+use tensorlink_graph::model::{Decoder, Encoder, Imported, WeightsError, weights};
 use tensorlink_graph::partition::{self, PartitionError};
+use tensorlink_graph::step::language::Untrainable;
 use tensorlink_graph::training::LanguageError;
-use tensorlink_graph::transformer::{Architecture, Lora, Weights};
+use tensorlink_graph::transformer::{Architecture, Description, Lora, Output, Weights, random};
 use tensorlink_graph::{
     CompileError, CompiledStage, DataError, Dataset, LanguageModel, Model, ModelError, Table, Training, TrainingSet,
 };
@@ -72,6 +74,8 @@ pub struct Draft {
     pub architecture: Option<Architecture>,
     /// Of one that was trained before: what it goes on from.
     pub base: Option<Base>,
+    /// Of an encoder made from scratch: what its tokens are.
+    pub tokens: Vec<String>,
     /// Keys the draws of calibration.
     seed: u64,
     /// Steps of calibration.
@@ -105,7 +109,8 @@ impl Draft {
         let training = Training::of_network(&network, &weights, rows(&data)?);
         let (name, steps) = (model.name().to_owned(), model.steps());
         let calibration = steps.clamp(LEAST_STEPS, CALIBRATION);
-        Ok(Self { name, steps, data, training, architecture: None, base: None, seed: model.seed(), calibration })
+        let (architecture, base, tokens, seed) = (None, None, Vec::new(), model.seed());
+        Ok(Self { name, steps, data, training, architecture, base, tokens, seed, calibration })
     }
 
     /// A decoder made from scratch, and its text.
@@ -136,6 +141,53 @@ impl Draft {
         Ok(Self::of(model, data, training, (imported.architecture(architecture), Some(base))))
     }
 
+    /// An encoder made from scratch, and its labelled texts, character by character.
+    ///
+    /// # Errors
+    /// [`PrepareError`] naming what is wrong.
+    pub fn encoder(model: &LanguageModel, encoder: &Encoder, csv: &[u8]) -> Result<Self, PrepareError> {
+        let texts = LabelledTexts::parse(csv)?;
+        let (ids, tokens) = texts.characters()?;
+        let architecture = encoder.architecture(ids.vocabulary, narrow(texts.classes.len())?);
+        let weights = random::weights(&architecture, model.seed()).map_err(LanguageError::from)?;
+        let draft = Self::classifier(model, (architecture, &weights), (&texts, &ids), None)?;
+        Ok(Self { tokens, ..draft })
+    }
+
+    /// The encoder of a folder, with its weights, and labelled texts in its tokens. A pooler and a head that the folder does not have are
+    /// drawn by the model's seed.
+    ///
+    /// # Errors
+    /// [`PrepareError`] naming what is wrong.
+    pub fn imported_encoder(
+        model: &LanguageModel,
+        imported: &Imported,
+        (folder, description, weights): (&Path, &Description, Weights),
+        (texts, ids): (&LabelledTexts, Vec<Vec<u32>>),
+    ) -> Result<Self, PrepareError> {
+        if imported.lora.is_some() {
+            return Err(LanguageError::from(Untrainable::Part("an adapter to an encoder")).into());
+        }
+        let output = Output::Classes(narrow(texts.classes.len())?);
+        let architecture = Architecture { output, ..description.architecture.clone() };
+        let weights = random::completed(&architecture, weights.into_matrices(), model.seed());
+        let weights = weights.map_err(LanguageError::from)?;
+        let ids = TokenTexts { ids, vocabulary: architecture.vocabulary, padding: description.padding };
+        let base = Base { folder: folder.to_owned(), lora: None };
+        Self::classifier(model, (architecture, &weights), (texts, &ids), Some(base))
+    }
+
+    fn classifier(
+        model: &LanguageModel,
+        (architecture, weights): (Architecture, &Weights),
+        (texts, ids): (&LabelledTexts, &TokenTexts),
+        base: Option<Base>,
+    ) -> Result<Self, PrepareError> {
+        let data = texts.split(ids, model.context(), model.seed())?;
+        let training = Training::of_encoder(model, (&architecture, weights), ids.padding, rows(&data)?)?;
+        Ok(Self::of(model, data, training, (architecture, base)))
+    }
+
     fn of(
         model: &LanguageModel,
         data: Dataset,
@@ -144,8 +196,8 @@ impl Draft {
     ) -> Self {
         let (name, steps) = (model.name().to_owned(), model.steps());
         let calibration = steps.clamp(LEAST_STEPS, LANGUAGE_CALIBRATION);
-        let architecture = Some(architecture);
-        Self { name, steps, data, training, architecture, base, seed: model.seed(), calibration }
+        let (architecture, tokens, seed) = (Some(architecture), Vec::new(), model.seed());
+        Self { name, steps, data, training, architecture, base, tokens, seed, calibration }
     }
 
     /// The same, its sequences shared among so many stages that have all of the model each, in place of its layers.

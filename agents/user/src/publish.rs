@@ -60,8 +60,11 @@ pub struct JobNote {
     /// Labels that a step learns from: rows of a batch, or tokens of its sequences.
     #[serde(default)]
     pub labels_per_step: u64,
-    /// Names of the classes; of a language model its characters.
+    /// Names of the classes; of a decoder its characters.
     pub classes: Vec<String>,
+    /// Of an encoder made from scratch: what its tokens are.
+    #[serde(default)]
+    pub tokens: Vec<String>,
     /// Held-out features: type and CID.
     pub features: (TensorType, String),
     /// Held-out labels: type and CID.
@@ -100,6 +103,7 @@ pub async fn publish(store: &dyn Store, draft: &Draft, prepared: &Prepared) -> R
         base: draft.base.clone(),
         labels_per_step: labels_per_step(prepared),
         classes: draft.data.classes.clone(),
+        tokens: draft.tokens.clone(),
         features: (features.ty().clone(), put(features.to_bytes().into()).await?),
         labels: (labels.ty().clone(), put(labels.to_bytes().into()).await?),
     };

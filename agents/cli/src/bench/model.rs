@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use tensorlink_graph::transformer::Output;
 
 use super::figure::{Figure, Goal, Unit};
@@ -41,6 +41,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
         Figure::new(Row::Model, format!("{name}, exact against f32: {what}"), value, goal).from(note.clone())
     };
     Ok(match folder.architecture().output {
+        Output::Classes(_) => bail!("{name} tells classes of texts apart, which is not served: choose another model"),
         Output::Embedding(_) => vec![
             figure("cosine, mean", (d.cosine_mean, Unit::Number), Some(Goal::AtLeast(ENCODER[0]))),
             figure("cosine, least", (d.cosine_min, Unit::Number), Some(Goal::AtLeast(ENCODER[1]))),

@@ -86,7 +86,7 @@ impl Shape {
 fn decoder(model: &LanguageModel) -> Result<&Decoder> {
     match model.origin() {
         Origin::Decoder(decoder) => Ok(decoder),
-        Origin::From(_) => Err("a model of a folder has no sizes of its own".into()),
+        Origin::Encoder(_) | Origin::From(_) => Err("the model is no decoder with sizes of its own".into()),
     }
 }
 

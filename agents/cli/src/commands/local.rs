@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, UNIX_EPOCH};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use tensorlink_graph::Engine;
 use tensorlink_graph::transformer::decode::CachedRunner;
 use tensorlink_graph::transformer::plan::Head;
@@ -22,6 +22,10 @@ use crate::gateway::generation::speech::{Speech, refusal};
 use crate::gateway::local::Local;
 use crate::quantized::exact;
 
+/// What is said of a model that is trained here, and asked elsewhere.
+const UNSERVED: &str =
+    "the model tells classes of texts apart, which is not served yet: ask it by Hugging Face's transformers";
+
 /// Reads and quantises every model, one after the other. They are calibrated on the texts of a file, if there is one.
 pub(super) fn open(
     models: &[(String, PathBuf)],
@@ -36,6 +40,7 @@ pub(super) fn open(
         let speech = match folder.architecture().output {
             Output::Logits { .. } => Some(Speech::of(&folder).with_context(|| id.clone())?),
             Output::Embedding(_) => None,
+            Output::Classes(_) => bail!(UNSERVED),
         };
         folders.push((id, folder, speech));
     }
@@ -100,6 +105,7 @@ pub(super) fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
         makes: match architecture.output {
             Output::Embedding(_) => Makes::Vectors { dimensions: architecture.width },
             Output::Logits { .. } => Makes::Text,
+            Output::Classes(_) => bail!(UNSERVED),
         },
     })
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
+use tensorlink_graph::data::labelled::LabelledTexts;
+use tensorlink_graph::model::Imported;
 use tensorlink_graph::model::language::Origin;
 use tensorlink_graph::{CompiledStage, DataError, LanguageModel, Model, Training, TrainingSet};
 use tensorlink_node::Ports;
@@ -99,19 +101,37 @@ pub fn draft((name, json): (&str, &[u8]), folder: &Path, data_path: &Path) -> Re
     Draft::new(&model, &csv, weights).with_context(mismatch)
 }
 
-/// A decoder with its text, or the model of a folder with a text in its tokens.
+/// A decoder with its text, an encoder with its labelled texts, or the model of a folder with either in its tokens.
 fn read_language(model: &LanguageModel, folder: &Path, data_path: &Path) -> Result<Draft> {
     let text = read_data(data_path)?;
     let imported = match model.origin() {
         Origin::Decoder(decoder) => return Ok(Draft::language(model, decoder, &text)?),
+        Origin::Encoder(encoder) => return Ok(Draft::encoder(model, encoder, &text)?),
         Origin::From(imported) => imported,
     };
     let path = folder.join(&imported.folder);
     let path = path.canonicalize().unwrap_or(path);
     let folder = ModelFolder::open(&path)?;
+    if !folder.architecture().causal {
+        return read_encoder(model, imported, (&path, &folder), &text);
+    }
     let text = String::from_utf8(text).map_err(|error| DataError::NotUtf8(error.utf8_error().valid_up_to()))?;
     let ids = folder.tokenizer().encode_all(&text)?;
     Ok(Draft::imported(model, imported, (&path, folder.architecture(), &folder.weights()?), ids)?)
+}
+
+/// The encoder of a folder with labelled texts in its tokens.
+fn read_encoder(
+    model: &LanguageModel,
+    imported: &Imported,
+    (path, folder): (&Path, &ModelFolder),
+    csv: &[u8],
+) -> Result<Draft> {
+    let (description, texts) = (folder.description(), LabelledTexts::parse(csv)?);
+    let texts = if description.classes.is_empty() { texts } else { texts.numbered(&description.classes)? };
+    let ids = texts.texts.iter().map(|text| folder.tokenizer().encode_cut(text, imported.context as usize));
+    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    Ok(Draft::imported_encoder(model, imported, (path, description, folder.weights()?), (&texts, ids))?)
 }
 
 /// Calibrates and compiles: a language model by libtorch on this machine's processor, as the plain float interpretation would take long and keep
@@ -283,105 +303,4 @@ fn show_quote(quote: &Quote) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use tempfile::TempDir;
-    use tensorlink_graph::transformer::Family;
-    use tensorlink_graph::transformer::fixture::{Folder, VOCABULARY};
-
-    use super::*;
-    use crate::folder::tests::written;
-
-    /// A folder of a family, and in it a model file that trains it on, with a text.
-    fn tune(family: Family, context: u32) -> TempDir {
-        tune_by(family, context, r#""untie": true"#)
-    }
-
-    /// The same, in some way.
-    fn tune_by(family: Family, context: u32, way: &str) -> TempDir {
-        let dir = written(&Folder::new(family));
-        let json = format!(
-            r#"{{ "name": "tune", "from": {{ "folder": ".", "context": {context}, {way} }},
-                "optimizer": {{ "learning_rate": 0.003, "warmup": 1, "weight_decay": 0.1, "clip": 1.0 }},
-                "sequences": 2, "steps": 4, "operand_bits": 8, "seed": 1 }}"#
-        );
-        fs::write(dir.path().join("tune.json"), json).unwrap();
-        fs::write(dir.path().join("text.txt"), "the cat sat on a mat the dog ran on a mat ".repeat(9)).unwrap();
-        dir
-    }
-
-    fn drafted(dir: &TempDir) -> Result<Draft> {
-        read_draft(&dir.path().join("tune.json"), &dir.path().join("text.txt"))
-    }
-
-    #[test]
-    fn decoders_of_folders_are_trained_on_in_their_own_tokens() {
-        for family in [Family::Gpt2, Family::Llama, Family::Mistral, Family::Qwen2, Family::Qwen3] {
-            let draft = drafted(&tune(family, 4)).unwrap();
-            let folder = written(&Folder::new(family));
-            let weights = ModelFolder::open(folder.path()).unwrap().weights().unwrap();
-            let table = weights.get("embedding.tokens").unwrap().values();
-            let state = &draft.training.state["embedding.tokens"];
-            assert!(state.iter().zip(table).all(|(trained, given)| *trained == f64::from(*given)), "{family:?}");
-            assert_eq!(state.len() % VOCABULARY, 0);
-            // Words from the fifth on: no token stands around or between them.
-            assert_eq!(draft.data.training.features.mantissas().to_vec()[..4], [4, 5, 7, 9]);
-            let prepared = compile(&draft, &draft.cut(&[u64::MAX, u64::MAX]).unwrap()).unwrap();
-            assert_eq!(prepared.stages.len(), 2, "{family:?}");
-        }
-    }
-
-    #[test]
-    fn adapters_are_trained_in_place_of_weights() {
-        for (family, targets) in [
-            (Family::Gpt2, r#""targets": ["output", "up", "down"]"#),
-            (Family::Llama, r#""targets": ["query", "key", "value", "output", "up", "gate", "down"]"#),
-            (Family::Qwen3, r#""targets": ["query", "value"]"#),
-        ] {
-            let dir = tune_by(family, 4, &format!(r#""lora": {{ "rank": 2, "alpha": 4, {targets} }}"#));
-            let draft = drafted(&dir).unwrap();
-            assert!(draft.training.state.keys().all(|name| name.contains(".lora_")), "{family:?}");
-            assert!(draft.base.as_ref().is_some_and(|base| base.lora.is_some() && base.folder.is_absolute()));
-            let prepared = compile(&draft, &draft.cut(&[u64::MAX, u64::MAX]).unwrap()).unwrap();
-            assert_eq!(prepared.stages.len(), 2, "{family:?}");
-        }
-    }
-
-    #[test]
-    fn adapters_that_cannot_be_say_why() {
-        for (family, lora, what) in [
-            (Family::Gpt2, r#""rank": 2, "alpha": 4"#, "GPT-2 keeps queries, keys and values in one matrix"),
-            (Family::Gpt2, r#""rank": 2, "alpha": 4, "targets": ["gate"]"#, "`mlp.gate` is no projection"),
-            (Family::Llama, r#""rank": 0, "alpha": 4"#, "lora.rank is 0; choose 1 to 256"),
-            (Family::Llama, r#""rank": 2, "alpha": 0"#, "lora.alpha is 0; choose 1 to 4096"),
-            (Family::Llama, r#""rank": 2, "alpha": 4, "targets": []"#, "at least one projection"),
-            (Family::Llama, r#""rank": 2, "alpha": 4, "targets": ["all"]"#, "unknown variant `all`"),
-        ] {
-            let refused = drafted(&tune_by(family, 4, &format!(r#""lora": {{ {lora} }}"#))).unwrap_err();
-            assert!(format!("{refused:#}").contains(what), "{refused:#}");
-        }
-    }
-
-    #[test]
-    fn folders_that_cannot_be_trained_on_say_why() {
-        let refused = |dir: &TempDir| format!("{:#}", drafted(dir).unwrap_err());
-        for (family, context, what) in
-            [(Family::Bert, 4, "an encoder is not trained yet"), (Family::Llama, 11, "the model takes at most 10")]
-        {
-            let message = refused(&tune(family, context));
-            assert!(message.contains(what), "{message}");
-        }
-        let dir = tune(Family::Llama, 4);
-        fs::remove_file(dir.path().join("tokenizer.json")).unwrap();
-        assert!(refused(&dir).contains("has no tokenizer.json"), "{}", refused(&dir));
-    }
-
-    #[test]
-    fn steps_must_divide_into_intervals() {
-        assert_eq!(intervals(400, 50).unwrap(), 8);
-        let error = intervals(400, 60).unwrap_err().to_string();
-        assert!(error.contains("200") && error.contains("400"), "{error}");
-        assert!(intervals(400, 0).is_err());
-    }
-}
+mod tests;

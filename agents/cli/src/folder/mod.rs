@@ -9,10 +9,11 @@
 //! | `ends` | the tokens that end a text |
 //! | [`integers`] | a quantised model in its folder |
 //! | [`survey`] | all that is wrong with a folder |
-//! | [`trained`] | a model that was trained here, as a new folder |
+//! | [`trained`], [`classifier`] | a decoder, or an encoder with classes, that was trained here, as a new folder |
 //! | [`tuned`] | a model of a folder that was trained on here, as a new folder; adapters to it |
 //! | `unfinished` | new folders: whole, or not at all |
 
+pub mod classifier;
 mod ends;
 mod error;
 pub mod integers;
@@ -33,6 +34,7 @@ use serde::Deserialize;
 use tensorlink_graph::transformer::import::{File, INDEX, indexed_files};
 use tensorlink_graph::transformer::{Architecture, Checkpoint, Description, Weights, describe};
 
+pub use classifier::Classifier;
 pub use error::{FolderError, TokenizerError};
 pub use integers::Integers;
 pub use survey::Survey;

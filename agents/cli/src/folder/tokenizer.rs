@@ -87,6 +87,23 @@ impl TextTokenizer {
         Ok(self.fast(text, false)?.get_ids().to_vec())
     }
 
+    /// As [`encode`](Self::encode), for a text that is learnt from: what is longer than so many tokens is cut, before the special ones
+    /// at its end.
+    ///
+    /// # Errors
+    /// [`TokenizerError::Text`].
+    pub fn encode_cut(&self, text: &str, most: usize) -> Result<Vec<u32>, TokenizerError> {
+        let encoding = self.fast(text, true)?;
+        let ids = encoding.get_ids();
+        if ids.len() <= most {
+            return Ok(ids.to_vec());
+        }
+        let end =
+            encoding.get_special_tokens_mask().iter().rev().take_while(|special| **special == 1).count().min(most);
+        let (kept, closing) = (most.saturating_sub(end), ids.len().saturating_sub(end));
+        Ok(ids.iter().take(kept).chain(ids.iter().skip(closing)).copied().collect())
+    }
+
     fn encoding(&self, text: &str, special: bool) -> Result<Encoding, TokenizerError> {
         let context = self.context;
         let most = BYTES_PER_TOKEN.saturating_mul(context as usize);

@@ -46,7 +46,7 @@ impl Trained<'_> {
 
 /// `tokenizer.json` of a vocabulary of characters: each is a token, and tokens one after the other are the text again. A character that is not
 /// among them is refused, as there is no token for it.
-fn tokenizer(characters: &[String]) -> Value {
+pub(super) fn tokenizer(characters: &[String]) -> Value {
     let vocabulary: Map<String, Value> =
         characters.iter().enumerate().map(|(id, character)| (character.clone(), id.into())).collect();
     json!({
@@ -64,7 +64,7 @@ fn tokenizer(characters: &[String]) -> Value {
     })
 }
 
-fn tokenizer_config(context: u32) -> Value {
+pub(super) fn tokenizer_config(context: u32) -> Value {
     json!({
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": context,

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tensorlink_graph::transformer::lora::{Lora, peft};
-use tensorlink_graph::transformer::{Architecture, ConfigError, ExportError, Matrix, Output, Weights, export};
+use tensorlink_graph::transformer::{
+    Architecture, ConfigError, ExportError, Matrix, Output, Weights, classifier, export,
+};
 
 use super::unfinished::Unfinished;
 use super::{FolderError, MAX_JSON, ModelFolder, SMALL, WEIGHTS, read, required};
@@ -26,6 +28,8 @@ pub struct Tuned<'a> {
     pub architecture: &'a Architecture,
     /// Its weights.
     pub weights: &'a Weights,
+    /// Names of the classes that it tells texts apart by, if it does.
+    pub classes: &'a [String],
 }
 
 impl Tuned<'_> {
@@ -54,13 +58,30 @@ impl Tuned<'_> {
             let message = error.to_string();
             ConfigError::Syntax { file: CONFIG, message }
         })?;
-        let tied = self.architecture.output == (Output::Logits { tied: true });
-        for (field, value) in [("tie_word_embeddings", tied.into()), ("torch_dtype", "float32".into())] {
-            if let Some(config) = config.as_object_mut() {
-                config.insert(field.to_owned(), value);
+        if let Some(config) = config.as_object_mut() {
+            config.insert("torch_dtype".to_owned(), "float32".into());
+            match self.architecture.output {
+                Output::Classes(_) => self.classified(config)?,
+                output => {
+                    let tied = output == (Output::Logits { tied: true });
+                    config.insert("tie_word_embeddings".to_owned(), tied.into());
+                }
             }
         }
         Ok(serde_json::to_vec_pretty(&config).map_err(|e| ExportError::Format(e.to_string()))?)
+    }
+}
+
+impl Tuned<'_> {
+    /// Makes a configuration that of a model with classes. Its texts are all first ones: of the vectors of text types, one is left.
+    fn classified(&self, config: &mut Map<String, Value>) -> Result<(), FolderError> {
+        let family = self.architecture.family;
+        let class = classifier(config.get("model_type").and_then(Value::as_str), family);
+        let class = class.ok_or_else(|| ExportError::Unsaid(format!("{family:?}").to_lowercase()))?;
+        config.insert("architectures".to_owned(), [class].into());
+        config.insert("type_vocab_size".to_owned(), u32::from(self.architecture.token_types).into());
+        config.extend(export::classes_of(self.classes));
+        Ok(())
     }
 }
 
@@ -121,7 +142,9 @@ mod tests {
                 let architecture = Architecture { output: Output::Logits { tied }, ..folder.architecture().clone() };
                 let weights = random::weights(&architecture, 5).unwrap();
                 let out = dir.path().join(format!("tuned-{tied}"));
-                Tuned { folder: &folder, architecture: &architecture, weights: &weights }.write(&out).unwrap();
+                Tuned { folder: &folder, architecture: &architecture, weights: &weights, classes: &[] }
+                    .write(&out)
+                    .unwrap();
                 let tuned = ModelFolder::open(&out).unwrap();
                 assert_eq!(tuned.architecture(), &architecture, "{family:?}");
                 assert!(tuned.weights().unwrap() == weights, "{family:?}");

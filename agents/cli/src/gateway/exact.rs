@@ -23,6 +23,7 @@ impl<E: Engine> Exact<E> {
         match cover(stages.iter().map(StageRunner::plan))?.output {
             Output::Embedding(_) => Ok(Self { stages, tokenize }),
             Output::Logits { .. } => Err("this model continues texts and makes no vectors of them".into()),
+            Output::Classes(_) => Err("this model tells classes of texts apart and makes no vectors of them".into()),
         }
     }
 }

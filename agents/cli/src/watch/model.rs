@@ -10,7 +10,7 @@ use tensorlink_types::B256;
 use tensorlink_user::{Base, JobNote, TrainedStage, User, matrices, test, weights};
 
 use crate::device;
-use crate::folder::{Adapters, ModelFolder, Trained, Tuned, vacant};
+use crate::folder::{Adapters, Classifier, ModelFolder, Trained, Tuned, vacant};
 
 /// Sequences of the held-out text that a folder's integers are calibrated on.
 const TEXTS: usize = 48;
@@ -52,13 +52,17 @@ fn write(
     out: &Path,
 ) -> Result<()> {
     match &note.base {
+        None if !note.tokens.is_empty() => {
+            let (weights, classes) = (weights(architecture, stages)?, note.classes.as_slice());
+            Classifier { architecture, weights: &weights, tokens: &note.tokens, classes }.write(out)?;
+        }
         None => {
             let (weights, texts) = (weights(architecture, stages)?, texts(&note.classes, rows));
             Trained { architecture, weights: &weights, characters: &note.classes, texts: &texts }.write(out)?;
         }
         Some(Base { folder, lora: None }) => {
-            let weights = weights(architecture, stages)?;
-            Tuned { folder: &ModelFolder::open(folder)?, architecture, weights: &weights }.write(out)?;
+            let (weights, classes) = (weights(architecture, stages)?, note.classes.as_slice());
+            Tuned { folder: &ModelFolder::open(folder)?, architecture, weights: &weights, classes }.write(out)?;
         }
         Some(Base { folder, lora: Some(lora) }) => {
             let matrices = matrices(lora.parameters(architecture), stages);

@@ -1,4 +1,4 @@
-//! Model files of language models, which are trained on text: a decoder made from scratch, or one that was trained elsewhere.
+//! Model files of language models, which are trained on text: a decoder or an encoder made from scratch, or one that was trained elsewhere.
 //!
 //! ```json
 //! { "name": "king-james",
@@ -6,9 +6,10 @@
 //!   "optimizer": { "learning_rate": 0.003, "warmup": 50, "weight_decay": 0.1, "clip": 1.0 },
 //!   "sequences": 16, "steps": 800, "operand_bits": 8, "seed": 7 }
 //! ```
-//! Instead of a `decoder`, `"from": { "folder": "smollm", "context": 128 }` trains a model on that was trained elsewhere. With
+//! A decoder learns what comes next in a text; an `encoder`, `{ "width": 64, "layers": 2, "heads": 4, "context": 96 }`, in the shape of BERT,
+//! learns the class of each text of a table. Instead of either, `"from": { "folder": "smollm", "context": 128 }` trains a model on that was trained elsewhere. With
 //! `"lora": { "rank": 8, "alpha": 16, "targets": ["query", "value"] }` beside the folder, its weights stay as they are, and adapters of low
-//! rank are trained in their place.
+//! rank are trained in place of a decoder's.
 //!
 //! `"dropout": 0.1` drops a share of embeddings, attention's probabilities and blocks' outputs; without it nothing is dropped.
 //!
@@ -20,7 +21,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::parse::syntax;
-use super::{Decoder, Imported, MAX_MICRO_BATCHES, MAX_MODEL_FILE, ModelError};
+use super::{Decoder, Encoder, Imported, MAX_MICRO_BATCHES, MAX_MODEL_FILE, ModelError};
 use crate::step::language::{AdamW, Recipe};
 
 /// Decays of Adam's moments; the second so that it is written exactly in twelve binary places.
@@ -35,6 +36,8 @@ struct Raw {
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decoder: Option<Decoder>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encoder: Option<Encoder>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<Imported>,
     optimizer: Optimizer,
@@ -66,6 +69,8 @@ pub struct Optimizer {
 pub enum Origin {
     /// Made from scratch, on characters.
     Decoder(Decoder),
+    /// The same, for classes of texts.
+    Encoder(Encoder),
     /// Trained elsewhere, on tokens.
     From(Imported),
 }
@@ -87,7 +92,8 @@ pub struct LanguageModel {
 impl LanguageModel {
     /// Whether a model file describes a language model.
     pub fn is_meant(json: &[u8]) -> bool {
-        let has = |file: serde_json::Value| ["decoder", "from"].iter().any(|field| file.get(field).is_some());
+        let has =
+            |file: serde_json::Value| ["decoder", "encoder", "from"].iter().any(|field| file.get(field).is_some());
         serde_json::from_slice(json).is_ok_and(has)
     }
 
@@ -100,17 +106,19 @@ impl LanguageModel {
             return Err(ModelError::TooLarge { file: file.into(), bytes: json.len() });
         }
         let raw: Raw = serde_json::from_slice(json).map_err(|error| syntax(file, "", &error))?;
-        let Raw { name, decoder, from, optimizer, sequences, steps, operand_bits, dropout, seed } = raw;
-        let origin = match (decoder, from) {
-            (Some(decoder), None) => Origin::Decoder(decoder),
-            (None, Some(imported)) => Origin::From(imported),
+        let Raw { name, decoder, encoder, from, optimizer, sequences, steps, operand_bits, dropout, seed } = raw;
+        let origin = match (decoder, encoder, from) {
+            (Some(decoder), None, None) => Origin::Decoder(decoder),
+            (None, Some(encoder), None) => Origin::Encoder(encoder),
+            (None, None, Some(imported)) => Origin::From(imported),
             _ => {
-                let message = "it needs either `decoder` or `from`".to_owned();
+                let message = "it needs one of `decoder`, `encoder` and `from`".to_owned();
                 return Err(ModelError::Syntax { file: file.into(), message });
             }
         };
         let problem = match &origin {
             Origin::Decoder(decoder) => decoder.problem(),
+            Origin::Encoder(encoder) => encoder.problem(),
             Origin::From(imported) => imported.problem(),
         };
         if let Some((field, value, allowed)) = problem {
@@ -161,6 +169,7 @@ impl LanguageModel {
     pub const fn context(&self) -> u32 {
         match &self.origin {
             Origin::Decoder(decoder) => decoder.context,
+            Origin::Encoder(encoder) => encoder.context,
             Origin::From(imported) => imported.context,
         }
     }
@@ -172,7 +181,8 @@ impl LanguageModel {
         let Optimizer { weight_decay, clip, .. } = self.optimizer;
         let optimizer = AdamW { rates, beta1, beta2, weight_decay, clip };
         let (operand_bits, dropout) = (self.operand_bits, self.dropout);
-        Recipe { tokens: self.context(), sequences, operand_bits, dropout, optimizer, adapters: None }
+        let (tokens, padding, adapters) = (self.context(), None, None);
+        Recipe { tokens, padding, sequences, operand_bits, dropout, optimizer, adapters }
     }
 
     /// Sequences of a step.
@@ -241,10 +251,33 @@ mod tests {
         let both = format!(r#"{decoder} "from": {{ "folder": "smollm", "context": 64 }}, "#);
         for origin in ["", &both] {
             let refused = of(origin).unwrap_err().to_string();
-            assert!(refused.contains("either `decoder` or `from`"), "{refused}");
+            assert!(refused.contains("one of `decoder`, `encoder` and `from`"), "{refused}");
         }
         let refused = of(r#""from": { "folder": "smollm", "context": 1 }, "#).unwrap_err().to_string();
         assert!(refused.contains("context is 1; choose 2 to 4096"), "{refused}");
+    }
+
+    #[test]
+    fn an_encoder_has_the_shape_of_bert() {
+        let decoder = &FILE[FILE.find(r#""decoder""#).unwrap()..FILE.find(r#""optimizer""#).unwrap()];
+        let of = |sizes: &str| {
+            let json = FILE.replace(decoder, &format!(r#""encoder": {{ {sizes} "context": 96 }}, "#));
+            LanguageModel::parse("m.json", json.as_bytes())
+        };
+        let model = of(r#""width": 24, "layers": 2, "heads": 4,"#).unwrap();
+        let Origin::Encoder(encoder) = model.origin() else { panic!("{:?}", model.origin()) };
+        let architecture = encoder.architecture(50, 3);
+        assert_eq!((model.context(), architecture.hidden, architecture.output), (96, 96, Output::Classes(3)));
+        assert!(!architecture.causal && architecture.mlp_bias && architecture.token_types);
+        for (sizes, said) in [
+            (r#""width": 24, "layers": 2, "heads": 5,"#, "heads is 5; choose a divisor of width"),
+            (r#""width": 24, "layers": 0, "heads": 4,"#, "layers is 0; choose 1 to 128"),
+            (r#""width": 24, "layers": 2, "heads": 4, "groups": 2,"#, "unknown field `groups`"),
+            (r#""width": 24, "layers": 2,"#, "missing field `heads`"),
+        ] {
+            let refused = of(sizes).unwrap_err().to_string();
+            assert!(refused.contains(said), "{refused}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! [`Model`] is the checked form of `model.json`; [`Network`] is the same once the data fixed its two ends; the
 //! sub-module [`weights`] imports trained floats, [`language`] reads the files of language models, whose
-//! [`decoder`] they describe.
+//! [`decoder`] or [`encoder`] they describe.
 //!
 //! ```json
 //! { "name": "digits",
@@ -14,6 +14,7 @@
 //! A last linear layer with one output per class is always appended. `weights` is optional.
 
 pub mod decoder;
+pub mod encoder;
 pub mod language;
 mod parse;
 pub mod weights;
@@ -23,6 +24,7 @@ use tensorlink_types::operator::MAX_REDUCTION;
 use thiserror::Error;
 
 pub use decoder::{Decoder, Imported};
+pub use encoder::Encoder;
 pub use language::LanguageModel;
 pub use weights::{LayerWeights, WeightsError};
 

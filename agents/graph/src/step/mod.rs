@@ -82,6 +82,8 @@ pub enum Function {
     Silu,
     /// Its derivative `σ(x)·(1 + x·(1 − σ(x)))`.
     SiluDerivative,
+    /// The hyperbolic tangent, whose derivative is one less its square.
+    Tanh,
 }
 
 /// What a node computes. Leaves first; the others are the network's opcodes, with factors still real numbers.

@@ -22,6 +22,16 @@ pub enum Family {
     Qwen3,
 }
 
+impl Family {
+    /// The token that texts are padded with, where a configuration does not say.
+    pub const fn padding(self) -> u32 {
+        match self {
+            Self::Roberta => 1,
+            _ => 0,
+        }
+    }
+}
+
 /// Normalisation of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -181,6 +191,9 @@ pub enum Output {
         /// Whether the output weights are those of the token embedding.
         tied: bool,
     },
+    /// For each text, a logit for each of so many classes: of the first token's vector, by way of a dense layer and a hyperbolic tangent
+    /// (BERT's pooler).
+    Classes(u32),
 }
 
 /// A transformer: everything about it but its weights. Valid when it came from a parser of this crate.

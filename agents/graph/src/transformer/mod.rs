@@ -48,7 +48,7 @@ pub use architecture::{
     Activation, Architecture, Family, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
 };
 pub use choice::{Choice, ChoiceError};
-pub use config::{ConfigError, ContextLimit, Description, describe};
+pub use config::{ConfigError, ContextLimit, Description, classifier, describe};
 pub use decode::{CacheEngine, CachedRunner, DecodeError, Session, Turn};
 pub use export::ExportError;
 pub use import::{Checkpoint, ImportError, import};

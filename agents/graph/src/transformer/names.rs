@@ -4,13 +4,20 @@ use super::architecture::{Architecture, Family, Output};
 use super::layout::Layout;
 use super::parameters::Parameter;
 
-/// Name of the output weights; it never has a prefix.
+/// Name of the output weights.
 pub(super) const HEAD: &str = "lm_head.weight";
+/// What names of a head for classes begin with.
+const CLASSIFIER: &str = "classifier.";
+
+/// A name behind its folder's prefix, which those of heads never have.
+pub(super) fn full(prefix: &str, name: &str) -> String {
+    if name == HEAD || name.starts_with(CLASSIFIER) { name.to_owned() } else { format!("{prefix}{name}") }
+}
 
 /// Where a parameter is found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Source {
-    /// The names it may have, behind the folder's prefix (not [`HEAD`]).
+    /// The names it may have, without the folder's prefix; see [`full`].
     pub(super) names: Vec<String>,
     pub(super) layout: Layout,
 }
@@ -31,7 +38,7 @@ pub(super) fn source(family: Family, parameter: &Parameter) -> Option<Source> {
     let (module, leaf) = if whole { (parameter.name.as_str(), "weight") } else { parameter.name.rsplit_once('.')? };
     let mut place = (module, None);
     let theirs = match family {
-        Family::Bert | Family::Roberta => bert(module)?,
+        Family::Bert | Family::Roberta => bert(module, family)?,
         Family::Gpt2 => gpt2(module, &mut place.1)?,
         Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => llama(module)?,
     };
@@ -62,12 +69,17 @@ fn layer(module: &str) -> Option<(&str, &str)> {
     module.strip_prefix("layers.")?.split_once('.')
 }
 
-fn bert(module: &str) -> Option<String> {
+/// RoBERTa keeps its pooler with its classes.
+fn bert(module: &str, family: Family) -> Option<String> {
     let theirs = match module {
         "embedding.tokens" => "embeddings.word_embeddings",
         "embedding.positions" => "embeddings.position_embeddings",
         "embedding.type" => "embeddings.token_type_embeddings",
         "embedding.norm" => "embeddings.LayerNorm",
+        "pooler" if family == Family::Roberta => "classifier.dense",
+        "head" if family == Family::Roberta => "classifier.out_proj",
+        "pooler" => "pooler.dense",
+        "head" => "classifier",
         _ => {
             let (number, part) = layer(module)?;
             let theirs = match part {

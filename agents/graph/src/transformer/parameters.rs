@@ -116,6 +116,11 @@ impl Weights {
         self.0.get(name).ok_or_else(|| WeightsError::Missing(name.to_owned()))
     }
 
+    /// All parameters by name.
+    pub fn into_matrices(self) -> BTreeMap<String, Matrix> {
+        self.0
+    }
+
     /// Every parameter with its name, in alphabetical order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Matrix)> {
         self.0.iter().map(|(name, matrix)| (name.as_str(), matrix))
@@ -141,6 +146,7 @@ impl Weights {
 /// | `layers.i.mlp.{up,gate,down}.{weight,bias}` | outputs × inputs; outputs | gate where gated |
 /// | `final.norm.{gain,bias}` | width | norms before |
 /// | `head.weight` | vocabulary × width | untied logits |
+/// | `pooler.{weight,bias}`, `head.{weight,bias}` | width × width, classes × width; width, classes | classes |
 pub fn parameters(architecture: &Architecture) -> Vec<Parameter> {
     let a = architecture;
     let mut list = List { norm: a.norm, parameters: Vec::new() };
@@ -176,8 +182,13 @@ pub fn parameters(architecture: &Architecture) -> Vec<Parameter> {
     if a.placement == Placement::Before {
         list.norm("final.norm", a.width);
     }
-    if a.output == (Output::Logits { tied: false }) {
-        list.matrix("head.weight", a.vocabulary, a.width);
+    match a.output {
+        Output::Logits { tied: false } => list.matrix("head.weight", a.vocabulary, a.width),
+        Output::Classes(classes) => {
+            list.projection("pooler", a.width, a.width, true);
+            list.projection("head", classes, a.width, true);
+        }
+        Output::Logits { tied: true } | Output::Embedding(_) => {}
     }
     list.parameters
 }

@@ -77,7 +77,7 @@ impl Head {
     pub const fn served(output: Output) -> Self {
         match output {
             Output::Logits { .. } => Self::Choice,
-            Output::Embedding(_) => Self::Output,
+            Output::Embedding(_) | Output::Classes(_) => Self::Output,
         }
     }
 }
@@ -258,6 +258,7 @@ pub(super) fn head(
             emitter.choice(&logits)
         }
         (Output::Embedding(pooling), Head::Output) => emitter.pooled(&x, pooling),
+        (Output::Classes(_), _) => Err(PlanError::Unsupported("a text's classes")),
         (Output::Embedding(_), Head::Choice) => Err(PlanError::Unsupported("a token chosen by a model without logits")),
     }
 }

@@ -253,7 +253,8 @@ impl Made<'_> {
             self.constants.insert("gumbel".to_owned(), gumbel_table().map_err(source)?);
         }
         match a.output {
-            Output::Logits { tied: true } => Ok(()),
+            // A text's classes are learnt here, and asked for elsewhere: no program has their pooler.
+            Output::Logits { tied: true } | Output::Classes(_) => Ok(()),
             Output::Logits { tied: false } => {
                 let columns = self.smooth("final.input", Input::Logits, "final.norm", &["head.weight"])?;
                 self.matrix("head.weight", WEIGHT_BITS, &columns)

@@ -102,8 +102,23 @@ const fn head_width(size: Dimensions) -> u32 {
 /// # Errors
 /// [`WeightsError::Missing`] if a dimension is zero.
 pub fn weights(architecture: &Architecture, seed: u64) -> Result<Weights, WeightsError> {
-    let mut matrices = BTreeMap::new();
+    completed(architecture, BTreeMap::new(), seed)
+}
+
+/// Weights for an architecture: those that are given, and the others as [`weights`] draws them.
+///
+/// # Errors
+/// [`WeightsError`] if a dimension is zero, or what is given has another shape.
+pub fn completed(
+    architecture: &Architecture,
+    given: BTreeMap<String, Matrix>,
+    seed: u64,
+) -> Result<Weights, WeightsError> {
+    let mut matrices = given;
     for (parameter, number) in parameters(architecture).into_iter().zip(0u64..) {
+        if matrices.contains_key(&parameter.name) {
+            continue;
+        }
         let (mean, deviation) = distribution(architecture, &parameter);
         let Parameter { name, rows, columns } = parameter;
         let count = u64::from(rows).saturating_mul(columns.into());

@@ -7,6 +7,7 @@ mod conformance;
 mod decode;
 mod digits;
 mod dropout;
+mod encoder;
 mod executor;
 mod gradient;
 mod hostile;

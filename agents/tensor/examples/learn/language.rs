@@ -100,6 +100,6 @@ impl Subject for Decoded {
 fn decoder(model: &LanguageModel) -> Outcome<&Decoder> {
     match model.origin() {
         Origin::Decoder(decoder) => Ok(decoder),
-        Origin::From(_) => Err("a model with a `decoder` is learnt by; this one is imported".into()),
+        Origin::Encoder(_) | Origin::From(_) => Err("only models with a `decoder` are learnt by".into()),
     }
 }

@@ -199,6 +199,11 @@ impl FloatModel {
         Ok(FloatOutput(match self.architecture.output {
             Output::Embedding(pooling) => unit(&pool(&x, pooling)?)?,
             Output::Logits { .. } => self.logits(&x, &mut watch)?,
+            Output::Classes(_) => {
+                let first = x.f_narrow(0, 0, 1)?;
+                let pooled = self.tensors.pooler.as_ref().map(|pooler| pooler.forward(&first)?.f_tanh()).transpose()?;
+                self.logits(pooled.as_ref().unwrap_or(&first), &mut watch)?
+            }
         }))
     }
 

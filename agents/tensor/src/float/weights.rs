@@ -20,6 +20,8 @@ pub(super) struct Tensors {
     embedding_norm: Option<RowNorm>,
     pub(super) layers: Vec<Layer>,
     pub(super) final_norm: Option<RowNorm>,
+    /// What a text's vector goes through before the head, if texts have logits.
+    pub(super) pooler: Option<Linear>,
     /// Output weights, if the model gives logits.
     pub(super) head: Option<Linear>,
 }
@@ -29,10 +31,11 @@ impl Tensors {
         check(a, weights)?;
         let loader = Loader { architecture: a, weights, device, kind };
         let tokens = loader.matrix("embedding.tokens")?;
-        let head = match a.output {
-            Output::Embedding(_) => None,
-            Output::Logits { tied: true } => Some(tokens.shallow_clone()),
-            Output::Logits { tied: false } => Some(loader.matrix("head.weight")?),
+        let (pooler, head) = match a.output {
+            Output::Embedding(_) => (None, None),
+            Output::Logits { tied: true } => (None, Some(Linear::new(tokens.shallow_clone(), None))),
+            Output::Logits { tied: false } => (None, Some(Linear::new(loader.matrix("head.weight")?, None))),
+            Output::Classes(_) => (Some(loader.linear("pooler")?), Some(loader.linear("head")?)),
         };
         let positions = match a.positions {
             Positions::Learned { first } => Some((loader.matrix("embedding.positions")?, first.into())),
@@ -46,13 +49,14 @@ impl Tensors {
             embedding_norm: norm("embedding.norm", Placement::After)?,
             layers: (0..a.layers).map(|number| loader.layer(number)).collect::<Result<_, _>>()?,
             final_norm: norm("final.norm", Placement::Before)?,
-            head: head.map(|weight| Linear::new(weight, None)),
+            pooler,
+            head,
         })
     }
 
     pub(super) fn set_products(&mut self, products: Products) {
         let layers = self.layers.iter_mut().flat_map(Layer::linear);
-        layers.chain(&mut self.head).for_each(|linear| linear.set_products(products));
+        layers.chain(&mut self.pooler).chain(&mut self.head).for_each(|linear| linear.set_products(products));
     }
 
     /// What the first layer takes, `[tokens, width]`, for token numbers `[tokens]` that follow `past` others.
@@ -156,6 +160,11 @@ impl Loader<'_> {
 
     fn vector(&self, name: &str) -> Result<Tensor, FloatError> {
         self.tensor(self.weights.get(name)?, &[-1])
+    }
+
+    fn linear(&self, name: &str) -> Result<Linear, FloatError> {
+        let (weight, bias) = (self.matrix(&format!("{name}.weight"))?, self.vector(&format!("{name}.bias"))?);
+        Ok(Linear::new(weight, Some(bias)))
     }
 
     fn norm(&self, name: &str) -> Result<RowNorm, FloatError> {

@@ -21,7 +21,7 @@ impl<'a> Reference<'a> {
         Self { a, weights, sites: BTreeMap::new() }
     }
 
-    /// Embedding, or the logits of all tokens.
+    /// Embedding, the logits of all tokens, or those of the text's classes.
     pub(crate) fn run(&mut self, ids: &[u32]) -> Vec<f64> {
         let mut x: Rows = ids.iter().map(|id| self.row("embedding.tokens", *id as usize)).collect();
         for (t, x) in x.iter_mut().enumerate() {
@@ -57,6 +57,18 @@ impl<'a> Reference<'a> {
                 let logits = self.multiply(if tied { "embedding.tokens" } else { "head.weight" }, &x);
                 self.see("logits", &logits);
                 logits.concat()
+            }
+            Output::Classes(_) => {
+                x.truncate(1);
+                for name in ["pooler", "head"] {
+                    x = self.multiply(&format!("{name}.weight"), &x);
+                    add(&mut x[0], &self.row(&format!("{name}.bias"), 0));
+                    if name == "pooler" {
+                        x[0].iter_mut().for_each(|x| *x = x.tanh());
+                    }
+                }
+                self.see("logits", &x);
+                x.concat()
             }
             Output::Embedding(pooling) => {
                 let used = if pooling == Pooling::First { &x[..1] } else { &x[..] };

@@ -60,6 +60,31 @@ async fn a_decoder_learns_on_two_workers() {
     assert!(!refused.ok && refused.stderr.contains("'#'"), "{}", refused.stderr);
 }
 
+/// Two stages of an encoder, each of which draws the tokens that tell it what is padding.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_encoder_learns_classes_on_two_workers() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    let subject = Subject::Beginnings;
+    let job = Job { stages: 2, steps: 60, steps_per_interval: 20, challenge_window: 6, subject, ..JOB };
+    let out = job.train(&mut network, "");
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_finished(&job);
+    let config: Value = serde_json::from_slice(&std::fs::read(out.join("config.json")).unwrap()).unwrap();
+    assert_eq!(config["id2label"], json!({ "0": "and", "1": "other" }));
+    let told = network.ok(USER, &["model", "inspect", &out.display().to_string()]).await;
+    assert!(told.stdout.contains("2 classes"), "{}", told.stdout);
+    let refused = network.run(USER, &["serve", &out.display().to_string(), "--device", "cpu"]).await;
+    assert!(!refused.ok && refused.stderr.contains("tells classes of texts apart"), "{}", refused.stderr);
+}
+
+/// Of two that train an encoder, the one whose pooler or padding is another.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_tells_classes_otherwise_is_convicted_of_it() {
+    let job = Job { subject: Subject::Beginnings, ..JOB };
+    all_are_convicted(&[("lookup", r#"{"flip":3}"#), ("gather", r#"{"flip":1}"#)], &job).await;
+}
+
 /// What a trained model goes on with.
 async fn sampled(network: &Network, folder: &Path, options: &[&str]) -> Value {
     let folder = folder.display().to_string();

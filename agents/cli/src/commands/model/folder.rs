@@ -89,6 +89,7 @@ pub(super) fn rows(shown: &Shown) -> Vec<(&'static str, String)> {
         Output::Embedding(pooling) => format!("encoder, one vector a text ({pooling:?} pooling)").to_lowercase(),
         Output::Logits { tied: true } => "decoder, output tied to the embedding".into(),
         Output::Logits { tied: false } => "decoder".into(),
+        Output::Classes(classes) => format!("encoder, a logit for each of {classes} classes"),
     };
     let limit = match shown.context_limit {
         None => String::new(),

@@ -25,7 +25,7 @@ pub(super) fn merge(config: &Config, model: &Path, adapters: &Path, out: &Path) 
     let architecture = folder.architecture();
     let Adapters { lora, matrices } = Adapters::open(adapters, architecture)?;
     let weights = lora.merge(architecture, &folder.weights()?, &matrices)?;
-    Tuned { folder: &folder, architecture, weights: &weights }.write(out)?;
+    Tuned { folder: &folder, architecture, weights: &weights, classes: &[] }.write(out)?;
     let projections = lora.projections(architecture).count();
     let merged = Merged { rank: lora.rank, alpha: lora.alpha, projections, out: out.to_owned() };
     output::print(config.json, &merged, || {

@@ -236,10 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_one() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/king-james.toml");
-        let job = JobFile::read(&path).unwrap();
-        let draft = job.draft().unwrap();
-        assert!(draft.architecture.is_some() && draft.steps.is_multiple_of(job.steps_per_interval));
+    fn the_examples_are_some() {
+        for name in ["king-james.toml", "verses.toml"] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+            let job = JobFile::read(&path).unwrap();
+            let draft = job.draft().unwrap();
+            assert!(draft.architecture.is_some() && draft.steps.is_multiple_of(job.steps_per_interval), "{name}");
+        }
     }
 }

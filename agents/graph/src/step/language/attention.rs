@@ -5,7 +5,7 @@ use super::norm::NormPass;
 use super::{Builder, Quantised, narrow, wide};
 use crate::step::build::PROBABILITY as POWERS;
 use crate::step::{Class, NodeId, Op, Precision};
-use crate::transformer::{Norm, Positions, Rotary};
+use crate::transformer::{Norm, Placement, Positions, Rotary};
 
 /// Bits and exponents of softmax (rule N-22).
 const SUM: Precision = Precision::Fixed { bits: 32, exponent: 16 };
@@ -16,7 +16,8 @@ const TURNS: Precision = Precision::Fixed { bits: 16, exponent: 14 };
 /// What the backward pass needs of an attention.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttentionPass {
-    norm: NormPass,
+    /// Before attention, and after its residual addition.
+    norms: [Option<NormPass>; 2],
     input: Quantised,
     /// Of queries and keys, where they are normalised.
     head_norms: [Option<NormPass>; 2],
@@ -33,8 +34,8 @@ impl Builder<'_> {
     pub(super) fn attention(&mut self, layer: usize, x: NodeId) -> (AttentionPass, NodeId) {
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let a = self.architecture;
-        let (tokens, heads) = (self.recipe.tokens, a.heads);
-        let (norm, y) = self.norm(&name("norm"), a.norm, x);
+        let (tokens, heads, causal) = (self.recipe.tokens, a.heads, a.causal);
+        let (before, y) = self.norm_at(Placement::Before, &name("norm"), x);
         let input = self.quantise(&name("input"), y);
         let [(query_norm, query), (key_norm, key)] = ["query", "key"].map(|part| self.looked_up(&name(part), input));
         let value = self.linear(&name("value"), input, narrow(Class::Activation));
@@ -44,9 +45,10 @@ impl Builder<'_> {
 
         let dims = vec![heads, tokens, tokens];
         let scores = self.op(&name("scores"), Op::HeadScores { heads }, &rotated, dims, wide(Class::Activation));
-        let max = self.by_row(&name("max"), Op::RowMax { causal: true }, scores, Precision::Like(scores));
         let divisor = libm::sqrt(f64::from(a.head_width));
-        let powers = self.like(&name("exp"), Op::ExpNeg { divisor, causal: true }, &[scores, max], POWERS);
+        let scores = self.without_padding(&name("scores"), scores, divisor);
+        let max = self.by_row(&name("max"), Op::RowMax { causal }, scores, Precision::Like(scores));
+        let powers = self.like(&name("exp"), Op::ExpNeg { divisor, causal }, &[scores, max], POWERS);
         let sum = self.by_row(&name("sum"), Op::RowSum, powers, SUM);
         let probabilities = self.like(&name("softmax"), Op::Normalize, &[powers, sum], PROBABILITY);
         let shares = self.dropped_probabilities(layer, &name("softmax"), probabilities);
@@ -57,9 +59,10 @@ impl Builder<'_> {
         let output = self.linear(&name("output"), mixed, wide(Class::Activation));
         let output = self.dropped(Dropped::Attention(layer), &name("output"), output, wide(Class::Activation));
         let y = self.sum(&name("residual"), x, output, wide(Class::Activation));
+        let (after, y) = self.norm_at(Placement::After, &name("norm"), y);
         (
             AttentionPass {
-                norm,
+                norms: [before, after],
                 input,
                 head_norms: [query_norm, key_norm],
                 rotated,
@@ -76,6 +79,8 @@ impl Builder<'_> {
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let a = self.architecture;
         let (heads, gradient) = (a.heads, || wide(Class::Gradient));
+        let [before, after] = &pass.norms;
+        let dy = self.norm_at_gradient(&name("norm"), after.as_ref(), dy);
         let output = self.dropped(Dropped::Attention(layer), &name("output.grad"), dy, gradient());
         let mixed = self.linear_gradient(&name("output"), pass.mixed, output);
         let mixed = self.like(&name("mixed.grad"), Op::Cast, &[mixed], narrow(Class::Gradient));
@@ -116,7 +121,7 @@ impl Builder<'_> {
             .map(|(part, dy)| self.linear_gradient(&name(part), pass.input, dy));
         let sum = self.sum(&name("input.grad.part"), dq, dk, gradient());
         let sum = self.sum(&name("input.grad"), sum, dv, gradient());
-        let dx = self.norm_gradient(&name("norm"), &pass.norm, sum);
+        let dx = self.norm_at_gradient(&name("norm"), before.as_ref(), sum);
         self.sum(&name("residual.grad"), dx, dy, gradient())
     }
 

@@ -1,9 +1,11 @@
-//! Dropout of embeddings, of attention's probabilities, and of what blocks add to the residual stream, as GPT-2 has it.
+//! Dropout of embeddings, of attention's probabilities, and of what blocks add to the residual stream, as GPT-2 and BERT have it; and of
+//! the vector that classes are told by.
 //!
 //! The gradient is dropped by the very draws of what it is the gradient of: an element of either has the same place in its tensor.
 
 use super::Builder;
 use crate::model::MAX_MICRO_BATCHES;
+use crate::model::decoder::MAX_BLOCKS;
 use crate::step::{NodeId, Op, Precision};
 
 /// What is dropped.
@@ -16,6 +18,8 @@ pub(super) enum Dropped {
     Attention(usize),
     /// Of a block.
     Mlp(usize),
+    /// The vector of a text.
+    Pooled,
 }
 
 impl Dropped {
@@ -27,6 +31,7 @@ impl Dropped {
             Self::Probabilities(layer) => 1 + 3 * layer as u32,
             Self::Attention(layer) => 2 + 3 * layer as u32,
             Self::Mlp(layer) => 3 + 3 * layer as u32,
+            Self::Pooled => 1 + 3 * MAX_BLOCKS,
         }
     }
 }

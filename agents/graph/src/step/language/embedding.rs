@@ -1,14 +1,19 @@
-//! Tokens and places to vectors.
+//! Tokens and places to vectors; normalised where norms stand after what they normalise.
 
 use super::dropout::Dropped;
+use super::norm::NormPass;
 use super::{Builder, Weight, part_of_sum, wide};
 use crate::step::build::ceil_log2;
 use crate::step::{Class, NodeId, Op, Precision};
-use crate::transformer::Positions;
+use crate::transformer::{Placement, Positions};
+
+const NORM: &str = "embedding.norm";
+const TYPE: &str = "embedding.type";
 
 impl Builder<'_> {
-    /// The residual stream: a row of the table for each token, and one for its place where those are learned.
-    pub(super) fn embedding(&mut self, ids: NodeId) -> NodeId {
+    /// The residual stream: a row of the table for each token, one for its place where those are learned, and the vector of first texts
+    /// where there are second ones.
+    pub(super) fn embedding(&mut self, ids: NodeId) -> (Option<NormPass>, NodeId) {
         let x = self.rows("embedding.tokens", ids);
         let x = match self.places() {
             Some(places) => {
@@ -17,16 +22,30 @@ impl Builder<'_> {
             }
             None => x,
         };
-        self.dropped(Dropped::Embedding, "embedding", x, wide(Class::Activation))
+        let x = match self.vector_of(TYPE) {
+            Some(vector) => self.sum("embedding.typed", x, vector, wide(Class::Activation)),
+            None => x,
+        };
+        let (norm, x) = self.norm_at(Placement::After, NORM, x);
+        (norm, self.dropped(Dropped::Embedding, "embedding", x, wide(Class::Activation)))
     }
 
     /// Takes in the gradient by the tables; `tied` is that by the table of tokens as weights of the head.
-    pub(super) fn embedding_gradient(&mut self, ids: NodeId, dx: NodeId, tied: Option<NodeId>) {
+    pub(super) fn embedding_gradient(
+        &mut self,
+        (ids, norm): (NodeId, Option<&NormPass>),
+        dx: NodeId,
+        tied: Option<NodeId>,
+    ) {
         let name = "embedding.tokens";
         if !self.is_trained(name) {
             return;
         }
         let dx = self.dropped(Dropped::Embedding, "embedding.grad", dx, wide(Class::Gradient));
+        let dx = self.norm_at_gradient(NORM, norm, dx);
+        if self.is_trained(TYPE) {
+            self.vector_gradient(TYPE, dx);
+        }
         let mut tokens = self.rows_gradient(name, ids, dx);
         if let Some(tied) = tied {
             tokens = self.sum(&format!("{name}.grad.both"), tokens, tied, part_of_sum(name));

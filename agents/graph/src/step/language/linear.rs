@@ -7,7 +7,7 @@ use super::{Builder, Quantised, part_of_sum, wide};
 use crate::model::MAX_WIDTH;
 use crate::step::build::MASTER_BITS;
 use crate::step::{Class, NodeId, Op, Precision};
-use crate::transformer::Positions;
+use crate::transformer::{Output, Positions};
 
 /// Bits of the gradient by the logits of a vocabulary longer than one operator reduces.
 const LOGIT_BITS: u8 = 16;
@@ -102,7 +102,8 @@ impl Builder<'_> {
     /// Bits in which the gradient of a projection's outputs is multiplied. One by many logits is large at the label alone: beside it
     /// 8 bits would lose all the others.
     fn gradient_bits(&self, projection: &str) -> u8 {
-        let many = projection == "head" && self.architecture.vocabulary > MAX_WIDTH;
+        let is_vocabulary = matches!(self.architecture.output, Output::Logits { .. });
+        let many = projection == "head" && is_vocabulary && self.architecture.vocabulary > MAX_WIDTH;
         if many { LOGIT_BITS } else { self.recipe.operand_bits }
     }
 

@@ -4,7 +4,7 @@ use super::dropout::Dropped;
 use super::norm::NormPass;
 use super::{Builder, Quantised, wide};
 use crate::step::{Class, Function, NodeId, Op, Precision};
-use crate::transformer::Activation;
+use crate::transformer::{Activation, Placement};
 
 /// Of the derivative of the nonlinearity.
 const SLOPE: Precision = Precision::Fixed { bits: 16, exponent: 14 };
@@ -12,7 +12,8 @@ const SLOPE: Precision = Precision::Fixed { bits: 16, exponent: 14 };
 /// What the backward pass needs of an MLP.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MlpPass {
-    norm: NormPass,
+    /// Before the MLP, and after its residual addition.
+    norms: [Option<NormPass>; 2],
     input: Quantised,
     /// What is activated.
     first: NodeId,
@@ -27,7 +28,7 @@ impl Builder<'_> {
     pub(super) fn mlp(&mut self, layer: usize, x: NodeId) -> (MlpPass, NodeId) {
         let name = |part: &str| format!("layers.{layer}.mlp.{part}");
         let activation = || wide(Class::Activation);
-        let (norm, y) = self.norm(&name("norm"), self.architecture.norm, x);
+        let (before, y) = self.norm_at(Placement::Before, &name("norm"), x);
         let input = self.quantise(&name("input"), y);
         let first = self.linear(&name(self.first()), input, activation());
         let up = self.architecture.gated.then(|| self.linear(&name("up"), input, activation()));
@@ -43,12 +44,15 @@ impl Builder<'_> {
         let down = self.linear(&name("down"), inner, activation());
         let down = self.dropped(Dropped::Mlp(layer), &name("down"), down, activation());
         let y = self.sum(&name("residual"), x, down, activation());
-        (MlpPass { norm, input, first, activated, up, inner }, y)
+        let (after, y) = self.norm_at(Placement::After, &name("norm"), y);
+        (MlpPass { norms: [before, after], input, first, activated, up, inner }, y)
     }
 
     pub(super) fn mlp_gradient(&mut self, layer: usize, pass: &MlpPass, dy: NodeId) -> NodeId {
         let name = |part: &str| format!("layers.{layer}.mlp.{part}");
         let gradient = || wide(Class::Gradient);
+        let [before, after] = &pass.norms;
+        let dy = self.norm_at_gradient(&name("norm"), after.as_ref(), dy);
         let down = self.dropped(Dropped::Mlp(layer), &name("down.grad"), dy, gradient());
         let inner = self.linear_gradient(&name("down"), pass.inner, down);
         let activated = match pass.up {
@@ -68,7 +72,7 @@ impl Builder<'_> {
             let by_up = self.linear_gradient(&name("up"), pass.input, up);
             sum = self.sum(&name("input.grad"), sum, by_up, gradient());
         }
-        let dx = self.norm_gradient(&name("norm"), &pass.norm, sum);
+        let dx = self.norm_at_gradient(&name("norm"), before.as_ref(), sum);
         self.sum(&name("residual.grad"), dx, dy, gradient())
     }
 

@@ -1,4 +1,4 @@
-//! The training step of a causal language model: a decoder with norms before its blocks, its gradients, and AdamW.
+//! The training step of a language model, its gradients, and AdamW: a decoder learns what follows each token, an encoder each text's label.
 //!
 //! A micro-batch is one sequence. Whatever meets a weight is quantised row by row, by the row's own largest magnitude, in both
 //! directions: nothing that a matrix product reads depends on calibrated exponents. Everything else is kept in
@@ -10,7 +10,8 @@
 //! | `weights` | what products read of parameters, trained or frozen |
 //! | `linear`, `adapter` | products with weights and their two gradients; those of adapters beside them |
 //! | `dropout` | what of it is dropped |
-//! | `embedding`, `norm`, `attention`, `mlp`, `head` | the blocks, forward and backward |
+//! | `embedding`, `norm`, `attention`, `mlp`, `pooler`, `head` | the blocks, forward and backward |
+//! | `padding` | what follows a text shorter than its sequence |
 //! | `optimizer` | clipping and AdamW |
 //! | `parallel` | sequences shared among stages that have all of the model each |
 
@@ -24,7 +25,9 @@ mod mlp;
 mod norm;
 mod operators;
 mod optimizer;
+mod padding;
 mod parallel;
+mod pooler;
 mod weights;
 
 use std::collections::BTreeMap;
@@ -37,7 +40,7 @@ use super::{Class, Node, NodeId, Observed, Op, Phase, Precision, StepGraph};
 use crate::exponents::Margins;
 use crate::lower::equal_parts;
 use crate::model::MAX_WIDTH;
-use crate::transformer::{Architecture, Lora, Output, Parameter, Placement, Weights, parameters};
+use crate::transformer::{Architecture, Lora, Output, Parameter, Weights, parameters};
 
 pub use self::optimizer::{AdamW, EPSILON};
 
@@ -73,11 +76,18 @@ const fn is_tied(architecture: &Architecture) -> bool {
     matches!(architecture.output, Output::Logits { tied: true })
 }
 
+/// Whether a text has one label, rather than each of its tokens.
+const fn is_of_text(architecture: &Architecture) -> bool {
+    matches!(architecture.output, Output::Classes(_))
+}
+
 /// How a language model is trained.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recipe {
     /// Tokens of a sequence.
     pub tokens: u32,
+    /// The token that follows texts shorter than that, if there is one.
+    pub padding: Option<u32>,
     /// Sequences of a step, each a micro-batch.
     pub sequences: u32,
     /// Bits of the operands of products with weights, 8 or 16.
@@ -134,7 +144,7 @@ impl Recipe {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Untrainable {
     /// Something that has no gradient yet.
-    #[error("{0} is not trained yet; choose a decoder with norms before its blocks")]
+    #[error("{0} is not trained yet; choose a decoder, or an encoder with labels to learn")]
     Part(&'static str),
     /// Sequences longer than the model has places for.
     #[error("sequences of {tokens} tokens: the model takes at most {context}; choose a shorter context")]
@@ -172,7 +182,8 @@ pub enum Untrainable {
 }
 
 impl StepGraph {
-    /// Builds the training step of a language model on `rows` sequences: features are their tokens, labels those that follow.
+    /// Builds the training step of a language model on `rows` sequences: features are their tokens, labels those that follow; of a model
+    /// with classes, one for each sequence.
     ///
     /// # Errors
     /// [`Untrainable`].
@@ -188,12 +199,13 @@ impl StepGraph {
     }
 }
 
-fn check(a: &Architecture, tokens: u32) -> Result<(), Untrainable> {
+fn check(a: &Architecture, recipe: &Recipe) -> Result<(), Untrainable> {
+    let (tokens, has_classes) = (recipe.tokens, is_of_text(a));
     let refused = [
-        (!a.causal, "an encoder"),
-        (a.placement != Placement::Before, "a model with norms after its blocks"),
-        (matches!(a.output, Output::Embedding(_)), "a model without logits"),
-        (a.token_types, "a model with token types"),
+        (matches!(a.output, Output::Embedding(_)), "an embedding"),
+        (!a.causal && matches!(a.output, Output::Logits { .. }), "an encoder with a logit for each word"),
+        (a.causal && has_classes, "a decoder with classes"),
+        (has_classes && recipe.adapters.is_some(), "an adapter to an encoder"),
     ];
     if let Some((_, what)) = refused.into_iter().find(|(holds, _)| *holds) {
         return Err(Untrainable::Part(what));
@@ -204,7 +216,11 @@ fn check(a: &Architecture, tokens: u32) -> Result<(), Untrainable> {
     if a.width > MAX_WIDTH {
         return Err(Untrainable::Width(a.width));
     }
-    let lengths = [("a vocabulary", a.vocabulary), ("an MLP", a.hidden), ("a row of all heads", a.query_width())];
+    let logits = match a.output {
+        Output::Classes(classes) => ("classes", classes),
+        _ => ("a vocabulary", a.vocabulary),
+    };
+    let lengths = [logits, ("an MLP", a.hidden), ("a row of all heads", a.query_width())];
     match lengths.into_iter().find(|(_, length)| equal_parts((*length).into()).is_none()) {
         Some((name, length)) => Err(Untrainable::Parts { name, length }),
         None => Ok(()),
@@ -240,6 +256,8 @@ struct Builder<'a> {
     sequence: u32,
     /// Tokens and labels.
     data: [NodeId; 2],
+    /// Tokens drawn, by the layer of the graph where they are read, and their sequence.
+    drawn: BTreeMap<(usize, u32), NodeId>,
     weights: BTreeMap<String, Weight>,
     /// What adapters made of the sequence on its way forth, by their projection.
     lowered: BTreeMap<String, Quantised>,
@@ -260,14 +278,15 @@ impl<'a> Builder<'a> {
         rows: u32,
         mut graph: StepGraph,
     ) -> Result<Self, Untrainable> {
-        check(architecture, recipe.tokens)?;
-        let mut data = |op, site: &str, layer| {
-            let dims = vec![rows, recipe.tokens];
+        check(architecture, recipe)?;
+        let mut data = |op, site: &str, dims, layer| {
             let (phase, site) = (Phase::Prepare, site.to_owned());
             graph.push(Node { op, inputs: Vec::new(), dims, phase, layer, site, precision: Precision::Data })
         };
         let last = recipe.layer_count(architecture).saturating_sub(1);
-        let data = [data(Op::Features, "tokens", 0), data(Op::Labels, "labels", last)];
+        let tokens = vec![rows, recipe.tokens];
+        let labels = if is_of_text(architecture) { vec![rows] } else { tokens.clone() };
+        let data = [data(Op::Features, "tokens", tokens, 0), data(Op::Labels, "labels", labels, last)];
         Ok(Self {
             graph,
             architecture,
@@ -276,6 +295,7 @@ impl<'a> Builder<'a> {
             stage: None,
             sequence: 0,
             data,
+            drawn: BTreeMap::new(),
             weights: BTreeMap::new(),
             lowered: BTreeMap::new(),
             gradients: BTreeMap::new(),
@@ -288,12 +308,10 @@ impl<'a> Builder<'a> {
     /// One sequence forward, and backward.
     fn sequence(&mut self, number: u32) {
         self.sequence = number;
-        let [ids, labels] = self.data;
         let (layers, head) = (self.architecture.layers as usize, self.head_layer());
         self.at(Phase::Forward(number), 0);
-        let sample = Op::Sample { first_row: number };
-        let ids = self.op("tokens.sample", sample, &[ids], vec![1, self.recipe.tokens], Precision::Like(ids));
-        let mut x = self.embedding(ids);
+        let ids = self.ids();
+        let (norm, mut x) = self.embedding(ids);
         let mut blocks = Vec::new();
         for layer in 0..layers {
             self.at(Phase::Forward(number), layer.saturating_add(1));
@@ -303,7 +321,10 @@ impl<'a> Builder<'a> {
             x = out;
         }
         self.at(Phase::Forward(number), head);
-        let labels = self.op("labels.sample", sample, &[labels], vec![1, self.recipe.tokens], Precision::Like(labels));
+        let [_, labels] = self.data;
+        let dims = if is_of_text(self.architecture) { vec![1] } else { vec![1, self.recipe.tokens] };
+        let labels =
+            self.op("labels.sample", Op::Sample { first_row: number }, &[labels], dims, Precision::Like(labels));
         let (head_pass, seen) = self.head(x);
         self.graph.observed.push(Observed { features: ids, labels, logits: seen.0, probabilities: seen.1 });
 
@@ -315,7 +336,7 @@ impl<'a> Builder<'a> {
             dx = self.attention_gradient(layer, attention, dx);
         }
         self.at(Phase::Backward(number), 0);
-        self.embedding_gradient(ids, dx, tied);
+        self.embedding_gradient((ids, norm.as_ref()), dx, tied);
     }
 
     /// Puts what follows into the layer of the embedding (0), a block (from 1 on) or the head. What a data-parallel stage computes of its

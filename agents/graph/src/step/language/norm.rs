@@ -2,7 +2,7 @@
 
 use super::{Builder, narrow, wide};
 use crate::step::{Class, NodeId, Op, Precision, Spread};
-use crate::transformer::Norm;
+use crate::transformer::{Norm, Placement};
 
 /// Exponent of a gain that is all alike.
 const EVEN_GAIN: Precision = Precision::Fixed { bits: 16, exponent: 8 };
@@ -16,6 +16,23 @@ pub(super) struct NormPass {
 }
 
 impl Builder<'_> {
+    /// A block's norm at one of the two places where it may stand; x itself where it stands at the other.
+    pub(super) fn norm_at(&mut self, place: Placement, name: &str, x: NodeId) -> (Option<NormPass>, NodeId) {
+        if self.architecture.placement != place {
+            return (None, x);
+        }
+        let (pass, y) = self.norm(name, self.architecture.norm, x);
+        (Some(pass), y)
+    }
+
+    /// The gradient by what was, or was not, normalised.
+    pub(super) fn norm_at_gradient(&mut self, name: &str, pass: Option<&NormPass>, dy: NodeId) -> NodeId {
+        match pass {
+            Some(pass) => self.norm_gradient(name, pass, dy),
+            None => dy,
+        }
+    }
+
     /// `normalised(x)·gain`, plus the bias where there is one.
     pub(super) fn norm(&mut self, name: &str, kind: Norm, x: NodeId) -> (NormPass, NodeId) {
         let learned = self.vector_of(&format!("{name}.gain"));

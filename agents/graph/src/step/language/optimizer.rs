@@ -3,7 +3,7 @@
 //! Adam's step does not change if all gradients are multiplied by one number, and ε with them, so that the mean over the batch
 //! is its sum, clipped at as many times the norm. The norm is that of a layer's gradients: the same wherever a model is cut into stages.
 
-use super::{Builder, NodeId, Place, Weight, clipped, part_of_sum, sum_site};
+use super::{Builder, NodeId, Place, Weight, clipped, is_of_text, part_of_sum, sum_site};
 use crate::step::{Class, Op, Phase, Precision};
 
 /// A fraction that clipping multiplies by.
@@ -105,7 +105,7 @@ impl Builder<'_> {
                 Some(total) => self.sum(&site, total, sum, squares.clone()),
             });
         }
-        let limit = self.recipe.optimizer.clip * self.tokens();
+        let limit = self.recipe.optimizer.clip * self.labels();
         Some(self.like(&format!("layer{layer}.grad.share"), Op::Shrink { limit }, &[total?], SHARE))
     }
 
@@ -119,7 +119,7 @@ impl Builder<'_> {
         let square = self.like(&part("grad.square"), Op::Mul, &[gradient, gradient], Precision::Exact { terms: 1 });
         let take = Op::Combine { fa: beta2, fb: 1.0 - beta2 };
         let second_next = self.like(&part("second.next"), take, &[second, square], Precision::Like(second));
-        let ratio = Op::Ratio { epsilon: EPSILON * self.tokens() };
+        let ratio = Op::Ratio { epsilon: EPSILON * self.labels() };
         let direction = self.like(&part("direction"), ratio, &[first_next, second_next], DIRECTION);
         let change = self.like(&part("change"), Op::Mul, &[direction, factors.rate], Precision::Like(value));
         let descend = Op::Combine { fa: 1.0, fb: -1.0 };
@@ -133,9 +133,10 @@ impl Builder<'_> {
         }
     }
 
-    /// Tokens of a step: how many times as large as their mean the sum of gradients is.
-    fn tokens(&self) -> f64 {
-        f64::from(self.recipe.tokens) * f64::from(self.recipe.sequences)
+    /// Labels of a step: how many times as large as their mean the sum of gradients is.
+    fn labels(&self) -> f64 {
+        let each = if is_of_text(self.architecture) { 1 } else { self.recipe.tokens };
+        f64::from(each) * f64::from(self.recipe.sequences)
     }
 
     /// The entry for the step of a schedule.

@@ -16,6 +16,11 @@ const FLAGS: [&str; 6] = [
     "pooling_mode_lasttoken",
 ];
 
+/// The class of models that tell classes of texts apart, whatever family they are of.
+pub(super) const CLASSIFIER: &str = "ForSequenceClassification";
+/// Most classes: a softmax adds as many (rule N-6).
+const MAX_CLASSES: usize = super::MAX_CONTEXT as usize;
+
 pub(super) fn read(fields: &Fields, family: Family, pooling: Option<&[u8]>) -> Result<Architecture, ConfigError> {
     fields.must("is_decoder", false)?;
     fields.must("add_cross_attention", false)?;
@@ -30,7 +35,7 @@ pub(super) fn read(fields: &Fields, family: Family, pooling: Option<&[u8]>) -> R
     let head_width = head_width(fields, "num_attention_heads", width / heads)?;
     let first = match family {
         // RoBERTa numbers its tokens from the one after padding.
-        Family::Roberta => fields.whole("pad_token_id", 0, vocabulary)?.unwrap_or(1).saturating_add(1),
+        Family::Roberta => fields.whole("pad_token_id", 0, vocabulary)?.unwrap_or(family.padding()).saturating_add(1),
         _ => 0,
     };
     let (positions, context) = learned(fields, "max_position_embeddings", first)?;
@@ -56,8 +61,32 @@ pub(super) fn read(fields: &Fields, family: Family, pooling: Option<&[u8]>) -> R
         mlp_bias: true,
         query_key_norm: false,
         causal: false,
-        output: Output::Embedding(pooling.map_or(Ok(Pooling::Mean), read_pooling)?),
+        output: match classes(fields)?.len() {
+            0 => Output::Embedding(pooling.map_or(Ok(Pooling::Mean), read_pooling)?),
+            // SAFETY of the cast: at most 4096.
+            classes => Output::Classes(classes as u32),
+        },
     })
+}
+
+/// Names of the classes that a model tells texts apart by, `LABEL_0` and `LABEL_1` unless said; none of a model that does not.
+pub(super) fn classes(fields: &Fields) -> Result<Vec<String>, ConfigError> {
+    if !fields.texts("architectures")?.first().is_some_and(|class| class.ends_with(CLASSIFIER)) {
+        return Ok(Vec::new());
+    }
+    let Some(names) = fields.object("id2label")? else { return Ok(["LABEL_0", "LABEL_1"].map(String::from).into()) };
+    if !(2..=MAX_CLASSES).contains(&names.count()) {
+        return Err(ConfigError::OutOfRange {
+            field: fields.name("id2label"),
+            value: format!("a table of {}", names.count()),
+            allowed: format!("2 to {MAX_CLASSES} classes"),
+        });
+    }
+    let name = |number: usize| {
+        let field = number.to_string();
+        names.text(&field)?.map(str::to_owned).ok_or_else(|| names.missing(&field))
+    };
+    (0..names.count()).map(name).collect()
 }
 
 /// Reads `1_Pooling/config.json`, in the form of flags or in that of one name.

@@ -31,6 +31,11 @@ impl Fields {
         format!("{}{field}", self.path)
     }
 
+    /// Number of fields.
+    pub(super) fn count(&self) -> usize {
+        self.values.len()
+    }
+
     /// A value that is there and not `null`.
     pub(super) fn value(&self, field: &str) -> Option<&Value> {
         self.values.get(field).filter(|value| !value.is_null())

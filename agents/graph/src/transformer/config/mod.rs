@@ -41,10 +41,14 @@ const MAX_STATED_CONTEXT: u32 = 1 << 30;
 
 /// The names in `model_type` and `architectures`, and the family whose files theirs are.
 const NAMES: [(Family, &str, &[&str]); 8] = [
-    (Family::Bert, "bert", &["BertModel", "BertForMaskedLM", "BertForPreTraining"]),
-    (Family::Roberta, "roberta", &["RobertaModel", "RobertaForMaskedLM"]),
+    (Family::Bert, "bert", &["BertModel", "BertForMaskedLM", "BertForPreTraining", "BertForSequenceClassification"]),
+    (Family::Roberta, "roberta", &["RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification"]),
     // RoBERTa with the tokenizer of XLM (Conneau et al. 2019).
-    (Family::Roberta, "xlm-roberta", &["XLMRobertaModel", "XLMRobertaForMaskedLM"]),
+    (
+        Family::Roberta,
+        "xlm-roberta",
+        &["XLMRobertaModel", "XLMRobertaForMaskedLM", "XLMRobertaForSequenceClassification"],
+    ),
     (Family::Gpt2, "gpt2", &["GPT2LMHeadModel", "GPT2Model"]),
     (Family::Llama, "llama", &["LlamaForCausalLM", "LlamaModel"]),
     (Family::Mistral, "mistral", &["MistralForCausalLM", "MistralModel"]),
@@ -75,6 +79,10 @@ pub struct Description {
     pub beginning: Option<u32>,
     /// The tokens that end a text; none if the file names none.
     pub ends: Vec<u32>,
+    /// The token that follows texts shorter than others beside them; the family's own if the file names none.
+    pub padding: u32,
+    /// Names of the classes that it tells texts apart by; none if it does not.
+    pub classes: Vec<String>,
 }
 
 /// Reads `config.json`, and `1_Pooling/config.json` of a sentence-transformers folder if there is one. An encoder
@@ -110,7 +118,9 @@ pub fn describe(config: &[u8], pooling: Option<&[u8]>) -> Result<Description, Co
     }
     let token = |field| fields.tokens(field, architecture.vocabulary);
     let (beginning, ends) = (token("bos_token_id")?.first().copied(), token("eos_token_id")?);
-    Ok(Description { architecture, stated_context, limit, beginning, ends })
+    let padding = fields.whole("pad_token_id", 0, architecture.vocabulary)?.unwrap_or(family.padding());
+    let classes = encoder::classes(&fields)?;
+    Ok(Description { architecture, stated_context, limit, beginning, ends, padding, classes })
 }
 
 /// All families by their `model_type`, for messages.
@@ -122,6 +132,13 @@ fn families() -> String {
 pub(super) fn stated(of: Family) -> Option<(&'static str, &'static str)> {
     let (_, name, classes) = NAMES.iter().find(|(family, ..)| *family == of)?;
     Some((name, classes.first()?))
+}
+
+/// The class of models with classes of a `model_type`, or of a family where none is said.
+pub fn classifier(model_type: Option<&str>, family: Family) -> Option<&'static str> {
+    let mut entries = NAMES.iter().filter(|(of, name, _)| model_type.map_or(*of == family, |stated| *name == stated));
+    let (.., classes) = entries.next()?;
+    classes.iter().find(|class| class.ends_with(encoder::CLASSIFIER)).copied()
 }
 
 /// The family that `model_type` and `architectures` agree on; one of them may be absent.

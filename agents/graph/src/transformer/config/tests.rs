@@ -139,7 +139,7 @@ fn xlm_roberta_is_roberta_with_another_tokenizer() {
     let roberta = edited(Family::Roberta, json!({})).unwrap();
     assert_eq!(xlm("XLMRobertaModel").unwrap(), roberta);
     assert_eq!(xlm("XLMRobertaForMaskedLM").unwrap(), roberta);
-    assert!(matches!(xlm("XLMRobertaForSequenceClassification"), Err(ConfigError::Head { .. })));
+    assert!(matches!(xlm("XLMRobertaForTokenClassification"), Err(ConfigError::Head { .. })));
 }
 
 #[test]
@@ -290,4 +290,19 @@ fn files_that_are_no_configuration_are_refused() {
         let error = edited(Family::Llama, json!({ field: value })).unwrap_err();
         assert!(matches!(error, ConfigError::Type { .. }) && error.to_string().len() < 250, "{field}: {error}");
     }
+}
+
+#[test]
+fn classes_are_those_of_the_file() {
+    let class = json!(["BertForSequenceClassification"]);
+    let read = |names: Value| edited(Family::Bert, json!({ "architectures": class, "id2label": names }));
+    let named = read(json!({ "1": "glad", "0": "sad" })).unwrap();
+    assert_eq!((named.classes, named.architecture.output), (vec!["sad".into(), "glad".into()], Output::Classes(2)));
+    let unnamed = read(Value::Null).unwrap();
+    assert_eq!(unnamed.classes, ["LABEL_0", "LABEL_1"]);
+    assert_eq!((named.padding, edited(Family::Bert, json!({ "pad_token_id": null })).unwrap().padding), (1, 0));
+    // A masked language model has names of classes as well, by default.
+    assert_eq!(edited(Family::Bert, json!({ "id2label": { "0": "a", "1": "b" } })).unwrap().classes, [""; 0]);
+    assert!(matches!(read(json!({ "0": "score" })), Err(ConfigError::OutOfRange { .. })));
+    assert!(matches!(read(json!({ "0": "a", "2": "b" })), Err(ConfigError::Missing { .. })));
 }

@@ -1,4 +1,4 @@
-//! `config.json` of a decoder.
+//! `config.json` of a decoder, and of an encoder that tells classes of texts apart.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,8 @@ use super::ExportError;
 /// What [`describe`] reads an architecture from, and Hugging Face's own loaders; no token begins or ends a text.
 ///
 /// # Errors
-/// [`ExportError::Unsaid`] for an encoder, whose pooling stands elsewhere, and for whatever its family never has.
+/// [`ExportError::Unsaid`] for an encoder, whose pooling stands elsewhere or whose classes have names
+/// ([`classifier_config`]), and for whatever its family never has.
 pub fn config(architecture: &Architecture) -> Result<Vec<u8>, ExportError> {
     let unsaid = || ExportError::Unsaid(format!("{:?}", architecture.family).to_lowercase());
     let fields = match architecture.family {
@@ -35,6 +36,49 @@ pub fn config(architecture: &Architecture) -> Result<Vec<u8>, ExportError> {
         Ok(read) if read.architecture == *architecture => Ok(json),
         _ => Err(unsaid()),
     }
+}
+
+/// The same of an encoder in the shape of BERT, with the names of its classes; texts are padded with its first token.
+///
+/// # Errors
+/// [`ExportError::Unsaid`] for anything else, or another number of names.
+pub fn classifier_config(a: &Architecture, classes: &[String]) -> Result<Vec<u8>, ExportError> {
+    let unsaid = || ExportError::Unsaid("bert".to_owned());
+    let all = json!({
+        "model_type": "bert",
+        "architectures": ["BertForSequenceClassification"],
+        "vocab_size": a.vocabulary,
+        "hidden_size": a.width,
+        "num_hidden_layers": a.layers,
+        "num_attention_heads": a.heads,
+        "intermediate_size": a.hidden,
+        "hidden_act": spelled(a.activation),
+        "max_position_embeddings": a.context,
+        "type_vocab_size": u32::from(a.token_types),
+        "layer_norm_eps": a.epsilon,
+        "pad_token_id": 0,
+        "torch_dtype": "float32",
+    });
+    let mut all = object(all).unwrap_or_default();
+    all.extend(classes_of(classes));
+    let json = serde_json::to_vec_pretty(&all).map_err(|error| ExportError::Format(error.to_string()))?;
+    match describe(&json, None) {
+        Ok(read) if read.architecture == *a && read.classes == classes && read.padding == 0 => Ok(json),
+        _ => Err(unsaid()),
+    }
+}
+
+/// Fields of a configuration that name classes.
+pub fn classes_of(classes: &[String]) -> Map<String, Value> {
+    let numbered = || classes.iter().enumerate();
+    let names: Map<String, Value> =
+        numbered().map(|(number, name)| (number.to_string(), name.as_str().into())).collect();
+    let numbers: Map<String, Value> = numbered().map(|(number, name)| (name.clone(), number.into())).collect();
+    let problem = "single_label_classification";
+    [("id2label", names.into()), ("label2id", numbers.into()), ("problem_type", problem.into())]
+        .map(|(field, value): (&str, Value)| (field.to_owned(), value))
+        .into_iter()
+        .collect()
 }
 
 fn object(value: Value) -> Option<Map<String, Value>> {

@@ -1,9 +1,9 @@
-//! A decoder as Hugging Face's folders have it: the reverse of [`config`](super::config) and [`import`](mod@super::import).
+//! A decoder, or an encoder with classes, as Hugging Face's folders have it: the reverse of [`config`](super::config) and [`import`](mod@super::import).
 //!
 //! | module | what lives there |
 //! |---|---|
 //! | here | weights as one safetensors file |
-//! | [`config`](fn@config) | the architecture as `config.json` |
+//! | [`config`](fn@config), [`classifier_config`] | the architecture as `config.json` |
 
 mod config;
 #[cfg(test)]
@@ -16,10 +16,10 @@ use safetensors::tensor::TensorView;
 use thiserror::Error;
 
 use super::architecture::Architecture;
-use super::names::{self, HEAD};
+use super::names;
 use super::parameters::{Weights, WeightsError, parameters};
 
-pub use config::config;
+pub use config::{classes_of, classifier_config, config};
 
 /// Why a model cannot be written as Hugging Face has it.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -58,7 +58,7 @@ pub fn safetensors(architecture: &Architecture, weights: &Weights) -> Result<Vec
         let (name, layout) = source
             .and_then(|source| Some((source.names.into_iter().next()?, source.layout)))
             .ok_or(WeightsError::Missing(parameter.name))?;
-        let name = if name == HEAD { name } else { format!("{prefix}{name}") };
+        let name = names::full(prefix, &name);
         let (shape, window) = layout.place(parameter.rows, parameter.columns);
         let tensor = tensors.entry(name).or_insert_with(|| {
             let bytes = vec![0; shape.iter().product::<usize>().saturating_mul(size_of::<f32>())];

@@ -1,8 +1,8 @@
-use super::super::architecture::{Family, Norm, Positions, Rotary, Scaling};
+use super::super::architecture::{Family, Norm, Output, Positions, Rotary, Scaling};
 use super::super::config::describe;
 use super::super::fixture::{FAMILIES, Folder, Stored};
 use super::super::import::{File, import};
-use super::super::random::{Dimensions, gpt2, llama, weights};
+use super::super::random::{Dimensions, bert, gpt2, llama, weights};
 use super::*;
 
 const SIZE: Dimensions =
@@ -48,6 +48,34 @@ fn weights_come_back_bit_for_bit() {
 }
 
 #[test]
+fn an_encoder_comes_back_with_its_classes() {
+    let classes = ["law", "story", "song"].map(String::from);
+    let architecture = Architecture { output: Output::Classes(3), ..bert(SIZE) };
+    let weights = weights(&architecture, 5).unwrap();
+    let written = safetensors(&architecture, &weights).unwrap();
+    assert!(read(&architecture, &written) == weights);
+    let names = tensors(&written);
+    assert_eq!(names["classifier.weight"].0, [3, 16]);
+    assert_eq!(names["bert.pooler.dense.bias"].0, [16]);
+    let config = classifier_config(&architecture, &classes).unwrap();
+    let described = describe(&config, None).unwrap();
+    assert_eq!((described.architecture, described.classes), (architecture.clone(), classes.to_vec()));
+    let unsaid = Err(ExportError::Unsaid("bert".into()));
+    assert_eq!(classifier_config(&architecture, &classes[..2]), unsaid);
+    assert_eq!(classifier_config(&bert(SIZE), &classes), unsaid);
+}
+
+#[test]
+fn roberta_keeps_its_pooler_with_its_classes() {
+    let architecture = Architecture { family: Family::Roberta, output: Output::Classes(3), ..bert(SIZE) };
+    let weights = weights(&architecture, 5).unwrap();
+    let written = safetensors(&architecture, &weights).unwrap();
+    assert!(read(&architecture, &written) == weights);
+    let names = tensors(&written);
+    assert!(["classifier.dense.weight", "classifier.out_proj.bias"].iter().all(|name| names.contains_key(*name)));
+}
+
+#[test]
 fn every_stretching_of_the_context_is_told() {
     for scaling in [
         Scaling::Linear { factor: 2.0 },
@@ -64,8 +92,7 @@ fn every_stretching_of_the_context_is_told() {
 fn what_no_configuration_says_is_refused() {
     let odd = Architecture { norm: Norm::Layer, ..llama(SIZE) };
     assert_eq!(config(&odd), Err(ExportError::Unsaid("llama".into())));
-    let encoder = super::super::random::bert(SIZE);
-    assert_eq!(config(&encoder), Err(ExportError::Unsaid("bert".into())));
+    assert_eq!(config(&bert(SIZE)), Err(ExportError::Unsaid("bert".into())));
     let other = weights(&llama(Dimensions { layers: 1, ..SIZE }), 5).unwrap();
     assert!(matches!(safetensors(&llama(SIZE), &other), Err(ExportError::Weights(WeightsError::Missing(_)))));
 }

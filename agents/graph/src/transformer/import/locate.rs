@@ -6,7 +6,7 @@ use safetensors::tensor::TensorView;
 
 use super::super::architecture::Architecture;
 use super::super::layout::{Layout, Window};
-use super::super::names::{self, HEAD, Source};
+use super::super::names::{self, Source};
 use super::super::parameters::{Matrix, Parameter, parameters};
 use super::decode;
 use super::{File, ImportError};
@@ -56,7 +56,7 @@ pub(super) fn locate<'a>(
     let mut found = Found::default();
     let mut used = Vec::new();
     for (parameter, source) in list.into_iter().zip(sources) {
-        let full = |name: &String| if name == HEAD { name.clone() } else { format!("{prefix}{name}") };
+        let full = |name: &String| names::full(prefix, name);
         let names = source.as_ref().map_or(&[][..], |source| &source.names);
         let place = names.iter().find_map(|name| tensors.get(&full(name))).zip(source.as_ref());
         let window = match place {

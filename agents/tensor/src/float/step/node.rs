@@ -156,6 +156,7 @@ fn look_up(function: Function, x: &Tensor) -> Result<Tensor, TchError> {
         Function::GeluTanh => x.f_gelu("tanh"),
         Function::GeluTanhDerivative => x.f_gelu_backward(&x.f_ones_like()?, "tanh"),
         Function::Silu => x.f_silu(),
+        Function::Tanh => x.f_tanh(),
         Function::SiluDerivative => {
             // σ(x)·(1 + x·(1 − σ(x)))
             let share = x.f_sigmoid()?;

@@ -31,6 +31,8 @@ pub(crate) enum Subject {
     TrainedOn,
     /// The same, by adapters beside its weights.
     Adapters,
+    /// Which verses begin with "And", by a small encoder.
+    Beginnings,
 }
 
 impl Subject {
@@ -45,6 +47,15 @@ impl Subject {
                 "steps": steps,
                 "operand_bits": 8,
                 "dropout": if self == Self::Dropout { 0.2 } else { 0.0 },
+                "seed": 7,
+            }),
+            Self::Beginnings => json!({
+                "name": "beginnings",
+                "encoder": { "width": 16, "layers": 2, "heads": 4, "hidden": 32, "context": 16 },
+                "optimizer": { "learning_rate": 0.01, "warmup": 2, "weight_decay": 0.01, "clip": 1.0 },
+                "sequences": 8,
+                "steps": steps,
+                "operand_bits": 8,
                 "seed": 7,
             }),
             Self::TrainedOn | Self::Adapters => json!({
@@ -76,13 +87,19 @@ impl Subject {
     fn data(self, network: &Network) -> PathBuf {
         match self {
             Self::Digits => Job::data(),
+            Self::Beginnings => {
+                let text = king_james(250_000);
+                let (and, other): (Vec<&str>, Vec<&str>) = text.lines().partition(|verse| verse.starts_with("And "));
+                // As many of either.
+                let rows = and.iter().zip(other).map(|(and, other)| format!("\"{and}\",and\n\"{other}\",other\n"));
+                let rows: String = rows.collect();
+                let path = network.path("verses.csv");
+                std::fs::write(&path, rows).unwrap();
+                path
+            }
             _ => {
-                let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kjv-1100k.txt.gz");
-                let mut text = Vec::new();
-                let file = std::fs::File::open(packed).unwrap();
-                flate2::read::GzDecoder::new(file).take(40_000).read_to_end(&mut text).unwrap();
                 let path = network.path("text.txt");
-                std::fs::write(&path, text).unwrap();
+                std::fs::write(&path, king_james(40_000)).unwrap();
                 path
             }
         }
@@ -92,9 +109,20 @@ impl Subject {
     const fn least_known(self) -> f64 {
         match self {
             Self::Digits => 50.0,
+            // Of two classes alike.
+            Self::Beginnings => 70.0,
             _ => 22.0,
         }
     }
+}
+
+/// So many bytes of the King James text.
+fn king_james(bytes: u64) -> String {
+    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kjv-1100k.txt.gz");
+    let mut text = String::new();
+    let file = std::fs::File::open(packed).unwrap();
+    flate2::read::GzDecoder::new(file).take(bytes).read_to_string(&mut text).unwrap();
+    text
 }
 
 /// A perceptron for the digits; its steps are the job's length.
