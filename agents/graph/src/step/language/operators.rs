@@ -2,6 +2,7 @@
 
 use super::Builder;
 use crate::lower::equal_parts;
+use crate::model::MAX_WIDTH;
 use crate::step::build::Place;
 use crate::step::{ConstantValues, Node, NodeId, Op, Phase, Precision};
 
@@ -46,6 +47,22 @@ impl Builder<'_> {
         let terms = self.part(input);
         let y = self.by_part(site, Op::RowSum, input, Precision::Exact { terms });
         if terms == self.row(input) { y } else { self.exact_sum(&format!("{site}.whole"), y) }
+    }
+
+    /// A tensor in pieces that can be summed up whole, in equal parts: itself, or, of a matrix whose number of rows has none, as a vocabulary of
+    /// 30,522 has not, as many rows as have and the rest, as columns.
+    pub(super) fn reducible(&mut self, site: &str, x: NodeId) -> Vec<NodeId> {
+        let (rows, columns) = match self.dims(x).as_slice() {
+            [rows, columns] if equal_parts((*rows).into()).is_none() => (*rows, *columns),
+            _ => return vec![x],
+        };
+        let turned = self.transpose(x);
+        let parts = rows.div_ceil(MAX_WIDTH);
+        let first = rows.div_ceil(parts.max(1)).saturating_mul(parts.saturating_sub(1));
+        let pieces = [(0, first), (first, rows.saturating_sub(first))];
+        let piece =
+            |(offset, of)| self.op(site, Op::Slice { offset }, &[turned], vec![columns, of], Precision::Like(x));
+        pieces.map(piece).into()
     }
 
     /// Appends an operator that gives one element for each of the equal parts of a row that are reduced at once.

@@ -93,17 +93,19 @@ impl Builder<'_> {
         for (name, _, gradient) in gradients {
             let part = |part: &str| format!("{name}.grad.{part}");
             let coarse = self.like(&part("coarse"), Op::Cast, &[*gradient], super::narrow(Class::Gradient));
-            let mut sum = self.like(&part("squares"), Op::Mul, &[coarse, coarse], Precision::Exact { terms: 1 });
-            while self.graph.node(sum).elements() > 1 {
-                sum = self.exact_sum(&part("norm"), sum);
+            for piece in self.reducible(&part("columns"), coarse) {
+                let mut sum = self.like(&part("squares"), Op::Mul, &[piece, piece], Precision::Exact { terms: 1 });
+                while self.graph.node(sum).elements() > 1 {
+                    sum = self.exact_sum(&part("norm"), sum);
+                }
+                // All in the exponent of the whole.
+                let site = format!("layer{layer}.grad.norm");
+                let sum = self.like(&site, Op::Cast, &[sum], squares.clone());
+                total = Some(match total {
+                    None => sum,
+                    Some(total) => self.sum(&site, total, sum, squares.clone()),
+                });
             }
-            // All in the exponent of the whole.
-            let site = format!("layer{layer}.grad.norm");
-            let sum = self.like(&site, Op::Cast, &[sum], squares.clone());
-            total = Some(match total {
-                None => sum,
-                Some(total) => self.sum(&site, total, sum, squares.clone()),
-            });
         }
         let limit = self.recipe.optimizer.clip * self.labels();
         Some(self.like(&format!("layer{layer}.grad.share"), Op::Shrink { limit }, &[total?], SHARE))
