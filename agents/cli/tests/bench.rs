@@ -32,7 +32,7 @@ fn every_row_has_figures_and_each_figure_its_verdict() {
         ("prefill", 6),
         ("decode", 8),
         ("llamacpp", 1),
-        ("train", 4),
+        ("train", 3),
         ("pipeline", 2),
         ("receipts", 6),
         ("memory", 1),

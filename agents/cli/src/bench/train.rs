@@ -1,4 +1,4 @@
-//! A training step of a decoder, against libtorch's autograd on the same shape; what hashing adds to it, and what an audit takes.
+//! A training step of a decoder, against libtorch's autograd on the same shape, and what hashing adds to it.
 
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_roots;
 use tensorlink_types::TensorType;
 
-use super::audit::Audited;
 use super::figure::{Figure, Goal, Unit};
 use super::step::{Contest, Subject};
 use super::time::{median, millis, once_everywhere};
@@ -29,7 +28,6 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let engine = device::open(Some(measure.device))?;
     let subject = Subject::new(extent.shape()).map_err(Error::from_boxed)?;
     let crossing = crossing(&subject)?;
-    let audited = Audited::new(&subject)?;
     let millions = subject.training.parameters() / 1_000_000;
     let mut contest = Contest::new(&subject, engine.device(), || engine.clone()).map_err(Error::from_boxed)?;
     // Floats to begin with, in 64 bits, are the largest part of it.
@@ -50,9 +48,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     };
     let mut figures: Vec<Figure> = GOALS.into_iter().zip([f32, bf16]).map(faster).collect();
     let state = contest.state().map_err(Error::from_boxed)?;
-    drop(contest);
     figures.push(commitments(&state, &crossing, exact, extent.rounds(HASHES)));
-    figures.push(audited.figure(&engine, state, (exact, extent.steps()), INTERVAL)?);
     Ok(figures)
 }
 
