@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Runs checks one after another, counts the tests that they report, and sums up at the end.
+# Runs checks, counts the tests that they report, and sums up at the end.
 
 PASSED=0
 FAILED=0
@@ -36,6 +36,31 @@ check() {
     PASSED=$((PASSED + passed))
     FAILED=$((FAILED + failed))
     summarise "$((SECONDS - start)) s" "$name" "$code" "$passed" "$failed"
+}
+
+# beside COMMAND...: runs checks in the background, where others leave a processor idle. `join` shows what they said, and counts them.
+beside() {
+    BESIDE=$(mktemp -d)
+    # All of it ends with us.
+    trap 'end_step_job; kill -- "-$BESIDE_JOB" 2>/dev/null || true; rm -rf "$BESIDE"' EXIT
+    set -m # a process group of its own
+    (
+        PASSED=0 FAILED=0 SUMMARY=()
+        "$@"
+        printf '%s\n' "$PASSED $FAILED" "${SUMMARY[@]}" >"$BESIDE/tally"
+    ) >"$BESIDE/log" 2>&1 &
+    BESIDE_JOB=$!
+    set +m
+}
+
+join() {
+    local passed=0 failed=1 summary=('FAILED             what ran beside broke off')
+    wait "$BESIDE_JOB" || true
+    cat "$BESIDE/log" || true
+    [[ ! -e $BESIDE/tally ]] || { read -r passed failed && mapfile -t summary; } <"$BESIDE/tally"
+    PASSED=$((PASSED + passed))
+    FAILED=$((FAILED + failed))
+    SUMMARY+=("${summary[@]}")
 }
 
 # left_out NAME WHY

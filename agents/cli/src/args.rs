@@ -96,6 +96,9 @@ pub enum Command {
     /// Train a model by a job file (TOML): quote, post, hire, follow, stop early, write the model to a folder.
     #[command(after_help = crate::commands::train::EXAMPLE)]
     Train(crate::commands::train::TrainArgs),
+    /// Not provable: train in floats on workers that you name, without chain, stake or pay; for private networks.
+    #[command(subcommand)]
+    Native(crate::commands::native::NativeCommand),
     /// Bond SNO.
     Stake(StakeArgs),
     /// Start unbonding SNO.
@@ -255,10 +258,10 @@ pub struct PostArgs {
     /// Steps between two claims.
     #[arg(long, default_value_t = 50)]
     pub steps_per_interval: u32,
-    /// Share each step's sequences among the stages, in place of the layers: each has the whole model, and all end every step in the same state.
-    /// For language models.
-    #[arg(long)]
-    pub data_parallel: bool,
+    /// Deal each step's sequences out in so many shares: the stages are as many pipelines, each with the whole model, and all end every step in the
+    /// same state. For language models.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub shares: u16,
     #[command(flatten)]
     pub hire: crate::commands::hiring::HireArgs,
     #[command(flatten)]

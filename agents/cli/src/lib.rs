@@ -5,6 +5,7 @@
 //! | [`args`], [`config`] | command line; configuration from flags, environment and file |
 //! | [`commands`] | one file a command |
 //! | [`node`] | a node put together from its adapters |
+//! | [`native`] | libtorch behind the trait of native mode |
 //! | [`folder`] | folders of pretrained transformers; their tokenizers |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
@@ -26,6 +27,7 @@ pub mod dispute;
 pub mod folder;
 pub mod gateway;
 pub mod keys;
+pub mod native;
 pub mod node;
 pub mod output;
 pub mod process;

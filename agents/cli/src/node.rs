@@ -57,6 +57,38 @@ async fn connect(
     Ok((identity, Arc::new(chain)))
 }
 
+/// Peers and files, without a chain.
+pub struct World {
+    /// The net, which only this program starts and stops.
+    pub net: Arc<Libp2pNet>,
+    /// The files.
+    pub store: Arc<dyn Store>,
+}
+
+impl World {
+    /// Joins the network, opens the store; `disk` bounds the embedded store, bytes.
+    pub async fn join(config: &Config, identity: &Identity, disk: u64, shutdown: &CancellationToken) -> Result<Self> {
+        let parse = |text: &String| text.parse().with_context(|| format!("{text:?} is not a multiaddr"));
+        let net_config = NetConfig {
+            listen: config.listen.iter().map(parse).collect::<Result<_>>()?,
+            external: config.external.iter().map(parse).collect::<Result<_>>()?,
+            bootstrap: config.bootstrap.iter().map(parse).collect::<Result<_>>()?,
+            ..NetConfig::default()
+        };
+        let key = tensorlink_net::Identity::from_secret(*identity.secret())?;
+        let net = Arc::new(Libp2pNet::start(key, net_config)?);
+        let port: Arc<dyn Net> = net.clone();
+        let store: Arc<dyn Store> = match &config.ipfs {
+            Some(url) => Arc::new(Content::start(Kubo::connect(url).await?, port.clone(), shutdown.clone()).await?),
+            None => {
+                let embedded = Embedded::open(&config.data_dir.join("blocks"), disk)?;
+                Arc::new(Content::start(embedded, port.clone(), shutdown.clone()).await?)
+            }
+        };
+        Ok(Self { net, store })
+    }
+}
+
 /// A whole node.
 pub struct Node {
     /// What its roles see of the world; the chain's events are remembered on disk.
@@ -96,23 +128,7 @@ impl Node {
         disk: u64,
         shutdown: &CancellationToken,
     ) -> Result<Self> {
-        let parse = |text: &String| text.parse().with_context(|| format!("{text:?} is not a multiaddr"));
-        let net_config = NetConfig {
-            listen: config.listen.iter().map(parse).collect::<Result<_>>()?,
-            external: config.external.iter().map(parse).collect::<Result<_>>()?,
-            bootstrap: config.bootstrap.iter().map(parse).collect::<Result<_>>()?,
-            ..NetConfig::default()
-        };
-        let key = tensorlink_net::Identity::from_secret(*identity.secret())?;
-        let net = Arc::new(Libp2pNet::start(key, net_config)?);
-        let port: Arc<dyn Net> = net.clone();
-        let store: Arc<dyn Store> = match &config.ipfs {
-            Some(url) => Arc::new(Content::start(Kubo::connect(url).await?, port.clone(), shutdown.clone()).await?),
-            None => {
-                let embedded = Embedded::open(&config.data_dir.join("blocks"), disk)?;
-                Arc::new(Content::start(embedded, port.clone(), shutdown.clone()).await?)
-            }
-        };
+        let World { net, store } = World::join(config, &identity, disk, shutdown).await?;
         let deployment = chain.deployment();
         let contracts = Contracts {
             chain_id: deployment.chain_id,
@@ -128,7 +144,7 @@ impl Node {
         }
         let clock = Arc::new(SystemClock);
         Ok(Self {
-            ports: Ports { identity, chain, net: port, store, clock, contracts, journal, pins: Arc::default() },
+            ports: Ports { identity, chain, net: net.clone(), store, clock, contracts, journal, pins: Arc::default() },
             net,
         })
     }

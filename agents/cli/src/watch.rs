@@ -34,7 +34,7 @@ use self::ending::judged;
 use self::lanes::Lanes;
 use self::stops::Judge;
 
-pub use model::exportable;
+pub use model::{Learned, exportable};
 pub use serving::serving;
 pub use stops::{Early, Rules, Stop};
 

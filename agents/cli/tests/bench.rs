@@ -26,6 +26,21 @@ fn every_row_has_figures_and_each_figure_its_verdict() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     let figures = figures(&output);
+    let of = |what: &str| {
+        let said =
+            |figure: &&Value| figure["row"] == "native" && figure["what"].as_str().is_some_and(|w| w.contains(what));
+        figures.iter().filter(said).count()
+    };
+    let (native, pairs) = (of("not provable"), of("largest distance"));
+    assert_eq!((of("accuse"), of("found")), (2, 9), "{said}");
+    assert!(pairs >= 2 && native == pairs + 11, "{said}");
+    // Of 32 bits honest pairs are far within their tolerance, and cheats far beyond it: that holds of a few intervals, too.
+    let strict =
+        |figure: &&Value| figure["unit"] == "share" && figure["what"].as_str().is_some_and(|w| w.contains(", f32:"));
+    for figure in figures.iter().filter(|figure| figure["row"] == "native").filter(strict) {
+        let due = if figure["what"].as_str().is_some_and(|what| what.contains("accuse")) { 0.0 } else { 1.0 };
+        assert!(figure["measured"].as_f64().is_none_or(|share| share == due), "{figure}");
+    }
     for (row, count) in [
         ("model", 2),
         ("logits", 2),
@@ -33,6 +48,8 @@ fn every_row_has_figures_and_each_figure_its_verdict() {
         ("decode", 8),
         ("llamacpp", 1),
         ("train", 3),
+        // Of its two precisions as many pairs as the machine has classes.
+        ("native", native),
         ("pipeline", 2),
         ("receipts", 6),
         ("memory", 1),
@@ -55,8 +72,10 @@ fn every_row_has_figures_and_each_figure_its_verdict() {
         assert_eq!(figure["verdict"], due, "{figure}");
         let what = figure["what"].as_str().unwrap();
         assert!(!what.is_empty(), "{figure}");
-        // Next to nothing may take less than a tick of the kernel's clock, and is no measure then.
-        if !what.contains("processor time") {
+        // Next to nothing may take less than a tick of the kernel's clock, and is no measure then; classes of devices whose tolerance
+        // nobody has measured have none.
+        let may_lack = what.contains("processor time") || figure["row"] == "native";
+        if !may_lack || measured.is_some() {
             assert_eq!(measured.is_none(), figure["row"] == "llamacpp", "{figure}");
         }
     }

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// Most operators of a stage's program.
 pub const MAX_OPERATORS: usize = 1 << 17;
-/// Most constants of a program, most state tensors, and most micro-batches: data-parallel stages have one for each parameter.
+/// Most constants of a program, most state tensors, and most micro-batches: those that share sequences exchange one parameter in each.
 pub const MAX_SLOTS: usize = 1 << 12;
 /// Most bytes of all tensors of a step together, constants and state included; a bound on what a worker can be made to
 /// allocate.
@@ -114,7 +114,7 @@ pub enum ProgramError {
     Received(&'static str),
     /// The segments do not cover the operators once and in order, or a micro-batch lacks its passes.
     #[error(
-        "segments must be: Prepare at most once, Forward for each micro-batch, Backward for each or none, Update at most once; they must cover all operators in order (see segment {0})"
+        "segments must be: Prepare at most once; in rounds of micro-batches, Forward for each of a round, then Backward for each of it, or all Forward and no Backward; Update at most once; they must cover all operators in order (see segment {0})"
     )]
     Segments(usize),
     /// The lists of operators and names differ in length.
@@ -186,30 +186,28 @@ fn sizes(program: &Program) -> Result<(), ProgramError> {
     if operators == names { Ok(()) } else { Err(ProgramError::Names { operators, names }) }
 }
 
-/// Order and cover of the segments. The order is Prepare, Forward 0.., Backward 0.., Update.
+/// Order and cover of the segments. The order is Prepare, then rounds of Forward a.. and Backward a.., then Update.
 fn segments(program: &Program) -> Result<&[Segment], ProgramError> {
     let mut end = 0;
-    let mut last = (0u8, 0u32);
     let (mut forwards, mut backwards) = (0u32, 0u32);
+    let mut last: Option<&Segment> = None;
     for (index, segment) in program.segments.iter().enumerate() {
         let Range { start, end: next } = *segment.operators();
-        let rank = match *segment {
-            Segment::Prepare { .. } => (1, 0),
-            Segment::Forward { micro_batch, .. } => (2, micro_batch),
-            Segment::Backward { micro_batch, .. } => (3, micro_batch),
-            Segment::Update { .. } => (4, 0),
+        let expected = match *segment {
+            Segment::Prepare { .. } => last.is_none(),
+            Segment::Forward { micro_batch, .. } => {
+                let goes_on = !matches!(last, Some(Segment::Backward { .. })) || backwards == forwards;
+                micro_batch == forwards && goes_on
+            }
+            Segment::Backward { micro_batch, .. } => micro_batch == backwards && backwards < forwards,
+            Segment::Update { .. } => true,
         };
-        let expected = match rank.0 {
-            2 => rank.1 == forwards,
-            3 => rank.1 == backwards,
-            _ => true,
-        };
-        if start != end || next <= start || rank <= last || !expected {
+        if start != end || next <= start || !expected || matches!(last, Some(Segment::Update { .. })) {
             return Err(ProgramError::Segments(index));
         }
-        forwards = forwards.saturating_add(u32::from(rank.0 == 2));
-        backwards = backwards.saturating_add(u32::from(rank.0 == 3));
-        (end, last) = (next, rank);
+        forwards = forwards.saturating_add(u32::from(matches!(segment, Segment::Forward { .. })));
+        backwards = backwards.saturating_add(u32::from(matches!(segment, Segment::Backward { .. })));
+        (end, last) = (next, Some(segment));
     }
     let complete = forwards == program.micro_batches
         && forwards > 0
@@ -227,10 +225,34 @@ pub fn forward_only(program: &Program) -> bool {
     !program.segments.iter().any(|segment| matches!(segment, Segment::Backward { .. }))
 }
 
-/// Whether a program's passes do nothing but take what neighbours send, and send: its work is in its preparation and its update.
-pub fn only_exchanges(program: &Program) -> bool {
-    let passes = |segment: &&Segment| matches!(segment, Segment::Forward { .. } | Segment::Backward { .. });
-    program.segments.iter().filter(passes).all(|segment| segment.operators().len() == 1)
+/// The micro-batches of each round: the forward passes of one may read what the backward passes of those before it made.
+pub fn rounds(program: &Program) -> Vec<Range<u32>> {
+    let mut rounds: Vec<Range<u32>> = Vec::new();
+    let mut is_back = true;
+    for segment in &program.segments {
+        match *segment {
+            Segment::Forward { micro_batch, .. } => {
+                let end = micro_batch.saturating_add(1);
+                match rounds.last_mut().filter(|_| !is_back) {
+                    Some(round) => round.end = end,
+                    None => rounds.push(micro_batch..end),
+                }
+                is_back = false;
+            }
+            Segment::Backward { .. } => is_back = true,
+            Segment::Prepare { .. } | Segment::Update { .. } => {}
+        }
+    }
+    rounds
+}
+
+/// Whether the forward passes of these micro-batches do nothing but take what neighbours send, and send: an operator each.
+pub fn only_exchanges(program: &Program, micro_batches: &Range<u32>) -> bool {
+    let computes = |segment: &Segment| match segment {
+        Segment::Forward { micro_batch, operators } => micro_batches.contains(micro_batch) && operators.len() > 2,
+        _ => false,
+    };
+    !program.segments.iter().any(computes)
 }
 
 /// Type of what an operand refers to, if it is available where the operator stands, whatever valid order the segments run in.
@@ -265,11 +287,13 @@ fn source_type<'a>(
     }
 }
 
-/// Whether a segment may read what another made. Backward passes run in the order of their micro-batches, so that each may add to
-/// the sums of those before it.
+/// Whether a segment may read what another made, which comes before it. Backward passes run in the order of their micro-batches, so that
+/// each may add to the sums of those before it; rounds one after another.
 fn visible(made_in: &Segment, reader: &Segment) -> bool {
     match (made_in, reader) {
-        (Segment::Prepare { .. }, _) | (_, Segment::Update { .. }) => true,
+        (Segment::Prepare { .. }, _)
+        | (_, Segment::Update { .. })
+        | (Segment::Backward { .. }, Segment::Forward { .. }) => true,
         (
             Segment::Forward { micro_batch: made, .. },
             Segment::Forward { micro_batch: read, .. } | Segment::Backward { micro_batch: read, .. },

@@ -3,7 +3,8 @@
 //! Program order of a stage: [`Segment::Prepare`], the forward passes, the backward passes, [`Segment::Update`]. An
 //! operator of `Forward { mb }` reads state, constants, what Prepare made, and its own micro-batch; one of `Backward { mb }`
 //! also reads the forward pass of the same micro-batch. So a worker may run the segments in any order that keeps
-//! forward before backward of each micro-batch: all forwards first (GPipe), or interleaved (1F1B). The checker
+//! forward before backward of each micro-batch: all forwards first (GPipe), or interleaved (1F1B). Where forward passes read what
+//! backward passes of earlier micro-batches made, passes come in rounds, one after another. The checker
 //! ([`mod@crate::check`]) enforces this for programs from anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use thiserror::Error;
 use crate::exponents::Exponents;
 use crate::lower;
 use crate::model::Network;
+use crate::step::language::Untrainable;
 use crate::step::{DataTypes, Function, Node, NodeId, Op, Phase, StepGraph};
 use crate::tables::{self, TableError};
 
@@ -80,6 +82,9 @@ pub enum CompileError {
         /// What is needed.
         expected: String,
     },
+    /// The sequences cannot be shared.
+    #[error(transparent)]
+    Untrainable(#[from] Untrainable),
     /// No exponent is known for a tensor; calibrate the same network.
     #[error("no exponent for {site}: calibrate this very network first")]
     Uncalibrated {
@@ -164,12 +169,13 @@ pub fn compile_graph(
     check_stages(graph.layers, stages)?;
     let data = DataTypes { features: training.features.ty().clone(), labels: training.labels.ty().clone() };
     let types = lower::types(graph, exponents, &data)?;
-    let needed = graph.needed();
-    let compiler = Compiler { graph, needed: &needed, types: &types, stages, training, commit: &commit };
+    let (needed, rounds) = (graph.needed(), graph.rounds());
+    let compiler =
+        Compiler { graph, needed: &needed, rounds: &rounds, types: &types, stages, training, commit: &commit };
     (0..stages.len()).map(|stage| compiler.stage(stage)).collect()
 }
 
-fn check_stages(layers: usize, stages: &[Range<usize>]) -> Result<(), CompileError> {
+pub(crate) fn check_stages(layers: usize, stages: &[Range<usize>]) -> Result<(), CompileError> {
     let mut next = 0;
     for range in stages {
         if range.start != next || range.is_empty() {
@@ -203,6 +209,8 @@ fn check_data(network: &Network, training: &TrainingSet) -> Result<u32, CompileE
 struct Compiler<'a, C> {
     graph: &'a StepGraph,
     needed: &'a BTreeSet<NodeId>,
+    /// First micro-batch of each round.
+    rounds: &'a [u32],
     types: &'a [TensorType],
     stages: &'a [Range<usize>],
     training: &'a TrainingSet,
@@ -242,7 +250,8 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
         }
         let mine_of = |(_, node): &(NodeId, &Node)| layers.contains(&node.layer) && !node.is_leaf();
         let mut nodes: Vec<_> = self.nodes().filter(mine_of).collect();
-        nodes.sort_by_key(|(id, node)| (node.phase, *id));
+        let awaited = self.awaited(&layers);
+        nodes.sort_by_key(|(id, node)| (self.round(node.phase), node.phase, !awaited.contains(id), *id));
         for (id, node) in &nodes {
             self.place(&mut stage, *id, node)?;
         }
@@ -291,6 +300,31 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
     /// What the state after the step comes of, or people want to see.
     fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         self.graph.nodes().filter(|(id, _)| self.needed.contains(id))
+    }
+
+    /// What a neighbour waits for in each pass, and what of the pass that comes of: it goes first, as gradients by weights can wait (Qi et al.,
+    /// *Zero Bubble Pipeline Parallelism*, 2023).
+    fn awaited(&self, layers: &Range<usize>) -> BTreeSet<NodeId> {
+        let mut open = Vec::new();
+        for (_, reader) in self.nodes().filter(|(_, reader)| !layers.contains(&reader.layer)) {
+            open.extend(reader.inputs.iter().filter(|id| layers.contains(&self.graph.node(**id).layer)));
+        }
+        let mut awaited = BTreeSet::new();
+        while let Some(id) = open.pop() {
+            if awaited.insert(id) {
+                let node = self.graph.node(id);
+                open.extend(node.inputs.iter().filter(|input| self.graph.node(**input).phase == node.phase));
+            }
+        }
+        awaited
+    }
+
+    fn round(&self, phase: Phase) -> usize {
+        match phase {
+            Phase::Prepare => 0,
+            Phase::Forward(mb) | Phase::Backward(mb) => self.rounds.partition_point(|first| *first <= mb),
+            Phase::Update => usize::MAX,
+        }
     }
 
     fn ty(&self, id: NodeId) -> Result<TensorType, CompileError> {

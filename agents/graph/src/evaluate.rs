@@ -89,7 +89,7 @@ fn runs<'a, E: Engine>(engine: &'a E, stages: &'a [Stage<'a>]) -> Result<Vec<Run
         let run = Run::new(engine, stage, wanted)?;
         let receives = run.receives;
         runs.push(run);
-        // A data-parallel stage has all of the model itself.
+        // Each share of a step's sequences has all of the model itself.
         if !receives {
             break;
         }

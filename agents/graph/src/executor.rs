@@ -1,12 +1,13 @@
 //! Runs a stage's program on an engine, segment by segment, in whatever order a pipeline needs.
 //!
 //! A step is [`StageExecutor::begin_step`], then [`forward`](StageExecutor::forward) and
-//! [`backward`](StageExecutor::backward) of every micro-batch in any order that keeps forward before backward of each and has the
-//! backward passes in order, then [`update`](StageExecutor::update). The state changes in `update` alone, and only if it succeeds: after an engine's failure,
+//! [`backward`](StageExecutor::backward) of every micro-batch in any order that keeps forward before backward of each, has the
+//! backward passes in order and ends a round before the next one, then [`update`](StageExecutor::update). The state changes in `update` alone, and only if it succeeds: after an engine's failure,
 //! begin the step again. Outputs are dropped when their last reader has run, unless they are observed or
 //! the step is traced.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use tensorlink_num::Tensor;
 use tensorlink_types::{Lineage, Segment, Source, TensorType};
@@ -67,7 +68,7 @@ pub enum ExecuteError {
     },
     /// A segment that is unknown, ran already, or cannot run yet.
     #[error(
-        "{0} cannot run now: begin the step, then forward before backward of each micro-batch, backward in their order, then update"
+        "{0} cannot run now: begin the step, then forward before backward of each micro-batch, backward in their order, round after round, then update"
     )]
     Order(String),
 }
@@ -98,6 +99,15 @@ struct Step<T> {
     from_previous: Vec<Option<T>>,
     from_next: Vec<Option<T>>,
     done: Vec<bool>,
+    rest: Option<Rest>,
+}
+
+/// What of a pass is left when its neighbour has what it waits for.
+struct Rest {
+    segment: usize,
+    operators: Range<u32>,
+    /// The micro-batch whose received tensors nobody reads after it.
+    over: Option<u32>,
 }
 
 impl<E: Engine> StageExecutor<E> {
@@ -189,6 +199,7 @@ impl<E: Engine> StageExecutor<E> {
             from_previous: vec![None; micro_batches],
             from_next: vec![None; micro_batches],
             done: vec![false; self.program.segments.len()],
+            rest: None,
         });
         match self.program.segments.iter().position(|s| matches!(s, Segment::Prepare { .. })) {
             Some(segment) => self.run(segment),
@@ -196,7 +207,8 @@ impl<E: Engine> StageExecutor<E> {
         }
     }
 
-    /// Runs the forward pass of a micro-batch on what the previous stage sent, if there is one.
+    /// Runs the forward pass of a micro-batch on what the previous stage sent, if there is one, until there is what the next stage waits for.
+    /// What is left of it runs in [`Self::finish_pass`].
     ///
     /// # Errors
     /// [`ExecuteError::Order`], [`ExecuteError::Boundary`], [`ExecuteError::Type`], or the engine's.
@@ -214,30 +226,34 @@ impl<E: Engine> StageExecutor<E> {
         input: Option<&Tensor>,
         from_next: Option<&Tensor>,
     ) -> Result<Passed, ExecuteError> {
+        self.finish_pass()?;
         let ty = self.program.from_previous.get(micro_batch as usize).cloned();
         let input = self.boundary(micro_batch, "previous", ty.as_ref(), input)?;
         let ty = self.program.from_next.get(micro_batch as usize).filter(|_| forward_only(&self.program)).cloned();
         let from_next = self.boundary(micro_batch, "next", ty.as_ref(), from_next)?;
-        let index = self.find(
-            |s| matches!(*s, Segment::Forward { micro_batch: mb, .. } if mb == micro_batch),
-            || format!("forward {micro_batch}"),
-        )?;
+        let name = || format!("forward {micro_batch}");
+        let index = self.find(|s| matches!(*s, Segment::Forward { micro_batch: mb, .. } if mb == micro_batch), name)?;
+        let earlier = self.program.segments.iter().take(index).rposition(|s| matches!(s, Segment::Backward { .. }));
+        if earlier.is_some_and(|earlier| !self.is_done(earlier)) {
+            return Err(ExecuteError::Order(name()));
+        }
         if let Some(slot) = self.step.as_mut().and_then(|step| step.from_previous.get_mut(micro_batch as usize)) {
             *slot = input;
         }
         if let Some(slot) = self.step.as_mut().and_then(|step| step.from_next.get_mut(micro_batch as usize)) {
             *slot = from_next;
         }
-        self.run(index)?;
         let output = self.program.to_next.get(micro_batch as usize).copied();
-        output.map(|index| self.hand_over(index)).transpose()
+        self.pass(index, output, None)
     }
 
-    /// Runs the backward pass of a micro-batch on what the next stage sent, if there is one.
+    /// Runs the backward pass of a micro-batch on what the next stage sent, if there is one, until there is what the previous stage waits for.
+    /// What is left of it runs in [`Self::finish_pass`].
     ///
     /// # Errors
     /// As [`Self::forward`].
     pub fn backward(&mut self, micro_batch: u32, gradient: Option<&Tensor>) -> Result<Passed, ExecuteError> {
+        self.finish_pass()?;
         let ty = self.program.from_next.get(micro_batch as usize).cloned();
         let gradient = self.boundary(micro_batch, "next", ty.as_ref(), gradient)?;
         let name = || format!("backward {micro_batch}");
@@ -252,17 +268,32 @@ impl<E: Engine> StageExecutor<E> {
         if let Some(slot) = self.step.as_mut().and_then(|step| step.from_next.get_mut(micro_batch as usize)) {
             *slot = gradient;
         }
-        self.run(index)?;
-        // Nothing after the backward pass reads this micro-batch's input.
-        if let Some(step) = self.step.as_mut().filter(|_| !self.trace) {
+        let output = self.program.to_previous.get(micro_batch as usize).copied();
+        self.pass(index, output, Some(micro_batch))
+    }
+
+    /// Runs what is left of the pass before, if anything is. Whatever runs next in the step does so, too; who calls it earlier uses the time in which
+    /// the neighbours' tensors are on their way.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn finish_pass(&mut self) -> Result<(), ExecuteError> {
+        let Some(Rest { segment, operators, over }) = self.step.as_mut().and_then(|step| step.rest.take()) else {
+            return Ok(());
+        };
+        self.operate(operators, None)?;
+        if let Some(step) = self.step.as_mut() {
+            if let Some(done) = step.done.get_mut(segment) {
+                *done = true;
+            }
             for slots in [&mut step.from_previous, &mut step.from_next] {
-                if let Some(slot) = slots.get_mut(micro_batch as usize) {
+                let slot = over.filter(|_| !self.trace).and_then(|micro_batch| slots.get_mut(micro_batch as usize));
+                if let Some(slot) = slot {
                     *slot = None;
                 }
             }
         }
-        let output = self.program.to_previous.get(micro_batch as usize).copied();
-        output.map(|index| self.hand_over(index)).transpose()
+        Ok(())
     }
 
     /// Runs the optimiser, if there is one; the state becomes that after the step.
@@ -270,6 +301,7 @@ impl<E: Engine> StageExecutor<E> {
     /// # Errors
     /// [`ExecuteError::Order`] before every pass has run, or the engine's.
     pub fn update(&mut self) -> Result<(), ExecuteError> {
+        self.finish_pass()?;
         let name = || "update".to_owned();
         self.finished(|s| matches!(s, Segment::Forward { .. } | Segment::Backward { .. }), name)?;
         let update = |s: &Segment| matches!(s, Segment::Update { .. });
@@ -355,9 +387,13 @@ impl<E: Engine> StageExecutor<E> {
     /// The segment to run: it exists, and has not run in this step.
     fn find(&self, wanted: impl Fn(&Segment) -> bool, name: impl Fn() -> String) -> Result<usize, ExecuteError> {
         let index = self.program.segments.iter().position(wanted);
-        let step = self.step.as_ref();
-        let fresh = |index: &usize| step.and_then(|step| step.done.get(*index)) == Some(&false);
-        index.filter(fresh).ok_or_else(|| ExecuteError::Order(name()))
+        let is_fresh = |index: &usize| self.step.is_some() && !self.is_done(*index);
+        index.filter(is_fresh).ok_or_else(|| ExecuteError::Order(name()))
+    }
+
+    /// Whether a segment has run in this step.
+    fn is_done(&self, segment: usize) -> bool {
+        self.step.as_ref().and_then(|step| step.done.get(segment)).is_some_and(|done| *done)
     }
 
     /// Requires that every segment of a kind has run.
@@ -368,13 +404,31 @@ impl<E: Engine> StageExecutor<E> {
     }
 
     fn run(&mut self, segment: usize) -> Result<(), ExecuteError> {
+        self.pass(segment, None, None)?;
+        self.finish_pass()
+    }
+
+    /// Runs a segment as far as `output`, which goes to a neighbour; the rest is left.
+    fn pass(&mut self, segment: usize, output: Option<u32>, over: Option<u32>) -> Result<Passed, ExecuteError> {
         let order = || ExecuteError::Order(format!("segment {segment}"));
+        let range = self.program.segments.get(segment).ok_or_else(order)?.operators().clone();
+        let next = match output {
+            Some(_) => self.operate(range.clone(), output)?,
+            None => range.start,
+        };
         let step = self.step.as_mut().ok_or_else(order)?;
-        let range = self.program.segments.get(segment).ok_or_else(order)?.operators();
+        step.rest = Some(Rest { segment, operators: next..range.end, over });
+        output.map(|index| self.hand_over(index)).transpose()
+    }
+
+    /// Runs operators until there is the output of `until`, or all of them. Returns the one to go on with.
+    fn operate(&mut self, operators: Range<u32>, until: Option<u32>) -> Result<u32, ExecuteError> {
+        let order = || ExecuteError::Order(format!("operators {operators:?}"));
+        let step = self.step.as_mut().ok_or_else(order)?;
         // A trace has the outputs within what is computed as one, too.
         let none = Fusions::default();
         let fusions = if self.trace { &none } else { &self.fusions };
-        for index in range.clone() {
+        for index in operators.clone() {
             let name = || self.program.names.get(index as usize).cloned().unwrap_or_default();
             let Some(turn) = fusions.turn(&self.program.operators, index as usize) else { continue };
             let find = |source: Source| match source {
@@ -390,21 +444,19 @@ impl<E: Engine> StageExecutor<E> {
                     *slot = Some(output);
                 }
             }
-            if self.trace {
-                continue;
-            }
-            for operator in fusions.done(index as usize).filter_map(|done| self.program.operators.get(done)) {
+            let read = fusions.done(index as usize).filter(|_| !self.trace);
+            for operator in read.filter_map(|done| self.program.operators.get(done)) {
                 for operand in &operator.operands {
                     if let Source::Output(i) = operand.source {
                         release(step, i, &self.observed);
                     }
                 }
             }
+            if until.and_then(|until| step.outputs.get(until as usize)).is_some_and(Option::is_some) {
+                return Ok(index.saturating_add(1));
+            }
         }
-        if let Some(done) = step.done.get_mut(segment) {
-            *done = true;
-        }
-        Ok(())
+        Ok(operators.end)
     }
 
     /// Exports an output for a neighbour, its last reader unless the program reads it too.

@@ -1,10 +1,12 @@
 //! A whole pipeline in one process: every stage on its own engine, tensors handed over directly. For trial runs, tests and
 //! benchmarks; what travels is what would travel between workers.
 
+use std::ops::Range;
+
 use tensorlink_num::Tensor;
 use tensorlink_types::Lineage;
 
-use crate::check::CheckedProgram;
+use crate::check::{CheckedProgram, rounds};
 use crate::compile::StageInfo;
 use crate::engine::Engine;
 use crate::executor::{ExecuteError, StageExecutor};
@@ -26,7 +28,7 @@ pub struct Stage<'a> {
 /// In which order micro-batches pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Schedule {
-    /// All forward passes, then all backward passes (Huang et al., *GPipe*, 2019).
+    /// All forward passes of a round, then all its backward passes (Huang et al., *GPipe*, 2019).
     AllForward,
     /// Backward of a micro-batch right after its forward pass: the end state of 1F1B (Narayanan et al., *PipeDream*, 2019).
     OneByOne,
@@ -35,7 +37,8 @@ pub enum Schedule {
 /// All stages of a job.
 pub struct LocalPipeline<E: Engine> {
     stages: Vec<(StageExecutor<E>, StageInfo)>,
-    micro_batches: u32,
+    /// Micro-batches of each round.
+    rounds: Vec<Range<u32>>,
 }
 
 impl<E: Engine> LocalPipeline<E> {
@@ -49,14 +52,14 @@ impl<E: Engine> LocalPipeline<E> {
         engine: impl Fn() -> E,
     ) -> Result<Self, ExecuteError> {
         let lineage = lineage.into();
-        let micro_batches = stages.first().map_or(0, |stage| stage.program.micro_batches);
+        let rounds = stages.first().map(|stage| rounds(stage.program)).unwrap_or_default();
         let set_up = |stage: &Stage<'_>| {
             let observed = stage.info.labels.iter().chain(&stage.info.probabilities).copied();
             let program = stage.program.clone();
             let executor = StageExecutor::new(engine(), program, stage.constants, stage.state, lineage, observed)?;
             Ok((executor, stage.info.clone()))
         };
-        Ok(Self { stages: stages.iter().map(set_up).collect::<Result<_, _>>()?, micro_batches })
+        Ok(Self { stages: stages.iter().map(set_up).collect::<Result<_, _>>()?, rounds })
     }
 
     /// Runs one training step; loss and accuracy are those before the update.
@@ -67,15 +70,15 @@ impl<E: Engine> LocalPipeline<E> {
         for (stage, _) in &mut self.stages {
             stage.begin_step(step)?;
         }
-        for mb in 0..self.micro_batches {
-            self.forward(mb)?;
-            if schedule == Schedule::OneByOne {
-                self.backward(mb)?;
+        for round in self.rounds.clone() {
+            for mb in round.clone() {
+                self.forward(mb)?;
+                if schedule == Schedule::OneByOne {
+                    self.backward(mb)?;
+                }
             }
-        }
-        if schedule == Schedule::AllForward {
-            for mb in 0..self.micro_batches {
-                self.backward(mb)?;
+            if schedule == Schedule::AllForward {
+                round.into_iter().try_for_each(|mb| self.backward(mb))?;
             }
         }
         let mut metrics = Metrics::default();

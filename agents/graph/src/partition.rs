@@ -18,13 +18,21 @@ pub enum PartitionError {
     /// More workers than layers.
     #[error(
         "{workers} stages for {layers} layers: a stage needs a layer; use at most {layers} stages{}",
-        if *layers == 1 { " (a decoder whose output weights are its embedding is one layer: let stages share its sequences with `--data-parallel`, or to cut it write `\"tied\": false` in its model file, `\"untie\": true` if it is imported)" } else { "" }
+        if *layers == 1 { " (a decoder whose output weights are its embedding is one layer: let stages share its sequences with `--shares`, or to cut it write `\"tied\": false` in its model file, `\"untie\": true` if it is imported)" } else { "" }
     )]
     TooManyStages {
         /// Workers given.
         workers: usize,
         /// Layers to give them.
         layers: usize,
+    },
+    /// Shares of different lengths.
+    #[error("{stages} stages are not {shares} shares of as many each: use a multiple of {shares} stages")]
+    Shares {
+        /// Stages in all.
+        stages: usize,
+        /// Shares.
+        shares: usize,
     },
     /// No cut fits.
     #[error(

@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::calibrate::{self, CalibrateError, Calibration, Interpreted, Trial};
-use crate::compile::{CompileError, CompiledStage, TrainingSet, compile_graph};
+use crate::compile::{CompileError, CompiledStage, TrainingSet, check_stages, compile_graph};
 use crate::exponents::Margins;
 use crate::model::{Decoder, Imported, LanguageModel, LayerWeights, Linear, Network};
-use crate::partition;
+use crate::partition::{self, PartitionError};
 use crate::step::StepGraph;
 use crate::step::float::{FloatData, FloatState};
 use crate::step::language::{self, Adapters, Recipe, Untrainable};
@@ -52,6 +52,8 @@ pub struct Training {
     margins: Margins,
     /// Of a language model: what its graph is made of.
     language: Option<(Architecture, Recipe, u32)>,
+    /// Shares of a step's sequences, each with all of the model.
+    shares: u16,
     parameters: u64,
 }
 
@@ -76,6 +78,7 @@ impl Training {
             parameters: layers.iter().map(|layer| layer.parameters).sum(),
             layers,
             language: None,
+            shares: 1,
             trial,
             trial_state: None,
             growth: 1.0,
@@ -177,23 +180,50 @@ impl Training {
             trial: StepGraph::language(architecture, &Recipe { sequences: fewer, ..recipe.clone() }, rows)?,
             trial_state: None,
             language: Some((architecture.clone(), recipe, rows)),
+            shares: 1,
             growth: f64::from(sequences) / f64::from(fewer.max(1)),
             margins: language::MARGINS,
         })
     }
 
-    /// The same training, its sequences shared among so many stages that have all of the model each.
+    /// The same training, its sequences in so many shares, each with all of the model: states stay the same, bit by bit.
     ///
     /// # Errors
-    /// [`LanguageError::Alone`] for anything but a language model; [`Untrainable`] for more stages than sequences.
-    pub fn data_parallel(self, stages: u16) -> Result<Self, LanguageError> {
-        let (architecture, recipe, rows) = self.language.as_ref().ok_or(LanguageError::Alone)?;
-        let graph = StepGraph::data_parallel(architecture, recipe, *rows, stages)?;
-        // A stage has its sequences one after another, and keeps one at a time.
-        let whole = layers(architecture, &Recipe { sequences: 1, ..recipe.clone() });
-        let bytes = whole.iter().fold(0u64, |sum, layer| sum.saturating_add(layer.bytes));
-        let layer = |stage| Layer { name: format!("share {stage}"), parameters: self.parameters, bytes };
-        Ok(Self { graph, layers: (1..=stages).map(layer).collect(), ..self })
+    /// [`LanguageError::Alone`] for anything but a language model; [`Untrainable`] for more shares than sequences.
+    pub fn shared(self, shares: u16) -> Result<Self, LanguageError> {
+        let (_, recipe, _) = self.language.as_ref().ok_or(LanguageError::Alone)?;
+        recipe.check_shares(shares)?;
+        Ok(Self { shares, ..self })
+    }
+
+    /// Cuts the layers of each share for workers of these memories (bytes), which stand in line share after share: one range for each
+    /// stage of a share.
+    ///
+    /// # Errors
+    /// [`PartitionError`].
+    pub fn cut(&self, memories: &[u64]) -> Result<Vec<Range<usize>>, PartitionError> {
+        let shares = usize::from(self.shares);
+        let stages = memories.len().checked_div(shares).unwrap_or_default();
+        if !memories.len().is_multiple_of(shares) {
+            return Err(PartitionError::Shares { stages: memories.len(), shares });
+        }
+        // All shares are cut alike: the least memory at a place counts.
+        let least = |part| memories.iter().skip(part).step_by(stages).copied().min().unwrap_or_default();
+        let bytes: Vec<u64> = match &self.language {
+            Some((architecture, recipe, _)) if shares > 1 => {
+                // A share of one stage has its sequences one after another, and keeps one at a time.
+                let sequences = if stages == 1 { 1 } else { recipe.sequences.div_ceil(self.shares.into()) };
+                let layers = layers(architecture, &Recipe { sequences, ..recipe.clone() });
+                layers.iter().map(|layer| layer.bytes).collect()
+            }
+            _ => self.layers.iter().map(|layer| layer.bytes).collect(),
+        };
+        partition::partition(&bytes, &(0..stages).map(least).collect::<Vec<_>>())
+    }
+
+    /// How many times as many sequences a step has as one of [`Self::calibrate`].
+    pub const fn growth(&self) -> f64 {
+        self.growth
     }
 
     /// Numbers that are trained.
@@ -229,7 +259,7 @@ impl Training {
         Ok(found)
     }
 
-    /// One program for each range of layers.
+    /// One program for each range of layers and share, share after share.
     ///
     /// # Errors
     /// As [`compile_graph`].
@@ -240,7 +270,13 @@ impl Training {
         stages: &[Range<usize>],
         commit: impl Fn(&Tensor) -> TensorRoot,
     ) -> Result<Vec<CompiledStage>, CompileError> {
-        compile_graph(&self.graph, &calibration.exponents, data, stages, commit)
+        let Some((architecture, recipe, rows)) = self.language.as_ref().filter(|_| self.shares > 1) else {
+            return compile_graph(&self.graph, &calibration.exponents, data, stages, commit);
+        };
+        check_stages(self.layers.len(), stages)?;
+        let graph = StepGraph::shared(architecture, recipe, *rows, (self.shares, stages))?;
+        let each: Vec<Range<usize>> = (0..graph.layers).map(|stage| stage..stage.saturating_add(1)).collect();
+        compile_graph(&graph, &calibration.exponents, data, &each, commit)
     }
 }
 
@@ -254,7 +290,7 @@ pub enum LanguageError {
     Weights(#[from] WeightsError),
     #[error(transparent)]
     Lora(#[from] LoraError),
-    #[error("only language models are trained data-parallel: cut this model by its layers")]
+    #[error("only language models are trained in shares: cut this model by its layers")]
     Alone,
 }
 

@@ -84,6 +84,11 @@ pub(crate) fn peer_in(address: &Multiaddr) -> Option<PeerId> {
     }
 }
 
+/// The Ethereum address of who is at the end of `/…/p2p/<id>`; none without an id, or for one of another kind of key.
+pub fn address_in(address: &Multiaddr) -> Option<Address> {
+    address_of(&peer_in(address)?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +103,9 @@ mod tests {
         assert_eq!(identity.address(), expected);
         assert_eq!(address_of(&identity.peer_id()), Ok(expected));
         assert!(identity.peer_id().to_base58().starts_with("16Uiu2"));
+        let at: Multiaddr = format!("/ip4/127.0.0.1/tcp/1/p2p/{}", identity.peer_id()).parse().unwrap();
+        assert_eq!(address_in(&at), Some(expected));
+        assert_eq!(address_in(&"/ip4/127.0.0.1/tcp/1".parse().unwrap()), None);
     }
 
     #[test]

@@ -51,7 +51,7 @@ use tokio_util::task::TaskTracker;
 
 pub use crate::config::{Limits, NetConfig};
 pub use crate::error::StartError;
-pub use crate::identity::{Identity, IdentityError, address_of};
+pub use crate::identity::{Identity, IdentityError, address_in, address_of};
 pub use crate::metrics::Metrics;
 pub use crate::wire::Refusal;
 

@@ -126,12 +126,14 @@ pub fn run<E: Engine, B: Boundary>(
                     let controls = border.receive(Edge::FromNext, (step, mb), from_next, &mut gradients)?;
                     let output = executor.forward_between(mb, input.as_ref(), controls.as_ref())?;
                     border.send(Edge::ToNext, (step, mb), output)?;
+                    executor.finish_pass()?;
                 }
                 Work::Backward(mb) => {
                     let input =
                         border.receive(Edge::FromNext, (step, mb), from_next.get(mb as usize), &mut gradients)?;
                     let output = executor.backward(mb, input.as_ref())?;
                     border.send(Edge::ToPrevious, (step, mb), output)?;
+                    executor.finish_pass()?;
                 }
             }
         }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::{BoundaryLists, Edge, tensor_root, trace_root};
+use tensorlink_proof::commit::{BoundaryLists, Edge, tensor_roots, trace_root};
 use tensorlink_types::abi::AuditAnswer;
 use tensorlink_types::{Lineage, Source, TensorRoot};
 use thiserror::Error;
@@ -90,8 +90,7 @@ impl Replay {
         let mut trace = None;
         let outcome = self.run(&mut executor, |at, executor| {
             if at == last {
-                let outputs: Vec<TensorRoot> = traced(executor)?.iter().map(tensor_root).collect();
-                trace = Some(trace_root(&outputs));
+                trace = Some(trace_root(&tensor_roots(&traced(executor)?)));
             } else if at.saturating_add(1) == last {
                 before = state_root_of(&executor.state()?);
                 executor.set_trace(true);
@@ -124,12 +123,11 @@ impl Replay {
     pub fn roots<E: Engine>(&self, engine: E) -> Result<Roots, ReplayError> {
         let mut executor = self.executor(engine)?;
         executor.set_trace(true);
-        let mut states = vec![self.state.iter().map(tensor_root).collect()];
+        let mut states = vec![tensor_roots(&self.state)];
         let mut traces = Vec::new();
         let outcome = self.run(&mut executor, |_, executor| {
-            let outputs = traced(executor)?;
-            traces.push(outputs.iter().map(tensor_root).collect());
-            states.push(executor.state()?.iter().map(tensor_root).collect());
+            traces.push(tensor_roots(&traced(executor)?));
+            states.push(tensor_roots(&executor.state()?));
             Ok(())
         })?;
         Ok(Roots { states, traces, logs: outcome.logs })

@@ -101,6 +101,8 @@ impl Gate for Roster {
         match protocol {
             // Content is public and verifies itself.
             Protocol::Block => true,
+            // Nothing on chain says who may ask for floats.
+            Protocol::Native => false,
             Protocol::Rpc => {
                 let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
                 [Role::Worker, Role::Validator]

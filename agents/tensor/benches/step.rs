@@ -21,7 +21,7 @@ use std::time::Duration;
 use tensorlink_graph::calibrate::LEAST_STEPS;
 use tensorlink_graph::{Chain, Engine, EngineError, FusedAttention, StepContext};
 use tensorlink_num::Tensor;
-use tensorlink_tensor::float::FloatTrial;
+use tensorlink_tensor::float::{FloatRun, Precision};
 use tensorlink_tensor::{Device, TorchEngine, TorchTensor};
 use tensorlink_types::Operator;
 
@@ -83,7 +83,9 @@ fn calibration() {
     let (training, text) = (shape().training().expect("a training"), shape().text().expect("a text"));
     let plain = || training.calibrate(&text, LEAST_STEPS, 1).expect("a calibration");
     let by_libtorch = || {
-        let start = |graph, floats, state| FloatTrial::new(graph, &floats, state, Device::Cpu);
+        let start = |graph, floats, state| {
+            FloatRun::new(graph, &floats, state, (Device::Cpu, Precision::F32)).map_err(Into::into)
+        };
         training.calibrate_by(start, &text, LEAST_STEPS, 1).expect("a calibration")
     };
     // The first finds no memory to use again.

@@ -15,6 +15,9 @@ const RUNTIMES: [&str; 2] = ["libcudart.so.13", "libcudart.so.12"];
 #[cfg(not(unix))]
 const RUNTIMES: [&str; 2] = ["cudart64_13.dll", "cudart64_12.dll"];
 
+/// Numbers of the compute capability's two parts among a device's attributes (`cudaDeviceAttr`).
+const COMPUTE_CAPABILITY: [c_int; 2] = [75, 76];
+
 /// Asks cuBLAS for `f64` products that are not exact; no engine may run under it.
 const EMULATION: &str = "CUBLAS_EMULATE_DOUBLE_PRECISION";
 
@@ -55,16 +58,45 @@ fn load() -> Result<(), EngineError> {
     loaded.clone().map_err(failed)
 }
 
+fn number(index: usize) -> Result<c_int, EngineError> {
+    c_int::try_from(index).map_err(|_| failed("CUDA devices are numbered in 31 bits"))
+}
+
+fn runtime() -> Result<Library, EngineError> {
+    // SAFETY: the CUDA runtime is the one libtorch has loaded already.
+    let runtime = RUNTIMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
+    runtime.ok_or_else(|| failed("the CUDA runtime does not load"))
+}
+
+/// Compute capability of a CUDA device, before and after the point.
+///
+/// # Errors
+/// [`EngineError::Device`] if the device or the CUDA runtime is not there.
+pub(crate) fn compute_capability(index: usize) -> Result<(u8, u8), EngineError> {
+    reach(index)?;
+    let (index, runtime) = (number(index)?, runtime()?);
+    let attribute = |attribute| {
+        let mut value: c_int = 0;
+        // SAFETY: name and signature are those of the CUDA runtime API, versions 12 and 13; the pointer outlives the call.
+        let status = unsafe {
+            let get: libloading::Symbol<'_, unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int> =
+                runtime.get(b"cudaDeviceGetAttribute\0").map_err(|error| failed(error.to_string()))?;
+            get(&raw mut value, attribute, index)
+        };
+        let value = u8::try_from(value).ok().filter(|_| status == 0);
+        value.ok_or_else(|| failed(format!("CUDA error {status} when asked for its compute capability")))
+    };
+    let [major, minor] = COMPUTE_CAPABILITY.map(attribute);
+    Ok((major?, minor?))
+}
+
 /// Bytes free on a CUDA device.
 ///
 /// # Errors
 /// [`EngineError::Device`] if the device or the CUDA runtime is not there.
 pub(crate) fn free_memory(index: usize) -> Result<u64, EngineError> {
     reach(index)?;
-    let index = c_int::try_from(index).map_err(|_| failed("CUDA devices are numbered in 31 bits"))?;
-    // SAFETY: the CUDA runtime is the one libtorch has loaded already.
-    let runtime = RUNTIMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
-    let runtime = runtime.ok_or_else(|| failed("the CUDA runtime does not load"))?;
+    let (index, runtime) = (number(index)?, runtime()?);
     let (mut free, mut total) = (0usize, 0usize);
     // SAFETY: names and signatures are those of the CUDA runtime API, versions 12 and 13; both pointers outlive the call.
     let status = unsafe {

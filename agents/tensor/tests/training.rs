@@ -1,6 +1,10 @@
 //! The training step of language models: libtorch's autograd and the step graph in floats come to the same losses, libtorch's
 //! integers and the reference's to the same bits, and calibration by libtorch's floats to the magnitudes that plain ones have.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use tch::kind::Element;
 use tensorlink_graph::calibrate::{CalibrateError, Calibration, LEAST_STEPS, float_data, job_key};
 use tensorlink_graph::data::text::Tokens;
 use tensorlink_graph::model::language::Origin;
@@ -12,7 +16,7 @@ use tensorlink_graph::{
     TrainingSet, init,
 };
 use tensorlink_num::{StepContext, Tensor, philox};
-use tensorlink_tensor::float::{FloatTraining, FloatTrial, Precision};
+use tensorlink_tensor::float::{FloatError, FloatRun, FloatTraining, Precision};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::TensorRoot;
 
@@ -130,7 +134,8 @@ fn integers_are_those_of_the_reference() {
 
 /// Calibrated by libtorch.
 fn by_libtorch(training: &Training, data: &TrainingSet, steps: u32) -> Result<Calibration, CalibrateError> {
-    let start = |graph, floats, state| FloatTrial::new(graph, &floats, state, Device::Cpu);
+    let start =
+        |graph, floats, state| FloatRun::new(graph, &floats, state, (Device::Cpu, Precision::F32)).map_err(Into::into);
     training.calibrate_by(start, data, steps, 1)
 }
 
@@ -211,4 +216,83 @@ fn calibration_says_what_is_wrong() {
     training.state.remove(site);
     let Err(CalibrateError::Device(why)) = by_libtorch(&training, &data, 3) else { panic!("it has no values") };
     assert!(why.contains(site), "{why}");
+}
+
+/// State by name in 32 bits.
+type State = BTreeMap<String, Vec<f32>>;
+
+/// Steps in libtorch's floats from a state: losses, and the state after.
+fn floated<T: Element>(
+    (training, data): (&Training, &TrainingSet),
+    state: &BTreeMap<String, Vec<T>>,
+    steps: Range<u32>,
+    precision: Precision,
+) -> (Vec<f64>, State) {
+    let data = float_data(data);
+    let mut run = FloatRun::new(&training.graph, &data, state, (Device::Cpu, precision)).unwrap();
+    let losses = steps.map(|step| run.train(&StepContext { job_key: job_key(1), step }).unwrap()).collect();
+    (losses, run.state().unwrap())
+}
+
+/// Largest distance of a tensor between two states, over its update.
+fn apart(training: &Training, a: &State, b: &State) -> f64 {
+    let of = |(name, before): (&String, &Vec<f64>)| {
+        let norm =
+            |difference: &dyn Fn(usize) -> f64| (0..before.len()).map(|i| difference(i).powi(2)).sum::<f64>().sqrt();
+        let update = norm(&|i| f64::from(a[name][i]) - before[i]);
+        if update > 0.0 { norm(&|i| f64::from(a[name][i]) - f64::from(b[name][i])) / update } else { 0.0 }
+    };
+    training.state.iter().map(of).fold(0.0, f64::max)
+}
+
+#[test]
+fn a_float_run_goes_on_from_its_state_and_agrees_with_the_plain_one() {
+    let tune = begun(&llama(SIZE));
+    for (training, data) in [(tune.1, tune.2), network()] {
+        let (losses, whole) = floated((&training, &data), &training.state, 0..8, Precision::F32);
+        let (first, half) = floated((&training, &data), &training.state, 0..5, Precision::F32);
+        let (second, halves) = floated((&training, &data), &half, 5..8, Precision::F32);
+        assert!(halves == whole && [first, second].concat() == losses, "an interval in two is the same bits");
+
+        let (floats, mut state) = (float_data(&data), training.state.clone());
+        for (step, loss) in (0..).zip(&losses) {
+            let context = StepContext { job_key: job_key(1), step };
+            let values = Values::compute(&training.graph, &floats, &state, &context);
+            assert!((loss / values.loss() - 1.0).abs() < 1e-4, "step {step}: {loss} against {}", values.loss());
+            let next = values.next_state();
+            drop(values);
+            state = next;
+        }
+        let plain = state.into_iter().map(|(name, x)| (name, x.into_iter().map(|x| x as f32).collect())).collect();
+        let far = apart(&training, &whole, &plain);
+        assert!(far < 1e-2, "{far} from the plain run");
+    }
+}
+
+#[test]
+fn bfloat16_is_near_and_not_the_same() {
+    for architecture in [llama(SIZE), gpt2(SIZE)] {
+        let (_, training, data) = begun(&architecture);
+        let (f32, exact) = floated((&training, &data), &training.state, 0..4, Precision::F32);
+        let (bf16, near) = floated((&training, &data), &training.state, 0..4, Precision::Bf16);
+        for (f32, bf16) in f32.iter().zip(&bf16) {
+            assert!((bf16 / f32 - 1.0).abs() < 0.02, "a loss of {bf16} against {f32}");
+        }
+        let far = apart(&training, &near, &exact);
+        assert!(far > 1e-3, "{far}: it is another precision");
+    }
+}
+
+#[test]
+fn a_float_run_says_what_its_state_lacks() {
+    let (training, data) = network();
+    let mut state = training.state.clone();
+    let site = state.keys().next().unwrap().clone();
+    state.get_mut(&site).unwrap().pop();
+    let wrong = FloatRun::new(&training.graph, &float_data(&data), &state, (Device::Cpu, Precision::F32));
+    assert!(matches!(wrong, Err(FloatError::Device(_))));
+    state.remove(&site);
+    let wrong = FloatRun::new(&training.graph, &float_data(&data), &state, (Device::Cpu, Precision::F32));
+    let Err(FloatError::Device(why)) = wrong else { panic!("it has no values") };
+    assert!(why.contains(&site), "{why}");
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::calibrate::{CalibrateError, Calibration, LEAST_STEPS};
@@ -9,7 +10,7 @@ use tensorlink_graph::data::labelled::{LabelledTexts, TokenTexts};
 use tensorlink_graph::data::text::{Text, Tokens};
 use tensorlink_graph::init::{self, InitError};
 use tensorlink_graph::model::{Decoder, Encoder, Imported, WeightsError, weights};
-use tensorlink_graph::partition::{self, PartitionError};
+use tensorlink_graph::partition::PartitionError;
 use tensorlink_graph::step::language::Untrainable;
 use tensorlink_graph::training::LanguageError;
 use tensorlink_graph::transformer::{Architecture, Description, Lora, Output, Weights, random};
@@ -91,6 +92,8 @@ pub struct Prepared {
     pub states: Vec<Vec<Tensor>>,
     /// Exponents and the losses of the float run they come from.
     pub calibration: Calibration,
+    /// What a step with all of its sequences takes on this machine, as far as the float run tells.
+    pub step: Duration,
 }
 
 impl Draft {
@@ -200,21 +203,25 @@ impl Draft {
         Self { name, steps, data, training, architecture, base, tokens, seed, calibration }
     }
 
-    /// The same, its sequences shared among so many stages that have all of the model each, in place of its layers.
+    /// The same, each step's sequences in so many shares, each with all of the model.
     ///
     /// # Errors
-    /// [`PrepareError::Language`] for what is no language model, or has fewer sequences.
-    pub fn data_parallel(self, stages: u16) -> Result<Self, PrepareError> {
-        Ok(Self { training: self.training.data_parallel(stages)?, ..self })
+    /// [`PrepareError::Language`] for more than one of what is no language model, or has fewer sequences.
+    pub fn shared(self, shares: u16) -> Result<Self, PrepareError> {
+        Ok(if shares == 1 { self } else { Self { training: self.training.shared(shares)?, ..self } })
     }
 
-    /// Cuts the model for workers of these memories (bytes), in their order.
+    /// The model's seed.
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Cuts the model for workers of these memories (bytes), in their order: one range of layers for each stage of a share.
     ///
     /// # Errors
     /// [`PrepareError::Partition`].
     pub fn cut(&self, memories: &[u64]) -> Result<Vec<Range<usize>>, PrepareError> {
-        let bytes: Vec<u64> = self.training.layers.iter().map(|layer| layer.bytes).collect();
-        Ok(partition::partition(&bytes, memories)?)
+        Ok(self.training.cut(memories)?)
     }
 
     /// Calibrates and compiles. `calibrate` takes the training, its data, steps and the key of its draws: [`Training::calibrate`], or what
@@ -228,10 +235,12 @@ impl Draft {
         calibrate: impl FnOnce(&Training, &TrainingSet, u32, u64) -> Result<Calibration, CalibrateError>,
     ) -> Result<Prepared, PrepareError> {
         let training = &self.training;
+        let began = Instant::now();
         let calibration = calibrate(training, &self.data.training, self.calibration, self.seed)?;
+        let step = began.elapsed().mul_f64(training.growth() / f64::from(self.calibration.max(1)));
         let stages = training.compile(&calibration, &self.data.training, ranges, tensor_root)?;
         let states = stages.iter().map(|s| init::state(&s.program, &training.state)).collect::<Result<_, _>>()?;
-        Ok(Prepared { stages, states, calibration })
+        Ok(Prepared { stages, states, calibration, step })
     }
 }
 
@@ -260,6 +269,7 @@ mod tests {
         let Origin::Decoder(decoder) = model.origin() else { panic!("{:?}", model.origin()) };
         let draft = Draft::language(&model, decoder, "In the beginning God created. ".repeat(8).as_bytes()).unwrap();
         let ranges = draft.cut(&[1 << 30; 2]).unwrap();
-        assert_eq!(draft.compile(&ranges, Training::calibrate).unwrap().stages.len(), 2);
+        let prepared = draft.compile(&ranges, Training::calibrate).unwrap();
+        assert!(prepared.stages.len() == 2 && prepared.step > Duration::ZERO);
     }
 }

@@ -1,32 +1,35 @@
 //! The order in which a stage works on its micro-batches: one forward, one backward (1F1B; Narayanan et al., PipeDream, SOSP 2019).
 
-use tensorlink_graph::check::only_exchanges;
+use std::ops::Range;
+
+use tensorlink_graph::check::{only_exchanges, rounds};
 use tensorlink_node::interval::Work;
 use tensorlink_types::Program;
 
 use crate::link::QUEUE;
 
-/// The work of one step of stage `stage` of `stages` on its program.
+/// The work of one step of stage `stage` of `stages` on its program, round after round.
 ///
 /// Stages that only sum up in their passes have nothing to compute while a tensor is on its way, so that each is as far ahead of the next as a link's
 /// queue is long: sums go one way and totals the other at the same time, and a round trip is not waited for with each.
 pub fn of_program(program: &Program, stage: u16, stages: u16) -> Vec<Work> {
-    // What a stage is ahead by waits on its link, at most: a longer lead could have both ends wait for each other's queue.
-    let lead = if only_exchanges(program) { QUEUE as u32 } else { 1 };
-    one_forward_one_backward(stage, stages, program.micro_batches, lead)
+    let round = |round: Range<u32>| {
+        // What a stage is ahead by waits on its link, at most: a longer lead could have both ends wait for each other's queue.
+        let lead = if only_exchanges(program, &round) { QUEUE as u32 } else { 1 };
+        one_forward_one_backward(stage, stages, round, lead)
+    };
+    rounds(program).into_iter().flat_map(round).collect()
 }
 
 /// A stage runs ahead of the next one by `lead` forward passes, then alternates; so of each stage after it at most that many micro-batches are
 /// held at once, however many there are.
-pub fn one_forward_one_backward(stage: u16, stages: u16, micro_batches: u32, lead: u32) -> Vec<Work> {
+pub fn one_forward_one_backward(stage: u16, stages: u16, micro_batches: Range<u32>, lead: u32) -> Vec<Work> {
     let after = u32::from(stages.saturating_sub(stage).saturating_sub(1));
-    let ahead = after.saturating_mul(lead).min(micro_batches);
-    let mut work: Vec<Work> = (0..ahead).map(Work::Forward).collect();
-    for i in 0..micro_batches {
-        if ahead + i < micro_batches {
-            work.push(Work::Forward(ahead + i));
-        }
-        work.push(Work::Backward(i));
+    let mut forward = micro_batches.clone().map(Work::Forward);
+    let mut work: Vec<Work> = forward.by_ref().take(after.saturating_mul(lead) as usize).collect();
+    for backward in micro_batches.map(Work::Backward) {
+        work.extend(forward.next());
+        work.push(backward);
     }
     work
 }
@@ -38,28 +41,33 @@ mod tests {
 
     #[test]
     fn last_stage_alternates() {
-        assert_eq!(one_forward_one_backward(2, 3, 3, 1), [F(0), B(0), F(1), B(1), F(2), B(2)]);
+        assert_eq!(one_forward_one_backward(2, 3, 0..3, 1), [F(0), B(0), F(1), B(1), F(2), B(2)]);
     }
 
     #[test]
     fn first_stage_runs_ahead() {
-        assert_eq!(one_forward_one_backward(0, 3, 4, 1), [F(0), F(1), F(2), B(0), F(3), B(1), B(2), B(3)]);
+        assert_eq!(one_forward_one_backward(0, 3, 0..4, 1), [F(0), F(1), F(2), B(0), F(3), B(1), B(2), B(3)]);
     }
 
     #[test]
     fn a_lead_is_kept_to_each_stage_after() {
-        assert_eq!(one_forward_one_backward(1, 3, 4, 2), [F(0), F(1), F(2), B(0), F(3), B(1), B(2), B(3)]);
-        assert_eq!(one_forward_one_backward(2, 3, 2, 2), [F(0), B(0), F(1), B(1)]);
+        assert_eq!(one_forward_one_backward(1, 3, 0..4, 2), [F(0), F(1), F(2), B(0), F(3), B(1), B(2), B(3)]);
+        assert_eq!(one_forward_one_backward(2, 3, 0..2, 2), [F(0), B(0), F(1), B(1)]);
     }
 
-    /// Runs all stages against each other, each over a queue of `lead` at both ends of a link: every order of stages must finish.
+    /// Runs all stages against each other, each over a queue of `lead` at both ends of a link, a round of computing and one of exchanges: every
+    /// order of stages must finish.
     #[test]
     fn pipelines_never_deadlock() {
         for (stages, micro_batches, lead) in
             (1..6u16).flat_map(|s| (1..12).flat_map(move |m| [1, 2, 4].map(|lead| (s, m, lead))))
         {
             let mut work: Vec<_> = (0..stages)
-                .map(|s| one_forward_one_backward(s, stages, micro_batches, lead).into_iter().peekable())
+                .map(|s| {
+                    let mut work = one_forward_one_backward(s, stages, 0..micro_batches, 1);
+                    work.extend(one_forward_one_backward(s, stages, micro_batches..2 * micro_batches, lead));
+                    work.into_iter().peekable()
+                })
                 .collect();
             // What waits between a stage and the next one: going forward, going backward.
             let mut links = [vec![0; work.len() - 1], vec![0; work.len() - 1]];

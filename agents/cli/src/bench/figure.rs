@@ -27,6 +27,8 @@ pub enum Unit {
     Share,
     /// A cosine, a perplexity.
     Number,
+    /// How far two states are apart, of the larger update.
+    Distance,
     /// Gas of a transaction, or of a call within one.
     Gas,
 }

@@ -2,7 +2,7 @@
 //!
 //! Each row is measured in a process of its own, on one thread of the processor unless it says otherwise, so that no row finds the memory
 //! or the threads of another. `--row` is how such a process is told its row, `--worker` how a worker of a row about the network is
-//! told its stage.
+//! told its stage, `--native` how one of row `native` is told what to compute.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -15,6 +15,7 @@
 //! | `train`, `step` | a training step against libtorch's autograd; models in training |
 //! | `serving` | a serving job on the loopback interface, for the rows below |
 //! | `pipeline`, `receipts`, `memory` | two workers against one; what receipts cost; what a worker holds |
+//! | `native` | floats on several classes of devices: honest distances, cheats that are found |
 //! | `gas` | gas, from the snapshots of the contracts' tests |
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
@@ -26,6 +27,7 @@ mod llamacpp;
 mod logits;
 mod memory;
 mod model;
+mod native;
 mod pipeline;
 mod prefill;
 mod receipts;
@@ -68,6 +70,8 @@ pub enum Row {
     Llamacpp,
     /// A training step, against libtorch's autograd; what commitments take of it.
     Train,
+    /// Native mode, which is not provable: how far honest results of different devices are apart, and which cheats are further.
+    Native,
     /// A token through two workers against one.
     Pipeline,
     /// What receipts and vouchers cost.
@@ -105,6 +109,12 @@ pub struct BenchArgs {
     /// The worker's stage.
     #[arg(long, hide = true)]
     pub stage: Option<u16>,
+    /// Take the intervals of this folder (row `native`).
+    #[arg(long, hide = true, requires = "native_out")]
+    pub native: Option<PathBuf>,
+    /// Where the states after them go.
+    #[arg(long, hide = true)]
+    pub native_out: Option<PathBuf>,
 }
 
 /// What a row needs to know.
@@ -121,6 +131,9 @@ pub async fn run(config: &Config, args: &BenchArgs, shutdown: CancellationToken)
     let device = args.device.as_str();
     if let (Some(folder), Some(stage)) = (&args.worker, args.stage) {
         return serving::worker(config, (folder, stage), device, shutdown).await;
+    }
+    if let (Some(folder), Some(out)) = (&args.native, &args.native_out) {
+        return tokio::task::block_in_place(|| native::be_a_class(folder, out, device));
     }
     let extent = Extent { quick: args.quick, large: args.large };
     let measure = Measure { config, extent, model: args.model.as_deref(), device };
@@ -201,6 +214,7 @@ impl Measure<'_> {
             Row::Decode => blocking(decode::measure),
             Row::Llamacpp => blocking(llamacpp::measure),
             Row::Train => blocking(train::measure),
+            Row::Native => native::measure(self).await,
             Row::Pipeline => pipeline::measure(self).await,
             Row::Receipts => receipts::measure(self).await,
             Row::Memory => memory::measure(self).await,

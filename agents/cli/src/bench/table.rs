@@ -33,6 +33,7 @@ fn number(value: f64, unit: Unit) -> String {
         Unit::Times => format!("{value:.2} x"),
         Unit::Share => format!("{:.2} %", 100.0 * value),
         Unit::Number => format!("{value:.4}"),
+        Unit::Distance => format!("{value:.1e}"),
         Unit::Gas => format!("{value:.0}"),
     }
 }

@@ -11,6 +11,7 @@ pub mod job_serve;
 pub mod key;
 mod local;
 pub mod model;
+pub mod native;
 pub mod post;
 pub mod resume;
 pub mod serve;
@@ -35,6 +36,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Job(JobCommand::Post(args)) => post::run(&config, &args, shutdown).await,
         Command::Job(command) => job::run(&config, command, shutdown).await,
         Command::Train(args) => train::run(&config, &args, shutdown).await,
+        Command::Native(command) => native::run(&config, command, shutdown).await,
         Command::Stake(args) => account::stake(&config, &args, &shutdown).await,
         Command::Unstake(args) => account::unstake(&config, &args, &shutdown).await,
         Command::Withdraw(args) => account::withdraw(&config, &args, &shutdown).await,

@@ -13,7 +13,7 @@ use tensorlink_graph::{CompiledStage, DataError, LanguageModel, Model, Training,
 use tensorlink_node::Ports;
 use tensorlink_node::price::{multiply_adds, price_per_interval};
 use tensorlink_tensor::Device;
-use tensorlink_tensor::float::FloatTrial;
+use tensorlink_tensor::float::{FloatRun, Precision};
 use tensorlink_types::{Address, U256};
 use tensorlink_user::hire::Candidate;
 use tensorlink_user::{Draft, JobNote, PrepareError, Prepared, publish};
@@ -61,6 +61,8 @@ pub struct Quote {
     pub intervals: u32,
     /// `SNO` or `ETH`, which the job pays in.
     pub token: &'static str,
+    /// What it takes in all, were every worker as fast as this machine and their links no matter.
+    pub seconds: f64,
     /// Escrow, in wei of the token.
     pub deposit: Wei,
     /// Most of it that audits can take.
@@ -141,7 +143,9 @@ fn read_encoder(
 /// [`PrepareError`].
 pub fn compile(draft: &Draft, ranges: &[Range<usize>]) -> Result<Prepared, PrepareError> {
     let by_libtorch = |training: &Training, data: &TrainingSet, steps, seed| {
-        let start = |graph, floats, state| FloatTrial::new(graph, &floats, state, Device::Cpu);
+        let start = |graph, floats, state| {
+            FloatRun::new(graph, &floats, state, (Device::Cpu, Precision::F32)).map_err(Into::into)
+        };
         training.calibrate_by(start, data, steps, seed)
     };
     match draft.architecture {
@@ -197,7 +201,7 @@ pub async fn run_on(
 ) -> Result<()> {
     let draft = read_draft(&args.model, &args.data)?;
     let order = Order {
-        draft: if args.data_parallel { draft.data_parallel(args.hire.stages)? } else { draft },
+        draft: draft.shared(args.shares)?,
         steps_per_interval: args.steps_per_interval,
         hire: &args.hire,
         follow: args.follow.follow(),
@@ -220,7 +224,7 @@ pub async fn place(
     let mut hiring = Hiring::look(config, hire, &shutdown).await?;
     hiring.node.ports = dress(hiring.node.ports);
     let ranges = draft.cut(&hiring.memories())?;
-    eprintln!("calibrating and compiling {} stages ...", ranges.len());
+    eprintln!("calibrating and compiling {} stages ...", hire.stages);
     let (draft, prepared) = {
         let ranges = ranges.clone();
         tokio::task::spawn_blocking(move || compile(&draft, &ranges).map(|prepared| (draft, prepared))).await??
@@ -239,6 +243,7 @@ pub async fn place(
         steps_per_interval,
         intervals,
         token: hiring.token_name(),
+        seconds: prepared.step.as_secs_f64() * f64::from(steps) / f64::from(hire.stages),
         deposit: Wei(hiring.deposit),
         estimate: estimate(&prepared.stages, &hiring.candidates, steps),
         worker_stake: hiring.worker_stake.into(),
@@ -289,6 +294,7 @@ fn show_quote(quote: &Quote) -> String {
         ("model", format!("{}, {} parameters", quote.model, quote.parameters)),
         ("pipeline", format!("{} stages x {} replicas", quote.stages, quote.replicas)),
         ("steps", format!("{} in {} intervals of {}", quote.steps, quote.intervals, quote.steps_per_interval)),
+        ("time", format!("about {}, were all workers as fast as this machine", output::duration(quote.seconds))),
         (
             "price",
             format!(

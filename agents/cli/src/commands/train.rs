@@ -1,7 +1,7 @@
 //! `tensorlink train`: a job file to a model in a folder.
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
-mod file;
+pub(super) mod file;
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use self::file::JobFile;
+use self::file::{JobFile, Terms};
 use crate::commands::post::{Order, place};
 use crate::config::Config;
 use crate::watch::Follow;
@@ -55,7 +55,7 @@ pub struct TrainArgs {
 
 /// Posts what the file describes, follows it, and writes what it has learned to a folder.
 pub async fn run(config: &Config, args: &TrainArgs, shutdown: CancellationToken) -> Result<()> {
-    let mut job = JobFile::read(&args.job)?;
+    let mut job = JobFile::read(&args.job, Terms::Chain)?;
     job.hire.dry_run = args.dry_run;
     let out = args.out.as_ref().or(job.out.as_ref());
     let follow = Follow { report: args.report.as_deref(), out: out.map(PathBuf::as_path), rules: job.rules() };

@@ -1,11 +1,10 @@
 //! An encoder that was trained here to tell classes of texts apart, as a folder of its own for Hugging Face's loaders.
 
-use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use tensorlink_graph::data::labelled::{PADDING, SPECIAL};
-use tensorlink_graph::transformer::{Architecture, ExportError, Weights, export};
+use tensorlink_graph::transformer::{Architecture, Weights, export};
 
 use super::trained::{tokenizer, tokenizer_config};
 use super::unfinished::Unfinished;
@@ -31,15 +30,12 @@ impl Classifier<'_> {
     /// [`FolderError::Exists`], [`FolderError::Export`], [`FolderError::Write`]; then there is no `out`.
     pub fn write(&self, out: &Path) -> Result<(), FolderError> {
         let new = Unfinished::begin(out)?;
-        let json = |value: Value| serde_json::to_vec_pretty(&value).map_err(|e| ExportError::Format(e.to_string()));
-        for (name, content) in [
+        new.write_all([
             ("config.json", export::classifier_config(self.architecture, self.classes)?),
             (WEIGHTS, export::safetensors(self.architecture, self.weights)?),
-            ("tokenizer.json", json(beginning(tokenizer(self.tokens)))?),
-            ("tokenizer_config.json", json(padded(tokenizer_config(self.architecture.context)))?),
-        ] {
-            new.write(name, |file| file.write_all(&content))?;
-        }
+            ("tokenizer.json", export::json(&beginning(tokenizer(self.tokens)))?),
+            ("tokenizer_config.json", export::json(&padded(tokenizer_config(self.architecture.context)))?),
+        ])?;
         new.finish()
     }
 }

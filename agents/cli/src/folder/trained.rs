@@ -1,11 +1,10 @@
 //! A decoder that was trained on text character by character, as a folder of its own: Hugging Face's loaders read it, and so do all commands
 //! that take a model's folder.
 
-use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use tensorlink_graph::transformer::{Architecture, ExportError, Weights, export};
+use tensorlink_graph::transformer::{Architecture, Weights, export};
 
 use super::unfinished::Unfinished;
 use super::{CALIBRATION, FolderError, WEIGHTS};
@@ -30,16 +29,13 @@ impl Trained<'_> {
     /// [`FolderError::Exists`], [`FolderError::Export`], [`FolderError::Write`]; then there is no `out`.
     pub fn write(&self, out: &Path) -> Result<(), FolderError> {
         let new = Unfinished::begin(out)?;
-        let json = |value: Value| serde_json::to_vec_pretty(&value).map_err(|e| ExportError::Format(e.to_string()));
-        for (name, content) in [
+        new.write_all([
             ("config.json", export::config(self.architecture)?),
             (WEIGHTS, export::safetensors(self.architecture, self.weights)?),
-            ("tokenizer.json", json(tokenizer(self.characters))?),
-            ("tokenizer_config.json", json(tokenizer_config(self.architecture.context))?),
-            (CALIBRATION, json(self.texts.into())?),
-        ] {
-            new.write(name, |file| file.write_all(&content))?;
-        }
+            ("tokenizer.json", export::json(&tokenizer(self.characters))?),
+            ("tokenizer_config.json", export::json(&tokenizer_config(self.architecture.context))?),
+            (CALIBRATION, export::json(&self.texts)?),
+        ])?;
         new.finish()
     }
 }

@@ -2,7 +2,6 @@
 //! has them.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -40,13 +39,10 @@ impl Tuned<'_> {
     pub fn write(&self, out: &Path) -> Result<(), FolderError> {
         let new = Unfinished::begin(out)?;
         let weights = export::safetensors(self.architecture, self.weights)?;
-        for (name, content) in [(CONFIG, self.config()?), (WEIGHTS, weights)] {
-            new.write(name, |file| file.write_all(&content))?;
-        }
+        new.write_all([(CONFIG, self.config()?), (WEIGHTS, weights)])?;
         let from = self.folder.path();
         for (name, most) in SMALL.into_iter().filter(|(name, _)| *name != CONFIG && from.join(name).exists()) {
-            let content = read(&from.join(name), most)?;
-            new.write(name, |file| file.write_all(&content))?;
+            new.write_all([(name, read(&from.join(name), most)?)])?;
         }
         new.finish()
     }
@@ -68,11 +64,9 @@ impl Tuned<'_> {
                 }
             }
         }
-        Ok(serde_json::to_vec_pretty(&config).map_err(|e| ExportError::Format(e.to_string()))?)
+        Ok(export::json(&config)?)
     }
-}
 
-impl Tuned<'_> {
     /// Makes a configuration that of a model with classes. Its texts are all first ones: of the vectors of text types, one is left.
     fn classified(&self, config: &mut Map<String, Value>) -> Result<(), FolderError> {
         let family = self.architecture.family;
@@ -113,10 +107,10 @@ impl Adapters {
     pub fn write(&self, architecture: &Architecture, base: &Path, out: &Path) -> Result<(), FolderError> {
         let new = Unfinished::begin(out)?;
         let [config, model] = peft::FILES;
-        let written = peft::config(&self.lora, architecture, &base.display().to_string())?;
-        new.write(config, |file| file.write_all(&written))?;
-        let written = peft::safetensors(&self.lora, architecture, &self.matrices)?;
-        new.write(model, |file| file.write_all(&written))?;
+        new.write_all([
+            (config, peft::config(&self.lora, architecture, &base.display().to_string())?),
+            (model, peft::safetensors(&self.lora, architecture, &self.matrices)?),
+        ])?;
         new.finish()
     }
 }

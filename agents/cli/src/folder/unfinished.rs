@@ -60,6 +60,11 @@ impl Unfinished {
         write().map_err(|source| FolderError::Write { file: self.out.join(name), source })
     }
 
+    /// Writes files that are in memory.
+    pub(super) fn write_all<'a>(&self, files: impl IntoIterator<Item = (&'a str, Vec<u8>)>) -> Result<(), FolderError> {
+        files.into_iter().try_for_each(|(name, content)| self.write(name, |file| file.write_all(&content)))
+    }
+
     /// Gives the folder its name.
     pub(super) fn finish(self) -> Result<(), FolderError> {
         let Self { folder, out } = self;

@@ -1,13 +1,13 @@
 //! How a job's lanes get on, as they report it, and the line that shows it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::gossip::Progress;
 use tensorlink_types::Lane;
 
 use super::token;
+use crate::output::duration;
 use crate::report::Report;
 
 /// The newest report of each lane.
@@ -69,28 +69,5 @@ impl Lanes {
             report.claims_final,
             report.differences.last().map_or(String::new(), |place| format!(" | REPLICAS DIFFER at {place}"))
         )
-    }
-}
-
-/// Seconds as people read them.
-fn duration(seconds: f64) -> String {
-    // A worker reports what it likes.
-    let whole = Duration::try_from_secs_f64(seconds).map_or(u64::MAX, |duration| duration.as_secs());
-    match whole {
-        0..=119 => format!("{whole} s"),
-        120..=7199 => format!("{} min", whole / 60),
-        _ => format!("{} h {} min", whole / 3600, whole / 60 % 60),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_rounded_down() {
-        let shown = [0.4, 119.9, 120.0, 7199.0, 7200.0, 90_061.0].map(duration);
-        assert_eq!(shown, ["0 s", "119 s", "2 min", "119 min", "2 h 0 min", "25 h 1 min"]);
-        assert!(duration(f64::INFINITY).ends_with("min") && duration(f64::NAN).ends_with("min"));
     }
 }

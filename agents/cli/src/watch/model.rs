@@ -1,13 +1,14 @@
 //! What a job's workers have learned: fetched, tested, written to a folder.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use tensorlink_graph::transformer::Architecture;
+use tensorlink_graph::transformer::{Architecture, Matrix, Parameter, Weights, parameters};
 use tensorlink_graph::{Metrics, TrainingSet};
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_types::B256;
-use tensorlink_user::{Base, JobNote, TrainedStage, User, matrices, test, weights};
+use tensorlink_user::{Base, JobNote, User, matrices, test};
 
 use crate::device;
 use crate::folder::{Adapters, Classifier, ModelFolder, Trained, Tuned, vacant};
@@ -39,37 +40,57 @@ pub(super) async fn take(
     let stages = user.trained(view, note, last).await?;
     let rows = user.held_out(note).await?;
     if let (Some(architecture), Some(out)) = (&note.architecture, out) {
-        write(note, architecture, (&stages, &rows), out)?;
+        let (base, tokens, classes) = (note.base.as_ref(), note.tokens.as_slice(), note.classes.as_slice());
+        let matrices = |parameters| matrices(parameters, &stages);
+        Learned { architecture, base, tokens, classes, rows: &rows, matrices: &matrices }.write(out)?;
     }
     let metrics = test(&device::open(Some("cpu"))?, &stages, &rows)?;
     Ok((metrics, stages.iter().map(|stage| stage.root).collect()))
 }
 
-fn write(
-    note: &JobNote,
-    architecture: &Architecture,
-    (stages, rows): (&[TrainedStage], &TrainingSet),
-    out: &Path,
-) -> Result<()> {
-    match &note.base {
-        None if !note.tokens.is_empty() => {
-            let (weights, classes) = (weights(architecture, stages)?, note.classes.as_slice());
-            Classifier { architecture, weights: &weights, tokens: &note.tokens, classes }.write(out)?;
+/// What was learned, whoever has computed it.
+pub struct Learned<'a> {
+    /// The model.
+    pub architecture: &'a Architecture,
+    /// What it goes on from, if anything.
+    pub base: Option<&'a Base>,
+    /// Of an encoder made from scratch: what its tokens are.
+    pub tokens: &'a [String],
+    /// Names of its classes, or the characters of its text.
+    pub classes: &'a [String],
+    /// What was held out.
+    pub rows: &'a TrainingSet,
+    /// Those of the parameters that there are.
+    pub matrices: &'a dyn Fn(Vec<Parameter>) -> BTreeMap<String, Matrix>,
+}
+
+impl Learned<'_> {
+    /// Writes a new folder `out`.
+    ///
+    /// # Errors
+    /// If one of the parameters is missing, or the disk refuses.
+    pub fn write(&self, out: &Path) -> Result<()> {
+        let &Self { architecture, classes, matrices, .. } = self;
+        let weights = || Weights::new(architecture, matrices(parameters(architecture)));
+        match self.base {
+            None if !self.tokens.is_empty() => {
+                Classifier { architecture, weights: &weights()?, tokens: self.tokens, classes }.write(out)?;
+            }
+            None => {
+                let texts = texts(classes, self.rows);
+                Trained { architecture, weights: &weights()?, characters: classes, texts: &texts }.write(out)?;
+            }
+            Some(Base { folder, lora: None }) => {
+                Tuned { folder: &ModelFolder::open(folder)?, architecture, weights: &weights()?, classes }
+                    .write(out)?;
+            }
+            Some(Base { folder, lora: Some(lora) }) => {
+                let matrices = matrices(lora.parameters(architecture));
+                Adapters { lora: lora.clone(), matrices }.write(architecture, folder, out)?;
+            }
         }
-        None => {
-            let (weights, texts) = (weights(architecture, stages)?, texts(&note.classes, rows));
-            Trained { architecture, weights: &weights, characters: &note.classes, texts: &texts }.write(out)?;
-        }
-        Some(Base { folder, lora: None }) => {
-            let (weights, classes) = (weights(architecture, stages)?, note.classes.as_slice());
-            Tuned { folder: &ModelFolder::open(folder)?, architecture, weights: &weights, classes }.write(out)?;
-        }
-        Some(Base { folder, lora: Some(lora) }) => {
-            let matrices = matrices(lora.parameters(architecture), stages);
-            Adapters { lora: lora.clone(), matrices }.write(architecture, folder, out)?;
-        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The first sequences of a text that was cut into rows of characters.

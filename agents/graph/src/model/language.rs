@@ -59,7 +59,7 @@ pub struct Optimizer {
     pub warmup: u32,
     /// Decay of matrices, in `[0, 1]`.
     pub weight_decay: f64,
-    /// Norm that each layer's gradients are clipped to, in `(0, 1000]`.
+    /// Norm that all gradients together are clipped to, in `(0, 1000]`.
     pub clip: f64,
 }
 

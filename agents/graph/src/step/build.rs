@@ -69,6 +69,7 @@ impl StepGraph {
             observed: Vec::new(),
             layers,
             micro_batches,
+            ticks: Vec::new(),
         }
     }
 
@@ -168,7 +169,7 @@ impl StepGraph {
         let exp = self.same_shape(place, Op::ExpNeg { divisor: 1.0, causal: false }, &[x, max], "exp", PROBABILITY);
         let sum = self.add(place, Op::RowSum, &[exp], vec![rows], "sum", sum_of_powers(network.classes()));
         let probabilities = self.same_shape(place, Op::Normalize, &[exp, sum], "softmax", PROBABILITY);
-        Observed { features, labels: sample, logits: x, probabilities }
+        Observed { labels: sample, logits: x, probabilities }
     }
 
     /// Sums the micro-batches' gradients and takes a step of the optimiser.

@@ -9,14 +9,16 @@ pub mod autodiff;
 pub mod build;
 pub mod float;
 pub mod language;
+pub mod parts;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use tensorlink_types::TensorType;
 
 /// A node of a [`StepGraph`]; made only by the graph it belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct NodeId(u32);
 
 impl NodeId {
@@ -26,8 +28,8 @@ impl NodeId {
     }
 }
 
-/// When in a step a node is computed. The order of the variants is the order of a program's segments.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+/// When in a step a node is computed. The order of the variants is the order of a program's segments within a round.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Phase {
     /// Once, from state alone.
     Prepare,
@@ -68,7 +70,7 @@ impl Slot {
 }
 
 /// A smooth function that integers evaluate by a table (rule N-18).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Function {
     /// `x·Φ(x)`.
     Gelu,
@@ -87,7 +89,7 @@ pub enum Function {
 }
 
 /// What a node computes. Leaves first; the others are the network's opcodes, with factors still real numbers.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Op {
     /// Training features `[rows, features]`.
     Features,
@@ -214,7 +216,7 @@ pub enum Op {
 }
 
 /// How rows are normalised (rules N-28 and N-40).
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Spread {
     /// Whether the mean is taken off.
     pub center: bool,
@@ -223,7 +225,7 @@ pub struct Spread {
 }
 
 /// What margin a calibrated tensor needs: how far it may outgrow what calibration saw.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Class {
     /// Master weights and biases.
     Weight,
@@ -238,7 +240,7 @@ pub enum Class {
 }
 
 /// How a node's bits and exponent are found.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Precision {
     /// From the data set's tensors.
     Data,
@@ -299,7 +301,7 @@ pub enum Precision {
 }
 
 /// A value of the step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
     /// What is computed.
     pub op: Op,
@@ -341,7 +343,7 @@ impl fmt::Display for Node {
 }
 
 /// A state tensor and the node that is its next value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct StateNode {
     /// Layer.
     pub layer: usize,
@@ -352,10 +354,8 @@ pub struct StateNode {
 }
 
 /// Nodes of one micro-batch that people want to see.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Observed {
-    /// The drawn features.
-    pub features: NodeId,
     /// The drawn labels.
     pub labels: NodeId,
     /// Inputs of the softmax.
@@ -365,7 +365,7 @@ pub struct Observed {
 }
 
 /// Contents of a constant that a graph has beside its data and tables.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ConstantValues {
     /// Name for people.
     pub name: String,
@@ -373,8 +373,9 @@ pub struct ConstantValues {
     pub values: Vec<f64>,
 }
 
-/// One training step of a whole model. Operands of a node come before it.
-#[derive(Clone, Debug)]
+/// One training step of a whole model. Operands of a node come before it; read from others' bytes, too ([`parts`]).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "parts::Parts")]
 pub struct StepGraph {
     nodes: Vec<Node>,
     /// Contents of constants.
@@ -387,6 +388,8 @@ pub struct StepGraph {
     pub layers: usize,
     /// Micro-batches of the step.
     pub micro_batches: u32,
+    /// What is passed on between neighbours where they have nothing to tell each other: every pass hands something on.
+    pub ticks: Vec<NodeId>,
 }
 
 impl StepGraph {
@@ -406,7 +409,10 @@ impl StepGraph {
     }
 
     /// A node.
-    #[expect(clippy::indexing_slicing, reason = "ids are made by `push` alone and nodes are never removed")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "ids are made by `push` or checked by `parts`, and nodes are never removed"
+    )]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }
@@ -414,9 +420,10 @@ impl StepGraph {
     /// Nodes that the state after the step comes of, or that people want to see: others, as the gradient by what is not trained, nobody
     /// computes.
     pub fn needed(&self) -> BTreeSet<NodeId> {
-        let seen = |o: &Observed| [o.features, o.labels, o.logits, o.probabilities];
+        let seen = |o: &Observed| [o.labels, o.logits, o.probabilities];
         let mut open: Vec<NodeId> = self.observed.iter().flat_map(seen).collect();
         open.extend(self.state.iter().flat_map(|state| [state.current, state.next]));
+        open.extend(&self.ticks);
         let mut needed = BTreeSet::new();
         while let Some(id) = open.pop() {
             if needed.insert(id) {
@@ -424,6 +431,28 @@ impl StepGraph {
             }
         }
         needed
+    }
+
+    /// First micro-batch of each round, as few as can be: whose forward passes read what backward passes of earlier rounds made.
+    pub fn rounds(&self) -> Vec<u32> {
+        // The latest backward pass that each forward pass reads of.
+        let mut latest: BTreeMap<u32, u32> = BTreeMap::new();
+        for node in &self.nodes {
+            let Phase::Forward(reader) = node.phase else { continue };
+            for input in &node.inputs {
+                if let Phase::Backward(made) = self.node(*input).phase {
+                    let known = latest.entry(reader).or_default();
+                    *known = made.max(*known);
+                }
+            }
+        }
+        let mut rounds = vec![0];
+        for (reader, made) in latest {
+            if rounds.last().is_none_or(|first| *first <= made) {
+                rounds.push(reader);
+            }
+        }
+        rounds
     }
 
     /// Appends a node.

@@ -10,9 +10,13 @@ use tensorlink_types::{Program, Segment, Source, TensorType};
 use crate::support::{Prepared, model};
 
 fn middle() -> Program {
+    middle_of(2)
+}
+
+fn middle_of(micro_batches: u32) -> Program {
     let csv: String = (0..40).map(|i| format!("{},{},{}\n", i % 7, i % 5, i % 3)).collect();
     let table = Table::parse(csv.as_bytes()).unwrap();
-    let prepared = Prepared::new(&model("linear 6, relu, linear 5, relu", 8, 8, 2), &table, 5);
+    let prepared = Prepared::new(&model("linear 6, relu, linear 5, relu", 8, 8, micro_batches), &table, 5);
     let (program, ..) = prepared.compile(&[0..1, 1..2, 2..3]).stages.swap_remove(1);
     program.into_inner()
 }
@@ -132,6 +136,36 @@ fn refuses_segments_that_do_not_cover() {
     ] {
         assert!(matches!(spoiled(spoil), ProgramError::Segments(_)));
     }
+}
+
+/// A round is over before the next one begins, and has its micro-batches in order both ways.
+#[test]
+fn refuses_passes_in_other_orders() {
+    let (f, b) = (true, false);
+    let named = |passes: [(bool, u32); 8]| {
+        let mut program = middle_of(4);
+        for (segment, (forward, micro_batch)) in program.segments[1..].iter_mut().zip(passes) {
+            let operators = segment.operators().clone();
+            *segment = if forward {
+                Segment::Forward { micro_batch, operators }
+            } else {
+                Segment::Backward { micro_batch, operators }
+            };
+        }
+        check(&program).unwrap_err()
+    };
+    for (passes, wrong) in [
+        ([(f, 0), (f, 1), (b, 0), (f, 2), (b, 1), (f, 3), (b, 2), (b, 3)], 4),
+        ([(f, 0), (f, 1), (f, 2), (f, 3), (b, 1), (b, 0), (b, 2), (b, 3)], 5),
+        ([(f, 0), (f, 2), (f, 1), (f, 3), (b, 0), (b, 1), (b, 2), (b, 3)], 2),
+        ([(f, 0), (b, 0), (b, 1), (f, 1), (f, 2), (f, 3), (b, 2), (b, 3)], 3),
+        ([(b, 0), (f, 0), (f, 1), (f, 2), (f, 3), (b, 1), (b, 2), (b, 3)], 1),
+    ] {
+        assert_eq!(named(passes), ProgramError::Segments(wrong));
+    }
+    // Rounds of one and three are an order; what the operators of this program read is not there in it.
+    let rounds = [(f, 0), (b, 0), (f, 1), (f, 2), (f, 3), (b, 1), (b, 2), (b, 3)];
+    assert!(matches!(named(rounds), ProgramError::Wiring { .. }));
 }
 
 #[test]

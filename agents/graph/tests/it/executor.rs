@@ -8,7 +8,7 @@ use tensorlink_graph::{
     Engine, EngineError, ExecuteError, LocalPipeline, Reference, Schedule, StageExecutor, StepContext, Table,
 };
 use tensorlink_num::Tensor;
-use tensorlink_types::{Operator, TensorType};
+use tensorlink_types::{Operator, Segment, TensorType};
 
 use crate::support::{Job, Prepared, model};
 
@@ -106,7 +106,7 @@ fn trace_is_whole_and_changes_nothing() {
     assert_eq!(plain.state(), pipeline.state().unwrap().concat());
 }
 
-/// Counts live tensors.
+/// Counts live tensors, and operators that ran.
 #[derive(Clone, Default)]
 struct Counting(Rc<Live>);
 
@@ -114,6 +114,7 @@ struct Counting(Rc<Live>);
 struct Live {
     now: Cell<usize>,
     most: Cell<usize>,
+    executed: Cell<usize>,
 }
 
 struct Counted(Tensor, Rc<Live>);
@@ -154,6 +155,7 @@ impl Engine for Counting {
         context: &StepContext,
     ) -> Result<Self::Tensor, EngineError> {
         let operands: Vec<&Tensor> = operands.iter().map(|tensor| &tensor.0).collect();
+        self.0.executed.set(self.0.executed.get() + 1);
         let output = tensorlink_num::execute(operator, &operands, context);
         output.map(|tensor| self.count(tensor)).map_err(|error| EngineError::Malformed(error.to_string()))
     }
@@ -173,4 +175,40 @@ fn outputs_are_dropped_after_their_last_reader() {
     }
     let outputs: usize = stages.iter().map(|stage| stage.program.operators.len()).sum();
     assert!(engine.0.most.get() < resident + outputs / 2, "{} live of {outputs}", engine.0.most.get());
+}
+
+/// Gradients by weights are not what the stage before waits for.
+#[test]
+fn neighbours_get_what_they_wait_for_before_the_rest_of_a_pass() {
+    let job = job();
+    let engine = Counting::default();
+    let (program, _, constants, state) = &job.stages[1];
+    let mut middle = StageExecutor::new(engine.clone(), program.clone(), constants, state, job_key(1), []).unwrap();
+    let [input, gradient] =
+        [&program.from_previous, &program.from_next].map(|received| Tensor::zeros(received[0].clone()));
+    let mut executed = |run: &mut dyn FnMut(&mut StageExecutor<Counting>)| {
+        let before = engine.0.executed.get();
+        run(&mut middle);
+        engine.0.executed.get() - before
+    };
+    executed(&mut |middle| middle.begin_step(0).unwrap());
+    for micro_batch in 0..2 {
+        executed(&mut |middle| drop(middle.forward(micro_batch, Some(&input)).unwrap().unwrap()));
+    }
+    executed(&mut |middle| middle.finish_pass().unwrap());
+    let backward = program.segments.iter().find_map(|segment| match segment {
+        Segment::Backward { micro_batch: 0, operators } => Some(operators.clone()),
+        _ => None,
+    });
+    let (all, handed_on) = (backward.unwrap(), program.to_previous[0]);
+    let first = executed(&mut |middle| drop(middle.backward(0, Some(&gradient)).unwrap().unwrap()));
+    assert_eq!(first as u32, handed_on + 1 - all.start);
+    let rest = executed(&mut |middle| middle.finish_pass().unwrap());
+    assert_eq!(rest as u32, all.end - handed_on - 1);
+    let gradients = program.names.iter().enumerate().filter(|(_, name)| name.contains("weight.grad"));
+    let of_pass: Vec<u32> = gradients.map(|(index, _)| index as u32).filter(|index| all.contains(index)).collect();
+    assert!(!of_pass.is_empty() && of_pass.iter().all(|index| *index > handed_on), "{:?}", program.names);
+    // Whatever comes next runs what is left.
+    executed(&mut |middle| drop(middle.backward(1, Some(&gradient)).unwrap().unwrap()));
+    assert!(executed(&mut |middle| middle.update().unwrap()) > rest);
 }

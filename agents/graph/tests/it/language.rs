@@ -5,11 +5,11 @@ use std::io::Read;
 use std::ops::Range;
 
 use tensorlink_graph::calibrate::{Calibration, float_data, job_key};
-use tensorlink_graph::check::only_exchanges;
+use tensorlink_graph::check::{only_exchanges, rounds};
 use tensorlink_graph::data::text::{Text, Tokens};
 use tensorlink_graph::metrics::saturation;
 use tensorlink_graph::model::language::Origin;
-use tensorlink_graph::partition::partition;
+use tensorlink_graph::partition::{PartitionError, partition};
 use tensorlink_graph::step::StepGraph;
 use tensorlink_graph::step::float::{FloatData, FloatState, Values};
 use tensorlink_graph::step::language::{AdamW, Recipe};
@@ -296,8 +296,12 @@ pub(crate) fn check_two_stages(training: Training, data: &Dataset, layer: usize)
     let layers = training.layers.len();
     let alone = run(&training, &[0..layers]).concat();
     assert!(run(&training, &[0..layer, layer..layers]).concat() == alone, "the cut changed the state");
-    for own in run(&training.data_parallel(2).unwrap(), &[0..1, 1..2]) {
+    let shared = training.shared(2).unwrap();
+    for own in run(&shared, &[0..layers]) {
         assert!(own == alone, "the share changed the state");
+    }
+    for own in run(&shared, &[0..layer, layer..layers]).chunks(2) {
+        assert!(own.concat() == alone, "the cut share changed the state");
     }
 }
 
@@ -313,11 +317,12 @@ fn state_does_not_depend_on_who_has_which_sequences() {
         let losses = [0, 1, 2].map(|step| alone.step(step, Schedule::OneByOne).unwrap());
         let state = alone.state().unwrap().remove(0);
         for count in [2, 3, 4] {
-            let shared = training.clone().data_parallel(count).unwrap();
-            assert_eq!((shared.layers.len(), shared.parameters()), (usize::from(count), training.parameters()));
-            let cut: Vec<Range<usize>> = (0..usize::from(count)).map(|stage| stage..stage + 1).collect();
+            let shared = training.clone().shared(count).unwrap();
+            let cut = shared.cut(&vec![u64::MAX; count.into()]).unwrap();
+            assert_eq!(cut, [0..training.layers.len()]);
             let mut prepared = compile(&shared, &calibration, &data, &cut);
-            assert!(prepared.iter().all(|(program, ..)| only_exchanges(program)));
+            assert_eq!(prepared.len(), usize::from(count));
+            assert!(prepared.iter().all(|(program, ..)| only_exchanges(program, &(0..program.micro_batches))));
             let mut pipeline = LocalPipeline::new(&stages(&prepared), job_key(4), || Reference).unwrap();
             for (step, loss) in (0..).zip(&losses) {
                 let schedule = if step == 1 { Schedule::OneByOne } else { Schedule::AllForward };
@@ -332,9 +337,48 @@ fn state_does_not_depend_on_who_has_which_sequences() {
             let (whole, last) = (held_out(&stages(&prepared)), held_out(&stages(&prepared[1..2])));
             assert_eq!((whole.loss(), whole.rows), (last.loss(), 5 * 32));
         }
-        let refused = training.data_parallel(5).unwrap_err().to_string();
-        assert!(refused.contains("5 data-parallel stages share 4 sequences"), "{refused}");
+        let refused = training.shared(5).unwrap_err().to_string();
+        assert!(refused.contains("5 shares of 4 sequences"), "{refused}");
     }
+}
+
+/// Shares that are pipelines themselves, of as many sequences or not, end each step in the state of one worker alone. Their sums are in a round of
+/// their own, after all sequences, and the norm of what they come to in another.
+#[test]
+fn state_does_not_depend_on_shares_that_are_cut() {
+    let (_, training, data) = king_james(LLAMA, 8);
+    let calibration = training.calibrate(&data.training, 3, 2).unwrap();
+    let layers = training.layers.len();
+    let alone = after_three_steps((&training, &calibration), &data, &[0..layers], Schedule::OneByOne).remove(0);
+    for (shares, parts, schedule) in [
+        (2, 2, Schedule::AllForward),
+        (3, 2, Schedule::OneByOne),
+        (2, 3, Schedule::AllForward),
+        (4, 2, Schedule::OneByOne),
+    ] {
+        let shared = training.clone().shared(shares).unwrap();
+        let cut = shared.cut(&vec![u64::MAX / 64; usize::from(shares) * parts]).unwrap();
+        assert_eq!(cut.len(), parts);
+        let mut prepared = compile(&shared, &calibration, &data, &cut);
+        let sequences = 4_u32.div_ceil(shares.into());
+        for (program, ..) in &prepared {
+            let [compute, exchange, norm] = &rounds(program)[..] else { panic!("{:?}", rounds(program)) };
+            assert_eq!((compute.clone(), exchange.start, norm.len()), (0..sequences, sequences, 1));
+            assert!(only_exchanges(program, exchange) && !only_exchanges(program, compute));
+        }
+        let states = after_three_steps((&shared, &calibration), &data, &cut, schedule);
+        for share in states.chunks(parts) {
+            assert!(share.concat() == alone, "{shares} shares of {parts} stages");
+        }
+        for (stage, state) in prepared.iter_mut().zip(states) {
+            stage.3 = state;
+        }
+        let held_out = |stages: &[Stage<'_>]| evaluate(&Reference, stages, &few(&data.held_out)).unwrap();
+        let (all, first) = (held_out(&stages(&prepared)), held_out(&stages(&prepared[..parts])));
+        assert_eq!((all.loss(), all.rows), (first.loss(), 5 * 32));
+    }
+    let uneven = training.shared(2).unwrap().cut(&[u64::MAX; 3]).unwrap_err();
+    assert_eq!(uneven, PartitionError::Shares { stages: 3, shares: 2 });
 }
 
 #[test]

@@ -30,6 +30,28 @@ pub struct Deployment {
     pub step_verifier: Address,
 }
 
+impl Deployment {
+    /// Of no contracts: for a chain that is played.
+    pub const fn nowhere(chain_id: u64) -> Self {
+        let zero = Address::ZERO;
+        Self {
+            chain_id,
+            block: 0,
+            sno: zero,
+            staking: zero,
+            jobs: zero,
+            checkpoints: zero,
+            channels: zero,
+            disputes: zero,
+            challenges: zero,
+            custody: zero,
+            audits: zero,
+            beacon: zero,
+            step_verifier: zero,
+        }
+    }
+}
+
 /// A block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Head {

@@ -20,11 +20,13 @@ pub enum Protocol {
     Tensor,
     /// Blocks by CID. One frame each way.
     Block,
+    /// Intervals of native mode, between a user and the workers it names. One frame each way.
+    Native,
 }
 
 impl Protocol {
     /// Every protocol.
-    pub const ALL: [Self; 3] = [Self::Rpc, Self::Tensor, Self::Block];
+    pub const ALL: [Self; 4] = [Self::Rpc, Self::Tensor, Self::Block, Self::Native];
 
     /// Name on the wire, with its version.
     pub const fn name(self) -> &'static str {
@@ -32,6 +34,7 @@ impl Protocol {
             Self::Rpc => "/tensorlink/rpc/1",
             Self::Tensor => "/tensorlink/tensor/1",
             Self::Block => "/tensorlink/block/1",
+            Self::Native => "/tensorlink/native/1",
         }
     }
 
@@ -41,6 +44,7 @@ impl Protocol {
             Self::Rpc => 64 << 20,
             Self::Tensor => 256 << 20,
             Self::Block => 2 << 20,
+            Self::Native => 64 << 10,
         }
     }
 }

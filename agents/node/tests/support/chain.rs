@@ -38,22 +38,7 @@ impl MemoryChain {
     }
 
     fn with_roots(job: JobView, workers: &[Address], roots: Vec<(B256, B256)>) -> Arc<Self> {
-        let zero = Address::ZERO;
-        let deployment = Deployment {
-            chain_id: 31_337,
-            block: 0,
-            sno: zero,
-            staking: zero,
-            jobs: zero,
-            checkpoints: zero,
-            channels: zero,
-            disputes: zero,
-            challenges: zero,
-            custody: zero,
-            audits: zero,
-            beacon: zero,
-            step_verifier: zero,
-        };
+        let deployment = Deployment::nowhere(31_337);
         let lane_of = |(stage, worker): (usize, &Address)| {
             (lane(stage as u16), LaneView { worker: *worker, finalized: 0, void_from: None })
         };

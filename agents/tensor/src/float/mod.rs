@@ -14,10 +14,12 @@
 //! | `rotary` | rotary positions |
 //! | `cache` | [`FloatCache`]: keys and values of the tokens so far |
 //! | `training` | [`FloatTraining`]: a language model's training step |
-//! | `step` | [`FloatTrial`]: the graph of a training step, run for calibration |
+//! | `step` | [`FloatRun`]: the graph of a training step, run for calibration and in native mode |
+//! | [`hardware`] | instruction set, threads and GPU that floats depend on |
 //! | `watch` | telling an observer how large activations are |
 
 mod cache;
+pub mod hardware;
 mod layer;
 mod product;
 mod rotary;
@@ -28,12 +30,13 @@ mod weights;
 
 use tch::{Kind, TchError, Tensor, no_grad_guard};
 use tensorlink_graph::EngineError;
+use tensorlink_graph::calibrate::CalibrateError;
 use tensorlink_graph::transformer::{Architecture, Output, Pooling, Weights, WeightsError};
 use thiserror::Error;
 
 pub use cache::FloatCache;
 pub use product::Products;
-pub use step::FloatTrial;
+pub use step::FloatRun;
 pub use training::FloatTraining;
 pub use watch::{Observer, Seen};
 
@@ -96,6 +99,15 @@ pub enum FloatError {
 impl From<TchError> for FloatError {
     fn from(error: TchError) -> Self {
         crate::tensor::device(error).into()
+    }
+}
+
+impl From<FloatError> for CalibrateError {
+    fn from(error: FloatError) -> Self {
+        match error {
+            FloatError::Device(why) => Self::Device(why),
+            other => Self::Device(other.to_string()),
+        }
     }
 }
 

@@ -28,7 +28,6 @@ pub struct FloatTraining {
 
 #[derive(Debug)]
 struct Weight {
-    layer: usize,
     value: Tensor,
     first: Tensor,
     second: Tensor,
@@ -53,9 +52,8 @@ impl FloatTraining {
             let dims: Vec<i64> = parameter.dims().into_iter().map(i64::from).collect();
             let value = Tensor::f_from_slice(values)?.f_reshape(&dims)?.f_to_kind(Kind::Float)?.f_to_device(device)?;
             let (first, second) = (value.f_zeros_like()?, value.f_zeros_like()?);
-            let layer = recipe.layer_of(architecture, &parameter.name);
             let value = value.f_set_requires_grad(true)?;
-            weights.insert(parameter.name.clone(), Weight { layer, value, first, second });
+            weights.insert(parameter.name.clone(), Weight { value, first, second });
         }
         Ok(Self {
             architecture: architecture.clone(),
@@ -188,21 +186,21 @@ impl FloatTraining {
         self.weights.get(name).map(|weight| &weight.value).ok_or_else(missing)
     }
 
-    /// Clips the gradients of each layer, and takes a step of AdamW.
+    /// Clips the gradients by their norm, and takes a step of AdamW.
     fn update(&mut self, step: u32) -> Result<(), TchError> {
         let AdamW { rates, beta1, beta2, weight_decay, clip } = &self.optimizer;
         let rate = rates.get(step as usize).or(rates.last()).copied().unwrap_or_default();
-        let mut squares: BTreeMap<usize, f64> = BTreeMap::new();
+        let mut squares = 0.0;
         for weight in self.weights.values() {
             let gradient = weight.value.f_grad()?;
             let sum = gradient.f_mul(&gradient)?.f_sum(Kind::Double)?;
-            *squares.entry(weight.layer).or_default() += f64::try_from(&sum)?;
+            squares += f64::try_from(&sum)?;
         }
+        let norm = squares.sqrt();
+        let share = if norm > *clip { clip / norm } else { 1.0 };
         let time = f64::from(step) + 1.0;
         let corrected = rate * (1.0 - beta2.powf(time)).sqrt() / (1.0 - beta1.powf(time));
         for weight in self.weights.values_mut() {
-            let norm = squares.get(&weight.layer).copied().unwrap_or_default().sqrt();
-            let share = if norm > *clip { clip / norm } else { 1.0 };
             let mut gradient = weight.value.f_grad()?;
             let clipped = gradient.f_mul_scalar(share)?;
             weight.first = weight.first.f_mul_scalar(*beta1)?.f_add(&clipped.f_mul_scalar(1.0 - beta1)?)?;

@@ -75,7 +75,7 @@ impl Part {
 
 /// The parts of a training, not yet connected.
 fn parts(training: &Training, calibration: &Calibration, data: &Dataset) -> Result<Vec<Part>> {
-    let cut: Vec<_> = (0..training.layers.len()).map(|layer| layer..layer + 1).collect();
+    let cut = training.cut(&[u64::MAX / 64; 2])?;
     let compiled = training.compile(calibration, &data.training, &cut, tensor_root)?;
     let count = u16::try_from(compiled.len())?;
     let part = |(number, stage): (u16, CompiledStage)| {
@@ -146,7 +146,7 @@ async fn main() -> Result<()> {
     let rows = data.training.features.ty().dims().first().copied().unwrap_or_default();
     let alone = Training::of_language(&model, decoder, u32::try_from(data.classes.len())?, rows)?;
     let calibration = alone.calibrate(&data.training, 2, 1)?;
-    let shared = alone.clone().data_parallel(2)?;
+    let shared = alone.clone().shared(2)?;
     let all = 0..alone.layers.len();
     let whole = alone.compile(&calibration, &data.training, std::slice::from_ref(&all), tensor_root)?;
     let whole = whole.into_iter().map(|stage| {

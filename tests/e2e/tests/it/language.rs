@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tensorlink_node::ports::chain::{Event, Fault};
 
-use crate::harness::{Job, Network, Subject, USER, run_alone, worker_address};
+use crate::harness::{Job, Network, Subject, USER, unshared_run, worker_address};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 /// The worker that plays all parts.
 const VILLAIN: usize = 0;
 const JOB: Job = Job {
@@ -163,13 +163,22 @@ async fn a_job_whose_weights_outgrow_their_types_is_stopped_and_paid_to_there() 
     assert!(paid.len() == job.lanes() && paid.values().all(|(claims, _)| some.contains(claims)), "{paid:?}");
 }
 
-/// Each has the whole model and half of the sequences; what they come to is what one alone would have come to with all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_workers_that_share_sequences_come_to_what_one_would_have() {
-    let mut network = Network::start(2).await;
-    network.start_workers(0..2).await;
-    let job = Job { stages: 2, steps: 40, steps_per_interval: 20, challenge_window: 6, ..JOB };
-    job.train(&mut network, "data_parallel = true");
+    come_to_what_half_of_them_would_have(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_pipelines_that_share_sequences_come_to_what_one_would_have() {
+    come_to_what_half_of_them_would_have(4).await;
+}
+
+/// Two shares have the whole model and half of the sequences each; what they come to is what one alone comes to with all of them.
+async fn come_to_what_half_of_them_would_have(stages: u16) {
+    let mut network = Network::start(stages.into()).await;
+    network.start_workers(0..stages.into()).await;
+    let job = Job { stages, steps: 40, steps_per_interval: 20, challenge_window: 6, ..JOB };
+    job.train(&mut network, "shares = 2");
     let report = job.settled(&mut network, LIMIT).await;
     report.assert_finished(&job);
     let posted = report.pick(|event| match event {
@@ -180,26 +189,28 @@ async fn two_workers_that_share_sequences_come_to_what_one_would_have() {
         Event::JobStarted { job_key, .. } => Some(*job_key),
         _ => None,
     });
-    let alone = run_alone(&network, &network.path("text.txt"), &posted[0], keys[0]);
+    let half = stages / 2;
+    let alone = unshared_run(&network, &network.path("text.txt"), (&posted[0], keys[0]), half);
     let claims = report.pick(|event| match event {
         Event::ClaimCommitted { claim, .. } => Some(claim.clone()),
         _ => None,
     });
-    assert_eq!(claims.len(), 4);
+    assert_eq!(claims.len(), 2 * usize::from(stages));
     for claim in claims {
-        assert_eq!(claim.newState, alone[claim.interval as usize], "{} at {}", claim.lane(), claim.interval);
+        let (lane, interval) = (claim.lane(), claim.interval as usize);
+        assert_eq!(claim.newState, alone[interval][usize::from(lane.stage % half)], "{lane} at {interval}");
     }
 }
 
-/// Of two that share sequences, the one that adds up otherwise: the other took its word for the sums, and is right.
+/// Of two pipelines that share sequences, the worker that adds up otherwise: the others took its word for the sums, and are right.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_adds_up_gradients_wrongly_is_convicted_of_it() {
-    let mut network = Network::start(2).await;
-    network.start_workers([1]).await;
+    let mut network = Network::start(4).await;
+    network.start_workers(1..4).await;
     network.start_part(VILLAIN, (STEP, "combine", r#"{"flip":3}"#)).await;
-    let job = Job { stages: 2, ..JOB };
+    let job = Job { stages: 4, ..JOB };
     let mut command = job.posting(&network);
-    command.arg("--data-parallel");
+    command.args(["--shares", "2"]);
     network.spawn("user", command);
     let report = job.settled(&mut network, LIMIT).await;
     let convicted = report.pick(|event| match event {

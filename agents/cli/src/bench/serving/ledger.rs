@@ -37,22 +37,7 @@ impl Ledger {
             transaction: B256::ZERO,
             event,
         };
-        let zero = Address::ZERO;
-        let deployment = Deployment {
-            chain_id: 1,
-            block: 0,
-            sno: zero,
-            staking: zero,
-            jobs: zero,
-            checkpoints: zero,
-            channels: zero,
-            disputes: zero,
-            challenges: zero,
-            custody: zero,
-            audits: zero,
-            beacon: zero,
-            step_verifier: zero,
-        };
+        let deployment = Deployment::nowhere(1);
         let events = (0..).zip(events).map(at).collect();
         let (view, workers, programs) = (job.view()?, job.workers()?, job.programs.clone());
         Ok(Self { account, deployment, view, workers, programs, events, folder: folder.to_owned() })

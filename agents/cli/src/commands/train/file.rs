@@ -25,32 +25,45 @@ struct Raw {
     out: Option<PathBuf>,
     max_loss: Option<f32>,
     max_saturation: Option<f32>,
-    hire: HireArgs,
-    #[serde(default)]
-    data_parallel: bool,
+    hire: Option<HireArgs>,
+    #[serde(default = "shares")]
+    shares: u16,
     #[serde(default)]
     early_stop: Early,
+}
+
+const fn shares() -> u16 {
+    1
 }
 
 const fn steps_per_interval() -> u32 {
     50
 }
 
+/// Who the job is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::commands) enum Terms {
+    /// Staked workers: the file says how they are hired.
+    Chain,
+    /// Workers that the user names: nothing that the file says of hiring and claims is looked at.
+    Native,
+}
+
 /// A checked job file.
 #[derive(Debug)]
-pub(super) struct JobFile {
+pub(in crate::commands) struct JobFile {
     /// The file itself.
     path: PathBuf,
     model: Model,
     data: PathBuf,
     /// Steps between two claims.
-    pub(super) steps_per_interval: u32,
+    pub(in crate::commands) steps_per_interval: u32,
     /// Folder for the model.
-    pub(super) out: Option<PathBuf>,
+    pub(in crate::commands) out: Option<PathBuf>,
     /// Workers and terms.
-    pub(super) hire: HireArgs,
-    /// Whether stages share sequences, in place of layers.
-    data_parallel: bool,
+    pub(in crate::commands) hire: HireArgs,
+    /// Shares of a step's sequences, each with all of the model.
+    shares: u16,
     early_stop: Early,
     max_loss: Option<f32>,
     max_saturation: Option<f32>,
@@ -66,14 +79,21 @@ enum Model {
 
 impl JobFile {
     /// Reads a file; the paths in it are relative to its folder.
-    pub(super) fn read(path: &Path) -> Result<Self> {
+    pub(in crate::commands) fn read(path: &Path, terms: Terms) -> Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        Self::parse(path, &text).with_context(|| format!("{} is not a valid job file", path.display()))
+        Self::parse(path, &text, terms).with_context(|| format!("{} is not a valid job file", path.display()))
     }
 
-    fn parse(path: &Path, text: &str) -> Result<Self> {
-        let raw: Raw = toml::from_str(text)?;
-        check(&raw)?;
+    fn parse(path: &Path, text: &str, terms: Terms) -> Result<Self> {
+        let mut raw: Raw = toml::from_str(text)?;
+        let hire = raw.hire.take();
+        let hire = match terms {
+            Terms::Chain => hire.context("a table [hire] is missing: it says how workers are hired")?,
+            Terms::Native => HireArgs::default(),
+        };
+        if terms == Terms::Chain {
+            check(&raw, &hire)?;
+        }
         let folder = path.parent().unwrap_or(Path::new(""));
         let model = match raw.model {
             toml::Value::String(file) => Model::File(folder.join(file)),
@@ -86,8 +106,8 @@ impl JobFile {
             data: folder.join(raw.data),
             steps_per_interval: raw.steps_per_interval,
             out: raw.out.map(|out| folder.join(out)),
-            hire: raw.hire,
-            data_parallel: raw.data_parallel,
+            hire,
+            shares: if terms == Terms::Chain { raw.shares } else { 1 },
             early_stop: raw.early_stop,
             max_loss: raw.max_loss,
             max_saturation: raw.max_saturation,
@@ -95,12 +115,12 @@ impl JobFile {
     }
 
     /// What ends the job early.
-    pub(super) const fn rules(&self) -> Rules {
+    pub(in crate::commands) const fn rules(&self) -> Rules {
         Rules { early: self.early_stop, max_loss: self.max_loss, max_saturation: self.max_saturation }
     }
 
     /// The model with its data.
-    pub(super) fn draft(&self) -> Result<Draft> {
+    pub(in crate::commands) fn draft(&self) -> Result<Draft> {
         let draft = match &self.model {
             Model::File(path) => read_draft(path, &self.data)?,
             Model::Table(json) => {
@@ -108,17 +128,23 @@ impl JobFile {
                 draft((&name, json), self.path.parent().unwrap_or(Path::new("")), &self.data)?
             }
         };
-        Ok(if self.data_parallel { draft.data_parallel(self.hire.stages)? } else { draft })
+        Ok(draft.shared(self.shares)?)
     }
 }
 
 /// Ranges of what the types allow more of.
-fn check(raw: &Raw) -> Result<()> {
-    let Raw { hire, early_stop: early, .. } = raw;
+fn check(raw: &Raw, hire: &HireArgs) -> Result<()> {
+    let Raw { early_stop: early, .. } = raw;
     let [stages, replicas] = MOST;
     let positive = |number: Option<f32>| number.is_none_or(|x| x.is_finite() && x > 0.0);
     ensure!(raw.steps_per_interval > 0, "steps_per_interval is 0: 1 or more");
     ensure!((1..=stages).contains(&hire.stages), "[hire] stages is {}: 1 to {stages}", hire.stages);
+    let shares = raw.shares;
+    ensure!(
+        shares > 0 && hire.stages.is_multiple_of(shares),
+        "shares is {shares}: it must divide [hire] stages, {}",
+        hire.stages
+    );
     ensure!((1..=replicas).contains(&hire.replicas), "[hire] replicas is {}: 1 to {replicas}", hire.replicas);
     ensure!(!hire.deposit.is_empty(), "[hire] deposit is missing: the escrow as text, such as \"50\"");
     parse_amount(&hire.deposit).context("[hire] deposit")?;
@@ -164,12 +190,12 @@ mod tests {
     fn refused(from: &str, to: &str) -> String {
         let text = JOB.replace(from, to);
         assert_ne!(text, JOB, "{from}");
-        format!("{:#}", JobFile::parse(Path::new("jobs/job.toml"), &text).unwrap_err())
+        format!("{:#}", JobFile::parse(Path::new("jobs/job.toml"), &text, Terms::Chain).unwrap_err())
     }
 
     #[test]
     fn paths_are_relative_to_the_file() {
-        let job = JobFile::parse(Path::new("jobs/job.toml"), JOB).unwrap();
+        let job = JobFile::parse(Path::new("jobs/job.toml"), JOB, Terms::Chain).unwrap();
         assert!(matches!(&job.model, Model::File(path) if path == Path::new("jobs/m.json")));
         assert_eq!((job.data.as_path(), job.out.as_deref()), (Path::new("jobs/d.txt"), Some(Path::new("jobs/made"))));
         let hire = HireArgs { stages: 3, deposit: "12.5".into(), token: Token::Eth, ..HireArgs::default() };
@@ -185,6 +211,8 @@ mod tests {
             ("steps_per_interval = 20", "steps_per_interval = 0", "steps_per_interval"),
             ("stages = 3", "stages = 0", "[hire] stages"),
             ("stages = 3", "stages = 65", "[hire] stages"),
+            ("max_loss = 2.0", "shares = 2", "shares is 2"),
+            ("max_loss = 2.0", "shares = 0", "shares is 0"),
             ("stages = 3", "replicas = 17", "[hire] replicas"),
             ("stages = 3", "patients = 3", "patients"),
             ("stages = 3", "challenge_window = 0", "[hire] challenge_window"),
@@ -225,13 +253,18 @@ mod tests {
             seed = 7
         "#;
         std::fs::write(&job, table).unwrap();
-        let draft = JobFile::read(&job).unwrap().draft().unwrap();
+        let draft = JobFile::read(&job, Terms::Chain).unwrap().draft().unwrap();
         assert_eq!((draft.name.as_str(), draft.steps), ("small", 4));
         assert!(draft.architecture.is_some());
+        // Without a chain, nobody is hired.
+        std::fs::write(&job, table.replace("hire.deposit = \"1\"", "")).unwrap();
+        assert_eq!(JobFile::read(&job, Terms::Native).unwrap().draft().unwrap().steps, 4);
+        let unhired = format!("{:#}", JobFile::read(&job, Terms::Chain).unwrap_err());
+        assert!(unhired.contains("[hire]"), "{unhired}");
         std::fs::write(&job, table.replace("heads = 2", "heads = 3")).unwrap();
-        let error = format!("{:#}", JobFile::read(&job).unwrap().draft().unwrap_err());
+        let error = format!("{:#}", JobFile::read(&job, Terms::Chain).unwrap().draft().unwrap_err());
         assert!(error.contains("job.toml [model]") && error.contains("heads"), "{error}");
-        let absent = format!("{:#}", JobFile::read(Path::new("no.toml")).unwrap_err());
+        let absent = format!("{:#}", JobFile::read(Path::new("no.toml"), Terms::Chain).unwrap_err());
         assert!(absent.contains("no.toml"), "{absent}");
     }
 
@@ -239,7 +272,7 @@ mod tests {
     fn the_examples_are_some() {
         for name in ["king-james.toml", "verses.toml"] {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
-            let job = JobFile::read(&path).unwrap();
+            let job = JobFile::read(&path, Terms::Chain).unwrap();
             let draft = job.draft().unwrap();
             assert!(draft.architecture.is_some() && draft.steps.is_multiple_of(job.steps_per_interval), "{name}");
         }

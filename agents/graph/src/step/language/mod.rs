@@ -1,6 +1,6 @@
 //! The training step of a language model, its gradients, and AdamW: a decoder learns what follows each token, an encoder each text's label.
 //!
-//! A micro-batch is one sequence. Whatever meets a weight is quantised row by row, by the row's own largest magnitude, in both
+//! A micro-batch is one sequence; where a model can be cut, there is one more for the norm of all gradients. Whatever meets a weight is quantised row by row, by the row's own largest magnitude, in both
 //! directions: nothing that a matrix product reads depends on calibrated exponents. Everything else is kept in
 //! [`WIDE_BITS`] bits under static ones. Gradients are written block by block, in the operators of the forward pass.
 //!
@@ -12,11 +12,13 @@
 //! | `dropout` | what of it is dropped |
 //! | `embedding`, `norm`, `attention`, `mlp`, `pooler`, `head` | the blocks, forward and backward |
 //! | `padding` | what follows a text shorter than its sequence |
-//! | `optimizer` | clipping and AdamW |
-//! | `parallel` | sequences shared among stages that have all of the model each |
+//! | `clipping` | the norm of all gradients |
+//! | `optimizer` | AdamW |
+//! | `shared` | sequences in shares, each with a model of its own |
 
 mod adapter;
 mod attention;
+mod clipping;
 mod dropout;
 mod embedding;
 mod head;
@@ -26,8 +28,8 @@ mod norm;
 mod operators;
 mod optimizer;
 mod padding;
-mod parallel;
 mod pooler;
+mod shared;
 mod weights;
 
 use std::collections::BTreeMap;
@@ -41,6 +43,8 @@ use crate::exponents::Margins;
 use crate::lower::equal_parts;
 use crate::model::MAX_WIDTH;
 use crate::transformer::{Architecture, Lora, Output, Parameter, Weights, parameters};
+
+use self::shared::Share;
 
 pub use self::optimizer::{AdamW, EPSILON};
 
@@ -159,15 +163,13 @@ pub enum Untrainable {
         "a width of {0} is not trained: a row is normalised whole, and has at most {MAX_WIDTH} elements (rule N-6)"
     )]
     Width(u32),
-    /// More stages than there is work for.
-    #[error(
-        "{stages} data-parallel stages share {sequences} sequences a step: each needs one; use fewer stages or more sequences"
-    )]
+    /// More shares than there is work for.
+    #[error("{shares} shares of {sequences} sequences a step: each needs one; use fewer shares or more sequences")]
     Shares {
         /// Sequences of a step.
         sequences: u32,
-        /// Stages that share them.
-        stages: u16,
+        /// Shares asked for.
+        shares: u16,
     },
     /// Rows that are reduced in parts.
     #[error(
@@ -188,7 +190,9 @@ impl StepGraph {
     /// # Errors
     /// [`Untrainable`].
     pub fn language(architecture: &Architecture, recipe: &Recipe, rows: u32) -> Result<Self, Untrainable> {
-        let graph = Self::empty(recipe.layer_count(architecture), recipe.sequences);
+        let layers = recipe.layer_count(architecture);
+        // Stages tell each other the norm of their gradients after all sequences.
+        let graph = Self::empty(layers, recipe.sequences.saturating_add(u32::from(layers > 1)));
         let mut builder = Builder::new(architecture, recipe, rows, graph)?;
         builder.prepare();
         for sequence in 0..recipe.sequences {
@@ -250,8 +254,8 @@ struct Builder<'a> {
     architecture: &'a Architecture,
     recipe: &'a Recipe,
     place: Place,
-    /// The data-parallel stage that all of the model is in now, if there are any.
-    stage: Option<usize>,
+    /// The share of a step's sequences that is built now, if there are any.
+    share: Option<Share<'a>>,
     /// The sequence that is computed now.
     sequence: u32,
     /// Tokens and labels.
@@ -292,7 +296,7 @@ impl<'a> Builder<'a> {
             architecture,
             recipe,
             place: Place { phase: Phase::Prepare, layer: 0 },
-            stage: None,
+            share: None,
             sequence: 0,
             data,
             drawn: BTreeMap::new(),
@@ -308,44 +312,45 @@ impl<'a> Builder<'a> {
     /// One sequence forward, and backward.
     fn sequence(&mut self, number: u32) {
         self.sequence = number;
+        let micro_batch = number.saturating_sub(self.share.as_ref().map_or(0, |share| share.first_sequence));
+        let (forward, backward) = (Phase::Forward(micro_batch), Phase::Backward(micro_batch));
         let (layers, head) = (self.architecture.layers as usize, self.head_layer());
-        self.at(Phase::Forward(number), 0);
+        self.at(forward, 0);
         let ids = self.ids();
         let (norm, mut x) = self.embedding(ids);
         let mut blocks = Vec::new();
         for layer in 0..layers {
-            self.at(Phase::Forward(number), layer.saturating_add(1));
+            self.at(forward, layer.saturating_add(1));
             let (attention, between) = self.attention(layer, x);
             let (mlp, out) = self.mlp(layer, between);
             blocks.push((attention, mlp));
             x = out;
         }
-        self.at(Phase::Forward(number), head);
+        self.at(forward, head);
         let [_, labels] = self.data;
         let dims = if is_of_text(self.architecture) { vec![1] } else { vec![1, self.recipe.tokens] };
         let labels =
             self.op("labels.sample", Op::Sample { first_row: number }, &[labels], dims, Precision::Like(labels));
         let (head_pass, seen) = self.head(x);
-        self.graph.observed.push(Observed { features: ids, labels, logits: seen.0, probabilities: seen.1 });
+        self.graph.observed.push(Observed { labels, logits: seen.0, probabilities: seen.1 });
 
-        self.at(Phase::Backward(number), head);
+        self.at(backward, head);
         let (mut dx, tied) = self.head_gradient(&head_pass, seen.1, labels);
         for (layer, (attention, mlp)) in blocks.iter().enumerate().rev() {
-            self.at(Phase::Backward(number), layer.saturating_add(1));
+            self.at(backward, layer.saturating_add(1));
             dx = self.mlp_gradient(layer, mlp, dx);
             dx = self.attention_gradient(layer, attention, dx);
         }
-        self.at(Phase::Backward(number), 0);
+        self.at(backward, 0);
         self.embedding_gradient((ids, norm.as_ref()), dx, tied);
     }
 
-    /// Puts what follows into the layer of the embedding (0), a block (from 1 on) or the head. What a data-parallel stage computes of its
-    /// own is all in its preparation.
+    /// Puts what follows into the layer of the embedding (0), a block (from 1 on) or the head.
     fn at(&mut self, phase: Phase, layer: usize) {
-        self.place = match (self.stage, phase) {
-            (Some(layer), Phase::Forward(_) | Phase::Backward(_)) => Place { phase: Phase::Prepare, layer },
-            (Some(layer), phase) => Place { phase, layer },
-            (None, phase) => Place { phase, layer: self.recipe.layer(self.architecture, layer) },
+        let layer = self.recipe.layer(self.architecture, layer);
+        self.place = match &self.share {
+            Some(share) => share.place(phase, layer),
+            None => Place { phase, layer },
         };
     }
 

@@ -1,21 +1,18 @@
-//! Gradients summed and clipped, and AdamW (Loshchilov and Hutter, *Decoupled weight decay regularization*, 2019).
+//! AdamW (Loshchilov and Hutter, *Decoupled weight decay regularization*, 2019).
 //!
 //! Adam's step does not change if all gradients are multiplied by one number, and ε with them, so that the mean over the batch
-//! is its sum, clipped at as many times the norm. The norm is that of a layer's gradients: the same wherever a model is cut into stages.
+//! is its sum, clipped at as many times the norm.
 
-use super::{Builder, NodeId, Place, Weight, clipped, is_of_text, part_of_sum, sum_site};
-use crate::step::{Class, Op, Phase, Precision};
+use super::clipping::Clipped;
+use super::{Builder, NodeId, Weight, clipped};
+use crate::step::{Op, Phase, Precision};
 
-/// A fraction that clipping multiplies by.
-const SHARE: Precision = Precision::Fixed { bits: 17, exponent: 15 };
 /// `m/√v` lies within ±8.
 const DIRECTION: Precision = Precision::Fixed { bits: 24, exponent: 20 };
 /// What the root of a second moment of mean gradients is increased by.
 pub const EPSILON: f64 = 1e-8;
 /// Bits of the factors of a step.
 const RATE_BITS: u8 = 24;
-/// Bits of a layer's sum of squares.
-const SQUARES_BITS: u8 = 56;
 
 /// Settings of AdamW.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,7 +25,7 @@ pub struct AdamW {
     pub beta2: f64,
     /// Weight decay of matrices.
     pub weight_decay: f64,
-    /// Norm to which a layer's gradients are clipped.
+    /// Norm to which all gradients together are clipped.
     pub clip: f64,
 }
 
@@ -60,55 +57,22 @@ impl Builder<'_> {
         let corrected = self.recipe.optimizer.corrected();
         let decays: Option<Vec<f64>> =
             (*weight_decay > 0.0).then(|| rates.iter().map(|rate| rate * weight_decay).collect());
-        for layer in 0..self.recipe.layer_count(self.architecture) {
-            let stage = self.stage.unwrap_or(layer);
-            self.place = Place { phase: Phase::Update, layer: stage };
-            let mine = self.weights.iter().filter(|(_, weight)| weight.layer == layer);
-            let mine: Vec<(String, Weight)> = mine.map(|(name, weight)| (name.clone(), *weight)).collect();
-            let sums: Vec<_> =
-                mine.iter().filter_map(|(name, weight)| Some((name, *weight, self.summed(name)?))).collect();
-            let Some(share) = self.share(layer, &sums) else { continue };
+        let Clipped { sums, factors } = self.clip();
+        for (layer, share) in factors {
+            self.place = self.place_of(Phase::Update, layer);
             let factors = Factors {
                 share,
                 rate: self.schedule("rate", &corrected),
                 decay: decays.as_ref().map(|decays| self.schedule("decay", decays)),
             };
-            for (name, weight, gradient) in sums {
-                self.step_of(name, &weight, gradient, &factors);
-            }
-        }
-    }
-
-    /// The gradient of a step: the sum over its sequences, which a single one has to be written as, too.
-    fn summed(&mut self, name: &str) -> Option<NodeId> {
-        let total = self.gradients.remove(name)?;
-        let single = self.recipe.sequences == 1;
-        Some(if single { self.like(&sum_site(name), Op::Cast, &[total], part_of_sum(name)) } else { total })
-    }
-
-    /// What the gradients of a layer are multiplied by.
-    fn share(&mut self, layer: usize, gradients: &[(&String, Weight, NodeId)]) -> Option<NodeId> {
-        let squares = Precision::Even { bits: SQUARES_BITS, class: Class::Gradient };
-        let mut total: Option<NodeId> = None;
-        for (name, _, gradient) in gradients {
-            let part = |part: &str| format!("{name}.grad.{part}");
-            let coarse = self.like(&part("coarse"), Op::Cast, &[*gradient], super::narrow(Class::Gradient));
-            for piece in self.reducible(&part("columns"), coarse) {
-                let mut sum = self.like(&part("squares"), Op::Mul, &[piece, piece], Precision::Exact { terms: 1 });
-                while self.graph.node(sum).elements() > 1 {
-                    sum = self.exact_sum(&part("norm"), sum);
+            let mine = self.weights.iter().filter(|(_, weight)| weight.layer == layer);
+            let mine: Vec<(String, Weight)> = mine.map(|(name, weight)| (name.clone(), *weight)).collect();
+            for (name, weight) in mine {
+                if let Some(gradient) = sums.get(&name) {
+                    self.step_of(&name, &weight, *gradient, &factors);
                 }
-                // All in the exponent of the whole.
-                let site = format!("layer{layer}.grad.norm");
-                let sum = self.like(&site, Op::Cast, &[sum], squares.clone());
-                total = Some(match total {
-                    None => sum,
-                    Some(total) => self.sum(&site, total, sum, squares.clone()),
-                });
             }
         }
-        let limit = self.recipe.optimizer.clip * self.labels();
-        Some(self.like(&format!("layer{layer}.grad.share"), Op::Shrink { limit }, &[total?], SHARE))
     }
 
     fn step_of(&mut self, name: &str, weight: &Weight, gradient: NodeId, factors: &Factors) {
@@ -133,12 +97,6 @@ impl Builder<'_> {
         for (current, next) in [(value, next), (first, first_next), (second, second_next)] {
             self.graph.state.push(crate::step::StateNode { layer: self.place.layer, current, next });
         }
-    }
-
-    /// Labels of a step: how many times as large as their mean the sum of gradients is.
-    fn labels(&self) -> f64 {
-        let each = if is_of_text(self.architecture) { 1 } else { self.recipe.tokens };
-        f64::from(each) * f64::from(self.recipe.sequences)
     }
 
     /// The entry for the step of a schedule.

@@ -31,7 +31,7 @@ pub fn config(architecture: &Architecture) -> Result<Vec<u8>, ExportError> {
         "pad_token_id": null,
     });
     let all: Map<String, Value> = [shared, fields].into_iter().filter_map(object).flatten().collect();
-    let json = serde_json::to_vec_pretty(&all).map_err(|error| ExportError::Format(error.to_string()))?;
+    let json = super::json(&all)?;
     match describe(&json, None) {
         Ok(read) if read.architecture == *architecture => Ok(json),
         _ => Err(unsaid()),
@@ -61,7 +61,7 @@ pub fn classifier_config(a: &Architecture, classes: &[String]) -> Result<Vec<u8>
     });
     let mut all = object(all).unwrap_or_default();
     all.extend(classes_of(classes));
-    let json = serde_json::to_vec_pretty(&all).map_err(|error| ExportError::Format(error.to_string()))?;
+    let json = super::json(&all)?;
     match describe(&json, None) {
         Ok(read) if read.architecture == *a && read.classes == classes && read.padding == 0 => Ok(json),
         _ => Err(unsaid()),

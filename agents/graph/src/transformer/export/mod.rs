@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
+use serde::Serialize;
 use thiserror::Error;
 
 use super::architecture::Architecture;
@@ -35,6 +36,14 @@ pub enum ExportError {
     /// The file's format cannot hold it.
     #[error("the weights cannot be written as safetensors: {0}")]
     Format(String),
+}
+
+/// A JSON file that people can read.
+///
+/// # Errors
+/// [`ExportError::Format`].
+pub fn json(value: &impl Serialize) -> Result<Vec<u8>, ExportError> {
+    serde_json::to_vec_pretty(value).map_err(|error| ExportError::Format(error.to_string()))
 }
 
 /// A tensor that is being put together of one or more parameters.

@@ -100,7 +100,7 @@ pub fn config(lora: &Lora, architecture: &Architecture, base: &str) -> Result<Ve
         rank_pattern: BTreeMap::new(),
         alpha_pattern: BTreeMap::new(),
     };
-    serde_json::to_vec_pretty(&config).map_err(|error| ExportError::Format(error.to_string()))
+    export::json(&config)
 }
 
 /// `adapter_model.safetensors` of adapters by the names of [`Lora::parameters`], 32-bit floats.

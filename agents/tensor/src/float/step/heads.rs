@@ -1,21 +1,30 @@
 //! Heads of attention.
 
-use tch::{TchError, Tensor};
+use tch::{Kind, TchError, Tensor};
 
 use super::node::per;
+use super::product;
 
 /// `Σ_d q[t,h,d]·k[s,g,d]` of every head; operands with the lengths of their rows.
-pub(super) fn scores((q, q_row): (&Tensor, i64), (k, k_row): (&Tensor, i64), heads: i64) -> Result<Tensor, TchError> {
+pub(super) fn scores(
+    (q, q_row): (&Tensor, i64),
+    (k, k_row): (&Tensor, i64),
+    (heads, products): (i64, Kind),
+) -> Result<Tensor, TchError> {
     let width = per(q_row, heads).max(1);
     let q = q.f_reshape([-1, heads, width])?.f_transpose(0, 1)?;
     let k = k.f_reshape([-1, per(k_row, width), width])?.f_permute([1, 2, 0])?;
-    q.f_matmul(&shared(k, heads)?)
+    product(&q, &shared(k, heads)?, products)
 }
 
 /// `Σ_s p[h,t,s]·v[g,d,s]`; the values transposed, with the length of their rows; of so many heads, to rows of this length.
-pub(super) fn mix(p: &Tensor, (v, keys): (&Tensor, i64), (heads, row): (i64, i64)) -> Result<Tensor, TchError> {
+pub(super) fn mix(
+    p: &Tensor,
+    (v, keys): (&Tensor, i64),
+    (heads, row, products): (i64, i64, Kind),
+) -> Result<Tensor, TchError> {
     let v = v.f_reshape([-1, per(row, heads).max(1), keys])?.f_transpose(1, 2)?;
-    let mixed = p.f_reshape([heads, -1, keys])?.f_matmul(&shared(v, heads)?)?;
+    let mixed = product(&p.f_reshape([heads, -1, keys])?, &shared(v, heads)?, products)?;
     mixed.f_transpose(0, 1)
 }
 

@@ -5,7 +5,7 @@ use tensorlink_graph::step::float::factors;
 use tensorlink_graph::step::{Function, Node, Op, StepGraph};
 use tensorlink_num::{StepContext, philox};
 
-use super::{Values, dims, heads, rows};
+use super::{Values, dims, heads, product, rows};
 
 /// A node's value, in its shape.
 pub(super) fn compute(
@@ -22,13 +22,15 @@ pub(super) fn compute(
     let part = |i: usize| Ok::<_, TchError>(per(operand(i)?.numel() as i64, node.elements() as i64).max(1));
     // Rows in which a token sees what comes before it.
     let tokens = |i: usize| Ok::<_, TchError>(graph.node(id(i)?).dims.iter().rev().nth(1).map_or(1, |t| i64::from(*t)));
+    let products = values.products;
+    let multiply = |a: Tensor, b: Tensor| product(&a, &b, products);
     let value = match node.op {
         // Leaves are given.
         Op::Features | Op::Labels | Op::State | Op::Constant(_) => return Err(lacking(node, 0)),
         Op::Sample { first_row } => sample(operand(0)?, first_row, node, context)?,
         Op::MatMul => {
             let depth = length(0)?;
-            rows::of(operand(0)?, depth)?.f_matmul(&rows::of(operand(1)?, depth)?.f_transpose(0, 1)?)?
+            multiply(rows::of(operand(0)?, depth)?, rows::of(operand(1)?, depth)?.f_transpose(0, 1)?)?
         }
         Op::Transpose => operand(0)?.f_reshape([-1, row(node), length(0)?])?.f_transpose(1, 2)?,
         Op::Combine { fa, fb } => {
@@ -68,7 +70,7 @@ pub(super) fn compute(
         Op::ScaledMatMul { offset } => {
             let depth = length(1)?;
             let a = rows::of(operand(0)?, length(0)?)?.f_narrow(1, offset.into(), depth)?;
-            let product = a.f_matmul(&rows::of(operand(1)?, depth)?.f_transpose(0, 1)?)?;
+            let product = multiply(a, rows::of(operand(1)?, depth)?.f_transpose(0, 1)?)?;
             product.f_mul(&operand(2)?.f_reshape([-1, 1])?)?.f_mul(&operand(3)?.f_reshape([1, -1])?)?
         }
         Op::Slice { offset } => rows::of(operand(0)?, length(0)?)?.f_narrow(1, offset.into(), row(node))?,
@@ -81,8 +83,12 @@ pub(super) fn compute(
             a.f_mul(&b)?
         }
         Op::RowAbsMax => rows::of(operand(0)?, part(0)?)?.f_abs()?.f_amax([-1i64], false)?,
-        Op::HeadScores { heads } => heads::scores((operand(0)?, length(0)?), (operand(1)?, length(1)?), heads.into())?,
-        Op::HeadMix { heads } => heads::mix(operand(0)?, (operand(1)?, length(1)?), (heads.into(), row(node)))?,
+        Op::HeadScores { heads } => {
+            heads::scores((operand(0)?, length(0)?), (operand(1)?, length(1)?), (heads.into(), products))?
+        }
+        Op::HeadMix { heads } => {
+            heads::mix(operand(0)?, (operand(1)?, length(1)?), (heads.into(), row(node), products))?
+        }
         Op::GroupSum { heads } => heads::group_sum((operand(0)?, length(0)?), heads.into(), row(node))?,
         Op::Norm(spread) => rows::norm(operand(0)?, length(1)?, &spread)?,
         Op::InverseNorm(spread) => rows::inverse_norm(operand(0)?, part(0)?, &spread)?,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::schedule::{DEEPEST, Whom};
 use super::wire::{Mood, Weather, Wire};
-use crate::harness::{FIRST_WORKER, Job, Network, Process, Served, USER, VALIDATOR};
+use crate::harness::{FIRST_WORKER, Job, LOOK, Network, Process, Served, USER, VALIDATOR};
 
 /// Before what ended by itself is started again.
 const RESPITE: Duration = Duration::from_secs(1);
@@ -106,7 +106,7 @@ impl Agents {
                 assert!(started.elapsed() < START, "{part:?} does not listen within {START:?}");
                 self.tend(network);
                 assert!(self.all.iter().all(|agent| agent.starts <= 1), "an agent does not start");
-                tokio::time::sleep(crate::harness::LOOK).await;
+                tokio::time::sleep(LOOK).await;
             }
         }
     }
@@ -172,6 +172,29 @@ impl Agents {
         }
     }
 
+    /// Whether something is so within so much time; meanwhile everybody is looked after.
+    pub(super) async fn see(
+        &mut self,
+        network: &Network,
+        limit: Duration,
+        mut is_so: impl AsyncFnMut(&Self) -> bool,
+    ) -> bool {
+        let began = Instant::now();
+        while began.elapsed() < limit {
+            self.tend(network);
+            if is_so(self).await {
+                return true;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        false
+    }
+
+    /// The same of the user's work.
+    pub(super) async fn see_done(&mut self, network: &Network, limit: Duration) -> bool {
+        self.see(network, limit, async |agents| agents.is_done()).await
+    }
+
     /// Ends an agent as a power cut would; false if it does not run.
     pub(super) fn kill(&mut self, index: usize, away: Duration) -> bool {
         let agent = &mut self.all[index];
@@ -194,7 +217,7 @@ impl Agents {
     }
 
     /// Whether the user has seen its job through, and said so.
-    pub(super) fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.all.iter().any(|agent| agent.stage == Stage::Done)
     }
 

@@ -25,8 +25,8 @@ use tensorlink_bindings::creation::Parameters;
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 
-use crate::harness::{Job, LOOK, Network, Subject, USER, eventually};
-use agents::{Agents, Errand};
+use crate::harness::{Job, Network, Subject, USER, eventually};
+use agents::{Agents, Errand, JOB};
 use schedule::DEEPEST;
 use storm::{STORM, storm};
 
@@ -98,26 +98,16 @@ async fn no_honest_party_loses_anything_whatever_fails() {
     println!("chaos: {} claims so far", claims(network).await);
 
     let (mut closed, limit) = (false, CALM + ALONE * intervals);
-    if !done_within(limit, network, &mut agents).await {
+    if !agents.see_done(network, limit).await {
         // Replicas do not wait for each other for ever (rule P-25). Where each has lost a stage, only the user can end the job.
         assert!(verdict::nobody_can_go_on(network).await, "the job does not end");
-        network.ok(USER, &["job", "cancel", "1"]).await;
+        network.ok(USER, &["job", "cancel", &JOB.to_string()]).await;
         closed = true;
-        assert!(done_within(CALM, network, &mut agents).await, "the closed job does not end");
+        assert!(agents.see_done(network, CALM).await, "the closed job does not end");
     }
     println!("chaos: the job is settled after {:.0} s", began.elapsed().as_secs_f32());
     agents.assert_nobody_fell();
     verdict::everything_is_right(network, &mut agents, closed).await;
-}
-
-/// Whether the user sees its job settled, and says what it came to, in so much time.
-async fn done_within(limit: Duration, network: &Network, agents: &mut Agents) -> bool {
-    let began = Instant::now();
-    while !agents.is_done() && began.elapsed() < limit {
-        agents.tend(network);
-        tokio::time::sleep(LOOK).await;
-    }
-    agents.is_done()
 }
 
 /// Until everybody has seen the job start: what follows is about training, not about hiring. The weather turns before anybody trains.

@@ -76,11 +76,10 @@ async fn a_text_is_right_or_unpaid_whatever_fails() {
     let mut serving = Serving::at(served.clone(), JOB, &format!("127.0.0.1:{}", front.port));
     let mut agents = Agents::new(network, Errand::Serving(served, front), seed).await;
     agents.start(network).await;
-    let posted = until(START, (network, &mut agents), async |agents| agents.is_done());
-    assert!(posted.await, "the job is not posted");
+    assert!(agents.see_done(network, START).await, "the job is not posted");
     agents.go_on();
     let key = network.path(&format!("data-{USER}")).join("gateway.key");
-    let opened = until(START, (network, &mut agents), async |_| key.exists());
+    let opened = agents.see(network, START, async |_| key.exists());
     assert!(opened.await, "the gateway does not open");
     serving.take_key(&key);
     let mut delivered = Delivered::default();
@@ -103,14 +102,14 @@ async fn a_text_is_right_or_unpaid_whatever_fails() {
 
     network.ok(USER, &["job", "cancel", &JOB.to_string()]).await;
     let limit = CALM + Duration::from_secs(2 * u64::from(SHAPE.window) + DEEPEST);
-    let settled = until(limit, (network, &mut agents), async |_| refund(network).await.is_some());
+    let settled = agents.see(network, limit, async |_| refund(network).await.is_some());
     assert!(settled.await, "the job does not end");
     println!("chaos: the job is settled after {:.0} s", began.elapsed().as_secs_f32());
     agents.assert_nobody_fell();
     let report = Report { json: Value::Null, events: network.events().await };
     verdict::nobody_was_convicted(&report);
     what_was_delivered_is_paid(&report, delivered.tokens);
-    let released = until(CALM, (network, &mut agents), async |_| {
+    let released = agents.see(network, CALM, async |_| {
         for worker in 0..lanes {
             if network.stake(worker).await.locked > 0 {
                 return false;
@@ -121,23 +120,6 @@ async fn a_text_is_right_or_unpaid_whatever_fails() {
     assert!(released.await, "a stake stays locked");
     agents.stop();
     verdict::nothing_is_stuck(network).await;
-}
-
-/// Whether something is so within so much time, while the agents are tended.
-async fn until(
-    limit: Duration,
-    (network, agents): (&Network, &mut Agents),
-    mut is_so: impl AsyncFnMut(&Agents) -> bool,
-) -> bool {
-    let began = Instant::now();
-    while began.elapsed() < limit {
-        agents.tend(network);
-        if is_so(agents).await {
-            return true;
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-    false
 }
 
 async fn refund(network: &Network) -> Option<U256> {

@@ -13,7 +13,7 @@ pub(crate) use network::{
     COLLATERAL, FIRST_WORKER, Network, OBSERVER, PURSE, STAKE, TREASURY, USER, VALIDATOR, address, worker_address,
 };
 pub(crate) use process::{Output, Process, run, tensorlink, villain};
-pub(crate) use quiet::{quiet_run, run_alone};
+pub(crate) use quiet::{quiet_run, unshared_run};
 pub(crate) use serving::{Served, Serving, Shape};
 
 use std::time::{Duration, Instant};

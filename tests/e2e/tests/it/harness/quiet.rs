@@ -23,9 +23,14 @@ pub(crate) fn quiet_run(network: &Network, data: &Path, terms: &JobTerms, key: J
     roots(&prepared, terms, key)
 }
 
-/// Root of the state after every interval, had one worker the whole model.
-pub(crate) fn run_alone(network: &Network, data: &Path, terms: &JobTerms, key: JobKey) -> Vec<B256> {
-    roots(&prepared(network, data, 1), terms, key).into_iter().flatten().collect()
+/// The same, had the model so many stages, with all sequences each.
+pub(crate) fn unshared_run(
+    network: &Network,
+    data: &Path,
+    (terms, key): (&JobTerms, JobKey),
+    stages: u16,
+) -> Vec<Vec<B256>> {
+    roots(&prepared(network, data, stages), terms, key)
 }
 
 fn prepared(network: &Network, data: &Path, stages: u16) -> Prepared {
