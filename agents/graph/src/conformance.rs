@@ -26,6 +26,7 @@ use crate::init::{self, InitError};
 use crate::interpreter::Reference;
 use crate::local::{LocalPipeline, Schedule, Stage};
 use crate::model::{Activation, Linear, Network, Optimizer};
+use crate::watch::Trace;
 
 /// How an engine failed.
 #[derive(Debug, Error)]
@@ -206,18 +207,14 @@ pub fn training<E: Engine>(engine: impl Fn() -> E) -> Result<(), Failure> {
             stages.iter().map(|s| Stage { program: &s.0, info: &s.1, constants: &s.2, state: &s.3 }).collect();
         let mut ours = LocalPipeline::new(&stages, job_key(1), &engine)?;
         let mut reference = LocalPipeline::new(&stages, job_key(1), || Reference)?;
+        let traces: Vec<(Trace, Trace)> = ours.trace().into_iter().zip(reference.trace()).collect();
         for step in 0..3 {
-            ours.executors().for_each(|stage| stage.set_trace(true));
-            reference.executors().for_each(|stage| stage.set_trace(true));
             ours.step(step, Schedule::OneByOne)?;
             reference.step(step, Schedule::OneByOne)?;
-            for (ours, reference) in ours.executors().zip(reference.executors()) {
-                let (actual, expected) = (ours.trace().unwrap_or_default(), reference.trace().unwrap_or_default());
-                let names = reference.program().names.iter();
-                for ((name, expected), actual) in names.zip(expected).zip(actual) {
-                    let what = format!("step {step}, {name}");
-                    let actual = ours.engine().export(actual);
-                    same(&what, expected, &actual.map_err(|source| Failure::Refused { what: what.clone(), source })?)?;
+            for ((ours, reference), stage) in traces.iter().zip(&stages) {
+                let outputs = ours.take().into_iter().zip(reference.take());
+                for (name, (actual, expected)) in stage.program.names.iter().zip(outputs) {
+                    same(&format!("step {step}, {name}"), &expected, &actual)?;
                 }
             }
         }

@@ -3,8 +3,7 @@
 //! A step is [`StageExecutor::begin_step`], then [`forward`](StageExecutor::forward) and
 //! [`backward`](StageExecutor::backward) of every micro-batch in any order that keeps forward before backward of each, has the
 //! backward passes in order and ends a round before the next one, then [`update`](StageExecutor::update). The state changes in `update` alone, and only if it succeeds: after an engine's failure,
-//! begin the step again. Outputs are dropped when their last reader has run, unless they are observed or
-//! the step is traced.
+//! begin the step again. Outputs are dropped when their last reader has run, unless they are observed.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,6 +15,7 @@ use thiserror::Error;
 use crate::check::{CheckedProgram, forward_only};
 use crate::engine::{Engine, EngineError, StepContext};
 use crate::fused::Fusions;
+use crate::watch::Watch;
 
 /// Why a stage could not run.
 #[derive(Debug, Error)]
@@ -86,7 +86,7 @@ pub struct StageExecutor<E: Engine> {
     readers: Vec<u32>,
     observed: BTreeSet<u32>,
     fusions: Fusions,
-    trace: bool,
+    watch: Option<Watch>,
     step: Option<Step<E::Tensor>>,
 }
 
@@ -168,7 +168,7 @@ impl<E: Engine> StageExecutor<E> {
         let wanted = kept.chain(program.to_next.iter().chain(&program.to_previous).chain(&observed).copied());
         let fusions = Fusions::of_program(&program, wanted.map(Source::Output));
         let lineage = lineage.into();
-        Ok(Self { engine, program, lineage, constants, state, readers, observed, fusions, trace: false, step: None })
+        Ok(Self { engine, program, lineage, constants, state, readers, observed, fusions, watch: None, step: None })
     }
 
     /// The program.
@@ -181,9 +181,9 @@ impl<E: Engine> StageExecutor<E> {
         &self.engine
     }
 
-    /// Keeps every operator output of the steps that begin from now on, for [`Self::trace`].
-    pub const fn set_trace(&mut self, trace: bool) {
-        self.trace = trace;
+    /// Has every operator's output of the steps that begin from now on seen, or none. What is seen is computed operator by operator.
+    pub fn watch(&mut self, watch: Option<Watch>) {
+        self.watch = watch;
     }
 
     /// Begins a step of the job, counted from 0: forgets the last one and casts the weights.
@@ -287,7 +287,7 @@ impl<E: Engine> StageExecutor<E> {
                 *done = true;
             }
             for slots in [&mut step.from_previous, &mut step.from_next] {
-                let slot = over.filter(|_| !self.trace).and_then(|micro_batch| slots.get_mut(micro_batch as usize));
+                let slot = over.and_then(|micro_batch| slots.get_mut(micro_batch as usize));
                 if let Some(slot) = slot {
                     *slot = None;
                 }
@@ -313,10 +313,8 @@ impl<E: Engine> StageExecutor<E> {
         let step = self.step.as_mut().ok_or_else(|| ExecuteError::Order(name()))?;
         let next = self.program.state.iter().map(|slot| step.outputs.get(slot.producer as usize).cloned().flatten());
         self.state = next.collect::<Option<_>>().ok_or_else(|| ExecuteError::Order(name()))?;
-        if !self.trace {
-            for slot in &self.program.state {
-                release(step, slot.producer, &self.observed);
-            }
+        for slot in &self.program.state {
+            release(step, slot.producer, &self.observed);
         }
         Ok(())
     }
@@ -349,11 +347,6 @@ impl<E: Engine> StageExecutor<E> {
     pub fn observe(&self, operator: u32) -> Result<Option<Tensor>, ExecuteError> {
         let output = self.step.as_ref().and_then(|step| step.outputs.get(operator as usize)).and_then(Option::as_ref);
         output.map(|tensor| self.export("observed output", tensor)).transpose()
-    }
-
-    /// Every operator output of the current step in program order, if it was traced and has run to its end.
-    pub fn trace(&self) -> Option<Vec<&E::Tensor>> {
-        self.step.as_ref()?.outputs.iter().map(Option::as_ref).collect()
     }
 
     fn export(&self, what: &'static str, tensor: &E::Tensor) -> Result<Tensor, ExecuteError> {
@@ -425,9 +418,9 @@ impl<E: Engine> StageExecutor<E> {
     fn operate(&mut self, operators: Range<u32>, until: Option<u32>) -> Result<u32, ExecuteError> {
         let order = || ExecuteError::Order(format!("operators {operators:?}"));
         let step = self.step.as_mut().ok_or_else(order)?;
-        // A trace has the outputs within what is computed as one, too.
+        // The outputs within what is computed as one are seen, too.
         let none = Fusions::default();
-        let fusions = if self.trace { &none } else { &self.fusions };
+        let fusions = if self.watch.is_some() { &none } else { &self.fusions };
         for index in operators.clone() {
             let name = || self.program.names.get(index as usize).cloned().unwrap_or_default();
             let Some(turn) = fusions.turn(&self.program.operators, index as usize) else { continue };
@@ -440,11 +433,15 @@ impl<E: Engine> StageExecutor<E> {
             };
             let outputs = turn.take(&self.engine, find, &step.context).ok_or_else(|| ExecuteError::Order(name()))?;
             for (place, output) in outputs.map_err(|source| ExecuteError::Engine { operator: name(), source })? {
+                if let (Some(watch), Ok(place)) = (&mut self.watch, u32::try_from(place)) {
+                    let seen = self.engine.export(&output);
+                    watch(place, seen.map_err(|source| ExecuteError::Transfer { what: "a watched output", source })?);
+                }
                 if let Some(slot) = step.outputs.get_mut(place) {
                     *slot = Some(output);
                 }
             }
-            let read = fusions.done(index as usize).filter(|_| !self.trace);
+            let read = fusions.done(index as usize);
             for operator in read.filter_map(|done| self.program.operators.get(done)) {
                 for operand in &operator.operands {
                     if let Source::Output(i) = operand.source {
@@ -468,9 +465,7 @@ impl<E: Engine> StageExecutor<E> {
             .engine
             .export(output)
             .map_err(|source| ExecuteError::Transfer { what: "a boundary tensor", source })?;
-        if !self.trace {
-            release(step, index, &self.observed);
-        }
+        release(step, index, &self.observed);
         Ok(tensor)
     }
 }

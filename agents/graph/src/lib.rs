@@ -14,6 +14,7 @@
 //! | [`engine`], [`interpreter`], `conformance` | the [`Engine`] trait, its reference, its test suite (feature `conformance`) |
 //! | [`fused`] | attention as one operator, for engines that gain by it |
 //! | [`executor`], [`local`] | run a stage on an engine, segment by segment; run all stages in one process |
+//! | [`watch`] | sees every output of a step |
 //! | [`transformer`] | transformers: architectures, weights, programs |
 //! | [`metrics`], [`evaluate`](mod@evaluate) | loss and accuracy, for people |
 //!
@@ -46,6 +47,7 @@ pub mod step;
 pub mod tables;
 pub mod training;
 pub mod transformer;
+pub mod watch;
 
 pub use check::{CheckedProgram, ProgramError, check};
 pub use compile::{CompileError, CompiledStage, StageInfo, TrainingSet, compile};
@@ -61,3 +63,4 @@ pub use local::{LocalPipeline, Schedule, Stage};
 pub use metrics::Metrics;
 pub use model::{LanguageModel, Model, ModelError, Network};
 pub use training::Training;
+pub use watch::{Trace, Watch};

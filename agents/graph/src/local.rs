@@ -11,6 +11,7 @@ use crate::compile::StageInfo;
 use crate::engine::Engine;
 use crate::executor::{ExecuteError, StageExecutor};
 use crate::metrics::Metrics;
+use crate::watch::Trace;
 
 /// One stage: its program and what it starts from.
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +112,16 @@ impl<E: Engine> LocalPipeline<E> {
     /// The device's.
     pub fn state(&self) -> Result<Vec<Vec<Tensor>>, ExecuteError> {
         self.stages.iter().map(|(stage, _)| stage.state()).collect()
+    }
+
+    /// Keeps every operator's output of the steps from now on, by stage.
+    pub fn trace(&mut self) -> Vec<Trace> {
+        let watched = |stage: &mut StageExecutor<E>| {
+            let trace = Trace::default();
+            stage.watch(Some(trace.watch()));
+            trace
+        };
+        self.executors().map(watched).collect()
     }
 
     /// The stages' executors, first to last.

@@ -1,10 +1,13 @@
 //! Repeats a recorded interval: what auditors compare with, and what a worker signs when asked about its steps.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
+use tensorlink_graph::watch::Watch;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{BoundaryLists, Edge, tensor_roots, trace_root};
 use tensorlink_types::abi::AuditAnswer;
@@ -15,6 +18,9 @@ use crate::interval::{
     self, Boundary, IntervalError, Outcome, RecordTooShort, Recorded, Span, sequential, state_root_of,
 };
 use crate::shard::Shard;
+
+/// Outputs are hashed as soon as they have so many bytes together.
+const BATCH: u64 = 4 << 20;
 
 /// A recorded interval.
 #[derive(Clone, Debug)]
@@ -85,20 +91,19 @@ impl Replay {
     pub fn answer<E: Engine>(&self, engine: E) -> Result<(Outcome, AuditAnswer), ReplayError> {
         let mut executor = self.executor(engine)?;
         let last = self.span.first_step.saturating_add(self.span.steps.saturating_sub(1));
-        executor.set_trace(self.span.first_step == last);
+        let trace = TraceRoots::default();
+        if self.span.first_step == last {
+            executor.watch(Some(trace.watch()));
+        }
         let mut before = state_root_of(&self.state);
-        let mut trace = None;
         let outcome = self.run(&mut executor, |at, executor| {
-            if at == last {
-                trace = Some(trace_root(&tensor_roots(&traced(executor)?)));
-            } else if at.saturating_add(1) == last {
+            if at.saturating_add(1) == last {
                 before = state_root_of(&executor.state()?);
-                executor.set_trace(true);
+                executor.watch(Some(trace.watch()));
             }
             Ok(())
         })?;
-        let trace = trace.ok_or(ReplayError::OutOfRange("step"))?;
-        Ok((outcome, AuditAnswer { step: last, preState: before, trace }))
+        Ok((outcome, AuditAnswer { step: last, preState: before, trace: trace_root(&trace.take()) }))
     }
 
     /// Executes the interval and keeps what it sent over an edge, in order of steps and micro-batches, with the outcome. Blocks.
@@ -122,11 +127,12 @@ impl Replay {
     /// [`ReplayError`].
     pub fn roots<E: Engine>(&self, engine: E) -> Result<Roots, ReplayError> {
         let mut executor = self.executor(engine)?;
-        executor.set_trace(true);
+        let trace = TraceRoots::default();
+        executor.watch(Some(trace.watch()));
         let mut states = vec![tensor_roots(&self.state)];
         let mut traces = Vec::new();
         let outcome = self.run(&mut executor, |_, executor| {
-            traces.push(tensor_roots(&traced(executor)?));
+            traces.push(trace.take());
             states.push(tensor_roots(&executor.state()?));
             Ok(())
         })?;
@@ -141,41 +147,47 @@ impl Replay {
         let op = self.shard.program.operators.get(operator as usize).ok_or(ReplayError::OutOfRange("operator"))?;
         let steps = step.checked_sub(self.span.first_step).filter(|local| *local < self.span.steps);
         let steps = steps.ok_or(ReplayError::OutOfRange("step"))?.saturating_add(1);
-        let mut executor = self.executor(engine)?;
-        executor.set_trace(true);
+        let outputs = op.operands.iter().filter_map(|operand| match operand.source {
+            Source::Output(index) => Some(index),
+            _ => None,
+        });
+        let mut executor = self.executor_that_keeps(engine, outputs.chain([operator]))?;
         let mut before = self.state.clone();
-        let mut found = None;
         let until = Self { span: Span { steps, ..self.span }, ..self.clone() };
         until.run(&mut executor, |at, executor| {
-            if at == step {
-                found = Some(traced(executor)?);
-            } else {
+            if at != step {
                 before = executor.state()?;
             }
             Ok(())
         })?;
-        let outputs = found.ok_or(ReplayError::OutOfRange("step"))?;
-        let received = |source: Source| {
-            let recorded = Recorded::new(&self.shard.program, &self.inputs, self.span.first_step);
-            recorded.tensor(&self.shard.program, source, step)
+        let find = |source: Source| {
+            Ok(match source {
+                Source::Output(index) => executor.observe(index)?,
+                Source::State(index) => before.get(index as usize).cloned(),
+                Source::Constant(index) => self.shard.constants.get(index as usize).cloned(),
+                Source::FromPrevious(_) | Source::FromNext(_) => {
+                    let recorded = Recorded::new(&self.shard.program, &self.inputs, self.span.first_step);
+                    recorded.tensor(&self.shard.program, source, step)
+                }
+            })
         };
-        let find = |source: Source| match source {
-            Source::Output(index) => outputs.get(index as usize).cloned(),
-            Source::State(index) => before.get(index as usize).cloned(),
-            Source::Constant(index) => self.shard.constants.get(index as usize).cloned(),
-            Source::FromPrevious(_) | Source::FromNext(_) => received(source),
-        };
-        let operands = op.operands.iter().map(|operand| find(operand.source)).collect::<Option<_>>();
-        let output = outputs.get(operator as usize).cloned();
-        match (operands, output) {
-            (Some(operands), Some(output)) => Ok(OperatorTensors { operands, output }),
-            _ => Err(ReplayError::OutOfRange("operand")),
-        }
+        let found = |source| find(source).and_then(|tensor| tensor.ok_or(ReplayError::OutOfRange("operand")));
+        let operands = op.operands.iter().map(|operand| found(operand.source)).collect::<Result<_, _>>()?;
+        Ok(OperatorTensors { operands, output: found(Source::Output(operator))? })
     }
 
     fn executor<E: Engine>(&self, engine: E) -> Result<StageExecutor<E>, ReplayError> {
+        self.executor_that_keeps(engine, [])
+    }
+
+    /// One that keeps the outputs of these operators until the next step.
+    fn executor_that_keeps<E: Engine>(
+        &self,
+        engine: E,
+        operators: impl IntoIterator<Item = u32>,
+    ) -> Result<StageExecutor<E>, ReplayError> {
         let program = self.shard.program.as_ref().clone();
-        Ok(StageExecutor::new(engine, program, &self.shard.constants, &self.state, self.lineage, [])?)
+        Ok(StageExecutor::new(engine, program, &self.shard.constants, &self.state, self.lineage, operators)?)
     }
 
     fn run<E: Engine>(
@@ -217,10 +229,47 @@ impl Boundary for Kept<'_> {
     }
 }
 
-/// All outputs of the step that has just been traced, on the host.
-fn traced<E: Engine>(executor: &StageExecutor<E>) -> Result<Vec<Tensor>, ExecuteError> {
-    let outputs = executor.trace().ok_or_else(|| ExecuteError::Order("trace".to_owned()))?;
-    let export = |tensor| executor.engine().export(tensor);
-    let transfer = |source| ExecuteError::Transfer { what: "a traced output", source };
-    outputs.into_iter().map(|tensor| export(tensor).map_err(transfer)).collect()
+/// Roots of all outputs of a step: hashed and dropped as they come, in batches, for together small ones take less.
+#[derive(Clone, Default)]
+struct TraceRoots(Arc<Mutex<Batch>>);
+
+#[derive(Default)]
+struct Batch {
+    operators: Vec<u32>,
+    outputs: Vec<Tensor>,
+    bytes: u64,
+    roots: BTreeMap<u32, TensorRoot>,
+}
+
+impl TraceRoots {
+    fn watch(&self) -> Watch {
+        let batch = Arc::clone(&self.0);
+        Box::new(move |operator, output| {
+            batch.lock().unwrap_or_else(PoisonError::into_inner).add(operator, output);
+        })
+    }
+
+    /// All since it was asked last, in the program's order.
+    fn take(&self) -> Vec<TensorRoot> {
+        let mut batch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        batch.hash();
+        mem::take(&mut batch.roots).into_values().collect()
+    }
+}
+
+impl Batch {
+    fn add(&mut self, operator: u32, output: Tensor) {
+        self.bytes = self.bytes.saturating_add(output.ty().byte_len());
+        self.operators.push(operator);
+        self.outputs.push(output);
+        if self.bytes >= BATCH {
+            self.hash();
+        }
+    }
+
+    fn hash(&mut self) {
+        self.bytes = 0;
+        self.roots.extend(self.operators.drain(..).zip(tensor_roots(&self.outputs)));
+        self.outputs.clear();
+    }
 }

@@ -13,12 +13,14 @@
 //! | `prefill`, `decode`, `floats` | a whole text, and one more token, against libtorch's floats |
 //! | `llamacpp` | the same against llama.cpp |
 //! | `train`, `step` | a training step against libtorch's autograd; models in training |
+//! | `audit` | what a validator computes to answer for an interval |
 //! | `serving` | a serving job on the loopback interface, for the rows below |
 //! | `pipeline`, `receipts`, `memory` | two workers against one; what receipts cost; what a worker holds |
 //! | `native` | floats on several classes of devices: honest distances, cheats that are found |
 //! | `gas` | gas, from the snapshots of the contracts' tests |
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
+mod audit;
 mod decode;
 pub mod figure;
 mod floats;
@@ -68,7 +70,7 @@ pub enum Row {
     Decode,
     /// Both against llama.cpp.
     Llamacpp,
-    /// A training step, against libtorch's autograd; what commitments take of it.
+    /// A training step, against libtorch's autograd; what commitments take of it, and audits.
     Train,
     /// Native mode, which is not provable: how far honest results of different devices are apart, and which cheats are further.
     Native,

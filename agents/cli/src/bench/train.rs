@@ -1,4 +1,4 @@
-//! A training step of a decoder, against libtorch's autograd on the same shape, and what hashing adds to it.
+//! A training step of a decoder, against libtorch's autograd on the same shape, what hashing adds to it, and what an audit takes.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_roots;
 use tensorlink_types::TensorType;
 
+use super::audit::Audited;
 use super::figure::{Figure, Goal, Unit};
 use super::step::{Contest, Subject};
 use super::time::{median, millis, once_everywhere};
@@ -22,12 +23,16 @@ const COMMITMENTS: f64 = 0.05;
 const INTERVAL: u32 = 50;
 /// Rounds of hashing.
 const HASHES: usize = 5;
+/// Steps of an interval that is audited, and how often it is.
+const AUDITED: u32 = 10;
+const AUDITS: usize = 3;
 
 pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
     let engine = device::open(Some(measure.device))?;
     let subject = Subject::new(extent.shape()).map_err(Error::from_boxed)?;
     let crossing = crossing(&subject)?;
+    let audited = Audited::new(&subject)?;
     let millions = subject.training.parameters() / 1_000_000;
     let mut contest = Contest::new(&subject, engine.device(), || engine.clone()).map_err(Error::from_boxed)?;
     // Floats to begin with, in 64 bits, are the largest part of it.
@@ -48,7 +53,9 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     };
     let mut figures: Vec<Figure> = GOALS.into_iter().zip([f32, bf16]).map(faster).collect();
     let state = contest.state().map_err(Error::from_boxed)?;
+    drop(contest);
     figures.push(commitments(&state, &crossing, exact, extent.rounds(HASHES)));
+    figures.push(audited.figure(&engine, state, (exact, AUDITED), extent.rounds(AUDITS))?);
     Ok(figures)
 }
 

@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::plan::{Plan, PlanError};
 use crate::engine::Engine;
 use crate::executor::{ExecuteError, StageExecutor};
+use crate::watch::{Trace, Watch};
 
 /// Why a text could not be computed.
 #[derive(Debug, Error)]
@@ -60,7 +61,7 @@ impl<E: Engine> StageRunner<E> {
     /// # Errors
     /// [`RunError`].
     pub fn run(&self, input: &Tensor) -> Result<Tensor, RunError> {
-        self.executor(input, false)?.forward(0, Some(input))?.ok_or(RunError::NoOutput)
+        self.executor(input, None)?.forward(0, Some(input))?.ok_or(RunError::NoOutput)
     }
 
     /// As [`Self::run`], on a stage that chooses tokens, by controls of each ([`controls`](super::choice::controls)).
@@ -68,7 +69,7 @@ impl<E: Engine> StageRunner<E> {
     /// # Errors
     /// [`RunError`].
     pub fn choose(&self, input: &Tensor, controls: &Tensor) -> Result<Tensor, RunError> {
-        self.executor(input, false)?.forward_between(0, Some(input), Some(controls))?.ok_or(RunError::NoOutput)
+        self.executor(input, None)?.forward_between(0, Some(input), Some(controls))?.ok_or(RunError::NoOutput)
     }
 
     /// Computes a text and keeps the output of every operator, for an audit.
@@ -84,21 +85,20 @@ impl<E: Engine> StageRunner<E> {
     /// # Errors
     /// [`RunError`].
     pub fn trace_choice(&self, input: &Tensor, controls: Option<&Tensor>) -> Result<Vec<Tensor>, RunError> {
-        let mut executor = self.executor(input, true)?;
+        let trace = Trace::default();
+        let mut executor = self.executor(input, Some(trace.watch()))?;
         executor.forward_between(0, Some(input), controls)?;
-        let outputs = executor.trace().ok_or(RunError::NoOutput)?;
-        let export = |tensor| self.engine.export(tensor);
-        let outputs = outputs.into_iter().map(export).collect::<Result<_, _>>();
-        Ok(outputs.map_err(|source| ExecuteError::Transfer { what: "an operator's output", source })?)
+        executor.finish_pass()?;
+        Ok(trace.take())
     }
 
-    /// An executor at the beginning of the pass over a text, which keeps every output if `trace`.
-    fn executor(&self, input: &Tensor, trace: bool) -> Result<StageExecutor<&E>, RunError> {
+    /// An executor at the beginning of the pass over a text.
+    fn executor(&self, input: &Tensor, watch: Option<Watch>) -> Result<StageExecutor<&E>, RunError> {
         let tokens = input.ty().dims().first().copied().unwrap_or_default();
         let program = self.plan.program(tokens)?;
         let key = JobKey::default();
         let mut executor = StageExecutor::on_device(&self.engine, program, self.constants.clone(), vec![], key, [])?;
-        executor.set_trace(trace);
+        executor.watch(watch);
         // As an audit repeats it: the step of a text is its length (rule C-13).
         executor.begin_step(tokens)?;
         Ok(executor)

@@ -90,15 +90,15 @@ fn trace_is_whole_and_changes_nothing() {
     let mut plain = job();
     let traced = job();
     let mut pipeline = traced.pipeline();
+    let traces = pipeline.trace();
     for step in 0..3 {
-        pipeline.executors().for_each(|stage| stage.set_trace(true));
         pipeline.step(step, Schedule::AllForward).unwrap();
-        for stage in pipeline.executors() {
-            let trace = stage.trace().unwrap();
+        for (stage, trace) in pipeline.executors().zip(&traces) {
+            let trace = trace.take();
             assert_eq!(trace.len(), stage.program().operators.len());
-            let types = trace.iter().map(|tensor| tensor.ty());
+            let types = trace.iter().map(Tensor::ty);
             assert!(types.eq(stage.program().operators.iter().map(|operator| &operator.output)));
-            let produced = stage.program().state.iter().map(|slot| trace[slot.producer as usize].as_ref().clone());
+            let produced = stage.program().state.iter().map(|slot| trace[slot.producer as usize].clone());
             assert_eq!(produced.collect::<Vec<_>>(), stage.state().unwrap());
         }
     }

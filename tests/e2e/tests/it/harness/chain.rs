@@ -10,6 +10,7 @@ use alloy::primitives::utils::parse_ether;
 use alloy::providers::{Provider, RootProvider};
 use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolCall;
+use serde_json::Value;
 use tensorlink_bindings::creation::Parameters;
 use tensorlink_bindings::{Creation, SNO};
 use tensorlink_chain::deployment::created;
@@ -19,8 +20,11 @@ use tensorlink_types::{Address, B256, U256};
 use super::eventually;
 use super::process::Process;
 
-/// A transaction is mined within.
-const MINED: Duration = Duration::from_secs(30);
+/// Between two blocks, seconds.
+const BLOCK_TIME: u64 = 1;
+
+/// Blocks that take up all transactions which a test sends at once, at most.
+const BLOCKS: u64 = 32;
 
 pub(crate) fn sno(amount: &str) -> U256 {
     parse_ether(amount).unwrap()
@@ -35,8 +39,8 @@ pub(super) async fn start_anvil(folder: &Path, port: u16) -> (Process, u16) {
     let path = root().join("node_modules/.bin/anvil");
     assert!(path.exists(), "there is no anvil: run script/setup");
     let mut command = Command::new(path);
-    command.args(["--block-time", "1", "--hardfork", "prague", "--port", &port.to_string(), "--state"]);
-    command.arg(folder.join("chain.json"));
+    command.args(["--block-time", &BLOCK_TIME.to_string(), "--hardfork", "prague"]);
+    command.args(["--port", &port.to_string(), "--state"]).arg(folder.join("chain.json"));
     let process = Process::spawn("anvil", command, folder);
     let port = eventually("anvil listens", Duration::from_secs(20), async || {
         let log = process.log();
@@ -80,12 +84,9 @@ pub(super) async fn deploy(
     parameters: &Parameters,
 ) -> Deployment {
     let creation = Creation::new(from, 0, parameters, &genesis);
-    let mut sent = Vec::new();
-    for (nonce, code) in creation.code.iter().cloned().enumerate() {
-        let request = TransactionRequest::default().with_deploy_code(code).with_nonce(nonce as u64);
-        sent.push(send(provider, from, request).await);
-    }
-    mined(provider, &sent).await;
+    let create =
+        |(nonce, code): (usize, _)| TransactionRequest::default().with_deploy_code(code).with_nonce(nonce as u64);
+    send_all(provider, from, creation.code.iter().cloned().enumerate().map(create)).await;
     let chain_id = provider.get_chain_id().await.unwrap();
     created(&creation, chain_id)
 }
@@ -97,25 +98,43 @@ pub(super) async fn give(
     to: &[Address],
     amount: U256,
 ) {
-    let mut sent = Vec::new();
-    for to in to {
+    let transfer = |to: &Address| {
         let input = SNO::transferCall { to: *to, value: amount }.abi_encode();
-        sent.push(send(provider, from, TransactionRequest::default().with_to(sno).with_input(input)).await);
-    }
-    mined(provider, &sent).await;
+        TransactionRequest::default().with_to(sno).with_input(input)
+    };
+    send_all(provider, from, to.iter().map(transfer)).await;
 }
 
-/// Sends from an account that anvil has the key of.
-async fn send(provider: &RootProvider<Ethereum>, from: Address, request: TransactionRequest) -> B256 {
-    let request = request.with_from(from).with_gas_limit(10_000_000);
-    *provider.send_transaction(request).await.unwrap().tx_hash()
+/// Sends from an account that anvil has the key of, and has all of it mined.
+///
+/// No block is made meanwhile: what follows a transaction that anvil is just mining can wait in its pool for ever.
+async fn send_all(
+    provider: &RootProvider<Ethereum>,
+    from: Address,
+    requests: impl IntoIterator<Item = TransactionRequest>,
+) {
+    set_block_time(provider, 0).await;
+    let mut sent: Vec<B256> = Vec::new();
+    for request in requests {
+        let request = request.with_from(from).with_gas_limit(10_000_000);
+        sent.push(*provider.send_transaction(request).await.unwrap().tx_hash());
+    }
+    for transaction in sent {
+        let mut blocks = 0;
+        let receipt = loop {
+            if let Some(receipt) = provider.get_transaction_receipt(transaction).await.unwrap() {
+                break receipt;
+            }
+            blocks += 1;
+            assert!(blocks <= BLOCKS, "transaction {transaction} is not mined");
+            let _mined: Value = provider.client().request("evm_mine", ()).await.unwrap();
+        };
+        assert!(receipt.status(), "transaction {transaction} reverted");
+    }
+    set_block_time(provider, BLOCK_TIME).await;
 }
 
-async fn mined(provider: &RootProvider<Ethereum>, transactions: &[B256]) {
-    for transaction in transactions {
-        let receipt = eventually("a transaction is mined", MINED, async || {
-            provider.get_transaction_receipt(*transaction).await.unwrap()
-        });
-        assert!(receipt.await.status(), "transaction {transaction} reverted");
-    }
+/// Seconds between two blocks; at 0 none is made.
+async fn set_block_time(provider: &RootProvider<Ethereum>, seconds: u64) {
+    let () = provider.client().request("evm_setIntervalMining", (seconds,)).await.unwrap();
 }

@@ -1,0 +1,64 @@
+//! What a drawn validator computes to answer for an interval, against what its worker did.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Error, Result, anyhow};
+use bytes::Bytes;
+use tensorlink_graph::calibrate::job_key;
+use tensorlink_graph::{CheckedProgram, CompiledStage};
+use tensorlink_node::interval::Span;
+use tensorlink_node::replay::Replay;
+use tensorlink_node::shard::Shard;
+use tensorlink_num::Tensor;
+use tensorlink_tensor::TorchEngine;
+
+use super::Row;
+use super::figure::{Figure, Goal, Unit};
+use super::step::Subject;
+use super::time::{median, millis, once_everywhere};
+
+/// Times the worker's steps.
+const GOAL: f64 = 1.2;
+
+/// A model that one worker has, before anybody trained it.
+pub(super) struct Audited(CompiledStage);
+
+impl Audited {
+    pub(super) fn new(subject: &Subject) -> Result<Self> {
+        let all = 0..subject.training.layers.len();
+        let stages = subject.stages(std::slice::from_ref(&all)).map_err(Error::from_boxed)?;
+        Ok(Self(stages.into_iter().next().ok_or_else(|| anyhow!("a model without layers"))?))
+    }
+
+    /// Audits of an interval that begins at a state, each step of which took the worker so long. An audit includes setting up an engine; of its last step
+    /// the roots of everything are taken.
+    pub(super) fn figure(
+        self,
+        engine: &TorchEngine,
+        state: Vec<Tensor>,
+        (worker, steps): (Duration, u32),
+        rounds: usize,
+    ) -> Result<Figure> {
+        let shard = Shard {
+            program: Arc::new(CheckedProgram::new(self.0.program)?),
+            constants: self.0.constants.into(),
+            initial_state: Arc::default(),
+            info: self.0.info,
+        };
+        let span = Span { first_step: 0, steps };
+        let replay = Replay { shard: Arc::new(shard), lineage: job_key(1).into(), span, state, inputs: Bytes::new() };
+        let audit = || {
+            let mut outcome = None;
+            let taken = once_everywhere(|| outcome = Some(replay.answer(engine.clone())));
+            outcome.transpose()?;
+            Ok::<_, Error>(taken)
+        };
+        let mut audits = (0..rounds).map(|_| audit()).collect::<Result<Vec<_>>>()?;
+        let audit = median(&mut audits);
+        let times = audit.as_secs_f64() / (worker * steps).as_secs_f64();
+        let what = format!("the same: an audit of {steps} steps, times what they took");
+        let figure = Figure::new(Row::Train, what, (times, Unit::Times), Some(Goal::AtMost(GOAL)));
+        Ok(figure.from(format!("{:.0} ms; {:.0} a step", millis(audit), millis(worker))))
+    }
+}
