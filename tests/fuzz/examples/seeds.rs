@@ -7,11 +7,17 @@ use std::process::ExitCode;
 
 use alloy_sol_types::SolValue;
 use bytes::Bytes;
+use cid::Cid;
+use cid::multihash::Multihash;
 use futures::FutureExt;
 use tensorlink_fuzz::wire_bytes;
+use tensorlink_graph::calibrate::float_data;
 use tensorlink_graph::transformer::fixture::{FAMILIES, Folder, Stored};
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{Architecture, Head, Magnitudes, Quantized};
+use tensorlink_graph::{Model, Table, Training, init};
+use tensorlink_native::wire::Answer;
+use tensorlink_native::{Capability, DeviceClass, Done, Interval, Precision, Task, Threads};
 use tensorlink_node::ports::Event;
 use tensorlink_node::ports::chain::EventAt;
 use tensorlink_node::wire::frame::{self, Frame, Hello, SignedLog};
@@ -34,7 +40,7 @@ type Seed = (String, Vec<u8>);
 const LANE: Lane = Lane { job: JobId(7), stage: 1, replica: 0 };
 
 fn main() -> ExitCode {
-    let targets: [(&str, Vec<Seed>); 17] = [
+    let targets: [(&str, Vec<Seed>); 18] = [
         ("config", configs()),
         ("events", vec![("challenge".into(), events())]),
         ("files", vec![("two-tensors".into(), files())]),
@@ -43,6 +49,7 @@ fn main() -> ExitCode {
         ("gossip", gossip()),
         ("known", known()),
         ("manifest", manifests()),
+        ("native", native()),
         ("openings", openings()),
         ("operator", operators()),
         ("plan", plans()),
@@ -167,6 +174,32 @@ fn gossip() -> Vec<Seed> {
         commitment_share: 0.01,
     };
     vec![("advert".into(), wire_bytes(&advert)), ("progress".into(), wire_bytes(&progress))]
+}
+
+/// An interval of a small network on a small table, and what is said of it.
+fn native() -> Vec<Seed> {
+    let file = Cid::new_v1(0x55, Multihash::wrap(0x12, &[7; 32]).unwrap_or_default());
+    let class = DeviceClass::Cpu { capability: Capability::Avx2, threads: Threads::One };
+    let interval = Interval { task: file, state: file, first: 8, steps: 8, precision: Precision::Bf16 };
+    let done = Done { state: file, losses: vec![1.5, 1.25], class };
+    let answers = [Answer::Working, Answer::Busy, Answer::Done(done), Answer::Declined("no room".into())];
+    let mut seeds = vec![("interval".into(), wire_bytes(&interval))];
+    seeds.extend(named("answer", answers, |answer| wire_bytes(&answer)));
+    seeds.extend(task().map(|task| ("task".into(), task)));
+    seeds
+}
+
+fn task() -> Option<Vec<u8>> {
+    let model = r#"{ "name": "small", "layers": [{ "kind": "linear", "out": 2 }, { "kind": "relu" }],
+        "optimizer": { "learning_rate": 0.05, "momentum": 0.9 },
+        "batch_size": 2, "micro_batches": 1, "steps": 4, "operand_bits": 8, "seed": 3 }"#;
+    let network = Model::parse("small.json", model.as_bytes()).ok()?.network(2, 2).ok()?;
+    let rows: String = (0..8).map(|i| format!("{},{},{}\n", i % 3, i % 5, ["a", "b"][i % 2])).collect();
+    let data = Table::parse(rows.as_bytes()).ok()?.split(8, 3).ok()?.training;
+    let rows = data.features.ty().dims().first().copied()?;
+    let graph = Training::of_network(&network, &init::gaussian(&network, 3), rows).graph;
+    let task = Task { graph, data: float_data(&data), key: JobKey(word(3)) };
+    Some(task.to_bytes().ok()?.into())
 }
 
 fn manifests() -> Vec<Seed> {

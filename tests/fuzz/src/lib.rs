@@ -4,7 +4,7 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`wire`] | frames, messages, adverts, manifests, receipts, events: what is decoded is encoded and decoded to the same |
+//! | [`wire`] | frames, messages, adverts, manifests, receipts, events, native mode: what is decoded is encoded and decoded to the same |
 //! | [`files`] | tensors, programs, operators |
 //! | [`models`] | plans, weights, configurations, tables |
 //! | [`games`] | challenges: events folded, both players' moves |
@@ -24,7 +24,7 @@ pub mod wire;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target. Each has a file in `fuzz_targets` and a folder in `corpus`.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     ("config", models::config),
     ("events", wire::events),
     ("files", files::files),
@@ -33,6 +33,7 @@ pub const TARGETS: [Target; 17] = [
     ("gossip", wire::gossip),
     ("known", trees::known),
     ("manifest", wire::manifest),
+    ("native", wire::native),
     ("openings", trees::openings),
     ("operator", files::operator),
     ("plan", models::plan),

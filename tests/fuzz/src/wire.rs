@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use cid::Cid;
 use futures::FutureExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tensorlink_native::wire::Answer;
+use tensorlink_native::{Interval, State, Task};
 use tensorlink_node::Games;
 use tensorlink_node::ports::Event;
 use tensorlink_node::ports::chain::EventAt;
@@ -112,6 +115,25 @@ pub fn manifest(bytes: &[u8]) {
 /// Where a rule is broken.
 pub fn receipts(bytes: &[u8]) {
     json::<Receipts>(bytes);
+}
+
+/// Native mode: questions, answers, tasks, states.
+///
+/// # Panics
+/// Where a rule is broken.
+pub fn native(bytes: &[u8]) {
+    if let Some(interval) = message::<Interval>(bytes) {
+        assert_eq!(Cid::try_from(interval.task.to_bytes().as_slice()).ok(), Some(interval.task));
+    }
+    message::<Answer>(bytes);
+    message::<State>(bytes);
+    let Ok(task) = Task::from_bytes(bytes) else { return };
+    for (id, node) in task.graph.nodes() {
+        assert!(node.inputs.iter().all(|input| *input < id), "{} reads what comes after it", node.site);
+    }
+    let written = task.to_bytes().expect("a task that was read is written");
+    let again = Task::from_bytes(&written).expect("a task that was written is read");
+    assert_eq!(again.to_bytes().expect("a task is written again"), written);
 }
 
 /// Remembered events, one a line; the games that they tell of.

@@ -8,6 +8,8 @@ use serde::de::DeserializeOwned;
 use tensorlink_fuzz::TARGETS;
 use tensorlink_graph::CheckedProgram;
 use tensorlink_graph::transformer::{Plan, describe};
+use tensorlink_native::wire::Answer;
+use tensorlink_native::{Interval, Task};
 use tensorlink_node::ports::chain::EventAt;
 use tensorlink_node::wire::decode;
 use tensorlink_node::wire::gossip::{Progress, WorkerAdvert};
@@ -52,6 +54,9 @@ fn is_real(target: &str, name: &str, bytes: &[u8]) -> bool {
         "gossip" => message::<Progress>(bytes),
         "plan" => decode::<Plan>("seed", bytes).is_ok_and(|plan| plan.program(2).is_ok()),
         "program" => decode::<Program>("seed", bytes).is_ok_and(|program| CheckedProgram::new(program).is_ok()),
+        "native" if name == "task" => Task::from_bytes(bytes).is_ok(),
+        "native" if name == "interval" => message::<Interval>(bytes),
+        "native" => message::<Answer>(bytes),
         "manifest" => Manifest::parse(bytes).is_ok(),
         "receipts" => serde_json::from_slice::<Receipts>(bytes).is_ok(),
         "events" => bytes.split(|byte| *byte == b'\n').all(|line| serde_json::from_slice::<EventAt>(line).is_ok()),

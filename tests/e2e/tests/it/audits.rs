@@ -5,9 +5,8 @@ use std::time::Duration;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, Network, PURSE, Subject, VALIDATOR, address, sno, worker_address};
+use crate::harness::{Job, LIMIT, Network, PURSE, Subject, VALIDATOR, address, sno, worker_address};
 
-const LIMIT: Duration = Duration::from_secs(180);
 const WORKER: usize = 0;
 /// One stage and two intervals, with quarters of the window that are long enough to compute in on a busy machine.
 const JOB: Job = Job {

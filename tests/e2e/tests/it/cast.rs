@@ -6,9 +6,8 @@ use std::time::Duration;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::U256;
 
-use crate::harness::{Job, Network, Subject, sno, worker_address};
+use crate::harness::{Job, LIMIT, Network, Subject, sno, worker_address};
 
-const LIMIT: Duration = Duration::from_secs(120);
 /// The worker that plays all parts.
 const VILLAIN: usize = 0;
 /// One stage, which holds the whole model, and one interval.

@@ -10,12 +10,9 @@ use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, B256, U256};
 
 use crate::harness::{
-    Job, Network, OBSERVER, PURSE, Subject, USER, VALIDATOR, address, eventually, sno, worker_address,
+    Job, LIMIT, LONG, Network, OBSERVER, PURSE, Subject, USER, VALIDATOR, address, eventually, sno, worker_address,
 };
 
-const LIMIT: Duration = Duration::from_secs(120);
-/// A challenge is over within.
-const LONG: Duration = Duration::from_secs(300);
 /// Seconds that a challenger has who asks nothing.
 const CLOCK: u32 = 20;
 const WORKER: usize = 0;

@@ -7,10 +7,9 @@ use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, JobId, Lane, U256};
 
 use crate::harness::{
-    Job, Network, OBSERVER, PURSE, Subject, USER, VALIDATOR, address, eventually, sno, worker_address,
+    Job, LIMIT, Network, OBSERVER, PURSE, Subject, USER, VALIDATOR, address, eventually, sno, worker_address,
 };
 
-const LIMIT: Duration = Duration::from_secs(120);
 /// One stage and two intervals.
 const JOB: Job = Job {
     stages: 1,

@@ -8,11 +8,8 @@ use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_proof::custody::sent_over;
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, Network, OBSERVER, Report, Subject, address, sno, worker_address};
+use crate::harness::{Job, LIMIT, LONG, Network, OBSERVER, Report, Subject, address, sno, worker_address};
 
-const LIMIT: Duration = Duration::from_secs(120);
-/// A holder's clock runs out within.
-const LONG: Duration = Duration::from_secs(300);
 /// Seconds that a holder has.
 const CLOCK: u32 = 20;
 /// The bond of a demand, SNO.

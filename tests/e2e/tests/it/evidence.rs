@@ -6,10 +6,8 @@ use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_proof::challenge::Told;
 use tensorlink_types::U256;
 
-use crate::harness::{Job, Network, PURSE, Subject, VALIDATOR, address, sno, worker_address};
+use crate::harness::{Job, LIMIT, Network, PURSE, Subject, VALIDATOR, address, sno, worker_address};
 
-/// A game on chain, or waiting for a worker's clock, takes so long.
-const LIMIT: Duration = Duration::from_secs(240);
 /// It sends, to who lies about it.
 const SENDER: usize = 0;
 const LIAR: usize = 1;

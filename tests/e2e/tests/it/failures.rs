@@ -6,16 +6,14 @@ use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::{JobId, Lane, U256};
 
-use crate::harness::{Job, Network, Report, Subject, USER, sno, worker_address};
+use crate::harness::{Job, LIMIT, Network, Report, Subject, USER, sno, worker_address};
 
-const LIMIT: Duration = Duration::from_secs(120);
-
-/// Long enough to be in its middle, still computing, when its first claims are on chain.
+/// Long enough to be in its middle, still computing, when its first claims are on chain: 20 s where nothing else runs.
 const LONG: Job = Job {
     stages: 2,
     replicas: 1,
-    steps: 800,
-    steps_per_interval: 100,
+    steps: 4800,
+    steps_per_interval: 600,
     token: "sno",
     subject: Subject::Digits,
     challenge_window: 5,

@@ -7,9 +7,7 @@ use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, Network, USER, VALIDATOR, address, eventually, sno, worker_address};
-
-const LIMIT: Duration = Duration::from_secs(90);
+use crate::harness::{Job, LIMIT, Network, USER, VALIDATOR, address, eventually, sno, worker_address};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_are_paid_per_claim_and_the_model_learned() {

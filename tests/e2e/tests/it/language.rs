@@ -6,9 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tensorlink_node::ports::chain::{Event, Fault};
 
-use crate::harness::{Job, Network, Subject, USER, unshared_run, worker_address};
+use crate::harness::{Job, LIMIT, Network, Subject, USER, unshared_run, worker_address};
 
-const LIMIT: Duration = Duration::from_secs(300);
 /// The worker that plays all parts.
 const VILLAIN: usize = 0;
 const JOB: Job = Job {

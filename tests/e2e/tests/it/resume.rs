@@ -6,9 +6,8 @@ use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::{JobId, Lane};
 
-use crate::harness::{Job, Network, Subject, USER, quiet_run};
+use crate::harness::{Job, LIMIT, Network, Subject, USER, quiet_run};
 
-const LIMIT: Duration = Duration::from_secs(180);
 /// Long enough to be in its middle when its first claims are on chain.
 const JOB: Job = Job {
     stages: 2,

@@ -5,9 +5,10 @@ use std::time::Duration;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Network, Output, Serving, Shape, USER, VALIDATOR, address, eventually, sno, worker_address};
+use crate::harness::{
+    LIMIT, Network, Output, Serving, Shape, USER, VALIDATOR, address, eventually, sno, worker_address,
+};
 
-const LIMIT: Duration = Duration::from_secs(120);
 const TEXTS: [&str; 3] = ["A cat sleeps on the sofa.", "A kitten naps on a couch.", "Share prices fell today."];
 
 fn cosine(a: &[f64], b: &[f64]) -> f64 {

@@ -8,11 +8,10 @@ use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_proof::challenge::Told;
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, Network, PURSE, Report, Subject, USER, VALIDATOR, address, run, sno, worker_address};
+use crate::harness::{
+    Job, LIMIT, LONG, Network, PURSE, Report, Subject, USER, VALIDATOR, address, run, sno, worker_address,
+};
 
-const LIMIT: Duration = Duration::from_secs(120);
-/// A game on chain, or waiting for a worker's clock, takes longer.
-const LONG: Duration = Duration::from_secs(300);
 /// Long enough for an audit on a busy machine, so that the verdict comes before finality.
 const WINDOW: u32 = 20;
 /// Worker 1 lies.

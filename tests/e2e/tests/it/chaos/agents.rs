@@ -13,7 +13,7 @@ use crate::harness::{FIRST_WORKER, Job, LOOK, Network, Process, Served, USER, VA
 /// Before what ended by itself is started again.
 const RESPITE: Duration = Duration::from_secs(1);
 /// From its start to its first listening, where nothing is wrong.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(180);
 
 /// Number of the only job.
 pub(super) const JOB: u64 = 1;

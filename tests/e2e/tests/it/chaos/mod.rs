@@ -35,9 +35,9 @@ const SECONDS: u64 = 75;
 const SEED: u64 = 7;
 
 /// Found, hired and confirmed.
-const START: Duration = Duration::from_secs(180);
+const START: Duration = Duration::from_secs(300);
 /// Everything that waits for a clock has waited for it.
-const CALM: Duration = Duration::from_secs(300);
+const CALM: Duration = Duration::from_secs(600);
 
 /// An interval of the only replica that is left, which reveals each when the one before is confirmed.
 const ALONE: Duration = Duration::from_secs(DEEPEST + 4);

@@ -42,7 +42,7 @@ pub(super) async fn start_anvil(folder: &Path, port: u16) -> (Process, u16) {
     command.args(["--block-time", &BLOCK_TIME.to_string(), "--hardfork", "prague"]);
     command.args(["--port", &port.to_string(), "--state"]).arg(folder.join("chain.json"));
     let process = Process::spawn("anvil", command, folder);
-    let port = eventually("anvil listens", Duration::from_secs(20), async || {
+    let port = eventually("anvil listens", super::LIMIT, async || {
         let log = process.log();
         let (_, rest) = log.rsplit_once("Listening on 127.0.0.1:")?;
         rest.lines().next()?.trim().parse().ok()

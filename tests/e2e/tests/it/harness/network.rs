@@ -51,9 +51,9 @@ pub(crate) const STAKE: &str = "2000";
 /// SNO that makes a validator.
 pub(crate) const COLLATERAL: &str = "1000000";
 /// A command that sends a transaction ends within.
-const COMMAND: Duration = Duration::from_secs(60);
+const COMMAND: Duration = Duration::from_secs(180);
 /// A node listens within.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(180);
 
 /// A network of processes, all ended when this is dropped.
 pub(crate) struct Network {

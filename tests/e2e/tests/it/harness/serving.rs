@@ -17,8 +17,8 @@ const MODEL: &str = "all-MiniLM-L6-v2";
 /// Folders of the untrained decoder: the gateway names a model as its folder.
 const DECODER: &str = "tiny-llama";
 /// The model is read, calibrated and published, or its files are fetched and checked for every length.
-const START: Duration = Duration::from_secs(180);
-const ANSWER: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(300);
+const ANSWER: Duration = Duration::from_secs(180);
 
 /// Lanes of a job, the most tokens of its texts, whether its model is put into integers before it is posted, and for how long vouchers are
 /// redeemed once it is closed, and audited after that.
