@@ -1,8 +1,6 @@
 //! A table of villains that compute something else than was asked, one after another on one network: each is convicted by its own answers,
 //! for what it did, in its first claim.
 
-use std::time::Duration;
-
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::U256;
 

@@ -1,8 +1,6 @@
 //! Those who challenge, and a user who closes: what they do to shield a liar, to hurt an honest worker, to take
 //! another's bounty, or at the worst moment.
 
-use std::time::Duration;
-
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Chain, Event, Fault};
 use tensorlink_proof::challenge::{Move, Told};

@@ -1,7 +1,5 @@
 //! Those who belong together, or would like to: replicas that share a lie, one that copies the other, and a liar that convicts itself.
 
-use std::time::Duration;
-
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, JobId, Lane, U256};

@@ -1,7 +1,5 @@
 //! Data that is withheld: from the user, from whoever demands it on chain; and honest workers of whom it is demanded.
 
-use std::time::Duration;
-
 use serde_json::Value;
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};

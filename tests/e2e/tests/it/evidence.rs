@@ -1,7 +1,5 @@
 //! Workers that lie about what their neighbour sent them, or show auditors something else than they have signed.
 
-use std::time::Duration;
-
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_proof::challenge::Told;
 use tensorlink_types::U256;

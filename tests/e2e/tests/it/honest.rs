@@ -1,7 +1,6 @@
 //! Jobs in which everybody does what they promised.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;

@@ -1,7 +1,6 @@
 //! A decoder trained on text by strangers, and those among them who compute something else.
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tensorlink_node::ports::chain::{Event, Fault};

@@ -1,7 +1,5 @@
 //! A training that ended early goes on in another job, on another worker: what comes out is what would have.
 
-use std::time::Duration;
-
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::{JobId, Lane};

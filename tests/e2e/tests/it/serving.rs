@@ -1,7 +1,5 @@
 //! A pretrained model served by staked workers: texts, receipts, vouchers, and a worker that lies about one element.
 
-use std::time::Duration;
-
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, U256};
 

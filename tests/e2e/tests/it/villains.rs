@@ -1,7 +1,5 @@
 //! Jobs in which somebody lies.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use alloy::network::{Ethereum, TransactionBuilder};
 use alloy::primitives::aliases::U40;
