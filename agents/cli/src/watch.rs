@@ -30,7 +30,7 @@ use crate::output;
 use crate::report::Report;
 
 use self::balance::Balance;
-use self::ending::judged;
+use self::ending::{Ending, heard};
 use self::lanes::Lanes;
 use self::stops::Judge;
 
@@ -50,7 +50,7 @@ pub struct Follow<'a> {
     pub report: Option<&'a Path>,
     /// New folder for the model.
     pub out: Option<&'a Path>,
-    /// What ends the job before its last interval.
+    /// What ends the job before its last interval, unless it was followed before: then what ended it then.
     pub rules: Rules,
 }
 
@@ -189,14 +189,19 @@ async fn watch(
     });
     let (mut progress, mut lanes) = (user.progress(), Lanes::default());
     let mut shown = (Instant::now(), String::new());
-    let (mut judge, mut ending) = (Judge::new(rules), None);
+    let journal = &node.ports.journal;
+    let mut judge = Judge::of(journal, view, rules)?;
+    let mut ending = Ending::of(&judge, job);
     let mut ticks = tokio::time::interval(PERIOD);
     while balance.report.refund.is_none() {
         tokio::select! {
             update = progress.recv() => match update {
                 Ok(update) if update.job() == job => {
-                    if ending.is_none() {
-                        ending = judged(&mut judge, view, &update);
+                    if heard(&mut judge, view, &update) {
+                        if let Err(error) = judge.write(journal, job) {
+                            tracing::warn!(%job, %error, "after an interruption this report would not count");
+                        }
+                        ending = Ending::of(&judge, job);
                     }
                     lanes.hear(update);
                 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::ports::{Call, ChainError};
 use tensorlink_node::wire::gossip::Progress;
+use tensorlink_types::JobId;
 
 use super::stops::{Judge, Stop};
 use crate::node::Node;
@@ -21,17 +22,20 @@ pub(super) struct Ending {
     since: Instant,
 }
 
-/// What a report says about going on. The last interval's is of no consequence: the job ends anyway.
-pub(super) fn judged(judge: &mut Judge, view: &JobView, report: &Progress) -> Option<Ending> {
-    let intervals = report.step.checked_div(view.steps_per_interval)?;
-    let interval = intervals.checked_sub(1).filter(|_| intervals < view.intervals)?;
-    let saturated = report.saturation.and_then(|share| judge.hear_saturation(share));
-    let why = saturated.or_else(|| judge.hear(interval, report.loss?))?;
-    eprintln!("job {} is stopped: {why}", view.id);
-    Some(Ending { why, intervals, since: Instant::now() })
+/// Tells the judge what a report says. Whether there was anything new in it. The last interval's is of no consequence: the job ends anyway.
+pub(super) fn heard(judge: &mut Judge, view: &JobView, report: &Progress) -> bool {
+    let intervals = report.step.checked_div(view.steps_per_interval).unwrap_or(0);
+    (1..view.intervals).contains(&intervals) && judge.hear(intervals, report.saturation, report.loss)
 }
 
 impl Ending {
+    /// By the judge's verdict, if there is one.
+    pub(super) fn of(judge: &Judge, job: JobId) -> Option<Self> {
+        let (why, intervals) = judge.verdict()?;
+        eprintln!("job {job} is stopped: {why}");
+        Some(Self { why, intervals, since: Instant::now() })
+    }
+
     /// Cancels the job once each lane has claimed what it computed: a job that is closed takes no more claims. Not only once: a
     /// reorganisation may undo it.
     pub(super) async fn go_on(&self, node: &Node, view: &JobView, report: &Report) -> Result<(), ChainError> {

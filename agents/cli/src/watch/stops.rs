@@ -6,6 +6,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use tensorlink_node::journal::{Journal, JournalError};
+use tensorlink_node::ports::chain::JobView;
+use tensorlink_types::JobId;
 
 /// Least improvement that counts, nats, where none is named.
 const MIN_DELTA: f32 = 0.001;
@@ -15,7 +18,7 @@ const MIN_DELTA: f32 = 0.001;
 const MAX_SATURATION: f32 = 0.05;
 
 /// What ends a job early; by itself a loss that is no number, and weights out of their range.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Rules {
     /// When it has learned enough.
     pub early: Early,
@@ -26,7 +29,7 @@ pub struct Rules {
 }
 
 /// When a job has learned enough.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Early {
     /// At this loss, nats, or below.
@@ -38,7 +41,7 @@ pub struct Early {
 }
 
 /// Why a job was stopped.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
     /// It has learned enough.
@@ -96,35 +99,83 @@ impl fmt::Display for Stop {
     }
 }
 
-/// Takes in reports until one of them ends the job.
-#[derive(Debug)]
+/// Takes in reports until one of them ends the job. It is written down, so that whoever follows the job after an interruption goes on with the
+/// same rules and losses.
+#[derive(PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Judge {
     rules: Rules,
+    /// When the job started: it tells jobs of one number on two chains apart.
+    started_at: u64,
     first: Option<f32>,
     /// The least loss, and the interval that had it.
     best: Option<(f32, u32)>,
-    /// The interval that was judged last.
-    last: Option<u32>,
+    /// Intervals before the one that is judged next.
+    judged: u32,
+    /// Why the job ends, and after how many intervals.
+    verdict: Option<(Stop, u32)>,
+}
+
+/// Name of the record of a judge.
+fn record(job: JobId) -> String {
+    format!("judge-{job}")
 }
 
 impl Judge {
-    pub(super) const fn new(rules: Rules) -> Self {
-        Self { rules, first: None, best: None, last: None }
+    const fn new(rules: Rules, started_at: u64) -> Self {
+        Self { rules, started_at, first: None, best: None, judged: 0, verdict: None }
     }
 
-    /// Takes in the share of saturated elements that any lane reports.
-    pub(super) fn hear_saturation(&self, share: f32) -> Option<Stop> {
-        let most = self.rules.max_saturation.unwrap_or(MAX_SATURATION);
-        // A share that is no number is no report.
-        (share > most).then_some(Stop::Saturated { share, most })
-    }
-
-    /// Takes in the loss of an interval. An interval that was judged before is not judged again: replicas report the same.
-    pub(super) fn hear(&mut self, interval: u32, loss: f32) -> Option<Stop> {
-        if self.last.is_some_and(|last| interval <= last) {
-            return None;
+    /// As it was left when the job was last followed from here; if it never was, one with these rules.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub(super) fn of(journal: &Journal, job: &JobView, rules: Rules) -> Result<Self, JournalError> {
+        let left: Option<Self> = journal.read(&record(job.id))?;
+        if let Some(left) = left.filter(|left| left.started_at == job.started_at) {
+            return Ok(left);
         }
-        self.last = Some(interval);
+        let judge = Self::new(rules, job.started_at);
+        judge.write(journal, job.id)?;
+        Ok(judge)
+    }
+
+    /// Writes it down.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub(super) fn write(&self, journal: &Journal, job: JobId) -> Result<(), JournalError> {
+        journal.write(&record(job), self)
+    }
+
+    /// Why the job ends, and after how many intervals, if it does.
+    pub(super) const fn verdict(&self) -> Option<(Stop, u32)> {
+        self.verdict
+    }
+
+    /// Takes in what a lane reports after so many intervals: the largest share of a weight's elements at the limit of their type, and, from the
+    /// last stage, the last interval's loss. Whether there was anything new to judge.
+    pub(super) fn hear(&mut self, intervals: u32, saturation: Option<f32>, loss: Option<f32>) -> bool {
+        if self.verdict.is_some() {
+            return false;
+        }
+        let saturated = saturation.and_then(|share| self.saturated(share));
+        // An interval that was judged before is not judged again: replicas report the same.
+        let loss = loss.filter(|_| intervals > self.judged);
+        let learned = loss.and_then(|loss| {
+            self.judged = intervals;
+            self.learned(intervals, loss)
+        });
+        self.verdict = saturated.or(learned).map(|why| (why, intervals));
+        self.verdict.is_some() || loss.is_some()
+    }
+
+    fn saturated(&self, share: f32) -> Option<Stop> {
+        let most = self.rules.max_saturation.unwrap_or(MAX_SATURATION);
+        // What is no share is no report.
+        (share > most && share <= 1.0).then_some(Stop::Saturated { share, most })
+    }
+
+    fn learned(&mut self, intervals: u32, loss: f32) -> Option<Stop> {
         if !loss.is_finite() {
             return Some(Stop::NotFinite);
         }
@@ -142,11 +193,11 @@ impl Judge {
         }
         match self.best {
             Some((best, at)) if loss > best - early.min_delta.unwrap_or(MIN_DELTA) => {
-                let intervals = interval.saturating_sub(at);
-                early.patience.filter(|patience| intervals >= *patience).map(|_| Stop::Stale { best, intervals })
+                let since = intervals.saturating_sub(at);
+                early.patience.filter(|patience| since >= *patience).map(|_| Stop::Stale { best, intervals: since })
             }
             _ => {
-                self.best = Some((loss, interval));
+                self.best = Some((loss, intervals));
                 None
             }
         }
@@ -157,15 +208,18 @@ impl Judge {
 mod tests {
     use super::*;
 
-    fn judged(rules: Rules, losses: &[f32]) -> Option<(u32, Stop)> {
-        let mut judge = Judge::new(rules);
-        (0..).zip(losses).find_map(|(interval, loss)| Some((interval, judge.hear(interval, *loss)?)))
+    fn judged(rules: Rules, losses: &[f32]) -> Option<(Stop, u32)> {
+        let mut judge = Judge::new(rules, 0);
+        for (intervals, loss) in (1..).zip(losses) {
+            judge.hear(intervals, None, Some(*loss));
+        }
+        judge.verdict()
     }
 
     #[test]
     fn a_loss_that_is_low_enough_ends_a_job() {
         let rules = Rules { early: Early { loss: Some(1.3), ..Early::default() }, ..Rules::default() };
-        assert_eq!(judged(rules, &[3.0, 1.4, 1.3]), Some((2, Stop::Reached { loss: 1.3, goal: 1.3 })));
+        assert_eq!(judged(rules, &[3.0, 1.4, 1.3]), Some((Stop::Reached { loss: 1.3, goal: 1.3 }, 3)));
         assert_eq!(judged(rules, &[3.0, 1.4, 1.31]), None);
     }
 
@@ -176,31 +230,61 @@ mod tests {
         // 1.95 is no improvement of 2.0, but 1.85 is.
         assert_eq!(
             judged(rules, &[3.0, 2.0, 1.95, 1.85, 1.9, 1.8]),
-            Some((5, Stop::Stale { best: 1.85, intervals: 2 }))
+            Some((Stop::Stale { best: 1.85, intervals: 2 }, 6))
         );
         assert_eq!(judged(rules, &[3.0, 2.5, 2.0, 2.5, 1.5]), None);
-        let mut judge = Judge::new(rules);
+        let mut judge = Judge::new(rules, 0);
         // The second report of an interval is another replica's.
-        assert_eq!([(0, 1.0), (1, 1.0), (1, 1.0), (0, 1.0)].map(|(at, loss)| judge.hear(at, loss)), [None; 4]);
-        assert_eq!(judge.hear(2, 1.0), Some(Stop::Stale { best: 1.0, intervals: 2 }));
+        let heard = [1, 2, 2, 1].map(|intervals| judge.hear(intervals, None, Some(1.0)));
+        assert_eq!((heard, judge.verdict()), ([true, true, false, false], None));
+        assert!(judge.hear(3, None, Some(1.0)));
+        let verdict = Some((Stop::Stale { best: 1.0, intervals: 2 }, 3));
+        assert_eq!(judge.verdict(), verdict);
+        assert!(!judge.hear(4, None, Some(0.1)), "it is final");
+        assert_eq!(judge.verdict(), verdict);
     }
 
     #[test]
     fn a_loss_that_explodes_ends_a_job() {
         let rules = Rules { max_loss: Some(1.5), ..Rules::default() };
-        assert_eq!(judged(rules, &[4.0, 5.9, 6.1]), Some((2, Stop::Exploded { loss: 6.1, most: 6.0 })));
+        assert_eq!(judged(rules, &[4.0, 5.9, 6.1]), Some((Stop::Exploded { loss: 6.1, most: 6.0 }, 3)));
         for loss in [f32::NAN, f32::INFINITY] {
-            assert_eq!(judged(Rules::default(), &[4.0, loss]), Some((1, Stop::NotFinite)));
+            assert_eq!(judged(Rules::default(), &[4.0, loss]), Some((Stop::NotFinite, 2)));
         }
         assert_eq!(judged(Rules::default(), &[4.0, 400.0]), None);
     }
 
     #[test]
     fn weights_out_of_their_range_end_a_job() {
-        let judge = Judge::new(Rules::default());
-        assert_eq!([0.0, 0.049, f32::NAN].map(|share| judge.hear_saturation(share)), [None; 3]);
-        assert_eq!(judge.hear_saturation(0.06), Some(Stop::Saturated { share: 0.06, most: MAX_SATURATION }));
-        let judge = Judge::new(Rules { max_saturation: Some(0.001), ..Rules::default() });
-        assert_eq!(judge.hear_saturation(0.06), Some(Stop::Saturated { share: 0.06, most: 0.001 }));
+        let mut judge = Judge::new(Rules::default(), 0);
+        for share in [0.0, 0.049, f32::NAN, f32::INFINITY, 1.1] {
+            assert!(!judge.hear(1, Some(share), None), "{share}");
+        }
+        assert!(judge.hear(2, Some(0.06), None));
+        assert_eq!(judge.verdict(), Some((Stop::Saturated { share: 0.06, most: MAX_SATURATION }, 2)));
+        let mut judge = Judge::new(Rules { max_saturation: Some(0.001), ..Rules::default() }, 0);
+        judge.hear(1, Some(0.06), Some(1.0));
+        assert_eq!(judge.verdict(), Some((Stop::Saturated { share: 0.06, most: 0.001 }, 1)));
+    }
+
+    #[test]
+    fn what_was_written_down_goes_on() {
+        let rules =
+            Rules { max_loss: Some(1.5), early: Early { patience: Some(3), ..Early::default() }, ..Rules::default() };
+        let whole = |cut: Option<usize>| {
+            let mut judge = Judge::new(rules, 7);
+            for (at, loss) in [4.0, 2.1, 2.2, 2.3, 2.4].into_iter().enumerate() {
+                if cut == Some(at) {
+                    judge = serde_json::from_slice(&serde_json::to_vec(&judge).unwrap()).unwrap();
+                }
+                judge.hear(at as u32 + 1, Some(0.01), Some(loss));
+            }
+            judge
+        };
+        let undisturbed = whole(None);
+        assert_eq!(undisturbed.verdict(), Some((Stop::Stale { best: 2.1, intervals: 3 }, 5)));
+        for cut in 0..5 {
+            assert_eq!(whole(Some(cut)), undisturbed);
+        }
     }
 }

@@ -5,16 +5,14 @@ use tensorlink_graph::data::text::Text;
 use tensorlink_graph::model::Decoder;
 use tensorlink_graph::model::language::Origin;
 use tensorlink_graph::{Dataset, LanguageModel, Training, TrainingSet, evaluate};
-use tensorlink_num::{Tensor, philox};
+use tensorlink_num::philox;
 use tensorlink_tensor::float::{FloatTraining, Precision};
 use tensorlink_tensor::{Device, TorchEngine};
-use tensorlink_types::{JobKey, TensorType};
+use tensorlink_types::JobKey;
 
 use crate::progress::Progress;
 use crate::{Exact, Outcome, Subject};
 
-/// Sequences that the model never sees.
-const HELD_OUT: u32 = 64;
 /// Steps of calibration, as `job post` takes them.
 const CALIBRATION: u32 = 12;
 
@@ -48,22 +46,11 @@ impl Decoded {
     fn training(&self, model: &LanguageModel) -> Outcome<Training> {
         Ok(Training::of_language(model, decoder(model)?, self.characters(), self.rows())?)
     }
-
-    /// The first held-out sequences.
-    fn held_out(&self) -> Outcome<TrainingSet> {
-        let first = |tensor: &Tensor| -> Outcome<Tensor> {
-            let tokens = tensor.ty().row() as u32;
-            let ty = TensorType::new(tensor.ty().bits(), 0, &[HELD_OUT.min(tensor.ty().rows() as u32), tokens])?;
-            let ids: Vec<i64> = tensor.mantissas().to_vec().into_iter().take(ty.elements() as usize).collect();
-            Ok(Tensor::from_wide(ty, &ids)?)
-        };
-        Ok(TrainingSet { features: first(&self.data.held_out.features)?, labels: first(&self.data.held_out.labels)? })
-    }
 }
 
 impl Subject for Decoded {
     fn exact(&self, bits: u8) -> Outcome<Exact> {
-        let (model, held_out, engine) = (self.model(bits)?, self.held_out()?, TorchEngine::new(Device::Cpu)?);
+        let (model, held_out, engine) = (self.model(bits)?, self.data.held_out.clone(), TorchEngine::new(Device::Cpu)?);
         Ok(Exact {
             training: self.training(&model)?,
             calibration: CALIBRATION,
@@ -82,7 +69,7 @@ impl Subject for Decoded {
         let architecture = decoder(&model)?.architecture(self.characters());
         let mut float = FloatTraining::new(&architecture, &recipe, &training.state, (Device::Cpu, precision))?;
         let ids = |set: &TrainingSet| (set.features.mantissas().to_vec(), set.labels.mantissas().to_vec());
-        let ((features, labels), held_out) = (ids(&self.data.training), ids(&self.held_out()?));
+        let ((features, labels), held_out) = (ids(&self.data.training), ids(&self.data.held_out));
         let mut progress = Progress::new(way, model.steps());
         for step in 0..model.steps() {
             let drawn = |s| philox::draw_below(&self.key, s, step, self.rows().into()) as usize;

@@ -26,7 +26,7 @@ use crate::commands::train::file::{JobFile, Terms};
 use crate::config::Config;
 use crate::native::Libtorch;
 use crate::node::World;
-use crate::watch::{Learned, exportable};
+use crate::watch::{Learned, Rules, exportable};
 use crate::{keys, output};
 
 /// In which precision products are computed.
@@ -108,6 +108,11 @@ impl NativeTrainArgs {
 pub(super) async fn run(config: &Config, args: &NativeTrainArgs, shutdown: CancellationToken) -> Result<()> {
     eprintln!("{NOTICE}");
     let job = JobFile::read(&args.job, Terms::Native)?;
+    if job.rules() != Rules::default() {
+        eprintln!(
+            "[early_stop], max_loss and max_saturation of the job file are for jobs on the chain: all steps are taken"
+        );
+    }
     let (out, addresses) = (args.out.as_ref().or(job.out.as_ref()), args.addresses()?);
     let draft = job.draft()?;
     let order = args.order(draft.steps)?;

@@ -243,6 +243,15 @@ impl Job {
         network.path(out)
     }
 
+    /// Cuts the user off while it follows the only job, which trains a language model into `out`, and has it follow that job again.
+    pub(crate) async fn taken_up_again(&self, network: &mut Network, out: &Path, limit: Duration) {
+        network.said(NAME, &format!("/{} ", self.steps), limit).await;
+        network.cut(NAME);
+        let mut command = network.command(USER, &["job", "watch", "1", "--report"]);
+        command.arg(network.path("report.json")).arg("--out").arg(out);
+        network.spawn(NAME, command);
+    }
+
     /// Waits for the job to be settled and reported.
     pub(crate) async fn settled(&self, network: &mut Network, limit: Duration) -> Report {
         network.ended(NAME, limit).await;
