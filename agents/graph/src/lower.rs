@@ -111,6 +111,7 @@ pub fn operator(
         Op::ExpNeg { divisor, causal } => (Opcode::ExpNeg, exp_neg(e(0), divisor, causal)),
         Op::RowSum => (Opcode::RowSum, vec![e(0) - ey]),
         Op::Normalize => (Opcode::Normalize, vec![ey - e(0) + e(1)]),
+        Op::Dither { stream } => (Opcode::Dither, vec![ey - e(0) + e(1), stream.into()]),
         Op::OneHotSub => (Opcode::OneHotSub, vec![1 << EXP_EXPONENT, e(0) - ey]),
         Op::Sample { first_row } => (Opcode::Sample, vec![first_row.into()]),
         Op::ScaledMatMul { offset } => (Opcode::ScaledMatMul, vec![offset.into(), e(0) + e(1) + e(2) + e(3) - ey]),

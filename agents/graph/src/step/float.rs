@@ -133,7 +133,7 @@ impl<'a> Values<'a> {
             }
             Op::RowSum => a.chunks_exact(part).map(|row| row.iter().sum()).collect(),
             // Where a divisor is nothing, so is what it divides.
-            Op::Normalize => per_row(a, b, row_of(0), |p, z| if z == 0.0 { 0.0 } else { p / z }),
+            Op::Normalize | Op::Dither { .. } => per_row(a, b, row_of(0), |p, z| if z == 0.0 { 0.0 } else { p / z }),
             Op::ScaledMatMul { offset } => {
                 let (depth, c, d) = (row_of(1), operand(2), operand(3));
                 let row = |(row, r): (&[f64], &f64)| -> Vec<f64> {

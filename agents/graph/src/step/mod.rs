@@ -211,6 +211,11 @@ pub enum Op {
     RowSum,
     /// `p / z`, operands `p, z`.
     Normalize,
+    /// `p / z`, rounded up or down by a draw, so that on the mean nothing is lost of what is small beside its row (Gupta et al. 2015).
+    Dither {
+        /// Keeps draws apart.
+        stream: u32,
+    },
     /// `p − onehot(label)`, operands `p, label`.
     OneHotSub,
 }

@@ -6,6 +6,7 @@ mod choice;
 mod conformance;
 mod decode;
 mod digits;
+mod dither;
 mod dropout;
 mod encoder;
 mod executor;

@@ -258,6 +258,8 @@ struct Builder<'a> {
     share: Option<Share<'a>>,
     /// The sequence that is computed now.
     sequence: u32,
+    /// Gradients of it that were rounded by draws.
+    dithered: u32,
     /// Tokens and labels.
     data: [NodeId; 2],
     /// Tokens drawn, by the layer of the graph where they are read, and their sequence.
@@ -298,6 +300,7 @@ impl<'a> Builder<'a> {
             place: Place { phase: Phase::Prepare, layer: 0 },
             share: None,
             sequence: 0,
+            dithered: 0,
             data,
             drawn: BTreeMap::new(),
             weights: BTreeMap::new(),
@@ -311,7 +314,7 @@ impl<'a> Builder<'a> {
 
     /// One sequence forward, and backward.
     fn sequence(&mut self, number: u32) {
-        self.sequence = number;
+        (self.sequence, self.dithered) = (number, 0);
         let micro_batch = number.saturating_sub(self.share.as_ref().map_or(0, |share| share.first_sequence));
         let (forward, backward) = (Phase::Forward(micro_batch), Phase::Backward(micro_batch));
         let (layers, head) = (self.architecture.layers as usize, self.head_layer());

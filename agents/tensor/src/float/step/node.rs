@@ -62,7 +62,7 @@ pub(super) fn compute(
             if causal { rows::hide(&powers, tokens(0)?, 0.0)? } else { powers }
         }
         Op::RowSum => rows::of(operand(0)?, part(0)?)?.f_sum_dim_intlist([-1i64].as_slice(), false, None)?,
-        Op::Normalize => {
+        Op::Normalize | Op::Dither { .. } => {
             // Where a divisor is nothing, so is what it divides.
             let divisors = operand(1)?.f_reshape([-1, 1])?;
             rows::of(operand(0)?, length(0)?)?.f_div(&divisors)?.f_masked_fill(&divisors.f_eq(0.0)?, 0.0)?
