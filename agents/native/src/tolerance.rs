@@ -11,9 +11,12 @@
 //! In f32 the tolerance was fixed before that run: none of 54 intervals beyond it is a rate of false accusations below 5.6 %, with 95 % confidence (rule of three; pairs of
 //! one interval are not independent). In bfloat16 it was fixed by that run: a sum that is rounded the other way is off by 2^-9 at once, and the margin is thin. On 27
 //! intervals of three other seeds it accused none of 162 honest pairs (below 11.1 %), and found 89 % of single micro-batches skipped, and all other cheats.
-//! Processors with AVX-512 and GPUs were not at hand, nor models of more than some 100,000 weights: measure before you rely on it. A lie below the tolerance is not seen at all.
+//! With both fixed, the same 54 intervals on a processor with AVX-512 and its products in bfloat16, also narrowed to AVX2 and to what every processor has: of 810 honest pairs none is
+//! beyond its tolerance (below 5.6 %), at most 9.8e-6 and 4.3e-2 apart, and all cheats are, the least by 5.5e-3 and 0.15.
+//!
+//! GPUs were not at hand, nor models of more than some 100,000 weights: measure before you rely on it. A lie below the tolerance is not seen at all.
 
-use crate::class::{Capability, DeviceClass, Precision};
+use crate::class::{DeviceClass, Precision};
 use crate::task::State;
 
 /// Between processors in 32 bits.
@@ -41,7 +44,7 @@ fn norm(a: &[f32], b: &[f32]) -> f64 {
 
 /// How far honest results of two classes may be apart; none for a pair that was not measured.
 pub fn allowed(a: DeviceClass, b: DeviceClass, precision: Precision) -> Option<f64> {
-    let measured = |class| matches!(class, DeviceClass::Cpu { capability: Capability::Default | Capability::Avx2, .. });
+    let measured = |class| matches!(class, DeviceClass::Cpu { .. });
     let allowed = match precision {
         Precision::F32 => F32,
         Precision::Bf16 => BF16,
@@ -66,7 +69,7 @@ impl Tolerances {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class::Threads;
+    use crate::class::{Capability, Threads};
 
     fn state(weights: &[f32], bias: f32) -> State {
         [("weight".to_owned(), weights.to_vec()), ("bias".to_owned(), vec![bias])].into()
@@ -88,13 +91,15 @@ mod tests {
     #[test]
     fn only_what_was_measured_has_a_tolerance() {
         let cpu = |capability| DeviceClass::Cpu { capability, threads: Threads::One };
-        let (old, new) = (cpu(Capability::Default), cpu(Capability::Avx2));
-        let f32 = allowed(old, new, Precision::F32).unwrap();
-        assert!(f32 < allowed(new, old, Precision::Bf16).unwrap());
-        for unmeasured in [cpu(Capability::Avx512), DeviceClass::Cuda { major: 9, minor: 0 }] {
-            assert_eq!(allowed(unmeasured, unmeasured, Precision::F32), None);
-            let given = Tolerances { all: Some(0.25) };
-            assert_eq!(given.allowed(unmeasured, new, Precision::Bf16), Some(0.25));
+        let old = cpu(Capability::Default);
+        for new in [cpu(Capability::Avx2), cpu(Capability::Avx512)] {
+            let f32 = allowed(old, new, Precision::F32).unwrap();
+            assert!(f32 < allowed(new, old, Precision::Bf16).unwrap());
         }
+        let unmeasured = DeviceClass::Cuda { major: 9, minor: 0 };
+        assert_eq!(allowed(unmeasured, unmeasured, Precision::F32), None);
+        assert_eq!(allowed(unmeasured, old, Precision::F32), None);
+        let given = Tolerances { all: Some(0.25) };
+        assert_eq!(given.allowed(unmeasured, old, Precision::Bf16), Some(0.25));
     }
 }
