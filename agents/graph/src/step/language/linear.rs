@@ -26,22 +26,21 @@ pub(super) const fn fraction(bits: u8) -> Precision {
 impl Builder<'_> {
     /// Rows as fractions of their own largest magnitude.
     pub(super) fn quantise(&mut self, name: &str, x: NodeId) -> Quantised {
-        self.quantise_to(self.recipe.operand_bits, name, x)
-    }
-
-    fn quantise_to(&mut self, bits: u8, name: &str, x: NodeId) -> Quantised {
-        self.quantise_by(Op::Normalize, bits, name, x)
+        self.quantise_by(Op::Normalize, self.recipe.operand_bits, name, x)
     }
 
     /// A gradient by a projection's outputs, times the scales of what it is multiplied with.
     fn quantise_gradient(&mut self, projection: &str, name: &str, x: NodeId) -> Quantised {
         let bits = self.gradient_bits(projection);
-        if bits > DITHERED_BITS {
-            return self.quantise_to(bits, name, x);
-        }
+        let op = if bits > DITHERED_BITS { Op::Normalize } else { self.dither() };
+        self.quantise_by(op, bits, name, x)
+    }
+
+    /// Rounds by draws that nothing else of the step rounds by.
+    fn dither(&mut self) -> Op {
         let stream = self.dithered.saturating_mul(MAX_MICRO_BATCHES).saturating_add(self.sequence);
         self.dithered = self.dithered.saturating_add(1);
-        self.quantise_by(Op::Dither { stream }, bits, name, x)
+        Op::Dither { stream }
     }
 
     fn quantise_by(&mut self, op: Op, bits: u8, name: &str, x: NodeId) -> Quantised {
