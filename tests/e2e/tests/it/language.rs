@@ -64,7 +64,7 @@ async fn an_encoder_learns_classes_on_two_workers() {
     let mut network = Network::start(2).await;
     network.start_workers(0..2).await;
     let subject = Subject::Beginnings;
-    let job = Job { stages: 2, steps: 60, steps_per_interval: 20, challenge_window: 6, subject, ..JOB };
+    let job = Job { stages: 2, steps: 80, steps_per_interval: 20, challenge_window: 6, subject, ..JOB };
     let out = job.train(&mut network, "");
     let report = job.settled(&mut network, LIMIT).await;
     report.assert_finished(&job);
