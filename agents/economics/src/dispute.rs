@@ -1,7 +1,7 @@
 //! Bonds, spam against honest workers, friendly challengers.
 
 use crate::cheating::Run;
-use crate::market::{CONVICTION_GAS, GAME_GAS, Market};
+use crate::market::{CONVICTION_GAS, GAME_GAS, Market, WON_GAME_GAS};
 use crate::rules::Rules;
 
 /// Who may challenge a claim that is challenged already.
@@ -42,7 +42,7 @@ pub fn spammer_loss(rules: &Rules) -> f64 {
 
 /// Least stake of a lane, SNO, whose bounty pays for the gas of a conviction by signed answers, and of a whole game.
 pub fn stake_that_pays_gas(rules: &Rules, market: &Market) -> (f64, f64) {
-    (market.gas(CONVICTION_GAS) / rules.bounty(), market.gas(GAME_GAS) / rules.bounty())
+    (market.gas(CONVICTION_GAS) / rules.bounty(), market.gas(WON_GAME_GAS) / rules.bounty())
 }
 
 /// Pay that waits for the longest window, SNO: what spam can hold back at most.

@@ -7,7 +7,7 @@
 //! Over many claims of one lane the stake is lost once, with the first that is defended, which voids all later ones. So the gambles
 //! before it are the same gamble, repeated. That does not hold if validators are away together: then one stake frames them all.
 
-use crate::market::{GAME_GAS, Market};
+use crate::market::{WON_GAME_GAS, Market};
 use crate::rules::Rules;
 
 /// Expected gain of the worker, if the validator is away with the chance `away`; gas not counted. The job is the worker's.
@@ -36,5 +36,5 @@ pub fn least_stake(rules: &Rules, away: f64) -> f64 {
 
 /// What an honest validator has left that convicts who framed it by a whole game, all its gas counted as the validator's.
 pub fn framed_validator(rules: &Rules, market: &Market, stake: f64) -> f64 {
-    rules.bounty() * stake - market.gas(GAME_GAS)
+    rules.bounty() * stake - market.gas(WON_GAME_GAS)
 }

@@ -2,14 +2,17 @@
 
 /// Gas of a conviction by signed answers, one transaction, rounded up from what is measured of an int8 product of 4,096.
 pub const CONVICTION_GAS: u32 = 500_000;
-/// Most gas of a whole game, both sides' moves together.
+/// Most gas of a whole game, both sides' moves together, without the proof that ends it where the worker is wrong. Rounded up like what follows
+/// from what is measured (`tests/contracts/snapshots`).
 pub const GAME_GAS: u32 = 1_700_000;
-/// Gas of committing a claim, as measured.
-pub const CLAIM_GAS: u32 = 60_000;
-/// Gas of an audit, assumed: commitment, reveal, and a share of recording the beacon.
-pub const AUDIT_GAS: u32 = 200_000;
-/// Gas of an accusation and of its penalty, assumed.
-pub const ACCUSATION_GAS: u32 = 200_000;
+/// The same with that proof.
+pub const WON_GAME_GAS: u32 = GAME_GAS + CONVICTION_GAS;
+/// Gas of committing a claim where none was.
+pub const CLAIM_GAS: u32 = 62_000;
+/// Gas of an audit, of an interval or a receipt: commitment, reveal, and a share of recording the beacon.
+pub const AUDIT_GAS: u32 = 240_000;
+/// Gas of an accusation and of its penalty.
+pub const ACCUSATION_GAS: u32 = 250_000;
 
 const SECONDS_PER_YEAR: f64 = 365.0 * 86_400.0;
 

@@ -7,6 +7,7 @@ use tensorlink_bindings::audits::Audits;
 use tensorlink_bindings::challenges::Challenges;
 use tensorlink_bindings::channels::Channels;
 use tensorlink_bindings::checkpoints::Checkpoints;
+use tensorlink_bindings::custody::Custody;
 use tensorlink_bindings::disputes::Disputes;
 use tensorlink_bindings::jobs::Jobs;
 use tensorlink_bindings::staking::Staking;
@@ -42,11 +43,12 @@ fn decode(address: Address, data: LogData) -> Option<Event> {
 fn selectors() -> Vec<(Address, B256)> {
     let d = DEPLOYMENT;
     let of = |address, selectors: &[[u8; 32]]| selectors.iter().map(move |s| (address, B256::from(*s))).collect();
-    let all: [Vec<_>; 7] = [
+    let all: [Vec<_>; 8] = [
         of(d.audits, Audits::AuditsEvents::SELECTORS),
         of(d.jobs, Jobs::JobsEvents::SELECTORS),
         of(d.checkpoints, Checkpoints::CheckpointsEvents::SELECTORS),
         of(d.channels, Channels::ChannelsEvents::SELECTORS),
+        of(d.custody, Custody::CustodyEvents::SELECTORS),
         of(d.disputes, Disputes::DisputesEvents::SELECTORS),
         of(d.challenges, Challenges::ChallengesEvents::SELECTORS),
         of(d.staking, Staking::StakingEvents::SELECTORS),

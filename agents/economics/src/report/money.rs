@@ -71,7 +71,7 @@ fn spam(rules: &Rules, market: &Market) -> Table {
     table.row(["without substance: the sender loses at least", &number(spammer_loss(rules))]);
     table.row(["without substance: the honest worker gains at least", &number(spammed_worker(rules, market, held))]);
     table.row(["right: bounty less gas of a conviction", &number(bounty - market.gas(crate::market::CONVICTION_GAS))]);
-    table.row(["right: bounty less gas of a whole game", &number(bounty - market.gas(crate::market::GAME_GAS))]);
+    table.row(["right: bounty less gas of a whole game", &number(bounty - market.gas(crate::market::WON_GAME_GAS))]);
     table.row(["stake whose bounty pays for a conviction", &number(signed)]);
     table.row(["stake whose bounty pays for a whole game", &number(game)]);
     table

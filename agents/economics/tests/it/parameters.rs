@@ -4,7 +4,7 @@ use tensorlink_economics::beacon::{least_reward, least_stake};
 use tensorlink_economics::budget::Size;
 use tensorlink_economics::dispute::{least_bond, pay_in_window, spammed_worker, stake_that_pays_gas};
 use tensorlink_economics::framing::highest_absence;
-use tensorlink_economics::market::GAME_GAS;
+use tensorlink_economics::market::{ACCUSATION_GAS, AUDIT_GAS, CLAIM_GAS, CONVICTION_GAS, GAME_GAS};
 use tensorlink_economics::receipts::{Confirmed, most_deferred};
 use tensorlink_economics::report::beacon::biased;
 use tensorlink_economics::report::{self, parameters::recommendations};
@@ -13,6 +13,17 @@ use tensorlink_economics::{Crowd, Deployed, Market, Rules, copying};
 
 const FILE: &str = include_str!("../../../../deploy/parameters.toml");
 const SPEC: &str = include_str!("../../../../contracts/SPEC.md");
+
+/// What the contracts' tests measured.
+const PROTOCOL: &str = include_str!("../../../../tests/contracts/snapshots/protocol.json");
+const CONVICTION: &str = include_str!("../../../../tests/contracts/snapshots/conviction.json");
+const CHALLENGE: &str = include_str!("../../../../tests/contracts/snapshots/challenge.json");
+
+/// A snapshot's value, of a line such as `"commit": "61784",`.
+fn measured(snapshots: &str, name: &str) -> u32 {
+    let line = snapshots.lines().find_map(|line| line.trim().strip_prefix(&format!("\"{name}\": \"")));
+    line.unwrap_or_else(|| panic!("no snapshot {name:?}")).trim_end_matches(['"', ',']).parse().unwrap()
+}
 
 fn deployed() -> Deployed {
     Deployed::parse(FILE).unwrap()
@@ -87,6 +98,23 @@ fn the_specification_has_the_figures() {
         format!("A stake of {:.0} SNO pays", stake_that_pays_gas(&rules, &market).1),
     ] {
         assert!(economics().contains(&phrase), "contracts/SPEC.md lacks: {phrase}");
+    }
+}
+
+/// No dearer than assumed, nor cheaper by more than a sixth: then what is concluded of it is out of date.
+#[test]
+fn gas_is_what_the_contracts_take() {
+    let protocol = |name: &str| measured(PROTOCOL, name);
+    let conviction = |name: &str| measured(CONVICTION, &format!("proveSigned, {name}int8 dot product of 4096"));
+    let audit = |of: [&str; 2]| of.map(protocol).iter().sum::<u32>();
+    for (assumed, highest) in [
+        (CONVICTION_GAS, conviction("").max(conviction("receipt, "))),
+        (GAME_GAS, measured(CHALLENGE, "largest game, k = 64, gas without the proof")),
+        (CLAIM_GAS, protocol("commit")),
+        (AUDIT_GAS, audit(["audit, commit, receipt of 1,000", "audit, revealConfirmed, receipt of 1,000"])),
+        (ACCUSATION_GAS, audit(["audit, accuse", "audit, penalise"])),
+    ] {
+        assert!(highest <= assumed && assumed - highest <= assumed / 6, "{assumed} assumed, {highest} measured");
     }
 }
 
