@@ -11,7 +11,7 @@ import {Noise} from "./verifier/Noise.sol";
 import {Tensor, VerifierTest} from "./verifier/VerifierTest.sol";
 
 /// @notice Gas of every operator at its largest: reductions over 4096 elements, the widest types, the longest tables.
-/// Written to `snapshots`, which review reads and CI compares. Execution only, without the transaction's calldata.
+/// Compared with `snapshots`. Execution only, without the transaction's calldata.
 contract StepVerifierGasTest is VerifierTest {
     using TensorTypes for TensorType;
 

@@ -61,12 +61,11 @@ pub fn types(graph: &StepGraph, exponents: &Exponents, data: &DataTypes) -> Resu
             }
             &Precision::Exact { terms } => {
                 let growth = crate::step::build::ceil_log2(terms);
-                if products {
-                    let bits = bits_of(0).saturating_add(bits_of(1)).saturating_add(growth);
-                    (bits.saturating_sub(1), exponent_of(0).saturating_add(exponent_of(1)))
-                } else {
-                    (bits_of(0).saturating_add(growth), exponent_of(0))
-                }
+                let factors =
+                    if products || matches!(node.op, Op::ScaledMatMul { .. }) { node.inputs.len() } else { 1 };
+                let of_factors = (0..factors).map(|i| bits_of(i).saturating_sub(1));
+                let bits = of_factors.fold(growth.saturating_add(1), u8::saturating_add);
+                (bits, (0..factors).map(exponent_of).fold(0, i16::saturating_add))
             }
         };
         let ty = TensorType::new(bits, exponent, &node.dims);

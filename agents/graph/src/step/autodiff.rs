@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::build::Place;
+use super::build::{GRADIENT_BITS, Place};
 use super::{Class, Function, NodeId, Op, Phase, Precision, StepGraph};
 use crate::model::Network;
 
@@ -72,21 +72,21 @@ impl Reverse<'_> {
     fn pull(&mut self, id: NodeId, dy: NodeId) {
         let node = self.graph.node(id).clone();
         let place = Place { phase: self.phase, layer: node.layer };
-        let gradient = Precision::Calibrated { bits: self.network.operand_bits, class: Class::Gradient };
+        let gradient = Precision::Calibrated { bits: GRADIENT_BITS, class: Class::Gradient };
         match (node.op, node.inputs.as_slice()) {
             // y = a·bᵀ: da = dy·b, db = dyᵀ·a; both written for a matmul that reads along rows.
             (Op::MatMul, &[a, b]) => {
                 if self.needed.contains(&a) {
                     let bt = self.transpose(b, node.layer, "weight.transpose");
                     let dims = self.graph.node(a).dims.clone();
-                    let da = self.graph.add(place, Op::MatMul, &[dy, bt], dims, "input.grad", gradient);
+                    let da = self.product(place, [dy, bt], dims, "input.grad", gradient);
                     self.accumulate(place, a, da);
                 }
                 if self.needed.contains(&b) {
                     let dyt = self.transpose(dy, node.layer, "output.grad.transpose");
                     let at = self.transpose(a, node.layer, "input.transpose");
                     let dims = self.graph.node(b).dims.clone();
-                    let db = self.graph.add(place, Op::MatMul, &[dyt, at], dims, "weight.grad", self.exact());
+                    let db = self.product(place, [dyt, at], dims, "weight.grad", self.exact());
                     self.accumulate(place, b, db);
                 }
             }
@@ -116,6 +116,26 @@ impl Reverse<'_> {
             // Samples carry no gradient; the softmax is differentiated as a whole with its loss, which is the seed.
             _ => {}
         }
+    }
+
+    /// `a·bᵀ` of a gradient and an operand, which may have fewer bits.
+    fn product(
+        &mut self,
+        place: Place,
+        [a, b]: [NodeId; 2],
+        dims: Vec<u32>,
+        label: &'static str,
+        precision: Precision,
+    ) -> NodeId {
+        if self.network.operand_bits == GRADIENT_BITS {
+            return self.graph.add(place, Op::MatMul, &[a, b], dims, label, precision);
+        }
+        // The product of operands of two widths is one with scales, which are 1 here.
+        let [rows, columns] = [a, b].map(|id| {
+            let length = self.graph.node(id).dims.first().copied().unwrap_or(1);
+            self.graph.ones(place.layer, length)
+        });
+        self.graph.add(place, Op::ScaledMatMul { offset: 0 }, &[a, b, rows, columns], dims, label, precision)
     }
 
     /// Gradients of state: sums over all rows of the batch at most.

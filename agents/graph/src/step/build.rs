@@ -1,13 +1,20 @@
 //! A network's training step as a graph.
 
 use super::autodiff::{self, Gradients};
-use super::{Class, Function, Node, NodeId, Observed, Op, Phase, Precision, Slot, StateNode, StepGraph};
+use super::{
+    Class, ConstantValues, Function, Node, NodeId, Observed, Op, Phase, Precision, Slot, StateNode, StepGraph,
+};
 use crate::model::{Activation, Linear, Network};
 
 /// Bits of master weights, velocities or moments, and the sums before a bias is added.
 pub const MASTER_BITS: u8 = 32;
 /// Bits of tensors that are no matmul operand: softmax and GELU inputs.
 pub const WIDE_BITS: u8 = 16;
+/// Bits of gradients by activations and logits, whatever those of the operands that they are multiplied with. In 8, what rows that are known
+/// well still have to say is below the last one.
+pub(super) const GRADIENT_BITS: u8 = 16;
+/// Bits of a constant of ones.
+pub(super) const ONE: Precision = Precision::Fixed { bits: 2, exponent: 0 };
 /// Bits and exponent of probabilities (rule N-20).
 pub(super) const PROBABILITY: Precision = Precision::Fixed { bits: 26, exponent: 24 };
 
@@ -48,7 +55,7 @@ impl StepGraph {
             let place = Place { phase: Phase::Backward(mb), layer: last };
             // Cross entropy of a softmax: the gradient by the logits is `p − onehot`, in [−1, 1]. Its sum over the batch
             // is divided by the batch size where the velocity takes it up, so micro-batches need not know the batch.
-            let bits = network.operand_bits;
+            let bits = GRADIENT_BITS;
             let precision = Precision::Fixed { bits, exponent: i16::from(bits).saturating_sub(1) };
             let inputs = [observed.probabilities, observed.labels];
             let seed = graph.same_shape(place, Op::OneHotSub, &inputs, "logits.grad", precision);
@@ -110,6 +117,19 @@ impl StepGraph {
     pub(super) fn transpose(&mut self, place: Place, input: NodeId, label: &str) -> NodeId {
         let dims = self.node(input).dims.iter().rev().copied().collect();
         self.add(place, Op::Transpose, &[input], dims, label, Precision::Like(input))
+    }
+
+    /// So many ones: a constant, once for each length.
+    pub(super) fn ones(&mut self, layer: usize, length: u32) -> NodeId {
+        let name = format!("ones.{length}");
+        let known = self.nodes().find(|(_, node)| matches!(node.op, Op::Constant(_)) && node.site == name);
+        if let Some((id, _)) = known {
+            return id;
+        }
+        let op = Op::Constant(self.constants.len());
+        self.constants.push(ConstantValues { name: name.clone(), values: vec![1.0; length as usize] });
+        let (inputs, dims, phase) = (Vec::new(), vec![length], Phase::Prepare);
+        self.push(Node { op, inputs, dims, phase, layer, site: name, precision: ONE })
     }
 
     fn parameters(&mut self, layer: usize, linear: &Linear, network: &Network) -> Parameters {

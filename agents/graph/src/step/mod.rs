@@ -265,7 +265,7 @@ pub enum Precision {
         /// Margin.
         class: Class,
     },
-    /// Wide enough that nothing is rounded or clamped: a sum of at most `terms` products (MatMul) or elements (RowSum).
+    /// Wide enough that nothing is rounded or clamped: a sum of at most `terms` products (MatMul, ScaledMatMul) or elements (RowSum).
     /// Sums of such tensors are the same bits in any order and however a batch is cut.
     Exact {
         /// Most terms of an element, over all micro-batches.

@@ -50,7 +50,7 @@ fn refuses_operands_that_are_not_there_whatever_the_schedule() {
     let matmul = |p: &Program| position(p, "fc2.matmul[mb 0]") as u32;
     for wrong in [
         Source::State(99),
-        Source::Constant(0),
+        Source::Constant(99),
         Source::Output(u32::MAX),
         // Another micro-batch's boundary, and a gradient in a forward pass.
         Source::FromPrevious(0),

@@ -3,11 +3,8 @@
 use super::Builder;
 use crate::lower::equal_parts;
 use crate::model::MAX_WIDTH;
-use crate::step::build::Place;
+use crate::step::build::{ONE, Place};
 use crate::step::{ConstantValues, Node, NodeId, Op, Phase, Precision};
-
-/// Bits of a constant of ones.
-const ONE: Precision = Precision::Fixed { bits: 2, exponent: 0 };
 
 impl Builder<'_> {
     pub(super) fn leaf(&mut self, site: &str, op: Op, dims: Vec<u32>, precision: Precision) -> NodeId {
