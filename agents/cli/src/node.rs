@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use rand::TryRngCore;
 use tempfile::TempDir;
 use tensorlink_chain::AlloyChain;
+use tensorlink_graph::EngineError;
 use tensorlink_net::{Libp2pNet, NetConfig};
 use tensorlink_node::history::Remembered;
 use tensorlink_node::ports::{Chain, Net, Store, StoreError, SystemClock};
@@ -15,7 +16,6 @@ use tensorlink_node::shard::{ShardError, ShardSource};
 use tensorlink_node::{Games, Identity, Journal, Ports, names};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
-use tensorlink_tensor::TorchEngine;
 use tensorlink_types::{B256, Program};
 use tensorlink_validator::{Answers, Auditor, Claims, LastStage, PLAYS};
 use tokio::sync::Semaphore;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
 use crate::config::Config;
-use crate::{device, keys};
+use crate::keys;
 
 /// Longest wait for a program.
 const FILES: Duration = Duration::from_secs(30);
@@ -176,17 +176,22 @@ impl Node {
         Ok(())
     }
 
-    /// What audits on this node's adapters: `memory` bytes each, `turns` at once.
+    /// What audits on this node's adapters, with engines that `make` makes: `memory` bytes each, `turns` at once.
     ///
     /// # Errors
     /// When the chain or the disk fails.
-    pub async fn auditor(&self, engine: TorchEngine, memory: u64, turns: usize) -> Result<Auditor<TorchEngine>> {
+    pub async fn auditor<E>(
+        &self,
+        make: impl Fn() -> Result<E, EngineError> + Send + Sync + 'static,
+        memory: u64,
+        turns: usize,
+    ) -> Result<Auditor<E>> {
         let answers = Answers::open(self.ports.journal.clone(), self.ports.chain.parameters().await?)?;
         let (ports, turns) = (self.ports.clone(), Semaphore::new(turns));
         let games = Arc::new(Games::new(ports.identity.address()));
         Ok(Auditor {
             ports,
-            engine: device::factory(engine),
+            engine: Arc::new(make),
             memory,
             turns,
             stages: LastStage::default(),

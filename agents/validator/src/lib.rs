@@ -8,6 +8,7 @@
 //! | `border`, [`claims`] | what crossed a claim's borders, and the neighbours' claims about it |
 //! | [`epoch`] | the receipts that a redeemed voucher names |
 //! | `dispute` | from a difference to a proof |
+//! | `following` | what an auditor knows from the chain's events |
 //! | `defence` | against a worker that accuses us of a wrong answer |
 //! | [`challenge`], `rebuild` | what is done about a worker that does not answer; what it must have computed |
 //! | [`role`], `task` | the loop that listens to the chain; one thing that it looks into |
@@ -23,6 +24,7 @@ pub(crate) mod dispute;
 pub mod draw;
 mod draws;
 pub mod epoch;
+mod following;
 mod rebuild;
 pub mod receipt;
 mod replicas;
@@ -34,5 +36,6 @@ pub use audit::{AuditError, Auditor, Finding, Listed, PLAYS, Standing, TURNS, Ta
 pub use challenge::ChallengeEnd;
 pub use claims::Claims;
 pub use draw::Rate;
+pub use following::Place;
 pub use receipt::LastStage;
 pub use role::{Validator, ValidatorError, convict};

@@ -173,8 +173,7 @@ where
     /// Takes in an event; what is to be done about it comes back.
     fn take_in(&self, at: EventAt, known: &mut Known, draws: &Draws) -> Result<Vec<Task>, SignatureError> {
         self.roster.apply(&at.event);
-        self.auditor.games.apply(&at.event);
-        self.auditor.claims.apply(&at.event);
+        self.auditor.apply(&at.event);
         let mut tasks = Vec::new();
         match at.event {
             Event::JobPosted { job, terms, .. } => {

@@ -19,15 +19,16 @@ use tensorlink_node::Games;
 use tensorlink_node::files;
 use tensorlink_node::interval::{Outcome, Span, state_root_of};
 use tensorlink_node::ports::chain::Parameters;
-use tensorlink_node::ports::{Call, Chain, Incoming, Net, Protocol, Store};
+use tensorlink_node::ports::{Call, Chain, Event, EventAt, Incoming, Net, Protocol, Store};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
+use tensorlink_proof::challenge::Told;
 use tensorlink_proof::commit::{Edge, SenderSignatures, io_root, state_root, trace_root};
 use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{AuditAnswer, Claim, Holder, StepStatement};
-use tensorlink_types::{Address, Opcode, TensorRoot};
+use tensorlink_types::{Address, B256, Opcode, TensorRoot, U256};
 use tensorlink_validator::{Answers, Auditor, Claims, Finding, LastStage, Standing, Target};
 use tokio::sync::Semaphore;
 
@@ -51,7 +52,7 @@ struct World {
     auditor: Auditor<Reference>,
     chain: Arc<MemoryChain>,
     target: Target,
-    program: tensorlink_types::B256,
+    program: B256,
     _folder: tempfile::TempDir,
 }
 
@@ -124,7 +125,7 @@ fn answer(
     engine: impl Engine,
     roots: &Roots,
     (outcome, record): (&Outcome, &IntervalRecord),
-    (auditor, claim): (Address, tensorlink_types::B256),
+    (auditor, claim): (Address, B256),
     question: Request,
 ) -> Response {
     let local = |step: u32| (step - INTERVAL * STEPS) as usize;
@@ -272,6 +273,33 @@ async fn a_wrong_claim_is_looked_at_again_once_its_worker_may_tell() {
 }
 
 /// Of the interval, as it is right.
+/// Who takes up a challenge reads the chain up to its head, and follows it from its first block.
+#[tokio::test]
+async fn a_challenge_that_is_told_again_is_the_same() {
+    let world = world(Reference, Manner::Answers).await;
+    let Target { id, claim, .. } = world.target;
+    let (challenge, challenger, worker) = (U256::ZERO, Address::ZERO, identity(1).address());
+    let told = [
+        Event::ChallengeOpened { challenge, id, claim, challenger, worker },
+        Event::Challenge { challenge, told: Told::Lost },
+    ];
+    let at = |(log_index, event)| EventAt {
+        block: 300,
+        block_hash: B256::ZERO,
+        timestamp: 300,
+        log_index,
+        transaction: B256::ZERO,
+        event,
+    };
+    let events: Vec<EventAt> = (0..).zip(told).map(at).collect();
+    let known = world.auditor.apply_after(None, &events[..1]);
+    assert_eq!((known, world.auditor.games.on(id)), (Some((300, 0)), Some(challenge)));
+    let known = world.auditor.apply_after(known, &events);
+    assert_eq!((known, world.auditor.games.on(id)), (Some((300, 1)), None), "it is over");
+    assert_eq!(world.auditor.apply_after(known, &events[..1]), known);
+    assert_eq!(world.auditor.games.on(id), None, "and does not begin anew");
+}
+
 async fn honest_roots() -> Roots {
     let shard = shards(1)[0].clone();
     let state = shard.initial_state.to_vec();

@@ -9,6 +9,7 @@ pub mod forger;
 pub mod forked;
 pub mod hearsay;
 pub mod hush;
+pub mod inconsistent;
 pub mod mute;
 pub mod posting;
 pub mod tongue;

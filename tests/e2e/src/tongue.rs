@@ -5,6 +5,7 @@ use tensorlink_node::ports::{Call, ChainError, CustodyMove};
 use tensorlink_proof::challenge::{Move, Subject};
 
 use crate::crooked::Twist;
+use crate::inconsistent::Inconsistency;
 
 /// How it answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -14,6 +15,8 @@ pub enum Tongue {
     SilentAtLast,
     /// With nodes that are none.
     Junk,
+    /// With roots that do not fit each other, its claim or its program.
+    Inconsistent(Inconsistency),
     /// Shows nothing that is demanded.
     Withholding,
 }
@@ -34,6 +37,7 @@ impl Twist for Tongue {
             (Self::Junk, Move::AnswerSteps { data, .. } | Move::AnswerStatement { data, .. }) => {
                 *data = vec![0x5a; data.len()].into();
             }
+            (Self::Inconsistent(how), step) => how.twist(step),
             _ => {}
         }
         Ok(call)

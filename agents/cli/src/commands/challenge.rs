@@ -1,6 +1,7 @@
 //! `tensorlink challenge`: audits one claim now, or the receipts of texts.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
@@ -9,7 +10,7 @@ use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::{JobId, Lane};
 use tensorlink_user::serving::Receipts;
-use tensorlink_validator::{Auditor, ChallengeEnd, Finding, Standing, Target, convict};
+use tensorlink_validator::{Auditor, ChallengeEnd, Finding, Place, Standing, Target, convict};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ChallengeArgs;
@@ -21,6 +22,9 @@ use crate::{device, output};
 const DISK: u64 = 10 << 30;
 /// Largest file of receipts, bytes.
 const MAX_RECEIPTS: u64 = 64 << 20;
+/// Between two looks at the chain's head, and how many there are before a chain counts as one that stands: ten minutes.
+const LOOK: Duration = Duration::from_millis(500);
+const LOOKS: u32 = 1_200;
 
 #[derive(Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
@@ -53,10 +57,11 @@ pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationTo
     let (node, _folder) = Node::beside(config, DISK, &shutdown).await?;
     let head = node.ports.chain.head().await?.number;
     let events = node.ports.chain.past_events(node.ports.chain.deployment().block, head).await?;
-    let auditor = node.auditor(engine, memory, 1).await?;
+    let make = device::factory(engine);
+    let auditor = node.auditor(move || make(), memory, 1).await?;
     let audited = match &receipts {
         Some(receipts) => texts(config, &auditor, (receipts, args.stage), &events).await,
-        None => claim(config, &auditor, args, events).await,
+        None => claim(config, &auditor, args, &events).await,
     };
     node.net.shutdown().await;
     audited
@@ -67,22 +72,27 @@ async fn claim(
     config: &Config,
     auditor: &Auditor<TorchEngine>,
     args: &ChallengeArgs,
-    events: Vec<EventAt>,
+    events: &[EventAt],
 ) -> Result<()> {
     let (Some(job), Some(stage), Some(interval)) = (args.job, args.stage, args.interval) else {
         bail!("name a claim with --job, --stage and --interval, or a file with --receipt");
     };
     let lane = Lane { job: JobId(job), stage, replica: args.replica };
-    events.iter().for_each(|at| auditor.claims.apply(&at.event));
-    let manifest = manifest(&events, lane.job)?;
-    let target = events.into_iter().find_map(|at| match at.event {
+    let known = auditor.apply_after(None, events);
+    let manifest = manifest(events, lane.job)?;
+    let target = events.iter().find_map(|at| match &at.event {
         Event::ClaimCommitted { id, claim, committed_at } if claim.lane() == lane && claim.interval == interval => {
-            Some(Target { id, claim, standing: Standing::Committed { at: committed_at }, manifest, listed: None })
+            let standing = Standing::Committed { at: *committed_at };
+            Some(Target { id: *id, claim: claim.clone(), standing, manifest, listed: None })
         }
         _ => None,
     });
     let target = target.with_context(|| format!("{lane} has no confirmed claim for interval {interval}"))?;
-    let shown = if args.force { force(auditor, &target).await? } else { audit(auditor, &target).await? };
+    let shown = if args.force {
+        force(auditor, &target, (known, config.confirmations)).await?
+    } else {
+        audit(auditor, &target).await?
+    };
     output::print(config.json, &shown, || shown.text("the claim"))
 }
 
@@ -139,30 +149,61 @@ async fn audit(auditor: &Auditor<TorchEngine>, target: &Target) -> Result<Shown>
     })
 }
 
-/// Audits, and where that does not decide makes the worker answer on chain.
-async fn force(auditor: &Auditor<TorchEngine>, target: &Target) -> Result<Shown> {
-    match auditor.audit(target).await? {
-        Finding::Right => return Ok(Shown::Right),
-        Finding::Wrong { call, fault } => return Ok(Shown::Convicted { fault, gas: convict(auditor, call).await? }),
-        Finding::Unproven(reason) => tracing::warn!(%reason, "the worker's answers do not decide"),
-        Finding::Withheld { .. } => {}
-    }
-    let chain = &auditor.ports.chain;
-    let mut events = chain.events(chain.deployment().block).await?;
-    let games = auditor.games.clone();
-    let following = tokio::spawn(async move {
-        while let Some(at) = events.recv().await {
-            games.apply(&at.event);
+/// Audits, and where that does not decide makes the worker answer on chain. Takes up a challenge of ours that an earlier run has opened:
+/// a second one would cost a second bond.
+async fn force(
+    auditor: &Auditor<TorchEngine>,
+    target: &Target,
+    (known, confirmations): (Option<Place>, u64),
+) -> Result<Shown> {
+    if auditor.games.on(target.id).is_none() {
+        match auditor.audit(target).await? {
+            Finding::Right => return Ok(Shown::Right),
+            Finding::Wrong { call, fault } => {
+                return Ok(Shown::Convicted { fault, gas: convict(auditor, call).await? });
+            }
+            Finding::Unproven(reason) => tracing::warn!(%reason, "the worker's answers do not decide"),
+            Finding::Withheld { .. } => {}
         }
-    });
-    let ended = auditor.challenge(target).await;
-    following.abort();
-    match ended? {
+    }
+    let known = auditor.apply_after(known, &settled(auditor, confirmations).await?);
+    let playing = async {
+        match auditor.games.on(target.id) {
+            Some(challenge) => {
+                tracing::info!(%challenge, "a challenge of ours is open on the claim: it is taken up");
+                auditor.resume(target).await
+            }
+            None => auditor.challenge(target).await,
+        }
+    };
+    let ended = tokio::select! {
+        ended = playing => ended?,
+        followed = auditor.follow(known) => {
+            followed?;
+            bail!("the chain is not followed any more; where a challenge is open our clock runs: run this again to take it up");
+        }
+    };
+    match ended {
         ChallengeEnd::Right => Ok(Shown::Right),
         ChallengeEnd::Convicted(fault) => Ok(Shown::Forced { fault }),
         ChallengeEnd::Taken => bail!("it is being played already"),
         ChallengeEnd::Lost(reason) => bail!("the challenge brought nothing: {reason}"),
     }
+}
+
+/// The events up to the newest block, when that is confirmed: of what an earlier run of this command had mined nothing is missing.
+async fn settled(auditor: &Auditor<TorchEngine>, confirmations: u64) -> Result<Vec<EventAt>> {
+    let (chain, clock) = (&auditor.ports.chain, &auditor.ports.clock);
+    let head = chain.head().await?.number;
+    let mut looks = 0..LOOKS;
+    while chain.head().await?.number < head.saturating_add(confirmations) {
+        ensure!(
+            looks.next().is_some(),
+            "block {head} is not confirmed after ten minutes: run this again when the chain makes blocks"
+        );
+        clock.sleep(LOOK).await;
+    }
+    Ok(chain.past_events(chain.deployment().block, head).await?)
 }
 
 /// CID of the manifest of a posted job.

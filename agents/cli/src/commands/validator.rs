@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use tensorlink_graph::Engine;
 use tensorlink_node::{Ports, Roster};
+use tensorlink_tensor::TorchEngine;
 use tensorlink_validator::{Rate, TURNS, Validator};
 use tokio_util::sync::CancellationToken;
 
@@ -18,20 +20,22 @@ const DISK: u64 = 10 << 30;
 
 /// Runs a validator until interrupted.
 pub async fn run(config: &Config, args: &ValidatorArgs, shutdown: CancellationToken) -> Result<()> {
-    run_on(config, args, shutdown, |ports| ports).await
+    run_on(config, args, shutdown, |engine| engine, |ports| ports).await
 }
 
-/// Runs a validator whose world is `dress` of the real one.
-pub async fn run_on(
+/// Runs a validator whose engine is `wrap` of the real one, and whose world is `dress` of the real one.
+pub async fn run_on<E: Engine + Send + 'static>(
     config: &Config,
     args: &ValidatorArgs,
     shutdown: CancellationToken,
+    wrap: impl Fn(TorchEngine) -> E + Send + Sync + 'static,
     dress: impl FnOnce(Ports) -> Ports,
 ) -> Result<()> {
     let share = args.rate.or(config.file.validator.rate).unwrap_or(DEFAULT_RATE);
     let rate = Rate::new(share).with_context(|| format!("--rate {share} is not between 0 and 1"))?;
     let engine = device::open(args.device.as_deref().or(config.file.validator.device.as_deref()))?;
     let memory = engine.memory()? / 2;
+    let make = device::factory(engine);
     let mut node = Node::start(config, DISK, &shutdown).await?;
     node.ports = dress(node.ports);
     node.announce().await?;
@@ -43,7 +47,7 @@ pub async fn run_on(
             crate::amount::Wei::from(needed)
         );
     }
-    let auditor = node.auditor(engine, memory, TURNS).await?;
+    let auditor = node.auditor(move || Ok(wrap(make()?)), memory, TURNS).await?;
     let validator = Validator { rate, roster: Arc::new(Roster::new(own)), auditor: Arc::new(auditor) };
     validator.run(shutdown).await?;
     node.net.shutdown().await;

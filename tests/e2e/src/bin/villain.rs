@@ -8,7 +8,7 @@
 //! | `OPERATOR` | the kind of operator that it falsifies; `mat_mul` if it is not set |
 //! | `DEED` | what becomes of the operator's output; another number if it is not set |
 //! | `MUTE=true` | it answers no auditor |
-//! | `TONGUE` | `silent_at_last` or `junk`: it answers challenges so; `withholding`: it shows nothing that is demanded on chain |
+//! | `TONGUE` | `silent_at_last`, `junk` or `{"inconsistent":"wiring"}`: it answers challenges so; `withholding`: it shows nothing that is demanded on chain |
 //! | `KEEP_RESULT=true` | it computes right, and gives its last state to nobody but its keeper |
 //! | `HUSH=true` | it computes right, claims it, and keeps its word for what it sent from its neighbours |
 //! | `HONEST=true` | it computes right |
@@ -18,7 +18,7 @@
 //! | `HEARSAY=true` | it computes right, but from something else than its neighbour told it in that step |
 //! | `FRAME=true` | it computes right, and accuses its auditors |
 //!
-//! A validator that looks at nothing. A user that posts a job with the flaw `TENSORLINK_VILLAIN_POST`.
+//! A validator that looks at nothing; with `STEP`, one whose engine gets numbers wrong as such a worker's. A user that posts a job with the flaw `TENSORLINK_VILLAIN_POST`.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -55,6 +55,19 @@ fn setting<T: DeserializeOwned>(name: &str) -> anyhow::Result<Option<T>> {
     serde_json::from_value(value).map(Some).with_context(|| format!("{name}={text:?} means nothing here"))
 }
 
+/// Where an engine errs, and how.
+fn lie() -> anyhow::Result<Lie> {
+    let step = setting("TENSORLINK_VILLAIN_STEP")?;
+    let opcode = setting("TENSORLINK_VILLAIN_OPERATOR")?.unwrap_or(Opcode::MatMul);
+    let deed = setting("TENSORLINK_VILLAIN_DEED")?.unwrap_or(Deed::Flip(5));
+    Ok(Lie { step, opcode, deed })
+}
+
+/// The same at a step that no job has.
+fn never(lie: Lie) -> Lie {
+    Lie { step: Some(u32::MAX), ..lie }
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     process::log(cli.common.verbose);
@@ -63,11 +76,19 @@ fn main() -> ExitCode {
         let args = match &cli.command {
             Command::Worker(WorkerCommand::Run(args)) => args,
             Command::Validator(ValidatorCommand::Run(args)) => {
-                return validator::run_on(&config, args, shutdown, |ports: Ports| {
+                let lie = lie()?;
+                let looks = lie.step.is_some();
+                // Who looks at nothing computes for nothing, too: right.
+                let lie = if looks { lie } else { never(lie) };
+                let dress = |ports: Ports| {
+                    if looks {
+                        return ports;
+                    }
                     let chain = Arc::new(Crooked(ports.chain.clone(), Arc::new(Lazy(ports.clone()))));
                     Ports { chain, ..ports }
-                })
-                .await;
+                };
+                return validator::run_on(&config, args, shutdown, move |engine| Corrupted::new(engine, lie), dress)
+                    .await;
             }
             Command::Job(JobCommand::Post(args)) => {
                 let flaw = setting("TENSORLINK_VILLAIN_POST")?.context("what is wrong with the job?")?;
@@ -80,10 +101,8 @@ fn main() -> ExitCode {
             }
             _ => bail!("a villain runs as a worker or as a validator, or posts a job"),
         };
-        let step: Option<u32> = setting("TENSORLINK_VILLAIN_STEP")?;
-        let opcode = setting("TENSORLINK_VILLAIN_OPERATOR")?.unwrap_or(Opcode::MatMul);
-        let deed = setting("TENSORLINK_VILLAIN_DEED")?.unwrap_or(Deed::Flip(5));
-        let lie = Lie { step, opcode, deed };
+        let lie = lie()?;
+        let step = lie.step;
         let mute = setting("TENSORLINK_VILLAIN_MUTE")?.unwrap_or(false);
         let fork = setting("TENSORLINK_VILLAIN_FORK")?.unwrap_or(false);
         let frame = setting("TENSORLINK_VILLAIN_FRAME")?.unwrap_or(false);
@@ -93,8 +112,7 @@ fn main() -> ExitCode {
         let keep_result = setting("TENSORLINK_VILLAIN_KEEP_RESULT")?.unwrap_or(false);
         let hush = setting("TENSORLINK_VILLAIN_HUSH")?.unwrap_or(false);
         let honest = setting("TENSORLINK_VILLAIN_HONEST")?.unwrap_or(fork || frame || hearsay || keep_result || hush);
-        // A step that no job has.
-        let lie = if honest { Lie { step: Some(u32::MAX), ..lie } } else { lie };
+        let lie = if honest { never(lie) } else { lie };
         let tongue: Option<Tongue> = setting("TENSORLINK_VILLAIN_TONGUE")?;
         let puppet = Identity::new(&PUPPET)?;
         let dress = |ports: Ports| {

@@ -2,9 +2,8 @@
 //! for what it did, in its first claim.
 
 use tensorlink_node::ports::chain::{Event, Fault};
-use tensorlink_types::U256;
 
-use crate::harness::{Job, LIMIT, Network, Subject, sno, worker_address};
+use crate::harness::{Job, LIMIT, Network, Purses, Subject, VALIDATOR, address, worker_address};
 
 /// The worker that plays all parts.
 const VILLAIN: usize = 0;
@@ -27,45 +26,49 @@ struct Part {
     step: u32,
     operator: &'static str,
     deed: &'static str,
+    /// What it is convicted of.
+    fault: Fault,
 }
 
+/// Whatever it is: in the end some element of some output is wrong, and what the villain signed itself shows it.
+const PART: Part = Part { name: "", step: STEP, operator: "mat_mul", deed: "skip", fault: Fault::Element };
+
 const CAST: [Part; 9] = [
-    Part { name: "one element of the first step", step: 0, operator: "mat_mul", deed: r#"{"flip":5}"# },
-    Part { name: "one element of the last step", step: 11, operator: "mat_mul", deed: r#"{"flip":5}"# },
-    Part { name: "one element in the optimiser", step: STEP, operator: "combine", deed: r#"{"flip":3}"# },
-    Part { name: "the witness of a maximum", step: STEP, operator: "row_max", deed: r#"{"flip":1}"# },
-    Part { name: "no backward pass", step: STEP, operator: "relu_grad", deed: "skip" },
-    Part { name: "stale weights", step: STEP, operator: "combine", deed: "stay" },
-    Part { name: "other data", step: STEP, operator: "sample", deed: "skip" },
-    Part { name: "another key of draws", step: STEP, operator: "sample", deed: "other_key" },
-    Part { name: "a smaller model", step: STEP, operator: "mat_mul", deed: "halve" },
+    Part { name: "one element of the first step", step: 0, deed: r#"{"flip":5}"#, ..PART },
+    Part { name: "one element of the last step", step: 11, deed: r#"{"flip":5}"#, ..PART },
+    Part { name: "one element in the optimiser", operator: "combine", deed: r#"{"flip":3}"#, ..PART },
+    Part { name: "the witness of a maximum", operator: "row_max", deed: r#"{"flip":1}"#, ..PART },
+    Part { name: "no backward pass", operator: "relu_grad", ..PART },
+    Part { name: "stale weights", operator: "combine", deed: "stay", ..PART },
+    Part { name: "other data", operator: "sample", ..PART },
+    Part { name: "another key of draws", operator: "sample", deed: "other_key", ..PART },
+    Part { name: "a smaller model", deed: "halve", ..PART },
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_computes_something_else_is_convicted_of_it() {
     let mut network = Network::start(1).await;
     network.endow(VILLAIN, CAST.len()).await;
-    let stake = sno(Job::STAKE);
     for (index, part) in CAST.iter().enumerate() {
-        let before = network.stake(VILLAIN).await;
+        let before = Purses::of(&network, 1).await;
         network.start_part(VILLAIN, (part.step, part.operator, part.deed)).await;
         JOB.post(&mut network);
-        let report = JOB.settled(&mut network, LIMIT).await;
+        let report = JOB.settled_in(part.name, &mut network, LIMIT).await;
         network.cut_worker(VILLAIN);
 
-        let convicted = report.pick(|event| match event {
-            Event::Convicted { worker, fault, step, claimed, recomputed, .. } => {
-                assert_ne!(claimed, recomputed, "{}", part.name);
-                Some((*worker, *fault, *step))
-            }
+        let verdict = report.verdict(&network).await;
+        let found = (verdict.worker, verdict.auditor, verdict.fault, verdict.step);
+        assert_eq!(found, (worker_address(VILLAIN), address(VALIDATOR), part.fault, part.step), "{}", part.name);
+        verdict.assert_signed();
+        before.assert_only_stakes_paid(&network, &report).await;
+        assert_eq!(network.stake(VILLAIN).await.locked, 0, "{}", part.name);
+
+        let numbers = report.pick(|event| match event {
+            Event::Convicted { claimed, recomputed, .. } => Some((claimed.clone(), recomputed.clone())),
             _ => None,
         });
-        assert_eq!(convicted.len(), index + 1, "{}: {convicted:?}", part.name);
-        let wanted = (worker_address(VILLAIN), Fault::Element, part.step);
-        assert_eq!(convicted.last(), Some(&wanted), "{}", part.name);
-        let after = network.stake(VILLAIN).await;
-        assert_eq!(U256::from(before.bonded) - U256::from(after.bonded), stake, "{}", part.name);
-        assert_eq!(after.locked, 0, "{}", part.name);
+        assert_eq!(numbers.len(), index + 1, "{}: {numbers:?}", part.name);
+        assert!(numbers.last().is_some_and(|(claimed, recomputed)| claimed != recomputed), "{}", part.name);
         assert_eq!(report.json["convictions"][0]["fault"], "element", "{}", part.name);
         assert!(report.paid().is_empty(), "{}: nothing is paid for a wrong claim", part.name);
     }

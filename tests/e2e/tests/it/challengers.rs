@@ -1,5 +1,5 @@
 //! Those who challenge, and a user who closes: what they do to shield a liar, to hurt an honest worker, to take
-//! another's bounty, or at the worst moment.
+//! another's bounty, or at the worst moment; and one who is interrupted.
 
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Chain, Event, Fault};
@@ -8,7 +8,7 @@ use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, B256, U256};
 
 use crate::harness::{
-    Job, LIMIT, LONG, Network, OBSERVER, PURSE, Subject, USER, VALIDATOR, address, eventually, sno, worker_address,
+    Job, LIMIT, LONG, Network, OBSERVER, PURSE, Subject, USER, VALIDATOR, address, eventually, run, sno, worker_address,
 };
 
 /// Seconds that a challenger has who asks nothing.
@@ -53,11 +53,7 @@ async fn a_challenge_without_substance_pays_the_worker_and_ends() {
     challenge_and_leave(&network).await;
     let report = JOB.settled(&mut network, LONG).await;
     report.assert_finished(&JOB);
-    let ends = report.pick(|event| match event {
-        Event::Challenge { told: told @ (Told::Won { .. } | Told::Lost), .. } => Some(told.clone()),
-        _ => None,
-    });
-    assert_eq!(ends, [Told::Lost]);
+    assert_eq!(report.pick(ended), [Told::Lost]);
     let (token, worker) = (network.deployment().sno, worker_address(WORKER));
     let has = network.owned(worker).await;
     let earned = report.paid()[&worker].1;
@@ -128,6 +124,54 @@ async fn who_sends_anothers_proof_first_gets_nothing_for_it() {
     let bounty = sno(Job::STAKE) / U256::from(2);
     assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + bounty + fees, "the bounty is the auditor's");
     assert_eq!(network.owned(address(OBSERVER)).await, U256::ZERO, "whoever sends the proof");
+}
+
+/// Nobody else looks: no validator runs. The worker answers nobody, so that only its answers on chain convict it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_interrupted_in_a_challenge_takes_it_up_again_without_a_second_bond() {
+    let mut network = Network::staked(1, |_| ()).await;
+    // As much as two bonds.
+    network.fund(address(OBSERVER), "20").await;
+    network.start_villain_as(WORKER, &[("STEP", &LIE.to_string()), ("MUTE", "true")]).await;
+    network.join_through(WORKER).await;
+    let job = Job { challenge_window: 60, ..JOB };
+    job.post(&mut network);
+    let (_, committed_at) = first_claim(&network).await;
+    eventually("the claim is confirmed", LIMIT, async || {
+        let head = network.chain().head().await.unwrap();
+        (head.timestamp > committed_at).then_some(())
+    })
+    .await;
+    let forced = ["--json", "challenge", "--job", "1", "--stage", "0", "--interval", "0", "--force"];
+    let first = network.command(OBSERVER, &forced);
+    network.spawn("challenger", first);
+    let answered = network.await_event("the first answer", LONG, |event| match event {
+        Event::Challenge { told: Told::Answered { .. }, .. } => Some(()),
+        _ => None,
+    });
+    answered.await;
+    network.cut("challenger");
+    let again = run(network.command(OBSERVER, &forced), LONG).await;
+    assert_eq!(again.json()[0]["verdict"], "forced", "{again:?}");
+    let report = job.settled(&mut network, LONG).await;
+    report.assert_accounts();
+
+    let opened = report.pick(|event| match event {
+        Event::ChallengeOpened { challenger, .. } => Some(*challenger),
+        _ => None,
+    });
+    assert_eq!(opened, [address(OBSERVER)], "one challenge, and one bond");
+    assert_eq!(report.pick(ended), [Told::Won { silence: false }]);
+    assert_convicted(&network, &report.pick(convicted)).await;
+    let bounty = sno(Job::STAKE) / U256::from(2);
+    assert_eq!(network.owned(address(OBSERVER)).await, sno("20") + bounty, "the bond is back");
+}
+
+fn ended(event: &Event) -> Option<Told> {
+    match event {
+        Event::Challenge { told: told @ (Told::Won { .. } | Told::Lost), .. } => Some(told.clone()),
+        _ => None,
+    }
 }
 
 fn convicted(event: &Event) -> Option<(Address, Fault)> {

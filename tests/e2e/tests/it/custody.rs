@@ -4,9 +4,10 @@ use serde_json::Value;
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_proof::custody::sent_over;
-use tensorlink_types::{Address, U256};
+use tensorlink_types::abi::DemandKind;
+use tensorlink_types::{Address, B256, U256};
 
-use crate::harness::{Job, LIMIT, LONG, Network, OBSERVER, Report, Subject, address, sno, worker_address};
+use crate::harness::{Job, LIMIT, LONG, Network, OBSERVER, Purses, Report, Subject, address, sno, worker_address};
 
 /// Seconds that a holder has.
 const CLOCK: u32 = 20;
@@ -130,7 +131,7 @@ async fn honest_workers_show_what_is_demanded_and_are_paid_the_bond() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_show_the_state_of_its_claim_is_convicted_of_silence() {
-    let report = withheld(&[]).await;
+    let report = withheld(&["--interval", "0"]).await;
     assert_eq!(report.convicted(), [(worker_address(VILLAIN), address(OBSERVER), Fault::Silence)]);
     let void = report.pick(|event| match event {
         Event::ClaimsVoided { from, .. } => Some(*from),
@@ -141,14 +142,31 @@ async fn who_does_not_show_the_state_of_its_claim_is_convicted_of_silence() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_gave_its_word_for_a_state_and_does_not_show_it_loses_its_stake() {
-    let report = withheld(&["--keeper"]).await;
+    let report = withheld(&["--interval", "0", "--keeper"]).await;
+    assert_withheld(&report);
+    assert!(report.paid().contains_key(&worker_address(0)), "the worker whose keeper it was is paid all the same");
+}
+
+/// Every worker of a stage has its files, and shows them: without them nobody could go on where it left.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_show_the_files_of_its_stage_loses_its_stake() {
+    let report = withheld(&["--initial-state"]).await;
+    assert_withheld(&report);
+    let asked = report.pick(|event| match event {
+        Event::Demanded { demand, .. } => Some((DemandKind::from_number(demand.kind), demand.claimId)),
+        _ => None,
+    });
+    assert_eq!(asked, [(Some(DemandKind::Files), B256::ZERO)], "of no claim");
+}
+
+/// The villain loses its stake for what it does not show, and nothing is wrong with anybody's claims.
+fn assert_withheld(report: &Report) {
     assert_eq!(report.convicted(), [(worker_address(VILLAIN), address(OBSERVER), Fault::Withholding)]);
     let void = report.pick(|event| match event {
         Event::ClaimsVoided { from, .. } => Some(*from),
         _ => None,
     });
-    assert!(void.is_empty(), "nothing is wrong with anybody's claims: {void:?}");
-    assert!(report.paid().contains_key(&worker_address(0)), "the worker whose keeper it was is paid all the same");
+    assert!(void.is_empty(), "{void:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -209,9 +227,10 @@ fn sent_demands(report: &Report) -> Vec<(Address, Address)> {
     })
 }
 
-/// Demands of a worker that shows nothing the first state of its own lane, or of the lane that it keeps.
-async fn withheld(further: &[&str]) -> Report {
+/// Demands something of a worker that shows nothing: of its own lane, or of the lane that it keeps.
+async fn withheld(what: &[&str]) -> Report {
     let mut network = network().await;
+    let before = Purses::of(&network, 2).await;
     network.start_workers([0]).await;
     network.start_villain_as(VILLAIN, &[("HONEST", "true"), ("TONGUE", "withholding")]).await;
     JOB.post(&mut network);
@@ -224,16 +243,16 @@ async fn withheld(further: &[&str]) -> Report {
         })
         .await;
     // With two stages each lane is kept by the other.
-    let stage = if further.is_empty() { own } else { 1 - own };
-    let ended = demand(&network, stage, &[&["--interval", "0"], further].concat()).await;
+    let stage = if what.contains(&"--keeper") { 1 - own } else { own };
+    let ended = demand(&network, stage, what).await;
     assert_eq!(ended["outcome"], "convicted", "{ended}");
     let report = JOB.settled(&mut network, LIMIT).await;
     report.assert_accounts();
-    let amount = sno(Job::STAKE);
-    let (bounty, harm) = (amount / U256::from(2), amount * U256::from(3) / U256::from(10));
-    assert_eq!(report.slashed(), [(worker_address(VILLAIN), amount, bounty, harm, amount - bounty - harm)]);
+    let verdict = report.verdict(&network).await;
+    assert_eq!((verdict.challenges, verdict.transactions), (0, 2), "the demand, and what ends it: {verdict}");
+    before.assert_only_stakes_paid(&network, &report).await;
     assert_eq!(U256::from(network.stake(0).await.bonded), sno("2000"), "the honest worker lost nothing");
-    let token = network.deployment().sno;
+    let (token, bounty) = (network.deployment().sno, verdict.slash.bounty);
     let left = network.chain().balance(address(OBSERVER), token).await.unwrap();
     assert_eq!(left, sno("99") + bounty, "the bond is back, and the bounty there");
     report

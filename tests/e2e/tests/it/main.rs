@@ -9,6 +9,7 @@
 //! | `cast` | a table of villains that compute something else |
 //! | `evidence` | workers that lie about what they received, or show what they did not compute |
 //! | `collusion` | those who lie, copy or convict in agreement |
+//! | `accusers` | validators that find honest workers wrong |
 //! | `challengers` | challenges without substance, and a user that closes at the worst moment |
 //! | `custody` | data that is withheld, and demanded on chain |
 //! | `serving` | pretrained models served text by text, honestly and not |
@@ -17,7 +18,9 @@
 //! | `resume` | training that goes on in another job |
 //! | `posts` | jobs that nobody should take |
 //! | `refusals` | what the command line says to bad input |
+//! | `table` | the table of villains in the README names tests that are there |
 
+mod accusers;
 mod audits;
 mod cast;
 mod challengers;
@@ -33,4 +36,5 @@ mod posts;
 mod refusals;
 mod resume;
 mod serving;
+mod table;
 mod villains;

@@ -7,7 +7,7 @@ use tensorlink_proof::challenge::Told;
 use tensorlink_types::{Address, U256};
 
 use crate::harness::{
-    Job, LIMIT, LONG, Network, PURSE, Report, Subject, USER, VALIDATOR, address, run, sno, worker_address,
+    Job, LIMIT, LONG, Network, PURSE, Purses, Report, Subject, USER, VALIDATOR, address, run, sno, worker_address,
 };
 
 /// Long enough for an audit on a busy machine, so that the verdict comes before finality.
@@ -47,6 +47,7 @@ fn assert_told(explained: &Value, words: &[&str]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_wrong_element_costs_the_stake_and_nobody_else_loses() {
     let mut network = Network::start(2).await;
+    let before = Purses::of(&network, 2).await;
     network.start_workers([0]).await;
     network.start_villain(LIAR, LIE).await;
     JOB.post(&mut network);
@@ -62,10 +63,12 @@ async fn one_wrong_element_costs_the_stake_and_nobody_else_loses() {
     });
     assert_eq!(convicted, [(worker_address(LIAR), address(VALIDATOR), Fault::Element, LIE)]);
 
-    // Just what was at risk in this lane, split as the contracts say: half to the auditor, 30 % to the user, the rest burned.
-    let amount = sno(Job::STAKE);
-    let (bounty, harm) = (amount / U256::from(2), amount * U256::from(3) / U256::from(10));
-    assert_eq!(report.slashed(), [(worker_address(LIAR), amount, bounty, harm, amount - bounty - harm)]);
+    // Just what was at risk in this lane, in one transaction.
+    let verdict = report.verdict(&network).await;
+    verdict.assert_signed();
+    before.assert_only_stakes_paid(&network, &report).await;
+    let (amount, bounty) = (verdict.slash.amount, verdict.slash.bounty);
+    assert_eq!(report.slashed().len(), 1, "nobody else");
     let stake = network.stake(LIAR).await;
     assert_eq!((U256::from(stake.bonded), stake.locked), (sno("2000") - amount, 0));
     let stake = network.stake(0).await;
@@ -157,6 +160,7 @@ async fn a_validator_that_was_away_still_convicts() {
     network.start_validator().await;
     let report = JOB.settled(&mut network, LIMIT).await;
     report.assert_accounts();
+    report.verdict(&network).await.assert_signed();
     let slashed: Vec<Address> = report.slashed().iter().map(|slashed| slashed.0).collect();
     assert_eq!(slashed, [worker_address(LIAR)]);
 }
@@ -184,6 +188,7 @@ async fn a_replica_that_differs_is_examined_though_nobody_drew_it() {
         _ => None,
     });
     assert_eq!(convicted, [(worker_address(LIAR), address(VALIDATOR), Fault::Element, LIE)]);
+    report.verdict(&network).await.assert_signed();
     let slashed: Vec<Address> = report.slashed().iter().map(|slashed| slashed.0).collect();
     assert_eq!(slashed, [worker_address(LIAR)], "nobody else");
 
@@ -214,6 +219,10 @@ async fn assert_forced(network: &Network, report: &Report, fault: Fault) -> usiz
     assert_eq!(has, sno(PURSE) + sno(Job::STAKE) / U256::from(2), "bond and bounty");
     let answers =
         report.pick(|event| matches!(event, Event::Challenge { told: Told::Answered { .. }, .. }).then_some(()));
+    let verdict = report.verdict(network).await;
+    verdict.assert_split();
+    assert_eq!(verdict.challenges, 1, "{verdict}");
+    assert!(verdict.transactions > answers.len() + 1, "each answer, its question and the end: {verdict}");
     assert_game_told(network, report, fault).await;
     answers.len()
 }
@@ -343,6 +352,7 @@ async fn who_tells_its_neighbour_something_else_than_it_claims_is_convicted_of_i
         [(worker_address(LIAR), worker_address(0), Fault::Equivocation)],
         "to its neighbour's credit"
     );
+    report.verdict(&network).await.assert_signed();
     let slashed: Vec<Address> = report.slashed().iter().map(|slashed| slashed.0).collect();
     assert_eq!(slashed, [worker_address(LIAR)], "the neighbour, which was misled, lost nothing");
     let stake = network.stake(0).await;
@@ -374,4 +384,60 @@ async fn who_falls_silent_at_the_last_question_is_convicted_of_silence() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_answers_with_junk_is_convicted_of_silence() {
     assert_eq!(answers_of("junk").await, 0, "junk is no answer");
+}
+
+/// What does not fit in an answer; how many answers are taken before the first that is not: states, statement and trace; why that is not.
+const INCONSISTENT: [(&str, usize, &str); 6] = [
+    ("count", 0, "WrongState"),
+    // What it says is a list that leads to its claim: it is taken. Of a step from a state to itself the node then has no record to sign.
+    ("first", 1, "does not hold what is asked for"),
+    ("last", 0, "WrongState"),
+    ("wiring", 1, "WrongProgram"),
+    ("attributes", 1, "WrongProgram"),
+    ("data_root", 3, "WrongAnswer"),
+];
+
+/// Replicas that lie alike, each of which answers for it in its own inconsistent way. What does not fit is no answer, so that their clocks run out.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_answers_with_roots_that_do_not_fit_is_convicted_of_silence() {
+    let workers = INCONSISTENT.len();
+    let mut network = Network::staked(workers, |parameters| parameters.disputeClock = CLOCK).await;
+    // Bonds of all challenges at once.
+    network.fund(address(VALIDATOR), "50").await;
+    network.start_validator().await;
+    let before = Purses::of(&network, workers).await;
+    for (worker, (what, ..)) in INCONSISTENT.iter().enumerate() {
+        let tongue = json!({ "inconsistent": what }).to_string();
+        network.start_villain_as(worker, &[("STEP", "10"), ("MUTE", "true"), ("TONGUE", &tongue)]).await;
+    }
+    let job = Job { stages: 1, replicas: workers as u16, steps: 20, ..SLOW };
+    job.post(&mut network);
+    let report = job.settled(&mut network, LONG).await;
+    report.assert_accounts();
+
+    let verdicts = report.verdicts(&network).await;
+    assert_eq!(verdicts.len(), workers, "{verdicts:?}");
+    for (worker, (what, wanted, refusal)) in INCONSISTENT.iter().enumerate() {
+        let liar = worker_address(worker);
+        let verdict = verdicts.iter().find(|verdict| verdict.worker == liar).unwrap();
+        assert_eq!((verdict.auditor, verdict.fault), (address(VALIDATOR), Fault::Silence), "{what}");
+        assert_eq!(answers_by(&report, liar), *wanted, "{what}");
+        network.said(&format!("worker-{worker}"), refusal, LIMIT).await;
+        // The opening and the timeout, and each answer with the question that follows it.
+        assert_eq!((verdict.challenges, verdict.transactions), (1, 2 + 2 * wanted), "{what}: {verdict}");
+    }
+    before.assert_only_stakes_paid(&network, &report).await;
+}
+
+/// Answers of a worker in the challenge of its claim.
+fn answers_by(report: &Report, accused: Address) -> usize {
+    let challenges = report.pick(|event| match event {
+        Event::ChallengeOpened { challenge, worker, .. } if *worker == accused => Some(*challenge),
+        _ => None,
+    });
+    let answered = report.pick(|event| match event {
+        Event::Challenge { challenge, told: Told::Answered { .. } } => Some(*challenge),
+        _ => None,
+    });
+    answered.iter().filter(|challenge| challenges.contains(challenge)).count()
 }

@@ -253,11 +253,22 @@ impl Job {
         network.spawn(NAME, command);
     }
 
-    /// Waits for the job to be settled and reported.
+    /// Waits for the job to be settled and reported. Who was convicted in it, or accused falsely, is printed as a row of a table, under the
+    /// test's name.
     pub(crate) async fn settled(&self, network: &mut Network, limit: Duration) -> Report {
+        let test = std::thread::current().name().unwrap_or_default().to_owned();
+        self.settled_in(&test, network, limit).await
+    }
+
+    /// The same under a scenario's name.
+    pub(crate) async fn settled_in(&self, scenario: &str, network: &mut Network, limit: Duration) -> Report {
         network.ended(NAME, limit).await;
         let text = std::fs::read(network.path("report.json")).unwrap();
-        Report { json: serde_json::from_slice(&text).unwrap(), events: network.events().await }
+        let report = Report { json: serde_json::from_slice(&text).unwrap(), events: network.events().await };
+        for row in report.rows(network).await {
+            eprintln!("| {scenario} | {row} |");
+        }
+        report
     }
 }
 

@@ -4,8 +4,10 @@ mod chain;
 mod job;
 mod network;
 mod process;
+mod purses;
 mod quiet;
 mod serving;
+mod verdict;
 
 pub(crate) use chain::sno;
 pub(crate) use job::{Job, Model, Report, Subject};
@@ -13,6 +15,7 @@ pub(crate) use network::{
     COLLATERAL, FIRST_WORKER, Network, OBSERVER, PURSE, STAKE, TREASURY, USER, VALIDATOR, address, worker_address,
 };
 pub(crate) use process::{Output, Process, run, tensorlink, villain};
+pub(crate) use purses::Purses;
 pub(crate) use quiet::{quiet_run, unshared_run};
 pub(crate) use serving::{Served, Serving, Shape};
 

@@ -244,6 +244,11 @@ impl Network {
         self.start_validator_as(villain(&[])).await;
     }
 
+    /// The same with a validator whose engine gets numbers wrong, by such settings of a villain.
+    pub(crate) async fn start_wrong_validator(&mut self, settings: &[(&str, &str)]) {
+        self.start_validator_as(villain(settings)).await;
+    }
+
     async fn start_validator_as(&mut self, program: Command) {
         let mut command = self.configure(program, VALIDATOR);
         command.args(["validator", "run", "--rate", self.rate]);
@@ -253,6 +258,11 @@ impl Network {
         }
         self.spawn("validator", command);
         self.bootstrap = Some(self.listening("validator").await);
+    }
+
+    /// Where there is no validator: from now on others join the network through a worker that runs.
+    pub(crate) async fn join_through(&mut self, worker: usize) {
+        self.bootstrap = Some(self.listening(&worker_name(worker)).await);
     }
 
     /// Starts workers, side by side.
