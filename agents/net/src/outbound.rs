@@ -89,7 +89,12 @@ impl Outbound {
             // Spread, so that those who collided do not meet again.
             sleep(Duration::from_millis(rand::random_range(1..=(10 << attempt)))).await;
         }
-        Err(NetError::Unreachable { peer, reason: format!("it dropped {ATTEMPTS} streams: {reason}") })
+        // Negotiation is lazy: a peer of another version looks like one whose streams break.
+        let name = protocol.name();
+        let reason = format!(
+            "it dropped {ATTEMPTS} streams of {name}: {reason} (if it is up, update the older node of the two)"
+        );
+        Err(NetError::Unreachable { peer, reason })
     }
 
     async fn shake_hands(

@@ -8,7 +8,7 @@ use libp2p::identity::Keypair;
 use libp2p::swarm::SwarmEvent;
 use libp2p::{Multiaddr, StreamProtocol, Swarm, SwarmBuilder, noise, tcp, yamux};
 use tensorlink_net::address_of;
-use tensorlink_node::ports::{Net, Protocol};
+use tensorlink_node::ports::{Net, NetError, Protocol};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -94,6 +94,30 @@ async fn we_ask_a_peer_that_speaks_only_noise() {
     connected(&a, peer).await;
     assert_eq!(ask(&a, peer, Protocol::Rpc, Bytes::from_static(b"ab")).await, "yes");
     drop(served.await.unwrap());
+    task.abort();
+}
+
+/// Workers of two versions of the protocol find each other, and say so at once in place of misreading each other.
+#[tokio::test]
+async fn a_peer_of_another_version_is_told_apart_at_once() {
+    let mut swarm = noise_only();
+    let id = *swarm.local_peer_id();
+    let peer = address_of(&id).unwrap();
+    let later = format!("{}0", Protocol::Rpc.name());
+    let _streams = swarm.behaviour().new_control().accept(StreamProtocol::try_from_owned(later).unwrap()).unwrap();
+    swarm.listen_on("/ip4/127.0.0.1/tcp/0".parse().unwrap()).unwrap();
+    let at = loop {
+        if let SwarmEvent::NewListenAddr { address, .. } = swarm.select_next_some().await {
+            break address;
+        }
+    };
+    let task = drive(swarm);
+    let a = node(1, vec![at.with_p2p(id).unwrap()]);
+    connected(&a, peer).await;
+    let asked = a.request(peer, Protocol::Rpc, Bytes::from_static(b"ab"));
+    let refused = tokio::time::timeout(PATIENCE, asked).await.expect("an answer in time").unwrap_err();
+    let NetError::Unreachable { reason, .. } = &refused else { panic!("{refused}") };
+    assert!(reason.contains(Protocol::Rpc.name()) && reason.contains("update"), "{refused}");
     task.abort();
 }
 
