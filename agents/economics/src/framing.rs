@@ -7,7 +7,7 @@
 //! Over many claims of one lane the stake is lost once, with the first that is defended, which voids all later ones. So the gambles
 //! before it are the same gamble, repeated. That does not hold if validators are away together: then one stake frames them all.
 
-use crate::market::{WON_GAME_GAS, Market};
+use crate::market::{Market, WON_GAME_GAS};
 use crate::rules::Rules;
 
 /// Expected gain of the worker, if the validator is away with the chance `away`; gas not counted. The job is the worker's.
