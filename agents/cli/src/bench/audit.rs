@@ -20,6 +20,9 @@ use super::time::{median, millis, once_everywhere};
 
 /// Times the worker's steps.
 const GOAL: f64 = 1.2;
+/// Share of the intervals that is drawn, and what their audits may take of what all intervals took.
+const DRAWN: f64 = 0.05;
+const DRAWN_GOAL: f64 = 0.06;
 
 /// A model that one worker has, before anybody trained it.
 pub(super) struct Audited(CompiledStage);
@@ -33,18 +36,19 @@ impl Audited {
 
     /// Audits of an interval that begins at a state, each step of which took the worker so long. An audit includes setting up an engine; of its last step
     /// the roots of everything are taken.
-    pub(super) fn figure(
+    pub(super) fn figures(
         self,
         engine: &TorchEngine,
         state: Vec<Tensor>,
         (worker, steps): (Duration, u32),
         rounds: usize,
-    ) -> Result<Figure> {
+    ) -> Result<[Figure; 2]> {
         let shard = Shard {
             program: Arc::new(CheckedProgram::new(self.0.program)?),
             constants: self.0.constants.into(),
             initial_state: Arc::default(),
             info: self.0.info,
+            bounds: Default::default(),
         };
         let span = Span { first_step: 0, steps };
         let replay = Replay { shard: Arc::new(shard), lineage: job_key(1).into(), span, state, inputs: Bytes::new() };
@@ -58,7 +62,14 @@ impl Audited {
         let audit = median(&mut audits);
         let times = audit.as_secs_f64() / (worker * steps).as_secs_f64();
         let what = format!("the same: an audit of {steps} steps, times what they took");
-        let figure = Figure::new(Row::Train, what, (times, Unit::Times), Some(Goal::AtMost(GOAL)));
-        Ok(figure.from(format!("{:.0} ms; {:.0} a step", millis(audit), millis(worker))))
+        let one = Figure::new(Row::Train, what, (times, Unit::Times), Some(Goal::AtMost(GOAL))).from(format!(
+            "{:.0} ms; {:.0} a step",
+            millis(audit),
+            millis(worker)
+        ));
+        let what = format!("the same: audits of {:.0} % of intervals, share of what all took", 100.0 * DRAWN);
+        let drawn = Figure::new(Row::Train, what, (DRAWN * times, Unit::Share), Some(Goal::AtMost(DRAWN_GOAL)))
+            .from("one validator for each that is drawn");
+        Ok([one, drawn])
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let state = contest.state().map_err(Error::from_boxed)?;
     drop(contest);
     figures.push(commitments(&state, &crossing, exact, extent.rounds(HASHES)));
-    figures.push(audited.figure(&engine, state, (exact, AUDITED), extent.rounds(AUDITS))?);
+    figures.extend(audited.figures(&engine, state, (exact, AUDITED), extent.rounds(AUDITS))?);
     Ok(figures)
 }
 
