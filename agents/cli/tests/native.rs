@@ -88,9 +88,31 @@ seed = 3
     std::fs::write(folder.join("sums.toml"), job).unwrap();
 }
 
+/// A decoder too small to learn much.
+fn decoder(folder: &Path) {
+    let text: String = (0..400).map(|i| format!("{} sheep. ", i * 7 % 100)).collect();
+    std::fs::write(folder.join("sheep.txt"), text).unwrap();
+    let job = r#"data = "sheep.txt"
+
+[model]
+name = "sheep"
+decoder = { width = 16, layers = 1, heads = 2, groups = 1, hidden = 32, context = 16 }
+optimizer = { learning_rate = 0.01, warmup = 2, weight_decay = 0.1, clip = 1.0 }
+sequences = 2
+steps = 4
+operand_bits = 8
+seed = 3
+"#;
+    std::fs::write(folder.join("sheep.toml"), job).unwrap();
+}
+
 fn train(folder: &Path, who: u8, workers: &[String], more: &[&str]) -> Output {
+    train_file(&folder.join("sums.toml"), folder, who, workers, more)
+}
+
+fn train_file(job: &Path, folder: &Path, who: u8, workers: &[String], more: &[&str]) -> Output {
     let mut command = tensorlink(folder, who);
-    command.args(["native", "train"]).arg(folder.join("sums.toml"));
+    command.args(["native", "train"]).arg(job);
     workers.iter().for_each(|at| {
         command.args(["--worker", at]);
     });
@@ -124,4 +146,21 @@ fn two_workers_train_for_their_user_and_for_nobody_else() {
     drop(workers);
     let again = json(&train(folder, USER, &at, &["--checks", "1"]));
     assert_eq!((&again["state"], &again["steps"]), (&report["state"], &report["steps"]));
+}
+
+#[test]
+fn the_folder_of_what_was_learned_says_that_it_is_not_provable() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    decoder(folder);
+    let worker = Worker::start(folder, 2, &address(folder, USER));
+    let out = folder.join("learned");
+    let more = ["--checks", "0", "--out", out.to_str().unwrap()];
+    let report = json(&train_file(&folder.join("sheep.toml"), folder, USER, std::slice::from_ref(&worker.at), &more));
+    assert_eq!(report["provable"], false);
+    assert!(out.join("model.safetensors").exists());
+    let label = std::fs::read_to_string(out.join("README.md")).unwrap();
+    assert!(label.starts_with("# sheep\n") && label.contains("not provable"), "{label}");
+    let told = tensorlink(folder, USER).args(["model", "inspect", out.to_str().unwrap()]).output().unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
 }

@@ -167,7 +167,11 @@ fn write(draft: &Draft, state: &State, out: &std::path::Path) -> Result<()> {
         parameters.into_iter().filter_map(matrix).collect()
     };
     let (base, tokens, classes) = (draft.base.as_ref(), draft.tokens.as_slice(), draft.data.classes.as_slice());
-    Learned { architecture, base, tokens, classes, rows: &draft.data.held_out, matrices: &matrices }.write(out)
+    Learned { architecture, base, tokens, classes, rows: &draft.data.held_out, matrices: &matrices }.write(out)?;
+    // Who is handed the folder did not see what was printed.
+    let label = out.join("README.md");
+    std::fs::write(&label, format!("# {}\n\nTrained by `tensorlink native train`: {NOTICE}.\n", draft.name))
+        .with_context(|| format!("cannot write {}", label.display()))
 }
 
 fn tell(config: &Config, args: &NativeTrainArgs, report: &Report) -> Result<()> {
