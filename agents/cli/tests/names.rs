@@ -37,7 +37,8 @@ async fn publish(node: &Node, shard: &Shard) -> Cid {
     let program = store.put(encode("program", &**shard.program).unwrap()).await.unwrap().to_string();
     let (state, notes) = (program.clone(), program.clone());
     let files = StageFiles::Training(TrainingFiles { program, state, constants: vec![], notes });
-    let manifest = Manifest { version: MANIFEST_VERSION, name: "test".into(), stages: vec![files] };
+    let manifest =
+        Manifest { version: MANIFEST_VERSION, name: "test".into(), stages: vec![files], bounds: Default::default() };
     store.put(serde_json::to_vec(&manifest).unwrap().into()).await.unwrap()
 }
 

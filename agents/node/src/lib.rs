@@ -17,9 +17,11 @@
 //! | [`interval`], [`replay`] | the execution of an interval; its repetition |
 //! | [`pipeline`] | that of all stages together |
 //! | [`files`] | tensors in files |
+//! | [`bounds`] | what a training may not exceed |
 //! | [`names`] | what the parts of a stage are called in its model |
 
 pub mod blocking;
+pub mod bounds;
 pub mod custody;
 pub mod files;
 pub mod games;

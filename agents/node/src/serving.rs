@@ -13,6 +13,7 @@ use tensorlink_proof::commit::{ProgramList, tensor_root};
 use tensorlink_types::{B256, TensorType, TypeError};
 
 use crate::blocking;
+use crate::bounds::Bounds;
 use crate::files::file_len;
 use crate::memory::give_back;
 use crate::ports::{Chain, Store};
@@ -127,6 +128,7 @@ impl ServingShard {
             constants: self.constants.clone(),
             initial_state: [].into(),
             info: StageInfo::default(),
+            bounds: Bounds::default(),
         })
     }
 

@@ -14,6 +14,7 @@ use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{Address, B256, JobId, Program};
 use thiserror::Error;
 
+use crate::bounds::Bounds;
 use crate::files::{FileError, file_len, split};
 use crate::ports::{Chain, ChainError, Store, StoreError};
 use crate::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, ManifestError, TrainingFiles, parse_cid};
@@ -30,6 +31,8 @@ pub struct Shard {
     pub initial_state: Arc<[Tensor]>,
     /// The compiler's notes, for progress reports.
     pub info: StageInfo,
+    /// What the job's training may not exceed, by its user's word.
+    pub bounds: Bounds,
 }
 
 /// Why a shard cannot be used.
@@ -119,7 +122,7 @@ impl Shard {
         memory: u64,
     ) -> Result<Self, ShardError> {
         let files = Files { chain, store, source };
-        let (names, program) = files.program().await?;
+        let Named { names, program, bounds } = files.program().await?;
         let needed = bytes(&program);
         if needed > memory {
             return Err(ShardError::Memory { needed, limit: memory });
@@ -130,7 +133,8 @@ impl Shard {
             constants.push(files.constant(slot, cid).await?);
         }
         let info = decode("stage notes", &files.get(&names.notes, MAX_MANIFEST).await?)?;
-        Ok(Self { program: Arc::new(program), constants: constants.into(), initial_state: initial_state.into(), info })
+        let program = Arc::new(program);
+        Ok(Self { program, constants: constants.into(), initial_state: initial_state.into(), info, bounds })
     }
 
     /// Fetches and checks the files of a shard, one after another, for who wants to give them to others: it has them afterwards, and none of
@@ -140,7 +144,7 @@ impl Shard {
     /// As [`Self::fetch`].
     pub async fn store(chain: &dyn Chain, store: &dyn Store, source: &ShardSource) -> Result<(), ShardError> {
         let files = Files { chain, store, source };
-        let (names, program) = files.program().await?;
+        let Named { names, program, .. } = files.program().await?;
         files.initial_state(&names, &program).await?;
         for (slot, cid) in program.constants.iter().zip(&names.constants) {
             files.constant(slot, cid).await?;
@@ -162,14 +166,22 @@ struct Files<'a> {
     source: &'a ShardSource,
 }
 
+/// What a stage's files are called, its program, and what bounds its training.
+struct Named {
+    names: TrainingFiles,
+    program: CheckedProgram,
+    bounds: Bounds,
+}
+
 impl Files<'_> {
     async fn get(&self, cid: &str, limit: u64) -> Result<Bytes, ShardError> {
         Ok(self.store.get(&parse_cid(cid)?, &self.source.holders, limit).await?)
     }
 
-    async fn program(&self) -> Result<(TrainingFiles, CheckedProgram), ShardError> {
+    async fn program(&self) -> Result<Named, ShardError> {
         let manifest = self.store.get(&self.source.manifest, &self.source.holders, MAX_MANIFEST).await?;
-        let files = Manifest::parse(&manifest)?.training(self.source.stage)?.clone();
+        let manifest = Manifest::parse(&manifest)?;
+        let (files, bounds) = (manifest.training(self.source.stage)?.clone(), manifest.bounds);
         let program: Program = decode("program", &self.get(&files.program, MAX_PROGRAM).await?)?;
         let registered = self.chain.program_root(self.source.job, self.source.stage).await?;
         expect_root("the program", registered, ProgramCommitment::new(&program)?.root())?;
@@ -178,7 +190,7 @@ impl Files<'_> {
             let reason = format!("{} constants for {} slots", files.constants.len(), program.constants.len());
             return Err(ManifestError::Malformed(reason).into());
         }
-        Ok((files, program))
+        Ok(Named { names: files, program, bounds })
     }
 
     async fn initial_state(&self, files: &TrainingFiles, program: &CheckedProgram) -> Result<Vec<Tensor>, ShardError> {

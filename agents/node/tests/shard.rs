@@ -104,6 +104,15 @@ async fn another_constant_or_a_short_file_is_refused() {
 }
 
 #[tokio::test]
+async fn a_job_of_another_version_is_refused_and_both_versions_are_named() {
+    let mut world = world().await;
+    world.manifest.version += 1;
+    let refused = World::what(world.fetch(1 << 30).await);
+    let (theirs, ours) = (world.manifest.version, world.manifest.version - 1);
+    assert!(refused.contains(&format!("version {theirs}, this node speaks {ours}: update")), "{refused}");
+}
+
+#[tokio::test]
 async fn a_shard_beyond_the_memory_lent_is_refused_before_it_is_fetched() {
     let mut world = world().await;
     world.files().state = world.files().program.clone();

@@ -14,6 +14,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Stores all blocks of a file and pins it. The blocks are verified and complete, and none occurs twice.
     async fn keep(&self, root: &Cid, blocks: Vec<(Cid, Bytes)>) -> Result<(), StoreError>;
 
+    /// Puts a verified block in place of one that is here and damaged; does nothing if it is not here.
+    async fn mend(&self, cid: &Cid, block: Bytes) -> Result<(), StoreError>;
+
     /// Whether the file is pinned here, hence whole.
     async fn has(&self, root: &Cid) -> Result<bool, StoreError>;
 

@@ -47,20 +47,29 @@ impl<B: Backend> Content<B> {
         Ok(Self { backend, net })
     }
 
-    /// A verified block: from here, else from the first holder that gives it, else from the network behind the backend.
+    /// A verified block: from here, else from the first holder that gives it, else from the network behind the backend. One that is here and
+    /// damaged is mended by it.
     ///
     /// # Errors
     /// [`StoreError::Mismatch`] if nobody gives the block and somebody gave something else, else [`StoreError::NotFound`].
     async fn block(&self, cid: Cid, holders: &Holders) -> Result<Bytes, StoreError> {
-        let mut lie = None;
         match self.backend.block(&cid).await? {
-            Some(block) if matches(&cid, &block) => return Ok(block),
+            Some(block) if matches(&cid, &block) => Ok(block),
             Some(_) => {
                 tracing::error!(%cid, "a block in this node's own store is damaged: check the disk");
-                lie = Some("this node's own store".to_owned());
+                let block = self.block_of_others(cid, holders, Some("this node's own store".to_owned())).await?;
+                match self.backend.mend(&cid, block.clone()).await {
+                    Ok(()) => tracing::info!(%cid, "the damaged block is replaced by what a holder has"),
+                    Err(error) => tracing::warn!(%cid, %error, "the damaged block cannot be replaced"),
+                }
+                Ok(block)
             }
-            None => {}
+            None => self.block_of_others(cid, holders, None).await,
         }
+    }
+
+    /// A verified block of somebody else; `lie` is who gave another already.
+    async fn block_of_others(&self, cid: Cid, holders: &Holders, mut lie: Option<String>) -> Result<Bytes, StoreError> {
         let mut asked = HashSet::new();
         while let Some(holder) = holders.next(&mut asked) {
             // Every wait in it is bounded by the net.

@@ -44,6 +44,11 @@ fn backend(error: impl std::fmt::Display) -> StoreError {
     StoreError::Backend(error.to_string())
 }
 
+/// A block in pieces; an empty one has one, so that it is there.
+fn pieces_of(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    block.chunks(PIECE).chain(block.is_empty().then_some(&[] as &[u8]))
+}
+
 /// Opens (and creates) the database in a folder.
 fn open(folder: &Path) -> Result<Database, StoreError> {
     let at = |error: &dyn std::fmt::Display| StoreError::Backend(format!("{}: {error}", folder.display()));
@@ -110,15 +115,30 @@ impl Embedded {
                     let needed = blocks.iter().map(|(_, block)| block.len() as u64).sum();
                     return Err(StoreError::Full { needed, budget });
                 }
-                // An empty block has one piece, so that it is there.
-                let many = block.chunks(PIECE).chain(block.is_empty().then_some(&[] as &[u8]));
-                for (i, piece) in (0..).zip(many) {
+                for (i, piece) in (0..).zip(pieces_of(block)) {
                     pieces.insert((key, i), piece).map_err(backend)?;
                 }
             }
             totals.insert(BYTES, total + needed).map_err(backend)?;
             let cids: Vec<&[u8]> = cids.iter().map(Vec::as_slice).collect();
             pins.insert(root.to_bytes().as_slice(), cids).map_err(backend)?;
+        }
+        write.commit().map_err(backend)
+    }
+
+    fn overwrite(database: &Database, cid: &Cid, block: &[u8]) -> Result<(), StoreError> {
+        let write = database.begin_write().map_err(backend)?;
+        {
+            let counts = write.open_table(COUNTS).map_err(backend)?;
+            let mut pieces = write.open_table(PIECES).map_err(backend)?;
+            let key = cid.to_bytes();
+            let key = key.as_slice();
+            if counts.get(key).map_err(backend)?.is_none() {
+                return Ok(());
+            }
+            for (i, piece) in (0..).zip(pieces_of(block)) {
+                pieces.insert((key, i), piece).map_err(backend)?;
+            }
         }
         write.commit().map_err(backend)
     }
@@ -197,6 +217,11 @@ impl Backend for Embedded {
         let root = *root;
         let budget = self.budget;
         self.blocking(move |database| Self::pin(database, &root, &blocks, budget)).await
+    }
+
+    async fn mend(&self, cid: &Cid, block: Bytes) -> Result<(), StoreError> {
+        let cid = *cid;
+        self.blocking(move |database| Self::overwrite(database, &cid, &block)).await
     }
 
     async fn has(&self, root: &Cid) -> Result<bool, StoreError> {

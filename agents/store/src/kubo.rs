@@ -64,6 +64,16 @@ impl Kubo {
         ))
     }
 
+    async fn put(&self, cid: &Cid, block: Bytes) -> Result<(), StoreError> {
+        let options = BlockPut::builder().format(codec_name(cid)).mhtype("sha2-256").build();
+        let put = self.within(LOCAL, self.local.block_put_with_options(Cursor::new(block), options)).await?;
+        match put.key.parse::<Cid>() {
+            // A daemon may answer by a CID of the other version.
+            Ok(kept) if kept.hash() == cid.hash() => Ok(()),
+            _ => Err(self.failure(format_args!("it names {:?} what is {cid}", put.key))),
+        }
+    }
+
     async fn within<T>(&self, limit: Duration, call: impl Future<Output = Result<T, Error>>) -> Result<T, StoreError> {
         match timeout(limit, call).await {
             Ok(result) => result.map_err(|error| self.failure(error)),
@@ -107,18 +117,14 @@ impl Backend for Kubo {
     }
 
     async fn keep(&self, root: &Cid, blocks: Vec<(Cid, Bytes)>) -> Result<(), StoreError> {
-        let uploads = stream::iter(blocks).map(|(cid, block)| async move {
-            let options = BlockPut::builder().format(codec_name(&cid)).mhtype("sha2-256").build();
-            let put = self.within(LOCAL, self.local.block_put_with_options(Cursor::new(block), options)).await?;
-            match put.key.parse::<Cid>() {
-                // A daemon may answer by a CID of the other version.
-                Ok(kept) if kept.hash() == cid.hash() => Ok(()),
-                _ => Err(self.failure(format_args!("it names {:?} what is {cid}", put.key))),
-            }
-        });
+        let uploads = stream::iter(blocks).map(|(cid, block)| async move { self.put(&cid, block).await });
         uploads.buffer_unordered(UPLOADS).try_collect::<()>().await?;
         let name = root.to_string();
         self.within(PIN, self.local.pin_add(&name, true)).await.map(drop)
+    }
+
+    async fn mend(&self, cid: &Cid, block: Bytes) -> Result<(), StoreError> {
+        self.put(cid, block).await
     }
 
     async fn has(&self, root: &Cid) -> Result<bool, StoreError> {

@@ -5,6 +5,7 @@ use cid::Cid;
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::TrainingSet;
 use tensorlink_graph::transformer::Architecture;
+use tensorlink_node::bounds::Bounds;
 use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::{Store, StoreError};
@@ -71,11 +72,16 @@ pub struct JobNote {
     pub labels: (TensorType, String),
 }
 
-/// Publishes.
+/// Publishes a job whose training may not exceed these bounds.
 ///
 /// # Errors
 /// [`PublishError`].
-pub async fn publish(store: &dyn Store, draft: &Draft, prepared: &Prepared) -> Result<Published, PublishError> {
+pub async fn publish(
+    store: &dyn Store,
+    draft: &Draft,
+    prepared: &Prepared,
+    bounds: Bounds,
+) -> Result<Published, PublishError> {
     let put = async |bytes: Bytes| Ok::<_, StoreError>(store.put(bytes).await?.to_string());
     let (mut stages, mut programs, mut initial_states) = (Vec::new(), Vec::new(), Vec::new());
     for (stage, state) in prepared.stages.iter().zip(&prepared.states) {
@@ -93,7 +99,7 @@ pub async fn publish(store: &dyn Store, draft: &Draft, prepared: &Prepared) -> R
         initial_states.push(state_root_of(state));
     }
     let name = draft.name.clone();
-    let manifest = Manifest { version: MANIFEST_VERSION, name: name.clone(), stages };
+    let manifest = Manifest { version: MANIFEST_VERSION, name: name.clone(), stages, bounds };
     let manifest = store.put(serde_json::to_vec_pretty(&manifest)?.into()).await?;
     let TrainingSet { features, labels } = &draft.data.held_out;
     let note = JobNote {

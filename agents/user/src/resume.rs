@@ -1,6 +1,7 @@
 //! A training that goes on in another job (rule P-38): the same programs, from the states that claims of the earlier job end in.
 
 use tensorlink_graph::CheckedProgram;
+use tensorlink_node::bounds::Bounds;
 use tensorlink_node::files;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::manifest::{Manifest, StageFiles, TrainingFiles};
@@ -28,6 +29,8 @@ pub struct Resumption {
     pub programs: Vec<CheckedProgram>,
     /// What the chain registers.
     pub published: Published,
+    /// What its training may not exceed: what it might not before.
+    pub bounds: Bounds,
 }
 
 impl User {
@@ -59,9 +62,10 @@ impl User {
             initial_states.push(root);
             programs.push(program);
         }
+        let bounds = former.bounds;
         let manifest = serde_json::to_vec_pretty(&Manifest { stages, ..former }).map_err(PublishError::from)?;
         let manifest = store.put(manifest.into()).await.map_err(PublishError::from)?;
         let note = JobNote { manifest: manifest.to_string(), ..note.clone() };
-        Ok(Resumption { programs, published: Published { manifest, programs: roots, initial_states, note } })
+        Ok(Resumption { programs, published: Published { manifest, programs: roots, initial_states, note }, bounds })
     }
 }

@@ -2,18 +2,21 @@
 
 use bytes::Bytes;
 use tensorlink_graph::engine::Engine;
+use tensorlink_node::bounds::Readings;
+use tensorlink_node::custody::holders;
 use tensorlink_node::files;
 use tensorlink_node::interval::{Outcome, state_root_of};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{SenderSignatures, io_root};
-use tensorlink_types::B256;
 use tensorlink_types::abi::Claim;
+use tensorlink_types::{Address, B256};
 
+use crate::halt::Halt;
 use crate::lane::{LaneError, LaneTask};
 use crate::record::Interval;
 
 impl<E: Engine> LaneTask<E> {
-    /// The state before an interval, as it was claimed.
+    /// The state before an interval, as it was claimed: from the disk, and what is damaged there from whoever else has it.
     ///
     /// # Errors
     /// [`LaneError::Record`] and [`LaneError::Store`] if it is gone, [`LaneError::Corrupt`] if it is another.
@@ -30,7 +33,7 @@ impl<E: Engine> LaneTask<E> {
             .ok_or_else(|| LaneError::Record(format!("the state before interval {interval} was dropped")))?;
         let cid = state.parse().map_err(|_| LaneError::Record(format!("{state:?} is not a CID")))?;
         let types = || self.shard.program.state.iter().map(|slot| &slot.ty);
-        let bytes = self.context.ports.store.get(&cid, &[], files::file_len(types())).await?;
+        let bytes = self.context.ports.store.get(&cid, &self.holders().await, files::file_len(types())).await?;
         let state = files::split(&bytes, types()).map_err(|e| LaneError::Record(e.to_string()))?;
         let before = interval.checked_sub(1).and_then(|n| record.intervals.get(&n));
         let claimed = known.map(|known| known.claim.parentState).or(before.map(|before| before.claim.newState));
@@ -43,8 +46,21 @@ impl<E: Engine> LaneTask<E> {
         Ok(state)
     }
 
-    /// Writes a finished interval to disk: its files first, then the record that names them. A repeated interval must come out as before,
-    /// and changes nothing.
+    /// Who else should have what this lane has computed, in case that the disk has damaged it; nobody while the chain cannot be asked: most
+    /// disks have not.
+    async fn holders(&self) -> Vec<Address> {
+        let lane = self.log.get().lane;
+        match holders(self.context.ports.chain.as_ref(), &self.job, lane).await {
+            Ok(holders) => holders,
+            Err(error) => {
+                tracing::warn!(%lane, %error, "the chain does not tell who else has this lane's states");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Writes a finished interval to disk: its files first, then the record that names them, and says whether it exceeds a bound: a kill between
+    /// the two would let the lane go on. A repeated interval must come out as before, and changes nothing.
     ///
     /// # Errors
     /// [`LaneError::Unsteady`] if it does not; [`LaneError`] of the disk.
@@ -53,6 +69,7 @@ impl<E: Engine> LaneTask<E> {
         interval: u32,
         outcome: &Outcome,
         signatures: SenderSignatures,
+        readings: Readings,
     ) -> Result<(), LaneError> {
         let record = self.log.get();
         let (lane, logs) = (record.lane, outcome.logs.roots());
@@ -90,6 +107,11 @@ impl<E: Engine> LaneTask<E> {
             record.promised = None;
             record.next = interval + 1;
             record.next_state = Some(next_state);
+            record.first_loss = record.first_loss.or(readings.loss);
+            // After the last interval there is nothing to halt.
+            if record.next < self.job.intervals {
+                record.halted = Halt::of(&self.shard.bounds, readings, record);
+            }
         })?;
         Ok(())
     }

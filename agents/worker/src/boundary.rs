@@ -108,6 +108,21 @@ impl Neighbours {
         }
     }
 
+    /// Takes in and drops what neighbours have sent before they knew that we go no further, up to `most` tensors each, until one of them
+    /// leaves; why.
+    pub(crate) async fn until_one_leaves(&mut self, most: u32) -> LinkError {
+        async fn leaves(neighbour: Option<&mut Neighbour>, most: u32) -> LinkError {
+            match neighbour {
+                Some(neighbour) => neighbour.link.until_it_ends(most).await,
+                None => std::future::pending().await,
+            }
+        }
+        tokio::select! {
+            error = leaves(self.previous.as_mut(), most) => error,
+            error = leaves(self.next.as_mut(), most) => error,
+        }
+    }
+
     /// Signs what we sent, checks what the neighbours sign, so that each holds the other to what it sent. Returns what they signed, and the
     /// time that signing and checking took, without the wait for the neighbours. Blocks; only from a blocking thread.
     ///

@@ -10,6 +10,7 @@ use tensorlink_graph::compile::StageInfo;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_node::blocking;
+use tensorlink_node::bounds::Readings;
 use tensorlink_node::interval::{self, IntervalError, Outcome, Span, Work};
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobView;
@@ -28,6 +29,7 @@ use crate::awaited::{Awaited, Side};
 use crate::boundary::{ExchangeError, Neighbour, Neighbours};
 use crate::context::Context;
 use crate::desk::Visitors;
+use crate::halt::Halt;
 use crate::link::{Link, LinkError, agree_on_interval};
 use crate::metrics::{Measured, Meter, observed};
 use crate::record::{LaneLog, LaneRecord};
@@ -169,7 +171,8 @@ impl<E: Engine + Send + 'static> LaneTask<E>
 where
     E::Tensor: Send + 'static,
 {
-    /// Runs until every interval is computed or `stop`.
+    /// Runs until every interval is computed or `stop`; one that exceeds a bound of the job is the last that is computed, and then it is
+    /// `stop` that ends it.
     ///
     /// # Errors
     /// [`LaneError`] when this node cannot go on; what is finished is on disk.
@@ -222,6 +225,9 @@ where
         if !self.log.get().can_resume(agreed) {
             return Err(Interruption::LongDone(agreed).into());
         }
+        if let Some(halt) = self.halted_before(agreed) {
+            return Err(self.halt(&halt, &mut neighbours, meter).await.into());
+        }
         let mut executor = match at.take() {
             Some((executor, interval)) if interval == agreed => executor,
             _ => self.executor(agreed).await?,
@@ -232,9 +238,14 @@ where
             let (finished, measured);
             (executor, neighbours, finished, measured) = self.compute(executor, neighbours, interval).await;
             let (outcome, signatures) = finished?;
-            self.keep(interval, &outcome, signatures).await?;
+            self.keep(interval, &outcome, signatures, measured.readings()).await?;
             meter.add(&measured, outcome.hashing + measured.signing, started.elapsed());
-            self.publish(meter, interval).await;
+            self.publish(meter, interval + 1).await;
+            if let Some(halt) = self.halted_before(interval + 1) {
+                // Its memory is another's now.
+                drop(executor);
+                return Err(self.halt(&halt, &mut neighbours, meter).await.into());
+            }
         }
         *at = Some((executor, self.job.intervals));
         // Nobody leaves before all have the last interval on disk: who has not may need the others to repeat it.
@@ -334,9 +345,14 @@ where
         blocking(computing).await
     }
 
-    async fn publish(&self, meter: &mut Meter, interval: u32) {
+    /// Tells how the lane gets on after so many intervals.
+    pub(crate) async fn publish(&self, meter: &mut Meter, intervals: u32) {
         let (sent, received) = self.context.ports.net.bytes_moved();
-        let progress: Progress = meter.report((interval + 1) * self.job.steps_per_interval, sent + received);
+        let mut progress: Progress = meter.report(intervals * self.job.steps_per_interval, sent + received);
+        if let Some(Halt { excess, readings, .. }) = self.halted_before(intervals) {
+            let Readings { saturation, loss } = readings;
+            progress = Progress { halted: Some(excess), saturation, loss, ..progress };
+        }
         match tensorlink_node::wire::encode("progress", &progress) {
             Ok(message) => {
                 if let Err(error) = self.context.ports.net.publish(PROGRESS, message).await {

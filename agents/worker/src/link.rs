@@ -121,6 +121,19 @@ impl Link {
         }
     }
 
+    /// Takes in and drops up to `most` tensors, until the stream ends or something else comes; why.
+    pub async fn until_it_ends(&mut self, most: u32) -> LinkError {
+        let mut left = most;
+        loop {
+            match self.inbox.recv().await {
+                Some(Ok(Frame::Tensor { .. })) if left > 0 => left -= 1,
+                Some(Ok(frame)) => return unexpected("nothing more", &frame),
+                Some(Err(error)) => return error.into(),
+                None => return LinkError::Gone,
+            }
+        }
+    }
+
     /// Whether nothing has arrived that was not received yet.
     pub fn is_idle(&self) -> bool {
         self.inbox.is_empty()

@@ -6,6 +6,7 @@ use tensorlink_graph::compile::StageInfo;
 use tensorlink_graph::engine::Engine;
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_graph::metrics::{Metrics, saturation};
+use tensorlink_node::bounds::Readings;
 use tensorlink_node::wire::gossip::Progress;
 use tensorlink_types::Lane;
 
@@ -46,6 +47,14 @@ impl Measured {
         self.saturation = saturation(executor)?;
         Ok(())
     }
+
+    /// What of it is bounded.
+    pub fn readings(&self) -> Readings {
+        Readings {
+            saturation: self.saturation.map(|share| share as f32),
+            loss: (self.metrics.rows > 0).then_some(self.metrics.loss() as f32),
+        }
+    }
 }
 
 /// Sums up intervals for the next report.
@@ -77,18 +86,19 @@ impl Meter {
 
     /// Reports and starts the next period.
     pub fn report(&mut self, step: u32, bytes_moved: u64) -> Progress {
-        let Measured { steps, metrics, saturation, .. } = std::mem::take(&mut self.period);
+        let period = std::mem::take(&mut self.period);
+        let (Measured { steps, metrics, .. }, Readings { saturation, loss }) = (&period, period.readings());
         let elapsed = std::mem::take(&mut self.elapsed);
-        let if_known = |value: f64| (metrics.rows > 0).then_some(value as f32);
         Progress {
             lane: self.lane,
             step,
-            loss: if_known(metrics.loss()),
-            accuracy: if_known(metrics.accuracy()),
-            saturation: saturation.map(|share| share as f32),
-            steps_per_second: (f64::from(steps) / elapsed.as_secs_f64().max(1e-9)) as f32,
+            loss,
+            accuracy: loss.map(|_| metrics.accuracy() as f32),
+            saturation,
+            steps_per_second: (f64::from(*steps) / elapsed.as_secs_f64().max(1e-9)) as f32,
             bytes_moved,
             commitment_share: (self.commitments.as_secs_f64() / self.total.as_secs_f64().max(1e-9)) as f32,
+            halted: None,
         }
     }
 }

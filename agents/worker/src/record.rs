@@ -11,6 +11,7 @@ use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, Holder};
 use tensorlink_types::{Address, Lane, Lineage};
 use tokio::sync::watch;
 
+use crate::halt::Halt;
 use crate::sealing::Round;
 
 /// A finished interval.
@@ -76,6 +77,12 @@ pub struct LaneRecord {
     /// The logs of interval `next`, once they were signed: no others ever are.
     #[serde(default)]
     pub promised: Option<(u32, BoundaryLogs)>,
+    /// Mean loss of the job's first interval, nats; of the last stage only.
+    #[serde(default)]
+    pub first_loss: Option<f32>,
+    /// Set when an interval exceeded a bound of the job: no further one is computed.
+    #[serde(default)]
+    pub halted: Option<Halt>,
     /// CID of the state before interval `next`; none before the first: the job's initial state.
     pub next_state: Option<String>,
     /// What all replicas of the stage have sealed and revealed, by interval; in jobs with one replica empty.
@@ -188,6 +195,8 @@ impl LaneRecord {
             intervals: BTreeMap::new(),
             next: 0,
             promised: None,
+            first_loss: None,
+            halted: None,
             next_state: None,
             rounds: BTreeMap::new(),
             closing: false,

@@ -10,12 +10,14 @@ use support::{
     CONTRACTS, Hub, KEY, MemoryChain, MemoryNet, MemoryStore, STEPS, USER, identity, job_view, lane, shards,
 };
 use tensorlink_graph::Reference;
+use tensorlink_node::bounds::{Bounds, Excess};
 use tensorlink_node::interval::{Outcome, Span};
 use tensorlink_node::ports::{Duplex, Net, Protocol, Store};
 use tensorlink_node::replay::Replay;
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::frame::{self, Frame, Hello, SignedLog};
-use tensorlink_node::{Roster, files};
+use tensorlink_node::wire::gossip::Progress;
+use tensorlink_node::{Roster, files, wire};
 use tensorlink_proof::commit::logs::BoundaryLists;
 use tensorlink_types::Address;
 use tensorlink_types::abi::{Claim, EdgeLog};
@@ -157,6 +159,98 @@ async fn a_stage_that_was_lost_resumes_and_the_claims_are_the_same() {
     tokio::time::timeout(limit, first.task).await.unwrap().unwrap();
     tokio::time::timeout(limit, second.task).await.unwrap().unwrap();
     assert_eq!([claims_of(&first.log), claims_of(&second.log)], [expected[0].clone(), expected[1].clone()]);
+}
+
+/// Bounds that the first interval exceeds already, whatever its loss.
+const NONE_STAYS_WITHIN: Bounds = Bounds { max_saturation: None, max_loss: Some(1e-6) };
+
+impl World {
+    /// What a stage has published of itself.
+    fn reports(&self, stage: usize) -> Vec<Progress> {
+        let published = self.hub.published.lock().unwrap();
+        let own = published.iter().filter(|(by, _)| *by == address(stage));
+        own.map(|(_, message)| wire::decode("progress", message).unwrap()).collect()
+    }
+
+    /// Stops the process of a stage, and starts it again on the same disk.
+    async fn restart(&self, number: usize, stage: Stage) -> Stage {
+        stage.stop.cancel();
+        stage.task.await.unwrap();
+        self.start(number).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lane_that_leaves_its_bounds_claims_what_it_has_and_goes_no_further() {
+    let expected = World::new(3, 5).train().await;
+    let mut world = World::new(3, 5);
+    // Only the last stage has a loss.
+    for shard in &mut world.shards {
+        *shard = Arc::new(Shard { bounds: NONE_STAYS_WITHIN, ..(**shard).clone() });
+    }
+    let mut stages = Vec::new();
+    for stage in 0..3 {
+        stages.push(world.start(stage).await);
+    }
+    let first_only = |stages: &[Stage]| {
+        for (stage, expected) in stages.iter().zip(&expected) {
+            assert_eq!((stage.log.get().next, claims_of(&stage.log).as_slice()), (1, &expected[..1]));
+            assert!(!stage.task.is_finished(), "it waits for its user");
+        }
+    };
+    for stage in &stages {
+        until(&stage.log, 1).await;
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    first_only(&stages);
+    let halt = stages[2].log.get().halted.unwrap();
+    assert!(matches!(halt.excess, Excess::Exploded { loss, most } if loss > most && halt.readings.loss == Some(loss)));
+    assert!(stages[..2].iter().all(|stage| stage.log.get().halted.is_none()));
+
+    // A kill changes nothing, be it of that lane or of a neighbour.
+    for (number, at) in [(2, 2), (1, 1)] {
+        let stage = stages.remove(at);
+        stages.insert(at, world.restart(number, stage).await);
+    }
+    // Not even one that loses the interval: it is repeated.
+    let lost = stages.remove(0);
+    lost.stop.cancel();
+    lost.task.await.unwrap();
+    world.folders[0] = tempfile::tempdir().unwrap();
+    stages.insert(0, world.start(0).await);
+    tokio::time::timeout(Duration::from_secs(30), until(&stages[0].log, 1)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    first_only(&stages);
+    assert_eq!(stages[2].log.get().halted, Some(halt));
+
+    // It says so as long as the job runs, for who follows it only later.
+    let told = |world: &World| {
+        let reports = world.reports(2);
+        assert!(reports.iter().all(|report| report.step == STEPS && report.loss == halt.readings.loss), "{reports:?}");
+        assert!(reports.iter().all(|report| report.halted == Some(halt.excess)), "{reports:?}");
+        reports.len()
+    };
+    let before = told(&world);
+    let again = async {
+        while told(&world) <= before {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), again).await.unwrap();
+    assert!(world.reports(0).iter().chain(&world.reports(1)).all(|report| report.halted.is_none()));
+    for stage in stages {
+        stage.stop.cancel();
+        tokio::time::timeout(Duration::from_secs(5), stage.task).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bounds_are_of_no_consequence_in_the_last_interval() {
+    let mut world = World::new(2, 1);
+    let last = &mut world.shards[1];
+    *last = Arc::new(Shard { bounds: NONE_STAYS_WITHIN, ..(**last).clone() });
+    assert_eq!(world.train().await, World::new(2, 1).train().await);
+    assert!(world.reports(1).iter().all(|report| report.halted.is_none()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

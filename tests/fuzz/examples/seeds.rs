@@ -18,6 +18,7 @@ use tensorlink_graph::transformer::{Architecture, Head, Magnitudes, Quantized};
 use tensorlink_graph::{Model, Table, Training, init};
 use tensorlink_native::wire::Answer;
 use tensorlink_native::{Capability, DeviceClass, Done, Interval, Precision, Task, Threads};
+use tensorlink_node::bounds::Excess;
 use tensorlink_node::ports::Event;
 use tensorlink_node::ports::chain::EventAt;
 use tensorlink_node::wire::frame::{self, Frame, Hello, SignedLog};
@@ -172,6 +173,7 @@ fn gossip() -> Vec<Seed> {
         steps_per_second: 3.0,
         bytes_moved: 1 << 20,
         commitment_share: 0.01,
+        halted: Some(Excess::Saturated { share: 0.25, most: 0.05 }),
     };
     vec![("advert".into(), wire_bytes(&advert)), ("progress".into(), wire_bytes(&progress))]
 }
@@ -209,7 +211,9 @@ fn manifests() -> Vec<Seed> {
         ("serving", format!(r#"{{"plan":"{cid}","constants":["{cid}","b"]}}"#)),
     ];
     let text = |stage: &str| format!(r#"{{"version":1,"name":"m","stages":[{stage}]}}"#).into_bytes();
-    stages.iter().map(|(name, stage)| ((*name).into(), text(stage))).collect()
+    let bounded = r#"{"version":1,"name":"m","stages":[],"bounds":{"max_saturation":0.05,"max_loss":1.5}}"#;
+    let bounded = ("bounded".into(), bounded.into());
+    stages.iter().map(|(name, stage)| ((*name).into(), text(stage))).chain([bounded]).collect()
 }
 
 fn receipts() -> Vec<u8> {

@@ -255,7 +255,8 @@ pub async fn place(
         return Ok(());
     }
 
-    let published = publish(hiring.node.ports.store.as_ref(), &draft, &prepared).await?;
+    let bounds = follow.map(|follow| follow.rules).unwrap_or_default().bounds();
+    let published = publish(hiring.node.ports.store.as_ref(), &draft, &prepared, bounds).await?;
     let work = Work::training(&published, (intervals, steps_per_interval), None);
     launch(config, hiring, (work, &published.note), &prices, follow, &shutdown).await
 }

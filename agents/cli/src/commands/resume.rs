@@ -14,7 +14,7 @@ use crate::args::ResumeArgs;
 use crate::commands::hiring::{self, Hiring, Work};
 use crate::commands::post::launch;
 use crate::config::Config;
-use crate::watch::exportable;
+use crate::watch::{Follow, exportable};
 use crate::{node, output};
 
 /// What is left, and what it will cost.
@@ -85,7 +85,8 @@ pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken
     }
     let published = resumption.published;
     let work = Work::training(&published, (intervals, per_interval), Some((former.id, first_step)));
-    launch(config, hiring, (work, &published.note), &prices, args.follow.follow(), &shutdown).await
+    let follow = args.follow.follow().map(|follow| Follow { rules: follow.rules.within(resumption.bounds), ..follow });
+    launch(config, hiring, (work, &published.note), &prices, follow, &shutdown).await
 }
 
 /// Whether there is something to go on with.

@@ -25,7 +25,11 @@ pub(super) struct Ending {
 /// Tells the judge what a report says. Whether there was anything new in it. The last interval's is of no consequence: the job ends anyway.
 pub(super) fn heard(judge: &mut Judge, view: &JobView, report: &Progress) -> bool {
     let intervals = report.step.checked_div(view.steps_per_interval).unwrap_or(0);
-    (1..view.intervals).contains(&intervals) && judge.hear(intervals, report.saturation, report.loss)
+    if !(1..view.intervals).contains(&intervals) {
+        return false;
+    }
+    let heard = judge.hear(intervals, report.saturation, report.loss);
+    report.halted.is_some_and(|excess| judge.halted(intervals, excess)) || heard
 }
 
 impl Ending {

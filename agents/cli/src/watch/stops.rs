@@ -6,16 +6,13 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use tensorlink_node::bounds::{Bounds, Excess, MAX_SATURATION};
 use tensorlink_node::journal::{Journal, JournalError};
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_types::JobId;
 
 /// Least improvement that counts, nats, where none is named.
 const MIN_DELTA: f32 = 0.001;
-
-/// Share of a weight's elements at the limit of their type that ends a job: calibration left room for twice of what it saw, so that this many
-/// are no outliers but a training out of its range, where steps have no effect any more.
-const MAX_SATURATION: f32 = 0.05;
 
 /// What ends a job early; by itself a loss that is no number, and weights out of their range.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -26,6 +23,18 @@ pub struct Rules {
     pub max_loss: Option<f32>,
     /// A larger share of a weight's elements at the limit of their type, 5 % if none is named.
     pub max_saturation: Option<f32>,
+}
+
+impl Rules {
+    /// These, in place of what bounds the training.
+    pub const fn within(self, Bounds { max_saturation, max_loss }: Bounds) -> Self {
+        Self { max_loss, max_saturation, ..self }
+    }
+
+    /// What the training may not exceed, be it named or not: its workers go no further than that.
+    pub fn bounds(&self) -> Bounds {
+        Bounds { max_saturation: Some(self.max_saturation.unwrap_or(MAX_SATURATION)), max_loss: self.max_loss }
+    }
 }
 
 /// When a job has learned enough.
@@ -58,22 +67,9 @@ pub enum Stop {
         /// Intervals since.
         intervals: u32,
     },
-    /// It learns the wrong way.
-    Exploded {
-        /// The loss.
-        loss: f32,
-        /// What it may be at most.
-        most: f32,
-    },
-    /// Its loss is no number any more.
-    NotFinite,
-    /// Its weights do not fit their types any more.
-    Saturated {
-        /// Share of elements at the limit of their type, of the worst weight.
-        share: f32,
-        /// What it may be at most.
-        most: f32,
-    },
+    /// It leaves its bounds.
+    #[serde(untagged)]
+    Exceeded(Excess),
 }
 
 impl fmt::Display for Stop {
@@ -83,18 +79,7 @@ impl fmt::Display for Stop {
             Self::Stale { best, intervals } => {
                 write!(f, "its loss was {best:.4} {intervals} intervals ago, and never lower since")
             }
-            Self::Exploded { loss, most } => write!(
-                f,
-                "its loss is {loss:.4}, more than {most:.4}: it does not learn; lower learning_rate, or raise max_loss"
-            ),
-            Self::NotFinite => f.write_str("its loss is not a number any more: lower learning_rate"),
-            Self::Saturated { share, most } => write!(
-                f,
-                "{:.1} % of a weight's elements are as large as their type allows, more than {:.1} %: it does not learn; lower \
-                 learning_rate, calibrate for more steps, or raise max_saturation",
-                share * 100.0,
-                most * 100.0
-            ),
+            Self::Exceeded(excess) => excess.fmt(f),
         }
     }
 }
@@ -158,7 +143,7 @@ impl Judge {
         if self.verdict.is_some() {
             return false;
         }
-        let saturated = saturation.and_then(|share| self.saturated(share));
+        let saturated = saturation.and_then(|share| self.rules.bounds().saturated(share)).map(Stop::Exceeded);
         // An interval that was judged before is not judged again: replicas report the same.
         let loss = loss.filter(|_| intervals > self.judged);
         let learned = loss.and_then(|loss| {
@@ -169,23 +154,20 @@ impl Judge {
         self.verdict.is_some() || loss.is_some()
     }
 
-    fn saturated(&self, share: f32) -> Option<Stop> {
-        let most = self.rules.max_saturation.unwrap_or(MAX_SATURATION);
-        // What is no share is no report.
-        (share > most && share <= 1.0).then_some(Stop::Saturated { share, most })
+    /// Takes in that a lane goes no further after so many intervals, for this excess: it may know a first loss that nobody heard here, and
+    /// bounds of its own. Whether there was anything new in it.
+    pub(super) fn halted(&mut self, intervals: u32, excess: Excess) -> bool {
+        let new = self.verdict.is_none();
+        self.verdict.get_or_insert((Stop::Exceeded(excess), intervals));
+        new
     }
 
     fn learned(&mut self, intervals: u32, loss: f32) -> Option<Stop> {
-        if !loss.is_finite() {
-            return Some(Stop::NotFinite);
+        let Rules { early, .. } = self.rules;
+        if let Some(excess) = self.rules.bounds().exploded(loss, self.first.unwrap_or(loss)) {
+            return Some(Stop::Exceeded(excess));
         }
-        let first = *self.first.get_or_insert(loss);
-        let Rules { early, max_loss, .. } = self.rules;
-        if let Some(most) = max_loss.map(|times| times * first)
-            && loss > most
-        {
-            return Some(Stop::Exploded { loss, most });
-        }
+        self.first.get_or_insert(loss);
         if let Some(goal) = early.loss
             && loss <= goal
         {
@@ -207,6 +189,10 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const fn saturated(share: f32, most: f32) -> Stop {
+        Stop::Exceeded(Excess::Saturated { share, most })
+    }
 
     fn judged(rules: Rules, losses: &[f32]) -> Option<(Stop, u32)> {
         let mut judge = Judge::new(rules, 0);
@@ -247,9 +233,12 @@ mod tests {
     #[test]
     fn a_loss_that_explodes_ends_a_job() {
         let rules = Rules { max_loss: Some(1.5), ..Rules::default() };
-        assert_eq!(judged(rules, &[4.0, 5.9, 6.1]), Some((Stop::Exploded { loss: 6.1, most: 6.0 }, 3)));
+        assert_eq!(
+            judged(rules, &[4.0, 5.9, 6.1]),
+            Some((Stop::Exceeded(Excess::Exploded { loss: 6.1, most: 6.0 }), 3))
+        );
         for loss in [f32::NAN, f32::INFINITY] {
-            assert_eq!(judged(Rules::default(), &[4.0, loss]), Some((Stop::NotFinite, 2)));
+            assert_eq!(judged(Rules::default(), &[4.0, loss]), Some((Stop::Exceeded(Excess::NotFinite), 2)));
         }
         assert_eq!(judged(Rules::default(), &[4.0, 400.0]), None);
     }
@@ -261,10 +250,32 @@ mod tests {
             assert!(!judge.hear(1, Some(share), None), "{share}");
         }
         assert!(judge.hear(2, Some(0.06), None));
-        assert_eq!(judge.verdict(), Some((Stop::Saturated { share: 0.06, most: MAX_SATURATION }, 2)));
+        assert_eq!(judge.verdict(), Some((saturated(0.06, MAX_SATURATION), 2)));
         let mut judge = Judge::new(Rules { max_saturation: Some(0.001), ..Rules::default() }, 0);
         judge.hear(1, Some(0.06), Some(1.0));
-        assert_eq!(judge.verdict(), Some((Stop::Saturated { share: 0.06, most: 0.001 }, 1)));
+        assert_eq!(judge.verdict(), Some((saturated(0.06, 0.001), 1)));
+    }
+
+    #[test]
+    fn a_lane_that_goes_no_further_ends_a_job_once() {
+        let mut judge = Judge::new(Rules::default(), 0);
+        judge.hear(1, Some(0.01), Some(2.0));
+        let excess = Excess::Exploded { loss: 2.5, most: 2.4 };
+        assert!(judge.halted(1, excess), "by a first loss that was not heard");
+        assert!(!judge.halted(1, excess) && !judge.hear(2, Some(0.9), None), "it is final");
+        assert_eq!(judge.verdict(), Some((Stop::Exceeded(excess), 1)));
+    }
+
+    #[test]
+    fn a_stop_is_written_as_one_word_of_what_it_is_of() {
+        for (stop, text) in [
+            (saturated(0.5, 0.25), r#"{"saturated":{"share":0.5,"most":0.25}}"#),
+            (Stop::Exceeded(Excess::NotFinite), r#""not_finite""#),
+            (Stop::Reached { loss: 1.5, goal: 1.5 }, r#"{"reached":{"loss":1.5,"goal":1.5}}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&stop).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Stop>(text).unwrap(), stop);
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tensorlink_types::{JobId, Lane};
 
+use crate::bounds::Excess;
+
 /// Topic of [`WorkerAdvert`].
 pub const WORKERS: &str = "tensorlink/workers/1";
 /// Topic of [`Progress`].
@@ -40,6 +42,8 @@ pub struct Progress {
     pub bytes_moved: u64,
     /// Share of time spent on commitments and signatures since the job began.
     pub commitment_share: f32,
+    /// Which of the job's bounds the last interval exceeded: the lane computes no further one. It says so until the job is closed.
+    pub halted: Option<Excess>,
 }
 
 impl Progress {

@@ -4,6 +4,8 @@ use cid::Cid;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::bounds::{Bounds, BoundsError};
+
 /// Version of the manifest's format.
 pub const MANIFEST_VERSION: u32 = 1;
 /// Largest manifest, bytes.
@@ -14,7 +16,7 @@ pub const MAX_PROGRAM: u64 = 64 << 20;
 pub const MAX_PLAN: u64 = 4 << 20;
 
 /// A job's files. Pinned by the user; `JobTerms.manifest` is its CID. JSON, so that anybody can read it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// [`MANIFEST_VERSION`].
@@ -23,6 +25,9 @@ pub struct Manifest {
     pub name: String,
     /// One entry per stage.
     pub stages: Vec<StageFiles>,
+    /// What its training may not exceed: its workers go no further. Left out where nothing is bounded.
+    #[serde(default, skip_serializing_if = "Bounds::is_empty")]
+    pub bounds: Bounds,
 }
 
 /// The files of one stage, by what its job does.
@@ -90,7 +95,7 @@ impl TryFrom<Fields> for StageFiles {
 }
 
 /// A manifest that this version cannot use.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Debug, Error)]
 pub enum ManifestError {
     /// Not JSON of the right form.
     #[error("the job's manifest is malformed: {0}")]
@@ -109,6 +114,9 @@ pub enum ManifestError {
         /// The stage.
         stage: u16,
     },
+    /// A bound of its training is out of its range.
+    #[error("the job's manifest has bounds that it cannot have: {0}")]
+    Bounds(#[from] BoundsError),
     /// A CID is malformed.
     #[error("{0:?} is not a CID")]
     Cid(String),
@@ -118,10 +126,14 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// [`ManifestError::Malformed`] or [`ManifestError::Version`].
+    /// [`ManifestError::Malformed`], [`ManifestError::Version`] or [`ManifestError::Bounds`].
     pub fn parse(bytes: &[u8]) -> Result<Self, ManifestError> {
         let manifest: Self = serde_json::from_slice(bytes).map_err(|e| ManifestError::Malformed(e.to_string()))?;
-        if manifest.version == MANIFEST_VERSION { Ok(manifest) } else { Err(ManifestError::Version(manifest.version)) }
+        if manifest.version != MANIFEST_VERSION {
+            return Err(ManifestError::Version(manifest.version));
+        }
+        manifest.bounds.check()?;
+        Ok(manifest)
     }
 
     /// Files of a stage.
@@ -183,6 +195,37 @@ mod tests {
         assert_eq!(parse(serving).unwrap().serving(0).unwrap().plan, "p");
         assert_eq!(parse(serving).unwrap().training(0), Err(ManifestError::Kind { kind: "training", stage: 0 }));
         assert_eq!(parse(training).unwrap().serving(1), Err(ManifestError::NoStage(1)));
+    }
+
+    #[test]
+    fn bounds_are_left_out_where_there_are_none_and_refused_where_they_make_no_sense() {
+        let with = |bounds: &str| {
+            let text = format!(r#"{{"version":1,"name":"m","stages":[]{bounds}}}"#);
+            (Manifest::parse(text.as_bytes()), text)
+        };
+        for (text, bounds) in [
+            ("", Bounds::default()),
+            (r#","bounds":{"max_saturation":0.05}"#, Bounds { max_saturation: Some(0.05), max_loss: None }),
+            (
+                r#","bounds":{"max_saturation":0.1,"max_loss":1.5}"#,
+                Bounds { max_saturation: Some(0.1), max_loss: Some(1.5) },
+            ),
+        ] {
+            let (manifest, text) = with(text);
+            let manifest = manifest.unwrap();
+            assert_eq!(manifest.bounds, bounds);
+            assert_eq!(serde_json::to_string(&manifest).unwrap(), text);
+        }
+        for (bounds, named) in [
+            (r#"{"max_saturation":0}"#, "max_saturation is 0"),
+            (r#"{"max_saturation":1.5}"#, "max_saturation is 1.5"),
+            (r#"{"max_loss":1}"#, "max_loss is 1"),
+            (r#"{"max_loss":1e39}"#, "max_loss is inf"),
+            (r#"{"max_losses":2}"#, "`max_losses`"),
+        ] {
+            let error = with(&format!(r#","bounds":{bounds}"#)).0.unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
     }
 
     #[test]

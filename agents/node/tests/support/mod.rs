@@ -23,6 +23,7 @@ pub use net::{Hub, MemoryNet};
 pub use store::{MemoryStore, publish};
 use tensorlink_graph::calibrate::{calibrate, float_state};
 use tensorlink_graph::{CheckedProgram, Margins, Model, Table, compile, init};
+use tensorlink_node::bounds::Bounds;
 use tensorlink_node::ports::chain::*;
 use tensorlink_node::ports::*;
 use tensorlink_node::shard::Shard;
@@ -99,6 +100,7 @@ pub fn shards(stages: usize) -> Vec<Arc<Shard>> {
         program: Arc::new(CheckedProgram::new(stage.program).unwrap()),
         constants: stage.constants.into(),
         info: stage.info,
+        bounds: Bounds::default(),
     };
     compiled.into_iter().map(|stage| Arc::new(shard(stage))).collect()
 }

@@ -16,6 +16,8 @@ type Streams = mpsc::Sender<(Address, Box<dyn Duplex>)>;
 pub struct Hub {
     requests: Mutex<HashMap<Address, mpsc::Sender<Incoming>>>,
     streams: Mutex<HashMap<Address, Streams>>,
+    /// What was published, and by whom.
+    pub published: Mutex<Vec<(Address, Bytes)>>,
 }
 
 pub struct MemoryNet {
@@ -55,7 +57,8 @@ impl Net for MemoryNet {
         Ok(receiver)
     }
 
-    async fn publish(&self, _: &'static str, _: Bytes) -> Result<(), NetError> {
+    async fn publish(&self, _: &'static str, message: Bytes) -> Result<(), NetError> {
+        self.hub.published.lock().unwrap().push((self.own, message));
         Ok(())
     }
 

@@ -98,6 +98,6 @@ pub async fn publish_serving(store: &MemoryStore, shards: &[Arc<ServingShard>]) 
         let plan = store.put(encode("plan", &*shard.plan).unwrap()).await.unwrap().to_string();
         stages.push(StageFiles::Serving(ServingFiles { plan, constants }));
     }
-    let manifest = Manifest { version: MANIFEST_VERSION, name: "test".into(), stages };
+    let manifest = Manifest { version: MANIFEST_VERSION, name: "test".into(), stages, bounds: Default::default() };
     (store.put(serde_json::to_vec(&manifest).unwrap().into()).await.unwrap(), manifest)
 }

@@ -83,6 +83,11 @@ pub async fn publish(store: &MemoryStore, shards: &[Arc<Shard>]) -> (Cid, Manife
             notes: store.put(encode("notes", &shard.info).unwrap()).await.unwrap().to_string(),
         }));
     }
-    let manifest = Manifest { version: MANIFEST_VERSION, name: "test".into(), stages };
+    let manifest = Manifest {
+        version: MANIFEST_VERSION,
+        name: "test".into(),
+        stages,
+        bounds: shards.first().map(|shard| shard.bounds).unwrap_or_default(),
+    };
     (store.put(serde_json::to_vec(&manifest).unwrap().into()).await.unwrap(), manifest)
 }

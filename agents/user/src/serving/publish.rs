@@ -4,6 +4,7 @@ use bytes::Bytes;
 use cid::Cid;
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::transformer::Plan;
+use tensorlink_node::bounds::Bounds;
 use tensorlink_node::ports::{Store, StoreError};
 use tensorlink_node::wire::manifest::{
     MANIFEST_VERSION, MAX_MANIFEST, MAX_PLAN, Manifest, ManifestError, ServingFiles, StageFiles, parse_cid,
@@ -70,7 +71,7 @@ pub async fn publish_serving(
         stages.push(StageFiles::Serving(ServingFiles { plan, constants }));
         programs.push(stage.programs);
     }
-    let manifest = Manifest { version: MANIFEST_VERSION, name: name.to_owned(), stages };
+    let manifest = Manifest { version: MANIFEST_VERSION, name: name.to_owned(), stages, bounds: Bounds::default() };
     let manifest = store.put(serde_json::to_vec_pretty(&manifest)?.into()).await?;
     let note = ServingNote { name: name.to_owned(), manifest: manifest.to_string() };
     Ok(PublishedServing { manifest, programs, note })

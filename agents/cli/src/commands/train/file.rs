@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
+use tensorlink_node::bounds::Bounds;
 use tensorlink_user::Draft;
 
 use crate::amount::parse_amount;
@@ -159,10 +160,7 @@ fn check(raw: &Raw, hire: &HireArgs) -> Result<()> {
         early.min_delta.is_none() || early.patience.is_some(),
         "[early_stop] min_delta without patience changes nothing: name both"
     );
-    ensure!(positive(raw.max_loss) && raw.max_loss.is_none_or(|times| times > 1.0), "max_loss must be more than 1");
-    let share = raw.max_saturation.is_none_or(|share| share > 0.0 && share <= 1.0);
-    ensure!(share, "max_saturation must be more than 0, and at most 1 (all of a weight's elements)");
-    Ok(())
+    Ok(Bounds { max_saturation: raw.max_saturation, max_loss: raw.max_loss }.check()?)
 }
 
 #[cfg(test)]
