@@ -185,9 +185,12 @@ async fn forget_undone(chain: &dyn Chain, log: &LaneLog) -> Result<(), Failure> 
 fn outlook(job: &JobView, log: &LaneLog, lane: LaneView) -> Outlook {
     let record = log.get();
     let open = lane.finalized..lane.void_from.unwrap_or(u32::MAX).max(lane.finalized);
-    let waits = |interval: &Interval| interval.committed_at.is_some() || (interval.sealed && !record.barred);
-    let pending = record.intervals.range(open).any(|(_, interval)| waits(interval));
-    let ended = job.state == JobState::Settled || ((job.state == JobState::Closing || record.barred) && !pending);
+    let waits = |(number, interval): (&u32, &Interval)| {
+        interval.committed_at.is_some() || (interval.sealed && !record.is_barred(*number))
+    };
+    let pending = record.intervals.range(open).any(waits);
+    let no_more = job.state == JobState::Closing || record.barred_from.is_some();
+    let ended = job.state == JobState::Settled || (no_more && !pending);
     if lane.finalized >= job.intervals || ended { Outlook::Done } else { Outlook::More }
 }
 

@@ -94,9 +94,9 @@ pub struct LaneRecord {
     /// Set when the contract did not take the keeper's word: it is convicted, and the user is asked.
     #[serde(default)]
     pub keeper_failed: bool,
-    /// Set when a claim was sealed or revealed too late: no more are taken.
+    /// The first interval that was sealed or revealed too late: from it on no claims are taken. What was sealed before it is still revealed.
     #[serde(default)]
-    pub barred: bool,
+    pub barred_from: Option<u32>,
     /// Set when the lane is settled or convicted: nothing is left to do.
     pub over: bool,
 }
@@ -201,7 +201,7 @@ impl LaneRecord {
             rounds: BTreeMap::new(),
             closing: false,
             keeper_failed: false,
-            barred: false,
+            barred_from: None,
             over: false,
         }
     }
@@ -215,6 +215,11 @@ impl LaneRecord {
     /// Whether work can begin with `interval`: the state before it is here.
     pub fn can_resume(&self, interval: u32) -> bool {
         interval == self.next || self.intervals.contains_key(&interval)
+    }
+
+    /// Whether no claim is taken of `interval` any more.
+    pub fn is_barred(&self, interval: u32) -> bool {
+        self.barred_from.is_some_and(|from| interval >= from)
     }
 
     /// The first finished interval that is not on chain, with the link to the one before it. None if there is none, or the one before is

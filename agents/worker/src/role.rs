@@ -397,7 +397,7 @@ where
                     }
                     return;
                 }
-                if log.get().barred {
+                if log.get().barred_from.is_some() {
                     self.stop(lane, false);
                 }
                 self.settle(lane.job, &all).await;

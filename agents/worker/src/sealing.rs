@@ -150,7 +150,7 @@ impl Sealer<'_> {
         }
         tracing::warn!(lane = %record.lane, interval = first, "a reorganisation undid the seal; it is made again");
         self.log.update(|record| {
-            record.barred = false;
+            record.barred_from = None;
             for interval in record.intervals.range_mut(first..).map(|(_, interval)| interval) {
                 interval.sealed = false;
             }
@@ -162,7 +162,9 @@ impl Sealer<'_> {
     async fn seal_next(&self) -> Result<bool, Failure> {
         let record = self.log.get();
         let open = record.intervals.iter().find(|(_, interval)| !interval.sealed && interval.committed_at.is_none());
-        let Some((&interval, entry)) = open.filter(|_| !record.barred) else { return Ok(false) };
+        let Some((&interval, entry)) = open.filter(|(interval, _)| !record.is_barred(**interval)) else {
+            return Ok(false);
+        };
         let id = self.by.contracts.claim_id(&entry.claim);
         let own = seal(id, self.salt(id)?);
         let there = self.by.chain.seal(record.lane, interval).await?;
@@ -192,10 +194,13 @@ impl Sealer<'_> {
     /// Reveals the next claim; whether it did.
     async fn reveal_next(&self, terms: Terms) -> Result<bool, Failure> {
         let record = self.log.get();
-        let Some((claim, previous)) = record.next_to_commit().filter(|_| !record.barred) else { return Ok(false) };
+        let Some((claim, previous)) = record.next_to_commit() else { return Ok(false) };
         let interval = claim.interval;
         let is_sealed = record.intervals.get(&interval).is_some_and(|entry| entry.sealed);
-        if !is_sealed || !record.may_reveal(interval, terms, self.by.chain.head().await?.timestamp) {
+        if !is_sealed
+            || record.is_barred(interval)
+            || !record.may_reveal(interval, terms, self.by.chain.head().await?.timestamp)
+        {
             return Ok(false);
         }
         let (chain, salt) = (self.by.chain.as_ref(), self.salt(self.by.contracts.claim_id(&claim))?);
@@ -213,6 +218,6 @@ impl Sealer<'_> {
 
     fn bar(&self, interval: u32, reason: &str) -> Result<(), JournalError> {
         tracing::error!(lane = %self.log.get().lane, interval, "no more claims from this one on: {reason}");
-        self.log.update(|record| record.barred = true)
+        self.log.update(|record| record.barred_from = Some(interval))
     }
 }

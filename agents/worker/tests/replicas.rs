@@ -147,8 +147,33 @@ async fn who_is_too_late_is_paid_for_what_it_claimed_and_stops() {
     })
     .unwrap();
     assert!(matches!(bench.run(&log).await, Some(Ok(()))), "its first claim is final, more it cannot make");
-    assert!(log.get().barred);
+    assert_eq!(log.get().barred_from, Some(1));
     assert_eq!((bench.sent("reveal"), bench.chain.with(|l| l.lanes[&lane(0)].finalized)), (1, 1));
+}
+
+/// A worker that stood still wakes up with seals that nobody else could reveal: without them the job would wait for its deadline.
+#[tokio::test]
+async fn who_is_too_late_for_an_interval_still_reveals_what_it_sealed_before() {
+    let bench = Bench::new(2);
+    let log = bench.computed(1);
+    bench.other_seals(0);
+    bench.run(&log).await;
+    assert_eq!((bench.sent("seal"), bench.sent("reveal")), (1, 0), "nothing is confirmed yet");
+    // It stands still while the other goes on, and has computed one more when it looks again.
+    bench.other_seals(1);
+    bench.chain.with(|l| l.now += SEAL_WINDOW);
+    bench.confirm(&log);
+    log.update(|record| {
+        let logs = record.intervals[&0].logs.clone();
+        record.intervals.insert(1, Interval::new(claim(1), logs, String::new(), String::new()));
+        record.next = 2;
+    })
+    .unwrap();
+    bench.run(&log).await;
+    assert_eq!((log.get().barred_from, bench.sent("reveal")), (Some(1), 1), "the first is revealed all the same");
+    bench.chain.with(|l| l.now += 2 * WINDOW);
+    assert!(matches!(bench.run(&log).await, Some(Ok(()))), "and final");
+    assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 1);
 }
 
 #[tokio::test]
