@@ -34,17 +34,30 @@ library Philox {
 
     /// @notice `philox(key, (row, step, stream, 0))` of N-4: a draw uniform in `[0, 2^32)`.
     function draw(bytes32 jobKey, uint32 row, uint32 step, uint32 stream) internal pure returns (uint256) {
-        return draw(jobKey, row, step, stream, 0);
+        (uint256 word,,,) = _block(jobKey, row, step, stream, 0);
+        return word;
     }
 
-    /// @notice The same with the counter's last word `kind`, which keeps draws of different kinds apart. Words of 32 bits.
-    function draw(bytes32 jobKey, uint256 row, uint256 step, uint256 stream, uint256 kind)
+    /// @notice The draw of N-46 and N-48 for an element: four share a block. `kind` keeps draws of different kinds apart.
+    function drawElement(bytes32 jobKey, uint256 element, uint256 step, uint256 stream, uint256 kind)
         internal
         pure
-        returns (uint256 word)
+        returns (uint256)
+    {
+        (uint256 first, uint256 second, uint256 third, uint256 fourth) =
+            _block(jobKey, (element >> 2) & MASK, step, stream, kind + (element >> 34));
+        if (element & 2 == 0) return element & 1 == 0 ? first : second;
+        return element & 1 == 0 ? third : fourth;
+    }
+
+    /// @dev Under a job's key (N-4).
+    function _block(bytes32 jobKey, uint256 c0, uint256 c1, uint256 c2, uint256 c3)
+        private
+        pure
+        returns (uint256, uint256, uint256, uint256)
     {
         uint256 key = uint256(jobKey);
-        (word,,,) = block10(_littleEndian(key >> 224), _littleEndian((key >> 192) & MASK), row, step, stream, kind);
+        return block10(_littleEndian(key >> 224), _littleEndian((key >> 192) & MASK), c0, c1, c2, c3);
     }
 
     function _littleEndian(uint256 x) private pure returns (uint256) {

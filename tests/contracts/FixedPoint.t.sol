@@ -88,4 +88,16 @@ contract FixedPointTest is Test {
         (uint256 x0,,,) = Philox.block10(0xa4093822, 0x299f31d0, 1, 2, 3, 0);
         assertEq(Philox.draw(key, 1, 2, 3), x0);
     }
+
+    /// @notice Four elements share a block, a word each; beyond 2^34 elements the last word goes on.
+    function test_drawElementTakesEachWordOfABlock() public pure {
+        bytes32 key = hex"223809a4d0319f29ffffffffffffffffffffffffffffffffffffffffffffffff";
+        (uint256 first, uint256 second, uint256 third, uint256 fourth) =
+            Philox.block10(0xa4093822, 0x299f31d0, 11, 7, 5, 3 + 2);
+        uint256 element = 2 * 2 ** 34 + 4 * 11;
+        assertEq(Philox.drawElement(key, element, 7, 5, 3), first);
+        assertEq(Philox.drawElement(key, element + 1, 7, 5, 3), second);
+        assertEq(Philox.drawElement(key, element + 2, 7, 5, 3), third);
+        assertEq(Philox.drawElement(key, element + 3, 7, 5, 3), fourth);
+    }
 }

@@ -171,7 +171,7 @@ contract StepVerifierTrainingByHandTest is VerifierTest {
     /// @notice The draw is that of the element, the step, the stream and the kind; it has to be below `keep`.
     function test_dropout() public {
         Tensor memory a = _tensor(vector(8, 3, 2), ints(7, 9));
-        uint256 word = Philox.draw(context.jobKey, 1, 7, 5, 2 ** 16);
+        uint256 word = Philox.drawElement(context.jobKey, 1, 7, 5, 2 ** 16);
         Operator memory op = operatorOf(Opcodes.DROPOUT, vector(8, 3, 2), list(a), ints(int256(word), 5, 2, 0));
         Window[][] memory windows = wholeWindows(list(a));
         assertEq(verifier.recompute(op, 1, context, windows), 0);
@@ -182,13 +182,13 @@ contract StepVerifierTrainingByHandTest is VerifierTest {
         verifier.recompute(op, 1, context, new Window[][](0));
     }
 
-    /// @notice Beyond 2^32 elements the counter's last word goes on, for either kind.
+    /// @notice Beyond 2^34 elements the counter's last word goes on, for either kind.
     function test_elementsBeyondAWord() public view {
-        uint64 far = uint64(3 * 2 ** 32 + 17);
-        TensorType large = matrix(8, 3, 2 ** 17, 2 ** 17);
+        uint64 far = uint64(3 * 2 ** 34 + 17);
+        TensorType large = matrix(8, 3, 2 ** 18, 2 ** 18);
         Tensor[] memory inputs = new Tensor[](1);
         inputs[0].tensorType = large;
-        uint256 word = Philox.draw(context.jobKey, 17, 7, 5, 2 ** 16 + 3);
+        uint256 word = Philox.drawElement(context.jobKey, 17, 7, 5, 2 ** 16 + 3);
         Operator memory op = operatorOf(Opcodes.DROPOUT, large, inputs, ints(int256(word + 1), 5, 2, 0));
         Window[][] memory windows = new Window[][](1);
         windows[0] = new Window[](1);
@@ -199,12 +199,12 @@ contract StepVerifierTrainingByHandTest is VerifierTest {
 
         // 7/16 goes up just where the draw's first half byte is 9 or more.
         inputs = new Tensor[](2);
-        (inputs[0].tensorType, inputs[1].tensorType) = (large, vector(8, 3, 2 ** 17));
-        word = Philox.draw(context.jobKey, 17, 7, 5, 2 ** 17 + 3);
+        (inputs[0].tensorType, inputs[1].tensorType) = (large, vector(8, 3, 2 ** 18));
+        word = Philox.drawElement(context.jobKey, 17, 7, 5, 2 ** 17 + 3);
         op = operatorOf(Opcodes.DITHER, large, inputs, ints(0, 5));
         Window[][] memory both = new Window[][](2);
         (both[0], both[1]) = (windows[0], new Window[](1));
-        both[1][0] = Window({firstByte: far / 2 ** 17, data: hex"10"});
+        both[1][0] = Window({firstByte: far / 2 ** 18, data: hex"10"});
         assertEq(verifier.recompute(op, far, context, both), word >> 28 >= 9 ? int256(1) : int256(0));
     }
 
@@ -219,8 +219,8 @@ contract StepVerifierTrainingByHandTest is VerifierTest {
         Tensor memory p = _tensor(matrix(8, 0, 2, 2), ints(4, -4, 1, -1));
         Tensor memory z = _tensor(vector(8, 0, 2), ints(2, 4));
         (int256 up, int256 down) = (int256(0), int256(-1));
-        if (Philox.draw(context.jobKey, 2, 7, 9, 2 ** 17) >= 3 << 30) up = 1;
-        if (Philox.draw(context.jobKey, 3, 7, 9, 2 ** 17) >= 1 << 30) down = 0;
+        if (Philox.drawElement(context.jobKey, 2, 7, 9, 2 ** 17) >= 3 << 30) up = 1;
+        if (Philox.drawElement(context.jobKey, 3, 7, 9, 2 ** 17) >= 1 << 30) down = 0;
         _check(Opcodes.DITHER, matrix(8, 0, 2, 2), list(p, z), ints(0, 9), ints(2, -2, up, down));
         // Sums that are not positive count as one; two places, and the limit of 4 bits.
         z = _tensor(vector(8, 0, 2), ints(0, -3));

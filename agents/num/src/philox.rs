@@ -54,13 +54,22 @@ pub fn draw(job_key: &JobKey, row: u32, step: u32, stream: u32) -> u32 {
     word
 }
 
-/// The draw for element `index` of a tensor (rules N-46 and N-48): output word 0 of the counter
-/// `(index mod 2^32, step, stream, draws + ⌊index/2^32⌋)`.
+/// Elements that a block serves, one word each (rules N-46 and N-48).
+pub const SERVED: u64 = 4;
+
+/// The draw for element `index` of a tensor (rules N-46 and N-48): with `n = ⌊index/4⌋`, output word `index mod 4` of the counter
+/// `(n mod 2^32, step, stream, draws + ⌊n/2^32⌋)`.
 pub fn draw_element(job_key: &JobKey, index: u64, step: u32, stream: u32, draws: u32) -> u32 {
+    let block = index / SERVED;
     // SAFETY of the casts: the two halves.
-    let (low, high) = (index as u32, (index >> 32) as u32);
-    let [word, ..] = philox4x32(key_words(job_key), [low, step, stream, draws.wrapping_add(high)]);
-    word
+    let (low, high) = (block as u32, (block >> 32) as u32);
+    let [first, second, third, fourth] = philox4x32(key_words(job_key), [low, step, stream, draws.wrapping_add(high)]);
+    match index % SERVED {
+        0 => first,
+        1 => second,
+        2 => third,
+        _ => fourth,
+    }
 }
 
 /// A draw scaled to `0..population` (rule N-24): `⌊draw · population / 2^32⌋`. `population ≤ 2^32`.
@@ -91,6 +100,17 @@ mod tests {
         let key = JobKey(B256::from(bytes));
         assert_eq!(key_words(&key), [0x0403_0201, 0x0807_0605]);
         assert_eq!(draw(&key, 3, 5, 7), philox4x32([0x0403_0201, 0x0807_0605], [3, 5, 7, 0])[0]);
+    }
+
+    #[test]
+    fn four_elements_share_a_block() {
+        let key = JobKey(B256::repeat_byte(7));
+        let block = |low, draws| philox4x32(key_words(&key), [low, 3, 5, draws]);
+        let drawn = |first: u64| [0, 1, 2, 3].map(|i| draw_element(&key, first + i, 3, 5, 9));
+        assert_eq!(drawn(0), block(0, 9));
+        assert_eq!(drawn(44), block(11, 9));
+        assert_eq!(drawn((1 << 34) - 4), block(u32::MAX, 9));
+        assert_eq!(drawn((3 << 34) + 8), block(2, 12));
     }
 
     #[test]

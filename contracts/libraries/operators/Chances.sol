@@ -66,6 +66,6 @@ library Chances {
         // SAFETY of the cast: not negative.
         uint256 stream = uint256(operator.attribute(1, 0, int256(uint256(type(uint32).max))));
         // SAFETY: an element is below 2^37, so every word of the counter has 32 bits.
-        return Philox.draw(context.jobKey, element & type(uint32).max, context.step, stream, kind + (element >> 32));
+        return Philox.drawElement(context.jobKey, element, context.step, stream, kind);
     }
 }

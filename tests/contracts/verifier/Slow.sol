@@ -187,7 +187,7 @@ library Slow {
         mantissa *= int256(2 ** uint256(28 - a.exponent()));
         if (controls[m * 7 + 1] > 0) {
             uint32[2] memory key = [low32(controls[m * 7 + 5]), low32(controls[m * 7 + 6])];
-            uint32 w = philox(key, [uint32(i % a.row()), low32(controls[m * 7 + 2]), 0, 0]);
+            uint32 w = philox(key, [uint32(i % a.row()), low32(controls[m * 7 + 2]), 0, 0])[0];
             mantissa += controls[m * 7 + 1] * gumbel(w, inputs[3].mantissas);
         }
         return rescale(mantissa, attributes[1], bits);
@@ -214,11 +214,11 @@ library Slow {
         for (uint256 i = 0; i < 8; ++i) {
             k[i / 4] |= uint32(uint8(key[i])) << uint32(8 * (i % 4));
         }
-        return philox(k, [row, step, 0, 0]);
+        return philox(k, [row, step, 0, 0])[0];
     }
 
-    /// @dev Round by round on 32-bit types, word 0 of the result.
-    function philox(uint32[2] memory k, uint32[4] memory x) internal pure returns (uint32) {
+    /// @dev Round by round on 32-bit types.
+    function philox(uint32[2] memory k, uint32[4] memory x) internal pure returns (uint32[4] memory) {
         for (uint256 round = 0; round < 10; ++round) {
             uint64 p = uint64(x[0]) * 0xD2511F53;
             uint64 q = uint64(x[2]) * 0xCD9E8D57;
@@ -228,6 +228,6 @@ library Slow {
                 k[1] += 0xBB67AE85;
             }
         }
-        return x[0];
+        return x;
     }
 }

@@ -42,12 +42,12 @@ library SlowTraining {
         return x < 0 ? int256(0) : int256(Slow.root(uint256(x)));
     }
 
-    /// @dev w of N-46 and N-48 for an element below 2^32.
+    /// @dev w of N-46 and N-48 for an element below 2^34.
     function word(StepContext memory context, uint256 i, uint32 stream, uint32 kind) internal pure returns (uint32) {
         uint32[2] memory key;
         for (uint256 k = 0; k < 8; ++k) {
             key[k / 4] |= uint32(uint8(context.jobKey[k])) << uint32(8 * (k % 4));
         }
-        return Slow.philox(key, [uint32(i), context.step, stream, kind]);
+        return Slow.philox(key, [uint32(i / 4), context.step, stream, kind])[i % 4];
     }
 }

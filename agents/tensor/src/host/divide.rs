@@ -15,7 +15,7 @@ const F64_DIVIDEND: i64 = 1 << 52;
 const I32_DIVISOR: i64 = 1 << 29;
 
 /// Limit of quotients that an `f32` estimates to far less than one: three roundings of 2^-24 of 2^15 each.
-const F32_LIMIT: i64 = i16::MAX as i64;
+pub(super) const F32_LIMIT: i64 = i16::MAX as i64;
 
 /// Elements at the end of a row that are looked at together for whether all are 0.
 const ZEROS: usize = 64;

@@ -1,11 +1,12 @@
 //! Dropout and Dither: elements dropped, and rounding drawn (rules N-46 and N-48).
 
 use tensorlink_graph::StepContext;
-use tensorlink_num::philox::key_words;
+use tensorlink_num::philox::{SERVED, key_words};
 
-use super::block::{BLOCK, for_blocks, rescale};
+use super::block::{BLOCK, Element, for_blocks, rescale};
+use super::divide::F32_LIMIT;
 use super::elementwise::Precision;
-use super::philox::draw;
+use super::philox::draw_all;
 use super::quotient::{ESTIMATED, bound, floor_quotient};
 use super::rows::for_rows;
 use crate::instruction::Dropout;
@@ -24,16 +25,12 @@ impl Draws {
         Self { key: key_words(&context.job_key), counter: [context.step, stream, draws] }
     }
 
-    /// Words for at most a block of elements from `start` on, whose places agree in all but their low 32 bits.
+    /// Words for at most a [`BLOCK`] of elements from `start` on, which is a multiple of it: their counters agree in all but the first word.
     fn fill(self, simd: Simd, start: u64, words: &mut [u32]) {
         let [step, stream, draws] = self.counter;
+        let first = start / SERVED;
         // The halves of the place.
-        let (first, high) = (start as u32, (start >> 32) as u32);
-        let mut places = [0u32; BLOCK];
-        for (place, i) in places.iter_mut().zip(0..) {
-            *place = first.wrapping_add(i);
-        }
-        draw(simd, &places[..words.len()], self.key, [step, stream, draws.wrapping_add(high)], words);
+        draw_all(simd, first as u32, self.key, [step, stream, draws.wrapping_add((first >> 32) as u32)], words);
     }
 }
 
@@ -47,7 +44,7 @@ multiversion! {
     }
 }
 
-/// Rule N-46. Blocks are a divisor of 2^32 long, so that places of one agree in their high half.
+/// Rule N-46.
 pub(crate) fn dropout(
     simd: Simd,
     a: Slice<'_>,
@@ -75,8 +72,67 @@ multiversion! {
     }
 }
 
+multiversion! {
+    /// The same of a row's elements of 32 bits, limits up to [`F32_LIMIT`], at most 30 bits, and divisors below 2^29: a remainder of an
+    /// estimated quotient lies between −d and 2d, and fits `i32` though the dividend need not.
+    fn dither_row<Y: Element>(p: &[i32], words: &[u32], d: i64, to: Precision, out: &mut [Y]) {
+        let (bits, limit) = (to.shift as u32, to.limit as i32);
+        let (factor, bound) = ((f64::from(1u32 << bits) / d as f64) as f32, (limit + 2) as f32);
+        let divisor = d as i32;
+        for ((p, word), out) in p.iter().zip(words).zip(out) {
+            // What is drawn is below one, and known to a 24th bit.
+            let drawn = (word >> 8) as i32 as f32 * (1.0 / (1 << 24) as f32);
+            // Quotients beyond the bound are clamped whatever their remainder is taken to be.
+            let estimate = (*p as f32 * factor + drawn).clamp(-bound, bound).floor();
+            // SAFETY: finite and within the bound, as `p`, `factor` and `drawn` are finite.
+            let quotient: i32 = unsafe { estimate.to_int_unchecked() };
+            let rest = ((u64::from(*word) * u64::from(divisor as u32)) >> 32) as i32;
+            let rest = (*p << bits).wrapping_add(rest).wrapping_sub(quotient.wrapping_mul(divisor));
+            let floor = quotient - i32::from(rest < 0) + i32::from(rest >= divisor);
+            *out = Y::narrow(i64::from(floor.clamp(-limit, limit)));
+        }
+    }
+}
+
 /// Rule N-48; `to` has the bits for a shift.
 pub(crate) fn dither(
+    simd: Simd,
+    (p, row): (Slice<'_>, usize),
+    z: Slice<'_>,
+    (to, draws): (Precision, Draws),
+    out: &mut SliceMut<'_>,
+) {
+    let estimated = to.limit <= F32_LIMIT && to.shift <= 30;
+    match (p, &mut *out) {
+        (Slice::I32(p), SliceMut::I8(out)) if estimated => dither_rows(simd, (p, row), z, (to, draws), out),
+        (Slice::I32(p), SliceMut::I16(out)) if estimated => dither_rows(simd, (p, row), z, (to, draws), out),
+        _ => dither_blocks(simd, (p, row), z, (to, draws), out),
+    }
+}
+
+/// [`dither`] by [`dither_row`].
+fn dither_rows<Y: Element>(
+    simd: Simd,
+    (p, row): (&[i32], usize),
+    z: Slice<'_>,
+    (to, draws): (Precision, Draws),
+    out: &mut [Y],
+) {
+    let mut words = [0u32; BLOCK];
+    for ((p, out), start) in p.chunks(BLOCK).zip(out.chunks_mut(BLOCK)).zip((0..).step_by(BLOCK)) {
+        let words = &mut words[..p.len()];
+        draws.fill(simd, start as u64, words);
+        let (mut p, mut words) = (p, &*words);
+        for_rows(start, row, out, |m, _, out| {
+            let ((these, p_rest), (drawn, words_rest)) = (p.split_at(out.len()), words.split_at(out.len()));
+            (p, words) = (p_rest, words_rest);
+            dither_row(simd, these, drawn, z.get(m).max(1), to, out);
+        });
+    }
+}
+
+/// [`dither`] of anything, block by block.
+fn dither_blocks(
     simd: Simd,
     (p, row): (Slice<'_>, usize),
     z: Slice<'_>,
@@ -103,4 +159,35 @@ pub(crate) fn dither(
             }
         });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Dividends around every kind of quotient, next to integers and beyond the limit, under the least, the largest and middle draws.
+    #[test]
+    fn estimates_of_drawn_quotients_are_corrected() {
+        for simd in [Simd::BASELINE, Simd::detect()] {
+            for d in [1i64, 2, 3, 127, 255, 256, 32767, 65537, 1 << 20, (1 << 24) + 1, (1 << 29) - 1] {
+                for (shift, limit) in [(0, 32767i64), (7, 127), (7, 32767), (14, 8191), (15, 32767), (30, 32767)] {
+                    for word in [0, 1, 255, 256, 1 << 31, (1 << 31) + 255, u32::MAX - 255, u32::MAX] {
+                        let drawn = (i64::from(word) * d) >> 32;
+                        let edges = (0..31).map(|b| 1i64 << b).chain([limit, limit + 1, limit + 2]).flat_map(|q| {
+                            let exact = (q * d - drawn) >> shift;
+                            [exact - 1, exact, exact + 1, q, q - 1]
+                        });
+                        let p: Vec<i32> = edges.flat_map(|p| [p, -p]).filter_map(|p| i32::try_from(p).ok()).collect();
+                        let (mut out, words) = (vec![0i16; p.len()], vec![word; p.len()]);
+                        dither_row(simd, &p, &words, d, Precision { shift, limit }, &mut out);
+                        for (p, out) in p.iter().zip(out) {
+                            let dividend = (i128::from(*p) << shift) + i128::from(drawn);
+                            let due = dividend.div_euclid(d.into()).clamp((-limit).into(), limit.into());
+                            assert_eq!(i128::from(out), due, "({p}·2^{shift} + {drawn}) / {d}");
+                        }
+                    }
+                }
+            }
+        }
+    }
 }

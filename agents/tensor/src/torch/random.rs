@@ -3,7 +3,7 @@
 use tch::{Device, Kind, TchError, Tensor};
 use tensorlink_num::StepContext;
 use tensorlink_num::kernel::{DITHER_DRAWS, DROPOUT_DRAWS};
-use tensorlink_num::philox::{MULTIPLIERS, ROUNDS, WEYL, key_words};
+use tensorlink_num::philox::{MULTIPLIERS, ROUNDS, SERVED, WEYL, key_words};
 
 use super::rescale;
 use crate::instruction::Dropout;
@@ -22,8 +22,8 @@ fn product(multiplier: u32, word: &Tensor) -> Result<(Tensor, Tensor), TchError>
     Ok((carried.f_bitwise_right_shift_tensor_scalar(16)?, low_word))
 }
 
-/// Output word 0 of Philox4x32-10; words of counter and key have shapes that go together.
-pub(super) fn philox(counter: [Tensor; 4], key: [Tensor; 2]) -> Result<Tensor, TchError> {
+/// Output words of Philox4x32-10; words of counter and key have shapes that go together.
+pub(super) fn philox(counter: [Tensor; 4], key: [Tensor; 2]) -> Result<[Tensor; 4], TchError> {
     let mut state = counter;
     for round in 0..ROUNDS {
         let key = |i: usize| key[i].f_add_scalar(i64::from(WEYL[i]) * i64::from(round))?.f_bitwise_and(LOW);
@@ -33,19 +33,19 @@ pub(super) fn philox(counter: [Tensor; 4], key: [Tensor; 2]) -> Result<Tensor, T
         let third = high0.f_bitwise_xor_tensor(c3)?.f_bitwise_xor_tensor(&key(1)?)?;
         state = [first, low1, third, low0];
     }
-    let [word, ..] = state;
-    Ok(word)
+    Ok(state)
 }
 
 /// Words for `count` elements of a tensor.
 fn draws(context: &StepContext, (stream, draws): (u32, u32), count: i64, device: Device) -> Result<Tensor, TchError> {
     let options = (Kind::Int64, device);
     let word = |word: i64| Tensor::f_full([1], word, options);
-    let places = Tensor::f_arange(count, options)?;
-    let high = places.f_bitwise_right_shift_tensor_scalar(32)?.f_add_scalar(i64::from(draws))?.f_bitwise_and(LOW)?;
-    let counter = [places.f_bitwise_and(LOW)?, word(context.step.into())?, word(stream.into())?, high];
+    let blocks = Tensor::f_arange((count + SERVED as i64 - 1) / SERVED as i64, options)?;
+    let high = blocks.f_bitwise_right_shift_tensor_scalar(32)?.f_add_scalar(i64::from(draws))?.f_bitwise_and(LOW)?;
+    let counter = [blocks.f_bitwise_and(LOW)?, word(context.step.into())?, word(stream.into())?, high];
     let [first, second] = key_words(&context.job_key);
-    philox(counter, [word(first.into())?, word(second.into())?])
+    let words = philox(counter, [word(first.into())?, word(second.into())?])?;
+    Tensor::f_stack(&words, 1)?.f_flatten(0, 1)?.f_narrow(0, 0, count)
 }
 
 pub(super) fn dropout(a: &Tensor, attributes: &Dropout, context: &StepContext, limit: i64) -> Result<Tensor, TchError> {

@@ -74,7 +74,7 @@ pub(super) fn perturb(
     let word = |index: i64| column(index)?.f_bitwise_and(LOW);
     let along = Tensor::f_arange(a.size2()?.1, (Kind::Int64, a.device()))?.f_reshape([1, -1])?;
     let zero = || Tensor::f_zeros([1], (Kind::Int64, along.device()));
-    let words = philox([along.shallow_clone(), word(2)?, zero()?, zero()?], [word(5)?, word(6)?])?;
+    let [words, ..] = philox([along.shallow_clone(), word(2)?, zero()?, zero()?], [word(5)?, word(6)?])?;
     let noise = gumbel(&words, table)?.f_mul(&column(1)?.f_clamp_min(0)?)?;
     let perturbed = a.f_bitwise_left_shift_tensor_scalar(places)?.f_add(&noise)?;
     rescale(&perturbed, shift, limit)?.f_masked_fill(&a.f_lt_tensor(least)?, -limit)

@@ -7,8 +7,8 @@ use std::arch::x86_64::{
     _mm512_mask_cvtepi32_storeu_epi8, _mm512_mask_cvtepi32_storeu_epi16, _mm512_mask_or_epi32,
     _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi32, _mm512_max_epi32, _mm512_max_epi64, _mm512_min_epi32,
     _mm512_min_epi64, _mm512_movepi32_mask, _mm512_mul_epi32, _mm512_mullo_epi32, _mm512_mullo_epi64,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_sra_epi32, _mm512_sra_epi64,
-    _mm512_srai_epi32, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_epi64,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_sll_epi64, _mm512_slli_epi64, _mm512_sra_epi32,
+    _mm512_sra_epi64, _mm512_srai_epi32, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_epi64,
     _mm512_test_epi32_mask, _mm512_xor_si512,
 };
 use std::borrow::Cow;
@@ -26,6 +26,12 @@ pub(crate) trait Finish: Sync {
 
     /// Finishes the sums of a row from a column on; as many as `out` has elements.
     fn finish<A: Accumulator, T: Element>(&self, place: (usize, usize), sums: &mut [A; LANES], out: &mut [T]);
+
+    /// The same apart, for what is not computed in registers: the code of what is stays small.
+    #[inline(never)]
+    fn finish_apart<A: Accumulator, T: Element>(&self, place: (usize, usize), sums: &mut [A; LANES], out: &mut [T]) {
+        self.finish(place, sums, out);
+    }
 
     /// The same for sums of 32 bits in a register.
     ///
@@ -87,25 +93,42 @@ fn spill(sums: [__m512i; 2]) -> [i64; LANES] {
     memory
 }
 
-/// Whether [`round`] computes the rescale, and its results are narrowed from 32 bits.
+/// Whether [`round`] computes the rescale: its results are narrowed from 32 bits.
 fn rounds(to: Precision) -> bool {
-    to.shift > 0 && to.limit <= i64::from(i32::MAX)
+    to.limit <= i64::from(i32::MAX)
 }
 
-/// Rounds sums to `2^shift`, half to even, and clamps them, where [`rounds`] holds (rule N-2); in 32 bits.
+/// Clamps eight integers to a limit on either side.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn round(sums: [__m512i; 2], to: Precision) -> __m512i {
-    let Precision { shift, limit } = to;
-    let by = _mm_cvtsi64_si128(shift.into());
-    let mut rounded = sums;
-    for x in &mut rounded {
-        let odd = _mm512_and_si512(_mm512_sra_epi64(*x, by), _mm512_set1_epi64(1));
-        let raised = _mm512_add_epi64(_mm512_add_epi64(*x, _mm512_set1_epi64((1 << (shift - 1)) - 1)), odd);
-        let above = _mm512_max_epi64(_mm512_sra_epi64(raised, by), _mm512_set1_epi64(-limit));
-        *x = _mm512_min_epi64(above, _mm512_set1_epi64(limit));
+fn clamp_eight(x: __m512i, limit: i64) -> __m512i {
+    let limit = _mm512_set1_epi64(limit);
+    _mm512_min_epi64(_mm512_max_epi64(x, _mm512_sub_epi64(_mm512_setzero_si512(), limit)), limit)
+}
+
+/// Rounds eight sums below 2^62 to `2^shift`, half to even, and clamps them, where [`rounds`] holds (rule N-2).
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn round_eight(x: __m512i, Precision { shift, limit }: Precision) -> __m512i {
+    if shift > 0 {
+        let by = _mm_cvtsi64_si128(shift.into());
+        let odd = _mm512_and_si512(_mm512_sra_epi64(x, by), _mm512_set1_epi64(1));
+        let raised = _mm512_add_epi64(_mm512_add_epi64(x, _mm512_set1_epi64((1 << (shift - 1)) - 1)), odd);
+        clamp_eight(_mm512_sra_epi64(raised, by), limit)
+    } else {
+        // Beyond the limit is whatever is one more than fits, and so is 1·2^32.
+        let by = shift.unsigned_abs().min(u32::BITS);
+        let raised = _mm512_sll_epi64(clamp_eight(x, (limit >> by) + 1), _mm_cvtsi64_si128(by.into()));
+        clamp_eight(raised, limit)
     }
-    let [low, high] = [_mm512_cvtepi64_epi32(rounded[0]), _mm512_cvtepi64_epi32(rounded[1])];
+}
+
+/// [`round_eight`] of sixteen sums; in 32 bits. Vectors stay in registers: what is given to a closure goes through memory.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn round([low, high]: [__m512i; 2], to: Precision) -> __m512i {
+    let low = _mm512_cvtepi64_epi32(round_eight(low, to));
+    let high = _mm512_cvtepi64_epi32(round_eight(high, to));
     _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
 }
 
@@ -129,7 +152,7 @@ impl Finish for Rescaled {
         let Precision { shift, limit } = self.0;
         if !(1..i32::BITS as i32).contains(&shift) {
             let Lanes(mut sums) = store(sums);
-            return self.finish(place, &mut sums, out);
+            return self.finish_apart(place, &mut sums, out);
         }
         // As `round` does; the limit fits, where sums are narrow.
         let (by, limit) = (_mm_cvtsi32_si128(shift), limit as i32);
@@ -145,7 +168,7 @@ impl Finish for Rescaled {
         if rounds(self.0) {
             write_lanes(round(sums, self.0), out);
         } else {
-            self.finish(place, &mut spill(sums), out);
+            self.finish_apart(place, &mut spill(sums), out);
         }
     }
 }
@@ -179,18 +202,9 @@ fn round_high([even, odd]: [__m512i; 2], to: Precision) -> __m512i {
 /// The same as [`round`] of products in even and in odd lanes.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn round_low(mut products: [__m512i; 2], to: Precision) -> __m512i {
-    let Precision { shift, limit } = to;
-    let (by, one) = (_mm_cvtsi64_si128(shift.into()), _mm512_set1_epi64(1));
-    let (below_half, limit) = (_mm512_set1_epi64((1 << (shift - 1)) - 1), _mm512_set1_epi64(limit));
-    let least = _mm512_sub_epi64(_mm512_setzero_si512(), limit);
-    for x in &mut products {
-        let odd = _mm512_and_si512(_mm512_sra_epi64(*x, by), one);
-        let rounded = _mm512_sra_epi64(_mm512_add_epi64(_mm512_add_epi64(*x, below_half), odd), by);
-        *x = _mm512_min_epi64(_mm512_max_epi64(rounded, least), limit);
-    }
-    let [even, odd] = products;
-    _mm512_mask_blend_epi32(ODD, even, _mm512_slli_epi64::<32>(odd))
+fn round_low([even, odd]: [__m512i; 2], to: Precision) -> __m512i {
+    let odd = _mm512_slli_epi64::<32>(round_eight(odd, to));
+    _mm512_mask_blend_epi32(ODD, round_eight(even, to), odd)
 }
 
 /// `rescale(r[m]·c[n]·Σ)`: rule N-25.
@@ -314,7 +328,7 @@ impl Finish for Scaled<'_> {
         if self.rounds.0 {
             write_lanes(self.lanes_narrow(place, sums), out);
         } else {
-            self.finish(place, &mut spill(widen(sums)), out);
+            self.finish_apart(place, &mut spill(widen(sums)), out);
         }
     }
 
@@ -324,7 +338,7 @@ impl Finish for Scaled<'_> {
         if self.rounds.0 {
             write_lanes(self.lanes_wide(place, sums), out);
         } else {
-            self.finish(place, &mut spill(sums), out);
+            self.finish_apart(place, &mut spill(sums), out);
         }
     }
 }
@@ -379,7 +393,7 @@ impl Finish for Added<'_> {
         if self.0.rounds.0 {
             self.add(self.0.lanes_narrow(place, sums), out);
         } else {
-            self.finish(place, &mut spill(widen(sums)), out);
+            self.finish_apart(place, &mut spill(widen(sums)), out);
         }
     }
 
@@ -389,7 +403,7 @@ impl Finish for Added<'_> {
         if self.0.rounds.0 {
             self.add(self.0.lanes_wide(place, sums), out);
         } else {
-            self.finish(place, &mut spill(sums), out);
+            self.finish_apart(place, &mut spill(sums), out);
         }
     }
 }
