@@ -11,7 +11,7 @@ use tensorlink_graph::watch::Watch;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{BoundaryLists, Edge, tensor_roots, trace_root};
 use tensorlink_types::abi::AuditAnswer;
-use tensorlink_types::{Lineage, Source, TensorRoot};
+use tensorlink_types::{B256, Lineage, Source, TensorRoot};
 use thiserror::Error;
 
 use crate::interval::{
@@ -92,10 +92,12 @@ impl Replay {
         let mut executor = self.executor(engine)?;
         let last = self.span.first_step.saturating_add(self.span.steps.saturating_sub(1));
         let trace = TraceRoots::default();
+        // Overwritten before the last step, unless that is the first.
+        let mut before = B256::ZERO;
         if self.span.first_step == last {
+            before = state_root_of(&self.state);
             executor.watch(Some(trace.watch()));
         }
-        let mut before = state_root_of(&self.state);
         let outcome = self.run(&mut executor, |at, executor| {
             if at.saturating_add(1) == last {
                 before = state_root_of(&executor.state()?);

@@ -16,7 +16,7 @@ use tensorlink_tensor::TorchEngine;
 use super::Row;
 use super::figure::{Figure, Goal, Unit};
 use super::step::Subject;
-use super::time::{median, millis, once_everywhere};
+use super::time::{millis, once_everywhere};
 
 /// Times the worker's steps.
 const GOAL: f64 = 1.2;
@@ -34,14 +34,13 @@ impl Audited {
         Ok(Self(stages.into_iter().next().ok_or_else(|| anyhow!("a model without layers"))?))
     }
 
-    /// Audits of an interval that begins at a state, each step of which took the worker so long. An audit includes setting up an engine; of its last step
+    /// An audit of an interval that begins at a state, each step of which took the worker so long. It includes setting up an engine; of its last step
     /// the roots of everything are taken.
     pub(super) fn figures(
         self,
         engine: &TorchEngine,
         state: Vec<Tensor>,
         (worker, steps): (Duration, u32),
-        rounds: usize,
     ) -> Result<[Figure; 2]> {
         let shard = Shard {
             program: Arc::new(CheckedProgram::new(self.0.program)?),
@@ -52,14 +51,9 @@ impl Audited {
         };
         let span = Span { first_step: 0, steps };
         let replay = Replay { shard: Arc::new(shard), lineage: job_key(1).into(), span, state, inputs: Bytes::new() };
-        let audit = || {
-            let mut outcome = None;
-            let taken = once_everywhere(|| outcome = Some(replay.answer(engine.clone())));
-            outcome.transpose()?;
-            Ok::<_, Error>(taken)
-        };
-        let mut audits = (0..rounds).map(|_| audit()).collect::<Result<Vec<_>>>()?;
-        let audit = median(&mut audits);
+        let mut outcome = None;
+        let audit = once_everywhere(|| outcome = Some(replay.answer(engine.clone())));
+        outcome.transpose()?;
         let times = audit.as_secs_f64() / (worker * steps).as_secs_f64();
         let what = format!("the same: an audit of {steps} steps, times what they took");
         let one = Figure::new(Row::Train, what, (times, Unit::Times), Some(Goal::AtMost(GOAL))).from(format!(

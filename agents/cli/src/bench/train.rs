@@ -23,9 +23,6 @@ const COMMITMENTS: f64 = 0.05;
 const INTERVAL: u32 = 50;
 /// Rounds of hashing.
 const HASHES: usize = 5;
-/// Steps of an interval that is audited, and how often it is.
-const AUDITED: u32 = 10;
-const AUDITS: usize = 3;
 
 pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
@@ -55,7 +52,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let state = contest.state().map_err(Error::from_boxed)?;
     drop(contest);
     figures.push(commitments(&state, &crossing, exact, extent.rounds(HASHES)));
-    figures.extend(audited.figures(&engine, state, (exact, AUDITED), extent.rounds(AUDITS))?);
+    figures.extend(audited.figures(&engine, state, (exact, INTERVAL))?);
     Ok(figures)
 }
 
