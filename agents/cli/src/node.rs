@@ -17,7 +17,8 @@ use tensorlink_node::{Games, Identity, Journal, Ports, names};
 use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_types::{B256, Program};
-use tensorlink_validator::{Answers, Auditor, Claims, LastStage, PLAYS};
+use tensorlink_validator::{Answers, Auditor, Claims, LastStage, Needs, PLAYS};
+use tensorlink_worker::record::needs_file;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
@@ -188,6 +189,13 @@ impl Node {
     ) -> Result<Auditor<E>> {
         let answers = Answers::open(self.ports.journal.clone(), self.ports.chain.parameters().await?)?;
         let (ports, turns) = (self.ports.clone(), Semaphore::new(turns));
+        let journal = ports.journal.clone();
+        let needs: Needs = Arc::new(move |cid| {
+            needs_file(&journal, cid).unwrap_or_else(|error| {
+                tracing::warn!(%cid, %error, "it is not known whether a file is needed: it stays");
+                true
+            })
+        });
         let games = Arc::new(Games::new(ports.identity.address()));
         Ok(Auditor {
             ports,
@@ -199,6 +207,7 @@ impl Node {
             plays: Semaphore::new(PLAYS),
             claims: Claims::default(),
             answers,
+            needs,
         })
     }
 }

@@ -69,6 +69,8 @@ struct Summary<'a> {
     /// Their mean cross entropy in nats.
     held_out_loss: Option<f64>,
     held_out_rows: u64,
+    /// Largest share of elements of a weight that were too large for the types of its operands, after the last step that was told of.
+    saturation: Option<f32>,
     /// State root of each stage after the last of them, if the model was taken.
     final_states: Vec<B256>,
     workers_paid: usize,
@@ -131,6 +133,7 @@ pub async fn follow(
         held_out_percent: metrics.as_ref().map(|metrics| metrics.accuracy() * 100.0),
         held_out_loss: metrics.as_ref().map(Metrics::loss),
         held_out_rows: metrics.as_ref().map_or(0, |metrics| metrics.rows),
+        saturation: lanes.saturation(),
         final_states: final_states.unwrap_or_default(),
         workers_paid: report.paid.len(),
         refund_amount: report.refund.unwrap_or_default(),
@@ -143,7 +146,7 @@ pub async fn follow(
         report: &report,
     };
     write(follow.report, &summary)?;
-    output::print(config.json, &summary, || show(&summary, &view))?;
+    output::print(config.json, &summary, || show(&summary, &view, note.label()))?;
     failed.map_or(Ok(()), Err)
 }
 
@@ -216,7 +219,7 @@ async fn watch(
                 wind_up(node, user, view).await?;
             }
         }
-        let line = lanes.line(view, note.labels_per_step, &balance.report);
+        let line = lanes.line(view, (note.labels_per_step, note.label()), &balance.report);
         match &bar {
             Some(bar) => {
                 bar.set_position(u64::from(lanes.step()));
@@ -280,7 +283,7 @@ async fn collect(node: &Node, view: &JobView) {
     }
 }
 
-fn show(summary: &Summary<'_>, view: &JobView) -> String {
+fn show(summary: &Summary<'_>, view: &JobView, label: &str) -> String {
     let report = summary.report;
     let mut lines = vec![format!("job {} is settled after {:.1} s", summary.job, summary.seconds)];
     lines.extend(summary.stopped.map(|why| format!("stopped      {why}")));
@@ -290,8 +293,9 @@ fn show(summary: &Summary<'_>, view: &JobView) -> String {
     lines.extend(summary.out.map(|out| format!("written      {}", out.display())));
     match summary.held_out_percent {
         Some(accuracy) => {
-            lines.push(format!("accuracy     {accuracy:.2} % of {} labels that no worker saw", summary.held_out_rows));
-            lines.push(format!("loss         {:.4} nats a label", summary.held_out_loss.unwrap_or_default()));
+            lines
+                .push(format!("accuracy     {accuracy:.2} % of {} {label}s that no worker saw", summary.held_out_rows));
+            lines.push(format!("loss         {:.4} nats a {label}", summary.held_out_loss.unwrap_or_default()));
         }
         None => lines.push("accuracy     none: the job did not finish".into()),
     }

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::files::{self, FileError};
 use crate::interval::state_root_of;
-use crate::journal::JournalError;
+use crate::journal::{Journal, JournalError};
 use crate::ports::chain::{JobState, JobView};
 use crate::ports::{Chain, ChainError, Event, Ports, StoreError};
 use crate::shard::{Shard, ShardError, ShardSource};
@@ -25,6 +25,15 @@ use crate::{blocking, names};
 
 /// Name of the record on disk.
 const FILE: &str = "holdings";
+
+/// Whether a file is kept for a worker, by the records on disk.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn keeps(journal: &Journal, cid: &str) -> Result<bool, JournalError> {
+    let holdings: Vec<Holding> = journal.read(FILE)?.unwrap_or_default();
+    Ok(holdings.iter().any(|held| held.state == cid))
+}
 /// States kept of jobs that are over, so that their users can still fetch them; older ones are dropped.
 const PAST: usize = 4;
 /// States of a lane's claims that are not final yet, at once: one word serves all claims before it.

@@ -1,24 +1,60 @@
 //! The challenges that a node plays in, as confirmed events tell them.
+//!
+//! A reorganisation may undo even what was confirmed, and nothing tells of what is not there any more: so each open challenge is compared
+//! with the chain from time to time, and folded anew where it is another.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tensorlink_proof::challenge::{Game, Turn};
+use tensorlink_proof::challenge::{Game, Told, Turn};
 use tensorlink_types::{Address, ClaimId, U256};
 use tokio::sync::watch;
 
-use crate::ports::Event;
+use crate::ports::{Chain, ChainError, Event, EventAt, Place};
 
 /// Ended challenges that are remembered.
 const ENDED: usize = 256;
 /// Claims remembered of which a challenge was sent.
 const OPENED: usize = 4096;
+/// Seconds between two comparisons of an open challenge with the chain.
+const CHECK: u64 = 20;
+
+/// A challenge as it stands after an event.
+#[derive(Clone, Debug)]
+struct Followed {
+    game: Game,
+    /// Block that it was opened in.
+    opened: u64,
+    /// Of the last event taken in.
+    last: Place,
+    /// When it was compared with the chain last, seconds; 0: it is due.
+    checked: u64,
+}
+
+impl Followed {
+    /// A challenge that an event opens.
+    fn opened(at: &EventAt) -> Option<(U256, Self)> {
+        let Event::ChallengeOpened { challenge, id, claim, challenger, worker } = &at.event else { return None };
+        let game = Game::new(*id, claim.clone(), *challenger, *worker);
+        Some((*challenge, Self { game, opened: at.block, last: at.place(), checked: 0 }))
+    }
+
+    /// Takes in an event of this challenge. One that belongs before what is known already tells that the chain is another.
+    fn apply(&mut self, told: &Told, place: Place) {
+        if place > self.last {
+            self.game.apply(told);
+            self.last = place;
+        } else {
+            self.checked = 0;
+        }
+    }
+}
 
 /// The challenges in which this node is the worker or the challenger. Folded from events, so a restart finds them again.
 #[derive(Debug)]
 pub struct Games {
     own: Address,
-    games: Mutex<BTreeMap<U256, Game>>,
+    games: Mutex<BTreeMap<U256, Followed>>,
     /// Claims in whose challenge somebody here makes the moves.
     playing: Mutex<BTreeSet<ClaimId>>,
     /// Claims of which a challenge was sent, the latest last.
@@ -40,24 +76,75 @@ impl Games {
     }
 
     /// Takes in an event, if it is about a challenge of this node.
-    pub fn apply(&self, event: &Event) {
-        let mut games = self.games.lock().unwrap_or_else(PoisonError::into_inner);
-        match event {
-            Event::ChallengeOpened { challenge, id, claim, challenger, worker } => {
-                if *challenger != self.own && *worker != self.own {
-                    return;
-                }
-                games.insert(*challenge, Game::new(*id, claim.clone(), *challenger, *worker));
+    pub fn apply(&self, at: &EventAt) {
+        let mut games = self.games();
+        match &at.event {
+            Event::ChallengeOpened { .. } => {
+                let ours = |game: &Game| game.challenger == self.own || game.worker == self.own;
+                let Some((challenge, followed)) = Followed::opened(at).filter(|(_, f)| ours(&f.game)) else { return };
+                games.insert(challenge, followed);
                 forget(&mut games);
             }
             Event::Challenge { challenge, told } => match games.get_mut(challenge) {
-                Some(game) => game.apply(told),
+                Some(followed) => followed.apply(told, at.place()),
                 None => return,
             },
             _ => return,
         }
         drop(games);
         self.version.send_modify(|version| *version += 1);
+    }
+
+    /// Compares an open challenge with the chain, if it was not for a while: a reorganisation may have undone what events told. Whether it
+    /// has, and the challenge is another now.
+    ///
+    /// # Errors
+    /// [`ChainError`]: the chain cannot be asked now.
+    pub async fn check(&self, chain: &dyn Chain, challenge: U256, now: u64) -> Result<bool, ChainError> {
+        let before = {
+            let mut games = self.games();
+            let Some(followed) = games.get_mut(&challenge).filter(|followed| is_open(followed.game.turn)) else {
+                return Ok(false);
+            };
+            if now < followed.checked.saturating_add(CHECK) {
+                return Ok(false);
+            }
+            followed.checked = now;
+            followed.clone()
+        };
+        let events = chain.past_events(before.opened, u64::MAX).await?;
+        let mut found: Option<Followed> = None;
+        for at in &events {
+            match (&at.event, &mut found) {
+                (Event::ChallengeOpened { challenge: opened, .. }, _) if *opened == challenge => {
+                    found = Followed::opened(at).map(|(_, followed)| Followed { checked: now, ..followed });
+                }
+                (Event::Challenge { challenge: other, told }, Some(found)) if *other == challenge => {
+                    found.apply(told, at.place());
+                }
+                _ => {}
+            }
+        }
+        let mut games = self.games();
+        let same = |followed: &Followed| found.as_ref().is_some_and(|found| found.game == followed.game);
+        match games.get(&challenge) {
+            // Told something meanwhile, or as it was.
+            Some(followed) if followed.last != before.last || same(followed) => return Ok(false),
+            None => return Ok(false),
+            Some(_) => {}
+        }
+        tracing::warn!(%challenge, "a reorganisation has undone moves: it is taken up where the chain has it");
+        match found {
+            Some(found) => drop(games.insert(challenge, found)),
+            None => drop(games.remove(&challenge)),
+        }
+        drop(games);
+        self.version.send_modify(|version| *version += 1);
+        Ok(true)
+    }
+
+    fn games(&self) -> MutexGuard<'_, BTreeMap<U256, Followed>> {
+        self.games.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The right to make the challenger's moves about a claim; one at a time has it.
@@ -82,29 +169,38 @@ impl Games {
 
     /// A challenge of this node.
     pub fn get(&self, challenge: U256) -> Option<Game> {
-        self.games.lock().unwrap_or_else(PoisonError::into_inner).get(&challenge).cloned()
+        self.games().get(&challenge).map(|followed| followed.game.clone())
     }
 
     /// The last challenge that this node opened on a claim and that is not over.
     pub fn on(&self, claim: ClaimId) -> Option<U256> {
-        let games = self.games.lock().unwrap_or_else(PoisonError::into_inner);
-        let ours = games.iter().rev().find(|(_, g)| g.claim_id == claim && g.challenger == self.own && is_open(g.turn));
+        let games = self.games();
+        let ours = |game: &Game| game.claim_id == claim && game.challenger == self.own && is_open(game.turn);
+        let ours = games.iter().rev().find(|(_, followed)| ours(&followed.game));
         ours.map(|(challenge, _)| *challenge)
     }
 
     /// Those in which this node is to answer.
     pub fn to_answer(&self) -> Vec<(U256, Game)> {
-        let games = self.games.lock().unwrap_or_else(PoisonError::into_inner);
-        let ours =
-            games.iter().filter(|(_, g)| g.worker == self.own && g.turn == Turn::Answering && g.subject().is_some());
-        ours.map(|(challenge, game)| (*challenge, game.clone())).collect()
+        let games = self.games();
+        let asked = |game: &Game| game.worker == self.own && game.turn == Turn::Answering && game.subject().is_some();
+        let ours = games.iter().filter(|(_, followed)| asked(&followed.game));
+        ours.map(|(challenge, followed)| (*challenge, followed.game.clone())).collect()
+    }
+
+    /// Those that are not over.
+    pub fn open(&self) -> Vec<U256> {
+        let games = self.games();
+        let open = games.iter().filter(|(_, followed)| is_open(followed.game.turn));
+        open.map(|(challenge, _)| *challenge).collect()
     }
 
     /// Those against this node whose challenger is to move, with the time by which it must, seconds.
     pub fn to_collect(&self) -> Vec<(U256, u64)> {
-        let games = self.games.lock().unwrap_or_else(PoisonError::into_inner);
-        let ours = games.iter().filter(|(_, g)| g.worker == self.own && g.turn == Turn::Asking);
-        ours.map(|(challenge, game)| (*challenge, game.deadline)).collect()
+        let games = self.games();
+        let left = |game: &Game| game.worker == self.own && game.turn == Turn::Asking;
+        let ours = games.iter().filter(|(_, followed)| left(&followed.game));
+        ours.map(|(challenge, followed)| (*challenge, followed.game.deadline)).collect()
     }
 
     /// Tells of every change from now on.
@@ -131,8 +227,9 @@ const fn is_open(turn: Turn) -> bool {
 }
 
 /// Forgets the oldest of those that are over.
-fn forget(games: &mut BTreeMap<U256, Game>) {
-    let over: Vec<U256> = games.iter().filter(|(_, game)| !is_open(game.turn)).map(|(id, _)| *id).collect();
+fn forget(games: &mut BTreeMap<U256, Followed>) {
+    let over = games.iter().filter(|(_, followed)| !is_open(followed.game.turn));
+    let over: Vec<U256> = over.map(|(id, _)| *id).collect();
     for id in over.iter().take(over.len().saturating_sub(ENDED)) {
         games.remove(id);
     }

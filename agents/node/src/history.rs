@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 
 use crate::ports::chain::{
     Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, RedeemedView,
@@ -25,6 +25,8 @@ const QUEUE: usize = 256;
 pub struct Remembered {
     chain: Arc<dyn Chain>,
     path: PathBuf,
+    /// Held while the file is written anew: each who follows the chain begins with that.
+    opening: Mutex<()>,
 }
 
 impl Remembered {
@@ -32,7 +34,7 @@ impl Remembered {
     pub fn new(chain: Arc<dyn Chain>, folder: &Path) -> Self {
         let Deployment { chain_id, jobs, .. } = chain.deployment();
         let path = folder.join(format!("events-{chain_id}-{jobs}.jsonl"));
-        Self { chain, path }
+        Self { chain, path, opening: Mutex::default() }
     }
 
     /// Drops remembered events of blocks that are not on the chain any more, and returns the rest.
@@ -67,8 +69,7 @@ fn read(path: &Path) -> io::Result<Vec<EventAt>> {
     let mut events: Vec<EventAt> = Vec::new();
     for line in BufReader::new(file).lines() {
         let Ok(event) = serde_json::from_str::<EventAt>(&line?) else { break };
-        let place = |at: &EventAt| (at.block, at.log_index);
-        if events.last().is_some_and(|last| place(last) >= place(&event)) {
+        if events.last().is_some_and(|last| last.place() >= event.place()) {
             break;
         }
         events.push(event);
@@ -104,10 +105,11 @@ fn append(file: &mut File, event: &EventAt) -> io::Result<()> {
 #[async_trait]
 impl Chain for Remembered {
     async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
+        let _opening = self.opening.lock().await;
         let remembered = read(&self.path).map_err(|error| disk(&self.path, &error))?;
         let remembered = self.canonical(remembered).await?;
         let mut file = rewrite(&self.path, &remembered).map_err(|error| disk(&self.path, &error))?;
-        let last = remembered.last().map(|at| (at.block, at.log_index));
+        let last = remembered.last().map(EventAt::place);
         let mut fresh = self.chain.events(last.map_or(from, |(block, _)| block.max(from))).await?;
         let (sender, receiver) = mpsc::channel(QUEUE);
         let path = self.path.clone();
@@ -118,7 +120,7 @@ impl Chain for Remembered {
                 }
             }
             while let Some(event) = fresh.recv().await {
-                if last.is_some_and(|last| (event.block, event.log_index) <= last) {
+                if last.is_some_and(|last| event.place() <= last) {
                     continue;
                 }
                 if let Err(error) = append(&mut file, &event) {

@@ -120,7 +120,7 @@ sol! {
     }
 
     /// A worker's binding offer for one lane. EIP-712, domain of `Jobs`.
-    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct Offer {
         uint64 job;
         uint16 stage;
@@ -145,7 +145,7 @@ sol! {
 
     /// Terms of a job, fixed when it is posted. `kind` is [`JobKind`]. Amounts in wei of `token` (0 for ETH), stake in wei of SNO,
     /// times in seconds. `continues` is the job whose key it takes over, 0 for none, and `firstStep` how many steps came before its own.
-    #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct JobTerms {
         uint8 kind;
         address token;

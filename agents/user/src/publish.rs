@@ -72,6 +72,13 @@ pub struct JobNote {
     pub labels: (TensorType, String),
 }
 
+impl JobNote {
+    /// What a label is to people: the token that follows in a text, or the class of a row.
+    pub fn label(&self) -> &'static str {
+        if self.labels.0.dims().len() > 1 { "token" } else { "label" }
+    }
+}
+
 /// Publishes a job whose training may not exceed these bounds.
 ///
 /// # Errors

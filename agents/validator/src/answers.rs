@@ -329,10 +329,14 @@ where
         }
     }
 
-    /// Lets go of the files that an execution took.
+    /// Lets go of the files that an execution took, unless this node needs them: a worker's state is that of its replica.
     pub(crate) async fn forget(&self, record: &IntervalRecord) {
+        let _pins = self.ports.pins.lock().await;
         for cid in [&record.state, &record.inputs] {
             let Ok(cid) = Cid::try_from(cid.as_slice()) else { continue };
+            if (self.needs)(&cid.to_string()) {
+                continue;
+            }
             if let Err(error) = self.ports.store.unpin(&cid).await {
                 tracing::debug!(%cid, %error, "not unpinned");
             }

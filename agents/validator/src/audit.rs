@@ -236,6 +236,9 @@ fn passing(error: ShardError) -> Failure<ShardError> {
     }
 }
 
+/// Whether a file, by its CID, is needed.
+pub type Needs = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// Audits claims.
 pub struct Auditor<E> {
     /// Its world.
@@ -256,6 +259,8 @@ pub struct Auditor<E> {
     pub claims: Claims,
     /// Our answers for claims that we are drawn for.
     pub answers: Answers,
+    /// Whether something else on this node needs a file, which is then not let go of.
+    pub needs: Needs,
 }
 
 impl<E> Auditor<E>

@@ -234,6 +234,13 @@ where
             }
         };
         loop {
+            let now = self.auditor.ports.clock.now();
+            match games.check(self.auditor.ports.chain.as_ref(), challenge, now).await {
+                // What was said may be undone, too.
+                Ok(true) => moved = None,
+                Ok(false) => {}
+                Err(error) => tracing::debug!(%challenge, %error, "not compared with the chain"),
+            }
             let Some(game) = games.get(challenge) else {
                 return Ok(ChallengeEnd::Lost("the challenge was undone".to_owned()));
             };
@@ -243,7 +250,6 @@ where
                 Turn::Asking | Turn::Answering => {}
             }
             // Nothing is said twice; but whether time is over is looked at again.
-            let now = self.auditor.ports.clock.now();
             let fresh = moved.as_ref() != Some(&game) || now.saturating_sub(said) > AGAIN;
             match self.advance(challenge, &game, fresh, &mut found).await {
                 Ok(true) => (moved, said) = (Some(game), now),

@@ -9,6 +9,9 @@ use tensorlink_types::{B256, ClaimId, keccak256};
 pub struct Rate(f64);
 
 impl Rate {
+    /// Nothing.
+    pub const NONE: Self = Self(0.0);
+
     /// A rate; none outside 0 to 1.
     pub fn new(share: f64) -> Option<Self> {
         (0.0..=1.0).contains(&share).then_some(Self(share))

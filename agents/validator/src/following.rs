@@ -1,26 +1,23 @@
 //! What an auditor knows of claims and of its challenges, which follows from the chain's events alone: so a restart finds it again.
 
-use tensorlink_node::ports::{ChainError, Event, EventAt};
+use tensorlink_node::ports::{ChainError, EventAt, Place};
 
 use crate::audit::Auditor;
 
-/// Where an event is on the chain: its block, and its index there.
-pub type Place = (u64, u64);
-
 impl<E> Auditor<E> {
     /// Takes in an event.
-    pub fn apply(&self, event: &Event) {
-        self.games.apply(event);
-        self.claims.apply(event);
+    pub fn apply(&self, at: &EventAt) {
+        self.games.apply(at);
+        self.claims.apply(&at.event);
     }
 
     /// Takes in the events behind `known`, in order, and says where the last one is. All up to `known` were taken in before: a challenge
     /// that is told again would begin anew.
     pub fn apply_after(&self, known: Option<Place>, events: &[EventAt]) -> Option<Place> {
-        let behind = |at: &&EventAt| Some(place(at)) > known;
+        let behind = |at: &&EventAt| Some(at.place()) > known;
         events.iter().filter(behind).fold(known, |_, at| {
-            self.apply(&at.event);
-            Some(place(at))
+            self.apply(at);
+            Some(at.place())
         })
     }
 
@@ -38,8 +35,4 @@ impl<E> Auditor<E> {
         }
         Ok(())
     }
-}
-
-const fn place(at: &EventAt) -> Place {
-    (at.block, at.log_index)
 }

@@ -11,7 +11,8 @@
 //! | `following` | what an auditor knows from the chain's events |
 //! | `defence` | against a worker that accuses us of a wrong answer |
 //! | [`challenge`], `rebuild` | what is done about a worker that does not answer; what it must have computed |
-//! | [`role`], `task` | the loop that listens to the chain; one thing that it looks into |
+//! | [`role`], `queue`, `task` | the loop that listens to the chain; what it looks into, in turn; one such thing |
+//! | [`witness`] | the same loop for a worker, which looks at its replicas only |
 //! | `replicas` | claims that are examined because replicas differ |
 
 pub mod answers;
@@ -25,17 +26,19 @@ pub mod draw;
 mod draws;
 pub mod epoch;
 mod following;
+mod queue;
 mod rebuild;
 pub mod receipt;
 mod replicas;
 pub mod role;
 mod task;
+pub mod witness;
 
 pub use answers::Answers;
-pub use audit::{AuditError, Auditor, Finding, Listed, PLAYS, Standing, TURNS, Target};
+pub use audit::{AuditError, Auditor, Finding, Listed, Needs, PLAYS, Standing, TURNS, Target};
 pub use challenge::ChallengeEnd;
 pub use claims::Claims;
 pub use draw::Rate;
-pub use following::Place;
 pub use receipt::LastStage;
 pub use role::{Validator, ValidatorError, convict};
+pub use witness::Witness;

@@ -13,21 +13,20 @@ use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::fraud::Signed;
 use tensorlink_types::{ClaimId, JobId};
 use thiserror::Error;
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::{JoinError, JoinSet};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::{Auditor, Standing, Target};
 use crate::draw::{Rate, drawn};
 use crate::draws::Draws;
 use crate::epoch::Epoch;
+use crate::queue::Queue;
 use crate::replicas::Replicas;
 use crate::task::{Ended, Task};
 
-/// Drawn claims under examination, waiting for their workers or for a turn; more wait.
-const OPEN: usize = 256;
-/// What waits for a place; more slows the reading of the chain.
-const WAITING: usize = 65_536;
+/// Claims that the chain drew us for and that the loop has not taken in yet.
+const DRAWN: usize = 256;
 /// Finished audits remembered on disk.
 const REMEMBERED: usize = 4096;
 
@@ -99,12 +98,10 @@ where
         let chain = self.auditor.ports.chain.clone();
         let mut events = chain.events(chain.deployment().block).await?;
         let mut done: Done = self.auditor.ports.journal.read(DONE)?.unwrap_or_default();
-        let open = Arc::new(Semaphore::new(OPEN));
-        let mut audits = JoinSet::new();
+        let mut queue = Queue::new(self.auditor.clone(), self.rate);
         let mut known = Known { started: chain.head().await?.timestamp, ..Known::default() };
-        let mut waiting: VecDeque<Task> = VecDeque::new();
         let draws = Arc::new(Draws::default());
-        let (found, mut drawn) = mpsc::channel(OPEN);
+        let (found, mut drawn) = mpsc::channel(DRAWN);
         let mut background = JoinSet::new();
         let (auditor, drawing, end) = (self.auditor.clone(), draws.clone(), shutdown.clone());
         background.spawn(async move { drawing.run(&auditor, found, end).await });
@@ -113,7 +110,7 @@ where
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
-                Some(finished) = audits.join_next() => match settled(finished) {
+                ended = queue.next() => match ended {
                     Ended::Claim(claim) => {
                         done.add(claim);
                         self.auditor.ports.journal.write(DONE, &done)?;
@@ -123,40 +120,28 @@ where
                             listed.into_iter().for_each(|target| draws.add(target, &self.auditor.answers, known.started));
                         }
                         let fresh = chosen.into_iter().filter(|target| !done.claims.contains(&target.id));
-                        waiting.extend(fresh.map(Task::Claim));
+                        fresh.for_each(|target| queue.push(Task::Claim(target)));
                     }
                     Ended::Open => {}
                 },
-                Ok(slot) = open.clone().acquire_owned(), if !waiting.is_empty() => {
-                    let Some(task) = waiting.pop_front() else { continue };
-                    let (auditor, rate) = (self.auditor.clone(), self.rate);
-                    audits.spawn(async move { task.run(&auditor, rate, Some(slot)).await });
-                }
-                Some(target) = drawn.recv(), if waiting.len() < WAITING => {
+                Some(target) = drawn.recv(), if queue.has_room() => {
                     tracing::info!(lane = %target.claim.lane(), interval = target.claim.interval, "drawn by the chain");
                     self.auditor.answers.drawn(target.id);
                     // Whether it was looked into before or not: only an execution gives the answer.
                     if self.auditor.answers.is_due(target.id) {
-                        waiting.push_back(Task::Claim(target));
+                        queue.push(Task::Claim(target));
                     }
                 }
                 // What waits for a place keeps nobody from hearing of accusations.
-                event = events.recv(), if waiting.len() < WAITING => {
+                event = events.recv(), if queue.has_room() => {
                     let Some(event) = event else { break };
                     let tasks = self.take_in(event, &mut known, &draws)?;
                     let is_done = |task: &Task| matches!(task, Task::Claim(t) if done.claims.contains(&t.id));
-                    for task in tasks.into_iter().filter(|task| !is_done(task)) {
-                        if task.is_urgent() {
-                            let (auditor, rate) = (self.auditor.clone(), self.rate);
-                            audits.spawn(async move { task.run(&auditor, rate, None).await });
-                        } else {
-                            waiting.push_back(task);
-                        }
-                    }
+                    tasks.into_iter().filter(|task| !is_done(task)).for_each(|task| queue.push(task));
                 }
             }
         }
-        audits.shutdown().await;
+        queue.shutdown().await;
         background.shutdown().await;
         Ok(())
     }
@@ -173,7 +158,7 @@ where
     /// Takes in an event; what is to be done about it comes back.
     fn take_in(&self, at: EventAt, known: &mut Known, draws: &Draws) -> Result<Vec<Task>, SignatureError> {
         self.roster.apply(&at.event);
-        self.auditor.apply(&at.event);
+        self.auditor.apply(&at);
         let mut tasks = Vec::new();
         match at.event {
             Event::JobPosted { job, terms, .. } => {
@@ -244,15 +229,6 @@ where
             _ => {}
         }
         Ok(tasks)
-    }
-}
-
-/// What an ended task came to. A panic over there is one here, with its own message.
-fn settled(finished: Result<Ended, JoinError>) -> Ended {
-    match finished.map_err(JoinError::try_into_panic) {
-        Ok(ended) => ended,
-        Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        Err(Err(_cancelled)) => Ended::Open,
     }
 }
 

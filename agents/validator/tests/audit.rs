@@ -7,7 +7,7 @@ mod support;
 #[allow(unreachable_pub, reason = "the module is public where it is at home")]
 mod corrupted;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use corrupted::{Corrupted, Deed, Lie};
@@ -116,6 +116,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
         games: Arc::new(Games::new(Address::ZERO)),
         plays: Semaphore::new(1),
         claims: Claims::default(),
+        needs: Arc::new(|_| false),
     };
     World { auditor, chain, target, program, _folder: folder }
 }
@@ -164,6 +165,25 @@ fn answer(
 async fn an_honest_claim_is_right() {
     let world = world(Reference, Manner::Answers).await;
     assert_eq!(world.auditor.audit(&world.target).await.unwrap(), Finding::Right);
+}
+
+/// The state before a replica's interval is the same file as that before our own.
+#[tokio::test]
+async fn what_this_node_needs_besides_is_not_let_go_of() {
+    for needed in [false, true] {
+        let mut world = world(Reference, Manner::Answers).await;
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let told = asked.clone();
+        world.auditor.needs = Arc::new(move |cid| {
+            told.lock().unwrap().push(cid.to_owned());
+            needed
+        });
+        assert_eq!(world.auditor.audit(&world.target).await.unwrap(), Finding::Right);
+        let asked = asked.lock().unwrap().clone();
+        assert_eq!(asked.len(), 2, "the state and the inputs: {asked:?}");
+        let state = world.auditor.ports.store.has(&asked[0].parse().unwrap()).await.unwrap();
+        assert_eq!(state, needed);
+    }
 }
 
 #[tokio::test]

@@ -170,6 +170,7 @@ impl World {
             games: Arc::new(Games::new(Address::ZERO)),
             plays: Semaphore::new(1),
             claims: Claims::default(),
+            needs: Arc::new(|_| false),
         }
     }
 

@@ -54,6 +54,14 @@ where
         loop {
             changes.mark_unchanged();
             let now = self.context.ports.clock.now();
+            for challenge in self.games.open() {
+                match self.games.check(self.context.ports.chain.as_ref(), challenge, now).await {
+                    // What was said may be undone, too.
+                    Ok(true) => drop(tried.remove(&challenge)),
+                    Ok(false) => {}
+                    Err(error) => tracing::debug!(%challenge, %error, "not compared with the chain"),
+                }
+            }
             let mut due = self.games.to_answer();
             due.sort_by_key(|(_, game)| game.deadline);
             for (challenge, game) in due {

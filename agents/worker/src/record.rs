@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use tensorlink_node::Journal;
 use tensorlink_node::journal::JournalError;
+use tensorlink_node::{Journal, custody};
 use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, Holder};
 use tensorlink_types::{Address, Lane, Lineage};
@@ -108,6 +108,15 @@ pub struct LaneLog {
     record: Mutex<LaneRecord>,
     /// Counts the changes.
     version: watch::Sender<u64>,
+}
+
+/// Whether a node needs a file by its records on disk: for a lane of its own, or because it keeps it for another worker. Asked with
+/// [`Ports::pins`](tensorlink_node::Ports::pins) held, so that nothing is pinned and not named yet.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn needs_file(journal: &Journal, cid: &str) -> Result<bool, JournalError> {
+    Ok(LaneLog::open_all(journal)?.iter().any(|log| log.needs(cid)) || custody::keeps(journal, cid)?)
 }
 
 fn file_name(lane: Lane) -> String {
@@ -293,5 +302,35 @@ impl LaneRecord {
     /// Finished intervals of which the chain has neither a claim nor a seal yet.
     pub fn unsealed(&self) -> usize {
         self.intervals.values().filter(|interval| interval.committed_at.is_none() && !interval.sealed).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::{B256, JobId};
+
+    use super::*;
+
+    #[test]
+    fn files_of_lanes_and_of_those_that_we_keep_for_are_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        assert!(!needs_file(&journal, "state").unwrap(), "nothing is on disk");
+        let lane = Lane { job: JobId(1), stage: 0, replica: 0 };
+        let log = LaneLog::open(journal.clone(), LaneRecord::new(lane, Address::ZERO, String::new())).unwrap();
+        let zero = B256::ZERO;
+        let logs = BoundaryLogs { fromPrevious: zero, fromNext: zero, toPrevious: zero, toNext: zero };
+        log.update(|record| {
+            let interval = Interval::new(Claim::default(), logs, "state".into(), "inputs".into());
+            record.intervals.insert(0, interval);
+            record.next_state = Some("next".into());
+        })
+        .unwrap();
+        let holding =
+            serde_json::json!([{ "claim": Claim::default(), "state": "kept", "manifest": "", "over": false }]);
+        journal.write("holdings", &holding).unwrap();
+        for (cid, needed) in [("state", true), ("inputs", true), ("next", true), ("kept", true), ("other", false)] {
+            assert_eq!(needs_file(&journal, cid).unwrap(), needed, "{cid}");
+        }
     }
 }

@@ -217,7 +217,7 @@ where
 
     async fn take_in(self: Arc<Self>, at: EventAt) -> Result<(), JournalError> {
         self.context.roster.apply(&at.event);
-        self.games.apply(&at.event);
+        self.games.apply(&at);
         self.keeper.apply(&at.event, |cid| self.needs(cid)).await?;
         let own = self.context.ports.identity.address();
         if let Some(job) = at.event.job_of_claims() {

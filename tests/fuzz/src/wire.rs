@@ -148,7 +148,7 @@ pub fn events(bytes: &[u8]) {
     });
     for own in players.flatten().collect::<BTreeSet<_>>() {
         let games = Games::new(own);
-        events.iter().for_each(|at| games.apply(&at.event));
+        events.iter().for_each(|at| games.apply(at));
         for (number, game) in games.to_answer() {
             assert_eq!((game.worker, game.turn), (own, Turn::Answering));
             assert_eq!(games.get(number), Some(game.clone()));

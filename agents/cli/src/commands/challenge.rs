@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
 use serde::Serialize;
-use tensorlink_node::ports::{Event, EventAt};
+use tensorlink_node::ports::{Event, EventAt, Place};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::{JobId, Lane};
 use tensorlink_user::serving::Receipts;
-use tensorlink_validator::{Auditor, ChallengeEnd, Finding, Place, Standing, Target, convict};
+use tensorlink_validator::{Auditor, ChallengeEnd, Finding, Standing, Target, convict};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ChallengeArgs;

@@ -7,6 +7,7 @@ use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::{Ports, Roster};
 use tensorlink_tensor::TorchEngine;
+use tensorlink_validator::{TURNS, Witness};
 use tensorlink_worker::{Context as WorkerContext, Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +49,7 @@ where
     let price = parse_amount(&pick(&args.price, &file.price).unwrap_or_else(|| DEFAULT_PRICE.into()))?;
     let disk = parse_size(&pick(&args.disk, &file.disk).unwrap_or_else(|| DEFAULT_DISK.into()))?;
     let make = device::factory(engine);
+    let own_make = make.clone();
 
     let node = Node::start(config, disk, &shutdown).await?;
     node.announce().await?;
@@ -56,6 +58,7 @@ where
     if stake.bonded == 0 {
         bail!("{own} has no bonded stake: `tensorlink stake <amount>` first");
     }
+    let witness = Witness { auditor: Arc::new(node.auditor(move || own_make(), memory, TURNS).await?) };
     let context = WorkerContext {
         config: WorkerConfig {
             memory,
@@ -69,7 +72,23 @@ where
         roster: Arc::new(Roster::new(own)),
         desk: Default::default(),
     };
-    Worker::run(Arc::new(context), shutdown).await?;
+    let worked = beside(witness, &shutdown, Worker::run(Arc::new(context), shutdown.clone())).await;
     node.net.shutdown().await;
-    Ok(())
+    Ok(worked?)
+}
+
+/// Lets a witness look on while something is done.
+async fn beside<T>(witness: Witness<TorchEngine>, shutdown: &CancellationToken, done: impl Future<Output = T>) -> T {
+    let end = shutdown.child_token();
+    let looking = async {
+        if let Err(error) = witness.run(end.clone()).await {
+            tracing::error!(%error, "claims of replicas are not looked at");
+        }
+    };
+    let doing = async {
+        let done = done.await;
+        end.cancel();
+        done
+    };
+    tokio::join!(looking, doing).1
 }

@@ -41,8 +41,8 @@ impl Lanes {
         self.0.values().map(|progress| progress.steps_per_second).min_by(f32::total_cmp).filter(|speed| *speed > 0.0)
     }
 
-    /// One line for people; a step learns from so many labels.
-    pub(super) fn line(&self, view: &JobView, labels_per_step: u64, report: &Report) -> String {
+    /// One line for people; a step learns from so many labels of a kind.
+    pub(super) fn line(&self, view: &JobView, (labels_per_step, label): (u64, &str), report: &Report) -> String {
         let last = self.0.values().rev().find(|progress| progress.loss.is_some());
         let (loss, accuracy) = last.map_or((None, None), |progress| (progress.loss, progress.accuracy));
         let speed = self.steps_per_second();
@@ -51,7 +51,7 @@ impl Lanes {
         let (cost, projected) = report.cost(view.intervals);
         let shown = |value: Option<String>| value.unwrap_or_else(|| "-".into());
         format!(
-            "loss {} acc {} | {}{} steps/s, {} labels/s, {} left | {cost} of {projected} {} earned | {} MiB moved | claims {}{} \
+            "loss {} acc {} | {}{} steps/s, {} {label}s/s, {} left | {cost} of {projected} {} earned | {} MiB moved | claims {}{} \
              committed, {} final{}",
             shown(loss.map(|loss| format!("{loss:.4}"))),
             shown(accuracy.map(|accuracy| format!("{:.1} %", accuracy * 100.0))),
@@ -69,5 +69,96 @@ impl Lanes {
             report.claims_final,
             report.differences.last().map_or(String::new(), |place| format!(" | REPLICAS DIFFER at {place}"))
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_node::ports::chain::JobState;
+    use tensorlink_types::abi::JobKind;
+    use tensorlink_types::{Address, B256, JobId, JobKey, U256};
+
+    use super::*;
+    use crate::report::Earned;
+
+    const JOB: JobId = JobId(1);
+
+    fn view() -> JobView {
+        JobView {
+            id: JOB,
+            kind: JobKind::Training,
+            user: Address::ZERO,
+            state: JobState::Running,
+            escrow: 0,
+            audit_budget: 0,
+            token: Address::repeat_byte(1),
+            stages: 2,
+            replicas: 1,
+            intervals: 4,
+            steps_per_interval: 50,
+            accept_by: 0,
+            duration: 0,
+            started_at: 0,
+            deadline: 0,
+            challenge_window: 0,
+            worker_stake: 0,
+            lineage: JobKey(B256::ZERO).into(),
+        }
+    }
+
+    fn progress(stage: u16, step: u32, steps_per_second: f32) -> Progress {
+        Progress {
+            lane: Lane { job: JOB, stage, replica: 0 },
+            step,
+            loss: None,
+            accuracy: None,
+            saturation: None,
+            steps_per_second,
+            bytes_moved: 3 << 20,
+            commitment_share: 0.0,
+            halted: None,
+        }
+    }
+
+    #[test]
+    fn before_anybody_tells_there_is_nothing_to_see() {
+        let line = Lanes::default().line(&view(), (512, "token"), &Report::default());
+        let nothing = "loss - acc - | - steps/s, - tokens/s, - left | 0 of 0 SNO earned | 0 MiB moved | claims 0 committed, 0 final";
+        assert_eq!(line, nothing);
+    }
+
+    #[test]
+    fn the_slowest_lane_tells_when_it_is_done_and_the_last_stage_what_is_learned() {
+        let mut lanes = Lanes::default();
+        lanes.hear(progress(0, 100, 2.5));
+        lanes.hear(Progress { loss: Some(2.25), accuracy: Some(0.5), ..progress(1, 50, 2.0) });
+        let lane = |stage| Lane { job: JOB, stage, replica: 0 };
+        let price = U256::from(10u64.pow(18));
+        let report = Report {
+            claims_committed: 3,
+            claims_final: 1,
+            lanes: [(lane(0), Earned { claims: 2, price }), (lane(1), Earned { claims: 1, price })].into(),
+            ..Report::default()
+        };
+        assert_eq!(
+            lanes.line(&view(), (512, "token"), &report),
+            "loss 2.2500 acc 50.0 % | 2.0 steps/s, 1024 tokens/s, 75 s left | 3 of 8 SNO earned | 6 MiB moved | claims 3 committed, 1 final"
+        );
+        assert_eq!(lanes.step(), 50);
+    }
+
+    #[test]
+    fn saturation_seals_and_differences_are_told_where_there_are_any() {
+        let mut lanes = Lanes::default();
+        lanes.hear(Progress { saturation: Some(0.0005), ..progress(0, 50, 0.0) });
+        assert!(!lanes.line(&view(), (64, "label"), &Report::default()).contains("saturated"));
+        lanes.hear(Progress { saturation: Some(0.25), ..progress(1, 50, 0.0) });
+        let report = Report { seals: 2, differences: ["stage 0, interval 1".to_owned()].into(), ..Report::default() };
+        let line = lanes.line(&view(), (64, "label"), &report);
+        assert!(line.contains("| 25.0 % of a weight saturated | - steps/s, - labels/s"), "{line}");
+        assert!(
+            line.contains("claims 2 sealed, 0 committed") && line.ends_with("REPLICAS DIFFER at stage 0, interval 1"),
+            "{line}"
+        );
     }
 }

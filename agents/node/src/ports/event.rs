@@ -202,3 +202,13 @@ pub struct EventAt {
     /// What happened.
     pub event: Event,
 }
+
+/// Where an event is on the chain: its block, and its index there.
+pub type Place = (u64, u64);
+
+impl EventAt {
+    /// Where it is.
+    pub const fn place(&self) -> Place {
+        (self.block, self.log_index)
+    }
+}

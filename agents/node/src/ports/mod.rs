@@ -12,6 +12,6 @@ pub use bundle::Ports;
 pub use call::{AuditMove, Call, CustodyMove};
 pub use chain::{Chain, ChainError};
 pub use clock::{Clock, SystemClock};
-pub use event::{Event, EventAt};
+pub use event::{Event, EventAt, Place};
 pub use net::{Duplex, Gate, Incoming, Net, NetError, Protocol};
 pub use store::{Store, StoreError};

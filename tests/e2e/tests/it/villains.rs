@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 use tensorlink_node::ports::Chain;
-use tensorlink_node::ports::chain::{Event, Fault};
+use tensorlink_node::ports::chain::{Event, EventAt, Fault};
 use tensorlink_proof::challenge::Told;
 use tensorlink_types::{Address, U256};
 
 use crate::harness::{
-    Job, LIMIT, LONG, Network, PURSE, Purses, Report, Subject, USER, VALIDATOR, address, run, sno, worker_address,
+    Job, LIMIT, LONG, Network, PURSE, Purses, Report, Subject, USER, VALIDATOR, address, eventually, run, sno,
+    worker_address,
 };
 
 /// Long enough for an audit on a busy machine, so that the verdict comes before finality.
@@ -165,14 +166,17 @@ async fn a_validator_that_was_away_still_convicts() {
     assert_eq!(slashed, [worker_address(LIAR)]);
 }
 
-/// Two replicas of one stage, one of which lies in one element, and a validator that draws no claim at all.
+/// Two replicas of one stage, one of which lies in one element, and nobody else: the only validator leaves as soon as all have met.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_differs_is_examined_though_nobody_drew_it() {
-    let mut network = Network::start_at_rate(2, "0").await;
+async fn a_replica_that_differs_is_convicted_by_the_honest_one() {
+    let mut network = Network::start(2).await;
     network.start_workers([0]).await;
     network.start_villain(LIAR, LIE).await;
     let job = Job { stages: 1, replicas: 2, ..JOB };
     job.post(&mut network);
+    let started = |event: &Event| matches!(event, Event::JobStarted { .. }).then_some(());
+    network.await_event("the job starts", LIMIT, started).await;
+    network.cut_validator();
     let report = job.settled(&mut network, LIMIT).await;
     report.assert_accounts();
 
@@ -187,7 +191,7 @@ async fn a_replica_that_differs_is_examined_though_nobody_drew_it() {
         Event::Convicted { worker, auditor, fault, step, .. } => Some((*worker, *auditor, *fault, *step)),
         _ => None,
     });
-    assert_eq!(convicted, [(worker_address(LIAR), address(VALIDATOR), Fault::Element, LIE)]);
+    assert_eq!(convicted, [(worker_address(LIAR), worker_address(0), Fault::Element, LIE)]);
     report.verdict(&network).await.assert_signed();
     let slashed: Vec<Address> = report.slashed().iter().map(|slashed| slashed.0).collect();
     assert_eq!(slashed, [worker_address(LIAR)], "nobody else");
@@ -299,6 +303,31 @@ async fn who_answers_no_auditor_is_walked_to_its_lie_on_chain() {
         _ => None,
     });
     assert_eq!(step, [LIE]);
+}
+
+/// Waits until a challenged worker has given so many answers.
+async fn await_answers(network: &Network, count: usize) {
+    let answered = |at: &EventAt| matches!(at.event, Event::Challenge { told: Told::Answered { .. }, .. });
+    let enough = async || (network.events().await.iter().filter(|at| answered(at)).count() >= count).then_some(());
+    eventually("its answers", LONG, enough).await;
+}
+
+/// The worker is killed in the middle of the game; then its last answer is undone, and whatever else the blocks held.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_killed_within_a_game_that_a_reorganisation_sets_back_is_walked_to_its_lie() {
+    let liar = [STEP, ("MUTE", "true")];
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_villain_as(LIAR, &liar).await;
+    SLOW.post(&mut network);
+    await_answers(&network, 1).await;
+    network.cut_worker(LIAR);
+    network.start_villain_as(LIAR, &liar).await;
+    await_answers(&network, 2).await;
+    network.reorganise(3).await;
+    let report = SLOW.settled(&mut network, LONG).await;
+    report.assert_accounts();
+    assert!(assert_forced(&network, &report, Fault::Element).await >= 3);
 }
 
 /// Nobody tells the validator what went from stage to stage, so that it computes all of them.
