@@ -7,7 +7,7 @@ use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::{Ports, Roster};
 use tensorlink_tensor::TorchEngine;
-use tensorlink_validator::{TURNS, Witness};
+use tensorlink_validator::Witness;
 use tensorlink_worker::{Context as WorkerContext, Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +58,7 @@ where
     if stake.bonded == 0 {
         bail!("{own} has no bonded stake: `tensorlink stake <amount>` first");
     }
-    let witness = Witness { auditor: Arc::new(node.auditor(move || own_make(), memory, TURNS).await?) };
+    let witness = Witness { auditor: Arc::new(node.auditor(move || own_make(), memory, 1).await?) };
     let context = WorkerContext {
         config: WorkerConfig {
             memory,
