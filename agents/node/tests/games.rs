@@ -48,13 +48,19 @@ fn chain(events: &[EventAt]) -> Arc<MemoryChain> {
     chain
 }
 
+/// What is told of the first challenge, compared at 100 s with a chain that has just this.
+async fn followed(events: &[EventAt]) -> Games {
+    let games = Games::new(US);
+    events.iter().for_each(|at| games.apply(at));
+    assert!(!games.check(chain(events).as_ref(), U256::from(1), 100).await.unwrap(), "as the chain has it");
+    games
+}
+
 #[tokio::test]
 async fn moves_that_a_reorganisation_undid_are_forgotten() {
     let one = U256::from(1);
     let told = [at(5, opened(1, OTHERS, US)), at(7, told(1, asked()))];
-    let games = Games::new(US);
-    told.iter().for_each(|at| games.apply(at));
-    assert!(!games.check(chain(&told).as_ref(), one, 100).await.unwrap(), "as the chain has it");
+    let games = followed(&told).await;
 
     // The question is not on the chain any more. It is looked at now and then.
     let undone = chain(&told[..1]);
@@ -78,9 +84,7 @@ async fn moves_that_a_reorganisation_undid_are_forgotten() {
 async fn what_belongs_before_what_is_known_has_the_chain_looked_at_at_once() {
     let one = U256::from(1);
     let first = [at(5, opened(1, OTHERS, US)), at(9, told(1, asked()))];
-    let games = Games::new(US);
-    first.iter().for_each(|at| games.apply(at));
-    assert!(!games.check(chain(&first).as_ref(), one, 100).await.unwrap());
+    let games = followed(&first).await;
     let lost = [first[0].clone(), at(8, told(1, Told::Lost))];
     games.apply(&lost[1]);
     assert_eq!(games.to_answer().len(), 1, "it does not follow what was told before");

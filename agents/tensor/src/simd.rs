@@ -52,6 +52,10 @@ impl Simd {
     }
 }
 
+/// Odd lanes of sixteen.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const ODD: u16 = 0xaaaa;
+
 /// Declares a function whose loops the compiler vectorises once per instruction set; its first argument is the
 /// [`Simd`] to run with.
 macro_rules! multiversion {

@@ -36,6 +36,16 @@ impl Bench {
     }
 }
 
+/// The worker has computed the interval after its first.
+fn computes_another(log: &LaneLog) {
+    log.update(|record| {
+        let logs = record.intervals[&0].logs.clone();
+        record.intervals.insert(1, Interval::new(claim(1), logs, String::new(), String::new()));
+        record.next = 2;
+    })
+    .unwrap();
+}
+
 #[tokio::test]
 async fn claims_are_sealed_at_once_and_revealed_when_all_have_sealed() {
     let bench = Bench::new(2);
@@ -140,12 +150,7 @@ async fn who_is_too_late_is_paid_for_what_it_claimed_and_stops() {
     bench.run(&log).await;
     bench.other_seals(1);
     bench.chain.with(|l| l.now += SEAL_WINDOW);
-    log.update(|record| {
-        let logs = record.intervals[&0].logs.clone();
-        record.intervals.insert(1, Interval::new(claim(1), logs, String::new(), String::new()));
-        record.next = 2;
-    })
-    .unwrap();
+    computes_another(&log);
     assert!(matches!(bench.run(&log).await, Some(Ok(()))), "its first claim is final, more it cannot make");
     assert_eq!(log.get().barred_from, Some(1));
     assert_eq!((bench.sent("reveal"), bench.chain.with(|l| l.lanes[&lane(0)].finalized)), (1, 1));
@@ -163,12 +168,7 @@ async fn who_is_too_late_for_an_interval_still_reveals_what_it_sealed_before() {
     bench.other_seals(1);
     bench.chain.with(|l| l.now += SEAL_WINDOW);
     bench.confirm(&log);
-    log.update(|record| {
-        let logs = record.intervals[&0].logs.clone();
-        record.intervals.insert(1, Interval::new(claim(1), logs, String::new(), String::new()));
-        record.next = 2;
-    })
-    .unwrap();
+    computes_another(&log);
     bench.run(&log).await;
     assert_eq!((log.get().barred_from, bench.sent("reveal")), (Some(1), 1), "the first is revealed all the same");
     bench.chain.with(|l| l.now += 2 * WINDOW);

@@ -3,6 +3,7 @@
 //! An estimate in floating point is at most one off; the remainder, computed in integers, tells.
 
 use super::block::{Element, for_blocks};
+use super::quotient::{F32_LIMIT, corrected_quotient};
 use super::rows::for_rows;
 use crate::simd::{Simd, multiversion};
 use crate::tensor::{Slice, SliceMut};
@@ -13,9 +14,6 @@ const F64_DIVIDEND: i64 = 1 << 52;
 
 /// Divisors up to which remainders of estimated quotients fit `i32`: they lie between −2z and 4z.
 const I32_DIVISOR: i64 = 1 << 29;
-
-/// Limit of quotients that an `f32` estimates to far less than one: three roundings of 2^-24 of 2^15 each.
-pub(super) const F32_LIMIT: i64 = i16::MAX as i64;
 
 /// Elements at the end of a row that are looked at together for whether all are 0.
 const ZEROS: usize = 64;
@@ -37,7 +35,6 @@ multiversion! {
     fn divide_f32<P: Element, Y: Element>(p: &[P], rows: (&[i64], usize), bits: u32, limit: i64, out: &mut [Y]) {
         let (z, row) = rows;
         let limit = limit as i32;
-        let bound = (limit + 2) as f32;
         for ((p, z), out) in p.chunks_exact(row).zip(z).zip(out.chunks_exact_mut(row)) {
             let factor = (f64::from(1u32 << bits) / *z as f64) as f32;
             let z = *z as i32;
@@ -48,15 +45,9 @@ multiversion! {
             hidden.fill(Y::default());
             for (p, out) in p.iter().zip(out) {
                 let p = p.wide() as i32;
-                // Quotients beyond the bound are clamped whatever their remainder is taken to be.
-                let estimate = (p as f32 * factor + 0.5).clamp(-bound, bound).floor();
-                // SAFETY: finite and within the bound, as `p` and `factor` are finite.
-                let quotient: i32 = unsafe { estimate.to_int_unchecked() };
-                // The remainder fits, so that the dividend and the product need not.
                 let dividend = (p << (bits + 1)).wrapping_add(z);
-                let rest = dividend.wrapping_sub(quotient.wrapping_mul(2 * z));
-                let floor = quotient - i32::from(rest < 0) + i32::from(rest >= 2 * z);
-                *out = Y::narrow(i64::from(floor.clamp(-limit, limit)));
+                let quotient = corrected_quotient(p as f32 * factor + 0.5, dividend, 2 * z, limit);
+                *out = Y::narrow(quotient.into());
             }
         }
     }

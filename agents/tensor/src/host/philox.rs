@@ -11,7 +11,7 @@ use std::array;
 use tensorlink_num::philox::{MULTIPLIERS, ROUNDS, SERVED, WEYL, philox4x32};
 
 #[cfg(target_arch = "x86_64")]
-use crate::simd::Level;
+use crate::simd::{Level, ODD};
 use crate::simd::{Simd, multiversion};
 
 /// Counters that go together.
@@ -121,10 +121,6 @@ fn draw_groups(first: u32, key: [u32; 2], [c1, c2, c3]: [u32; 3], groups: &mut [
 /// Of three operands, by their bits.
 #[cfg(target_arch = "x86_64")]
 const XOR: i32 = 0x96;
-/// Odd lanes of sixteen.
-#[cfg(target_arch = "x86_64")]
-const ODD: u16 = 0xaaaa;
-
 #[cfg(test)]
 mod tests {
     use super::*;

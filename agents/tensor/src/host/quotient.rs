@@ -21,6 +21,22 @@ pub(super) fn floor_quotient(a: i64, b: i64, bound: f64) -> i64 {
     quotient - i64::from(rest < 0) + i64::from(rest >= b)
 }
 
+/// Limit of quotients that an `f32` estimates to far less than one: three roundings of 2^-24 of 2^15 each.
+pub(super) const F32_LIMIT: i64 = i16::MAX as i64;
+
+/// The same in 32 bits from an estimate that is less than one off, clamped to a limit up to [`F32_LIMIT`]. Of the dividend only the low
+/// half is given: a remainder lies between −b and 2b, and fits though the dividend need not, for divisors up to 2^30.
+#[inline(always)]
+pub(super) fn corrected_quotient(estimate: f32, a: i32, b: i32, limit: i32) -> i32 {
+    let bound = (limit + 2) as f32;
+    // Quotients beyond the bound are clamped whatever their remainder is taken to be.
+    let estimate = estimate.max(-bound).min(bound).floor();
+    // SAFETY: within the bound, even where the estimate is no number.
+    let quotient: i32 = unsafe { estimate.to_int_unchecked() };
+    let rest = a.wrapping_sub(quotient.wrapping_mul(b));
+    (quotient - i32::from(rest < 0) + i32::from(rest >= b)).clamp(-limit, limit)
+}
+
 /// `⌊√x⌋` of `x ≥ 0`.
 #[inline(always)]
 pub(super) fn floor_root(x: i64) -> i64 {

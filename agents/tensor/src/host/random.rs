@@ -4,10 +4,9 @@ use tensorlink_graph::StepContext;
 use tensorlink_num::philox::{SERVED, key_words};
 
 use super::block::{BLOCK, Element, for_blocks, rescale};
-use super::divide::F32_LIMIT;
 use super::elementwise::Precision;
 use super::philox::draw_all;
-use super::quotient::{ESTIMATED, bound, floor_quotient};
+use super::quotient::{ESTIMATED, F32_LIMIT, bound, corrected_quotient, floor_quotient};
 use super::rows::for_rows;
 use crate::instruction::Dropout;
 use crate::simd::{Simd, multiversion};
@@ -73,23 +72,17 @@ multiversion! {
 }
 
 multiversion! {
-    /// The same of a row's elements of 32 bits, limits up to [`F32_LIMIT`], at most 30 bits, and divisors below 2^29: a remainder of an
-    /// estimated quotient lies between −d and 2d, and fits `i32` though the dividend need not.
+    /// The same of a row's elements of 32 bits, limits up to [`F32_LIMIT`], at most 30 bits, and divisors below 2^29.
     fn dither_row<Y: Element>(p: &[i32], words: &[u32], d: i64, to: Precision, out: &mut [Y]) {
         let (bits, limit) = (to.shift as u32, to.limit as i32);
-        let (factor, bound) = ((f64::from(1u32 << bits) / d as f64) as f32, (limit + 2) as f32);
+        let factor = (f64::from(1u32 << bits) / d as f64) as f32;
         let divisor = d as i32;
         for ((p, word), out) in p.iter().zip(words).zip(out) {
             // What is drawn is below one, and known to a 24th bit.
             let drawn = (word >> 8) as i32 as f32 * (1.0 / (1 << 24) as f32);
-            // Quotients beyond the bound are clamped whatever their remainder is taken to be.
-            let estimate = (*p as f32 * factor + drawn).clamp(-bound, bound).floor();
-            // SAFETY: finite and within the bound, as `p`, `factor` and `drawn` are finite.
-            let quotient: i32 = unsafe { estimate.to_int_unchecked() };
             let rest = ((u64::from(*word) * u64::from(divisor as u32)) >> 32) as i32;
-            let rest = (*p << bits).wrapping_add(rest).wrapping_sub(quotient.wrapping_mul(divisor));
-            let floor = quotient - i32::from(rest < 0) + i32::from(rest >= divisor);
-            *out = Y::narrow(i64::from(floor.clamp(-limit, limit)));
+            let quotient = corrected_quotient(*p as f32 * factor + drawn, (*p << bits).wrapping_add(rest), divisor, limit);
+            *out = Y::narrow(quotient.into());
         }
     }
 }

@@ -17,6 +17,7 @@ use super::super::block::{Accumulator, Element, fits_i32, rescale};
 use super::super::elementwise::Precision;
 use super::pack::{LANES, Lanes};
 use super::tile::store;
+use crate::simd::ODD;
 use crate::tensor::{Slice, each_width};
 
 /// Turns sums into mantissas of the result. Columns begin at multiples of [`LANES`].
@@ -177,9 +178,6 @@ impl Finish for Rescaled {
 fn rounds_high(to: Precision) -> bool {
     (34..=62).contains(&to.shift) && to.limit <= i64::from(i32::MAX)
 }
-
-/// Odd lanes of sixteen.
-const ODD: u16 = 0xaaaa;
 
 /// The same as [`round`] of products in even and in odd lanes, each below 2^62, where [`rounds_high`] holds: sixteen at a
 /// time, because all that the lower 32 bits can decide is whether something is left under the half.
