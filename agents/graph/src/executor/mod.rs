@@ -2,76 +2,26 @@
 //!
 //! A step is [`StageExecutor::begin_step`], then [`forward`](StageExecutor::forward) and
 //! [`backward`](StageExecutor::backward) of every micro-batch in any order that keeps forward before backward of each, has the
-//! backward passes in order and ends a round before the next one, then [`update`](StageExecutor::update). The state changes in `update` alone, and only if it succeeds: after an engine's failure,
-//! begin the step again. Outputs are dropped when their last reader has run, unless they are observed.
+//! backward passes in order and ends a round before the next one, then [`update`](StageExecutor::update). The state changes in `update` alone: after
+//! an engine's failure before it, begin the step again; after one within it, with another executor. Outputs are dropped when their last
+//! reader has run, unless they are observed; a tensor of the state, when its last reader has run and the next one is there: of a state there
+//! are never two at once.
+
+mod error;
+mod lifetimes;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use tensorlink_num::Tensor;
 use tensorlink_types::{Lineage, Segment, Source, TensorType};
-use thiserror::Error;
 
+pub use self::error::ExecuteError;
+use self::lifetimes::Lifetimes;
 use crate::check::{CheckedProgram, forward_only};
-use crate::engine::{Engine, EngineError, StepContext};
+use crate::engine::{Engine, StepContext};
 use crate::fused::Fusions;
 use crate::watch::Watch;
-
-/// Why a stage could not run.
-#[derive(Debug, Error)]
-pub enum ExecuteError {
-    /// The engine failed.
-    #[error("{operator}: {source}")]
-    Engine {
-        /// Name of the operator.
-        operator: String,
-        /// Why.
-        source: EngineError,
-    },
-    /// A tensor could not be moved to or from the device.
-    #[error("moving {what}: {source}")]
-    Transfer {
-        /// What was moved.
-        what: &'static str,
-        /// Why.
-        source: EngineError,
-    },
-    /// A tensor has another type than the program says.
-    #[error("{what} is {actual}, the program needs {expected}")]
-    Type {
-        /// Constant, state or boundary tensor.
-        what: String,
-        /// What the program needs.
-        expected: TensorType,
-        /// What was given.
-        actual: TensorType,
-    },
-    /// Another number of tensors than the program has.
-    #[error("{actual} {what} given, the program has {expected}")]
-    Count {
-        /// Constants or state tensors.
-        what: &'static str,
-        /// What the program has.
-        expected: usize,
-        /// What was given.
-        actual: usize,
-    },
-    /// A neighbour's tensor is needed and was not given, or given where the program takes none.
-    #[error("micro-batch {micro_batch}: the tensor from the {neighbour} stage is {problem}")]
-    Boundary {
-        /// Micro-batch.
-        micro_batch: u32,
-        /// `previous` or `next`.
-        neighbour: &'static str,
-        /// `missing` or `not used by this stage`.
-        problem: &'static str,
-    },
-    /// A segment that is unknown, ran already, or cannot run yet.
-    #[error(
-        "{0} cannot run now: begin the step, then forward before backward of each micro-batch, backward in their order, round after round, then update"
-    )]
-    Order(String),
-}
 
 /// Result of one pass: what goes to the neighbour, on the host, ready to be hashed and sent.
 pub type Passed = Option<Tensor>;
@@ -83,7 +33,9 @@ pub struct StageExecutor<E: Engine> {
     lineage: Lineage,
     constants: Vec<E::Tensor>,
     state: Vec<E::Tensor>,
-    readers: Vec<u32>,
+    /// Whether an update began, and did not end.
+    torn: bool,
+    lifetimes: Lifetimes,
     observed: BTreeSet<u32>,
     fusions: Fusions,
     watch: Option<Watch>,
@@ -150,25 +102,14 @@ impl<E: Engine> StageExecutor<E> {
                 return Err(ExecuteError::Count { what, expected, actual });
             }
         }
-        let mut readers = vec![0u32; program.operators.len()];
-        let mut read = |index: u32| {
-            if let Some(count) = readers.get_mut(index as usize) {
-                *count = count.saturating_add(1);
-            }
-        };
-        for operand in program.operators.iter().flat_map(|operator| &operator.operands) {
-            if let Source::Output(index) = operand.source {
-                read(index);
-            }
-        }
-        program.state.iter().for_each(|slot| read(slot.producer));
-        program.to_next.iter().chain(&program.to_previous).for_each(|index| read(*index));
+        let lifetimes = Lifetimes::of(&program);
         let observed: BTreeSet<u32> = observed.into_iter().collect();
         let kept = program.state.iter().map(|slot| slot.producer);
         let wanted = kept.chain(program.to_next.iter().chain(&program.to_previous).chain(&observed).copied());
         let fusions = Fusions::of_program(&program, wanted.map(Source::Output));
         let lineage = lineage.into();
-        Ok(Self { engine, program, lineage, constants, state, readers, observed, fusions, watch: None, step: None })
+        let (torn, watch, step) = (false, None, None);
+        Ok(Self { engine, program, lineage, constants, state, torn, lifetimes, observed, fusions, watch, step })
     }
 
     /// The program.
@@ -189,13 +130,16 @@ impl<E: Engine> StageExecutor<E> {
     /// Begins a step of the job, counted from 0: forgets the last one and casts the weights.
     ///
     /// # Errors
-    /// [`ExecuteError::Engine`].
+    /// [`ExecuteError::Engine`]; [`ExecuteError::Torn`].
     pub fn begin_step(&mut self, step: u32) -> Result<(), ExecuteError> {
+        if self.torn {
+            return Err(ExecuteError::Torn);
+        }
         let micro_batches = self.program.micro_batches as usize;
         self.step = Some(Step {
             context: StepContext::new(self.lineage, step),
             outputs: vec![None; self.program.operators.len()],
-            pending: self.readers.clone(),
+            pending: self.lifetimes.readers.clone(),
             from_previous: vec![None; micro_batches],
             from_next: vec![None; micro_batches],
             done: vec![false; self.program.segments.len()],
@@ -308,6 +252,7 @@ impl<E: Engine> StageExecutor<E> {
         // A program that only passes forward keeps its state.
         if self.program.segments.iter().any(update) {
             let index = self.find(update, name)?;
+            self.torn = true;
             self.run(index)?;
         }
         let step = self.step.as_mut().ok_or_else(|| ExecuteError::Order(name()))?;
@@ -316,6 +261,7 @@ impl<E: Engine> StageExecutor<E> {
         for slot in &self.program.state {
             release(step, slot.producer, &self.observed);
         }
+        self.torn = false;
         Ok(())
     }
 
@@ -333,11 +279,6 @@ impl<E: Engine> StageExecutor<E> {
     /// [`ExecuteError::Transfer`].
     pub fn state_tensor(&self, slot: u32) -> Result<Option<Tensor>, ExecuteError> {
         self.state.get(slot as usize).map(|tensor| self.export("state", tensor)).transpose()
-    }
-
-    /// The state on the engine's device.
-    pub fn device_state(&self) -> &[E::Tensor] {
-        &self.state
     }
 
     /// Output of an observed operator of the current step, once it has run.
@@ -441,11 +382,16 @@ impl<E: Engine> StageExecutor<E> {
                     *slot = Some(output);
                 }
             }
-            let read = fusions.done(index as usize);
-            for operator in read.filter_map(|done| self.program.operators.get(done)) {
-                for operand in &operator.operands {
+            for done in fusions.done(index as usize) {
+                for operand in self.program.operators.get(done).into_iter().flat_map(|operator| &operator.operands) {
                     if let Source::Output(i) = operand.source {
                         release(step, i, &self.observed);
+                    }
+                }
+                for (slot, producer) in self.lifetimes.replaced_after(done) {
+                    let next = step.outputs.get(*producer as usize).and_then(Option::as_ref);
+                    if let (Some(current), Some(next)) = (self.state.get_mut(*slot), next) {
+                        *current = next.clone();
                     }
                 }
             }
