@@ -4,12 +4,14 @@
 mod support;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use support::{MemoryChain, job_view};
 use tensorlink_node::history::Remembered;
 use tensorlink_node::ports::{Chain, Event, EventAt};
 use tensorlink_types::abi::{JobTerms, Offer};
 use tensorlink_types::{Address, B256, JobId, U256};
+use tokio::sync::mpsc::Receiver;
 
 fn event(block: u64, log_index: u64, salt: u8) -> EventAt {
     EventAt {
@@ -23,10 +25,18 @@ fn event(block: u64, log_index: u64, salt: u8) -> EventAt {
 }
 
 async fn told(folder: &Path, events: &[EventAt]) -> Vec<EventAt> {
+    let chain = Remembered::new(telling(events), folder);
+    all_of(chain.events(0).await.unwrap()).await
+}
+
+/// A chain that tells these events, and ends.
+fn telling(events: &[EventAt]) -> Arc<MemoryChain> {
     let chain = MemoryChain::new(job_view(1, 1), &[], &[]);
     chain.with(|ledger| ledger.told = Some(events.to_vec()));
-    let chain = Remembered::new(chain, folder);
-    let mut receiver = chain.events(0).await.unwrap();
+    chain
+}
+
+async fn all_of(mut receiver: Receiver<EventAt>) -> Vec<EventAt> {
     let mut told = Vec::new();
     while let Some(event) = receiver.recv().await {
         told.push(event);
@@ -93,4 +103,38 @@ async fn a_torn_line_is_cut_off() {
     let text = std::fs::read(&path).unwrap();
     std::fs::write(&path, &text[..text.len() - 10]).unwrap();
     assert_eq!(told(folder.path(), &all).await, all);
+}
+
+#[tokio::test]
+async fn roles_follow_one_feed_each_at_its_own_pace() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = telling(&[]);
+    memory.with(|ledger| ledger.follows = true);
+    let chain = Remembered::new(memory.clone(), folder.path());
+    let (mut quick, mut slow) = (chain.events(0).await.unwrap(), chain.events(0).await.unwrap());
+    // More than may wait for who does not listen.
+    let many = 1000;
+    for job in 0..many {
+        memory.with(|ledger| ledger.tell(Event::JobClosing { job: JobId(job), convicted: false }));
+    }
+    let mut late = None;
+    for block in 0..many {
+        assert_eq!(quick.recv().await.unwrap().block, block);
+        if block == many / 2 {
+            late = Some(chain.events(block).await.unwrap());
+        }
+    }
+    for block in 0..many {
+        assert_eq!(slow.recv().await.unwrap().block, block);
+    }
+    let mut late = late.unwrap();
+    for block in many / 2..many {
+        assert_eq!(late.recv().await.unwrap().block, block, "what was told before, and what came since");
+    }
+    assert_eq!(memory.with(|ledger| ledger.feeds), 1, "the chain is read once");
+    drop((quick, slow, late));
+    let mut again = chain.events(0).await.unwrap();
+    for block in 0..many {
+        assert_eq!(again.recv().await.unwrap().block, block, "also where all had stopped to listen");
+    }
 }

@@ -56,6 +56,7 @@ impl MemoryChain {
             redeemed: BTreeMap::new(),
             told: None,
             follows: false,
+            feeds: 0,
         };
         Arc::new(Self { ledger: Arc::new(Mutex::new(ledger)), deployment })
     }
@@ -96,6 +97,7 @@ impl Chain for MemoryChain {
     }
 
     async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
+        self.with(|l| l.feeds += 1);
         let (sender, receiver) = mpsc::channel(16);
         if self.with(|l| l.told.is_none()) {
             tokio::spawn(async move { sender.closed().await });

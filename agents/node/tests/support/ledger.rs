@@ -32,6 +32,8 @@ pub struct Ledger {
     pub told: Option<Vec<EventAt>>,
     /// Whether events go on: what calls cause is told, too.
     pub follows: bool,
+    /// How often somebody began to follow them.
+    pub feeds: u32,
 }
 
 impl Ledger {

@@ -1,18 +1,20 @@
-//! Confirmed events remembered on disk, so that a restart reads the chain from where it stopped.
+//! Confirmed events remembered on disk, so that a restart reads the chain from where it stopped, and several roles of a process read it once.
 //!
-//! A role folds its view of the world from all events. [`Remembered`] replays those it has on disk and asks the chain only for
-//! what came since: one JSON line an event, appended before the role sees it. A line torn by a kill is cut off; lines of blocks that are
-//! no longer on the chain are dropped before anything is replayed.
+//! A role folds its view of the world from all events. [`Remembered`] asks the chain for what came since those it has on disk: one JSON
+//! line an event, written before any role sees it. Roles read that file, each at its own pace. A line torn by a kill is cut off; lines of
+//! blocks that are no longer on the chain are dropped before anything is told.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+mod log;
+
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tokio::sync::{Mutex, mpsc};
 
+use self::log::{LogReader, LogWriter, Written};
 use crate::ports::chain::{
     Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, RedeemedView,
     Role, Seed, StakeView,
@@ -25,8 +27,8 @@ const QUEUE: usize = 256;
 pub struct Remembered {
     chain: Arc<dyn Chain>,
     path: PathBuf,
-    /// Held while the file is written anew: each who follows the chain begins with that.
-    opening: Mutex<()>,
+    /// What those read who follow the chain now. Held while that begins.
+    written: Mutex<Weak<Written>>,
 }
 
 impl Remembered {
@@ -34,7 +36,36 @@ impl Remembered {
     pub fn new(chain: Arc<dyn Chain>, folder: &Path) -> Self {
         let Deployment { chain_id, jobs, .. } = chain.deployment();
         let path = folder.join(format!("events-{chain_id}-{jobs}.jsonl"));
-        Self { chain, path, opening: Mutex::default() }
+        Self { chain, path, written: Mutex::default() }
+    }
+
+    /// Follows the chain from what is remembered on, into the file, as long as somebody reads that.
+    async fn follow(&self) -> Result<Arc<Written>, ChainError> {
+        let remembered = log::read(&self.path).map_err(|error| disk(&self.path, &error))?;
+        let remembered = self.canonical(remembered).await?;
+        let last = remembered.last().map(EventAt::place);
+        let (mut writer, written) =
+            LogWriter::create(&self.path, &remembered).map_err(|error| disk(&self.path, &error))?;
+        let from = last.map_or(self.chain.deployment().block, |(block, _)| block);
+        let mut fresh = self.chain.events(from).await?;
+        let path = self.path.clone();
+        tokio::spawn(async move {
+            loop {
+                let event = tokio::select! {
+                    event = fresh.recv() => event,
+                    () = writer.unread() => None,
+                };
+                let Some(event) = event else { return };
+                if last.is_some_and(|last| event.place() <= last) {
+                    continue;
+                }
+                if let Err(error) = writer.append(&event) {
+                    tracing::error!(path = %path.display(), %error, "events cannot be remembered; stopping");
+                    return;
+                }
+            }
+        });
+        Ok(Arc::new(written))
     }
 
     /// Drops remembered events of blocks that are not on the chain any more, and returns the rest.
@@ -59,77 +90,35 @@ fn disk(path: &Path, error: &io::Error) -> ChainError {
     ChainError::Unavailable(format!("{}: {error}; check that the data directory is writable", path.display()))
 }
 
-/// Whole lines of the file that are events in order; stops at the first that is not.
-fn read(path: &Path) -> io::Result<Vec<EventAt>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let mut events: Vec<EventAt> = Vec::new();
-    for line in BufReader::new(file).lines() {
-        let Ok(event) = serde_json::from_str::<EventAt>(&line?) else { break };
-        if events.last().is_some_and(|last| last.place() >= event.place()) {
-            break;
+/// Tells what is read until nobody listens.
+async fn tell(mut reader: LogReader, from: u64, listener: mpsc::Sender<EventAt>) -> io::Result<()> {
+    loop {
+        let event = tokio::select! {
+            event = reader.next() => event?,
+            () = listener.closed() => None,
+        };
+        let Some(event) = event else { return Ok(()) };
+        if event.block >= from && listener.send(event).await.is_err() {
+            return Ok(());
         }
-        events.push(event);
     }
-    Ok(events)
-}
-
-/// Makes the file hold just these events, and leaves it open at its end.
-fn rewrite(path: &Path, events: &[EventAt]) -> io::Result<File> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut text = Vec::new();
-    for event in events {
-        serde_json::to_writer(&mut text, event)?;
-        text.push(b'\n');
-    }
-    let aside = path.with_extension("tmp");
-    std::fs::write(&aside, &text)?;
-    std::fs::rename(&aside, path)?;
-    let mut file = OpenOptions::new().append(true).open(path)?;
-    file.seek(SeekFrom::End(0))?;
-    Ok(file)
-}
-
-fn append(file: &mut File, event: &EventAt) -> io::Result<()> {
-    let mut line = serde_json::to_vec(event)?;
-    line.push(b'\n');
-    // One write: a kill of this process leaves the line or nothing; a torn line of a dead machine is cut off at the next start.
-    file.write_all(&line)
 }
 
 #[async_trait]
 impl Chain for Remembered {
     async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
-        let _opening = self.opening.lock().await;
-        let remembered = read(&self.path).map_err(|error| disk(&self.path, &error))?;
-        let remembered = self.canonical(remembered).await?;
-        let mut file = rewrite(&self.path, &remembered).map_err(|error| disk(&self.path, &error))?;
-        let last = remembered.last().map(EventAt::place);
-        let mut fresh = self.chain.events(last.map_or(from, |(block, _)| block.max(from))).await?;
+        let mut followed = self.written.lock().await;
+        let written = match followed.upgrade().filter(|written| written.grows()) {
+            Some(written) => written,
+            None => self.follow().await?,
+        };
+        *followed = Arc::downgrade(&written);
+        let reader = LogReader::open(written).map_err(|error| disk(&self.path, &error))?;
         let (sender, receiver) = mpsc::channel(QUEUE);
         let path = self.path.clone();
         tokio::spawn(async move {
-            for event in remembered.into_iter().filter(|at| at.block >= from) {
-                if sender.send(event).await.is_err() {
-                    return;
-                }
-            }
-            while let Some(event) = fresh.recv().await {
-                if last.is_some_and(|last| event.place() <= last) {
-                    continue;
-                }
-                if let Err(error) = append(&mut file, &event) {
-                    tracing::error!(path = %path.display(), %error, "events cannot be remembered; stopping");
-                    return;
-                }
-                if sender.send(event).await.is_err() {
-                    return;
-                }
+            if let Err(error) = tell(reader, from, sender).await {
+                tracing::error!(path = %path.display(), %error, "events cannot be read; stopping");
             }
         });
         Ok(receiver)
