@@ -149,6 +149,11 @@ impl Answers {
         self.given().iter().find(|given| given.id == claim).cloned()
     }
 
+    /// Whether an answer that we may have to stand for needs a file, by its CID's bytes.
+    fn needs(&self, cid: &[u8]) -> bool {
+        self.given().iter().any(|given| given.record.state == cid || given.record.inputs == cid)
+    }
+
     fn given(&self) -> MutexGuard<'_, Vec<Given>> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -329,12 +334,13 @@ where
         }
     }
 
-    /// Lets go of the files that an execution took, unless this node needs them: a worker's state is that of its replica.
+    /// Lets go of the files that an execution took, unless this node needs them: a worker's state is that of its replica, and an answer about one
+    /// replica rests on the file that the other's is about.
     pub(crate) async fn forget(&self, record: &IntervalRecord) {
         let _pins = self.ports.pins.lock().await;
-        for cid in [&record.state, &record.inputs] {
-            let Ok(cid) = Cid::try_from(cid.as_slice()) else { continue };
-            if (self.needs)(&cid.to_string()) {
+        for bytes in [&record.state, &record.inputs] {
+            let Ok(cid) = Cid::try_from(bytes.as_slice()) else { continue };
+            if self.answers.needs(bytes) || (self.needs)(&cid.to_string()) {
                 continue;
             }
             if let Err(error) = self.ports.store.unpin(&cid).await {

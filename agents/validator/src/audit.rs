@@ -307,9 +307,7 @@ where
         if outcome.state_root == target.claim.newState && outcome.logs.roots() == record.logs {
             drop(turn);
             let borders = self.compare_borders(target, &job, &record.logs, &record.signatures).await?;
-            if self.answers.of(target.id).is_none() {
-                self.forget(&record).await;
-            }
+            self.forget(&record).await;
             return Ok(borders.unwrap_or(Finding::Right));
         }
         tracing::warn!(claim = %target.id, %lane, "the claim differs from its re-execution");

@@ -10,6 +10,7 @@ mod corrupted;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use cid::Cid;
 use corrupted::{Corrupted, Deed, Lie};
 use support::{
     CONTRACTS, Hub, KEY, MemoryChain, MemoryNet, MemoryStore, STEPS, identity, job_view, lane, publish, shards,
@@ -28,7 +29,7 @@ use tensorlink_proof::commit::{Edge, SenderSignatures, io_root, state_root, trac
 use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{AuditAnswer, Claim, Holder, StepStatement};
-use tensorlink_types::{Address, B256, Opcode, TensorRoot, U256};
+use tensorlink_types::{Address, B256, ClaimId, Opcode, TensorRoot, U256};
 use tensorlink_validator::{Answers, Auditor, Claims, Finding, LastStage, Standing, Target};
 use tokio::sync::Semaphore;
 
@@ -183,6 +184,22 @@ async fn what_this_node_needs_besides_is_not_let_go_of() {
         assert_eq!(asked.len(), 2, "the state and the inputs: {asked:?}");
         let state = world.auditor.ports.store.has(&asked[0].parse().unwrap()).await.unwrap();
         assert_eq!(state, needed);
+    }
+}
+
+/// A replica's claim is of the same files: what we answered about one is to be shown after we looked at the other.
+#[tokio::test]
+async fn what_an_answer_rests_on_is_not_let_go_of() {
+    let mut world = world(Reference, Manner::Answers).await;
+    world.auditor.answers = Answers::open(world.auditor.ports.journal.clone(), drawing()).unwrap();
+    world.chain.with(|l| l.job.audit_budget = 1);
+    world.auditor.answers.drawn(world.target.id);
+    assert_eq!(world.auditor.audit(&world.target).await.unwrap(), Finding::Right);
+    let given = world.auditor.answers.of(world.target.id).unwrap();
+    world.target.id = ClaimId(B256::repeat_byte(9));
+    assert_eq!(world.auditor.audit(&world.target).await.unwrap(), Finding::Right);
+    for file in [given.record.state, given.record.inputs] {
+        assert!(world.auditor.ports.store.has(&Cid::try_from(file).unwrap()).await.unwrap());
     }
 }
 
