@@ -95,6 +95,15 @@ const fn is_zero(count: &u32) -> bool {
 }
 
 impl Report {
+    /// Intervals, from the first on, that some replica of every stage has claimed.
+    pub fn claimed_everywhere(&self, stages: u16) -> u32 {
+        let of_stage = |stage| {
+            let lanes = self.lanes.iter().filter(|(lane, _)| lane.stage == stage);
+            lanes.map(|(_, earned)| earned.claims).max().unwrap_or(0)
+        };
+        (0..stages).map(of_stage).min().unwrap_or(0)
+    }
+
     /// Takes in an event; those of other jobs change nothing.
     pub fn take_in(&mut self, of: JobId, at: &EventAt) {
         let mut sample = |what| {

@@ -2,6 +2,7 @@
 
 mod balance;
 mod ending;
+mod evaluation;
 mod lanes;
 mod model;
 mod serving;
@@ -31,6 +32,7 @@ use crate::report::Report;
 
 use self::balance::Balance;
 use self::ending::{Ending, heard};
+use self::evaluation::{Evaluation, Tested};
 use self::lanes::Lanes;
 use self::stops::Judge;
 
@@ -69,6 +71,8 @@ struct Summary<'a> {
     /// Their mean cross entropy in nats.
     held_out_loss: Option<f64>,
     held_out_rows: u64,
+    /// What tests on the way came to.
+    evaluations: Vec<Tested>,
     /// Largest share of elements of a weight that were too large for the types of its operands, after the last step that was told of.
     saturation: Option<f32>,
     /// State root of each stage after the last of them, if the model was taken.
@@ -104,7 +108,7 @@ pub async fn follow(
         exportable(&note.name, (note.architecture.as_ref(), note.base.as_ref()), out)?;
     }
     let mut balance = Balance::new(job, user);
-    let (lanes, stopped) = tokio::select! {
+    let (lanes, evaluations, stopped) = tokio::select! {
         () = shutdown.cancelled() => {
             let out = follow.out.map_or(String::new(), |out| format!(" --out {}", out.display()));
             bail!("interrupted; the job goes on, to its last step: `tensorlink job watch {job}{out}` takes it up again")
@@ -133,6 +137,7 @@ pub async fn follow(
         held_out_percent: metrics.as_ref().map(|metrics| metrics.accuracy() * 100.0),
         held_out_loss: metrics.as_ref().map(Metrics::loss),
         held_out_rows: metrics.as_ref().map_or(0, |metrics| metrics.rows),
+        evaluations,
         saturation: lanes.saturation(),
         final_states: final_states.unwrap_or_default(),
         workers_paid: report.paid.len(),
@@ -174,13 +179,13 @@ fn token(view: &JobView) -> &'static str {
     if view.token == Address::ZERO { "ETH" } else { "SNO" }
 }
 
-/// The live view, until the job's settlement is confirmed; and why the job was stopped early, if it was.
+/// The live view, until the job's settlement is confirmed; tests on the way; and why the job was stopped early, if it was.
 async fn watch(
     config: &Config,
     (node, user): (&Node, &User),
     (view, note, rules): (&JobView, &JobNote, Rules),
     balance: &mut Balance,
-) -> Result<(Lanes, Option<Stop>)> {
+) -> Result<(Lanes, Vec<Tested>, Option<Stop>)> {
     let job = view.id;
     let steps = view.intervals * view.steps_per_interval;
     let bar = (!config.json && std::io::stderr().is_terminal()).then(|| {
@@ -195,15 +200,15 @@ async fn watch(
     let journal = &node.ports.journal;
     let mut judge = Judge::of(journal, view, rules)?;
     let mut ending = Ending::of(&judge, job);
+    let (every, tested) = judge.tests();
+    let mut evaluation = Evaluation::new(user, (view, note), every, tested);
     let mut ticks = tokio::time::interval(PERIOD);
     while balance.report.refund.is_none() {
         tokio::select! {
             update = progress.recv() => match update {
                 Ok(update) if update.job() == job => {
                     if heard(&mut judge, view, &update) {
-                        if let Err(error) = judge.write(journal, job) {
-                            tracing::warn!(%job, %error, "after an interruption this report would not count");
-                        }
+                        judge.keep(journal, job);
                         ending = Ending::of(&judge, job);
                     }
                     lanes.hear(update);
@@ -212,14 +217,26 @@ async fn watch(
                 Err(RecvError::Closed) => bail!("the node is shutting down"),
             },
             told = balance.go_on() => told?,
+            (intervals, tested) = evaluation.next() => match tested {
+                Ok(tested) => {
+                    judge.tested(intervals, tested.loss);
+                    judge.keep(journal, job);
+                    ending = ending.or_else(|| Ending::of(&judge, job));
+                }
+                Err(error) => tracing::warn!(%job, intervals, %error, "not tested on held-out rows"),
+            },
             _ = ticks.tick() => {
                 if let Some(ending) = &ending {
                     ending.go_on(node, view, &balance.report).await?;
                 }
                 wind_up(node, user, view).await?;
+                if ending.is_none() {
+                    evaluation.begin(balance.report.claimed_everywhere(view.stages));
+                }
             }
         }
-        let line = lanes.line(view, (note.labels_per_step, note.label()), &balance.report);
+        let told = (&balance.report, evaluation.done.last());
+        let line = lanes.line(view, (note.labels_per_step, note.label()), told);
         match &bar {
             Some(bar) => {
                 bar.set_position(u64::from(lanes.step()));
@@ -235,7 +252,7 @@ async fn watch(
     if let Some(bar) = bar {
         bar.finish();
     }
-    Ok((lanes, ending.map(|ending| ending.why)))
+    Ok((lanes, evaluation.done, ending.map(|ending| ending.why)))
 }
 
 /// Moves a job towards its settlement, and fetches what that brings. Not only once: until it is confirmed a reorganisation may undo it.
@@ -291,6 +308,9 @@ fn show(summary: &Summary<'_>, view: &JobView, label: &str) -> String {
         lines.push(format!("model        after {} of {} intervals", summary.intervals, view.intervals));
     }
     lines.extend(summary.out.map(|out| format!("written      {}", out.display())));
+    lines.extend(summary.evaluations.iter().map(|tested| {
+        format!("held out     {:.4} nats a {label}, {:.2} %, after {} steps", tested.loss, tested.percent, tested.steps)
+    }));
     match summary.held_out_percent {
         Some(accuracy) => {
             lines

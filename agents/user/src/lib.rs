@@ -22,6 +22,6 @@ pub mod serving;
 
 pub use prepare::{Base, Draft, PrepareError, Prepared};
 pub use publish::{JobNote, PublishError, Published, publish};
-pub use result::{ResultError, TrainedStage, matrices, test, weights};
+pub use result::{Claims, ResultError, TrainedStage, matrices, test, weights};
 pub use resume::{ResumeError, Resumption};
 pub use role::{HireError, User};

@@ -1,6 +1,7 @@
 //! The trained model: fetched from the workers, checked against the final claims, tested on rows that no worker saw.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use cid::Cid;
@@ -51,8 +52,26 @@ pub enum ResultError {
     Evaluate(#[from] EvaluateError),
     #[error("no worker of stage {stage} gives its final state: {reason}")]
     Withheld { stage: u16, reason: String },
-    #[error("no claim of stage {stage} for interval {interval} is final")]
-    Unfinished { stage: u16, interval: u32 },
+    #[error("stage {stage} has no {which} claim for interval {interval}")]
+    Unfinished { stage: u16, interval: u32, which: Claims },
+}
+
+/// Which claims states are taken from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Claims {
+    /// Any that is on chain: it may still turn out to be wrong.
+    Committed,
+    /// Those that nobody can challenge any more.
+    Final,
+}
+
+impl fmt::Display for Claims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Committed => "confirmed",
+            Self::Final => "final",
+        })
+    }
 }
 
 /// One stage of a trained model.
@@ -123,8 +142,7 @@ impl User {
         Ok(everywhere)
     }
 
-    /// Fetches the stages as they are after an interval that is final in all of them, each equal to a claim on chain. The claims are those
-    /// confirmed here.
+    /// Fetches the stages as they are after an interval, each equal to a claim on chain, of those confirmed here.
     ///
     /// # Errors
     /// [`ResultError`].
@@ -132,7 +150,7 @@ impl User {
         &self,
         job: &JobView,
         note: &JobNote,
-        interval: u32,
+        (interval, claims): (u32, Claims),
     ) -> Result<Vec<TrainedStage>, ResultError> {
         let manifest = self.manifest(note).await?;
         let mut stages = Vec::new();
@@ -145,7 +163,7 @@ impl User {
                 let bytes = self.ports.store.get(&parse_cid(cid)?, &[], slot.ty.byte_len()).await?;
                 constants.push(Tensor::from_bytes(slot.ty.clone(), &bytes)?);
             }
-            let (state, root) = self.state_after(job, (stage, interval), &program).await?;
+            let (state, root) = self.state_after(job, (stage, interval, claims), &program).await?;
             stages.push(TrainedStage { program, info: decode("stage notes", &notes)?, constants, state, root });
         }
         Ok(stages)
@@ -167,14 +185,14 @@ impl User {
     pub(crate) async fn state_after(
         &self,
         job: &JobView,
-        (stage, interval): (u16, u32),
+        (stage, interval, claims): (u16, u32, Claims),
         program: &Program,
     ) -> Result<(Vec<Tensor>, B256), ResultError> {
         let mut reason = String::from("nobody was asked");
         let mut claimed = false;
         for replica in 0..job.replicas {
             let lane = Lane { job: job.id, stage, replica };
-            let Some(claim) = self.final_claim(lane, interval).await? else { continue };
+            let Some(claim) = self.claim_of(lane, interval, claims).await? else { continue };
             claimed = true;
             let id = self.ports.contracts.claim_id(&claim);
             // Its worker, then whoever else may keep the state.
@@ -189,13 +207,13 @@ impl User {
         if claimed {
             Err(ResultError::Withheld { stage, reason })
         } else {
-            Err(ResultError::Unfinished { stage, interval })
+            Err(ResultError::Unfinished { stage, interval, which: claims })
         }
     }
 
-    /// The lane's claim for an interval, if it is final.
-    async fn final_claim(&self, lane: Lane, interval: u32) -> Result<Option<Claim>, ResultError> {
-        if self.ports.chain.lane(lane).await?.finalized <= interval {
+    /// The lane's claim for an interval, if it is one of those.
+    async fn claim_of(&self, lane: Lane, interval: u32, claims: Claims) -> Result<Option<Claim>, ResultError> {
+        if claims == Claims::Final && self.ports.chain.lane(lane).await?.finalized <= interval {
             return Ok(None);
         }
         let claim = claims_of(&self.events.borrow(), lane, interval..interval.saturating_add(1)).next();

@@ -9,7 +9,7 @@ use tensorlink_proof::commit::ProgramCommitment;
 use thiserror::Error;
 
 use crate::publish::{JobNote, PublishError, Published};
-use crate::result::ResultError;
+use crate::result::{Claims, ResultError};
 use crate::role::User;
 
 /// Why a training cannot go on.
@@ -49,7 +49,7 @@ impl User {
             let program = self.program(files).await?;
             let (state, root) = match intervals.checked_sub(1) {
                 Some(last) => {
-                    let (state, root) = self.state_after(job, (stage, last), &program).await?;
+                    let (state, root) = self.state_after(job, (stage, last, Claims::Final), &program).await?;
                     (store.put(files::join(&state).into()).await.map_err(PublishError::from)?.to_string(), root)
                 }
                 None => {

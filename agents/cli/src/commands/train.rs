@@ -20,6 +20,7 @@ pub const EXAMPLE: &str = r#"A job file, whose paths are relative to it:
   data = "kjv-1100k.txt.gz"
   steps_per_interval = 50         # steps between two claims
   out = "king-james"              # new folder for a trained language model
+  evaluate_every = 4              # intervals between two tests on text that no worker sees; else at the end only
   max_loss = 2.0                  # stop if the loss exceeds so many times the first one
   max_saturation = 0.05           # … or if a larger share of a weight's elements is at the limit of its type
   [hire]                          # as the options of `job post`
@@ -28,7 +29,7 @@ pub const EXAMPLE: &str = r#"A job file, whose paths are relative to it:
   deposit = "50"
   challenge_window = 60
   [early_stop]                    # stop, and pay for what was done, when …
-  loss = 1.3                      # … the loss is as low as this,
+  loss = 1.3                      # … the loss (of those tests, or without them as workers report it) is as low as this,
   patience = 4                    # … or no lower than it was so many intervals ago,
   min_delta = 0.001               # by at least so much
 

@@ -6,6 +6,7 @@ use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::gossip::Progress;
 use tensorlink_types::Lane;
 
+use super::evaluation::Tested;
 use super::token;
 use crate::output::duration;
 use crate::report::Report;
@@ -41,8 +42,13 @@ impl Lanes {
         self.0.values().map(|progress| progress.steps_per_second).min_by(f32::total_cmp).filter(|speed| *speed > 0.0)
     }
 
-    /// One line for people; a step learns from so many labels of a kind.
-    pub(super) fn line(&self, view: &JobView, (labels_per_step, label): (u64, &str), report: &Report) -> String {
+    /// One line for people, with the last test on held-out rows; a step learns from so many labels of a kind.
+    pub(super) fn line(
+        &self,
+        view: &JobView,
+        (labels_per_step, label): (u64, &str),
+        (report, tested): (&Report, Option<&Tested>),
+    ) -> String {
         let last = self.0.values().rev().find(|progress| progress.loss.is_some());
         let (loss, accuracy) = last.map_or((None, None), |progress| (progress.loss, progress.accuracy));
         let speed = self.steps_per_second();
@@ -51,10 +57,11 @@ impl Lanes {
         let (cost, projected) = report.cost(view.intervals);
         let shown = |value: Option<String>| value.unwrap_or_else(|| "-".into());
         format!(
-            "loss {} acc {} | {}{} steps/s, {} {label}s/s, {} left | {cost} of {projected} {} earned | {} MiB moved | claims {}{} \
+            "loss {} acc {} | {}{}{} steps/s, {} {label}s/s, {} left | {cost} of {projected} {} earned | {} MiB moved | claims {}{} \
              committed, {} final{}",
             shown(loss.map(|loss| format!("{loss:.4}"))),
             shown(accuracy.map(|accuracy| format!("{:.1} %", accuracy * 100.0))),
+            tested.map_or(String::new(), |tested| format!("held out {:.4} at {} | ", tested.loss, tested.steps)),
             // A few in a million are harmless: nothing to see.
             self.saturation()
                 .filter(|share| *share >= 0.001)
@@ -122,7 +129,7 @@ mod tests {
 
     #[test]
     fn before_anybody_tells_there_is_nothing_to_see() {
-        let line = Lanes::default().line(&view(), (512, "token"), &Report::default());
+        let line = Lanes::default().line(&view(), (512, "token"), (&Report::default(), None));
         let nothing = "loss - acc - | - steps/s, - tokens/s, - left | 0 of 0 SNO earned | 0 MiB moved | claims 0 committed, 0 final";
         assert_eq!(line, nothing);
     }
@@ -141,8 +148,8 @@ mod tests {
             ..Report::default()
         };
         assert_eq!(
-            lanes.line(&view(), (512, "token"), &report),
-            "loss 2.2500 acc 50.0 % | 2.0 steps/s, 1024 tokens/s, 75 s left | 3 of 8 SNO earned | 6 MiB moved | claims 3 committed, 1 final"
+            lanes.line(&view(), (512, "token"), (&report, Some(&Tested { steps: 50, loss: 2.125, percent: 51.0 }))),
+            "loss 2.2500 acc 50.0 % | held out 2.1250 at 50 | 2.0 steps/s, 1024 tokens/s, 75 s left | 3 of 8 SNO earned | 6 MiB moved | claims 3 committed, 1 final"
         );
         assert_eq!(lanes.step(), 50);
     }
@@ -151,10 +158,10 @@ mod tests {
     fn saturation_seals_and_differences_are_told_where_there_are_any() {
         let mut lanes = Lanes::default();
         lanes.hear(Progress { saturation: Some(0.0005), ..progress(0, 50, 0.0) });
-        assert!(!lanes.line(&view(), (64, "label"), &Report::default()).contains("saturated"));
+        assert!(!lanes.line(&view(), (64, "label"), (&Report::default(), None)).contains("saturated"));
         lanes.hear(Progress { saturation: Some(0.25), ..progress(1, 50, 0.0) });
         let report = Report { seals: 2, differences: ["stage 0, interval 1".to_owned()].into(), ..Report::default() };
-        let line = lanes.line(&view(), (64, "label"), &report);
+        let line = lanes.line(&view(), (64, "label"), (&report, None));
         assert!(line.contains("| 25.0 % of a weight saturated | - steps/s, - labels/s"), "{line}");
         assert!(
             line.contains("claims 2 sealed, 0 committed") && line.ends_with("REPLICAS DIFFER at stage 0, interval 1"),

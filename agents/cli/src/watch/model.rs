@@ -8,7 +8,7 @@ use tensorlink_graph::transformer::{Architecture, Matrix, Parameter, Weights, pa
 use tensorlink_graph::{Metrics, TrainingSet};
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_types::B256;
-use tensorlink_user::{Base, JobNote, User, matrices, test};
+use tensorlink_user::{Base, Claims, JobNote, User, matrices, test};
 
 use crate::device;
 use crate::folder::{Adapters, Classifier, ModelFolder, Trained, Tuned, vacant};
@@ -37,7 +37,7 @@ pub(super) async fn take(
     let last = intervals.checked_sub(1).with_context(|| {
         format!("job {} has no interval that is final in every stage, and so no model to take", view.id)
     })?;
-    let stages = user.trained(view, note, last).await?;
+    let stages = user.trained(view, note, (last, Claims::Final)).await?;
     let rows = user.held_out(note).await?;
     if let (Some(architecture), Some(out)) = (&note.architecture, out) {
         let (base, tokens, classes) = (note.base.as_ref(), note.tokens.as_slice(), note.classes.as_slice());

@@ -1,7 +1,8 @@
-//! When a job is stopped before its last interval: by the loss that its last stage reports.
+//! When a job is stopped before its last interval: by the loss of held-out rows where its user tests it on the way, else by the one that
+//! its last stage reports.
 //!
 //! A report is one worker's word, of an interval's mean training loss, and nothing proves it. Who lies about it ends its own job early, or lets
-//! it go on at its user's price until the user looks.
+//! it go on at its user's price until the user looks. That a loss explodes, only reports tell in time.
 
 use std::fmt;
 
@@ -19,6 +20,8 @@ const MIN_DELTA: f32 = 0.001;
 pub struct Rules {
     /// When it has learned enough.
     pub early: Early,
+    /// Intervals after each of which it is tested on held-out rows; by that loss, then, it has learned enough.
+    pub evaluate_every: Option<u32>,
     /// A loss above so many times the first reported one.
     pub max_loss: Option<f32>,
     /// A larger share of a weight's elements at the limit of their type, 5 % if none is named.
@@ -96,6 +99,9 @@ pub(super) struct Judge {
     best: Option<(f32, u32)>,
     /// Intervals before the one that is judged next.
     judged: u32,
+    /// Intervals before the last test on held-out rows.
+    #[serde(default)]
+    tested: u32,
     /// Why the job ends, and after how many intervals.
     verdict: Option<(Stop, u32)>,
 }
@@ -107,7 +113,7 @@ fn record(job: JobId) -> String {
 
 impl Judge {
     const fn new(rules: Rules, started_at: u64) -> Self {
-        Self { rules, started_at, first: None, best: None, judged: 0, verdict: None }
+        Self { rules, started_at, first: None, best: None, judged: 0, tested: 0, verdict: None }
     }
 
     /// As it was left when the job was last followed from here; if it never was, one with these rules.
@@ -124,12 +130,28 @@ impl Judge {
         Ok(judge)
     }
 
-    /// Writes it down.
-    ///
-    /// # Errors
-    /// [`JournalError`].
-    pub(super) fn write(&self, journal: &Journal, job: JobId) -> Result<(), JournalError> {
+    fn write(&self, journal: &Journal, job: JobId) -> Result<(), JournalError> {
         journal.write(&record(job), self)
+    }
+
+    /// Writes it down; where the disk refuses, the job goes on all the same.
+    pub(super) fn keep(&self, journal: &Journal, job: JobId) {
+        if let Err(error) = self.write(journal, job) {
+            tracing::warn!(%job, %error, "after an interruption this report would not count");
+        }
+    }
+
+    /// Intervals after each of which the job is tested on held-out rows, and those before the last test.
+    pub(super) const fn tests(&self) -> (Option<u32>, u32) {
+        (self.rules.evaluate_every, self.tested)
+    }
+
+    /// Takes in what a test on held-out rows came to, after so many intervals.
+    pub(super) fn tested(&mut self, intervals: u32, loss: f64) {
+        self.tested = intervals;
+        if self.verdict.is_none() {
+            self.verdict = self.enough(intervals, loss as f32).map(|why| (why, intervals));
+        }
     }
 
     /// Why the job ends, and after how many intervals, if it does.
@@ -163,11 +185,15 @@ impl Judge {
     }
 
     fn learned(&mut self, intervals: u32, loss: f32) -> Option<Stop> {
-        let Rules { early, .. } = self.rules;
         if let Some(excess) = self.rules.bounds().exploded(loss, self.first.unwrap_or(loss)) {
             return Some(Stop::Exceeded(excess));
         }
         self.first.get_or_insert(loss);
+        if self.rules.evaluate_every.is_none() { self.enough(intervals, loss) } else { None }
+    }
+
+    fn enough(&mut self, intervals: u32, loss: f32) -> Option<Stop> {
+        let Rules { early, .. } = self.rules;
         if let Some(goal) = early.loss
             && loss <= goal
         {
@@ -228,6 +254,27 @@ mod tests {
         assert_eq!(judge.verdict(), verdict);
         assert!(!judge.hear(4, None, Some(0.1)), "it is final");
         assert_eq!(judge.verdict(), verdict);
+    }
+
+    #[test]
+    fn where_held_out_rows_are_tested_they_decide_when_enough_is_learned() {
+        let early = Early { loss: Some(1.3), patience: Some(2), min_delta: None };
+        let rules = Rules { early, evaluate_every: Some(2), max_loss: Some(2.0), ..Rules::default() };
+        let mut judge = Judge::new(rules, 0);
+        for intervals in 1..=4 {
+            judge.hear(intervals, None, Some(1.0));
+        }
+        judge.tested(2, 1.6);
+        judge.tested(4, 1.5);
+        assert_eq!((judge.verdict(), judge.tests()), (None, (Some(2), 4)), "what workers report does not");
+        let mut stale: Judge = serde_json::from_slice(&serde_json::to_vec(&judge).unwrap()).unwrap();
+        stale.tested(6, 1.7);
+        assert_eq!(stale.verdict(), Some((Stop::Stale { best: 1.5, intervals: 2 }, 6)));
+        judge.hear(5, None, Some(2.5));
+        let exploded = Some((Stop::Exceeded(Excess::Exploded { loss: 2.5, most: 2.0 }), 5));
+        assert_eq!(judge.verdict(), exploded, "but that it explodes");
+        judge.tested(6, 1.2);
+        assert_eq!(judge.verdict(), exploded, "it is final");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tensorlink_node::ports::chain::{Event, Fault};
 
-use crate::harness::{Job, LIMIT, Network, Subject, USER, unshared_run, worker_address};
+use crate::harness::{Job, LIMIT, Network, Subject, USER, worker_address};
 
 /// The worker that plays all parts.
 const VILLAIN: usize = 0;
@@ -148,6 +148,28 @@ async fn a_job_that_has_learned_enough_is_stopped_and_leaves_its_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_tested_while_it_runs_and_stopped_by_what_it_knows_of_text_that_no_worker_saw() {
+    const GOAL: f64 = 3.0;
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    let job = Job { stages: 2, steps: 4000, steps_per_interval: 20, challenge_window: 6, ..JOB };
+    let out = job.train(&mut network, &format!("evaluate_every = 2\nearly_stop = {{ loss = {GOAL} }}"));
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_accounts();
+    let tests = report.json["evaluations"].as_array().unwrap();
+    let of = |test: &Value| (test["steps"].as_u64().unwrap(), test["loss"].as_f64().unwrap());
+    let ((last, low), before) = tests.split_last().map(|(last, before)| (of(last), before)).unwrap();
+    assert!(before.iter().all(|test| of(test).1 > GOAL) && low <= GOAL, "{tests:?}");
+    assert!(tests.iter().map(of).is_sorted_by(|one, next| one.0 < next.0), "{tests:?}");
+    assert!(tests.iter().all(|test| of(test).0.is_multiple_of(40)), "{tests:?}");
+    let reached = report.json["stopped"]["reached"]["loss"].as_f64();
+    assert!(reached.is_some_and(|loss| (loss - low).abs() < 1e-6), "{}", report.json);
+    // It may have gone on for a while when that was known.
+    assert!(report.number("steps") >= last as f64 && report.number("intervals") < f64::from(job.intervals()));
+    assert!(report.number("held_out_loss") < GOAL + 0.2 && out.join("model.safetensors").exists(), "{}", report.json);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_whose_weights_outgrow_their_types_is_stopped_and_paid_to_there() {
     let mut network = Network::start(2).await;
     network.start_workers(0..2).await;
@@ -176,63 +198,6 @@ fn halts(network: &Network) -> Vec<u32> {
         record["halted"]["intervals"].as_u64()
     });
     halted.map(|intervals| intervals as u32).collect()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn two_workers_that_share_sequences_come_to_what_one_would_have() {
-    come_to_what_half_of_them_would_have(2).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn two_pipelines_that_share_sequences_come_to_what_one_would_have() {
-    come_to_what_half_of_them_would_have(4).await;
-}
-
-/// Two shares have the whole model and half of the sequences each; what they come to is what one alone comes to with all of them.
-async fn come_to_what_half_of_them_would_have(stages: u16) {
-    let mut network = Network::start(stages.into()).await;
-    network.start_workers(0..stages.into()).await;
-    let job = Job { stages, steps: 40, steps_per_interval: 20, challenge_window: 6, ..JOB };
-    job.train(&mut network, "shares = 2");
-    let report = job.settled(&mut network, LIMIT).await;
-    report.assert_finished(&job);
-    let posted = report.pick(|event| match event {
-        Event::JobPosted { terms, .. } => Some(terms.clone()),
-        _ => None,
-    });
-    let keys = report.pick(|event| match event {
-        Event::JobStarted { job_key, .. } => Some(*job_key),
-        _ => None,
-    });
-    let half = stages / 2;
-    let alone = unshared_run(&network, &network.path("text.txt"), (&posted[0], keys[0]), half);
-    let claims = report.pick(|event| match event {
-        Event::ClaimCommitted { claim, .. } => Some(claim.clone()),
-        _ => None,
-    });
-    assert_eq!(claims.len(), 2 * usize::from(stages));
-    for claim in claims {
-        let (lane, interval) = (claim.lane(), claim.interval as usize);
-        assert_eq!(claim.newState, alone[interval][usize::from(lane.stage % half)], "{lane} at {interval}");
-    }
-}
-
-/// Of two pipelines that share sequences, the worker that adds up otherwise: the others took its word for the sums, and are right.
-#[tokio::test(flavor = "multi_thread")]
-async fn whoever_adds_up_gradients_wrongly_is_convicted_of_it() {
-    let mut network = Network::start(4).await;
-    network.start_workers(1..4).await;
-    network.start_part(VILLAIN, (STEP, "combine", r#"{"flip":3}"#)).await;
-    let job = Job { stages: 4, ..JOB };
-    let mut command = job.posting(&network);
-    command.args(["--shares", "2"]);
-    network.spawn("user", command);
-    let report = job.settled(&mut network, LIMIT).await;
-    let convicted = report.pick(|event| match event {
-        Event::Convicted { worker, fault, step, .. } => Some((*worker, *fault, *step)),
-        _ => None,
-    });
-    assert_eq!(convicted, [(worker_address(VILLAIN), Fault::Element, STEP)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

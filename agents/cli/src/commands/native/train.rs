@@ -110,7 +110,7 @@ pub(super) async fn run(config: &Config, args: &NativeTrainArgs, shutdown: Cance
     let job = JobFile::read(&args.job, Terms::Native)?;
     if job.rules() != Rules::default() {
         eprintln!(
-            "[early_stop], max_loss and max_saturation of the job file are for jobs on the chain: all steps are taken"
+            "[early_stop], evaluate_every, max_loss and max_saturation of the job file are for jobs on the chain: all steps are taken"
         );
     }
     let (out, addresses) = (args.out.as_ref().or(job.out.as_ref()), args.addresses()?);

@@ -24,6 +24,7 @@ struct Raw {
     #[serde(default = "steps_per_interval")]
     steps_per_interval: u32,
     out: Option<PathBuf>,
+    evaluate_every: Option<u32>,
     max_loss: Option<f32>,
     max_saturation: Option<f32>,
     hire: Option<HireArgs>,
@@ -65,9 +66,7 @@ pub(in crate::commands) struct JobFile {
     pub(in crate::commands) hire: HireArgs,
     /// Shares of a step's sequences, each with all of the model.
     shares: u16,
-    early_stop: Early,
-    max_loss: Option<f32>,
-    max_saturation: Option<f32>,
+    rules: Rules,
 }
 
 /// Where the model is described.
@@ -109,15 +108,18 @@ impl JobFile {
             out: raw.out.map(|out| folder.join(out)),
             hire,
             shares: if terms == Terms::Chain { raw.shares } else { 1 },
-            early_stop: raw.early_stop,
-            max_loss: raw.max_loss,
-            max_saturation: raw.max_saturation,
+            rules: Rules {
+                early: raw.early_stop,
+                evaluate_every: raw.evaluate_every,
+                max_loss: raw.max_loss,
+                max_saturation: raw.max_saturation,
+            },
         })
     }
 
     /// What ends the job early.
     pub(in crate::commands) const fn rules(&self) -> Rules {
-        Rules { early: self.early_stop, max_loss: self.max_loss, max_saturation: self.max_saturation }
+        self.rules
     }
 
     /// The model with its data.
@@ -152,6 +154,7 @@ fn check(raw: &Raw, hire: &HireArgs) -> Result<()> {
     parse_amount(&hire.worker_stake).context("[hire] worker_stake")?;
     ensure!(hire.challenge_window != Some(0), "[hire] challenge_window is 0: 1 second or more");
     ensure!(hire.duration > 0, "[hire] duration is 0: 1 second or more");
+    ensure!(raw.evaluate_every != Some(0), "evaluate_every is 0: 1 interval or more, or leave it out");
     ensure!(positive(early.loss), "[early_stop] loss must be a number above 0");
     ensure!(early.patience != Some(0), "[early_stop] patience is 0: 1 interval or more");
     let delta = early.min_delta.is_none_or(|delta| delta.is_finite() && delta >= 0.0);
@@ -173,6 +176,7 @@ mod tests {
         data = "d.txt"
         out = "made"
         steps_per_interval = 20
+        evaluate_every = 2
         max_loss = 2.0
         max_saturation = 0.02
         [hire]
@@ -199,7 +203,8 @@ mod tests {
         let hire = HireArgs { stages: 3, deposit: "12.5".into(), token: Token::Eth, ..HireArgs::default() };
         assert_eq!((&job.hire, job.steps_per_interval), (&hire, 20));
         let early = Early { loss: Some(1.3), patience: Some(4), min_delta: Some(0.01) };
-        assert_eq!(job.rules(), Rules { early, max_loss: Some(2.0), max_saturation: Some(0.02) });
+        let expected = Rules { early, evaluate_every: Some(2), max_loss: Some(2.0), max_saturation: Some(0.02) };
+        assert_eq!(job.rules(), expected);
     }
 
     #[test]
@@ -207,6 +212,7 @@ mod tests {
         for (from, to, named) in [
             ("steps_per_interval = 20", "steps_per_intervall = 20", "steps_per_intervall"),
             ("steps_per_interval = 20", "steps_per_interval = 0", "steps_per_interval"),
+            ("evaluate_every = 2", "evaluate_every = 0", "evaluate_every"),
             ("stages = 3", "stages = 0", "[hire] stages"),
             ("stages = 3", "stages = 65", "[hire] stages"),
             ("max_loss = 2.0", "shares = 2", "shares is 2"),
