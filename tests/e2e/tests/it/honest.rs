@@ -6,7 +6,7 @@ use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, LIMIT, Network, USER, VALIDATOR, address, eventually, sno, worker_address};
+use crate::harness::{Job, LIMIT, Network, USER, VALIDATOR, address, eventually, run, sno, worker_address};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_are_paid_per_claim_and_the_model_learned() {
@@ -26,6 +26,32 @@ async fn workers_are_paid_per_claim_and_the_model_learned() {
     let balance = network.chain().balance(address(USER), token).await.unwrap();
     assert_eq!(balance, sno("1000000") - Job::deposit() + report.refund());
     assert_eq!(network.stake_of_validator().await, sno("1000000"), "{VALIDATOR}: an audit costs no collateral");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quote_says_what_the_job_then_costs_and_posts_nothing() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    let job = Job::default();
+    let mut asking = job.posting(&network);
+    asking.args(["--dry-run", "--json"]);
+    let told = run(asking, LIMIT).await.json().remove(0);
+    assert_eq!(network.chain().job_count().await.unwrap(), 0, "nothing is posted");
+    let number = |name: &str| told[name].as_u64().unwrap_or_else(|| panic!("no number {name} in {told}"));
+    assert_eq!(["stages", "replicas", "steps", "intervals"].map(number), [2, 1, 60, 3]);
+    assert!(told["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{told}");
+    let wei = |name: &str| U256::from_str_radix(told[name].as_str().unwrap(), 10).unwrap();
+    assert_eq!(wei("deposit"), Job::deposit());
+    assert!(wei("audits") > U256::ZERO && wei("audits") + wei("estimate") <= wei("deposit"), "{told}");
+
+    job.post(&mut network);
+    let report = job.settled(&mut network, LIMIT).await;
+    let paid: U256 = report.paid().values().map(|(_, amount)| *amount).sum();
+    // A worker rounds its price of an interval up; the quote, what a lane costs, down.
+    assert!(
+        paid >= wei("estimate") && paid < wei("estimate") + U256::from(job.claims() + job.lanes()),
+        "{paid}: {told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

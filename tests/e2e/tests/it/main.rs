@@ -15,6 +15,7 @@
 //! | `serving` | pretrained models served text by text, honestly and not |
 //! | `chaos` | everything that can fail fails, at random |
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
+//! | `parallel` | replicas and shares of one training |
 //! | `resume` | training that goes on in another job |
 //! | `posts` | jobs that nobody should take |
 //! | `refusals` | what the command line says to bad input |
@@ -32,6 +33,7 @@ mod failures;
 mod harness;
 mod honest;
 mod language;
+mod parallel;
 mod posts;
 mod refusals;
 mod resume;

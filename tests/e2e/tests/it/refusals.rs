@@ -202,6 +202,75 @@ async fn models_and_data_that_cannot_be_trained() {
     assert_refused(&output, &["bad.json", "line 1"]);
 }
 
+/// What is wrong, what becomes of the model, the text, what the error says.
+type TextCase = (&'static str, fn(&mut Value), Vec<u8>, &'static [&'static str]);
+
+/// A decoder that can be trained on the text beside it.
+fn decoder() -> Value {
+    json!({
+        "name": "small decoder",
+        "decoder": { "width": 16, "layers": 2, "heads": 4, "groups": 2, "hidden": 32, "context": 16 },
+        "optimizer": { "learning_rate": 0.01, "warmup": 2, "weight_decay": 0.1, "clip": 1.0 },
+        "sequences": 2,
+        "steps": 60,
+        "operand_bits": 8,
+        "seed": 7,
+    })
+}
+
+fn text() -> Vec<u8> {
+    b"In the beginning was the Word. ".repeat(20)
+}
+
+fn text_cases() -> Vec<TextCase> {
+    let latin1 = [&text()[..], b"\xe9"].concat();
+    vec![
+        ("another encoding", |_| (), latin1, &["byte 620", "UTF-8"]),
+        ("no text", |_| (), Vec::new(), &["0 different characters"]),
+        ("one character", |_| (), b"a".repeat(600), &["1 different characters"]),
+        ("a text of a line", |_| (), text()[..32].to_vec(), &["32 tokens or characters", "33", "shorter context"]),
+        (
+            "heads that are no part of it",
+            |m| m["decoder"]["heads"] = 3.into(),
+            text(),
+            &["heads", "3", "divides width"],
+        ),
+        ("groups of no heads", |m| m["decoder"]["groups"] = 3.into(), text(), &["groups", "3", "divisor of heads"]),
+        ("no context", |m| m["decoder"]["context"] = 1.into(), text(), &["context", "1", "2 to 4096"]),
+        ("too many layers", |m| m["decoder"]["layers"] = 129.into(), text(), &["layers", "129", "1 to 128"]),
+        (
+            "a rate below nothing",
+            |m| m["optimizer"]["learning_rate"] = json!(-0.01),
+            text(),
+            &["learning_rate", "-0.01"],
+        ),
+        ("an absurd rate", |m| m["optimizer"]["learning_rate"] = json!(1e9), text(), &["learning_rate", "1000000000"]),
+        ("nothing is kept", |m| m["dropout"] = json!(1.0), text(), &["dropout", "1"]),
+        ("no sequences", |m| m["sequences"] = 0.into(), text(), &["sequences", "0"]),
+        ("operands of nine bits", |m| m["operand_bits"] = 9.into(), text(), &["operand_bits", "9"]),
+        ("a model that is not there", |m| m["from"] = json!({ "folder": "none", "context": 16 }), text(), &["from"]),
+    ]
+}
+
+#[tokio::test]
+async fn decoders_and_texts_that_cannot_be_trained() {
+    let files = Files::new();
+    let inspect = || files.command(&["model", "inspect", "bad.json", "--data", "bad.txt"]);
+    files.write("bad.json", decoder().to_string());
+    files.write("bad.txt", text());
+    let told = run(inspect(), LIMIT).await;
+    assert!(told.ok, "what is changed below is right before: {}", told.stderr);
+    for (what, change, data, words) in text_cases() {
+        let mut model = decoder();
+        change(&mut model);
+        files.write("bad.json", model.to_string());
+        files.write("bad.txt", data);
+        let output = run(inspect(), LIMIT).await;
+        eprintln!("{what}: {}", output.stderr.trim());
+        assert_refused(&output, words);
+    }
+}
+
 #[tokio::test]
 async fn weights_that_are_no_numbers() {
     let files = Files::new();

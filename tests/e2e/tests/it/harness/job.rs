@@ -23,6 +23,8 @@ pub(crate) enum Subject {
     Digits,
     /// The beginning of the King James text, by a small decoder.
     KingJames,
+    /// The same, three sequences a step.
+    ThreeSequences,
     /// The same, so fast that its weights leave their types.
     TooFast,
     /// The same, a fifth of it dropped.
@@ -39,11 +41,11 @@ impl Subject {
     fn model(self, steps: u32) -> Value {
         match self {
             Self::Digits => Model { steps }.json(),
-            Self::KingJames | Self::TooFast | Self::Dropout => json!({
+            Self::KingJames | Self::ThreeSequences | Self::TooFast | Self::Dropout => json!({
                 "name": "small king james",
                 "decoder": { "width": 16, "layers": 2, "heads": 4, "groups": 2, "hidden": 32, "context": 16 },
                 "optimizer": { "learning_rate": if self == Self::TooFast { 0.9 } else { 0.01 }, "warmup": 2, "weight_decay": 0.1, "clip": 1.0 },
-                "sequences": 2,
+                "sequences": if self == Self::ThreeSequences { 3 } else { 2 },
                 "steps": steps,
                 "operand_bits": 8,
                 "dropout": if self == Self::Dropout { 0.2 } else { 0.0 },
