@@ -7,9 +7,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_user::{Claims, JobNote, User, test};
+use tensorlink_user::{Claims, JobNote, User};
 
-use crate::device;
+use super::model;
 
 /// What a model knew of held-out rows after some steps.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -72,12 +72,7 @@ impl<'a> Evaluation<'a> {
 
 async fn tested(user: &User, (view, note): (&JobView, &JobNote), intervals: u32) -> Result<Tested> {
     let stages = user.trained(view, note, (intervals.saturating_sub(1), Claims::Committed)).await?;
-    let rows = user.held_out(note).await?;
-    let metrics = tokio::task::spawn_blocking(move || {
-        let engine = device::open(Some("cpu"))?;
-        Ok::<_, anyhow::Error>(test(&engine, &stages, &rows)?)
-    });
-    let metrics = metrics.await??;
+    let metrics = model::tested(stages, user.held_out(note).await?).await?;
     let steps = intervals.saturating_mul(view.steps_per_interval);
     Ok(Tested { steps, loss: metrics.loss(), percent: metrics.accuracy() * 100.0 })
 }

@@ -8,7 +8,7 @@ use tensorlink_graph::transformer::{Architecture, Matrix, Parameter, Weights, pa
 use tensorlink_graph::{Metrics, TrainingSet};
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_types::B256;
-use tensorlink_user::{Base, Claims, JobNote, User, matrices, test};
+use tensorlink_user::{Base, Claims, JobNote, TrainedStage, User, matrices, test};
 
 use crate::device;
 use crate::folder::{Adapters, Classifier, ModelFolder, Trained, Tuned, vacant};
@@ -44,8 +44,14 @@ pub(super) async fn take(
         let matrices = |parameters| matrices(parameters, &stages);
         Learned { architecture, base, tokens, classes, rows: &rows, matrices: &matrices }.write(out)?;
     }
-    let metrics = test(&device::open(Some("cpu"))?, &stages, &rows)?;
-    Ok((metrics, stages.iter().map(|stage| stage.root).collect()))
+    let roots = stages.iter().map(|stage| stage.root).collect();
+    Ok((tested(stages, rows).await?, roots))
+}
+
+/// What stages know of rows that no worker saw.
+pub(super) async fn tested(stages: Vec<TrainedStage>, rows: TrainingSet) -> Result<Metrics> {
+    let tested = move || Ok(test(&device::open(Some("cpu"))?, &stages, &rows)?);
+    tokio::task::spawn_blocking(tested).await?
 }
 
 /// What was learned, whoever has computed it.

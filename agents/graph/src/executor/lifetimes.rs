@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use tensorlink_types::{Program, Segment, Source};
 
+use crate::fused::readers;
+
 /// Of a program, the same in every step.
 pub(super) struct Lifetimes {
     /// How often each output is read.
@@ -14,28 +16,19 @@ pub(super) struct Lifetimes {
 
 impl Lifetimes {
     pub(super) fn of(program: &Program) -> Self {
-        let mut readers = vec![0u32; program.operators.len()];
+        let kept = program.state.iter().map(|slot| slot.producer);
+        let wanted = kept.chain(program.to_next.iter().chain(&program.to_previous).copied());
+        let readers = readers(&program.operators, wanted.map(Source::Output));
         let mut last_reader = vec![0u32; program.state.len()];
-        let mut read = |index: u32| {
-            if let Some(count) = readers.get_mut(index as usize) {
-                *count = count.saturating_add(1);
-            }
-        };
         for (reader, operator) in (0u32..).zip(&program.operators) {
             for operand in &operator.operands {
-                match operand.source {
-                    Source::Output(index) => read(index),
-                    Source::State(slot) => {
-                        if let Some(last) = last_reader.get_mut(slot as usize) {
-                            *last = reader;
-                        }
-                    }
-                    Source::Constant(_) | Source::FromPrevious(_) | Source::FromNext(_) => {}
+                if let Source::State(slot) = operand.source
+                    && let Some(last) = last_reader.get_mut(slot as usize)
+                {
+                    *last = reader;
                 }
             }
         }
-        program.state.iter().for_each(|slot| read(slot.producer));
-        program.to_next.iter().chain(&program.to_previous).for_each(|index| read(*index));
 
         let update = program.segments.iter().find(|segment| matches!(segment, Segment::Update { .. }));
         let mut replaced: BTreeMap<usize, Vec<(usize, u32)>> = BTreeMap::new();

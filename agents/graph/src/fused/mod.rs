@@ -146,8 +146,8 @@ impl Fusions {
     }
 }
 
-/// How often each output is read.
-fn readers(operators: &[Operator], wanted: impl IntoIterator<Item = Source>) -> Vec<u32> {
+/// How often each output is read; `wanted` are read beside the operators.
+pub(crate) fn readers(operators: &[Operator], wanted: impl IntoIterator<Item = Source>) -> Vec<u32> {
     let mut readers = vec![0u32; operators.len()];
     let operands = operators.iter().flat_map(|operator| &operator.operands).map(|operand| operand.source);
     for source in operands.chain(wanted) {

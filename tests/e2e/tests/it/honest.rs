@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use tensorlink_node::ports::Chain;
-use tensorlink_node::ports::chain::Event;
 use tensorlink_types::{Address, U256};
 
 use crate::harness::{Job, LIMIT, Network, USER, VALIDATOR, address, eventually, run, sno, worker_address};
@@ -63,12 +62,8 @@ async fn replicas_claim_the_same_and_are_paid_in_ether() {
     let report = job.settled(&mut network, LIMIT).await;
     report.assert_finished(&job);
 
-    let claims = report.pick(|event| match event {
-        Event::ClaimCommitted { claim, .. } => Some(claim.clone()),
-        _ => None,
-    });
     let mut states = BTreeMap::new();
-    for claim in &claims {
+    for claim in report.claims() {
         let seen: &mut Vec<_> = states.entry((claim.stage, claim.interval)).or_default();
         seen.push((claim.parentState, claim.newState));
     }

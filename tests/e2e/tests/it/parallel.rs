@@ -2,10 +2,9 @@
 //! becomes of them, the bits are those of one pipeline that nothing happens to.
 
 use tensorlink_node::ports::chain::{Event, Fault};
-use tensorlink_types::abi::JobTerms;
-use tensorlink_types::{B256, JobKey};
+use tensorlink_types::B256;
 
-use crate::harness::{Job, LIMIT, Network, Report, Subject, quiet_run, unshared_run, worker_address};
+use crate::harness::{Job, LIMIT, Network, Report, Subject, assert_claimed, quiet_run, unshared_run, worker_address};
 
 /// The worker that plays all parts.
 const VILLAIN: usize = 0;
@@ -34,8 +33,8 @@ async fn replicas_of_which_one_was_killed_come_to_what_an_undisturbed_run_would_
     network.start_workers([2]).await;
     let report = job.settled(&mut network, LIMIT).await;
     report.assert_finished(&job);
-    let (terms, key) = posted(&report);
-    assert_claimed(&report, &job, &quiet_run(&network, &network.path("text.txt"), &terms, key));
+    let quiet = quiet_run(&network, &network.path("text.txt"), &report.posted()[0], report.keys()[0]);
+    assert_all_claimed(&report, &job, &quiet);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,36 +61,16 @@ async fn come_to_what_one_pipeline_would_have(shares: u16, job: Job) {
     job.train(&mut network, &format!("shares = {shares}"));
     let report = job.settled(&mut network, LIMIT).await;
     report.assert_finished(&job);
-    let (terms, key) = posted(&report);
-    let alone = unshared_run(&network, &network.path("text.txt"), (&terms, key), job.stages / shares);
-    assert_claimed(&report, &job, &alone);
+    let posted = (&report.posted()[0], report.keys()[0]);
+    let alone = unshared_run(&network, &network.path("text.txt"), posted, job.stages / shares);
+    assert_all_claimed(&report, &job, &alone);
 }
 
-/// The terms and the key of the only job.
-fn posted(report: &Report) -> (JobTerms, JobKey) {
-    let terms = report.pick(|event| match event {
-        Event::JobPosted { terms, .. } => Some(terms.clone()),
-        _ => None,
-    });
-    let keys = report.pick(|event| match event {
-        Event::JobStarted { job_key, .. } => Some(*job_key),
-        _ => None,
-    });
-    (terms[0].clone(), keys[0])
-}
-
-/// Everybody has claimed every interval, and nothing but `states`: of each interval, of each stage that one pipeline has.
-fn assert_claimed(report: &Report, job: &Job, states: &[Vec<B256>]) {
-    let claims = report.pick(|event| match event {
-        Event::ClaimCommitted { claim, .. } => Some(claim.clone()),
-        _ => None,
-    });
+/// Everybody has claimed every interval, and nothing but these states.
+fn assert_all_claimed(report: &Report, job: &Job, states: &[Vec<B256>]) {
+    let claims = report.claims();
     assert_eq!(claims.len(), job.claims());
-    for claim in claims {
-        let (lane, of_interval) = (claim.lane(), &states[claim.interval as usize]);
-        let expected = of_interval[usize::from(lane.stage) % of_interval.len()];
-        assert_eq!(claim.newState, expected, "{lane} at {}", claim.interval);
-    }
+    assert_claimed(&claims, states);
 }
 
 /// Of two pipelines that share sequences, the worker that adds up otherwise: the others took its word for the sums, and are right.

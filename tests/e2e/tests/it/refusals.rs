@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{LIMIT, Model, Network, Output, run, tensorlink, worker_address};
+use crate::harness::{LIMIT, Model, Network, Output, Subject, run, tensorlink, worker_address};
 
 /// An endpoint that refuses connections.
 const NOBODY: &str = "ws://127.0.0.1:1";
@@ -205,19 +205,7 @@ async fn models_and_data_that_cannot_be_trained() {
 /// What is wrong, what becomes of the model, the text, what the error says.
 type TextCase = (&'static str, fn(&mut Value), Vec<u8>, &'static [&'static str]);
 
-/// A decoder that can be trained on the text beside it.
-fn decoder() -> Value {
-    json!({
-        "name": "small decoder",
-        "decoder": { "width": 16, "layers": 2, "heads": 4, "groups": 2, "hidden": 32, "context": 16 },
-        "optimizer": { "learning_rate": 0.01, "warmup": 2, "weight_decay": 0.1, "clip": 1.0 },
-        "sequences": 2,
-        "steps": 60,
-        "operand_bits": 8,
-        "seed": 7,
-    })
-}
-
+/// A text that the decoder can be trained on.
 fn text() -> Vec<u8> {
     b"In the beginning was the Word. ".repeat(20)
 }
@@ -256,12 +244,13 @@ fn text_cases() -> Vec<TextCase> {
 async fn decoders_and_texts_that_cannot_be_trained() {
     let files = Files::new();
     let inspect = || files.command(&["model", "inspect", "bad.json", "--data", "bad.txt"]);
-    files.write("bad.json", decoder().to_string());
+    let decoder = Subject::KingJames.model(60);
+    files.write("bad.json", decoder.to_string());
     files.write("bad.txt", text());
     let told = run(inspect(), LIMIT).await;
     assert!(told.ok, "what is changed below is right before: {}", told.stderr);
     for (what, change, data, words) in text_cases() {
-        let mut model = decoder();
+        let mut model = decoder.clone();
         change(&mut model);
         files.write("bad.json", model.to_string());
         files.write("bad.txt", data);

@@ -1,10 +1,10 @@
 //! A training that ended early goes on in another job, on another worker: what comes out is what would have.
 
 use tensorlink_node::ports::Chain;
-use tensorlink_node::ports::chain::Event;
+use tensorlink_types::abi::Claim;
 use tensorlink_types::{JobId, Lane};
 
-use crate::harness::{Job, LIMIT, Network, Subject, USER, quiet_run};
+use crate::harness::{Job, LIMIT, Network, Subject, USER, assert_claimed, quiet_run};
 
 /// Long enough to be in its middle when its first claims are on chain.
 const JOB: Job = Job {
@@ -42,28 +42,16 @@ async fn the_rest_of_a_training_is_the_same_on_other_workers() {
     assert!(report.number("held_out_percent") > 22.0, "{}", report.json);
     assert!(report.slashed().is_empty());
 
-    let terms = report.pick(|event| match event {
-        Event::JobPosted { terms, .. } => Some(terms.clone()),
-        _ => None,
-    });
+    let (terms, keys) = (report.posted(), report.keys());
     assert_eq!((terms[1].continues, terms[1].firstStep), (1, finished * JOB.steps_per_interval));
-    let keys = report.pick(|event| match event {
-        Event::JobStarted { job_key, .. } => Some(*job_key),
-        _ => None,
-    });
     assert_eq!(keys[0], keys[1]);
     let quiet = quiet_run(&network, &network.path("text.txt"), &terms[0], keys[0]);
-    let claims = report.pick(|event| match event {
-        Event::ClaimCommitted { claim, .. } => Some(claim.clone()),
-        _ => None,
-    });
-    let last = (JobId(2), JOB.intervals() - finished - 1);
-    assert!(claims.iter().any(|claim| (claim.lane().job, claim.interval) == last), "the rest is claimed to its end");
-    for claim in claims {
-        let before = if claim.lane().job == JobId(1) { 0 } else { finished };
-        let expected = quiet[(before + claim.interval) as usize][usize::from(claim.stage)];
-        assert_eq!(claim.newState, expected, "{} at interval {}", claim.lane(), claim.interval);
-    }
+    let (first, rest): (Vec<Claim>, Vec<Claim>) =
+        report.claims().into_iter().partition(|claim| claim.lane().job == JobId(1));
+    let last = JOB.intervals() - finished - 1;
+    assert!(rest.iter().any(|claim| claim.interval == last), "the rest is claimed to its end");
+    assert_claimed(&first, &quiet);
+    assert_claimed(&rest, &quiet[finished as usize..]);
 }
 
 /// Intervals of the first job that are final in both stages.

@@ -14,7 +14,8 @@ use tensorlink_types::{Address, JobId, Lane, U256};
 
 use super::agents::Agents;
 use crate::harness::{
-    COLLATERAL, FIRST_WORKER, Job, Network, Report, STAKE, TREASURY, USER, VALIDATOR, address, quiet_run, sno,
+    COLLATERAL, FIRST_WORKER, Job, Network, Report, STAKE, TREASURY, USER, VALIDATOR, address, assert_claimed,
+    quiet_run, sno,
 };
 
 /// Beyond every unbonding, seconds.
@@ -91,24 +92,10 @@ async fn claims_are_final_and_paid(network: &Network, report: &Report, closed: b
 
 /// Every claim holds what comes out where nothing fails: the same program from the same state, executed by the reference, here.
 fn same_as_a_quiet_run(report: &Report, network: &Network) {
-    let terms = report.pick(|event| match event {
-        Event::JobPosted { terms, .. } => Some(terms.clone()),
-        _ => None,
-    });
-    let key = report.pick(|event| match event {
-        Event::JobStarted { job_key, .. } => Some(*job_key),
-        _ => None,
-    });
-    let quiet = quiet_run(network, &Job::data(), &terms[0], key[0]);
-    let claims = report.pick(|event| match event {
-        Event::ClaimCommitted { claim, .. } => Some(claim.clone()),
-        _ => None,
-    });
+    let quiet = quiet_run(network, &Job::data(), &report.posted()[0], report.keys()[0]);
+    let claims = report.claims();
     assert!(!claims.is_empty());
-    for claim in claims {
-        let expected = quiet[claim.interval as usize][usize::from(claim.stage)];
-        assert_eq!(claim.newState, expected, "{} at interval {}", claim.lane(), claim.interval);
-    }
+    assert_claimed(&claims, &quiet);
 }
 
 /// Everybody takes out what they have, and then the contracts hold nothing, and nothing is gone.

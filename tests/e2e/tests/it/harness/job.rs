@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tensorlink_node::ports::chain::{Event, EventAt, Fault};
-use tensorlink_types::{Address, ClaimId, U256};
+use tensorlink_types::abi::{Claim, JobTerms};
+use tensorlink_types::{Address, ClaimId, JobKey, U256};
 
 use super::network::{Network, USER};
 use super::sno;
@@ -38,7 +39,8 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    fn model(self, steps: u32) -> Value {
+    /// The model file.
+    pub(crate) fn model(self, steps: u32) -> Value {
         match self {
             Self::Digits => Model { steps }.json(),
             Self::KingJames | Self::ThreeSequences | Self::TooFast | Self::Dropout => json!({
@@ -289,6 +291,30 @@ impl Report {
         self.events.iter().filter_map(|at| pick(&at.event)).collect()
     }
 
+    /// Terms of all jobs, in the order in which they were posted.
+    pub(crate) fn posted(&self) -> Vec<JobTerms> {
+        self.pick(|event| match event {
+            Event::JobPosted { terms, .. } => Some(terms.clone()),
+            _ => None,
+        })
+    }
+
+    /// Keys of all jobs, in the order in which they started.
+    pub(crate) fn keys(&self) -> Vec<JobKey> {
+        self.pick(|event| match event {
+            Event::JobStarted { job_key, .. } => Some(*job_key),
+            _ => None,
+        })
+    }
+
+    /// All claims that were committed.
+    pub(crate) fn claims(&self) -> Vec<Claim> {
+        self.pick(|event| match event {
+            Event::ClaimCommitted { claim, .. } => Some(claim.clone()),
+            _ => None,
+        })
+    }
+
     /// Claims paid and amount, by worker.
     pub(crate) fn paid(&self) -> BTreeMap<Address, (u32, U256)> {
         let paid = self.pick(|event| match event {
@@ -348,10 +374,7 @@ impl Report {
 
     /// Every claim was committed once, every payment is for final claims at the offered price, and no wei is lost.
     pub(crate) fn assert_accounts(&self) {
-        let claims = self.pick(|event| match event {
-            Event::ClaimCommitted { claim, .. } => Some((claim.lane(), claim.interval)),
-            _ => None,
-        });
+        let claims: Vec<_> = self.claims().iter().map(|claim| (claim.lane(), claim.interval)).collect();
         let mut unique = claims.clone();
         unique.sort_unstable();
         unique.dedup();

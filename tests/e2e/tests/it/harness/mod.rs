@@ -16,7 +16,7 @@ pub(crate) use network::{
 };
 pub(crate) use process::{Output, Process, run, tensorlink, villain};
 pub(crate) use purses::Purses;
-pub(crate) use quiet::{quiet_run, unshared_run};
+pub(crate) use quiet::{assert_claimed, quiet_run, unshared_run};
 pub(crate) use serving::{Served, Serving, Shape};
 
 use std::time::{Duration, Instant};

@@ -6,7 +6,7 @@ use tensorlink::commands::post::{compile, read_draft};
 use tensorlink_graph::{CheckedProgram, LocalPipeline, Reference, Schedule, Stage};
 use tensorlink_node::interval::state_root_of;
 use tensorlink_proof::commit::ProgramCommitment;
-use tensorlink_types::abi::JobTerms;
+use tensorlink_types::abi::{Claim, JobTerms};
 use tensorlink_types::{B256, JobKey};
 use tensorlink_user::Prepared;
 
@@ -31,6 +31,15 @@ pub(crate) fn unshared_run(
     stages: u16,
 ) -> Vec<Vec<B256>> {
     roots(&prepared(network, data, stages), terms, key)
+}
+
+/// Claims hold these states: of each interval, of each stage that a pipeline has.
+pub(crate) fn assert_claimed(claims: &[Claim], states: &[Vec<B256>]) {
+    for claim in claims {
+        let (lane, of_interval) = (claim.lane(), &states[claim.interval as usize]);
+        let expected = of_interval[usize::from(lane.stage) % of_interval.len()];
+        assert_eq!(claim.newState, expected, "{lane} at interval {}", claim.interval);
+    }
 }
 
 fn prepared(network: &Network, data: &Path, stages: u16) -> Prepared {
