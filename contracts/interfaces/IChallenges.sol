@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../types/Challenge.sol";
+import {Facts, LogsAnswer, Pick, Position, Question, StepAnswer, Subject, Way} from "../types/Challenge.sol";
 import {BoundaryLogs, Claim, Operator} from "../types/Types.sol";
 
 /// @title Challenges: what a silent worker is made to say
 /// @notice Who holds a worker's signed answers and data proves its fault at once (`IDisputes`). From a worker that gives none, a
 /// challenge forces them out, one question after another, each in time or the worker is convicted of silence: the states after
 /// each step, from which the challenger picks the first that is wrong; a signed statement about that step; nodes of its trace down to
-/// the first wrong output; nodes and leaves of that output. Then the challenger has all that a proof needs, and sends it.
+/// the first wrong output; nodes and leaves of that output. Hints of what the challenger would find itself lead there in few moves (P-39). Then the challenger has all that a proof needs, and sends it.
 ///
 /// | state | move | next |
 /// |---|---|---|
@@ -59,9 +59,10 @@ interface IChallenges {
         uint256 indexed challenge, bytes32 indexed claimId, address indexed challenger, address worker, Claim claim
     );
     /// @dev The worker is asked, and has until `deadline`.
-    event Asked(uint256 indexed challenge, uint40 deadline, Position position);
-    /// @dev The challenger has until `deadline`. `data`: the nodes, entries or leaves asked for, one after another.
-    event Answered(uint256 indexed challenge, uint40 deadline, Position position, bytes data);
+    event Asked(uint256 indexed challenge, uint40 deadline, Position position, bytes hints);
+    /// @dev The challenger has until `deadline`. `siblings`: of the way that hints led, from the position's node up. `data`: the nodes, entries or
+    /// leaves asked for, one after another.
+    event Answered(uint256 indexed challenge, uint40 deadline, Position position, bytes32[] siblings, bytes data);
     /// @dev The facts have changed.
     event Established(uint256 indexed challenge, Facts facts);
     /// @dev The worker's signature of the statement that the facts hold, with the challenger as auditor.
@@ -84,9 +85,11 @@ interface IChallenges {
     error WrongSubject(Subject subject);
     /// @dev Too many levels, or none, or more than there are.
     error WrongLevels(uint8 levels);
+    /// @dev Not as long as any hints, or hints where there is no tree.
+    error WrongHints();
     /// @dev What was picked was not answered, or is padding.
     error WrongPick();
-    /// @dev The answer does not hash to what the worker is committed to, or is not as long as asked for.
+    /// @dev The answer does not hash to what the worker is committed to, is not as long as asked for, or not where the hints lead.
     error WrongAnswer();
     error WrongState();
     error WrongProgram();
@@ -98,7 +101,9 @@ interface IChallenges {
     /// @notice Challenges a claim on record, and asks for the states after its steps; of a claim of one step for its statement.
     /// Effects: takes the bond in SNO, for which an allowance is needed; holds back the claim's finality.
     /// Requirements: the claim is live, and was committed less than two windows of its job ago.
-    function open(Claim calldata claim, uint64 committedAt, uint8 levels) external returns (uint256 challenge);
+    function open(Claim calldata claim, uint64 committedAt, Question calldata question)
+        external
+        returns (uint256 challenge);
 
     /// @notice Answers `Steps`: the root of the list of states after each step, the siblings of its last entry, which is the claim's new
     /// state, and the nodes asked for.
@@ -108,6 +113,7 @@ interface IChallenges {
         Claim calldata claim,
         bytes32 steps,
         bytes32[] calldata siblings,
+        Way calldata way,
         bytes calldata data
     ) external;
 
@@ -117,6 +123,7 @@ interface IChallenges {
         Position calldata position,
         Facts calldata facts,
         StepAnswer calldata said,
+        Way calldata way,
         bytes calldata data
     ) external;
 
@@ -126,6 +133,7 @@ interface IChallenges {
         Position calldata position,
         Facts calldata facts,
         bytes32 dataRoot,
+        Way calldata way,
         bytes calldata data
     ) external;
 
@@ -139,15 +147,20 @@ interface IChallenges {
         LogsAnswer calldata said
     ) external;
 
-    /// @notice Answers with nodes below a node that is known: entries of a list or leaves of a tensor in the last row.
-    function answer(uint256 challenge, Position calldata position, bytes calldata data) external;
+    /// @notice Answers with nodes below a node that is known, or below where hints lead from there: entries of a list or leaves of a tensor in the last row.
+    function answer(uint256 challenge, Position calldata position, Way calldata way, bytes calldata data) external;
 
     /// @notice Asks for what lies below one of the nodes that were answered last.
-    function ask(uint256 challenge, Position calldata position, Pick calldata pick, uint8 levels) external;
+    function ask(uint256 challenge, Position calldata position, Pick calldata pick, Question calldata question) external;
 
     /// @notice Asks once more from the root of a tree: `Steps`, `Trace` or `State`.
-    function askTree(uint256 challenge, Position calldata position, Facts calldata facts, Subject subject, uint8 levels)
-        external;
+    function askTree(
+        uint256 challenge,
+        Position calldata position,
+        Facts calldata facts,
+        Subject subject,
+        Question calldata question
+    ) external;
 
     /// @notice Asks for the statement on the step that led to the state picked from the last row of `Steps`. `preState` with
     /// `preSiblings` is the entry before it; of the claim's first step it is the claim's parent state, without siblings.
@@ -159,7 +172,7 @@ interface IChallenges {
         Pick calldata pick,
         bytes32 preState,
         bytes32[] calldata preSiblings,
-        uint8 levels
+        Question calldata question
     ) external;
 
     /// @notice Asks for the output that was picked from the last row of `Trace`; `operator` is the one that gives it, at its place in the
@@ -171,7 +184,7 @@ interface IChallenges {
         Pick calldata pick,
         Operator calldata operator,
         bytes32[] calldata operatorMembership,
-        uint8 levels
+        Question calldata question
     ) external;
 
     /// @notice Asks for the roots of the boundary logs.
@@ -185,7 +198,7 @@ interface IChallenges {
         Claim calldata claim,
         BoundaryLogs calldata logs,
         uint8 edge,
-        uint8 levels
+        Question calldata question
     ) external;
 
     /// @notice Ends a challenge and pays out its bond, by the table above.

@@ -1,24 +1,107 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Pick, Position, Subject} from "../types/Challenge.sol";
+import {FixedPointMathLib} from "solady/utils/FixedPointMathLib.sol";
+
+import {Pick, Position, Subject, Way} from "../types/Challenge.sol";
 import {Merkle} from "./Merkle.sol";
 
 /// @title Walking down a committed tree, some levels at a time
 /// @notice Trees are those of C-2 and C-4. The one who is asked gives all descendants of a node that lie `levels` below it, and they hash
 /// up to the node or count for nothing; the one who asks goes on from one of them.
+///
+/// Who asks may add hints of what it would find itself: 16 bits of each left node's salted hash, row after row, of up to 10 levels. They lead to one
+/// node of the tree that is asked about, whichever it is: at each node to the left where the left one is not what the hint says, or nothing
+/// lies right, and else to the right. So a tree that is not the asker's is left at its first difference, for a sixteenth of the calldata that the
+/// nodes themselves take. Hints prove nothing and bind nobody. The salt is chosen after the tree was committed, so that no tree can be
+/// made before whose wrong nodes pass for right ones; where one does nevertheless, the siblings of the answer show it, and one asks once more, with another.
 library Dissection {
-    /// @dev At most 256 nodes at a time: `tests/contracts/ChallengeGas.t.sol` measures 16 to 256, of which 32 to 256 cost the same. With 10 levels
-    /// allowed it gave 2.66 million for the largest game by 512 or 1,024, a million more than by 64, for 7 answers in place of 9.
+    /// @dev At most 256 nodes at a time: `tests/contracts/ChallengeGas.t.sol` measures 16 to 256, of which 32 to 256 cost the same.
     uint256 internal constant MAX_LEVELS = 8;
     /// @dev At most 8 leaves, 2 KiB, at a time.
     uint256 internal constant MAX_LEAF_LEVELS = 3;
+    /// @dev At most 10 levels by hints, 2 KiB of them.
+    uint256 internal constant MAX_GUIDED = 10;
+    /// @dev Bytes of the salt, with which hints begin, and of a hint.
+    uint256 private constant SALT = 8;
+    uint256 private constant HINT = 2;
 
     /// @notice Whether so many levels can be asked for at this position.
     function canAsk(Position memory p) internal pure returns (bool) {
-        (uint256 levels, uint256 height) = (p.levels, p.height);
+        if (p.guided > p.height) return false;
+        (uint256 levels, uint256 height) = (p.levels, p.height - p.guided);
         if (levels > height || levels > MAX_LEVELS || (levels == 0 && height > 0)) return false;
         return p.subject != Subject.Output || levels < height || levels <= MAX_LEAF_LEVELS;
+    }
+
+    /// @notice Levels that `hints` lead down, at most `MAX_GUIDED`; 0 without any.
+    function levelsOf(bytes calldata hints) internal pure returns (bool formed, uint8 levels) {
+        if (hints.length == 0) return (true, 0);
+        // SALT + HINT · (2^levels − 1) bytes: six more than a power of two. A shorter length becomes a huge number.
+        unchecked {
+            uint256 power = hints.length - (SALT - HINT);
+            formed = power > HINT && power <= HINT << MAX_GUIDED && power & (power - 1) == 0;
+            // SAFETY: at most 10 where it counts.
+            // forge-lint: disable-next-line(unsafe-typecast)
+            if (formed) levels = uint8(FixedPointMathLib.log2(power) - 1);
+        }
+    }
+
+    /// @notice Takes the position, of which the node is known, to where its hints lead; false if that is not `way`.
+    /// @dev Of every tree and any hints there is one way (P-22), and it ends above a leaf.
+    function follow(Position memory p, Way calldata way) internal pure returns (bool) {
+        uint256 guided = p.guided;
+        // INVARIANT: an answer has nothing that is not looked at.
+        if (way.siblings.length != guided) return false;
+        if (guided == 0) return way.hints.length == 0;
+        if (keccak256(way.hints) != p.hints || way.child >= 1 << guided) return false;
+        // INVARIANT of positions: at most so high, and at most so many levels guided, which `canAsk` has checked; indices have 64 bits.
+        unchecked {
+            (uint256 height, uint256 index) = (p.height - guided, (uint256(p.index) << guided) + way.child);
+            // INVARIANT of positions: there is a leaf below each.
+            if (index << height >= p.count) return false;
+            if (!_leads(way, index, height, p)) return false;
+            // SAFETY: an index below the count, which has 64 bits; a height that is less than before.
+            // forge-lint: disable-next-line(unsafe-typecast)
+            (p.index, p.height) = (uint64(index), uint8(height));
+        }
+        (p.node, p.guided, p.hints) = (way.node, 0, 0);
+        return true;
+    }
+
+    /// @dev Whether the way up from node `index` at `height` is the one that hints lead down, and ends in the position's node.
+    function _leads(Way calldata way, uint256 index, uint256 height, Position memory p) private pure returns (bool) {
+        (bytes calldata hints, bytes32 node, uint256 row) = (way.hints, way.node, 1 << p.guided);
+        for (uint256 level = 0; level < p.guided; ++level) {
+            bytes32 sibling = way.siblings[level];
+            unchecked {
+                row >>= 1;
+                // Hints are counted from the top row on: there are `row − 1` above this one.
+                uint256 hint = row - 1 + ((index & (2 * row - 1)) >> 1);
+                if (index & 1 == 1) {
+                    if (!_isHinted(hints, hint, sibling)) return false;
+                    node = Merkle.join(sibling, node);
+                } else {
+                    bool alone = (index + 1) << height >= p.count;
+                    if (alone ? sibling != Merkle.empty(height) : _isHinted(hints, hint, node)) return false;
+                    node = Merkle.join(node, sibling);
+                }
+                (index, height) = (index >> 1, height + 1);
+            }
+        }
+        return node == p.node;
+    }
+
+    /// @dev Whether a node is what hint `number` says: the first 16 bits of `H(salt ‖ node)`.
+    function _isHinted(bytes calldata hints, uint256 number, bytes32 node) private pure returns (bool hinted) {
+        uint256 place = SALT + HINT * number;
+        // SAFETY: reads hints up to the last, and uses memory beyond the free pointer, which it leaves free.
+        assembly ("memory-safe") {
+            let p := mload(0x40)
+            mstore(p, calldataload(hints.offset))
+            mstore(add(p, 8), node)
+            hinted := eq(shr(240, keccak256(p, 40)), shr(240, calldataload(add(hints.offset, place))))
+        }
     }
 
     /// @notice Whether the descendants asked for are the tree's last row: entries of a list, leaves of a tensor.

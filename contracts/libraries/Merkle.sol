@@ -52,6 +52,18 @@ library Merkle {
         }
     }
 
+    /// @notice `H(0x01 ‖ left ‖ right)`: the node over two.
+    function join(bytes32 left, bytes32 right) internal pure returns (bytes32 node) {
+        // SAFETY: uses memory beyond the free pointer and leaves it free.
+        assembly ("memory-safe") {
+            let p := mload(0x40)
+            mstore8(p, 1)
+            mstore(add(p, 1), left)
+            mstore(add(p, 33), right)
+            node := keccak256(p, 65)
+        }
+    }
+
     /// @notice The node over `2^height` missing leaves (C-2).
     function empty(uint256 height) internal pure returns (bytes32 node) {
         // SAFETY: uses memory beyond the free pointer and leaves it free.

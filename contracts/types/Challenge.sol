@@ -28,11 +28,13 @@ enum Subject {
 struct Position {
     Subject subject;
     uint8 levels;
+    uint8 guided;
     uint8 height;
     uint64 index;
     uint64 count;
     bytes32 node;
     bytes32 facts;
+    bytes32 hints;
 }
 
 /// @dev What a worker has committed itself to in the course of a challenge; zero where it has not yet. `steps` is the root of the list of
@@ -57,6 +59,21 @@ struct Pick {
     uint32 child;
     bytes32 digest;
     bytes32[] siblings;
+}
+
+/// @dev How much is asked for: so many levels below the position's node, or below the one to which the hints lead, if there are any.
+struct Question {
+    uint8 levels;
+    bytes hints;
+}
+
+/// @dev Where hints lead in the worker's tree (`Dissection.follow`): to the `child`-th of the descendants as many levels below, which is `node`,
+/// with the siblings from there up. All empty where a question has no hints.
+struct Way {
+    uint32 child;
+    bytes32 node;
+    bytes32[] siblings;
+    bytes hints;
 }
 
 /// @dev What a worker says about the step that it was asked about: the trace's root, its signature of the statement, and the program.

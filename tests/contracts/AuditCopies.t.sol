@@ -231,14 +231,14 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         bytes32 preState = _states()[LAST - 1];
         bytes32[] memory siblings = _stepsTree().path(LAST - 1);
         vm.prank(challenger);
-        challenges.askStatement(game, positions[game], factsOf[game], claim, pick, preState, siblings, levels);
+        challenges.askStatement(game, positions[game], factsOf[game], claim, pick, preState, siblings, _plain(levels));
         _follow();
     }
 
     function _askOn(address challenger, uint256 game) private {
         Pick memory pick = _pick(game, _childFor(game, LAST));
         vm.prank(challenger);
-        challenges.ask(game, positions[game], pick, _levelsOf(positions[game].height - positions[game].levels));
+        challenges.ask(game, positions[game], pick, _plain(_levelsOf(positions[game].height - positions[game].levels)));
         _follow();
     }
 

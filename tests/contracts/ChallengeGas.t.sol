@@ -2,14 +2,13 @@
 pragma solidity ^0.8.28;
 
 import {Merkle} from "../../contracts/libraries/Merkle.sol";
-import {Facts, Pick, Position, StepAnswer, Subject} from "../../contracts/types/Challenge.sol";
+import {Facts, Pick, Position, Question, StepAnswer, Subject, Way} from "../../contracts/types/Challenge.sol";
 import {Claim, JobTerms, Operator, StepStatement, TensorType} from "../../contracts/types/Types.sol";
 import {ChallengeFeed} from "./protocol/ChallengeFeed.sol";
 
-/// @title Gas of the largest game for several numbers k = 2^levels of nodes at a time
+/// @title Gas of the largest game: by hints, and without them for several numbers k = 2^levels of nodes at a time
 /// @notice An interval of 10,000 steps, a program of 3,000 operators, an output of 2^21 leaves (512 MiB); the challenger goes down to the
-/// last of each. Of the trees there is only what the walk meets; what lies beside its way is noise. With the proof that ends it
-/// (`conviction.json`) the game at k = 64 takes less than 2.2 million.
+/// last of each. Of the trees there is only what the walk meets; what lies beside its way is noise.
 /// forge-config: default.isolate = true
 contract ChallengeGasTest is ChallengeFeed {
     uint256 private constant ID = 1;
@@ -18,13 +17,21 @@ contract ChallengeGasTest is ChallengeFeed {
     uint256 private constant LEAVES = 1 << 21;
     /// @dev int8, 131,072 by 4,096.
     TensorType private constant OUTPUT = TensorType.wrap((8 << 248) | (2 << 224) | (131_072 << 96) | (4096 << 64));
+    bytes8 private constant SALT = "any salt";
+    /// @dev What the proof that ends a game costs (`conviction.json`).
+    uint256 private constant PROOF = 480_000;
 
-    /// @dev Of a tree: the rows on the way to its last leaf, the top one first, the root, and the siblings of that leaf.
+    /// @dev Of a tree: for each question, the first one first, its levels by hints and below, the row that answers it, and the node over that; the root; the siblings of
+    /// the last leaf from the bottom up; the last entry, and the one before.
     struct Walk {
+        uint256 count;
+        bool list;
+        uint8[] guided;
         uint8[] levels;
         bytes[] rows;
+        bytes32[] tops;
         bytes32 root;
-        bytes32[] siblings;
+        bytes32[] path;
         bytes32 last;
         bytes32 before;
     }
@@ -43,8 +50,6 @@ contract ChallengeGasTest is ChallengeFeed {
 
     function test_k64() public {
         _measure(6);
-        assertLe(answers, 9);
-        assertLe(gas, 1_700_000);
     }
 
     function test_k128() public {
@@ -55,11 +60,22 @@ contract ChallengeGasTest is ChallengeFeed {
         _measure(8);
     }
 
+    /// @dev The agents' way (`agents/proof/src/challenge/position.rs`).
+    function test_byHints() public {
+        Game memory g;
+        g.steps = _walk(LONG, true, _numbers(9, 0), _numbers(5, 0));
+        g.trace = _walk(OPERATORS, true, _numbers(8, 0), _numbers(4, 0));
+        g.output = _walk(LEAVES, false, _numbers(9, 8), _numbers(4, 0, 2));
+        _play(g, "by hints");
+        assertLe(answers, 5);
+        assertLe(gas + PROOF, 1_700_000);
+    }
+
     function _measure(uint8 most) private {
-        _play(most);
-        string memory name = string.concat("largest game, k = ", vm.toString(1 << most));
-        vm.snapshotValue("challenge", string.concat(name, ", gas without the proof"), gas);
-        vm.snapshotValue("challenge", string.concat(name, ", answers"), answers);
+        Game memory g;
+        (g.steps, g.trace) = (_plainWalk(LONG, true, most), _plainWalk(OPERATORS, true, most));
+        g.output = _plainWalk(LEAVES, false, most);
+        _play(g, string.concat("k = ", vm.toString(1 << most)));
     }
 
     /// @dev The three walks of a game.
@@ -69,52 +85,59 @@ contract ChallengeGasTest is ChallengeFeed {
         Walk output;
     }
 
-    function _play(uint8 most) private {
-        Game memory g;
-        (g.steps, g.trace, g.output) =
-        (_walk(LONG, true, most), _walk(OPERATORS, true, most), _walk(LEAVES, false, most));
+    function _play(Game memory g, string memory how) private {
         // The last entry of the trace is the output's root.
-        (g.trace.rows, g.trace.root) = _withLast(g.trace, OPERATORS, Merkle.tensorRoot(OUTPUT, g.output.root));
+        g.trace.last = Merkle.tensorRoot(OUTPUT, g.output.root);
+        _build(g.trace);
         (StepAnswer memory said, Operator memory operator, bytes32[] memory membership) = _program();
         _start(said, g.steps.last);
         _findStep(g);
         _state(g, said);
         _findOutput(g, operator, membership);
+        string memory name = string.concat("largest game, ", how);
+        vm.snapshotValue("challenge", string.concat(name, ", gas without the proof"), gas);
+        vm.snapshotValue("challenge", string.concat(name, ", answers"), answers);
     }
 
     function _findStep(Game memory g) private {
+        Question memory question = _question(g.steps, 0);
         vm.prank(auditor);
-        challenges.open(claim, uint64(block.timestamp), g.steps.levels[0]);
+        challenges.open(claim, uint64(block.timestamp), question);
         _spent(false);
         Position memory p = positions[ID];
+        Way memory way = _way(g.steps, 0);
         vm.prank(workers[0].addr);
-        challenges.answerSteps(ID, p, claim, g.steps.root, g.steps.siblings, g.steps.rows[0]);
+        challenges.answerSteps(ID, p, claim, g.steps.root, g.steps.path, way, g.steps.rows[0]);
         _spent(true);
         _descend(g.steps);
     }
 
     function _state(Game memory g, StepAnswer memory said) private {
-        Pick memory pick = _pickLast(g.steps);
-        bytes32[] memory path = _copy(g.steps.siblings);
+        Pick memory pick = _pickLast(g.steps, g.steps.rows.length - 1);
+        bytes32[] memory path = _copy(g.steps.path);
         path[0] = _itemNode(g.steps.last);
+        Question memory question = _question(g.trace, 0);
         vm.prank(auditor);
-        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, g.steps.before, path, g.trace.levels[0]);
+        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, g.steps.before, path, question);
         _spent(false);
         said.trace = g.trace.root;
         said.signature = _signed(said);
+        Way memory way = _way(g.trace, 0);
         vm.prank(workers[0].addr);
-        challenges.answerStatement(ID, positions[ID], factsOf[ID], said, g.trace.rows[0]);
+        challenges.answerStatement(ID, positions[ID], factsOf[ID], said, way, g.trace.rows[0]);
         _spent(true);
         _descend(g.trace);
     }
 
     function _findOutput(Game memory g, Operator memory operator, bytes32[] memory membership) private {
-        Pick memory pick = _pickLast(g.trace);
+        Pick memory pick = _pickLast(g.trace, g.trace.rows.length - 1);
+        Question memory question = _question(g.output, 0);
         vm.prank(auditor);
-        challenges.askOutput(ID, positions[ID], factsOf[ID], pick, operator, membership, g.output.levels[0]);
+        challenges.askOutput(ID, positions[ID], factsOf[ID], pick, operator, membership, question);
         _spent(false);
+        Way memory way = _way(g.output, 0);
         vm.prank(workers[0].addr);
-        challenges.answerOutput(ID, positions[ID], factsOf[ID], g.output.root, g.output.rows[0]);
+        challenges.answerOutput(ID, positions[ID], factsOf[ID], g.output.root, way, g.output.rows[0]);
         _spent(true);
         _descend(g.output);
     }
@@ -122,12 +145,14 @@ contract ChallengeGasTest is ChallengeFeed {
     /// @dev The rest of a walk.
     function _descend(Walk memory walk) private {
         for (uint256 i = 1; i < walk.rows.length; ++i) {
-            Pick memory pick = _pickLast(walk);
+            Pick memory pick = _pickLast(walk, i - 1);
+            Question memory question = _question(walk, i);
             vm.prank(auditor);
-            challenges.ask(ID, positions[ID], pick, walk.levels[i]);
+            challenges.ask(ID, positions[ID], pick, question);
             _spent(false);
+            Way memory way = _way(walk, i);
             vm.prank(workers[0].addr);
-            challenges.answer(ID, positions[ID], walk.rows[i]);
+            challenges.answer(ID, positions[ID], way, walk.rows[i]);
             _spent(true);
         }
     }
@@ -183,130 +208,145 @@ contract ChallengeGasTest is ChallengeFeed {
     // Trees
 
     /// @dev As many levels at a time as there may be, evenly; leaves of a tensor at most 3 at a time.
-    function _levels(uint256 height, bool list, uint8 most) private pure returns (uint8[] memory levels) {
+    function _plainWalk(uint256 count, bool list, uint8 most) private pure returns (Walk memory) {
+        uint256 height = Merkle.depth(count);
         uint256 above = list ? height : height - 3;
         uint256 rows = (above + most - 1) / most;
-        levels = new uint8[](list ? rows : rows + 1);
+        uint8[] memory levels = new uint8[](list ? rows : rows + 1);
         for (uint256 i = 0; i < rows; ++i) {
             levels[i] = uint8((above + rows - 1 - i) / rows);
         }
         if (!list) levels[rows] = 3;
+        return _walk(count, list, new uint8[](levels.length), levels);
     }
 
-    function _walk(uint256 count, bool list, uint8 most) private pure returns (Walk memory walk) {
-        walk.levels = _levels(Merkle.depth(count), list, most);
-        walk.last = keccak256(abi.encode(count));
-        (walk.rows, walk.root) = _build(walk, count, list);
-        walk.siblings = _siblings(walk, count, list);
-        if (list) walk.before = _word(walk.rows[walk.rows.length - 1], _lastOf(walk, count) - 1);
+    function _numbers(uint8 first, uint8 second) private pure returns (uint8[] memory) {
+        return _numbers(first, second, second > 0 ? 2 : 1);
     }
 
-    /// @dev The same with another last entry.
-    function _withLast(Walk memory walk, uint256 count, bytes32 last) private pure returns (bytes[] memory, bytes32) {
-        walk.last = last;
-        return _build(walk, count, true);
+    function _numbers(uint8 first, uint8 second, uint256 length) private pure returns (uint8[] memory numbers) {
+        numbers = new uint8[](length);
+        numbers[0] = first;
+        if (length > 1) numbers[1] = second;
     }
 
-    /// @dev Place of the last leaf in the last row.
-    function _lastOf(Walk memory walk, uint256 count) private pure returns (uint256) {
-        return (count - 1) & ((1 << walk.levels[walk.levels.length - 1]) - 1);
-    }
-
-    function _build(Walk memory walk, uint256 count, bool list)
+    function _walk(uint256 count, bool list, uint8[] memory guided, uint8[] memory levels)
         private
         pure
-        returns (bytes[] memory rows, bytes32 node)
+        returns (Walk memory walk)
     {
-        rows = new bytes[](walk.levels.length);
-        uint256 below = 0;
-        for (uint256 i = rows.length; i > 0; --i) {
-            uint256 width = 1 << walk.levels[i - 1];
-            uint256 place = ((count - 1) >> below) & (width - 1);
-            bytes32[] memory nodes = new bytes32[](width);
-            if (below > 0) {
-                for (uint256 k = 0; k < width; ++k) {
-                    nodes[k] = k == place ? node : keccak256(abi.encode(count, i, k));
-                    // After the last leaf there is padding.
-                    if (k > place) nodes[k] = Merkle.empty(below);
-                }
-                rows[i - 1] = abi.encodePacked(nodes);
-            } else {
-                for (uint256 k = 0; k <= place; ++k) {
-                    bytes32 item = k == place ? walk.last : keccak256(abi.encode(count, k));
-                    bytes memory entry = list ? bytes.concat(item) : bytes.concat(item, new bytes(224));
-                    rows[i - 1] = bytes.concat(rows[i - 1], entry);
-                    nodes[k] = list ? _itemNode(item) : keccak256(bytes.concat(hex"00", entry));
-                }
-            }
-            node = _fold(nodes);
-            below += walk.levels[i - 1];
-        }
+        (walk.count, walk.list, walk.guided, walk.levels) = (count, list, guided, levels);
+        walk.last = keccak256(abi.encode(count));
+        _build(walk);
+        uint256 row = walk.rows.length - 1;
+        if (list) walk.before = _word(walk.rows[row], ((count - 1) & ((1 << levels[row]) - 1)) - 1);
     }
 
-    /// @dev Siblings of the last leaf, from the bottom.
-    function _siblings(Walk memory walk, uint256 count, bool list) private pure returns (bytes32[] memory siblings) {
-        siblings = new bytes32[](Merkle.depth(count));
+    /// @dev Rows, path and root, from the last row up.
+    function _build(Walk memory walk) private pure {
+        (walk.rows, walk.tops) = (new bytes[](walk.levels.length), new bytes32[](walk.levels.length));
+        walk.path = new bytes32[](Merkle.depth(walk.count));
         uint256 below = 0;
         for (uint256 i = walk.rows.length; i > 0; --i) {
-            uint256 place = ((count - 1) >> below) & ((1 << walk.levels[i - 1]) - 1);
-            bytes32[] memory nodes = _nodesOf(walk.rows[i - 1], walk.levels[i - 1], below == 0 && list, list);
-            for (uint256 level = 0; level < walk.levels[i - 1]; ++level) {
-                siblings[below + level] = nodes[place ^ 1];
-                nodes = _up(nodes);
-                place /= 2;
-            }
+            bytes32[] memory nodes = _row(walk, i - 1, below);
+            _climb(walk, nodes, below);
+            walk.tops[i - 1] = walk.root;
             below += walk.levels[i - 1];
+            if (walk.guided[i - 1] == 0) continue;
+            _climb(walk, _noise(walk, walk.guided[i - 1], below), below);
+            below += walk.guided[i - 1];
         }
     }
 
-    /// @dev What the last answer holds at the end of the way, to go on from.
-    function _pickLast(Walk memory walk) private view returns (Pick memory pick) {
-        Position memory p = positions[ID];
-        uint256 row = walk.rows.length;
-        // The row that was answered last is the one of its height.
-        uint256 below = p.height - p.levels;
-        for (uint256 sum = 0; sum <= below; --row) {
-            if (sum == below) break;
-            sum += walk.levels[row - 1];
+    function _row(Walk memory walk, uint256 i, uint256 below) private pure returns (bytes32[] memory nodes) {
+        if (below > 0) {
+            nodes = _noise(walk, walk.levels[i], below);
+            walk.rows[i] = abi.encodePacked(nodes);
+            return nodes;
         }
-        bool list = p.subject != Subject.Output;
-        pick.child = uint32(((p.count - 1) >> below) & ((1 << p.levels) - 1));
-        pick.digest = below == 0 && list ? walk.last : _word(walk.rows[row - 1], pick.child);
-        bytes32[] memory nodes = _nodesOf(walk.rows[row - 1], p.levels, below == 0 && list, list);
-        pick.siblings = new bytes32[](p.levels);
-        uint256 place = pick.child;
-        for (uint256 level = 0; level < p.levels; ++level) {
-            pick.siblings[level] = nodes[place ^ 1];
-            nodes = _up(nodes);
-            place /= 2;
+        nodes = new bytes32[](1 << walk.levels[i]);
+        uint256 place = (walk.count - 1) & (nodes.length - 1);
+        for (uint256 k = 0; k <= place; ++k) {
+            bytes32 item = k == place ? walk.last : keccak256(abi.encode(walk.count, k));
+            bytes memory entry = walk.list ? bytes.concat(item) : bytes.concat(item, new bytes(224));
+            walk.rows[i] = bytes.concat(walk.rows[i], entry);
+            nodes[k] = walk.list ? _itemNode(item) : keccak256(bytes.concat(hex"00", entry));
         }
     }
 
-    function _nodesOf(bytes memory row, uint256 levels, bool items, bool list)
-        private
-        pure
-        returns (bytes32[] memory nodes)
-    {
+    /// @dev Nodes `below` above the leaves, around the one on the way, which is `root` by now; after the last leaf there is padding.
+    function _noise(Walk memory walk, uint256 levels, uint256 below) private pure returns (bytes32[] memory nodes) {
         nodes = new bytes32[](1 << levels);
-        bool leaves = !list && row.length == (256 << levels);
-        for (uint256 i = 0; i < nodes.length && i * 32 < row.length; ++i) {
-            if (leaves) nodes[i] = keccak256(bytes.concat(hex"00", _word(row, i * 8), new bytes(224)));
-            else nodes[i] = items ? _itemNode(_word(row, i)) : _word(row, i);
+        uint256 place = ((walk.count - 1) >> below) & (nodes.length - 1);
+        for (uint256 k = 0; k < nodes.length; ++k) {
+            nodes[k] = k == place ? walk.root : keccak256(abi.encode(walk.count, below, k));
+            if (k > place) nodes[k] = Merkle.empty(below);
         }
     }
 
-    function _up(bytes32[] memory nodes) private pure returns (bytes32[] memory above) {
-        above = new bytes32[](nodes.length / 2);
-        for (uint256 i = 0; i < above.length; ++i) {
-            above[i] = _node(nodes[2 * i], nodes[2 * i + 1]);
-        }
-    }
-
-    function _fold(bytes32[] memory nodes) private pure returns (bytes32) {
+    /// @dev Writes the siblings of the way over these nodes, and what stands above them.
+    function _climb(Walk memory walk, bytes32[] memory nodes, uint256 below) private pure {
+        uint256 place = (walk.count - 1) >> below;
         while (nodes.length > 1) {
-            nodes = _up(nodes);
+            walk.path[below] = nodes[(place ^ 1) & (nodes.length - 1)];
+            bytes32[] memory above = new bytes32[](nodes.length / 2);
+            for (uint256 i = 0; i < above.length; ++i) {
+                above[i] = keccak256(bytes.concat(hex"01", nodes[2 * i], nodes[2 * i + 1]));
+            }
+            (nodes, place, below) = (above, place / 2, below + 1);
         }
-        return nodes[0];
+        walk.root = nodes[0];
+    }
+
+    /// @dev Levels that lie below the row that answers a question.
+    function _below(Walk memory walk, uint256 question) private pure returns (uint256 below) {
+        for (uint256 i = question + 1; i < walk.rows.length; ++i) {
+            below += walk.guided[i] + walk.levels[i];
+        }
+    }
+
+    function _part(Walk memory walk, uint256 from, uint256 length) private pure returns (bytes32[] memory siblings) {
+        siblings = new bytes32[](length);
+        for (uint256 i = 0; i < length; ++i) {
+            siblings[i] = walk.path[from + i];
+        }
+    }
+
+    /// @dev Hints of which those on the way are right, and the others anything.
+    function _question(Walk memory walk, uint256 i) private pure returns (Question memory question) {
+        (uint256 guided, uint256 low) = (walk.guided[i], _below(walk, i) + walk.levels[i]);
+        question.levels = walk.levels[i];
+        if (guided == 0) return question;
+        bytes2[] memory hints = new bytes2[]((1 << guided) - 1);
+        for (uint256 k = 0; k < hints.length; ++k) {
+            hints[k] = bytes2(keccak256(abi.encode("beside", k)));
+        }
+        uint256 child = ((walk.count - 1) >> low) & ((1 << guided) - 1);
+        for (uint256 level = 0; level < guided; ++level) {
+            uint256 hint = (1 << (guided - 1 - level)) - 1 + (child >> (level + 1));
+            hints[hint] = bytes2(keccak256(bytes.concat(SALT, walk.path[low + level])));
+        }
+        question.hints = bytes.concat(SALT);
+        for (uint256 k = 0; k < hints.length; ++k) {
+            question.hints = bytes.concat(question.hints, hints[k]);
+        }
+    }
+
+    function _way(Walk memory walk, uint256 i) private pure returns (Way memory way) {
+        (uint256 guided, uint256 low) = (walk.guided[i], _below(walk, i) + walk.levels[i]);
+        if (guided == 0) return way;
+        way.child = uint32(((walk.count - 1) >> low) & ((1 << guided) - 1));
+        way.siblings = _part(walk, low, guided);
+        way.hints = _question(walk, i).hints;
+        way.node = walk.tops[i];
+    }
+
+    /// @dev Of what answered a question, the one on the way to the last leaf.
+    function _pickLast(Walk memory walk, uint256 i) private pure returns (Pick memory pick) {
+        uint256 below = _below(walk, i);
+        pick.child = uint32(((walk.count - 1) >> below) & ((1 << walk.levels[i]) - 1));
+        pick.digest = below == 0 && walk.list ? walk.last : _word(walk.rows[i], pick.child);
+        pick.siblings = _part(walk, below, walk.levels[i]);
     }
 
     function _word(bytes memory data, uint256 index) private pure returns (bytes32 word) {

@@ -2,7 +2,16 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../contracts/interfaces/IChallenges.sol";
-import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../contracts/types/Challenge.sol";
+import {
+    Facts,
+    LogsAnswer,
+    Pick,
+    Position,
+    Question,
+    StepAnswer,
+    Subject,
+    Way
+} from "../../contracts/types/Challenge.sol";
 import {BoundaryLogs, Claim, EdgeLog, Operator, TensorType} from "../../contracts/types/Types.sol";
 import {ChallengeTest} from "./protocol/ChallengeTest.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
@@ -94,9 +103,9 @@ contract ChallengeMovesTest is ChallengeTest {
         if (p.subject == Subject.Steps) return _askStatement(ID, uint32(seed % width));
         if (p.subject == Subject.Trace && seed % 2 == 0) return _askOutput(ID, uint32(seed / 2 % width));
         vm.startPrank(auditor);
-        if (seed % 3 == 0) challenges.askTree(ID, p, f, Subject.State, 0);
-        else if (seed % 3 == 1) challenges.askTree(ID, p, f, Subject.Steps, _levelsOf(2));
-        else challenges.askLog(ID, p, f, claim, _logsOf(0), 3, _levelsOf(3));
+        if (seed % 3 == 0) challenges.askTree(ID, p, f, Subject.State, _plain(0));
+        else if (seed % 3 == 1) challenges.askTree(ID, p, f, Subject.Steps, _plain(_levelsOf(2)));
+        else challenges.askLog(ID, p, f, claim, _logsOf(0), 3, _plain(_levelsOf(3)));
         vm.stopPrank();
         _follow();
     }
@@ -114,17 +123,17 @@ contract ChallengeMovesTest is ChallengeTest {
         bytes32[][] memory other = _stepsTree();
         wrongStep = NOTHING;
         vm.expectRevert(IChallenges.WrongState.selector);
-        challenges.answerSteps(ID, p, claim, other.rootOf(), other.path(3), data);
+        challenges.answerSteps(ID, p, claim, other.rootOf(), other.path(3), _noWay(), data);
         vm.expectRevert(IChallenges.WrongState.selector);
-        challenges.answerSteps(ID, p, claim, tree.rootOf(), tree.path(2), data);
+        challenges.answerSteps(ID, p, claim, tree.rootOf(), tree.path(2), _noWay(), data);
         bytes32[] memory short = new bytes32[](1);
         vm.expectRevert(IChallenges.WrongState.selector);
-        challenges.answerSteps(ID, p, claim, tree.rootOf(), short, data);
+        challenges.answerSteps(ID, p, claim, tree.rootOf(), short, _noWay(), data);
         Claim memory changed = claim;
         changed.io = 0;
         vm.expectRevert(IChallenges.WrongPosition.selector);
-        challenges.answerSteps(ID, p, changed, tree.rootOf(), tree.path(3), data);
-        challenges.answerSteps(ID, p, claim, tree.rootOf(), tree.path(3), data);
+        challenges.answerSteps(ID, p, changed, tree.rootOf(), tree.path(3), _noWay(), data);
+        challenges.answerSteps(ID, p, claim, tree.rootOf(), tree.path(3), _noWay(), data);
         vm.stopPrank();
     }
 
@@ -138,7 +147,7 @@ contract ChallengeMovesTest is ChallengeTest {
             _ask(ID, uint32(seed / 2 % 2));
         } else {
             vm.prank(auditor);
-            challenges.askTree(ID, positions[ID], factsOf[ID], Subject.Steps, 1);
+            challenges.askTree(ID, positions[ID], factsOf[ID], Subject.Steps, _plain(1));
             _follow();
         }
         Position memory p = positions[ID];
@@ -148,15 +157,20 @@ contract ChallengeMovesTest is ChallengeTest {
         bytes memory noAnswer = abi.encodeWithSelector(IChallenges.WrongAnswer.selector);
         vm.startPrank(workers[STAGE].addr);
         vm.expectRevert(noAnswer);
-        challenges.answer(ID, p, wrong);
+        challenges.answer(ID, p, _noWay(), wrong);
         vm.expectRevert(noAnswer);
-        challenges.answer(ID, p, bytes.concat(right, new bytes(32)));
+        challenges.answer(ID, p, _noWay(), bytes.concat(right, new bytes(32)));
         vm.expectRevert(noAnswer);
-        challenges.answer(ID, p, "");
+        challenges.answer(ID, p, _noWay(), "");
         vm.expectRevert(IChallenges.WrongPosition.selector);
-        challenges.answer(ID, Position(p.subject, p.levels, p.height, p.index ^ 1, p.count, p.node, p.facts), right);
-        challenges.answer(ID, p, right);
+        challenges.answer(ID, _elsewhere(p), _noWay(), right);
+        challenges.answer(ID, p, _noWay(), right);
         vm.stopPrank();
+    }
+
+    function _elsewhere(Position memory p) private pure returns (Position memory other) {
+        other = abi.decode(abi.encode(p), (Position));
+        other.index ^= 1;
     }
 
     function test_answerStatement_ofThisStepAndProgram() public {
@@ -170,8 +184,8 @@ contract ChallengeMovesTest is ChallengeTest {
         Facts memory f = factsOf[ID];
         f.preState = 0;
         vm.expectRevert(IChallenges.WrongPosition.selector);
-        challenges.answerStatement(ID, p, f, said, data);
-        challenges.answerStatement(ID, p, factsOf[ID], said, data);
+        challenges.answerStatement(ID, p, f, said, _noWay(), data);
+        challenges.answerStatement(ID, p, factsOf[ID], said, _noWay(), data);
         vm.stopPrank();
         _follow();
         assertEq(factsOf[ID].trace, _traceTree(2).rootOf());
@@ -184,7 +198,7 @@ contract ChallengeMovesTest is ChallengeTest {
         if (flaw == 2) said.trace = keccak256("another");
         if (flaw == 3) said.signature = _sign(workers[0].key, keccak256("anything"));
         vm.expectRevert(flaw < 2 ? IChallenges.WrongProgram.selector : IChallenges.BadSignature.selector);
-        challenges.answerStatement(ID, p, factsOf[ID], said, data);
+        challenges.answerStatement(ID, p, factsOf[ID], said, _noWay(), data);
     }
 
     /// @dev A trace may hold anything; what is no tensor of the program's type cannot be opened.
@@ -198,15 +212,15 @@ contract ChallengeMovesTest is ChallengeTest {
         bytes32 root = SlowTree.ofLeaves(_leavesOf(data)).rootOf();
         vm.startPrank(workers[STAGE].addr);
         vm.expectRevert(IChallenges.WrongAnswer.selector);
-        challenges.answerOutput(ID, p, factsOf[ID], keccak256("another"), data);
+        challenges.answerOutput(ID, p, factsOf[ID], keccak256("another"), _noWay(), data);
         data[0] ^= 0x01;
         vm.expectRevert(IChallenges.WrongAnswer.selector);
-        challenges.answerOutput(ID, p, factsOf[ID], root, data);
+        challenges.answerOutput(ID, p, factsOf[ID], root, _noWay(), data);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.Output));
         challenges.answerLogs(ID, p, factsOf[ID], claim, _logsAnswer());
         // Nodes alone would pass for a tree under what is no tensor's root.
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.Output));
-        challenges.answer(ID, p, data);
+        challenges.answer(ID, p, _noWay(), data);
         vm.stopPrank();
         _answer(ID);
         assertEq(positions[ID].node, root);
@@ -259,7 +273,7 @@ contract ChallengeMovesTest is ChallengeTest {
         // The program is known from it, and so the length of a log.
         assertEq(factsOf[ID].microBatches, MICRO_BATCHES);
         vm.prank(auditor);
-        challenges.askLog(ID, positions[ID], factsOf[ID], claim, _logsOf(0), 0, 3);
+        challenges.askLog(ID, positions[ID], factsOf[ID], claim, _logsOf(0), 0, _plain(3));
         _follow();
         _answer(ID);
         assertEq(positions[ID].count, STEPS * MICRO_BATCHES);
@@ -285,14 +299,14 @@ contract ChallengeMovesTest is ChallengeTest {
             if (flaw == 3) pick.siblings = new bytes32[](2);
             vm.prank(auditor);
             vm.expectRevert(IChallenges.WrongPick.selector);
-            challenges.ask(ID, positions[ID], pick, 1);
+            challenges.ask(ID, positions[ID], pick, _plain(1));
         }
         vm.startPrank(auditor);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, 0));
-        challenges.ask(ID, positions[ID], good, 0);
+        challenges.ask(ID, positions[ID], good, _plain(0));
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, 3));
-        challenges.ask(ID, positions[ID], good, 3);
-        challenges.ask(ID, positions[ID], good, 1);
+        challenges.ask(ID, positions[ID], good, _plain(3));
+        challenges.ask(ID, positions[ID], good, _plain(1));
         vm.stopPrank();
     }
 
@@ -303,7 +317,7 @@ contract ChallengeMovesTest is ChallengeTest {
         Pick memory pick = _pick(ID, 0);
         vm.prank(auditor);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.Steps));
-        challenges.ask(ID, positions[ID], pick, 1);
+        challenges.ask(ID, positions[ID], pick, _plain(1));
     }
 
     function test_askStatement_fromTheStateBefore() public {
@@ -316,19 +330,19 @@ contract ChallengeMovesTest is ChallengeTest {
         bytes32 before = _states()[1];
         vm.startPrank(auditor);
         vm.expectRevert(IChallenges.WrongState.selector);
-        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, 0, path, 1);
+        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, 0, path, _plain(1));
         vm.expectRevert(IChallenges.WrongState.selector);
-        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, none, 1);
+        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, none, _plain(1));
         pick = _pick(ID, 0);
         vm.expectRevert(IChallenges.WrongState.selector);
-        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, before, path, 1);
+        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, before, path, _plain(1));
         vm.expectRevert(IChallenges.WrongState.selector);
-        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, path, 1);
+        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, path, _plain(1));
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, 9));
-        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, none, 9);
+        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, none, _plain(9));
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, 0));
-        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, none, 0);
-        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, none, 8);
+        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, none, _plain(0));
+        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, none, _plain(8));
         vm.stopPrank();
         _follow();
         // The trace is not so high: the worker gives its last row.
@@ -348,10 +362,10 @@ contract ChallengeMovesTest is ChallengeTest {
         other.output = TensorType.wrap(0);
         vm.startPrank(auditor);
         vm.expectRevert(IChallenges.WrongOperator.selector);
-        challenges.askOutput(ID, positions[ID], factsOf[ID], pick, other, path, 0);
+        challenges.askOutput(ID, positions[ID], factsOf[ID], pick, other, path, _plain(0));
         vm.expectRevert(IChallenges.WrongOperator.selector);
-        challenges.askOutput(ID, positions[ID], factsOf[ID], _pick(ID, child - 1), operator, path, 0);
-        challenges.askOutput(ID, positions[ID], factsOf[ID], pick, operator, path, 0);
+        challenges.askOutput(ID, positions[ID], factsOf[ID], _pick(ID, child - 1), operator, path, _plain(0));
+        challenges.askOutput(ID, positions[ID], factsOf[ID], pick, operator, path, _plain(0));
         vm.stopPrank();
     }
 
@@ -362,21 +376,21 @@ contract ChallengeMovesTest is ChallengeTest {
         bytes memory unknown = abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.State);
         vm.startPrank(auditor);
         vm.expectRevert(unknown);
-        challenges.askTree(ID, positions[ID], factsOf[ID], Subject.State, 0);
+        challenges.askTree(ID, positions[ID], factsOf[ID], Subject.State, _plain(0));
         unknown = abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.Trace);
         vm.expectRevert(unknown);
-        challenges.askTree(ID, positions[ID], factsOf[ID], Subject.Trace, 1);
+        challenges.askTree(ID, positions[ID], factsOf[ID], Subject.Trace, _plain(1));
         unknown = abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.Output);
         vm.expectRevert(unknown);
-        challenges.askTree(ID, positions[ID], factsOf[ID], Subject.Output, 1);
+        challenges.askTree(ID, positions[ID], factsOf[ID], Subject.Output, _plain(1));
         unknown = abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.Log);
         BoundaryLogs memory logs = _logsOf(0);
         vm.expectRevert(unknown);
-        challenges.askLog(ID, positions[ID], factsOf[ID], claim, logs, 3, 1);
+        challenges.askLog(ID, positions[ID], factsOf[ID], claim, logs, 3, _plain(1));
         Facts memory f = factsOf[ID];
         f.trace = keccak256("another");
         vm.expectRevert(IChallenges.WrongPosition.selector);
-        challenges.askTree(ID, positions[ID], f, Subject.Trace, 1);
+        challenges.askTree(ID, positions[ID], f, Subject.Trace, _plain(1));
         vm.stopPrank();
     }
 
@@ -386,16 +400,128 @@ contract ChallengeMovesTest is ChallengeTest {
         BoundaryLogs memory logs = _logsOf(0);
         vm.startPrank(auditor);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.Log));
-        challenges.askLog(ID, positions[ID], factsOf[ID], claim, logs, 4, 1);
+        challenges.askLog(ID, positions[ID], factsOf[ID], claim, logs, 4, _plain(1));
         logs.toNext = 0;
         vm.expectRevert(IChallenges.WrongLogs.selector);
-        challenges.askLog(ID, positions[ID], factsOf[ID], claim, logs, 3, 1);
+        challenges.askLog(ID, positions[ID], factsOf[ID], claim, logs, 3, _plain(1));
         logs = _logsOf(0);
-        challenges.askLog(ID, positions[ID], factsOf[ID], claim, logs, 3, 3);
+        challenges.askLog(ID, positions[ID], factsOf[ID], claim, logs, 3, _plain(3));
         vm.stopPrank();
         _follow();
         _answer(ID);
         assertEq(positions[ID].count, STEPS * MICRO_BATCHES);
+    }
+
+    // Hints
+
+    function test_hints_areSoLong() public {
+        vm.startPrank(auditor);
+        for (uint256 length = 1; length < 16; ++length) {
+            Question memory question = Question({levels: 1, hints: new bytes(length)});
+            if (length != 10 && length != 14) vm.expectRevert(IChallenges.WrongHints.selector);
+            // Of a list of four states there are two levels, and one is asked for besides.
+            else if (length == 14) vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, 1));
+            challenges.open(claim, committedAt, question);
+        }
+        vm.stopPrank();
+    }
+
+    /// forge-config: default.fuzz.runs = 64
+    /// @dev Whatever the hints are, the worker can answer, in one way; the trace is not so high as they go.
+    function testFuzz_hints_canBeFollowed(uint64 salt) public {
+        vm.prank(auditor);
+        challenges.open(claim, committedAt, Question({levels: 0, hints: _hints(_stepsTree(), salt, 2)}));
+        _follow();
+        bytes32[][] memory tree = _stepsTree();
+        Position memory p = positions[ID];
+        bytes32[] memory states = _states();
+        uint256 taken = NOTHING;
+        for (uint32 child = 0; child < STEPS; ++child) {
+            Way memory way = _wayTo(tree, 2, child);
+            bytes memory data = bytes.concat(states[child]);
+            vm.prank(workers[STAGE].addr);
+            try challenges.answerSteps(ID, p, claim, tree.rootOf(), tree.path(STEPS - 1), way, data) {
+                taken = child;
+            } catch (bytes memory reason) {
+                // Once it is answered it is the other's turn.
+                bytes4 expected = taken == NOTHING ? IChallenges.WrongAnswer.selector : IChallenges.NotYourTurn.selector;
+                assertEq(bytes4(reason), expected);
+            }
+        }
+        _follow();
+        p = positions[ID];
+        assertEq(p.index, taken);
+        assertEq(uint256(p.height) + p.guided + p.levels, 0);
+        assertEq(keccak256(abi.encode(led)), keccak256(abi.encode(tree.path(taken))));
+        _statementByHints(uint32(taken), salt);
+    }
+
+    function _statementByHints(uint32 step, uint64 salt) private {
+        Pick memory pick = _pick(ID, 0);
+        bytes32 before = step == 0 ? claim.parentState : _states()[step - 1];
+        bytes32[] memory path = step == 0 ? new bytes32[](0) : _stepsTree().path(step - 1);
+        // Deeper than the trace.
+        Question memory question = Question({levels: 1, hints: _hints(_traceTree(step), salt, 5)});
+        vm.prank(auditor);
+        challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, before, path, question);
+        _follow();
+        Position memory p = positions[ID];
+        (StepAnswer memory said,) = _stepAnswer(ID, p);
+        uint256 answers;
+        for (uint32 child = 0; child < OPERATORS; ++child) {
+            Way memory way = _wayTo(_traceTree(step), 3, child);
+            bytes memory data = bytes.concat(_root(program[child].output, _output(child, step)));
+            vm.prank(workers[STAGE].addr);
+            try challenges.answerStatement(ID, p, factsOf[ID], said, way, data) {
+                ++answers;
+            } catch {}
+        }
+        _follow();
+        assertEq(answers, 1);
+        assertEq(uint256(positions[ID].height) + positions[ID].guided, 0);
+    }
+
+    /// @dev Without hints there is no way, and with them none is left out.
+    function test_hints_areNotLeftOut() public {
+        _challenge();
+        bytes32[][] memory tree = _stepsTree();
+        Position memory p = positions[ID];
+        bytes memory data = _below(tree, p);
+        Way memory way;
+        way.hints = hex"00";
+        vm.startPrank(workers[STAGE].addr);
+        vm.expectRevert(IChallenges.WrongAnswer.selector);
+        challenges.answerSteps(ID, p, claim, tree.rootOf(), tree.path(3), way, data);
+        (way.hints, way.siblings) = ("", new bytes32[](1));
+        vm.expectRevert(IChallenges.WrongAnswer.selector);
+        challenges.answerSteps(ID, p, claim, tree.rootOf(), tree.path(3), way, data);
+        vm.stopPrank();
+        vm.prank(auditor);
+        uint256 other = challenges.open(claim, committedAt, Question({levels: 1, hints: _hints(tree, 1, 1)}));
+        _follow();
+        p = positions[other];
+        vm.prank(workers[STAGE].addr);
+        vm.expectRevert(IChallenges.WrongAnswer.selector);
+        challenges.answerSteps(other, p, claim, tree.rootOf(), tree.path(3), _noWay(), data);
+    }
+
+    /// @dev Some are of the tree's left nodes, others of nothing, as those below its leaves.
+    function _hints(bytes32[][] memory tree, uint64 salt, uint256 guided) private pure returns (bytes memory hints) {
+        hints = bytes.concat(bytes8(salt));
+        for (uint256 row = 0; row < guided; ++row) {
+            for (uint256 pair = 0; pair < 1 << row; ++pair) {
+                bytes32 node = keccak256(abi.encode(salt, row, pair));
+                bool right = uint256(node) % 2 == 0 && row + 1 < tree.length;
+                if (right) node = tree[tree.length - 2 - row][2 * pair];
+                hints = bytes.concat(hints, bytes2(keccak256(bytes.concat(bytes8(salt), node))));
+            }
+        }
+    }
+
+    /// @dev To a leaf of a tree, from its root.
+    function _wayTo(bytes32[][] memory tree, uint256 height, uint32 leaf) private view returns (Way memory way) {
+        assertEq(tree.length, height + 1);
+        (way.child, way.node, way.siblings, way.hints) = (leaf, tree[0][leaf], tree.path(leaf), hinted);
     }
 
     /// @dev To the question for the statement on a step.

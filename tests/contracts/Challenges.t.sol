@@ -53,7 +53,7 @@ contract ChallengesTest is ChallengeTest {
         unknown.interval = 1;
         vm.prank(auditor);
         vm.expectRevert(ICheckpoints.UnknownClaim.selector);
-        challenges.open(unknown, committedAt, 1);
+        challenges.open(unknown, committedAt, _plain(1));
         skip(WINDOW);
         _finalizeClaim();
         vm.expectRevert(ICheckpoints.ClaimIsFinal.selector);
@@ -73,7 +73,7 @@ contract ChallengesTest is ChallengeTest {
             // Four states: a tree of two levels.
             if (i == 0 || i == 3) vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, i));
             vm.prank(auditor);
-            challenges.open(claim, committedAt, i);
+            challenges.open(claim, committedAt, _plain(i));
         }
     }
 
@@ -210,7 +210,7 @@ contract ChallengesTest is ChallengeTest {
         _challengeBy(stranger);
         _challenge();
         vm.prank(stranger);
-        challenges.open(second, committedAt, 1);
+        challenges.open(second, committedAt, _plain(1));
         _lie(claim, 0);
 
         skip(SEALING + 1);
@@ -247,7 +247,7 @@ contract ChallengesTest is ChallengeTest {
     function test_onlyTheTwoMove() public {
         _challenge();
         vm.expectRevert(abi.encodeWithSelector(IChallenges.NotWorker.selector, address(this)));
-        challenges.answer(1, positions[1], "");
+        challenges.answer(1, positions[1], _noWay(), "");
         vm.prank(auditor);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.NotYourTurn.selector, 1));
         challenges.askLogs(1, positions[1]);
@@ -256,11 +256,11 @@ contract ChallengesTest is ChallengeTest {
         challenges.askLogs(1, positions[1]);
         vm.prank(workers[STAGE].addr);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.NotYourTurn.selector, 1));
-        challenges.answer(1, positions[1], "");
+        challenges.answer(1, positions[1], _noWay(), "");
         vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownChallenge.selector, 2));
         challenges.askLogs(2, positions[1]);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownChallenge.selector, 2));
-        challenges.answer(2, positions[1], "");
+        challenges.answer(2, positions[1], _noWay(), "");
     }
 
     function test_convictSilent_onlyByTheClock() public {

@@ -39,7 +39,7 @@ contract CustodyHoldsTest is CustodyTest {
             (, demands[i]) = seed >> i + 8 & 1 == 0 ? _demandOwn() : _demandKept();
         }
         vm.prank(auditor);
-        challenges.open(claim, committedAt, 2);
+        challenges.open(claim, committedAt, _plain(2));
         Delivery memory shown = _shownOwn();
         skip(2 * WINDOW);
         for (uint256 i = 0; i < count; ++i) {

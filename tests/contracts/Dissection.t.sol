@@ -5,7 +5,7 @@ import {Test} from "forge-std/Test.sol";
 
 import {Dissection} from "../../contracts/libraries/Dissection.sol";
 import {Merkle} from "../../contracts/libraries/Merkle.sol";
-import {Position, Subject} from "../../contracts/types/Challenge.sol";
+import {Position, Subject, Way} from "../../contracts/types/Challenge.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
 
 /// @dev Rows of lists of any length against a tree built whole.
@@ -14,6 +14,121 @@ contract DissectionTest is Test {
 
     function nodeOver(Position memory p, bytes calldata data) external pure returns (bytes32) {
         return Dissection.nodeOver(p, data);
+    }
+
+    function follow(Position memory p, Way calldata way) external pure returns (bool, Position memory) {
+        return (Dissection.follow(p, way), p);
+    }
+
+    function levelsOf(bytes calldata hints) external pure returns (bool, uint8) {
+        return Dissection.levelsOf(hints);
+    }
+
+    /// @dev Of a tree and hints of any kind there is one way: of all nodes so far below, one is taken, it has a leaf, and it stands where the rule
+    /// says, followed from the top.
+    function testFuzz_hintsLeadOneWay(uint256 seed, bytes32 salt) public view {
+        uint256 count = seed % 20 + 1;
+        (, bytes32[][] memory tree) = _list(count);
+        Position memory p;
+        (p.subject, p.count) = (Subject.Trace, uint64(count));
+        p.height = uint8(1 + seed / 40 % 5);
+        if (p.height >= tree.length) return;
+        p.guided = uint8(1 + seed / 1024 % p.height);
+        p.index = uint64(seed / 4096 % (((count - 1) >> p.height) + 1));
+        p.node = tree[p.height][p.index];
+        bytes memory hints = _hints(tree, p, salt);
+        p.hints = keccak256(hints);
+        uint256 expected = _descend(tree, p, hints);
+        uint256 taken;
+        for (uint32 child = 0; child < 1 << p.guided; ++child) {
+            Way memory way = _wayTo(tree, p, child, hints);
+            (bool leads, Position memory end) = this.follow(p, way);
+            if (!leads) continue;
+            ++taken;
+            assertEq(end.index, expected);
+            assertLt(uint256(end.index) << end.height, count);
+            assertEq(end.node, tree[end.height][end.index]);
+            assertEq(uint256(end.guided) + uint256(end.hints), 0);
+            // Nothing of it can be another.
+            _changed(p, way, seed);
+        }
+        assertEq(taken, 1);
+    }
+
+    function _changed(Position memory p, Way memory way, uint256 seed) private view {
+        Way memory other = abi.decode(abi.encode(way), (Way));
+        uint256 kind = seed % 5;
+        if (kind == 0) other.node ^= bytes32(uint256(1));
+        if (kind == 1) other.siblings[seed % other.siblings.length] ^= bytes32(uint256(1));
+        if (kind == 2) other.hints[seed % other.hints.length] ^= 0x01;
+        if (kind == 3) other.siblings = new bytes32[](way.siblings.length + 1);
+        if (kind == 4) other.child += uint32(1 << p.guided);
+        (bool leads,) = this.follow(p, other);
+        assertFalse(leads);
+    }
+
+    function test_hintsAreSoLong() public view {
+        for (uint256 length = 0; length < 2100; ++length) {
+            (bool formed, uint8 levels) = this.levelsOf(new bytes(length));
+            bool right = length == 0;
+            for (uint256 guided = 1; guided <= 10; ++guided) {
+                if (length != 8 + 2 * ((1 << guided) - 1)) continue;
+                right = true;
+                assertEq(levels, guided);
+            }
+            assertEq(formed, right);
+        }
+    }
+
+    /// @dev Some are what they should be, others are not.
+    function _hints(bytes32[][] memory tree, Position memory p, bytes32 salt)
+        private
+        pure
+        returns (bytes memory hints)
+    {
+        hints = bytes.concat(bytes8(salt));
+        for (uint256 row = 0; row < p.guided; ++row) {
+            for (uint256 pair = 0; pair < 1 << row; ++pair) {
+                bytes32 left = _nodeAt(tree, p.height - row - 1, ((uint256(p.index) << row) + pair) * 2);
+                bytes2 hint = bytes2(keccak256(bytes.concat(bytes8(salt), left)));
+                bool wrong = uint256(keccak256(abi.encode(salt, row, pair))) % 2 == 0;
+                hints = bytes.concat(hints, wrong ? ~hint : hint);
+            }
+        }
+    }
+
+    function _descend(bytes32[][] memory tree, Position memory p, bytes memory hints)
+        private
+        pure
+        returns (uint256 index)
+    {
+        index = p.index;
+        for (uint256 row = 0; row < p.guided; ++row) {
+            uint256 height = p.height - row - 1;
+            uint256 place = 8 + 2 * ((1 << row) - 1 + index - (uint256(p.index) << row));
+            bytes32 left = _nodeAt(tree, height, index * 2);
+            bytes32 salted = keccak256(bytes.concat(bytes8(bytes.concat(hints)), left));
+            bool hinted = hints[place] == salted[0] && hints[place + 1] == salted[1];
+            bool alone = (index * 2 + 1) << height >= p.count;
+            index = index * 2 + (hinted && !alone ? 1 : 0);
+        }
+    }
+
+    function _wayTo(bytes32[][] memory tree, Position memory p, uint32 child, bytes memory hints)
+        private
+        pure
+        returns (Way memory way)
+    {
+        uint256 index = (uint256(p.index) << p.guided) + child;
+        (way.child, way.hints, way.siblings) = (child, hints, new bytes32[](p.guided));
+        way.node = _nodeAt(tree, p.height - p.guided, index);
+        for (uint256 level = 0; level < p.guided; ++level) {
+            way.siblings[level] = _nodeAt(tree, p.height - p.guided + level, (index >> level) ^ 1);
+        }
+    }
+
+    function _nodeAt(bytes32[][] memory tree, uint256 height, uint256 index) private pure returns (bytes32) {
+        return index < tree[height].length ? tree[height][index] : Merkle.empty(height);
     }
 
     function testFuzz_rowsHashUpAndNothingElseDoes(uint256 seed) public view {
@@ -43,9 +158,9 @@ contract DissectionTest is Test {
         bytes32 right = keccak256(bytes.concat(hex"01", tree[1][2], keccak256("garbage")));
         bytes32 root = keccak256(bytes.concat(hex"01", tree[2][0], right));
         assertEq(items.length, 5);
-        assertEq(this.nodeOver(Position(Subject.Trace, 2, 3, 0, 5, root, 0), row), 0);
+        assertEq(this.nodeOver(Position(Subject.Trace, 2, 0, 3, 0, 5, root, 0, 0), row), 0);
         row = abi.encodePacked(tree[1][0], tree[1][1], tree[1][2], Merkle.empty(1));
-        assertEq(this.nodeOver(Position(Subject.Trace, 2, 3, 0, 5, root, 0), row), tree[3][0]);
+        assertEq(this.nodeOver(Position(Subject.Trace, 2, 0, 3, 0, 5, root, 0, 0), row), tree[3][0]);
     }
 
     function _list(uint256 count) private pure returns (bytes32[] memory items, bytes32[][] memory tree) {

@@ -145,7 +145,7 @@ contract GasTest is ProtocolTest {
         uint64 job = _run(1, 1, 1);
         (Claim memory claim, uint64 when) = _commit(job, 0, 0, 0, 0);
         vm.prank(auditor);
-        challenges.open(claim, when, 2);
+        challenges.open(claim, when, _plain(2));
         _snapshot("open challenge");
         skip(1 days);
         vm.roll(block.number + 100);

@@ -158,7 +158,7 @@ contract ReceiptsTest is ServingTest {
             uint64 when = i * uint64(block.timestamp);
             vm.prank(auditor);
             vm.expectRevert(UNKNOWN);
-            challenges.open(receipt, when, 1);
+            challenges.open(receipt, when, _plain(1));
             (Claim[] memory claims, uint64[] memory times) = (new Claim[](1), new uint64[](1));
             (claims[0], times[0]) = (receipt, when);
             vm.expectRevert(UNKNOWN);

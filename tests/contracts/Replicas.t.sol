@@ -384,14 +384,14 @@ contract ReplicasTest is ProtocolTest {
         vm.expectRevert(abi.encodeWithSelector(ICheckpoints.WindowOpen.selector, when + 2 * WINDOW));
         _finalizeOf(0, 0, 1);
         vm.prank(auditor);
-        challenges.open(_own(0, 0), when, 2);
+        challenges.open(_own(0, 0), when, _plain(2));
         skip(1);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.DeadlinePassed.selector, when + 2 * WINDOW));
         vm.prank(auditor);
-        challenges.open(_own(0, 0), when, 2);
+        challenges.open(_own(0, 0), when, _plain(2));
         // The other was made later, so it is open for longer.
         vm.prank(auditor);
-        challenges.open(other, when + WINDOW - 1, 2);
+        challenges.open(other, when + WINDOW - 1, _plain(2));
     }
 
     function test_whatIsFinalStaysFinal() public {
@@ -403,7 +403,7 @@ contract ReplicasTest is ProtocolTest {
         assertEq(jobs.creditOf(workers[0].addr, address(sno)), PRICE);
         skip(WINDOW);
         vm.prank(auditor);
-        challenges.open(other, uint64(block.timestamp - WINDOW), 2);
+        challenges.open(other, uint64(block.timestamp - WINDOW), _plain(2));
     }
 
     // Any order

@@ -5,7 +5,7 @@ use alloy::sol_types::{Error, SolCall};
 use tensorlink_bindings::Challenges;
 use tensorlink_bindings::challenges::Challenges::ChallengesEvents;
 use tensorlink_node::ports::chain::Event;
-use tensorlink_proof::challenge::{Move, Told};
+use tensorlink_proof::challenge::{Move, Row, Told};
 use tensorlink_proof::commit::SenderSignatures;
 
 use crate::convert::recode;
@@ -14,31 +14,34 @@ use crate::convert::recode;
 pub(crate) fn encode(challenge: U256, step: &Move) -> Result<Vec<u8>, Error> {
     use Challenges as C;
     Ok(match step {
-        Move::Open { claim, committed_at, levels } => {
-            C::openCall { claim: recode(claim)?, committedAt: *committed_at, levels: *levels }.abi_encode()
+        Move::Open { claim, committed_at, question } => {
+            C::openCall { claim: recode(claim)?, committedAt: *committed_at, question: recode(question)? }.abi_encode()
         }
-        Move::AnswerSteps { position, claim, steps, siblings, data } => C::answerStepsCall {
+        Move::AnswerSteps { position, claim, steps, siblings, way, data } => C::answerStepsCall {
             challenge,
             position: recode(position)?,
             claim: recode(claim)?,
             steps: *steps,
             siblings: siblings.clone(),
+            way: recode(way)?,
             data: data.clone(),
         }
         .abi_encode(),
-        Move::AnswerStatement { position, facts, said, data } => C::answerStatementCall {
+        Move::AnswerStatement { position, facts, said, way, data } => C::answerStatementCall {
             challenge,
             position: recode(position)?,
             facts: recode(facts)?,
             said: recode(said)?,
+            way: recode(way)?,
             data: data.clone(),
         }
         .abi_encode(),
-        Move::AnswerOutput { position, facts, data_root, data } => C::answerOutputCall {
+        Move::AnswerOutput { position, facts, data_root, way, data } => C::answerOutputCall {
             challenge,
             position: recode(position)?,
             facts: recode(facts)?,
             dataRoot: *data_root,
+            way: recode(way)?,
             data: data.clone(),
         }
         .abi_encode(),
@@ -50,21 +53,22 @@ pub(crate) fn encode(challenge: U256, step: &Move) -> Result<Vec<u8>, Error> {
             said: recode(&**said)?,
         }
         .abi_encode(),
-        Move::Answer { position, data } => {
-            C::answerCall { challenge, position: recode(position)?, data: data.clone() }.abi_encode()
+        Move::Answer { position, way, data } => {
+            C::answerCall { challenge, position: recode(position)?, way: recode(way)?, data: data.clone() }.abi_encode()
         }
-        Move::Ask { position, pick, levels } => {
-            C::askCall { challenge, position: recode(position)?, pick: recode(pick)?, levels: *levels }.abi_encode()
+        Move::Ask { position, pick, question } => {
+            C::askCall { challenge, position: recode(position)?, pick: recode(pick)?, question: recode(question)? }
+                .abi_encode()
         }
-        Move::AskTree { position, facts, subject, levels } => C::askTreeCall {
+        Move::AskTree { position, facts, subject, question } => C::askTreeCall {
             challenge,
             position: recode(position)?,
             facts: recode(facts)?,
             subject: subject.to_number(),
-            levels: *levels,
+            question: recode(question)?,
         }
         .abi_encode(),
-        Move::AskStatement { position, facts, claim, pick, pre_state, pre_siblings, levels } => C::askStatementCall {
+        Move::AskStatement { position, facts, claim, pick, pre_state, pre_siblings, question } => C::askStatementCall {
             challenge,
             position: recode(position)?,
             facts: recode(facts)?,
@@ -72,28 +76,28 @@ pub(crate) fn encode(challenge: U256, step: &Move) -> Result<Vec<u8>, Error> {
             pick: recode(pick)?,
             preState: *pre_state,
             preSiblings: pre_siblings.clone(),
-            levels: *levels,
+            question: recode(question)?,
         }
         .abi_encode(),
-        Move::AskOutput { position, facts, pick, operator, membership, levels } => C::askOutputCall {
+        Move::AskOutput { position, facts, pick, operator, membership, question } => C::askOutputCall {
             challenge,
             position: recode(position)?,
             facts: recode(facts)?,
             pick: recode(pick)?,
             operator: recode(operator)?,
             operatorMembership: membership.clone(),
-            levels: *levels,
+            question: recode(question)?,
         }
         .abi_encode(),
         Move::AskLogs { position } => C::askLogsCall { challenge, position: recode(position)? }.abi_encode(),
-        Move::AskLog { position, facts, claim, logs, edge, levels } => C::askLogCall {
+        Move::AskLog { position, facts, claim, logs, edge, question } => C::askLogCall {
             challenge,
             position: recode(position)?,
             facts: recode(facts)?,
             claim: recode(claim)?,
             logs: recode(logs)?,
             edge: *edge,
-            levels: *levels,
+            question: recode(question)?,
         }
         .abi_encode(),
         Move::Timeout => C::timeoutCall { challenge }.abi_encode(),
@@ -113,10 +117,13 @@ pub(crate) fn event(event: ChallengesEvents) -> Result<Event, Error> {
                 worker: e.worker,
             });
         }
-        E::Asked(e) => (e.challenge, Told::Asked { deadline: e.deadline.to(), position: recode(&e.position)? }),
-        E::Answered(e) => {
+        E::Asked(e) => {
             let (deadline, position) = (e.deadline.to(), recode(&e.position)?);
-            (e.challenge, Told::Answered { deadline, position, data: e.data })
+            (e.challenge, Told::Asked { deadline, position, hints: e.hints })
+        }
+        E::Answered(e) => {
+            let row = Row { position: recode(&e.position)?, siblings: e.siblings, data: e.data };
+            (e.challenge, Told::Answered { deadline: e.deadline.to(), row })
         }
         E::Established(e) => (e.challenge, Told::Established { facts: recode(&e.facts)? }),
         E::Stated(e) => (e.challenge, Told::Stated { signature: e.signature }),

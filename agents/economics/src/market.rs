@@ -2,11 +2,11 @@
 
 /// Gas of a conviction by signed answers, one transaction, rounded up from what is measured of an int8 product of 4,096.
 pub const CONVICTION_GAS: u32 = 500_000;
-/// Most gas of a whole game, both sides' moves together, without the proof that ends it where the worker is wrong. Rounded up like what follows
-/// from what is measured (`tests/contracts/snapshots`).
-pub const GAME_GAS: u32 = 1_700_000;
-/// The same with that proof.
-pub const WON_GAME_GAS: u32 = GAME_GAS + CONVICTION_GAS;
+/// Most gas of a whole game, both sides' moves together, by a challenger that gives no hints and asks for 16 nodes at a time. Rounded up like what
+/// follows from what is measured (`tests/contracts/snapshots`).
+pub const GAME_GAS: u32 = 1_850_000;
+/// Of one by hints, with the proof that ends it where the worker is wrong.
+pub const WON_GAME_GAS: u32 = 1_100_000 + CONVICTION_GAS;
 /// Gas of committing a claim where none was.
 pub const CLAIM_GAS: u32 = 62_000;
 /// Gas of an audit, of an interval or a receipt: commitment, reveal, and a share of recording the beacon.

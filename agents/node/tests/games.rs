@@ -32,6 +32,7 @@ fn asked() -> Told {
     Told::Asked {
         deadline: 9,
         position: Position { subject: 1, levels: 2, height: 2, count: 4, ..Position::default() },
+        hints: Default::default(),
     }
 }
 

@@ -244,11 +244,13 @@ sol! {
     struct Position {
         uint8 subject;
         uint8 levels;
+        uint8 guided;
         uint8 height;
         uint64 index;
         uint64 count;
         bytes32 node;
         bytes32 facts;
+        bytes32 hints;
     }
 
     /// What a worker has committed itself to in the course of a challenge; zero where it has not yet.
@@ -272,6 +274,22 @@ sol! {
         uint32 child;
         bytes32 digest;
         bytes32[] siblings;
+    }
+
+    /// How much is asked for: so many levels below a node, or below the one to which hints lead from there.
+    #[derive(Debug, PartialEq, Eq, Default)]
+    struct Question {
+        uint8 levels;
+        bytes hints;
+    }
+
+    /// Where hints lead in the worker's tree: which of the descendants, its node, and the siblings from there up. Empty without hints.
+    #[derive(Debug, PartialEq, Eq, Default)]
+    struct Way {
+        uint32 child;
+        bytes32 node;
+        bytes32[] siblings;
+        bytes hints;
     }
 
     /// What a worker says about a step in the course of a challenge.

@@ -174,9 +174,14 @@ impl Answers {
     }
 }
 
-/// The secret that an answer of this key is sealed with: its signature about the claim, which nobody else can make and which needs no disk.
+/// The secret that an answer of this key is sealed with.
 fn salt(identity: &Identity, claim: ClaimId) -> Result<B256, SignatureError> {
-    let ticket = keccak256([b"tensorlink answer".as_slice(), claim.0.as_slice()].concat());
+    secret(identity, b"tensorlink answer", claim)
+}
+
+/// A secret of this key about a claim: its signature, which nobody else can make and which needs no disk.
+pub(crate) fn secret(identity: &Identity, purpose: &[u8], claim: ClaimId) -> Result<B256, SignatureError> {
+    let ticket = keccak256([purpose, claim.0.as_slice()].concat());
     Ok(keccak256(identity.sign(ticket)?))
 }
 

@@ -9,7 +9,6 @@ use tensorlink_node::ports::{Call, ChainError, Event};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::IntervalRecord;
 use tensorlink_proof::challenge::ask::Tensors;
-use tensorlink_proof::challenge::position::opening_levels;
 use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Told, Turn};
 use tensorlink_proof::commit::{Edge, SenderSignatures, state_root, trace_root};
 use tensorlink_proof::fraud::{Case, Signed};
@@ -17,6 +16,7 @@ use tensorlink_proof::sortition::answer_of;
 use tensorlink_types::abi::AuditAnswer;
 use tensorlink_types::{Address, B256, Bytes, Lane, U256};
 
+use crate::answers::secret;
 use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
 use crate::border::Word;
 use crate::role::convict;
@@ -109,7 +109,9 @@ where
             };
         }
         let case = self.case(target, &job, worker).await?;
-        let play = Play { auditor: self, target, case, replay, own, committed_at: at, may_open, accusation };
+        // Nobody else can know it, and it outlives a restart.
+        let salt = secret(&self.ports.identity, b"tensorlink hints", target.id).map_err(fatal)?;
+        let play = Play { auditor: self, target, case, replay, own, committed_at: at, may_open, accusation, salt };
         play.run(&job).await
     }
 
@@ -185,6 +187,8 @@ struct Play<'a, E> {
     may_open: bool,
     /// What it signed to accuse us.
     accusation: Option<&'a Signed>,
+    /// Of hints.
+    salt: B256,
 }
 
 impl<E> Play<'_, E>
@@ -215,7 +219,8 @@ where
                 if games.was_opened(self.target.id) {
                     return Ok(ChallengeEnd::Lost("one was opened before, and is not seen".to_owned()));
                 }
-                match self.auditor.ports.chain.send(self.opening(job)).await {
+                let opening = self.opening().map_err(|stuck| Failed::Gap(Gap::Stuck(stuck)))?;
+                match self.auditor.ports.chain.send(opening).await {
                     Ok(opened) => {
                         tracing::warn!(lane = %self.target.claim.lane(), gas = opened.gas, "a challenge is opened");
                     }
@@ -367,13 +372,13 @@ where
             traces: &self.own.traces,
             logs: &self.own.logs,
             accusation: self.accusation,
+            salt: self.salt,
         }
     }
 
-    fn opening(&self, job: &JobView) -> Call {
-        let operators = self.replay.shard.program.operators.len() as u64;
-        let levels = opening_levels(job.steps_per_interval, operators);
-        let open = Move::Open { claim: self.target.claim.clone(), committed_at: self.committed_at, levels };
-        Call::Challenge { challenge: U256::ZERO, step: Box::new(open) }
+    fn opening(&self) -> Result<Call, Stuck> {
+        let question = self.challenger().opening()?;
+        let open = Move::Open { claim: self.target.claim.clone(), committed_at: self.committed_at, question };
+        Ok(Call::Challenge { challenge: U256::ZERO, step: Box::new(open) })
     }
 }

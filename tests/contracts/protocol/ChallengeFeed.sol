@@ -12,7 +12,9 @@ import {ProtocolTest} from "./ProtocolTest.sol";
 abstract contract ChallengeFeed is ProtocolTest {
     mapping(uint256 challenge => Position position) internal positions;
     mapping(uint256 challenge => Facts facts) internal factsOf;
-    /// @dev The last answer's nodes, the worker's last signature and logs, of any challenge.
+    /// @dev The last question's hints, the last answer's way and nodes, the worker's last signature and logs, of any challenge.
+    bytes internal hinted;
+    bytes32[] internal led;
     bytes internal answered;
     bytes internal stated;
     BoundaryLogs internal logsGiven;
@@ -32,9 +34,9 @@ abstract contract ChallengeFeed is ProtocolTest {
             if (kind == IChallenges.Established.selector) {
                 factsOf[challenge] = abi.decode(data, (Facts));
             } else if (kind == IChallenges.Asked.selector) {
-                (, positions[challenge]) = abi.decode(data, (uint40, Position));
+                (, positions[challenge], hinted) = abi.decode(data, (uint40, Position, bytes));
             } else if (kind == IChallenges.Answered.selector) {
-                (, positions[challenge], answered) = abi.decode(data, (uint40, Position, bytes));
+                (, positions[challenge], led, answered) = abi.decode(data, (uint40, Position, bytes32[], bytes));
             } else if (kind == IChallenges.Stated.selector) {
                 stated = abi.decode(data, (bytes));
             } else if (kind == IChallenges.LogsGiven.selector) {

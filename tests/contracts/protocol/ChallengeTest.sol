@@ -36,7 +36,7 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
 
     function _challengeBy(address challenger) internal returns (uint256 id) {
         vm.prank(challenger);
-        id = challenges.open(claim, committedAt, _levelsOf(2));
+        id = challenges.open(claim, committedAt, _plain(_levelsOf(2)));
         _follow();
     }
 
@@ -48,18 +48,18 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
         vm.startPrank(workers[STAGE].addr);
         if (p.subject == Subject.Steps && p.node == 0) {
             bytes32[][] memory tree = _stepsTree();
-            challenges.answerSteps(id, p, claim, tree.rootOf(), tree.path(STEPS - 1), _below(tree, p));
+            challenges.answerSteps(id, p, claim, tree.rootOf(), tree.path(STEPS - 1), _noWay(), _below(tree, p));
         } else if (p.subject == Subject.Statement) {
             _answerStatement(id, p);
         } else if (p.subject == Subject.Output && p.height == _depthOf(p) && p.index == 0) {
             uint256 operator = _operatorOf(id, p.node);
             bytes memory data = _output(operator, factsOf[id].step);
             bytes32[][] memory tree = SlowTree.ofLeaves(_leavesOf(data));
-            challenges.answerOutput(id, p, factsOf[id], tree.rootOf(), _belowLeaves(data, tree, p));
+            challenges.answerOutput(id, p, factsOf[id], tree.rootOf(), _noWay(), _belowLeaves(data, tree, p));
         } else if (p.subject == Subject.Logs) {
             challenges.answerLogs(id, p, factsOf[id], claim, _logsAnswer());
         } else {
-            challenges.answer(id, p, _dataOf(id, p));
+            challenges.answer(id, p, _noWay(), _dataOf(id, p));
         }
         vm.stopPrank();
         _follow();
@@ -67,7 +67,7 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
 
     function _answerStatement(uint256 id, Position memory p) private {
         (StepAnswer memory said, bytes memory data) = _stepAnswer(id, p);
-        challenges.answerStatement(id, p, factsOf[id], said, data);
+        challenges.answerStatement(id, p, factsOf[id], said, _noWay(), data);
     }
 
     function _stepAnswer(uint256 id, Position memory p)
@@ -83,7 +83,7 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
         said.signature = _signed(statement);
         said.program = header;
         uint8 below = p.levels < 3 ? p.levels : 3;
-        data = _below(tree, Position(Subject.Trace, below, 3, 0, OPERATORS, said.trace, 0));
+        data = _below(tree, Position(Subject.Trace, below, 0, 3, 0, OPERATORS, said.trace, 0, 0));
     }
 
     function _logsAnswer() internal view returns (LogsAnswer memory) {
@@ -256,7 +256,7 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
         Pick memory pick = _pick(id, child);
         Position memory p = positions[id];
         vm.prank(auditor);
-        challenges.ask(id, p, pick, _levelsOf(p.height - p.levels));
+        challenges.ask(id, p, pick, _plain(_levelsOf(p.height - p.levels)));
         _follow();
     }
 
@@ -267,7 +267,7 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
         bytes32 preState = local == 0 ? claim.parentState : _states()[local - 1];
         bytes32[] memory siblings = local == 0 ? new bytes32[](0) : _stepsTree().path(local - 1);
         vm.prank(auditor);
-        challenges.askStatement(id, positions[id], factsOf[id], claim, pick, preState, siblings, levels);
+        challenges.askStatement(id, positions[id], factsOf[id], claim, pick, preState, siblings, _plain(levels));
         _follow();
     }
 
@@ -277,7 +277,7 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
         bytes32[] memory membership = _operatorTree().path(operator);
         uint8 below = _levelsOf(Merkle.depth(program[operator].output.leafCount()));
         vm.prank(auditor);
-        challenges.askOutput(id, positions[id], factsOf[id], pick, program[operator], membership, below);
+        challenges.askOutput(id, positions[id], factsOf[id], pick, program[operator], membership, _plain(below));
         _follow();
     }
 }

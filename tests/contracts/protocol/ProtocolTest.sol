@@ -29,11 +29,12 @@ import {
 } from "../../../contracts/types/Types.sol";
 import {Deployer, Deployment} from "../../../script/Deployer.sol";
 import {PlainLists} from "./PlainLists.sol";
+import {Questions} from "./Questions.sol";
 import {Signatures} from "./Signatures.sol";
 
 /// @title A deployment with a funded user, staked workers and an auditor
 /// @notice Claims here are of states that nothing computed: `stateAt`. What convicts them is in `Conviction.t.sol`.
-abstract contract ProtocolTest is Test, Deployer, PlainLists {
+abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
     uint128 internal constant PRICE = 3 ether;
     uint128 internal constant STAKE = 50 ether;
     uint32 internal constant WINDOW = 2 hours;

@@ -30,9 +30,10 @@ impl Inconsistency {
     /// Makes an answer inconsistent, if it is one that can be so.
     pub fn twist(self, step: &mut Move) {
         match (self, step) {
-            (Self::Count | Self::First | Self::Last, Move::AnswerSteps { position, claim, steps, siblings, data })
-                if is_bottom(position) =>
-            {
+            (
+                Self::Count | Self::First | Self::Last,
+                Move::AnswerSteps { position, claim, steps, siblings, data, .. },
+            ) if is_bottom(position) && position.guided == 0 => {
                 let mut states: Vec<B256> = data.chunks_exact(ENTRY).map(B256::from_slice).collect();
                 let begin = claim.parentState;
                 match self {

@@ -24,7 +24,7 @@ use tensorlink_node::ports::chain::EventAt;
 use tensorlink_node::wire::frame::{self, Frame, Hello, SignedLog};
 use tensorlink_node::wire::gossip::{Progress, WorkerAdvert};
 use tensorlink_node::wire::rpc::{Advance, IntervalRecord, Receipt, Request, Response};
-use tensorlink_proof::challenge::Told;
+use tensorlink_proof::challenge::{Row, Told};
 use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{
     self, BoundaryLogs, Claim, EdgeLog, Facts, JobTerms, Offer, Position, StepStatement, Voucher,
@@ -227,13 +227,14 @@ fn events() -> Vec<u8> {
     let (challenger, worker) = (Address::repeat_byte(1), Address::repeat_byte(2));
     let challenge = U256::from(5);
     let position = Position { subject: 1, levels: 2, height: 2, count: 4, node: word(1), ..Position::default() };
+    let row = Row { position: position.clone(), siblings: vec![word(2)], data: vec![7; 128].into() };
     let told = [
-        Told::Asked { deadline: 9, position: position.clone() },
-        Told::Answered { deadline: 10, position: position.clone(), data: vec![7; 128].into() },
+        Told::Asked { deadline: 9, position: position.clone(), hints: vec![7; 10].into() },
+        Told::Answered { deadline: 10, row },
         Told::Established { facts: Facts { step: 3, ..Facts::default() } },
         Told::Stated { signature: vec![27; 65].into() },
         Told::LogsGiven { logs: logs(), signatures: SenderSignatures::default() },
-        Told::Asked { deadline: 11, position },
+        Told::Asked { deadline: 11, position, hints: Default::default() },
     ];
     let terms = JobTerms {
         kind: 0,

@@ -7,14 +7,15 @@ use tensorlink_num::Tensor;
 use tensorlink_num::tensor::Mantissas;
 use tensorlink_proof::challenge::ask::Tensors;
 use tensorlink_proof::challenge::position::{MAX_LEVELS, is_bottom, row_len};
-use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Subject, Told, Turn};
+use tensorlink_proof::challenge::way::levels_of;
+use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Row, Subject, Told, Turn};
 use tensorlink_proof::commit::program::ProgramCommitment;
 use tensorlink_proof::commit::{
     BoundaryLists, Contracts, Edge, LogBuilder, SenderSignatures, record_hash, state_root, tensor_root, trace_root,
 };
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_proof::merkle::{LEAF_BYTES, list_root};
-use tensorlink_types::abi::{BoundaryLogs, Claim, Facts, Position};
+use tensorlink_types::abi::{BoundaryLogs, Claim, Facts, Position, Question};
 use tensorlink_types::{
     ClaimId, Lineage, Opcode, Operand, Operator, Program, Segment, Source, StateSlot, TensorRoot, TensorType,
 };
@@ -156,11 +157,17 @@ pub fn game(bytes: &[u8]) {
 
 fn told(feed: &mut Feed<'_>, record: &Record) -> Told {
     match feed.below(8) {
-        0 | 1 => Told::Asked { deadline: feed.number(), position: position(feed, record) },
+        0 | 1 => {
+            let position = position(feed, record);
+            let hints = feed.below(3) * feed.below(300);
+            Told::Asked { deadline: feed.number(), position, hints: Bytes::copy_from_slice(feed.take(hints)) }
+        }
         2 | 3 => {
             let position = position(feed, record);
             let count = feed.below(256) * 8;
-            Told::Answered { deadline: 9, position, data: Bytes::copy_from_slice(feed.take(count)) }
+            let siblings = (0..feed.below(4)).map(|_| feed.digest(&record.digests)).collect();
+            let data = Bytes::copy_from_slice(feed.take(count));
+            Told::Answered { deadline: 9, row: Row { position, siblings, data } }
         }
         4 => Told::Established { facts: facts(feed, record) },
         5 => Told::Stated { signature: Bytes::copy_from_slice(feed.take(65)) },
@@ -182,11 +189,12 @@ fn position(feed: &mut Feed<'_>, record: &Record) -> Position {
     Position {
         subject: feed.byte() % 9,
         levels: feed.byte(),
+        guided: if feed.below(2) == 0 { 0 } else { feed.byte() },
         height: feed.byte(),
         index: feed.number(),
         count: feed.number(),
         node: feed.digest(&record.digests),
-        facts: B256::ZERO,
+        ..Position::default()
     }
 }
 
@@ -227,8 +235,14 @@ fn answers(record: &Record, game: &Game) {
     if let Err(Lacking::Output { step, operator }) = answer {
         answer = answerer.answer(game, Some(&tensor(step, operator + 1)), sign);
     }
-    if let Ok(Move::Answer { position, data }) = &answer {
+    if let Ok(Move::Answer { position, way, data }) = &answer {
         assert_eq!(position, &game.position);
+        assert_eq!((way.siblings.len(), &way.hints), (position.guided.into(), &game.hints));
+        // Where its hints lead.
+        let height = position.height - position.guided;
+        let index = (position.index << position.guided) + u64::from(way.child);
+        let node = if position.guided > 0 { way.node } else { position.node };
+        let position = &Position { height, index, node, guided: 0, ..position.clone() };
         let leaves = game.subject() == Some(Subject::Output) && is_bottom(position);
         let unit = if leaves { LEAF_BYTES } else { 32 };
         assert_eq!(data.len() as u64, row_len(position) * unit as u64);
@@ -247,6 +261,7 @@ fn asks(record: &Record, game: &Game) {
         traces: &record.traces,
         logs: &record.logs,
         accusation: None,
+        salt: B256::repeat_byte(3),
     };
     let mut next = challenger.next(game, None);
     if let Ok(Next::Tensors { step, operator }) = next {
@@ -256,24 +271,24 @@ fn asks(record: &Record, game: &Game) {
     }
     let Ok(next) = next else { return };
     assert_eq!(game.turn, Turn::Asking);
-    let levels = match next {
+    let question = match next {
         Next::Ask(question) => match *question {
-            Move::Ask { levels, .. }
-            | Move::AskTree { levels, .. }
-            | Move::AskStatement { levels, .. }
-            | Move::AskOutput { levels, .. }
-            | Move::AskLog { levels, .. } => levels,
-            Move::AskLogs { .. } => 0,
+            Move::Ask { question, .. }
+            | Move::AskTree { question, .. }
+            | Move::AskStatement { question, .. }
+            | Move::AskOutput { question, .. }
+            | Move::AskLog { question, .. } => question,
+            Move::AskLogs { .. } => Question::default(),
             other => panic!("{other:?} is no question"),
         },
-        Next::Tensors { .. } => 0,
+        Next::Tensors { .. } => Question::default(),
         // Whether its sender signed it the contract has looked at.
         Next::Equivocation { edge, root, .. } => {
             assert_ne!(root, edge.root(&record.logs.roots()));
             assert_eq!(Some(root), game.logs.as_ref().map(|(logs, _)| edge.root(logs)));
-            0
+            Question::default()
         }
         Next::Element(_) | Next::Wiring(_) | Next::Contradiction(_) => panic!("a conviction without a signature"),
     };
-    assert!(levels <= MAX_LEVELS);
+    assert!(question.levels <= MAX_LEVELS && levels_of(&question.hints).is_some());
 }

@@ -4,7 +4,8 @@ use alloy_primitives::{B256, Bytes, keccak256};
 use tensorlink_num::Tensor;
 use tensorlink_num::tensor::Mantissas;
 use tensorlink_proof::challenge::position::{is_bottom, is_row, row_start};
-use tensorlink_proof::challenge::{Known, OwnTree, Subject};
+use tensorlink_proof::challenge::way::follow;
+use tensorlink_proof::challenge::{Known, OwnTree, Row, Subject};
 use tensorlink_proof::merkle::{
     ITEM, LEAF, LEAF_BYTES, List, NODE, TensorTree, depth, verify_membership, verify_range,
 };
@@ -70,12 +71,18 @@ fn position(feed: &mut Feed<'_>, subject: Subject, count: u64) -> Position {
     Position {
         subject: subject.to_number(),
         levels: feed.byte() % 10,
+        guided: 0,
         height: feed.byte() % 8,
         index: feed.number(),
         count,
-        node: B256::ZERO,
-        facts: B256::ZERO,
+        ..Position::default()
     }
+}
+
+fn padded(bytes: &[u8], length: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes.resize(length, 0);
+    bytes
 }
 
 /// Answers about another's tree that differs from one's own; in some inputs answers that the contract would not let pass.
@@ -100,14 +107,25 @@ pub fn known(bytes: &[u8]) {
         let mut at = position(&mut feed, subject, count as u64);
         if honest {
             at.node = theirs.levels().node(at.height.into(), at.index);
-            let Some(row) = theirs.row(&at) else { continue };
-            assert!(is_row(&at) && hashes_to(&at, &row, list), "a row leads to its node");
-            known.learn(&at, &row.into());
+            // Hints of any kind lead somewhere below it.
+            at.guided = (feed.byte() % 6).min(at.height);
+            let hints = match at.guided {
+                0 => Bytes::new(),
+                levels => Bytes::copy_from_slice(&padded(feed.take(64), 6 + (2 << levels))),
+            };
+            let Some((way, end)) = follow(&theirs, &at, &hints) else { continue };
+            assert_eq!((way.siblings.len(), end.height), (at.guided.into(), at.height - at.guided));
+            assert!(end.index << end.height < at.count, "the way ends above a leaf");
+            let Some(data) = theirs.row(&end) else { continue };
+            assert!(is_row(&end) && hashes_to(&end, &data, list), "a row leads to its node");
+            known.learn(&Row { position: end, siblings: way.siblings, data: data.into() });
+            assert_eq!(known.node(at.height.into(), at.index), Some(at.node));
         } else {
             at.count = if feed.below(4) == 0 { feed.number() } else { at.count };
             at.subject = feed.byte() % 9;
             let length = feed.below(256) * 4;
-            known.learn(&at, &Bytes::copy_from_slice(feed.take(length)));
+            let siblings = (0..feed.below(70)).map(|_| B256::repeat_byte(feed.byte())).collect();
+            known.learn(&Row { position: at, siblings, data: Bytes::copy_from_slice(feed.take(length)) });
         }
     }
     for index in 0..count as u64 + 2 {

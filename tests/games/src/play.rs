@@ -5,7 +5,6 @@ use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_num::arbitrary::Dice;
 use tensorlink_proof::challenge::ask::Tensors;
-use tensorlink_proof::challenge::position::opening_levels;
 use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Stuck, Turn};
 use tensorlink_proof::commit::{
     Edge, ProgramCommitment, SenderSignatures, edge_log, io_root, record_hash, sign, state_root, trace_root,
@@ -143,7 +142,7 @@ pub fn play(world: &World, scenario: &Scenario, conduct: Conduct) -> Outcome {
         accusation,
         outcome,
     };
-    table.open();
+    table.open(&own);
     while matches!(table.game.turn, Turn::Asking | Turn::Answering) {
         let silent = match table.game.turn {
             Turn::Answering => table.outcome.answers.len() >= conduct.answers as usize || !table.answer(&theirs),
@@ -164,10 +163,11 @@ pub fn play(world: &World, scenario: &Scenario, conduct: Conduct) -> Outcome {
 }
 
 impl Table<'_> {
-    fn open(&mut self) {
-        let levels = opening_levels(self.scenario.steps, self.scenario.program.operators.len() as u64);
-        let gas =
-            self.step(CHALLENGER, Move::Open { claim: self.claim.clone(), committed_at: self.committed_at, levels });
+    fn open(&mut self, own: &Run) {
+        let case = self.case();
+        let question = self.challenger(&case, own).opening().expect("its own execution is whole");
+        let open = Move::Open { claim: self.claim.clone(), committed_at: self.committed_at, question };
+        let gas = self.step(CHALLENGER, open);
         self.outcome.asks.push(gas);
     }
 
@@ -205,9 +205,8 @@ impl Table<'_> {
         true
     }
 
-    /// Whether the challenger had anything to ask or to prove.
-    fn ask(&mut self, own: &Run) -> bool {
-        let case = Case {
+    fn case(&self) -> Case {
+        Case {
             contracts: self.world.contracts(),
             worker: worker(),
             lineage: self.lineage,
@@ -216,9 +215,12 @@ impl Table<'_> {
                 program: self.commitment.root(),
                 record: record_hash(&self.claim, self.committed_at),
             },
-        };
-        let challenger = Challenger {
-            case: &case,
+        }
+    }
+
+    fn challenger<'b>(&'b self, case: &'b Case, own: &'b Run) -> Challenger<'b> {
+        Challenger {
+            case,
             program: &self.scenario.program,
             committed_at: self.committed_at,
             first_step: 0,
@@ -226,7 +228,14 @@ impl Table<'_> {
             traces: &own.traces,
             logs: &own.logs,
             accusation: self.accusation.as_ref(),
-        };
+            salt: B256::repeat_byte(0x5a),
+        }
+    }
+
+    /// Whether the challenger had anything to ask or to prove.
+    fn ask(&mut self, own: &Run) -> bool {
+        let case = self.case();
+        let challenger = self.challenger(&case, own);
         let next = match challenger.next(&self.game, None) {
             Ok(Next::Tensors { step, operator }) => {
                 let tensors = self.tensors(own, step, operator);

@@ -5,7 +5,7 @@ use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_proof::challenge::Move;
 use tensorlink_types::U256;
-use tensorlink_types::abi::Holder;
+use tensorlink_types::abi::{Holder, Question};
 
 use crate::world::{OTHER, USER, WINDOW, WORKER, World, commit_first, sno};
 
@@ -22,7 +22,11 @@ async fn windows_are_the_chains(world: World) {
     let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)], holder: Holder::default() };
     let early = user.simulate(&finalize).await.unwrap_err();
     assert!(matches!(&early, ChainError::Reverted { name, .. } if name == "WindowOpen"), "{early}");
-    let step = Box::new(Move::Open { claim: claim.clone(), committed_at, levels: 1 });
+    let step = Box::new(Move::Open {
+        claim: claim.clone(),
+        committed_at,
+        question: Question { levels: 1, ..Question::default() },
+    });
     let open = Call::Challenge { challenge: U256::ZERO, step };
     other.simulate(&open).await.unwrap();
 

@@ -13,7 +13,7 @@ use tensorlink_bindings::jobs::Jobs;
 use tensorlink_bindings::staking::Staking;
 use tensorlink_chain::{Revert, event};
 use tensorlink_node::ports::chain::{Deployment, Event};
-use tensorlink_proof::challenge::Told;
+use tensorlink_proof::challenge::{Row, Told};
 
 const DEPLOYMENT: Deployment = Deployment {
     chain_id: 1,
@@ -78,12 +78,15 @@ fn answered() -> LogData {
         position: Challenges::Position {
             subject: 3,
             levels: 2,
+            guided: 0,
             height: 2,
             index: 0,
             count: 4,
             node: B256::repeat_byte(1),
             facts: B256::repeat_byte(2),
+            hints: B256::ZERO,
         },
+        siblings: vec![B256::repeat_byte(3)],
         data: Bytes::from(vec![7; 128]),
     };
     event.encode_log_data()
@@ -137,9 +140,9 @@ proptest! {
         let same = changed == good;
         match decode(DEPLOYMENT.challenges, changed) {
             // Numbers are read without the bits that their types have not; everything else is told as it is said.
-            Some(Event::Challenge { challenge, told: Told::Answered { position, data, .. } }) => {
+            Some(Event::Challenge { challenge, told: Told::Answered { row: Row { position, siblings, data }, .. } }) => {
                 prop_assert_eq!(challenge, U256::from(3));
-                prop_assert!(data.len() <= 128 && position.node != B256::ZERO);
+                prop_assert!(data.len() <= 128 && siblings.len() <= 1 && position.node != B256::ZERO);
             }
             other => prop_assert!(!same && other.is_none(), "{other:?}"),
         }

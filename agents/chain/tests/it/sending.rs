@@ -9,7 +9,7 @@ use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{Event, JobState, Role, StakeView};
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_proof::challenge::{Game, Move, OwnTree, Subject, Told, Turn};
-use tensorlink_types::abi::{Holder, JobTerms, Position};
+use tensorlink_types::abi::{Holder, JobTerms, Position, Question, Way};
 use tensorlink_types::{Address, B256, U256};
 
 use crate::world::{OTHER, QUICK, STEPS, USER, WORKER, World, commit_first, sno};
@@ -73,7 +73,8 @@ async fn a_claim_is_challenged_answered_and_left_alone() {
     let job = world.running_job(&user, &worker).await;
     let (claim, committed_at, _) = commit_first(&worker, job).await;
     let id = world.contracts().claim_id(&claim);
-    let open = Move::Open { claim: claim.clone(), committed_at, levels: 1 };
+    let open =
+        Move::Open { claim: claim.clone(), committed_at, question: Question { levels: 1, ..Question::default() } };
     let opened = other.send(Call::Challenge { challenge: U256::ZERO, step: Box::new(open) }).await.unwrap();
     let [Event::ChallengeOpened { challenge, id: about, challenger, worker: asked, .. }, ref told @ ..] =
         opened.events[..]
@@ -91,7 +92,8 @@ async fn a_claim_is_challenged_answered_and_left_alone() {
     let position = game.position.clone();
     let data = tree.row(&Position { node: tree.root(), ..position.clone() }).unwrap().into();
     let siblings = tree.prove(u64::from(STEPS) - 1);
-    let answer = Move::AnswerSteps { position, claim: claim.clone(), steps: tree.root(), siblings, data };
+    let answer =
+        Move::AnswerSteps { position, claim: claim.clone(), steps: tree.root(), siblings, way: Way::default(), data };
     let answered = worker.send(Call::Challenge { challenge, step: Box::new(answer) }).await.unwrap();
     follow(&mut game, &answered.events);
     assert_eq!((game.turn, game.facts.steps), (Turn::Asking, tree.root()));

@@ -4,7 +4,7 @@ use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_proof::challenge::Move;
 use tensorlink_types::U256;
-use tensorlink_types::abi::Holder;
+use tensorlink_types::abi::{Holder, Question};
 
 use crate::world::{OTHER, USER, WORKER, World, claim, commit_first, first_link, sno};
 
@@ -34,7 +34,7 @@ async fn foretells_what_the_chain_says() {
     let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)], holder: Holder::default() };
     assert_eq!(name(user.simulate(&finalize).await.unwrap_err()), "WindowOpen");
     // The bond's approval is executed before, in the same simulation, and nothing of it stays.
-    let step = Box::new(Move::Open { claim, committed_at, levels: 1 });
+    let step = Box::new(Move::Open { claim, committed_at, question: Question { levels: 1, ..Question::default() } });
     let open = Call::Challenge { challenge: U256::ZERO, step };
     let gas = other.simulate(&open).await.unwrap();
     assert!(gas > 50_000, "{gas}");

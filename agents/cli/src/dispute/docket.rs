@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tensorlink_node::ports::chain::{Fault, Parameters};
 use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_proof::challenge::position::{is_bottom, is_root, row_start};
-use tensorlink_proof::challenge::{Game, Subject, Told, Turn};
+use tensorlink_proof::challenge::{Game, Row, Subject, Told, Turn};
 use tensorlink_types::abi::{Claim, JobKind, JobTerms};
 use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
 
@@ -284,7 +284,7 @@ impl Played {
         let operator = self.operator(told);
         self.game.apply(told);
         let deed = match told {
-            Told::Asked { deadline, position } => {
+            Told::Asked { deadline, position, .. } => {
                 let subject = Subject::of(position);
                 let Some(subject) = subject else { return };
                 // What was established before says which step it is, but for questions about the whole claim.
@@ -298,7 +298,7 @@ impl Played {
                 }
                 Deed::Asked { question, deadline: *deadline }
             }
-            Told::Answered { deadline, position, data } => {
+            Told::Answered { deadline, row: Row { position, data, .. } } => {
                 let Some(question) = self.question.clone() else { return };
                 self.row = (0, Vec::new());
                 if Subject::of(position) == Some(Subject::Trace) && is_bottom(position) {

@@ -70,7 +70,7 @@ fn the_bond_holds_up_to_half_a_gwei() {
     assert!(gain(0.5) > 0.0);
     assert!(gain(0.6) < 0.0, "a dearer chain needs a greater bond");
     let least = least_bond(&RULES, &MARKET, 0.0);
-    assert!((least - 17.0).abs() < 1e-9, "1.7 M gas at 0.1 gwei and 100,000 SNO an ETH: {least}");
+    assert!((least - 18.5).abs() < 1e-9, "1.85 M gas at 0.1 gwei and 100,000 SNO an ETH: {least}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use tensorlink_economics::beacon::{least_reward, least_stake};
 use tensorlink_economics::budget::Size;
 use tensorlink_economics::dispute::{least_bond, pay_in_window, spammed_worker, stake_that_pays_gas};
 use tensorlink_economics::framing::highest_absence;
-use tensorlink_economics::market::{ACCUSATION_GAS, AUDIT_GAS, CLAIM_GAS, CONVICTION_GAS, GAME_GAS};
+use tensorlink_economics::market::{ACCUSATION_GAS, AUDIT_GAS, CLAIM_GAS, CONVICTION_GAS, GAME_GAS, WON_GAME_GAS};
 use tensorlink_economics::receipts::{Confirmed, most_deferred};
 use tensorlink_economics::report::beacon::biased;
 use tensorlink_economics::report::{self, parameters::recommendations};
@@ -109,7 +109,8 @@ fn gas_is_what_the_contracts_take() {
     let audit = |of: [&str; 2]| of.map(protocol).iter().sum::<u32>();
     for (assumed, highest) in [
         (CONVICTION_GAS, conviction("").max(conviction("receipt, "))),
-        (GAME_GAS, measured(CHALLENGE, "largest game, k = 64, gas without the proof")),
+        (GAME_GAS, measured(CHALLENGE, "largest game, k = 16, gas without the proof")),
+        (WON_GAME_GAS - CONVICTION_GAS, measured(CHALLENGE, "largest game, by hints, gas without the proof")),
         (CLAIM_GAS, protocol("commit")),
         (AUDIT_GAS, audit(["audit, commit, receipt of 1,000", "audit, revealConfirmed, receipt of 1,000"])),
         (ACCUSATION_GAS, audit(["audit, accuse", "audit, penalise"])),

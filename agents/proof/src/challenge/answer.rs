@@ -3,10 +3,11 @@
 use alloy_primitives::{B256, Bytes};
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorRoot;
-use tensorlink_types::abi::{Claim, LogsAnswer, Position, ProgramHeader, StepAnswer, StepStatement};
+use tensorlink_types::abi::{Claim, LogsAnswer, Position, ProgramHeader, StepAnswer, StepStatement, Way};
 use thiserror::Error;
 
-use super::position::{is_root, levels_for};
+use super::position::is_root;
+use super::way::follow;
 use super::{Game, Move, OwnTree, Subject};
 use crate::commit::{BoundaryLists, Contracts, Edge, SenderSignatures, SignatureError, state_root, trace_root};
 use crate::merkle::depth;
@@ -65,8 +66,8 @@ impl Answerer<'_> {
     ) -> Result<Move, Lacking> {
         let position = game.position.clone();
         let no_record = || Lacking::Record(game.subject());
-        let row = |tree: &OwnTree<'_>| tree.row(&position).map(Bytes::from).ok_or_else(no_record);
-        let answer = |data| Ok(Move::Answer { position: position.clone(), data });
+        let row = |tree: &OwnTree<'_>| row(tree, &position, &game.hints).ok_or_else(no_record);
+        let answer = |(way, data)| Ok(Move::Answer { position: position.clone(), way, data });
         match game.subject().ok_or_else(no_record)? {
             Subject::Steps => {
                 let tree = OwnTree::list(self.states.iter().skip(1).map(|state| state_root(state)));
@@ -74,10 +75,11 @@ impl Answerer<'_> {
                     return answer(row(&tree)?);
                 }
                 let steps = tree.root();
-                let data = tree.row(&Position { node: steps, ..position.clone() }).ok_or_else(no_record)?;
+                let asked = Position { node: steps, ..position.clone() };
+                let (way, data) = self::row(&tree, &asked, &game.hints).ok_or_else(no_record)?;
                 let last = tree.count().checked_sub(1).ok_or_else(no_record)?;
                 let siblings = tree.prove(last);
-                Ok(Move::AnswerSteps { position, claim: self.claim.clone(), steps, siblings, data: data.into() })
+                Ok(Move::AnswerSteps { position, claim: self.claim.clone(), steps, siblings, way, data })
             }
             Subject::Statement => self.statement(game, sign),
             Subject::Trace => answer(row(&OwnTree::list(self.trace(game).ok_or_else(no_record)?.iter().copied()))?),
@@ -109,8 +111,9 @@ impl Answerer<'_> {
                     return answer(row(&tree)?);
                 }
                 let data_root = tree.root();
-                let data = tree.row(&Position { node: data_root, ..position.clone() }).ok_or_else(no_record)?;
-                Ok(Move::AnswerOutput { position, facts: game.facts.clone(), data_root, data: data.into() })
+                let asked = Position { node: data_root, ..position.clone() };
+                let (way, data) = self::row(&tree, &asked, &game.hints).ok_or_else(no_record)?;
+                Ok(Move::AnswerOutput { position, facts: game.facts.clone(), data_root, way, data })
             }
         }
     }
@@ -140,25 +143,23 @@ impl Answerer<'_> {
         };
         let signature = sign(self.contracts.statement(&statement))?;
         let tree = OwnTree::list(trace.iter().copied());
-        let height = depth(tree.count());
-        let below = u8::try_from(height).unwrap_or(levels_for(Subject::Trace, height)).min(game.position.levels);
+        let height = u8::try_from(depth(tree.count())).map_err(|_| no_record())?;
+        // Who asked could not tell the contract yet how high the tree is.
+        let guided = game.position.guided.min(height);
         let top = Position {
             subject: Subject::Trace.to_number(),
-            levels: below,
-            height: u8::try_from(height).unwrap_or(u8::MAX),
+            levels: game.position.levels.min(height.saturating_sub(guided)),
+            guided,
+            height,
             index: 0,
             count: tree.count(),
             node: tree.root(),
-            facts: B256::ZERO,
+            ..Position::default()
         };
-        let data = tree.row(&top).ok_or_else(no_record)?;
+        let hints = if guided > 0 { game.hints.clone() } else { Bytes::new() };
+        let (way, data) = row(&tree, &top, &hints).ok_or_else(no_record)?;
         let said = StepAnswer { trace: statement.trace, signature, program: self.program.clone() };
-        Ok(Move::AnswerStatement {
-            position: game.position.clone(),
-            facts: game.facts.clone(),
-            said,
-            data: data.into(),
-        })
+        Ok(Move::AnswerStatement { position: game.position.clone(), facts: game.facts.clone(), said, way, data })
     }
 
     fn local(&self, game: &Game) -> Option<usize> {
@@ -168,4 +169,10 @@ impl Answerer<'_> {
     fn trace(&self, game: &Game) -> Option<&[TensorRoot]> {
         self.traces.get(self.local(game)?).map(Vec::as_slice)
     }
+}
+
+/// Where hints lead from a position, and what is asked for there. None where the tree has another node at the position.
+fn row(tree: &OwnTree<'_>, asked: &Position, hints: &Bytes) -> Option<(Way, Bytes)> {
+    let (way, at) = follow(tree, asked, hints)?;
+    Some((way, tree.row(&at)?.into()))
 }

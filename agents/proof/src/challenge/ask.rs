@@ -3,15 +3,15 @@
 //! Each time the way to the first fault is gone from the start, over what the worker has answered so far; where an answer is missing, it
 //! is asked for. So it does not matter who asked what before, or whether this node was restarted in between.
 
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::{B256, Bytes, keccak256};
 use tensorlink_num::Tensor;
-use tensorlink_types::abi::{ContradictionProof, ElementProof, StepStatement, WiringProof};
+use tensorlink_types::abi::{ContradictionProof, ElementProof, Question, StepStatement, WiringProof};
 use tensorlink_types::{Program, Source, TensorRoot};
 use thiserror::Error;
 
 use super::descent::{Approach, Found, Missing, approach, first_difference, learned};
 use super::logs::KnownLogs;
-use super::position::{levels_for, statement_levels};
+use super::way::{guided, plainly};
 use super::{Game, Known, Move, OwnTree, Subject, Turn};
 use crate::commit::program::ProgramTooLarge;
 use crate::commit::{BoundaryLists, Edge, state_root, trace_root};
@@ -39,6 +39,8 @@ pub struct Challenger<'a> {
     /// What the worker signed about the claim's last step to accuse an auditor, where that is not what one's own execution gives: it is made to
     /// sign about that step once more, however right its claim is.
     pub accusation: Option<&'a Signed>,
+    /// What the worker could not know when it made its claim: hints are salted by it.
+    pub salt: B256,
 }
 
 /// All tensors of one operator of a step, one's own.
@@ -147,7 +149,7 @@ impl Challenger<'_> {
         let lists = StepLists { said: &said, trace: &trace, before: &before, after: &state };
 
         let id = (Subject::Trace, said.statement.trace);
-        match first_difference(game, id, &trace, || Self::restart(game, Subject::Trace, trace.height())) {
+        match first_difference(game, id, &trace, self.salt(game), || self.restart(game, Subject::Trace, &own_trace)) {
             Found::Missing(question) => Ok(Next::Ask(question)),
             Found::Leaf(operator) => {
                 let at = Wrong { operator, trace: &trace, lists: &lists, received: logs.roots.is_some() };
@@ -158,8 +160,8 @@ impl Challenger<'_> {
                     Some(found) => found,
                     None => {
                         let id = (Subject::State, said.statement.postState);
-                        match first_difference(game, id, &state, || Self::restart(game, Subject::State, state.height()))
-                        {
+                        let restart = || self.restart(game, Subject::State, &own_after);
+                        match first_difference(game, id, &state, self.salt(game), restart) {
                             Found::Missing(question) => return Ok(Next::Ask(question)),
                             Found::Leaf(index) => (Sink::State, narrow(index)?),
                             Found::Agrees => return Err(Stuck::NoFault),
@@ -197,7 +199,7 @@ impl Challenger<'_> {
         let tree = OwnTree::list(own);
         let id = (Subject::Steps, game.facts.steps);
         let known = learned(game, id, &tree);
-        Ok(first_difference(game, id, &known, || Self::restart(game, Subject::Steps, known.height())))
+        Ok(first_difference(game, id, &known, self.salt(game), || self.restart(game, Subject::Steps, &tree)))
     }
 
     /// Where the worker logged as sent what its operators did not give: sink, micro-batch and step.
@@ -230,9 +232,9 @@ impl Challenger<'_> {
                 claim: game.claim.clone(),
                 logs: theirs.clone(),
                 edge: edge.number(),
-                levels: levels_for(Subject::Log, known.height()),
+                question: guided(Subject::Log, &tree, (known.height(), 0), self.salt(game)),
             };
-            return Ok(match first_difference(game, (Subject::Log, root), &known, ask) {
+            return Ok(match first_difference(game, (Subject::Log, root), &known, self.salt(game), ask) {
                 Found::Missing(question) => Err(question),
                 Found::Agrees => return Err(Stuck::NoFault),
                 Found::Leaf(entry) => {
@@ -255,10 +257,13 @@ impl Challenger<'_> {
         let tree = OwnTree::list(self.states.iter().skip(1).map(|state| state_root(state)));
         let id = (Subject::Steps, game.facts.steps);
         let known = learned(game, id, &tree);
-        let pick = match approach(game, id, &known, local) {
+        let pick = match approach(game, id, &known, (local, self.salt(game))) {
             Approach::There(pick) => pick,
             Approach::On(question) => return Ok(Err(question)),
-            Approach::Again => return Ok(Err(Box::new(Self::restart(game, Subject::Steps, known.height())))),
+            Approach::Again => {
+                let question = plainly(Subject::Steps, known.height());
+                return Ok(Err(Box::new(Self::again(game, Subject::Steps, question))));
+            }
         };
         let (pre_state, pre_siblings) = match local.checked_sub(1) {
             None => (game.claim.parentState, Vec::new()),
@@ -267,7 +272,7 @@ impl Challenger<'_> {
                 (state, known.prove(before).map_err(FraudError::from)?)
             }
         };
-        let operators = self.program.operators.len() as u64;
+        let question = self.about_statement(local, self.salt(game))?;
         Ok(Err(Box::new(Move::AskStatement {
             position: game.position.clone(),
             facts: game.facts.clone(),
@@ -275,7 +280,7 @@ impl Challenger<'_> {
             pick,
             pre_state,
             pre_siblings,
-            levels: statement_levels(operators),
+            question,
         })))
     }
 
@@ -290,22 +295,6 @@ impl Challenger<'_> {
         let (operator, step) = (narrow(wrong.operator)?, wrong.lists.said.statement.step);
         let op = self.program.operators.get(operator as usize).ok_or(Stuck::Own("operator"))?;
         let theirs = wrong.trace.item(wrong.operator).ok_or(Stuck::Own("output"))?;
-        let ask_again = || Self::restart(game, Subject::Trace, wrong.trace.height());
-        let Some(root) = game.output_root(theirs) else {
-            let id = (Subject::Trace, wrong.lists.said.statement.trace);
-            return Ok(Next::Ask(match approach(game, id, wrong.trace, wrong.operator) {
-                Approach::There(pick) => Box::new(Move::AskOutput {
-                    position: game.position.clone(),
-                    facts: game.facts.clone(),
-                    pick,
-                    operator: op.into(),
-                    membership: prover.operator_membership(operator).map_err(FraudError::from)?,
-                    levels: levels_for(Subject::Output, depth(leaf_count(&op.output))),
-                }),
-                Approach::On(question) => question,
-                Approach::Again => Box::new(ask_again()),
-            }));
-        };
         let Some(tensors) = tensors.filter(|tensors| (tensors.step, tensors.operator) == (step, operator)) else {
             return Ok(Next::Tensors { step, operator });
         };
@@ -313,9 +302,11 @@ impl Challenger<'_> {
         if own.count() != leaf_count(&op.output) {
             return Err(Stuck::Own("type of an output"));
         }
+        let question = self.about_output(game, prover, wrong, &own)?;
+        let Some(root) = game.output_root(theirs) else { return Ok(Next::Ask(question)) };
         let id = (Subject::Output, root);
         let known = learned(game, id, &own);
-        let leaf = match first_difference(game, id, &known, ask_again) {
+        let leaf = match first_difference(game, id, &known, self.salt(game), || *question) {
             Found::Missing(question) => return Ok(Next::Ask(question)),
             Found::Agrees => return Err(Stuck::NoFault),
             Found::Leaf(leaf) => leaf,
@@ -340,10 +331,73 @@ impl Challenger<'_> {
         Ok(Prover::new(*self.case, self.program, claim, self.committed_at, logs)?)
     }
 
-    /// Asks for a tree once more from its root.
-    fn restart(game: &Game, subject: Subject, height: u32) -> Move {
-        let (position, facts) = (game.position.clone(), game.facts.clone());
-        Move::AskTree { position, facts, subject, levels: levels_for(subject, height) }
+    /// The question for the first wrong output, or one that leads to where it can be asked.
+    fn about_output(
+        &self,
+        game: &Game,
+        prover: &Prover<'_>,
+        wrong: &Wrong<'_>,
+        own: &OwnTree<'_>,
+    ) -> Result<Missing, Stuck> {
+        let (operator, trace) = (narrow(wrong.operator)?, wrong.trace);
+        let op = self.program.operators.get(operator as usize).ok_or(Stuck::Own("operator"))?;
+        let id = (Subject::Trace, wrong.lists.said.statement.trace);
+        Ok(match approach(game, id, trace, (wrong.operator, self.salt(game))) {
+            Approach::There(pick) => Box::new(Move::AskOutput {
+                position: game.position.clone(),
+                facts: game.facts.clone(),
+                pick,
+                operator: op.into(),
+                membership: prover.operator_membership(operator).map_err(FraudError::from)?,
+                question: guided(Subject::Output, own, (depth(own.count()), 0), self.salt(game)),
+            }),
+            Approach::On(question) => question,
+            Approach::Again => {
+                let question = plainly(Subject::Trace, trace.height());
+                Box::new(Self::again(game, Subject::Trace, question))
+            }
+        })
+    }
+
+    /// The question that opens a challenge: for the list of states, or, of a claim of one step, for its statement.
+    ///
+    /// # Errors
+    /// [`Stuck::Own`].
+    pub fn opening(&self) -> Result<Question, Stuck> {
+        let salt = self.salted(0);
+        if self.case.work.steps() == 1 {
+            return self.about_statement(0, salt);
+        }
+        let tree = OwnTree::list(self.states.iter().skip(1).map(|state| state_root(state)));
+        Ok(guided(Subject::Steps, &tree, (depth(tree.count()), 0), salt))
+    }
+
+    /// How much to ask for of the trace of a step, counted from the claim's first, with its statement.
+    fn about_statement(&self, local: u64, salt: B256) -> Result<Question, Stuck> {
+        let trace = usize::try_from(local).ok().and_then(|at| self.traces.get(at)).ok_or(Stuck::Own("trace"))?;
+        let tree = OwnTree::list(trace.iter().copied());
+        let mut question = guided(Subject::Trace, &tree, (depth(tree.count()), 0), salt);
+        // The contract does not know yet how high the tree is, and wants one level at least.
+        question.levels = question.levels.max(1);
+        Ok(question)
+    }
+
+    /// Asks for a tree that is not one's own once more, from its root.
+    fn restart(&self, game: &Game, subject: Subject, own: &OwnTree<'_>) -> Move {
+        Self::again(game, subject, guided(subject, own, (depth(own.count()), 0), self.salt(game)))
+    }
+
+    fn again(game: &Game, subject: Subject, question: Question) -> Move {
+        Move::AskTree { position: game.position.clone(), facts: game.facts.clone(), subject, question }
+    }
+
+    /// Another salt for each question: what hints missed by chance, the next ones find.
+    fn salt(&self, game: &Game) -> B256 {
+        self.salted(game.asked)
+    }
+
+    fn salted(&self, asked: u64) -> B256 {
+        keccak256([self.salt.as_slice(), &asked.to_be_bytes()].concat())
     }
 }
 

@@ -9,6 +9,7 @@ use tensorlink_types::abi::{BoundaryLogs, Claim, Facts, Position, StepStatement}
 
 use super::Subject;
 use super::position::{is_bottom, is_root};
+use super::way::top;
 use crate::commit::SenderSignatures;
 use crate::fraud::Signed;
 
@@ -17,13 +18,24 @@ use crate::fraud::Signed;
 #[serde(tag = "told", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "names and units are those of the contract's events")]
 pub enum Told {
-    Asked { deadline: u64, position: Position },
-    Answered { deadline: u64, position: Position, data: Bytes },
+    Asked { deadline: u64, position: Position, hints: Bytes },
+    Answered { deadline: u64, row: Row },
     Established { facts: Facts },
     Stated { signature: Bytes },
     LogsGiven { logs: BoundaryLogs, signatures: SenderSignatures },
     Won { silence: bool },
     Lost,
+}
+
+/// An answer about a tree: what lies below the position, and the siblings of the way that hints led from where it was asked for.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// Whose descendants these are.
+    pub position: Position,
+    /// From the position's node up.
+    pub siblings: Vec<B256>,
+    /// Nodes, entries or leaves.
+    pub data: Bytes,
 }
 
 /// Whose move it is.
@@ -62,6 +74,8 @@ pub struct Game {
     pub asked: u64,
     /// Where it stands.
     pub position: Position,
+    /// Hints of the last question.
+    pub hints: Bytes,
     /// What the worker has committed itself to.
     pub facts: Facts,
     /// Its last signed statement.
@@ -75,7 +89,7 @@ pub struct Game {
     /// Data roots of outputs that were answered about, by their tensor roots.
     outputs: BTreeMap<B256, B256>,
     /// Everything that was answered, by tree.
-    answers: BTreeMap<String, Vec<(Position, Bytes)>>,
+    answers: BTreeMap<String, Vec<Row>>,
 }
 
 /// A signature and the facts it was given under.
@@ -97,6 +111,7 @@ impl Game {
             deadline: 0,
             asked: 0,
             position: Position::default(),
+            hints: Bytes::new(),
             facts: Facts::default(),
             statement: None,
             logs: None,
@@ -110,23 +125,24 @@ impl Game {
     /// Takes in the next event.
     pub fn apply(&mut self, told: &Told) {
         match told {
-            Told::Asked { deadline, position } => {
+            Told::Asked { deadline, position, hints } => {
                 (self.turn, self.deadline, self.position) = (Turn::Answering, *deadline, position.clone());
-                self.asked = self.asked.saturating_add(1);
+                (self.asked, self.hints) = (self.asked.saturating_add(1), hints.clone());
                 if Subject::of(position) == Some(Subject::Output) && is_root(position) {
                     self.output = position.node;
                 }
             }
-            Told::Answered { deadline, position, data } => {
-                (self.turn, self.deadline, self.position) = (Turn::Asking, *deadline, position.clone());
-                if is_root(position) {
-                    self.root = position.node;
+            Told::Answered { deadline, row } => {
+                (self.turn, self.deadline, self.position) = (Turn::Asking, *deadline, row.position.clone());
+                let top = top(row);
+                if is_root(&top) {
+                    self.root = top.node;
                     if self.subject() == Some(Subject::Output) {
-                        self.outputs.insert(self.output, position.node);
+                        self.outputs.insert(self.output, top.node);
                     }
                 }
                 if let Some(id) = self.tree() {
-                    self.answers.entry(key(id)).or_default().push((position.clone(), data.clone()));
+                    self.answers.entry(key(id)).or_default().push(row.clone());
                 }
             }
             Told::Established { facts } => self.facts = facts.clone(),
@@ -181,7 +197,7 @@ impl Game {
     }
 
     /// What was answered about a tree, in order.
-    pub(super) fn answers(&self, tree: TreeId) -> &[(Position, Bytes)] {
+    pub(super) fn answers(&self, tree: TreeId) -> &[Row] {
         self.answers.get(&key(tree)).map(Vec::as_slice).unwrap_or_default()
     }
 }

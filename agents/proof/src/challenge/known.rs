@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::B256;
 use tensorlink_types::abi::{LeafRange, Pick, Position, TensorOpening};
 use tensorlink_types::{TensorRoot, TensorType};
 
-use super::OwnTree;
 use super::position::{is_bottom, is_row, leaf_of, row_height, row_start};
+use super::{OwnTree, Row, way};
 use crate::fraud::Claimed;
 use crate::keccak::hash_one;
 use crate::merkle::{Entries, ITEM, LEAF, LEAF_BYTES, OpeningError, depth, node, root_from_data};
@@ -29,13 +29,19 @@ impl<'a> Known<'a> {
         Self { own, root, given, entries: BTreeMap::new() }
     }
 
+    /// One's own.
+    pub const fn own(&self) -> &OwnTree<'a> {
+        self.own
+    }
+
     /// Whether it is one's own, and so known whole.
     pub fn agrees(&self) -> bool {
         self.root == self.own.root()
     }
 
     /// Takes in an answer. The contract has checked that it hashes up to its node.
-    pub fn learn(&mut self, position: &Position, data: &Bytes) {
+    pub fn learn(&mut self, answer: &Row) {
+        let Row { position, data, .. } = answer;
         if !is_row(position) || position.count != self.own.count() {
             return;
         }
@@ -60,6 +66,7 @@ impl<'a> Known<'a> {
             row = row.chunks_exact(2).map(pair_node).collect();
             start /= 2;
         }
+        self.given.extend(way::nodes(answer).flatten());
     }
 
     /// A node, if it is known.
@@ -199,7 +206,7 @@ mod tests {
             let subject = subject.to_number();
             for index in [0, u64::MAX] {
                 let position = Position { subject, levels: 1, height: 1, index, count: 2, ..Position::default() };
-                known.learn(&position, &vec![7; 64].into());
+                known.learn(&Row { position, siblings: vec![], data: vec![7; 64].into() });
             }
         }
         assert_eq!((known.node(0, 0), known.entry(0)), (None, None));

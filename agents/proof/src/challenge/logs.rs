@@ -59,8 +59,8 @@ impl Learned {
         let tree = OwnTree::list(own.items().iter().copied());
         let known = learned(game, id, &tree);
         let entry = |index| Some((index, Entries::item(&known, index)?, known.prove(index).ok()?));
-        let rows = game.answers(id).iter().filter(|(position, _)| is_bottom(position));
-        let indices = rows.flat_map(|(position, data)| (row_start(position)..).zip(data.chunks(32)).map(|(i, _)| i));
+        let rows = game.answers(id).iter().filter(|row| is_bottom(&row.position));
+        let indices = rows.flat_map(|row| (row_start(&row.position)..).zip(row.data.chunks(32)).map(|(i, _)| i));
         Self { root: id.1, entries: indices.filter_map(entry).collect() }
     }
 

@@ -13,6 +13,7 @@
 //! | [`ask`] | the challenger's next question, or the proof |
 //! | `descent` | the way down to the first difference |
 //! | `logs` | another's boundary logs as far as they are known |
+//! | [`way`] | hints, and the way down a tree that they lead |
 //! | [`moves`] | [`Move`]: the calls of the contract |
 
 pub mod answer;
@@ -24,10 +25,11 @@ mod logs;
 pub mod moves;
 pub mod position;
 pub mod tree;
+pub mod way;
 
 pub use self::answer::{Answerer, Lacking};
 pub use self::ask::{Challenger, Next, Stuck};
-pub use self::game::{Game, Told, Turn};
+pub use self::game::{Game, Row, Told, Turn};
 pub use self::known::Known;
 pub use self::moves::Move;
 pub use self::position::Subject;

@@ -1,7 +1,9 @@
 //! The calls of the contract, `IChallenges`.
 
 use alloy_primitives::{B256, Bytes};
-use tensorlink_types::abi::{BoundaryLogs, Claim, Facts, LogsAnswer, Operator, Pick, Position, StepAnswer};
+use tensorlink_types::abi::{
+    BoundaryLogs, Claim, Facts, LogsAnswer, Operator, Pick, Position, Question, StepAnswer, Way,
+};
 
 use super::Subject;
 
@@ -10,21 +12,21 @@ use super::Subject;
 #[allow(missing_docs, reason = "names are those of the contract's parameters")]
 pub enum Move {
     /// `open`: the first question about a claim on record.
-    Open { claim: Claim, committed_at: u64, levels: u8 },
+    Open { claim: Claim, committed_at: u64, question: Question },
     /// `answerSteps`.
-    AnswerSteps { position: Position, claim: Claim, steps: B256, siblings: Vec<B256>, data: Bytes },
+    AnswerSteps { position: Position, claim: Claim, steps: B256, siblings: Vec<B256>, way: Way, data: Bytes },
     /// `answerStatement`.
-    AnswerStatement { position: Position, facts: Facts, said: StepAnswer, data: Bytes },
+    AnswerStatement { position: Position, facts: Facts, said: StepAnswer, way: Way, data: Bytes },
     /// `answerOutput`.
-    AnswerOutput { position: Position, facts: Facts, data_root: B256, data: Bytes },
+    AnswerOutput { position: Position, facts: Facts, data_root: B256, way: Way, data: Bytes },
     /// `answerLogs`.
     AnswerLogs { position: Position, facts: Facts, claim: Claim, said: Box<LogsAnswer> },
     /// `answer`.
-    Answer { position: Position, data: Bytes },
+    Answer { position: Position, way: Way, data: Bytes },
     /// `ask`.
-    Ask { position: Position, pick: Pick, levels: u8 },
+    Ask { position: Position, pick: Pick, question: Question },
     /// `askTree`.
-    AskTree { position: Position, facts: Facts, subject: Subject, levels: u8 },
+    AskTree { position: Position, facts: Facts, subject: Subject, question: Question },
     /// `askStatement`.
     AskStatement {
         position: Position,
@@ -33,14 +35,21 @@ pub enum Move {
         pick: Pick,
         pre_state: B256,
         pre_siblings: Vec<B256>,
-        levels: u8,
+        question: Question,
     },
     /// `askOutput`.
-    AskOutput { position: Position, facts: Facts, pick: Pick, operator: Operator, membership: Vec<B256>, levels: u8 },
+    AskOutput {
+        position: Position,
+        facts: Facts,
+        pick: Pick,
+        operator: Operator,
+        membership: Vec<B256>,
+        question: Question,
+    },
     /// `askLogs`.
     AskLogs { position: Position },
     /// `askLog`; `edge` counts the fields of `BoundaryLogs`.
-    AskLog { position: Position, facts: Facts, claim: Claim, logs: BoundaryLogs, edge: u8, levels: u8 },
+    AskLog { position: Position, facts: Facts, claim: Claim, logs: BoundaryLogs, edge: u8, question: Question },
     /// `timeout`.
     Timeout,
 }

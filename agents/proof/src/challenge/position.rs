@@ -9,8 +9,14 @@ use crate::merkle::depth;
 pub const MAX_LEVELS: u8 = 8;
 /// Most levels above the leaves of a tensor from which the leaves can be asked for: 8 leaves, 2 KiB.
 pub const MAX_LEAF_LEVELS: u8 = 3;
-/// Levels that a question asks for where there are more. What they cost is in `tests/contracts/snapshots/challenge.json`.
+/// Most levels by hints at once.
+pub const MAX_GUIDED: u8 = 10;
+/// Levels that a question without hints asks for where there are more. What they cost is in `tests/contracts/snapshots/challenge.json`.
 const LEVELS: u8 = 6;
+/// Levels by hints where there are more: 1 KiB of them.
+const GUIDED: u32 = 9;
+/// Levels that a question with hints asks for below where they lead: 16 nodes.
+const BELOW: u32 = 4;
 
 /// What a worker is asked for, as the contract numbers it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -56,15 +62,17 @@ impl Subject {
 
 /// Whether a position is one that the contract lets be asked for. What an endpoint says may be anything.
 pub fn is_askable(position: &Position) -> bool {
-    let (levels, height) = (position.levels, position.height);
-    let tree = u32::from(height) <= 63
-        && u32::from(height) <= depth(position.count)
+    let Some(height) = position.height.checked_sub(position.guided) else { return false };
+    let levels = position.levels;
+    let tree = u32::from(position.height) <= 63
+        && u32::from(position.height) <= depth(position.count)
+        && position.guided <= MAX_GUIDED
         && levels <= height
         && levels <= MAX_LEVELS
         && (levels > 0 || height == 0)
         && leaf_of(&Position { levels: 0, ..position.clone() }, 0) < position.count;
     match Subject::of(position) {
-        Some(Subject::Statement | Subject::Logs) => levels <= MAX_LEVELS,
+        Some(Subject::Statement | Subject::Logs) => levels <= MAX_LEVELS && position.guided <= MAX_GUIDED,
         Some(Subject::Output) => tree && (levels < height || levels <= MAX_LEAF_LEVELS),
         Some(_) => tree,
         None => false,
@@ -79,7 +87,7 @@ pub fn is_row(position: &Position) -> bool {
 
 /// Whether what is asked for is a tree's last row: entries of a list, leaves of a tensor.
 pub const fn is_bottom(position: &Position) -> bool {
-    position.levels == position.height
+    position.levels == position.height.saturating_sub(position.guided)
 }
 
 /// Whether the position is the root of its tree.
@@ -89,7 +97,7 @@ pub fn is_root(position: &Position) -> bool {
 
 /// Height of the row that is asked for.
 pub fn row_height(position: &Position) -> u32 {
-    u32::from(position.height.saturating_sub(position.levels))
+    u32::from(position.height.saturating_sub(position.guided).saturating_sub(position.levels))
 }
 
 /// Where the row begins, at its height.
@@ -100,7 +108,11 @@ pub fn row_start(position: &Position) -> u64 {
 /// Nodes of the row; in the last row only those that are there.
 pub fn row_len(position: &Position) -> u64 {
     let width = 1u64.checked_shl(position.levels.into()).unwrap_or(u64::MAX);
-    if is_bottom(position) { width.min(position.count.saturating_sub(row_start(position))) } else { width }
+    if is_bottom(position) && position.guided == 0 {
+        width.min(position.count.saturating_sub(row_start(position)))
+    } else {
+        width
+    }
 }
 
 /// The first leaf below a child of the row.
@@ -123,14 +135,25 @@ pub fn levels_for(subject: Subject, height: u32) -> u8 {
     u8::try_from(levels).unwrap_or(MAX_LEVELS).min(MAX_LEVELS)
 }
 
-/// Levels of a trace to ask for with its statement. Its tree is not known to the contract then, which wants one level at least.
-pub fn statement_levels(operators: u64) -> u8 {
-    levels_for(Subject::Trace, depth(operators)).max(1)
-}
-
-/// Levels to ask for where a challenge is opened: of the list of states, or, of a claim of one step, of its trace.
-pub fn opening_levels(steps: u32, operators: u64) -> u8 {
-    if steps == 1 { statement_levels(operators) } else { levels_for(Subject::Steps, depth(steps.into())) }
+/// How many levels to go down by hints below a node of this height, and how many to ask for below that. A hint takes a sixteenth of the calldata
+/// that a node takes, so that hints of many levels and rows of few nodes cost the least.
+pub fn guided_levels(subject: Subject, height: u32) -> (u8, u8) {
+    let (guided, levels) = match subject {
+        // One leaf says all.
+        Subject::Output if height <= GUIDED => (height, 0),
+        Subject::Output => {
+            let rest = height.saturating_sub(GUIDED);
+            let leaves = rest <= u32::from(MAX_LEAF_LEVELS);
+            (GUIDED, if leaves { rest } else { rest.saturating_sub(1).min(BELOW) })
+        }
+        _ if height <= BELOW.saturating_add(1) => (0, height),
+        _ if height <= GUIDED.saturating_add(BELOW).saturating_add(1) => {
+            let guided = height.saturating_sub(BELOW).min(GUIDED);
+            (guided, height.saturating_sub(guided))
+        }
+        _ => (GUIDED, BELOW),
+    };
+    (u8::try_from(guided).unwrap_or(MAX_GUIDED), u8::try_from(levels).unwrap_or(MAX_LEVELS))
 }
 
 #[cfg(test)]
@@ -157,5 +180,34 @@ mod tests {
                 assert!(rows <= 6, "{subject:?} of height {height}: {rows} rows");
             }
         }
+    }
+
+    #[test]
+    fn the_largest_game_takes_four_answers() {
+        let rows = |subject, height: u32| {
+            let (mut left, mut rows) = (height, 0);
+            while left > 0 || rows == 0 {
+                let (guided, levels) = guided_levels(subject, left);
+                let position = Position {
+                    subject: subject.to_number(),
+                    levels,
+                    guided,
+                    height: u8::try_from(left).unwrap(),
+                    count: 1 << left,
+                    ..Position::default()
+                };
+                assert!(is_askable(&position), "{position:?}");
+                left -= u32::from(guided) + u32::from(levels);
+                rows += 1;
+            }
+            rows
+        };
+        for height in 0..=32 {
+            for subject in [Subject::Steps, Subject::Trace, Subject::Output] {
+                assert!(rows(subject, height) <= 3);
+            }
+        }
+        // 10,000 steps, 3,000 operators, 2^21 leaves.
+        assert_eq!(rows(Subject::Steps, 14) + rows(Subject::Trace, 12) + rows(Subject::Output, 21), 4);
     }
 }

@@ -22,7 +22,7 @@ abstract contract GameMoves is JobMoves {
         if (block.timestamp >= when + 2 * WINDOW) return;
         _fund(auditor, address(challenges), parameters.disputeBond);
         vm.prank(auditor);
-        uint256 id = challenges.open(claim, when, 2);
+        uint256 id = challenges.open(claim, when, _plain(2));
         _claims[id] = claim;
         _follow();
         _answerIfHonest(id);
@@ -60,9 +60,11 @@ abstract contract GameMoves is JobMoves {
         address who = challenges.challengeOf(id).worker;
         vm.prank(who);
         if (p.node == 0) {
-            challenges.answerSteps(id, p, claim, tree.rootOf(), tree.path(STEPS - 1), abi.encodePacked(states));
+            challenges.answerSteps(
+                id, p, claim, tree.rootOf(), tree.path(STEPS - 1), _noWay(), abi.encodePacked(states)
+            );
         } else {
-            challenges.answer(id, p, abi.encodePacked(states));
+            challenges.answer(id, p, _noWay(), abi.encodePacked(states));
         }
         ++answers;
         _follow();
@@ -73,7 +75,7 @@ abstract contract GameMoves is JobMoves {
         uint256 id = _toMove(seed, IChallenges.State.Asking);
         if (id == 0 || seed % 4 == 0 || challenges.challengeOf(id).asks == 32) return;
         vm.prank(auditor);
-        challenges.askTree(id, positions[id], factsOf[id], Subject.Steps, 2);
+        challenges.askTree(id, positions[id], factsOf[id], Subject.Steps, _plain(2));
         ++asks;
         _follow();
         _answerIfHonest(id);

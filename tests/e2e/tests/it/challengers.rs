@@ -4,7 +4,7 @@
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Chain, Event, Fault};
 use tensorlink_proof::challenge::{Move, Told};
-use tensorlink_types::abi::Claim;
+use tensorlink_types::abi::{Claim, Question};
 use tensorlink_types::{Address, B256, U256};
 
 use crate::harness::{
@@ -30,7 +30,7 @@ const LIE: u32 = 15;
 /// Opens a challenge of the first claim as soon as it is on chain, and never asks anything.
 async fn challenge_and_leave(network: &Network) {
     let (claim, committed_at) = first_claim(network).await;
-    let open = Move::Open { claim, committed_at, levels: 5 };
+    let open = Move::Open { claim, committed_at, question: Question { levels: 5, ..Question::default() } };
     let opened = network.chain().send(Call::Challenge { challenge: U256::ZERO, step: Box::new(open) }).await.unwrap();
     assert!(opened.events.iter().any(|event| matches!(event, Event::ChallengeOpened { .. })));
 }

@@ -82,7 +82,8 @@ fn begun() -> Vec<Vec<Event>> {
 }
 
 fn asked(subject: Subject, deadline: u64, position: Position) -> Told {
-    Told::Asked { deadline, position: Position { subject: subject.to_number(), ..position } }
+    let position = Position { subject: subject.to_number(), ..position };
+    Told::Asked { deadline, position, hints: Default::default() }
 }
 
 /// On the claim of interval 1: a row of the trace is given, and its third output asked for.
@@ -97,7 +98,10 @@ fn game() -> Vec<Vec<Event>> {
     let answer = Position { subject: Subject::Trace.to_number(), ..row };
     vec![
         vec![opened, said(Told::Established { facts }), said(asked(Subject::Trace, 1_105, row))],
-        vec![said(Told::Answered { deadline: 1_106, position: answer, data: data.into() })],
+        vec![said(Told::Answered {
+            deadline: 1_106,
+            row: Row { position: answer, siblings: vec![], data: data.into() },
+        })],
         vec![said(asked(Subject::Output, 1_106, output))],
     ]
 }

@@ -152,6 +152,7 @@ fn a_challenge_under_way() {
 fn everything_that_can_be_asked_for_has_words() {
     let named = Named { index: 17, name: Some("fc1.matmul[mb 0]".to_owned()) };
     let output = Question { operator: Some(named), ..asks(Subject::Output, (2, 2, 4)) };
+    let guided = |asked: Question, guided| Question { position: Position { guided, ..asked.position }, ..asked };
     for (asked, words) in [
         (
             asks(Subject::Steps, (5, 5, 20)),
@@ -168,6 +169,18 @@ fn everything_that_can_be_asked_for_has_words() {
         (
             output,
             "the output of operator 17 `fc1.matmul[mb 0]` in step 30: its data root and leaves 0 to 3, of 256 bytes each",
+        ),
+        (
+            guided(asks(Subject::Steps, (4, 10, 1_000)), 6),
+            "the root of the list of states after each step, and 16 nodes (where hints lead) over the interval's steps 1 to 1000",
+        ),
+        (
+            guided(asks(Subject::Trace, (2, 12, 3_000)), 8),
+            "4 nodes (where hints lead) of the trace of step 30, over operators 0 to 2999",
+        ),
+        (
+            guided(asks(Subject::Output, (0, 5, 30)), 5),
+            "the output of one operator in step 30: its data root and 1 node (where hints lead)",
         ),
     ] {
         assert_eq!(question::question(&asked), words);
