@@ -8,7 +8,7 @@
 use alloy_primitives::{B256, Bytes, keccak256};
 use tensorlink_types::abi::{Position, Question, Way};
 
-use super::position::{MAX_GUIDED, guided_levels, levels_for};
+use super::position::{MAX_GUIDED, guided_levels, leaf_of, levels_for};
 use super::{OwnTree, Row, Subject};
 use crate::merkle::node;
 
@@ -64,8 +64,10 @@ pub fn levels_of(hints: &[u8]) -> Option<u8> {
 pub fn follow(own: &OwnTree<'_>, position: &Position, hints: &Bytes) -> Option<(Way, Position)> {
     let (top, guided) = (u32::from(position.height), u32::from(position.guided));
     let known = own.levels().node(top, position.index) == position.node && position.count == own.count();
+    // Where there is no leaf, there is nothing to ask for.
+    let there = leaf_of(&Position { levels: 0, guided: 0, ..position.clone() }, 0) < own.count();
     // Of a trace less is asked for than there are hints of, if it is not so high.
-    if !known || guided > top || guided > levels_of(hints)?.into() {
+    if !known || !there || guided > top || guided > levels_of(hints)?.into() {
         return None;
     }
     let end = |index, height, node| Position { index, height, node, guided: 0, hints: B256::ZERO, ..position.clone() };
@@ -87,10 +89,6 @@ pub fn follow(own: &OwnTree<'_>, position: &Position, hints: &Bytes) -> Option<(
     }
     siblings.reverse();
     let height = top.checked_sub(guided)?;
-    // Of a position without a leaf there is no way.
-    if index.checked_shl(height)? >= own.count() {
-        return None;
-    }
     let node = own.levels().node(height, index);
     let child = u32::try_from(index.checked_sub(position.index.checked_shl(guided)?)?).ok()?;
     let at = end(index, u8::try_from(height).ok()?, node);

@@ -423,7 +423,7 @@ const INCONSISTENT: [(&str, usize, &str); 6] = [
     ("last", 0, "WrongState"),
     ("wiring", 1, "WrongProgram"),
     ("attributes", 1, "WrongProgram"),
-    ("data_root", 3, "WrongAnswer"),
+    ("data_root", 2, "WrongAnswer"),
 ];
 
 /// Replicas that lie alike, each of which answers for it in its own inconsistent way. What does not fit is no answer, so that their clocks run out.
