@@ -85,7 +85,7 @@ interface IChallenges {
     error WrongSubject(Subject subject);
     /// @dev Too many levels, or none, or more than there are.
     error WrongLevels(uint8 levels);
-    /// @dev Not as long as any hints, or hints where there is no tree.
+    /// @dev Not as long as any hints.
     error WrongHints();
     /// @dev What was picked was not answered, or is padding.
     error WrongPick();

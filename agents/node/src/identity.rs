@@ -4,7 +4,7 @@ use std::fmt;
 
 use k256::ecdsa::SigningKey;
 use tensorlink_proof::commit::sign::{self, SignatureError, address_of};
-use tensorlink_types::{Address, B256};
+use tensorlink_types::{Address, B256, ClaimId, keccak256};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -47,6 +47,15 @@ impl Identity {
     /// When the curve arithmetic fails, which a valid key and digest do not cause.
     pub fn sign(&self, digest: B256) -> Result<[u8; 65], SignatureError> {
         sign::sign(&self.key, digest)
+    }
+
+    /// A secret of this key about a claim, for one purpose: its signature, which nobody else can make and which needs no disk.
+    ///
+    /// # Errors
+    /// As [`Self::sign`].
+    pub fn salt(&self, purpose: &str, claim: ClaimId) -> Result<B256, SignatureError> {
+        let ticket = keccak256([purpose.as_bytes(), claim.0.as_slice()].concat());
+        Ok(keccak256(self.sign(ticket)?))
     }
 }
 

@@ -18,7 +18,7 @@ use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::fraud::Signed;
 use tensorlink_proof::sortition::{Quarters, answer_of, period_after, sealed_answer};
 use tensorlink_types::abi::{AuditAnswer, AuditedClaim, ElementProof};
-use tensorlink_types::{Address, B256, Bytes, ClaimId, keccak256};
+use tensorlink_types::{Address, B256, Bytes, ClaimId};
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::{AuditError, Auditor, Target};
@@ -176,13 +176,7 @@ impl Answers {
 
 /// The secret that an answer of this key is sealed with.
 fn salt(identity: &Identity, claim: ClaimId) -> Result<B256, SignatureError> {
-    secret(identity, b"tensorlink answer", claim)
-}
-
-/// A secret of this key about a claim: its signature, which nobody else can make and which needs no disk.
-pub(crate) fn secret(identity: &Identity, purpose: &[u8], claim: ClaimId) -> Result<B256, SignatureError> {
-    let ticket = keccak256([purpose, claim.0.as_slice()].concat());
-    Ok(keccak256(identity.sign(ticket)?))
+    identity.salt("tensorlink answer", claim)
 }
 
 impl<E> Auditor<E>

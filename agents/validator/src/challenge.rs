@@ -16,7 +16,6 @@ use tensorlink_proof::sortition::answer_of;
 use tensorlink_types::abi::AuditAnswer;
 use tensorlink_types::{Address, B256, Bytes, Lane, U256};
 
-use crate::answers::secret;
 use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
 use crate::border::Word;
 use crate::role::convict;
@@ -110,7 +109,7 @@ where
         }
         let case = self.case(target, &job, worker).await?;
         // Nobody else can know it, and it outlives a restart.
-        let salt = secret(&self.ports.identity, b"tensorlink hints", target.id).map_err(fatal)?;
+        let salt = self.ports.identity.salt("tensorlink hints", target.id).map_err(fatal)?;
         let play = Play { auditor: self, target, case, replay, own, committed_at: at, may_open, accusation, salt };
         play.run(&job).await
     }

@@ -13,7 +13,7 @@ use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::ports::{Call, ChainError, Event};
 use tensorlink_proof::commit::seal;
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_types::{B256, ClaimId, keccak256};
+use tensorlink_types::{B256, ClaimId};
 
 use crate::claims::{Claimant, ClaimsError, Failure, Made, commit};
 use crate::record::{LaneLog, LaneRecord};
@@ -53,8 +53,7 @@ pub(crate) struct Sealer<'a> {
 /// # Errors
 /// When the key cannot sign.
 pub fn salt(identity: &Identity, claim: ClaimId) -> Result<B256, SignatureError> {
-    let ticket = keccak256([b"tensorlink seal".as_slice(), claim.0.as_slice()].concat());
-    Ok(keccak256(identity.sign(ticket)?))
+    identity.salt("tensorlink seal", claim)
 }
 
 impl LaneRecord {

@@ -33,7 +33,7 @@ impl Inconsistency {
             (
                 Self::Count | Self::First | Self::Last,
                 Move::AnswerSteps { position, claim, steps, siblings, data, .. },
-            ) if is_bottom(position) && position.guided == 0 => {
+            ) if is_bottom(position) => {
                 let mut states: Vec<B256> = data.chunks_exact(ENTRY).map(B256::from_slice).collect();
                 let begin = claim.parentState;
                 match self {

@@ -87,7 +87,7 @@ pub fn is_row(position: &Position) -> bool {
 
 /// Whether what is asked for is a tree's last row: entries of a list, leaves of a tensor.
 pub const fn is_bottom(position: &Position) -> bool {
-    position.levels == position.height.saturating_sub(position.guided)
+    position.levels == position.height
 }
 
 /// Whether the position is the root of its tree.
@@ -97,7 +97,7 @@ pub fn is_root(position: &Position) -> bool {
 
 /// Height of the row that is asked for.
 pub fn row_height(position: &Position) -> u32 {
-    u32::from(position.height.saturating_sub(position.guided).saturating_sub(position.levels))
+    u32::from(position.height.saturating_sub(position.levels))
 }
 
 /// Where the row begins, at its height.
@@ -108,11 +108,7 @@ pub fn row_start(position: &Position) -> u64 {
 /// Nodes of the row; in the last row only those that are there.
 pub fn row_len(position: &Position) -> u64 {
     let width = 1u64.checked_shl(position.levels.into()).unwrap_or(u64::MAX);
-    if is_bottom(position) && position.guided == 0 {
-        width.min(position.count.saturating_sub(row_start(position)))
-    } else {
-        width
-    }
+    if is_bottom(position) { width.min(position.count.saturating_sub(row_start(position))) } else { width }
 }
 
 /// The first leaf below a child of the row.

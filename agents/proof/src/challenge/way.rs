@@ -65,9 +65,10 @@ pub fn follow(own: &OwnTree<'_>, position: &Position, hints: &Bytes) -> Option<(
     let (top, guided) = (u32::from(position.height), u32::from(position.guided));
     let known = own.levels().node(top, position.index) == position.node && position.count == own.count();
     // Where there is no leaf, there is nothing to ask for.
-    let there = leaf_of(&Position { levels: 0, guided: 0, ..position.clone() }, 0) < own.count();
+    let there = leaf_of(&Position { levels: 0, ..position.clone() }, 0) < own.count();
     // Of a trace less is asked for than there are hints of, if it is not so high.
-    if !known || !there || guided > top || guided > levels_of(hints)?.into() {
+    let fits = guided <= top && guided <= levels_of(hints)?.into() && (guided > 0 || hints.is_empty());
+    if !known || !there || !fits {
         return None;
     }
     let end = |index, height, node| Position { index, height, node, guided: 0, hints: B256::ZERO, ..position.clone() };

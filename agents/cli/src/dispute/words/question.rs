@@ -18,7 +18,7 @@ pub(super) fn question(asked: &Question) -> String {
                 if position.node.is_zero() { "the root of the list of states after each step, and " } else { "" };
             // Entry 0 is the state after the first step.
             let steps = span(first.saturating_add(1), last.saturating_add(1));
-            match is_bottom(position) && position.guided == 0 {
+            match is_bottom(position) {
                 true => format!("{root}the states after the interval's steps {steps}"),
                 false => format!("{root}{} over the interval's steps {steps}", nodes(position)),
             }
@@ -27,18 +27,18 @@ pub(super) fn question(asked: &Question) -> String {
             "a signed statement on step {step}: the state before it, the state after it and the root of its trace, \
              with nodes of the trace"
         ),
-        Subject::Trace => match is_bottom(position) && position.guided == 0 {
+        Subject::Trace => match is_bottom(position) {
             true => format!("the roots of the outputs of operators {} in step {step}", span(first, last)),
             false => format!("{} of the trace of step {step}, over operators {}", nodes(position), span(first, last)),
         },
-        Subject::State => match is_bottom(position) && position.guided == 0 {
+        Subject::State => match is_bottom(position) {
             true => format!("the roots of the state's tensors {} after step {step}", span(first, last)),
             false => format!("{} of the state after step {step}, over tensors {}", nodes(position), span(first, last)),
         },
         Subject::Logs => {
             "the roots of its logs of all tensors received and sent, with the senders' signatures".to_owned()
         }
-        Subject::Log => match is_bottom(position) && position.guided == 0 {
+        Subject::Log => match is_bottom(position) {
             true => format!("entries {} of a log of tensors received or sent", span(first, last)),
             false => {
                 format!("{} of a log of tensors received or sent, over entries {}", nodes(position), span(first, last))
@@ -47,7 +47,7 @@ pub(super) fn question(asked: &Question) -> String {
         Subject::Output => {
             let of = asked.operator.as_ref().map_or_else(|| "one operator".to_owned(), |named| operator(named, None));
             let root = if is_root(position) { "its data root and " } else { "" };
-            let part = match is_bottom(position) && position.guided == 0 {
+            let part = match is_bottom(position) {
                 true => format!("leaves {}, of 256 bytes each", span(first, last)),
                 false => nodes(position),
             };
