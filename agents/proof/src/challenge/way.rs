@@ -8,7 +8,7 @@
 use alloy_primitives::{B256, Bytes, keccak256};
 use tensorlink_types::abi::{Position, Question, Way};
 
-use super::position::{MAX_GUIDED, guided_levels, leaf_of, levels_for};
+use super::position::{MAX_GUIDED, guided_levels, is_row, levels_for};
 use super::{OwnTree, Row, Subject};
 use crate::merkle::node;
 
@@ -64,11 +64,9 @@ pub fn levels_of(hints: &[u8]) -> Option<u8> {
 pub fn follow(own: &OwnTree<'_>, position: &Position, hints: &Bytes) -> Option<(Way, Position)> {
     let (top, guided) = (u32::from(position.height), u32::from(position.guided));
     let known = own.levels().node(top, position.index) == position.node && position.count == own.count();
-    // Where there is no leaf, there is nothing to ask for.
-    let there = leaf_of(&Position { levels: 0, ..position.clone() }, 0) < own.count();
     // Of a trace less is asked for than there are hints of, if it is not so high.
-    let fits = guided <= top && guided <= levels_of(hints)?.into() && (guided > 0 || hints.is_empty());
-    if !known || !there || !fits {
+    let fits = guided <= levels_of(hints)?.into() && (guided > 0 || hints.is_empty());
+    if !is_row(position) || !known || !fits {
         return None;
     }
     let end = |index, height, node| Position { index, height, node, guided: 0, hints: B256::ZERO, ..position.clone() };
