@@ -102,7 +102,7 @@ pub fn row_height(position: &Position) -> u32 {
 
 /// Where the row begins, at its height.
 pub fn row_start(position: &Position) -> u64 {
-    position.index.checked_shl(position.levels.into()).unwrap_or(u64::MAX)
+    below(position.index, position.levels.into())
 }
 
 /// Nodes of the row; in the last row only those that are there.
@@ -114,7 +114,12 @@ pub fn row_len(position: &Position) -> u64 {
 /// The first leaf below a child of the row.
 pub fn leaf_of(position: &Position, child: u32) -> u64 {
     let at = row_start(position).saturating_add(child.into());
-    at.checked_shl(row_height(position)).unwrap_or(u64::MAX)
+    below(at, row_height(position))
+}
+
+/// The first of the nodes so many levels below the one of this index; the greatest number where there are not so many.
+fn below(index: u64, levels: u32) -> u64 {
+    1u64.checked_shl(levels).and_then(|width| index.checked_mul(width)).unwrap_or(u64::MAX)
 }
 
 /// How many levels to ask for at once below a node of this height: few large rows cost more calldata, many small ones more
