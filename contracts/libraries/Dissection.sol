@@ -10,21 +10,25 @@ import {Merkle} from "./Merkle.sol";
 /// @notice Trees are those of C-2 and C-4. The one who is asked gives all descendants of a node that lie `levels` below it, and they hash
 /// up to the node or count for nothing; the one who asks goes on from one of them.
 ///
-/// Who asks may add hints of what it would find itself: 16 bits of each left node's salted hash, row after row, of up to 10 levels. They lead to one
+/// Who asks may add hints of what it would find itself: the first bits of each left node's salted hash, row after row. They lead to one
 /// node of the tree that is asked about, whichever it is: at each node to the left where the left one is not what the hint says, or nothing
-/// lies right, and else to the right. So a tree that is not the asker's is left at its first difference, for a sixteenth of the calldata that the
-/// nodes themselves take. Hints prove nothing and bind nobody. The salt is chosen after the tree was committed, so that no tree can be
-/// made before whose wrong nodes pass for right ones; where one does nevertheless, the siblings of the answer show it, and one asks once more, with another.
+/// lies right, and else to the right. So a tree that is not the asker's is left at its first difference, for a fraction of the calldata that the
+/// nodes themselves take. Hints prove nothing and bind nobody.
+///
+/// They are short, 16 bits of up to 10 levels, for a tree whose root is known: the salt is chosen after it, so that no wrong node can have been
+/// made to pass for a right one; where one does by chance, the siblings of the answer show it, and one asks once more, with another salt. They are
+/// long, 64 bits of up to 8 levels, for a tree whose root comes with the answer, which is made by who has seen them.
 library Dissection {
     /// @dev At most 256 nodes at a time: `tests/contracts/ChallengeGas.t.sol` measures 16 to 256, of which 32 to 256 cost the same.
     uint256 internal constant MAX_LEVELS = 8;
     /// @dev At most 8 leaves, 2 KiB, at a time.
     uint256 internal constant MAX_LEAF_LEVELS = 3;
-    /// @dev At most 10 levels by hints, 2 KiB of them.
+    /// @dev At most 10 levels by short hints and 8 by long ones: 2 KiB.
     uint256 internal constant MAX_GUIDED = 10;
     /// @dev Bytes of the salt, with which hints begin, and of a hint.
     uint256 private constant SALT = 8;
-    uint256 private constant HINT = 2;
+    uint256 private constant SHORT = 2;
+    uint256 private constant LONG = 8;
 
     /// @notice Whether so many levels can be asked for at this position.
     function canAsk(Position memory p) internal pure returns (bool) {
@@ -34,17 +38,24 @@ library Dissection {
         return p.subject != Subject.Output || levels < height || levels <= MAX_LEAF_LEVELS;
     }
 
-    /// @notice Levels that `hints` lead down, at most `MAX_GUIDED`; 0 without any.
+    /// @notice Levels that `hints` lead down; 0 without any.
     function levelsOf(bytes calldata hints) internal pure returns (bool formed, uint8 levels) {
         if (hints.length == 0) return (true, 0);
-        // SALT + HINT · (2^levels − 1) bytes: six more than a power of two. A shorter length becomes a huge number.
         unchecked {
-            uint256 power = hints.length - (SALT - HINT);
-            formed = power > HINT && power <= HINT << MAX_GUIDED && power & (power - 1) == 0;
+            // SALT + hint · (2^levels − 1) bytes: six more than a power of two, or one, for a salt is as long as a long hint. A shorter length
+            // becomes a huge number.
+            uint256 hint = _hintOf(hints);
+            uint256 power = hints.length - (SALT - hint);
+            formed = power > hint && power <= SHORT << MAX_GUIDED && power & (power - 1) == 0;
             // SAFETY: at most 10 where it counts.
             // forge-lint: disable-next-line(unsafe-typecast)
-            if (formed) levels = uint8(FixedPointMathLib.log2(power) - 1);
+            if (formed) levels = uint8(FixedPointMathLib.log2(power / hint));
         }
+    }
+
+    /// @dev Bytes of a hint. No length is one of both kinds.
+    function _hintOf(bytes calldata hints) private pure returns (uint256) {
+        return hints.length & (hints.length - 1) == 0 ? LONG : SHORT;
     }
 
     /// @notice Takes the position, of which the node is known, to where its hints lead; false if that is not `way`.
@@ -92,15 +103,17 @@ library Dissection {
         return node == p.node;
     }
 
-    /// @dev Whether a node is what hint `number` says: the first 16 bits of `H(salt ‖ node)`.
+    /// @dev Whether a node is what hint `number` says: the first bits of `H(salt ‖ node)`.
     function _isHinted(bytes calldata hints, uint256 number, bytes32 node) private pure returns (bool hinted) {
-        uint256 place = SALT + HINT * number;
+        uint256 hint = _hintOf(hints);
+        uint256 place = SALT + hint * number;
+        uint256 rest = 256 - 8 * hint;
         // SAFETY: reads hints up to the last, and uses memory beyond the free pointer, which it leaves free.
         assembly ("memory-safe") {
             let p := mload(0x40)
             mstore(p, calldataload(hints.offset))
             mstore(add(p, 8), node)
-            hinted := eq(shr(240, keccak256(p, 40)), shr(240, calldataload(add(hints.offset, place))))
+            hinted := eq(shr(rest, keccak256(p, 40)), shr(rest, calldataload(add(hints.offset, place))))
         }
     }
 

@@ -63,8 +63,8 @@ contract ChallengeGasTest is ChallengeFeed {
     /// @dev The agents' way (`agents/proof/src/challenge/position.rs`).
     function test_byHints() public {
         Game memory g;
-        g.steps = _walk(LONG, true, _numbers(9, 0), _numbers(5, 0));
-        g.trace = _walk(OPERATORS, true, _numbers(8, 0), _numbers(4, 0));
+        g.steps = _walk(LONG, true, _numbers(7, 0), _numbers(7, 0));
+        g.trace = _walk(OPERATORS, true, _numbers(7, 0), _numbers(5, 0));
         g.output = _walk(LEAVES, false, _numbers(9, 8), _numbers(4, 0, 2));
         _play(g, "by hints");
         assertLe(answers, 5);
@@ -312,23 +312,25 @@ contract ChallengeGasTest is ChallengeFeed {
         }
     }
 
-    /// @dev Hints of which those on the way are right, and the others anything.
+    /// @dev Hints of which those on the way are right, and the others anything. Long ones where the root comes with the answer.
     function _question(Walk memory walk, uint256 i) private pure returns (Question memory question) {
         (uint256 guided, uint256 low) = (walk.guided[i], _below(walk, i) + walk.levels[i]);
         question.levels = walk.levels[i];
         if (guided == 0) return question;
-        bytes2[] memory hints = new bytes2[]((1 << guided) - 1);
+        bytes32[] memory hints = new bytes32[]((1 << guided) - 1);
         for (uint256 k = 0; k < hints.length; ++k) {
-            hints[k] = bytes2(keccak256(abi.encode("beside", k)));
+            hints[k] = keccak256(abi.encode("beside", k));
         }
         uint256 child = ((walk.count - 1) >> low) & ((1 << guided) - 1);
         for (uint256 level = 0; level < guided; ++level) {
             uint256 hint = (1 << (guided - 1 - level)) - 1 + (child >> (level + 1));
-            hints[hint] = bytes2(keccak256(bytes.concat(SALT, walk.path[low + level])));
+            hints[hint] = keccak256(bytes.concat(SALT, walk.path[low + level]));
         }
         question.hints = bytes.concat(SALT);
+        bool long = walk.list && i == 0;
         for (uint256 k = 0; k < hints.length; ++k) {
-            question.hints = bytes.concat(question.hints, hints[k]);
+            bytes memory hint = long ? bytes.concat(bytes8(hints[k])) : bytes.concat(bytes2(hints[k]));
+            question.hints = bytes.concat(question.hints, hint);
         }
     }
 

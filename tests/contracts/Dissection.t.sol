@@ -72,7 +72,9 @@ contract DissectionTest is Test {
             (bool formed, uint8 levels) = this.levelsOf(new bytes(length));
             bool right = length == 0;
             for (uint256 guided = 1; guided <= 10; ++guided) {
-                if (length != 8 + 2 * ((1 << guided) - 1)) continue;
+                bool long = length == 8 + 8 * ((1 << guided) - 1) && guided <= 8;
+                if (!long && length != 8 + 2 * ((1 << guided) - 1)) continue;
+                assertFalse(right);
                 right = true;
                 assertEq(levels, guided);
             }
@@ -80,7 +82,7 @@ contract DissectionTest is Test {
         }
     }
 
-    /// @dev Some are what they should be, others are not.
+    /// @dev Some are what they should be, others are not; short or long.
     function _hints(bytes32[][] memory tree, Position memory p, bytes32 salt)
         private
         pure
@@ -90,11 +92,18 @@ contract DissectionTest is Test {
         for (uint256 row = 0; row < p.guided; ++row) {
             for (uint256 pair = 0; pair < 1 << row; ++pair) {
                 bytes32 left = _nodeAt(tree, p.height - row - 1, ((uint256(p.index) << row) + pair) * 2);
-                bytes2 hint = bytes2(keccak256(bytes.concat(bytes8(salt), left)));
-                bool wrong = uint256(keccak256(abi.encode(salt, row, pair))) % 2 == 0;
-                hints = bytes.concat(hints, wrong ? ~hint : hint);
+                bytes8 hint = bytes8(keccak256(bytes.concat(bytes8(salt), left)));
+                // Of a wrong one all bits are wrong, or the last one.
+                uint256 kind = uint256(keccak256(abi.encode(salt, row, pair))) % 4;
+                if (kind == 0) hint = ~hint;
+                if (kind == 1) hint ^= _isLong(salt) ? bytes8(uint64(1)) : bytes8(uint64(1) << 48);
+                hints = _isLong(salt) ? bytes.concat(hints, hint) : bytes.concat(hints, bytes2(hint));
             }
         }
+    }
+
+    function _isLong(bytes32 salt) private pure returns (bool) {
+        return uint256(salt) % 2 == 0;
     }
 
     function _descend(bytes32[][] memory tree, Position memory p, bytes memory hints)
@@ -105,10 +114,14 @@ contract DissectionTest is Test {
         index = p.index;
         for (uint256 row = 0; row < p.guided; ++row) {
             uint256 height = p.height - row - 1;
-            uint256 place = 8 + 2 * ((1 << row) - 1 + index - (uint256(p.index) << row));
+            uint256 width = hints.length == 8 << p.guided ? 8 : 2;
+            uint256 place = 8 + width * ((1 << row) - 1 + index - (uint256(p.index) << row));
             bytes32 left = _nodeAt(tree, height, index * 2);
             bytes32 salted = keccak256(bytes.concat(bytes8(bytes.concat(hints)), left));
-            bool hinted = hints[place] == salted[0] && hints[place + 1] == salted[1];
+            bool hinted = true;
+            for (uint256 k = 0; k < width; ++k) {
+                hinted = hinted && hints[place + k] == salted[k];
+            }
             bool alone = (index * 2 + 1) << height >= p.count;
             index = index * 2 + (hinted && !alone ? 1 : 0);
         }

@@ -33,7 +33,7 @@ class Folders(unittest.TestCase):
         self.compare(loaded, ids, due["logits"])
 
     def check_adapters(self, name: str, model: type[transformers.FlaxPreTrainedModel]) -> None:
-        """Adds adapters to the weights by the definitions of PEFT's files, which itself needs PyTorch."""
+        """Adds adapters to the weights by the definitions of PEFT's files. PEFT itself needs PyTorch, of which there is no small wheel."""
         folder = FOLDERS / f"{name}-adapters"
         config = json.loads((folder / "adapter_config.json").read_text())
         tensors = safetensors.numpy.load_file(folder / "adapter_model.safetensors")

@@ -108,10 +108,12 @@ pub fn known(bytes: &[u8]) {
         if honest {
             at.node = theirs.levels().node(at.height.into(), at.index);
             // Hints of any kind lead somewhere below it.
-            at.guided = (feed.byte() % 6).min(at.height);
-            let hints = match at.guided {
-                0 => Bytes::new(),
-                levels => Bytes::copy_from_slice(&padded(feed.take(64), 6 + (2 << levels))),
+            let kind = feed.byte();
+            at.guided = (kind % 6).min(at.height);
+            let hints = match (at.guided, kind < 128) {
+                (0, _) => Bytes::new(),
+                (levels, true) => Bytes::copy_from_slice(&padded(feed.take(64), 6 + (2 << levels))),
+                (levels, false) => Bytes::copy_from_slice(&padded(feed.take(256), 8 << levels)),
             };
             let Some((way, end)) = follow(&theirs, &at, &hints) else { continue };
             assert_eq!((way.siblings.len(), end.height), (at.guided.into(), at.height - at.guided));

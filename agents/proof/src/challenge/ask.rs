@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::descent::{Approach, Found, Missing, approach, first_difference, learned};
 use super::logs::KnownLogs;
-use super::way::{guided, plainly};
+use super::way::{guided, guided_from_root, plainly};
 use super::{Game, Known, Move, OwnTree, Subject, Turn};
 use crate::commit::program::ProgramTooLarge;
 use crate::commit::{BoundaryLists, Edge, state_root, trace_root};
@@ -369,14 +369,14 @@ impl Challenger<'_> {
             return self.about_statement(0, salt);
         }
         let tree = OwnTree::list(self.states.iter().skip(1).map(|state| state_root(state)));
-        Ok(guided(Subject::Steps, &tree, (depth(tree.count()), 0), salt))
+        Ok(guided_from_root(Subject::Steps, &tree, salt))
     }
 
     /// How much to ask for of the trace of a step, counted from the claim's first, with its statement.
     fn about_statement(&self, local: u64, salt: B256) -> Result<Question, Stuck> {
         let trace = usize::try_from(local).ok().and_then(|at| self.traces.get(at)).ok_or(Stuck::Own("trace"))?;
         let tree = OwnTree::list(trace.iter().copied());
-        let mut question = guided(Subject::Trace, &tree, (depth(tree.count()), 0), salt);
+        let mut question = guided_from_root(Subject::Trace, &tree, salt);
         // The contract does not know yet how high the tree is, and wants one level at least.
         question.levels = question.levels.max(1);
         Ok(question)

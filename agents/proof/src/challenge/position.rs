@@ -9,14 +9,41 @@ use crate::merkle::depth;
 pub const MAX_LEVELS: u8 = 8;
 /// Most levels above the leaves of a tensor from which the leaves can be asked for: 8 leaves, 2 KiB.
 pub const MAX_LEAF_LEVELS: u8 = 3;
-/// Most levels by hints at once.
+/// Most levels by hints at once, which are short then.
 pub const MAX_GUIDED: u8 = 10;
 /// Levels that a question without hints asks for where there are more. What they cost is in `tests/contracts/snapshots/challenge.json`.
 const LEVELS: u8 = 6;
-/// Levels by hints where there are more: 1 KiB of them.
+/// Levels by short hints where there are more, and by long ones: 1 KiB of them.
 const GUIDED: u32 = 9;
-/// Levels that a question with hints asks for below where they lead: 16 nodes.
+const LONG_GUIDED: u32 = 7;
+/// Levels that a question with short hints asks for below where they lead: 16 nodes; and one with long ones at most, 128 nodes.
 const BELOW: u32 = 4;
+const LONG_BELOW: u32 = 7;
+
+/// Bytes of a hint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum HintSize {
+    /// For a tree whose root is known: nothing of it can be made to fit the hints.
+    Short = 2,
+    /// For one whose root comes with the answer: so many bits that nobody finds a node that fits them.
+    Long = 8,
+}
+
+impl HintSize {
+    /// In bytes.
+    pub const fn bytes(self) -> usize {
+        self as usize
+    }
+
+    /// Most levels that the contract takes hints of.
+    pub const fn max_levels(self) -> u8 {
+        match self {
+            Self::Short => MAX_GUIDED,
+            Self::Long => 8,
+        }
+    }
+}
 
 /// What a worker is asked for, as the contract numbers it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -136,18 +163,22 @@ pub fn levels_for(subject: Subject, height: u32) -> u8 {
     u8::try_from(levels).unwrap_or(MAX_LEVELS).min(MAX_LEVELS)
 }
 
-/// How many levels to go down by hints below a node of this height, and how many to ask for below that. A hint takes a sixteenth of the calldata
-/// that a node takes, so that hints of many levels and rows of few nodes cost the least.
-pub fn guided_levels(subject: Subject, height: u32) -> (u8, u8) {
-    let (guided, levels) = match subject {
-        // One leaf says all.
-        Subject::Output if height <= GUIDED => (height, 0),
-        Subject::Output => {
+/// How many levels to go down by hints of this size below a node of this height, and how many to ask for below that. A short hint takes a sixteenth of
+/// the calldata that a node takes, and a long one a quarter; each is in the question and in the answer.
+pub fn guided_levels(subject: Subject, height: u32, size: HintSize) -> (u8, u8) {
+    let (guided, levels) = match (subject, size) {
+        // The root of an output is in the trace. One leaf says all.
+        (Subject::Output, _) if height <= GUIDED => (height, 0),
+        (Subject::Output, _) => {
             let rest = height.saturating_sub(GUIDED);
             let leaves = rest <= u32::from(MAX_LEAF_LEVELS);
             (GUIDED, if leaves { rest } else { rest.saturating_sub(1).min(BELOW) })
         }
         _ if height <= BELOW.saturating_add(1) => (0, height),
+        (_, HintSize::Long) => {
+            let guided = (height / 2).saturating_add(1).min(LONG_GUIDED);
+            (guided, height.saturating_sub(guided).min(LONG_BELOW))
+        }
         _ if height <= GUIDED.saturating_add(BELOW).saturating_add(1) => {
             let guided = height.saturating_sub(BELOW).min(GUIDED);
             (guided, height.saturating_sub(guided))
@@ -185,10 +216,11 @@ mod tests {
 
     #[test]
     fn the_largest_game_takes_four_answers() {
-        let rows = |subject, height: u32| {
+        let rows = |subject, height: u32, mut size| {
             let (mut left, mut rows) = (height, 0);
             while left > 0 || rows == 0 {
-                let (guided, levels) = guided_levels(subject, left);
+                let (guided, levels) = guided_levels(subject, left, size);
+                assert!(guided <= size.max_levels());
                 let position = Position {
                     subject: subject.to_number(),
                     levels,
@@ -199,16 +231,18 @@ mod tests {
                 };
                 assert!(is_askable(&position), "{position:?}");
                 left -= u32::from(guided) + u32::from(levels);
-                rows += 1;
+                (rows, size) = (rows + 1, HintSize::Short);
             }
             rows
         };
         for height in 0..=32 {
             for subject in [Subject::Steps, Subject::Trace, Subject::Output] {
-                assert!(rows(subject, height) <= 3);
+                assert!(rows(subject, height, HintSize::Short) <= 3);
             }
+            assert!(rows(Subject::Trace, height, HintSize::Long) <= 3);
         }
         // 10,000 steps, 3,000 operators, 2^21 leaves.
-        assert_eq!(rows(Subject::Steps, 14) + rows(Subject::Trace, 12) + rows(Subject::Output, 21), 4);
+        let lists = rows(Subject::Steps, 14, HintSize::Long) + rows(Subject::Trace, 12, HintSize::Long);
+        assert_eq!(lists + rows(Subject::Output, 21, HintSize::Short), 4);
     }
 }

@@ -1,20 +1,19 @@
-//! Hints: what a challenger would find itself, in 16 bits a node, and the way that they lead down the worker's tree. The same rules as
+//! Hints: what a challenger would find itself, in 16 or 64 bits a node, and the way that they lead down the worker's tree. The same rules as
 //! `contracts/libraries/Dissection.sol`.
 //!
-//! Hints are of the left nodes, row after row: `salt (8 bytes) ‖ H(salt ‖ node)[..2] …`. At each node the way goes to the left where the left
+//! Hints are of the left nodes, row after row: `salt (8 bytes) ‖ H(salt ‖ node)[..2 or 8] …`. At each node the way goes to the left where the left
 //! node is not what its hint says, or where nothing lies right; else to the right. So it ends at a tree's first difference from the
-//! challenger's. Hints prove nothing: where two nodes have one hint by chance, the siblings show it, and one asks without.
+//! challenger's. Hints prove nothing: where two nodes have one hint by chance, the siblings show it, and one asks once more.
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use tensorlink_types::abi::{Position, Question, Way};
 
-use super::position::{MAX_GUIDED, guided_levels, is_row, levels_for};
+use super::position::{HintSize, guided_levels, is_row, levels_for};
 use super::{OwnTree, Row, Subject};
-use crate::merkle::node;
+use crate::merkle::{depth, node};
 
-/// Bytes of a salt, and of a hint.
+/// Bytes of a salt.
 const SALT: usize = 8;
-const HINT: usize = 2;
 
 /// A question without hints about what lies below a node of this height.
 pub fn plainly(subject: Subject, height: u32) -> Question {
@@ -22,13 +21,22 @@ pub fn plainly(subject: Subject, height: u32) -> Question {
 }
 
 /// A question with hints, about what lies below the node that stands at this height and index in the worker's tree. `salt` is one that the
-/// worker could not know when it made its claim.
-pub fn guided(subject: Subject, own: &OwnTree<'_>, (height, index): (u32, u64), salt: B256) -> Question {
-    let (guided, levels) = guided_levels(subject, height);
-    Question { levels, hints: hints(own, (height, index), guided, salt) }
+/// worker could not know when it made the tree.
+pub fn guided(subject: Subject, own: &OwnTree<'_>, at: (u32, u64), salt: B256) -> Question {
+    question(subject, own, at, (HintSize::Short, salt))
 }
 
-fn hints(own: &OwnTree<'_>, (height, index): (u32, u64), guided: u8, salt: B256) -> Bytes {
+/// A question with hints, about a tree that the worker may make up when it has seen them: its root comes with the answer.
+pub fn guided_from_root(subject: Subject, own: &OwnTree<'_>, salt: B256) -> Question {
+    question(subject, own, (depth(own.count()), 0), (HintSize::Long, salt))
+}
+
+fn question(subject: Subject, own: &OwnTree<'_>, at: (u32, u64), (size, salt): (HintSize, B256)) -> Question {
+    let (guided, levels) = guided_levels(subject, at.0, size);
+    Question { levels, hints: hints(own, at, guided, (size, salt)) }
+}
+
+fn hints(own: &OwnTree<'_>, (height, index): (u32, u64), guided: u8, (size, salt): (HintSize, B256)) -> Bytes {
     if guided == 0 {
         return Bytes::new();
     }
@@ -39,15 +47,16 @@ fn hints(own: &OwnTree<'_>, (height, index): (u32, u64), guided: u8, salt: B256)
         let first = index.checked_shl(row).unwrap_or(u64::MAX);
         for pair in 0..1u64.checked_shl(row).unwrap_or_default() {
             let left = first.saturating_add(pair).saturating_mul(2);
-            hints.extend(hint(salt, own.levels().node(below, left)));
+            hints.extend(hint(salt, own.levels().node(below, left)).iter().take(size.bytes()));
         }
     }
     hints.into()
 }
 
-fn hint(salt: &[u8], node: B256) -> [u8; HINT] {
-    let [first, second, ..] = keccak256([salt, node.as_slice()].concat()).0;
-    [first, second]
+/// The hint of a node; a short one is its beginning.
+fn hint(salt: &[u8], node: B256) -> [u8; HintSize::Long.bytes()] {
+    let [a, b, c, d, e, f, g, h, ..] = keccak256([salt, node.as_slice()].concat()).0;
+    [a, b, c, d, e, f, g, h]
 }
 
 /// Levels that hints lead down; none if there are no hints of this length.
@@ -55,8 +64,14 @@ pub fn levels_of(hints: &[u8]) -> Option<u8> {
     if hints.is_empty() {
         return Some(0);
     }
-    let long = |levels: u8| 1usize.checked_shl(levels.into()).map(|nodes| SALT + HINT * nodes.saturating_sub(1));
-    (1..=MAX_GUIDED).find(|levels| long(*levels) == Some(hints.len()))
+    let size = size_of(hints);
+    let long = |nodes: usize| size.bytes().checked_mul(nodes.saturating_sub(1))?.checked_add(SALT);
+    (1..=size.max_levels()).find(|levels| 1usize.checked_shl((*levels).into()).and_then(long) == Some(hints.len()))
+}
+
+/// Long hints, and the salt that is as long as one, are a power of two in all; short ones never are.
+const fn size_of(hints: &[u8]) -> HintSize {
+    if hints.len().is_power_of_two() { HintSize::Long } else { HintSize::Short }
 }
 
 /// The way that hints lead from a position down one's own tree, and where it ends. None if the position is not of this tree, or asks for
@@ -81,9 +96,9 @@ pub fn follow(own: &OwnTree<'_>, position: &Position, hints: &Bytes) -> Option<(
         let node = own.levels().node(below, left);
         let pair = index.checked_sub(position.index.checked_shl(row)?)?;
         let number = usize::try_from(1u64.checked_shl(row)?.checked_sub(1)?.checked_add(pair)?).ok()?;
-        let expected = hinted.chunks_exact(HINT).nth(number)?;
+        let expected = hinted.chunks_exact(size_of(hints).bytes()).nth(number)?;
         let alone = right.checked_shl(below)? >= own.count();
-        index = if !alone && hint(salt, node) == expected { right } else { left };
+        index = if !alone && hint(salt, node).starts_with(expected) { right } else { left };
         siblings.push(own.levels().node(below, index ^ 1));
     }
     siblings.reverse();

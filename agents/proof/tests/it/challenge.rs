@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use proptest::prelude::*;
 use tensorlink_proof::challenge::position::{is_askable, is_bottom, leaf_of, row_height, row_start};
-use tensorlink_proof::challenge::way::{follow, guided, levels_of, plainly};
+use tensorlink_proof::challenge::way::{follow, guided, guided_from_root, levels_of, plainly};
 use tensorlink_proof::challenge::{Game, Known, OwnTree, Row, Subject, Told, Turn};
 use tensorlink_proof::merkle::{Entries, depth, verify_membership};
 use tensorlink_types::ClaimId;
@@ -42,12 +42,13 @@ fn answer(tree: &OwnTree<'_>, (position, hints): &(Position, Bytes)) -> Row {
     Row { position, siblings: way.siblings, data }
 }
 
-/// Walks from the root to the first difference, by hints with a salt or without; the challenger learns what the worker's tree answers. Also
+/// Walks from the root to the first difference, by hints with a salt, long ones at first, or without; the challenger learns what the worker's tree answers. Also
 /// how many answers it took.
 fn walk(own: &OwnTree<'_>, theirs: &OwnTree<'_>, salt: Option<B256>) -> (u64, u32) {
     let mut known = Known::new(own, theirs.root());
     let ask = |(height, index): (u32, u64)| {
         let question = match salt {
+            Some(salt) if height == depth(theirs.count()) && index == 0 => guided_from_root(Subject::Trace, own, salt),
             Some(salt) if own.levels().node(height, index) != theirs.levels().node(height, index) => {
                 guided(Subject::Trace, own, (height, index), salt)
             }
@@ -99,15 +100,16 @@ proptest! {
     /// Whatever the hints are, there is one way, above a leaf, and it leads up to the node.
     #[test]
     fn hints_of_any_kind_can_be_followed(
-        count in 1u64..5000, at in any::<u64>(), levels in 1u8..=10, seed in any::<u8>(),
+        count in 1u64..5000, at in any::<u64>(), levels in 1u8..=10, seed in any::<u8>(), long in any::<bool>(),
     ) {
         let list = items(count);
         let tree = OwnTree::list(list);
         let height = ((at % 14) as u32).min(depth(count));
         let index = (at / 14) % (((count - 1) >> height) + 1);
         let guided = u32::from(levels).min(height);
-        prop_assume!(guided > 0);
-        let hints: Bytes = (0..6 + (2u32 << guided)).map(|i| seed.wrapping_mul(i as u8).wrapping_add(seed)).collect();
+        prop_assume!(guided > 0 && !(long && guided > 8));
+        let length = if long { 8u32 << guided } else { 6 + (2u32 << guided) };
+        let hints: Bytes = (0..length).map(|i| seed.wrapping_mul(i as u8).wrapping_add(seed)).collect();
         let below = (height - guided).min(3);
         let asked = asked(&tree, (height, index), Question { levels: below as u8, hints });
         let (way, position) = follow(&tree, &asked.0, &asked.1).expect("there is one way");
@@ -116,6 +118,14 @@ proptest! {
         let mut known = Known::new(&tree, tree.root());
         known.learn(&answer(&tree, &asked));
         prop_assert_eq!(known.node(height, index), Some(asked.0.node));
+    }
+
+    #[test]
+    fn hints_have_their_lengths(length in 0usize..3000) {
+        let long = |levels: &u8| length == 8 << levels;
+        let short = |levels: &u8| length == 6 + (2 << levels);
+        let expected = (1..=8).find(long).or_else(|| (1..=10).find(short)).or((length == 0).then_some(0));
+        prop_assert_eq!(levels_of(&vec![7; length]), expected);
     }
 
     /// Whatever an endpoint tells of a challenge, it costs no more than a row, and nothing fails.
