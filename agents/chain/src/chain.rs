@@ -15,7 +15,7 @@ use tensorlink_node::ports::chain::{
     Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, RedeemedView, Role, Seed, StakeView,
 };
 use tensorlink_node::ports::{Call, Chain, ChainError};
-use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -234,6 +234,10 @@ impl Chain for AlloyChain {
 
     async fn is_too_late(&self, lane: Lane) -> Result<bool, ChainError> {
         self.views().is_too_late(lane).await
+    }
+
+    async fn open_challenge(&self, claim: ClaimId) -> Result<Option<U256>, ChainError> {
+        self.views().open_challenge(claim, self.account()).await
     }
 
     async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {

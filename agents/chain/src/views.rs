@@ -5,16 +5,22 @@ use alloy::network::TransactionBuilder;
 use alloy::providers::Provider;
 use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolCall;
-use tensorlink_bindings::{Beacon, Channels, Checkpoints, Jobs, SNO, Staking};
+use tensorlink_bindings::{Beacon, Challenges, Channels, Checkpoints, Jobs, SNO, Staking};
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::{
     Deployment, JobState, JobView, LaneView, Parameters, RedeemedView, Role, StakeView,
 };
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{Address, B256, JobId, Lane, Lineage, U256};
+use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, Lineage, U256};
 
 use crate::calls::role_number;
 use crate::rpc::Rpc;
+
+/// States of a challenge that is not over (`IChallenges.State`).
+const ASKING: u8 = 1;
+const ANSWERING: u8 = 2;
+/// Challenges among which one of ours is looked for: the latest ones of anybody.
+const LATEST: usize = 64;
 
 /// The contracts of one deployment, read at the newest block.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +67,22 @@ impl Views<'_> {
             audit_penalty_bps: p.auditPenaltyBps,
             beacon_period: p.beaconPeriod.into(),
         })
+    }
+
+    pub(crate) async fn open_challenge(&self, claim: ClaimId, challenger: Address) -> Result<Option<U256>, ChainError> {
+        let mut challenge = self.call(self.deployment.challenges, &Challenges::challengeCountCall {}).await?;
+        for _ in 0..LATEST {
+            if challenge.is_zero() {
+                break;
+            }
+            let found = self.call(self.deployment.challenges, &Challenges::challengeOfCall { challenge }).await?;
+            let open = matches!(found.state, ASKING | ANSWERING);
+            if open && (found.claimId, found.challenger) == (claim.0, challenger) {
+                return Ok(Some(challenge));
+            }
+            challenge = challenge.saturating_sub(U256::ONE);
+        }
+        Ok(None)
     }
 
     pub(crate) async fn job(&self, id: JobId) -> Result<Option<JobView>, ChainError> {

@@ -218,17 +218,7 @@ where
                 if games.was_opened(self.target.id) {
                     return Ok(ChallengeEnd::Lost("one was opened before, and is not seen".to_owned()));
                 }
-                let opening = self.opening().map_err(|stuck| Failed::Gap(Gap::Stuck(stuck)))?;
-                match self.auditor.ports.chain.send(opening).await {
-                    Ok(opened) => {
-                        tracing::warn!(lane = %self.target.claim.lane(), gas = opened.gas, "a challenge is opened");
-                    }
-                    // It may still be mined: a second one would cost a second bond.
-                    Err(ChainError::Pending(transaction)) => {
-                        tracing::warn!(%transaction, "a challenge is being opened");
-                    }
-                    Err(error) => return Err(fatal(error)),
-                }
+                self.open().await?;
                 games.opened(self.target.id);
                 moved = Some(Game::new(self.target.id, self.target.claim.clone(), self.case.worker, self.case.worker));
             }
@@ -264,6 +254,23 @@ where
             }
             self.pause(&mut changes).await;
         }
+    }
+
+    /// Opens a challenge, but where one of ours is on chain that is not confirmed, as after a restart.
+    async fn open(&self) -> Result<(), Failed> {
+        let (chain, lane) = (&self.auditor.ports.chain, self.target.claim.lane());
+        if let Some(challenge) = chain.open_challenge(self.target.id).await.map_err(fatal)? {
+            tracing::info!(%lane, %challenge, "a challenge of this node waits for confirmation");
+            return Ok(());
+        }
+        let opening = self.opening().map_err(|stuck| Failed::Gap(Gap::Stuck(stuck)))?;
+        match chain.send(opening).await {
+            Ok(opened) => tracing::warn!(%lane, gas = opened.gas, "a challenge is opened"),
+            // It may still be mined: a second one would cost a second bond.
+            Err(ChainError::Pending(transaction)) => tracing::warn!(%transaction, "a challenge is being opened"),
+            Err(error) => return Err(fatal(error)),
+        }
+        Ok(())
     }
 
     /// Whether the bounty would make up for a lost bond: else its worker could live on challenges.

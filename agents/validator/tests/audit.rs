@@ -8,6 +8,7 @@ mod support;
 mod corrupted;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use cid::Cid;
@@ -30,7 +31,7 @@ use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{AuditAnswer, Claim, Holder, StepStatement};
 use tensorlink_types::{Address, B256, ClaimId, Opcode, TensorRoot, U256};
-use tensorlink_validator::{Answers, Auditor, Claims, Finding, LastStage, Standing, Target};
+use tensorlink_validator::{Answers, Auditor, ChallengeEnd, Claims, Finding, LastStage, Standing, Target};
 use tokio::sync::Semaphore;
 
 const INTERVAL: u32 = 1;
@@ -309,7 +310,37 @@ async fn a_wrong_claim_is_looked_at_again_once_its_worker_may_tell() {
     assert!(matches!(finding, Finding::Wrong { .. }), "{finding:?}");
 }
 
-/// Of the interval, as it is right.
+/// What a node opened before it was restarted is on chain, and not told yet.
+#[tokio::test]
+async fn a_challenge_that_waits_for_confirmation_is_not_opened_again() {
+    let mut world = world(liar(INTERVAL * STEPS), Manner::Withholds).await;
+    let us = identity(2).address();
+    world.auditor.games = Arc::new(Games::new(us));
+    let (target, challenge) = (world.target.clone(), U256::from(7));
+    world.chain.with(|l| l.open_challenge = Some((target.id, challenge)));
+    let (id, claim, worker) = (target.id, target.claim.clone(), identity(1).address());
+    let opened = Event::ChallengeOpened { challenge, id, claim, challenger: us, worker };
+    let tell = |event| {
+        let told = world.chain.with(|l| {
+            l.tell(event);
+            l.told.as_ref().and_then(|told| told.last().cloned())
+        });
+        world.auditor.games.apply(&told.unwrap());
+    };
+    let ended = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        tell(opened);
+        // It is being played now.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        tell(Event::Challenge { challenge, told: Told::Won { silence: true } });
+    };
+    let (end, ()) = tokio::join!(world.auditor.challenge(&target), ended);
+    let end = end.unwrap();
+    assert!(matches!(end, ChallengeEnd::Convicted(_)), "{end:?}");
+    let sent = world.chain.with(|l| l.sent.clone());
+    assert!(!sent.is_empty() && !sent.contains(&"open"), "it is played: {sent:?}");
+}
+
 /// Who takes up a challenge reads the chain up to its head, and follows it from its first block.
 #[tokio::test]
 async fn a_challenge_that_is_told_again_is_the_same() {
@@ -337,6 +368,7 @@ async fn a_challenge_that_is_told_again_is_the_same() {
     assert_eq!(world.auditor.games.on(id), None, "and does not begin anew");
 }
 
+/// Of the interval, as it is right.
 async fn honest_roots() -> Roots {
     let shard = shards(1)[0].clone();
     let state = shard.initial_state.to_vec();

@@ -10,7 +10,7 @@ use tensorlink_node::ports::chain::{Event, JobState, Role, StakeView};
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_proof::challenge::{Game, Move, OwnTree, Subject, Told, Turn};
 use tensorlink_types::abi::{Holder, JobTerms, Position, Question, Way};
-use tensorlink_types::{Address, B256, U256};
+use tensorlink_types::{Address, B256, ClaimId, U256};
 
 use crate::world::{OTHER, QUICK, STEPS, USER, WORKER, World, commit_first, sno};
 
@@ -82,6 +82,10 @@ async fn a_claim_is_challenged_answered_and_left_alone() {
         panic!("{:?}", opened.events)
     };
     assert_eq!((about, challenger, asked), (id, other.account(), worker.account()));
+    let open_challenge = async |of: &AlloyChain| of.open_challenge(id).await.unwrap();
+    assert_eq!(open_challenge(&other).await, Some(challenge));
+    assert_eq!((open_challenge(&user).await, open_challenge(&worker).await), (None, None), "it is another's");
+    assert_eq!(other.open_challenge(ClaimId::default()).await.unwrap(), None, "on another claim");
     let mut game = Game::new(id, claim.clone(), challenger, asked);
     follow(&mut game, told);
     assert_eq!((game.turn, game.subject()), (Turn::Answering, Some(Subject::Steps)));
@@ -104,6 +108,7 @@ async fn a_claim_is_challenged_answered_and_left_alone() {
     assert!(matches!(&held, ChainError::Reverted { name, .. } if name == "Challenged"), "{held}");
     let lost = user.send(Call::Challenge { challenge, step: Box::new(Move::Timeout) }).await.unwrap();
     assert!(lost.events.contains(&Event::Challenge { challenge, told: Told::Lost }), "{:?}", lost.events);
+    assert_eq!(open_challenge(&other).await, None, "it is over");
     let done = user.send(finalize).await.unwrap();
     assert!(
         done.events.iter().any(|event| matches!(event, Event::Paid { amount, .. } if *amount == U256::from(1_000)))

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
 use tokio::sync::{Mutex, mpsc};
 
 use self::log::{LogReader, LogWriter, Written};
@@ -190,6 +190,10 @@ impl Chain for Remembered {
 
     async fn is_too_late(&self, lane: Lane) -> Result<bool, ChainError> {
         self.chain.is_too_late(lane).await
+    }
+
+    async fn open_challenge(&self, claim: ClaimId) -> Result<Option<U256>, ChainError> {
+        self.chain.open_challenge(claim).await
     }
 
     async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {

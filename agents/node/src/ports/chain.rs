@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{Address, B256, Bytes, JobId, Lane, Lineage, U256};
+use tensorlink_types::{Address, B256, Bytes, ClaimId, JobId, Lane, Lineage, U256};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
@@ -295,6 +295,9 @@ pub trait Chain: Send + Sync + 'static {
 
     /// Whether a lane can make no more claims because it did not seal its next one in time; those it made are final.
     async fn is_too_late(&self, lane: Lane) -> Result<bool, ChainError>;
+
+    /// The latest challenge that this account has opened on a claim and that is not over, by the newest block: its events may wait for confirmation.
+    async fn open_challenge(&self, claim: ClaimId) -> Result<Option<U256>, ChainError>;
 
     /// A stake balance.
     async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError>;

@@ -12,7 +12,7 @@ use tensorlink_node::serving::ServingShard;
 use tensorlink_node::shard::Shard;
 use tensorlink_proof::commit::{ProgramCommitment, record_hash};
 use tensorlink_types::abi::Claim;
-use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
 use tokio::sync::mpsc;
 
 use super::ledger::Ledger;
@@ -53,6 +53,7 @@ impl MemoryChain {
             sent: Vec::new(),
             lose_receipt: false,
             challenged: None,
+            open_challenge: None,
             redeemed: BTreeMap::new(),
             told: None,
             follows: false,
@@ -193,6 +194,10 @@ impl Chain for MemoryChain {
 
     async fn is_too_late(&self, _: Lane) -> Result<bool, ChainError> {
         Ok(false)
+    }
+
+    async fn open_challenge(&self, claim: ClaimId) -> Result<Option<U256>, ChainError> {
+        Ok(self.with(|l| l.open_challenge.filter(|(on, _)| *on == claim).map(|(_, challenge)| challenge)))
     }
 
     async fn stake(&self, _: Address, _: Role) -> Result<StakeView, ChainError> {

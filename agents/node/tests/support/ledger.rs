@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use tensorlink_node::ports::chain::*;
 use tensorlink_node::ports::*;
+use tensorlink_proof::challenge::Move;
 use tensorlink_proof::commit::{epoch_record, recover, seal, verify_signer};
 use tensorlink_types::abi::{Claim, JobKind, Voucher};
-use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
 
 use super::{CONTRACTS, JOB, SEAL_WINDOW, WINDOW};
 
@@ -24,6 +25,8 @@ pub struct Ledger {
     pub sent: Vec<&'static str>,
     /// Of the first lane: the interval whose claim a challenge holds back.
     pub challenged: Option<u32>,
+    /// Of us, on a claim, mined and not confirmed.
+    pub open_challenge: Option<(ClaimId, U256)>,
     /// The next commit is mined and its receipt lost.
     pub lose_receipt: bool,
     /// What lanes have redeemed: the last voucher of each, and when.
@@ -187,6 +190,9 @@ impl Ledger {
                 }
                 self.job.state = JobState::Settled;
                 events.push(Event::JobSettled { job: JOB, refund: U256::ZERO });
+            }
+            Call::Challenge { step, .. } => {
+                self.sent.push(if matches!(*step, Move::Open { .. }) { "open" } else { "move" })
             }
             _ => self.sent.push("other"),
         }

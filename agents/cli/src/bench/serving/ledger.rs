@@ -10,7 +10,7 @@ use tensorlink_node::ports::chain::{
 };
 use tensorlink_proof::commit::epoch_record;
 use tensorlink_types::abi::Voucher;
-use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
 use tokio::sync::mpsc;
 
 use super::job::{JOB, Job};
@@ -153,6 +153,10 @@ impl Chain for Ledger {
 
     async fn is_too_late(&self, _: Lane) -> Result<bool, ChainError> {
         Ok(false)
+    }
+
+    async fn open_challenge(&self, _: ClaimId) -> Result<Option<U256>, ChainError> {
+        Ok(None)
     }
 
     async fn stake(&self, _: Address, _: Role) -> Result<StakeView, ChainError> {
