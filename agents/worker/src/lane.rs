@@ -186,6 +186,13 @@ where
             // Wakes the thread that computes when this loop is left.
             let links = CancellationToken::new();
             let _guard = links.clone().drop_guard();
+            let over = tokio::select! {
+                () = stop.cancelled() => true,
+                over = self.is_over() => over,
+            };
+            if over {
+                break Ok(());
+            }
             let before = self.log.get().next;
             let stopped = tokio::select! {
                 () = stop.cancelled() => break Ok(()),
@@ -212,6 +219,29 @@ where
 
     fn lane(&self) -> Lane {
         self.log.get().lane
+    }
+
+    /// Whether everything is computed, and nobody beside this lane has to repeat anything with it: who has claimed the last interval has it on
+    /// disk, and may have left.
+    async fn is_over(&self) -> bool {
+        let (record, intervals) = (self.log.get(), self.job.intervals);
+        if record.next < intervals {
+            return false;
+        }
+        let previous = self.neighbours.0.and(record.lane.stage.checked_sub(1));
+        let next = self.neighbours.1.and(record.lane.stage.checked_add(1));
+        for stage in previous.into_iter().chain(next) {
+            let lane = Lane { stage, ..record.lane };
+            match self.context.ports.chain.is_committed(lane, intervals.saturating_sub(1)).await {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(error) => {
+                    tracing::debug!(%lane, %error, "its last claim cannot be looked up");
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     async fn meet_and_work(

@@ -272,6 +272,27 @@ async fn a_stage_ends_when_stopped_although_its_neighbour_is_silent() {
     tokio::time::timeout(Duration::from_secs(5), drained).await.unwrap();
 }
 
+/// Its neighbour has claimed everything and left for good.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stage_that_is_started_again_after_its_last_interval_waits_for_nobody() {
+    let world = World::new(2, 2);
+    let (first, second) = (world.start(0).await, world.start(1).await);
+    first.task.await.unwrap();
+    second.task.await.unwrap();
+    let again = world.start(0).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert!(!again.task.is_finished(), "the neighbour has not claimed: it may have to repeat the interval");
+    again.stop.cancel();
+    again.task.await.unwrap();
+
+    let claim = claims_of(&second.log)[1].clone();
+    world.chain.with(|l| l.claims.insert((1, 1), (claim, 201)));
+    for _ in 0..2 {
+        let again = world.start(0).await;
+        tokio::time::timeout(Duration::from_secs(5), again.task).await.unwrap().unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_neighbour_that_wants_to_begin_long_before_changes_nothing() {
     let world = World::new(2, 3);
