@@ -75,7 +75,7 @@ contract ChallengeMovesTest is ChallengeTest {
         for (uint256 i = 0; i < 12; ++i) {
             seed = uint256(keccak256(abi.encode(seed)));
             levels = uint8(seed % 8) + 1;
-            _askAnything(seed >> 8);
+            _askAnything(ID, seed >> 8);
             _answer(ID);
             assertEq(uint8(challenges.challengeOf(ID).state), uint8(IChallenges.State.Asking));
         }
@@ -83,22 +83,6 @@ contract ChallengeMovesTest is ChallengeTest {
         skip(1 days);
         challenges.timeout(ID);
         assertEq(sno.balanceOf(workers[STAGE].addr), 100 ether);
-    }
-
-    function _askAnything(uint256 seed) private {
-        Position memory p = positions[ID];
-        Facts memory f = factsOf[ID];
-        bool bottom = p.levels == p.height;
-        if (p.subject != Subject.Logs && !bottom) return _ask(ID, uint32(seed % (1 << p.levels)));
-        uint256 width = p.count < 1 << p.levels ? p.count : 1 << p.levels;
-        if (p.subject == Subject.Steps) return _askStatement(ID, uint32(seed % width));
-        if (p.subject == Subject.Trace && seed % 2 == 0) return _askOutput(ID, uint32(seed / 2 % width));
-        vm.startPrank(auditor);
-        if (seed % 3 == 0) challenges.askTree(ID, p, f, Subject.State, _plain(0));
-        else if (seed % 3 == 1) challenges.askTree(ID, p, f, Subject.Steps, _plain(_levelsOf(2)));
-        else challenges.askLog(ID, p, f, claim, _logsOf(0), 3, _plain(_levelsOf(3)));
-        vm.stopPrank();
-        _follow();
     }
 
     // Answers

@@ -273,21 +273,6 @@ contract ChallengesTest is ChallengeTest {
         checkpoints.release(id);
     }
 
-    /// @dev The worker signs that `about` starts from no state that anybody knows.
-    function _lie(Claim memory about, uint32 step) private {
-        StepStatement memory lie = _statement(about, step);
-        lie.preState = 0;
-        StepStatement memory none;
-        ContradictionProof memory proof = _contradictionProof(about, lie, none);
-        proof.committedAt = committedAt;
-        disputes.proveSignedContradiction(proof);
-    }
-
-    function _expire(uint256 id) private {
-        vm.warp(challenges.challengeOf(id).deadline);
-        vm.roll(block.number + 10);
-    }
-
     function _bondReturns(uint256 id, address challenger) private {
         uint256 before = sno.balanceOf(challenger);
         vm.expectEmit(address(challenges));

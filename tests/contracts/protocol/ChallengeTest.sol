@@ -4,8 +4,15 @@ pragma solidity ^0.8.28;
 import {Dissection} from "../../../contracts/libraries/Dissection.sol";
 import {Merkle} from "../../../contracts/libraries/Merkle.sol";
 import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
-import {LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
-import {BoundaryLogs, Claim, ElementProof, StepStatement, TensorType} from "../../../contracts/types/Types.sol";
+import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
+import {
+    BoundaryLogs,
+    Claim,
+    ContradictionProof,
+    ElementProof,
+    StepStatement,
+    TensorType
+} from "../../../contracts/types/Types.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
 import {ChallengeFeed} from "./ChallengeFeed.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
@@ -279,5 +286,40 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
         vm.prank(auditor);
         challenges.askOutput(id, positions[id], factsOf[id], pick, program[operator], membership, _plain(below));
         _follow();
+    }
+
+    /// @dev Something that can be asked where the challenge stands.
+    function _askAnything(uint256 id, uint256 seed) internal {
+        Position memory p = positions[id];
+        Facts memory f = factsOf[id];
+        bool bottom = p.levels == p.height;
+        if (p.subject != Subject.Logs && !bottom) return _ask(id, uint32(seed % (1 << p.levels)));
+        uint256 width = p.count < 1 << p.levels ? p.count : 1 << p.levels;
+        if (p.subject == Subject.Steps) return _askStatement(id, uint32(seed % width));
+        if (p.subject == Subject.Trace && seed % 2 == 0) return _askOutput(id, uint32(seed / 2 % width));
+        vm.startPrank(auditor);
+        if (seed % 3 == 0) challenges.askTree(id, p, f, Subject.State, _plain(0));
+        else if (seed % 3 == 1) challenges.askTree(id, p, f, Subject.Steps, _plain(_levelsOf(2)));
+        else challenges.askLog(id, p, f, claim, _logsOf(0), 3, _plain(_levelsOf(3)));
+        vm.stopPrank();
+        _follow();
+    }
+
+    // What ends it
+
+    /// @dev The worker signs that `about` starts from no state that anybody knows.
+    function _lie(Claim memory about, uint32 step) internal {
+        StepStatement memory lie = _statement(about, step);
+        lie.preState = 0;
+        StepStatement memory none;
+        ContradictionProof memory proof = _contradictionProof(about, lie, none);
+        proof.committedAt = committedAt;
+        disputes.proveSignedContradiction(proof);
+    }
+
+    /// @dev Its time runs out, in seconds and in blocks.
+    function _expire(uint256 id) internal {
+        vm.warp(challenges.challengeOf(id).deadline);
+        vm.roll(block.number + 10);
     }
 }
