@@ -47,7 +47,7 @@ fn every_row_has_figures_and_each_figure_its_verdict() {
         ("prefill", 6),
         ("decode", 8),
         ("llamacpp", 1),
-        ("train", 5),
+        ("train", 6),
         // Of its two precisions as many pairs as the machine has classes.
         ("native", native),
         ("pipeline", 2),

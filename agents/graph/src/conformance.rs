@@ -189,15 +189,20 @@ fn refusals<E: Engine>(engine: &E) -> Result<(), Failure> {
 /// # Errors
 /// The first [`Failure`].
 pub fn training<E: Engine>(engine: impl Fn() -> E) -> Result<(), Failure> {
-    for (bits, activation) in
-        [(8, Activation::Relu), (16, Activation::Relu), (8, Activation::Gelu), (16, Activation::Gelu)]
-    {
+    for (bits, activation, warmup) in [
+        (8, Activation::Relu, None),
+        (16, Activation::Relu, Some(1)),
+        (8, Activation::Gelu, Some(0)),
+        (16, Activation::Gelu, None),
+    ] {
+        let optimizer = Optimizer { learning_rate: 0.1, momentum: 0.9, warmup };
         let network = Network {
             layers: vec![
                 Linear { input: 11, output: 17, activation: Some(activation) },
                 Linear { input: 17, output: 5, activation: None },
             ],
-            optimizer: Optimizer { learning_rate: 0.1, momentum: 0.9 },
+            optimizer,
+            rates: optimizer.rates(3),
             batch_size: 24,
             micro_batches: 2,
             operand_bits: bits,

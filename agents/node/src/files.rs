@@ -26,8 +26,15 @@ pub fn file_len<'a>(types: impl IntoIterator<Item = &'a TensorType>) -> u64 {
 }
 
 /// Writes tensors one after another.
-pub fn join<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Vec<u8> {
-    tensors.into_iter().flat_map(Tensor::to_bytes).collect()
+pub fn join<'a>(tensors: impl IntoIterator<Item = &'a Tensor, IntoIter: Clone>) -> Vec<u8> {
+    let tensors = tensors.into_iter();
+    // Of states in gigabytes no part is moved when more room is needed.
+    let length = file_len(tensors.clone().map(Tensor::ty));
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    for tensor in tensors {
+        tensor.append_to(&mut bytes);
+    }
+    bytes
 }
 
 /// Reads tensors one after another.

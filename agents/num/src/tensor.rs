@@ -191,7 +191,19 @@ impl Tensor {
 
     /// Canonical bytes (rule C-1, without padding).
     pub fn to_bytes(&self) -> Vec<u8> {
-        each_width!(&*self.mantissas, v => v.iter().flat_map(|m| m.to_le_bytes()).collect())
+        let mut bytes = Vec::new();
+        self.append_to(&mut bytes);
+        bytes
+    }
+
+    /// Appends the canonical bytes.
+    pub fn append_to(&self, bytes: &mut Vec<u8>) {
+        each_width!(&*self.mantissas, v => {
+            bytes.reserve(size_of_val(v.as_slice()));
+            for mantissa in v {
+                bytes.extend_from_slice(&mantissa.to_le_bytes());
+            }
+        });
     }
 
     /// The type.

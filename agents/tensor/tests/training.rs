@@ -179,11 +179,12 @@ fn calibration_by_libtorch_sees_what_plain_floats_see() {
 }
 
 /// A network on a table, with both kinds of activation.
-fn network() -> (Training, TrainingSet) {
+fn network(warmup: &str) -> (Training, TrainingSet) {
     let json = r#"{ "name": "small",
         "layers": [{ "kind": "linear", "out": 6 }, { "kind": "relu" }, { "kind": "linear", "out": 5 }, { "kind": "gelu" }],
         "optimizer": { "learning_rate": 0.05, "momentum": 0.9 },
         "batch_size": 8, "micro_batches": 2, "steps": 20, "operand_bits": 8, "seed": 3 }"#;
+    let json = json.replace("0.9 }", &format!("0.9{warmup} }}"));
     let model = Model::parse("small.json", json.as_bytes()).unwrap();
     let row = |i: u32| format!("{},{},{},{}\n", i % 7, i * i % 11, i % 2, ["a", "b", "c"][i as usize % 3]);
     let table = Table::parse((0..60).map(row).collect::<String>().as_bytes()).unwrap();
@@ -194,8 +195,10 @@ fn network() -> (Training, TrainingSet) {
 
 #[test]
 fn networks_are_calibrated_the_same() {
-    let (training, data) = network();
-    agree(&training, &data, 20);
+    for warmup in ["", r#", "warmup": 3"#] {
+        let (training, data) = network(warmup);
+        agree(&training, &data, 20);
+    }
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn apart(training: &Training, a: &State, b: &State) -> f64 {
 #[test]
 fn a_float_run_goes_on_from_its_state_and_agrees_with_the_plain_one() {
     let tune = begun(&llama(SIZE));
-    for (training, data) in [(tune.1, tune.2), network()] {
+    for (training, data) in [(tune.1, tune.2), network("")] {
         let (losses, whole) = floated((&training, &data), &training.state, 0..8, Precision::F32);
         let (first, half) = floated((&training, &data), &training.state, 0..5, Precision::F32);
         let (second, halves) = floated((&training, &data), &half, 5..8, Precision::F32);
@@ -285,7 +288,7 @@ fn bfloat16_is_near_and_not_the_same() {
 
 #[test]
 fn a_float_run_says_what_its_state_lacks() {
-    let (training, data) = network();
+    let (training, data) = network("");
     let mut state = training.state.clone();
     let site = state.keys().next().unwrap().clone();
     state.get_mut(&site).unwrap().pop();

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use tensorlink_graph::engine::Engine;
+use tensorlink_node::blocking;
 use tensorlink_node::bounds::Readings;
 use tensorlink_node::custody::holders;
 use tensorlink_node::files;
@@ -101,7 +102,10 @@ impl<E: Engine> LaneTask<E> {
             }
         };
         let inputs = self.context.ports.store.put(Bytes::from(outcome.inputs.clone())).await?.to_string();
-        let next_state = self.context.ports.store.put(files::join(&outcome.state).into()).await?.to_string();
+        // Gigabytes take a second.
+        let state_after = outcome.state.clone();
+        let next_state = blocking(move || files::join(&state_after)).await;
+        let next_state = self.context.ports.store.put(next_state.into()).await?.to_string();
         self.log.update(|record| {
             record.intervals.insert(interval, Interval { signatures, ..Interval::new(claim, logs, state, inputs) });
             record.promised = None;

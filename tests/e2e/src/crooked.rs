@@ -7,7 +7,7 @@ use tensorlink_node::ports::chain::{
     Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, RedeemedView,
     Role, Seed, StakeView,
 };
-use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
 use tokio::sync::mpsc;
 
 /// Events that wait for a slow reader.
@@ -114,6 +114,10 @@ impl<T: Twist> Chain for Crooked<T> {
 
     async fn is_too_late(&self, lane: Lane) -> Result<bool, ChainError> {
         self.0.is_too_late(lane).await
+    }
+
+    async fn open_challenge(&self, claim: ClaimId) -> Result<Option<U256>, ChainError> {
+        self.0.open_challenge(claim).await
     }
 
     async fn stake(&self, account: Address, role: Role) -> Result<StakeView, ChainError> {

@@ -13,13 +13,14 @@
 //! | `prefill`, `decode`, `floats` | a whole text, and one more token, against libtorch's floats |
 //! | `llamacpp` | the same against llama.cpp |
 //! | `train`, `step` | a training step against libtorch's autograd; models in training |
-//! | `audit` | what a validator computes to answer for an interval |
+//! | `audit`, `archive` | what a validator computes to answer for an interval; what workers write down for it |
 //! | `serving` | a serving job on the loopback interface, for the rows below |
 //! | `pipeline`, `receipts`, `memory` | two workers against one; what receipts cost; what a worker holds |
 //! | `native` | floats on several classes of devices: honest distances, cheats that are found |
 //! | `gas` | gas, from the snapshots of the contracts' tests |
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
+mod archive;
 mod audit;
 mod decode;
 pub mod figure;

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
+use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_roots;
 use tensorlink_types::TensorType;
 
+use super::archive;
 use super::audit::Audited;
 use super::figure::{Figure, Goal, Unit};
 use super::step::{Contest, Subject};
@@ -51,7 +53,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
     let mut figures: Vec<Figure> = GOALS.into_iter().zip([f32, bf16]).map(faster).collect();
     let state = contest.state().map_err(Error::from_boxed)?;
     drop(contest);
-    figures.push(commitments(&state, &crossing, exact, extent.rounds(HASHES)));
+    figures.extend(commitments(&state, &crossing, exact, extent.rounds(HASHES))?);
     figures.extend(audited.figures(&engine, state, (exact, INTERVAL))?);
     Ok(figures)
 }
@@ -67,16 +69,27 @@ fn crossing(subject: &Subject) -> Result<Vec<Tensor>> {
     types.map(zeros).collect::<Result<_, _>>().context("a tensor between two halves")
 }
 
-/// What two workers hash, each half of the model: both ends what crosses between them in a step, and each its state once in an interval.
-fn commitments(state: &[Tensor], crossing: &[Tensor], step: Duration, rounds: usize) -> Figure {
+/// What two workers hash, each half of the model: both ends what crosses between them in a step, and each its state once in an interval. And what
+/// they write to disk: each its state, and what it received.
+fn commitments(state: &[Tensor], crossing: &[Tensor], step: Duration, rounds: usize) -> Result<[Figure; 2]> {
+    let received = files::file_len(crossing.iter().map(Tensor::ty)) * u64::from(INTERVAL);
+    let mut written = (0..rounds).map(|_| archive::written(state, received)).collect::<Result<Vec<_>>>()?;
+    let written = median(&mut written);
     let state = time(rounds, || state_root_of(state));
     let crossing = time(rounds, || tensor_roots(crossing));
     let hashing = crossing * 2 + state / INTERVAL;
-    let share = hashing.as_secs_f64() / (step + hashing).as_secs_f64();
-    let what = format!("the same: share of hashing by 2 workers, intervals of {INTERVAL} steps");
-    let figure = Figure::new(Row::Train, what, (share, Unit::Share), Some(Goal::AtMost(COMMITMENTS)));
-    let [state, crossing, step] = [state, crossing, step].map(millis);
-    figure.from(format!("{state:.2} ms for the state, {crossing:.2} for what crosses; {step:.0} a step"))
+    let share = |added: Duration| added.as_secs_f64() / (step + added).as_secs_f64();
+    let figure = |what: &str, added| {
+        let what = format!("the same: share of {what} by 2 workers, intervals of {INTERVAL} steps");
+        Figure::new(Row::Train, what, (share(added), Unit::Share), Some(Goal::AtMost(COMMITMENTS)))
+    };
+    let all = figure("hashing, and of writing to disk what auditors are shown,", hashing + written / INTERVAL);
+    let hashing = figure("hashing", hashing);
+    let [state, crossing, step, written] = [state, crossing, step, written].map(millis);
+    Ok([
+        hashing.from(format!("{state:.2} ms for the state, {crossing:.2} for what crosses; {step:.0} a step")),
+        all.from(format!("{written:.0} ms to write an interval")),
+    ])
 }
 
 /// The median of some rounds after a first one, which is not counted.

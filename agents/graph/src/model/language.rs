@@ -21,13 +21,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::parse::syntax;
+use super::schedule::{MAX_SCHEDULE, rates};
 use super::{Decoder, Encoder, Imported, MAX_MICRO_BATCHES, MAX_MODEL_FILE, ModelError};
 use crate::step::language::{AdamW, Recipe};
 
 /// Decays of Adam's moments; the second so that it is written exactly in twelve binary places.
 const BETAS: [f64; 2] = [0.9, 1.0 - 41.0 / 4096.0];
-/// Share of the learning rate that is left at the end.
-const LAST_RATE: f64 = 0.1;
 
 /// The file as written.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -177,8 +176,8 @@ impl LanguageModel {
     /// How it is trained, with so many sequences a step.
     pub fn recipe(&self, sequences: u32) -> Recipe {
         let [beta1, beta2] = BETAS;
-        let rates = (0..self.steps).map(|step| self.rate(step)).collect();
-        let Optimizer { weight_decay, clip, .. } = self.optimizer;
+        let Optimizer { learning_rate, warmup, weight_decay, clip } = self.optimizer;
+        let rates = rates(learning_rate, warmup, self.steps);
         let optimizer = AdamW { rates, beta1, beta2, weight_decay, clip };
         let (operand_bits, dropout) = (self.operand_bits, self.dropout);
         let (tokens, padding, adapters) = (self.context(), None, None);
@@ -189,20 +188,7 @@ impl LanguageModel {
     pub const fn sequences(&self) -> u32 {
         self.sequences
     }
-
-    fn rate(&self, step: u32) -> f64 {
-        let Optimizer { learning_rate, warmup, .. } = self.optimizer;
-        if step < warmup {
-            return learning_rate * f64::from(step.saturating_add(1)) / f64::from(warmup);
-        }
-        let all = f64::from(self.steps.saturating_sub(warmup).max(1));
-        let done = f64::from(step.saturating_sub(warmup)) / all;
-        learning_rate * (LAST_RATE + (1.0 - LAST_RATE) * 0.5 * (1.0 + libm::cos(std::f64::consts::PI * done)))
-    }
 }
-
-/// Most steps: the schedule is a constant of the program.
-const MAX_SCHEDULE: u32 = 1_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -11,12 +11,14 @@
 //!   "optimizer": { "learning_rate": 0.05, "momentum": 0.9 },
 //!   "batch_size": 64, "micro_batches": 4, "steps": 600, "operand_bits": 16, "seed": 7 }
 //! ```
-//! A last linear layer with one output per class is always appended. `weights` is optional.
+//! A last linear layer with one output per class is always appended. `weights` is optional. With `"warmup": 20` in the optimizer the learning rate
+//! rises in so many steps, and then falls to a tenth.
 
 pub mod decoder;
 pub mod encoder;
 pub mod language;
 mod parse;
+mod schedule;
 pub mod weights;
 
 use serde::{Deserialize, Serialize};
@@ -56,14 +58,24 @@ pub struct Hidden {
     pub activation: Option<Activation>,
 }
 
-/// Stochastic gradient descent with momentum: `v ← momentum·v + g`, `w ← w − learning_rate·v`, `g` the batch's mean gradient.
+/// Stochastic gradient descent with momentum: `v ← momentum·v + g`, `w ← w − rate·v`, `g` the batch's mean gradient.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Optimizer {
-    /// Step size, in `(0, 16]`.
+    /// Largest learning rate, in `(0, 16]`.
     pub learning_rate: f64,
     /// Share of the velocity that survives a step, in `[0, 1)`.
     pub momentum: f64,
+    /// Steps until the learning rate is reached; from there it falls to a tenth along a cosine. None: it is the same in every step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<u32>,
+}
+
+impl Optimizer {
+    /// Learning rate of each of so many steps, where they differ.
+    pub fn rates(&self, steps: u32) -> Option<Vec<f64>> {
+        self.warmup.map(|warmup| schedule::rates(self.learning_rate, warmup, steps))
+    }
 }
 
 /// A model file, checked. Valid by construction through [`Model::parse`].
@@ -98,6 +110,8 @@ pub struct Network {
     pub layers: Vec<Linear>,
     /// How it is trained.
     pub optimizer: Optimizer,
+    /// Learning rate of each step, where they differ.
+    pub rates: Option<Vec<f64>>,
     /// Rows of a step.
     pub batch_size: u32,
     /// Micro-batches of a step; divides `batch_size`.
@@ -210,15 +224,6 @@ impl Model {
         self.micro_batches
     }
 
-    /// The same model trained for another number of steps.
-    ///
-    /// # Errors
-    /// [`ModelError::OutOfRange`] for none.
-    pub fn with_steps(mut self, steps: u32) -> Result<Self, ModelError> {
-        self.steps = parse::steps("--steps", steps)?;
-        Ok(self)
-    }
-
     /// Fixes both ends by the data.
     ///
     /// # Errors
@@ -239,6 +244,7 @@ impl Model {
         Ok(Network {
             layers: layers.collect(),
             optimizer: self.optimizer,
+            rates: self.optimizer.rates(self.steps),
             batch_size: self.batch_size,
             micro_batches: self.micro_batches,
             operand_bits: self.operand_bits,

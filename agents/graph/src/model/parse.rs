@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::schedule::MAX_SCHEDULE;
 use super::{
     Activation, Hidden, MAX_LAYERS, MAX_MICRO_BATCHES, MAX_MODEL_FILE, MAX_WIDTH, Model, ModelError, Optimizer,
 };
@@ -56,9 +57,13 @@ impl Model {
         };
         range((1..=64).contains(&raw.name.len()), "name", format!("`{}`", raw.name), "1 to 64 bytes")?;
         range(raw.layers.len() <= 2 * MAX_LAYERS, "layers", raw.layers.len().to_string(), "at most 126 layers")?;
-        let Optimizer { learning_rate, momentum } = raw.optimizer;
+        let Optimizer { learning_rate, momentum, warmup } = raw.optimizer;
         range(learning_rate > 0.0 && learning_rate <= 16.0, "learning_rate", learning_rate.to_string(), "(0, 16]")?;
         range((0.0..1.0).contains(&momentum), "momentum", momentum.to_string(), "[0, 1)")?;
+        if let Some(warmup) = warmup {
+            range(warmup < raw.steps, "warmup", warmup.to_string(), "fewer than steps")?;
+            range(raw.steps <= MAX_SCHEDULE, "steps", raw.steps.to_string(), "1 to 1000000 with a warmup")?;
+        }
         range((1..=MAX_WIDTH).contains(&raw.batch_size), "batch_size", raw.batch_size.to_string(), "1 to 4096")?;
         range(
             (1..=MAX_MICRO_BATCHES).contains(&raw.micro_batches) && raw.batch_size.is_multiple_of(raw.micro_batches),

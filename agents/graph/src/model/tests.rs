@@ -24,6 +24,15 @@ fn network_appends_the_class_layer() {
 }
 
 #[test]
+fn rates_rise_and_fall_where_there_is_a_warmup() {
+    let rates = |to| parse("0.9}", to).unwrap().network(4, 10).unwrap().rates;
+    assert_eq!(rates("0.9}"), None);
+    let rates = rates("0.9, \"warmup\": 2}").unwrap();
+    assert_eq!((rates.len(), rates[0], rates[1], rates[2]), (5, 0.05, 0.1, 0.1));
+    assert!(rates[2..].windows(2).all(|pair| pair[0] > pair[1]) && rates[4] > 0.01, "{rates:?}");
+}
+
+#[test]
 fn refuses_unknown_and_missing_fields() {
     for (from, to) in [
         ("\"seed\": 1", "\"seed\": 1, \"dropout\": 0.1"),
@@ -58,11 +67,16 @@ fn refuses_layers_it_cannot_compute() {
     assert!(matches!(model.network(4, 5000), Err(ModelError::TooWide { width: 5000, .. })));
 }
 
+/// A schedule is a constant of the program.
+const TOO_LONG: &str = "0.9, \"warmup\": 5}, \"batch_size\": 8, \"micro_batches\": 2, \"steps\": 1000001";
+
 #[test]
 fn refuses_numbers_out_of_range() {
     for (from, to, name) in [
         ("\"learning_rate\": 0.1", "\"learning_rate\": 0", "learning_rate"),
         ("\"momentum\": 0.9", "\"momentum\": 1.0", "momentum"),
+        ("\"momentum\": 0.9", "\"momentum\": 0.9, \"warmup\": 5", "warmup"),
+        ("0.9}, \"batch_size\": 8, \"micro_batches\": 2, \"steps\": 5", TOO_LONG, "steps"),
         ("\"batch_size\": 8", "\"batch_size\": 0", "batch_size"),
         ("\"batch_size\": 8", "\"batch_size\": 8192", "batch_size"),
         ("\"micro_batches\": 2", "\"micro_batches\": 3", "micro_batches"),

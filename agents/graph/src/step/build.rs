@@ -13,6 +13,8 @@ pub const WIDE_BITS: u8 = 16;
 /// Bits of gradients by activations and logits, whatever those of the operands that they are multiplied with. In 8, what rows that are known
 /// well still have to say is below the last one.
 pub(super) const GRADIENT_BITS: u8 = 16;
+/// Bits of factors that differ from step to step.
+const FACTOR_BITS: u8 = 24;
 /// Bits of a constant of ones.
 pub(super) const ONE: Precision = Precision::Fixed { bits: 2, exponent: 0 };
 /// Bits and exponent of probabilities (rule N-20).
@@ -119,17 +121,22 @@ impl StepGraph {
         self.add(place, Op::Transpose, &[input], dims, label, Precision::Like(input))
     }
 
-    /// So many ones: a constant, once for each length.
+    /// So many ones.
     pub(super) fn ones(&mut self, layer: usize, length: u32) -> NodeId {
-        let name = format!("ones.{length}");
+        self.constant(layer, format!("ones.{length}"), vec![1.0; length as usize], ONE)
+    }
+
+    /// A constant, once for each name.
+    fn constant(&mut self, layer: usize, name: String, values: Vec<f64>, precision: Precision) -> NodeId {
         let known = self.nodes().find(|(_, node)| matches!(node.op, Op::Constant(_)) && node.site == name);
         if let Some((id, _)) = known {
             return id;
         }
         let op = Op::Constant(self.constants.len());
-        self.constants.push(ConstantValues { name: name.clone(), values: vec![1.0; length as usize] });
-        let (inputs, dims, phase) = (Vec::new(), vec![length], Phase::Prepare);
-        self.push(Node { op, inputs, dims, phase, layer, site: name, precision: ONE })
+        // SAFETY of the cast: widths and schedules are far below 2^32.
+        let (inputs, dims, phase) = (Vec::new(), vec![values.len() as u32], Phase::Prepare);
+        self.constants.push(ConstantValues { name: name.clone(), values });
+        self.push(Node { op, inputs, dims, phase, layer, site: name, precision })
     }
 
     fn parameters(&mut self, layer: usize, linear: &Linear, network: &Network) -> Parameters {
@@ -197,12 +204,17 @@ impl StepGraph {
         let [weight, bias, weight_velocity, bias_velocity] = parameters.leaves;
         let place = Place { phase: Phase::Update, layer };
         let share = 1.0 / f64::from(network.batch_size);
+        let rate = network.rates.as_ref().map(|rates| {
+            let precision = precision_of_factors(rates);
+            let table = self.constant(layer, "schedule.rate".to_owned(), rates.clone(), precision.clone());
+            self.add(place, Op::AtStep, &[table], vec![1], "rate", precision)
+        });
         let names = [
-            ("weight.grad.sum", "weight.velocity.next", "weight.next"),
-            ("bias.grad.sum", "bias.velocity.next", "bias.next"),
+            ("weight.grad.sum", "weight.velocity.next", "weight.change", "weight.next"),
+            ("bias.grad.sum", "bias.velocity.next", "bias.change", "bias.next"),
         ];
         let mut next = Vec::new();
-        for ((value, velocity), (sum, velocity_next, value_next)) in
+        for ((value, velocity), (sum, velocity_next, change, value_next)) in
             [(weight, weight_velocity), (bias, bias_velocity)].into_iter().zip(names)
         {
             let mut parts = gradients.iter().filter_map(|gradients| gradients.get(&value).copied());
@@ -214,11 +226,13 @@ impl StepGraph {
             let take = Op::Combine { fa: network.optimizer.momentum, fb: share };
             let like = Precision::Like(velocity);
             let velocity = self.same_shape(place, take, &[velocity, gradient], velocity_next, like);
-            let descend = Op::Combine { fa: 1.0, fb: -network.optimizer.learning_rate };
-            next.push((
-                self.same_shape(place, descend, &[value, velocity], value_next, Precision::Like(value)),
-                velocity,
-            ));
+            let like = Precision::Like(value);
+            let (change, share) = match rate {
+                None => (velocity, network.optimizer.learning_rate),
+                Some(rate) => (self.same_shape(place, Op::Mul, &[velocity, rate], change, like.clone()), 1.0),
+            };
+            let descend = Op::Combine { fa: 1.0, fb: -share };
+            next.push((self.same_shape(place, descend, &[value, change], value_next, like), velocity));
         }
         let [(weight_next, weight_velocity_next), (bias_next, bias_velocity_next)] = *next else { return };
         let next = [weight_next, bias_next, weight_velocity_next, bias_velocity_next];
@@ -226,6 +240,14 @@ impl StepGraph {
             self.state.push(StateNode { layer, current, next });
         }
     }
+}
+
+/// Of the factors of a schedule.
+pub(super) fn precision_of_factors(values: &[f64]) -> Precision {
+    let largest = values.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+    let places = if largest > 0.0 { libm::ceil(libm::log2(largest)) as i16 } else { 0 };
+    let exponent = i16::from(FACTOR_BITS).saturating_sub(2).saturating_sub(places);
+    Precision::Fixed { bits: FACTOR_BITS, exponent }
 }
 
 /// Of a softmax's sum: a row of so many terms of at most 2^24 needs 26 + ⌈log2 terms⌉ bits; beyond 32 bits, fraction bits go.

@@ -7,7 +7,7 @@ use tensorlink_graph::{CheckedProgram, CompileError, Exponents, Margins, Schedul
 use tensorlink_num::Tensor;
 use tensorlink_types::{Segment, TensorRoot, TensorType};
 
-use crate::support::{Prepared, model};
+use crate::support::{Job, Prepared, model, scheduled};
 
 fn table() -> Table {
     let row = |i: i32| format!("{},{},{},{}\n", i % 7, i * i % 11, i % 2, ["a", "b", "c"][i as usize % 3]);
@@ -24,6 +24,7 @@ proptest! {
         wide in any::<bool>(),
         micro_batches in prop::sample::select(vec![1u32, 2, 3, 6]),
         cuts in any::<u8>(),
+        warmup in prop::option::of(0u32..4),
     ) {
         let text: Vec<_> = layers.iter().map(|(out, activation)| {
             format!("linear {out}{}", ["", ", relu", ", gelu"][*activation])
@@ -31,7 +32,8 @@ proptest! {
         let bits = if wide { 16 } else { 8 };
         let count = layers.len() + 1;
         let run = |micro_batches, cut: &[std::ops::Range<usize>], schedule| {
-            let prepared = Prepared::new(&model(&text.join(","), bits, 12, micro_batches), &table(), 4);
+            let model = scheduled(&text.join(","), bits, (12, micro_batches), warmup);
+            let prepared = Prepared::new(&model, &table(), 4);
             let mut job = prepared.compile(cut);
             job.train(3, schedule);
             job.state()
@@ -66,6 +68,30 @@ proptest! {
             Ok(ranges) => prop_assert_eq!(Some(fill(&ranges)), best),
             Err(PartitionError::TooManyStages { .. }) => prop_assert!(workers.len() > layers.len()),
             Err(_) => prop_assert_eq!(best, None),
+        }
+    }
+}
+
+/// Of a schedule each step takes its own rate: by what a step changes, against the same step at the largest rate.
+#[test]
+fn a_step_takes_the_rate_of_the_schedule() {
+    let floats = |job: &Job| -> Vec<f64> {
+        let state = job.state();
+        // Weights and biases, before the velocities of their layer.
+        state.chunks(4).flat_map(|layer| layer.iter().take(2)).flat_map(Tensor::to_f64).collect()
+    };
+    let change = |warmup: Option<u32>| {
+        let prepared = Prepared::new(&scheduled("linear 8, relu", 16, (12, 1), warmup), &table(), 4);
+        let mut job = prepared.compile(&[0..2]);
+        let before = floats(&job);
+        job.train(1, Schedule::OneByOne);
+        floats(&job).iter().zip(before).map(|(after, before)| after - before).collect::<Vec<f64>>()
+    };
+    let whole = change(None);
+    assert!(whole.iter().any(|change| change.abs() > 1e-4));
+    for (warmup, share) in [(0, 1.0), (1, 1.0), (2, 0.5), (4, 0.25)] {
+        for (part, whole) in change(Some(warmup)).iter().zip(&whole) {
+            assert!((part - share * whole).abs() < 1e-6, "a warm-up of {warmup}: {part}, {whole}");
         }
     }
 }

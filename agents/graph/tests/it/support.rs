@@ -23,13 +23,19 @@ pub(crate) fn digits() -> Table {
 
 /// A model of the given layers, e.g. `"linear 128, relu"`.
 pub(crate) fn model(layers: &str, bits: u8, batch: u32, micro_batches: u32) -> Model {
+    scheduled(layers, bits, (batch, micro_batches), None)
+}
+
+/// The same with a learning rate that is not the same in every step.
+pub(crate) fn scheduled(layers: &str, bits: u8, (batch, micro_batches): (u32, u32), warmup: Option<u32>) -> Model {
     let layer = |text: &str| match text.trim().split_once(' ') {
         Some((kind, out)) => format!(r#"{{"kind": "{kind}", "out": {out}}}"#),
         None => format!(r#"{{"kind": "{}"}}"#, text.trim()),
     };
     let layers: Vec<_> = layers.split(',').filter(|text| !text.trim().is_empty()).map(layer).collect();
+    let warmup = warmup.map(|warmup| format!(r#", "warmup": {warmup}"#)).unwrap_or_default();
     let json = format!(
-        r#"{{"name": "test", "layers": [{}], "optimizer": {{"learning_rate": 0.05, "momentum": 0.9}},
+        r#"{{"name": "test", "layers": [{}], "optimizer": {{"learning_rate": 0.05, "momentum": 0.9{warmup}}},
             "batch_size": {batch}, "micro_batches": {micro_batches}, "steps": 10, "operand_bits": {bits}, "seed": 7}}"#,
         layers.join(",")
     );

@@ -5,14 +5,13 @@
 
 use super::clipping::Clipped;
 use super::{Builder, NodeId, Weight, clipped};
+use crate::step::build::precision_of_factors;
 use crate::step::{Op, Phase, Precision};
 
 /// `m/√v` lies within ±8.
 const DIRECTION: Precision = Precision::Fixed { bits: 24, exponent: 20 };
 /// What the root of a second moment of mean gradients is increased by.
 pub const EPSILON: f64 = 1e-8;
-/// Bits of the factors of a step.
-const RATE_BITS: u8 = 24;
 
 /// Settings of AdamW.
 #[derive(Clone, PartialEq, Debug)]
@@ -101,10 +100,7 @@ impl Builder<'_> {
 
     /// The entry for the step of a schedule.
     fn schedule(&mut self, name: &str, values: &[f64]) -> NodeId {
-        let largest = values.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
-        let places = if largest > 0.0 { libm::ceil(libm::log2(largest)) as i16 } else { 0 };
-        let exponent = i16::from(RATE_BITS).saturating_sub(2).saturating_sub(places);
-        let precision = Precision::Fixed { bits: RATE_BITS, exponent };
+        let precision = precision_of_factors(values);
         // SAFETY of the cast: a job has fewer than 2^31 steps.
         let rows = [values.len() as u32];
         let table = self.constant(&format!("schedule.{name}"), &rows, precision.clone(), || values.to_vec());
