@@ -9,48 +9,35 @@ import {Dissection} from "../../contracts/libraries/Dissection.sol";
 import {AuditAnswer} from "../../contracts/types/Audit.sol";
 import {Pick, Position} from "../../contracts/types/Challenge.sol";
 import {Parameters} from "../../contracts/types/Parameters.sol";
-import {Claim, ContradictionProof, ElementProof, StepStatement, Voucher} from "../../contracts/types/Types.sol";
+import {ContradictionProof, ElementProof, StepStatement} from "../../contracts/types/Types.sol";
 import {AuditTest} from "./protocol/AuditTest.sol";
+import {AuditedServing} from "./protocol/AuditedServing.sol";
+import {AuditedTraining} from "./protocol/AuditedTraining.sol";
 import {ChallengeTest} from "./protocol/ChallengeTest.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
-import {ServingTest} from "./protocol/ServingTest.sol";
-import {ServingWorker} from "./protocol/ServingWorker.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
 
 /// @dev Auditors of a claim of what a worker really computed: `first` looks, `second` answers what the worker told it.
-contract ClaimCopiesTest is AuditTest, ChallengeTest {
+contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
     using Dissection for Position;
     using SlowTree for bytes32[][];
 
-    uint32 private constant LAST = STEPS - 1;
-
-    function _parameters() internal pure virtual override(AuditTest, ProtocolTest) returns (Parameters memory) {
+    function _parameters() internal pure virtual override(AuditedTraining, ProtocolTest) returns (Parameters memory) {
         return AuditTest._parameters();
     }
 
-    function setUp() public override(AuditTest, ChallengeTest) {
+    function setUp() public override(AuditedTraining, ChallengeTest) {
         super.setUp();
-        skip(1);
-        claim = _commitTraining(0);
-        (committedAt, auditedJob) = (uint64(block.timestamp), job);
-        (audited.claim, audited.fixedAt, id) = (claim, committedAt, checkpoints.claimId(claim));
+        _fixTraining();
+        (claim, committedAt) = (audited.claim, audited.fixedAt);
         _fund(first, address(challenges), 1000 ether);
-    }
-
-    /// @dev What the worker says of the last step, right or wrong as it is set up now.
-    function _said() private view returns (AuditAnswer memory) {
-        StepStatement memory statement = _statement(claim, LAST);
-        return AuditAnswer({step: LAST, preState: statement.preState, trace: statement.trace});
     }
 
     /// @dev `first` answers what is right, `second` what the worker says when operator 3 of it is wrong; and a proof of that.
     function _bothAnswer() private returns (ElementProof memory proof) {
         AuditAnswer memory right = _said();
-        wrongOperator = 3;
-        AuditAnswer memory copied = _said();
-        proof = _elementProof(claim, LAST, 3, 0);
-        proof.committedAt = committedAt;
-        wrongOperator = NOTHING;
+        proof = _wrongProof();
+        AuditAnswer memory copied = _answerOf(proof.statement);
         _toSeed();
         _commitAnswer(first, right);
         _commitAnswer(second, copied);
@@ -90,10 +77,7 @@ contract ClaimCopiesTest is AuditTest, ChallengeTest {
         assertEq(_collateral(second), COLLATERAL - _penalty());
         vm.revertToState(state);
 
-        _to(4);
-        (Claim[] memory claims, uint64[] memory times) = (new Claim[](1), new uint64[](1));
-        (claims[0], times[0]) = (claim, committedAt);
-        checkpoints.finalize(claims, times, _heldByUser(claims));
+        _stand();
         vm.prank(user);
         jobs.cancel(job);
         jobs.settle(job);
@@ -260,38 +244,15 @@ contract ClaimCopiesOfLittleStakeTest is ClaimCopiesTest {
 }
 
 /// @dev The same of a receipt that a worker really computed, and of one that stands in no list.
-contract ReceiptCopiesTest is AuditTest, ServingTest {
-    using SlowTree for bytes32[][];
-
-    function _parameters() internal pure override(AuditTest, ProtocolTest) returns (Parameters memory) {
-        return AuditTest._parameters();
-    }
-
-    function setUp() public override(AuditTest, ServingWorker) {
+contract ReceiptCopiesTest is AuditedServing {
+    function setUp() public override {
         super.setUp();
-        skip(1);
-        (auditedJob, serving) = (job, true);
-        bytes32[] memory ids = new bytes32[](2);
-        (ids[0], ids[1]) = (checkpoints.claimId(_receipt(0, TOKENS)), checkpoints.claimId(_receipt(1, 1)));
-        bytes32[][] memory tree = SlowTree.ofDigests(ids);
-        Voucher memory voucher = _voucher(job, 0, 0, 1, TOKENS + 1);
-        voucher.receipts = tree.rootOf();
-        _redeem(voucher);
-        (audited.claim, audited.fixedAt, audited.epoch) = (_receipt(0, TOKENS), uint64(block.timestamp), 1);
-        (audited.receipts, audited.index, audited.siblings, id) = (tree.rootOf(), 0, tree.path(0), ids[0]);
-    }
-
-    function _byWorker(StepStatement memory statement) internal view override returns (bytes memory) {
-        return _signed(statement);
-    }
-
-    function _said() private view returns (AuditAnswer memory) {
-        return AuditAnswer({step: TOKENS, preState: 0, trace: _statement(0, TOKENS).trace});
+        _fixServing();
     }
 
     function test_whoAnsweredJustThat() public {
         (AuditAnswer memory right, ElementProof memory proof) = (_said(), _wrongProof());
-        AuditAnswer memory copied = AuditAnswer({step: TOKENS, preState: 0, trace: proof.statement.trace});
+        AuditAnswer memory copied = _answerOf(proof.statement);
         _toSeed();
         _commitAnswer(first, right);
         _commitAnswer(second, copied);
@@ -320,16 +281,10 @@ contract ReceiptCopiesTest is AuditTest, ServingTest {
     function test_notOverAnotherReceipt() public {
         wrongOperator = 1;
         ElementProof memory proof = _elementProof(7, TOKENS, 1, 0);
-        AuditAnswer memory copied = AuditAnswer({step: TOKENS, preState: 0, trace: proof.statement.trace});
+        AuditAnswer memory copied = _answerOf(proof.statement);
         _answer(second, copied);
         assertEq(disputes.refutes(proof), checkpoints.claimId(_receipt(7, TOKENS)));
         vm.expectRevert(_wrongState(IAudits.State.None));
         audits.penaliseCopy(proof, second);
-    }
-
-    function _wrongProof() private returns (ElementProof memory proof) {
-        wrongOperator = 1;
-        proof = _elementProof(0, TOKENS, 1, 0);
-        wrongOperator = NOTHING;
     }
 }

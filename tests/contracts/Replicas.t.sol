@@ -6,41 +6,17 @@ import {ICheckpoints} from "../../contracts/interfaces/ICheckpoints.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
 import {Claim, ClaimLink} from "../../contracts/types/Types.sol";
-import {ProtocolTest} from "./protocol/ProtocolTest.sol";
+import {ReplicaTest} from "./protocol/ReplicaTest.sol";
 import {Signatures} from "./protocol/Signatures.sol";
 
 /// @dev Claims of jobs with several replicas: the table of `ICheckpoints`, row by row (P-24 to P-26).
-contract ReplicasTest is ProtocolTest {
-    uint16 private constant REPLICAS = 3;
-    uint32 private constant INTERVALS = 4;
-
-    uint64 private job;
+contract ReplicasTest is ReplicaTest {
     ClaimLink private none;
-    /// @dev When the claims were revealed.
-    mapping(uint16 replica => mapping(uint32 interval => uint64 time)) private _times;
-
-    function setUp() public override {
-        super.setUp();
-        job = _run(1, REPLICAS, INTERVALS);
-    }
-
-    function _own(uint16 replica, uint32 interval) private view returns (Claim memory) {
-        return _claim(job, 0, replica, interval);
-    }
 
     function _sealAll(uint32 interval) private {
         for (uint16 replica = 0; replica < REPLICAS; ++replica) {
             _seal(_own(replica, interval));
         }
-    }
-
-    function _linkOf(uint16 replica, uint32 interval) private view returns (ClaimLink memory link) {
-        if (interval > 0) link = _link(_own(replica, interval - 1), _times[replica][interval - 1]);
-    }
-
-    function _open(uint16 replica, uint32 interval) private {
-        _reveal(_own(replica, interval), _linkOf(replica, interval));
-        _times[replica][interval] = uint64(block.timestamp);
     }
 
     function _refuseSeal(Claim memory claim, bytes memory reason) private {
@@ -231,7 +207,7 @@ contract ReplicasTest is ProtocolTest {
     function _finalizeOf(uint16 replica, uint32 from, uint32 to) private {
         (Claim[] memory claims, uint64[] memory times) = (new Claim[](to - from), new uint64[](to - from));
         for (uint32 i = from; i < to; ++i) {
-            (claims[i - from], times[i - from]) = (_own(replica, i), _times[replica][i]);
+            (claims[i - from], times[i - from]) = (_own(replica, i), revealTimes[replica][i]);
         }
         checkpoints.finalize(claims, times, _heldByUser(claims));
     }
@@ -350,10 +326,6 @@ contract ReplicasTest is ProtocolTest {
         vm.recordLogs();
         _open(2, 0);
         assertEq(vm.getRecordedLogs().length, 1);
-    }
-
-    function _outcomeOf(Claim memory claim) private pure returns (bytes32) {
-        return keccak256(abi.encode(claim.parentState, claim.newState, claim.io));
     }
 
     /// @dev Each part of the outcome counts.

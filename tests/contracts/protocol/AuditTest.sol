@@ -114,6 +114,11 @@ abstract contract AuditTest is BeaconTest {
         answer.trace = keccak256("something else");
     }
 
+    /// @dev The answer that a statement agrees with.
+    function _answerOf(StepStatement memory statement) internal pure returns (AuditAnswer memory) {
+        return AuditAnswer({step: statement.step, preState: statement.preState, trace: statement.trace});
+    }
+
     /// @dev The worker's statement that agrees with an answer, and with its claim, to `auditor`.
     function _said(AuditAnswer memory answer) internal view returns (StepStatement memory) {
         return StepStatement({
@@ -126,8 +131,8 @@ abstract contract AuditTest is BeaconTest {
         });
     }
 
-    function _byWorker(StepStatement memory statement) internal view virtual returns (bytes memory) {
-        return _sign(workers[AUDITED].key, _statementDigest(statement));
+    function _byWorker(StepStatement memory statement) internal view returns (bytes memory) {
+        return _sign(workers[audited.claim.stage].key, _statementDigest(statement));
     }
 
     // Moves
@@ -191,7 +196,7 @@ abstract contract AuditTest is BeaconTest {
     }
 
     /// @dev The claim stands for good.
-    function _stand() internal {
+    function _stand() internal virtual {
         if (serving) {
             if (_stateOfJob(auditedJob) == IJobs.State.Running) {
                 vm.prank(user);
