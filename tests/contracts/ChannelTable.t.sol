@@ -34,7 +34,7 @@ contract ChannelTableTest is ProtocolTest {
     uint32 private epoch;
     uint32 private paid;
 
-    /// forge-config: default.fuzz.runs = 192
+    /// forge-config: default.fuzz.runs = 160
     function testFuzz_everyMoveFromEverywhere(uint256 seed) public {
         job = 1;
         // Fuzzers like small numbers, which leave high bits zero.

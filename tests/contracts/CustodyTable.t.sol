@@ -4,14 +4,13 @@ pragma solidity ^0.8.28;
 import {ICheckpoints} from "../../contracts/interfaces/ICheckpoints.sol";
 import {ICustody} from "../../contracts/interfaces/ICustody.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
-import {Delivery, Demand, Part} from "../../contracts/types/Custody.sol";
+import {Delivery, Demand, Holder, Part} from "../../contracts/types/Custody.sol";
 import {BoundaryLogs, Claim, ProgramHeader} from "../../contracts/types/Types.sol";
 import {SentTest} from "./protocol/SentTest.sol";
 
 /// @dev The tables of `ICustody`, every row and everything that no row has: from anywhere that a demand can stand, every move by everybody.
 contract CustodyTableTest is SentTest {
     uint256 private constant ID = 1;
-    uint256 private constant FUNDS = 1000 ether;
 
     /// @dev What is demanded: the claim's state of its own worker, or of who signed for it; a stage's constants; what the claim says was sent.
     enum What {
@@ -43,12 +42,11 @@ contract CustodyTableTest is SentTest {
 
     function setUp() public override {
         super.setUp();
-        for (uint256 i = STAGE; i <= KEEPER; ++i) {
-            _fund(workers[i].addr, address(custody), FUNDS);
-        }
-        _fund(stranger, address(custody), FUNDS);
-        shown[What.Own] = _shownOwn();
-        shown[What.Kept] = _shownOwn();
+        // Whoever wants to demand something can pay for it.
+        _fund(workers[STAGE].addr, address(custody), BOND);
+        _fund(workers[KEEPER].addr, address(custody), BOND);
+        _fund(stranger, address(custody), BOND);
+        (shown[What.Own], shown[What.Kept]) = (_shownOwn(), _shownOwn());
         shown[What.Sent] = _shownSent(true, 1, 3, 1);
         (sentLogs, sentWord) = (_logs(STAGE, 0), _word(true));
     }
@@ -111,9 +109,7 @@ contract CustodyTableTest is SentTest {
     function _makeFinal() private {
         if (isVoid || (isOpen && what != What.Files)) return;
         skip(WINDOW);
-        Claim[] memory claims = new Claim[](1);
-        claims[0] = claim;
-        _finalizeBy(claim, committedAt, _heldByUser(claims));
+        _finalizeBy(claim, committedAt, Holder(0, 0, _holding(userKey, claim)));
         isFinal = true;
     }
 
@@ -140,7 +136,7 @@ contract CustodyTableTest is SentTest {
     // Moves
 
     function _move(Move move, address who) private {
-        bytes32 before = _seen();
+        (bytes32 before, bytes32 keepers) = (_seen(), _keepersLane());
         uint256[6] memory money = _money();
         bytes4 refusal = _refusal(move, who);
         (bool done, bytes memory reason) = _make(move, who);
@@ -163,6 +159,7 @@ contract CustodyTableTest is SentTest {
         if (convicts && _isOwn()) isVoid = true;
         assertEq(jobs.isConvicted(job, demand.holderStage, 0), isConvicted[demand.holderStage]);
         assertEq(disputes.isConvicted(job, STAGE, 0, 0), isVoid);
+        assertEq(_keepersLane(), keepers, "what is withheld of others' claims voids none");
         if (convicts) assertEq(uint8(_stateOfJob(job)), uint8(IJobs.State.Closing));
         if (!isVoid && !isFinal) _waits(what != What.Files && (isOpen || move == Move.DemandAgain));
     }
@@ -201,6 +198,10 @@ contract CustodyTableTest is SentTest {
     function _seen() private view returns (bytes32) {
         bytes32 demands = keccak256(abi.encode(custody.demandOf(ID), custody.demandOf(ID + 1), _money()));
         return keccak256(abi.encode(demands, checkpoints.laneOf(job, STAGE, 0), jobs.jobOf(job)));
+    }
+
+    function _keepersLane() private view returns (bytes32) {
+        return keccak256(abi.encode(checkpoints.laneOf(job, KEEPER, 0)));
     }
 
     function _isOwn() private view returns (bool) {
@@ -242,8 +243,12 @@ contract CustodyTableTest is SentTest {
         Part memory part = _part(1, 3, 1);
         if (what == What.Files) made = _filesDemand(stage, true, part);
         else if (what == What.Sent) made = _sentDemand(claim, true, part);
-        else made = _stateDemand(claim, what == What.Own ? _own() : _keeper(), part);
+        else made = _stateDemand(claim, _holder(), part);
         made.demander = who;
+    }
+
+    function _holder() private view returns (Holder memory) {
+        return what == What.Own ? _own() : _keeper();
     }
 
     function _make(Move move, address who) private returns (bool done, bytes memory reason) {
@@ -266,8 +271,6 @@ contract CustodyTableTest is SentTest {
         if (what == What.Sent) {
             return abi.encodeCall(ICustody.demandSent, (claim, committedAt, program, true, part));
         }
-        return abi.encodeCall(
-            ICustody.demandState, (claim, committedAt, program, what == What.Own ? _own() : _keeper(), part)
-        );
+        return abi.encodeCall(ICustody.demandState, (claim, committedAt, program, _holder(), part));
     }
 }
