@@ -77,8 +77,15 @@ abstract contract AuditTableTest is AuditTest {
             if (isFinal && state == IAudits.State.Accused) _goOn(Move.Penalise, isCopy);
             else if (isCopy) _goOn(Move.PenaliseCopy, isCopy);
         }
-        uint256 time = _someTime(seed >> 72);
-        if (time > block.timestamp && (seed >> 64) % 3 != 0) vm.warp(time);
+        _goToSomeTime(seed >> 64);
+    }
+
+    /// @dev Where it is, where the next quarter begins, or anywhere later.
+    function _goToSomeTime(uint256 noise) private {
+        if (noise % 3 == 0) return;
+        uint256 next = _quarter((block.timestamp - audited.fixedAt) / (WINDOW / 4) + 1);
+        uint256 time = noise % 3 == 1 ? next : _someTime(noise >> 8);
+        if (time > block.timestamp) vm.warp(time);
     }
 
     function _goOn(Move move, bool copy) private {
