@@ -192,7 +192,7 @@ impl Ledger {
                 events.push(Event::JobSettled { job: JOB, refund: U256::ZERO });
             }
             Call::Challenge { step, .. } => {
-                self.sent.push(if matches!(*step, Move::Open { .. }) { "open" } else { "move" })
+                self.sent.push(if matches!(*step, Move::Open { .. }) { "open" } else { "move" });
             }
             _ => self.sent.push("other"),
         }
