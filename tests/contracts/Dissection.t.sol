@@ -91,7 +91,7 @@ contract DissectionTest is Test {
         hints = bytes.concat(bytes8(salt));
         for (uint256 row = 0; row < p.guided; ++row) {
             for (uint256 pair = 0; pair < 1 << row; ++pair) {
-                bytes32 left = _nodeAt(tree, p.height - row - 1, ((uint256(p.index) << row) + pair) * 2);
+                bytes32 left = tree[p.height - row - 1][((uint256(p.index) << row) + pair) * 2];
                 bytes8 hint = bytes8(keccak256(bytes.concat(bytes8(salt), left)));
                 // Of a wrong one all bits are wrong, or the last one.
                 uint256 kind = uint256(keccak256(abi.encode(salt, row, pair))) % 4;
@@ -116,7 +116,7 @@ contract DissectionTest is Test {
             uint256 height = p.height - row - 1;
             uint256 width = hints.length == 8 << p.guided ? 8 : 2;
             uint256 place = 8 + width * ((1 << row) - 1 + index - (uint256(p.index) << row));
-            bytes32 left = _nodeAt(tree, height, index * 2);
+            bytes32 left = tree[height][index * 2];
             bytes32 salted = keccak256(bytes.concat(bytes8(bytes.concat(hints)), left));
             bool hinted = true;
             for (uint256 k = 0; k < width; ++k) {
@@ -134,14 +134,10 @@ contract DissectionTest is Test {
     {
         uint256 index = (uint256(p.index) << p.guided) + child;
         (way.child, way.hints, way.siblings) = (child, hints, new bytes32[](p.guided));
-        way.node = _nodeAt(tree, p.height - p.guided, index);
+        way.node = tree[p.height - p.guided][index];
         for (uint256 level = 0; level < p.guided; ++level) {
-            way.siblings[level] = _nodeAt(tree, p.height - p.guided + level, (index >> level) ^ 1);
+            way.siblings[level] = tree[p.height - p.guided + level][(index >> level) ^ 1];
         }
-    }
-
-    function _nodeAt(bytes32[][] memory tree, uint256 height, uint256 index) private pure returns (bytes32) {
-        return index < tree[height].length ? tree[height][index] : Merkle.empty(height);
     }
 
     function testFuzz_rowsHashUpAndNothingElseDoes(uint256 seed) public view {

@@ -96,16 +96,10 @@ impl<E: Engine> LaneTask<E> {
         let _pins = self.context.ports.pins.lock().await;
         let state = match &record.next_state {
             Some(cid) if interval > 0 => cid.clone(),
-            _ => {
-                let initial = files::join(self.shard.initial_state.iter());
-                self.context.ports.store.put(initial.into()).await?.to_string()
-            }
+            _ => self.put_state(self.shard.initial_state.to_vec()).await?,
         };
         let inputs = self.context.ports.store.put(Bytes::from(outcome.inputs.clone())).await?.to_string();
-        // Gigabytes take a second.
-        let state_after = outcome.state.clone();
-        let next_state = blocking(move || files::join(&state_after)).await;
-        let next_state = self.context.ports.store.put(next_state.into()).await?.to_string();
+        let next_state = self.put_state(outcome.state.clone()).await?;
         self.log.update(|record| {
             record.intervals.insert(interval, Interval { signatures, ..Interval::new(claim, logs, state, inputs) });
             record.promised = None;
@@ -118,6 +112,12 @@ impl<E: Engine> LaneTask<E> {
             }
         })?;
         Ok(())
+    }
+
+    /// Stores a state; its CID. Of gigabytes joining them takes a second.
+    async fn put_state(&self, state: Vec<Tensor>) -> Result<String, LaneError> {
+        let file = blocking(move || files::join(&state)).await;
+        Ok(self.context.ports.store.put(file.into()).await?.to_string())
     }
 
     /// Root of the state before an interval that is about to be claimed.

@@ -292,8 +292,7 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
     function _askAnything(uint256 id, uint256 seed) internal {
         Position memory p = positions[id];
         Facts memory f = factsOf[id];
-        bool bottom = p.levels == p.height;
-        if (p.subject != Subject.Logs && !bottom) return _ask(id, uint32(seed % (1 << p.levels)));
+        if (p.subject != Subject.Logs && !p.isBottom()) return _ask(id, uint32(seed % (1 << p.levels)));
         uint256 width = p.count < 1 << p.levels ? p.count : 1 << p.levels;
         if (p.subject == Subject.Steps) return _askStatement(id, uint32(seed % width));
         if (p.subject == Subject.Trace && seed % 2 == 0) return _askOutput(id, uint32(seed / 2 % width));

@@ -123,19 +123,24 @@ impl StepGraph {
 
     /// So many ones.
     pub(super) fn ones(&mut self, layer: usize, length: u32) -> NodeId {
-        self.constant(layer, format!("ones.{length}"), vec![1.0; length as usize], ONE)
+        self.constant(layer, format!("ones.{length}"), (length, ONE), || vec![1.0; length as usize])
     }
 
     /// A constant, once for each name.
-    fn constant(&mut self, layer: usize, name: String, values: Vec<f64>, precision: Precision) -> NodeId {
+    fn constant(
+        &mut self,
+        layer: usize,
+        name: String,
+        (length, precision): (u32, Precision),
+        values: impl FnOnce() -> Vec<f64>,
+    ) -> NodeId {
         let known = self.nodes().find(|(_, node)| matches!(node.op, Op::Constant(_)) && node.site == name);
         if let Some((id, _)) = known {
             return id;
         }
         let op = Op::Constant(self.constants.len());
-        // SAFETY of the cast: widths and schedules are far below 2^32.
-        let (inputs, dims, phase) = (Vec::new(), vec![values.len() as u32], Phase::Prepare);
-        self.constants.push(ConstantValues { name: name.clone(), values });
+        let (inputs, dims, phase) = (Vec::new(), vec![length], Phase::Prepare);
+        self.constants.push(ConstantValues { name: name.clone(), values: values() });
         self.push(Node { op, inputs, dims, phase, layer, site: name, precision })
     }
 
@@ -206,7 +211,9 @@ impl StepGraph {
         let share = 1.0 / f64::from(network.batch_size);
         let rate = network.rates.as_ref().map(|rates| {
             let precision = precision_of_factors(rates);
-            let table = self.constant(layer, "schedule.rate".to_owned(), rates.clone(), precision.clone());
+            // SAFETY of the cast: a schedule is of at most a million steps.
+            let shape = (rates.len() as u32, precision.clone());
+            let table = self.constant(layer, "schedule.rate".to_owned(), shape, || rates.clone());
             self.add(place, Op::AtStep, &[table], vec![1], "rate", precision)
         });
         let names = [
