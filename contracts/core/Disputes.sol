@@ -37,7 +37,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     using TensorTypes for TensorType;
 
     /// @dev What the chain knows about the claim that a proof is about. `steps`: how many steps its boundary logs hold, 1 of a
-    /// receipt (C-12). `longest`: the most tokens of a receipt's text. `firstStep`: steps before the job's own (P-38).
+    /// receipt (C-12). `longest`: the most tokens of a receipt's text. `firstStep`: steps before the job's own (P-38). `program`: as
+    /// registered.
     struct Case {
         bytes32 claimId;
         address worker;
@@ -46,6 +47,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         uint256 longest;
         bytes32 jobKey;
         uint32 firstStep;
+        bytes32 program;
     }
 
     /// @dev Whose claim it is.
@@ -114,8 +116,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
 
     /// @inheritdoc IDisputes
     function refutes(ElementProof calldata proof) external view returns (bytes32) {
-        IJobs.Job memory job = JOBS.jobOf(proof.claim.job);
-        Case memory c = _caseIn(job, proof.claim, CHECKPOINTS.claimId(proof.claim));
+        Case memory c = _caseIn(_dutyOf(proof.claim), CHECKPOINTS.claimId(proof.claim));
         // On record or not: what the worker signed makes it its own.
         // Left out is what is wrong: that something is suffices.
         // slither-disable-next-line unused-return
@@ -126,7 +127,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     /// @dev The fault that the proof shows.
     function _faultOf(ElementProof calldata proof, Case memory c) private view returns (Finding memory) {
         _checkStatement(c, proof.claim, proof.statement, proof.signature);
-        _checkProgram(c, proof.claim, proof.statement.step, proof.program, proof.programMembership);
+        _checkProgram(c, proof.statement.step, proof.program, proof.programMembership);
         // INVARIANT: the operator is the registered program's.
         if (!Merkle.isMember(
                 proof.program.operators,
@@ -194,7 +195,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     function proveSignedWiring(WiringProof calldata proof) external nonReentrant {
         Case memory c = _caseOf(proof.claim, proof.committedAt);
         _checkStatement(c, proof.claim, proof.statement, proof.signature);
-        _checkProgram(c, proof.claim, proof.statement.step, proof.program, proof.programMembership);
+        _checkProgram(c, proof.statement.step, proof.program, proof.programMembership);
         // INVARIANT: the wiring is the registered program's.
         if (keccak256(abi.encode(proof.wiring)) != proof.program.wiring) revert WrongProgram();
 
@@ -312,22 +313,27 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
 
     /// @dev Of a claim that is live.
     function _caseOf(Claim calldata claim, uint64 committedAt) private view returns (Case memory) {
-        IJobs.Job memory job = JOBS.jobOf(claim.job);
-        bytes32 claimId = job.kind == JobKind.Serving
-            ? _liveReceipt(claim, committedAt, job.state)
+        IJobs.Duty memory duty = _dutyOf(claim);
+        bytes32 claimId = duty.kind == JobKind.Serving
+            ? _liveReceipt(claim, committedAt, duty.state)
             : CHECKPOINTS.requireLive(claim, committedAt);
-        return _caseIn(job, claim, claimId);
+        return _caseIn(duty, claimId);
     }
 
-    function _caseIn(IJobs.Job memory job, Claim calldata claim, bytes32 claimId) private view returns (Case memory) {
+    function _dutyOf(Claim calldata claim) private view returns (IJobs.Duty memory) {
+        return JOBS.dutyOf(claim.job, claim.stage, claim.replica);
+    }
+
+    function _caseIn(IJobs.Duty memory duty, bytes32 claimId) private pure returns (Case memory) {
         return Case({
             claimId: claimId,
-            worker: JOBS.workerOf(claim.job, claim.stage, claim.replica),
-            kind: job.kind,
-            steps: job.kind == JobKind.Serving ? 1 : job.stepsPerInterval,
-            longest: job.stepsPerInterval,
-            jobKey: job.jobKey,
-            firstStep: job.firstStep
+            worker: duty.worker,
+            kind: duty.kind,
+            steps: duty.kind == JobKind.Serving ? 1 : duty.stepsPerInterval,
+            longest: duty.stepsPerInterval,
+            jobKey: duty.jobKey,
+            firstStep: duty.firstStep,
+            program: duty.program
         });
     }
 
@@ -364,19 +370,15 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     }
 
     /// @param step of a checked statement: not 0 if the claim is a receipt.
-    function _checkProgram(
-        Case memory c,
-        Claim calldata claim,
-        uint256 step,
-        ProgramHeader calldata program,
-        bytes32[] calldata membership
-    ) private view {
-        bytes32 registered = JOBS.programOf(claim.job, claim.stage);
+    function _checkProgram(Case memory c, uint256 step, ProgramHeader calldata program, bytes32[] calldata membership)
+        private
+        pure
+    {
         bytes32 root = keccak256(abi.encode(program));
         // INVARIANT: the program is the one registered with the job for the claim's stage, and for the text's length (C-13).
         bool right = c.kind == JobKind.Serving
-            ? Merkle.isMember(registered, root, step - 1, c.longest, membership)
-            : root == registered && membership.length == 0;
+            ? Merkle.isMember(c.program, root, step - 1, c.longest, membership)
+            : root == c.program && membership.length == 0;
         if (!right) revert WrongProgram();
     }
 

@@ -58,8 +58,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
 
     uint64 private _jobCount;
     mapping(uint64 job => Job record) private _jobs;
-    mapping(uint64 job => bytes32[] roots) private _programs;
-    mapping(uint64 job => bytes32[] roots) private _initialStates;
+    mapping(uint64 job => mapping(uint16 stage => bytes32 root)) private _programs;
+    mapping(uint64 job => mapping(uint16 stage => bytes32 root)) private _initialStates;
     mapping(LaneId lane => Assignment assignment) private _assignments;
     mapping(address account => mapping(address token => uint256 amount)) private _credits;
 
@@ -119,11 +119,17 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
             firstStep: terms.firstStep,
             jobKey: jobKey
         });
-        _programs[job] = terms.programs;
-        _initialStates[job] = terms.initialStates;
+        _put(_programs[job], terms.programs);
+        _put(_initialStates[job], terms.initialStates);
         emit JobPosted(job, msg.sender, deposit, terms);
 
         if (terms.token != address(0)) SNO.safeTransferFrom(msg.sender, address(this), deposit);
+    }
+
+    function _put(mapping(uint16 stage => bytes32 root) storage place, bytes32[] calldata roots) private {
+        for (uint16 stage = 0; stage < roots.length; ++stage) {
+            place[stage] = roots[stage];
+        }
     }
 
     /// @dev Key of the job to continue; zero if there is none to.
@@ -234,13 +240,18 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
 
     function _openLanes(uint64 job, Job storage record, uint40 deadline) private {
         (uint16 stages, uint16 replicas) = (record.stages, record.replicas);
+        bytes32[] memory initialStates = new bytes32[](stages);
+        mapping(uint16 stage => bytes32 root) storage registered = _initialStates[job];
+        for (uint16 stage = 0; stage < stages; ++stage) {
+            initialStates[stage] = registered[stage];
+        }
         address[] memory workers = new address[](uint256(stages) * replicas);
         for (uint16 replica = 0; replica < replicas; ++replica) {
             for (uint16 stage = 0; stage < stages; ++stage) {
                 workers[uint256(replica) * stages + stage] = _assignments[Lanes.id(job, stage, replica)].worker;
             }
         }
-        CHECKPOINTS.open(job, record.intervals, record.challengeWindow, deadline, workers, _initialStates[job]);
+        CHECKPOINTS.open(job, record.intervals, record.challengeWindow, deadline, workers, initialStates);
     }
 
     /// @dev The job, if the caller is its user, it is in `state` and can still go on towards its start.
@@ -464,19 +475,31 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IJobs
-    function programOf(uint64 job, uint16 stage) external view returns (bytes32) {
-        bytes32[] storage roots = _programs[job];
-        return stage < roots.length ? roots[stage] : bytes32(0);
+    function dutyOf(uint64 job, uint16 stage, uint16 replica) external view returns (Duty memory) {
+        Job storage record = _jobs[job];
+        return Duty({
+            state: record.state,
+            kind: record.kind,
+            stepsPerInterval: record.stepsPerInterval,
+            firstStep: record.firstStep,
+            jobKey: record.jobKey,
+            program: programOf(job, stage),
+            worker: workerOf(job, stage, replica)
+        });
+    }
+
+    /// @inheritdoc IJobs
+    function programOf(uint64 job, uint16 stage) public view returns (bytes32) {
+        return _programs[job][stage];
     }
 
     /// @inheritdoc IJobs
     function initialStateOf(uint64 job, uint16 stage) external view returns (bytes32) {
-        bytes32[] storage roots = _initialStates[job];
-        return stage < roots.length ? roots[stage] : bytes32(0);
+        return _initialStates[job][stage];
     }
 
     /// @inheritdoc IJobs
-    function workerOf(uint64 job, uint16 stage, uint16 replica) external view returns (address) {
+    function workerOf(uint64 job, uint16 stage, uint16 replica) public view returns (address) {
         return _assignments[Lanes.id(job, stage, replica)].worker;
     }
 

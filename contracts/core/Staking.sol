@@ -44,7 +44,9 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     uint16 private immutable _AUDIT_PENALTY_BPS;
     uint32 private immutable _BEACON_PERIOD;
 
-    uint256 private _validatorCount;
+    uint128 private _validatorCount;
+    /// @dev In the slot of the count, which is not zero where there are validators: no slash pays for a new slot.
+    uint128 private _toBurn;
     mapping(address account => mapping(Role role => Account balance)) private _accounts;
 
     /// @param p checked here, for every contract of the deployment.
@@ -174,11 +176,11 @@ contract Staking is IStaking, ReentrancyGuardTransient {
         uint256 bounty = challenger == address(0) ? 0 : amount * _BOUNTY_BPS / ParameterBounds.WHOLE_BPS;
         uint256 harm = harmed == address(0) ? 0 : amount * _HARM_BPS / ParameterBounds.WHOLE_BPS;
         uint256 burned = amount - bounty - harm;
+        _toBurn += burned.toUint128();
         emit Slashed(worker, amount, bounty, harm, burned);
 
         if (bounty > 0) SNO.safeTransfer(challenger, bounty);
         if (harm > 0) SNO.safeTransfer(harmed, harm);
-        ERC20Burnable(address(SNO)).burn(burned);
     }
 
     /// @inheritdoc IStaking
@@ -198,11 +200,20 @@ contract Staking is IStaking, ReentrancyGuardTransient {
         account.unbonding = (unbonding + fromBonded - taken).toUint128();
         // Rounded down; the burned share takes the remainder, and the share of a party that nobody is.
         uint256 bounty = accuser == address(0) ? 0 : taken * _BOUNTY_BPS / ParameterBounds.WHOLE_BPS;
+        _toBurn += (taken - bounty).toUint128();
         emit Penalised(validator, taken, bounty, taken - bounty);
         _countValidator(validator, account);
 
         if (bounty > 0) SNO.safeTransfer(accuser, bounty);
-        ERC20Burnable(address(SNO)).burn(taken - bounty);
+    }
+
+    /// @inheritdoc IStaking
+    function burn() external nonReentrant returns (uint256 amount) {
+        amount = _toBurn;
+        // INVARIANT: no empty events.
+        if (amount == 0) revert ZeroAmount();
+        _toBurn = 0;
+        ERC20Burnable(address(SNO)).burn(amount);
     }
 
     /// @dev INVARIANT: who lacks collateral is not drawn, and who has it is counted once.
@@ -211,7 +222,7 @@ contract Staking is IStaking, ReentrancyGuardTransient {
         bool joined = account.bonded >= _VALIDATOR_COLLATERAL;
         if (counted == joined) return;
         account.validatorSince = joined ? block.timestamp.toUint40() : 0;
-        uint256 count = joined ? _validatorCount + 1 : _validatorCount - 1;
+        uint128 count = joined ? _validatorCount + 1 : _validatorCount - 1;
         _validatorCount = count;
         emit ValidatorsChanged(validator, joined, count);
     }
@@ -241,6 +252,11 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     /// @inheritdoc IStaking
     function validatorCount() external view returns (uint256) {
         return _validatorCount;
+    }
+
+    /// @inheritdoc IStaking
+    function toBurn() external view returns (uint256) {
+        return _toBurn;
     }
 
     /// @inheritdoc IStaking

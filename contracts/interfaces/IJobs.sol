@@ -54,6 +54,18 @@ interface IJobs {
         bytes32 jobKey;
     }
 
+    /// @dev What a lane computes and who answers for it: of its job, where it stands, its kind, `JobTerms.stepsPerInterval`, `JobTerms.firstStep`
+    /// and the key; `program` as `programOf` has it.
+    struct Duty {
+        State state;
+        JobKind kind;
+        uint32 stepsPerInterval;
+        uint32 firstStep;
+        bytes32 jobKey;
+        bytes32 program;
+        address worker;
+    }
+
     event JobPosted(uint64 indexed job, address indexed user, uint256 deposit, JobTerms terms);
     event JobAccepted(uint64 indexed job, Offer[] offers);
     event JobStarted(uint64 indexed job, bytes32 jobKey, uint40 deadline);
@@ -133,8 +145,10 @@ interface IJobs {
     function jobOf(uint64 job) external view returns (Job memory);
     /// @notice Who posted the job; zero if there is none.
     function userOf(uint64 job) external view returns (address);
-    // The next four read what they return of a job and no more: `jobOf` reads six slots, for 15,500 gas.
+    // The next five read what they return of a job and no more: `jobOf` reads six slots, for 15,500 gas.
 
+    /// @notice What a lane has to compute, and who has to; all zero before it is accepted, but for what its job's terms say.
+    function dutyOf(uint64 job, uint16 stage, uint16 replica) external view returns (Duty memory);
     /// @notice Where a job stands; `None` if there is none.
     function stateOf(uint64 job) external view returns (State);
     /// @notice Steps of an interval (of a serving job, the most tokens of a text), and seconds of the challenge window.

@@ -60,13 +60,18 @@ interface IStaking {
     /// @notice Releases a reservation. Only `Jobs`.
     function unlock(address worker, uint256 amount) external;
 
-    /// @notice Takes `amount` of locked stake: `bountyBps` to `challenger`, `harmBps` to `harmed`, the rest is burned, as is the
+    /// @notice Takes `amount` of locked stake: `bountyBps` to `challenger`, `harmBps` to `harmed`; the rest is for `burn`, as is the
     /// share of a zero address. Only `Disputes`.
     function slash(address worker, uint256 amount, address challenger, address harmed) external;
 
-    /// @notice Takes up to `amount` of a validator's collateral, as much as is there, bonded or unbonding: `bountyBps` to `accuser`, the rest is
-    /// burned. Only `Audits`.
+    /// @notice Takes up to `amount` of a validator's collateral, as much as is there, bonded or unbonding: `bountyBps` to `accuser`; the rest is
+    /// for `burn`. Only `Audits`.
     function penalise(address validator, uint256 amount, address accuser) external returns (uint256 taken);
+
+    /// @notice Burns what slashes and penalties left to burn, and returns how much it was. For anybody: it belongs to nobody since it was taken.
+    /// @dev Apart, since a burn writes down the new supply for votes (ERC-20 with ERC-5805): 41,000 gas, which whoever proves a
+    /// fault would pay.
+    function burn() external returns (uint256 amount);
 
     /// @notice The balance of an account in a role.
     function accountOf(address account, Role role) external view returns (Account memory);
@@ -82,6 +87,9 @@ interface IStaking {
 
     /// @notice How many accounts hold it.
     function validatorCount() external view returns (uint256);
+
+    /// @notice What `burn` would burn.
+    function toBurn() external view returns (uint256);
 
     /// @notice The parameters of the whole deployment; the other contracts copied theirs from here.
     function parameters() external view returns (Parameters memory);

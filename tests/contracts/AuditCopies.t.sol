@@ -48,7 +48,7 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
 
     function test_whoAnsweredJustThat() public {
         ElementProof memory proof = _bothAnswer();
-        (uint256 supply, uint256 before) = (sno.totalSupply(), sno.balanceOf(auditor));
+        (uint256 supply, uint256 before) = (_supply(), sno.balanceOf(auditor));
         vm.expectRevert(IAudits.WrongAnswer.selector);
         audits.penaliseCopy(proof, first);
         vm.expectRevert(_wrongState(IAudits.State.None));
@@ -59,7 +59,7 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
         vm.prank(stranger);
         audits.penaliseCopy(proof, second);
         assertEq(sno.balanceOf(auditor) - before, _penalty() / 2);
-        assertEq(supply - sno.totalSupply(), _penalty() / 2);
+        assertEq(supply - _supply(), _penalty() / 2);
         assertEq(_collateral(second), COLLATERAL - _penalty());
         assertEq(_collateral(first), COLLATERAL);
         // The worker is for Disputes to convict.

@@ -153,7 +153,7 @@ abstract contract AuditTableTest is AuditTest {
         IStaking.Account memory account = staking.accountOf(first, IStaking.Role.Validator);
         uint256 collateral = uint256(account.bonded) + account.unbonding;
         uint256 credit = jobs.creditOf(who, address(sno));
-        return [credit, jobs.jobOf(auditedJob).escrow, collateral, sno.balanceOf(auditor), sno.totalSupply()];
+        return [credit, jobs.jobOf(auditedJob).escrow, collateral, sno.balanceOf(auditor), _supply()];
     }
 
     /// @dev All that a move could change.

@@ -138,7 +138,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         _answer(first, _wrong());
         _revealAnswer(second, _right());
         _accuse(first, _right());
-        (uint256 supply, uint256 before) = (sno.totalSupply(), sno.balanceOf(auditor));
+        (uint256 supply, uint256 before) = (_supply(), sno.balanceOf(auditor));
         _stand();
         vm.expectEmit(address(staking));
         emit IStaking.Penalised(first, _penalty(), _penalty() / 2, _penalty() / 2);
@@ -147,7 +147,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         audits.penalise(audited.claim, first);
 
         assertEq(sno.balanceOf(auditor) - before, _penalty() / 2);
-        assertEq(supply - sno.totalSupply(), _penalty() / 2);
+        assertEq(supply - _supply(), _penalty() / 2);
         assertEq(_collateral(first), COLLATERAL - _penalty());
         assertEq(_collateral(second), COLLATERAL);
         assertFalse(staking.isValidator(first), "what is left is not enough");
@@ -213,13 +213,13 @@ contract AuditorsOfClaimsTest is AuditTest {
         _answer(first, _wrong());
         _accuse(first, _right());
         _stand();
-        (uint256 supply, uint256 before) = (sno.totalSupply(), sno.balanceOf(auditor));
+        (uint256 supply, uint256 before) = (_supply(), sno.balanceOf(auditor));
         vm.expectEmit(address(audits));
         emit IAudits.AuditorPenalised(id, first, auditor, penalty);
         audits.penalise(audited.claim, first);
         assertEq(_collateral(first), COLLATERAL - penalty);
         assertEq(sno.balanceOf(auditor) - before, penalty / 2);
-        assertEq(supply - sno.totalSupply(), penalty - penalty / 2);
+        assertEq(supply - _supply(), penalty - penalty / 2);
     }
 
     function _collateral(address who) private view returns (uint256) {

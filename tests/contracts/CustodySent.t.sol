@@ -160,7 +160,7 @@ contract CustodySentTest is SentTest {
         (claim,) = _commit(job, STAGE, 0, 1, when);
         (uint256 id, Demand memory demand) = _demandSent(toNext, _part(tensor % ENTRIES, 0, 1));
         _toEnd(demand);
-        uint256 supply = sno.totalSupply();
+        uint256 supply = _supply();
         vm.expectEmit(address(custody));
         emit ICustody.DemandExpired(id, true);
         _expectConvicted(demand.claimId, workers[STAGE].addr, IDisputes.Fault.Silence);
@@ -169,7 +169,7 @@ contract CustodySentTest is SentTest {
         vm.prank(stranger);
         custody.expire(id, demand);
         assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);
-        assertEq(supply - sno.totalSupply(), STAKE / 5);
+        assertEq(supply - _supply(), STAKE / 5);
         assertEq(sno.balanceOf(address(custody)), 0);
         assertEq(uint8(_stateOfJob(job)), uint8(IJobs.State.Closing));
         _finalizeBy(first, when, _nobody());
@@ -194,12 +194,12 @@ contract CustodySentTest is SentTest {
     function testFuzz_theClaimIsVoid(bool toNext) public {
         (uint256 id, Demand memory demand) = _demandSent(toNext, _part(0, 0, 1));
         _refute(claim, committedAt);
-        (uint256 had, uint256 supply) = (sno.balanceOf(auditor), sno.totalSupply());
+        (uint256 had, uint256 supply) = (sno.balanceOf(auditor), _supply());
         vm.expectEmit(address(custody));
         emit ICustody.DemandExpired(id, false);
         custody.expire(id, demand);
         assertEq(sno.balanceOf(auditor) - had, BOND);
-        assertEq(sno.totalSupply(), supply, "nobody is slashed");
+        assertEq(_supply(), supply, "nobody is slashed");
     }
 
     /// @dev Beside a demand for the state, each with its own hold and bond.

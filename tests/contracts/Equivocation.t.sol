@@ -85,6 +85,7 @@ contract EquivocationTest is ChallengeTest {
         (claims[0], times[0]) = (claim, when);
         checkpoints.finalize(claims, times, _heldByUser(claims));
         uint256 snapshot = vm.snapshotState();
+        _addValidator();
         disputes.proveEquivocation(_proof(true, OTHER));
         vm.snapshotGasLastCall("conviction", "proveEquivocation");
         assertEq(_staked(workers[STAGE].addr).bonded, 0);

@@ -147,6 +147,7 @@ contract GasTest is ProtocolTest {
         vm.prank(auditor);
         challenges.open(claim, when, _plain(2));
         _snapshot("open challenge");
+        _addValidator();
         skip(1 days);
         vm.roll(block.number + 100);
         challenges.timeout(1);
@@ -262,6 +263,7 @@ contract CustodyGasTest is CustodyTest {
     }
 
     function test_expired() public {
+        _addValidator();
         (uint256 first, Demand memory firstDemand) = _demandOwn();
         (uint256 second, Demand memory secondDemand) = _demandKept();
         (uint256 third, Demand memory thirdDemand) = _demandOwn();

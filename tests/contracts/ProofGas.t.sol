@@ -152,6 +152,7 @@ contract ProofGasTest is ProtocolTest {
     }
 
     function _measure(string memory name, ElementProof memory p) private returns (uint256 gas) {
+        _addValidator();
         vm.prank(auditor);
         disputes.proveSigned(p);
         name = string.concat("proveSigned, ", name);

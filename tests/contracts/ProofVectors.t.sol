@@ -78,19 +78,18 @@ contract ProofVectorsTest is Cases {
     }
 
     function _mockJob(string memory c, Claim memory claim) private {
-        IJobs.Job memory job;
-        job.kind = _kindOf(c);
-        job.state = IJobs.State.Running;
-        job.stepsPerInterval = uint32(_uint(c, ".stepsPerInterval"));
-        job.jobKey = _word(c, ".jobKey");
-        address worker = _address(c, ".worker");
-        bytes memory convicted = abi.encode(worker, uint256(0), address(0));
-        vm.mockCall(address(JOBS), abi.encodeCall(IJobs.jobOf, (claim.job)), abi.encode(job));
+        IJobs.Duty memory duty = IJobs.Duty({
+            state: IJobs.State.Running,
+            kind: _kindOf(c),
+            stepsPerInterval: uint32(_uint(c, ".stepsPerInterval")),
+            firstStep: 0,
+            jobKey: _word(c, ".jobKey"),
+            program: _word(c, ".program"),
+            worker: _address(c, ".worker")
+        });
+        bytes memory convicted = abi.encode(duty.worker, uint256(0), address(0));
         vm.mockCall(
-            address(JOBS), abi.encodeCall(IJobs.programOf, (claim.job, claim.stage)), abi.encode(_word(c, ".program"))
-        );
-        vm.mockCall(
-            address(JOBS), abi.encodeCall(IJobs.workerOf, (claim.job, claim.stage, claim.replica)), abi.encode(worker)
+            address(JOBS), abi.encodeCall(IJobs.dutyOf, (claim.job, claim.stage, claim.replica)), abi.encode(duty)
         );
         vm.mockCall(address(JOBS), abi.encodeCall(IJobs.convict, (claim.job, claim.stage, claim.replica)), convicted);
     }

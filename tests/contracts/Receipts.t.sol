@@ -44,8 +44,7 @@ contract ReceiptsTest is ServingTest {
 
     function test_moneyOfAConviction() public {
         ElementProof memory proof = _wrong(3);
-        (uint256 supply, uint256 auditorHas, uint256 userHas) =
-            (sno.totalSupply(), sno.balanceOf(auditor), sno.balanceOf(user));
+        (uint256 supply, uint256 auditorHas, uint256 userHas) = (_supply(), sno.balanceOf(auditor), sno.balanceOf(user));
         int256 claimed = int8(uint8(_output(0, TEXT, 3)[0]));
         int256 recomputed = int8(uint8(_honest(0, TEXT, 3)[0]));
         vm.expectEmit(address(disputes));
@@ -62,7 +61,7 @@ contract ReceiptsTest is ServingTest {
 
         assertEq(sno.balanceOf(auditor) - auditorHas, STAKE / 2);
         assertEq(sno.balanceOf(user) - userHas, STAKE * 3 / 10);
-        assertEq(supply - sno.totalSupply(), STAKE / 5);
+        assertEq(supply - _supply(), STAKE / 5);
         assertEq(sno.balanceOf(stranger), 0);
         assertEq(uint8(_stateOfJob(job)), uint8(IJobs.State.Closing));
         assertEq(jobs.jobOf(job).deadline, block.timestamp + WINDOW);

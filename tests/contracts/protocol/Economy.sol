@@ -75,6 +75,7 @@ contract Economy is ClaimMoves {
             withdraw(i, true);
             withdraw(i, false);
         }
+        burn();
     }
 
     function _unstakeAll(address account, IStaking.Role role) private {

@@ -118,6 +118,16 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
         staking.stake(role, amount);
     }
 
+    /// @dev Every network has one; where it is gas that is measured: what slashes leave to burn is in the slot of their number.
+    function _addValidator() internal {
+        _stake(makeAddr("a validator"), IStaking.Role.Validator, parameters.validatorCollateral);
+    }
+
+    /// @dev What belongs to anybody: all SNO but what is there to be burned.
+    function _supply() internal view returns (uint256) {
+        return sno.totalSupply() - staking.toBurn();
+    }
+
     function _staked(address account) internal view returns (IStaking.Account memory) {
         return staking.accountOf(account, IStaking.Role.Worker);
     }

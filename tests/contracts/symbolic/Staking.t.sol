@@ -86,8 +86,30 @@ contract StakingSymbolic is Test {
             assert(left.locked == s.locked - amount);
             assert(uint256(left.bonded) + left.unbonding == whole - amount && left.locked <= whole - amount);
             assert(left.unbonding == s.unbonding || left.bonded == 0);
-            assert(sno.balanceOf(address(staking)) == whole - amount && sno.totalSupply() == SUPPLY - amount);
+            assert(staking.toBurn() == amount && sno.balanceOf(address(staking)) == whole);
         }
+    }
+
+    /// @notice What nobody gets can be burned by anybody, once, and nothing else with it.
+    function check_burnTakesWhatIsNobodys(Stake memory s, uint128 amount, address sender) public {
+        Staking staking = _staking(5000, 3000);
+        _stake(staking, s);
+        vm.assume(amount <= s.locked && amount > 0);
+        assert(_slash(staking, amount, address(0), address(0)));
+        vm.prank(sender);
+        assert(staking.burn() == amount);
+        unchecked {
+            uint256 left = uint256(s.bonded) + s.unbonding - amount;
+            assert(sno.totalSupply() == SUPPLY - amount && sno.balanceOf(address(staking)) == left);
+        }
+        (bool again,) = address(staking).call(abi.encodeCall(IStaking.burn, ()));
+        assert(!again && staking.toBurn() == 0);
+    }
+
+    function testFuzz_burnTakesWhatIsNobodys(Stake memory s, uint128 amount, address sender) public {
+        _inBounds(s, 0);
+        s.locked = uint128(bound(s.locked, 1, s.bonded + s.unbonding));
+        check_burnTakesWhatIsNobodys(s, uint128(bound(amount, 1, s.locked)), sender);
     }
 
     function testFuzz_slashTakesWhatIsLocked(Stake memory s, uint128 amount) public {
@@ -110,7 +132,8 @@ contract StakingSymbolic is Test {
             uint256 bounty = hasChallenger ? uint256(amount) * bountyBps / 10_000 : 0;
             uint256 harm = hasHarmed ? uint256(amount) * harmBps / 10_000 : 0;
             assert(sno.balanceOf(CHALLENGER) == bounty && sno.balanceOf(HARMED) == harm);
-            assert(sno.totalSupply() == SUPPLY - (amount - bounty - harm) && sno.balanceOf(address(staking)) == 0);
+            uint256 rest = amount - bounty - harm;
+            assert(staking.toBurn() == rest && sno.balanceOf(address(staking)) == rest);
         }
     }
 
@@ -177,7 +200,7 @@ contract StakingSymbolic is Test {
             IStaking.Account memory left = staking.accountOf(address(this), VALIDATOR);
             assert(uint256(left.bonded) + left.unbonding == whole - taken && left.locked == 0);
             assert(left.unbonding == unbonding || left.bonded == 0);
-            assert(sno.balanceOf(address(staking)) == whole - taken && sno.totalSupply() == SUPPLY - taken);
+            assert(staking.toBurn() == taken && sno.balanceOf(address(staking)) == whole);
             assert(staking.validatorCount() == (left.bonded == 0 ? 0 : 1));
         }
     }
@@ -201,7 +224,7 @@ contract StakingSymbolic is Test {
         unchecked {
             uint256 bounty = hasAccuser ? uint256(amount) * bountyBps / 10_000 : 0;
             assert(taken == amount && sno.balanceOf(CHALLENGER) == bounty);
-            assert(sno.totalSupply() == SUPPLY - (amount - bounty) && sno.balanceOf(address(staking)) == 0);
+            assert(staking.toBurn() == amount - bounty && sno.balanceOf(address(staking)) == amount - bounty);
         }
     }
 

@@ -208,7 +208,7 @@ abstract contract AuditMoves is CustodyMoves {
         ContradictionProof memory proof;
         (proof.claim, proof.committedAt) = (claim, audited.fixedAt);
         (proof.first, proof.firstSignature) = (lie, signature);
-        uint256 supply = sno.totalSupply();
+        uint256 supply = _supply();
         disputes.proveSignedContradiction(proof);
         _convictedNow(claim.job, claim.stage, claim.replica, supply);
         ++falseAccusations;
@@ -240,10 +240,10 @@ abstract contract AuditMoves is CustodyMoves {
         uint128 stake = jobs.jobOf(drawn.audited.claim.job).workerStake;
         if (amount > stake) amount = stake;
         if (amount > uint256(has.bonded) + has.unbonding) amount = uint256(has.bonded) + has.unbonding;
-        uint256 supply = sno.totalSupply();
+        uint256 supply = _supply();
         audits.penalise(drawn.audited.claim, drawn.who);
-        assertEq(supply - sno.totalSupply(), _penalised(drawn.who, amount));
-        burned += supply - sno.totalSupply();
+        assertEq(supply - _supply(), _penalised(drawn.who, amount));
+        slashedAway += supply - _supply();
         drawn.state = IAudits.State.Penalised;
         ++penalties;
     }

@@ -198,12 +198,12 @@ abstract contract CustodyMoves is GameMoves {
     }
 
     function _expire(uint256 id, Demand memory demand, bool owed) private {
-        (uint256 supply, uint256 before) = (sno.totalSupply(), sno.balanceOf(auditor));
+        (uint256 supply, uint256 before) = (_supply(), sno.balanceOf(auditor));
         custody.expire(id, demand);
         assertGe(sno.balanceOf(auditor) - before, parameters.disputeBond);
         if (demand.claimId != 0) --_demandsFor[demand.claimId];
         if (!owed) {
-            assertEq(sno.totalSupply(), supply, "nobody is slashed");
+            assertEq(_supply(), supply, "nobody is slashed");
             ++lifted;
             return;
         }

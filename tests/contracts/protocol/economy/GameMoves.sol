@@ -97,7 +97,7 @@ abstract contract GameMoves is JobMoves {
     }
 
     function _end(uint256 id, IChallenges.Challenge memory c, bool void) internal {
-        (uint256 supply, uint256 bondOfWorker) = (sno.totalSupply(), sno.balanceOf(c.worker));
+        (uint256 supply, uint256 bondOfWorker) = (_supply(), sno.balanceOf(c.worker));
         challenges.timeout(id);
         if (void || c.state == IChallenges.State.Answering) {
             ++challengesWon;
@@ -135,7 +135,7 @@ abstract contract GameMoves is JobMoves {
         ContradictionProof memory proof;
         (proof.claim, proof.committedAt, proof.first) = (claim, when, lie);
         proof.firstSignature = _sign(_keyOf(liar), _statementDigest(lie));
-        uint256 supply = sno.totalSupply();
+        uint256 supply = _supply();
         disputes.proveSignedContradiction(proof);
         _convictedNow(claim.job, claim.stage, claim.replica, supply);
     }

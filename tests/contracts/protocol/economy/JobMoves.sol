@@ -35,6 +35,15 @@ abstract contract JobMoves is State {
         ++withdrawn;
     }
 
+    /// @dev By anybody: it is nobody's.
+    function burn() public {
+        (uint256 amount, uint256 supply) = (staking.toBurn(), sno.totalSupply());
+        if (amount == 0) return;
+        assertEq(staking.burn(), amount);
+        assertEq(supply - sno.totalSupply(), amount);
+        ++burns;
+    }
+
     // Jobs
 
     /// @param progress how far the job gets at once: posted, accepted or started. Else few would get that far in a walk.

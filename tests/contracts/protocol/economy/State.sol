@@ -33,7 +33,9 @@ abstract contract State is Ledger, BeaconTest {
     uint256 public refusedSeals;
     uint256 public refusedReveals;
     uint256 public differences;
-    uint256 public burned;
+    /// @dev Of slashes and penalties, what nobody got.
+    uint256 public slashedAway;
+    uint256 public burns;
     uint256 public convictions;
     uint256 public receiptConvictions;
     uint256 public finalized;
@@ -219,9 +221,9 @@ abstract contract State is Ledger, BeaconTest {
         uint256 lane = uint256(replica) * jobs.jobOf(job).stages + stage;
         address liar = jobs.workerOf(job, stage, replica);
         assertNotEq(liar, honest(), "an honest worker is never convicted");
-        assertEq(supply - sno.totalSupply(), convictedOn[job][lane] ? 0 : _slashed(liar));
+        assertEq(supply - _supply(), convictedOn[job][lane] ? 0 : _slashed(liar));
         convictedOn[job][lane] = true;
         if (_closedAt[job] == 0) _closedAt[job] = block.timestamp;
-        burned += supply - sno.totalSupply();
+        slashedAway += supply - _supply();
     }
 }
