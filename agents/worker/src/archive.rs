@@ -3,17 +3,16 @@
 use bytes::Bytes;
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::blocking;
-use tensorlink_node::bounds::Readings;
 use tensorlink_node::custody::holders;
 use tensorlink_node::files;
-use tensorlink_node::interval::{Outcome, state_root_of};
+use tensorlink_node::interval::state_root_of;
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::{SenderSignatures, io_root};
+use tensorlink_proof::commit::io_root;
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, B256};
 
 use crate::halt::Halt;
-use crate::lane::{LaneError, LaneTask};
+use crate::lane::{Finished, LaneError, LaneTask};
 use crate::record::Interval;
 
 impl<E: Engine> LaneTask<E> {
@@ -65,13 +64,8 @@ impl<E: Engine> LaneTask<E> {
     ///
     /// # Errors
     /// [`LaneError::Unsteady`] if it does not; [`LaneError`] of the disk.
-    pub(crate) async fn keep(
-        &self,
-        interval: u32,
-        outcome: &Outcome,
-        signatures: SenderSignatures,
-        readings: Readings,
-    ) -> Result<(), LaneError> {
+    pub(crate) async fn keep(&self, finished: Finished) -> Result<(), LaneError> {
+        let Finished { interval, outcome, signatures, readings } = finished;
         let record = self.log.get();
         let (lane, logs) = (record.lane, outcome.logs.roots());
         let io = io_root(&logs);
@@ -98,8 +92,8 @@ impl<E: Engine> LaneTask<E> {
             Some(cid) if interval > 0 => cid.clone(),
             _ => self.put_state(self.shard.initial_state.to_vec()).await?,
         };
-        let inputs = self.context.ports.store.put(Bytes::from(outcome.inputs.clone())).await?.to_string();
-        let next_state = self.put_state(outcome.state.clone()).await?;
+        let inputs = self.context.ports.store.put(Bytes::from(outcome.inputs)).await?.to_string();
+        let next_state = self.put_state(outcome.state).await?;
         self.log.update(|record| {
             record.intervals.insert(interval, Interval { signatures, ..Interval::new(claim, logs, state, inputs) });
             record.promised = None;

@@ -39,6 +39,12 @@ impl<E: Engine + Send + 'static> LaneTask<E>
 where
     E::Tensor: Send + 'static,
 {
+    /// Whether what an interval told makes it the last one, before it is on disk.
+    pub(crate) fn exceeds(&self, readings: Readings) -> bool {
+        let first_loss = self.log.get().first_loss.or(readings.loss);
+        self.shard.bounds.exceeded(readings, first_loss).is_some()
+    }
+
     /// Whether the lane goes no further than to the interval `next`.
     pub(crate) fn halted_before(&self, next: u32) -> Option<Halt> {
         self.log.get().halted.filter(|halt| halt.intervals == next)

@@ -1,5 +1,7 @@
 //! Works on one lane: connects to the neighbours, executes interval after interval, writes each to disk, hands it to the chain.
 //!
+//! An interval is written to disk while the next one is computed, and is on it before anything about the next one is signed.
+//!
 //! The unit of recovery is the interval. Whatever fails, all stages of the replica meet again, agree on the first interval that one of
 //! them has not finished, and compute it (again): the arithmetic is exact, so it comes out the same.
 
@@ -35,7 +37,7 @@ use crate::metrics::{Measured, Meter, observed};
 use crate::record::{LaneLog, LaneRecord};
 use crate::schedule;
 
-/// Intervals computed ahead of the chain; bounds what a stuck chain makes us do unpaid.
+/// Intervals on disk ahead of the chain, beside the one that is computed; bounds what a stuck chain makes us do unpaid.
 const LEAD: usize = 8;
 /// Intervals sealed ahead of their revealing: a replica that delays it makes the others keep no more than these, and all of them can be
 /// revealed when the job ends.
@@ -167,6 +169,14 @@ pub struct LaneTask<E: Engine> {
 /// An executor and the interval it stands before; none when it has to be made anew.
 type At<E> = Option<(StageExecutor<E>, u32)>;
 
+/// An interval that is computed and signed, and not on disk yet.
+pub(crate) struct Finished {
+    pub(crate) interval: u32,
+    pub(crate) outcome: Outcome,
+    pub(crate) signatures: SenderSignatures,
+    pub(crate) readings: Readings,
+}
+
 impl<E: Engine + Send + 'static> LaneTask<E>
 where
     E::Tensor: Send + 'static,
@@ -262,14 +272,33 @@ where
             Some((executor, interval)) if interval == agreed => executor,
             _ => self.executor(agreed).await?,
         };
+        let mut before: Option<Finished> = None;
         for interval in agreed..self.job.intervals {
-            self.wait_for_chain().await;
-            let started = Instant::now();
-            let (finished, measured);
-            (executor, neighbours, finished, measured) = self.compute(executor, neighbours, interval).await;
-            let (outcome, signatures) = finished?;
-            self.keep(interval, &outcome, signatures, measured.readings()).await?;
-            meter.add(&measured, outcome.hashing + measured.signing, started.elapsed());
+            let computing = async {
+                self.wait_for_chain().await;
+                (Instant::now(), self.compute(executor, neighbours, interval).await)
+            };
+            let keeping = async {
+                match before.take() {
+                    Some(before) => self.keep(before).await,
+                    None => Ok(()),
+                }
+            };
+            let ((started, computed), kept) = tokio::join!(computing, keeping);
+            let (result, mut measured);
+            (executor, neighbours, result, measured) = computed;
+            kept?;
+            let (outcome, signatures);
+            (neighbours, outcome, signatures) = self.exchange(neighbours, interval, result?, &mut measured).await?;
+            let (hashing, readings) = (outcome.hashing, measured.readings());
+            let finished = Finished { interval, outcome, signatures, readings };
+            // Nothing comes after these that it could be written beside.
+            if interval + 1 == self.job.intervals || self.exceeds(readings) {
+                self.keep(finished).await?;
+            } else {
+                before = Some(finished);
+            }
+            meter.add(&measured, hashing + measured.signing, started.elapsed());
             self.publish(meter, interval + 1).await;
             if let Some(halt) = self.halted_before(interval + 1) {
                 // Its memory is another's now.
@@ -345,34 +374,49 @@ where
         }
     }
 
-    /// Executes an interval and exchanges signed logs, on a thread of its own.
+    /// Executes an interval, on a thread of its own.
     async fn compute(
         &self,
         mut executor: StageExecutor<E>,
         mut neighbours: Neighbours,
         interval: u32,
-    ) -> (StageExecutor<E>, Neighbours, Result<(Outcome, SenderSignatures), Stop>, Measured) {
+    ) -> (StageExecutor<E>, Neighbours, Result<Outcome, Stop>, Measured) {
         let lane = self.lane();
         let steps = self.job.steps_per_interval;
         let span = Span { first_step: interval * steps, steps };
         let program = &self.shard.program;
         let schedule = schedule::of_program(program, lane.stage, self.job.stages);
-        let (identity, contracts) = (self.context.ports.identity.clone(), self.context.ports.contracts);
         let info = self.shard.info.clone();
-        let log = self.log.clone();
         let computing = move || {
             let mut measured = Measured::default();
             let result = work(&mut executor, span, &schedule, &mut neighbours, &info, &mut measured);
             let result = result.and_then(|outcome| {
-                promise(&log, interval, outcome.logs.roots())?;
                 measured.end(&executor).map_err(|error| Stop::Fatal(error.into()))?;
-                let exchanged = neighbours.exchange_logs(lane, interval, &outcome.logs, &identity, &contracts)?;
-                measured.signing = exchanged.1;
-                Ok((outcome, exchanged.0))
+                Ok(outcome)
             });
             (executor, neighbours, result, measured)
         };
         blocking(computing).await
+    }
+
+    /// Writes down what is signed about an interval, and exchanges it with the neighbours, on a thread of its own. The one before is on disk.
+    async fn exchange(
+        &self,
+        mut neighbours: Neighbours,
+        interval: u32,
+        outcome: Outcome,
+        measured: &mut Measured,
+    ) -> Result<(Neighbours, Outcome, SenderSignatures), Stop> {
+        let (lane, log) = (self.lane(), self.log.clone());
+        let (identity, contracts) = (self.context.ports.identity.clone(), self.context.ports.contracts);
+        let exchanging = move || {
+            promise(&log, interval, outcome.logs.roots())?;
+            let exchanged = neighbours.exchange_logs(lane, interval, &outcome.logs, &identity, &contracts)?;
+            Ok::<_, Stop>((neighbours, outcome, exchanged))
+        };
+        let (neighbours, outcome, (signatures, signing)) = blocking(exchanging).await?;
+        measured.signing = signing;
+        Ok((neighbours, outcome, signatures))
     }
 
     /// Tells how the lane gets on after so many intervals.
