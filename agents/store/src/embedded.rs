@@ -253,7 +253,7 @@ mod tests {
     }
 
     async fn put(store: &Embedded, content: &[u8]) -> Result<Cid, StoreError> {
-        let blocks = blocks_of(content);
+        let blocks = blocks_of(&Bytes::copy_from_slice(content));
         let root = blocks.last().unwrap().0;
         store.keep(&root, blocks).await?;
         Ok(root)
@@ -267,7 +267,7 @@ mod tests {
         // The first file holds the shared block twice.
         let one = put(&store, &[shared.as_slice(), &shared, b"one"].concat()).await.unwrap();
         let two = put(&store, &[shared.as_slice(), b"two"].concat()).await.unwrap();
-        let leaf = blocks_of(&shared)[0].0;
+        let leaf = blocks_of(&shared.clone().into())[0].0;
         assert!(total(&store) < 2 * CHUNK as u64);
         store.release(&one).await.unwrap();
         store.release(&one).await.unwrap();
@@ -284,7 +284,7 @@ mod tests {
         let small = put(&store, b"small").await.unwrap();
         let error = put(&store, &[1; 2000]).await.unwrap_err();
         assert!(matches!(error, StoreError::Full { needed: 2000, budget: 1000 }), "{error}");
-        assert!(store.block(&blocks_of(&[1; 2000])[0].0).await.unwrap().is_none());
+        assert!(store.block(&blocks_of(&vec![1; 2000].into())[0].0).await.unwrap().is_none());
         let error = Embedded::open(folder.path(), 1000).unwrap_err();
         assert!(matches!(error, StoreError::InUse(_)), "{error}");
         drop(store);

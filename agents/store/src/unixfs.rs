@@ -25,8 +25,9 @@ const RAW: u64 = 0x55;
 /// Multicodec of a dag-pb node.
 const DAG_PB: u64 = 0x70;
 
-/// The blocks of a file, each once, in the order in which they become complete: the root is the last.
-pub fn blocks_of(content: &[u8]) -> Vec<(Cid, Bytes)> {
+/// The blocks of a file, each once, in the order in which they become complete: the root is the last. Leaves are parts of `content` itself, which
+/// may be gigabytes.
+pub fn blocks_of(content: &Bytes) -> Vec<(Cid, Bytes)> {
     let mut adder = FileAdder::builder()
         .with_cid_version(cid::Version::V1)
         .with_raw_leaves(true)
@@ -34,12 +35,15 @@ pub fn blocks_of(content: &[u8]) -> Vec<(Cid, Bytes)> {
         .with_collector(BalancedCollector::with_branching_factor(LINKS))
         .build();
     let (mut blocks, mut seen) = (Vec::new(), HashSet::new());
+    let mut leaves = content.clone();
     let mut take = |(cid, block): (Cid, Vec<u8>)| {
+        let block =
+            if cid.codec() == RAW { leaves.split_to(block.len().min(leaves.len())) } else { Bytes::from(block) };
         if seen.insert(cid) {
-            blocks.push((cid, Bytes::from(block)));
+            blocks.push((cid, block));
         }
     };
-    let mut rest = content;
+    let mut rest: &[u8] = content;
     while !rest.is_empty() {
         let (made, used) = adder.push(rest);
         made.for_each(&mut take);
@@ -169,7 +173,7 @@ mod tests {
     #[test]
     fn files_of_every_depth_come_back_whole() {
         for len in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK + 17, 176 * CHUNK] {
-            let content: Vec<u8> = (0..len).map(|i| (i * 31 + i / 255) as u8).collect();
+            let content: Bytes = (0..len).map(|i| (i * 31 + i / 255) as u8).collect();
             let blocks = blocks_of(&content);
             assert!(blocks.iter().all(|(cid, block)| matches(cid, block) && check_kind(cid).is_ok()));
             assert_eq!(assemble(&blocks, len as u64).unwrap(), content, "{len}");
@@ -182,13 +186,13 @@ mod tests {
     #[test]
     fn the_cid_is_what_ipfs_gives() {
         // `echo -n hello | ipfs add --cid-version 1`.
-        let root = blocks_of(b"hello").last().unwrap().0;
+        let root = blocks_of(&Bytes::from_static(b"hello")).last().unwrap().0;
         assert_eq!(root.to_string(), "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq");
     }
 
     #[test]
     fn a_forged_block_does_not_match() {
-        let (cid, block) = blocks_of(b"hello").pop().unwrap();
+        let (cid, block) = blocks_of(&Bytes::from_static(b"hello")).pop().unwrap();
         assert!(matches(&cid, &block) && !matches(&cid, b"hellp"));
     }
 }

@@ -80,9 +80,10 @@ enum Outlook {
 /// [`ClaimsError`]; failures of the chain are retried for ever, and those of the disk: a full one is none for good.
 pub async fn run(by: Claimant, log: Arc<LaneLog>, stop: CancellationToken) -> Result<(), ClaimsError> {
     let mut changes = log.watch();
+    let mut refused = None;
     loop {
         changes.mark_unchanged();
-        let wait = match advance(&by, &log).await {
+        let wait = match advance(&by, &log, &mut refused).await {
             Ok(Outlook::Done) => return Ok(()),
             Ok(Outlook::More) => PERIOD,
             Err(Failure::Final(error)) => return Err(error),
@@ -125,7 +126,8 @@ impl From<JournalError> for Failure {
     }
 }
 
-async fn advance(by: &Claimant, log: &LaneLog) -> Result<Outlook, Failure> {
+/// `refused`: why claims were not finalised at the last look, so that it is said once and not all the hours that a challenge takes.
+async fn advance(by: &Claimant, log: &LaneLog, refused: &mut Option<(String, String)>) -> Result<Outlook, Failure> {
     let (chain, lane) = (by.chain.as_ref(), log.get().lane);
     let Some(job) = chain.job(lane.job).await? else { return Ok(Outlook::More) };
     let view = chain.lane(lane).await?;
@@ -145,7 +147,7 @@ async fn advance(by: &Claimant, log: &LaneLog) -> Result<Outlook, Failure> {
         forget_undone(chain, log).await?;
         while commit_next(chain, log).await? {}
     }
-    finalize(chain, log, &job, view).await?;
+    finalize(chain, log, &job, view, refused).await?;
     Ok(outlook(&job, log, chain.lane(lane).await?))
 }
 
@@ -245,7 +247,13 @@ pub(crate) async fn commit(
     Ok(if at.is_some() { Made::Done } else { Made::Unclear })
 }
 
-async fn finalize(chain: &dyn Chain, log: &LaneLog, job: &JobView, lane: LaneView) -> Result<(), Failure> {
+async fn finalize(
+    chain: &dyn Chain,
+    log: &LaneLog,
+    job: &JobView,
+    lane: LaneView,
+    refused: &mut Option<(String, String)>,
+) -> Result<(), Failure> {
     let now = chain.head().await?.timestamp;
     // What came before a conviction was right, and is paid.
     let most = lane.void_from.map_or(BATCH, |from| BATCH.min(from.saturating_sub(lane.finalized) as usize));
@@ -255,10 +263,15 @@ async fn finalize(chain: &dyn Chain, log: &LaneLog, job: &JobView, lane: LaneVie
     match chain.send(Call::Finalize { claims, holder }).await {
         Ok(receipt) => {
             tracing::info!(lane = %log.get().lane, count, gas = receipt.gas, "claims final");
+            *refused = None;
             Ok(())
         }
         Err(ChainError::Reverted { name, arguments }) => {
-            tracing::info!(lane = %log.get().lane, %name, %arguments, "claims cannot be finalised yet");
+            let reason = (name.clone(), arguments);
+            if refused.as_ref() != Some(&reason) {
+                tracing::info!(lane = %log.get().lane, %name, arguments = %reason.1, "claims cannot be finalised yet");
+                *refused = Some(reason);
+            }
             if name == "WrongHolder" {
                 // Whose word it is was convicted since.
                 log.update(|record| {

@@ -69,7 +69,7 @@ async fn files_that_others_added_are_read_verified_and_passed_on() {
     let folder = daemon.ipfs(&["files", "stat", "--hash", "/folder"]).parse().unwrap();
     let error = kubo.get(&folder, &[], LIMIT).await.unwrap_err();
     assert!(matches!(error, StoreError::Unsupported(_)), "{error}");
-    let missing = tensorlink_store::unixfs::blocks_of(b"nobody's")[0].0;
+    let missing = tensorlink_store::unixfs::blocks_of(&Bytes::from_static(b"nobody's"))[0].0;
     let error = kubo.get(&missing, &[], LIMIT).await.unwrap_err();
     assert!(matches!(error, StoreError::NotFound(_)), "{error}");
     // The daemon goes away under us.

@@ -60,7 +60,7 @@ async fn many_files_at_once() {
 async fn what_nobody_has_is_not_found() {
     let hub = Hub::default();
     let [one, two] = [Node::start(&hub, 1, LIMIT).await, Node::start(&hub, 2, LIMIT).await];
-    let cid = blocks_of(b"nobody's")[0].0;
+    let cid = blocks_of(&Bytes::from_static(b"nobody's"))[0].0;
     // One that has it not, one that is unknown.
     let offline = hub.node(9).address();
     let error = two.store.get(&cid, &[one.address(), offline], LIMIT).await.unwrap_err();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tensorlink_graph::Reference;
-use tensorlink_node::ports::{Net, Protocol, Store};
+use tensorlink_node::ports::{Protocol, Store};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::gossip::Progress;
 use tensorlink_node::{Ports, Roster, wire};

@@ -1,5 +1,5 @@
 //! Agents in the worst weather: killed at random, their endpoints gone or silent, the chain reorganised, a third of all packets lost
-//! and each 200 ms on its way. In the end nobody is slashed, nothing is stuck, and what was computed is what a quiet run computes.
+//! and each 200 ms on its way; and somebody challenges honest claims, who is to be answered all the same. In the end nobody is slashed, nothing is stuck, and what was computed is what a quiet run computes.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -25,10 +25,10 @@ use tensorlink_bindings::creation::Parameters;
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 
-use crate::harness::{Job, Network, Subject, USER, eventually};
+use crate::harness::{Job, Network, OBSERVER, Subject, USER, address, eventually};
 use agents::{Agents, Errand, JOB};
 use schedule::DEEPEST;
-use storm::{STORM, storm};
+use storm::{STORM, see_challenged, storm};
 
 /// As long as CI can wait. `script/chaos` sets both.
 const SECONDS: u64 = 75;
@@ -45,6 +45,9 @@ const ALONE: Duration = Duration::from_secs(DEEPEST + 4);
 /// Steps that are trained in a minute of such weather, and half as many more: a job that is over too soon proves little.
 const STEPS_A_MINUTE: u64 = 12;
 const STEPS_PER_INTERVAL: u32 = 2;
+
+/// SNO of who challenges.
+const BONDS: &str = "2000";
 
 /// A number of the environment.
 fn number(name: &str, default: u64) -> u64 {
@@ -89,12 +92,14 @@ async fn no_honest_party_loses_anything_whatever_fails() {
     let intervals = job.intervals();
     let network = Network::staked(job.lanes(), clocks);
     let network = &network.await;
+    network.fund(address(OBSERVER), BONDS).await;
     let mut agents = Agents::new(network, Errand::Training(job), seed).await;
     agents.start(network).await;
     confirmed_start(network, &mut agents).await;
     println!("chaos: the job started after {:.0} s", began.elapsed().as_secs_f32());
 
     storm(network, &mut agents, length, seed).await;
+    see_challenged(network, seed).await;
     println!("chaos: {} claims so far", claims(network).await);
 
     let (mut closed, limit) = (false, CALM + ALONE * intervals);

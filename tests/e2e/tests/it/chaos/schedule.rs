@@ -35,6 +35,8 @@ pub(super) enum Fault {
     Isolate { agent: usize, lasts: Duration },
     /// The newest blocks are replaced by others.
     Reorganise { depth: u64 },
+    /// Somebody challenges a new claim, whose worker has to answer, and asks no further.
+    Challenge,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,9 +56,10 @@ enum Card {
     Reorganise,
     /// As deep as it gets.
     Deepest,
+    Challenge,
 }
 
-const DECK: [Card; 9] = [
+const DECK: [Card; 10] = [
     Card::Kill,
     Card::Kill,
     Card::Kill,
@@ -66,6 +69,7 @@ const DECK: [Card; 9] = [
     Card::Isolate,
     Card::Reorganise,
     Card::Deepest,
+    Card::Challenge,
 ];
 
 /// Faults of `agents` agents in so much time, in order.
@@ -91,6 +95,7 @@ pub(super) fn schedule(seed: u64, length: Duration, agents: usize) -> Vec<Planne
             Card::Isolate => Fault::Isolate { agent, lasts },
             Card::Reorganise => Fault::Reorganise { depth: 1 + dice.below(DEEPEST) },
             Card::Deepest => Fault::Reorganise { depth: DEEPEST },
+            Card::Challenge => Fault::Challenge,
         };
         planned.push(Planned { at, fault });
     }
@@ -104,6 +109,7 @@ impl fmt::Display for Fault {
             Self::Hang { whom, lasts } => write!(f, "the endpoint hangs for {whom:?} for {lasts:?}"),
             Self::Isolate { agent, lasts } => write!(f, "agent {agent} and its peers hear nothing for {lasts:?}"),
             Self::Reorganise { depth } => write!(f, "the last {depth} blocks are replaced"),
+            Self::Challenge => write!(f, "somebody challenges a new claim"),
         }
     }
 }
@@ -121,6 +127,7 @@ fn a_seed_fixes_the_schedule_and_every_kind_comes() {
         assert!(has(|fault| matches!(fault, Fault::Hang { .. })), "{seed}");
         assert!(has(|fault| matches!(fault, Fault::Isolate { agent: 0..6, .. })), "{seed}");
         assert!(has(|fault| *fault == Fault::Reorganise { depth: DEEPEST }), "{seed}");
+        assert!(has(|fault| *fault == Fault::Challenge), "{seed}");
         let depths = planned.iter().filter_map(|planned| match planned.fault {
             Fault::Reorganise { depth } => Some(depth),
             _ => None,

@@ -14,8 +14,8 @@ use tensorlink_types::{Address, JobId, Lane, U256};
 
 use super::agents::Agents;
 use crate::harness::{
-    COLLATERAL, FIRST_WORKER, Job, Network, Report, STAKE, TREASURY, USER, VALIDATOR, address, assert_claimed,
-    quiet_run, sno,
+    COLLATERAL, FIRST_WORKER, Job, Network, OBSERVER, Report, STAKE, TREASURY, USER, VALIDATOR, address,
+    assert_claimed, quiet_run, sno,
 };
 
 /// Beyond every unbonding, seconds.
@@ -26,6 +26,7 @@ pub(super) async fn everything_is_right(network: &Network, agents: &mut Agents, 
     let text = std::fs::read(network.path("report.json")).unwrap();
     let report = Report { json: serde_json::from_slice(&text).unwrap(), events: network.events().await };
     nobody_was_convicted(&report);
+    challenges_are_lost(&report);
     claims_are_final_and_paid(network, &report, closed).await;
     same_as_a_quiet_run(&report, network);
     agents.stop();
@@ -59,6 +60,15 @@ pub(super) fn nobody_was_convicted(report: &Report) {
         _ => None,
     });
     assert!(convicted.is_empty(), "{convicted:#?}");
+}
+
+/// Whoever challenged asked no more: the bonds are the workers'.
+fn challenges_are_lost(report: &Report) {
+    let opened = report.pick(|event| matches!(event, Event::ChallengeOpened { .. }).then_some(()));
+    let lost = report.pick(|event| matches!(event, Event::Challenge { told: Told::Lost, .. }).then_some(()));
+    assert_eq!(lost.len(), opened.len(), "every challenge ends");
+    assert!(!lost.is_empty(), "somebody challenged");
+    println!("chaos: challenges, all answered and lost: {}", lost.len());
 }
 
 async fn claims_are_final_and_paid(network: &Network, report: &Report, closed: bool) {
@@ -123,7 +133,7 @@ pub(super) async fn nothing_is_stuck(network: &Network) {
         network.ok(USER, &["withdraw"]).await;
     }
 
-    let accounts = [VALIDATOR, USER, TREASURY].into_iter().chain(workers);
+    let accounts = [VALIDATOR, USER, TREASURY, OBSERVER].into_iter().chain(workers);
     let mut sum = U256::ZERO;
     for account in accounts {
         sum += network.chain().balance(address(account), token).await.unwrap();

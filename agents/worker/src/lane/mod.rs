@@ -5,37 +5,37 @@
 //! The unit of recovery is the interval. Whatever fails, all stages of the replica meet again, agree on the first interval that one of
 //! them has not finished, and compute it (again): the arithmetic is exact, so it comes out the same.
 
+mod compute;
+mod error;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tensorlink_graph::compile::StageInfo;
-use tensorlink_graph::engine::{Engine, EngineError};
-use tensorlink_graph::executor::{ExecuteError, StageExecutor};
-use tensorlink_node::blocking;
+use tensorlink_graph::engine::Engine;
+use tensorlink_graph::executor::StageExecutor;
 use tensorlink_node::bounds::Readings;
-use tensorlink_node::interval::{self, IntervalError, Outcome, Span, Work};
-use tensorlink_node::journal::JournalError;
+use tensorlink_node::interval::Outcome;
+use tensorlink_node::ports::Protocol;
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{ChainError, NetError, Protocol, StoreError};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::frame::Hello;
 use tensorlink_node::wire::gossip::{PROGRESS, Progress};
 use tensorlink_proof::commit::SenderSignatures;
-use tensorlink_types::abi::BoundaryLogs;
-use tensorlink_types::{Address, B256, Lane, TensorType};
-use thiserror::Error;
+use tensorlink_types::{Address, Lane, TensorType};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+pub use error::LaneError;
+use error::{Interruption, Stop};
+
 use crate::awaited::{Awaited, Side};
-use crate::boundary::{ExchangeError, Neighbour, Neighbours};
+use crate::boundary::{Neighbour, Neighbours};
 use crate::context::Context;
 use crate::desk::Visitors;
 use crate::halt::Halt;
 use crate::link::{Link, LinkError, agree_on_interval};
-use crate::metrics::{Measured, Meter, observed};
+use crate::metrics::{Meter, observed};
 use crate::record::{LaneLog, LaneRecord};
-use crate::schedule;
 
 /// Intervals on disk ahead of the chain, beside the one that is computed; bounds what a stuck chain makes us do unpaid.
 const LEAD: usize = 8;
@@ -48,107 +48,6 @@ const MEET: (Duration, Duration) = (Duration::from_millis(250), Duration::from_s
 const VISIT: Duration = Duration::from_secs(20);
 /// Intervals kept after they are final: a neighbour that crashed may have to repeat them with us.
 pub const KEEP: u32 = 4;
-
-/// Why a lane stops although its job goes on.
-#[derive(Debug, Error)]
-pub enum LaneError {
-    /// The disk failed.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// A file that we wrote is gone or cannot be written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// There is no usable device.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// The device failed while executing.
-    #[error(transparent)]
-    Execute(#[from] ExecuteError),
-    /// What is on disk cannot be continued from.
-    #[error("{0}")]
-    Record(String),
-    /// The logs of an interval do not add up; a defect.
-    #[error("the interval's logs do not add up: {0}")]
-    Log(#[from] tensorlink_proof::commit::LogError),
-    /// A repeated interval came out differently: the device cannot be trusted. Nothing is claimed.
-    #[error("interval {0} came out differently the second time: this device computes wrongly, take it out of service")]
-    Unsteady(u32),
-    /// A state on disk is not the one that was claimed.
-    #[error("the state on disk before interval {interval} has root {actual}, not {expected}: the disk is failing")]
-    Corrupt {
-        /// The interval.
-        interval: u32,
-        /// What we claimed.
-        expected: B256,
-        /// What is there.
-        actual: B256,
-    },
-    /// The chain failed for good.
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-}
-
-impl LaneError {
-    /// Whether it may be over when its cause is: a disk that is full has room again some time. What was not written is computed once more.
-    const fn passes(&self) -> bool {
-        matches!(
-            self,
-            Self::Journal(JournalError::Io { .. }) | Self::Store(StoreError::Backend(_) | StoreError::Full { .. })
-        )
-    }
-}
-
-/// Why the replica has to meet again.
-#[derive(Debug, Error)]
-enum Interruption {
-    #[error(transparent)]
-    Net(#[from] NetError),
-    #[error(transparent)]
-    Link(#[from] LinkError),
-    #[error(transparent)]
-    Exchange(#[from] ExchangeError),
-    #[error("the previous stage did not come within {VISIT:?}")]
-    NoVisit,
-    #[error("a stage has not finished interval {0}")]
-    Behind(u32),
-    /// Of this node.
-    #[error("{0}")]
-    Disk(Box<LaneError>),
-    /// Not ours to mend: whoever asks for so old an interval lost its data, or lies.
-    #[error("a stage wants to begin with interval {0}, which is long done")]
-    LongDone(u32),
-}
-
-enum Stop {
-    /// Meet again.
-    Again(Interruption),
-    /// Give up.
-    Fatal(LaneError),
-}
-
-impl From<LinkError> for Stop {
-    fn from(error: LinkError) -> Self {
-        Self::Again(error.into())
-    }
-}
-
-impl From<ExchangeError> for Stop {
-    fn from(error: ExchangeError) -> Self {
-        Self::Again(error.into())
-    }
-}
-
-impl From<Interruption> for Stop {
-    fn from(error: Interruption) -> Self {
-        Self::Again(error)
-    }
-}
-
-impl From<LaneError> for Stop {
-    fn from(error: LaneError) -> Self {
-        if error.passes() { Interruption::Disk(Box::new(error)).into() } else { Self::Fatal(error) }
-    }
-}
 
 /// A lane that is being worked on.
 pub struct LaneTask<E: Engine> {
@@ -374,51 +273,6 @@ where
         }
     }
 
-    /// Executes an interval, on a thread of its own.
-    async fn compute(
-        &self,
-        mut executor: StageExecutor<E>,
-        mut neighbours: Neighbours,
-        interval: u32,
-    ) -> (StageExecutor<E>, Neighbours, Result<Outcome, Stop>, Measured) {
-        let lane = self.lane();
-        let steps = self.job.steps_per_interval;
-        let span = Span { first_step: interval * steps, steps };
-        let program = &self.shard.program;
-        let schedule = schedule::of_program(program, lane.stage, self.job.stages);
-        let info = self.shard.info.clone();
-        let computing = move || {
-            let mut measured = Measured::default();
-            let result = work(&mut executor, span, &schedule, &mut neighbours, &info, &mut measured);
-            let result = result.and_then(|outcome| {
-                measured.end(&executor).map_err(|error| Stop::Fatal(error.into()))?;
-                Ok(outcome)
-            });
-            (executor, neighbours, result, measured)
-        };
-        blocking(computing).await
-    }
-
-    /// Writes down what is signed about an interval, and exchanges it with the neighbours, on a thread of its own. The one before is on disk.
-    async fn exchange(
-        &self,
-        mut neighbours: Neighbours,
-        interval: u32,
-        outcome: Outcome,
-        measured: &mut Measured,
-    ) -> Result<(Neighbours, Outcome, SenderSignatures), Stop> {
-        let (lane, log) = (self.lane(), self.log.clone());
-        let (identity, contracts) = (self.context.ports.identity.clone(), self.context.ports.contracts);
-        let exchanging = move || {
-            promise(&log, interval, outcome.logs.roots())?;
-            let exchanged = neighbours.exchange_logs(lane, interval, &outcome.logs, &identity, &contracts)?;
-            Ok::<_, Stop>((neighbours, outcome, exchanged))
-        };
-        let (neighbours, outcome, (signatures, signing)) = blocking(exchanging).await?;
-        measured.signing = signing;
-        Ok((neighbours, outcome, signatures))
-    }
-
     /// Tells how the lane gets on after so many intervals.
     pub(crate) async fn publish(&self, meter: &mut Meter, intervals: u32) {
         let (sent, received) = self.context.ports.net.bytes_moved();
@@ -438,75 +292,7 @@ where
     }
 }
 
-/// Writes down what is about to be signed about an interval, so that nothing else ever is, whatever is repeated: what a neighbour holds of
-/// ours and what we claim must be the same.
-fn promise(log: &LaneLog, interval: u32, logs: BoundaryLogs) -> Result<(), Stop> {
-    let record = log.get();
-    match record.signed(interval) {
-        Some(signed) if *signed == logs => Ok(()),
-        Some(signed) if (signed.fromPrevious, signed.fromNext) != (logs.fromPrevious, logs.fromNext) => {
-            Err(ExchangeError::Changed(interval).into())
-        }
-        Some(_) => Err(LaneError::Unsteady(interval).into()),
-        // Final and forgotten while it was repeated: what was signed then is not known any more.
-        None if interval != record.next => Err(Interruption::LongDone(interval).into()),
-        None => Ok(log.update(|record| record.promised = Some((interval, logs))).map_err(LaneError::from)?),
-    }
-}
-
-fn work<E: Engine>(
-    executor: &mut StageExecutor<E>,
-    span: Span,
-    schedule: &[Work],
-    neighbours: &mut Neighbours,
-    info: &StageInfo,
-    measured: &mut Measured,
-) -> Result<Outcome, Stop> {
-    let after_step = |_, executor: &mut StageExecutor<E>| measured.take(executor, info);
-    interval::run(executor, span, schedule, neighbours, after_step).map_err(|error| match error {
-        IntervalError::Boundary(link) => link.into(),
-        IntervalError::Execute(error) => Stop::Fatal(error.into()),
-        IntervalError::Log(error) => Stop::Fatal(error.into()),
-        // The neighbour sent something that is no tensor of the type: drop it and meet again.
-        error @ IntervalError::Tensor { .. } => {
-            let (expected, got) = ("a boundary tensor".to_owned(), error.to_string());
-            LinkError::Unexpected { expected, got }.into()
-        }
-    })
-}
-
 /// Bytes of the largest tensor that a neighbour sends.
 fn tensor_limit(types: &[TensorType]) -> usize {
     types.iter().map(|ty| ty.byte_len() as usize).max().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use tensorlink_node::Journal;
-    use tensorlink_types::JobId;
-
-    use super::*;
-
-    fn logs(received: u8, sent: u8) -> BoundaryLogs {
-        let zero = B256::ZERO;
-        let (from, to) = (B256::repeat_byte(received), B256::repeat_byte(sent));
-        BoundaryLogs { fromPrevious: from, toPrevious: zero, fromNext: zero, toNext: to }
-    }
-
-    /// A neighbour that has an old interval repeated until it is final and forgotten must not get a new promise in place of the last one.
-    #[test]
-    fn what_is_forgotten_is_not_signed_again_and_displaces_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path()).unwrap();
-        let lane = Lane { job: JobId(1), stage: 1, replica: 0 };
-        let log = LaneLog::open(journal, LaneRecord::new(lane, Address::ZERO, String::new())).unwrap();
-        log.update(|record| record.next = 5).unwrap();
-        assert!(promise(&log, 5, logs(1, 1)).is_ok());
-        assert!(matches!(promise(&log, 2, logs(2, 2)), Err(Stop::Again(Interruption::LongDone(2)))));
-        assert_eq!(log.get().promised, Some((5, logs(1, 1))));
-        let changed = promise(&log, 5, logs(2, 2));
-        assert!(matches!(changed, Err(Stop::Again(Interruption::Exchange(ExchangeError::Changed(5))))));
-        assert!(matches!(promise(&log, 5, logs(1, 2)), Err(Stop::Fatal(LaneError::Unsteady(5)))));
-        assert!(promise(&log, 5, logs(1, 1)).is_ok());
-    }
 }

@@ -1,20 +1,19 @@
 //! A chain, a validator, workers and a user.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod ledger;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use alloy::network::Ethereum;
-use alloy::providers::{Provider, RootProvider};
-use alloy::rpc::types::Filter;
-use alloy::sol_types::SolEvent;
+use alloy::providers::RootProvider;
 use tempfile::TempDir;
 use tensorlink_bindings::creation::Parameters;
-use tensorlink_bindings::jobs::Jobs::Collected;
 use tensorlink_chain::AlloyChain;
 use tensorlink_node::Identity;
-use tensorlink_node::ports::chain::{Deployment, Event, EventAt, Role, StakeView};
+use tensorlink_node::ports::chain::{Deployment, Role};
 use tensorlink_node::ports::{Call, Chain};
 use tensorlink_types::{Address, U256};
 use tokio_util::sync::CancellationToken;
@@ -393,97 +392,6 @@ impl Network {
         let status = eventually(&format!("{name} ends"), limit, async || process.ended()).await;
         assert!(status.success(), "{name} ended with {status}");
         drop(self.take(name));
-    }
-
-    // The chain.
-
-    /// Keeps the chain from answering for a while, as an endpoint that hangs does.
-    pub(crate) async fn hang_chain(&self, duration: Duration) {
-        self.anvil.as_ref().unwrap().hang(duration).await;
-    }
-
-    /// Ends the chain's process, and starts another on the same state and port.
-    pub(crate) async fn restart_chain(&mut self) {
-        self.anvil.take().unwrap().stop();
-        let (anvil, _) = chain::start_anvil(self.folder.path(), self.port).await;
-        self.anvil = Some(anvil);
-    }
-
-    /// Replaces the newest blocks by as many empty ones.
-    pub(crate) async fn reorganise(&self, depth: u64) {
-        let () = self.provider().client().request("anvil_reorg", (depth, Vec::<()>::new())).await.unwrap();
-    }
-
-    /// All events so far, if the chain answers.
-    pub(crate) async fn events(&self) -> Vec<EventAt> {
-        let head = self.observer.head().await.unwrap().number;
-        self.observer.past_events(0, head).await.unwrap()
-    }
-
-    /// Waits for an event.
-    pub(crate) async fn await_event<T>(&self, what: &str, limit: Duration, pick: impl Fn(&Event) -> Option<T>) -> T {
-        eventually(what, limit, async || self.events().await.iter().find_map(|at| pick(&at.event))).await
-    }
-
-    /// Waits for so many events.
-    pub(crate) async fn await_events<T>(
-        &self,
-        what: &str,
-        limit: Duration,
-        pick: impl Fn(&Event) -> Option<T>,
-        count: usize,
-    ) -> Vec<T> {
-        eventually(what, limit, async || {
-            let found: Vec<T> = self.events().await.iter().filter_map(|at| pick(&at.event)).collect();
-            (found.len() >= count).then_some(found)
-        })
-        .await
-    }
-
-    /// Waits for a claim of every lane.
-    pub(crate) async fn await_claim_of_each(&self, job: &Job, limit: Duration) {
-        eventually("every lane has a claim", limit, async || {
-            let claims = self.events().await.into_iter().filter_map(|at| match at.event {
-                Event::ClaimCommitted { claim, .. } => Some(claim.lane()),
-                _ => None,
-            });
-            let lanes: BTreeSet<_> = claims.collect();
-            (lanes.len() == job.lanes()).then_some(())
-        })
-        .await;
-    }
-
-    /// SNO that an account has, or can collect: when nodes collect is their business.
-    pub(crate) async fn owned(&self, account: Address) -> U256 {
-        let token = self.deployment().sno;
-        self.observer.balance(account, token).await.unwrap() + self.credit(account, token).await
-    }
-
-    pub(crate) async fn stake(&self, worker: usize) -> StakeView {
-        self.observer.stake(worker_address(worker), Role::Worker).await.unwrap()
-    }
-
-    pub(crate) async fn stake_of_validator(&self) -> U256 {
-        let stake = self.observer.stake(address(VALIDATOR), Role::Validator).await.unwrap();
-        U256::from(stake.bonded)
-    }
-
-    pub(crate) async fn credit(&self, account: Address, token: Address) -> U256 {
-        self.observer.credit(account, token).await.unwrap()
-    }
-
-    /// What an account has collected of a token so far.
-    pub(crate) async fn collected(&self, account: Address, token: Address) -> U256 {
-        let filter =
-            Filter::new().address(self.deployment().jobs).from_block(0).event_signature(Collected::SIGNATURE_HASH);
-        let logs = self.provider().get_logs(&filter).await.unwrap();
-        let collected = logs.iter().map(|log| Collected::decode_log(&log.inner).unwrap());
-        let its = collected.filter(|log| (log.account, log.token) == (account, token));
-        its.map(|log| log.amount).sum()
-    }
-
-    pub(crate) fn chain(&self) -> &AlloyChain {
-        &self.observer
     }
 }
 
