@@ -11,7 +11,7 @@ use tensorlink_user::serving::{LaneFault, Pipeline, Text, TextError};
 
 use crate::support::serving::choosing_plans;
 use crate::worker::{Manner, Wrong};
-use crate::{World, compute, fault};
+use crate::world::{World, compute, fault};
 
 const PROMPT: [u32; 2] = [3, 1];
 const WARM: Choice = Choice { temperature: 1.5, top_k: 0, top_p: 1.0, seed: 11 };

@@ -1,117 +1,25 @@
 //! Texts through a serving job's workers: what is right is paid, and nothing else is.
 
+mod accounts;
 mod decoder;
 mod job;
 mod restart;
 #[path = "../../../node/tests/support/mod.rs"]
 mod support;
 mod worker;
+mod world;
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use async_trait::async_trait;
-use support::serving::{LONGEST, decoder_plans, plans, serving_view, user};
-use support::{Hub, JOB, MemoryChain, identity};
-use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::{Plan, StageRunner, tokens};
-use tensorlink_node::ports::Clock;
+use support::JOB;
+use support::serving::{LONGEST, decoder_plans, user};
 use tensorlink_node::ports::chain::{JobState, JobView};
-use tensorlink_node::serving::ServingShard;
-use tensorlink_num::Tensor;
 use tensorlink_proof::commit::receipt_list;
+use tensorlink_types::ClaimId;
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{ClaimId, Lane};
-use tensorlink_user::serving::{Edges, LaneFault, OpenError, Pipeline, TextError};
-use worker::{Manner, Worker, Wrong};
-
-const STAGES: u16 = 2;
-const TEXT: [u32; 4] = [3, 1, 4, 1];
-
-/// Waits are over at once.
-struct Hasty;
-
-#[async_trait]
-impl Clock for Hasty {
-    fn now(&self) -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
-    }
-
-    async fn sleep(&self, _: Duration) {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
-
-struct World {
-    hub: Arc<Hub>,
-    chain: Arc<MemoryChain>,
-    view: JobView,
-    stages: Vec<(Plan, Vec<Tensor>)>,
-    /// In the order of lanes.
-    workers: Vec<Arc<Worker>>,
-    folder: tempfile::TempDir,
-}
-
-impl World {
-    async fn new(stages: Vec<(Plan, Vec<Tensor>)>, replicas: u16) -> Self {
-        let hub = Arc::new(Hub::default());
-        let view = JobView { replicas, ..serving_view(STAGES) };
-        let shard = |(plan, constants): &(Plan, Vec<Tensor>)| {
-            Arc::new(ServingShard::new(plan.clone(), constants.clone().into(), LONGEST).unwrap())
-        };
-        let shards: Vec<_> = stages.iter().map(shard).collect();
-        let mut workers = Vec::new();
-        for replica in 0..replicas {
-            for stage in 0..STAGES {
-                let (lane, key) = (Lane { job: JOB, stage, replica }, (1 + replica * STAGES + stage) as u8);
-                workers.push(Worker::start(lane, key, shards[usize::from(stage)].clone(), &hub).await);
-            }
-        }
-        let addresses: Vec<_> = (1..=workers.len()).map(|key| identity(key as u8).address()).collect();
-        let chain = MemoryChain::serving(view.clone(), &addresses, &shards);
-        Self { hub, chain, view, stages, workers, folder: tempfile::tempdir().unwrap() }
-    }
-
-    async fn encoder(replicas: u16) -> Self {
-        Self::new(plans(), replicas).await
-    }
-
-    async fn open_as(&self, key: u8, folder: &Path, view: &JobView) -> Result<Pipeline, OpenError> {
-        let mut ports = support::ports(key, self.chain.clone(), Arc::default(), self.hub.clone(), folder);
-        ports.clock = Arc::new(Hasty);
-        let plans: Vec<Plan> = self.stages.iter().map(|(plan, _)| plan.clone()).collect();
-        Pipeline::open(ports, view, Edges::new(&plans).unwrap()).await
-    }
-
-    async fn open(&self) -> Pipeline {
-        self.open_as(0x55, self.folder.path(), &self.view).await.unwrap()
-    }
-
-    /// What the model gives for a text.
-    fn due(&self, text: &[u32]) -> Tensor {
-        self.stages.iter().fold(tokens(text).unwrap(), |x, (plan, constants)| {
-            StageRunner::new(Reference, plan.clone(), constants).unwrap().run(&x).unwrap()
-        })
-    }
-
-    fn paid(&self) -> Vec<u32> {
-        self.workers.iter().map(|worker| worker.paid()).collect()
-    }
-}
-
-async fn compute(pipeline: &Pipeline, text: &[u32]) -> Result<Tensor, TextError> {
-    let number = pipeline.reserve(1).unwrap().start;
-    pipeline.compute(number, text).await.map(|(output, _)| output)
-}
-
-/// The fault of the only lane of a stage.
-fn fault(error: TextError) -> (u16, LaneFault) {
-    match error {
-        TextError::Stage { stage, mut faults } => (stage, faults.pop().unwrap().1),
-        other => panic!("{other}"),
-    }
-}
+use tensorlink_user::serving::{LaneFault, OpenError, TextError};
+use worker::{Manner, Wrong};
+use world::{TEXT, World, compute, fault};
 
 #[tokio::test]
 async fn a_text_is_computed_signed_for_and_paid() {
@@ -349,126 +257,6 @@ async fn a_text_that_is_dropped_is_abandoned_and_unpaid() {
         assert_eq!(worker.with(|inner| (inner.abandoned.clone(), inner.receipts.len())), (vec![0], 0));
     }
     assert_eq!(world.paid(), [0, 0]);
-}
-
-#[tokio::test]
-async fn a_restart_keeps_accounts_numbers_and_receipts() {
-    let world = World::encoder(1).await;
-    let pipeline = world.open().await;
-    let first = pipeline.reserve(1).unwrap().start;
-    let (_, receipts) = pipeline.compute(first, &TEXT).await.unwrap();
-    // Killed: the last vouchers may not have been sent.
-    drop(pipeline);
-    let pipeline = world.open().await;
-    let second = pipeline.reserve(1).unwrap().start;
-    assert!(second > first);
-    pipeline.compute(second, &TEXT[..2]).await.unwrap();
-    assert_eq!(pipeline.receipts(first).unwrap(), Some(receipts));
-    pipeline.close().await;
-    assert_eq!(world.paid(), [6, 6]);
-    let sent = world.workers[0].with(|inner| inner.vouchers.len());
-    let pipeline = world.open().await;
-    while world.workers[0].with(|inner| inner.vouchers.len()) == sent {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    pipeline.close().await;
-    assert_eq!(world.paid(), [6, 6], "the last voucher is sent again, and says the same");
-    // Without its records the job cannot be served: what was signed is not known.
-    for (stage, worker) in world.workers.iter().enumerate() {
-        let voucher = worker.with(|inner| inner.vouchers.last().cloned()).unwrap();
-        world.chain.with(|ledger| ledger.redeemed.insert(support::lane(stage as u16), (voucher, 1)));
-        worker.end_epoch();
-    }
-    let elsewhere = tempfile::tempdir().unwrap();
-    let stale = world.open_as(0x55, elsewhere.path(), &world.view).await.unwrap_err();
-    assert!(stale.to_string().contains("data directory"), "{stale}");
-    // With them, what was redeemed is no more than what was signed.
-    let pipeline = world.open().await;
-    compute(&pipeline, &TEXT).await.unwrap();
-}
-
-/// An epoch pays for 16 longest texts; two are signed for that the chain does not have.
-#[tokio::test]
-async fn epochs_follow_each_other_and_wait_for_what_is_redeemed() {
-    let world = World::encoder(1).await;
-    let pipeline = world.open().await;
-    let full = 16 * LONGEST;
-    for _ in 0..(2 * full + 8) / 4 {
-        compute(&pipeline, &TEXT).await.unwrap();
-    }
-    let paid = async |tokens: u32| {
-        while world.paid() != [tokens, tokens] {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    let redeem = |epoch: u32| {
-        for (stage, worker) in world.workers.iter().enumerate() {
-            let voucher = worker.with(|inner| inner.vouchers.iter().rfind(|voucher| voucher.epoch == epoch).cloned());
-            let at = support::lane(stage as u16);
-            world.chain.with(|ledger| ledger.redeemed.insert(at, (voucher.unwrap(), 1)));
-        }
-    };
-    paid(2 * full).await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(world.paid(), [2 * full; 2], "the rest waits");
-    redeem(1);
-    paid(2 * full + 8).await;
-    for worker in &world.workers {
-        let vouchers = worker.with(|inner| inner.vouchers.clone());
-        let last = |epoch| vouchers.iter().rfind(|voucher| voucher.epoch == epoch).map(|v| (v.before, v.tokens));
-        assert_eq!([last(1), last(2)], [Some((0, full)), Some((full, 2 * full))]);
-        assert_eq!((last(3), last(4)), (Some((2 * full, 2 * full + 8)), None));
-    }
-    // A reorganisation undoes it, and the user starts again meanwhile.
-    world.chain.with(|ledger| ledger.redeemed.clear());
-    drop(pipeline);
-    let pipeline = world.open().await;
-    compute(&pipeline, &TEXT).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(world.paid(), [2 * full + 8; 2]);
-    redeem(2);
-    paid(2 * full + 12).await;
-    pipeline.close().await;
-}
-
-/// A worker redeems what it has when the job closes, while vouchers are on their way to it.
-#[tokio::test]
-async fn an_epoch_that_was_redeemed_early_is_over_and_the_rest_is_of_the_next() {
-    let world = World::encoder(1).await;
-    let pipeline = world.open().await;
-    compute(&pipeline, &TEXT).await.unwrap();
-    while world.paid() != [4, 4] {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    let ended: Vec<_> = world.workers.iter().map(|worker| worker.end_epoch()).collect();
-    // Declined, for the epoch is over, and the chain does not say so yet.
-    compute(&pipeline, &TEXT[..3]).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(world.paid(), [4, 4]);
-    for (stage, voucher) in ended.into_iter().enumerate() {
-        world.chain.with(|ledger| ledger.redeemed.insert(support::lane(stage as u16), (voucher, 1)));
-    }
-    while world.paid() != [7, 7] {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    for worker in &world.workers {
-        let last = worker.with(|inner| inner.vouchers.last().cloned()).unwrap();
-        assert_eq!((last.epoch, last.before, last.tokens), (2, 4, 7));
-    }
-    pipeline.close().await;
-}
-
-#[tokio::test]
-async fn the_job_pays_for_so_many_tokens_and_no_more() {
-    let mut world = World::encoder(1).await;
-    world.view.intervals = 6;
-    let pipeline = world.open().await;
-    compute(&pipeline, &TEXT).await.unwrap();
-    let (_, fault) = fault(compute(&pipeline, &TEXT).await.unwrap_err());
-    assert!(matches!(fault, LaneFault::Account(_)), "{fault}");
-    compute(&pipeline, &TEXT[..2]).await.unwrap();
-    pipeline.close().await;
-    assert_eq!(world.paid(), [6, 6]);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tensorlink_user::serving::OpenError;
 
 use crate::support::JOB;
 use crate::support::serving::LONGEST;
-use crate::{TEXT, World, compute};
+use crate::world::{TEXT, World, compute};
 
 /// In the order of [`World::workers`]: stage 1 of the first replica, and of the second.
 const SPOILT: (usize, Lane) = (1, Lane { job: JOB, stage: 1, replica: 0 });
