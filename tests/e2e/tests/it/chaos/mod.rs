@@ -1,5 +1,6 @@
 //! Agents in the worst weather: killed at random, their endpoints gone or silent, the chain reorganised, a third of all packets lost
-//! and each 200 ms on its way; and somebody challenges honest claims, who is to be answered all the same. In the end nobody is slashed, nothing is stuck, and what was computed is what a quiet run computes.
+//! and each 200 ms on its way; and somebody challenges honest claims, who is to be answered all the same. In the end nobody is slashed,
+//! nothing is stuck, and what was computed is what a quiet run computes.
 //!
 //! | module | what lives there |
 //! |---|---|
