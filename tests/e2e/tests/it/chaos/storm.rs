@@ -76,9 +76,9 @@ pub(super) async fn storm(network: &Network, agents: &mut Agents, length: Durati
                 Fault::Reorganise { depth } => reorganise(network, depth, &mut dice).await,
                 Fault::Challenge => challenges += 1,
             }
-        }
-        if challenges > 0 && challenge(network, &mut dice).await {
-            challenges -= 1;
+            if challenges > 0 && challenge(network, &mut dice).await {
+                challenges -= 1;
+            }
         }
         tokio::time::sleep(LOOK).await;
     }
