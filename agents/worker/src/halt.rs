@@ -28,9 +28,9 @@ pub struct Halt {
 }
 
 impl Halt {
-    /// By what the interval before `record.next` told, if it exceeds a bound.
+    /// By what the interval before `record.next` told, if it exceeds a bound. The first loss is its own where there was none before.
     pub(crate) fn of(bounds: &Bounds, readings: Readings, record: &LaneRecord) -> Option<Self> {
-        let excess = bounds.exceeded(readings, record.first_loss)?;
+        let excess = bounds.exceeded(readings, record.first_loss.or(readings.loss))?;
         Some(Self { intervals: record.next, excess, readings })
     }
 }
@@ -41,8 +41,7 @@ where
 {
     /// Whether what an interval told makes it the last one, before it is on disk.
     pub(crate) fn exceeds(&self, readings: Readings) -> bool {
-        let first_loss = self.log.get().first_loss.or(readings.loss);
-        self.shard.bounds.exceeded(readings, first_loss).is_some()
+        Halt::of(&self.shard.bounds, readings, &self.log.get()).is_some()
     }
 
     /// Whether the lane goes no further than to the interval `next`.

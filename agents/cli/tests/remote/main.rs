@@ -11,12 +11,11 @@ mod support;
 mod worker;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 use support::serving::{LONGEST, choosing_plans, serving_view, shards};
-use support::{Hub, JOB, MemoryChain, identity};
+use support::{Hasty, Hub, JOB, MemoryChain, identity};
 use tensorlink::gateway::backend::{Backend, BackendError, Makes, Model};
 use tensorlink::gateway::generation::language::{Language, Spell};
 use tensorlink::gateway::generation::{Ask, Choice, Length, Prompt};
@@ -26,7 +25,7 @@ use tensorlink::gateway::{Access, Gateway, Limits, server};
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::choice::controls;
 use tensorlink_graph::transformer::{Plan, StageRunner, tokens};
-use tensorlink_node::ports::{Clock, Ports};
+use tensorlink_node::ports::Ports;
 use tensorlink_types::Lane;
 use tensorlink_user::serving::{Edges, Pipeline};
 use tokio::net::TcpListener;
@@ -38,20 +37,6 @@ const PROMPT: [u32; 2] = [3, 1];
 /// Tokens added to it, of which the last is computed by nobody.
 const MORE: u32 = 3;
 const COMPUTED: u32 = 4;
-
-/// Waits are over at once.
-struct Hasty;
-
-#[async_trait]
-impl Clock for Hasty {
-    fn now(&self) -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
-    }
-
-    async fn sleep(&self, _: Duration) {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
 
 /// Tokens as numbers with a space before each; no text ends by itself.
 struct Numerals;

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `mod` | the job, and the world of a node |
 //! | [`chain`], [`ledger`] | a chain of one job; what its contracts hold |
-//! | [`store`], [`net`] | files; nodes that reach each other |
+//! | [`store`], [`net`], [`clock`] | files; nodes that reach each other; waits that are over at once |
 //! | [`serving`] | a job that serves texts |
 #![allow(dead_code, missing_docs, unreachable_pub, unused_imports, reason = "every test binary uses its own part")]
 
 pub mod chain;
+pub mod clock;
 pub mod ledger;
 pub mod net;
 pub mod serving;
@@ -18,6 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use chain::MemoryChain;
+pub use clock::Hasty;
 pub use ledger::Ledger;
 pub use net::{Hub, MemoryNet};
 pub use store::{MemoryStore, publish};

@@ -2,12 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use async_trait::async_trait;
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::{Plan, StageRunner, tokens};
-use tensorlink_node::ports::Clock;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::serving::ServingShard;
 use tensorlink_num::Tensor;
@@ -15,25 +12,11 @@ use tensorlink_types::Lane;
 use tensorlink_user::serving::{Edges, LaneFault, OpenError, Pipeline, TextError};
 
 use crate::support::serving::{LONGEST, plans, serving_view};
-use crate::support::{self, Hub, JOB, MemoryChain, identity};
+use crate::support::{self, Hasty, Hub, JOB, MemoryChain, identity};
 use crate::worker::Worker;
 
 pub(crate) const STAGES: u16 = 2;
 pub(crate) const TEXT: [u32; 4] = [3, 1, 4, 1];
-
-/// Waits are over at once.
-struct Hasty;
-
-#[async_trait]
-impl Clock for Hasty {
-    fn now(&self) -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
-    }
-
-    async fn sleep(&self, _: Duration) {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
 
 pub(crate) struct World {
     pub(crate) hub: Arc<Hub>,
