@@ -15,7 +15,7 @@ import {Merkle} from "../libraries/Merkle.sol";
 import {ParameterBounds} from "../libraries/ParameterBounds.sol";
 import {AuditAnswer, AuditedClaim} from "../types/Audit.sol";
 import {Parameters} from "../types/Parameters.sol";
-import {Claim, ElementProof, JobKind, StepStatement} from "../types/Types.sol";
+import {Claim, JobKind, StepStatement} from "../types/Types.sol";
 
 /// @title Audits
 /// @notice See `IAudits`.
@@ -187,14 +187,14 @@ contract Audits is IAudits, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IAudits
-    function penaliseCopy(ElementProof calldata proof, address auditor) external nonReentrant {
-        bytes32 claimId = DISPUTES.refutes(proof);
-        Audit storage audit = _audits[claimId][auditor];
+    function penaliseCopy(bytes calldata proof, address auditor) external nonReentrant {
+        (uint64 job, StepStatement memory wrong) = DISPUTES.refutes(proof);
+        Audit storage audit = _audits[wrong.claimId][auditor];
         if (audit.state != State.Revealed && audit.state != State.Accused) revert WrongState(audit.state);
         // INVARIANT: one's own answer, and nothing else, convicts an auditor (P-32).
-        if (_wordOf(_answerOf(proof.statement)) != audit.word) revert WrongAnswer();
+        if (_wordOf(_answerOf(wrong)) != audit.word) revert WrongAnswer();
 
-        _penalise(claimId, auditor, audit, proof.statement.auditor, JOBS.stakeOf(proof.claim.job));
+        _penalise(wrong.claimId, auditor, audit, wrong.auditor, JOBS.stakeOf(job));
     }
 
     // The amount is what is left to be taken; `Staking` is our own contract, and both callers are guarded.
@@ -266,7 +266,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         if (void) revert ClaimIsVoid();
     }
 
-    function _answerOf(StepStatement calldata statement) private pure returns (AuditAnswer memory) {
+    function _answerOf(StepStatement memory statement) private pure returns (AuditAnswer memory) {
         return AuditAnswer({step: statement.step, preState: statement.preState, trace: statement.trace});
     }
 

@@ -10,21 +10,22 @@ import {IDisputes} from "../interfaces/IDisputes.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {IStepVerifier} from "../interfaces/IStepVerifier.sol";
+import {ElementProofs} from "../libraries/ElementProofs.sol";
 import {Merkle} from "../libraries/Merkle.sol";
 import {Openings} from "../libraries/Openings.sol";
 import {Places} from "../libraries/Places.sol";
+import {Reader} from "../libraries/Reader.sol";
 import {TensorTypes} from "../libraries/TensorTypes.sol";
+import {ElementProof, OpenedTensor, Slice} from "../types/ElementProof.sol";
 import {
     Claim,
     ContradictionProof,
     EdgeLog,
-    ElementProof,
     EquivocationProof,
     JobKind,
     ProgramHeader,
     StepContext,
     StepStatement,
-    TensorOpening,
     TensorType,
     Window,
     WiringProof
@@ -33,7 +34,8 @@ import {
 /// @title Disputes
 /// @notice See `IDisputes`.
 contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
-    using Openings for TensorOpening;
+    using Openings for OpenedTensor;
+    using Reader for Slice;
     using TensorTypes for TensorType;
 
     /// @dev What the chain knows about the claim that a proof is about. `steps`: how many steps its boundary logs hold, 1 of a
@@ -109,33 +111,33 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     // slither-disable-end missing-zero-check
 
     /// @inheritdoc IDisputes
-    function proveSigned(ElementProof calldata proof) external nonReentrant {
-        Case memory c = _caseOf(proof.claim, proof.committedAt);
-        _convict(c, proof.claim, _faultOf(proof, c));
+    function proveSigned(bytes calldata proof) external nonReentrant {
+        ElementProof memory parsed = ElementProofs.parse(proof);
+        Case memory c = _caseOf(parsed.claim, parsed.committedAt);
+        _convict(c, parsed.claim, _faultOf(parsed, c));
     }
 
     /// @inheritdoc IDisputes
-    function refutes(ElementProof calldata proof) external view returns (bytes32) {
-        Case memory c = _caseIn(_dutyOf(proof.claim), CHECKPOINTS.claimId(proof.claim));
+    function refutes(bytes calldata proof) external view returns (uint64 job, StepStatement memory statement) {
+        ElementProof memory parsed = ElementProofs.parse(proof);
+        Case memory c = _caseIn(_dutyOf(parsed.claim), CHECKPOINTS.claimId(parsed.claim));
         // On record or not: what the worker signed makes it its own.
         // Left out is what is wrong: that something is suffices.
         // slither-disable-next-line unused-return
-        _faultOf(proof, c);
-        return c.claimId;
+        _faultOf(parsed, c);
+        return (parsed.claim.job, parsed.statement);
     }
 
-    /// @dev The fault that the proof shows.
-    function _faultOf(ElementProof calldata proof, Case memory c) private view returns (Finding memory) {
-        _checkStatement(c, proof.claim, proof.statement, proof.signature);
-        _checkProgram(c, proof.statement.step, proof.program, proof.programMembership);
-        // INVARIANT: the operator is the registered program's.
-        if (!Merkle.isMember(
-                proof.program.operators,
-                keccak256(abi.encode(proof.operator)),
-                proof.operatorIndex,
-                proof.program.operatorCount,
-                proof.operatorMembership
-            )) revert WrongOperator();
+    /// @dev The fault that the proof shows. Works out what the proof leaves out.
+    function _faultOf(ElementProof memory proof, Case memory c) private view returns (Finding memory) {
+        StepStatement memory statement = proof.statement;
+        statement.claimId = c.claimId;
+        _checkStep(c, proof.claim.interval, statement.step);
+        proof.program.operators = _operatorsOver(proof);
+        _checkProgram(c, statement.step, proof.program, proof.programMembership.toWords());
+        statement.trace = _traceOver(proof);
+        // INVARIANT: the program's operator gave this output, says the worker.
+        _checkSigner(statementDigest(statement), proof.signature.toBytes(), c.worker);
 
         int256 claimed = _claimed(proof);
         int256 recomputed = _recomputed(proof, c);
@@ -143,9 +145,9 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         if (claimed == recomputed) revert NoFault();
 
         return Finding({
-            auditor: proof.statement.auditor,
+            auditor: statement.auditor,
             fault: Fault.Element,
-            step: proof.statement.step,
+            step: statement.step,
             operatorIndex: proof.operatorIndex,
             element: proof.element,
             claimed: claimed,
@@ -153,18 +155,35 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         });
     }
 
-    /// @dev The element as the tensor in the signed trace holds it.
-    function _claimed(ElementProof calldata proof) private pure returns (int256) {
+    /// @dev Root of the list of operators that has the proof's operator in its place.
+    function _operatorsOver(ElementProof memory proof) private pure returns (bytes32) {
+        (bool placed, bytes32 root) = Merkle.rootOver(
+            keccak256(abi.encode(proof.operator)),
+            proof.operatorIndex,
+            proof.program.operatorCount,
+            proof.operatorMembership.toWords()
+        );
+        if (!placed) revert WrongOperator();
+        return root;
+    }
+
+    /// @dev Root of the trace that has the opened output in the operator's place, under the type that the program gives it.
+    function _traceOver(ElementProof memory proof) private pure returns (bytes32) {
         TensorType output = proof.operator.output;
         if (!output.isValid()) revert WrongOperator();
-        // INVARIANT: the output is the one the worker signed, under the type the program gives it.
-        if (!Merkle.isMember(
-                proof.statement.trace,
-                Merkle.tensorRoot(output, proof.output.dataRoot),
-                proof.operatorIndex,
-                proof.program.operatorCount,
-                proof.output.membership
-            )) revert WrongMembership(Openings.OUTPUT);
+        (bool placed, bytes32 root) = Merkle.rootOver(
+            Merkle.tensorRoot(output, proof.output.dataRootOf(output, Openings.OUTPUT)),
+            proof.operatorIndex,
+            proof.program.operatorCount,
+            proof.output.membership.toWords()
+        );
+        if (!placed) revert WrongMembership(Openings.OUTPUT);
+        return root;
+    }
+
+    /// @dev The element as the opened output holds it.
+    function _claimed(ElementProof memory proof) private pure returns (int256) {
+        TensorType output = proof.operator.output;
         // INVARIANT: the element lies in the tensor or in the padding of its last leaf.
         if (proof.element >= output.leafCount() * TensorTypes.LEAF_BYTES / output.width()) {
             revert ElementOutOfRange(proof.element);
@@ -173,19 +192,21 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     }
 
     /// @dev The element as the program gives it. Padding is zero (C-1).
-    function _recomputed(ElementProof calldata proof, Case memory c) private view returns (int256) {
+    function _recomputed(ElementProof memory proof, Case memory c) private view returns (int256) {
         if (proof.element >= proof.operator.output.elements()) return 0;
 
         uint256 count = proof.operator.operands.length;
         if (proof.operands.length != count) revert WrongMembership(proof.operands.length);
         Window[][] memory windows = new Window[][](count);
         for (uint256 i = 0; i < count; ++i) {
+            OpenedTensor memory operand = proof.operands[i];
+            // Of what is not read, nothing is looked at.
+            if (operand.ranges.length == 0) continue;
             TensorType tensorType = proof.operator.operands[i].tensorType;
+            bytes32 root = Merkle.tensorRoot(tensorType, operand.dataRootOf(tensorType, i));
             // INVARIANT: operands are the worker's own or the program's, under the type the program gives them (P-14).
-            if (!Places.isOperand(proof, i, Merkle.tensorRoot(tensorType, proof.operands[i].dataRoot), c.steps)) {
-                revert WrongMembership(i);
-            }
-            windows[i] = proof.operands[i].windowsOf(tensorType, i);
+            if (!Places.isOperand(proof, i, root, c.steps)) revert WrongMembership(i);
+            windows[i] = operand.windowsOf();
         }
         StepContext memory context = StepContext({jobKey: c.jobKey, step: c.firstStep + proof.statement.step});
         return VERIFIER.recompute(proof.operator, proof.element, context, windows);
@@ -312,7 +333,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     }
 
     /// @dev Of a claim that is live.
-    function _caseOf(Claim calldata claim, uint64 committedAt) private view returns (Case memory) {
+    function _caseOf(Claim memory claim, uint64 committedAt) private view returns (Case memory) {
         IJobs.Duty memory duty = _dutyOf(claim);
         bytes32 claimId = duty.kind == JobKind.Serving
             ? _liveReceipt(claim, committedAt, duty.state)
@@ -320,7 +341,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         return _caseIn(duty, claimId);
     }
 
-    function _dutyOf(Claim calldata claim) private view returns (IJobs.Duty memory) {
+    function _dutyOf(Claim memory claim) private view returns (IJobs.Duty memory) {
         return JOBS.dutyOf(claim.job, claim.stage, claim.replica);
     }
 
@@ -338,7 +359,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     }
 
     /// @dev Id of a receipt, which no record holds: what the worker signs about it makes it its own (P-21).
-    function _liveReceipt(Claim calldata claim, uint64 committedAt, IJobs.State state) private view returns (bytes32) {
+    function _liveReceipt(Claim memory claim, uint64 committedAt, IJobs.State state) private view returns (bytes32) {
         // INVARIANT: the lane's stake is still locked (P-20).
         if (state != IJobs.State.Running && state != IJobs.State.Closing) revert ICheckpoints.UnknownClaim();
         // INVARIANT: a receipt has one form: no record and so no time, no states (C-12).
@@ -354,11 +375,15 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     ) private view {
         // INVARIANT: the statement is about this claim, hence this chain, deployment, job, lane and interval …
         if (statement.claimId != c.claimId) revert StatementMismatch();
-        // INVARIANT: … and about one of its steps, or a length that a text can have.
-        uint256 step = statement.step;
-        bool named = c.kind == JobKind.Serving ? step > 0 && step <= c.longest : step / c.steps == claim.interval;
-        if (!named) revert StatementMismatch();
+        // INVARIANT: … and about one of its steps.
+        _checkStep(c, claim.interval, statement.step);
         _checkSigner(statementDigest(statement), signature, c.worker);
+    }
+
+    function _checkStep(Case memory c, uint32 interval, uint256 step) private pure {
+        // INVARIANT: a step is one of the claim's interval, or a length that a text can have.
+        bool named = c.kind == JobKind.Serving ? step > 0 && step <= c.longest : step / c.steps == interval;
+        if (!named) revert StatementMismatch();
     }
 
     function _checkSigner(bytes32 digest, bytes calldata signature, address worker) private pure {
@@ -370,7 +395,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     }
 
     /// @param step of a checked statement: not 0 if the claim is a receipt.
-    function _checkProgram(Case memory c, uint256 step, ProgramHeader calldata program, bytes32[] calldata membership)
+    function _checkProgram(Case memory c, uint256 step, ProgramHeader memory program, bytes32[] calldata membership)
         private
         pure
     {
@@ -416,7 +441,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         _slash(Lane({job: job, stage: stage, replica: replica, interval: 0}), demander);
     }
 
-    function _convict(Case memory c, Claim calldata claim, Finding memory f) private {
+    function _convict(Case memory c, Claim memory claim, Finding memory f) private {
         _convict(c, Lane({job: claim.job, stage: claim.stage, replica: claim.replica, interval: claim.interval}), f);
     }
 

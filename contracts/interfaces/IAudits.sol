@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {AuditAnswer, AuditedClaim} from "../types/Audit.sol";
-import {Claim, ElementProof, StepStatement} from "../types/Types.sol";
+import {Claim, StepStatement} from "../types/Types.sol";
 
 /// @title Audits: validators that are drawn, answer, and answer for it
 /// @notice Once a claim is fixed a seed (`IBeacon`) draws each validator on its own. Who is drawn computes the claim again and answers with what
@@ -103,7 +103,8 @@ interface IAudits {
 
     /// @notice Takes the same from an auditor that answered just what `proof` shows to be wrong. The jackpot is the statement's auditor's.
     /// Requirements: the proof holds (`IDisputes.refutes`), whether or not it has convicted the worker.
-    function penaliseCopy(ElementProof calldata proof, address auditor) external;
+    /// @param proof an `ElementProof` as bytes (C-17)
+    function penaliseCopy(bytes calldata proof, address auditor) external;
 
     /// @notice Whether the seed of a claim, fixed at `fixedAt`, draws a validator. Reverts while the seed is not recorded.
     function isDrawn(bytes32 claimId, uint256 fixedAt, address auditor) external view returns (bool);

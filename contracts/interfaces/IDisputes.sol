@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {
-    ContradictionProof,
-    EdgeLog,
-    ElementProof,
-    EquivocationProof,
-    StepStatement,
-    WiringProof
-} from "../types/Types.sol";
+import {ContradictionProof, EdgeLog, EquivocationProof, StepStatement, WiringProof} from "../types/Types.sol";
 
 /// @title Disputes
 /// @notice The worker's own signed words convict it in one transaction: a wrong element, a trace that is not wired to its state or
@@ -49,11 +42,11 @@ interface IDisputes {
     /// @dev The statement is about another claim, or about a step that is not of the claim's interval, or a length that no text of the
     /// job has.
     error StatementMismatch();
-    /// @dev Not by the lane's worker, or not for this chain and contract.
+    /// @dev Not by the lane's worker, or not for this chain and contract, or over another claim or trace than that of the proof.
     error BadSignature();
-    /// @dev Not the registered one; over a receipt, not the one for the signed length.
+    /// @dev Not the registered one, or without this operator; over a receipt, not the one for the signed length.
     error WrongProgram();
-    /// @dev The operator is not the program's at this index; or the program wires nothing to this sink and index.
+    /// @dev The program has no operator at this index; the operator is none; or the program wires nothing to this sink and index.
     error WrongOperator();
     error WrongLogs();
     /// @dev The tensor is not where it should be. `operand` is `type(uint256).max` for the output, or the number of operands
@@ -62,6 +55,8 @@ interface IDisputes {
     /// @dev The leaves are not those of the tensor, or not the ones that hold the element.
     error WrongOpening(uint256 operand, uint256 range);
     error ElementOutOfRange(uint64 element);
+    /// @dev The bytes are no proof of a wrong element: too few, or too many.
+    error MalformedProof();
     /// @dev The worker was right.
     error NoFault();
     error Unauthorized(address caller);
@@ -70,7 +65,8 @@ interface IDisputes {
     /// Effects, of every proof: voids the claim and those after it in its lane (of a receipt there is none to void), closes the job,
     /// and slashes the lane's stake unless that has been done.
     /// Requirements: `contracts/SPEC.md`, "What a proof is".
-    function proveSigned(ElementProof calldata proof) external;
+    /// @param proof an `ElementProof` as bytes (C-17)
+    function proveSigned(bytes calldata proof) external;
 
     /// @notice Convicts a worker whose signed trace does not agree with its post-state or its log of tensors sent.
     function proveSignedWiring(WiringProof calldata proof) external;
@@ -99,9 +95,9 @@ interface IDisputes {
     /// wrong with them. `claimId` is whose state it signed for, zero if it is the stage's files. Only `Custody`.
     function convictHolder(uint64 job, uint16 stage, uint16 replica, bytes32 claimId, address demander) external;
 
-    /// @notice Id of a claim about which the proof holds: what was signed is wrong. As `proveSigned`, without effects, and also of a claim that
-    /// is final or void or not on record, or a receipt of a job that is settled. Reverts if it does not hold.
-    function refutes(ElementProof calldata proof) external view returns (bytes32 claimId);
+    /// @notice What the proof shows to be wrong: a statement, signed by a worker of the job. As `proveSigned`, without effects, and also of a
+    /// claim that is final or void or not on record, or a receipt of a job that is settled. Reverts if it does not hold.
+    function refutes(bytes calldata proof) external view returns (uint64 job, StepStatement memory statement);
 
     /// @notice Whether a claim of a training job is void: by a proof of it or of an earlier one of its lane.
     function isConvicted(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bool);

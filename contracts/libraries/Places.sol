@@ -2,8 +2,10 @@
 pragma solidity ^0.8.28;
 
 import {IDisputes} from "../interfaces/IDisputes.sol";
-import {BoundaryLogs, Claim, ElementProof, Operand, WiringProof} from "../types/Types.sol";
+import {ElementProof} from "../types/ElementProof.sol";
+import {BoundaryLogs, Operand, Operator, WiringProof} from "../types/Types.sol";
 import {Merkle} from "./Merkle.sol";
+import {Reader} from "./Reader.sol";
 
 /// @title Where a step's tensors come from and go to
 /// @notice Rules C-4 to C-8 of `agents/proof/SPEC.md`: which list holds a tensor, and at which index.
@@ -19,14 +21,23 @@ library Places {
     uint8 private constant _TO_NEXT = 2;
     uint8 private constant _TO_PREVIOUS = 3;
 
+    /// @notice Whether one of the operands is in a boundary log.
+    function hasNeighbour(Operator memory operator) internal pure returns (bool) {
+        for (uint256 i = 0; i < operator.operands.length; ++i) {
+            uint8 source = operator.operands[i].source;
+            if (source == _FROM_PREVIOUS || source == _FROM_NEXT) return true;
+        }
+        return false;
+    }
+
     /// @notice Whether `root` is the tensor that operand `i` of the proof's operator names.
-    function isOperand(ElementProof calldata proof, uint256 i, bytes32 root, uint256 stepsPerInterval)
+    function isOperand(ElementProof memory proof, uint256 i, bytes32 root, uint256 stepsPerInterval)
         internal
         pure
         returns (bool)
     {
-        Operand calldata operand = proof.operator.operands[i];
-        bytes32[] calldata siblings = proof.operands[i].membership;
+        Operand memory operand = proof.operator.operands[i];
+        bytes32[] calldata siblings = Reader.toWords(proof.operands[i].membership);
         (uint8 source, uint256 index) = (operand.source, operand.index);
         if (source == _FROM_TRACE) {
             return index < proof.operatorIndex
@@ -40,7 +51,7 @@ library Places {
         }
         if (source != _FROM_PREVIOUS && source != _FROM_NEXT) return false;
 
-        _checkLogs(proof.claim, proof.logs);
+        _checkLogs(proof.claim.io, proof.logs);
         bytes32 log = source == _FROM_PREVIOUS ? proof.logs.fromPrevious : proof.logs.fromNext;
         return _isLogged(
             log,
@@ -88,7 +99,7 @@ library Places {
                 proof.statement.postState, proof.sinkRoot, proof.index, proof.program.stateCount, proof.sinkMembership
             );
         }
-        _checkLogs(proof.claim, proof.logs);
+        _checkLogs(proof.claim.io, proof.logs);
         return _isLogged(
             proof.sink == _TO_NEXT ? proof.logs.toNext : proof.logs.toPrevious,
             proof.sinkRoot,
@@ -100,9 +111,9 @@ library Places {
         );
     }
 
-    function _checkLogs(Claim calldata claim, BoundaryLogs calldata logs) private pure {
+    function _checkLogs(bytes32 io, BoundaryLogs memory logs) private pure {
         // INVARIANT: the logs are those the worker committed to.
-        if (keccak256(abi.encode(logs)) != claim.io) revert IDisputes.WrongLogs();
+        if (keccak256(abi.encode(logs)) != io) revert IDisputes.WrongLogs();
     }
 
     /// @dev Whether `root` is the tensor of a local step and micro-batch in a boundary log (C-8).

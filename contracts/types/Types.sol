@@ -154,31 +154,6 @@ struct LeafRange {
     bytes32[] siblings;
 }
 
-/// @dev A tensor's place in the tree its operand source names, and the leaves that are needed of it.
-struct TensorOpening {
-    bytes32 dataRoot;
-    bytes32[] membership;
-    LeafRange[] ranges;
-}
-
-/// @dev Everything that convicts a worker whose signed trace holds one wrong element. `programMembership` leads from the program to
-/// the registered list of a serving job, and is empty in a training job.
-struct ElementProof {
-    Claim claim;
-    uint64 committedAt;
-    BoundaryLogs logs;
-    StepStatement statement;
-    bytes signature;
-    ProgramHeader program;
-    bytes32[] programMembership;
-    Operator operator;
-    uint32 operatorIndex;
-    bytes32[] operatorMembership;
-    uint64 element;
-    TensorOpening output;
-    TensorOpening[] operands;
-}
-
 /// @dev Everything that convicts a worker whose signed trace is not wired to its next state (`sink` 1) or to its log of
 /// tensors sent to the next (2) or previous (3) stage.
 struct WiringProof {

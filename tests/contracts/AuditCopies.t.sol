@@ -9,11 +9,12 @@ import {Dissection} from "../../contracts/libraries/Dissection.sol";
 import {AuditAnswer} from "../../contracts/types/Audit.sol";
 import {Pick, Position} from "../../contracts/types/Challenge.sol";
 import {Parameters} from "../../contracts/types/Parameters.sol";
-import {ContradictionProof, ElementProof, StepStatement} from "../../contracts/types/Types.sol";
+import {ContradictionProof, StepStatement} from "../../contracts/types/Types.sol";
 import {AuditTest} from "./protocol/AuditTest.sol";
 import {AuditedServing} from "./protocol/AuditedServing.sol";
 import {AuditedTraining} from "./protocol/AuditedTraining.sol";
 import {ChallengeTest} from "./protocol/ChallengeTest.sol";
+import {ElementProof} from "./protocol/ElementProof.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
 
@@ -50,14 +51,14 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
         ElementProof memory proof = _bothAnswer();
         (uint256 supply, uint256 before) = (_supply(), sno.balanceOf(auditor));
         vm.expectRevert(IAudits.WrongAnswer.selector);
-        audits.penaliseCopy(proof, first);
+        audits.penaliseCopy(proof.pack(), first);
         vm.expectRevert(_wrongState(IAudits.State.None));
-        audits.penaliseCopy(proof, stranger);
+        audits.penaliseCopy(proof.pack(), stranger);
 
         vm.expectEmit(address(audits));
         emit IAudits.AuditorPenalised(id, second, auditor, _penalty());
         vm.prank(stranger);
-        audits.penaliseCopy(proof, second);
+        audits.penaliseCopy(proof.pack(), second);
         assertEq(sno.balanceOf(auditor) - before, _penalty() / 2);
         assertEq(supply - _supply(), _penalty() / 2);
         assertEq(_collateral(second), COLLATERAL - _penalty());
@@ -65,15 +66,15 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
         // The worker is for Disputes to convict.
         assertFalse(disputes.isConvicted(job, STAGE, 0, 0));
         vm.expectRevert(_wrongState(IAudits.State.Penalised));
-        audits.penaliseCopy(proof, second);
+        audits.penaliseCopy(proof.pack(), second);
     }
 
     /// @dev Also when the claim is void by the proof, or final before anybody had it.
     function test_whenTheClaimIsVoidOrFinal() public {
         ElementProof memory proof = _bothAnswer();
         uint256 state = vm.snapshotState();
-        disputes.proveSigned(proof);
-        audits.penaliseCopy(proof, second);
+        disputes.proveSigned(proof.pack());
+        audits.penaliseCopy(proof.pack(), second);
         assertEq(_collateral(second), COLLATERAL - _penalty());
         vm.revertToState(state);
 
@@ -82,8 +83,8 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
         jobs.cancel(job);
         jobs.settle(job);
         vm.expectRevert(ICheckpoints.ClaimIsFinal.selector);
-        disputes.proveSigned(proof);
-        audits.penaliseCopy(proof, second);
+        disputes.proveSigned(proof.pack());
+        audits.penaliseCopy(proof.pack(), second);
         assertEq(_collateral(second), COLLATERAL - _penalty());
     }
 
@@ -92,7 +93,7 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
         ElementProof memory proof = _bothAnswer();
         StepStatement memory statement = _statement(claim, LAST);
         audits.accuse(audited, second, statement, _signed(statement));
-        audits.penaliseCopy(proof, second);
+        audits.penaliseCopy(proof.pack(), second);
         vm.expectRevert(_wrongState(IAudits.State.Penalised));
         audits.penalise(audited.claim, second);
         assertEq(_collateral(second), COLLATERAL - _penalty());
@@ -106,7 +107,7 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
         ElementProof memory proof = _elementProof(claim, LAST, 3, 0);
         proof.committedAt = committedAt;
         vm.expectRevert(_wrongState(IAudits.State.Sealed));
-        audits.penaliseCopy(proof, second);
+        audits.penaliseCopy(proof.pack(), second);
     }
 
     /// @dev P-32: no statement about what is right refutes it, and none but the very answer. `refutes` hears what `proveSigned` hears.
@@ -116,17 +117,17 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
             ElementProof memory proof = _elementProof(claim, LAST, operator, 0);
             proof.committedAt = committedAt;
             vm.expectRevert(IDisputes.NoFault.selector);
-            audits.penaliseCopy(proof, first);
+            audits.penaliseCopy(proof.pack(), first);
             if (operator == 3) continue;
             // Another wrong word of the worker's is not what anybody answered.
             wrongOperator = operator;
             proof = _elementProof(claim, LAST, operator, 0);
             proof.committedAt = committedAt;
             wrongOperator = NOTHING;
-            assertEq(disputes.refutes(proof), id);
+            assertEq(_refuted(proof), id);
             for (uint256 i = 0; i < 2; ++i) {
                 vm.expectRevert(IAudits.WrongAnswer.selector);
-                audits.penaliseCopy(proof, i == 0 ? first : second);
+                audits.penaliseCopy(proof.pack(), i == 0 ? first : second);
             }
         }
     }
@@ -135,21 +136,21 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
     /// still on record, is the same to what was signed.
     function test_refutes_whatProofsAreHeardAbout() public {
         ElementProof memory proof = _bothAnswer();
-        assertEq(disputes.refutes(proof), id);
+        assertEq(_refuted(proof), id);
         proof.committedAt += 1;
-        assertEq(disputes.refutes(proof), id);
+        assertEq(_refuted(proof), id);
         proof.signature = _sign(workers[0].key, _statementDigest(proof.statement));
         vm.expectRevert(IDisputes.BadSignature.selector);
-        audits.penaliseCopy(proof, second);
+        audits.penaliseCopy(proof.pack(), second);
         proof.signature = _signed(proof.statement);
         proof.claim.io = 0;
-        vm.expectRevert(IDisputes.StatementMismatch.selector);
-        audits.penaliseCopy(proof, second);
+        vm.expectRevert(IDisputes.BadSignature.selector);
+        audits.penaliseCopy(proof.pack(), second);
         wrongOperator = 3;
         proof = _elementProof(claim, LAST - 1, 3, 0);
-        assertEq(disputes.refutes(proof), id);
+        assertEq(_refuted(proof), id);
         vm.expectRevert(IAudits.WrongAnswer.selector);
-        audits.penaliseCopy(proof, second);
+        audits.penaliseCopy(proof.pack(), second);
     }
 
     /// @dev P-32: a worker accuses the honest of a trace that opens to nothing, at the last moment. Who is accused asks it on chain for the same
@@ -264,14 +265,14 @@ contract ReceiptCopiesTest is AuditedServing {
         _confirm(second, _said(right), _byWorker(_said(right)), SALT);
         _confirm(second, proof.statement, proof.signature, SALT);
         vm.expectRevert(IAudits.WrongAnswer.selector);
-        audits.penaliseCopy(proof, first);
+        audits.penaliseCopy(proof.pack(), first);
 
         // While the job runs, once the lane is convicted, and once the job is settled.
         for (uint256 i = 0; i < 3; ++i) {
             uint256 state = vm.snapshotState();
-            if (i > 0) disputes.proveSigned(proof);
+            if (i > 0) disputes.proveSigned(proof.pack());
             if (i > 1) _stand();
-            audits.penaliseCopy(proof, second);
+            audits.penaliseCopy(proof.pack(), second);
             assertEq(staking.accountOf(second, IStaking.Role.Validator).bonded, COLLATERAL - _penalty());
             vm.revertToState(state);
         }
@@ -283,8 +284,8 @@ contract ReceiptCopiesTest is AuditedServing {
         ElementProof memory proof = _elementProof(7, TOKENS, 1, 0);
         AuditAnswer memory copied = _answerOf(proof.statement);
         _answer(second, copied);
-        assertEq(disputes.refutes(proof), checkpoints.claimId(_receipt(7, TOKENS)));
+        assertEq(_refuted(proof), checkpoints.claimId(_receipt(7, TOKENS)));
         vm.expectRevert(_wrongState(IAudits.State.None));
-        audits.penaliseCopy(proof, second);
+        audits.penaliseCopy(proof.pack(), second);
     }
 }

@@ -6,10 +6,11 @@ import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
 import {AuditAnswer} from "../../contracts/types/Audit.sol";
 import {Parameters} from "../../contracts/types/Parameters.sol";
-import {ElementProof, StepStatement} from "../../contracts/types/Types.sol";
+import {StepStatement} from "../../contracts/types/Types.sol";
 import {AuditTest} from "./protocol/AuditTest.sol";
 import {AuditedServing} from "./protocol/AuditedServing.sol";
 import {AuditedTraining} from "./protocol/AuditedTraining.sol";
+import {ElementProof} from "./protocol/ElementProof.sol";
 
 /// @dev The tables of `IAudits`, every row and everything that no row has: from anywhere that the first validator's audit can stand, every move
 /// by everybody. The other one has sealed nothing. An answer is what is right, or copied from what the worker says when it is wrong.
@@ -40,7 +41,7 @@ abstract contract AuditTableTest is AuditTest {
 
     function _prepare(AuditAnswer memory what, ElementProof memory proof) internal {
         (right, copied) = (what, _answerOf(proof.statement));
-        refuting = abi.encodeCall(IAudits.penaliseCopy, (proof, first));
+        refuting = abi.encodeCall(IAudits.penaliseCopy, (proof.pack(), first));
     }
 
     function _everyMoveFromEverywhere(uint256 seed) internal {

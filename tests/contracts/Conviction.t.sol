@@ -5,7 +5,9 @@ import {ICheckpoints} from "../../contracts/interfaces/ICheckpoints.sol";
 import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
-import {Claim, ElementProof, LeafRange, TensorOpening, TensorType} from "../../contracts/types/Types.sol";
+import {IStepVerifier} from "../../contracts/interfaces/IStepVerifier.sol";
+import {Claim, LeafRange, TensorType} from "../../contracts/types/Types.sol";
+import {ElementProof, TensorOpening} from "./protocol/ElementProof.sol";
 import {Signatures} from "./protocol/Signatures.sol";
 import {TrainingTest} from "./protocol/TrainingTest.sol";
 
@@ -25,7 +27,7 @@ contract ConvictionTest is TrainingTest {
             uint64 element = operator == 2 ? 300 : 3;
             _refused(_elementProof(claim, 1, operator, element), abi.encodeWithSelector(IDisputes.NoFault.selector));
             (wrongOperator, wrongByte) = (operator, element);
-            disputes.proveSigned(_elementProof(claim, 1, operator, element));
+            disputes.proveSigned(_elementProof(claim, 1, operator, element).pack());
             assertEq(_staked(workers[STAGE].addr).bonded, 0);
             vm.revertToState(snapshot);
         }
@@ -60,7 +62,7 @@ contract ConvictionTest is TrainingTest {
         emit IStaking.Slashed(workers[STAGE].addr, STAKE, STAKE / 2, STAKE * 3 / 10, STAKE / 5);
         // P-17: whoever sends it, and has copied it from the mempool, gains nothing.
         vm.prank(stranger);
-        disputes.proveSigned(proof);
+        disputes.proveSigned(proof.pack());
 
         assertEq(sno.balanceOf(auditor) - auditorHas, STAKE / 2);
         assertEq(sno.balanceOf(user) - userHas, STAKE * 3 / 10);
@@ -81,7 +83,7 @@ contract ConvictionTest is TrainingTest {
         _stake(workers[0].addr, IStaking.Role.Worker, STAKE);
         uint64 other = _run(2, 1, 1);
         wrongOperator = 0;
-        disputes.proveSigned(_elementProof(claim, 0, 0, 0));
+        disputes.proveSigned(_elementProof(claim, 0, 0, 0).pack());
         assertEq(_staked(workers[STAGE].addr).bonded, 3 * STAKE);
         assertEq(_staked(workers[STAGE].addr).locked, STAKE);
         assertEq(uint8(_stateOfJob(other)), uint8(IJobs.State.Running));
@@ -94,7 +96,7 @@ contract ConvictionTest is TrainingTest {
         Claim memory third = _commitTraining(2);
         wrongOperator = 1;
         wrongByte = 9;
-        disputes.proveSigned(_elementProof(second, 5, 1, 9));
+        disputes.proveSigned(_elementProof(second, 5, 1, 9).pack());
 
         ElementProof memory again = _elementProof(second, 6, 1, 9);
         _refused(again, abi.encodeWithSelector(ICheckpoints.ClaimIsVoid.selector));
@@ -111,9 +113,9 @@ contract ConvictionTest is TrainingTest {
         _stake(workers[STAGE].addr, IStaking.Role.Worker, STAKE);
         Claim memory second = _commitTraining(1);
         wrongOperator = 1;
-        disputes.proveSigned(_elementProof(second, 5, 1, 0));
+        disputes.proveSigned(_elementProof(second, 5, 1, 0).pack());
         assertEq(_staked(workers[STAGE].addr).bonded, STAKE);
-        disputes.proveSigned(_elementProof(claim, 0, 1, 0));
+        disputes.proveSigned(_elementProof(claim, 0, 1, 0).pack());
         assertEq(_staked(workers[STAGE].addr).bonded, STAKE, "not again");
         assertEq(checkpoints.laneOf(job, STAGE, 0).voidFrom, 0);
         jobs.settle(job);
@@ -136,7 +138,7 @@ contract ConvictionTest is TrainingTest {
         wrongOperator = 1;
         ElementProof memory proof = _elementProof(claim, 0, 1, 0);
         skip(30 days);
-        disputes.proveSigned(proof);
+        disputes.proveSigned(proof.pack());
     }
 
     /// @dev N-1: −128 is no mantissa of eight bits.
@@ -145,7 +147,7 @@ contract ConvictionTest is TrainingTest {
         (wrongOperator, wrongByte) = (3, 2);
         ElementProof memory proof = _elementProof(claim, 0, 3, 2);
         assertEq(proof.output.ranges[0].leaves[2], bytes1(0x80));
-        disputes.proveSigned(proof);
+        disputes.proveSigned(proof.pack());
     }
 
     /// @dev C-1: what is not an element is zero. Without this a worker could spoil a root at will.
@@ -156,7 +158,7 @@ contract ConvictionTest is TrainingTest {
         beyond.element = 256;
         _refused(beyond, abi.encodeWithSelector(IDisputes.ElementOutOfRange.selector, 256));
         (wrongOperator, wrongByte) = (3, 255);
-        disputes.proveSigned(_elementProof(claim, 0, 3, 255));
+        disputes.proveSigned(_elementProof(claim, 0, 3, 255).pack());
     }
 
     // What is not a proof
@@ -176,6 +178,11 @@ contract ConvictionTest is TrainingTest {
         ElementProof memory p = _wrong();
         p.claim = second;
         _refused(p, abi.encodeWithSelector(IDisputes.StatementMismatch.selector));
+        // A step of the interval, but what is signed names the claim before.
+        p = _elementProof(second, STEPS, 0, 0);
+        p.statement.claimId = checkpoints.claimId(claim);
+        p.signature = _signed(p.statement);
+        _refused(p, abi.encodeWithSelector(IDisputes.BadSignature.selector));
 
         // Signed, but about a step of another interval.
         wrongOperator = 0;
@@ -196,7 +203,7 @@ contract ConvictionTest is TrainingTest {
         _refused(p, refused);
         p.signature = _sign(workers[STAGE].key, Signatures.digest(block.chainid, address(checkpoints), hash));
         _refused(p, refused);
-        p.signature = "";
+        p.signature = new bytes(65);
         _refused(p, refused);
         // P-17: the auditor is part of what is signed.
         p = _wrong();
@@ -206,42 +213,42 @@ contract ConvictionTest is TrainingTest {
 
     function test_refusesOtherPrograms() public {
         ElementProof memory p = _wrong();
-        p.program.operatorCount += 1;
+        p.program.stateCount += 1;
         _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));
         // The program of a training job is in no list.
         p = _wrong();
         p.programMembership = new bytes32[](1);
         _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));
-        bytes memory refused = abi.encodeWithSelector(IDisputes.WrongOperator.selector);
+        // An operator that it has not got, or not there.
         p = _wrong();
         p.operator.attributes[0] = 5;
-        _refused(p, refused);
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));
         p = _wrong();
         p.operatorIndex = 1;
-        _refused(p, refused);
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));
+        p = _wrong();
+        p.operatorIndex = OPERATORS;
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongOperator.selector));
         p = _wrong();
         p.operatorMembership = new bytes32[](0);
-        _refused(p, refused);
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongOperator.selector));
     }
 
     function test_refusesOtherOutputs() public {
-        bytes memory refused = abi.encodeWithSelector(IDisputes.WrongMembership.selector, type(uint256).max);
+        // Such a trace the worker has not signed.
         ElementProof memory p = _wrong();
-        p.output.dataRoot = 0;
-        _refused(p, refused);
-        p = _wrong();
         p.output.membership[0] = 0;
-        _refused(p, refused);
-
-        refused = abi.encodeWithSelector(IDisputes.WrongOpening.selector, type(uint256).max, 0);
+        _refused(p, abi.encodeWithSelector(IDisputes.BadSignature.selector));
         p = _wrong();
         p.output.ranges[0].leaves[5] ^= 0x01;
-        _refused(p, refused);
+        _refused(p, abi.encodeWithSelector(IDisputes.BadSignature.selector));
+        // There is none.
+        p = _wrong();
+        p.output.membership = new bytes32[](0);
+        _refused(p, abi.encodeWithSelector(IDisputes.WrongMembership.selector, type(uint256).max));
+        bytes memory refused = abi.encodeWithSelector(IDisputes.WrongOpening.selector, type(uint256).max, 0);
         p = _wrong();
         p.output.ranges[0].firstLeaf = 1;
-        _refused(p, refused);
-        p = _wrong();
-        p.output.ranges = new LeafRange[](0);
         _refused(p, refused);
         // A true leaf, but not the one that holds the element.
         wrongOperator = 2;
@@ -254,11 +261,24 @@ contract ConvictionTest is TrainingTest {
         ElementProof memory p = _wrong();
         for (uint256 i = 0; i < 2; ++i) {
             p = _wrong();
-            p.operands[i].dataRoot = 0;
+            p.operands[i].ranges[0].leaves[7] ^= 0x01;
             _refused(p, abi.encodeWithSelector(IDisputes.WrongMembership.selector, i));
             p = _wrong();
-            p.operands[i].ranges[0].leaves[7] ^= 0x01;
+            p.operands[i].ranges[0].firstLeaf = 1;
             _refused(p, abi.encodeWithSelector(IDisputes.WrongOpening.selector, i, 0));
+            // The tensor, and as a second range of it another.
+            p = _wrong();
+            p.operands[i].ranges = new LeafRange[](2);
+            p.operands[i].ranges[0] = _wrong().operands[i].ranges[0];
+            p.operands[i].ranges[1] = _wrong().operands[i].ranges[0];
+            p.operands[i].ranges[1].leaves[7] ^= 0x01;
+            _refused(p, abi.encodeWithSelector(IDisputes.WrongOpening.selector, i, 1));
+            // What is left out is not known.
+            p = _wrong();
+            p.operands[i].ranges = new LeafRange[](0);
+            bytes memory proof = p.pack();
+            vm.expectPartialRevert(IStepVerifier.MissingElement.selector);
+            disputes.proveSigned(proof);
         }
         // Data of another step's state, true as such.
         p = _wrong();
@@ -327,7 +347,7 @@ contract ConvictionTest is TrainingTest {
 
     function _refused(ElementProof memory proof, bytes memory reason) private {
         vm.expectRevert(reason);
-        disputes.proveSigned(proof);
+        disputes.proveSigned(proof.pack());
     }
 
     function _finalizeTraining(uint64 when) private {

@@ -7,16 +7,15 @@ import {Opcodes} from "../../contracts/libraries/Opcodes.sol";
 import {TensorTypes} from "../../contracts/libraries/TensorTypes.sol";
 import {
     Claim,
-    ElementProof,
     JobKind,
     JobTerms,
     LeafRange,
     Operand,
     ProgramHeader,
     StepStatement,
-    TensorOpening,
     TensorType
 } from "../../contracts/types/Types.sol";
+import {ElementProof, TensorOpening} from "./protocol/ElementProof.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
 
@@ -153,11 +152,14 @@ contract ProofGasTest is ProtocolTest {
 
     function _measure(string memory name, ElementProof memory p) private returns (uint256 gas) {
         _addValidator();
+        bytes memory proof = p.pack();
         vm.prank(auditor);
-        disputes.proveSigned(p);
+        disputes.proveSigned(proof);
         name = string.concat("proveSigned, ", name);
         gas = vm.snapshotGasLastCall("conviction", name);
-        vm.snapshotValue("conviction", string.concat(name, ", calldata bytes"), abi.encode(p).length + 4);
+        vm.snapshotValue(
+            "conviction", string.concat(name, ", calldata bytes"), abi.encodeCall(disputes.proveSigned, (proof)).length
+        );
         assertEq(_staked(workers[0].addr).bonded, 0);
     }
 
@@ -169,9 +171,11 @@ contract ProofGasTest is ProtocolTest {
         p.operator.output = _matrix(8, 512);
         p.operator.attributes = attributes;
         (p.operatorIndex, p.element) = (OPERATOR, ELEMENT);
-        p.output = _noisyTensor("y", Opened(p.operator.output, ELEMENT, 1));
+        bytes32 dataRoot;
+        (p.output, dataRoot) = _noisyTensor("y", Opened(p.operator.output, ELEMENT, 1));
 
         bytes32[] memory trace = _noise("trace", OPERATORS);
+        trace[OPERATOR] = Merkle.tensorRoot(p.operator.output, dataRoot);
         bytes32[] memory weights = _noise("weights", 12);
         p.operator.operands = new Operand[](opened.length);
         p.operands = new TensorOpening[](opened.length);
@@ -179,10 +183,9 @@ contract ProofGasTest is ProtocolTest {
             // From the trace and from the weights in turn: state in training, constants in serving.
             uint8 source = i % 2 == 0 ? 1 : kind == JobKind.Training ? 2 : 3;
             p.operator.operands[i] = Operand(source, uint32(5 + i), opened[i].tensorType);
-            p.operands[i] = _noisyTensor(string.concat("operand ", vm.toString(i)), opened[i]);
-            (i % 2 == 0 ? trace : weights)[5 + i] = Merkle.tensorRoot(opened[i].tensorType, p.operands[i].dataRoot);
+            (p.operands[i], dataRoot) = _noisyTensor(string.concat("operand ", vm.toString(i)), opened[i]);
+            (i % 2 == 0 ? trace : weights)[5 + i] = Merkle.tensorRoot(opened[i].tensorType, dataRoot);
         }
-        trace[OPERATOR] = Merkle.tensorRoot(p.operator.output, p.output.dataRoot);
         p.output.membership = SlowTree.ofDigests(trace).path(OPERATOR);
         for (uint256 i = 0; i < opened.length; ++i) {
             p.operands[i].membership = SlowTree.ofDigests(i % 2 == 0 ? trace : weights).path(5 + i);
@@ -268,7 +271,7 @@ contract ProofGasTest is ProtocolTest {
     function _noisyTensor(string memory seed, Opened memory opened)
         private
         pure
-        returns (TensorOpening memory opening)
+        returns (TensorOpening memory opening, bytes32 node)
     {
         TensorType t = opened.tensorType;
         uint256 first = opened.element * t.width() / 256;
@@ -279,7 +282,7 @@ contract ProofGasTest is ProtocolTest {
             leaves[i] = abi.encodePacked(_noise(string.concat(seed, vm.toString(i)), 8));
             all = bytes.concat(all, leaves[i]);
         }
-        bytes32 node = SlowTree.ofLeaves(leaves).rootOf();
+        node = SlowTree.ofLeaves(leaves).rootOf();
         uint256 index = first / count;
         uint256 depth = Merkle.depth(t.leafCount()) - Merkle.depth(count);
         bytes32[] memory siblings = _noise(string.concat(seed, " siblings"), depth);
@@ -289,7 +292,6 @@ contract ProofGasTest is ProtocolTest {
                 : keccak256(abi.encodePacked(bytes1(0x01), siblings[i], node));
             index >>= 1;
         }
-        opening.dataRoot = node;
         opening.ranges = new LeafRange[](1);
         opening.ranges[0] = LeafRange({firstLeaf: uint32(first), leaves: all, siblings: siblings});
     }

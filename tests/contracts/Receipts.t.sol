@@ -5,7 +5,8 @@ import {ICheckpoints} from "../../contracts/interfaces/ICheckpoints.sol";
 import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
 import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../contracts/interfaces/IStaking.sol";
-import {Claim, ClaimLink, ElementProof} from "../../contracts/types/Types.sol";
+import {Claim, ClaimLink} from "../../contracts/types/Types.sol";
+import {ElementProof} from "./protocol/ElementProof.sol";
 import {ServingTest} from "./protocol/ServingTest.sol";
 import {Signatures} from "./protocol/Signatures.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
@@ -18,6 +19,7 @@ contract ReceiptsTest is ServingTest {
 
     bytes private constant UNKNOWN = abi.encodeWithSelector(ICheckpoints.UnknownClaim.selector);
     bytes private constant MISMATCH = abi.encodeWithSelector(IDisputes.StatementMismatch.selector);
+    bytes private constant BAD_SIGNATURE = abi.encodeWithSelector(IDisputes.BadSignature.selector);
     bytes private constant WRONG_PROGRAM = abi.encodeWithSelector(IDisputes.WrongProgram.selector);
 
     /// @dev P-15, and that there is a proof against every operator at every length.
@@ -28,7 +30,7 @@ contract ReceiptsTest is ServingTest {
                 uint64 element = tokens * 8 - 1;
                 _refused(_elementProof(TEXT, tokens, operator, element), _noFault());
                 (wrongOperator, wrongByte) = (operator, element);
-                disputes.proveSigned(_elementProof(TEXT, tokens, operator, element));
+                disputes.proveSigned(_elementProof(TEXT, tokens, operator, element).pack());
                 assertEq(_staked(workers[0].addr).bonded, 0);
                 vm.revertToState(snapshot);
             }
@@ -57,7 +59,7 @@ contract ReceiptsTest is ServingTest {
         emit IStaking.Slashed(workers[0].addr, STAKE, STAKE / 2, STAKE * 3 / 10, STAKE / 5);
         // P-17: whoever sends it, and has copied it from the mempool, gains nothing.
         vm.prank(stranger);
-        disputes.proveSigned(proof);
+        disputes.proveSigned(proof.pack());
 
         assertEq(sno.balanceOf(auditor) - auditorHas, STAKE / 2);
         assertEq(sno.balanceOf(user) - userHas, STAKE * 3 / 10);
@@ -70,7 +72,7 @@ contract ReceiptsTest is ServingTest {
     /// @dev P-21: the other lane is as it was, and redeems what it is owed; the rest of the escrow goes back.
     function test_convictionLeavesOtherLanes() public {
         _redeem(_voucher(job, 0, 0, 1, 10));
-        disputes.proveSigned(_wrong(2));
+        disputes.proveSigned(_wrong(2).pack());
         assertEq(_staked(workers[1].addr).locked, STAKE);
         _redeem(_voucher(job, 0, 1, 1, 30));
         skip(WINDOW);
@@ -88,13 +90,13 @@ contract ReceiptsTest is ServingTest {
     /// @dev P-6: a lane's stake is taken once, however many of its receipts are wrong.
     function test_secondConvictionTakesNothing() public {
         _stake(workers[0].addr, IStaking.Role.Worker, STAKE);
-        disputes.proveSigned(_wrong(2));
+        disputes.proveSigned(_wrong(2).pack());
         uint40 deadline = jobs.jobOf(job).deadline;
         assertEq(_staked(workers[0].addr).bonded, STAKE);
         skip(10 minutes);
         // Another text, and the same again.
-        disputes.proveSigned(_elementProof(TEXT + 1, 4, 0, 0));
-        disputes.proveSigned(_wrong(2));
+        disputes.proveSigned(_elementProof(TEXT + 1, 4, 0, 0).pack());
+        disputes.proveSigned(_wrong(2).pack());
         assertEq(_staked(workers[0].addr).bonded, STAKE, "not again");
         assertEq(_staked(workers[0].addr).locked, 0);
         assertEq(jobs.jobOf(job).deadline, deadline, "closed once");
@@ -110,7 +112,7 @@ contract ReceiptsTest is ServingTest {
             // At once; in the last second of the window; after it, when nobody has settled yet.
             if (i == 1) skip(WINDOW - 1);
             if (i == 2) skip(30 days);
-            disputes.proveSigned(proof);
+            disputes.proveSigned(proof.pack());
             assertEq(_staked(workers[0].addr).bonded, 0);
             vm.revertToState(snapshot);
         }
@@ -220,7 +222,7 @@ contract ReceiptsTest is ServingTest {
         _stakeAgain();
         job = _postServing(1);
         assertEq(_wrong(1).programMembership.length, 0);
-        disputes.proveSigned(_wrong(1));
+        disputes.proveSigned(_wrong(1).pack());
         _refused(_wrong2(), MISMATCH);
     }
 
@@ -249,32 +251,31 @@ contract ReceiptsTest is ServingTest {
             if (i == 1) p.claim.replica = 1;
             if (i == 2) p.claim.job = other;
             if (i == 3) p.claim.io = 0;
-            _refused(p, MISMATCH);
+            _refused(p, BAD_SIGNATURE);
         }
         // The receipt of another deployment.
         ElementProof memory q = _wrong(2);
         q.statement.claimId = Signatures.digest(block.chainid, makeAddr("other deployment"), Signatures.hash(q.claim));
         q.signature = _signed(q.statement);
-        _refused(q, MISMATCH);
+        _refused(q, BAD_SIGNATURE);
     }
 
     function test_refusesOtherSignatures() public {
-        bytes memory refused = abi.encodeWithSelector(IDisputes.BadSignature.selector);
         ElementProof memory p = _wrong(2);
         bytes32 hash = Signatures.hash(p.statement);
         p.signature = _sign(workers[1].key, _statementDigest(p.statement));
-        _refused(p, refused);
+        _refused(p, BAD_SIGNATURE);
         p.signature = _sign(workers[0].key, Signatures.digest(block.chainid + 1, address(disputes), hash));
-        _refused(p, refused);
+        _refused(p, BAD_SIGNATURE);
         p.signature = _sign(workers[0].key, Signatures.digest(block.chainid, makeAddr("other deployment"), hash));
-        _refused(p, refused);
-        // A worker's word about another's lane, and about one that the job has not got.
+        _refused(p, BAD_SIGNATURE);
+        // A worker's word about another's lane, and about one that the job has not got, nor a program for it.
         for (uint16 i = 0; i < 2; ++i) {
             p = _wrong(2);
             (p.claim.stage, p.claim.replica) = (i, 1 - i);
             p.statement.claimId = checkpoints.claimId(p.claim);
             p.signature = _signed(p.statement);
-            _refused(p, refused);
+            _refused(p, i == 0 ? BAD_SIGNATURE : WRONG_PROGRAM);
         }
     }
 
@@ -316,6 +317,6 @@ contract ReceiptsTest is ServingTest {
 
     function _refused(ElementProof memory proof, bytes memory reason) private {
         vm.expectRevert(reason);
-        disputes.proveSigned(proof);
+        disputes.proveSigned(proof.pack());
     }
 }

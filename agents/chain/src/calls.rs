@@ -7,6 +7,7 @@ use tensorlink_bindings::{Audits, Beacon, Channels, Checkpoints, Custody, Disput
 use tensorlink_node::ports::chain::{Deployment, Role};
 use tensorlink_node::ports::{AuditMove, Call, CustodyMove};
 use tensorlink_proof::challenge::Move;
+use tensorlink_proof::fraud::{ElementProof, bytes};
 use tensorlink_types::Address;
 
 use crate::challenge;
@@ -85,7 +86,7 @@ pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action
         Call::Redeem { voucher, signature } => {
             plain(d.channels, &Channels::redeemCall { voucher: recode(voucher)?, signature: signature.clone() })
         }
-        Call::Prove(proof) => plain(d.disputes, &Disputes::proveSignedCall { proof: recode(&**proof)? }),
+        Call::Prove(proof) => plain(d.disputes, &Disputes::proveSignedCall { proof: encoded(proof)? }),
         Call::ProveWiring(proof) => plain(d.disputes, &Disputes::proveSignedWiringCall { proof: recode(&**proof)? }),
         Call::ProveContradiction(proof) => {
             plain(d.disputes, &Disputes::proveSignedContradictionCall { proof: recode(&**proof)? })
@@ -161,9 +162,13 @@ fn audit(d: &Deployment, step: &AuditMove) -> Result<Action, Error> {
             plain(d.audits, &Audits::penaliseCall { claim: recode(claim)?, auditor: *auditor })
         }
         AuditMove::PenaliseCopy { proof, auditor } => {
-            plain(d.audits, &Audits::penaliseCopyCall { proof: recode(&**proof)?, auditor: *auditor })
+            plain(d.audits, &Audits::penaliseCopyCall { proof: encoded(proof)?, auditor: *auditor })
         }
     })
+}
+
+fn encoded(proof: &ElementProof) -> Result<Bytes, Error> {
+    bytes::encode(proof).map(Into::into).map_err(|error| Error::custom(error.to_string()))
 }
 
 /// The proof that a transaction to `to` with this data brings, as the call that sends it: the reverse of [`action`]. None of any other
@@ -173,7 +178,9 @@ pub fn proof(deployment: &Deployment, to: Address, data: &[u8]) -> Option<Call> 
         return None;
     }
     Some(match DisputesCalls::abi_decode(data).ok()? {
-        DisputesCalls::proveSigned(call) => Call::Prove(Box::new(recode(&call.proof).ok()?)),
+        DisputesCalls::proveSigned(call) => {
+            Call::Prove(Box::new(bytes::decode(&call.proof, &deployment.contracts()).ok()?))
+        }
         DisputesCalls::proveSignedWiring(call) => Call::ProveWiring(Box::new(recode(&call.proof).ok()?)),
         DisputesCalls::proveEquivocation(call) => Call::ProveEquivocation(Box::new(recode(&call.proof).ok()?)),
         DisputesCalls::proveSignedContradiction(call) => Call::ProveContradiction(Box::new(recode(&call.proof).ok()?)),
@@ -210,10 +217,9 @@ impl Action {
 
 #[cfg(test)]
 mod tests {
+    use tensorlink_proof::fraud::OpenedTensor;
     use tensorlink_types::B256;
-    use tensorlink_types::abi::{
-        BoundaryLogs, Claim, ElementProof, LeafRange, Operand, Operator, ProgramHeader, StepStatement, TensorOpening,
-    };
+    use tensorlink_types::abi::{BoundaryLogs, Claim, LeafRange, Operand, Operator, ProgramHeader, StepStatement};
 
     use super::*;
 
@@ -221,15 +227,14 @@ mod tests {
         B256::repeat_byte(n)
     }
 
-    #[test]
-    fn a_proof_arrives_field_for_field() {
-        let opening = |n: u8| TensorOpening {
-            dataRoot: word(n),
-            membership: vec![word(n + 1), word(n + 2)],
-            ranges: vec![LeafRange { firstLeaf: n.into(), leaves: vec![n; 40].into(), siblings: vec![word(n + 3)] }],
+    /// With what follows from the rest.
+    fn proof_on(deployment: &Deployment) -> ElementProof {
+        let opened = |n: u8, siblings: Vec<B256>| OpenedTensor {
+            membership: vec![word(n)],
+            ranges: vec![LeafRange { firstLeaf: 0, leaves: vec![n; 256].into(), siblings }],
         };
-        let operand = Operand { source: 2, index: 7, tensorType: U256::from(0x10) };
-        let proof = ElementProof {
+        let ty = U256::from(8) << 248 | U256::from(1) << 224 | U256::from(256) << 96;
+        let draft = ElementProof {
             claim: Claim {
                 job: 1,
                 stage: 2,
@@ -239,40 +244,54 @@ mod tests {
                 newState: word(6),
                 io: word(7),
             },
-            committedAt: 8,
-            logs: BoundaryLogs { fromPrevious: word(9), toPrevious: word(10), fromNext: word(11), toNext: word(12) },
+            committed_at: 8,
             statement: StepStatement {
-                claimId: word(13),
+                claimId: B256::ZERO,
                 auditor: Address::repeat_byte(14),
                 step: 15,
                 preState: word(16),
                 postState: word(17),
-                trace: word(18),
+                trace: B256::ZERO,
             },
             signature: vec![19; 65].into(),
             program: ProgramHeader {
-                operatorCount: 20,
+                operatorCount: 2,
                 constantCount: 21,
                 stateCount: 22,
                 microBatches: 23,
                 edges: 35,
-                operators: word(24),
+                operators: B256::ZERO,
                 constants: word(25),
                 wiring: word(26),
             },
-            programMembership: vec![word(33), word(34)],
+            program_membership: vec![word(33), word(34)],
             operator: Operator {
                 opcode: 1,
-                output: U256::from(27),
-                operands: vec![operand],
+                output: ty,
+                operands: vec![Operand { source: 5, index: 7, tensorType: ty }],
                 attributes: vec![-28, 29],
             },
-            operatorIndex: 30,
-            operatorMembership: vec![word(31)],
+            operator_index: 1,
+            operator_membership: vec![word(31)],
+            logs: Some(BoundaryLogs {
+                fromPrevious: word(9),
+                toPrevious: word(10),
+                fromNext: word(11),
+                toNext: word(12),
+            }),
             element: 32,
-            output: opening(40),
-            operands: vec![opening(50), opening(60)],
+            output: opened(40, vec![]),
+            operands: vec![opened(50, vec![word(51)]), OpenedTensor::default()],
         };
+        let whole = bytes::decode(&bytes::encode(&draft).unwrap(), &deployment.contracts()).unwrap();
+        let mut same = whole.clone();
+        (same.statement.claimId, same.statement.trace, same.program.operators) = Default::default();
+        assert_eq!(same, draft);
+        whole
+    }
+
+    #[test]
+    fn a_proof_arrives_field_for_field() {
         let address = Address::repeat_byte(1);
         let deployment = Deployment {
             chain_id: 1,
@@ -289,10 +308,11 @@ mod tests {
             beacon: address,
             step_verifier: address,
         };
+        let proof = proof_on(&deployment);
         let action = action(&deployment, &Call::Prove(Box::new(proof.clone())), U256::ZERO).unwrap();
         assert_eq!((action.to, action.spends), (deployment.disputes, None));
         let call = Disputes::proveSignedCall::abi_decode(&action.data).unwrap();
-        assert_eq!(recode::<_, ElementProof>(&call.proof).unwrap(), proof);
+        assert_eq!(call.proof, bytes::encode(&proof).unwrap());
         // And it is read back from there, and from nowhere else.
         let found = super::proof(&deployment, action.to, &action.data);
         assert_eq!(found, Some(Call::Prove(Box::new(proof))));

@@ -14,7 +14,6 @@ use tensorlink_node::ports::{Chain, Net, Store, StoreError, SystemClock};
 use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::shard::{ShardError, ShardSource};
 use tensorlink_node::{Games, Identity, Journal, Ports, names};
-use tensorlink_proof::commit::Contracts;
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_types::{B256, Program};
 use tensorlink_validator::{Answers, Auditor, Claims, LastStage, Needs, PLAYS};
@@ -131,14 +130,7 @@ impl Node {
     ) -> Result<Self> {
         let World { net, store } = World::join(config, &identity, disk, shutdown).await?;
         let deployment = chain.deployment();
-        let contracts = Contracts {
-            chain_id: deployment.chain_id,
-            jobs: deployment.jobs,
-            checkpoints: deployment.checkpoints,
-            channels: deployment.channels,
-            disputes: deployment.disputes,
-            custody: deployment.custody,
-        };
+        let contracts = deployment.contracts();
         let journal = Journal::open(config.data_dir.join("journal"))?;
         for address in net.listen_addresses().await? {
             tracing::debug!("listening on {address}");

@@ -172,32 +172,6 @@ sol! {
         bytes32[] siblings;
     }
 
-    /// A tensor's place in its commitment (`membership`: siblings from the bottom) and the leaves that are needed of it.
-    #[derive(Debug, PartialEq, Eq)]
-    struct TensorOpening {
-        bytes32 dataRoot;
-        bytes32[] membership;
-        LeafRange[] ranges;
-    }
-
-    /// Everything that convicts a worker whose signed trace holds one wrong element.
-    #[derive(Debug, PartialEq, Eq)]
-    struct ElementProof {
-        Claim claim;
-        uint64 committedAt;
-        BoundaryLogs logs;
-        StepStatement statement;
-        bytes signature;
-        ProgramHeader program;
-        bytes32[] programMembership;
-        Operator operator;
-        uint32 operatorIndex;
-        bytes32[] operatorMembership;
-        uint64 element;
-        TensorOpening output;
-        TensorOpening[] operands;
-    }
-
     /// Everything that convicts a worker whose signed trace is not wired to its state or its logs.
     #[derive(Debug, PartialEq, Eq)]
     struct WiringProof {

@@ -15,9 +15,9 @@ use tensorlink_node::ports::{AuditMove, Call, ChainError};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_proof::commit::is_receipt;
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::fraud::Signed;
+use tensorlink_proof::fraud::{ElementProof, Signed};
 use tensorlink_proof::sortition::{Quarters, answer_of, period_after, sealed_answer};
-use tensorlink_types::abi::{AuditAnswer, AuditedClaim, ElementProof};
+use tensorlink_types::abi::{AuditAnswer, AuditedClaim};
 use tensorlink_types::{Address, B256, Bytes, ClaimId};
 use tokio_util::sync::CancellationToken;
 

@@ -310,8 +310,8 @@ where
                 *found = format!(
                     "step {}, operator {} ({}), element {} is wrong",
                     proof.statement.step,
-                    proof.operatorIndex,
-                    self.replay.shard.program.names.get(proof.operatorIndex as usize).cloned().unwrap_or_default(),
+                    proof.operator_index,
+                    self.replay.shard.program.names.get(proof.operator_index as usize).cloned().unwrap_or_default(),
                     proof.element
                 );
                 Call::Prove(proof)

@@ -9,6 +9,7 @@ import {Parameters} from "../../../contracts/types/Parameters.sol";
 import {Claim, ContradictionProof, JobKind, JobTerms, StepStatement, Voucher} from "../../../contracts/types/Types.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
 import {BeaconTest} from "./BeaconTest.sol";
+import {ElementProof} from "./ElementProof.sol";
 
 /// @title Two validators that every claim draws, and a claim to audit
 /// @notice The last claim of stage 1 of a training job, or a receipt of stage 1 of a serving job, of states and traces that nothing computed. The worker that is
@@ -50,6 +51,14 @@ abstract contract AuditTest is BeaconTest {
     function _join(string memory name) internal returns (address validator) {
         validator = makeAddr(name);
         _stake(validator, IStaking.Role.Validator, COLLATERAL);
+    }
+
+    /// @dev The claim that a proof refutes.
+    function _refuted(ElementProof memory proof) internal view returns (bytes32) {
+        (uint64 job, StepStatement memory statement) = disputes.refutes(proof.pack());
+        assertEq(job, proof.claim.job);
+        assertEq(keccak256(abi.encode(statement)), keccak256(abi.encode(proof.statement)));
+        return statement.claimId;
     }
 
     function _unstake(address validator, uint256 amount) internal {

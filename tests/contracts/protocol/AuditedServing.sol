@@ -3,9 +3,10 @@ pragma solidity ^0.8.28;
 
 import {AuditAnswer} from "../../../contracts/types/Audit.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
-import {ElementProof, Voucher} from "../../../contracts/types/Types.sol";
+import {Voucher} from "../../../contracts/types/Types.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
 import {AuditTest} from "./AuditTest.sol";
+import {ElementProof} from "./ElementProof.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
 import {ServingTest} from "./ServingTest.sol";
 import {ServingWorker} from "./ServingWorker.sol";

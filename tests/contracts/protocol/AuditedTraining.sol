@@ -3,8 +3,9 @@ pragma solidity ^0.8.28;
 
 import {AuditAnswer} from "../../../contracts/types/Audit.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
-import {Claim, ElementProof} from "../../../contracts/types/Types.sol";
+import {Claim} from "../../../contracts/types/Types.sol";
 import {AuditTest} from "./AuditTest.sol";
+import {ElementProof} from "./ElementProof.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
 import {TrainingTest} from "./TrainingTest.sol";
 import {TrainingWorker} from "./TrainingWorker.sol";

@@ -5,16 +5,10 @@ import {Dissection} from "../../../contracts/libraries/Dissection.sol";
 import {Merkle} from "../../../contracts/libraries/Merkle.sol";
 import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
 import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
-import {
-    BoundaryLogs,
-    Claim,
-    ContradictionProof,
-    ElementProof,
-    StepStatement,
-    TensorType
-} from "../../../contracts/types/Types.sol";
+import {BoundaryLogs, Claim, ContradictionProof, StepStatement, TensorType} from "../../../contracts/types/Types.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
 import {ChallengeFeed} from "./ChallengeFeed.sol";
+import {ElementProof} from "./ElementProof.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
 import {TrainingTest} from "./TrainingTest.sol";
 import {TrainingWorker} from "./TrainingWorker.sol";
@@ -207,7 +201,7 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
     function _prove(uint32 step, uint32 operator, uint64 element) internal {
         ElementProof memory proof = _elementProof(claim, step, operator, element);
         (proof.committedAt, proof.signature) = (committedAt, stated);
-        disputes.proveSigned(proof);
+        disputes.proveSigned(proof.pack());
     }
 
     /// @dev Asks on until the row that holds `leaf` is out.

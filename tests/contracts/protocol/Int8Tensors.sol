@@ -2,8 +2,9 @@
 pragma solidity ^0.8.28;
 
 import {Merkle} from "../../../contracts/libraries/Merkle.sol";
-import {LeafRange, TensorOpening, TensorType} from "../../../contracts/types/Types.sol";
+import {LeafRange, TensorType} from "../../../contracts/types/Types.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
+import {TensorOpening} from "./ElementProof.sol";
 
 /// @title Tensors of int8 as canonical bytes (C-1), their roots and their openings
 abstract contract Int8Tensors {
@@ -37,7 +38,6 @@ abstract contract Int8Tensors {
     {
         bytes[] memory leaves = _leavesOf(data);
         bytes32[][] memory tree = SlowTree.ofLeaves(leaves);
-        opening.dataRoot = tree.rootOf();
         bytes memory opened;
         for (uint256 i = first; i < first + count; ++i) {
             opened = bytes.concat(opened, leaves[i]);

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {
-    ContradictionProof,
-    ElementProof,
-    Operand,
-    StepStatement,
-    TensorOpening,
-    WiringProof
-} from "../../../contracts/types/Types.sol";
+import {ContradictionProof, Operand, StepStatement, WiringProof} from "../../../contracts/types/Types.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
+import {ElementProof, TensorOpening} from "./ElementProof.sol";
 import {ServingWorker} from "./ServingWorker.sol";
 
 /// @title An auditor that builds proofs from a worker's answers about a receipt

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {
-    Claim,
-    ContradictionProof,
-    ElementProof,
-    Operand,
-    StepStatement,
-    TensorOpening,
-    WiringProof
-} from "../../../contracts/types/Types.sol";
+import {Claim, ContradictionProof, Operand, StepStatement, WiringProof} from "../../../contracts/types/Types.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
+import {ElementProof, TensorOpening} from "./ElementProof.sol";
 import {TrainingWorker} from "./TrainingWorker.sol";
 
 /// @title An auditor that builds proofs from the answers of a worker

@@ -7,10 +7,11 @@ use alloy_sol_types::SolValue;
 use serde::Deserialize;
 use tensorlink_proof::commit::{Contracts, record_hash};
 use tensorlink_proof::fraud::{
-    Case, Conviction, Refusal, Work, verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
+    Case, Conviction, ElementProof, Refusal, Work, bytes, verify_contradiction_proof, verify_element_proof,
+    verify_wiring_proof,
 };
 use tensorlink_types::JobKey;
-use tensorlink_types::abi::{Claim, ContradictionProof, ElementProof, WiringProof};
+use tensorlink_types::abi::{Claim, ContradictionProof, WiringProof};
 
 use crate::feed::Feed;
 
@@ -51,15 +52,19 @@ static FILE: LazyLock<File> = LazyLock::new(|| {
 });
 
 impl Vector {
-    fn case(&self, claim: &Claim, committed_at: u64) -> Case {
-        let contracts = Contracts {
+    fn contracts(&self) -> Contracts {
+        Contracts {
             chain_id: self.chain_id,
             jobs: Address::ZERO,
             checkpoints: self.checkpoints,
             channels: Address::ZERO,
             disputes: self.disputes,
             custody: Address::ZERO,
-        };
+        }
+    }
+
+    fn case(&self, claim: &Claim, committed_at: u64) -> Case {
+        let contracts = self.contracts();
         let work = match self.kind {
             0 => Work::Training {
                 steps_per_interval: self.steps_per_interval,
@@ -89,7 +94,7 @@ impl Vector {
 
 /// A kind of proof.
 trait Proof: Sized + PartialEq + std::fmt::Debug {
-    fn decode(bytes: &[u8]) -> Option<Self>;
+    fn decode(bytes: &[u8], contracts: &Contracts) -> Option<Self>;
     fn encode(&self) -> Vec<u8>;
     fn claim(&self) -> (&Claim, u64);
     fn verify(&self, case: &Case) -> Result<Conviction, Refusal>;
@@ -98,7 +103,7 @@ trait Proof: Sized + PartialEq + std::fmt::Debug {
 macro_rules! proof {
     ($name:ident, $verify:ident) => {
         impl Proof for $name {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8], _: &Contracts) -> Option<Self> {
                 Self::abi_decode(bytes).ok()
             }
             fn encode(&self) -> Vec<u8> {
@@ -114,16 +119,31 @@ macro_rules! proof {
     };
 }
 
-proof!(ElementProof, verify_element_proof);
+impl Proof for ElementProof {
+    fn decode(bytes: &[u8], contracts: &Contracts) -> Option<Self> {
+        bytes::decode(bytes, contracts).ok()
+    }
+    fn encode(&self) -> Vec<u8> {
+        bytes::encode(self).expect("what was decoded has bytes")
+    }
+    fn claim(&self) -> (&Claim, u64) {
+        (&self.claim, self.committed_at)
+    }
+    fn verify(&self, case: &Case) -> Result<Conviction, Refusal> {
+        verify_element_proof(case, self)
+    }
+}
+
 proof!(WiringProof, verify_wiring_proof);
 proof!(ContradictionProof, verify_contradiction_proof);
 
 fn check<P: Proof>(vector: &Vector, feed: &mut Feed<'_>) {
-    let original = P::decode(&vector.proof).expect("a vector is a proof");
+    let contracts = vector.contracts();
+    let original = P::decode(&vector.proof, &contracts).expect("a vector is a proof");
     let (claim, committed_at) = original.claim();
     let case = vector.case(claim, committed_at);
-    let Some(proof) = P::decode(&vector.changed(feed)) else { return };
-    assert_eq!(P::decode(&proof.encode()).as_ref(), Some(&proof));
+    let Some(proof) = P::decode(&vector.changed(feed), &contracts) else { return };
+    assert_eq!(P::decode(&proof.encode(), &contracts).as_ref(), Some(&proof));
     let verdict = proof.verify(&case);
     assert!(proof != original || verdict.is_ok(), "the vector convicts");
     if let Ok(conviction) = verdict {

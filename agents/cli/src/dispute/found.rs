@@ -2,10 +2,10 @@
 
 use tensorlink_node::ports::Call;
 use tensorlink_proof::commit::Edge;
-use tensorlink_proof::fraud::decode;
+use tensorlink_proof::fraud::{ElementProof, decode};
 use tensorlink_types::abi::{
-    Claim, ContradictionProof, ElementProof, EquivocationProof, JobKind, ProgramHeader, SINK_STATE, SINK_TO_NEXT,
-    SINK_TO_PREVIOUS, StepStatement, WiringProof,
+    Claim, ContradictionProof, EquivocationProof, JobKind, ProgramHeader, SINK_STATE, SINK_TO_NEXT, SINK_TO_PREVIOUS,
+    StepStatement, WiringProof,
 };
 use tensorlink_types::{B256, ClaimId, TensorType};
 
@@ -50,7 +50,7 @@ fn element(proof: &ElementProof, Conviction { claimed, recomputed, .. }: &Convic
     let operands = operator.operands.iter().map(|operand| Operand { source: operand.source, name: None });
     let exponent = operator.output.exponent();
     Some(Element {
-        operator: unnamed(proof.operatorIndex),
+        operator: unnamed(proof.operator_index),
         opcode: operator.opcode,
         operands: operands.collect(),
         place: place(&operator.output, proof.element),
@@ -125,7 +125,8 @@ fn clash(proof: &ContradictionProof, terms: &Terms) -> Clash {
 #[cfg(test)]
 mod tests {
     use tensorlink_node::ports::chain::Fault;
-    use tensorlink_types::abi::{BoundaryLogs, TensorOpening, Wiring as Wired};
+    use tensorlink_proof::fraud::OpenedTensor;
+    use tensorlink_types::abi::{BoundaryLogs, Wiring as Wired};
     use tensorlink_types::{Address, Opcode, Operator, Source, U256};
 
     use super::*;
@@ -218,20 +219,19 @@ mod tests {
         let operand = tensorlink_types::Operand { source: Source::State(1), ty: ty.clone() };
         let operator =
             Operator { opcode: Opcode::Relu, operands: vec![operand], attributes: vec![], output: ty.clone() };
-        let none = TensorOpening { dataRoot: B256::ZERO, membership: vec![], ranges: vec![] };
         let proof = ElementProof {
             claim: proof((8, 8), [[1, 2], [1, 2]]).claim,
-            committedAt: 0,
-            logs: logs(),
+            committed_at: 0,
             statement: statement(8, [1, 2]),
             signature: Vec::new().into(),
             program: header(),
-            programMembership: vec![],
+            program_membership: vec![],
             operator: (&operator).into(),
-            operatorIndex: 2,
-            operatorMembership: vec![],
+            operator_index: 2,
+            operator_membership: vec![],
+            logs: None,
             element: 5,
-            output: none,
+            output: OpenedTensor::default(),
             operands: vec![],
         };
         let proof = Call::Prove(Box::new(proof));

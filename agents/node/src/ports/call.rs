@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use tensorlink_proof::challenge::Move;
+use tensorlink_proof::fraud::ElementProof;
 use tensorlink_types::abi::{
-    AuditAnswer, AuditedClaim, BoundaryLogs, Claim, ClaimLink, ContradictionProof, Delivery, Demand, ElementProof,
-    EquivocationProof, Holder, JobTerms, Offer, Part, ProgramHeader, StepStatement, Voucher, WiringProof,
+    AuditAnswer, AuditedClaim, BoundaryLogs, Claim, ClaimLink, ContradictionProof, Delivery, Demand, EquivocationProof,
+    Holder, JobTerms, Offer, Part, ProgramHeader, StepStatement, Voucher, WiringProof,
 };
 use tensorlink_types::{Address, B256, Bytes, JobId, Lane, U256};
 

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use tensorlink_proof::commit::Contracts;
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, B256, Bytes, ClaimId, JobId, Lane, Lineage, U256};
 use thiserror::Error;
@@ -48,6 +49,18 @@ impl Deployment {
             audits: zero,
             beacon: zero,
             step_verifier: zero,
+        }
+    }
+
+    /// Those that something is signed for.
+    pub const fn contracts(&self) -> Contracts {
+        Contracts {
+            chain_id: self.chain_id,
+            jobs: self.jobs,
+            checkpoints: self.checkpoints,
+            channels: self.channels,
+            disputes: self.disputes,
+            custody: self.custody,
         }
     }
 }

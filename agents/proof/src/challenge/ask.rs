@@ -5,7 +5,7 @@
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use tensorlink_num::Tensor;
-use tensorlink_types::abi::{ContradictionProof, ElementProof, Question, StepStatement, WiringProof};
+use tensorlink_types::abi::{ContradictionProof, Question, StepStatement, WiringProof};
 use tensorlink_types::{Program, Source, TensorRoot};
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ use super::way::{guided, guided_from_root, plainly};
 use super::{Game, Known, Move, OwnTree, Subject, Turn};
 use crate::commit::program::ProgramTooLarge;
 use crate::commit::{BoundaryLists, Edge, state_root, trace_root};
-use crate::fraud::{Case, FraudError, Prover, Signed, Sink, StepLists};
+use crate::fraud::{Case, ElementProof, FraudError, Prover, Signed, Sink, StepLists};
 use crate::merkle::tensor::leaf_count;
 use crate::merkle::{Entries, LEAF_BYTES, depth};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::B256;
-use tensorlink_types::abi::{LeafRange, Pick, Position, TensorOpening};
+use tensorlink_types::abi::{LeafRange, Pick, Position};
 use tensorlink_types::{TensorRoot, TensorType};
 
 use super::position::{is_bottom, is_row, leaf_of, row_height, row_start};
@@ -179,10 +179,8 @@ impl Claimed for Known<'_> {
         root_from_data(ty, self.root)
     }
 
-    fn opening(&self, from: u64, to: u64) -> Result<TensorOpening, OpeningError> {
-        // An element lies in one leaf, and that is all that is asked for of an output.
-        let ranges = (from..to).map(|leaf| self.open(leaf)).collect::<Result<_, _>>()?;
-        Ok(TensorOpening { dataRoot: self.root, membership: Vec::new(), ranges })
+    fn opening(&self, leaf: u64) -> Result<LeafRange, OpeningError> {
+        self.open(leaf)
     }
 }
 

@@ -26,7 +26,7 @@ pub use self::logs::{BoundaryLists, Edge, LogBuilder, LogError, LogShape, Logs, 
 pub use self::program::{ProgramCommitment, operator_hash, program_hash, wiring_hash};
 pub use self::programs::ProgramList;
 pub use self::receipt::{Crossed, epoch_record, is_receipt, receipt, receipt_list, receipt_statement};
-pub use self::sign::{SignatureError, recover, sign, verify_signer};
+pub use self::sign::{SIGNATURE_BYTES, SignatureError, recover, sign, verify_signer};
 use crate::merkle::{List, list_root};
 pub use crate::merkle::{tensor_root, tensor_roots};
 

@@ -2,14 +2,18 @@
 //!
 //! | module | what lives there |
 //! |---|---|
+//! | [`element`] | a proof of a wrong element |
+//! | [`bytes`] | the same as the contract takes it, and back |
 //! | [`case`] | what the chain knows, of training and of serving jobs |
 //! | [`prover`] | [`Prover`]: builds each kind of proof and tries it before handing it out |
 //! | [`openings`] | the fewest leaves that hold what an element is computed from |
 //! | [`verify`] | `Disputes.proveSigned…`, check for check, in Rust |
 //! | [`decode`] | operators back from their ABI form |
 
+pub mod bytes;
 pub mod case;
 pub mod decode;
+pub mod element;
 pub mod openings;
 pub mod prover;
 pub mod verify;
@@ -19,7 +23,9 @@ use tensorlink_num::OpError;
 use tensorlink_types::abi::StepStatement;
 use thiserror::Error;
 
+pub use self::bytes::BytesError;
 pub use self::case::{Case, Work};
+pub use self::element::{ElementProof, OpenedTensor};
 pub use self::prover::{Claimed, Prover, Sink, StepAnswer, StepLists};
 pub use self::verify::{Conviction, verify_contradiction_proof, verify_element_proof, verify_wiring_proof};
 use crate::commit::SignatureError;

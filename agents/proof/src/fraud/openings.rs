@@ -2,7 +2,7 @@
 
 use tensorlink_num::Read;
 use tensorlink_types::TensorType;
-use tensorlink_types::abi::{LeafRange, TensorOpening};
+use tensorlink_types::abi::LeafRange;
 
 use crate::merkle::tensor::leaves_of;
 use crate::merkle::{LEAF_BYTES, OpeningError, TensorTree};
@@ -26,13 +26,12 @@ pub fn ranges(ty: &TensorType, reads: &[Read], operand: usize) -> Result<Vec<(u6
     Ok(joined)
 }
 
-/// Opens ranges of leaves of a tensor; its place in a commitment is still to be filled in.
+/// Opens ranges of leaves of a tensor.
 ///
 /// # Errors
 /// [`OpeningError`] for leaves beyond the tensor.
-pub fn open(tree: &TensorTree<'_>, ranges: &[(u64, u64)]) -> Result<TensorOpening, OpeningError> {
-    let ranges = ranges.iter().map(|(from, to)| tree.open(*from, to.saturating_sub(*from)));
-    Ok(TensorOpening { dataRoot: tree.data_root(), membership: Vec::new(), ranges: ranges.collect::<Result<_, _>>()? })
+pub fn open(tree: &TensorTree<'_>, ranges: &[(u64, u64)]) -> Result<Vec<LeafRange>, OpeningError> {
+    ranges.iter().map(|(from, to)| tree.open(*from, to.saturating_sub(*from))).collect()
 }
 
 /// Mantissa of an element, if one of the ranges holds it; as stored, so it may be one that the type forbids.

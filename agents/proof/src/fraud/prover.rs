@@ -3,13 +3,13 @@
 use alloy_primitives::B256;
 use tensorlink_num::{OpError, StepContext, Tensor, accessor, reads};
 use tensorlink_types::abi::{
-    self, Claim, ContradictionProof, ElementProof, SINK_STATE, SINK_TO_NEXT, SINK_TO_PREVIOUS, TensorOpening,
-    WiringProof,
+    self, Claim, ContradictionProof, LeafRange, SINK_STATE, SINK_TO_NEXT, SINK_TO_PREVIOUS, WiringProof,
 };
 use tensorlink_types::{Operator, Program, Source, TensorRoot, TensorType};
 
 use super::{
-    Case, FraudError, Refusal, Signed, openings, verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
+    Case, ElementProof, FraudError, OpenedTensor, Refusal, Signed, element, openings, verify_contradiction_proof,
+    verify_element_proof, verify_wiring_proof,
 };
 use crate::commit::{Edge, Logs, ProgramCommitment, program::ProgramTooLarge, tensor_list};
 use crate::merkle::tensor::leaves_of;
@@ -68,11 +68,11 @@ pub trait Claimed: Send + Sync {
     /// Commitment of the tensor, under the type that the program gives it.
     fn root(&self, ty: &TensorType) -> TensorRoot;
 
-    /// Opens leaves `[from, to)`.
+    /// Opens a leaf.
     ///
     /// # Errors
     /// [`OpeningError`] beyond the tensor, or where not enough is known.
-    fn opening(&self, from: u64, to: u64) -> Result<TensorOpening, OpeningError>;
+    fn opening(&self, leaf: u64) -> Result<LeafRange, OpeningError>;
 }
 
 impl Claimed for TensorTree<'_> {
@@ -80,8 +80,8 @@ impl Claimed for TensorTree<'_> {
         if self.ty() == ty { self.root() } else { TensorRoot::default() }
     }
 
-    fn opening(&self, from: u64, to: u64) -> Result<TensorOpening, OpeningError> {
-        openings::open(self, &[(from, to)])
+    fn opening(&self, leaf: u64) -> Result<LeafRange, OpeningError> {
+        self.open(leaf, 1)
     }
 }
 
@@ -174,17 +174,18 @@ impl<'a> Prover<'a> {
         // Padding is not computed from anything.
         let operands =
             if element < op.output.elements() { self.operands(op, element, operands, lists)? } else { Vec::new() };
+        let abi_operator = abi::Operator::from(op);
         let proof = ElementProof {
             claim: self.claim.clone(),
-            committedAt: self.committed_at,
-            logs: self.logs.roots(),
+            committed_at: self.committed_at,
             statement: said.statement.clone(),
             signature: said.signature.clone(),
             program: self.commitment.header.clone(),
-            programMembership: self.membership.clone(),
-            operator: abi::Operator::from(op),
-            operatorIndex: operator,
-            operatorMembership: self.operator_membership(operator)?,
+            program_membership: self.membership.clone(),
+            logs: element::has_neighbour(&abi_operator).then(|| self.logs.roots()),
+            operator: abi_operator,
+            operator_index: operator,
+            operator_membership: self.operator_membership(operator)?,
             element,
             output,
             operands,
@@ -201,7 +202,7 @@ impl<'a> Prover<'a> {
         element: u64,
         theirs: &dyn Claimed,
         trace: &dyn Entries,
-    ) -> Result<TensorOpening, FraudError> {
+    ) -> Result<OpenedTensor, FraudError> {
         let signed = item(trace, operator.into(), "operator")?;
         let actual = theirs.root(&op.output).into();
         if signed != actual {
@@ -209,8 +210,8 @@ impl<'a> Prover<'a> {
         }
         let last = op.output.elements().saturating_sub(1);
         // Padding lies in the leaf of the last element.
-        let (from, to) = leaves_of(&op.output, element.min(last), 1)?;
-        Ok(TensorOpening { membership: trace.prove(operator.into())?, ..theirs.opening(from, to)? })
+        let (leaf, _) = leaves_of(&op.output, element.min(last), 1)?;
+        Ok(OpenedTensor { membership: trace.prove(operator.into())?, ranges: vec![theirs.opening(leaf)?] })
     }
 
     /// Opens what the element is computed from, each operand against the commitment its source names.
@@ -220,7 +221,7 @@ impl<'a> Prover<'a> {
         element: u64,
         operands: &[&Tensor],
         lists: &StepLists<'_>,
-    ) -> Result<Vec<TensorOpening>, FraudError> {
+    ) -> Result<Vec<OpenedTensor>, FraudError> {
         if op.operands.len() != operands.len() {
             let (expected, actual) = (op.operands.len(), operands.len());
             return Err(OpError::OperandCount { opcode: op.opcode, expected, actual }.into());
@@ -240,8 +241,9 @@ impl<'a> Prover<'a> {
             if committed != actual {
                 return Err(FraudError::Operand { operand: i, committed, actual });
             }
-            let ranges = openings::ranges(&operand.ty, &reads, i)?;
-            opened.push(TensorOpening { membership: list.prove(index)?, ..openings::open(&tree, &ranges)? });
+            let ranges = openings::open(&tree, &openings::ranges(&operand.ty, &reads, i)?)?;
+            let membership = if ranges.is_empty() { Vec::new() } else { list.prove(index)? };
+            opened.push(OpenedTensor { membership, ranges });
         }
         Ok(opened)
     }

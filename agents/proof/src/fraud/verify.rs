@@ -1,18 +1,19 @@
-//! The checks of `contracts/core/Disputes.sol`, in the same order, so that no validator pays for a transaction that reverts.
+//! The checks of `contracts/core/Disputes.sol`, so that no validator pays for a transaction that reverts. In the same order, but for what the
+//! bytes of an element proof leave out (C-17): it is checked here where it is given, and by the contract in what was registered and signed.
 
 use alloy_primitives::{Address, B256};
 use tensorlink_num::{StepContext, element};
 use tensorlink_types::abi::{
-    BoundaryLogs, Claim, ContradictionProof, ElementProof, ProgramHeader, SINK_STATE, SINK_TO_NEXT, SINK_TO_PREVIOUS,
-    StepStatement, TensorOpening, WiringProof,
+    BoundaryLogs, Claim, ContradictionProof, ProgramHeader, SINK_STATE, SINK_TO_NEXT, SINK_TO_PREVIOUS, StepStatement,
+    WiringProof,
 };
 use tensorlink_types::{Operator, Source, TensorType};
 
-use super::{Case, Opened, Refusal, Work, decode, openings};
+use super::{Case, ElementProof, Opened, OpenedTensor, Refusal, Work, decode, openings};
 use crate::commit::programs::verify_program;
 use crate::commit::{io_root, is_receipt, operator_hash, program_hash, record_hash, verify_signer, wiring_hash};
 use crate::merkle::tensor::leaf_count;
-use crate::merkle::{LEAF_BYTES, root_from_data, verify_membership, verify_range};
+use crate::merkle::{LEAF_BYTES, OpeningError, range_root, root_from_data, verify_membership};
 
 /// What a proof establishes; the fields of the event `Convicted`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,14 +37,14 @@ pub struct Conviction {
 /// # Errors
 /// The [`Refusal`] that the contract would answer with.
 pub fn verify_element_proof(case: &Case, proof: &ElementProof) -> Result<Conviction, Refusal> {
-    check_claim(case, &proof.claim, proof.committedAt)?;
+    check_claim(case, &proof.claim, proof.committed_at)?;
     check_statement(case, &proof.claim, &proof.statement, &proof.signature)?;
-    check_program(case, &proof.statement, &proof.program, &proof.programMembership)?;
-    let index = u64::from(proof.operatorIndex);
+    check_program(case, &proof.statement, &proof.program, &proof.program_membership)?;
+    let index = u64::from(proof.operator_index);
     let count = proof.program.operatorCount.into();
     // INVARIANT: the operator is the registered program's.
     let hash = operator_hash(&proof.operator);
-    verify_membership(proof.program.operators, count, index, hash, &proof.operatorMembership)
+    verify_membership(proof.program.operators, count, index, hash, &proof.operator_membership)
         .map_err(|_| Refusal::WrongOperator)?;
     let operator = decode::operator(&proof.operator)?;
 
@@ -56,7 +57,7 @@ pub fn verify_element_proof(case: &Case, proof: &ElementProof) -> Result<Convict
     Ok(Conviction {
         auditor: proof.statement.auditor,
         step: proof.statement.step,
-        operator: proof.operatorIndex,
+        operator: proof.operator_index,
         element: proof.element,
         claimed,
         recomputed,
@@ -66,9 +67,13 @@ pub fn verify_element_proof(case: &Case, proof: &ElementProof) -> Result<Convict
 /// The element as the tensor in the signed trace holds it.
 fn claimed(proof: &ElementProof, operator: &Operator) -> Result<i64, Refusal> {
     let ty = &operator.output;
+    // INVARIANT: the opening has nothing that is not looked at.
+    if proof.output.ranges.len() != 1 {
+        return Err(Refusal::WrongOutput(proof.element));
+    }
     // INVARIANT: the output is the one the worker signed, under the type the program gives it.
-    let root = root_from_data(ty, proof.output.dataRoot).into();
-    let (index, count) = (proof.operatorIndex.into(), proof.program.operatorCount.into());
+    let root = root_of(&proof.output, ty, Opened::Output)?;
+    let (index, count) = (proof.operator_index.into(), proof.program.operatorCount.into());
     verify_membership(proof.statement.trace, count, index, root, &proof.output.membership)
         .map_err(|_| Refusal::WrongMembership(Opened::Output))?;
     // INVARIANT: the element lies in the tensor or in the padding of its last leaf.
@@ -76,11 +81,6 @@ fn claimed(proof: &ElementProof, operator: &Operator) -> Result<i64, Refusal> {
     if proof.element >= capacity {
         return Err(Refusal::ElementOutOfRange(proof.element));
     }
-    // INVARIANT: the opening has nothing that is not looked at.
-    if proof.output.ranges.len() != 1 {
-        return Err(Refusal::WrongOutput(proof.element));
-    }
-    check_ranges(&proof.output, ty, Opened::Output)?;
     openings::mantissa(&proof.output.ranges, ty, proof.element).ok_or(Refusal::WrongOutput(proof.element))
 }
 
@@ -94,12 +94,15 @@ fn recomputed(case: &Case, proof: &ElementProof, operator: &Operator) -> Result<
         return Err(Refusal::WrongMembership(Opened::Operand(proof.operands.len())));
     }
     for (i, (operand, opening)) in operator.operands.iter().zip(&proof.operands).enumerate() {
-        let root = root_from_data(&operand.ty, opening.dataRoot).into();
+        // Of what is not read, nothing is looked at.
+        if opening.ranges.is_empty() {
+            continue;
+        }
+        let root = root_of(opening, &operand.ty, Opened::Operand(i))?;
         // INVARIANT: operands are the worker's own or the program's, under the type the program gives them (P-14).
         if !is_operand(case, proof, operand.source, root, &opening.membership)? {
             return Err(Refusal::WrongMembership(Opened::Operand(i)));
         }
-        check_ranges(opening, &operand.ty, Opened::Operand(i))?;
     }
     let get = |operand: usize, index: u64| {
         let ty = &operator.operands.get(operand)?.ty;
@@ -120,16 +123,17 @@ fn is_operand(
     let (statement, program) = (&proof.statement, &proof.program);
     let member =
         |list, count: u32, index: u32| verify_membership(list, count.into(), index.into(), root, siblings).is_ok();
-    let logged = |log, micro_batch| {
-        check_logs(&proof.claim, &proof.logs)?;
-        Ok(is_logged(case, program, statement, log, micro_batch, root, siblings))
+    let logged = |log: fn(&BoundaryLogs) -> B256, micro_batch| {
+        let logs = proof.logs.as_ref().ok_or(Refusal::WrongLogs)?;
+        check_logs(&proof.claim, logs)?;
+        Ok(is_logged(case, program, statement, log(logs), micro_batch, root, siblings))
     };
     match source {
-        Source::Output(i) => Ok(i < proof.operatorIndex && member(statement.trace, program.operatorCount, i)),
+        Source::Output(i) => Ok(i < proof.operator_index && member(statement.trace, program.operatorCount, i)),
         Source::State(i) => Ok(member(statement.preState, program.stateCount, i)),
         Source::Constant(i) => Ok(member(program.constants, program.constantCount, i)),
-        Source::FromPrevious(i) => logged(proof.logs.fromPrevious, i),
-        Source::FromNext(i) => logged(proof.logs.fromNext, i),
+        Source::FromPrevious(i) => logged(|logs| logs.fromPrevious, i),
+        Source::FromNext(i) => logged(|logs| logs.fromNext, i),
     }
 }
 
@@ -258,15 +262,18 @@ fn check_logs(claim: &Claim, logs: &BoundaryLogs) -> Result<(), Refusal> {
     if io_root(logs) == claim.io { Ok(()) } else { Err(Refusal::WrongLogs) }
 }
 
-fn check_ranges(opening: &TensorOpening, ty: &TensorType, opened: Opened) -> Result<(), Refusal> {
-    for (range, leaves) in opening.ranges.iter().enumerate() {
-        verify_range(opening.dataRoot, leaf_count(ty), leaves).map_err(|error| Refusal::WrongOpening {
-            opened,
-            range,
-            error,
-        })?;
+/// Root of an opened tensor, to which all its ranges lead.
+fn root_of(tensor: &OpenedTensor, ty: &TensorType, opened: Opened) -> Result<B256, Refusal> {
+    let mut data_root = None;
+    for (range, leaves) in tensor.ranges.iter().enumerate() {
+        let wrong = |error| Refusal::WrongOpening { opened, range, error };
+        let actual = range_root(leaf_count(ty), leaves).map_err(wrong)?;
+        let expected = *data_root.get_or_insert(actual);
+        if actual != expected {
+            return Err(wrong(OpeningError::Root { expected, actual }));
+        }
     }
-    Ok(())
+    Ok(root_from_data(ty, data_root.unwrap_or_default()).into())
 }
 
 /// Whether `root` is the tensor of the statement's step and a micro-batch in a boundary log (C-8).

@@ -129,6 +129,15 @@ pub fn verify_membership(
     item: B256,
     siblings: &[B256],
 ) -> Result<(), OpeningError> {
+    let actual = list_root_over(count, index, item, siblings)?;
+    if actual == root { Ok(()) } else { Err(OpeningError::Root { expected: root, actual }) }
+}
+
+/// Root of the list of `count` digests that has `item` at `index`, and these siblings beside it.
+///
+/// # Errors
+/// [`OpeningError::OutOfRange`], [`OpeningError::Siblings`] if no list has.
+pub fn list_root_over(count: u64, index: u64, item: B256, siblings: &[B256]) -> Result<B256, OpeningError> {
     // INVARIANT: padding is no member.
     if index >= count {
         return Err(OpeningError::OutOfRange { first: index, count: 1, total: count });
@@ -143,8 +152,7 @@ pub fn verify_membership(
     let out_of_range = OpeningError::OutOfRange { first: index, count: 1, total: count };
     let (at, padded) = (usize::try_from(index), usize::try_from(1u64 << depth));
     let (Ok(at), Ok(padded)) = (at, padded) else { return Err(out_of_range) };
-    let actual = proof.root(&[at], &[leaf], padded).map_err(|_| out_of_range)?.into();
-    if actual == root { Ok(()) } else { Err(OpeningError::Root { expected: root, actual }) }
+    Ok(proof.root(&[at], &[leaf], padded).map_err(|_| out_of_range)?.into())
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ use thiserror::Error;
 
 pub use self::batch::tensor_roots;
 pub use self::levels::Levels;
-pub use self::list::{Entries, List, list_root, verify_membership};
-pub use self::range::verify_range;
+pub use self::list::{Entries, List, list_root, list_root_over, verify_membership};
+pub use self::range::{range_root, verify_range};
 pub use self::tensor::{TensorTree, data_root, root_from_data, tensor_root};
 use crate::keccak::{Digest, hash_many, hash_one};
 

@@ -17,6 +17,15 @@ pub fn sibling_count(first: u64, count: u64, depth: u32) -> usize {
 /// # Errors
 /// [`OpeningError`], whose variant says what is wrong with the opening.
 pub fn verify_range(data_root: B256, leaf_count: u64, range: &LeafRange) -> Result<(), OpeningError> {
+    let actual = range_root(leaf_count, range)?;
+    if actual == data_root { Ok(()) } else { Err(OpeningError::Root { expected: data_root, actual }) }
+}
+
+/// Data root of a tensor with `leaf_count` leaves of which these are some, and these the siblings.
+///
+/// # Errors
+/// [`OpeningError`] if no tensor has such.
+pub fn range_root(leaf_count: u64, range: &LeafRange) -> Result<B256, OpeningError> {
     let (whole, rest) = range.leaves.as_chunks::<LEAF_BYTES>();
     if !rest.is_empty() {
         return Err(OpeningError::Misaligned(range.leaves.len()));
@@ -52,6 +61,5 @@ pub fn verify_range(data_root: B256, leaf_count: u64, range: &LeafRange) -> Resu
         hash_many(NODE, level.as_flattened(), 64, &mut nodes);
         left /= 2;
     }
-    let actual = B256::from(nodes.first().copied().unwrap_or_default());
-    if actual == data_root { Ok(()) } else { Err(OpeningError::Root { expected: data_root, actual }) }
+    Ok(nodes.first().copied().unwrap_or_default().into())
 }

@@ -1,6 +1,7 @@
 //! Commitments and proofs as others use them.
 
 mod audit;
+mod bytes;
 mod challenge;
 mod custody;
 mod fraud;

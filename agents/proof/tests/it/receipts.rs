@@ -6,13 +6,14 @@ use k256::ecdsa::SigningKey;
 use tensorlink_num::Tensor;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
 use tensorlink_proof::commit::{Edge, ProgramCommitment, io_root, record_hash, sign, tensor_root, trace_root};
+use tensorlink_proof::fraud::bytes::{decode, encode};
 use tensorlink_proof::fraud::{
-    Case, Conviction, FraudError, Opened, Prover, Refusal, Sink, StepAnswer, Work, verify_contradiction_proof,
-    verify_element_proof, verify_wiring_proof,
+    Case, Conviction, ElementProof, FraudError, Opened, Prover, Refusal, Sink, StepAnswer, Work,
+    verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
 };
 use tensorlink_proof::merkle::TensorTree;
 use tensorlink_types::TensorRoot;
-use tensorlink_types::abi::{ContradictionProof, ElementProof, WiringProof};
+use tensorlink_types::abi::{ContradictionProof, WiringProof};
 
 use crate::scenario::{AUDITOR, COMMITTED_AT, CONTRACTS, Scenario, with_element};
 use crate::texts::{LAST, LONGEST, MATMUL, Stage, Told, own};
@@ -176,13 +177,13 @@ fn only_the_program_of_the_texts_length_counts() {
     for membership in
         [vec![], stage.list.prove(TOKENS + 1).unwrap(), [stage.list.prove(TOKENS).unwrap(), vec![B256::ZERO]].concat()]
     {
-        let bad = ElementProof { programMembership: membership, ..good.clone() };
+        let bad = ElementProof { program_membership: membership, ..good.clone() };
         assert_eq!(refusal(&bad), Refusal::WrongProgram);
     }
     // The program of another length, which is registered, but not for this text.
     let other = ProgramCommitment::new(stage.program(TOKENS + 1)).unwrap().header;
     let membership = stage.list.prove(TOKENS + 1).unwrap();
-    let bad = ElementProof { program: other, programMembership: membership.clone(), ..good.clone() };
+    let bad = ElementProof { program: other, program_membership: membership.clone(), ..good.clone() };
     assert_eq!(refusal(&bad), Refusal::WrongProgram);
     // The worker says so itself: its logs then hold no tensor of the type that this program receives.
     let said = told.restated(|s| s.step = TOKENS + 1);
@@ -225,7 +226,7 @@ fn only_a_receipt_and_only_its_workers_word_count() {
     }
 
     // No time, no states.
-    assert_eq!(refusal(&ElementProof { committedAt: 1, ..good.clone() }), Refusal::UnknownClaim);
+    assert_eq!(refusal(&ElementProof { committed_at: 1, ..good.clone() }), Refusal::UnknownClaim);
     let mut stateful = good.clone();
     stateful.claim.newState = B256::repeat_byte(1);
     assert_eq!(refusal(&stateful), Refusal::UnknownClaim);
@@ -240,7 +241,7 @@ fn only_a_receipt_and_only_its_workers_word_count() {
     other_lane.claim.stage += 1;
     assert_eq!(refusal(&other_lane), Refusal::StatementMismatch);
     let mut other_logs = good.clone();
-    other_logs.logs.toNext = B256::ZERO;
+    other_logs.logs.as_mut().unwrap().toNext = B256::ZERO;
     assert_eq!(refusal(&other_logs), Refusal::WrongLogs);
 
     // The same words in a training job, where no record holds them, and where one does.
@@ -305,18 +306,19 @@ fn says_what_it_lacks() {
 }
 
 /// Every word of the encoding with its lowest or its highest bit flipped: another proof is refused, always.
-fn assert_bound<T>(good: &T, verify: impl Fn(&T) -> Result<Conviction, Refusal>)
-where
-    T: SolValue + From<<T::SolType as alloy_sol_types::SolType>::RustType> + PartialEq,
-{
+fn assert_bound<T: PartialEq>(
+    good: &T,
+    bytes: &[u8],
+    decode: impl Fn(&[u8]) -> Option<T>,
+    verify: impl Fn(&T) -> Result<Conviction, Refusal>,
+) {
     assert!(verify(good).is_ok());
-    let bytes = good.abi_encode();
     let mut refused = 0;
-    for (at, flip) in (0..bytes.len()).step_by(32).flat_map(|word| [(word, 0x80), (word + 31, 0x01)]) {
-        let mut bad = bytes.clone();
+    for (at, flip) in (31..bytes.len()).step_by(32).flat_map(|last| [(last - 31, 0x80), (last, 0x01)]) {
+        let mut bad = bytes.to_vec();
         bad[at] ^= flip;
         // Some are no proof at all, some bytes after a signature are in no field.
-        if let Ok(bad) = T::abi_decode(&bad)
+        if let Some(bad) = decode(&bad)
             && bad != *good
         {
             assert!(verify(&bad).is_err(), "byte {at}");
@@ -331,12 +333,17 @@ fn every_field_of_a_proof_is_bound() {
     let stage = Stage::new();
     let (told, element) = wrong_product(&stage);
     let case = stage.case();
-    assert_bound::<ElementProof>(&element, |proof| verify_element_proof(&case, proof));
-    let contradiction = stage.prover(TOKENS, &told).contradiction(&told.signed, &told.restated(|s| s.step += 1));
-    assert_bound::<ContradictionProof>(&contradiction.unwrap(), |proof| verify_contradiction_proof(&case, proof));
+    let (bytes, decode) = (encode(&element).unwrap(), |bytes: &[u8]| decode(bytes, &CONTRACTS).ok());
+    assert_bound(&element, &bytes, decode, |proof| verify_element_proof(&case, proof));
+    let contradiction =
+        stage.prover(TOKENS, &told).contradiction(&told.signed, &told.restated(|s| s.step += 1)).unwrap();
+    let decode = |bytes: &[u8]| ContradictionProof::abi_decode(bytes).ok();
+    let verify = |proof: &_| verify_contradiction_proof(&case, proof);
+    assert_bound(&contradiction, &contradiction.abi_encode(), decode, verify);
     let told = stage.told_giving(TOKENS, &stage.honest(TOKENS), WRONG);
     let wiring = stage.prover(TOKENS, &told).wiring(&told.answer(), Sink::ToNext, 0).unwrap();
-    assert_bound::<WiringProof>(&wiring, |proof| verify_wiring_proof(&case, proof));
+    let decode = |bytes: &[u8]| WiringProof::abi_decode(bytes).ok();
+    assert_bound(&wiring, &wiring.abi_encode(), decode, |proof| verify_wiring_proof(&case, proof));
 }
 
 /// An operand that the receipt does not log is not the worker's.

@@ -13,10 +13,10 @@ use tensorlink_num::arbitrary::{Case, Dice};
 use tensorlink_num::{StepContext, execute};
 use tensorlink_proof::commit::{Contracts, Edge, record_hash, tensor_root};
 use tensorlink_proof::fraud::{
-    self, Conviction, Sink, Work, verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
+    self, Conviction, Sink, Work, bytes, verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
 };
 use tensorlink_proof::merkle::{LEAF_BYTES, TensorTree};
-use tensorlink_types::abi::{Claim, ContradictionProof, ElementProof, JobKind, StepStatement, WiringProof};
+use tensorlink_types::abi::{Claim, ContradictionProof, JobKind, StepStatement, WiringProof};
 use tensorlink_types::program::{ConstantSlot, StateSlot};
 use tensorlink_types::{Address, B256, Bytes, JobKey, Opcode, Program, Source};
 
@@ -117,7 +117,7 @@ pub fn verify(text: &str) -> Result<Coverage, VectorError> {
     let file: Proofs = parse(text)?;
     let mut coverage = Coverage::default();
     for case in &file.element {
-        let proof = ElementProof::abi_decode(&case.proof).map_err(case.malformed("proof"))?;
+        let proof = bytes::decode(&case.proof, &case.contracts()).map_err(case.malformed("proof"))?;
         case.check(&proof.claim, |chain| verify_element_proof(chain, &proof))?;
         coverage.add(&case.rule);
     }
@@ -163,6 +163,15 @@ impl ProofCase {
         }
     }
 
+    fn contracts(&self) -> Contracts {
+        Contracts {
+            chain_id: self.chain_id.into(),
+            checkpoints: self.checkpoints,
+            disputes: self.disputes,
+            ..CONTRACTS
+        }
+    }
+
     fn malformed<E>(&self, field: &'static str) -> impl FnOnce(E) -> VectorError {
         let case = format!("{} {}", self.rule, self.name);
         move |_| VectorError::Malformed { case, field }
@@ -176,12 +185,7 @@ impl ProofCase {
     ) -> Result<(), VectorError> {
         let name = &self.name;
         compare(name, "rule", &self.rule.as_str(), &RULE)?;
-        let contracts = Contracts {
-            chain_id: self.chain_id.into(),
-            checkpoints: self.checkpoints,
-            disputes: self.disputes,
-            ..CONTRACTS
-        };
+        let contracts = self.contracts();
         compare(name, "claimId", &self.claim_id, &contracts.claim_id(claim).into())?;
         let work = match JobKind::from_number(self.kind).ok_or(()).map_err(self.malformed("kind"))? {
             JobKind::Training => Work::Training {
@@ -308,7 +312,8 @@ fn wrong(k: usize, case: &Case, about: About, lie: Lie) -> Result<ProofCase, Vec
         Lie::Padding => "padding that is not zero",
     };
     let place = if about.is_text() { ", in a text" } else { "" };
-    Ok(ProofCase::new(format!("{}: {what}{place}", opcode.name()), proof.abi_encode(), &stage, &conviction))
+    let bytes = bytes::encode(&proof).map_err(broken)?;
+    Ok(ProofCase::new(format!("{}: {what}{place}", opcode.name()), bytes, &stage, &conviction))
 }
 
 /// The smallest of a few drawn cases of an opcode that leaves room in the last leaf.
