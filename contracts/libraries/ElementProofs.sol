@@ -34,7 +34,7 @@ library ElementProofs {
         proof.element = input.u64();
         proof.output = _tensor(input, 1);
         proof.operands = _operands(input);
-        // INVARIANT: a proof has nothing that is not looked at.
+        // INVARIANT: nothing hides behind a proof.
         if (input.left() != 0) revert IDisputes.MalformedProof();
     }
 

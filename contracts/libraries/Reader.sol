@@ -61,6 +61,8 @@ library Reader {
         return cursor.end - cursor.next;
     }
 
+    // Offset and length are two words of what is one variable.
+    // slither-disable-next-line write-after-write
     function toBytes(Slice s) internal pure returns (bytes calldata data) {
         // SAFETY: within the calldata, as `slice` has checked.
         assembly ("memory-safe") {

@@ -9,7 +9,7 @@ use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Nex
 use tensorlink_proof::commit::{
     Edge, ProgramCommitment, SenderSignatures, edge_log, io_root, record_hash, sign, state_root, trace_root,
 };
-use tensorlink_proof::fraud::{Case, Signed, Work};
+use tensorlink_proof::fraud::{BytesError, Case, ElementProof, Refusal, Signed, Work, bytes, verify_element_proof};
 use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, EquivocationProof, StepStatement};
 use tensorlink_types::{B256, Bytes, Lineage};
 
@@ -248,7 +248,10 @@ impl Table<'_> {
                 let gas = self.step(CHALLENGER, *question);
                 self.outcome.asks.push(gas);
             }
-            Ok(Next::Element(proof)) => self.prove(&Call::Prove(proof)),
+            Ok(Next::Element(proof)) => {
+                self.spoil(&proof);
+                self.prove(&Call::Prove(proof));
+            }
             Ok(Next::Wiring(proof)) => self.prove(&Call::ProveWiring(proof)),
             Ok(Next::Contradiction(proof)) => self.prove(&Call::ProveContradiction(proof)),
             // The claim is right, given what was received: there is nothing more to ask.
@@ -298,6 +301,33 @@ impl Table<'_> {
         self.outcome.blamed = Some(stage);
     }
 
+    /// The proof with bytes changed, left out or added: the contract finds in it what the agents' checks find, and nothing else.
+    fn spoil(&self, proof: &ElementProof) {
+        let whole = bytes::encode(proof).expect("a proof that holds has bytes");
+        let mut dice = Dice::new(u64::from_le_bytes(*whole.last_chunk().expect("more than a number")));
+        let mut below = |count: usize| dice.range(0, count as i64 - 1) as usize;
+        let mut other = whole.clone();
+        other[below(whole.len())] ^= 1 << below(8);
+        let short = whole[..below(whole.len())].to_vec();
+        let long = [whole.as_slice(), &[0; 32][..=below(32)]].concat();
+        for spoiled in [other, short, long] {
+            let found = self.world.clone().prove(spoiled.clone().into());
+            let read = bytes::decode(&spoiled, &self.world.contracts());
+            let verdict = read.map(|proof| verify_element_proof(&self.case(), &proof).map(drop));
+            match (found, verdict) {
+                (Ok(()), Ok(Ok(()))) => {}
+                (Err(revert), Ok(Err(refusal))) => {
+                    let expected = error_of(&refusal);
+                    assert!(expected.is_none_or(|name| name == revert.name), "{revert:?}, {refusal:?}");
+                }
+                (Err(revert), Err(unread)) => {
+                    assert!(errors_of(&unread).contains(&revert.name.as_str()), "{revert:?}, {unread}");
+                }
+                (found, verdict) => panic!("{found:?} on chain, {verdict:?} off it"),
+            }
+        }
+    }
+
     fn prove(&mut self, proof: &Call) {
         let (gas, events) = self.world.call(CHALLENGER, proof).expect("the proof stands");
         self.outcome.proof = gas;
@@ -324,6 +354,33 @@ impl Table<'_> {
                 _ => {}
             }
         }
+    }
+}
+
+/// The contract's error for the reason of a refusal; none where another contract decides.
+const fn error_of(refusal: &Refusal) -> Option<&'static str> {
+    Some(match refusal {
+        Refusal::UnknownClaim => "UnknownClaim",
+        Refusal::StatementMismatch => "StatementMismatch",
+        Refusal::BadSignature(_) => "BadSignature",
+        Refusal::WrongProgram => "WrongProgram",
+        Refusal::WrongOperator => "WrongOperator",
+        Refusal::WrongLogs => "WrongLogs",
+        Refusal::WrongMembership(_) => "WrongMembership",
+        Refusal::WrongOpening { .. } | Refusal::WrongOutput(_) => "WrongOpening",
+        Refusal::ElementOutOfRange(_) => "ElementOutOfRange",
+        Refusal::NoFault => "NoFault",
+        Refusal::Recompute(_) => return None,
+    })
+}
+
+/// The contract's errors over bytes that are no proof of anything.
+const fn errors_of(unread: &BytesError) -> &'static [&'static str] {
+    match unread {
+        BytesError::TooShort | BytesError::TooLong(_) => &["MalformedProof"],
+        BytesError::Type => &["WrongOperator", "WrongProgram"],
+        BytesError::Opening(_) => &["WrongOperator", "WrongProgram", "WrongOpening", "WrongMembership"],
+        BytesError::Length(_) | BytesError::Logs => &[],
     }
 }
 

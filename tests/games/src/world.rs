@@ -10,7 +10,7 @@ use revm::database::{CacheDB, EmptyDB};
 use revm::primitives::{TxKind, hardfork::SpecId};
 use revm::{ExecuteCommitEvm, MainBuilder};
 use tensorlink_bindings::creation::Parameters;
-use tensorlink_bindings::{Creation, SNO};
+use tensorlink_bindings::{Creation, Disputes, SNO};
 use tensorlink_chain::calls::{action, proof};
 use tensorlink_chain::deployment::created;
 use tensorlink_chain::event::decode;
@@ -123,15 +123,7 @@ impl World {
 
     /// Addresses and chain, as signatures name them.
     pub fn contracts(&self) -> Contracts {
-        let d = &self.deployment;
-        Contracts {
-            chain_id: d.chain_id,
-            jobs: d.jobs,
-            checkpoints: d.checkpoints,
-            channels: d.channels,
-            disputes: d.disputes,
-            custody: d.custody,
-        }
+        self.deployment.contracts()
     }
 
     /// Starts a job of three stages that counts its steps from `first_step`: in place of another, if that is not 0, which is over.
@@ -189,6 +181,16 @@ impl World {
         let (gas, logs) = self.transact(from, TxKind::Call(action.to), (0, action.value), action.data)?;
         let decoded = logs.iter().filter_map(|log| decode(&self.deployment, log, self.now).expect("our own log"));
         Ok((gas, decoded.collect()))
+    }
+
+    /// Sends bytes as a proof of a wrong element.
+    ///
+    /// # Errors
+    /// The contract's revert.
+    pub fn prove(&mut self, proof: Bytes) -> Result<(), Revert> {
+        let call = Disputes::proveSignedCall { proof };
+        let to = TxKind::Call(self.deployment.disputes);
+        self.transact(CHALLENGER, to, (0, U256::ZERO), call.abi_encode().into()).map(drop)
     }
 
     /// Time passes without a block's being used.

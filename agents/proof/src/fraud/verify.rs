@@ -38,8 +38,9 @@ pub struct Conviction {
 /// The [`Refusal`] that the contract would answer with.
 pub fn verify_element_proof(case: &Case, proof: &ElementProof) -> Result<Conviction, Refusal> {
     check_claim(case, &proof.claim, proof.committed_at)?;
-    check_statement(case, &proof.claim, &proof.statement, &proof.signature)?;
+    check_about(case, &proof.claim, &proof.statement)?;
     check_program(case, &proof.statement, &proof.program, &proof.program_membership)?;
+    verify_signer(&proof.signature, case.contracts.statement(&proof.statement), case.worker)?;
     let index = u64::from(proof.operator_index);
     let count = proof.program.operatorCount.into();
     // INVARIANT: the operator is the registered program's.
@@ -225,11 +226,14 @@ pub fn contradict(work: &Work, first: &StepStatement, second: &StepStatement) ->
 /// # Errors
 /// [`Refusal::StatementMismatch`], [`Refusal::BadSignature`].
 pub fn check_statement(case: &Case, claim: &Claim, statement: &StepStatement, signature: &[u8]) -> Result<(), Refusal> {
-    let of_claim = statement.claimId == case.contracts.claim_id(claim).0;
-    if !of_claim || !case.work.holds(claim, statement.step) {
-        return Err(Refusal::StatementMismatch);
-    }
+    check_about(case, claim, statement)?;
     Ok(verify_signer(signature, case.contracts.statement(statement), case.worker)?)
+}
+
+/// Whether a statement is about a step of this claim.
+fn check_about(case: &Case, claim: &Claim, statement: &StepStatement) -> Result<(), Refusal> {
+    let of_claim = statement.claimId == case.contracts.claim_id(claim).0;
+    if of_claim && case.work.holds(claim, statement.step) { Ok(()) } else { Err(Refusal::StatementMismatch) }
 }
 
 fn check_claim(case: &Case, claim: &Claim, committed_at: u64) -> Result<(), Refusal> {

@@ -205,7 +205,10 @@ fn only_the_workers_own_word_counts() {
     assert_eq!(refusal(&other_logs), Refusal::WrongLogs);
     let mut swapped = good.clone();
     swapped.operands.swap(0, 1);
-    assert_eq!(refusal(&swapped), Refusal::WrongMembership(Opened::Operand(0)));
+    assert!(matches!(refusal(&swapped), Refusal::WrongOpening { opened: Opened::Operand(0), range: 0, .. }));
+    let mut other_operand = good.clone();
+    other_operand.operands[1].ranges[0].leaves = vec![0; 256].into();
+    assert_eq!(refusal(&other_operand), Refusal::WrongMembership(Opened::Operand(1)));
     let mut missing = good.clone();
     missing.operands[1].ranges.clear();
     assert!(matches!(refusal(&missing), Refusal::Recompute(_)));

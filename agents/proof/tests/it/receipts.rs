@@ -351,9 +351,9 @@ fn every_field_of_a_proof_is_bound() {
 fn what_was_not_received_convicts_nobody() {
     let stage = Stage::new();
     let (_, good) = wrong_product(&stage);
-    let mut swapped = good.clone();
-    swapped.operands.swap(0, 1);
-    assert_eq!(verify_element_proof(&stage.case(), &swapped), Err(Refusal::WrongMembership(Opened::Operand(0))));
+    let mut other = good.clone();
+    other.operands[0].ranges[0].leaves = vec![0; 256].into();
+    assert_eq!(verify_element_proof(&stage.case(), &other), Err(Refusal::WrongMembership(Opened::Operand(0))));
     let mut deeper = good;
     deeper.operands[0].membership.push(B256::ZERO);
     assert_eq!(verify_element_proof(&stage.case(), &deeper), Err(Refusal::WrongMembership(Opened::Operand(0))));
