@@ -1,40 +1,20 @@
 //! Proofs of a wrong element as bytes (C-17).
 
 use alloy_primitives::{Address, B256};
-use tensorlink_num::Tensor;
 use tensorlink_proof::commit::Contracts;
 use tensorlink_proof::fraud::bytes::{decode, encode};
-use tensorlink_proof::fraud::{BytesError, ElementProof, OpenedTensor, Prover, StepAnswer, verify_element_proof};
-use tensorlink_proof::merkle::TensorTree;
+use tensorlink_proof::fraud::{BytesError, ElementProof, OpenedTensor, verify_element_proof};
 use tensorlink_types::abi::LeafRange;
 
-use crate::scenario::{COMMITTED_AT, CONTRACTS, Claimed, Scenario, with_element};
-
-const LOCAL: usize = 1;
-const OPERATORS: u32 = 9;
+use crate::fraud::{LOCAL, lie, prove};
+use crate::scenario::{CONTRACTS, Claimed, Scenario};
 
 /// A worker that is wrong in element 9 of an operator's output, and the proof of it.
 fn wrong(scenario: &Scenario, operator: u32) -> (Claimed, ElementProof) {
-    let lied = scenario.run(|local, op, output| {
-        if (local as usize, op) == (LOCAL, operator) {
-            return with_element(&output, 9, output.get(9).unwrap() ^ 1);
-        }
-        output
-    });
+    let lied = lie(scenario, operator, 9);
     let claimed = scenario.claim(&lied);
-    let op = &scenario.program.operators[operator as usize];
-    let honest = scenario.honest();
-    let operands = scenario.operands(&lied, LOCAL as u32, op, &honest.outputs[LOCAL]);
-    let operands: Vec<&Tensor> = operands.iter().collect();
-    let answer = StepAnswer {
-        said: &claimed.answers[LOCAL].signed,
-        trace: &lied.traces[LOCAL],
-        before: &lied.state_roots[LOCAL],
-        after: &lied.state_roots[LOCAL + 1],
-    };
-    let output = TensorTree::new(&lied.outputs[LOCAL][operator as usize]);
-    let prover = Prover::new(claimed.case, &scenario.program, &claimed.claim, COMMITTED_AT, &claimed.logs).unwrap();
-    let proof = prover.element(&answer, operator, 9, &output, &operands).unwrap();
+    let theirs = lied.outputs[LOCAL as usize][operator as usize].to_bytes();
+    let proof = prove(scenario, &lied, &claimed, operator, 9, &theirs).unwrap();
     (claimed, proof)
 }
 
@@ -42,7 +22,7 @@ fn wrong(scenario: &Scenario, operator: u32) -> (Claimed, ElementProof) {
 #[test]
 fn a_proof_comes_back_whole() {
     let scenario = Scenario::new();
-    for operator in 0..OPERATORS {
+    for operator in 0..scenario.program.operators.len() as u32 {
         let (claimed, proof) = wrong(&scenario, operator);
         let back = decode(&encode(&proof).unwrap(), &CONTRACTS).unwrap();
         assert_eq!(back, proof, "operator {operator}");

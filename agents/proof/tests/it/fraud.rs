@@ -21,7 +21,7 @@ use crate::scenario::{
     with_element,
 };
 
-const LOCAL: u32 = 1;
+pub(crate) const LOCAL: u32 = 1;
 const STEP: u32 = INTERVAL * STEPS + LOCAL;
 
 fn prover<'a>(scenario: &'a Scenario, claimed: &'a Claimed) -> Prover<'a> {
@@ -29,7 +29,7 @@ fn prover<'a>(scenario: &'a Scenario, claimed: &'a Claimed) -> Prover<'a> {
 }
 
 /// Proves element `element` of operator `operator` in step [`LOCAL`], given the worker's bytes for the output.
-fn prove(
+pub(crate) fn prove(
     scenario: &Scenario,
     lied: &Run,
     claimed: &Claimed,
@@ -56,7 +56,7 @@ fn answer<'a>(lied: &'a Run, claimed: &'a Claimed) -> StepAnswer<'a> {
 }
 
 /// A run that is wrong in one element of one output of step [`LOCAL`].
-fn lie(scenario: &Scenario, operator: u32, element: u64) -> Run {
+pub(crate) fn lie(scenario: &Scenario, operator: u32, element: u64) -> Run {
     scenario.run(|local, op, output| {
         if (local, op) != (LOCAL, operator) {
             return output;
