@@ -166,6 +166,23 @@ impl Source {
             Self::FromNext(i) => (5, i),
         }
     }
+
+    /// Reverse of [`Self::to_pair`]; none of a kind that does not exist.
+    pub const fn from_pair(kind: u8, index: u32) -> Option<Self> {
+        Some(match kind {
+            1 => Self::Output(index),
+            2 => Self::State(index),
+            3 => Self::Constant(index),
+            4 => Self::FromPrevious(index),
+            5 => Self::FromNext(index),
+            _ => return None,
+        })
+    }
+
+    /// Whether a neighbour sends it, and so a boundary log has it.
+    pub const fn is_received(self) -> bool {
+        matches!(self, Self::FromPrevious(_) | Self::FromNext(_))
+    }
 }
 
 /// One operand of an operator.
@@ -188,6 +205,13 @@ pub struct Operator {
     pub attributes: Vec<i64>,
     /// Type of the output.
     pub output: TensorType,
+}
+
+impl Operator {
+    /// Whether an operand is received.
+    pub fn receives(&self) -> bool {
+        self.operands.iter().any(|operand| operand.source.is_received())
+    }
 }
 
 impl fmt::Display for Operator {

@@ -177,15 +177,7 @@ impl World {
     }
 
     pub(crate) fn contracts(&self) -> Contracts {
-        let d = &self.deployment;
-        Contracts {
-            chain_id: d.chain_id,
-            jobs: d.jobs,
-            checkpoints: d.checkpoints,
-            channels: d.channels,
-            disputes: d.disputes,
-            custody: d.custody,
-        }
+        self.deployment.contracts()
     }
 
     /// Lets time pass, in a block.

@@ -6,7 +6,7 @@
 use alloy_primitives::{B256, Bytes, keccak256};
 use tensorlink_num::Tensor;
 use tensorlink_types::abi::{ContradictionProof, Question, StepStatement, WiringProof};
-use tensorlink_types::{Program, Source, TensorRoot};
+use tensorlink_types::{Program, TensorRoot};
 use thiserror::Error;
 
 use super::descent::{Approach, Found, Missing, approach, first_difference, learned};
@@ -311,8 +311,7 @@ impl Challenger<'_> {
             Found::Agrees => return Err(Stuck::NoFault),
             Found::Leaf(leaf) => leaf,
         };
-        let receives = op.operands.iter().any(|o| matches!(o.source, Source::FromPrevious(_) | Source::FromNext(_)));
-        if receives && !wrong.received {
+        if op.receives() && !wrong.received {
             return Ok(Next::Ask(Box::new(Move::AskLogs { position: game.position.clone() })));
         }
         let (mine, other) = own.entry(leaf).zip(known.entry(leaf)).ok_or(Stuck::Own("leaf"))?;

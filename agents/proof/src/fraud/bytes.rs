@@ -8,11 +8,10 @@ use tensorlink_types::TensorType;
 use tensorlink_types::abi::{BoundaryLogs, Claim, LeafRange, Operand, Operator, ProgramHeader, StepStatement};
 use thiserror::Error;
 
-use super::element::has_neighbour;
+use super::element::receives;
 use super::{ElementProof, OpenedTensor};
-use crate::commit::{Contracts, SIGNATURE_BYTES, operator_hash};
-use crate::merkle::tensor::leaf_count;
-use crate::merkle::{LEAF_BYTES, OpeningError, list_root_over, range_root, root_from_data};
+use crate::commit::{Contracts, Edge, SIGNATURE_BYTES, operator_hash};
+use crate::merkle::{LEAF_BYTES, OpeningError, list_root_over};
 
 /// Why there are no such bytes, or no such proof.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -58,11 +57,11 @@ pub fn encode(proof: &ElementProof) -> Result<Vec<u8>, BytesError> {
     to.operator(&proof.operator)?;
     to.put(proof.operator_index.to_be_bytes());
     to.siblings(&proof.operator_membership)?;
-    if proof.logs.is_some() != has_neighbour(&proof.operator) {
+    if proof.logs.is_some() != receives(&proof.operator) {
         return Err(BytesError::Logs);
     }
     if let Some(logs) = &proof.logs {
-        to.logs(logs);
+        Edge::ALL.iter().for_each(|edge| to.put(edge.root(logs)));
     }
     to.put(proof.element.to_be_bytes());
     if proof.output.ranges.len() != 1 {
@@ -134,12 +133,6 @@ impl Writer {
         Ok(())
     }
 
-    fn logs(&mut self, logs: &BoundaryLogs) {
-        for log in [logs.fromPrevious, logs.toPrevious, logs.fromNext, logs.toNext] {
-            self.put(log);
-        }
-    }
-
     fn tensor(&mut self, tensor: &OpenedTensor) -> Result<(), BytesError> {
         self.siblings(&tensor.membership)?;
         for range in &tensor.ranges {
@@ -177,7 +170,7 @@ pub fn decode(bytes: &[u8], contracts: &Contracts) -> Result<ElementProof, Bytes
     let operator = from.operator()?;
     let operator_index = from.u32()?;
     let operator_membership = from.siblings()?;
-    let logs = if has_neighbour(&operator) { Some(from.logs()?) } else { None };
+    let logs = if receives(&operator) { Some(from.logs()?) } else { None };
     let element = from.u64()?;
     let output = from.tensor(1)?;
     let operands = from.operands()?;
@@ -188,9 +181,8 @@ pub fn decode(bytes: &[u8], contracts: &Contracts) -> Result<ElementProof, Bytes
     let (count, at) = (program.operatorCount.into(), operator_index.into());
     program.operators = list_root_over(count, at, operator_hash(&operator), &operator_membership)?;
     let ty = TensorType::from_word(operator.output).map_err(|_| BytesError::Type)?;
-    let range = output.ranges.first().ok_or(BytesError::TooShort)?;
-    let root = root_from_data(&ty, range_root(leaf_count(&ty), range)?);
-    statement.trace = list_root_over(count, at, root.into(), &output.membership)?;
+    let root = output.root(&ty).map_err(|(_, error)| error)?;
+    statement.trace = list_root_over(count, at, root, &output.membership)?;
     Ok(ElementProof {
         claim,
         committed_at,

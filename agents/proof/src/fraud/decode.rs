@@ -11,24 +11,13 @@ use super::Refusal;
 pub fn operator(operator: &abi::Operator) -> Result<Operator, Refusal> {
     let ty = |word| TensorType::from_word(word).map_err(|_| Refusal::WrongOperator);
     let operand = |operand: &abi::Operand| {
-        Ok(Operand { source: source(operand.source, operand.index)?, ty: ty(operand.tensorType)? })
+        let source = Source::from_pair(operand.source, operand.index).ok_or(Refusal::WrongOperator)?;
+        Ok(Operand { source, ty: ty(operand.tensorType)? })
     };
     Ok(Operator {
         opcode: Opcode::try_from(operator.opcode).map_err(|_| Refusal::WrongOperator)?,
         operands: operator.operands.iter().map(operand).collect::<Result<_, Refusal>>()?,
         attributes: operator.attributes.clone(),
         output: ty(operator.output)?,
-    })
-}
-
-/// Reverse of [`Source::to_pair`].
-fn source(kind: u8, index: u32) -> Result<Source, Refusal> {
-    Ok(match kind {
-        1 => Source::Output(index),
-        2 => Source::State(index),
-        3 => Source::Constant(index),
-        4 => Source::FromPrevious(index),
-        5 => Source::FromNext(index),
-        _ => return Err(Refusal::WrongOperator),
     })
 }

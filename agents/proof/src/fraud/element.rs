@@ -1,7 +1,11 @@
 //! A proof of a wrong element, whole.
 
 use alloy_primitives::{B256, Bytes};
-use tensorlink_types::abi::{BoundaryLogs, Claim, LeafRange, Operator, ProgramHeader, StepStatement};
+use tensorlink_types::abi::{BoundaryLogs, Claim, LeafRange, Operand, Operator, ProgramHeader, StepStatement};
+use tensorlink_types::{Source, TensorType};
+
+use crate::merkle::tensor::leaf_count;
+use crate::merkle::{OpeningError, range_root, root_from_data};
 
 /// A tensor's place in the list that its source names, and the leaves that are needed of it. Nothing leads to a tensor of which nothing is
 /// needed.
@@ -11,6 +15,24 @@ pub struct OpenedTensor {
     pub membership: Vec<B256>,
     /// Leaves, in order.
     pub ranges: Vec<LeafRange>,
+}
+
+impl OpenedTensor {
+    /// Root of the tensor of this type, to which all ranges lead; of no tensor if there are none.
+    ///
+    /// # Errors
+    /// The first range that does not lead there, and why.
+    pub fn root(&self, ty: &TensorType) -> Result<B256, (usize, OpeningError)> {
+        let mut data_root = None;
+        for (i, range) in self.ranges.iter().enumerate() {
+            let actual = range_root(leaf_count(ty), range).map_err(|error| (i, error))?;
+            let expected = *data_root.get_or_insert(actual);
+            if actual != expected {
+                return Err((i, OpeningError::Root { expected, actual }));
+            }
+        }
+        Ok(root_from_data(ty, data_root.unwrap_or_default()).into())
+    }
 }
 
 /// Everything that convicts a worker whose signed trace holds one wrong element. [`super::bytes`] makes it what the contract takes.
@@ -44,7 +66,8 @@ pub struct ElementProof {
     pub operands: Vec<OpenedTensor>,
 }
 
-/// Whether one of the operands is in a boundary log.
-pub fn has_neighbour(operator: &Operator) -> bool {
-    operator.operands.iter().any(|operand| matches!(operand.source, 4 | 5))
+/// Whether an operand is received, of an operator as a stranger spells it.
+pub(super) fn receives(operator: &Operator) -> bool {
+    let source = |operand: &Operand| Source::from_pair(operand.source, operand.index);
+    operator.operands.iter().filter_map(source).any(Source::is_received)
 }

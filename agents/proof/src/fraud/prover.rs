@@ -8,7 +8,7 @@ use tensorlink_types::abi::{
 use tensorlink_types::{Operator, Program, Source, TensorRoot, TensorType};
 
 use super::{
-    Case, ElementProof, FraudError, OpenedTensor, Refusal, Signed, element, openings, verify_contradiction_proof,
+    Case, ElementProof, FraudError, OpenedTensor, Refusal, Signed, openings, verify_contradiction_proof,
     verify_element_proof, verify_wiring_proof,
 };
 use crate::commit::{Edge, Logs, ProgramCommitment, program::ProgramTooLarge, tensor_list};
@@ -174,7 +174,6 @@ impl<'a> Prover<'a> {
         // Padding is not computed from anything.
         let operands =
             if element < op.output.elements() { self.operands(op, element, operands, lists)? } else { Vec::new() };
-        let abi_operator = abi::Operator::from(op);
         let proof = ElementProof {
             claim: self.claim.clone(),
             committed_at: self.committed_at,
@@ -182,8 +181,8 @@ impl<'a> Prover<'a> {
             signature: said.signature.clone(),
             program: self.commitment.header.clone(),
             program_membership: self.membership.clone(),
-            logs: element::has_neighbour(&abi_operator).then(|| self.logs.roots()),
-            operator: abi_operator,
+            logs: op.receives().then(|| self.logs.roots()),
+            operator: abi::Operator::from(op),
             operator_index: operator,
             operator_membership: self.operator_membership(operator)?,
             element,

@@ -11,9 +11,9 @@ use tensorlink_types::{Operator, Source, TensorType};
 
 use super::{Case, ElementProof, Opened, OpenedTensor, Refusal, Work, decode, openings};
 use crate::commit::programs::verify_program;
-use crate::commit::{io_root, is_receipt, operator_hash, program_hash, record_hash, verify_signer, wiring_hash};
+use crate::commit::{Edge, io_root, is_receipt, operator_hash, program_hash, record_hash, verify_signer, wiring_hash};
 use crate::merkle::tensor::leaf_count;
-use crate::merkle::{LEAF_BYTES, OpeningError, range_root, root_from_data, verify_membership};
+use crate::merkle::{LEAF_BYTES, verify_membership};
 
 /// What a proof establishes; the fields of the event `Convicted`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,17 +124,17 @@ fn is_operand(
     let (statement, program) = (&proof.statement, &proof.program);
     let member =
         |list, count: u32, index: u32| verify_membership(list, count.into(), index.into(), root, siblings).is_ok();
-    let logged = |log: fn(&BoundaryLogs) -> B256, micro_batch| {
+    let logged = |edge: Edge, micro_batch| {
         let logs = proof.logs.as_ref().ok_or(Refusal::WrongLogs)?;
         check_logs(&proof.claim, logs)?;
-        Ok(is_logged(case, program, statement, log(logs), micro_batch, root, siblings))
+        Ok(is_logged(case, program, statement, edge.root(logs), micro_batch, root, siblings))
     };
     match source {
         Source::Output(i) => Ok(i < proof.operator_index && member(statement.trace, program.operatorCount, i)),
         Source::State(i) => Ok(member(statement.preState, program.stateCount, i)),
         Source::Constant(i) => Ok(member(program.constants, program.constantCount, i)),
-        Source::FromPrevious(i) => logged(|logs| logs.fromPrevious, i),
-        Source::FromNext(i) => logged(|logs| logs.fromNext, i),
+        Source::FromPrevious(i) => logged(Edge::FromPrevious, i),
+        Source::FromNext(i) => logged(Edge::FromNext, i),
     }
 }
 
@@ -266,18 +266,8 @@ fn check_logs(claim: &Claim, logs: &BoundaryLogs) -> Result<(), Refusal> {
     if io_root(logs) == claim.io { Ok(()) } else { Err(Refusal::WrongLogs) }
 }
 
-/// Root of an opened tensor, to which all its ranges lead.
 fn root_of(tensor: &OpenedTensor, ty: &TensorType, opened: Opened) -> Result<B256, Refusal> {
-    let mut data_root = None;
-    for (range, leaves) in tensor.ranges.iter().enumerate() {
-        let wrong = |error| Refusal::WrongOpening { opened, range, error };
-        let actual = range_root(leaf_count(ty), leaves).map_err(wrong)?;
-        let expected = *data_root.get_or_insert(actual);
-        if actual != expected {
-            return Err(wrong(OpeningError::Root { expected, actual }));
-        }
-    }
-    Ok(root_from_data(ty, data_root.unwrap_or_default()).into())
+    tensor.root(ty).map_err(|(range, error)| Refusal::WrongOpening { opened, range, error })
 }
 
 /// Whether `root` is the tensor of the statement's step and a micro-batch in a boundary log (C-8).
