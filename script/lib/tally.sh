@@ -1,9 +1,20 @@
 # shellcheck shell=bash
-# Runs checks, counts the tests that they report, and sums up at the end.
+# Runs checks, counts the tests that they report, and sums up at the end: what each took, and the slowest tests.
 
 PASSED=0
 FAILED=0
 SUMMARY=()
+TALLY=$(mktemp -d)
+declare -A LANES=()
+
+# Whatever runs in the background ends with us.
+end_checks() {
+    local lane
+    end_step_job
+    for lane in "${!LANES[@]}"; do kill -- "-${LANES[$lane]}" 2>/dev/null || true; done
+    rm -rf "$TALLY"
+}
+trap end_checks EXIT
 
 # Adds the tests counted in a log by forge ("... 4 tests passed, 1 failed ...") and by cargo ("test result: ok. 4 passed;
 # 1 failed; ..."), colours stripped. Says how many, as "PASSED FAILED".
@@ -20,65 +31,109 @@ count_tests() {
         END { print passed + 0, failed + 0 }'
 }
 
+# Adds to $TALLY/times what single tests took: "CHECK<tab>SECONDS<tab>TEST". Cargo's tests tell their times one by one (script/lib/test-runner),
+# forge tells those of whole suites.
+note_times() {
+    sed 's/\x1b\[[0-9;]*m//g' "$2" | awk -v check="$1" '
+        function seconds(text) {
+            if (text ~ /ms$/) return text / 1000
+            if (text ~ /[µn]s$/) return 0
+            if (text ~ /m$/) return text * 60
+            return text + 0
+        }
+        function note(took, test) { printf "%s\t%.3f\t%s\n", check, took, test }
+        /^ +(Running|Doc-tests) / {
+            binary = $NF
+            gsub(/^.*\/|-[0-9a-f]+\)$|\)$/, "", binary)
+        }
+        /^test .* <[0-9.]+s>$/ { note(substr($NF, 2) + 0, binary "::" $2) }
+        /^Ran [0-9]+ tests? for / { suite = $NF; sub(/^.*:/, "", suite) }
+        /^Suite result: / { match($0, /finished in [^ ]+/); note(seconds(substr($0, RSTART + 12, RLENGTH - 12)), suite) }
+    ' >>"$TALLY/times"
+}
+
 # check NAME COMMAND...: shows its output, goes on when it fails. A failure that no test accounts for counts as one.
 check() {
-    local name=$1 start=$SECONDS log passed failed code=0
+    local name=$1 start=$SECONDS log spent passed failed code=0 TIMEFORMAT='%U %S'
     shift
-    log=$(mktemp)
+    log=$(mktemp "$TALLY/log.XXXXXX")
+    spent=$(mktemp "$TALLY/spent.XXXXXX")
     printf '\n== %s\n' "$name"
     # `check` must go on after a failure, so the status is taken, not obeyed.
-    "$@" 2>&1 </dev/null | tee "$log" || code=$?
+    { time { "$@" 2>&1 </dev/null | tee "$log"; }; } 2>"$spent" || code=$?
     read -r passed failed < <(count_tests "$log")
-    rm -f "$log"
+    note_times "$name" "$log"
     if ((code != 0 && failed == 0)); then
         failed=1
     fi
     PASSED=$((PASSED + passed))
     FAILED=$((FAILED + failed))
-    summarise "$((SECONDS - start)) s" "$name" "$code" "$passed" "$failed"
+    summarise "$((SECONDS - start))" "$(awk '{ print int($1 + $2 + 0.5) }' "$spent")" "$name" "$code" "$passed" "$failed"
 }
 
-# beside COMMAND...: runs checks in the background, where others leave a processor idle. `join` shows what they said, and counts them.
+# beside LANE COMMAND...: runs checks in the background, where others leave a processor idle. `join LANE` shows what they said, and counts them.
 beside() {
-    BESIDE=$(mktemp -d)
-    # All of it ends with us.
-    trap 'end_step_job; kill -- "-$BESIDE_JOB" 2>/dev/null || true; rm -rf "$BESIDE"' EXIT
+    local lane=$1
+    shift
     set -m # a process group of its own
     (
+        # shellcheck disable=SC2030 # it counts on its own; `join` adds up
         PASSED=0 FAILED=0 SUMMARY=()
+        trap - EXIT
         "$@"
-        printf '%s\n' "$PASSED $FAILED" "${SUMMARY[@]}" >"$BESIDE/tally"
-    ) >"$BESIDE/log" 2>&1 &
-    BESIDE_JOB=$!
+        printf '%s\n' "$PASSED $FAILED" "${SUMMARY[@]}" >"$TALLY/$lane.tally"
+    ) >"$TALLY/$lane.log" 2>&1 &
+    LANES[$lane]=$!
     set +m
 }
 
+# idly COMMAND...: takes only what others leave of the processors.
+idly() {
+    renice -n 19 "$BASHPID" >/dev/null
+    "$@"
+}
+
+# join LANE
 join() {
-    local passed=0 failed=1 summary=('FAILED             what ran beside broke off')
-    wait "$BESIDE_JOB" || true
-    cat "$BESIDE/log" || true
-    [[ ! -e $BESIDE/tally ]] || { read -r passed failed && mapfile -t summary; } <"$BESIDE/tally"
-    PASSED=$((PASSED + passed))
-    FAILED=$((FAILED + failed))
-    SUMMARY+=("${summary[@]}")
+    local lane=$1 passed=0 failed=1
+    local summary=("FAILED                          $lane: broke off")
+    wait "${LANES[$lane]}" || true
+    unset "LANES[$lane]"
+    cat "$TALLY/$lane.log" || true
+    [[ ! -e $TALLY/$lane.tally ]] || { read -r passed failed && mapfile -t summary; } <"$TALLY/$lane.tally"
+    # shellcheck disable=SC2031 # our own counts
+    PASSED=$((PASSED + passed)) FAILED=$((FAILED + failed)) SUMMARY+=("${summary[@]}")
 }
 
 # left_out NAME WHY
 left_out() {
     printf '\n== %s: left out, %s\n' "$1" "$2"
-    SUMMARY+=("$(printf '%-9s %6s  %s (%s)' 'left out' '' "$1" "$2")")
+    SUMMARY+=("$(printf '%-9s %9s %9s  %s (%s)' 'left out' '' '' "$1" "$2")")
 }
 
 summarise() {
-    local seconds=$1 name=$2 code=$3 passed=$4 failed=$5 word=ok tests=
+    local seconds=$1 processor=$2 name=$3 code=$4 passed=$5 failed=$6 word=ok tests=
     ((code == 0)) || word=FAILED
     ((passed + failed == 0)) || tests=" ($passed passed, $failed failed)"
-    SUMMARY+=("$(printf '%-9s %6s  %s%s' "$word" "$seconds" "$name" "$tests")")
+    SUMMARY+=("$(printf '%-9s %7s s %7s s  %s%s' "$word" "$seconds" "$processor" "$name" "$tests")")
+}
+
+# The slowest tests of each check that tells their times, twenty at most, of a second or more.
+slowest() {
+    local check
+    [[ -s $TALLY/times ]] || return 0
+    cut -f 1 "$TALLY/times" | sort -u | while read -r check; do
+        awk -F '\t' -v check="$check" '$1 == check && $2 >= 1 { printf "%9.1f s  %s\n", $2, $3 }' "$TALLY/times" |
+            sort -rn | sed 20q >"$TALLY/slowest"
+        [[ ! -s $TALLY/slowest ]] || { printf '\n== slowest of %s\n' "$check" && cat "$TALLY/slowest"; }
+    done
 }
 
 # The last line is for machines too: "N passed, N failed". Fails when anything did.
 sum_up() {
+    slowest
     printf '\n== summary, %d s\n' "$SECONDS"
+    printf '%-9s %9s %9s  %s\n' '' 'time' 'processor' 'check'
     printf '%s\n' "${SUMMARY[@]}"
     say "$PASSED passed, $FAILED failed"
     ((FAILED == 0))

@@ -23,7 +23,7 @@ AWAY=5
 claims_committed() { sed -nE 's/.*claims .*[^0-9]([0-9]+) committed.*/\1/p' "$RUN/post.log" | tail -n 1; }
 
 cd "$ROOT"
-script/setup --without-kubo
+script/setup --to-run
 step "building tensorlink" cargo build --locked --bin tensorlink
 began=$SECONDS
 

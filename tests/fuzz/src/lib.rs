@@ -1,6 +1,6 @@
 //! Fuzzers: whatever a peer, a file or the chain says, its decoder answers and does not panic, and what it accepts obeys the type's rules.
 //!
-//! Each target is a function of bytes here, run by libFuzzer from `fuzz_targets` and over the corpus by `cargo test`.
+//! Each target is a function of bytes here. `script/fuzz` runs it by libFuzzer, `cargo test` over its corpus.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -23,7 +23,7 @@ pub mod wire;
 /// A target: its name, and what it does with an input. It panics where a rule is broken.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Every target. Each has a file in `fuzz_targets` and a folder in `corpus`.
+/// Every target. Each has a folder in `corpus`.
 pub const TARGETS: [Target; 18] = [
     ("config", models::config),
     ("events", wire::events),

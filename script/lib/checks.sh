@@ -1,0 +1,55 @@
+# shellcheck shell=bash
+# The parts of script/test, each a function of its name. Source after tally.sh.
+
+# What only tests need.
+tools() { check "set-up" script/setup; }
+
+shell_checks() {
+    if have shellcheck; then
+        check "shellcheck" shellcheck -x script/{bindings,chaos,demo,fuzz,prove,setup,slither,test} script/lib/*.sh \
+            script/lib/test-runner .ci/run
+    else
+        left_out "shellcheck" "to have it, install the package of that name"
+    fi
+}
+
+rust() {
+    shell_checks
+    check "cargo fmt" cargo fmt --all --check
+    check "cargo clippy" cargo clippy --workspace --all-targets --features tensorlink-fuzz/targets --locked -- -D warnings
+    check "cargo doc" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+    if cargo deny --version >/dev/null 2>&1; then
+        check "cargo deny" cargo deny --locked check bans licenses sources
+    else
+        left_out "cargo deny" "to have it: cargo install cargo-deny --locked"
+    fi
+    check "cargo test, building" cargo test --workspace --no-run --locked
+    check "cargo test" cargo_test
+}
+
+# Tests tell what they took; the end-to-end tests start the binaries that these leave.
+cargo_test() { TENSORLINK_TEST_TIMES=1 cargo test --workspace --exclude tensorlink-e2e --locked --no-fail-fast; }
+
+contracts() {
+    check "forge fmt" forge fmt --check
+    check "forge build" forge build --deny warnings
+    check "forge lint" forge lint --deny warnings
+    check "bindings are fresh" script/bindings --check
+    check "forge test" forge test
+}
+
+e2e() { check "cargo test, end to end" env TENSORLINK_TEST_TIMES=1 cargo --locked e2e; }
+
+fuzz() { check "cargo fuzz" script/fuzz; }
+
+# Not beside anything: provers give up on what takes them too long.
+proofs() {
+    if [[ -d $TOOLCHAIN/python-symbolic ]]; then
+        check "slither" script/slither
+        check "halmos" script/prove
+    else
+        left_out "slither and halmos" "to have them, install Python 3.11 or newer"
+    fi
+}
+
+docs() { check "book and links" script/docs; }
