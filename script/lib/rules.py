@@ -1,10 +1,10 @@
-"""Writes docs/src/reference/rules.md: every rule of the specifications in order of number, with a link to where it stands.
+"""Writes docs/src/reference/rules.md: every rule of the specifications in order of number, with a link to its section.
 
     rules.py            writes the page
     rules.py --check    writes nothing; fails where the page is stale
 
-Either fails on a rule that is defined twice, or cited in a tracked file and defined nowhere. A rule is defined by an item
-of a list, `- **P-1 title.** text`; what is cited is `P-1` anywhere.
+Both fail on a rule that is defined twice, or cited in a tracked file and defined nowhere. A list item
+`- **P-1 title.** text` defines a rule; `P-1` anywhere cites it.
 """
 
 import os
@@ -75,7 +75,8 @@ def page(rules: dict[str, Rule]) -> str:
     parts = [INTRODUCTION]
     for family, specification, about in FAMILIES:
         here = os.path.relpath(ROOT / specification, PAGE.parent)
-        parts += [f"\n## {family}: {about}\n", f"\nDefined in [`{specification}`]({here}).\n", "\n| rule | about | section |\n|---|---|---|\n"]
+        parts.append(f"\n## {family}: {about}\n\nDefined in [`{specification}`]({here}).\n")
+        parts.append("\n| rule | about | section |\n|---|---|---|\n")
         for rule in sorted((rule for rule in rules.values() if rule.family == family), key=lambda rule: rule.number):
             title = rule.title[0].upper() + rule.title[1:]
             parts.append(f"| {rule.name} | {title} | [{plain(rule.section)}]({here}#{anchor(rule.section)}) |\n")

@@ -5,9 +5,9 @@
 
 Without files it takes every tracked Rust, Solidity, JavaScript, Python, shell and TOML file. It reads comments as
 Markdown, as rustdoc and NatSpec do. A paragraph that is wrapped keeps its words; list items keep their indentation, and
-`INVARIANT:`, `SAFETY:`, tags and the like stay at the beginning of a line. Code blocks, columns, quotes, tables, headings,
-directives of tools, and a single word that is too long (an address, say) are left as they are; of these code blocks,
-columns and quotes count as too wide. A comment behind code moves above it where that is safe.
+`INVARIANT:`, `SAFETY:`, tags and the like stay at the beginning of a line. Code blocks, columns, quotes, tables,
+headings, directives of tools, and a single word that is too long (an address, say) are left as they are; of these code
+blocks, columns and quotes count as too wide. A comment behind code moves above it where that is safe.
 """
 
 import io
@@ -53,7 +53,8 @@ def comments_of_slashes(source: str) -> dict[int, int]:
     start = 0
     i = 0
     token = re.compile(
-        r'(?P<raw>\bb?r(?P<hashes>#*)")|(?P<string>")|(?P<char>\'(?:\\.[^\']*|[^\'\\\n])\')|(?P<line>//)|(?P<block>/\*)|(?P<end>\n)'
+        r'(?P<raw>\bb?r(?P<hashes>#*)")|(?P<string>")|(?P<char>\'(?:\\.[^\']*|[^\'\\\n])\')'
+        r"|(?P<line>//)|(?P<block>/\*)|(?P<end>\n)"
     )
     while match := token.search(source, i):
         i = match.end()
@@ -228,7 +229,7 @@ class Block:
         return not self.in_list(i)
 
     def parted(self, i: int) -> bool:
-        """Whether a line was ended early, on purpose: by two spaces or a backslash; in plain comments after a sentence."""
+        """Whether the line before was ended on purpose: by two spaces or a backslash; in plain comments, by a sentence."""
         before, text = self.comments[i - 1].text, content(self.comments[i].text)
         if before.endswith(("  ", "\\")):
             return True
