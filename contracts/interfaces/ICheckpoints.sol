@@ -7,9 +7,9 @@ import {Claim, ClaimLink} from "../types/Types.sol";
 /// @title Checkpoints: claims, challenge window, finalisation
 /// @notice A lane's claims form a chain: claim n starts from the state that claim n − 1 ended in, and claim 0 from the
 /// state registered with the job. For each claim the chain stores one word, its record (C-11); everything else is in
-/// the event. A record stays at least until its claim is final; then a later claim of the lane may take its place. A
-/// claim is final, and paid, once its window has passed without a challenge; twice that time if nobody but its worker
-/// has the state that it ends in (`ICustody`). Claims become final in order.
+/// the event. A record stays at least until its claim is final (P-37); then a later claim of the lane may take its
+/// place. A claim is final, and paid, once its window has passed without a challenge; twice that time if nobody but its
+/// worker has the state that it ends in (`ICustody`). Claims become final in order.
 ///
 /// In a job of one replica a claim is made by `commit`. In a job of several it is sealed first and revealed later, so
 /// that no replica can copy another's. The seals of one stage and interval are a round. A round takes seals or reveals,

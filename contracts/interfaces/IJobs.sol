@@ -62,7 +62,7 @@ interface IJobs {
         uint40 acceptBy;
         /// Seconds from the start to the deadline.
         uint40 duration;
-        /// Seconds for which a claim, or a redemption, can be challenged or audited.
+        /// The challenge window, in seconds: of claims (P-8), or of redemptions (P-20).
         uint32 challengeWindow;
         /// What a worker locks for each lane, in wei of SNO.
         uint128 workerStake;
@@ -244,7 +244,7 @@ interface IJobs {
     function cancel(uint64 job) external;
 
     /// @notice Returns the unearned rest of the escrow to the user and unlocks the workers' stake. Anyone may call.
-    /// Requirements: no claim is pending; a serving job is closing, past its `deadline`, and a challenge window has
+    /// Requirements: no claim is pending; a serving job is closing, has reached its `deadline`, and a challenge window has
     /// passed since the last redemption.
     /// @param job id of the job
     function settle(uint64 job) external;

@@ -194,7 +194,7 @@ struct JobTerms {
     uint40 acceptBy;
     /// Seconds from the start to the deadline.
     uint40 duration;
-    /// Seconds for which a claim, or a redemption, can be challenged or audited.
+    /// The challenge window, in seconds: of claims (P-8), or of redemptions (P-20).
     uint32 challengeWindow;
     /// What a worker locks for each lane, in wei of SNO.
     uint128 workerStake;

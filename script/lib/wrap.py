@@ -229,7 +229,7 @@ class Block:
         return not self.in_list(i)
 
     def parted(self, i: int) -> bool:
-        """Whether the line before was ended on purpose: by two spaces or a backslash; in plain comments, by a sentence."""
+        """Whether the line before was ended on purpose: by two spaces or a backslash; in plain comments by a sentence."""
         before, text = self.comments[i - 1].text, content(self.comments[i].text)
         if before.endswith(("  ", "\\")):
             return True
