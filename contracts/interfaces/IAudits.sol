@@ -4,36 +4,39 @@ pragma solidity ^0.8.28;
 import {AuditAnswer, AuditedClaim} from "../types/Audit.sol";
 import {Claim, StepStatement} from "../types/Types.sol";
 
-/// @title Audits: validators that are drawn, answer, and answer for it
-/// @notice Once a claim is fixed a seed (`IBeacon`) draws each validator on its own. Who is drawn computes the claim again and answers with what
-/// nobody can know without: the last step's state and trace. No verdict is given: an answer is right or wrong, and whoever knows
-/// the right one sees which. The worker knows it, so every claim shows who does not look. All times are shares of the job's challenge window,
-/// at most of four `disputeClock`s, from when the claim was fixed:
+/// @title Audits: validators that are drawn, answer, and are liable for their answers
+/// @notice Once a claim is fixed, a seed (`IBeacon`) draws each validator independently. A drawn validator computes the
+/// claim again and answers with what it can only know from that work: the state before the last step, and that step's
+/// trace. No verdict is given: an answer is right or wrong, and whoever knows the right one can tell. The worker knows
+/// it, so every claim exposes the validators that do not look. The moves are made in quarters of the window, counted
+/// from when the claim was fixed. The window is the job's challenge window, but at most four times `disputeClock`:
 ///
-/// | of the window | move | by |
+/// | quarter | move | by |
 /// |---|---|---|
-/// | first quarter, once the seed is recorded | commit: a sealed answer | a validator that is drawn |
-/// | second quarter | reveal: the answer; paid for it by the job's escrow | who committed |
-/// | until the third is over | accuse: by a statement that the claim's worker signed, with another answer | anyone |
+/// | first, once the seed is recorded | commit: a sealed answer | a validator that is drawn |
+/// | second | reveal: the answer, which the job's escrow pays for | whoever committed |
+/// | second and third | accuse: with a statement that the claim's worker signed and that differs from the answer | anyone |
 ///
 /// | state of an audit | move | next |
 /// |---|---|---|
 /// | None | commit | Sealed |
 /// | Sealed | reveal | Revealed |
 /// | Revealed | accuse | Accused |
-/// | Accused | penalise (anyone, once the claim stands for good) | Penalised |
-/// | Revealed, Accused | penaliseCopy (anyone, by a proof that this very answer is wrong) | Penalised |
+/// | Accused | penalise (anyone, once the claim is final) | Penalised |
+/// | Revealed, Accused | penaliseCopy (anyone, with a proof that this very answer is wrong) | Penalised |
 ///
-/// Nobody is accused over a receipt: its worker cannot be made to answer on chain, and could frame an auditor. There an answer is paid for
-/// if the worker's own statement confirms it (`revealConfirmed`); a worker that signs another one is convicted of it, if it is wrong.
+/// Nobody is accused over a receipt: its worker cannot be made to answer on chain, and so could frame an auditor. Over
+/// a receipt an answer is paid for only if the worker's own statement confirms it (`revealConfirmed`). A worker that
+/// signs a wrong statement is convicted by it.
 ///
-/// An accused auditor that was right convicts the worker of the statement or of the claim in the last quarter; then the accusation is void,
-/// since the claim is. So an honest auditor is never penalised, whatever a worker signs.
+/// An accused auditor that was right convicts the worker of its statement or of its claim in the last quarter. The
+/// claim is then void, and so is the accusation. So an honest auditor is never penalised, whatever a worker signs.
 ///
-/// @dev Weakness: who does not answer loses nothing but the fee. Who answers from what a worker told it, and not from work of its own, is
-/// found where that was wrong. Weakness: an auditor has a quarter of the window to convict a worker that accuses it falsely.
+/// @dev Weakness: a validator that does not answer loses only the fee. A validator that copies its answer from a worker
+/// is found out where that answer was wrong. Weakness: an auditor has one quarter of the window to convict a worker
+/// that accuses it falsely.
 interface IAudits {
-    /// @dev 0 is an audit that does not exist.
+    /// @dev `None` is an audit that does not exist.
     enum State {
         None,
         Sealed,
@@ -42,43 +45,91 @@ interface IAudits {
         Penalised
     }
 
+    /// @notice A validator has committed to an answer.
+    /// @param claimId EIP-712 digest of the audited claim (C-9)
+    /// @param auditor the validator
     event AuditSealed(bytes32 indexed claimId, address indexed auditor);
-    /// @dev `fee`: wei of the job's token; 0 where its budget for audits is spent, or it is settled.
+
+    /// @notice A validator has revealed its answer.
+    /// @param claimId EIP-712 digest of the audited claim (C-9)
+    /// @param auditor the validator
+    /// @param job id of the claim's job
+    /// @param answer the answer that was sealed
+    /// @param fee credited to the auditor, in wei of the job's token; 0 if the budget for audits does not cover it, or
+    /// the job is settled
     event AuditRevealed(
         bytes32 indexed claimId, address indexed auditor, uint64 indexed job, AuditAnswer answer, uint256 fee
     );
-    /// @dev What the claim's worker signed; the accuser is the statement's auditor.
+
+    /// @notice An auditor is accused of a wrong answer.
+    /// @param claimId EIP-712 digest of the audited claim (C-9)
+    /// @param auditor the accused
+    /// @param statement what the claim's worker signed; its `auditor` is the accuser
+    /// @param signature the worker's signature of the statement, 65 bytes
     event AuditorAccused(bytes32 indexed claimId, address indexed auditor, StepStatement statement, bytes signature);
+
+    /// @notice An auditor has lost collateral for a wrong answer.
+    /// @param claimId EIP-712 digest of the audited claim (C-9)
+    /// @param auditor the validator that is penalised
+    /// @param accuser receives the bounty: the auditor that the statement or the proof names
+    /// @param amount taken from the collateral, in wei of SNO, the bounty included
     event AuditorPenalised(bytes32 indexed claimId, address indexed auditor, address indexed accuser, uint256 amount);
 
-    /// @dev Not on record, or not in the list of that epoch as it was redeemed then.
+    /// @notice The claim is not on record since the time given, or the receipt is not in the list of the epoch as it
+    /// was redeemed then.
     error UnknownClaim();
-    /// @dev Or its lane was convicted, and so can accuse nobody.
+
+    /// @notice The claim is void, or its lane is convicted and so can accuse nobody, or the receipt's job is settled.
     error ClaimIsVoid();
-    /// @dev Too early or too late: the move can be made from `from` until before `until`.
+
+    /// @notice The move is too early or too late.
+    /// @param from first timestamp at which the move can be made
+    /// @param until first timestamp at which it can no longer be made
     error OutOfTime(uint256 from, uint256 until);
-    /// @dev The seed that draws is not recorded yet (`IBeacon.record`).
+
+    /// @notice The seed that draws is not recorded yet (`IBeacon.record`).
+    /// @param period the beacon's period whose seed is needed
     error NoSeed(uint64 period);
+
+    /// @notice The seed does not draw the caller for this claim.
+    /// @param auditor the caller
     error NotDrawn(address auditor);
+
+    /// @notice The audit's state does not allow the move.
+    /// @param state the audit's state
     error WrongState(State state);
-    /// @dev Not what was sealed.
+
+    /// @notice The answer is not the one that was sealed, or not the one that the proof shows to be wrong.
     error WrongAnswer();
-    /// @dev Not about the claim's last step, or not by its worker, or not with another answer.
+
+    /// @notice The statement is not about the claim's last step, or not signed by its worker, or agrees with the answer
+    /// it is to accuse; or a receipt is answered or accused as only a claim on record can be.
     error WrongStatement();
-    /// @dev The claim is not final.
+
+    /// @notice The claim is not final.
     error NotFinal();
 
-    /// @notice Commits the caller to an answer: `sealedAnswer` is `keccak256(abi.encode(claimId, answer, auditor, salt))`.
-    /// Requirements: the caller is drawn; the claim is fixed, and not void; in the first quarter.
+    /// @notice Commits the caller to an answer.
+    /// Requirements: the caller is drawn and has not committed before; the claim is fixed and not void; the window is
+    /// in its first quarter.
+    /// @param audited the claim or receipt, and when it was fixed
+    /// @param sealedAnswer `keccak256(abi.encode(claimId, answer, auditor, salt))`
     function commit(AuditedClaim calldata audited, bytes32 sealedAnswer) external;
 
-    /// @notice Reveals the caller's answer, and pays its fee from the job's escrow, whatever the answer is.
-    /// Requirements: what was sealed; in the second quarter; not of a receipt.
+    /// @notice Reveals the caller's answer and credits its fee from the job's escrow, whatever the answer is.
+    /// Requirements: the caller sealed this answer; the window is in its second quarter; the claim is not a receipt.
+    /// @param audited the claim, and when it was fixed
+    /// @param answer the answer that was sealed
+    /// @param salt the salt that it was sealed with
     function reveal(AuditedClaim calldata audited, AuditAnswer calldata answer, bytes32 salt) external;
 
-    /// @notice Reveals the caller's answer about a receipt, together with the claim's worker's statement that confirms it. Of a claim on record
-    /// it is as `reveal`.
-    /// Requirements: as for `reveal`; the answer that was sealed is that of the statement, which the worker signed.
+    /// @notice Reveals the caller's answer together with a statement of the claim's worker that confirms it. A receipt
+    /// can be answered in this way only. For a claim on record the effect is that of `reveal`.
+    /// Requirements: as for `reveal`; the sealed answer is that of the statement, which the worker signed.
+    /// @param audited the claim or receipt, and when it was fixed
+    /// @param statement the worker's statement about the claim's last step, or about the receipt
+    /// @param signature the worker's signature of the statement, 65 bytes
+    /// @param salt the salt that the answer was sealed with
     function revealConfirmed(
         AuditedClaim calldata audited,
         StepStatement calldata statement,
@@ -86,9 +137,15 @@ interface IAudits {
         bytes32 salt
     ) external;
 
-    /// @notice Accuses an auditor by what the claim's worker signed. The jackpot will be the statement's auditor's, whoever sends it.
-    /// Requirements: not over a receipt; the answer is revealed; the statement is about the claim's last step, signed by the worker, and
-    /// differs from the answer; the claim is not void; before the last quarter.
+    /// @notice Accuses an auditor with what the claim's worker signed. Anyone may call. The bounty will go to the
+    /// auditor that the statement names, whoever sends it.
+    /// Requirements: the claim is not a receipt and not void, and its lane is not convicted; the answer is revealed;
+    /// the statement is about the claim's last step, signed by the worker, and differs from the answer; the window is
+    /// in its second or third quarter.
+    /// @param audited the claim, and when it was fixed
+    /// @param auditor the validator to accuse
+    /// @param statement the worker's statement about the claim's last step
+    /// @param signature the worker's signature of the statement, 65 bytes
     function accuse(
         AuditedClaim calldata audited,
         address auditor,
@@ -96,19 +153,31 @@ interface IAudits {
         bytes calldata signature
     ) external;
 
-    /// @notice Takes `auditPenaltyBps` of the collateral, and no more than the lane's stake, from an accused auditor whose claim stands for good:
-    /// the worker was right.
-    /// Requirements: the claim is final.
+    /// @notice Penalises an accused auditor whose claim has become final: the worker was right. Anyone may call.
+    /// Effects: takes `auditPenaltyBps` of the validator collateral, but no more than the lane's stake.
+    /// Requirements: the auditor is accused; the claim is final.
+    /// @param claim the claim; it need not be on record any more
+    /// @param auditor the accused
     function penalise(Claim calldata claim, address auditor) external;
 
-    /// @notice Takes the same from an auditor that answered just what `proof` shows to be wrong. The jackpot is the statement's auditor's.
-    /// Requirements: the proof holds (`IDisputes.refutes`), whether or not it has convicted the worker.
+    /// @notice Penalises, by the same amount, an auditor that gave exactly the answer which `proof` shows to be wrong.
+    /// Anyone may call. The bounty goes to the auditor that the proof's statement names.
+    /// Requirements: the answer is revealed and not yet penalised; the proof holds (`IDisputes.refutes`), whether or
+    /// not it has convicted the worker.
     /// @param proof an `ElementProof` as bytes (C-17)
+    /// @param auditor the validator that gave the wrong answer
     function penaliseCopy(bytes calldata proof, address auditor) external;
 
-    /// @notice Whether the seed of a claim, fixed at `fixedAt`, draws a validator. Reverts while the seed is not recorded.
+    /// @notice Whether the seed of a claim draws a validator. Reverts with `NoSeed` while the seed is not recorded.
+    /// @param claimId EIP-712 digest of the claim (C-9)
+    /// @param fixedAt when the claim was fixed, as a Unix timestamp
+    /// @param auditor the validator
+    /// @return whether it is drawn; false for an account that did not hold the collateral before `fixedAt`
     function isDrawn(bytes32 claimId, uint256 fixedAt, address auditor) external view returns (bool);
 
     /// @notice State of an audit.
+    /// @param claimId EIP-712 digest of the audited claim (C-9)
+    /// @param auditor the validator
+    /// @return the state; `None` if the validator has not committed
     function stateOf(bytes32 claimId, address auditor) external view returns (State);
 }

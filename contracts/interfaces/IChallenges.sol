@@ -5,28 +5,31 @@ import {Facts, LogsAnswer, Pick, Position, Question, StepAnswer, Subject, Way} f
 import {BoundaryLogs, Claim, Operator} from "../types/Types.sol";
 
 /// @title Challenges: what a silent worker is made to say
-/// @notice Who holds a worker's signed answers and data proves its fault at once (`IDisputes`). From a worker that gives none, a
-/// challenge forces them out, one question after another, each in time or the worker is convicted of silence: the states after
-/// each step, from which the challenger picks the first that is wrong; a signed statement about that step; nodes of its trace down to
-/// the first wrong output; nodes and leaves of that output. Hints of what the challenger would find itself lead there in few moves (P-39). Then the challenger has all that a proof needs, and sends it.
+/// @notice Whoever holds a worker's signed answers and data proves its fault at once (`IDisputes`). A worker that gives
+/// none is challenged: it has to answer one question after another, each in time, or it is convicted of silence. First
+/// come the states after each step, from which the challenger picks the first that is wrong; then a signed statement
+/// about that step; then nodes of its trace, down to the first wrong output; then nodes and leaves of that output.
+/// Hints of what the challenger computed itself shorten the way (P-39). In the end the challenger has all that a proof
+/// needs, and sends it.
 ///
 /// | state | move | next |
 /// |---|---|---|
-/// | – | open (anyone, bond; asks the first question) | Answering |
+/// | – | open (anyone, for a bond; asks the first question) | Answering |
 /// | Answering | answer… (the worker, by the deadline) | Asking |
-/// | Answering | timeout (anyone, past the deadline) | Won: the worker is convicted of silence, bond back |
+/// | Answering | timeout (anyone, past the deadline) | Won: the worker is convicted of silence, the bond goes back |
 /// | Asking | ask… (the challenger, by the deadline) | Answering |
-/// | Asking | timeout (anyone, past the deadline) | Lost: bond to the worker; the claim stays open to others |
-/// | Answering, Asking | timeout (anyone, once the claim is void) | Won: bond back |
+/// | Asking | timeout (anyone, past the deadline) | Lost: the bond goes to the worker; others can still challenge |
+/// | Answering, Asking | timeout (anyone, once the claim is void) | Won: the bond goes back |
 ///
-/// Any number of challenges on a claim run side by side; none is in another's way. Each side has a chess clock, and never less than
-/// `moveGrace` seconds and `moveBlocks` blocks for a move, so that neither a late move of the other side nor an outage of the chain
-/// takes its time away. A challenge has at most 32 questions, so it ends.
+/// Any number of challenges of a claim run side by side; none is in another's way. Each side has a chess clock, but for
+/// each move it has at least `moveGrace` seconds and `moveBlocks` blocks. So neither a late move of the other side nor
+/// an outage of the chain takes its time away. A challenge has at most 32 questions, so it ends.
 ///
-/// @dev Every question can be answered by whoever made the claim from what it computed: it is about the claim itself or about what the
-/// worker has answered before (P-22). Moves pass the position and the facts that the last events told; the chain keeps their hashes.
+/// @dev Whoever made the claim can answer every question from what it computed: each is about the claim itself or about
+/// what the worker has answered before (P-22). The chain keeps only hashes of the position and the facts, so every move
+/// passes both as the last events told them.
 interface IChallenges {
-    /// @dev 0 is a challenge that does not exist. Asking: the challenger's turn. Answering: the worker's.
+    /// @dev `None` is a challenge that does not exist. `Asking`: the challenger's turn. `Answering`: the worker's.
     enum State {
         None,
         Asking,
@@ -35,78 +38,181 @@ interface IChallenges {
         Lost
     }
 
-    /// @dev What changes with a move is one word, but for `position`. `deadline` is the last time of the next move; `challengerLeft` and `workerLeft` are what the clocks showed when the turn began,
-    /// in seconds; `turnBlock` is the block in which it began; `position` is the hash of `Position`.
+    /// @dev A challenge. Besides `position`, a move changes one storage word only.
     struct Challenge {
+        /// Opened it, asks, and gets the bounty.
         address challenger;
+        /// Id of the claim's job.
         uint64 job;
+        /// Stage of the claim's lane.
         uint16 stage;
+        /// Replica of the claim's lane.
         uint16 replica;
+        /// The lane's worker, which answers.
         address worker;
+        /// What the challenger put up, in wei of SNO.
         uint96 bond;
+        /// The claim's interval.
         uint32 interval;
+        /// Whose turn it is, or how it ended.
         State state;
+        /// Unix timestamp before which the next move is in time; it stays so until `moveBlocks` blocks have passed,
+        /// too.
         uint40 deadline;
+        /// Questions asked so far.
         uint16 asks;
+        /// What the challenger's clock showed when the turn began, in seconds.
         uint32 challengerLeft;
+        /// What the worker's clock showed when the turn began, in seconds.
         uint32 workerLeft;
+        /// Number of the block in which the turn began.
         uint32 turnBlock;
+        /// EIP-712 digest of the claim (C-9).
         bytes32 claimId;
+        /// Hash of the `Position`.
         bytes32 position;
     }
 
+    /// @notice A claim is challenged.
+    /// @param challenge id of the challenge
+    /// @param claimId EIP-712 digest of the claim (C-9)
+    /// @param challenger who opened the challenge
+    /// @param worker the lane's worker, which has to answer
+    /// @param claim the claim
     event ChallengeOpened(
         uint256 indexed challenge, bytes32 indexed claimId, address indexed challenger, address worker, Claim claim
     );
-    /// @dev The worker is asked, and has until `deadline`.
+
+    /// @notice The worker is asked.
+    /// @param challenge id of the challenge
+    /// @param deadline until when the worker has time, as a Unix timestamp
+    /// @param position what is asked for
+    /// @param hints the challenger's hints (P-39); empty if there are none
     event Asked(uint256 indexed challenge, uint40 deadline, Position position, bytes hints);
-    /// @dev The challenger has until `deadline`. `siblings`: of the way that hints led, from the position's node up. `data`: the nodes, entries or
-    /// leaves asked for, one after another.
+
+    /// @notice The worker has answered.
+    /// @param challenge id of the challenge
+    /// @param deadline until when the challenger has time, as a Unix timestamp
+    /// @param position what was answered
+    /// @param siblings siblings along the way that the hints led, from the position's node up
+    /// @param data the nodes, entries or leaves asked for, one after another
     event Answered(uint256 indexed challenge, uint40 deadline, Position position, bytes32[] siblings, bytes data);
-    /// @dev The facts have changed.
+
+    /// @notice The facts have changed.
+    /// @param challenge id of the challenge
+    /// @param facts what the worker is committed to from now on
     event Established(uint256 indexed challenge, Facts facts);
-    /// @dev The worker's signature of the statement that the facts hold, with the challenger as auditor.
+
+    /// @notice The worker has signed the statement that the facts hold, with the challenger as its auditor.
+    /// @param challenge id of the challenge
+    /// @param signature the worker's signature, 65 bytes
     event Stated(uint256 indexed challenge, bytes signature);
-    /// @dev With the signatures of the neighbours' workers, each of its `EdgeLog` of what was received; empty where nothing was.
+
+    /// @notice The worker has shown its boundary logs.
+    /// @param challenge id of the challenge
+    /// @param logs the logs behind the claim's `io`
+    /// @param previousSignature what the previous stage's worker signed: the `EdgeLog` of what this lane received from
+    /// it; empty if it received nothing
+    /// @param nextSignature the same of the next stage's worker
     event LogsGiven(uint256 indexed challenge, BoundaryLogs logs, bytes previousSignature, bytes nextSignature);
+
+    /// @notice A challenge is over; the bond went back to the challenger.
+    /// @param challenge id of the challenge
+    /// @param claimId EIP-712 digest of the claim (C-9)
+    /// @param silence whether the worker is convicted of silence; if not, the claim was void already
     event ChallengeWon(uint256 indexed challenge, bytes32 indexed claimId, bool silence);
+
+    /// @notice A challenge is over; the bond went to the worker.
+    /// @param challenge id of the challenge
+    /// @param claimId EIP-712 digest of the claim (C-9)
     event ChallengeLost(uint256 indexed challenge, bytes32 indexed claimId);
 
+    /// @notice There is no challenge of this id.
+    /// @param challenge the id
     error UnknownChallenge(uint256 challenge);
-    /// @dev It is over, or the other side's turn, or the other side's move.
+
+    /// @notice The challenge is over, or it is the other side's turn.
+    /// @param challenge id of the challenge
     error NotYourTurn(uint256 challenge);
+
+    /// @notice Only the challenger asks.
+    /// @param caller who called
     error NotChallenger(address caller);
+
+    /// @notice Only the worker answers.
+    /// @param caller who called
     error NotWorker(address caller);
+
+    /// @notice The side whose turn it is still has time.
+    /// @param deadline first timestamp at which its time can be over
+    /// @param lastBlock first block in which its time can be over
     error DeadlineNotReached(uint40 deadline, uint256 lastBlock);
+
+    /// @notice The time for the move, or for opening a challenge, is over.
+    /// @param deadline when it ended, as a Unix timestamp
     error DeadlinePassed(uint40 deadline);
-    /// @dev Not the position, facts or claim that the last events told.
+
+    /// @notice Not the position, the facts or the claim that the last events told.
     error WrongPosition();
-    /// @dev Not what is asked for, or nothing that can be asked for here.
+
+    /// @notice The answer or question does not fit what is asked for, or there is nothing of the kind to ask for.
+    /// @param subject what is asked for
     error WrongSubject(Subject subject);
-    /// @dev Too many levels, or none, or more than there are.
+
+    /// @notice The question asks for too many levels, for none, or for more than the tree has.
+    /// @param levels the question's levels
     error WrongLevels(uint8 levels);
-    /// @dev Not as long as any hints.
+
+    /// @notice No hints have this length.
     error WrongHints();
-    /// @dev What was picked was not answered, or is padding.
+
+    /// @notice What was picked was not answered, or is padding.
     error WrongPick();
-    /// @dev The answer does not hash to what the worker is committed to, is not as long as asked for, or not where the hints lead.
+
+    /// @notice The answer does not hash to what the worker is committed to, has not the length asked for, or is not
+    /// where the hints lead.
     error WrongAnswer();
+
+    /// @notice The list of states does not end in the claim's new state, or the step does not start where the one
+    /// before it ended.
     error WrongState();
+
+    /// @notice The program is not the one registered for the stage.
     error WrongProgram();
+
+    /// @notice The operator is not the program's at the place of the output picked, or its output type is not valid.
     error WrongOperator();
+
+    /// @notice The logs are not the claim's, or not just those that the program has.
     error WrongLogs();
+
+    /// @notice The statement is not signed by the worker, or a received log not by its sender's worker.
     error BadSignature();
+
+    /// @notice A challenge has at most 32 questions.
     error TooManyAsks();
 
-    /// @notice Challenges a claim on record, and asks for the states after its steps; of a claim of one step for its statement.
-    /// Effects: takes the bond in SNO, for which an allowance is needed; holds back the claim's finality.
-    /// Requirements: the claim is live, and was committed less than two windows of its job ago.
+    /// @notice Challenges a claim on record. Asks for the states after its steps, or, if the claim is of one step, for
+    /// a statement about it. Anyone may call.
+    /// Effects: takes the bond in SNO, which needs an allowance; holds back the claim's finality.
+    /// Requirements: the claim is live, and was committed less than two challenge windows of its job ago.
+    /// @param claim the claim
+    /// @param committedAt when it was committed, as a Unix timestamp
+    /// @param question how many levels of the tree are asked for, and hints
+    /// @return challenge id of the challenge
     function open(Claim calldata claim, uint64 committedAt, Question calldata question)
         external
         returns (uint256 challenge);
 
-    /// @notice Answers `Steps`: the root of the list of states after each step, the siblings of its last entry, which is the claim's new
-    /// state, and the nodes asked for.
+    /// @notice Answers `Steps` for the first time. Only the worker.
+    /// Requirements: the claim's new state is the last entry of the list.
+    /// @param challenge id of the challenge
+    /// @param position as the last `Asked` told it
+    /// @param claim the claim
+    /// @param steps root of the list (C-4) of the states after each step
+    /// @param siblings siblings of the list's last entry, which is the claim's new state
+    /// @param way where the hints lead in the list; empty if there are none
+    /// @param data the nodes or entries asked for
     function answerSteps(
         uint256 challenge,
         Position calldata position,
@@ -117,7 +223,15 @@ interface IChallenges {
         bytes calldata data
     ) external;
 
-    /// @notice Answers `Statement`, and gives nodes of the trace.
+    /// @notice Answers `Statement`, and gives nodes of the trace. Only the worker.
+    /// Requirements: the program is the stage's; the worker signed the statement that the facts and the trace make,
+    /// with the challenger as auditor.
+    /// @param challenge id of the challenge
+    /// @param position as the last `Asked` told it
+    /// @param facts as the last `Established` told them
+    /// @param said the trace's root, the signature and the program
+    /// @param way where the hints lead in the trace; empty if there are none
+    /// @param data nodes or entries of the trace: as many levels as were asked for, or all if the trace has fewer
     function answerStatement(
         uint256 challenge,
         Position calldata position,
@@ -127,7 +241,14 @@ interface IChallenges {
         bytes calldata data
     ) external;
 
-    /// @notice Answers `Output`: its data root, and nodes or leaves below.
+    /// @notice Answers `Output` for the first time: gives the data root, and nodes or leaves below it. Only the worker.
+    /// Requirements: the trace's entry is the tensor of the operator's output type over that data root.
+    /// @param challenge id of the challenge
+    /// @param position as the last `Asked` told it
+    /// @param facts as the last `Established` told them
+    /// @param dataRoot root of the tree over the output's bytes (C-2)
+    /// @param way where the hints lead in that tree; empty if there are none
+    /// @param data the nodes or leaves asked for
     function answerOutput(
         uint256 challenge,
         Position calldata position,
@@ -137,8 +258,15 @@ interface IChallenges {
         bytes calldata data
     ) external;
 
-    /// @notice Answers `Logs`: the roots behind the claim's `io`, one for each neighbour and direction that the program has, and the
-    /// neighbours' signatures of what was received. Who logged what nobody sent it cannot answer, and so is convicted of silence.
+    /// @notice Answers `Logs`. Only the worker. A worker that logged what nobody sent it cannot answer, and so is
+    /// convicted of silence.
+    /// Requirements: the logs are the claim's, one for each neighbour and direction that the program has; each log of
+    /// what was received is signed by its sender's worker; the program is the stage's.
+    /// @param challenge id of the challenge
+    /// @param position as the last `Asked` told it
+    /// @param facts as the last `Established` told them
+    /// @param claim the claim
+    /// @param said the logs, the neighbours' signatures and the program
     function answerLogs(
         uint256 challenge,
         Position calldata position,
@@ -147,13 +275,26 @@ interface IChallenges {
         LogsAnswer calldata said
     ) external;
 
-    /// @notice Answers with nodes below a node that is known, or below where hints lead from there: entries of a list or leaves of a tensor in the last row.
+    /// @notice Answers with nodes below a node that is known, or below where hints lead from there. Only the worker.
+    /// @param challenge id of the challenge
+    /// @param position as the last `Asked` told it
+    /// @param way where the hints lead from the position's node; empty if there are none
+    /// @param data the nodes asked for; in a tree's last row the entries of a list or the leaves of a tensor
     function answer(uint256 challenge, Position calldata position, Way calldata way, bytes calldata data) external;
 
-    /// @notice Asks for what lies below one of the nodes that were answered last.
+    /// @notice Asks for what lies below one of the nodes that were answered last. Only the challenger.
+    /// @param challenge id of the challenge
+    /// @param position as the last `Answered` told it
+    /// @param pick one of the nodes answered
+    /// @param question how many levels below it are asked for, and hints
     function ask(uint256 challenge, Position calldata position, Pick calldata pick, Question calldata question) external;
 
-    /// @notice Asks once more from the root of a tree: `Steps`, `Trace` or `State`.
+    /// @notice Asks again from the root of a tree. Only the challenger.
+    /// @param challenge id of the challenge
+    /// @param position as the last `Answered` told it
+    /// @param facts as the last `Established` told them
+    /// @param subject the tree: `Steps`, `Trace` or `State`
+    /// @param question how many levels below the root are asked for, and hints
     function askTree(
         uint256 challenge,
         Position calldata position,
@@ -162,8 +303,17 @@ interface IChallenges {
         Question calldata question
     ) external;
 
-    /// @notice Asks for the statement on the step that led to the state picked from the last row of `Steps`. `preState` with
-    /// `preSiblings` is the entry before it; of the claim's first step it is the claim's parent state, without siblings.
+    /// @notice Asks for the statement about the step that led to a state picked from the last row of `Steps`. Only the
+    /// challenger.
+    /// @param challenge id of the challenge
+    /// @param position as the last `Answered` told it
+    /// @param facts as the last `Established` told them
+    /// @param claim the claim
+    /// @param pick the state after the step
+    /// @param preState the state before the step: the entry before in the list, or, for the claim's first step, the
+    /// claim's parent state
+    /// @param preSiblings siblings of that entry; empty for the claim's first step
+    /// @param question how many levels of the trace are asked for, and hints
     function askStatement(
         uint256 challenge,
         Position calldata position,
@@ -175,8 +325,14 @@ interface IChallenges {
         Question calldata question
     ) external;
 
-    /// @notice Asks for the output that was picked from the last row of `Trace`; `operator` is the one that gives it, at its place in the
-    /// program.
+    /// @notice Asks for an output picked from the last row of `Trace`. Only the challenger.
+    /// @param challenge id of the challenge
+    /// @param position as the last `Answered` told it
+    /// @param facts as the last `Established` told them
+    /// @param pick the output's tensor root
+    /// @param operator the operator that gives the output
+    /// @param operatorMembership siblings of the operator at its place in the program's list (C-5)
+    /// @param question how many levels below the data root are asked for, and hints
     function askOutput(
         uint256 challenge,
         Position calldata position,
@@ -187,10 +343,20 @@ interface IChallenges {
         Question calldata question
     ) external;
 
-    /// @notice Asks for the roots of the boundary logs.
+    /// @notice Asks for the roots of the boundary logs. Only the challenger.
+    /// @param challenge id of the challenge
+    /// @param position as the last `Answered` told it
     function askLogs(uint256 challenge, Position calldata position) external;
 
-    /// @notice Asks for a boundary log, `edge` counted as in `BoundaryLogs`. After a statement or the logs, which name the program.
+    /// @notice Asks for nodes of a boundary log. Only the challenger, once a statement or the logs have named the
+    /// program.
+    /// @param challenge id of the challenge
+    /// @param position as the last `Answered` told it
+    /// @param facts as the last `Established` told them
+    /// @param claim the claim
+    /// @param logs the logs behind the claim's `io`
+    /// @param edge which of them, from 0, in the order of `BoundaryLogs`
+    /// @param question how many levels below the log's root are asked for, and hints
     function askLog(
         uint256 challenge,
         Position calldata position,
@@ -201,11 +367,17 @@ interface IChallenges {
         Question calldata question
     ) external;
 
-    /// @notice Ends a challenge and pays out its bond, by the table above.
+    /// @notice Ends a challenge and pays out its bond, by the table above. Anyone may call.
+    /// Requirements: the time of the side whose turn it is has run out, or the claim is void.
+    /// @param challenge id of the challenge
     function timeout(uint256 challenge) external;
 
+    /// @notice A challenge.
+    /// @param challenge its id
+    /// @return the challenge; all zero if there is none of this id
     function challengeOf(uint256 challenge) external view returns (Challenge memory);
 
-    /// @notice Challenges ever opened; ids run from 1 to it.
+    /// @notice Number of challenges ever opened; their ids run from 1 to it.
+    /// @return the number
     function challengeCount() external view returns (uint256);
 }

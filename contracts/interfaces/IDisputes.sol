@@ -4,17 +4,19 @@ pragma solidity ^0.8.28;
 import {ContradictionProof, EdgeLog, EquivocationProof, StepStatement, WiringProof} from "../types/Types.sol";
 
 /// @title Disputes
-/// @notice The worker's own signed words convict it in one transaction: a wrong element, a trace that is not wired to its state or
-/// logs, a contradiction, or a log that it signed to its neighbour and another to its claim. Anyone can prove it, while the claim is live, without a bond. Where the answers are to be had only by
-/// force, `IChallenges` forces them.
+/// @notice The worker's own signed words convict it in one transaction, for one of four faults: a wrong element; a
+/// trace that is not wired to its state or logs; a contradiction; a log that it signed to its neighbour and that is not
+/// the one of its claim. Anyone can prove it while the claim is live, without a bond. Where the answers have to be
+/// forced, `IChallenges` forces them.
 ///
-/// The claims of a serving job are receipts (C-12), of which the chain has no record: what the worker signed about one makes it its
-/// own. It can be proved wrong until the job is settled, and so long the stake that answers for it is locked.
+/// The claims of a serving job are receipts (C-12), of which the chain has no record: what the worker signed about one
+/// makes it the worker's own. A receipt can be proved wrong until the job is settled, and until then the stake that
+/// answers for it is locked.
 ///
 /// @dev The bounty goes to the auditor to whom the worker addressed its signed statement, so copying a proof from the
 /// mempool earns nothing.
 interface IDisputes {
-    /// @dev 0 is invalid.
+    /// @dev `None` is invalid.
     enum Fault {
         None,
         Element,
@@ -25,8 +27,17 @@ interface IDisputes {
         Withholding
     }
 
-    /// @dev For Element: the operator, the element, what the trace holds and what the operator gives. For Wiring: the wired
-    /// operator, and as `element` the entry of the sink. Otherwise 0.
+    /// @notice A worker is convicted.
+    /// @param claimId EIP-712 digest of the claim (C-9); zero where a stage's files were withheld
+    /// @param worker who is convicted
+    /// @param auditor receives the bounty
+    /// @param fault what was proved
+    /// @param step the statement's step: absolute, from 0; about a receipt, the text's number of tokens; for Silence,
+    /// Equivocation and Withholding 0
+    /// @param operatorIndex for Element the operator, for Wiring the operator that is wired; otherwise 0
+    /// @param element for Element the row-major index of the element, for Wiring the entry of the sink; otherwise 0
+    /// @param claimed for Element the mantissa that the trace holds; otherwise 0
+    /// @param recomputed for Element the mantissa that the operator gives; otherwise 0
     event Convicted(
         bytes32 indexed claimId,
         address indexed worker,
@@ -39,49 +50,83 @@ interface IDisputes {
         int256 recomputed
     );
 
-    /// @dev The statement is about another claim, or about a step that is not of the claim's interval, or a length that no text of the
-    /// job has.
+    /// @notice The statement is about another claim, or about a step outside the claim's interval, or names a length
+    /// that no text of the job has.
     error StatementMismatch();
-    /// @dev Not by the lane's worker, or not for this chain and contract, or over another claim or trace than that of the proof.
+
+    /// @notice Not signed by the lane's worker, or not for this chain and contract, or about another claim or trace
+    /// than the proof's.
     error BadSignature();
-    /// @dev Not the registered one, or without this operator; over a receipt, not the one for the signed length.
+
+    /// @notice The program is not the registered one, or does not have this operator; for a receipt, it is not the one
+    /// for the signed length.
     error WrongProgram();
-    /// @dev The program has no operator at this index; the operator is none; or the program wires nothing to this sink and index.
+
+    /// @notice The program has no operator at this index, or the operator's output type is not valid, or the program
+    /// wires nothing to this sink and index.
     error WrongOperator();
+
+    /// @notice The logs are not those that the claim commits to.
     error WrongLogs();
-    /// @dev The tensor is not where it should be. `operand` is `type(uint256).max` for the output, or the number of operands
-    /// given where that is wrong; in a wiring proof 0 is the trace and 1 the sink.
+
+    /// @notice A tensor is not where it should be.
+    /// @param operand index of the operand; `type(uint256).max` for the output; the number of operands given if that is
+    /// wrong; in a wiring proof 0 for the trace and 1 for the sink
     error WrongMembership(uint256 operand);
-    /// @dev The leaves are not those of the tensor, or not the ones that hold the element.
+
+    /// @notice Leaves are not those of the tensor, or do not hold the element.
+    /// @param operand index of the operand; `type(uint256).max` for the output
+    /// @param range index of the range of leaves
     error WrongOpening(uint256 operand, uint256 range);
+
+    /// @notice The output, padding included, has no such element.
+    /// @param element row-major index of the element
     error ElementOutOfRange(uint64 element);
-    /// @dev The bytes are no proof of a wrong element: too few, or too many.
+
+    /// @notice The bytes are no proof of a wrong element: there are too few, or too many.
     error MalformedProof();
-    /// @dev The worker was right.
+
+    /// @notice The worker was right.
     error NoFault();
+
+    /// @notice Only another contract of the deployment may call this.
+    /// @param caller who called
     error Unauthorized(address caller);
 
-    /// @notice Convicts a worker whose signed trace holds a wrong element (or padding that is not zero).
-    /// Effects, of every proof: voids the claim and those after it in its lane (of a receipt there is none to void), closes the job,
-    /// and slashes the lane's stake unless that has been done.
+    /// @notice Convicts a worker whose signed trace holds a wrong element, or padding that is not zero. Anyone may
+    /// call.
+    /// Effects, of every proof: voids the claim and those after it in its lane (a receipt has none to void); closes the
+    /// job; slashes the lane's stake unless that has been done.
     /// Requirements: `contracts/SPEC.md`, "What a proof is".
     /// @param proof an `ElementProof` as bytes (C-17)
     function proveSigned(bytes calldata proof) external;
 
     /// @notice Convicts a worker whose signed trace does not agree with its post-state or its log of tensors sent.
+    /// Anyone may call. Effects and requirements: as for `proveSigned`.
+    /// @param proof the statement, and the two tensor roots that should be equal
     function proveSignedWiring(WiringProof calldata proof) external;
 
-    /// @notice Convicts a worker by one signed statement that contradicts its claim, or by two that contradict each other. In
-    /// the first case the second statement is not looked at. The bounty goes to the auditor of the first.
+    /// @notice Convicts a worker by a signed statement that contradicts its claim, or by two that contradict each
+    /// other. If the first contradicts the claim, the second is not looked at. The bounty goes to the auditor of the
+    /// first. Anyone may call. Effects and requirements: as for `proveSigned`.
+    /// @param proof the claim and the statements
     function proveSignedContradiction(ContradictionProof calldata proof) external;
 
-    /// @notice Convicts a worker that signed to a neighbour, as what it sent in an interval, another log than its claim commits to. The
-    /// bounty goes to that neighbour's worker, to whom the word was given: copying the proof earns nothing. Until the job is settled, also over
-    /// a claim that is final: a neighbour may claim later than the sender.
+    /// @notice Convicts a worker that signed one log to a neighbour as what it sent in an interval, and commits to
+    /// another one in its claim. Anyone may call, until the job is settled, also about a claim that is final: a
+    /// neighbour may claim later than the sender. The bounty goes to that neighbour's worker, to whom the log was
+    /// signed, so copying the proof earns nothing. Effects: as for `proveSigned`, but what is final stays final.
+    /// @param proof the claim with its logs, and the log that was signed
     function proveEquivocation(EquivocationProof calldata proof) external;
 
-    /// @notice Convicts a worker that did not answer a challenge, or a demand about its claim, in time, to the credit of who asked. Only
+    /// @notice Convicts a worker that did not answer a challenge, or a demand about its claim, in time. Only
     /// `Challenges` and `Custody`.
+    /// @param job id of the job
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
+    /// @param interval the claim's interval
+    /// @param claimId EIP-712 digest of the claim (C-9)
+    /// @param challenger who asked; receives the bounty
     function convictSilent(
         uint64 job,
         uint16 stage,
@@ -91,20 +136,38 @@ interface IDisputes {
         address challenger
     ) external;
 
-    /// @notice Convicts the worker of a lane that did not show data which it holds, to the demander's credit. Its claims stand: nothing is
-    /// wrong with them. `claimId` is whose state it signed for, zero if it is the stage's files. Only `Custody`.
+    /// @notice Convicts the worker of a lane that did not show data which it holds. Its claims stand, since nothing is
+    /// wrong with them. Only `Custody`.
+    /// @param job id of the job
+    /// @param stage the holder's stage
+    /// @param replica the holder's replica
+    /// @param claimId the claim whose state it signed for; zero for the stage's files
+    /// @param demander who demanded the data; receives the bounty
     function convictHolder(uint64 job, uint16 stage, uint16 replica, bytes32 claimId, address demander) external;
 
-    /// @notice What the proof shows to be wrong: a statement, signed by a worker of the job. As `proveSigned`, without effects, and also of a
-    /// claim that is final or void or not on record, or a receipt of a job that is settled. Reverts if it does not hold.
+    /// @notice What a proof shows to be wrong. Checks what `proveSigned` checks, without effects, and takes also a
+    /// claim that is final, void or not on record, or a receipt of a job that is settled. Reverts if the proof does not
+    /// hold.
+    /// @param proof an `ElementProof` as bytes (C-17)
+    /// @return job id of the claim's job
+    /// @return statement the wrong statement, which a worker of the job signed
     function refutes(bytes calldata proof) external view returns (uint64 job, StepStatement memory statement);
 
-    /// @notice Whether a claim of a training job is void: by a proof of it or of an earlier one of its lane.
+    /// @notice Whether a claim of a training job is void, by a proof about it or about an earlier claim of its lane.
+    /// @param job id of the job
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
+    /// @param interval the claim's interval
+    /// @return whether it is void
     function isConvicted(uint64 job, uint16 stage, uint16 replica, uint32 interval) external view returns (bool);
 
-    /// @notice The EIP-712 digest that a worker signs to state (rule C-9).
+    /// @notice The EIP-712 digest that a worker signs to make a statement (C-9).
+    /// @param statement the statement
+    /// @return the digest
     function statementDigest(StepStatement memory statement) external view returns (bytes32);
 
-    /// @notice The EIP-712 digest that a worker signs to tell a neighbour what it sent (rule C-9).
+    /// @notice The EIP-712 digest that a worker signs to tell a neighbour what it sent (C-9).
+    /// @param log the log
+    /// @return the digest
     function edgeLogDigest(EdgeLog memory log) external view returns (bytes32);
 }

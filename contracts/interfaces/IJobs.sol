@@ -4,9 +4,9 @@ pragma solidity ^0.8.28;
 import {JobKind, JobTerms, Offer} from "../types/Types.sol";
 
 /// @title Jobs: terms, escrow, assignments
-/// @notice A job is posted with its escrow, given to workers by their signed offers, started, and ends settled. A lane is
-/// (stage, replica). Payment is per final claim, or in a serving job per token of a redeemed voucher, to the worker of the lane. All
-/// payouts are pulled with `collect`.
+/// @notice A job is posted with its escrow, given to workers by their signed offers, started, and in the end settled. A
+/// lane is a pair (stage, replica). The worker of a lane is paid for each final claim or, in a serving job, for each
+/// token of a redeemed voucher. All payouts are pulled with `collect`.
 ///
 /// | state | move | next |
 /// |---|---|---|
@@ -17,10 +17,11 @@ import {JobKind, JobTerms, Offer} from "../types/Types.sol";
 /// | Running | settle (training: anyone, all claims of all lanes final) | Settled |
 /// | Closing | settle (training: anyone, no claim pending; serving: anyone, from `deadline` on, once each lane's last redemption is a challenge window old) | Settled |
 ///
-/// A serving job has no claims on chain. It runs until it is closed, which sets `deadline` one challenge window ahead. Vouchers are redeemed
-/// while it runs and before that `deadline`, so that it can be settled two windows after it was closed at the latest. Until it is settled receipts convict.
+/// A serving job has no claims on chain. It runs until it is closed, which sets `deadline` one challenge window ahead.
+/// Vouchers are redeemed while it runs and before that `deadline`, so it can be settled at the latest two windows after
+/// it was closed. Receipts convict until it is settled.
 interface IJobs {
-    /// @dev 0 is a job that does not exist.
+    /// @dev `None` is a job that does not exist.
     enum State {
         None,
         Posted,
@@ -30,145 +31,346 @@ interface IJobs {
         Settled
     }
 
-    /// @dev `escrow` is what is left of the deposit, wei of `token`; `auditBudget`, how much of that audits can still take. `deadline` is the last time a claim can be committed; of a serving
-    /// job, when anyone may close it, and once it is closing, from when on nothing is redeemed any more. `jobKey` is zero until the job starts, unless it
-    /// continues another (P-38).
+    /// @dev A job: what its terms say, and where it stands.
     struct Job {
+        /// Posted the job, and pays for it.
         address user;
+        /// Where the job stands (table above).
         State state;
+        /// Training or serving.
         JobKind kind;
+        /// When it started, as a Unix timestamp; 0 before.
         uint40 startedAt;
+        /// Last timestamp at which a claim can be committed. Of a serving job: after it anyone may close the job; once
+        /// the job is closing, the first timestamp at which nothing is redeemed any more. 0 before the start.
         uint40 deadline;
+        /// What is left of the deposit, in wei of `token`.
         uint128 escrow;
+        /// How much of the escrow audits can still take, in wei of `token`.
         uint128 auditBudget;
+        /// What the job pays in: SNO, or 0 for ETH.
         address token;
+        /// Number of stages.
         uint16 stages;
+        /// Number of replicas of each stage.
         uint16 replicas;
+        /// Number of intervals; of a serving job, the most tokens that a lane is paid for.
         uint32 intervals;
+        /// Steps of an interval; of a serving job, the most tokens of a text.
         uint32 stepsPerInterval;
+        /// Last timestamp at which the job can be accepted and started.
         uint40 acceptBy;
+        /// Seconds from the start to the deadline.
         uint40 duration;
+        /// The challenge window, in seconds: of claims (P-8), or of redemptions (P-20).
         uint32 challengeWindow;
+        /// What a worker locks for each lane, in wei of SNO.
         uint128 workerStake;
+        /// Steps that came before the job's own, in the jobs that it continues (P-38).
         uint32 firstStep;
+        /// Key of random draws (C-10). Zero until the job starts, unless it continues another (P-38).
         bytes32 jobKey;
     }
 
-    /// @dev What a lane computes and who answers for it: of its job, where it stands, its kind, `JobTerms.stepsPerInterval`, `JobTerms.firstStep`
-    /// and the key; `program` as `programOf` has it.
+    /// @dev What a lane has to compute, and who answers for it.
     struct Duty {
+        /// Where the job stands.
         State state;
+        /// Training or serving.
         JobKind kind;
+        /// As in `JobTerms`.
         uint32 stepsPerInterval;
+        /// As in `JobTerms`.
         uint32 firstStep;
+        /// Key of random draws (C-10).
         bytes32 jobKey;
+        /// As `programOf` gives it.
         bytes32 program;
+        /// Holds the lane.
         address worker;
     }
 
+    /// @notice A job was posted, and its deposit is in escrow.
+    /// @param job id of the job
+    /// @param user who posted it
+    /// @param deposit wei of the job's token
+    /// @param terms the job's terms
     event JobPosted(uint64 indexed job, address indexed user, uint256 deposit, JobTerms terms);
+
+    /// @notice Every lane has a worker.
+    /// @param job id of the job
+    /// @param offers the workers' offers, in lane order
     event JobAccepted(uint64 indexed job, Offer[] offers);
+
+    /// @notice A job runs.
+    /// @param job id of the job
+    /// @param jobKey key of random draws (C-10)
+    /// @param deadline as in `Job`
     event JobStarted(uint64 indexed job, bytes32 jobKey, uint40 deadline);
+
+    /// @notice A job takes no more claims; a serving job's lanes have one challenge window to redeem.
+    /// @param job id of the job
+    /// @param convicted whether a conviction closed it
     event JobClosing(uint64 indexed job, bool convicted);
+
+    /// @notice A job is over.
+    /// @param job id of the job
+    /// @param refund credited to the user, in wei of the job's token
     event JobSettled(uint64 indexed job, uint256 refund);
+
+    /// @notice A worker was credited for its lane's work.
+    /// @param job id of the job
+    /// @param worker who was credited
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
+    /// @param units claims, or tokens of a serving job
+    /// @param amount wei of the job's token
     event Paid(uint64 indexed job, address indexed worker, uint16 stage, uint16 replica, uint32 units, uint256 amount);
+
+    /// @notice An auditor was credited for an audit.
+    /// @param job id of the job
+    /// @param auditor who was credited
+    /// @param stage stage of the audited lane
+    /// @param replica replica of the audited lane
+    /// @param amount wei of the job's token
     event AuditPaid(uint64 indexed job, address indexed auditor, uint16 stage, uint16 replica, uint256 amount);
+
+    /// @notice An account took out what was credited to it.
+    /// @param account whose
+    /// @param token SNO, or 0 for ETH
+    /// @param amount wei of the token
     event Collected(address indexed account, address indexed token, uint256 amount);
 
+    /// @notice The job's state does not allow the move.
+    /// @param job id of the job
+    /// @param state its state
     error WrongState(uint64 job, State state);
+
+    /// @notice Only the job's user may do this, or only the user may do it yet.
+    /// @param caller who called
     error NotUser(address caller);
+
+    /// @notice A term is out of bounds.
+    /// @param field name of the first such field
     error InvalidTerms(string field);
-    /// @dev `declared`: what `msg.value` must be: the deposit for ETH, 0 for SNO.
+
+    /// @notice `msg.value` is wrong.
+    /// @param sent `msg.value`
+    /// @param declared what it has to be: the deposit for ETH, 0 for SNO
     error WrongDeposit(uint256 sent, uint256 declared);
+
+    /// @notice An offer has expired.
+    /// @param index index of the offer
     error OfferExpired(uint256 index);
-    /// @dev Offer `index` is for another job or lane; or `index` offers were given where the job has another number of lanes.
+
+    /// @notice An offer is for another job or lane, or there are not as many offers and signatures as lanes.
+    /// @param index index of the offer; in the second case, the number of offers
     error OfferMismatch(uint256 index);
+
+    /// @notice An offer is not signed by its worker.
+    /// @param index index of the offer
     error BadOfferSignature(uint256 index);
+
+    /// @notice A key offers for two lanes.
+    /// @param worker the key's account
     error DuplicateWorker(address worker);
+
+    /// @notice The escrow does not cover the lanes' prices for all intervals and the budget for audits.
+    /// @param escrow what there is, in wei of the job's token
+    /// @param needed what there has to be, in wei of the job's token
     error EscrowTooSmall(uint256 escrow, uint256 needed);
-    /// @dev The terms' stake is less than `needed`, which the lane's price asks for (P-30).
+
+    /// @notice The terms' stake is less than the lane's price asks for (P-30).
+    /// @param lane index of the lane
+    /// @param needed least stake, in wei of SNO
     error StakeTooSmall(uint256 lane, uint256 needed);
+
+    /// @notice The time to accept and start the job is over.
+    /// @param acceptBy last timestamp of it
     error AcceptPeriodOver(uint40 acceptBy);
+
+    /// @notice A lane has claims that are not decided.
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
     error ClaimsPending(uint16 stage, uint16 replica);
-    /// @dev A serving job that was closed can be settled from `from` on, if nothing is redeemed before its `deadline`.
+
+    /// @notice A serving job that is closing cannot be settled yet.
+    /// @param from first timestamp at which it can, if nothing more is redeemed
     error WindowOpen(uint40 from);
-    /// @dev The lane, of a serving job, was convicted and earns nothing any more.
+
+    /// @notice The lane, of a serving job, is convicted and earns nothing any more.
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
     error LaneConvicted(uint16 stage, uint16 replica);
+
+    /// @notice Nothing is credited to the caller in this token.
     error NothingToCollect();
+
+    /// @notice The caller did not take the ETH.
     error TransferFailed();
+
+    /// @notice Only another contract of the deployment may call this.
+    /// @param caller who called
     error Unauthorized(address caller);
 
-    /// @notice Registers a job and takes `deposit` of `terms.token` (as `msg.value` for ETH) into escrow.
-    /// Requirements: terms within the bounds of `TermsBounds`; for SNO an allowance; a job that is continued is a training job of the caller
-    /// that was started (P-38).
+    /// @notice Registers a job and takes its deposit into escrow. Anyone may call, and becomes the job's user.
+    /// Requirements: terms within the bounds of `TermsBounds`; for SNO an allowance; a job that is continued is a
+    /// training job of the caller that was started (P-38).
+    /// @param terms the job's terms
+    /// @param deposit wei of `terms.token`; for ETH it has to be `msg.value`
+    /// @return job id of the job
     function post(JobTerms calldata terms, uint256 deposit) external payable returns (uint64 job);
 
-    /// @notice Assigns every lane by its worker's signed offer and locks the workers' stake. Offers in lane order: replica-major
-    /// (`replica * stages + stage`). A key may hold one lane of a job only. (Two keys may still belong to one party.)
-    /// Requirements: called by the user by `acceptBy`; every offer unexpired, for its lane of this job, signed by its worker
-    /// (65 bytes, `Jobs`' domain), who has `workerStake` available, which is enough for its price (P-30); every price below 2^88 wei, which is
-    /// more than there are of either token; the escrow covers all prices for all intervals, and the budget for audits (P-29).
+    /// @notice Assigns every lane by its worker's signed offer and locks the workers' stake. A key may hold only one
+    /// lane of a job. (Two keys may still belong to one party.) Only the user, by `acceptBy`.
+    /// Requirements: every offer has not expired, is for its lane of this job, and is signed by its worker; the worker
+    /// has `workerStake` available, which is enough for its price (P-30); every price is below 2^88 wei, which is more
+    /// than there are of either token; the escrow covers all prices for all intervals, and the budget for audits
+    /// (P-29).
+    /// @param job id of the job
+    /// @param offers one for each lane, in lane order: replica-major (`replica * stages + stage`)
+    /// @param signatures the workers' signatures of the offers (EIP-712, domain of `Jobs`), 65 bytes each
     function accept(uint64 job, Offer[] calldata offers, bytes[] calldata signatures) external;
 
-    /// @notice Fixes the job key (rule C-10), if there is none to take over, and the deadline, and opens the lanes for claims. By `acceptBy`.
+    /// @notice Starts an accepted job: fixes the job key (C-10), unless the job takes over another's, and the deadline,
+    /// and opens the lanes for claims. Only the user, by `acceptBy`.
+    /// @param job id of the job
     function start(uint64 job) external;
 
-    /// @notice Before the start: returns the whole escrow and the locks. After: closes the job to new claims; those committed stay payable,
-    /// and in a serving job the vouchers signed.
+    /// @notice Ends a job. The user may call; anyone may after `acceptBy`, or, if the job runs, after its deadline.
+    /// Effects: before the start, returns the whole escrow and releases the stakes. While the job runs, closes it to
+    /// new claims; committed claims, and in a serving job signed vouchers, stay payable.
+    /// @param job id of the job
     function cancel(uint64 job) external;
 
-    /// @notice Returns the unearned rest to the user and unlocks the workers' stake. Anyone, once no claim is pending; a serving job
-    /// that is closing from `deadline` on, and a challenge window after the last redemption.
+    /// @notice Returns the unearned rest of the escrow to the user and unlocks the workers' stake. Anyone may call.
+    /// Requirements: no claim is pending; a serving job is closing, has reached its `deadline`, and a challenge window has
+    /// passed since the last redemption.
+    /// @param job id of the job
     function settle(uint64 job) external;
 
-    /// @notice Pays out everything credited to the caller in `token` (0 for ETH).
+    /// @notice Pays out everything credited to the caller in a token.
+    /// @param token SNO, or 0 for ETH
+    /// @return amount wei of the token
     function collect(address token) external returns (uint256 amount);
 
+    /// @notice Credits a lane's worker with units of work at the offered price. Only `Checkpoints` in a training job,
+    /// only `Channels` in a serving job.
     /// @dev Not guarded against re-entry: it calls nobody.
-    /// @notice Credits `units` to the lane's worker at the offered price: finalised claims of a training job (only `Checkpoints`), or
-    /// tokens of a serving job (only `Channels`).
+    /// @param job id of the job
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
+    /// @param units claims that became final, or tokens of a serving job
     function pay(uint64 job, uint16 stage, uint16 replica, uint32 units) external;
 
-    /// @notice Credits an auditor with the fee for an audit of `units` of a lane's work: `auditFeeBps` of their price, and nothing where the
-    /// budget for audits does not hold that much. Only `Audits`.
+    /// @notice Credits an auditor with the fee for an audit: `auditFeeBps` of the price of what was audited, and
+    /// nothing if the budget for audits does not hold that much. Only `Audits`.
+    /// @param job id of the job
+    /// @param stage stage of the audited lane
+    /// @param replica replica of the audited lane
+    /// @param units what was audited: 1 interval, or the tokens of a text
+    /// @param auditor who is credited
+    /// @return fee wei of the job's token
     function payAudit(uint64 job, uint16 stage, uint16 replica, uint32 units, address auditor)
         external
         returns (uint256 fee);
 
-    /// @notice Closes the job because a lane was convicted; consumes that lane's lock, and returns it as `stake`: 0 if that has
-    /// been done before. A serving job that runs is closed as by `cancel`. Only `Disputes`.
+    /// @notice Closes the job because a lane was convicted, and uses up that lane's lock. A serving job that runs is
+    /// closed as by `cancel`. Only `Disputes`.
+    /// @param job id of the job
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
+    /// @return worker the lane's worker
+    /// @return stake what the lane had locked, in wei of SNO; 0 if it was convicted before
+    /// @return user the job's user
     function convict(uint64 job, uint16 stage, uint16 replica)
         external
         returns (address worker, uint256 stake, address user);
 
-    /// @notice A job; all zero if there is none of this id.
+    /// @notice A job.
+    /// @param job id of the job
+    /// @return the job; all zero if there is none of this id
     function jobOf(uint64 job) external view returns (Job memory);
-    /// @notice Who posted the job; zero if there is none.
+
+    /// @notice Who posted a job.
+    /// @param job id of the job
+    /// @return its user; zero if there is no such job
     function userOf(uint64 job) external view returns (address);
+
     // The next five read what they return of a job and no more: `jobOf` reads six slots, for 15,500 gas.
 
-    /// @notice What a lane has to compute, and who has to; all zero before it is accepted, but for what its job's terms say.
+    /// @notice What a lane has to compute, and who has to.
+    /// @param job id of the job
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
+    /// @return the duty; before the job is accepted, all zero but for what its terms and state say
     function dutyOf(uint64 job, uint16 stage, uint16 replica) external view returns (Duty memory);
-    /// @notice Where a job stands; `None` if there is none.
+
+    /// @notice Where a job stands.
+    /// @param job id of the job
+    /// @return its state; `None` if there is no such job
     function stateOf(uint64 job) external view returns (State);
-    /// @notice Steps of an interval (of a serving job, the most tokens of a text), and seconds of the challenge window.
+
+    /// @notice Two of a job's terms.
+    /// @param job id of the job
+    /// @return stepsPerInterval steps of an interval; of a serving job, the most tokens of a text
+    /// @return challengeWindow the challenge window, in seconds
     function termsOf(uint64 job) external view returns (uint32 stepsPerInterval, uint32 challengeWindow);
-    /// @notice Of a serving job: who pays, where it stands, its deadline, and the most tokens of a lane; all zero if it is none.
+
+    /// @notice What payment of a serving job depends on; all zero if the job is none.
+    /// @param job id of the job
+    /// @return user who pays
+    /// @return state where the job stands
+    /// @return deadline as in `Job`
+    /// @return intervals the most tokens that a lane is paid for
     function servingOf(uint64 job) external view returns (address user, State state, uint40 deadline, uint32 intervals);
-    /// @notice What a worker locks for each lane, wei of SNO; zero if there is no such job.
+
+    /// @notice What a worker locks for each lane of a job.
+    /// @param job id of the job
+    /// @return wei of SNO; zero if there is no such job
     function stakeOf(uint64 job) external view returns (uint128);
-    /// @notice Program root of a stage (rule C-5), or the list root of those of a serving job; zero if there is none.
+
+    /// @notice Program of a stage.
+    /// @param job id of the job
+    /// @param stage the stage
+    /// @return its program root (C-5); of a serving job, the list root of its program roots (C-13); zero if there is
+    /// none
     function programOf(uint64 job, uint16 stage) external view returns (bytes32);
-    /// @notice State root that a stage starts from (rule C-6); zero if there is none.
+
+    /// @notice State that a stage starts from.
+    /// @param job id of the job
+    /// @param stage the stage
+    /// @return its state root (C-6); zero if there is none
     function initialStateOf(uint64 job, uint16 stage) external view returns (bytes32);
-    /// @notice Who holds a lane; zero before it is accepted.
+
+    /// @notice Who holds a lane.
+    /// @param job id of the job
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
+    /// @return the worker; zero before the job is accepted
     function workerOf(uint64 job, uint16 stage, uint16 replica) external view returns (address);
-    /// @notice Price of a claim (serving: of a token) of a lane, wei of the job's token.
+
+    /// @notice What a lane earns.
+    /// @param job id of the job
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
+    /// @return price of a claim, or of a token of a serving job, in wei of the job's token
     function priceOf(uint64 job, uint16 stage, uint16 replica) external view returns (uint128);
+
     /// @notice Whether a lane was ever convicted.
+    /// @param job id of the job
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
+    /// @return whether it was
     function isConvicted(uint64 job, uint16 stage, uint16 replica) external view returns (bool);
-    /// @notice What `account` can collect, wei of `token` (0 for ETH).
+
+    /// @notice What an account can collect.
+    /// @param account the account
+    /// @param token SNO, or 0 for ETH
+    /// @return wei of the token
     function creditOf(address account, address token) external view returns (uint256);
-    /// @notice Jobs ever posted; ids run from 1 to it.
+
+    /// @notice Number of jobs ever posted; their ids run from 1 to it.
+    /// @return the number
     function jobCount() external view returns (uint64);
 }

@@ -18,7 +18,7 @@ struct Control {
     int256 seedHigh;
 }
 
-/// @title How a token is chosen: a row of seven numbers (end of the operators in `agents/num/SPEC.md`)
+/// @title How a token is chosen: a row of seven numbers ("Operators that choose tokens" in `agents/num/SPEC.md`)
 library Controls {
     using Operands for Operator;
     using Operands for Window[][];

@@ -3,7 +3,7 @@ pragma solidity ^0.8.28;
 
 import {BoundaryLogs, ProgramHeader, TensorType} from "./Types.sol";
 
-/// @dev What a worker is asked for. 0 is invalid.
+/// @dev What a worker is asked for. `None` is invalid.
 enum Subject {
     None,
     /// A list (C-4) of the state roots after each step of the claim, and then its nodes.
@@ -22,72 +22,101 @@ enum Subject {
     Output
 }
 
-/// @dev Where a challenge stands: what is asked for, or was answered last. The chain keeps the hash. The descendants of `node` that lie
-/// `levels` below it are asked for. `node` stands at `index` among the nodes `height` above the leaves of a tree of `count` leaves; it is
-/// zero while a tree's root is still to be given, and a tensor's root while its data root is. `facts` is the hash of `Facts`.
+/// @dev Where a challenge stands: what is asked for, or was answered last. The chain keeps its hash. Asked for are the
+/// descendants of `node` that lie `levels` below it, or below the node that the hints lead to.
 struct Position {
+    /// What is asked for.
     Subject subject;
+    /// How many levels below the node.
     uint8 levels;
+    /// How many levels hints lead down from `node` first; 0 if there are none.
     uint8 guided;
+    /// Levels from `node` down to the tree's leaves.
     uint8 height;
+    /// Place of `node` among the nodes of its height, from 0.
     uint64 index;
+    /// Leaves of the tree, without padding.
     uint64 count;
+    /// The node; zero while the tree's root is still to be given; the tensor's root while its data root is.
     bytes32 node;
+    /// Hash of `Facts`.
     bytes32 facts;
+    /// Hash of the hints; zero if there are none.
     bytes32 hints;
 }
 
-/// @dev What a worker has committed itself to in the course of a challenge; zero where it has not yet. `steps` is the root of the list of
-/// states; `step` to `trace` are the step in question and what its statement says; `operators` to `microBatches` are of its program;
-/// `tensorType` is of the output asked for.
+/// @dev What a worker has committed itself to in the course of a challenge; zero where it has not yet.
 struct Facts {
+    /// Root of the list (C-4) of states after each step of the claim.
     bytes32 steps;
+    /// The step in question: absolute, from 0.
     uint32 step;
+    /// State root before the step.
     bytes32 preState;
+    /// State root after the step.
     bytes32 postState;
+    /// Trace root of the step, as the statement has it.
     bytes32 trace;
+    /// List root of the program's operators.
     bytes32 operators;
+    /// Number of the program's operators.
     uint32 operatorCount;
+    /// Number of the state's tensors.
     uint32 stateCount;
+    /// Number of micro-batches of a step.
     uint32 microBatches;
+    /// Type of the output that is asked for.
     TensorType tensorType;
 }
 
-/// @dev One of the descendants that were answered: the `child`-th, and the siblings that lead from it to the node above.
-/// In the bottom row of a list `digest` is the entry, elsewhere the node.
+/// @dev One of the descendants that were answered.
 struct Pick {
+    /// Which of them, from 0.
     uint32 child;
+    /// In the bottom row of a list the entry, elsewhere the node.
     bytes32 digest;
+    /// Siblings that lead from it to the node above.
     bytes32[] siblings;
 }
 
-/// @dev How much is asked for: so many levels below the position's node, or below the one to which the hints lead, if there are any.
+/// @dev How much is asked for.
 struct Question {
+    /// How many levels below the position's node, or below the node to which the hints lead.
     uint8 levels;
+    /// The hints (P-39); empty for none.
     bytes hints;
 }
 
-/// @dev Where hints lead in the worker's tree (`Dissection.follow`): to the `child`-th of the descendants as many levels below, which is `node`,
-/// with the siblings from there up. All empty where a question has no hints.
+/// @dev Where hints lead in the worker's tree (`Dissection.follow`). All zero or empty where a question has no hints.
 struct Way {
+    /// Which of the descendants as many levels below the hints lead to, from 0.
     uint32 child;
+    /// That descendant.
     bytes32 node;
+    /// Siblings that lead from it to the position's node.
     bytes32[] siblings;
+    /// The hints.
     bytes hints;
 }
 
-/// @dev What a worker says about the step that it was asked about: the trace's root, its signature of the statement, and the program.
+/// @dev What a worker says about the step that it was asked about.
 struct StepAnswer {
+    /// Trace root (C-7) of the step.
     bytes32 trace;
+    /// Its signature of the statement, 65 bytes.
     bytes signature;
+    /// Header of the stage's program.
     ProgramHeader program;
 }
 
-/// @dev What a worker says about what crossed its borders: the logs behind the claim's `io`, the neighbours' signatures of what was
-/// received (of an `EdgeLog`; empty where nothing was), and the program.
+/// @dev What a worker says about the tensors that it exchanged with its neighbours.
 struct LogsAnswer {
+    /// The logs behind the claim's `io`.
     BoundaryLogs logs;
+    /// What the previous stage's worker signed: the `EdgeLog` of what was received from it; empty if nothing was.
     bytes previousSignature;
+    /// The same of the next stage's worker.
     bytes nextSignature;
+    /// Header of the stage's program.
     ProgramHeader program;
 }
