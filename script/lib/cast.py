@@ -3,13 +3,15 @@
 
     COMMAND | cast.py record >LOG
         a line of LOG: the seconds since the start, a tab, a line of COMMAND; the latter goes to stderr as well
-    cast.py render [--prompt TEXT] [--from TEXT] LOG >SVG
-        --prompt: the command, as typed; --from: how the first line begins that is shown
+    cast.py render [--prompt TEXT] [--from TEXT] [--live TEXT] LOG >SVG
+        --prompt: the command, as typed; --from: how the first line begins that is shown; --live: how lines begin that
+        take the place of the one before, as where a terminal shows progress
 
 The picture has a dark background of its own, legible on any page. Readers who prefer reduced motion see its end.
 """
 
 import argparse
+import itertools
 import re
 import sys
 import time
@@ -65,62 +67,90 @@ def wrap(text):
     return [*rows, text]
 
 
-def screens(lines, prompt):
-    """All rows, each with its style, and when how many of them are there: [(seconds, rows)]."""
-    rows, times, now, last = [("prompt", "$ " + prompt)], [(0.0, 1)], 0.0, lines[0][0]
-    waits = []
-    for seconds, _ in lines:
-        waits.append(min(max(seconds - last, SHORTEST_WAIT), LONGEST_WAIT))
-        last = seconds
-    waits[0] = 1.0
+def times(lines):
+    """When each line of the cast comes, seconds: waits are cut, and all is faster where it would be too long."""
+    before = [lines[0][0], *(seconds for seconds, _ in lines)]
+    waits = [min(max(seconds - last, SHORTEST_WAIT), LONGEST_WAIT) for last, (seconds, _) in zip(before, lines)]
+    waits[0] = 1.0  # the command is read
     faster = max(1.0, sum(waits) / LONGEST)
-    for wait, (_, text) in zip(waits, lines):
-        now += wait / faster
-        style = next((name for name, pattern in STYLES if pattern.search(text)), "plain")
-        rows += [(style, row) for row in wrap(text)]
-        times.append((now, len(rows)))
-    return rows, times
+    return [wait / faster for wait in itertools.accumulate(waits)]
 
 
-def render(path, prompt, first):
+def lay_out(lines, prompt, live):
+    """Where each line stands and when: [(first row, rows, seconds)], and the rows of all."""
+    placed, end, was_live = [(0, ["$ " + prompt], 0.0)], 1, False
+    for seconds, (_, text) in zip(times(lines), lines):
+        rows, is_live = wrap(text), bool(live) and text.startswith(live)
+        start = placed[-1][0] if was_live and is_live else end
+        placed.append((start, rows, seconds))
+        end, was_live = max(end, start + len(rows)), is_live
+    return placed, end
+
+
+def keyframes(name, frames, length):
+    """An animation of steps: [(seconds, CSS)], the last of which stays."""
+    steps = "".join(f"{100 * seconds / length:.2f}%{{{css}}}" for seconds, css in frames)
+    return f"@keyframes {name}{{{steps}100%{{{frames[-1][1]}}}}}\n"
+
+
+def moved(pixels):
+    """CSS: moved down by so many pixels."""
+    return f"transform:translateY({pixels}px)"
+
+
+def render(path, prompt, first, live):
     """The SVG of a record."""
-    rows, times = screens(read(path, first), prompt)
-    length = times[-1][0] + LAST_WAIT
+    placed, count = lay_out(read(path, first), prompt, live)
+    length = placed[-1][2] + LAST_WAIT
     width, height = 2 * MARGIN + COLUMNS * CHARACTER, BAR + 2 * MARGIN + ROWS * LINE
-    # The sheet of all rows is moved up behind a window: the newest row is at its bottom, or the first at its top.
-    shift = [(seconds, max(0, count - ROWS) * LINE, count * LINE) for seconds, count in times]
-    frames = "".join(f"{100 * s / length:.2f}%{{transform:translateY(-{up}px)}}" for s, up, _ in shift)
-    covers = "".join(f"{100 * s / length:.2f}%{{transform:translateY({down}px)}}" for s, _, down in shift)
-    end_up, end_down = shift[-1][1:]
-    frames += f"100%{{transform:translateY(-{end_up}px)}}"
-    covers += f"100%{{transform:translateY({end_down}px)}}"
+    # A sheet with all rows is moved up behind a window, and a cover on it moved down: below what is there already.
+    reached = list(itertools.accumulate((start + len(rows) for start, rows, _ in placed), max))
+    seen = [(seconds, rows) for (_, _, seconds), rows in zip(placed, reached)]
+    sheet = [(seconds, moved(-LINE * max(0, rows - ROWS))) for seconds, rows in seen]
+    cover = [(seconds, moved(LINE * rows)) for seconds, rows in seen]
+    animations, texts = keyframes("sheet", sheet, length) + keyframes("cover", cover, length), []
+    for number, (start, rows, seconds) in enumerate(placed):
+        replaced = placed[number + 1][2] if number + 1 < len(placed) and placed[number + 1][0] == start else None
+        follows = number > 0 and placed[number - 1][0] == start
+        style = next((name for name, pattern in STYLES if pattern.search(rows[0])), "")
+        if replaced is not None or follows:
+            begins, ends = (seconds, "opacity:1"), [] if replaced is None else [(replaced, "opacity:0")]
+            animations += keyframes(f"line{number}", [(0, "opacity:0"), begins, *ends], length)
+            timing = f"animation:line{number} {length:.2f}s step-end infinite"
+            opening = f'<g class="live{" gone" if ends else ""} {style}" style="{timing}">'
+        else:
+            opening = f'<g class="{style}">' if style else "<g>"
+        shown = "".join(drawn(start + n, row) for n, row in enumerate(rows))
+        if shown:
+            texts.append(f"{opening}{shown}</g>")
     print(f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" role="img">
 <title>{escape(prompt)}, as a terminal shows it</title>
 <style>
-text{{font:{SIZE}px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#d0d7de}}
-.prompt{{fill:#fff;font-weight:bold}}.head{{fill:#79c0ff;font-weight:bold}}
-.good{{fill:#7ee787}}.bad,.found{{fill:#ff9492}}
-.sheet{{animation:sheet {length:.2f}s step-end infinite}}
+text{{font:{SIZE}px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}}
+.sheet{{fill:#d0d7de;animation:sheet {length:.2f}s step-end infinite}}
 .cover{{fill:#0d1117;animation:cover {length:.2f}s step-end infinite}}
-@keyframes sheet{{{frames}}}
-@keyframes cover{{{covers}}}
-@media (prefers-reduced-motion:reduce){{
-.sheet{{animation:none;transform:translateY(-{end_up}px)}}.cover{{animation:none;transform:translateY({end_down}px)}}}}
+.prompt,.head{{font-weight:bold}}.prompt{{fill:#fff}}.head{{fill:#79c0ff}}
+.good{{fill:#7ee787}}.bad,.found{{fill:#ff9492}}.gone{{opacity:0}}
+{animations}@media (prefers-reduced-motion:reduce){{
+.sheet,.cover,.live{{animation:none!important}}.sheet{{{sheet[-1][1]}}}.cover{{{cover[-1][1]}}}}}
 </style>
 <rect width="{width:g}" height="{height:g}" rx="8" fill="#0d1117"/>
 <rect x=".5" y=".5" width="{width - 1:g}" height="{height - 1:g}" rx="8" fill="none" stroke="#30363d"/>
 <g fill="#30363d"><circle cx="20" cy="18" r="6"/><circle cx="40" cy="18" r="6"/><circle cx="60" cy="18" r="6"/></g>
 <clipPath id="window"><rect width="{width:g}" height="{ROWS * LINE + 4}"/></clipPath>
 <g transform="translate(0 {BAR + MARGIN // 2})" clip-path="url(#window)"><g class="sheet">""")
-    for number, (style, row) in enumerate(rows):
-        text = row.lstrip()
-        if text:
-            at = MARGIN + (len(row) - len(text)) * CHARACTER
-            kind = "" if style == "plain" else f' class="{style}"'
-            where = f'x="{at:g}" y="{number * LINE + SIZE + 1}" textLength="{len(text) * CHARACTER:g}"'
-            shown = escape(text.replace("  ", FIXED_SPACES))
-            print(f"<text {where}{kind}>{shown}</text>")
-    print(f'<rect class="cover" width="{width:g}" height="{(len(rows) + ROWS) * LINE}"/>\n</g></g>\n</svg>')
+    print("\n".join(texts))
+    print(f'<rect class="cover" width="{width:g}" height="{(count + ROWS) * LINE}"/>\n</g></g>\n</svg>')
+
+
+def drawn(number, row):
+    """A row of the sheet, as wide as its characters whatever the font is."""
+    text = row.lstrip()
+    if not text:
+        return ""
+    at = f'x="{MARGIN + (len(row) - len(text)) * CHARACTER:g}" y="{number * LINE + SIZE + 1}"'
+    shown = escape(text.replace("  ", FIXED_SPACES), quote=False)
+    return f'<text {at} textLength="{len(text) * CHARACTER:g}">{shown}</text>'
 
 
 def main():
@@ -131,12 +161,13 @@ def main():
     rendering = verbs.add_parser("render")
     rendering.add_argument("--prompt", default="")
     rendering.add_argument("--from", dest="first", default="")
+    rendering.add_argument("--live", default="")
     rendering.add_argument("log")
     arguments = parser.parse_args()
     if arguments.verb == "record":
         record()
     else:
-        render(arguments.log, arguments.prompt, arguments.first)
+        render(arguments.log, arguments.prompt, arguments.first, arguments.live)
 
 
 if __name__ == "__main__":
