@@ -3,6 +3,20 @@
 //! One module for each contract of a deployment, made by alloy from `abi/<name>.json`, which `script/bindings` writes and
 //! `script/test` compares with what the compiler gives. Structs of `contracts/types` appear here once for each contract
 //! that takes them; they have the ABI shape of `tensorlink_types::abi`, which is the one the rest of the code knows.
+//!
+//! What a call sends, by alloy:
+//!
+//! ```
+//! use alloy::primitives::{Address, U256};
+//! use alloy::sol_types::SolCall;
+//! use tensorlink_bindings::SNO;
+//!
+//! let call = SNO::transferCall { to: Address::ZERO, value: U256::from(5) };
+//! let sent = call.abi_encode();
+//! assert_eq!(sent[..4], SNO::transferCall::SELECTOR);
+//! assert_eq!(SNO::transferCall::abi_decode(&sent)?.value, call.value);
+//! # Ok::<(), alloy::sol_types::Error>(())
+//! ```
 
 #![allow(missing_docs, clippy::all, reason = "generated")]
 

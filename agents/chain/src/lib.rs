@@ -17,6 +17,28 @@
 //! | `views` | views of the contracts |
 //! | `evm` | calls on the newest state, executed here |
 //! | `convert` | one ABI shape, two Rust types |
+//!
+//! The contract itself recomputes one element, in this process:
+//!
+//! ```
+//! use tensorlink_chain::StepVerifierVm;
+//! use tensorlink_types::abi::{self, StepContext, Window};
+//! use tensorlink_types::{B256, Opcode, Operand, Operator, Source, TensorType};
+//!
+//! let ty = TensorType::new(8, 0, &[4])?;
+//! let operand = Operand { source: Source::State(0), ty: ty.clone() };
+//! let relu = Operator { opcode: Opcode::Relu, operands: vec![operand], attributes: vec![], output: ty };
+//! let context = StepContext { jobKey: B256::ZERO, step: 0 };
+//!
+//! // Of the operand, only the byte that element 2 depends on.
+//! let opened = |mantissa: i8| vec![vec![Window { firstByte: 2, data: vec![mantissa as u8].into() }]];
+//! let vm = StepVerifierVm::new();
+//! for (mantissa, expected) in [(5, "5"), (-5, "0")] {
+//!     let (recomputed, _gas) = vm.recompute(&abi::Operator::from(&relu), 2, &context, &opened(mantissa)).unwrap();
+//!     assert_eq!(recomputed.to_string(), expected);
+//! }
+//! # Ok::<(), tensorlink_types::TypeError>(())
+//! ```
 
 mod allowance;
 pub mod calls;

@@ -15,6 +15,19 @@
 //! | [`mod@bench`] | the figures of the README, measured anew |
 //! | [`advice`] | what to do when a contract refuses |
 //! | [`process`] | logging, signals, exit code |
+//!
+//! Amounts and sizes are parsed exactly, and shown as they were written:
+//!
+//! ```
+//! use tensorlink::amount::{Wei, parse_amount, parse_size};
+//!
+//! let price = parse_amount("0.001")?;
+//! assert_eq!(price.to_string(), "1000000000000000");
+//! assert_eq!(Wei(price).to_string(), "0.001");
+//! assert_eq!(parse_size("8GiB")?, 8 << 30);
+//! assert!(parse_amount("1e5").is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod advice;
 pub mod amount;

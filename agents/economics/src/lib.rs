@@ -18,6 +18,27 @@
 //! | [`draw`], [`simulate`] | a counter-based generator, and the same stories told by it |
 //! | [`table`], [`report`] | all of it as text |
 //!
+//! With the recommended rules, cheating on every interval loses:
+//!
+//! ```
+//! use tensorlink_economics::{Crowd, Rules, Run};
+//!
+//! let rules = Rules::RECOMMENDED;
+//! // Ten validators, of whom two answer without looking and one is the cheater's.
+//! let crowd = Crowd::of(10, 0.2, 0.1);
+//! let run = Run {
+//!     length: 100,
+//!     wrong: 1.0,
+//!     saving: 1.0, // what it leaves out is all that an interval costs
+//!     lag: 0,
+//!     stake: rules.min_stake(),
+//!     recaptured: rules.bounty(), // it convicts itself once it is found
+//!     caught: crowd.caught(rules.audits_per_claim()),
+//! };
+//! assert!(run.gain() < 0.0);
+//! assert!(Run { caught: 0.0, ..run }.gain() > 0.0, "it pays where nobody looks");
+//! ```
+//!
 //! Amounts are SNO or prices of an interval, as each item says; shares and chances are of one. Amounts are floats, being
 //! expectations; only [`slash`] counts whole wei, as the contract does. Nothing here performs I/O, reads a clock or draws
 //! randomness of its own, and no input makes this crate panic.

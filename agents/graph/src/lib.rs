@@ -18,6 +18,43 @@
 //! | [`transformer`] | transformers: architectures, weights, programs |
 //! | [`metrics`], [`evaluate`](mod@evaluate) | loss and accuracy, for people |
 //!
+//! A model file and a table become a program, and the reference engine trains it:
+//!
+//! ```
+//! use tensorlink_graph::calibrate::{calibrate, float_state, job_key};
+//! use tensorlink_graph::{
+//!     CheckedProgram, LocalPipeline, Margins, Model, Reference, Schedule, Stage, Table, compile, init,
+//! };
+//! use tensorlink_types::TensorRoot;
+//!
+//! let model = br#"{ "name": "sides", "layers": [{ "kind": "linear", "out": 4 }, { "kind": "relu" }],
+//!     "optimizer": { "learning_rate": 0.1, "momentum": 0.9 },
+//!     "batch_size": 4, "micro_batches": 1, "steps": 20, "operand_bits": 8, "seed": 1 }"#;
+//! let rows: String = (0..40).map(|i| if i % 2 == 0 { "1,0,left\n" } else { "0,1,right\n" }).collect();
+//!
+//! let model = Model::parse("sides.json", model)?;
+//! let data = Table::parse(rows.as_bytes())?.split(model.operand_bits(), model.seed())?.training;
+//! let network = model.network(2, 2)?;
+//! let weights = init::gaussian(&network, model.seed());
+//! let margins = Margins::for_operands(model.operand_bits());
+//! let exponents = calibrate(&network, &weights, &data, model.steps(), model.seed(), margins)?.exponents;
+//!
+//! // One stage with both layers. Roots of its constants are left out: nothing is claimed here.
+//! let [stage] = compile(&network, &exponents, &data, &[0..2], |_| TensorRoot::default())?.try_into().unwrap();
+//! let state = init::state(&stage.program, &float_state(&weights))?;
+//! let program = CheckedProgram::new(stage.program)?;
+//! let stage = Stage { program: &program, info: &stage.info, constants: &stage.constants, state: &state };
+//! let mut pipeline = LocalPipeline::new(&[stage], job_key(model.seed()), || Reference)?;
+//!
+//! let first = pipeline.step(0, Schedule::OneByOne)?.loss();
+//! let mut last = first;
+//! for step in 1..model.steps() {
+//!     last = pipeline.step(step, Schedule::OneByOne)?.loss();
+//! }
+//! assert!(last < first / 2.0, "the loss went from {first} to {last}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Nothing here performs I/O, reads a clock or draws randomness of its own.
 
 #![cfg_attr(

@@ -14,6 +14,20 @@
 //! | [`worker`], [`remote`] | a worker as the user sees it; one at the other end of the net |
 //! | [`host`] | a worker's side |
 //! | [`driver`] | the user's side: intervals in turn, checks, journal |
+//!
+//! Two workers repeat an interval; their results may differ by rounding, not by work that was left out:
+//!
+//! ```
+//! use tensorlink_native::{Capability, DeviceClass, Precision, State, Threads, allowed, distance};
+//!
+//! let state = |weights: [f32; 2]| State::from([("layer.weight".to_owned(), weights.to_vec())]);
+//! let (before, a, b) = (state([1.0, 2.0]), state([1.5, 1.5]), state([1.500_01, 1.5]));
+//! let class = |capability| DeviceClass::Cpu { capability, threads: Threads::One };
+//!
+//! let most = allowed(class(Capability::Avx2), class(Capability::Avx512), Precision::F32).unwrap();
+//! assert!(distance(&before, &a, &b) < most);
+//! assert!(distance(&before, &a, &before) > most, "who returns the old weights did nothing");
+//! ```
 
 #![cfg_attr(
     not(test),

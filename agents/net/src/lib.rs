@@ -14,6 +14,19 @@
 //! | `gossip` | publish and subscribe |
 //! | [`config`], [`metrics`], [`error`] | bounds, counters, why a node does not start |
 //!
+//! A node's name in libp2p is its Ethereum account in another form:
+//!
+//! ```
+//! use tensorlink_net::{Identity, Multiaddr, address_in, address_of};
+//!
+//! let identity = Identity::from_secret([7; 32])?;
+//! assert_eq!(address_of(&identity.peer_id())?, identity.address());
+//!
+//! let route: Multiaddr = format!("/ip4/192.0.2.1/tcp/4001/p2p/{}", identity.peer_id()).parse()?;
+//! assert_eq!(address_in(&route), Some(identity.address()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! TCP connections are secured by TLS 1.3 or Noise (XX), as the ends negotiate: we propose TLS first, because it can use AES,
 //! and take either from who dials us, so peers that speak only Noise are reached and reach us. QUIC has its own TLS 1.3.
 //!

@@ -19,6 +19,24 @@
 //! | [`files`] | tensors in files |
 //! | [`bounds`] | what a training may not exceed |
 //! | [`names`] | what the parts of a stage are called in its model |
+//!
+//! A node signs by its key, and what it must remember outlives it in a journal:
+//!
+//! ```
+//! use tensorlink_node::{Identity, Journal};
+//! use tensorlink_proof::commit::sign::recover;
+//! use tensorlink_types::keccak256;
+//!
+//! let identity = Identity::new(&[7; 32])?;
+//! let digest = keccak256("interval 4 is done");
+//! let signature = identity.sign(digest)?;
+//! assert_eq!(recover(&signature, digest)?, identity.address());
+//!
+//! let folder = tempfile::tempdir()?;
+//! Journal::open(folder.path())?.write("progress", &4)?;
+//! assert_eq!(Journal::open(folder.path())?.read("progress")?, Some(4));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod blocking;
 pub mod bounds;

@@ -16,6 +16,30 @@
 //! | [`context`] | job key and step |
 //! | `arbitrary` | random operators for differential tests, behind the feature of that name |
 //!
+//! A product of two rows, whole and as the one element that a contract would recompute:
+//!
+//! ```
+//! use tensorlink_num::{StepContext, Tensor, accessor, element, execute};
+//! use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
+//!
+//! let row = TensorType::new(8, 4, &[1, 2])?; // values are mantissas times 2^−4
+//! let a = Tensor::from_wide(row.clone(), &[16, 8])?; // 1.0, 0.5
+//! let b = Tensor::from_wide(row.clone(), &[32, -16])?; // 2.0, −1.0
+//! let operand = |slot| Operand { source: Source::State(slot), ty: row.clone() };
+//! let product = Operator {
+//!     opcode: Opcode::MatMul,
+//!     operands: vec![operand(0), operand(1)],
+//!     attributes: vec![4], // shift: exponents of the operands, less that of the output
+//!     output: TensorType::new(8, 4, &[1, 1])?,
+//! };
+//!
+//! let (operands, context) = ([&a, &b], StepContext::default());
+//! let whole = execute(&product, &operands, &context)?;
+//! assert_eq!(whole.to_f64(), [1.5]);
+//! assert_eq!(whole.get(0), Some(element(&product, accessor(&operands), 0, &context)?));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! No input makes this crate panic.
 
 #![cfg_attr(

@@ -14,6 +14,26 @@
 //! | [`sortition`] | which validators are drawn to answer for a claim, and how they seal it |
 //! | [`fraud`] | from a fault to the proof that the contract accepts, and the contract's checks in Rust |
 //!
+//! A worker signs a tensor's root. Later a few leaves are opened against it, and no other bytes pass:
+//!
+//! ```
+//! use tensorlink_num::Tensor;
+//! use tensorlink_proof::merkle::{TensorTree, tensor::leaf_count, verify_range};
+//! use tensorlink_types::TensorType;
+//!
+//! let ty = TensorType::new(8, 0, &[64, 64])?;
+//! let tensor = Tensor::zeros(ty.clone());
+//! let tree = TensorTree::new(&tensor);
+//!
+//! let mut opened = tree.open_elements(1000, 8)?;
+//! assert_eq!(opened.leaves.len(), 256, "eight elements lie in one leaf");
+//! verify_range(tree.data_root(), leaf_count(&ty), &opened)?;
+//!
+//! opened.leaves = vec![1; 256].into();
+//! assert!(verify_range(tree.data_root(), leaf_count(&ty), &opened).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! No input makes this crate panic.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]

@@ -8,6 +8,26 @@
 //! | [`embedded`] | a database of our own (the default) |
 //! | [`kubo`] | a Kubo daemon by its RPC API (`--ipfs`) |
 //! | [`unixfs`] | files as blocks |
+//!
+//! A file is cut into blocks, and put together again from blocks that strangers give:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use tensorlink_store::unixfs::{Assembly, blocks_of, matches};
+//!
+//! let file = Bytes::from(vec![7; 3_000_000]);
+//! let blocks = blocks_of(&file);
+//! let root = blocks.last().unwrap().0;
+//!
+//! let mut assembly = Assembly::new(root, file.len() as u64);
+//! while let [wanted] = assembly.wanted(1)[..] {
+//!     let (_, block) = blocks.iter().find(|(cid, _)| *cid == wanted).unwrap();
+//!     assert!(matches(&wanted, block), "a block is checked before it is taken");
+//!     assembly.feed(block)?;
+//! }
+//! assert_eq!(assembly.finish(), file);
+//! # Ok::<(), tensorlink_node::ports::StoreError>(())
+//! ```
 
 pub mod backend;
 pub mod content;

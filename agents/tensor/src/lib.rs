@@ -19,6 +19,31 @@
 //! | `simd` | one loop compiled for several instruction sets |
 //! | [`float`] | transformers in floating point: what exact mode is calibrated by and measured against |
 //! | `cuda`, `memory` | loading CUDA on demand; free memory |
+//!
+//! The engine computes the bits of the scalar reference:
+//!
+//! ```
+//! use tensorlink_graph::{Engine, StepContext};
+//! use tensorlink_num::{Tensor, execute};
+//! use tensorlink_tensor::{Device, TorchEngine};
+//! use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
+//!
+//! let matrix = TensorType::new(8, 5, &[2, 3])?;
+//! let a = Tensor::from_wide(matrix.clone(), &[1, -2, 3, -4, 5, -6])?;
+//! let operand = Operand { source: Source::State(0), ty: matrix };
+//! let squares = Operator {
+//!     opcode: Opcode::MatMul,
+//!     operands: vec![operand.clone(), operand],
+//!     attributes: vec![0],
+//!     output: TensorType::new(16, 10, &[2, 2])?,
+//! };
+//!
+//! let (engine, context) = (TorchEngine::new(Device::Cpu)?, StepContext::default());
+//! let there = engine.import(&a)?;
+//! let product = engine.export(&engine.execute(&squares, &[&there, &there], &context)?)?;
+//! assert_eq!(product, execute(&squares, &[&a, &a], &context)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #[cfg(target_arch = "x86_64")]
 mod attention;

@@ -8,6 +8,20 @@
 //! | [`abi`] | the structs that cross the border to Solidity, with their EIP-712 types |
 //! | [`ids`] | validated newtypes for everything that is named by a number or a hash |
 //!
+//! A tensor type is one word on chain, and valid by construction:
+//!
+//! ```
+//! use tensorlink_types::{TensorType, TypeError, Width};
+//!
+//! // Weights of a layer: 8 bits, each value a mantissa times 2^−7.
+//! let weights = TensorType::new(8, 7, &[128, 64])?;
+//! assert_eq!((weights.elements(), weights.width(), weights.limit()), (8192, Width::I8, 127));
+//! assert_eq!(TensorType::from_word(weights.to_word())?, weights);
+//!
+//! assert_eq!(TensorType::new(65, 0, &[1]), Err(TypeError::Bits(65)));
+//! # Ok::<(), TypeError>(())
+//! ```
+//!
 //! Nothing here performs I/O, reads a clock or draws randomness.
 
 pub mod abi;

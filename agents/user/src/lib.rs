@@ -10,6 +10,29 @@
 //! | `keeping` | states of its jobs that no other worker keeps |
 //! | [`result`] | the trained model, checked and tested |
 //! | [`resume`] | a training that goes on in another job |
+//!
+//! The cheapest workers that have a free lane are hired:
+//!
+//! ```
+//! use tensorlink_node::wire::gossip::WorkerAdvert;
+//! use tensorlink_types::Address;
+//! use tensorlink_user::hire::Market;
+//!
+//! let advert = |price_per_gmac, free_lanes| {
+//!     WorkerAdvert { memory: 8 << 30, free_lanes, price_per_gmac, engine: "cpu".into() }
+//! };
+//! let [ada, ben, cleo] = [1, 2, 3].map(Address::with_last_byte);
+//! let mut market = Market::default();
+//! market.hear(ada, advert(3, 1));
+//! market.hear(ben, advert(1, 0));
+//! market.hear(cleo, advert(2, 1));
+//!
+//! let everybody = |_| true;
+//! let hired = market.choose(2, everybody)?;
+//! assert_eq!([hired[0].address, hired[1].address], [cleo, ada]);
+//! assert_eq!(market.choose(3, everybody).unwrap_err().found, 2);
+//! # Ok::<(), tensorlink_user::hire::TooFew>(())
+//! ```
 
 pub mod hire;
 mod keeping;

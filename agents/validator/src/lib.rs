@@ -14,6 +14,25 @@
 //! | [`role`], `queue`, `task` | the loop that listens to the chain; what it looks into, in turn; one such thing |
 //! | [`witness`] | the same loop for a worker, which looks at its replicas only |
 //! | `replicas` | claims that are examined because replicas differ |
+//!
+//! Which claims a validator audits of its own accord follows from its key, so that no worker foresees it:
+//!
+//! ```
+//! use tensorlink_node::Identity;
+//! use tensorlink_types::{B256, ClaimId};
+//! use tensorlink_validator::Rate;
+//! use tensorlink_validator::draw::drawn;
+//!
+//! let identity = Identity::new(&[7; 32])?;
+//! let tenth = Rate::new(0.1).unwrap();
+//! let claims = (0..=255).map(|n| ClaimId(B256::repeat_byte(n)));
+//! let audited: Vec<_> = claims.filter(|claim| drawn(&identity, *claim, B256::ZERO, tenth).unwrap()).collect();
+//! assert!((10..50).contains(&audited.len()), "{} of 256", audited.len());
+//!
+//! // A restart draws the same.
+//! assert!(drawn(&identity, audited[0], B256::ZERO, tenth)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod answers;
 pub mod audit;

@@ -13,6 +13,17 @@
 //! | `payout` | stake and pay, out of jobs that end or never begin |
 //! | `answers`, [`audit`], `challenges`, `auditors` | answers to users, to auditors, and on chain; what is done about auditors that answer wrongly |
 //! | [`metrics`] | progress for people |
+//!
+//! The first of three stages runs ahead by two micro-batches, the last alternates:
+//!
+//! ```
+//! use tensorlink_node::interval::Work::{Backward, Forward};
+//! use tensorlink_worker::schedule::one_forward_one_backward;
+//!
+//! let stage = |stage| one_forward_one_backward(stage, 3, 0..3, 1);
+//! assert_eq!(stage(0), [Forward(0), Forward(1), Forward(2), Backward(0), Backward(1), Backward(2)]);
+//! assert_eq!(stage(2), [Forward(0), Backward(0), Forward(1), Backward(1), Forward(2), Backward(2)]);
+//! ```
 
 pub(crate) mod answers;
 pub(crate) mod archive;

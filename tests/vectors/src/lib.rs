@@ -8,6 +8,18 @@
 //! | [`operators`] | `operators.json`: rules N-8 and N-11 to N-31; `sampling.json`: rules N-32 to N-37; `training.json`: rules N-38 to N-48 |
 //! | [`proofs`] | `proofs.json` and `training-proofs.json`: proofs that convict |
 //!
+//! A file is made and checked by what this crate has for it:
+//!
+//! ```
+//! use tensorlink_vectors::FILES;
+//!
+//! let file = FILES.iter().find(|file| file.name == "foundations.json").unwrap();
+//! let text = (file.generate)()?;
+//! let coverage = (file.verify)(&text)?;
+//! assert!(coverage.rules.contains("N-2"), "{coverage:?}");
+//! # Ok::<(), tensorlink_vectors::VectorError>(())
+//! ```
+//!
 //! A new file is a module with `generate` and `verify`, and one line in [`FILES`].
 
 pub mod commitments;
