@@ -16,8 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def home(path):
-    """Where a file of the repository lies in the book's sources."""
-    return path.relative_to(BOOK) if BOOK in path.parents else Path("repository") / path
+    """Where a file of the repository lies in the book's sources. mdBook calls the page of a README index, but not in links to it."""
+    if BOOK in path.parents:
+        return path.relative_to(BOOK)
+    return Path("repository") / (path.with_name("index.md") if path.name == "README.md" else path)
 
 
 def up(start, end):
@@ -75,7 +77,7 @@ def main():
         path.write_text(made, encoding="utf-8")
         if BOOK not in page.parents:
             chapters.append((title(text), home(page)))
-        new = [other for other in found if other not in seen]
+        new = list(dict.fromkeys(other for other in found if other not in seen))
         seen.update(new)
         waiting += new
     with open(source / home(SUMMARY), "a", encoding="utf-8") as summary:

@@ -19,10 +19,18 @@ interfaces_book() {
     rm -rf "$work"
     mkdir -p "$work/contracts"
     cp -r "$ROOT/contracts/interfaces" "$ROOT/contracts/types" "$work/contracts"
-    (
-        export FOUNDRY_SRC=$work/contracts FOUNDRY_TEST=$work/none FOUNDRY_SCRIPT=$work/none
-        export FOUNDRY_OUT=$work/out FOUNDRY_CACHE_PATH=$work/cache FOUNDRY_OPTIMIZER=false
-        forge doc --root "$ROOT" --out "$work/book"
-    )
+    cat >"$work/foundry.toml" <<END
+[profile.default]
+src = "contracts"
+solc = "$ROOT/script/solc"
+offline = true
+[doc]
+title = "Tensorlink: contract interfaces"
+END
+    printf '# Contract interfaces\n\nWritten by `forge doc` from the documentation in `contracts/interfaces` and `contracts/types`.\n' \
+        >"$work/README.md"
+    forge doc --root "$work" --out "$work/book"
+    # Its pages of folders link to folders by their paths from the root.
+    find "$work/book/src" -name README.md -exec sed -i -E 's@\]\(/?([^()]*/)?([^()/.]+)\)@](\2/index.html)@' {} +
     "$MDBOOK" build --dest-dir "$1" "$work/book"
 }
