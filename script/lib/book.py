@@ -2,8 +2,8 @@
 
     python3 script/lib/book.py FOLDER    writes FOLDER/book.toml and FOLDER/src
 
-Pages link to specifications and code where these are, which works wherever the repository is read. In the book those files lie under
-`repository/`; Markdown among them becomes chapters, with the links that it has itself.
+Pages link to specifications and code where these are, which works wherever the repository is read. In the book those
+files lie under `repository/`; Markdown among them becomes chapters, with the links that it has itself.
 """
 
 import shutil
@@ -16,9 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def home(path):
-    """Where a file of the repository lies in the book's sources. mdBook calls the page of a README index, but not in links to it."""
+    """Where a file of the repository lies in the book's sources."""
     if BOOK in path.parents:
         return path.relative_to(BOOK)
+    # mdBook calls the page of a README index, but not in links to it.
     return Path("repository") / (path.with_name("index.md") if path.name == "README.md" else path)
 
 
@@ -42,8 +43,8 @@ def rewritten(page, text):
         if path is None:
             continue
         if (ROOT / path).is_dir():
-            path = next((path / name for name in ("README.md", "mod.rs", "lib.rs") if (ROOT / path / name).is_file()), None)
-            if path is None:
+            path /= "README.md"
+            if not (ROOT / path).is_file():
                 continue
         found.append(path)
         made += [text[last:start], up(home(page), home(path)), f"#{name}" if name else ""]

@@ -12,8 +12,8 @@ setup_docs() {
     fi
 }
 
-# interfaces_book OUT: pages of the contracts' interfaces and types, by `forge doc`. It compiles what it documents, so it is given that alone:
-# interfaces have no code, and so it takes seconds.
+# interfaces_book OUT: pages of the contracts' interfaces and types, by `forge doc`. It compiles what it documents, so it
+# is given that alone: interfaces have no code, and so it takes seconds.
 interfaces_book() {
     local work=$TOOLCHAIN/tmp/interfaces
     rm -rf "$work"
@@ -27,8 +27,11 @@ offline = true
 [doc]
 title = "Tensorlink: contract interfaces"
 END
-    printf '# Contract interfaces\n\nWritten by `forge doc` from the documentation in `contracts/interfaces` and `contracts/types`.\n' \
-        >"$work/README.md"
+    cat >"$work/README.md" <<'END'
+# Contract interfaces
+
+Written by `forge doc` from the documentation in `contracts/interfaces` and `contracts/types`.
+END
     forge doc --root "$work" --out "$work/book"
     # Its pages of folders link to folders by their paths from the root.
     find "$work/book/src" -name README.md -exec sed -i -E 's@\]\(/?([^()]*/)?([^()/.]+)\)@](\2/index.html)@' {} +

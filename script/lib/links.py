@@ -1,6 +1,8 @@
 """The links of the project's Markdown: each must lead to a file, and to a heading, that exist.
 
-    python3 script/lib/links.py [--external]    checks every page that git knows or would; fails with a line for each broken link
+    python3 script/lib/links.py [--external]
+
+Reads every page that git knows, or would; fails with a line for each broken link.
 """
 
 import os

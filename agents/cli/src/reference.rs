@@ -1,4 +1,5 @@
-//! The reference page of the command line, `docs/src/reference/cli.md`, written from what clap knows, so that it is what `--help` says.
+//! The reference page of the command line, `docs/src/reference/cli.md`, written from what clap knows, so that it is what
+//! `--help` says.
 //!
 //! `TENSORLINK_WRITE_REFERENCE=1 cargo test -p tensorlink-cli reference_page` writes it again.
 
@@ -85,7 +86,8 @@ fn meaning(arg: &Arg) -> String {
         text.push_str(" [required]");
     }
     if arg.get_action().takes_values() {
-        let values: Vec<String> = arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+        let values: Vec<String> =
+            arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
         if !values.is_empty() {
             write!(text, " [one of {}]", values.join(", ")).unwrap();
         }
