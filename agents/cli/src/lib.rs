@@ -45,5 +45,7 @@ pub mod node;
 pub mod output;
 pub mod process;
 pub mod quantized;
+#[cfg(test)]
+mod reference;
 pub mod report;
 pub mod watch;
