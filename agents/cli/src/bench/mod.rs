@@ -1,4 +1,4 @@
-//! `tensorlink bench`: the figures of the README on the machine of who runs it, each against its goal.
+//! `tensorlink bench`: the figures of docs/src/benchmarks.md on the machine of who runs it, each against its goal.
 //!
 //! Each row is measured in a process of its own, on one thread of the processor unless it says otherwise, so that no row finds the memory
 //! or the threads of another. `--row` is how such a process is told its row, `--worker` how a worker of a row about the network is
