@@ -13,6 +13,8 @@ from pathlib import Path
 from links import BOOK, SUMMARY, external, links, place
 
 ROOT = Path(__file__).resolve().parents[2]
+# What mdBook shows first, and so what a link to the list of chapters leads to.
+FIRST = BOOK / "introduction.md"
 
 
 def home(path):
@@ -20,7 +22,9 @@ def home(path):
     if BOOK in path.parents:
         return path.relative_to(BOOK)
     # mdBook calls the page of a README index, but not in links to it.
-    return Path("repository") / (path.with_name("index.md") if path.name == "README.md" else path)
+    if path.name == "README.md":
+        path = path.with_name("index.md")
+    return Path("repository") / (path / "index.md" if (ROOT / path).is_dir() else path)
 
 
 def up(start, end):
@@ -42,14 +46,19 @@ def rewritten(page, text):
         path, name = place(ROOT, page, target)
         if path is None:
             continue
-        if (ROOT / path).is_dir():
+        if (ROOT / path / "README.md").is_file():
             path /= "README.md"
-            if not (ROOT / path).is_file():
-                continue
+        path = FIRST if path == SUMMARY else path
         found.append(path)
         made += [text[last:start], up(home(page), home(path)), f"#{name}" if name else ""]
         last = end
     return "".join(made) + text[last:], found
+
+
+def listing(folder):
+    """A page for a folder that has none: its files."""
+    names = sorted(path.name for path in (ROOT / folder).iterdir() if path.is_file())
+    return f"# {folder}\n\n" + "".join(f"- [{name}]({name})\n" for name in names)
 
 
 def title(text):
@@ -70,11 +79,12 @@ def main():
         page = waiting.pop()
         path = source / home(page)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if page.suffix != ".md":
+        folder = (ROOT / page).is_dir()
+        if page.suffix != ".md" and not folder:
             shutil.copyfile(ROOT / page, path)
             continue
-        text = (ROOT / page).read_text(encoding="utf-8")
-        made, found = rewritten(page, text)
+        text = listing(page) if folder else (ROOT / page).read_text(encoding="utf-8")
+        made, found = rewritten(page / "README.md" if folder else page, text)
         path.write_text(made, encoding="utf-8")
         if BOOK not in page.parents:
             chapters.append((title(text), home(page)))
