@@ -6,7 +6,7 @@ tools() { check "set-up" script/setup; }
 
 shell_checks() {
     if have shellcheck; then
-        check "shellcheck" shellcheck -x script/{bindings,chaos,demo,fuzz,prove,setup,slither,test} script/lib/*.sh \
+        check "shellcheck" shellcheck -x script/{bindings,cast,chaos,demo,docs,fuzz,prove,setup,slither,test} script/lib/*.sh \
             script/lib/test-runner .ci/run
     else
         left_out "shellcheck" "to have it, install the package of that name"
@@ -15,6 +15,7 @@ shell_checks() {
 
 rust() {
     shell_checks
+    check "comments within 120 columns" python3 script/lib/wrap.py --check
     check "cargo fmt" cargo fmt --all --check
     check "cargo clippy" cargo clippy --workspace --all-targets --features tensorlink-fuzz/targets --locked -- -D warnings
     check "cargo doc" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
@@ -52,4 +53,7 @@ proofs() {
     fi
 }
 
-docs() { check "book and links" script/docs; }
+docs() {
+    check "rules are indexed" python3 script/lib/rules.py --check
+    check "book and links" script/docs
+}

@@ -1,7 +1,7 @@
 //! The reference page of the command line, `docs/src/reference/cli.md`, written from what clap knows, so that it is what
 //! `--help` says.
 //!
-//! `TENSORLINK_WRITE_REFERENCE=1 cargo test -p tensorlink-cli reference_page` writes it again.
+//! `TENSORLINK_WRITE_REFERENCE=1 cargo test -p tensorlink reference_page` writes it again.
 
 use std::fmt::Write;
 
@@ -117,6 +117,6 @@ fn reference_page_is_fresh() {
     assert!(
         committed == page,
         "docs/src/reference/cli.md is not what the program says: run \
-         TENSORLINK_WRITE_REFERENCE=1 cargo test -p tensorlink-cli reference_page"
+         TENSORLINK_WRITE_REFERENCE=1 cargo test -p tensorlink reference_page"
     );
 }
