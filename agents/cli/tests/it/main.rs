@@ -1,0 +1,11 @@
+//! The program as its users meet it: the gateway over HTTP, commands as processes, what is written for others to read.
+
+mod bench;
+mod contract;
+mod gateway;
+mod names;
+mod native;
+mod remote;
+#[path = "../../../node/tests/support/mod.rs"]
+mod support;
+mod transformers;

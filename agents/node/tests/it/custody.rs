@@ -1,0 +1,160 @@
+//! A keeper gives its word for just what it has, keeps it through a restart, and as long as it may be asked for.
+
+use std::sync::Arc;
+
+use cid::Cid;
+use tensorlink_node::custody::{Asked, KeepError};
+use tensorlink_node::interval::state_root_of;
+use tensorlink_node::ports::{Event, Store};
+use tensorlink_node::{Keeper, files};
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::recover;
+use tensorlink_types::abi::Claim;
+use tensorlink_types::{B256, ClaimId, JobId, U256};
+
+use crate::support::{CONTRACTS, Hub, JOB, MemoryChain, MemoryStore, identity, job_view, lane, ports, publish, shards};
+
+const KEEPER: u8 = 8;
+const WORKER: u8 = 7;
+const COMMITTED_AT: u64 = 200;
+
+struct World {
+    chain: Arc<MemoryChain>,
+    store: Arc<MemoryStore>,
+    state: Vec<Tensor>,
+    manifest: Cid,
+    folder: tempfile::TempDir,
+}
+
+/// A job of two stages; the state that all claims of the first end in is the one it begins with.
+async fn world() -> World {
+    let shards = shards(2);
+    let store = Arc::new(MemoryStore::default());
+    let (manifest, _) = publish(&store, &shards).await;
+    let workers = [identity(WORKER).address(), identity(KEEPER).address()];
+    let chain = MemoryChain::new(job_view(2, 4), &workers, &shards);
+    let state = shards[0].initial_state.to_vec();
+    World { chain, store, state, manifest, folder: tempfile::tempdir().unwrap() }
+}
+
+impl World {
+    /// The keeper as a process that just started finds it.
+    fn keeper(&self, memory: u64) -> Keeper {
+        let hub = Arc::new(Hub::default());
+        let ports = ports(KEEPER, self.chain.clone(), self.store.clone(), hub, self.folder.path());
+        Keeper::open(ports, memory).unwrap()
+    }
+
+    fn claim(&self, interval: u32) -> Claim {
+        let (job, stage, replica, state) = (JOB.0, 0, 0, state_root_of(&self.state));
+        Claim { job, stage, replica, interval, parentState: state, newState: state, io: B256::ZERO }
+    }
+
+    /// What is asked about a claim that is on chain.
+    async fn asked(&self, interval: u32) -> Asked {
+        let claim = self.claim(interval);
+        self.chain.with(|ledger| ledger.claims.insert((0, interval), (claim.clone(), COMMITTED_AT)));
+        let state = self.store.put(files::join(&self.state).into()).await.unwrap();
+        Asked { claim, committed_at: COMMITTED_AT, state, manifest: self.manifest }
+    }
+
+    fn id(&self, interval: u32) -> ClaimId {
+        CONTRACTS.claim_id(&self.claim(interval))
+    }
+}
+
+#[tokio::test]
+async fn the_word_is_for_the_claim_and_the_state_is_there_after_a_restart() {
+    let world = world().await;
+    let asked = world.asked(0).await;
+    let worker = identity(WORKER).address();
+    let word = world.keeper(1 << 30).keep(&asked, worker, |_| false).await.unwrap();
+    assert_eq!(recover(&word, CONTRACTS.holding(world.id(0))), Ok(identity(KEEPER).address()));
+
+    let keeper = world.keeper(1 << 30);
+    assert_eq!(keeper.file_of(world.id(0)), Some(asked.state));
+    assert_eq!(keeper.tensors_of(world.id(0)).await.unwrap(), world.state);
+    assert_eq!(keeper.keep(&asked, worker, |_| false).await.unwrap(), word, "asked again, it says the same");
+    assert!(matches!(keeper.tensors_of(world.id(1)).await, Err(KeepError::Unknown)));
+}
+
+#[tokio::test]
+async fn no_word_is_given_for_what_is_not_there() {
+    let world = world().await;
+    let (good, worker) = (world.asked(0).await, identity(WORKER).address());
+    let keeper = world.keeper(1 << 30);
+    let stranger = identity(9).address();
+    assert!(matches!(keeper.keep(&good, stranger, |_| false).await, Err(KeepError::Unknown)), "another's claim");
+    let moved = Asked { committed_at: COMMITTED_AT + 1, ..good.clone() };
+    assert!(matches!(keeper.keep(&moved, worker, |_| false).await, Err(KeepError::Unknown)), "not on chain");
+    let never = Asked { claim: world.claim(1), ..good.clone() };
+    assert!(matches!(keeper.keep(&never, worker, |_| false).await, Err(KeepError::Unknown)), "never claimed");
+
+    let length = files::join(&world.state).len();
+    let zeros = world.store.elsewhere(vec![0; length].into());
+    let other = Asked { state: zeros, ..good.clone() };
+    assert!(matches!(keeper.keep(&other, worker, |_| false).await, Err(KeepError::OtherState)));
+    let short = Asked { state: world.store.put(vec![0; length - 1].into()).await.unwrap(), ..good.clone() };
+    assert!(matches!(keeper.keep(&short, worker, |_| false).await, Err(KeepError::File(_))));
+    let long = Asked { state: world.store.put(vec![0; length + 1].into()).await.unwrap(), ..good.clone() };
+    assert!(matches!(keeper.keep(&long, worker, |_| false).await, Err(KeepError::Store(_))));
+    let poor = world.keeper(100);
+    assert!(matches!(poor.keep(&good, worker, |_| false).await, Err(KeepError::Shard(_) | KeepError::Memory { .. })));
+    assert_eq!(keeper.file_of(world.id(0)), None, "nothing was kept");
+    assert!(!world.store.has(&zeros).await.unwrap(), "what was fetched for nothing takes no place");
+    assert!(world.store.has(&good.state).await.unwrap(), "it was here before");
+
+    world.chain.with(|ledger| ledger.lanes.get_mut(&lane(0)).unwrap().finalized = 1);
+    assert!(matches!(keeper.keep(&good, worker, |_| false).await, Err(KeepError::Final)));
+}
+
+#[tokio::test]
+async fn no_more_states_are_kept_of_a_lane_than_can_be_until_they_are_final() {
+    let world = world().await;
+    let (keeper, worker) = (world.keeper(1 << 30), identity(WORKER).address());
+    for interval in 0..8 {
+        keeper.keep(&world.asked(interval).await, worker, |_| false).await.unwrap();
+    }
+    let next = world.asked(8).await;
+    assert!(matches!(keeper.keep(&next, worker, |_| false).await, Err(KeepError::Busy)));
+    world.chain.with(|ledger| ledger.lanes.get_mut(&lane(0)).unwrap().finalized = 3);
+    keeper.keep(&next, worker, |_| false).await.unwrap();
+}
+
+/// Equal files are one file: a replica's state is that of the replica it keeps for.
+#[tokio::test]
+async fn a_file_that_others_need_outlives_its_holding() {
+    let world = world().await;
+    let (keeper, worker) = (world.keeper(1 << 30), identity(WORKER).address());
+    let asked = world.asked(0).await;
+    let file = asked.state.to_string();
+    let later =
+        Asked { state: world.store.put(files::join(&world.state).into()).await.unwrap(), ..world.asked(1).await };
+    keeper.keep(&asked, worker, |_| false).await.unwrap();
+    let ended = Event::ClaimsFinalized { lane: lane(0), from: 0, to: 5 };
+    keeper.apply(&ended, |cid| cid == file).await.unwrap();
+    assert_eq!((keeper.file_of(world.id(0)), world.store.has(&asked.state).await.unwrap()), (None, true));
+    keeper.keep(&later, worker, |_| false).await.unwrap();
+    assert!(keeper.holds(&file));
+    keeper.apply(&ended, |_| false).await.unwrap();
+    assert_eq!((keeper.holds(&file), world.store.has(&asked.state).await.unwrap()), (false, false));
+}
+
+#[tokio::test]
+async fn a_state_is_forgotten_when_a_later_one_is_final_and_the_last_is_kept_for_the_user() {
+    let world = world().await;
+    let (keeper, worker) = (world.keeper(1 << 30), identity(WORKER).address());
+    for interval in 0..3 {
+        keeper.keep(&world.asked(interval).await, worker, |_| false).await.unwrap();
+    }
+    let held = || (0..3).map(|interval| keeper.file_of(world.id(interval)).is_some()).collect::<Vec<_>>();
+    keeper.apply(&Event::ClaimsFinalized { lane: lane(1), from: 0, to: 3 }, |_| false).await.unwrap();
+    assert_eq!(held(), [true; 3], "another lane's");
+    keeper.apply(&Event::ClaimsFinalized { lane: lane(0), from: 0, to: 2 }, |_| false).await.unwrap();
+    assert_eq!(held(), [false, true, true]);
+    keeper.apply(&Event::ClaimsFinalized { lane: lane(0), from: 2, to: 3 }, |_| false).await.unwrap();
+    keeper.apply(&Event::JobSettled { job: JOB, refund: U256::ZERO }, |_| false).await.unwrap();
+    keeper.apply(&Event::JobSettled { job: JobId(99), refund: U256::ZERO }, |_| false).await.unwrap();
+    assert_eq!(held(), [false, false, true]);
+    assert_eq!(world.keeper(1 << 30).file_of(world.id(2)), keeper.file_of(world.id(2)), "on disk as well");
+}

@@ -1,0 +1,138 @@
+//! A restart hears all events once and in order, from the disk and the chain together.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tensorlink_node::history::Remembered;
+use tensorlink_node::ports::{Chain, Event, EventAt};
+use tensorlink_types::abi::{JobTerms, Offer};
+use tensorlink_types::{Address, B256, JobId, U256};
+use tokio::sync::mpsc::Receiver;
+
+use crate::support::{MemoryChain, job_view};
+
+fn event(block: u64, log_index: u64, salt: u8) -> EventAt {
+    EventAt {
+        block,
+        block_hash: B256::repeat_byte(salt),
+        timestamp: block,
+        log_index,
+        transaction: B256::repeat_byte(salt),
+        event: Event::JobClosing { job: JobId(block), convicted: false },
+    }
+}
+
+async fn told(folder: &Path, events: &[EventAt]) -> Vec<EventAt> {
+    let chain = Remembered::new(telling(events), folder);
+    all_of(chain.events(0).await.unwrap()).await
+}
+
+/// A chain that tells these events, and ends.
+fn telling(events: &[EventAt]) -> Arc<MemoryChain> {
+    let chain = MemoryChain::new(job_view(1, 1), &[], &[]);
+    chain.with(|ledger| ledger.told = Some(events.to_vec()));
+    chain
+}
+
+async fn all_of(mut receiver: Receiver<EventAt>) -> Vec<EventAt> {
+    let mut told = Vec::new();
+    while let Some(event) = receiver.recv().await {
+        told.push(event);
+    }
+    told
+}
+
+#[tokio::test]
+async fn a_restart_tells_all_events_once_and_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = [event(1, 0, 1), event(3, 0, 3), event(3, 1, 3), event(7, 2, 7)];
+    assert_eq!(told(folder.path(), &all[..2]).await, all[..2]);
+    assert_eq!(told(folder.path(), &all).await, all);
+    assert_eq!(told(folder.path(), &all).await, all);
+}
+
+#[tokio::test]
+async fn amounts_of_any_size_are_remembered() {
+    let terms = JobTerms {
+        kind: 0,
+        token: Address::ZERO,
+        stages: 1,
+        replicas: 1,
+        intervals: 1,
+        stepsPerInterval: 1,
+        acceptBy: U256::from(1).to(),
+        duration: U256::from(1).to(),
+        challengeWindow: 1,
+        workerStake: u128::MAX,
+        continues: 0,
+        firstStep: 0,
+        programs: vec![],
+        initialStates: vec![],
+        manifest: vec![1].into(),
+    };
+    let worker = Address::repeat_byte(1);
+    let expires = U256::from(1).to();
+    let offer = Offer { job: 1, stage: 0, replica: 0, worker, pricePerInterval: u128::MAX, expires };
+    let posted = Event::JobPosted { job: JobId(1), user: worker, deposit: U256::MAX, terms };
+    let accepted = Event::JobAccepted { job: JobId(1), offers: vec![offer] };
+    let all = [(1, posted), (2, accepted)].map(|(block, what)| EventAt { event: what, ..event(block, 0, 1) });
+    let folder = tempfile::tempdir().unwrap();
+    told(folder.path(), &all).await;
+    let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(path).unwrap();
+    let read: Vec<EventAt> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(read, all);
+}
+
+#[tokio::test]
+async fn events_of_vanished_blocks_are_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    told(folder.path(), &[event(1, 0, 1), event(3, 0, 3), event(4, 0, 4)]).await;
+    let now = [event(1, 0, 1), event(3, 0, 9), event(5, 0, 5)];
+    assert_eq!(told(folder.path(), &now).await, now);
+}
+
+#[tokio::test]
+async fn a_torn_line_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = [event(1, 0, 1), event(3, 0, 3)];
+    told(folder.path(), &all).await;
+    let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &text[..text.len() - 10]).unwrap();
+    assert_eq!(told(folder.path(), &all).await, all);
+}
+
+#[tokio::test]
+async fn roles_follow_one_feed_each_at_its_own_pace() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = telling(&[]);
+    memory.with(|ledger| ledger.follows = true);
+    let chain = Remembered::new(memory.clone(), folder.path());
+    let (mut quick, mut slow) = (chain.events(0).await.unwrap(), chain.events(0).await.unwrap());
+    // More than may wait for who does not listen.
+    let many = 1000;
+    for job in 0..many {
+        memory.with(|ledger| ledger.tell(Event::JobClosing { job: JobId(job), convicted: false }));
+    }
+    let mut late = None;
+    for block in 0..many {
+        assert_eq!(quick.recv().await.unwrap().block, block);
+        if block == many / 2 {
+            late = Some(chain.events(block).await.unwrap());
+        }
+    }
+    for block in 0..many {
+        assert_eq!(slow.recv().await.unwrap().block, block);
+    }
+    let mut late = late.unwrap();
+    for block in many / 2..many {
+        assert_eq!(late.recv().await.unwrap().block, block, "what was told before, and what came since");
+    }
+    assert_eq!(memory.with(|ledger| ledger.feeds), 1, "the chain is read once");
+    drop((quick, slow, late));
+    let mut again = chain.events(0).await.unwrap();
+    for block in 0..many {
+        assert_eq!(again.recv().await.unwrap().block, block, "also where all had stopped to listen");
+    }
+}

@@ -1,0 +1,10 @@
+//! What the roles share, over doubles of the ports.
+
+mod custody;
+mod games;
+mod history;
+mod pipeline;
+mod serving;
+mod shard;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,166 @@
+//! Claims get on chain once, whatever happens to receipts, restarts and blocks.
+
+use tensorlink_types::B256;
+use tensorlink_types::abi::Claim;
+use tensorlink_worker::claims::{self, ClaimsError};
+
+use crate::bench::{Bench, INTERVALS, claim};
+use crate::support::{self, CONTRACTS, WINDOW, lane};
+
+#[tokio::test]
+async fn each_claim_is_committed_once_and_final_after_its_window() {
+    let bench = Bench::new(1);
+    let log = bench.computed(INTERVALS);
+    assert!(bench.run(&log).await.is_none(), "the window is open");
+    assert_eq!((bench.sent("commit"), bench.sent("finalize")), (3, 0));
+    assert_eq!(log.get().uncommitted(), 0);
+    bench.chain.with(|l| l.now += WINDOW + 5);
+    assert!(bench.run(&bench.log()).await.is_none(), "nobody else has the state: the window passes twice");
+    assert_eq!(bench.sent("finalize"), 0);
+    bench.chain.with(|l| l.now += WINDOW);
+    assert!(matches!(bench.run(&bench.log()).await, Some(Ok(()))));
+    assert_eq!((bench.sent("commit"), bench.sent("finalize")), (3, 1));
+    assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), INTERVALS);
+}
+
+#[tokio::test]
+async fn one_holders_word_makes_the_claims_up_to_it_final_after_one_window() {
+    let bench = Bench::new(1);
+    let log = bench.computed(INTERVALS);
+    bench.run(&log).await;
+    bench.held(&log, 1);
+    bench.chain.with(|l| l.now += WINDOW + 5);
+    assert!(bench.run(&log).await.is_none(), "nobody else has the last state");
+    assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 2);
+    assert_eq!(log.get().unheld(INTERVALS - 1, 0).map(|interval| interval.claim.interval), Some(2));
+    bench.held(&log, 2);
+    assert!(matches!(bench.run(&log).await, Some(Ok(()))));
+    assert_eq!((bench.sent("finalize"), bench.chain.with(|l| l.lanes[&lane(0)].finalized)), (2, INTERVALS));
+    assert!(log.get().unheld(INTERVALS - 1, 0).is_none());
+}
+
+#[tokio::test]
+async fn claims_before_one_that_is_held_back_become_final() {
+    let bench = Bench::new(1);
+    let log = bench.computed(INTERVALS);
+    bench.run(&log).await;
+    bench.chain.with(|l| {
+        l.now += 2 * WINDOW + 5;
+        l.challenged = Some(1);
+    });
+    assert!(bench.run(&log).await.is_none());
+    assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 1);
+    bench.chain.with(|l| l.challenged = None);
+    assert!(matches!(bench.run(&log).await, Some(Ok(()))));
+}
+
+#[tokio::test]
+async fn a_word_that_the_contract_does_not_take_is_dropped_and_the_user_asked_from_then_on() {
+    let bench = Bench::new(1);
+    let log = bench.computed(INTERVALS);
+    bench.run(&log).await;
+    bench.held(&log, 2);
+    // The word is now of somebody who has no part in the job.
+    bench.chain.with(|l| {
+        l.job.user = support::USER;
+        l.now += WINDOW + 5;
+    });
+    assert!(bench.run(&log).await.is_none());
+    let record = log.get();
+    assert!(record.keeper_failed && record.intervals[&2].holder.is_none());
+    assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 0);
+    bench.chain.with(|l| l.now += WINDOW);
+    assert!(matches!(bench.run(&log).await, Some(Ok(()))), "without a word, later");
+}
+
+#[tokio::test]
+async fn states_that_others_keep_are_a_part_of_the_window_apart() {
+    let bench = Bench::new(1);
+    let log = bench.computed(INTERVALS);
+    bench.run(&log).await;
+    let asked = |last, apart| log.get().unheld(last, apart).map(|interval| interval.claim.interval);
+    assert_eq!(asked(9, 100), Some(2), "the first is asked for at once, for the newest");
+    bench.held(&log, 1);
+    assert_eq!((asked(9, 0), asked(9, 100)), (Some(2), None));
+    assert_eq!(asked(2, 100), Some(2), "the job's last is always kept");
+    log.update(|record| record.closing = true).unwrap();
+    assert_eq!(asked(9, 100), Some(2), "so is that of a job which ends");
+}
+
+#[tokio::test]
+async fn a_claim_whose_receipt_was_lost_is_not_made_twice() {
+    let bench = Bench::new(1);
+    let log = bench.computed(2);
+    bench.chain.with(|l| l.lose_receipt = true);
+    bench.run(&log).await;
+    assert_eq!(bench.sent("commit"), 1);
+    // A restart: the claim is on chain, its time is not known until the confirmed event tells.
+    let log = bench.log();
+    bench.run(&log).await;
+    assert_eq!((bench.sent("commit"), log.get().uncommitted()), (1, 2));
+    let at = bench.chain.with(|l| l.claims[&(0, 0)].1);
+    claims::confirmed(&log, &claim(0), at).unwrap();
+    bench.run(&log).await;
+    assert_eq!((bench.sent("commit"), log.get().uncommitted()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_claim_that_we_did_not_make_stops_the_lane() {
+    let bench = Bench::new(1);
+    let log = bench.computed(1);
+    let other = Claim { newState: B256::ZERO, ..claim(0) };
+    assert!(matches!(claims::confirmed(&log, &other, 5), Err(ClaimsError::Foreign(0))));
+    assert!(matches!(claims::confirmed(&log, &claim(1), 5), Err(ClaimsError::Foreign(1))), "not computed here yet");
+    log.update(|record| record.intervals.clear()).unwrap();
+    claims::confirmed(&log, &other, 5).unwrap();
+    assert_ne!(CONTRACTS.claim_id(&other), CONTRACTS.claim_id(&claim(0)));
+}
+
+#[tokio::test]
+async fn a_reorganisation_that_moves_a_claim_moves_its_time() {
+    let bench = Bench::new(1);
+    let log = bench.computed(1);
+    bench.run(&log).await;
+    let before = log.get().intervals[&0].committed_at.unwrap();
+    claims::confirmed(&log, &claim(0), before + 3).unwrap();
+    let entry = bench.log().get().intervals[&0].clone();
+    assert_eq!((entry.committed_at, entry.confirmed), (Some(before + 3), true), "on disk");
+}
+
+#[tokio::test]
+async fn claims_that_a_reorganisation_undid_are_made_again() {
+    let bench = Bench::new(1);
+    let log = bench.computed(3);
+    bench.run(&log).await;
+    let at = bench.chain.with(|l| l.claims[&(0, 0)].1);
+    claims::confirmed(&log, &claim(0), at).unwrap();
+    bench.chain.with(|l| l.claims.retain(|(_, interval), _| *interval == 0));
+    bench.run(&log).await;
+    assert_eq!((bench.sent("commit"), bench.chain.with(|l| l.claims.len())), (5, 3));
+}
+
+#[tokio::test]
+async fn a_job_past_its_deadline_is_closed_and_what_was_claimed_is_paid() {
+    let bench = Bench::new(1);
+    let log = bench.computed(1);
+    bench.run(&log).await;
+    bench.chain.with(|l| l.now = l.job.deadline + 1);
+    bench.run(&log).await;
+    assert_eq!((bench.sent("cancel"), bench.sent("finalize")), (1, 1));
+    assert!(matches!(bench.run(&log).await, Some(Ok(()))), "nothing is left to do");
+}
+
+#[tokio::test]
+async fn a_convicted_lane_is_paid_for_what_was_right_and_stops() {
+    let bench = Bench::new(1);
+    let log = bench.computed(3);
+    bench.run(&log).await;
+    bench.chain.with(|l| {
+        l.now += 2 * WINDOW + 5;
+        l.lanes.get_mut(&lane(0)).unwrap().void_from = Some(1);
+        l.job.state = tensorlink_node::ports::chain::JobState::Closing;
+    });
+    bench.run(&log).await;
+    assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 1);
+    assert!(bench.run(&log).await.is_some(), "nothing is left to do");
+}

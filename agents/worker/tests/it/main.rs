@@ -1,0 +1,11 @@
+//! The worker's role over doubles of the ports.
+
+mod bench;
+mod claims;
+mod damage;
+mod lanes;
+mod quote;
+mod replicas;
+mod serving;
+#[path = "../../../node/tests/support/mod.rs"]
+mod support;

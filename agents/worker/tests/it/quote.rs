@@ -1,0 +1,83 @@
+//! Offers ask the advertised price, and no more are out than the worker has lanes.
+
+use std::sync::Arc;
+
+use tensorlink_graph::Reference;
+use tensorlink_node::Roster;
+use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::price::{price_per_interval, price_per_token};
+use tensorlink_types::abi::JobKind;
+use tensorlink_worker::promises::Promises;
+use tensorlink_worker::quote::{Declined, quote};
+use tensorlink_worker::{Context, WorkerConfig};
+
+use crate::support::serving::{LONGEST, publish_serving, serving_shards, serving_view};
+use crate::support::{self, Hub, JOB, MemoryChain, MemoryStore, STEPS, identity, job_view, lane, publish, shards};
+
+const PRICE: u128 = 1 << 40;
+
+#[tokio::test]
+async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
+    let shards = shards(2);
+    let store = Arc::new(MemoryStore::default());
+    let (manifest, _) = publish(&store, &shards).await;
+    let chain = MemoryChain::new(job_view(2, 3), &[], &shards);
+    chain.with(|ledger| ledger.job.state = JobState::Posted);
+    let folder = tempfile::tempdir().unwrap();
+    let context = Context {
+        ports: support::ports(1, chain.clone(), store, Arc::<Hub>::default(), folder.path()),
+        config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: PRICE, max_stake: 100, credit: None },
+        engine: Arc::new(|| Ok(Reference)),
+        roster: Arc::new(Roster::new(identity(1).address())),
+        desk: Default::default(),
+    };
+    let promises = Promises::default();
+    let ask = async |stage| {
+        let hold = |now, expires| promises.hold(lane(stage), (now, expires), || 1);
+        quote(&context, lane(stage), manifest, hold).await.map(|(offer, _)| offer)
+    };
+    let offer = ask(0).await.unwrap();
+    assert_eq!(Some(offer.pricePerInterval), price_per_interval(&shards[0].program, STEPS, PRICE));
+    assert!(offer.pricePerInterval > 1);
+    assert!(matches!(ask(1).await, Err(Declined::Busy)), "the only lane is offered");
+    ask(0).await.expect("the same lane again takes no further place");
+
+    let expires = u64::try_from(offer.expires).unwrap();
+    assert_eq!((promises.count(expires), promises.count(expires + 1)), (1, 0));
+    chain.with(|ledger| ledger.now = expires);
+    assert!(matches!(ask(1).await, Err(Declined::Busy)), "the chain still takes the offer");
+    chain.with(|ledger| ledger.now = expires + 1);
+    ask(1).await.expect("the first offer has expired");
+    assert!(matches!(ask(0).await, Err(Declined::Busy)));
+    promises.release(JOB);
+    ask(0).await.expect("the job took no offers any more");
+}
+
+#[tokio::test]
+async fn a_lane_of_a_serving_job_is_offered_by_the_token() {
+    let shards = serving_shards();
+    let store = Arc::new(MemoryStore::default());
+    let (manifest, _) = publish_serving(&store, &shards).await;
+    let chain = MemoryChain::serving(serving_view(2), &[], &shards);
+    chain.with(|ledger| ledger.job.state = JobState::Posted);
+    let folder = tempfile::tempdir().unwrap();
+    let context = |memory| Context {
+        ports: support::ports(1, chain.clone(), store.clone(), Arc::<Hub>::default(), folder.path()),
+        config: WorkerConfig { memory, max_lanes: 1, price_per_gmac: PRICE, max_stake: 100, credit: None },
+        engine: Arc::new(|| Ok(Reference)),
+        roster: Arc::new(Roster::new(identity(1).address())),
+        desk: Default::default(),
+    };
+    let (offer, _) = quote(&context(1 << 30), lane(1), manifest, |_, _| true).await.unwrap();
+    let longest = shards[1].program(LONGEST).unwrap();
+    assert_eq!(Some(offer.pricePerInterval), price_per_token(&longest, LONGEST, PRICE));
+    let declined = quote(&context(100), lane(1), manifest, |_, _| true).await.unwrap_err();
+    assert!(matches!(declined, Declined::Shard(_)) && declined.is_final(), "{declined}");
+    let busy = quote(&context(1 << 30), lane(1), manifest, |_, _| false).await.unwrap_err();
+    assert!(matches!(busy, Declined::Busy) && !busy.is_final(), "{busy}");
+
+    // Posted as a training job, its files are of the wrong kind.
+    chain.with(|ledger| ledger.job.kind = JobKind::Training);
+    let declined = quote(&context(1 << 30), lane(1), manifest, |_, _| true).await.unwrap_err().to_string();
+    assert!(declined.contains("training stage 1"), "{declined}");
+}
