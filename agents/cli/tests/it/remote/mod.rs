@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use worker::{Manner, Worker};
 
 use crate::support::serving::{LONGEST, choosing_plans, serving_view, shards};
-use crate::support::{Hasty, Hub, JOB, MemoryChain, identity};
+use crate::support::{Hasty, Hub, JOB, MemoryChain, identity, ports};
 
 const MODEL: &str = "tiny";
 const PROMPT: [u32; 2] = [3, 1];
@@ -96,7 +96,7 @@ impl World {
         }
         let chain = MemoryChain::serving(serving_view(2), &[1, 2].map(|key| identity(key).address()), &shards);
         let folder = tempfile::tempdir().unwrap();
-        let remote = Arc::new(open(support::ports(0x55, chain, Arc::default(), hub, folder.path())).await);
+        let remote = Arc::new(open(ports(0x55, chain, Arc::default(), hub, folder.path())).await);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Gateway::new(remote.clone(), Access::Open, Limits::default(), Instant::now()).router();

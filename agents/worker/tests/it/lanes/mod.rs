@@ -16,7 +16,7 @@ use tensorlink_node::wire::frame::{self, Frame, Hello};
 use tensorlink_types::abi::EdgeLog;
 use world::{World, address, claims_of, until};
 
-use crate::support::{KEY, MemoryNet, STEPS};
+use crate::support::{JOB, KEY, MemoryNet, STEPS};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_stages_train_and_their_logs_agree() {
@@ -72,7 +72,7 @@ async fn a_stage_ends_when_stopped_although_its_neighbour_is_silent() {
     let silent = MemoryNet { own: address(1), hub: world.hub.clone() };
     let mut streams = silent.accept(Protocol::Tensor).await.unwrap();
     let (_, mut stream) = streams.recv().await.unwrap();
-    let hello = |next_interval| Frame::Hello(Hello { job: support::JOB, replica: 0, stage: 1, next_interval });
+    let hello = |next_interval| Frame::Hello(Hello { job: JOB, replica: 0, stage: 1, next_interval });
     frame::write(&mut stream, &hello(0)).await.unwrap();
     assert!(matches!(frame::read(&mut stream, 0).await.unwrap(), Frame::Hello(_)));
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -133,7 +133,7 @@ async fn play(world: &World, mantissa: u8) -> Option<EdgeLog> {
     let net = MemoryNet { own: address(1), hub: world.hub.clone() };
     let mut streams = net.accept(Protocol::Tensor).await.unwrap();
     let (_, mut stream) = streams.recv().await.unwrap();
-    let hello = Hello { job: support::JOB, replica: 0, stage: 1, next_interval: 0 };
+    let hello = Hello { job: JOB, replica: 0, stage: 1, next_interval: 0 };
     frame::write(&mut stream, &Frame::Hello(hello)).await.unwrap();
     loop {
         match frame::read(&mut stream, 1 << 20).await {
