@@ -14,6 +14,12 @@ shell_checks() {
 }
 
 rust() {
+    rust_checks
+    build_tests
+    rust_tests
+}
+
+rust_checks() {
     shell_checks
     check "comments within 120 columns" python3 script/lib/wrap.py --check
     check "cargo fmt" cargo fmt --all --check
@@ -24,12 +30,17 @@ rust() {
     else
         left_out "cargo deny" "to have it: cargo install cargo-deny --locked"
     fi
-    check "cargo test, building" cargo test --workspace --no-run --locked
-    check "cargo test" cargo_test
 }
 
-# Tests tell what they took; the end-to-end tests start the binaries that these leave.
-cargo_test() { TENSORLINK_TEST_TIMES=1 cargo test --workspace --exclude tensorlink-e2e --locked --no-fail-fast; }
+# All tests, and the programs that they start, with the features of the whole workspace: once.
+BUILT=no
+build_tests() {
+    [[ $BUILT == no ]] || return 0
+    check "cargo test, building" cargo test --workspace --no-run --locked
+    BUILT=yes
+}
+
+rust_tests() { check "cargo test" env TENSORLINK_TEST_TIMES=1 cargo test --workspace --exclude tensorlink-e2e --locked --no-fail-fast; }
 
 contracts() {
     check "forge fmt" forge fmt --check
@@ -39,7 +50,10 @@ contracts() {
     check "forge test" forge test
 }
 
-e2e() { check "cargo test, end to end" env TENSORLINK_TEST_TIMES=1 cargo --locked e2e; }
+e2e() {
+    build_tests
+    check "cargo test, end to end" env TENSORLINK_TEST_TIMES=1 cargo --locked e2e
+}
 
 fuzz() { check "cargo fuzz" script/fuzz; }
 
