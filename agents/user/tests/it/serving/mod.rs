@@ -17,8 +17,8 @@ use tensorlink_user::serving::{LaneFault, OpenError, TextError};
 use worker::{Manner, Wrong};
 use world::{TEXT, World, compute, fault};
 
-use crate::support::{CONTRACTS, JOB};
 use crate::support::serving::{LONGEST, decoder_plans, user};
+use crate::support::{CONTRACTS, JOB};
 
 #[tokio::test]
 async fn a_text_is_computed_signed_for_and_paid() {
@@ -114,8 +114,7 @@ async fn a_receipt_that_never_arrived_is_listed_and_not_paid() {
     pipeline.close().await;
     for worker in &world.workers {
         let (voucher, ids) = worker.with(|inner| {
-            let ids: Vec<ClaimId> =
-                inner.receipts.iter().map(|(claim, _)| CONTRACTS.claim_id(claim)).collect();
+            let ids: Vec<ClaimId> = inner.receipts.iter().map(|(claim, _)| CONTRACTS.claim_id(claim)).collect();
             (inner.vouchers.last().cloned().unwrap(), ids)
         });
         assert_eq!((ids.len(), voucher.tokens), (2, 3), "the first text was delivered to nobody");
