@@ -1,0 +1,85 @@
+//! Standard error, shared by a live view and everything else that is said: a line of a log never lands in the middle of the view.
+
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::ProgressBar;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// The view that is on the terminal now.
+static VIEW: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// A view on the terminal, until dropped.
+pub struct View(());
+
+impl View {
+    /// Shows it; one at a time.
+    pub fn show(bar: ProgressBar) -> Self {
+        *VIEW.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
+        Self(())
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        *VIEW.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Says a line to people, above the view if there is one.
+pub fn say(line: &str) {
+    aside(|| eprintln!("{line}"));
+}
+
+/// Does something while the view is away.
+fn aside<T>(write: impl FnOnce() -> T) -> T {
+    let view = VIEW.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match view {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
+/// Where log lines go.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        aside(|| io::stderr().lock().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+impl MakeWriter<'_> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        *self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use indicatif::{InMemoryTerm, ProgressDrawTarget};
+
+    use super::*;
+
+    #[test]
+    fn the_view_is_away_while_something_is_said() {
+        let term = InMemoryTerm::new(5, 80);
+        let bar = ProgressBar::with_draw_target(Some(2), ProgressDrawTarget::term_like(Box::new(term.clone())));
+        bar.set_message("learning");
+        let view = View::show(bar.clone());
+        bar.tick();
+        assert!(!term.contents().is_empty());
+        let during = aside(|| term.contents());
+        assert_eq!(during, "");
+        assert!(!term.contents().is_empty(), "drawn again");
+        drop(view);
+        assert_eq!(aside(|| term.contents()), term.contents(), "nothing to put away");
+    }
+}
