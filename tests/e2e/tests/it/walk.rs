@@ -80,7 +80,8 @@ async fn walk(page: &Path) -> Result<usize, String> {
     }
     let home = Home::new();
     let programs = PathBuf::from(tensorlink().get_program()).parent().unwrap().to_owned();
-    let path = std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())));
+    let path =
+        std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())));
     // What a block leaves in the shell, the folder it goes to among it, the next one finds.
     let state = home.folder().with_file_name("shell");
     for block in &blocks {
@@ -98,7 +99,9 @@ async fn walk(page: &Path) -> Result<usize, String> {
         command.env("TENSORLINK", root()).env("PATH", path.as_ref().unwrap());
         let output = run(command, BLOCK).await;
         if !output.ok {
-            let end = |text: &str| text.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
+            let end = |text: &str| {
+                text.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
+            };
             return Err(format!(
                 "{shown}:{}: this fails:\n{}\n{}\n{}",
                 block.line,
