@@ -1,7 +1,7 @@
 //! `tensorlink localnet`, as somebody who tries it for the first time: from an empty folder and an empty home.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -197,7 +197,8 @@ async fn what_cannot_be_begun_leaves_nothing_behind() {
     std::fs::create_dir(&model).unwrap();
     let http = taken.local_addr().unwrap();
     for (line, reason) in [
-        (format!("localnet up --http {http} --model {}", Path::new("model").display()), "model"),
+        (format!("localnet up --http {http} --model model"), "choose another --http"),
+        (format!("localnet up --http 127.0.0.1:{} --model model", free_port()), "model"),
         ("localnet up --model absent".into(), "absent"),
         ("localnet up --validator-rate 2".into(), "between 0 and 1"),
         ("localnet add-worker".into(), "localnet up"),

@@ -357,7 +357,8 @@ async fn where_no_peer_is_reached_workers_are_not_what_is_missing() {
     let (network, files) = (Network::bare().await, Files::new());
     let (model, data) = (files.path("model.json"), files.path("data.csv"));
     let (model, data) = (model.display().to_string(), data.display().to_string());
-    let post = ["job", "post", "--model", &model, "--data", &data, "--stages", "1", "--deposit", "1", "--patience", "1"];
+    let post = ["job", "post", "--model", &model, "--data", &data, "--steps-per-interval", "20", "--stages", "1"];
+    let post = [post.as_slice(), &["--deposit", "1", "--patience", "1"]].concat();
     let dead = "/ip4/127.0.0.1/tcp/1/p2p/16Uiu2HAmPLe7Mzm8TsYUubgCAW1aJoeFScxrLj8ppHFivPo97bUZ";
     for (bootstrap, words) in [(None, ["no peer was reached", "--bootstrap"]), (Some(dead), ["tried", dead])] {
         let mut command = network.command(USER, &post);

@@ -77,8 +77,8 @@ async fn fresh((folder, _lock): (&Folder, &Lock), args: &UpArgs, shutdown: &Canc
         () = shutdown.cancelled() => Err(anyhow::anyhow!("interrupted")),
     };
     let Err(error) = built else { return Ok(()) };
-    eprintln!("undoing what was begun ...");
     if let Some(state) = &state {
+        eprintln!("undoing what was begun ...");
         down::stop(state).await?;
     }
     folder.remove()?;

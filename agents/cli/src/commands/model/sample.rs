@@ -202,7 +202,7 @@ mod tests {
             device: Some("cpu".into()),
         };
         change(&mut args);
-        let config = Config::load(&Common::default()).unwrap();
+        let config = Config::defaults().unwrap();
         format!("{:#}", sample(&config, args, CancellationToken::new()).await.unwrap_err())
     }
 
