@@ -2,6 +2,7 @@
 //! of it fails.
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -150,7 +151,7 @@ impl Work {
 }
 
 /// Says early that nobody is reached, while workers are looked for. Never ends.
-async fn tell_unreached(node: &Node, config: &Config) {
+async fn tell_unreached(node: &Node, config: &Config) -> Infallible {
     tokio::time::sleep(UNREACHED).await;
     if let Some(unreached) = node.unreached(config).await {
         eprintln!("{unreached} Looking on ...");
@@ -190,7 +191,7 @@ impl<'a> Hiring<'a> {
         let candidates = tokio::select! {
             () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
             found = user.find_workers(lanes, worker_stake, patience) => found,
-            () = tell_unreached(&node, config) => bail!("the node is shutting down"),
+            never = tell_unreached(&node, config) => match never {},
         };
         let candidates = match candidates {
             // Workers that cannot be heard are not missing.

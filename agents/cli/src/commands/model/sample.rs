@@ -174,7 +174,6 @@ mod tests {
     use tensorlink_graph::transformer::random::{Dimensions, gpt2, weights};
 
     use super::*;
-    use crate::args::Common;
     use crate::folder::Trained;
 
     const SIZE: Dimensions =
