@@ -28,5 +28,6 @@ conclude() {
     say
     say "done in $((SECONDS - $1)) s after set-up"
     ((${#failures[@]} == 0)) || die "not shown: ${failures[*]}; logs are in $RUN"
+    stop_network
     rm -rf "$RUN"
 }

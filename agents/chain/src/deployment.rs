@@ -50,6 +50,15 @@ pub fn read_deployment(path: &Path) -> Result<Deployment, DeploymentError> {
     Ok(deployment)
 }
 
+/// Writes a deployment file, as the deploy script does.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_deployment(path: &Path, deployment: &Deployment) -> io::Result<()> {
+    let text = toml::to_string(deployment).map_err(io::Error::other)?;
+    std::fs::write(path, text)
+}
+
 /// What a creation deploys, on a chain that holds nothing of it before its first block.
 pub const fn created(creation: &Creation, chain_id: u64) -> Deployment {
     Deployment {

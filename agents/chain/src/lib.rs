@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`chain`] | [`AlloyChain`], the port |
 //! | [`deployment`] | the file with the contracts' addresses |
+//! | [`local`] | a local chain: the contracts on it without forge, money for whoever asks |
 //! | [`keystore`] | the node's key in an encrypted file |
 //! | [`revert`] | custom errors by name |
 //! | [`verifier`] | the compiled `StepVerifier` in our process |
@@ -50,6 +51,7 @@ pub mod event;
 mod evm;
 mod feed;
 pub mod keystore;
+pub mod local;
 pub mod revert;
 mod rpc;
 mod seed;
@@ -58,8 +60,9 @@ pub mod verifier;
 mod views;
 
 pub use chain::{AlloyChain, Config};
-pub use deployment::{DeploymentError, read_deployment};
+pub use deployment::{DeploymentError, read_deployment, write_deployment};
 pub use keystore::KeystoreError;
+pub use local::{LocalChain, LocalError};
 pub use revert::Revert;
 pub use sender::Pace;
 pub use verifier::StepVerifierVm;

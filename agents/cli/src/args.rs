@@ -19,6 +19,7 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  tensorlink localnet up                    a whole network on this machine, to try all this
   tensorlink key new                        create a key in an encrypted keystore
   tensorlink stake 10000                    bond 10,000 SNO as a worker
   tensorlink worker run                     lend this machine
@@ -34,7 +35,7 @@ never flags: they come from a keystore file or from TENSORLINK_PRIVATE_KEY.";
 /// Options of every command.
 #[derive(Args, Debug, Clone, Default)]
 pub struct Common {
-    /// Configuration file (TOML).
+    /// Configuration file (TOML) [default: config.toml in ~/.tensorlink (TENSORLINK_HOME), else that of `tensorlink localnet`].
     #[arg(long, global = true, env = "TENSORLINK_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Ethereum endpoint, ws:// or http:// [default: ws://127.0.0.1:8545].
@@ -46,7 +47,8 @@ pub struct Common {
     /// Directory for state that must survive a restart [default: .tensorlink].
     #[arg(long, global = true, env = "TENSORLINK_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Encrypted keystore file; its password comes from TENSORLINK_PASSWORD or a prompt.
+    /// Encrypted keystore file; its password comes from TENSORLINK_PASSWORD, from the file that TENSORLINK_PASSWORD_FILE or `password_file` in
+    /// the configuration names, or a prompt.
     #[arg(long, global = true, env = "TENSORLINK_KEYSTORE", value_name = "FILE")]
     pub keystore: Option<PathBuf>,
     /// Print data as JSON.
@@ -135,6 +137,10 @@ Examples:
   tensorlink serve ./all-MiniLM-L6-v2 --http 127.0.0.1:8080
   tensorlink serve ./all-MiniLM-L6-v2 --job 1          by the workers of serving job 1")]
     Serve(crate::commands::serve::ServeArgs),
+    /// A network on this machine: a local chain with the contracts, a validator, workers, a gateway and a funded key. Every other command finds
+    /// it by itself.
+    #[command(subcommand, after_help = crate::commands::localnet::EXAMPLES)]
+    Localnet(crate::commands::localnet::LocalnetCommand),
     /// Check the machine and the configuration: libtorch, kernels, chain, contracts, key, peers.
     Check,
     /// Measure speed, accuracy, memory, cost of receipts and gas on this machine, each against its goal.

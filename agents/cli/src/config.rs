@@ -1,11 +1,18 @@
 //! Configuration: flags over environment over file over defaults.
 
+use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::args::Common;
+
+const HOME: &str = "TENSORLINK_HOME";
+/// Of the file in the user's folder, and in that of the local network.
+pub(crate) const NAME: &str = "config.toml";
+/// The folder of the local network in the user's.
+pub(crate) const LOCALNET: &str = "localnet";
 
 /// The configuration file. Every field is optional; unknown ones are errors, so that a typing mistake is seen.
 #[derive(Clone, Deserialize, Debug, Default)]
@@ -15,6 +22,7 @@ pub struct File {
     deployment: Option<PathBuf>,
     data_dir: Option<PathBuf>,
     keystore: Option<PathBuf>,
+    password_file: Option<PathBuf>,
     listen: Option<Vec<String>>,
     external: Option<Vec<String>>,
     bootstrap: Option<Vec<String>>,
@@ -66,6 +74,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Encrypted keystore file; none where the key comes from the environment.
     pub keystore: Option<PathBuf>,
+    /// File with the keystore's password, which nobody else may read; none asks for it.
+    pub password_file: Option<PathBuf>,
     /// Multiaddrs to listen on.
     pub listen: Vec<String>,
     /// Multiaddrs that others are told instead; none tells them those listened on.
@@ -80,15 +90,36 @@ pub struct Config {
     pub json: bool,
     /// The configuration file, for what only some commands read.
     pub file: File,
+    /// Where that file was found; none if there is none.
+    pub source: Option<PathBuf>,
+}
+
+/// The folder of what belongs to a user and to no project: `TENSORLINK_HOME`, else `.tensorlink` in the home folder.
+pub fn home() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set(HOME).or_else(|| set("HOME").map(|home| home.join(".tensorlink")))
+}
+
+/// The file that is read where none is named: the user's own, else that of the local network.
+fn found(home: &Path) -> Option<PathBuf> {
+    [home.join(NAME), home.join(LOCALNET).join(NAME)].into_iter().find(|path| path.exists())
 }
 
 impl Config {
-    /// Merges the sources.
+    /// Merges the sources. Without `--config` or `TENSORLINK_CONFIG` the file is `config.toml` in the user's folder, else that which
+    /// `tensorlink localnet` has written.
     pub fn load(common: &Common) -> Result<Self> {
-        let file = match &common.config {
-            Some(path) => read(path)?,
-            None => File::default(),
-        };
+        Self::load_at(common, home().as_deref())
+    }
+
+    /// Without flags, environment and file.
+    pub fn defaults() -> Result<Self> {
+        Self::load_at(&Common::default(), None)
+    }
+
+    fn load_at(common: &Common, home: Option<&Path>) -> Result<Self> {
+        let source = common.config.clone().or_else(|| home.and_then(found));
+        let file = source.as_deref().map(read).transpose()?.unwrap_or_default();
         let or = |flag: &Option<PathBuf>, file: &Option<PathBuf>| flag.clone().or_else(|| file.clone());
         let list = |flag: &[String], file: &Option<Vec<String>>, default: &[&str]| match (flag, file) {
             ([], Some(values)) => values.clone(),
@@ -100,6 +131,7 @@ impl Config {
             deployment: or(&common.deployment, &file.deployment).unwrap_or_else(|| "deploy/31337.toml".into()),
             data_dir: or(&common.data_dir, &file.data_dir).unwrap_or_else(|| ".tensorlink".into()),
             keystore: or(&common.keystore, &file.keystore),
+            password_file: file.password_file.clone(),
             listen: list(
                 &common.network.listen,
                 &file.listen,
@@ -111,6 +143,7 @@ impl Config {
             confirmations: common.network.confirmations.or(file.confirmations).unwrap_or(1),
             json: common.json,
             file,
+            source,
         })
     }
 }
@@ -139,6 +172,30 @@ mod tests {
         assert_eq!(load(text, |_| ()).unwrap().rpc, "ws://file");
         let config = load(text, |common| common.rpc = Some("ws://flag".into())).unwrap();
         assert_eq!((config.rpc.as_str(), config.listen.len()), ("ws://flag", 1));
+    }
+
+    #[test]
+    fn without_a_name_the_users_file_comes_before_the_local_networks() {
+        let home = tempfile::tempdir().unwrap();
+        let load = |common: &Common| Config::load_at(common, Some(home.path())).unwrap();
+        assert_eq!(load(&Common::default()).source, None);
+        std::fs::create_dir(home.path().join(LOCALNET)).unwrap();
+        let local = home.path().join(LOCALNET).join(NAME);
+        std::fs::write(&local, "rpc = \"ws://localnet\"").unwrap();
+        let config = load(&Common::default());
+        assert_eq!((config.rpc.as_str(), config.source), ("ws://localnet", Some(local)));
+        let own = home.path().join(NAME);
+        std::fs::write(&own, "rpc = \"ws://own\"\npassword_file = \"p\"").unwrap();
+        let config = load(&Common::default());
+        assert_eq!((config.rpc.as_str(), config.source), ("ws://own", Some(own)));
+        assert_eq!(config.password_file, Some("p".into()));
+        let named = home.path().join("node.toml");
+        std::fs::write(&named, "rpc = \"ws://named\"").unwrap();
+        let common = Common { config: Some(named.clone()), ..Common::default() };
+        assert_eq!((load(&common).rpc.as_str(), load(&common).source), ("ws://named", Some(named)));
+        let common = Common { rpc: Some("ws://flag".into()), ..common };
+        assert_eq!(load(&common).rpc, "ws://flag");
+        assert_eq!(Config::load_at(&Common::default(), None).unwrap().source, None);
     }
 
     #[test]

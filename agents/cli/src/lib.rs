@@ -9,6 +9,7 @@
 //! | [`folder`] | folders of pretrained transformers; their tokenizers |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
+//! | [`live`], [`when`] | what is said beside the live view; times as people read them |
 //! | [`mod@dispute`] | challenges and convictions, in facts and in words |
 //! | [`quantized`] | model folders in integers, and how far they are from their floats |
 //! | [`gateway`] | models over HTTP, as OpenAI's clients speak it |
@@ -40,12 +41,15 @@ pub mod dispute;
 pub mod folder;
 pub mod gateway;
 pub mod keys;
+pub mod live;
 pub mod native;
 pub mod node;
 pub mod output;
+mod peers;
 pub mod process;
 pub mod quantized;
 #[cfg(test)]
 mod reference;
 pub mod report;
 pub mod watch;
+pub mod when;

@@ -23,8 +23,10 @@ use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
 use crate::config::Config;
-use crate::keys;
+use crate::{keys, peers};
 
+/// A node that has reached no peer after so long says so.
+const PEERS: Duration = Duration::from_secs(10);
 /// Longest wait for a program.
 const FILES: Duration = Duration::from_secs(30);
 
@@ -161,12 +163,33 @@ impl Node {
         fetched.context("the job's files cannot be had; --bootstrap names peers that may have them, --ipfs a daemon")
     }
 
-    /// Says where peers reach this node: what others take as `--bootstrap`.
-    pub async fn announce(&self) -> Result<()> {
+    /// Says where peers reach this node: what others take as `--bootstrap`; warns where nobody will, and later where nobody was reached.
+    pub async fn announce(&self, config: &Config, shutdown: &CancellationToken) -> Result<()> {
         for address in self.net.listen_addresses().await? {
             tracing::info!("listening on {address}");
         }
+        if let Some(alone) = peers::alone(config, self.ports.chain.deployment().chain_id) {
+            tracing::warn!("{alone}");
+        }
+        if !config.bootstrap.is_empty() {
+            let (net, tried, shutdown) = (self.net.clone(), config.bootstrap.clone(), shutdown.clone());
+            tokio::spawn(async move {
+                let reached = tokio::select! {
+                    () = tokio::time::sleep(PEERS) => net.connected_peers().await,
+                    () = shutdown.cancelled() => return,
+                };
+                if reached.is_ok_and(|peers| peers.is_empty()) {
+                    tracing::warn!("{}; trying on", peers::unreached(&tried));
+                }
+            });
+        }
         Ok(())
+    }
+
+    /// Why an error about too few workers is one about peers: none was reached. None where there are peers.
+    pub async fn unreached(&self, config: &Config) -> Option<String> {
+        let peers = self.net.connected_peers().await.ok()?;
+        peers.is_empty().then(|| peers::unreached(&config.bootstrap))
     }
 
     /// What audits on this node's adapters, with engines that `make` makes: `memory` bytes each, `turns` at once.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-use crate::advice::advice;
+use crate::advice::{advice, words};
+use crate::live::Lines;
 
 /// Runs a future on a runtime of its own until it ends; its shutdown token is cancelled by the first SIGINT or SIGTERM.
 pub fn run<F, Fut>(work: F) -> ExitCode
@@ -31,7 +32,7 @@ where
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", words(&error));
             if let Some(advice) = advice(&error) {
                 eprintln!("{advice}");
             }
@@ -57,7 +58,7 @@ pub fn log(verbose: u8) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
+        .with_writer(Lines)
         .with_target(false)
         .init();
 }

@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
 use crate::config::Config;
+use crate::live;
 use crate::node::Node;
 use crate::output;
 use crate::report::Report;
@@ -33,7 +34,7 @@ use crate::report::Report;
 use self::balance::Balance;
 use self::ending::{Ending, heard};
 use self::evaluation::{Evaluation, Tested};
-use self::lanes::Lanes;
+use self::lanes::{Lanes, News};
 use self::stops::Judge;
 
 pub use model::{Learned, exportable};
@@ -193,10 +194,10 @@ async fn watch(
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}") {
             bar.set_style(style);
         }
-        bar
+        (live::View::show(bar.clone()), bar)
     });
     let (mut progress, mut lanes) = (user.progress(), Lanes::default());
-    let mut shown = (Instant::now(), String::new());
+    let mut shown = None;
     let journal = &node.ports.journal;
     let mut judge = Judge::of(journal, view, rules)?;
     let mut ending = Ending::of(&judge, job);
@@ -238,19 +239,23 @@ async fn watch(
         let told = (&balance.report, evaluation.done.last());
         let line = lanes.line(view, (note.labels_per_step, note.label()), told);
         match &bar {
-            Some(bar) => {
+            Some((_, bar)) => {
                 bar.set_position(u64::from(lanes.step()));
                 bar.set_message(line);
             }
-            None if !config.json && shown.0.elapsed() >= PERIOD && shown.1 != line => {
-                eprintln!("step {}/{steps} {line}", lanes.step());
-                shown = (Instant::now(), line);
+            None if !config.json => {
+                let now = lanes.news(told);
+                if shown.as_ref().is_none_or(|(at, last): &(Instant, News)| at.elapsed() >= PERIOD && *last != now) {
+                    eprintln!("step {}/{steps} {line}", lanes.step());
+                    shown = Some((Instant::now(), now));
+                }
             }
             None => {}
         }
     }
-    if let Some(bar) = bar {
+    if let Some((view, bar)) = bar {
         bar.finish();
+        drop(view);
     }
     Ok((lanes, evaluation.done, ending.map(|ending| ending.why)))
 }
@@ -295,7 +300,7 @@ async fn collect(node: &Node, view: &JobView) {
             Ok::<(), ChainError>(())
         };
         if let Err(error) = result.await {
-            eprintln!("not collected ({error}); `tensorlink withdraw` does it later");
+            live::say(&format!("not collected ({error}); `tensorlink withdraw` does it later"));
         }
     }
 }

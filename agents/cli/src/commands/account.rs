@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::amount::{Wei, parse_amount};
 use crate::args::{RoleArg, StakeArgs, WithdrawArgs};
 use crate::config::Config;
-use crate::{node, output};
+use crate::{node, output, when};
 
 #[derive(Serialize)]
 struct Done {
@@ -31,10 +31,18 @@ pub async fn stake(config: &Config, args: &StakeArgs, shutdown: &CancellationTok
     send(config, shutdown, Call::Stake { role: role(args.role), amount }, "bonded").await
 }
 
-/// Starts unbonding SNO.
+/// Starts unbonding SNO, and says until when.
 pub async fn unstake(config: &Config, args: &StakeArgs, shutdown: &CancellationToken) -> Result<()> {
     let amount = parse_amount(&args.amount)?;
-    send(config, shutdown, Call::RequestUnstake { role: role(args.role), amount }, "unbonding").await
+    let (identity, chain) = node::chain(config, shutdown).await?;
+    let receipt = chain.send(Call::RequestUnstake { role: role(args.role), amount }).await?;
+    let view = chain.stake(identity.address(), role(args.role)).await?;
+    let now = chain.head().await?.timestamp;
+    let shown = Done { transaction: receipt.transaction, gas: receipt.gas };
+    output::print(config.json, &shown, || {
+        let until = when::due(view.release_at, now);
+        format!("unbonding until {until} (gas {}, transaction {})", shown.gas, shown.transaction)
+    })
 }
 
 async fn send(config: &Config, shutdown: &CancellationToken, call: Call, done: &str) -> Result<()> {
@@ -59,7 +67,7 @@ pub async fn withdraw(config: &Config, args: &WithdrawArgs, shutdown: &Cancellat
     if stake.unbonding > 0 && stake.release_at <= now {
         calls.push((Call::WithdrawStake { role: role(args.role) }, "withdrew unbonded stake"));
     } else if stake.unbonding > 0 {
-        eprintln!("{} SNO unbond in {} s", Wei::from(stake.unbonding), stake.release_at.saturating_sub(now));
+        eprintln!("{} SNO unbond at {}", Wei::from(stake.unbonding), when::due(stake.release_at, now));
     }
     if calls.is_empty() {
         anyhow::bail!("nothing to withdraw yet");
@@ -102,10 +110,16 @@ pub async fn balance(config: &Config, account: Option<&str>, shutdown: &Cancella
         validator: chain.stake(account, Role::Validator).await?,
         is_validator: chain.is_validator(account).await?,
     };
+    let now = chain.head().await?.timestamp;
     output::print(config.json, &shown, || {
         let stake = |view: &StakeView| {
             let show = |wei: u128| Wei::from(wei);
-            format!("{} bonded ({} locked), {} unbonding", show(view.bonded), show(view.locked), show(view.unbonding))
+            let until = match view.unbonding {
+                0 => String::new(),
+                _ => format!(", free at {}", when::due(view.release_at, now)),
+            };
+            let (bonded, locked, unbonding) = (show(view.bonded), show(view.locked), show(view.unbonding));
+            format!("{bonded} bonded ({locked} locked), {unbonding} unbonding{until}")
         };
         output::table(&[
             ("account", shown.account.to_string()),

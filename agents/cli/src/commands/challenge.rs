@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::ChallengeArgs;
 use crate::config::Config;
 use crate::node::Node;
-use crate::{device, output};
+use crate::{device, output, when};
 
 /// Disk for what is fetched for the audit, bytes.
 const DISK: u64 = 10 << 30;
@@ -137,8 +137,9 @@ async fn audit(auditor: &Auditor<TorchEngine>, target: &Target) -> Result<Shown>
         Finding::Right => Shown::Right,
         Finding::Wrong { call, fault } => Shown::Convicted { fault, gas: convict(auditor, call).await? },
         Finding::Withheld { until } => bail!(
-            "the claim is not what its own execution gives; its worker tells what convicts it from {until} on (seconds since 1970), when the \
-             chain's auditors have answered: run this again then, or with --force"
+            "the claim is not what its own execution gives; its worker tells what convicts it from {} on, when the chain's auditors have \
+             answered: run this again then, or with --force",
+            when::due(until, when::now())
         ),
         Finding::Unproven(reason) if matches!(target.standing, Standing::Committed { .. }) => {
             bail!(

@@ -16,7 +16,7 @@ struct Finding {
     detail: String,
 }
 
-/// Checks device, key, deployment, chain and contracts, each on its own.
+/// Checks configuration, device, key, deployment, chain and contracts, each on its own.
 pub async fn run(config: &Config, shutdown: &CancellationToken) -> Result<()> {
     let mut findings = Vec::new();
     let mut note = |what, result: Result<String>| {
@@ -26,6 +26,8 @@ pub async fn run(config: &Config, shutdown: &CancellationToken) -> Result<()> {
         };
         findings.push(Finding { what, ok, detail });
     };
+    let none = "none: flags, environment and defaults only";
+    note("config", Ok(config.source.as_ref().map_or(none.to_owned(), |path| path.display().to_string())));
     note("device", device::open(None).map(|engine| engine.describe()));
     note("key", keys::load(config).map(|identity| identity.address().to_string()));
     let deployment = tensorlink_chain::read_deployment(&config.deployment);

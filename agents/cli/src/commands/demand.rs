@@ -19,7 +19,7 @@ use super::challenge::manifest;
 use crate::args::{DemandArgs, NeighbourArg};
 use crate::config::Config;
 use crate::node::Node;
-use crate::output;
+use crate::{output, when};
 
 /// Disk for the program, bytes.
 const DISK: u64 = 10 << 30;
@@ -85,7 +85,8 @@ async fn demand(config: &Config, node: &Node, args: &DemandArgs) -> Result<Shown
         _ => None,
     });
     let (id, demand) = opened.context("the transaction of the demand opened none")?;
-    eprintln!("demand {id}: {} has until {} (seconds since 1970) to show it", demand.holder, demand.deadline);
+    let until = when::due(demand.deadline.to(), chain.head().await?.timestamp);
+    eprintln!("demand {id}: {} has until {until}, to show it", demand.holder);
     follow(chain, id, demand, receipt.block).await
 }
 

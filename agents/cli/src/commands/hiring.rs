@@ -2,6 +2,7 @@
 //! of it fails.
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use tensorlink_node::price::{audit_budget, least_stake};
 use tensorlink_types::abi::{JobKind, JobTerms};
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tensorlink_user::hire::{Candidate, Wanted};
-use tensorlink_user::{Published, User};
+use tensorlink_user::{HireError, Published, User};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{Wei, parse_amount};
@@ -25,6 +26,8 @@ use crate::node::Node;
 
 /// Disk for a user's files, bytes.
 pub const DISK: u64 = 10 << 30;
+/// A user who has reached no peer after so long is told.
+const UNREACHED: Duration = Duration::from_secs(8);
 /// Seconds from posting to accepting, at most.
 const ACCEPT_WITHIN: u64 = 900;
 
@@ -147,6 +150,15 @@ impl Work {
     }
 }
 
+/// Says early that nobody is reached, while workers are looked for. Never ends.
+async fn tell_unreached(node: &Node, config: &Config) -> Infallible {
+    tokio::time::sleep(UNREACHED).await;
+    if let Some(unreached) = node.unreached(config).await {
+        eprintln!("{unreached} Looking on ...");
+    }
+    std::future::pending().await
+}
+
 /// Name of the record a user keeps of a job.
 fn note_name(job: JobId) -> String {
     format!("job-{job}")
@@ -178,7 +190,16 @@ impl<'a> Hiring<'a> {
         let patience = Duration::from_secs(args.patience);
         let candidates = tokio::select! {
             () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
-            found = user.find_workers(lanes, worker_stake, patience) => found?,
+            found = user.find_workers(lanes, worker_stake, patience) => found,
+            never = tell_unreached(&node, config) => match never {},
+        };
+        let candidates = match candidates {
+            // Workers that cannot be heard are not missing.
+            Err(HireError::TooFew(few)) if few.found == 0 => match node.unreached(config).await {
+                Some(unreached) => bail!("{unreached}"),
+                None => return Err(few.into()),
+            },
+            found => found?,
         };
         Ok(Self { args, node, user, candidates, deposit, worker_stake, window, parameters, token })
     }

@@ -15,7 +15,7 @@ use crate::commands::{hiring, job_serve, post, resume};
 use crate::config::Config;
 use crate::node::{self, Node};
 use crate::watch::{Follow, Rules};
-use crate::{output, watch};
+use crate::{output, watch, when};
 
 #[derive(Serialize)]
 struct Shown {
@@ -77,7 +77,8 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
         JobCommand::Status { job } => {
             let (_, chain) = node::chain(config, &shutdown).await?;
             let shown = look_up(chain.as_ref(), JobId(job)).await?;
-            output::print(config.json, &shown, || show(&shown))
+            let now = chain.head().await?.timestamp;
+            output::print(config.json, &shown, || show(&shown, now))
         }
         JobCommand::List { mine } => {
             let (identity, chain) = node::chain(config, &shutdown).await?;
@@ -147,8 +148,24 @@ fn line(view: &JobView) -> String {
     )
 }
 
-fn show(shown: &Shown) -> String {
+/// What its clocks say, where they still matter.
+fn times(view: &JobView, now: u64) -> Option<String> {
+    match view.state {
+        JobState::Posted => Some(format!("  offers are taken until {}", when::due(view.accept_by, now))),
+        JobState::Settled => None,
+        _ if view.started_at == 0 => None,
+        _ => Some(format!(
+            "  began {}; ends by {}; a claim can be challenged for {}",
+            when::due(view.started_at, now),
+            when::due(view.deadline, now),
+            when::duration(view.challenge_window)
+        )),
+    }
+}
+
+fn show(shown: &Shown, now: u64) -> String {
     let mut lines = vec![line(&shown.job)];
+    lines.extend(times(&shown.job, now));
     for lane in &shown.lanes {
         let got = match &lane.got {
             Got::Claims(claims) => {

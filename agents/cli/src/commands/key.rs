@@ -16,7 +16,7 @@ struct Shown {
 /// Creates or shows the node's key.
 pub fn run(config: &Config, command: KeyCommand) -> Result<()> {
     let identity = match command {
-        KeyCommand::New { path } => keys::create(&path.unwrap_or_else(|| keys::default_path(config)))?,
+        KeyCommand::New { path } => keys::create(config, &path.unwrap_or_else(|| keys::default_path(config)))?,
         KeyCommand::Address => keys::load(config)?,
     };
     let shown = Shown { address: identity.address() };

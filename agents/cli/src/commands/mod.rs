@@ -10,6 +10,7 @@ pub mod job;
 pub mod job_serve;
 pub mod key;
 mod local;
+pub mod localnet;
 pub mod model;
 pub mod native;
 pub mod post;
@@ -28,7 +29,11 @@ use crate::config::Config;
 
 /// Runs a command.
 pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
-    let config = Config::load(&cli.common)?;
+    let config = match cli.command {
+        // It has a configuration of its own, and must be removable whatever is in the file that others read.
+        Command::Localnet(_) => Config::defaults()?,
+        _ => Config::load(&cli.common)?,
+    };
     match cli.command {
         Command::Key(command) => key::run(&config, command),
         Command::Worker(crate::args::WorkerCommand::Run(args)) => worker::run(&config, &args, shutdown).await,
@@ -46,6 +51,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Dispute(command) => dispute::run(&config, command, &shutdown).await,
         Command::Model(command) => model::run(&config, command, shutdown).await,
         Command::Serve(args) => serve::run(&config, args, shutdown).await,
+        Command::Localnet(command) => localnet::run(&cli.common, command, &shutdown).await,
         Command::Check => check::run(&config, &shutdown).await,
         Command::Bench(args) => crate::bench::run(&config, &args, shutdown).await,
     }

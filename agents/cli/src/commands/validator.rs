@@ -38,7 +38,7 @@ pub async fn run_on<E: Engine + Send + 'static>(
     let make = device::factory(engine);
     let mut node = Node::start(config, DISK, &shutdown).await?;
     node.ports = dress(node.ports);
-    node.announce().await?;
+    node.announce(config, &shutdown).await?;
     let own = node.ports.identity.address();
     if !node.ports.chain.is_validator(own).await? {
         let needed = node.ports.chain.parameters().await?.validator_collateral;

@@ -52,7 +52,7 @@ where
     let own_make = make.clone();
 
     let node = Node::start(config, disk, &shutdown).await?;
-    node.announce().await?;
+    node.announce(config, &shutdown).await?;
     let own = node.ports.identity.address();
     let stake = node.ports.chain.stake(own, Role::Worker).await?;
     if stake.bonded == 0 {

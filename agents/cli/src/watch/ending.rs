@@ -8,6 +8,7 @@ use tensorlink_node::wire::gossip::Progress;
 use tensorlink_types::JobId;
 
 use super::stops::{Judge, Stop};
+use crate::live;
 use crate::node::Node;
 use crate::report::Report;
 
@@ -36,7 +37,7 @@ impl Ending {
     /// By the judge's verdict, if there is one.
     pub(super) fn of(judge: &Judge, job: JobId) -> Option<Self> {
         let (why, intervals) = judge.verdict()?;
-        eprintln!("job {job} is stopped: {why}");
+        live::say(&format!("job {job} is stopped: {why}"));
         Some(Self { why, intervals, since: Instant::now() })
     }
 

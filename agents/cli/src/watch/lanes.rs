@@ -11,6 +11,17 @@ use super::token;
 use crate::output::duration;
 use crate::report::Report;
 
+/// What changes when a job comes on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct News {
+    step: u32,
+    /// Sealed, committed, final.
+    claims: (u32, u32, u32),
+    /// Steps before the last test on held-out rows.
+    tested: Option<u32>,
+    differences: usize,
+}
+
 /// The newest report of each lane.
 #[derive(Default)]
 pub(super) struct Lanes(BTreeMap<Lane, Progress>);
@@ -40,6 +51,16 @@ impl Lanes {
     /// Of the slowest lane.
     fn steps_per_second(&self) -> Option<f32> {
         self.0.values().map(|progress| progress.steps_per_second).min_by(f32::total_cmp).filter(|speed| *speed > 0.0)
+    }
+
+    /// What a new line is worth: not speeds and times alone, which are others in every report.
+    pub(super) fn news(&self, (report, tested): (&Report, Option<&Tested>)) -> News {
+        News {
+            step: self.step(),
+            claims: (report.seals, report.claims_committed, report.claims_final),
+            tested: tested.map(|tested| tested.steps),
+            differences: report.differences.len(),
+        }
     }
 
     /// One line for people, with the last test on held-out rows; a step learns from so many labels of a kind.
@@ -152,6 +173,18 @@ mod tests {
             "loss 2.2500 acc 50.0 % | held out 2.1250 at 50 | 2.0 steps/s, 1024 tokens/s, 75 s left | 3 of 8 SNO earned | 6 MiB moved | claims 3 committed, 1 final"
         );
         assert_eq!(lanes.step(), 50);
+    }
+
+    #[test]
+    fn another_speed_is_no_news() {
+        let mut lanes = Lanes::default();
+        let mut report = Report::default();
+        lanes.hear(progress(0, 50, 2.0));
+        let before = lanes.news((&report, None));
+        lanes.hear(progress(0, 50, 3.0));
+        assert_eq!(lanes.news((&report, None)), before);
+        report.claims_final = 1;
+        assert_ne!(lanes.news((&report, None)), before);
     }
 
     #[test]

@@ -11,7 +11,12 @@ fn root() -> PathBuf {
 
 fn bench(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
-    command.current_dir(root()).env_remove("LLAMACPP_PYTHON").args(["bench", "--quick"]).args(arguments);
+    command
+        .current_dir(root())
+        .env_remove("LLAMACPP_PYTHON")
+        .env("TENSORLINK_HOME", "/nonexistent")
+        .args(["bench", "--quick"])
+        .args(arguments);
     command.output().unwrap()
 }
 

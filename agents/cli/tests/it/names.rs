@@ -24,7 +24,10 @@ const DISK: u64 = 1 << 30;
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn config(folder: &Path, bootstrap: &[String]) -> Config {
-    let mut common = Common { data_dir: Some(folder.to_owned()), ..Common::default() };
+    // Of its own, whatever lies in the home of whoever runs this.
+    let file = folder.join("node.toml");
+    std::fs::write(&file, "").unwrap();
+    let mut common = Common { config: Some(file), data_dir: Some(folder.to_owned()), ..Common::default() };
     common.network.bootstrap = bootstrap.to_vec();
     Config::load(&common).unwrap()
 }

@@ -17,6 +17,7 @@ fn tensorlink(folder: &Path, who: u8) -> Command {
         command.env_remove(name);
     }
     command
+        .env("TENSORLINK_HOME", folder)
         .env("TENSORLINK_PRIVATE_KEY", format!("0x{}", hex::encode([who; 32])))
         .env("TENSORLINK_DATA_DIR", folder.join(format!("data-{who}")))
         .env("TENSORLINK_LISTEN", "/ip4/127.0.0.1/tcp/0")

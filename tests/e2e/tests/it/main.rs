@@ -15,6 +15,8 @@
 //! | `serving` | pretrained models served text by text, honestly and not |
 //! | `chaos` | everything that can fail fails, at random |
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
+//! | `localnet` | a network on this machine in one command |
+//! | `walk` | the commands in the documents, as they stand |
 //! | `parallel` | replicas and shares of one training |
 //! | `resume` | training that goes on in another job |
 //! | `posts` | jobs that nobody should take |
@@ -33,6 +35,7 @@ mod failures;
 mod harness;
 mod honest;
 mod language;
+mod localnet;
 mod parallel;
 mod posts;
 mod refusals;
@@ -40,3 +43,4 @@ mod resume;
 mod serving;
 mod table;
 mod villains;
+mod walk;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{LIMIT, Model, Network, Output, Subject, run, tensorlink, worker_address};
+use crate::harness::{LIMIT, Model, Network, Output, Subject, USER, run, tensorlink, worker_address};
 
 /// An endpoint that refuses connections.
 const NOBODY: &str = "ws://127.0.0.1:1";
@@ -350,4 +350,21 @@ async fn accounts_that_lack_what_it_takes() {
     let mut command = network.command(POOR, &["balance"]);
     command.env("TENSORLINK_DEPLOYMENT", &other);
     assert_refused(&run(command, LIMIT).await, &["31337", "chain 1", "--deployment"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_peer_is_reached_workers_are_not_what_is_missing() {
+    let (network, files) = (Network::bare().await, Files::new());
+    let (model, data) = (files.path("model.json"), files.path("data.csv"));
+    let (model, data) = (model.display().to_string(), data.display().to_string());
+    let post = ["job", "post", "--model", &model, "--data", &data, "--steps-per-interval", "20", "--stages", "1"];
+    let post = [post.as_slice(), &["--deposit", "1", "--patience", "1"]].concat();
+    let dead = "/ip4/127.0.0.1/tcp/1/p2p/16Uiu2HAmPLe7Mzm8TsYUubgCAW1aJoeFScxrLj8ppHFivPo97bUZ";
+    for (bootstrap, words) in [(None, ["no peer was reached", "--bootstrap"]), (Some(dead), ["tried", dead])] {
+        let mut command = network.command(USER, &post);
+        command.envs(bootstrap.map(|address| ("TENSORLINK_BOOTSTRAP", address)));
+        let output = run(command, LIMIT).await;
+        assert_refused(&output, &words);
+        assert!(!output.stderr.contains("more workers"), "{}", output.stderr);
+    }
 }

@@ -174,7 +174,6 @@ mod tests {
     use tensorlink_graph::transformer::random::{Dimensions, gpt2, weights};
 
     use super::*;
-    use crate::args::Common;
     use crate::folder::Trained;
 
     const SIZE: Dimensions =
@@ -202,7 +201,7 @@ mod tests {
             device: Some("cpu".into()),
         };
         change(&mut args);
-        let config = Config::load(&Common::default()).unwrap();
+        let config = Config::defaults().unwrap();
         format!("{:#}", sample(&config, args, CancellationToken::new()).await.unwrap_err())
     }
 

@@ -93,6 +93,7 @@ async fn a_model_that_was_quantised_once_is_served_without_its_floats() {
     std::fs::write(folder.path().join("texts"), "the cat sat on the mat\na dog ran\n").unwrap();
     let run = async |line: &str| {
         let mut run = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
+        run.env("TENSORLINK_HOME", folder.path());
         let output = run.args(line.split(' ')).arg("--json").current_dir(folder.path()).output().await.unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         if output.status.success() { Ok(serde_json::from_slice::<Value>(&output.stdout).unwrap()) } else { Err(said) }
@@ -148,6 +149,7 @@ async fn a_model_that_was_quantised_once_is_served_without_its_floats() {
 /// Starts a gateway in a folder; its process, and the line by which it says that it is ready.
 async fn start(folder: &Path, args: &[&str]) -> (Child, String) {
     let mut serve = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
+    serve.env("TENSORLINK_HOME", folder);
     serve.arg("serve").args(args).args(["--http", "127.0.0.1:0", "--json"]);
     serve.current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut serve = serve.spawn().unwrap();

@@ -3,7 +3,7 @@
 mod ledger;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use alloy::network::Ethereum;
 use alloy::providers::RootProvider;
 use tempfile::TempDir;
 use tensorlink_bindings::creation::Parameters;
-use tensorlink_chain::AlloyChain;
+use tensorlink_chain::{AlloyChain, LocalChain, write_deployment};
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{Deployment, Role};
 use tensorlink_node::ports::{Call, Chain};
@@ -126,10 +126,10 @@ impl Network {
     /// Gives workers and the validator what they bond, and has them bond it.
     async fn endow_all(&self, workers: usize) {
         let accounts: Vec<Address> = (0..workers).map(worker_address).collect();
-        let (provider, token) = (self.provider(), self.deployment().sno);
-        chain::give(&provider, (token, address(TREASURY)), &accounts, sno(FUNDS)).await;
+        let (port, token) = (self.port, self.deployment().sno);
+        chain::give(port, (token, address(TREASURY)), &accounts, sno(FUNDS)).await;
         // All that it was born with it bonds.
-        chain::give(&provider, (token, address(TREASURY)), &[address(VALIDATOR)], sno(PURSE)).await;
+        chain::give(port, (token, address(TREASURY)), &[address(VALIDATOR)], sno(PURSE)).await;
         let stakes = (0..workers).map(|worker| self.bond(FIRST_WORKER + worker, Role::Worker, STAKE));
         let collateral = self.bond(VALIDATOR, Role::Validator, COLLATERAL);
         futures::join!(futures::future::join_all(stakes), collateral);
@@ -149,12 +149,11 @@ impl Network {
     async fn bare_with(change: impl FnOnce(&mut Parameters)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (anvil, port) = chain::start_anvil(folder.path(), 0).await;
-        let provider = RootProvider::new_http(format!("http://127.0.0.1:{port}").parse().unwrap());
         let genesis = [VALIDATOR, USER, TREASURY].map(address);
-        let mut parameters = chain::parameters();
+        let mut parameters = LocalChain::parameters().unwrap();
         change(&mut parameters);
-        let deployment = chain::deploy(&provider, address(TREASURY), genesis, &parameters).await;
-        write_deployment(&folder.path().join("deployment.toml"), &deployment);
+        let deployment = chain::local(port).deploy(address(TREASURY), &genesis, &parameters).await.unwrap();
+        write_deployment(&folder.path().join("deployment.toml"), &deployment).unwrap();
         let shutdown = CancellationToken::new();
         let observer = chain_as(OBSERVER, port, deployment, &shutdown).await;
         Self {
@@ -306,7 +305,7 @@ impl Network {
     /// Gives an account SNO.
     pub(crate) async fn fund(&self, account: Address, amount: &str) {
         let token = self.deployment().sno;
-        chain::give(&self.provider(), (token, address(TREASURY)), &[account], sno(amount)).await;
+        chain::give(self.port, (token, address(TREASURY)), &[account], sno(amount)).await;
     }
 
     /// Gives a worker the stake of so many jobs on top.
@@ -405,9 +404,4 @@ async fn chain_as(account: usize, port: u16, deployment: Deployment, shutdown: &
         shutdown: shutdown.clone(),
     };
     AlloyChain::connect(config).await.unwrap()
-}
-
-fn write_deployment(path: &Path, deployment: &Deployment) {
-    let text = toml::to_string(deployment).unwrap();
-    std::fs::write(path, text).unwrap();
 }
