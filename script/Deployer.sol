@@ -32,8 +32,8 @@ struct Deployment {
 }
 
 /// @title How the contracts are put together
-/// @notice For the deploy script and for tests. The contracts know each other for good, in a circle: the addresses of those
-/// still to come are computed from the deployer's nonce, and checked at the end.
+/// @notice For the deploy script and for tests. The contracts know each other for good, in a circle: the addresses of
+/// those still to come are computed from the deployer's nonce, and checked at the end.
 abstract contract Deployer is CommonBase {
     error WrongAddress(address expected, address actual);
 

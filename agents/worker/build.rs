@@ -1,7 +1,7 @@
 //! Tells the benches where libtorch lies, so that they run without `LD_LIBRARY_PATH`.
 //!
-//! Cargo passes on what torch-sys found to normal dependents only, and the worker does not depend on libtorch: only its benches
-//! do. So this looks where torch-sys looks.
+//! Cargo passes on what torch-sys found to normal dependents only, and the worker does not depend on libtorch: only its
+//! benches do. So this looks where torch-sys looks.
 
 use std::path::{Path, PathBuf};
 

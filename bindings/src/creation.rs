@@ -1,4 +1,5 @@
-//! How the contracts are put together: the same circle as `script/Deployer.sol`, for tests and tools that deploy without forge.
+//! How the contracts are put together: the same circle as `script/Deployer.sol`, for tests and tools that deploy
+//! without forge.
 
 use alloy::primitives::{Address, Bytes};
 use alloy::sol_types::{SolConstructor, SolType, SolValue};
@@ -8,8 +9,8 @@ use crate::{Audits, Beacon, Challenges, Channels, Checkpoints, Custody, Disputes
 /// What [`Creation`] takes: the parameters in the form that `Staking` does.
 pub use crate::staking::Staking::Parameters;
 
-/// The contracts of one deployment: their addresses, which follow from the deployer's nonces, and their creation code in the order of
-/// those nonces.
+/// The contracts of one deployment: their addresses, which follow from the deployer's nonces, and their creation code
+/// in the order of those nonces.
 #[derive(Clone, Debug)]
 pub struct Creation {
     pub sno: Address,

@@ -1,8 +1,9 @@
 //! Contract bindings, generated from the compiled contracts.
 //!
-//! One module for each contract of a deployment, made by alloy from `abi/<name>.json`, which `script/bindings` writes and
-//! `script/test` compares with what the compiler gives. Structs of `contracts/types` appear here once for each contract
-//! that takes them; they have the ABI shape of `tensorlink_types::abi`, which is the one the rest of the code knows.
+//! One module for each contract of a deployment, made by alloy from `abi/<name>.json`, which `script/bindings` writes
+//! and `script/test` compares with what the compiler gives. Structs of `contracts/types` appear here once for each
+//! contract that takes them; they have the ABI shape of `tensorlink_types::abi`, which is the one the rest of the
+//! code knows.
 //!
 //! What a call sends, by alloy:
 //!

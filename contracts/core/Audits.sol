@@ -20,7 +20,8 @@ import {Claim, JobKind, StepStatement} from "../types/Types.sol";
 /// @title Audits
 /// @notice See `IAudits`.
 contract Audits is IAudits, ReentrancyGuardTransient {
-    /// @dev `word`: of what was sealed, then of the answer: the upper 31 bytes of the hash, so that it shares a slot with the state.
+    /// @dev `word`: of what was sealed, then of the answer: the upper 31 bytes of the hash, so that it shares a slot
+    /// with the state.
     struct Audit {
         bytes31 word;
         State state;
@@ -216,7 +217,8 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         if (seed == 0) revert NoSeed(period);
         // A share of 2^128.
         uint256 ticket = uint256(keccak256(abi.encode(seed, claimId, auditor))) >> 128;
-        // INVARIANT: who makes and unmakes validators once the seed is known draws nobody anew: the more there are, the fewer of the same are drawn.
+        // INVARIANT: who makes and unmakes validators once the seed is known draws nobody anew: the more there are, the
+        // fewer of the same are drawn.
         return ticket * ParameterBounds.WHOLE_BPS * STAKING.validatorCount() < _AUDITS_PER_CLAIM_BPS << 128;
     }
 
@@ -235,7 +237,8 @@ contract Audits is IAudits, ReentrancyGuardTransient {
             bytes32 epoch = CHANNELS.epochOf(claim.job, claim.stage, claim.replica, audited.epoch);
             // The list's length needs no check: nothing but a claim's id is a leaf that a claim has (C-4).
             uint256 count = 1 << (audited.siblings.length & 31);
-            // INVARIANT: no proof is refused for the form of the receipt (C-12), so that what is confirmed falsely convicts (P-32).
+            // INVARIANT: no proof is refused for the form of the receipt (C-12), so that what is confirmed falsely
+            // convicts (P-32).
             known = claim.parentState == 0 && claim.newState == 0
                 && epoch == keccak256(abi.encode(audited.receipts, audited.fixedAt))
                 && Merkle.isMember(audited.receipts, claimId, audited.index, count, audited.siblings);
@@ -246,14 +249,15 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         if (!known) revert UnknownClaim();
     }
 
-    /// @dev Seconds from when a claim is fixed until the `n`-th quarter is over. None is longer than the clock of a challenge: so long a worker
-    /// that is challenged at once need not say anything.
+    /// @dev Seconds from when a claim is fixed until the `n`-th quarter is over. None is longer than the clock of a
+    /// challenge: so long a worker that is challenged at once need not say anything.
     function _after(IJobs.Job memory job, uint256 n) private view returns (uint256) {
         uint256 longest = 4 * _DISPUTE_CLOCK;
         return n * (job.challengeWindow < longest ? job.challengeWindow : longest) / 4;
     }
 
-    /// @dev INVARIANT: moves are made in their quarters of the window, after the `from`-th and until the `to`-th is over.
+    /// @dev INVARIANT: moves are made in their quarters of the window, after the `from`-th and until the `to`-th
+    /// is over.
     function _checkTime(AuditedClaim calldata audited, IJobs.Job memory job, uint256 from, uint256 to) private view {
         (uint256 start, uint256 end) = (audited.fixedAt + _after(job, from), audited.fixedAt + _after(job, to));
         if (block.timestamp < start || block.timestamp >= end) revert OutOfTime(start, end);

@@ -167,7 +167,8 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         _answered(challenge, c, p, way.siblings, data);
     }
 
-    /// @dev The trace, of which so much is asked for as the question about the statement says: who asked it did not know yet how high the tree is.
+    /// @dev The trace, of which so much is asked for as the question about the statement says: who asked it did not
+    /// know yet how high the tree is.
     function _traceOf(Facts memory f, Position memory asked) private pure returns (Position memory p) {
         p = _tree(Subject.Trace, f.trace, f.operatorCount);
         p.guided = asked.guided < p.height ? asked.guided : p.height;
@@ -261,13 +262,15 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
     /// @inheritdoc IChallenges
     function answer(uint256 challenge, Position calldata position, Way calldata way, bytes calldata data) external {
         (Challenge storage c, Position memory p) = _toAnswer(challenge, position, position.subject);
-        // INVARIANT: what the trace holds for an output is a tensor's root, which binds its type; nodes lie under its data root only.
+        // INVARIANT: what the trace holds for an output is a tensor's root, which binds its type; nodes lie under its
+        // data root only.
         if (p.subject == Subject.Output && p.isRoot()) revert WrongSubject(p.subject);
         _checkNodes(p, way, data);
         _answered(challenge, c, p, way.siblings, data);
     }
 
-    /// @dev Nodes count where they hash up to what the worker is committed to. Takes the position to where its hints lead.
+    /// @dev Nodes count where they hash up to what the worker is committed to. Takes the position to where its
+    /// hints lead.
     function _checkNodes(Position memory p, Way calldata way, bytes calldata data) private pure {
         if (!p.canAsk()) revert WrongLevels(p.levels);
         // INVARIANT: nothing passes for an answer but what lies under the node (no node is zero).
@@ -472,7 +475,8 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         (formed, p.guided) = Dissection.levelsOf(question.hints);
         if (!formed) revert WrongHints();
         p.hints = p.guided > 0 ? keccak256(question.hints) : bytes32(0);
-        // INVARIANT: the worker can answer: a tree is so high; of a trace that is not, which is not known yet, it gives the last row.
+        // INVARIANT: the worker can answer: a tree is so high; of a trace that is not, which is not known yet, it gives
+        // the last row.
         bool right = p.subject == Subject.Statement ? p.levels > 0 && p.levels <= Dissection.MAX_LEVELS : p.canAsk();
         if (!right) revert WrongLevels(p.levels);
     }

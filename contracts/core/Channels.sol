@@ -38,9 +38,11 @@ contract Channels is IChannels, EIP712 {
 
         LaneId lane = Lanes.id(job, stage, replica);
         Redeemed memory before = _redeemed[lane];
-        // INVARIANT: every epoch's receipts are fixed, once, so that none is kept from audits; epochs count from 1 (P-19).
+        // INVARIANT: every epoch's receipts are fixed, once, so that none is kept from audits; epochs count from
+        // 1 (P-19).
         if (voucher.epoch != uint256(before.epoch) + 1) revert NotTheNextEpoch(voucher.epoch);
-        // INVARIANT: every token is paid for a receipt of its epoch's list: no voucher makes up for one that its epoch left out (P-19).
+        // INVARIANT: every token is paid for a receipt of its epoch's list: no voucher makes up for one that its epoch
+        // left out (P-19).
         if (voucher.before != before.tokens) revert NotPaidBefore(voucher.before);
         // INVARIANT: a token is paid once, and never more of them than the escrow covers (P-3).
         if (voucher.tokens < before.tokens || voucher.tokens > most) revert TokensOutOfRange(voucher.tokens);

@@ -153,7 +153,8 @@ contract Checkpoints is ICheckpoints, EIP712 {
         if (rounds[interval].seals < all) revert SealingOpen(interval);
     }
 
-    /// @dev From when on a round takes no more seals, even if some are missing; never, while it has none or the one before is not revealed.
+    /// @dev From when on a round takes no more seals, even if some are missing; never, while it has none or the one
+    /// before is not revealed.
     function _sealsEnd(mapping(uint32 interval => Round round) storage rounds, uint32 interval)
         private
         view
@@ -165,7 +166,8 @@ contract Checkpoints is ICheckpoints, EIP712 {
         return (from > before ? from : before) + _SEAL_WINDOW;
     }
 
-    /// @dev Replicas compute the same from the same: who reveals another outcome than the first one, or the first, is wrong (P-26).
+    /// @dev Replicas compute the same from the same: who reveals another outcome than the first one, or the first, is
+    /// wrong (P-26).
     function _compare(Round storage round, ClaimRecord memory p, bytes32 id) private {
         bytes32 outcome = keccak256(abi.encode(p.parentState, p.newState, p.io));
         if (round.revealedAt == 0) {
@@ -232,8 +234,8 @@ contract Checkpoints is ICheckpoints, EIP712 {
         }
     }
 
-    /// @dev Up to which interval the lane's claims are final, and its neighbours' too: who is challenged over what it was sent proves by the
-    /// sender's claim that it was sent something else (P-28).
+    /// @dev Up to which interval the lane's claims are final, and its neighbours' too: who is challenged over what it
+    /// was sent proves by the sender's claim that it was sent something else (P-28).
     function _finalBeside(ClaimRecord memory p, uint32 finalized, uint16 stages) private view returns (uint32 least) {
         least = finalized;
         for (uint256 i = 0; i < 2; ++i) {
@@ -310,7 +312,8 @@ contract Checkpoints is ICheckpoints, EIP712 {
         if (claim.interval >= voidedFrom) revert ClaimIsVoid();
         uint256 window = held ? _windowOf(clock, claim.job, claim.stage, claim.interval) : 2 * uint256(clock.window);
         uint256 until = uint256(committedAt) + window;
-        // INVARIANT: the whole window was open to challengers (P-8), twice as long where one party alone has the data (P-34).
+        // INVARIANT: the whole window was open to challengers (P-8), twice as long where one party alone has the
+        // data (P-34).
         // forge-lint: disable-next-line(unsafe-typecast)
         if (block.timestamp < until) revert WindowOpen(uint40(until));
         bytes32 id = _hashTypedDataV4(p.structHash());

@@ -211,7 +211,8 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         if (msg.sender != demand.holder) revert NotHolder(msg.sender);
     }
 
-    /// @dev INVARIANT: a neighbour gets all that it needs to claim what it computes from this: the sender's signature of the log, too (P-27).
+    /// @dev INVARIANT: a neighbour gets all that it needs to claim what it computes from this: the sender's signature
+    /// of the log, too (P-27).
     function _checkWord(Demand calldata demand, bool toNext, bytes32 root, bytes calldata signature) private view {
         EdgeLog memory log = EdgeLog({
             job: demand.job,
@@ -267,7 +268,8 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
     function expire(uint256 id, Demand calldata demand) external nonReentrant {
         _end(id, demand);
         bool matters = _matters(demand);
-        // INVARIANT: nobody is convicted before its time to answer is over, which passes only where blocks are made (P-10).
+        // INVARIANT: nobody is convicted before its time to answer is over, which passes only where blocks are
+        // made (P-10).
         if (matters && (block.timestamp <= demand.deadline || block.number < demand.untilBlock)) {
             revert StillOpen(demand.deadline, demand.untilBlock);
         }
@@ -278,7 +280,8 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         SNO.safeTransfer(demand.demander, _BOND);
     }
 
-    /// @dev Whether data is still owed: the claim stands, or the job goes on; and who owes it has that claim or a stake to lose.
+    /// @dev Whether data is still owed: the claim stands, or the job goes on; and who owes it has that claim or a stake
+    /// to lose.
     function _matters(Demand calldata demand) private view returns (bool) {
         bool stands = demand.claimId == 0
             ? _isOpen(JOBS.stateOf(demand.job))

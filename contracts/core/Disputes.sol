@@ -38,9 +38,9 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     using Reader for Slice;
     using TensorTypes for TensorType;
 
-    /// @dev What the chain knows about the claim that a proof is about. `steps`: how many steps its boundary logs hold, 1 of a
-    /// receipt (C-12). `longest`: the most tokens of a receipt's text. `firstStep`: steps before the job's own (P-38). `program`: as
-    /// registered.
+    /// @dev What the chain knows about the claim that a proof is about. `steps`: how many steps its boundary logs hold,
+    /// 1 of a receipt (C-12). `longest`: the most tokens of a receipt's text. `firstStep`: steps before the job's own
+    /// (P-38). `program`: as registered.
     struct Case {
         bytes32 claimId;
         address worker;
@@ -167,7 +167,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         return root;
     }
 
-    /// @dev Root of the trace that has the opened output in the operator's place, under the type that the program gives it.
+    /// @dev Root of the trace that has the opened output in the operator's place, under the type that the program
+    /// gives it.
     function _traceOver(ElementProof memory proof) private pure returns (bytes32) {
         TensorType output = proof.operator.output;
         if (!output.isValid()) revert WrongOperator();
@@ -265,8 +266,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         _convict(c, proof.claim, finding);
     }
 
-    /// @dev The interval's first step starts from the claim's parent state; its last ends in the claim's new state. A receipt's
-    /// only step is both, and both of its states are zero.
+    /// @dev The interval's first step starts from the claim's parent state; its last ends in the claim's new state. A
+    /// receipt's only step is both, and both of its states are zero.
     function _contradictsClaim(Case memory c, Claim calldata claim, StepStatement calldata statement)
         private
         pure
@@ -295,7 +296,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     function proveEquivocation(EquivocationProof calldata proof) external nonReentrant {
         Claim calldata claim = proof.claim;
         Case memory c;
-        // Of a training job: receipts are not on record, and of what crosses their borders nothing is signed but the receipts.
+        // Of a training job: receipts are not on record, and of what crosses their borders nothing is signed but
+        // the receipts.
         (c.claimId, c.kind) = (_recorded(claim, proof.committedAt), JobKind.Training);
         c.worker = JOBS.workerOf(claim.job, claim.stage, claim.replica);
         // INVARIANT: the logs are those the worker committed to.
@@ -322,7 +324,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         _convict(c, Lane({job: claim.job, stage: claim.stage, replica: claim.replica, interval: from}), finding);
     }
 
-    /// @dev Id of a claim on record, final or not: a neighbour may claim later than the sender, up to the end of the job.
+    /// @dev Id of a claim on record, final or not: a neighbour may claim later than the sender, up to the end of
+    /// the job.
     function _recorded(Claim calldata claim, uint64 committedAt) private view returns (bytes32) {
         IJobs.State state = JOBS.stateOf(claim.job);
         // INVARIANT: the lane's stake is still locked (P-28).
@@ -400,7 +403,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         pure
     {
         bytes32 root = keccak256(abi.encode(program));
-        // INVARIANT: the program is the one registered with the job for the claim's stage, and for the text's length (C-13).
+        // INVARIANT: the program is the one registered with the job for the claim's stage, and for the text's
+        // length (C-13).
         bool right = c.kind == JobKind.Serving
             ? Merkle.isMember(c.program, root, step - 1, c.longest, membership)
             : root == c.program && membership.length == 0;
@@ -460,7 +464,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
 
     function _slash(Lane memory l, address auditor) private {
         (address worker, uint256 stake, address user) = JOBS.convict(l.job, l.stage, l.replica);
-        // An earlier claim of the lane convicted after a later one, or another receipt: the stake is gone already (P-6).
+        // An earlier claim of the lane convicted after a later one, or another receipt: the stake is gone
+        // already (P-6).
         if (stake > 0) STAKING.slash(worker, stake, auditor, user);
     }
 

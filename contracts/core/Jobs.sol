@@ -183,8 +183,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         }
     }
 
-    /// @dev Most that audits can take of the escrow: of each lane twice as many as are drawn on the mean, and one, each of the dearest
-    /// claim (P-29).
+    /// @dev Most that audits can take of the escrow: of each lane twice as many as are drawn on the mean, and one, each
+    /// of the dearest claim (P-29).
     function _budget(Job storage record, uint256 perInterval) private view returns (uint256) {
         if (_AUDITS_PER_CLAIM_BPS == 0) return 0;
         uint256 units = _unitsOfClaim(record);
@@ -302,7 +302,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     function _checkWindow(uint64 job, Job storage record, State state) private view {
         // INVARIANT: a serving job is announced to be over before it is (P-20).
         if (state != State.Closing) revert WrongState(job, state);
-        // INVARIANT: what is owed can be redeemed for a whole window, and what is redeemed is audited for a whole window (P-20).
+        // INVARIANT: what is owed can be redeemed for a whole window, and what is redeemed is audited for a whole
+        // window (P-20).
         uint256 from = record.deadline;
         (uint16 stages, uint16 replicas, uint256 window) = (record.stages, record.replicas, record.challengeWindow);
         for (uint16 replica = 0; replica < replicas; ++replica) {
@@ -342,7 +343,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         emit Collected(msg.sender, token, amount);
 
         if (token == address(0)) {
-            // Whoever collects may be a contract that needs more gas than `transfer` leaves; the guard is against its coming back.
+            // Whoever collects may be a contract that needs more gas than `transfer` leaves; the guard is against its
+            // coming back.
             // slither-disable-next-line low-level-calls
             (bool done,) = msg.sender.call{value: amount}("");
             // INVARIANT: what was not received is still owed (P-5).
@@ -360,7 +362,8 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         // INVARIANT: money is earned by final claims (P-2), or by tokens that the user signed for (P-19).
         if (msg.sender != (serving ? address(CHANNELS) : address(CHECKPOINTS))) revert Unauthorized(msg.sender);
         Assignment storage lane = _assignments[Lanes.id(job, stage, replica)];
-        // INVARIANT: a convicted lane redeems nothing (P-19). Of a training lane the claims before the convicted one stay good (P-13).
+        // INVARIANT: a convicted lane redeems nothing (P-19). Of a training lane the claims before the convicted one
+        // stay good (P-13).
         if (serving && lane.convicted) revert LaneConvicted(stage, replica);
         (address worker, uint256 amount) = (lane.worker, uint256(lane.price) * units);
 

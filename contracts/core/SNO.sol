@@ -8,8 +8,8 @@ import {ERC20Votes} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20Vo
 import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
 
 /// @title SNO, the token of stake and payment
-/// @notice Minted once, at genesis, in equal parts. Nobody can mint more; anybody can burn their own. Its EIP-712 domain
-/// (permits, delegations) has its own name, so no signature for the protocol's contracts is one for the token.
+/// @notice Minted once, at genesis, in equal parts. Nobody can mint more; anybody can burn their own. Its EIP-712
+/// domain (permits, delegations) has its own name, so no signature for the protocol's contracts is one for the token.
 contract SNO is ERC20, ERC20Permit, ERC20Votes, ERC20Burnable {
     /// @notice What each genesis recipient receives, wei of SNO.
     uint256 public constant GENESIS_SHARE = 1_000_000 ether;

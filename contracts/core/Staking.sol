@@ -110,7 +110,8 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     function requestUnstake(Role role, uint256 amount) external {
         Account storage account = _account(msg.sender, role);
         if (amount == 0) revert ZeroAmount();
-        // INVARIANT: only what is bonded starts to unbond. Locks do not matter yet: they hold on to unbonding stake too.
+        // INVARIANT: only what is bonded starts to unbond. Locks do not matter yet: they hold on to unbonding
+        // stake too.
         if (amount > account.bonded) revert InsufficientStake(account.bonded, amount);
 
         uint128 value = amount.toUint128();

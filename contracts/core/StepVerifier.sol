@@ -21,15 +21,16 @@ import {Operator, StepContext, TensorType, Window} from "../types/Types.sol";
 import {TrainingVerifier} from "./TrainingVerifier.sol";
 
 /// @title StepVerifier: one output element of one operator
-/// @notice Rules N-11 to N-37 of `agents/num/SPEC.md`, one function each in `libraries/operators`; what comes after is asked of
-/// `TRAINING`, since the code of one contract does not hold all.
-/// @dev The program checker decides off chain which programs are accepted; this contract decides what a number is. It refuses
-/// every operator on which its arithmetic could differ from the definition, and beyond that checks only what the result
-/// depends on: the shift that N-7 binds to the exponents is taken as it stands.
+/// @notice Rules N-11 to N-37 of `agents/num/SPEC.md`, one function each in `libraries/operators`; what comes after is
+/// asked of `TRAINING`, since the code of one contract does not hold all.
+/// @dev The program checker decides off chain which programs are accepted; this contract decides what a number is. It
+/// refuses every operator on which its arithmetic could differ from the definition, and beyond that checks only what
+/// the result depends on: the shift that N-7 binds to the exponents is taken as it stands.
 contract StepVerifier is IStepVerifier {
     using TensorTypes for TensorType;
 
-    /// @notice Knows the opcodes after the last that is here. Made with this contract, so neither is ever without the other.
+    /// @notice Knows the opcodes after the last that is here. Made with this contract, so neither is ever without
+    /// the other.
     IStepVerifier public immutable TRAINING = new TrainingVerifier();
 
     /// @inheritdoc IStepVerifier
@@ -77,7 +78,8 @@ contract StepVerifier is IStepVerifier {
     /// @dev What `TRAINING` answers to this call as it came, number or error.
     function _askTraining() private view returns (int256 mantissa) {
         address training = address(TRAINING);
-        // SAFETY: writes beyond what is allocated, and to scratch space. The contract is ours: it reverts or gives one word.
+        // SAFETY: writes beyond what is allocated, and to scratch space. The contract is ours: it reverts or gives
+        // one word.
         assembly ("memory-safe") {
             let free := mload(0x40)
             calldatacopy(free, 0, calldatasize())

@@ -244,8 +244,8 @@ interface IJobs {
     function cancel(uint64 job) external;
 
     /// @notice Returns the unearned rest of the escrow to the user and unlocks the workers' stake. Anyone may call.
-    /// Requirements: no claim is pending; a serving job is closing, has reached its `deadline`, and a challenge window has
-    /// passed since the last redemption.
+    /// Requirements: no claim is pending; a serving job is closing, has reached its `deadline`, and a challenge window
+    /// has passed since the last redemption.
     /// @param job id of the job
     function settle(uint64 job) external;
 

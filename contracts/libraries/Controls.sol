@@ -6,8 +6,9 @@ import {Mantissas} from "./Mantissas.sol";
 import {Operands} from "./Operands.sol";
 import {TensorTypes} from "./TensorTypes.sol";
 
-/// @dev A row of controls, in order: whether a token is chosen at all (not 0), the temperature with 12 fraction bits, the token's
-/// position, the number and, with 16 fraction bits, the share of the likeliest to choose among, the two words of the seed.
+/// @dev A row of controls, in order: whether a token is chosen at all (not 0), the temperature with 12 fraction bits,
+/// the token's position, the number and, with 16 fraction bits, the share of the likeliest to choose among, the two
+/// words of the seed.
 struct Control {
     int256 isChosen;
     int256 temperature;

@@ -7,19 +7,22 @@ import {Pick, Position, Subject, Way} from "../types/Challenge.sol";
 import {Merkle} from "./Merkle.sol";
 
 /// @title Walking down a committed tree, some levels at a time
-/// @notice Trees are those of C-2 and C-4. The one who is asked gives all descendants of a node that lie `levels` below it, and they hash
-/// up to the node or count for nothing; the one who asks goes on from one of them.
+/// @notice Trees are those of C-2 and C-4. The one who is asked gives all descendants of a node that lie `levels` below
+/// it, and they hash up to the node or count for nothing; the one who asks goes on from one of them.
 ///
-/// Who asks may add hints of what it would find itself: the first bits of each left node's salted hash, row after row. They lead to one
-/// node of the tree that is asked about, whichever it is: at each node to the left where the left one is not what the hint says, or nothing
-/// lies right, and else to the right. So a tree that is not the asker's is left at its first difference, for a fraction of the calldata that the
-/// nodes themselves take. Hints prove nothing and bind nobody.
+/// Who asks may add hints of what it would find itself: the first bits of each left node's salted hash, row after row.
+/// They lead to one node of the tree that is asked about, whichever it is: at each node to the left where the left one
+/// is not what the hint says, or nothing lies right, and else to the right. So a tree that is not the asker's is left
+/// at its first difference, for a fraction of the calldata that the nodes themselves take. Hints prove nothing and
+/// bind nobody.
 ///
-/// They are short, 16 bits of up to 10 levels, for a tree whose root is known: the salt is chosen after it, so that no wrong node can have been
-/// made to pass for a right one; where one does by chance, the siblings of the answer show it, and one asks once more, with another salt. They are
-/// long, 64 bits of up to 8 levels, for a tree whose root comes with the answer, which is made by who has seen them.
+/// They are short, 16 bits of up to 10 levels, for a tree whose root is known: the salt is chosen after it, so that no
+/// wrong node can have been made to pass for a right one; where one does by chance, the siblings of the answer show it,
+/// and one asks once more, with another salt. They are long, 64 bits of up to 8 levels, for a tree whose root comes
+/// with the answer, which is made by who has seen them.
 library Dissection {
-    /// @dev At most 256 nodes at a time: `tests/contracts/ChallengeGas.t.sol` measures 16 to 256, of which 32 to 256 cost the same.
+    /// @dev At most 256 nodes at a time: `tests/contracts/ChallengeGas.t.sol` measures 16 to 256, of which 32 to 256
+    /// cost the same.
     uint256 internal constant MAX_LEVELS = 8;
     /// @dev At most 8 leaves, 2 KiB, at a time.
     uint256 internal constant MAX_LEAF_LEVELS = 3;
@@ -42,8 +45,8 @@ library Dissection {
     function levelsOf(bytes calldata hints) internal pure returns (bool formed, uint8 levels) {
         if (hints.length == 0) return (true, 0);
         unchecked {
-            // SALT + hint · (2^levels − 1) bytes: six more than a power of two, or one, for a salt is as long as a long hint. A shorter length
-            // becomes a huge number.
+            // SALT + hint · (2^levels − 1) bytes: six more than a power of two, or one, for a salt is as long as a long
+            // hint. A shorter length becomes a huge number.
             uint256 hint = _hintOf(hints);
             uint256 power = hints.length - (SALT - hint);
             formed = power > hint && power <= SHORT << MAX_GUIDED && power & (power - 1) == 0;
@@ -66,7 +69,8 @@ library Dissection {
         if (way.siblings.length != guided) return false;
         if (guided == 0) return way.hints.length == 0;
         if (keccak256(way.hints) != p.hints || way.child >= 1 << guided) return false;
-        // INVARIANT of positions: at most so high, and at most so many levels guided, which `canAsk` has checked; indices have 64 bits.
+        // INVARIANT of positions: at most so high, and at most so many levels guided, which `canAsk` has checked;
+        // indices have 64 bits.
         unchecked {
             (uint256 height, uint256 index) = (p.height - guided, (uint256(p.index) << guided) + way.child);
             // INVARIANT of positions: there is a leaf below each.
@@ -80,7 +84,8 @@ library Dissection {
         return true;
     }
 
-    /// @dev Whether the way up from node `index` at `height` is the one that hints lead down, and ends in the position's node.
+    /// @dev Whether the way up from node `index` at `height` is the one that hints lead down, and ends in the
+    /// position's node.
     function _leads(Way calldata way, uint256 index, uint256 height, Position memory p) private pure returns (bool) {
         (bytes calldata hints, bytes32 node, uint256 row) = (way.hints, way.node, 1 << p.guided);
         for (uint256 level = 0; level < p.guided; ++level) {
@@ -122,8 +127,8 @@ library Dissection {
         return p.levels == p.height;
     }
 
-    /// @notice The node that `data` lies under: entries of a list (32 bytes each) or leaves of a tensor (256) in the last row, without
-    /// padding; nodes elsewhere, all of them. Zero if it is not as long as asked for.
+    /// @notice The node that `data` lies under: entries of a list (32 bytes each) or leaves of a tensor (256) in the
+    /// last row, without padding; nodes elsewhere, all of them. Zero if it is not as long as asked for.
     function nodeOver(Position memory p, bytes calldata data) internal pure returns (bytes32) {
         uint256 width = 1 << p.levels;
         if (!isBottom(p)) {
@@ -146,8 +151,8 @@ library Dissection {
         return p.height == Merkle.depth(p.count);
     }
 
-    /// @dev Whether the nodes under which there is no leaf are those of empty subtrees (C-2). Were they not, a tree could differ from
-    /// everybody's in nothing that could be shown.
+    /// @dev Whether the nodes under which there is no leaf are those of empty subtrees (C-2). Were they not, a tree
+    /// could differ from everybody's in nothing that could be shown.
     function _isPadded(Position memory p, bytes32[] memory nodes) private pure returns (bool) {
         uint256 height = p.height - p.levels;
         // Nodes of the row that have a leaf under them.

@@ -4,17 +4,19 @@ pragma solidity ^0.8.28;
 /// @title Dot products of int8 and int16 rows in calldata, and of one with the other
 /// @notice `Σ a[k]·b[k]` exactly, many products per MUL.
 ///
-/// A word is split into lanes, one mantissa each, four times as wide as the mantissa. Read as a polynomial in 2^lane, lane i of
-/// one word times lane L−1−i of the other falls into lane L−1 of the product; so with the lanes of b reversed, the top lane of
-/// `MUL` is the sum of the L products, and what would lie above it is cut off by the word. Products add up in place, over the
-/// whole row.
+/// A word is split into lanes, one mantissa each, four times as wide as the mantissa. Read as a polynomial in 2^lane,
+/// lane i of one word times lane L−1−i of the other falls into lane L−1 of the product; so with the lanes of b
+/// reversed, the top lane of `MUL` is the sum of the L products, and what would lie above it is cut off by the word.
+/// Products add up in place, over the whole row.
 ///
-/// Mantissas are biased (XOR of the sign bit), masked out, and freed of the bias by one SUB for all lanes: a word is then the
-/// polynomial with the signed coefficients, modulo 2^256. Lower lanes of the sum are small against their width, so together they
-/// could borrow 1 from the top lane but not more; an offset of half a unit of the top lane prevents it.
+/// Mantissas are biased (XOR of the sign bit), masked out, and freed of the bias by one SUB for all lanes: a word is
+/// then the polynomial with the signed coefficients, modulo 2^256. Lower lanes of the sum are small against their
+/// width, so together they could borrow 1 from the top lane but not more; an offset of half a unit of the top lane
+/// prevents it.
 ///
-/// @dev When a row is no multiple of a word long, its first word is read from before its start; those bytes of b are set to 0,
-/// which makes their products 0. Positions are offsets in calldata; the caller has checked that the rows lie in what it opened.
+/// @dev When a row is no multiple of a word long, its first word is read from before its start; those bytes of b are
+/// set to 0, which makes their products 0. Positions are offsets in calldata; the caller has checked that the rows lie
+/// in what it opened.
 library DotProduct {
     uint256 private constant SIGN_8 = 0x8080808080808080808080808080808080808080808080808080808080808080;
     uint256 private constant SIGN_16 = 0x8000800080008000800080008000800080008000800080008000800080008000;
@@ -34,7 +36,8 @@ library DotProduct {
     uint256 private constant LOWER_32 = 0x00000000ffffffff00000000ffffffff00000000ffffffff00000000ffffffff;
     uint256 private constant LOWER_64 = 0x0000000000000000ffffffffffffffff0000000000000000ffffffffffffffff;
 
-    /// @notice Dot product of `count` mantissas of `widthA` (1 or 2) bytes at `a` and of `widthB` (no more) at `b`. `count <= 2^15`.
+    /// @notice Dot product of `count` mantissas of `widthA` (1 or 2) bytes at `a` and of `widthB` (no more) at
+    /// `b`. `count <= 2^15`.
     function ofWidths(uint256 a, uint256 b, uint256 count, uint256 widthA, uint256 widthB)
         internal
         pure

@@ -15,7 +15,8 @@ library FixedPoint {
                 // forge-lint: disable-next-line(unsafe-typecast)
                 y = x << uint256(-shift);
             } else {
-                // SAFETY of the casts: 0 < shift <= 63; the remainder is that of the floor, so two's complement bits serve.
+                // SAFETY of the casts: 0 < shift <= 63; the remainder is that of the floor, so two's complement
+                // bits serve.
                 // forge-lint: disable-next-line(unsafe-typecast)
                 uint256 s = uint256(shift);
                 y = x >> s;

@@ -3,8 +3,8 @@ pragma solidity ^0.8.28;
 
 /// @title Little-endian mantissas in calldata (C-1)
 library Mantissas {
-    /// @notice The two's complement little-endian integer of `width` (1, 2, 4 or 8) bytes at byte `position` of the calldata.
-    /// The caller has checked that the bytes belong to what it reads.
+    /// @notice The two's complement little-endian integer of `width` (1, 2, 4 or 8) bytes at byte `position` of the
+    /// calldata. The caller has checked that the bytes belong to what it reads.
     function load(uint256 position, uint256 width) internal pure returns (int256 mantissa) {
         uint256 word;
         // SAFETY: reads calldata only; beyond its end the EVM gives zeros.

@@ -6,9 +6,9 @@ import {FixedPointMathLib} from "solady/utils/FixedPointMathLib.sol";
 import {TensorType} from "../types/Types.sol";
 
 /// @title Trees of digests and of tensors
-/// @notice Rules C-2 to C-4 of `agents/proof/SPEC.md`. The depth of a tree follows from a count that the caller has from a
-/// commitment, never from the proof. Domain bytes keep tensor leaves (0), nodes (1), tensor roots (2) and list leaves (3)
-/// apart. No function reverts on a bad proof; all return false.
+/// @notice Rules C-2 to C-4 of `agents/proof/SPEC.md`. The depth of a tree follows from a count that the caller has
+/// from a commitment, never from the proof. Domain bytes keep tensor leaves (0), nodes (1), tensor roots (2) and list
+/// leaves (3) apart. No function reverts on a bad proof; all return false.
 library Merkle {
     uint256 private constant LEAF_BYTES = 256;
 
@@ -41,7 +41,8 @@ library Merkle {
         return climb(itemNode(digest), index, siblings) == root;
     }
 
-    /// @notice Root of the list of `count` digests that has `digest` as entry `index`, and these siblings beside it. Not `placed` if no list has.
+    /// @notice Root of the list of `count` digests that has `digest` as entry `index`, and these siblings beside it.
+    /// Not `placed` if no list has.
     /// @dev Parameters as of `isMember`, which does not ask this: a call more costs a tenth of what is hashed.
     function rootOver(bytes32 digest, uint256 index, uint256 count, bytes32[] calldata siblings)
         internal
@@ -112,7 +113,8 @@ library Merkle {
         }
     }
 
-    /// @notice Whether `leaves` are the leaves `[first, first + leaves.length / 256)` of the tensor data under `dataRoot`.
+    /// @notice Whether `leaves` are the leaves `[first, first + leaves.length / 256)` of the tensor data
+    /// under `dataRoot`.
     /// @param leafCount leaves of the tensor, from its type.
     /// @param siblings as C-3 orders them; all are used.
     function isRange(
@@ -145,8 +147,8 @@ library Merkle {
     /// @notice `H(0x00 ‖ leaf)` of every leaf of 256 bytes, the first of `slots` nodes of which the rest are zero.
     function leavesOf(bytes calldata leaves, uint256 slots) internal pure returns (bytes32[] memory nodes) {
         nodes = new bytes32[](slots);
-        // SAFETY: writes the array just allocated, and memory beyond the free pointer that it leaves free. The caller has
-        // checked that the length is a multiple of a leaf, and of no more leaves than slots.
+        // SAFETY: writes the array just allocated, and memory beyond the free pointer that it leaves free. The caller
+        // has checked that the length is a multiple of a leaf, and of no more leaves than slots.
         assembly ("memory-safe") {
             let p := mload(0x40)
             mstore8(p, 0)
@@ -168,7 +170,8 @@ library Merkle {
         }
     }
 
-    /// @notice Nodes one after another in `data`, the first of `slots` of which the rest are zero; no more of them than slots.
+    /// @notice Nodes one after another in `data`, the first of `slots` of which the rest are zero; no more of them
+    /// than slots.
     function nodesOf(bytes calldata data, uint256 slots) internal pure returns (bytes32[] memory nodes) {
         nodes = new bytes32[](slots);
         // SAFETY: writes the array just allocated; the caller has checked that the data are no longer.
@@ -189,17 +192,19 @@ library Merkle {
         return nodes[0];
     }
 
-    /// @dev Takes `nodes`, consecutive from node `first`, up `levels` levels, to `nodes[0]`: pairs `[left?] nodes [right?]` become parents, which
-    /// overwrite the front of `nodes`, at each level, and the last one climbs on alone. The caller has seen to it that
-    /// they all lie below one node there. False when siblings are missing or left over. Written by hand: of a proof this is what is done most often, and the checks of indices
+    /// @dev Takes `nodes`, consecutive from node `first`, up `levels` levels, to `nodes[0]`: pairs
+    /// `[left?] nodes [right?]` become parents, which overwrite the front of `nodes`, at each level, and the last one
+    /// climbs on alone. The caller has seen to it that they all lie below one node there. False when siblings are
+    /// missing or left over. Written by hand: of a proof this is what is done most often, and the checks of indices
     /// cost four times what is hashed.
     function _climbAll(uint256 first, bytes32[] memory nodes, uint256 levels, bytes32[] calldata siblings)
         private
         pure
         returns (bool matched)
     {
-        // SAFETY: reads and writes `nodes` within its length, and memory beyond the free pointer that it leaves free; reads siblings before
-        // their end. Parent i is written after its children 2i − odd and 2i + 1 − odd are read, and 2i + 1 − odd >= i.
+        // SAFETY: reads and writes `nodes` within its length, and memory beyond the free pointer that it leaves free;
+        // reads siblings before their end. Parent i is written after its children 2i − odd and 2i + 1 − odd are read,
+        // and 2i + 1 − odd >= i.
         assembly ("memory-safe") {
             let p := mload(0x40)
             mstore8(p, 1)

@@ -17,7 +17,8 @@ library Openings {
     /// @dev Stands for the output where an error names an operand.
     uint256 internal constant OUTPUT = type(uint256).max;
 
-    /// @notice Data root of a tensor of which a range at least is opened; all ranges lead to it. `operand` is what an error names.
+    /// @notice Data root of a tensor of which a range at least is opened; all ranges lead to it. `operand` is what an
+    /// error names.
     function dataRootOf(OpenedTensor memory opened, TensorType tensorType, uint256 operand)
         internal
         pure
@@ -35,7 +36,8 @@ library Openings {
         }
     }
 
-    /// @notice Mantissa `element` as the only range of `opened` holds it, unclamped: it may be one that its type forbids.
+    /// @notice Mantissa `element` as the only range of `opened` holds it, unclamped: it may be one that its
+    /// type forbids.
     /// @param tensorType checked to be valid.
     /// @param element below the tensor's capacity, padding included.
     function mantissaOf(OpenedTensor memory opened, TensorType tensorType, uint256 element)

@@ -7,8 +7,8 @@ import {Mantissas} from "./Mantissas.sol";
 import {TensorTypes} from "./TensorTypes.sol";
 
 /// @title What an operator may take for granted: its form, its attributes, its operands' elements
-/// @notice `expect…` checks form, `attribute` and `shift` check ranges; both revert with `MalformedOperator`. `read` and
-/// `run` find elements in the opened windows or revert with `MissingElement`.
+/// @notice `expect…` checks form, `attribute` and `shift` check ranges; both revert with `MalformedOperator`. `read`
+/// and `run` find elements in the opened windows or revert with `MissingElement`.
 library Operands {
     using TensorTypes for TensorType;
 
@@ -22,7 +22,8 @@ library Operands {
         if (!condition) revert IStepVerifier.MalformedOperator();
     }
 
-    /// @notice Requires so many operands and attributes, and valid types of the operands. `StepVerifier` has checked the output's.
+    /// @notice Requires so many operands and attributes, and valid types of the operands. `StepVerifier` has checked
+    /// the output's.
     function expectForm(Operator calldata operator, uint256 operands, uint256 attributes) internal pure {
         ensure(operator.operands.length == operands && operator.attributes.length == attributes);
         for (uint256 i = 0; i < operands; ++i) {
@@ -55,7 +56,8 @@ library Operands {
         return attribute(operator, i, 1 - COEFFICIENT, COEFFICIENT - 1);
     }
 
-    /// @notice Attribute 0 as the number of heads that make a row of `row` elements, and the elements of one. After `expectForm`.
+    /// @notice Attribute 0 as the number of heads that make a row of `row` elements, and the elements of one.
+    /// After `expectForm`.
     function heads(Operator calldata operator, uint256 row) internal pure returns (uint256 count, uint256 width) {
         // SAFETY of the casts: a dimension is below 2^32, the attribute at least 1.
         // forge-lint: disable-next-line(unsafe-typecast)
@@ -65,7 +67,8 @@ library Operands {
         ensure(count * width == row);
     }
 
-    /// @notice Elements of operand `i` that belong to each of `rows` rows, as many as a reduction takes. After `expectForm`.
+    /// @notice Elements of operand `i` that belong to each of `rows` rows, as many as a reduction takes.
+    /// After `expectForm`.
     function perRow(Operator calldata operator, uint256 i, uint256 rows) internal pure returns (uint256 count) {
         uint256 elements = typeOf(operator, i).elements();
         count = elements / rows;

@@ -16,15 +16,16 @@ library ParameterBounds {
     uint256 internal constant MAX_MOVE_BLOCKS = 7200;
     /// @dev Audits of a claim, on the mean, in 1/10,000: ten.
     uint256 internal constant MAX_AUDITS_PER_CLAIM_BPS = 100_000;
-    /// @dev Least part of the longest challenge window that two periods of the beacon, the longest until a seed, may take: a quarter, in
-    /// which audits are committed.
+    /// @dev Least part of the longest challenge window that two periods of the beacon, the longest until a seed, may
+    /// take: a quarter, in which audits are committed.
     uint256 internal constant PERIODS_PER_WINDOW = 8;
     /// @dev Most questions of a challenge; a game over the largest interval and tensor takes about ten.
     uint256 internal constant MAX_ASKS = 32;
 
     error ParameterOutOfBounds(string parameter);
 
-    /// @notice Longest time that a challenge takes, in seconds, on a chain that makes blocks: both clocks, and the grace of every move.
+    /// @notice Longest time that a challenge takes, in seconds, on a chain that makes blocks: both clocks, and the
+    /// grace of every move.
     function disputePeriod(Parameters memory p) internal pure returns (uint256) {
         return 2 * uint256(p.disputeClock) + 2 * MAX_ASKS * p.moveGrace;
     }

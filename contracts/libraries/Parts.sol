@@ -5,7 +5,8 @@ import {Operator, TensorType} from "../types/Types.sol";
 import {Operands} from "./Operands.sol";
 import {TensorTypes} from "./TensorTypes.sol";
 
-/// @title Rows of an operator's first operand in equal parts, an element of the output for each (N-19, N-21, N-31 to N-34, N-40)
+/// @title Rows of an operator's first operand in equal parts, an element of the output for each (N-19, N-21, N-31 to
+/// N-34, N-40)
 library Parts {
     using Operands for Operator;
     using TensorTypes for TensorType;

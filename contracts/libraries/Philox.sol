@@ -2,7 +2,8 @@
 pragma solidity ^0.8.28;
 
 /// @title Philox4x32-10 (N-4)
-/// @notice The counter-based generator of Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+/// @notice The counter-based generator of Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2,
+/// 3", SC 2011.
 library Philox {
     uint256 private constant M0 = 0xD2511F53;
     uint256 private constant M1 = 0xCD9E8D57;
@@ -38,7 +39,8 @@ library Philox {
         return word;
     }
 
-    /// @notice The draw of N-46 and N-48 for an element: four share a block. `kind` keeps draws of different kinds apart.
+    /// @notice The draw of N-46 and N-48 for an element: four share a block. `kind` keeps draws of different
+    /// kinds apart.
     function drawElement(bytes32 jobKey, uint256 element, uint256 step, uint256 stream, uint256 kind)
         internal
         pure

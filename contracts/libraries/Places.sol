@@ -71,7 +71,8 @@ library Places {
         }
     }
 
-    /// @notice Whether a stage with the edges of `ProgramHeader.edges` sends tensors to the next stage, or to the previous one.
+    /// @notice Whether a stage with the edges of `ProgramHeader.edges` sends tensors to the next stage, or to the
+    /// previous one.
     function isSentTo(uint8 edges, bool next) internal pure returns (bool) {
         return edges & (next ? 8 : 2) != 0;
     }
@@ -92,7 +93,8 @@ library Places {
         return sources[proof.index];
     }
 
-    /// @notice Whether the worker committed to `proof.sinkRoot` at entry `proof.index` of the sink, for the statement's step.
+    /// @notice Whether the worker committed to `proof.sinkRoot` at entry `proof.index` of the sink, for the
+    /// statement's step.
     function isSink(WiringProof calldata proof, uint256 stepsPerInterval) internal pure returns (bool) {
         if (proof.sink == _TO_STATE) {
             return Merkle.isMember(

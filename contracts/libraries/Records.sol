@@ -3,8 +3,8 @@ pragma solidity ^0.8.28;
 
 import {Claim, ClaimLink} from "../types/Types.sol";
 
-/// @dev What is hashed of a claim, in memory without gaps: the encodings of its struct hash (C-9) and of its record (C-11) overlap. This
-/// is what keeps a commit cheap.
+/// @dev What is hashed of a claim, in memory without gaps: the encodings of its struct hash (C-9) and of its record
+/// (C-11) overlap. This is what keeps a commit cheap.
 struct ClaimRecord {
     bytes32 typeHash;
     uint64 job;
@@ -18,9 +18,10 @@ struct ClaimRecord {
 }
 
 /// @title Records of a lane's claims
-/// @notice A record takes the place of one that is final: writing over costs 5,000 gas, writing where nothing was 22,100 (EIP-2929). Places
-/// are rings of 16, 64, 256 and so on: a claim stands in its ring at its interval modulo the ring's size. A lane moves on to the next
-/// ring, for good, when a claim that is still needed is in the way; what is in the old one is found there as long as it is.
+/// @notice A record takes the place of one that is final: writing over costs 5,000 gas, writing where nothing was
+/// 22,100 (EIP-2929). Places are rings of 16, 64, 256 and so on: a claim stands in its ring at its interval modulo the
+/// ring's size. A lane moves on to the next ring, for good, when a claim that is still needed is in the way; what is in
+/// the old one is found there as long as it is.
 library Records {
     bytes32 private constant _CLAIM_TYPEHASH = keccak256(
         "Claim(uint64 job,uint16 stage,uint16 replica,uint32 interval,bytes32 parentState,bytes32 newState,bytes32 io)"
@@ -60,11 +61,13 @@ library Records {
         return _tagged(record, p.interval);
     }
 
-    /// @notice Record of the claim that a claim continues: of the interval before, ending where the child starts, and for the
-    /// rest as `previous` says. Bits beyond a field's width give a record that nothing has. The child's interval is not 0.
+    /// @notice Record of the claim that a claim continues: of the interval before, ending where the child starts, and
+    /// for the rest as `previous` says. Bits beyond a field's width give a record that nothing has. The child's
+    /// interval is not 0.
     function parentHash(ClaimRecord memory child, ClaimLink calldata previous) internal pure returns (bytes32 record) {
-        // SAFETY: uses memory beyond the free pointer and leaves it free. Words of a record: job, stage, replica, interval (3),
-        // parentState (4), newState (5), io (6), committedAt (7); of a link: parentState, io, committedAt.
+        // SAFETY: uses memory beyond the free pointer and leaves it free. Words of a record: job, stage,
+        // replica, interval (3), parentState (4), newState (5), io (6), committedAt (7); of a link: parentState,
+        // io, committedAt.
         assembly ("memory-safe") {
             let p := mload(0x40)
             mcopy(p, add(child, 0x20), 0x80)
@@ -96,8 +99,9 @@ library Records {
         (record,) = findFrom(records, ring, 0, interval);
     }
 
-    /// @notice The same, and the ring that it is in, where that is known not to be before ring `least`: a claim stands in the ring of the
-    /// one before it or in a later one, which spares a commit the reading of earlier ones. Of none the ring is `least`.
+    /// @notice The same, and the ring that it is in, where that is known not to be before ring `least`: a claim stands
+    /// in the ring of the one before it or in a later one, which spares a commit the reading of earlier ones. Of none
+    /// the ring is `least`.
     /// @param ring that the lane has come to
     function findFrom(
         mapping(uint256 place => bytes32 record) storage records,

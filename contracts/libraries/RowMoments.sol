@@ -2,11 +2,12 @@
 pragma solidity ^0.8.28;
 
 /// @title Sum and sum of squares of an int8 or int16 row in calldata, in one pass
-/// @notice As `DotProduct` multiplies: a word of lanes times the same word with its lanes reversed has the sum of their squares
-/// in its top lane. Here mantissas stay biased (XOR of the sign bit), so that coefficients are not negative; the bias is taken
-/// out at the end, which needs the sum.
-/// @dev As in `RowReduce`, the first word of a row may begin before it; the biased value of those bytes is masked to 0, which
-/// adds to neither. Positions are offsets in calldata; the caller has checked that the row lies in what it opened.
+/// @notice As `DotProduct` multiplies: a word of lanes times the same word with its lanes reversed has the sum of their
+/// squares in its top lane. Here mantissas stay biased (XOR of the sign bit), so that coefficients are not negative;
+/// the bias is taken out at the end, which needs the sum.
+/// @dev As in `RowReduce`, the first word of a row may begin before it; the biased value of those bytes is masked
+/// to 0, which adds to neither. Positions are offsets in calldata; the caller has checked that the row lies in what
+/// it opened.
 library RowMoments {
     uint256 private constant SIGN_8 = 0x8080808080808080808080808080808080808080808080808080808080808080;
     /// @dev Of little-endian values.
@@ -19,7 +20,8 @@ library RowMoments {
     uint256 private constant LOWER_32 = 0x00000000ffffffff00000000ffffffff00000000ffffffff00000000ffffffff;
     uint256 private constant LOWER_64 = 0x0000000000000000ffffffffffffffff0000000000000000ffffffffffffffff;
 
-    /// @notice `Σ_k x[k]` and `Σ_k x[k]²` of the `count` mantissas of `width` (1 or 2) bytes at `position`. `count <= 4096`.
+    /// @notice `Σ_k x[k]` and `Σ_k x[k]²` of the `count` mantissas of `width` (1 or 2) bytes at
+    /// `position`. `count <= 4096`.
     function sums(uint256 position, uint256 count, uint256 width) internal pure returns (int256, int256) {
         (uint256 sum, uint256 squares) = width == 1
             ? _biased(position, count, LANES_8, SIGN_8, 1)
@@ -39,9 +41,9 @@ library RowMoments {
         pure
         returns (uint256 sum, uint256 squares)
     {
-        // SAFETY: touches no memory. Of 4096 values below 2^(8·width), with lanes of 32·width bits: no coefficient of the product
-        // exceeds 4096 products below 2^(16·width), so none carries into the next. Nor do sums in lanes of 16·width bits: a word adds
-        // two values, 4096 have at most 128·width words, and 128·2·255 < 2^16.
+        // SAFETY: touches no memory. Of 4096 values below 2^(8·width), with lanes of 32·width bits: no coefficient of
+        // the product exceeds 4096 products below 2^(16·width), so none carries into the next. Nor do sums in lanes of
+        // 16·width bits: a word adds two values, 4096 have at most 128·width words, and 128·2·255 < 2^16.
         assembly ("memory-safe") {
             let half := shl(3, width)
             let lower := or(lanes, shl(shl(1, half), lanes))

@@ -12,7 +12,8 @@ library RowProducts {
     using Operands for Window[][];
     using TensorTypes for TensorType;
 
-    /// @notice Requires that products of `length` elements can be summed: both int8 or both int16, `length` at most 4096.
+    /// @notice Requires that products of `length` elements can be summed: both int8 or both int16, `length`
+    /// at most 4096.
     function expect(TensorType a, TensorType b, uint256 length) internal pure {
         Operands.ensure(a.width() == b.width() && a.width() <= 2 && length <= Operands.MAX_REDUCTION);
     }
@@ -22,8 +23,8 @@ library RowProducts {
         Operands.ensure(b.width() <= a.width() && a.width() <= 2 && length <= Operands.MAX_REDUCTION);
     }
 
-    /// @notice `Σ_k a[i + k]·b[j + k]` over `length` elements of operands 0 and 1, by row-major index, each read from one window.
-    /// After `expect` or `expectMixed`.
+    /// @notice `Σ_k a[i + k]·b[j + k]` over `length` elements of operands 0 and 1, by row-major index, each read from
+    /// one window. After `expect` or `expectMixed`.
     /// @dev Within 2^42.
     function sum(Operator calldata operator, Window[][] calldata windows, uint256 i, uint256 j, uint256 length)
         internal

@@ -2,11 +2,11 @@
 pragma solidity ^0.8.28;
 
 /// @title Sum, maximum and largest magnitude of a row in calldata
-/// @notice Rows of mantissas of `width` (1, 2, 4 or 8) bytes, biased (XOR of the sign bit) or made positive, a word of them at a
-/// time.
+/// @notice Rows of mantissas of `width` (1, 2, 4 or 8) bytes, biased (XOR of the sign bit) or made positive, a word of
+/// them at a time.
 /// @dev As in `DotProduct`, the first word of a row may begin before it; the value of those bytes is masked to 0, which
-/// adds nothing and exceeds nothing. `0 < count <= 4096`. Positions are offsets in calldata; the caller has checked that the
-/// row lies in what it opened.
+/// adds nothing and exceeds nothing. `0 < count <= 4096`. Positions are offsets in calldata; the caller has checked
+/// that the row lies in what it opened.
 library RowReduce {
     uint256 private constant LOWER_8 = 0x00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff;
     uint256 private constant LOWER_16 = 0x0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff;
@@ -16,18 +16,18 @@ library RowReduce {
     uint256 private constant LANES = 0x000000ff000000ff000000ff000000ff000000ff000000ff000000ff000000ff;
 
     /// @notice `Σ_k x[k]` of the `count` mantissas of `width` bytes at `position`.
-    /// @dev Adds up each of the 32 byte positions of a word on its own and weighs the totals at the end, so that no word
-    /// needs its bytes in order.
+    /// @dev Adds up each of the 32 byte positions of a word on its own and weighs the totals at the end, so that no
+    /// word needs its bytes in order.
     function sum(uint256 position, uint256 count, uint256 width) internal pure returns (int256) {
         return weighed(_byteTotals(position, count * width, _signs(width)), count, width);
     }
 
-    /// @notice The sum of `count` mantissas of `width` bytes, biased, of which lane i of total j has the sum of all bytes that are
-    /// byte 4·i + j of their word, from the lowest.
+    /// @notice The sum of `count` mantissas of `width` bytes, biased, of which lane i of total j has the sum of all
+    /// bytes that are byte 4·i + j of their word, from the lowest.
     function weighed(uint256[4] memory totals, uint256 count, uint256 width) internal pure returns (int256) {
         uint256 biased = 0;
-        // SAFETY: a total is at most 1024 · 255 and a weight below 2^64. The mantissa's last byte in memory, its most significant,
-        // is the lowest of its bytes in the word.
+        // SAFETY: a total is at most 1024 · 255 and a weight below 2^64. The mantissa's last byte in memory, its most
+        // significant, is the lowest of its bytes in the word.
         unchecked {
             for (uint256 i = 0; i < 32; ++i) {
                 uint256 total = (totals[i & 3] >> (8 * (i & 28))) & type(uint32).max;
@@ -70,8 +70,8 @@ library RowReduce {
     }
 
     /// @notice `max_k x[k]` of the `count` mantissas of `width` bytes at `position`.
-    /// @dev Spreads the mantissas over lanes twice as wide, every other one in one word and the rest in a second, and compares
-    /// all lanes at once.
+    /// @dev Spreads the mantissas over lanes twice as wide, every other one in one word and the rest in a second, and
+    /// compares all lanes at once.
     function max(uint256 position, uint256 count, uint256 width) internal pure returns (int256) {
         uint256 biased = _largest(_laneMaxima(position, count * width, width), 8 * width);
         // SAFETY: below 2^64.
@@ -103,9 +103,9 @@ library RowReduce {
     function _laneMaxima(uint256 position, uint256 length, uint256 width) private pure returns (uint256 best) {
         uint256 signs = _signs(width);
         uint256 lower = _lower(width);
-        // SAFETY: touches no memory. Values keep to the lower half of their lane, so the guard, the lowest bit of the upper half,
-        // is left standing by a subtraction where the minuend is not the smaller, and nothing borrows beyond it. `best` has it set
-        // throughout.
+        // SAFETY: touches no memory. Values keep to the lower half of their lane, so the guard, the lowest bit of the
+        // upper half, is left standing by a subtraction where the minuend is not the smaller, and nothing borrows
+        // beyond it. `best` has it set throughout.
         assembly ("memory-safe") {
             let half := shl(3, width)
             let guard := and(shl(half, lower), not(shl(add(half, 1), lower)))
@@ -138,8 +138,8 @@ library RowReduce {
 
     function _laneMagnitudes(uint256 position, uint256 length, uint256 width) private pure returns (uint256 best) {
         uint256 lower = _lower(width);
-        // SAFETY: touches no memory. Lanes and guards as in `_laneMaxima`. A negative mantissa's bits are inverted and 1 is added,
-        // which cannot carry: the inverse has no sign bit.
+        // SAFETY: touches no memory. Lanes and guards as in `_laneMaxima`. A negative mantissa's bits are inverted and
+        // 1 is added, which cannot carry: the inverse has no sign bit.
         assembly ("memory-safe") {
             let half := shl(3, width)
             let guard := and(shl(half, lower), not(shl(add(half, 1), lower)))

@@ -6,11 +6,11 @@ import {LibBit} from "solady/utils/LibBit.sol";
 import {RowReduce} from "./RowReduce.sol";
 
 /// @title Where the largest mantissa of a row in calldata stands
-/// @dev As in `RowReduce`, the first word of a row may begin before it, and a word of mantissas is looked at at a time. Which
-/// mantissa equals another needs no bytes in order.
+/// @dev As in `RowReduce`, the first word of a row may begin before it, and a word of mantissas is looked at at a time.
+/// Which mantissa equals another needs no bytes in order.
 library RowSearch {
-    /// @notice The place, from 0, of the first of the `count` mantissas of `width` (1, 2, 4 or 8) bytes at `position` that none
-    /// exceeds. `0 < count <= 4096`.
+    /// @notice The place, from 0, of the first of the `count` mantissas of `width` (1, 2, 4 or 8) bytes at `position`
+    /// that none exceeds. `0 < count <= 4096`.
     function firstMax(uint256 position, uint256 count, uint256 width) internal pure returns (uint256) {
         return _first(position, count, width, RowReduce.max(position, count, width));
     }
@@ -28,15 +28,15 @@ library RowSearch {
         }
     }
 
-    /// @dev The first word in which a lane of the `length` bytes at `position` is as `value` has it, and the top bits of those
-    /// lanes.
+    /// @dev The first word in which a lane of the `length` bytes at `position` is as `value` has it, and the top bits
+    /// of those lanes.
     function _firstZero(uint256 position, uint256 length, uint256 value, uint256 ones)
         private
         pure
         returns (uint256 p, uint256 found)
     {
-        // SAFETY: touches no memory. The sum of a lane without its top bit and all bits but that one carries into the top bit unless
-        // the former is 0, and never beyond.
+        // SAFETY: touches no memory. The sum of a lane without its top bit and all bits but that one carries into the
+        // top bit unless the former is 0, and never beyond.
         assembly ("memory-safe") {
             let end := add(position, length)
             let before := and(sub(0, length), 31)

@@ -6,19 +6,21 @@ import {LibBit} from "solady/utils/LibBit.sol";
 import {RowReduce} from "./RowReduce.sol";
 
 /// @title Which mantissas of a row in calldata reach a threshold, how many, and the sum of as many weights
-/// @notice The answer to the first is a bitmap, so that mantissas and weights may differ in width: a bit for each mantissa, the
-/// first lowest; the last mantissa is the highest bit of the last word.
-/// @dev A word is looked at as n lanes of b bits, one mantissa each, of which the first in calldata is the highest. Bytes are widened to
-/// 16 bits, so n is 16, 8 or 4 and b·n = 256. Times a diagonal, 1 at every (b + 1)-th bit, n bits come to stand in reverse at every
-/// b-th, and n bits at every b-th in reverse next to each other: between lanes and bitmap it takes one product. Positions are offsets
-/// in calldata; the caller has checked that the row lies in what it opened. `0 < length <= 4096`.
+/// @notice The answer to the first is a bitmap, so that mantissas and weights may differ in width: a bit for each
+/// mantissa, the first lowest; the last mantissa is the highest bit of the last word.
+/// @dev A word is looked at as n lanes of b bits, one mantissa each, of which the first in calldata is the highest.
+/// Bytes are widened to 16 bits, so n is 16, 8 or 4 and b·n = 256. Times a diagonal, 1 at every (b + 1)-th bit, n bits
+/// come to stand in reverse at every b-th, and n bits at every b-th in reverse next to each other: between lanes and
+/// bitmap it takes one product. Positions are offsets in calldata; the caller has checked that the row lies in what it
+/// opened. `0 < length <= 4096`.
 library RowTails {
     uint256 private constant LOWER_8 = 0x00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff;
     uint256 private constant LOWER_16 = 0x0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff;
     uint256 private constant LOWER_32 = 0x00000000ffffffff00000000ffffffff00000000ffffffff00000000ffffffff;
     uint256 private constant LOWER_64 = 0x0000000000000000ffffffffffffffff0000000000000000ffffffffffffffff;
 
-    /// @notice The bitmap of those of the `length` mantissas of `width` (1, 2, 4 or 8) bytes at `position` that are at least `least`.
+    /// @notice The bitmap of those of the `length` mantissas of `width` (1, 2, 4 or 8) bytes at `position` that are at
+    /// least `least`.
     function reaching(uint256 position, uint256 length, uint256 width, int256 least)
         internal
         pure
@@ -53,7 +55,8 @@ library RowTails {
         }
     }
 
-    /// @notice The sum of those of the `length` mantissas of `width` (1, 2, 4 or 8) bytes at `position` that are in the bitmap.
+    /// @notice The sum of those of the `length` mantissas of `width` (1, 2, 4 or 8) bytes at `position` that are in
+    /// the bitmap.
     function sum(uint256[] memory bitmap, uint256 position, uint256 length, uint256 width)
         internal
         pure
@@ -61,8 +64,9 @@ library RowTails {
     {
         uint256[4] memory totals;
         (uint256 ones, uint256 diagonal) = _lanes(width);
-        // SAFETY: what is read before the row, or before the calldata, is not in the bitmap. A word of it stands for at most 64 words
-        // of mantissas, so lanes of 16 bits take the sum of their bytes, and lanes of 32 bits the sum of all.
+        // SAFETY: what is read before the row, or before the calldata, is not in the bitmap. A word of it stands for
+        // at most 64 words of mantissas, so lanes of 16 bits take the sum of their bytes, and lanes of 32 bits the sum
+        // of all.
         unchecked {
             uint256 p = position + (length - 256 * bitmap.length) * width;
             for (uint256 i = 0; i < bitmap.length; ++i) {
@@ -83,9 +87,9 @@ library RowTails {
         pure
         returns (uint256 bitmap)
     {
-        // SAFETY: touches no memory. A lane with its top bit set, less a number without, borrows from no other: the top bit is left
-        // where the rest of the lane is not the smaller. No two bits of the product of lanes and diagonal fall together, and none is
-        // above those that are taken.
+        // SAFETY: touches no memory. A lane with its top bit set, less a number without, borrows from no other: the top
+        // bit is left where the rest of the lane is not the smaller. No two bits of the product of lanes and diagonal
+        // fall together, and none is above those that are taken.
         assembly ("memory-safe") {
             let bits := shl(3, add(width, eq(width, 1)))
             let lanes := div(256, bits)
@@ -114,7 +118,8 @@ library RowTails {
                         if gt(width, 4) { x := or(shl(32, and(x, LOWER_32)), and(shr(32, x), LOWER_32)) }
                     }
                 }
-                // In the top bits: where signs differ, whether the threshold is negative; else whether the rest is not the smaller.
+                // In the top bits: where signs differ, whether the threshold is negative; else whether the rest is not
+                // the smaller.
                 x := xor(and(xor(sub(or(x, top), rest), threshold), not(xor(x, threshold))), threshold)
                 x := mul(and(shr(sub(bits, 1), x), ones), diagonal)
                 bitmap := or(shl(lanes, bitmap), shr(sub(256, bits), x))
@@ -122,14 +127,15 @@ library RowTails {
         }
     }
 
-    /// @dev Of the 256 mantissas at `p`, those in `bitmap`: the sums of every byte of a word of them, from the lowest, in two words
-    /// of lanes of 16 bits.
+    /// @dev Of the 256 mantissas at `p`, those in `bitmap`: the sums of every byte of a word of them, from the lowest,
+    /// in two words of lanes of 16 bits.
     function _sums256(uint256 bitmap, uint256 p, uint256 width, uint256 ones, uint256 diagonal)
         private
         pure
         returns (uint256 even, uint256 odd)
     {
-        // SAFETY: touches no memory. The n bits that are taken of the bitmap do not meet themselves a diagonal's step further.
+        // SAFETY: touches no memory. The n bits that are taken of the bitmap do not meet themselves a diagonal's
+        // step further.
         assembly ("memory-safe") {
             let bits := shl(3, add(width, eq(width, 1)))
             let lanes := div(256, bits)

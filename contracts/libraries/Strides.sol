@@ -8,11 +8,13 @@ import {Operands} from "./Operands.sol";
 import {TensorTypes} from "./TensorTypes.sol";
 
 /// @title Elements of an operand as far from each other, each from any window
-/// @dev A search that goes on from the window that held the last element: where windows come in order, each is passed once.
+/// @dev A search that goes on from the window that held the last element: where windows come in order, each is
+/// passed once.
 library Strides {
     using TensorTypes for TensorType;
 
-    /// @notice The sum of `count` elements of operand `operand`, whose type is `t`: `first`, and then every `stride`-th.
+    /// @notice The sum of `count` elements of operand `operand`, whose type is `t`: `first`, and then
+    /// every `stride`-th.
     function sum(
         Window[][] calldata windows,
         uint256 operand,
@@ -33,7 +35,8 @@ library Strides {
         }
     }
 
-    /// @dev The window that holds `element`, the first one from `current` on and around, and the element's position in calldata.
+    /// @dev The window that holds `element`, the first one from `current` on and around, and the element's position
+    /// in calldata.
     function _next(Window[] calldata opened, uint256 current, uint256 operand, uint256 width, uint256 element)
         private
         pure

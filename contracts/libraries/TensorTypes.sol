@@ -4,8 +4,8 @@ pragma solidity ^0.8.28;
 import {TensorType} from "../types/Types.sol";
 
 /// @title Reading of packed tensor types
-/// @notice Layout in `Types.sol`; the same rules as `agents/types/src/tensor_type.rs`. All getters but `isValid` assume a
-/// valid word: check once where the word enters.
+/// @notice Layout in `Types.sol`; the same rules as `agents/types/src/tensor_type.rs`. All getters but `isValid` assume
+/// a valid word: check once where the word enters.
 library TensorTypes {
     /// @dev Keeps every byte offset below 2^40 and every leaf index below 2^32.
     uint256 internal constant MAX_ELEMENTS = 1 << 37;

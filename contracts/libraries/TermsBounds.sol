@@ -63,7 +63,8 @@ library TermsBounds {
         // INVARIANT: a statement's 32 bits can name every step.
         uint256 steps = uint256(terms.intervals) * terms.stepsPerInterval;
         if (steps > type(uint32).max) revert IJobs.InvalidTerms("stepsPerInterval");
-        // INVARIANT: nor do steps counted from the first of several jobs outgrow them, and a job that continues none is the first (P-38).
+        // INVARIANT: nor do steps counted from the first of several jobs outgrow them, and a job that continues none is
+        // the first (P-38).
         if (terms.firstStep > (terms.continues == 0 ? 0 : type(uint32).max - steps)) {
             revert IJobs.InvalidTerms("firstStep");
         }

@@ -10,8 +10,8 @@ library Visibility {
     using Operands for Operator;
     using TensorTypes for TensorType;
 
-    /// @notice How many elements of row `m` of operand 0 are visible, the first of the row: at least one. `causal` is attribute
-    /// `index`. After `expectForm`.
+    /// @notice How many elements of row `m` of operand 0 are visible, the first of the row: at least one. `causal` is
+    /// attribute `index`. After `expectForm`.
     function ofRow(Operator calldata operator, uint256 index, uint256 m) internal pure returns (uint256) {
         TensorType a = operator.typeOf(0);
         if (operator.attribute(index, 0, 1) == 0) return a.row();

@@ -1,12 +1,13 @@
-// Trims forge's artifacts to what bindings/src/lib.rs takes in. Run by script/bindings, from the root of the repository.
+// Trims forge's artifacts to what bindings/src/lib.rs takes in. Run by script/bindings, from the root of
+// the repository.
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 
 const CONTRACTS = ["SNO", "Staking", "Jobs", "Checkpoints", "Channels", "Disputes", "Challenges", "Custody", "Audits", "Beacon", "StepVerifier"];
 const FOLDER = "bindings/abi";
 const check = process.argv.includes("--check");
 
-// An enum that stands in no contract appears as its number: alloy defines it in one contract's scope, where the structs of others
-// do not find it.
+// An enum that stands in no contract appears as its number: alloy defines it in one contract's scope, where the structs
+// of others do not find it.
 function plain(key, value) {
   return key === "internalType" && /^enum \w+$/.test(value) ? "uint8" : value;
 }

@@ -42,7 +42,8 @@ build_tests() {
 
 rust_tests() { check "cargo test" env TENSORLINK_TEST_TIMES=1 cargo test --workspace --exclude tensorlink-e2e --locked --no-fail-fast; }
 
-# `forge test` compiles tests otherwise than `forge build` does, without the contracts in them: they are compiled by it alone.
+# `forge test` compiles tests otherwise than `forge build` does, without the contracts in them: they are compiled by
+# it alone.
 contracts() {
     check "forge fmt" forge fmt --check
     check "forge build" forge build contracts script --deny warnings

@@ -69,8 +69,8 @@ step() {
     return "$code"
 }
 
-# pip_install FOLDER REQUIREMENTS: packages pinned by hash into .toolchain/FOLDER. A folder of packages, not an environment: those need a
-# part of Python that some systems package apart.
+# pip_install FOLDER REQUIREMENTS: packages pinned by hash into .toolchain/FOLDER. A folder of packages, not an
+# environment: those need a part of Python that some systems package apart.
 pip_install() {
     local work=$TOOLCHAIN/tmp/$1
     rm -rf "$work"
@@ -81,8 +81,8 @@ pip_install() {
     mv "$work" "$TOOLCHAIN/$1"
 }
 
-# setup_client NAME MODULE WHAT: packages of other people's Python that something of ours is tested against, by tests/NAME/requirements.txt.
-# Some of them are compiled for one version of Python.
+# setup_client NAME MODULE WHAT: packages of other people's Python that something of ours is tested against, by
+# tests/NAME/requirements.txt. Some of them are compiled for one version of Python.
 setup_client() {
     local name=$1 module=$2 what=$3 python key
     python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')

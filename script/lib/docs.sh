@@ -12,8 +12,8 @@ setup_docs() {
     fi
 }
 
-# interfaces_book OUT: pages of the contracts' interfaces and types, by `forge doc`. It compiles what it documents, so it
-# is given that alone: interfaces have no code, and so it takes seconds.
+# interfaces_book OUT: pages of the contracts' interfaces and types, by `forge doc`. It compiles what it documents, so
+# it is given that alone: interfaces have no code, and so it takes seconds.
 interfaces_book() {
     local work=$TOOLCHAIN/tmp/interfaces
     rm -rf "$work"

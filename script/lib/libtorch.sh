@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # libtorch, cut from the PyPI wheels that script/lib/libtorch-*.txt pin by hash.
 
-# With a GPU the view holds the CUDA libraries too. TENSORLINK_LIBTORCH=cpu or =cuda overrides what is found.
-# The CUDA view has been linked and started on a machine without a GPU; it has not yet computed on one.
-# Where Python has torch 2.11 already: LIBTORCH=$(python3 -c 'import torch; print(torch.__path__[0])') saves the download.
+# With a GPU the view holds the CUDA libraries too. TENSORLINK_LIBTORCH=cpu or =cuda overrides what is found. The CUDA
+# view has been linked and started on a machine without a GPU; it has not yet computed on one. Where Python has torch
+# 2.11 already: LIBTORCH=$(python3 -c 'import torch; print(torch.__path__[0])') saves the download.
 libtorch_kind() {
     if [[ -n ${TENSORLINK_LIBTORCH:-} ]]; then
         printf '%s' "$TENSORLINK_LIBTORCH"

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# A network of processes on this machine, for the demo: `tensorlink localnet` in a folder of its own. Source after common.sh.
+# A network of processes on this machine, for the demo: `tensorlink localnet` in a folder of its own. Source
+# after common.sh.
 
 RUN=$(mktemp -d "${TMPDIR:-/tmp}/tensorlink.XXXXXX")
 TENSORLINK=$ROOT/target/debug/tensorlink
@@ -54,7 +55,8 @@ stop_process() {
     unset "PIDS[$1]"
 }
 
-# start_network OPTION...: a chain with the contracts, a validator that audits every claim if not told otherwise, and staked workers.
+# start_network OPTION...: a chain with the contracts, a validator that audits every claim if not told otherwise, and
+# staked workers.
 start_network() {
     localnet up --no-gateway "$@" 2>"$RUN/up.log" || { tail -n 20 "$RUN/up.log" >&2 && die "the network did not start"; }
 }
@@ -84,7 +86,8 @@ serve_model() {
     say "job $JOB is served at $GATEWAY"
 }
 
-# ask NAME: searches the example sentences; the answer is in $RUN/NAME.answer, the question's receipt in $RUN/NAME.receipt.
+# ask NAME: searches the example sentences; the answer is in $RUN/NAME.answer, the question's receipt
+# in $RUN/NAME.receipt.
 ask() {
     say "searching: $QUESTION"
     "${SEARCH[@]}" --url "$GATEWAY" --key-file "$TENSORLINK_HOME/localnet/user/gateway.key" --receipt "$RUN/$1.receipt" \

@@ -20,7 +20,8 @@ changed_packages() {
     done | sort -u
 }
 
-# The suites of changed contracts and of changed tests, as forge's --match-path takes them: those whose names begin with a contract's.
+# The suites of changed contracts and of changed tests, as forge's --match-path takes them: those whose names begin with
+# a contract's.
 changed_suites() {
     sed -nE 's|^contracts/.*/I?([A-Z][A-Za-z0-9]*)\.sol$|\1|p; s|^tests/contracts/.*/?([A-Z][A-Za-z0-9]*)\.t\.sol$|\1|p' <<<"$1" |
         sort -u | paste -sd, -

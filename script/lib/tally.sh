@@ -16,8 +16,8 @@ end_checks() {
 }
 trap end_checks EXIT
 
-# Adds the tests counted in a log by forge ("... 4 tests passed, 1 failed ...") and by cargo ("test result: ok. 4 passed;
-# 1 failed; ..."), colours stripped. Says how many, as "PASSED FAILED".
+# Adds the tests counted in a log by forge ("... 4 tests passed, 1 failed ...") and by cargo ("test result: ok. 4
+# passed; 1 failed; ..."), colours stripped. Says how many, as "PASSED FAILED".
 count_tests() {
     sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
         /^Ran [0-9]+ test suites? in / { # INVARIANT: forge prints this line once, after the lines of the single suites
@@ -31,8 +31,8 @@ count_tests() {
         END { print passed + 0, failed + 0 }'
 }
 
-# Adds to $TALLY/times what single tests took: "CHECK<tab>SECONDS<tab>TEST". Cargo's tests tell their times one by one (script/lib/test-runner),
-# forge tells those of whole suites.
+# Adds to $TALLY/times what single tests took: "CHECK<tab>SECONDS<tab>TEST". Cargo's tests tell their times one by one
+# (script/lib/test-runner), forge tells those of whole suites.
 note_times() {
     sed 's/\x1b\[[0-9;]*m//g' "$2" | awk -v check="$1" '
         function seconds(text) {
@@ -71,7 +71,8 @@ check() {
     summarise "$((SECONDS - start))" "$(awk '{ print int($1 + $2 + 0.5) }' "$spent")" "$name" "$code" "$passed" "$failed"
 }
 
-# beside LANE COMMAND...: runs checks in the background, where others leave a processor idle. `join LANE` shows what they said, and counts them.
+# beside LANE COMMAND...: runs checks in the background, where others leave a processor idle. `join LANE` shows what
+# they said, and counts them.
 beside() {
     local lane=$1
     shift

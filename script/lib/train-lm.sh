@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# script/demo --train-lm: a small decoder learns the King James text on four workers, one of which is killed on the way; a second job repeats
-# the first undisturbed. Ends with 0 only if both come to the same bits, it learned, and everybody got what they earned.
+# script/demo --train-lm: a small decoder learns the King James text on four workers, one of which is killed on the way;
+# a second job repeats the first undisturbed. Ends with 0 only if both come to the same bits, it learned, and everybody
+# got what they earned.
 set -euo pipefail
 
 # shellcheck source=script/lib/common.sh

@@ -81,7 +81,8 @@ contract AuditBudgetTest is ProtocolTest {
         assertLt(budget * 1e8, least + perInterval * _units(serving) * 1e4 * FEE_BPS);
     }
 
-    /// @dev Whole fees: of each lane so many of its dearest claim are paid, in any order, whatever the others' prices; then hardly another.
+    /// @dev Whole fees: of each lane so many of its dearest claim are paid, in any order, whatever the others' prices;
+    /// then hardly another.
     function testFuzz_soManyWholeFeesArePaid(bool serving, uint32 count, uint128[2] memory prices, bool laneFirst)
         public
     {
@@ -210,7 +211,8 @@ contract AuditBudgetTest is ProtocolTest {
 
     // Stake
 
-    /// @dev P-30: of each lane as many intervals' price as the parameter says; of a serving lane an interval is its longest text.
+    /// @dev P-30: of each lane as many intervals' price as the parameter says; of a serving lane an interval is its
+    /// longest text.
     function testFuzz_stakeIsWorthSoManyIntervals(bool serving, uint128 price, uint8 lane) public {
         lane %= 2;
         uint256 most = STAKE / MIN_STAKE_INTERVALS / (serving ? LONGEST : 1);

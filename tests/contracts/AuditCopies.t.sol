@@ -34,7 +34,8 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
         _fund(first, address(challenges), 1000 ether);
     }
 
-    /// @dev `first` answers what is right, `second` what the worker says when operator 3 of it is wrong; and a proof of that.
+    /// @dev `first` answers what is right, `second` what the worker says when operator 3 of it is wrong; and a proof
+    /// of that.
     function _bothAnswer() private returns (ElementProof memory proof) {
         AuditAnswer memory right = _said();
         proof = _wrongProof();
@@ -110,7 +111,8 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
         audits.penaliseCopy(proof.pack(), second);
     }
 
-    /// @dev P-32: no statement about what is right refutes it, and none but the very answer. `refutes` hears what `proveSigned` hears.
+    /// @dev P-32: no statement about what is right refutes it, and none but the very answer. `refutes` hears what
+    /// `proveSigned` hears.
     function test_nothingRefutesTheHonest() public {
         _bothAnswer();
         for (uint32 operator = 0; operator < OPERATORS; ++operator) {
@@ -132,8 +134,8 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
         }
     }
 
-    /// @dev Of another step, of another claim, of another's signature: nothing is refuted. When it was committed, and so whether it is
-    /// still on record, is the same to what was signed.
+    /// @dev Of another step, of another claim, of another's signature: nothing is refuted. When it was committed, and
+    /// so whether it is still on record, is the same to what was signed.
     function test_refutes_whatProofsAreHeardAbout() public {
         ElementProof memory proof = _bothAnswer();
         assertEq(_refuted(proof), id);
@@ -153,8 +155,8 @@ contract ClaimCopiesTest is AuditedTraining, ChallengeTest {
         audits.penaliseCopy(proof.pack(), second);
     }
 
-    /// @dev P-32: a worker accuses the honest of a trace that opens to nothing, at the last moment. Who is accused asks it on chain for the same
-    /// statement; what the worker signs there, if it is right, contradicts the accusation.
+    /// @dev P-32: a worker accuses the honest of a trace that opens to nothing, at the last moment. Who is accused asks
+    /// it on chain for the same statement; what the worker signs there, if it is right, contradicts the accusation.
     function test_whoIsAccusedFalselyForcesTheWorkerToSpeak() public {
         StepStatement memory junk = _accusedOfJunk();
         uint256 game = _challengeBy(first);

@@ -12,8 +12,9 @@ import {AuditedServing} from "./protocol/AuditedServing.sol";
 import {AuditedTraining} from "./protocol/AuditedTraining.sol";
 import {ElementProof} from "./protocol/ElementProof.sol";
 
-/// @dev The tables of `IAudits`, every row and everything that no row has: from anywhere that the first validator's audit can stand, every move
-/// by everybody. The other one has sealed nothing. An answer is what is right, or copied from what the worker says when it is wrong.
+/// @dev The tables of `IAudits`, every row and everything that no row has: from anywhere that the first validator's
+/// audit can stand, every move by everybody. The other one has sealed nothing. An answer is what is right, or copied
+/// from what the worker says when it is wrong.
 abstract contract AuditTableTest is AuditTest {
     enum Move {
         Commit,
@@ -95,7 +96,8 @@ abstract contract AuditTableTest is AuditTest {
         state = _next(move);
     }
 
-    /// @dev What comes of the claim meanwhile: nothing, or the worker is convicted over it, or its lane otherwise, or it stands.
+    /// @dev What comes of the claim meanwhile: nothing, or the worker is convicted over it, or its lane otherwise, or
+    /// it stands.
     function _decide(uint256 noise) private {
         uint256 what = noise % 8;
         if (what < 3) {
@@ -149,7 +151,8 @@ abstract contract AuditTableTest is AuditTest {
         return move == Move.Accuse ? IAudits.State.Accused : IAudits.State.Penalised;
     }
 
-    /// @dev What the caller can collect, what pays for it, the validator's collateral, what the worker's auditor has, and all that there is.
+    /// @dev What the caller can collect, what pays for it, the validator's collateral, what the worker's auditor has,
+    /// and all that there is.
     function _money(address who) private view returns (uint256[5] memory) {
         IStaking.Account memory account = staking.accountOf(first, IStaking.Role.Validator);
         uint256 collateral = uint256(account.bonded) + account.unbonding;

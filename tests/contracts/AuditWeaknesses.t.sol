@@ -14,7 +14,8 @@ contract AuditWeaknessesTest is AuditTest {
         _fix(JobKind.Serving);
     }
 
-    /// @dev A worker that signs nothing about a receipt, or a trace of nothing, leaves an auditor that was right without its fee; it loses no more.
+    /// @dev A worker that signs nothing about a receipt, or a trace of nothing, leaves an auditor that was right
+    /// without its fee; it loses no more.
     function test_whatIsNotConfirmedIsNotPaid() public {
         _toSeed();
         _commitAnswer(first, _right());
@@ -32,7 +33,8 @@ contract AuditWeaknessesTest is AuditTest {
         assertEq(staking.accountOf(first, IStaking.Role.Validator).bonded, COLLATERAL);
     }
 
-    /// @dev A receipt that stands in the lists of two epochs has two windows: in the second, who is drawn seals what was revealed in the first.
+    /// @dev A receipt that stands in the lists of two epochs has two windows: in the second, who is drawn seals what
+    /// was revealed in the first.
     function test_aReceiptOfTwoEpochsShowsItsAnswer() public {
         _toSeed();
         _commitAnswer(first, _right());

@@ -264,7 +264,8 @@ contract AuditorsOfClaimsTest is AuditTest {
         _assertState(first, IAudits.State.Penalised);
     }
 
-    /// @dev A lane convicted over a later claim, before or after this one is final: this one stands, and who was wrong about it is penalised.
+    /// @dev A lane convicted over a later claim, before or after this one is final: this one stands, and who was wrong
+    /// about it is penalised.
     function testFuzz_penalise_overAClaimBeforeTheConvicted(bool finalFirst) public {
         uint64 when = audited.fixedAt;
         (Claim memory earlier, Claim memory later) = (_claim(auditedJob, AUDITED, 0, 0), audited.claim);

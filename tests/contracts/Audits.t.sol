@@ -8,8 +8,8 @@ import {AuditAnswer, AuditedClaim} from "../../contracts/types/Audit.sol";
 import {JobKind, JobTerms, StepStatement} from "../../contracts/types/Types.sol";
 import {AuditTest} from "./protocol/AuditTest.sol";
 
-/// @dev `commit` and the reveals: what of `IAudits` holds of claims and of receipts alike. What a worker confirms: `ConfirmedAudits.t.sol`;
-/// accusations: `Auditors.t.sol`.
+/// @dev `commit` and the reveals: what of `IAudits` holds of claims and of receipts alike. What a worker confirms:
+/// `ConfirmedAudits.t.sol`; accusations: `Auditors.t.sol`.
 abstract contract AuditsTest is AuditTest {
     function _kind() internal pure virtual returns (JobKind);
     function _fee() internal pure virtual returns (uint256);
@@ -119,7 +119,8 @@ abstract contract AuditsTest is AuditTest {
         assertEq(jobs.creditOf(first, address(sno)), inTime ? _fee() : 0);
     }
 
-    /// @dev Whatever is answered: what is wrong is for an accusation to show, or a proof about the worker that confirmed it.
+    /// @dev Whatever is answered: what is wrong is for an accusation to show, or a proof about the worker that
+    /// confirmed it.
     function testFuzz_reveal_paysOnce(bytes32 preState, bytes32 trace) public {
         AuditAnswer memory answer = _right();
         (answer.preState, answer.trace) = (preState, trace);
@@ -265,8 +266,8 @@ contract ClaimAuditsTest is AuditsTest {
         return uint256(PRICE) * 5 / 4;
     }
 
-    /// @dev Windows of any length: quarters are rounded down, and leave no second between them; of a window longer than four clocks of a challenge
-    /// they are those of such four.
+    /// @dev Windows of any length: quarters are rounded down, and leave no second between them; of a window longer than
+    /// four clocks of a challenge they are those of such four.
     function testFuzz_quartersOfOddWindows(uint32 window) public {
         _stake(workers[0].addr, IStaking.Role.Worker, STAKE);
         _stake(workers[1].addr, IStaking.Role.Worker, STAKE);

@@ -5,8 +5,8 @@ import {IBeacon} from "../../contracts/interfaces/IBeacon.sol";
 import {BeaconTest} from "./protocol/BeaconTest.sol";
 import {Header, Headers} from "./protocol/Headers.sol";
 
-/// @dev Headers are whole ones, made the chain's by `vm.setBlockhash`. Hashes older than 256 blocks are in the history contract of EIP-2935,
-/// whose code stands here as the EIP gives it, and is fed as the chain does it.
+/// @dev Headers are whole ones, made the chain's by `vm.setBlockhash`. Hashes older than 256 blocks are in the history
+/// contract of EIP-2935, whose code stands here as the EIP gives it, and is fed as the chain does it.
 contract BeaconRecordTest is BeaconTest {
     using Headers for Header;
 

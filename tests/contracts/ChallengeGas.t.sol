@@ -7,9 +7,9 @@ import {Claim, JobTerms, Operator, StepStatement, TensorType} from "../../contra
 import {ChallengeFeed} from "./protocol/ChallengeFeed.sol";
 
 /// @title Gas of the largest game: by hints, and without them for several numbers k = 2^levels of nodes at a time
-/// @notice An interval of 10,000 steps, a program of 3,000 operators, an output of 2^21 leaves (512 MiB); the challenger goes down to the
-/// last of each. Of the trees there is only what the walk meets; what lies beside its way is noise.
-/// forge-config: default.isolate = true
+/// @notice An interval of 10,000 steps, a program of 3,000 operators, an output of 2^21 leaves (512 MiB); the
+/// challenger goes down to the last of each. Of the trees there is only what the walk meets; what lies beside its way
+/// is noise. forge-config: default.isolate = true
 contract ChallengeGasTest is ChallengeFeed {
     uint256 private constant ID = 1;
     uint32 private constant LONG = 10_000;
@@ -21,8 +21,9 @@ contract ChallengeGasTest is ChallengeFeed {
     /// @dev What the proof that ends a game costs (`conviction.json`).
     uint256 private constant PROOF = 480_000;
 
-    /// @dev Of a tree: for each question, the first one first, its levels by hints and below, the row that answers it, and the node over that; the root; the siblings of
-    /// the last leaf from the bottom up; the last entry, and the one before.
+    /// @dev Of a tree: for each question, the first one first, its levels by hints and below, the row that answers
+    /// it, and the node over that; the root; the siblings of the last leaf from the bottom up; the last entry, and
+    /// the one before.
     struct Walk {
         uint256 count;
         bool list;
@@ -274,7 +275,8 @@ contract ChallengeGasTest is ChallengeFeed {
         }
     }
 
-    /// @dev Nodes `below` above the leaves, around the one on the way, which is `root` by now; after the last leaf there is padding.
+    /// @dev Nodes `below` above the leaves, around the one on the way, which is `root` by now; after the last leaf
+    /// there is padding.
     function _noise(Walk memory walk, uint256 levels, uint256 below) private pure returns (bytes32[] memory nodes) {
         nodes = new bytes32[](1 << levels);
         uint256 place = ((walk.count - 1) >> below) & (nodes.length - 1);
@@ -312,7 +314,8 @@ contract ChallengeGasTest is ChallengeFeed {
         }
     }
 
-    /// @dev Hints of which those on the way are right, and the others anything. Long ones where the root comes with the answer.
+    /// @dev Hints of which those on the way are right, and the others anything. Long ones where the root comes with
+    /// the answer.
     function _question(Walk memory walk, uint256 i) private pure returns (Question memory question) {
         (uint256 guided, uint256 low) = (walk.guided[i], _below(walk, i) + walk.levels[i]);
         question.levels = walk.levels[i];

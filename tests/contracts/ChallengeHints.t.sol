@@ -6,7 +6,8 @@ import {Pick, Position, Question, StepAnswer, Way} from "../../contracts/types/C
 import {ChallengeTest} from "./protocol/ChallengeTest.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
 
-/// @dev Questions with hints and what answers them. Which way hints lead is in `Dissection.t.sol`, what they save in `ChallengeGas.t.sol`.
+/// @dev Questions with hints and what answers them. Which way hints lead is in `Dissection.t.sol`, what they save
+/// in `ChallengeGas.t.sol`.
 contract ChallengeHintsTest is ChallengeTest {
     using SlowTree for bytes32[][];
 

@@ -33,7 +33,8 @@ contract ChallengeMovesTest is ChallengeTest {
     }
 
     /// forge-config: default.fuzz.runs = 24
-    /// @dev A state that is wrong from some step on: the list of states shows which step, and its statement starts from a right one.
+    /// @dev A state that is wrong from some step on: the list of states shows which step, and its statement starts from
+    /// a right one.
     function testFuzz_firstWrongState(uint8 seed, uint32 step) public {
         // In the second interval, which the worker has not committed yet.
         uint32 wrong = step % STEPS;

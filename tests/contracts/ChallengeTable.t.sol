@@ -7,7 +7,8 @@ import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../cont
 import {Operator} from "../../contracts/types/Types.sol";
 import {ChallengeTest} from "./protocol/ChallengeTest.sol";
 
-/// @dev The table of `IChallenges`, every row and everything that no row has: from anywhere that a game can stand, every move by everybody.
+/// @dev The table of `IChallenges`, every row and everything that no row has: from anywhere that a game can stand,
+/// every move by everybody.
 contract ChallengeTableTest is ChallengeTest {
     uint256 private constant ID = 1;
 

@@ -6,7 +6,8 @@ import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {Voucher} from "../../contracts/types/Types.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 
-/// @dev The table of `IChannels`, its row and everything that it has not: from anywhere that a lane can stand, every voucher by everybody.
+/// @dev The table of `IChannels`, its row and everything that it has not: from anywhere that a lane can stand, every
+/// voucher by everybody.
 contract ChannelTableTest is ProtocolTest {
     uint16 private constant STAGE = 1;
     uint32 private constant TOKENS = 40;

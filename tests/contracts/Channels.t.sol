@@ -8,7 +8,8 @@ import {Voucher} from "../../contracts/types/Types.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 import {Signatures} from "./protocol/Signatures.sol";
 
-/// @dev The code of a worker's account (EIP-7702): while it is being paid, it redeems again what it has redeemed, and then more.
+/// @dev The code of a worker's account (EIP-7702): while it is being paid, it redeems again what it has redeemed, and
+/// then more.
 contract Reentrant {
     IChannels private immutable _CHANNELS;
     Voucher private _again;
@@ -69,7 +70,8 @@ contract ChannelsTest is ProtocolTest {
         return keccak256(abi.encode(receipts, uint64(block.timestamp)));
     }
 
-    /// @dev A voucher owes all tokens since the job began; what was paid is not paid again. An epoch whose texts came to nothing is on chain, too.
+    /// @dev A voucher owes all tokens since the job began; what was paid is not paid again. An epoch whose texts came
+    /// to nothing is on chain, too.
     function test_redeem_isCumulative() public {
         uint32[4] memory tokens = [uint32(10), 11, 11, TOKENS];
         for (uint32 i = 0; i < 4; ++i) {
@@ -84,7 +86,8 @@ contract ChannelsTest is ProtocolTest {
         }
     }
 
-    /// @dev P-19: an epoch has one list of receipts, however many tokens a second voucher of it owes, and none is left out.
+    /// @dev P-19: an epoch has one list of receipts, however many tokens a second voucher of it owes, and none is
+    /// left out.
     function test_redeem_refusesAllButTheNextEpoch() public {
         for (uint32 next = 1; next < 4; ++next) {
             for (uint32 epoch = 0; epoch < 7; ++epoch) {
@@ -99,8 +102,8 @@ contract ChannelsTest is ProtocolTest {
         _refused(last, abi.encodeWithSelector(IChannels.NotTheNextEpoch.selector, type(uint32).max));
     }
 
-    /// @dev P-19: who redeems less for an epoch than the user has signed for it is not paid the rest by the next one's voucher, which lists
-    /// nothing of it.
+    /// @dev P-19: who redeems less for an epoch than the user has signed for it is not paid the rest by the next one's
+    /// voucher, which lists nothing of it.
     function testFuzz_redeem_refusesOtherBeginnings(uint32 paid, uint32 before, uint32 tokens) public {
         paid = uint32(bound(paid, 0, TOKENS));
         tokens = uint32(bound(tokens, paid, TOKENS));
@@ -225,8 +228,8 @@ contract ChannelsTest is ProtocolTest {
         _redeem(_voucher(other, 0, 0, 1, 1));
     }
 
-    /// @dev A user that closes its job without a word pays for what it has signed all the same, if it is redeemed within a window: so
-    /// that settlement waits for the audits of the last redemption for a bounded time (P-10, P-20).
+    /// @dev A user that closes its job without a word pays for what it has signed all the same, if it is redeemed
+    /// within a window: so that settlement waits for the audits of the last redemption for a bounded time (P-10, P-20).
     function test_redeem_forAWindowAfterTheJobIsClosed() public {
         vm.prank(user);
         jobs.cancel(job);
@@ -280,7 +283,8 @@ contract ChannelsTest is ProtocolTest {
         }
     }
 
-    /// @dev Being paid is the only moment in which a worker's code runs; what is redeemed then is paid once, like at any other.
+    /// @dev Being paid is the only moment in which a worker's code runs; what is redeemed then is paid once, like at
+    /// any other.
     function test_redeem_whileBeingPaid() public {
         for (uint256 i = 0; i < 2; ++i) {
             _stake(workers[i].addr, IStaking.Role.Worker, STAKE);

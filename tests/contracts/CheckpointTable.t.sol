@@ -6,8 +6,8 @@ import {Claim} from "../../contracts/types/Types.sol";
 import {ReplicaTest} from "./protocol/ReplicaTest.sol";
 import {Signatures} from "./protocol/Signatures.sol";
 
-/// @dev The table of `ICheckpoints`, every row and everything that no row has: wherever the rounds of a stage have come to, every seal and
-/// every reveal by everybody.
+/// @dev The table of `ICheckpoints`, every row and everything that no row has: wherever the rounds of a stage have come
+/// to, every seal and every reveal by everybody.
 contract CheckpointTableTest is ReplicaTest {
     uint256 private constant NEVER = type(uint256).max;
 
@@ -184,7 +184,8 @@ contract CheckpointTableTest is ReplicaTest {
         return true;
     }
 
-    /// @dev A seal window after the later of a round's first seal and the first reveal of the one before; never, while either is missing.
+    /// @dev A seal window after the later of a round's first seal and the first reveal of the one before; never, while
+    /// either is missing.
     function _sealsEnd(uint32 interval) private view returns (uint256) {
         uint256 first = rounds[interval].sealedAt;
         uint256 before = interval == 0 ? first : rounds[interval - 1].revealedAt;

@@ -216,7 +216,8 @@ contract ReceiptAuditsTest is ConfirmedAuditsTest {
         _unknown(audited);
     }
 
-    /// @dev An epoch that was redeemed and whose list holds the claim: nothing else. Not one whose voucher was only signed.
+    /// @dev An epoch that was redeemed and whose list holds the claim: nothing else. Not one whose voucher was
+    /// only signed.
     function test_notBeforeItIsRedeemed() public {
         AuditedClaim memory other = audited;
         (other.epoch, other.fixedAt, other.receipts) = (2, 0, 0);
@@ -224,7 +225,8 @@ contract ReceiptAuditsTest is ConfirmedAuditsTest {
         _unknown(other);
     }
 
-    /// @dev No proof is heard about a receipt of another form (C-12), so nobody answers about one either: a false word about it convicts nobody.
+    /// @dev No proof is heard about a receipt of another form (C-12), so nobody answers about one either: a false word
+    /// about it convicts nobody.
     function test_onlyReceiptsOfTheRightForm() public {
         for (uint256 i = 0; i < 2; ++i) {
             Claim memory receipt = _receiptOf(50);
@@ -239,7 +241,8 @@ contract ReceiptAuditsTest is ConfirmedAuditsTest {
         }
     }
 
-    /// @dev P-20: what is redeemed in the last moment has its whole window: drawn for, answered, paid, and its worker convictable to the end.
+    /// @dev P-20: what is redeemed in the last moment has its whole window: drawn for, answered, paid, and its worker
+    /// convictable to the end.
     function test_whatIsRedeemedLastIsAudited() public {
         vm.prank(user);
         jobs.cancel(auditedJob);

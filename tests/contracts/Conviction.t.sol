@@ -327,7 +327,8 @@ contract ConvictionTest is TrainingTest {
         }
     }
 
-    /// @dev A type that is none (a stray bit) convicts nobody by the padding of its tensor, which no recomputation looks at.
+    /// @dev A type that is none (a stray bit) convicts nobody by the padding of its tensor, which no recomputation
+    /// looks at.
     function test_refusesMalformedTypes() public {
         program[7].output = TensorType.wrap(TensorType.unwrap(program[7].output) | 1 << 128);
         for (uint256 k = 0; k < 3; ++k) {

@@ -15,9 +15,8 @@ contract CustodyDeliveriesTest is CustodyTest {
 
     // What is shown
 
-    /// @dev Whatever part is demanded of whatever list, by whomever it is held: it can be shown, begins within the tensor, and ends with it at the
-    /// latest.
-    /// forge-config: default.fuzz.runs = 128
+    /// @dev Whatever part is demanded of whatever list, by whomever it is held: it can be shown, begins within the
+    /// tensor, and ends with it at the latest. forge-config: default.fuzz.runs = 128
     function testFuzz_anyPart(uint8 kind, uint32 tensor, uint32 firstLeaf, uint32 leaves) public {
         kind %= 4;
         uint32 tensors = kind == 3 ? 2 : 3;
@@ -252,7 +251,8 @@ contract CustodyDeliveriesTest is CustodyTest {
         _wrong(id, demand, shown);
     }
 
-    /// @dev At its end a tensor is cut; padding, which lies beyond, is no part of it, and a place is not named modulo its leaves.
+    /// @dev At its end a tensor is cut; padding, which lies beyond, is no part of it, and a place is not named modulo
+    /// its leaves.
     function test_paddingIsNoPart() public {
         (uint256 id, Demand memory demand) = _demandState(_own(), _part(1, 3, 64));
         Delivery memory shown = _shown(_state(STAGE, 1), 3, 1, 3, 2);

@@ -15,7 +15,8 @@ import {CustodyTest} from "./protocol/CustodyTest.sol";
 contract CustodyDemandsTest is CustodyTest {
     // What a demand does
 
-    /// @dev It is on the books, and the claim is held back, for a bond. A claim's own worker need not have signed anything.
+    /// @dev It is on the books, and the claim is held back, for a bond. A claim's own worker need not have
+    /// signed anything.
     function testFuzz_theStateFromItsWorker(bytes calldata noise) public {
         Part memory part = _part(2, 5, 64);
         Holder memory holder = Holder(STAGE, 0, noise);

@@ -42,7 +42,8 @@ contract CustodyEndsTest is CustodyTest {
 
     // Who is convicted of what
 
-    /// @dev The claim and those after it are void, those before stand; the slash is split as any (P-7), and the bond goes back, whoever ends it.
+    /// @dev The claim and those after it are void, those before stand; the slash is split as any (P-7), and the bond
+    /// goes back, whoever ends it.
     function test_theClaimsOwnWorker() public {
         (Claim memory second,) = _commit(job, STAGE, 0, 1, committedAt);
         (Claim memory third,) = _commit(job, STAGE, 0, 2, committedAt);
@@ -128,7 +129,8 @@ contract CustodyEndsTest is CustodyTest {
 
     // What is owed no more
 
-    /// @dev A conviction of the claim, or of an earlier one of its lane, frees the bonds of all demands for it, at once.
+    /// @dev A conviction of the claim, or of an earlier one of its lane, frees the bonds of all demands for it,
+    /// at once.
     function testFuzz_theClaimIsVoid(bool earlier, bool kept) public {
         (Claim memory second,) = _commit(job, STAGE, 0, 1, committedAt);
         Holder memory holder = kept ? _keeperOf(second) : _own();
@@ -226,8 +228,8 @@ contract CustodyEndsTest is CustodyTest {
         assertEq(_staked(workers[STAGE].addr).bonded, STAKE, "not again");
     }
 
-    /// @dev A worker cannot spare itself the loss of claims that it does not show by having lost its stake over something else: they are void, for no
-    /// second slash.
+    /// @dev A worker cannot spare itself the loss of claims that it does not show by having lost its stake over
+    /// something else: they are void, for no second slash.
     function testFuzz_noStakeIsNoExcuse(uint256 how) public {
         _stake(workers[STAGE].addr, IStaking.Role.Worker, STAKE);
         (Claim memory second,) = _commit(job, STAGE, 0, 1, committedAt);

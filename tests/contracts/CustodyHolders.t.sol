@@ -157,7 +157,8 @@ contract CustodyHoldersTest is CustodyTest {
         _finalizeBy(about, when, holder);
     }
 
-    /// @dev The word for the last claim's state is enough for those before it, and for no longer list; each has its window.
+    /// @dev The word for the last claim's state is enough for those before it, and for no longer list; each has
+    /// its window.
     function test_oneWordForSeveralClaims() public {
         skip(1 hours);
         (Claim[] memory claims, uint64[] memory times) = (new Claim[](3), new uint64[](3));

@@ -31,7 +31,8 @@ contract CustodyHoldsTest is CustodyTest {
         _isHeldBack(claim, committedAt);
     }
 
-    /// @dev Demands and a challenge for one claim: each gives back its own hold and no other, in whatever order they end, and however.
+    /// @dev Demands and a challenge for one claim: each gives back its own hold and no other, in whatever order they
+    /// end, and however.
     function testFuzz_countsEachHold(uint256 seed) public {
         uint256 count = 1 + seed % 4;
         Demand[] memory demands = new Demand[](count);
@@ -57,7 +58,8 @@ contract CustodyHoldsTest is CustodyTest {
         checkpoints.release(demands[0].claimId);
     }
 
-    /// @dev A demand that its holder defaults on gives its hold back as well: the claim stands, for the other demand's sake held.
+    /// @dev A demand that its holder defaults on gives its hold back as well: the claim stands, for the other demand's
+    /// sake held.
     function test_aDefaultOfWhoSignedFreesTheClaim() public {
         (uint256 first, Demand memory firstDemand) = _demandOwn();
         (uint256 second, Demand memory secondDemand) = _demandKept();
@@ -87,8 +89,8 @@ contract CustodyHoldsTest is CustodyTest {
         assertEq(sno.balanceOf(address(custody)), 0);
     }
 
-    /// @dev P-10: who demands again and again until the last second, of a holder that shows everything at the last moment, holds a claim for two windows
-    /// and one clock.
+    /// @dev P-10: who demands again and again until the last second, of a holder that shows everything at the last
+    /// moment, holds a claim for two windows and one clock.
     function testFuzz_noDemandDelaysForEver(uint256 seed) public {
         (uint256 end, bool own) = (committedAt + 2 * WINDOW, seed % 2 == 0);
         Holder memory holder = own ? _own() : _keeper();

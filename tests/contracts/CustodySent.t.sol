@@ -13,11 +13,13 @@ import {Demand, Part} from "../../contracts/types/Custody.sol";
 import {Claim, JobTerms, ProgramHeader} from "../../contracts/types/Types.sol";
 import {SentTest} from "./protocol/SentTest.sol";
 
-/// @dev `demandSent`, and how it ends where nothing is shown: who claims what it computed, and keeps it from its neighbour, is convicted.
+/// @dev `demandSent`, and how it ends where nothing is shown: who claims what it computed, and keeps it from its
+/// neighbour, is convicted.
 contract CustodySentTest is SentTest {
     // What can be demanded
 
-    /// @dev Of the claim's own worker, whoever demands, in either direction; it is on the books, and the claim is held back, for a bond.
+    /// @dev Of the claim's own worker, whoever demands, in either direction; it is on the books, and the claim is held
+    /// back, for a bond.
     function testFuzz_anyPlace(bool toNext, uint32 tensor, uint32 firstLeaf, uint32 leaves) public {
         Part memory part = _part(tensor % ENTRIES, firstLeaf, uint32(bound(leaves, 1, 64)));
         Demand memory expected = _sentDemand(claim, toNext, part);
@@ -32,8 +34,8 @@ contract CustodySentTest is SentTest {
         _isHeldBack(claim, committedAt);
     }
 
-    /// @dev A place that the log does not have is refused, so that nobody is asked for what nobody can show: an entry for each step and
-    /// micro-batch, and 1 to 64 leaves wherever they are said to begin.
+    /// @dev A place that the log does not have is refused, so that nobody is asked for what nobody can show: an entry
+    /// for each step and micro-batch, and 1 to 64 leaves wherever they are said to begin.
     function testFuzz_places(bool toNext, uint32 tensor, uint32 firstLeaf, uint32 leaves, bool near) public {
         if (near) (tensor, leaves) = (tensor % (ENTRIES + 2), leaves % 67);
         bool right = tensor < ENTRIES && leaves > 0 && leaves < 65;
@@ -154,7 +156,8 @@ contract CustodySentTest is SentTest {
 
     // What comes of it
 
-    /// @dev P-36: silence within the clock voids the claim and those after it, and those before stand; the slash is split as any (P-7); the bond goes back.
+    /// @dev P-36: silence within the clock voids the claim and those after it, and those before stand; the slash is
+    /// split as any (P-7); the bond goes back.
     function testFuzz_whoKeepsItIsConvicted(bool toNext, uint32 tensor) public {
         (Claim memory first, uint64 when) = (claim, committedAt);
         (claim,) = _commit(job, STAGE, 0, 1, when);

@@ -6,7 +6,8 @@ import {Delivery, Demand, DemandKind} from "../../contracts/types/Custody.sol";
 import {BoundaryLogs, EdgeLog} from "../../contracts/types/Types.sol";
 import {SentTest} from "./protocol/SentTest.sol";
 
-/// @dev `deliverSent`: who sent it, or could have, shows it with its word for the log, and nothing else passes for that.
+/// @dev `deliverSent`: who sent it, or could have, shows it with its word for the log, and nothing else passes
+/// for that.
 contract CustodySentDeliveriesTest is SentTest {
     // What is shown
 

@@ -8,11 +8,13 @@ import {Delivery, Demand, Holder, Part} from "../../contracts/types/Custody.sol"
 import {BoundaryLogs, Claim, ProgramHeader} from "../../contracts/types/Types.sol";
 import {SentTest} from "./protocol/SentTest.sol";
 
-/// @dev The tables of `ICustody`, every row and everything that no row has: from anywhere that a demand can stand, every move by everybody.
+/// @dev The tables of `ICustody`, every row and everything that no row has: from anywhere that a demand can stand,
+/// every move by everybody.
 contract CustodyTableTest is SentTest {
     uint256 private constant ID = 1;
 
-    /// @dev What is demanded: the claim's state of its own worker, or of who signed for it; a stage's constants; what the claim says was sent.
+    /// @dev What is demanded: the claim's state of its own worker, or of who signed for it; a stage's constants; what
+    /// the claim says was sent.
     enum What {
         Own,
         Kept,
@@ -123,7 +125,8 @@ contract CustodyTableTest is SentTest {
         isSettled = true;
     }
 
-    /// @dev Up to a limit, to the second and to the block, and beyond it: the demand's, or that to when something can be demanded.
+    /// @dev Up to a limit, to the second and to the block, and beyond it: the demand's, or that to when something can
+    /// be demanded.
     function _goToSomeTime(uint256 noise) private {
         vm.roll(block.number + noise % (parameters.moveBlocks + 2));
         noise >>= 8;

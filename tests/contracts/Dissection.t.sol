@@ -24,8 +24,8 @@ contract DissectionTest is Test {
         return Dissection.levelsOf(hints);
     }
 
-    /// @dev Of a tree and hints of any kind there is one way: of all nodes so far below, one is taken, it has a leaf, and it stands where the rule
-    /// says, followed from the top.
+    /// @dev Of a tree and hints of any kind there is one way: of all nodes so far below, one is taken, it has a leaf,
+    /// and it stands where the rule says, followed from the top.
     function testFuzz_hintsLeadOneWay(uint256 seed, bytes32 salt) public view {
         uint256 count = seed % 20 + 1;
         (, bytes32[][] memory tree) = _list(count);
@@ -158,8 +158,8 @@ contract DissectionTest is Test {
         assertEq(this.nodeOver(p, bytes.concat(row, new bytes(32))), 0);
     }
 
-    /// @dev A tree whose padding is not what it should be differs from everybody's, and could be shown to differ in nothing: its rows
-    /// are no answer, though they hash up.
+    /// @dev A tree whose padding is not what it should be differs from everybody's, and could be shown to differ in
+    /// nothing: its rows are no answer, though they hash up.
     function test_paddingIsChecked() public view {
         (bytes32[] memory items, bytes32[][] memory tree) = _list(5);
         // Height 1: three nodes have a leaf under them, the fourth has none.

@@ -124,7 +124,8 @@ contract DrawsTest is AuditTest {
         assertTrue(found, "in time");
     }
 
-    /// @dev Who can make and unmake validators cannot draw anew: with more of them fewer are drawn, and only of those that were.
+    /// @dev Who can make and unmake validators cannot draw anew: with more of them fewer are drawn, and only of those
+    /// that were.
     function testFuzz_theCountMovesNobodyIn(bytes32 seed, uint8 joining, uint8 leaving) public {
         vm.assume(seed != 0);
         _fixNow(seed);

@@ -49,7 +49,8 @@ contract ElementProofsHarness {
 
 /// @dev C-17: proofs of a wrong element as bytes.
 contract ElementProofsTest is Test {
-    /// @dev Of a proof with no operands, from its end: how many operands, the siblings of the only range and their number, its leaf.
+    /// @dev Of a proof with no operands, from its end: how many operands, the siblings of the only range and their
+    /// number, its leaf.
     uint256 private constant LAST_COUNT = 1;
     uint256 private constant LEAVES_FROM_END = LAST_COUNT + 1 + 256 + 4;
 

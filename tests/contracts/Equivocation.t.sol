@@ -77,7 +77,8 @@ contract EquivocationTest is ChallengeTest {
         _refused(_proof(true, OTHER), ICheckpoints.ClaimIsVoid.selector);
     }
 
-    /// @dev A neighbour may claim when the sender's claim is final: the stake is at risk until the job is settled, and what is final stays.
+    /// @dev A neighbour may claim when the sender's claim is final: the stake is at risk until the job is settled, and
+    /// what is final stays.
     function test_aFinalClaimIsNoRefuge() public {
         uint64 when = committedAt;
         skip(WINDOW);
@@ -101,7 +102,8 @@ contract EquivocationTest is ChallengeTest {
         assertEq(_staked(workers[STAGE].addr).bonded, STAKE, "a stake that is free is nobody's to take");
     }
 
-    /// @dev A receipt binds nobody without its worker's signature, and so no log signed by anyone proves anything about one.
+    /// @dev A receipt binds nobody without its worker's signature, and so no log signed by anyone proves anything
+    /// about one.
     function test_notAboutReceipts() public {
         _stake(workers[0].addr, IStaking.Role.Worker, STAKE);
         _stake(workers[STAGE].addr, IStaking.Role.Worker, STAKE);

@@ -11,9 +11,9 @@ import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 import {SentTest} from "./protocol/SentTest.sol";
 
 /// @title Gas of whole transactions
-/// @notice Each call here is a transaction of its own (`isolate`), so the figures in `snapshots/protocol.json` hold the base
-/// cost, the calldata and its floor (EIP-7623), and cold storage. Refunds are not taken off.
-/// forge-config: default.isolate = true
+/// @notice Each call here is a transaction of its own (`isolate`), so the figures in `snapshots/protocol.json` hold the
+/// base cost, the calldata and its floor (EIP-7623), and cold storage. Refunds are not taken off. forge-config:
+/// default.isolate = true
 contract GasTest is ProtocolTest {
     IStaking.Role private constant WORKER = IStaking.Role.Worker;
 
@@ -72,8 +72,8 @@ contract GasTest is ProtocolTest {
         return vm.snapshotGasLastCall("protocol", interval == 0 ? "commit, first of a lane" : "commit");
     }
 
-    /// @dev Where a final claim's record was; and behind 64 claims that wait, so that places are in the second ring. Of a stage between two
-    /// others, whose claims have to be final, too.
+    /// @dev Where a final claim's record was; and behind 64 claims that wait, so that places are in the second ring. Of
+    /// a stage between two others, whose claims have to be final, too.
     function test_commit_inAPlace() public {
         uint64 job = _run(_terms(ETH, 3, 1, 100));
         uint64 when = uint64(block.timestamp);

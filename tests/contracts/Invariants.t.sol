@@ -17,7 +17,8 @@ import {JobKind} from "../../contracts/types/Types.sol";
 import {Deployment} from "../../script/Deployer.sol";
 import {Economy} from "./protocol/Economy.sol";
 
-/// @dev P-1 to P-7, P-10, P-19, P-20, P-24 to P-26, P-29, P-31, P-32 and P-34, whatever anybody does. One function each would walk anew: they are checked together.
+/// @dev P-1 to P-7, P-10, P-19, P-20, P-24 to P-26, P-29, P-31, P-32 and P-34, whatever anybody does. One function each
+/// would walk anew: they are checked together.
 contract InvariantsTest is Test {
     Economy private economy;
     SNO private sno;
@@ -153,7 +154,8 @@ contract InvariantsTest is Test {
         }
     }
 
-    /// @param settledToo looks at the lanes of settled jobs, too: nothing of them changes, so at a walk's end is early enough.
+    /// @param settledToo looks at the lanes of settled jobs, too: nothing of them changes, so at a walk's end is
+    /// early enough.
     function _everythingAddsUp(bool settledToo) private view {
         address[] memory people = economy.people();
         (uint256[] memory locks, uint256 inEth, uint256 inSno) = _jobsAddUp(people, settledToo);
@@ -180,8 +182,8 @@ contract InvariantsTest is Test {
         assertEq(staking.validatorCount(), validators, "validators are those with the collateral");
     }
 
-    /// @dev Escrows, and what is locked of each of the people: the stakes of lanes of unsettled jobs that they hold and were not
-    /// convicted on.
+    /// @dev Escrows, and what is locked of each of the people: the stakes of lanes of unsettled jobs that they hold and
+    /// were not convicted on.
     function _jobsAddUp(address[] memory people, bool settledToo)
         private
         view
@@ -231,8 +233,8 @@ contract InvariantsTest is Test {
         assertEq(sno.balanceOf(address(jobs)), inSno, "SNO is there");
     }
 
-    /// @dev Everybody has what the rules give them; escrows are the user's, bonds the auditor's. Who is honest has never less than it
-    /// was given.
+    /// @dev Everybody has what the rules give them; escrows are the user's, bonds the auditor's. Who is honest has
+    /// never less than it was given.
     function _sharesAddUp(address[] memory people, uint256 inEth, uint256 inSno, uint256 bonds) private view {
         for (uint256 i = 0; i < people.length; ++i) {
             uint256 due = economy.dueTo(people[i], address(sno));

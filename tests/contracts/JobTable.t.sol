@@ -5,7 +5,8 @@ import {IJobs} from "../../contracts/interfaces/IJobs.sol";
 import {Claim, JobKind, JobTerms, Offer} from "../../contracts/types/Types.sol";
 import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 
-/// @dev The table of `IJobs`, every row and everything that no row has: from anywhere that a job can stand, every move by everybody.
+/// @dev The table of `IJobs`, every row and everything that no row has: from anywhere that a job can stand, every move
+/// by everybody.
 contract JobTableTest is ProtocolTest {
     enum Move {
         Accept,

@@ -261,7 +261,8 @@ contract MerkleTest is Test {
         }
     }
 
-    /// @notice Only whole leaves count: 64 bytes of two child nodes are no leaf, nor is the empty range a proof of anything.
+    /// @notice Only whole leaves count: 64 bytes of two child nodes are no leaf, nor is the empty range a proof
+    /// of anything.
     function test_partialLeavesFail() public view {
         bytes[] memory leaves = _leaves(4);
         bytes32[][] memory tree = SlowTree.ofLeaves(leaves);

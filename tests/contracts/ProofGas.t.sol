@@ -20,9 +20,9 @@ import {ProtocolTest} from "./protocol/ProtocolTest.sol";
 import {SlowTree} from "./verifier/SlowTree.sol";
 
 /// @title Gas of convictions over rows of 4,096
-/// @notice Operators of a layer of a large model, 512 tokens by 4,096 channels, in a program of 60 operators and 12 state
-/// tensors. Of the tensors there is only what the proof opens; the rest of their trees is noise.
-/// forge-config: default.isolate = true
+/// @notice Operators of a layer of a large model, 512 tokens by 4,096 channels, in a program of 60 operators and 12
+/// state tensors. Of the tensors there is only what the proof opens; the rest of their trees is noise. forge-config:
+/// default.isolate = true
 contract ProofGasTest is ProtocolTest {
     using SlowTree for bytes32[][];
     using TensorTypes for TensorType;
@@ -61,7 +61,8 @@ contract ProofGasTest is ProtocolTest {
         assertLe(_measure("int8 dot product of 4096", Opcodes.MAT_MUL, opened, _attributes(12)), 450_000);
     }
 
-    /// @notice The same about a receipt: b is a constant of the program, which is one of as many as a text can have tokens.
+    /// @notice The same about a receipt: b is a constant of the program, which is one of as many as a text can
+    /// have tokens.
     function test_receipt_4096() public {
         Opened[] memory opened = _factors(8, 2);
         ElementProof memory p = _proof(Opcodes.MAT_MUL, opened, _attributes(12), JobKind.Serving);
@@ -78,7 +79,8 @@ contract ProofGasTest is ProtocolTest {
         );
     }
 
-    /// @dev What counts is the floor price of calldata (EIP-7623), 40 gas for each byte of 16 KiB: arithmetic costs none on top.
+    /// @dev What counts is the floor price of calldata (EIP-7623), 40 gas for each byte of 16 KiB: arithmetic costs
+    /// none on top.
     function test_scaledProductInt16() public {
         Opened[] memory opened = _scaled(16);
         assertLe(
@@ -86,8 +88,8 @@ contract ProofGasTest is ProtocolTest {
         );
     }
 
-    /// @notice int16 activations by int8 weights. The price being linear in the length, 2816 elements, the longest row that the
-    /// compiler takes at once, cost 517,000.
+    /// @notice int16 activations by int8 weights. The price being linear in the length, 2816 elements, the longest row
+    /// that the compiler takes at once, cost 517,000.
     function test_scaledProductMixed_2048() public {
         Opened[] memory opened = _mixed(2048);
         string memory name = "int16 by int8 scaled dot product of 2048";

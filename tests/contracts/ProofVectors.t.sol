@@ -10,8 +10,8 @@ import {IStaking} from "../../contracts/interfaces/IStaking.sol";
 import {Claim, ContradictionProof, JobKind, WiringProof} from "../../contracts/types/Types.sol";
 import {Cases} from "./Cases.sol";
 
-/// @notice Every proof that the Rust prover built (`tests/vectors/README.md`) convicts on chain of just what it says. What
-/// the chain knows is mocked from the case; `Disputes`, the trees and `StepVerifier` are the real ones.
+/// @notice Every proof that the Rust prover built (`tests/vectors/README.md`) convicts on chain of just what it says.
+/// What the chain knows is mocked from the case; `Disputes`, the trees and `StepVerifier` are the real ones.
 contract ProofVectorsTest is Cases {
     IJobs private constant JOBS = IJobs(address(uint160(0x1001)));
     IStaking private constant STAKING = IStaking(address(uint160(0x1002)));

@@ -19,7 +19,8 @@ contract RecordPlacesTest is Test {
     uint32 private made;
     uint32 private finalized;
 
-    /// @dev Makes and finalises by turns: what is not final is found, and where fewer than a ring wait no other is begun.
+    /// @dev Makes and finalises by turns: what is not final is found, and where fewer than a ring wait no other
+    /// is begun.
     function testFuzz_everyRecordIsFoundUntilItIsFinal(uint8[24] calldata claims, uint8[24] calldata finals) public {
         uint32 most = 0;
         for (uint256 i = 0; i < claims.length; ++i) {

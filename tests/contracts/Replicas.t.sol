@@ -148,7 +148,8 @@ contract ReplicasTest is ReplicaTest {
         assertFalse(checkpoints.isTooLate(job, 0, 0));
     }
 
-    /// @dev Who seals ahead cannot hurry the others: they have a whole window from the first reveal of the interval before.
+    /// @dev Who seals ahead cannot hurry the others: they have a whole window from the first reveal of the
+    /// interval before.
     function test_sealingAheadHurriesNobody() public {
         for (uint32 interval = 0; interval < INTERVALS; ++interval) {
             _seal(_own(0, interval));
@@ -380,7 +381,8 @@ contract ReplicasTest is ReplicaTest {
 
     // Any order
 
-    /// @dev Whatever the lanes do when: no seal after a reveal of the same round, and who has sealed in time can always reveal in the end.
+    /// @dev Whatever the lanes do when: no seal after a reveal of the same round, and who has sealed in time can always
+    /// reveal in the end.
     function testFuzz_sealsComeBeforeReveals(uint256 seed) public {
         uint32[REPLICAS] memory seals;
         uint32[REPLICAS] memory reveals;

@@ -7,8 +7,8 @@ import {Noise} from "./verifier/Noise.sol";
 import {Test} from "forge-std/Test.sol";
 
 contract RowTailsHarness {
-    /// @dev How many of `count` mantissas of `width` bytes from byte `from` reach `least`, and the sum of as many of `weightWidth`
-    /// bytes from byte `weightFrom`.
+    /// @dev How many of `count` mantissas of `width` bytes from byte `from` reach `least`, and the sum of as many of
+    /// `weightWidth` bytes from byte `weightFrom`.
     function fast(
         bytes calldata data,
         uint256 from,
@@ -70,7 +70,8 @@ contract RowTailsHarness {
     }
 }
 
-/// @notice The scans of rows for what reaches a threshold, and for the first of the largest, against loops over mantissas.
+/// @notice The scans of rows for what reaches a threshold, and for the first of the largest, against loops
+/// over mantissas.
 contract RowTailsTest is Test {
     RowTailsHarness private harness = new RowTailsHarness();
 
@@ -89,8 +90,8 @@ contract RowTailsTest is Test {
         assertEq(sum, slowSum, "sum");
     }
 
-    /// @dev One of the mantissas or a neighbour of it, which tells "at least" from "more than"; or a number beside what the width
-    /// can hold.
+    /// @dev One of the mantissas or a neighbour of it, which tells "at least" from "more than"; or a number beside what
+    /// the width can hold.
     function _threshold(bytes memory data, uint256 from, uint256 width, uint256 kind) private view returns (int256) {
         int256 half = int256(2 ** (8 * width - 1));
         if (kind % 8 == 0) return -half - 1;

@@ -204,7 +204,8 @@ contract SettlementTest is ProtocolTest {
         jobs.settle(job);
     }
 
-    // Serving jobs: closed, then open for one window to vouchers; settled when what was redeemed last was open to audits and proofs for one, too.
+    // Serving jobs: closed, then open for one window to vouchers; settled when what was redeemed last was open to
+    // audits and proofs for one, too.
 
     function test_cancel_serving_opensAWindow() public {
         uint64 job = _run(_servingTerms(address(sno), 2, 1, 10));
@@ -272,8 +273,8 @@ contract SettlementTest is ProtocolTest {
         jobs.settle(job);
     }
 
-    /// @dev P-20: what any lane redeems just before nothing can be redeemed any more is audited for a whole window, against its stake. Then, two windows
-    /// after the job was closed, it is over for good (P-10).
+    /// @dev P-20: what any lane redeems just before nothing can be redeemed any more is audited for a whole window,
+    /// against its stake. Then, two windows after the job was closed, it is over for good (P-10).
     function test_settle_serving_waitsForTheLastRedemption() public {
         uint64 job = _run(_servingTerms(address(sno), 2, 2, 10));
         skip(3 days);
@@ -309,7 +310,8 @@ contract SettlementTest is ProtocolTest {
         assertEq(_staked(workers[0].addr).locked, 0);
     }
 
-    /// @dev However the redemptions fall, settlement comes one window after the last and one after the closing, and at most two after that.
+    /// @dev However the redemptions fall, settlement comes one window after the last and one after the closing, and at
+    /// most two after that.
     function testFuzz_settle_serving_isBounded(uint256 seed) public {
         uint64 job = _run(_servingTerms(address(sno), 2, 2, 10));
         uint256 from = 0;

@@ -106,8 +106,8 @@ contract StepVerifierByHandTest is VerifierTest {
         _check(Opcodes.NORM, vector(32, 0, 2), list(zeros, ones, ones), ints(1, 1, 4, 0), ints(16, 16));
     }
 
-    /// @notice The longest row of the largest squares with the largest ε stays within the bounds of N-28, also where a malformed
-    /// row holds −32768.
+    /// @notice The longest row of the largest squares with the largest ε stays within the bounds of N-28, also where a
+    /// malformed row holds −32768.
     function test_normOfExtremes() public view {
         TensorType row = vector(16, 0, 4096);
         Tensor memory x = Tensor(row, new int256[](4096));
@@ -117,12 +117,14 @@ contract StepVerifierByHandTest is VerifierTest {
         Tensor[] memory inputs = list(x, x, x);
         for (int256 center = 0; center < 2; ++center) {
             Operator memory op = operatorOf(Opcodes.NORM, row, inputs, ints(center, 2 ** 60 - 1, 40, 63));
-            // √(2^60 + 2^50) is far above a deviation of 2^19: n = 511, to which the bias adds 2^15·2^40 → 2^55/2^63 → 0.
+            // √(2^60 + 2^50) is far above a deviation of 2^19: n = 511, to which the bias adds 2^15·2^40 →
+            // 2^55/2^63 → 0.
             assertEq(verifier.recompute(op, 0, context, wholeWindows(inputs)), 0);
             op.attributes[1] = 1;
             op.attributes[2] = 0;
             op.attributes[3] = 20;
-            // Every value is a standard deviation from the mean: n = 2^20/√4096 = 2^14, times the gain over 2^20 is 512.
+            // Every value is a standard deviation from the mean: n = 2^20/√4096 = 2^14, times the gain over
+            // 2^20 is 512.
             assertEq(verifier.recompute(op, 0, context, wholeWindows(inputs)), 512);
             assertEq(verifier.recompute(op, 1, context, wholeWindows(inputs)), 512);
         }

@@ -8,8 +8,8 @@ import {Operand, Operator, TensorType, Window} from "../../contracts/types/Types
 import {GoodOperators} from "./verifier/GoodOperators.sol";
 import {Tensor} from "./verifier/VerifierTest.sol";
 
-/// @notice What `StepVerifier` refuses: operators that no checked program holds, elements that do not exist. It never gives
-/// a number for those; `StepVerifierWindows` is about what it reads.
+/// @notice What `StepVerifier` refuses: operators that no checked program holds, elements that do not exist. It never
+/// gives a number for those; `StepVerifierWindows` is about what it reads.
 contract StepVerifierFormTest is GoodOperators {
     using TensorTypes for TensorType;
 

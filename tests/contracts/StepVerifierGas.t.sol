@@ -186,7 +186,8 @@ contract StepVerifierGasTest is VerifierTest {
         _measure("RowPick", Opcodes.ROW_PICK, vector(32, 0, 63), list(a, a), ints());
     }
 
-    /// @notice Operators of training: sums over 4096, and of as many heads as there may be, each from a window of its own.
+    /// @notice Operators of training: sums over 4096, and of as many heads as there may be, each from a window of
+    /// its own.
     function test_gradients() public {
         for (uint256 bits = 8; bits <= 64; bits *= 2) {
             string memory suffix = string.concat(" int", vm.toString(bits));

@@ -11,7 +11,8 @@ import {Tensor, VerifierTest} from "./verifier/VerifierTest.sol";
 contract StepVerifierSamplingTest is VerifierTest {
     using TensorTypes for TensorType;
 
-    /// @dev `rows` rows of `parts` parts of `length` elements; an element of the output stands for part `part`, that of row `m`.
+    /// @dev `rows` rows of `parts` parts of `length` elements; an element of the output stands for part `part`, that of
+    /// row `m`.
     struct Shape {
         uint256 rows;
         uint256 parts;

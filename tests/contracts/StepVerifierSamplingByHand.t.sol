@@ -121,8 +121,8 @@ contract StepVerifierSamplingByHandTest is VerifierTest {
         _check(Opcodes.THRESHOLD, t.tensorType, list(t, one, one, one, _controls(0, 0, 1, 0)), ints(64), ints(127));
     }
 
-    /// @dev Seed, position and column 0: the first of the known answers of Philox, 0x6627e8d5. One leading zero, then 0x98 and 0x9f
-    /// after the leading one.
+    /// @dev Seed, position and column 0: the first of the known answers of Philox, 0x6627e8d5. One leading zero, then
+    /// 0x98 and 0x9f after the leading one.
     function _table() private pure returns (Tensor memory table) {
         table.tensorType = vector(32, 16, 8224);
         table.mantissas = new int256[](8224);

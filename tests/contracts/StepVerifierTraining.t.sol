@@ -12,7 +12,8 @@ import {Tensor, VerifierTest} from "./verifier/VerifierTest.sol";
 contract StepVerifierTrainingTest is VerifierTest {
     using TensorTypes for TensorType;
 
-    /// @dev A type with an element for each run of `a`: for the innermost dimensions together, from none of them to all.
+    /// @dev A type with an element for each run of `a`: for the innermost dimensions together, from none of them
+    /// to all.
     function _runs(TensorType a, uint256 bits) private returns (TensorType) {
         uint256 kept = pickUint(0, a.rank());
         uint256 count = 1;

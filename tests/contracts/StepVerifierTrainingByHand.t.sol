@@ -71,7 +71,8 @@ contract StepVerifierTrainingByHandTest is VerifierTest {
     function test_inverseNorm() public view {
         Tensor memory x = _tensor(matrix(8, 0, 1, 4), ints(2, -2, 2, 0));
         _check(Opcodes.INVERSE_NORM, vector(32, 18, 1), list(x), ints(0, 4096 - 12 * 256, 32), ints(2 ** 16));
-        // Parts: 8·256 + 2048 = 2^12, and 4·256 + 2048 = 3072 with the root ⌊√(3072·4^25)⌋ and R = ⌊2^54/1859775393⌋ = 9686330.
+        // Parts: 8·256 + 2048 = 2^12, and 4·256 + 2048 = 3072 with the root ⌊√(3072·4^25)⌋ and R =
+        // ⌊2^54/1859775393⌋ = 9686330.
         _check(Opcodes.INVERSE_NORM, vector(32, 18, 2), list(x), ints(0, 2048, 32), ints(65_536, 75_674));
         // Around the mean nothing is left but ε = 1: j = 30, R = 2^24.
         x = _tensor(matrix(8, 0, 1, 4), ints(7, 7, 7, 7));

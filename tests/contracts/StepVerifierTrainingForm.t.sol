@@ -8,8 +8,8 @@ import {Operator, TensorType, Window} from "../../contracts/types/Types.sol";
 import {GoodOperators} from "./verifier/GoodOperators.sol";
 import {Tensor} from "./verifier/VerifierTest.sol";
 
-/// @notice As `StepVerifierForm`, of the operators that training adds; and that the contract which knows them answers as the one does
-/// that asks it.
+/// @notice As `StepVerifierForm`, of the operators that training adds; and that the contract which knows them answers
+/// as the one does that asks it.
 contract StepVerifierTrainingFormTest is GoodOperators {
     using TensorTypes for TensorType;
 
@@ -190,7 +190,8 @@ contract StepVerifierTrainingFormTest is GoodOperators {
         }
     }
 
-    /// @notice Arguments cut short, or more than there are, find the same answer as in one contract: a revert, or the number.
+    /// @notice Arguments cut short, or more than there are, find the same answer as in one contract: a revert, or
+    /// the number.
     function test_asItWasAsked() public view {
         (Operator memory op, Tensor[] memory inputs) = good(Opcodes.ROW_MUL);
         bytes memory call = abi.encodeCall(IStepVerifier.recompute, (op, 0, context, wholeWindows(inputs)));

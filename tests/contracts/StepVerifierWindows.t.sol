@@ -8,8 +8,8 @@ import {Operand, Operator, TensorType, Window} from "../../contracts/types/Types
 import {GoodOperators} from "./verifier/GoodOperators.sol";
 import {Tensor} from "./verifier/VerifierTest.sol";
 
-/// @notice What `StepVerifier` reads: windows that do not hold it are refused; and it never fails in another way than its
-/// interface says.
+/// @notice What `StepVerifier` reads: windows that do not hold it are refused; and it never fails in another way than
+/// its interface says.
 contract StepVerifierWindowsTest is GoodOperators {
     using TensorTypes for TensorType;
 
@@ -72,7 +72,8 @@ contract StepVerifierWindowsTest is GoodOperators {
         assertEq(verifier.recompute(op, 0, context, windows), 0);
     }
 
-    /// @notice Whatever an operator says, the answer is a number that its output type allows or one of the interface's errors.
+    /// @notice Whatever an operator says, the answer is a number that its output type allows or one of the
+    /// interface's errors.
     function testFuzz_mutatedOperators(uint256 seed) public {
         seedNoise(seed);
         (Operator memory op, Tensor[] memory inputs) = good(uint8(pickUint(1, LAST_OPCODE)));

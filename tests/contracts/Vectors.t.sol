@@ -8,8 +8,8 @@ import {TensorTypes} from "../../contracts/libraries/TensorTypes.sol";
 import {Operand, Operator, StepContext, TensorType, Window} from "../../contracts/types/Types.sol";
 import {VerifierTest} from "./verifier/VerifierTest.sol";
 
-/// @notice The shared vectors (`tests/vectors/README.md`), which the Rust reference wrote, hold on chain; with the windows cut
-/// to exactly what each element reads, and refused when cut shorter.
+/// @notice The shared vectors (`tests/vectors/README.md`), which the Rust reference wrote, hold on chain; with the
+/// windows cut to exactly what each element reads, and refused when cut shorter.
 contract VectorsTest is VerifierTest {
     using TensorTypes for TensorType;
 

@@ -58,7 +58,8 @@ def race(query: str) -> str:
             pending -= 1
         except queue.Empty:
             if len(runs) == 2:
-                runs[0].kill()  # two cores are what there is; what yices does not answer at once it seldom answers at all
+                # Two cores are what there is; what yices does not answer at once it seldom answers at all.
+                runs[0].kill()
             run = subprocess.Popen(
                 command(waiting.pop(0)[0], query), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )

@@ -1,4 +1,5 @@
-//! What has to come before a contract can take our SNO: a permit for stake, an approval of exactly the amount elsewhere.
+//! What has to come before a contract can take our SNO: a permit for stake, an approval of exactly the
+//! amount elsewhere.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! Calls of the port as transactions: to whom, with what data, and what of ETH and SNO they move. Proofs back from transactions.
+//! Calls of the port as transactions: to whom, with what data, and what of ETH and SNO they move. Proofs back
+//! from transactions.
 
 use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::{Error, SolCall, SolInterface};
@@ -171,8 +172,8 @@ fn encoded(proof: &ElementProof) -> Result<Bytes, Error> {
     bytes::encode(proof).map(Into::into).map_err(|error| Error::custom(error.to_string()))
 }
 
-/// The proof that a transaction to `to` with this data brings, as the call that sends it: the reverse of [`action`]. None of any other
-/// transaction, since a chain holds those of strangers, too.
+/// The proof that a transaction to `to` with this data brings, as the call that sends it: the reverse of [`action`].
+/// None of any other transaction, since a chain holds those of strangers, too.
 pub fn proof(deployment: &Deployment, to: Address, data: &[u8]) -> Option<Call> {
     if to != deployment.disputes {
         return None;

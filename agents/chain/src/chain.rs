@@ -108,8 +108,8 @@ impl AlloyChain {
         self.reader.confirmed().await
     }
 
-    /// Time of the next block, seconds: by the node, for the machine's own clock may be wrong, and where blocks are made on demand the
-    /// newest is old. Nodes that tell no pending block make blocks all the time.
+    /// Time of the next block, seconds: by the node, for the machine's own clock may be wrong, and where blocks are
+    /// made on demand the newest is old. Nodes that tell no pending block make blocks all the time.
     async fn next_time(&self, head: Head) -> Result<u64, Failure> {
         let pending = self.rpc.ask("pending block", |provider| async move {
             provider.client().request::<_, Option<Next>>("eth_getBlockByNumber", ("pending", false)).await

@@ -16,7 +16,8 @@ use tensorlink_types::{JobId, Lane};
 use crate::challenge;
 use crate::convert::recode;
 
-/// A log that one of our contracts cannot have written: the endpoint talks nonsense, or the deployment file names others.
+/// A log that one of our contracts cannot have written: the endpoint talks nonsense, or the deployment file
+/// names others.
 pub type NotOurs = alloy::sol_types::Error;
 
 /// What a log says; none if it is nothing that the port has an event for. `timestamp` is its block's.

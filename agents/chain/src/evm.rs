@@ -119,8 +119,8 @@ impl DatabaseRef for Fork {
     }
 }
 
-/// Executes actions one after the other on the state after `head`, in a block that comes `now` at the earliest; returns the
-/// gas of the last.
+/// Executes actions one after the other on the state after `head`, in a block that comes `now` at the earliest; returns
+/// the gas of the last.
 pub(crate) async fn simulate(
     rpc: Arc<Rpc>,
     head: Head,

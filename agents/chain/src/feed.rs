@@ -1,9 +1,10 @@
 //! Confirmed events, in order, each once.
 //!
-//! Blocks are read by number in ranges up to `head - confirmations`. Around each range the hashes of the block before it
-//! and of its last block are looked at: they commit to all blocks between, so a range that a reorganisation cuts through
-//! is read again. The hashes of the last blocks read are kept: where one is not canonical any more, although it was
-//! confirmed, reading resumes behind the last block that still is, and events that come again unchanged are not repeated.
+//! Blocks are read by number in ranges up to `head - confirmations`. Around each range the hashes of the block before
+//! it and of its last block are looked at: they commit to all blocks between, so a range that a reorganisation cuts
+//! through is read again. The hashes of the last blocks read are kept: where one is not canonical any more, although
+//! it was confirmed, reading resumes behind the last block that still is, and events that come again unchanged are
+//! not repeated.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -142,8 +143,8 @@ impl Reader {
         Ok(events)
     }
 
-    /// Sends every confirmed event from block `from` on, until the receiver is gone, the node shuts down or the chain is
-    /// replaced by another.
+    /// Sends every confirmed event from block `from` on, until the receiver is gone, the node shuts down or the chain
+    /// is replaced by another.
     pub(crate) async fn follow(self, from: u64, events: mpsc::Sender<EventAt>) {
         let mut cursor = Cursor::new(from.max(self.deployment.block));
         let mut wait = POLL;

@@ -36,8 +36,8 @@ pub enum KeystoreError {
     },
 }
 
-/// Makes a new key, writes it to `path` encrypted by `password`, readable by the owner alone, and returns it. Blocks for a
-/// moment: the password is stretched.
+/// Makes a new key, writes it to `path` encrypted by `password`, readable by the owner alone, and returns it. Blocks
+/// for a moment: the password is stretched.
 ///
 /// # Errors
 /// [`KeystoreError`] if the file exists or cannot be written.

@@ -167,7 +167,8 @@ impl Rpc {
         }
     }
 
-    /// The start of a message, which may quote a page of garbage; without the URL, which may hold the key of an account.
+    /// The start of a message, which may quote a page of garbage; without the URL, which may hold the key of
+    /// an account.
     fn brief(&self, error: &TransportError) -> String {
         const LENGTH: usize = 300;
         let text = error.to_string().replace(self.url.trim_end_matches('/'), "the URL");

@@ -1,4 +1,5 @@
-//! Transactions of one account: nonces that never collide, fees that rise until they are mined, and what became of them.
+//! Transactions of one account: nonces that never collide, fees that rise until they are mined, and what became
+//! of them.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -98,7 +99,8 @@ impl Sender {
         &self.signer
     }
 
-    /// Sends a call, and what has to come before it; returns the receipt of its success. `now`: time of the newest block.
+    /// Sends a call, and what has to come before it; returns the receipt of its success. `now`: time of the
+    /// newest block.
     pub(crate) async fn send(&self, call: &Call, now: u64) -> Result<TransactionReceipt, ChainError> {
         let turn = self.turn.lock().await;
         let views = Views { rpc: &self.rpc, deployment: &self.deployment };
@@ -258,14 +260,15 @@ impl Sender {
         Ok((*looks >= LOOKS).then(|| Fate::Lost("another transaction of this account took its nonce".into())))
     }
 
-    /// Replaces the transaction by one that pays an eighth more, or the market's fee if that is higher, and hands it to the
-    /// node anew: it may have lost the last one.
+    /// Replaces the transaction by one that pays an eighth more, or the market's fee if that is higher, and hands it to
+    /// the node anew: it may have lost the last one.
     async fn bump(&self, attempt: &mut Attempt<'_>) -> Result<(), ChainError> {
         let market = self.rpc.ask("fees", |p| async move { p.estimate_eip1559_fees().await }).await;
         let raised = |old: u128| old.saturating_add(old.div_ceil(8)).saturating_add(1);
         let (mut fee, mut tip) = (raised(attempt.fees.max_fee_per_gas), raised(attempt.fees.max_priority_fee_per_gas));
         if let Ok(market) = market {
-            // The estimate leaves room for blocks that get dearer; where that goes beyond the cap, the block itself may not.
+            // The estimate leaves room for blocks that get dearer; where that goes beyond the cap, the block itself
+            // may not.
             fee = fee.max(market.max_fee_per_gas.min(FEE_CAP));
             tip = tip.max(market.max_priority_fee_per_gas);
         }
@@ -281,8 +284,9 @@ impl Sender {
         }
     }
 
-    /// A reorganisation may undo transactions that this one follows, for good: their sender has seen them mined and does not send them again.
-    /// Then nothing after them is ever mined, unless something else takes their nonces: transfers of nothing to ourselves.
+    /// A reorganisation may undo transactions that this one follows, for good: their sender has seen them mined and
+    /// does not send them again. Then nothing after them is ever mined, unless something else takes their nonces:
+    /// transfers of nothing to ourselves.
     async fn fill_gaps(&self, attempt: &Attempt<'_>) -> Result<(), ChainError> {
         for _ in 0..GAPS {
             let gap = match self.pending_nonce().await {

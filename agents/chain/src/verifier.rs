@@ -50,7 +50,8 @@ impl StepVerifierVm {
         Self { state, address: caller.create(nonce) }
     }
 
-    /// The mantissa of one output element, as the contract computes it from the opened bytes of each operand, and the gas.
+    /// The mantissa of one output element, as the contract computes it from the opened bytes of each operand, and
+    /// the gas.
     ///
     /// # Errors
     /// The contract's revert; `Unencodable`, `Halt` or `Invalid` where it is not even asked or does not end.

@@ -147,7 +147,8 @@ impl Views<'_> {
         if epoch == 0 {
             return Ok(RedeemedView { epoch, tokens, at, record: B256::ZERO });
         }
-        // Epochs are fixed once: what is asked second is of the same epoch, unless a reorganisation comes between, which the next look tells.
+        // Epochs are fixed once: what is asked second is of the same epoch, unless a reorganisation comes between,
+        // which the next look tells.
         let record = self.call(self.deployment.channels, &Channels::epochOfCall { job, stage, replica, epoch }).await?;
         Ok(RedeemedView { epoch, tokens, at, record })
     }

@@ -1,5 +1,5 @@
-//! `tensorlink bench` as `cargo bench -p tensorlink --bench figures`, with its options after `--`. `cargo test --benches` tries every row on
-//! next to nothing.
+//! `tensorlink bench` as `cargo bench -p tensorlink --bench figures`, with its options after `--`.
+//! `cargo test --benches` tries every row on next to nothing.
 
 use std::process::ExitCode;
 

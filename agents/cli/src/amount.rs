@@ -9,8 +9,8 @@ use tensorlink_types::U256;
 
 const DECIMALS: usize = 18;
 
-/// An amount of SNO or ETH in wei. In JSON a decimal string of wei, which every language reads exactly; for people, whole
-/// tokens with decimals.
+/// An amount of SNO or ETH in wei. In JSON a decimal string of wei, which every language reads exactly; for people,
+/// whole tokens with decimals.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Wei(pub U256);
 

@@ -35,7 +35,8 @@ never flags: they come from a keystore file or from TENSORLINK_PRIVATE_KEY.";
 /// Options of every command.
 #[derive(Args, Debug, Clone, Default)]
 pub struct Common {
-    /// Configuration file (TOML) [default: config.toml in ~/.tensorlink (TENSORLINK_HOME), else that of `tensorlink localnet`].
+    /// Configuration file (TOML) [default: config.toml in ~/.tensorlink (TENSORLINK_HOME), else that
+    /// of `tensorlink localnet`].
     #[arg(long, global = true, env = "TENSORLINK_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Ethereum endpoint, ws:// or http:// [default: ws://127.0.0.1:8545].
@@ -47,8 +48,8 @@ pub struct Common {
     /// Directory for state that must survive a restart [default: .tensorlink].
     #[arg(long, global = true, env = "TENSORLINK_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Encrypted keystore file; its password comes from TENSORLINK_PASSWORD, from the file that TENSORLINK_PASSWORD_FILE or `password_file` in
-    /// the configuration names, or a prompt.
+    /// Encrypted keystore file; its password comes from TENSORLINK_PASSWORD, from the file that
+    /// TENSORLINK_PASSWORD_FILE or `password_file` in the configuration names, or a prompt.
     #[arg(long, global = true, env = "TENSORLINK_KEYSTORE", value_name = "FILE")]
     pub keystore: Option<PathBuf>,
     /// Print data as JSON.
@@ -114,8 +115,8 @@ pub enum Command {
     },
     /// Audit one claim now, and convict its worker if it is wrong.
     Challenge(ChallengeArgs),
-    /// Make a worker show on chain data that it gives to nobody, or lose its stake. Takes the bond of a challenge, which goes to a worker
-    /// that shows it.
+    /// Make a worker show on chain data that it gives to nobody, or lose its stake. Takes the bond of a challenge,
+    /// which goes to a worker that shows it.
     Demand(DemandArgs),
     /// Show what was challenged and what was proven: by whom, how, and who paid. Reads the chain, needs no key.
     #[command(
@@ -137,8 +138,8 @@ Examples:
   tensorlink serve ./all-MiniLM-L6-v2 --http 127.0.0.1:8080
   tensorlink serve ./all-MiniLM-L6-v2 --job 1          by the workers of serving job 1")]
     Serve(crate::commands::serve::ServeArgs),
-    /// A network on this machine: a local chain with the contracts, a validator, workers, a gateway and a funded key. Every other command finds
-    /// it by itself.
+    /// A network on this machine: a local chain with the contracts, a validator, workers, a gateway and a funded key.
+    /// Every other command finds it by itself.
     #[command(subcommand, after_help = crate::commands::localnet::EXAMPLES)]
     Localnet(crate::commands::localnet::LocalnetCommand),
     /// Check the machine and the configuration: libtorch, kernels, chain, contracts, key, peers.
@@ -217,8 +218,8 @@ Example:
   tensorlink job serve ./all-MiniLM-L6-v2 --stages 2 --deposit 50
   tensorlink serve ./all-MiniLM-L6-v2 --job 1")]
     Serve(Box<crate::commands::job_serve::JobServeArgs>),
-    /// Go on with a training job that ended before it was done, on workers that may be others: what comes out is the same, bit by bit, as had
-    /// it never stopped.
+    /// Go on with a training job that ended before it was done, on workers that may be others: what comes out is the
+    /// same, bit by bit, as had it never stopped.
     #[command(after_help = "\
 Example:
   tensorlink job resume 1 --stages 3 --deposit 50 --watch")]
@@ -230,8 +231,8 @@ Example:
         /// Also write what the job came to into this file, as JSON.
         #[arg(long, value_name = "FILE")]
         report: Option<PathBuf>,
-        /// New folder for a trained language model, as Hugging Face's loaders, `model sample` and `serve` read it. Of a job that was
-        /// stopped, what it had learned by the last interval that is final in every stage.
+        /// New folder for a trained language model, as Hugging Face's loaders, `model sample` and `serve` read it. Of a
+        /// job that was stopped, what it had learned by the last interval that is final in every stage.
         #[arg(long, value_name = "FOLDER")]
         out: Option<PathBuf>,
     },
@@ -264,8 +265,8 @@ pub struct PostArgs {
     /// Steps between two claims.
     #[arg(long, default_value_t = 50)]
     pub steps_per_interval: u32,
-    /// Deal each step's sequences out in so many shares: the stages are as many pipelines, each with the whole model, and all end every step in the
-    /// same state. For language models.
+    /// Deal each step's sequences out in so many shares: the stages are as many pipelines, each with the whole model,
+    /// and all end every step in the same state. For language models.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub shares: u16,
     #[command(flatten)]
@@ -283,7 +284,8 @@ pub struct FollowArgs {
     /// With --watch: also write what the job came to into this file, as JSON.
     #[arg(long, requires = "watch", value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// With --watch: new folder for a trained language model, as Hugging Face's loaders, `model sample` and `serve` read it.
+    /// With --watch: new folder for a trained language model, as Hugging Face's loaders, `model sample` and `serve`
+    /// read it.
     #[arg(long, requires = "watch", value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 }
@@ -352,7 +354,8 @@ pub struct ChallengeArgs {
     /// Receipts of texts of a serving job instead: what `GET /v1/receipts/{id}` of its gateway answers.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["job", "interval"])]
     pub receipt: Option<PathBuf>,
-    /// Where the worker's answers do not decide: make it answer on chain, against the bond of a challenge. Plays until that is over.
+    /// Where the worker's answers do not decide: make it answer on chain, against the bond of a challenge. Plays until
+    /// that is over.
     #[arg(long, conflicts_with = "receipt")]
     pub force: bool,
 }
@@ -383,14 +386,15 @@ pub struct DemandArgs {
     /// Of those files: the state that the stage began with, not its constants.
     #[arg(long, conflicts_with = "interval")]
     pub initial_state: bool,
-    /// From the worker that keeps the state for the lane, by its signed word, which the lane's worker tells; not from that worker itself.
+    /// From the worker that keeps the state for the lane, by its signed word, which the lane's worker tells; not from
+    /// that worker itself.
     #[arg(long, requires = "interval")]
     pub keeper: bool,
     /// Of what that claim says was sent to this neighbour, with the word for it, in place of the state.
     #[arg(long, requires = "interval", conflicts_with = "keeper", value_name = "NEIGHBOUR")]
     pub sent_to: Option<NeighbourArg>,
-    /// Which tensor of the state or the constants, in the program's order; of what was sent, its entry in the log: step of the interval ×
-    /// micro-batches + micro-batch [default: any].
+    /// Which tensor of the state or the constants, in the program's order; of what was sent, its entry in the log: step
+    /// of the interval × micro-batches + micro-batch [default: any].
     #[arg(long)]
     pub tensor: Option<u32>,
     /// First of the leaves of 256 bytes, modulo the tensor's [default: any].

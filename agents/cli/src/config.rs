@@ -106,8 +106,8 @@ fn found(home: &Path) -> Option<PathBuf> {
 }
 
 impl Config {
-    /// Merges the sources. Without `--config` or `TENSORLINK_CONFIG` the file is `config.toml` in the user's folder, else that which
-    /// `tensorlink localnet` has written.
+    /// Merges the sources. Without `--config` or `TENSORLINK_CONFIG` the file is `config.toml` in the user's folder,
+    /// else that which `tensorlink localnet` has written.
     pub fn load(common: &Common) -> Result<Self> {
         Self::load_at(common, home().as_deref())
     }

@@ -1,4 +1,5 @@
-//! Standard error, shared by a live view and everything else that is said: a line of a log never lands in the middle of the view.
+//! Standard error, shared by a live view and everything else that is said: a line of a log never lands in the middle of
+//! the view.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};

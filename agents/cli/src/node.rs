@@ -107,8 +107,8 @@ impl Node {
         Self::join(config, (identity, chain), disk, shutdown).await
     }
 
-    /// As [`Self::start`], for a short task. Where this account's own node is running, e.g. its gateway, the files are taken: the task then works
-    /// in a folder of its own, which is removed with the second value.
+    /// As [`Self::start`], for a short task. Where this account's own node is running, e.g. its gateway, the files are
+    /// taken: the task then works in a folder of its own, which is removed with the second value.
     pub async fn beside(config: &Config, disk: u64, shutdown: &CancellationToken) -> Result<(Self, Option<TempDir>)> {
         // Its addresses are taken, too.
         let config = &Config { listen: vec!["/ip4/127.0.0.1/tcp/0".to_owned()], ..config.clone() };
@@ -144,7 +144,8 @@ impl Node {
         })
     }
 
-    /// The program of a stage, of this root, from whoever holds it; of a serving job the one for texts of so many tokens.
+    /// The program of a stage, of this root, from whoever holds it; of a serving job the one for texts of so
+    /// many tokens.
     ///
     /// # Errors
     /// When it cannot be had, or is another.
@@ -163,7 +164,8 @@ impl Node {
         fetched.context("the job's files cannot be had; --bootstrap names peers that may have them, --ipfs a daemon")
     }
 
-    /// Says where peers reach this node: what others take as `--bootstrap`; warns where nobody will, and later where nobody was reached.
+    /// Says where peers reach this node: what others take as `--bootstrap`; warns where nobody will, and later where
+    /// nobody was reached.
     pub async fn announce(&self, config: &Config, shutdown: &CancellationToken) -> Result<()> {
         for address in self.net.listen_addresses().await? {
             tracing::info!("listening on {address}");

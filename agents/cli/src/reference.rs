@@ -1,5 +1,5 @@
-//! The reference page of the command line, `docs/src/reference/cli.md`, written from what clap knows, so that it is what
-//! `--help` says.
+//! The reference page of the command line, `docs/src/reference/cli.md`, written from what clap knows, so that it is
+//! what `--help` says.
 //!
 //! `TENSORLINK_WRITE_REFERENCE=1 cargo test -p tensorlink reference_page` writes it again.
 

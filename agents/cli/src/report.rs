@@ -150,7 +150,8 @@ impl Report {
                 sample("settle");
                 self.refund = Some(Wei(*refund));
             }
-            // A conviction's events are of one transaction; the claim's id does not tell the job, the transaction's JobClosing does.
+            // A conviction's events are of one transaction; the claim's id does not tell the job, the transaction's
+            // JobClosing does.
             Event::Convicted { worker, auditor, fault, step, operator, element, claimed, recomputed, .. } => {
                 self.convictions.push(Conviction {
                     worker: *worker,

@@ -74,7 +74,8 @@ struct Summary<'a> {
     held_out_rows: u64,
     /// What tests on the way came to.
     evaluations: Vec<Tested>,
-    /// Largest share of elements of a weight that were too large for the types of its operands, after the last step that was told of.
+    /// Largest share of elements of a weight that were too large for the types of its operands, after the last step
+    /// that was told of.
     saturation: Option<f32>,
     /// State root of each stage after the last of them, if the model was taken.
     final_states: Vec<B256>,
@@ -180,7 +181,8 @@ fn token(view: &JobView) -> &'static str {
     if view.token == Address::ZERO { "ETH" } else { "SNO" }
 }
 
-/// The live view, until the job's settlement is confirmed; tests on the way; and why the job was stopped early, if it was.
+/// The live view, until the job's settlement is confirmed; tests on the way; and why the job was stopped early, if
+/// it was.
 async fn watch(
     config: &Config,
     (node, user): (&Node, &User),
@@ -260,7 +262,8 @@ async fn watch(
     Ok((lanes, evaluation.done, ending.map(|ending| ending.why)))
 }
 
-/// Moves a job towards its settlement, and fetches what that brings. Not only once: until it is confirmed a reorganisation may undo it.
+/// Moves a job towards its settlement, and fetches what that brings. Not only once: until it is confirmed a
+/// reorganisation may undo it.
 async fn wind_up(node: &Node, user: &User, view: &JobView) -> Result<(), ChainError> {
     match user.wind_up(view.id).await {
         Ok(true) => collect(node, view).await,

@@ -1,17 +1,18 @@
 //! A cheater that proposes blocks. Amounts are in prices of an interval.
 //!
-//! The beacon is `prevrandao` of a block, which every block before it changes. Whoever proposes the last blocks before it can
-//! withhold some of them: with `slots` of them in a row it has 2^slots beacons to choose from, knows them all beforehand, and pays
-//! the rewards of the blocks withheld. Proposers are known minutes before, so it cheats only where it has the slots. It takes the
-//! cheapest beacon that draws nobody honest, unless that costs more than to be caught. Of all beacons `n(j)` cost `j` blocks or
-//! fewer, `n(j)` being the sum of the binomials of `slots` over 0 … `j`, and with `L = stake·(1 − recaptured) + 1` the gain of cheating once is
+//! The beacon is `prevrandao` of a block, which every block before it changes. Whoever proposes the last blocks before
+//! it can withhold some of them: with `slots` of them in a row it has 2^slots beacons to choose from, knows them all
+//! beforehand, and pays the rewards of the blocks withheld. Proposers are known minutes before, so it cheats only where
+//! it has the slots. It takes the cheapest beacon that draws nobody honest, unless that costs more than to be caught.
+//! Of all beacons `n(j)` cost `j` blocks or fewer, `n(j)` being the sum of the binomials of `slots` over 0 … `j`, and
+//! with `L = stake·(1 − recaptured) + 1` the gain of cheating once is
 //!
 //! ```text
 //! saving − Σ (caught^n(j−1) − caught^n(j)) · min(j·reward, L) − caught^n(slots) · L          j = 1 … slots
 //! ```
 //!
-//! Every beacon but the first costs a block at least. So cheating loses, however many slots there are, if it loses without any
-//! and `caught · reward > saving`.
+//! Every beacon but the first costs a block at least. So cheating loses, however many slots there are, if it loses
+//! without any and `caught · reward > saving`.
 
 /// A worker that cheats on one interval, and may propose blocks before the beacon's.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -60,7 +61,8 @@ pub fn least_stake(saving: f64, recaptured: f64, caught: f64, slots: u32) -> f64
     crate::cheating::least_stake(caught.powf(f64::from(slots).exp2()), saving, recaptured)
 }
 
-/// Least reward of a block, prices, with which cheating gains nothing whatever the slots, if it gains nothing without any.
+/// Least reward of a block, prices, with which cheating gains nothing whatever the slots, if it gains nothing
+/// without any.
 pub fn least_reward(saving: f64, caught: f64) -> f64 {
     saving / caught
 }

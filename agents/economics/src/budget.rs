@@ -44,8 +44,9 @@ impl Size {
     }
 }
 
-/// Chance that of `count` independent draws, each true with `chance`, more than `limit` are true: the tail of a binomial distribution.
-/// Whole numbers as floats: `count` can exceed 2^32. Terms are added up as logarithms, since the first can be too small for a float.
+/// Chance that of `count` independent draws, each true with `chance`, more than `limit` are true: the tail of a
+/// binomial distribution. Whole numbers as floats: `count` can exceed 2^32. Terms are added up as logarithms, since the
+/// first can be too small for a float.
 pub fn more_than(limit: f64, count: f64, chance: f64) -> f64 {
     if chance <= 0.0 || limit >= count {
         return 0.0;

@@ -1,12 +1,12 @@
 //! Answers that are sold, and what the seller gains by a wrong one. All money is in SNO.
 //!
-//! A worker knows the answer before the validators that are drawn for its claim, and can sell it to those that would rather not
-//! compute. It can as well sell a wrong one and accuse who reveals it: the claim is right, and the seller loses nothing. A
-//! buyer that computes the last step itself notices, for a hundredth of the work. Against who compares less there is the *planted*
-//! claim as well: wrong in its last step, as its answer is, so that both agree. Who plants it convicts itself when copies have been
-//! revealed, and gets a bounty for each of them. Over receipts nobody is accused, so there planting is all that a seller can do to a
-//! buyer; but nobody can convict the planter sooner, for it signs to none but the buyer. What can be won grows with the lane's stake,
-//! up to where the penalty does not.
+//! A worker knows the answer before the validators that are drawn for its claim, and can sell it to those that would
+//! rather not compute. It can as well sell a wrong one and accuse who reveals it: the claim is right, and the seller
+//! loses nothing. A buyer that computes the last step itself notices, for a hundredth of the work. Against who compares
+//! less there is the *planted* claim as well: wrong in its last step, as its answer is, so that both agree. Who plants
+//! it convicts itself when copies have been revealed, and gets a bounty for each of them. Over receipts nobody is
+//! accused, so there planting is all that a seller can do to a buyer; but nobody can convict the planter sooner, for it
+//! signs to none but the buyer. What can be won grows with the lane's stake, up to where the penalty does not.
 
 use crate::lottery::Crowd;
 use crate::market::{ACCUSATION_GAS, CLAIM_GAS, CONVICTION_GAS, Market};
@@ -25,7 +25,8 @@ pub fn betrayal(rules: &Rules, market: &Market, stake: f64) -> f64 {
     rules.jackpot(stake) - market.gas(ACCUSATION_GAS)
 }
 
-/// Right answers, at the highest bid, that bring as much as one wrong answer. Who expects to sell less should not be trusted.
+/// Right answers, at the highest bid, that bring as much as one wrong answer. Who expects to sell less should not
+/// be trusted.
 pub fn sales_in_a_betrayal(rules: &Rules, market: &Market, stake: f64) -> f64 {
     betrayal(rules, market, stake) / highest_bid(market)
 }
@@ -87,8 +88,8 @@ impl Planted {
         }
     }
 
-    /// Expected gain over none. The lazy of the crowd copy; if one of the honest is drawn it convicts the claim before copies are
-    /// revealed, at the worst.
+    /// Expected gain over none. The lazy of the crowd copy; if one of the honest is drawn it convicts the claim before
+    /// copies are revealed, at the worst.
     pub fn gain(&self, crowd: &Crowd, audits: f64) -> f64 {
         let copies = f64::from(crowd.lazy) * crowd.chance(audits);
         let copied = crowd.copied(audits);
@@ -103,8 +104,9 @@ impl Planted {
     }
 }
 
-/// Lowest price of an interval, SNO, from which on a challenge that forces the worker's answer out is cheaper than the work, gas not
-/// counted: the bond is lost. A worker need not answer before the time to commit ends; this is against those that do.
+/// Lowest price of an interval, SNO, from which on a challenge that forces the worker's answer out is cheaper than the
+/// work, gas not counted: the bond is lost. A worker need not answer before the time to commit ends; this is against
+/// those that do.
 pub fn lowest_price_to_force(rules: &Rules, market: &Market) -> f64 {
     rules.bond() / (market.audit_factor * market.cost_share)
 }

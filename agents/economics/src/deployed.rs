@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::rules::Rules;
 
-/// What `deploy/parameters.toml` says of the [`Rules`]. Keys that are no business of this crate are passed over. Units as in
-/// [`Rules`].
+/// What `deploy/parameters.toml` says of the [`Rules`]. Keys that are no business of this crate are passed over. Units
+/// as in [`Rules`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[expect(missing_docs, reason = "they are the fields of `Rules`")]
 pub struct Deployed {

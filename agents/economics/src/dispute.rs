@@ -14,8 +14,8 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// The same run while a friend challenges every wrong claim and lets its time run out. The bond comes back, being the
-    /// worker's; gas is not counted.
+    /// The same run while a friend challenges every wrong claim and lets its time run out. The bond comes back, being
+    /// the worker's; gas is not counted.
     pub fn shielded(self, run: &Run) -> Run {
         match self {
             Self::Open => *run,
@@ -24,8 +24,8 @@ impl Slot {
     }
 }
 
-/// Least bond, SNO, that makes an honest worker whole: all gas of the longest game, though the challenger pays a part of it,
-/// and the interest on `held` SNO of pay that one dispute period holds back.
+/// Least bond, SNO, that makes an honest worker whole: all gas of the longest game, though the challenger pays a part
+/// of it, and the interest on `held` SNO of pay that one dispute period holds back.
 pub fn least_bond(rules: &Rules, market: &Market, held: f64) -> f64 {
     market.gas(GAME_GAS) + market.interest(held, f64::from(rules.dispute_period_seconds()))
 }

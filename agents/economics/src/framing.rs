@@ -1,17 +1,19 @@
 //! A worker that accuses an honest validator by a false statement. All money is in SNO.
 //!
-//! The validator has a quarter of the window to convict the worker, at the worst by a challenge with its bond; if it is away, it
-//! is penalised and the worker gets the bounty. What the worker risks is its stake, which in a job of its own it convicts itself
-//! for, at the price of the burned share. The penalty is no more than the stake: were it more, small stakes would be worth risking.
+//! The validator has a quarter of the window to convict the worker, at the worst by a challenge with its bond; if it is
+//! away, it is penalised and the worker gets the bounty. What the worker risks is its stake, which in a job of its own
+//! it convicts itself for, at the price of the burned share. The penalty is no more than the stake: were it more, small
+//! stakes would be worth risking.
 //!
-//! Over many claims of one lane the stake is lost once, with the first that is defended, which voids all later ones. So the gambles
-//! before it are the same gamble, repeated. That does not hold if validators are away together: then one stake frames them all.
+//! Over many claims of one lane the stake is lost once, with the first that is defended, which voids all later ones. So
+//! the gambles before it are the same gamble, repeated. That does not hold if validators are away together: then one
+//! stake frames them all.
 
 use crate::market::{Market, WON_GAME_GAS};
 use crate::rules::Rules;
 
-/// Expected gain of the worker, if the validator is away with the chance `away`; gas not counted. The job is the worker's.
-/// `penalty`: by the rules, [`Rules::audit_penalty`] of the stake.
+/// Expected gain of the worker, if the validator is away with the chance `away`; gas not counted. The job is the
+/// worker's. `penalty`: by the rules, [`Rules::audit_penalty`] of the stake.
 pub fn gain(rules: &Rules, stake: f64, penalty: f64, away: f64) -> f64 {
     away * rules.bounty() * penalty - (1.0 - away) * rules.burn() * stake
 }
@@ -34,7 +36,8 @@ pub fn least_stake(rules: &Rules, away: f64) -> f64 {
     if won <= lost { 0.0 } else { won * rules.highest_penalty() / lost }
 }
 
-/// What an honest validator has left that convicts who framed it by a whole game, all its gas counted as the validator's.
+/// What an honest validator has left that convicts who framed it by a whole game, all its gas counted as
+/// the validator's.
 pub fn framed_validator(rules: &Rules, market: &Market, stake: f64) -> f64 {
     rules.bounty() * stake - market.gas(WON_GAME_GAS)
 }

@@ -39,9 +39,9 @@
 //! assert!(Run { caught: 0.0, ..run }.gain() > 0.0, "it pays where nobody looks");
 //! ```
 //!
-//! Amounts are SNO or prices of an interval, as each item says; shares and chances are of one. Amounts are floats, being
-//! expectations; only [`slash`] counts whole wei, as the contract does. Nothing here performs I/O, reads a clock or draws
-//! randomness of its own, and no input makes this crate panic.
+//! Amounts are SNO or prices of an interval, as each item says; shares and chances are of one. Amounts are floats,
+//! being expectations; only [`slash`] counts whole wei, as the contract does. Nothing here performs I/O, reads a clock
+//! or draws randomness of its own, and no input makes this crate panic.
 
 #![cfg_attr(
     not(test),

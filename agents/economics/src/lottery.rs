@@ -1,7 +1,7 @@
 //! Who is drawn to audit a claim, and who of them looks.
 //!
-//! After a claim is committed a beacon draws every validator on its own, with the same chance. Nobody is excluded by being
-//! drawn late or by somebody else's draw.
+//! After a claim is committed a beacon draws every validator on its own, with the same chance. Nobody is excluded by
+//! being drawn late or by somebody else's draw.
 
 /// The validators, by what they do when drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

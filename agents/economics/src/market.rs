@@ -1,9 +1,11 @@
-//! What the rules do not fix: prices, costs, gas. The reference values are assumptions, to be replaced by what a chain shows.
+//! What the rules do not fix: prices, costs, gas. The reference values are assumptions, to be replaced by what a
+//! chain shows.
 
-/// Gas of a conviction by signed answers, one transaction, rounded up from what is measured of an int8 product of 4,096.
+/// Gas of a conviction by signed answers, one transaction, rounded up from what is measured of an int8 product
+/// of 4,096.
 pub const CONVICTION_GAS: u32 = 500_000;
-/// Most gas of a whole game, both sides' moves together, by a challenger that gives no hints and asks for 16 nodes at a time. Rounded up like what
-/// follows from what is measured (`tests/contracts/snapshots`).
+/// Most gas of a whole game, both sides' moves together, by a challenger that gives no hints and asks for 16 nodes at a
+/// time. Rounded up like what follows from what is measured (`tests/contracts/snapshots`).
 pub const GAME_GAS: u32 = 1_850_000;
 /// Of one by hints, with the proof that ends it where the worker is wrong.
 pub const WON_GAME_GAS: u32 = 1_100_000 + CONVICTION_GAS;
@@ -42,9 +44,10 @@ pub struct Market {
 }
 
 impl Market {
-    /// Where the tables are computed unless they say otherwise: intervals of ten minutes, on a chain with cheap gas. That only one
-    /// worker in twenty checks is assumed low on purpose: the client does it by itself, by executing the claim again, for
-    /// [`crate::Rules::jackpot`]; so nineteen of twenty run something else, are away in that quarter of the window, or hush it up.
+    /// Where the tables are computed unless they say otherwise: intervals of ten minutes, on a chain with cheap gas.
+    /// That only one worker in twenty checks is assumed low on purpose: the client does it by itself, by executing the
+    /// claim again, for [`crate::Rules::jackpot`]; so nineteen of twenty run something else, are away in that quarter
+    /// of the window, or hush it up.
     pub const REFERENCE: Self = Self {
         price: 10.0,
         cost_share: 0.7,

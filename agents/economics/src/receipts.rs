@@ -1,20 +1,22 @@
 //! Audits of receipts: paid only with the worker's word, and without penalty. All money here is in SNO, per audit.
 //!
-//! A receipt's worker cannot be made to speak on chain, so nobody is accused over one. Instead the auditor reveals its sealed answer
-//! together with a statement of the worker that says the same. Who is lazy has nothing to reveal, unless the worker told it before:
-//! such a worker leaks. Who looks gets nothing from a worker that refuses; it should answer no more draws for that one.
+//! A receipt's worker cannot be made to speak on chain, so nobody is accused over one. Instead the auditor reveals its
+//! sealed answer together with a statement of the worker that says the same. Who is lazy has nothing to reveal, unless
+//! the worker told it before: such a worker leaks. Who looks gets nothing from a worker that refuses; it should answer
+//! no more draws for that one.
 //!
-//! A receipt is drawn for once its epoch is redeemed, and what is paid stays paid. So a worker that redeems late is wrong about many texts for one
-//! stake ([`most_deferred`]).
+//! A receipt is drawn for once its epoch is redeemed, and what is paid stays paid. So a worker that redeems late is
+//! wrong about many texts for one stake ([`most_deferred`]).
 
 use crate::market::{AUDIT_GAS, Market};
 use crate::rules::Rules;
 
-/// Most texts of the greatest length that can be drawn for together: whoever is wrong about all of so many, or of fewer, loses. `stake` in prices of
-/// such a text, of which each saves `saving`; `recaptured` of the stake comes back, and `caught` is the chance for each text.
+/// Most texts of the greatest length that can be drawn for together: whoever is wrong about all of so many, or of
+/// fewer, loses. `stake` in prices of such a text, of which each saves `saving`; `recaptured` of the stake comes back,
+/// and `caught` is the chance for each text.
 ///
-/// About `n` texts the gain is `n · saving − (1 − (1 − caught)^n) · stake · (1 − recaptured)`, which begins at 0 and is convex: it loses up to some `n`
-/// and gains beyond.
+/// About `n` texts the gain is `n · saving − (1 − (1 − caught)^n) · stake · (1 − recaptured)`, which begins at 0 and is
+/// convex: it loses up to some `n` and gains beyond.
 pub fn most_deferred(stake: f64, saving: f64, recaptured: f64, caught: f64) -> u32 {
     (1..u32::MAX).take_while(|texts| gain_deferred(*texts, stake, saving, recaptured, caught) < 0.0).last().unwrap_or(0)
 }

@@ -17,8 +17,9 @@ pub struct Rules {
     pub audits_per_claim_bps: u32,
     /// What the escrow pays for an audit whatever its answer, in basis points of the lane's price of an interval.
     pub audit_fee_bps: u32,
-    /// The most that a validator loses for an answer that is not the worker's of a claim that became final, in basis points of
-    /// its collateral; it is no more than the lane's stake. The accuser gets [`Self::bounty`] of it, the rest is burned.
+    /// The most that a validator loses for an answer that is not the worker's of a claim that became final, in basis
+    /// points of its collateral; it is no more than the lane's stake. The accuser gets [`Self::bounty`] of it, the rest
+    /// is burned.
     pub audit_penalty_bps: u32,
     /// A beacon is drawn once in this time, seconds. A claim's is that of the second-next multiple.
     pub beacon_period_seconds: u32,
@@ -56,7 +57,8 @@ impl Rules {
         max_challenge_window_seconds: 604_800,
     };
 
-    /// Longest time that a challenge takes, seconds: both clocks, and the grace of every move (`ParameterBounds.disputePeriod`).
+    /// Longest time that a challenge takes, seconds: both clocks, and the grace of every move
+    /// (`ParameterBounds.disputePeriod`).
     pub const fn dispute_period_seconds(&self) -> u32 {
         let clocks = self.dispute_clock_seconds.saturating_mul(2);
         clocks.saturating_add(self.move_grace_seconds.saturating_mul(2 * MAX_ASKS))

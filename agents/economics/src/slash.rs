@@ -46,7 +46,8 @@ impl Disguise {
         }
     }
 
-    /// What the cheater loses for certain of a stake, wei, gas and void claims not counted. None where [`Split::of`] has none.
+    /// What the cheater loses for certain of a stake, wei, gas and void claims not counted. None where [`Split::of`]
+    /// has none.
     pub fn loss(self, stake: u128, rules: &Rules) -> Option<u128> {
         let split = Split::of(stake, rules)?;
         match self {

@@ -1,11 +1,11 @@
 //! An audit done against an audit feigned. All money here is in SNO, per audit.
 //!
-//! Who is lazy answers at random. It spends gas but no work, is paid, and loses the penalty if the claim's worker compares the
-//! answer with its own and accuses: a claim that is right needs no cheater to show who looked. The penalty is the lane's stake, up
-//! to a share of the collateral: both are looked at here for the least stake. A friend of the accused that
-//! got the worker's statement can accuse first and bring the bounty back. Accusations over a claim that is convicted are void, so
-//! wrong claims add nothing. Who does not answer earns 0. Looking at a part of the audits is a mixture of the two, and so
-//! never better than the better one, unless it tells which workers check: [`Audit::trial`].
+//! Who is lazy answers at random. It spends gas but no work, is paid, and loses the penalty if the claim's worker
+//! compares the answer with its own and accuses: a claim that is right needs no cheater to show who looked. The penalty
+//! is the lane's stake, up to a share of the collateral: both are looked at here for the least stake. A friend of the
+//! accused that got the worker's statement can accuse first and bring the bounty back. Accusations over a claim that is
+//! convicted are void, so wrong claims add nothing. Who does not answer earns 0. Looking at a part of the audits is a
+//! mixture of the two, and so never better than the better one, unless it tells which workers check: [`Audit::trial`].
 
 use crate::lottery::Crowd;
 use crate::market::{ACCUSATION_GAS, AUDIT_GAS, CONVICTION_GAS, Market};
@@ -61,9 +61,9 @@ impl Audit {
         self.work / self.loss()
     }
 
-    /// Expected gain, SNO over looking at all of `audits` audits of one worker, of who feigns the first, and all others if it was
-    /// not accused; otherwise it looks from then on. Workers check all answers or none: the worst for such a trial to be up
-    /// against is that few do.
+    /// Expected gain, SNO over looking at all of `audits` audits of one worker, of who feigns the first, and all others
+    /// if it was not accused; otherwise it looks from then on. Workers check all answers or none: the worst for such a
+    /// trial to be up against is that few do.
     pub fn trial(&self, audits: f64) -> f64 {
         self.work * (1.0 + (1.0 - self.checking) * (audits - 1.0)) - self.checking * self.loss()
     }
@@ -79,8 +79,8 @@ impl Audit {
     }
 }
 
-/// Least stake of a lane, in prices of an interval, with which not looking gains nothing, whatever the price: both penalty and what is
-/// spared grow with it. Infinite if no worker checks.
+/// Least stake of a lane, in prices of an interval, with which not looking gains nothing, whatever the price: both
+/// penalty and what is spared grow with it. Infinite if no worker checks.
 pub fn least_stake(rules: &Rules, market: &Market) -> f64 {
     market.audit_factor * market.cost_share / (market.checking * (1.0 - rules.bounty()))
 }
@@ -90,21 +90,22 @@ pub fn price_of_highest_penalty(rules: &Rules) -> f64 {
     rules.highest_penalty() / rules.min_stake()
 }
 
-/// Highest price of an interval, SNO, up to which not looking loses at the least stake: beyond [`price_of_highest_penalty`] what is
-/// spared grows and the penalty does not. 0 if it gains at any price.
+/// Highest price of an interval, SNO, up to which not looking loses at the least stake: beyond
+/// [`price_of_highest_penalty`] what is spared grows and the penalty does not. 0 if it gains at any price.
 pub fn highest_price(rules: &Rules, market: &Market) -> f64 {
     let least = least_stake(rules, market);
     if least > rules.min_stake() { 0.0 } else { rules.highest_penalty() / least }
 }
 
-/// Lowest price of an interval, SNO, from which on the fee pays for an audit and its gas; infinite if it does not pay for the work.
+/// Lowest price of an interval, SNO, from which on the fee pays for an audit and its gas; infinite if it does not pay
+/// for the work.
 pub fn lowest_price(rules: &Rules, market: &Market) -> f64 {
     let left = rules.audit_fee() - market.audit_factor * market.cost_share;
     if left > 0.0 { market.gas(AUDIT_GAS) / left } else { f64::INFINITY }
 }
 
-/// Highest cost of honest work, share of the price, up to which the fee pays for an audit and its gas. A worker that asks less
-/// for its work is not audited for the fee.
+/// Highest cost of honest work, share of the price, up to which the fee pays for an audit and its gas. A worker that
+/// asks less for its work is not audited for the fee.
 pub fn highest_cost_share(rules: &Rules, market: &Market) -> f64 {
     (rules.audit_fee() - market.gas(AUDIT_GAS) / market.price) / market.audit_factor
 }
@@ -120,13 +121,14 @@ pub fn wrong_for_volunteers(rules: &Rules, market: &Market) -> f64 {
     market.audit_work() / (bounty - market.gas(CONVICTION_GAS))
 }
 
-/// Shortest challenge window, seconds, in a quarter of which a drawn audit can be answered: the beacon comes up to two periods
-/// after the claim, and computing takes as much longer than the interval as it costs more.
+/// Shortest challenge window, seconds, in a quarter of which a drawn audit can be answered: the beacon comes up to two
+/// periods after the claim, and computing takes as much longer than the interval as it costs more.
 pub fn least_window(rules: &Rules, market: &Market) -> f64 {
     4.0 * (2.0 * f64::from(rules.beacon_period_seconds) + market.audit_factor * market.interval_seconds)
 }
 
-/// Longest interval, seconds, that can be audited in time, whatever the window: a quarter is no longer than the clock of a challenge.
+/// Longest interval, seconds, that can be audited in time, whatever the window: a quarter is no longer than the clock
+/// of a challenge.
 pub fn longest_interval(rules: &Rules, market: &Market) -> f64 {
     (f64::from(rules.dispute_clock_seconds) - 2.0 * f64::from(rules.beacon_period_seconds)) / market.audit_factor
 }

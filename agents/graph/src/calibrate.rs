@@ -1,7 +1,8 @@
 //! Finds exponents: trains the step graph in floats for some steps on the user's data and records the largest magnitude
 //! of every tensor. The result is static; see [`crate::exponents`] for the margins above it.
 //!
-//! Who computes the floats is a [`Trial`]: here the plain [`Interpreted`] one in 64 bits, elsewhere a library that is faster.
+//! Who computes the floats is a [`Trial`]: here the plain [`Interpreted`] one in 64 bits, elsewhere a library that
+//! is faster.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +54,8 @@ pub enum CalibrateError {
 /// A step of a float run, as calibration sees it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Taken {
-    /// Largest magnitude of each of the graph's [`observed`] nodes, in their order; not a number if one of the elements is none.
+    /// Largest magnitude of each of the graph's [`observed`] nodes, in their order; not a number if one of the elements
+    /// is none.
     pub largest: Vec<f64>,
     /// Mean cross entropy of the step's rows, in nats.
     pub loss: f64,
@@ -106,8 +108,8 @@ const fn larger(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
 
-/// Calibrates a network from its initial weights on its training set. `seed` draws the rows; it need not be the job's key,
-/// which is not known before the job starts.
+/// Calibrates a network from its initial weights on its training set. `seed` draws the rows; it need not be the job's
+/// key, which is not known before the job starts.
 ///
 /// # Errors
 /// [`CalibrateError::Diverged`] or [`CalibrateError::TooFewSteps`].

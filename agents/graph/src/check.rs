@@ -10,7 +10,8 @@ use thiserror::Error;
 
 /// Most operators of a stage's program.
 pub const MAX_OPERATORS: usize = 1 << 17;
-/// Most constants of a program, most state tensors, and most micro-batches: those that share sequences exchange one parameter in each.
+/// Most constants of a program, most state tensors, and most micro-batches: those that share sequences exchange one
+/// parameter in each.
 pub const MAX_SLOTS: usize = 1 << 12;
 /// Most bytes of all tensors of a step together, constants and state included; a bound on what a worker can be made to
 /// allocate.
@@ -225,7 +226,8 @@ pub fn forward_only(program: &Program) -> bool {
     !program.segments.iter().any(|segment| matches!(segment, Segment::Backward { .. }))
 }
 
-/// The micro-batches of each round: the forward passes of one may read what the backward passes of those before it made.
+/// The micro-batches of each round: the forward passes of one may read what the backward passes of those before
+/// it made.
 pub fn rounds(program: &Program) -> Vec<Range<u32>> {
     let mut rounds: Vec<Range<u32>> = Vec::new();
     let mut is_back = true;
@@ -246,7 +248,8 @@ pub fn rounds(program: &Program) -> Vec<Range<u32>> {
     rounds
 }
 
-/// Whether the forward passes of these micro-batches do nothing but take what neighbours send, and send: an operator each.
+/// Whether the forward passes of these micro-batches do nothing but take what neighbours send, and send: an
+/// operator each.
 pub fn only_exchanges(program: &Program, micro_batches: &Range<u32>) -> bool {
     let computes = |segment: &Segment| match segment {
         Segment::Forward { micro_batch, operators } => micro_batches.contains(micro_batch) && operators.len() > 2,
@@ -255,7 +258,8 @@ pub fn only_exchanges(program: &Program, micro_batches: &Range<u32>) -> bool {
     !program.segments.iter().any(computes)
 }
 
-/// Type of what an operand refers to, if it is available where the operator stands, whatever valid order the segments run in.
+/// Type of what an operand refers to, if it is available where the operator stands, whatever valid order the segments
+/// run in.
 fn source_type<'a>(
     program: &'a Program,
     source: Source,
@@ -287,8 +291,8 @@ fn source_type<'a>(
     }
 }
 
-/// Whether a segment may read what another made, which comes before it. Backward passes run in the order of their micro-batches, so that
-/// each may add to the sums of those before it; rounds one after another.
+/// Whether a segment may read what another made, which comes before it. Backward passes run in the order of their
+/// micro-batches, so that each may add to the sums of those before it; rounds one after another.
 fn visible(made_in: &Segment, reader: &Segment) -> bool {
     match (made_in, reader) {
         (Segment::Prepare { .. }, _)

@@ -1,11 +1,11 @@
 //! From a network to the programs of its pipeline stages.
 //!
 //! Program order of a stage: [`Segment::Prepare`], the forward passes, the backward passes, [`Segment::Update`]. An
-//! operator of `Forward { mb }` reads state, constants, what Prepare made, and its own micro-batch; one of `Backward { mb }`
-//! also reads the forward pass of the same micro-batch. So a worker may run the segments in any order that keeps
-//! forward before backward of each micro-batch: all forwards first (GPipe), or interleaved (1F1B). Where forward passes read what
-//! backward passes of earlier micro-batches made, passes come in rounds, one after another. The checker
-//! ([`mod@crate::check`]) enforces this for programs from anywhere.
+//! operator of `Forward { mb }` reads state, constants, what Prepare made, and its own micro-batch; one of
+//! `Backward { mb }` also reads the forward pass of the same micro-batch. So a worker may run the segments in any order
+//! that keeps forward before backward of each micro-batch: all forwards first (GPipe), or interleaved (1F1B). Where
+//! forward passes read what backward passes of earlier micro-batches made, passes come in rounds, one after another.
+//! The checker ([`mod@crate::check`]) enforces this for programs from anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -43,15 +43,15 @@ pub struct CompiledStage {
     pub info: StageInfo,
 }
 
-/// What people want to know about a stage; not committed. Operator indexes have one entry for each micro-batch but where it says so, and
-/// none where the stage does not compute such a tensor.
+/// What people want to know about a stage; not committed. Operator indexes have one entry for each micro-batch but
+/// where it says so, and none where the stage does not compute such a tensor.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageInfo {
     /// Linear layers, half open.
     pub layers: Range<usize>,
-    /// Operators that draw features (first stage; every stage of an encoder, whose blocks have to know what is padding). Each block may
-    /// have its own.
+    /// Operators that draw features (first stage; every stage of an encoder, whose blocks have to know what is
+    /// padding). Each block may have its own.
     pub features: Vec<u32>,
     /// Operators that draw labels (last stage).
     pub labels: Vec<u32>,
@@ -131,8 +131,8 @@ pub enum CompileError {
         /// Why.
         source: tensorlink_num::TensorError,
     },
-    /// A leaf was treated as an operator, or a node used before it was placed; a defect of the compiler, reported rather
-    /// than assumed away.
+    /// A leaf was treated as an operator, or a node used before it was placed; a defect of the compiler, reported
+    /// rather than assumed away.
     #[error("{node} is not computed by an operator of this stage")]
     Leaf {
         /// The node.
@@ -302,8 +302,8 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
         self.graph.nodes().filter(|(id, _)| self.needed.contains(id))
     }
 
-    /// What a neighbour waits for in each pass, and what of the pass that comes of: it goes first, as gradients by weights can wait (Qi et al.,
-    /// *Zero Bubble Pipeline Parallelism*, 2023).
+    /// What a neighbour waits for in each pass, and what of the pass that comes of: it goes first, as gradients by
+    /// weights can wait (Qi et al., *Zero Bubble Pipeline Parallelism*, 2023).
     fn awaited(&self, layers: &Range<usize>) -> BTreeSet<NodeId> {
         let mut open = Vec::new();
         for (_, reader) in self.nodes().filter(|(_, reader)| !layers.contains(&reader.layer)) {

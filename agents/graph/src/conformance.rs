@@ -113,8 +113,8 @@ pub enum Setup {
     Chain(&'static str),
 }
 
-/// Runs `cases` random operators of every opcode, those of a transformer's layer, attentions and chains in one, and matrix products of extreme operands
-/// in awkward shapes.
+/// Runs `cases` random operators of every opcode, those of a transformer's layer, attentions and chains in one, and
+/// matrix products of extreme operands in awkward shapes.
 ///
 /// # Errors
 /// The first [`Failure`].

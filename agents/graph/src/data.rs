@@ -1,12 +1,13 @@
-//! Tabular classification data: CSV in, integer tensors out. Texts to go on with are in [`text`], texts to tell apart in [`labelled`].
+//! Tabular classification data: CSV in, integer tensors out. Texts to go on with are in [`text`], texts to tell apart
+//! in [`labelled`].
 //!
-//! Every row holds numbers and, in its last column, the class as any text. A first row without a single number before its
-//! last column is a header. Classes are numbered in the order of their names.
+//! Every row holds numbers and, in its last column, the class as any text. A first row without a single number before
+//! its last column is a header. Classes are numbered in the order of their names.
 //!
 //! Columns are standardised with mean and deviation of the *training part* and stored with a fixed exponent that covers
 //! ±4 deviations; what lies beyond is clamped, and a constant column becomes zero. The quantised tensors are what the
-//! job commits to, so this scaling is part of the data, not of the arithmetic. It uses sums, products, quotients and square roots
-//! of doubles in a fixed order: the same bits on every machine.
+//! job commits to, so this scaling is part of the data, not of the arithmetic. It uses sums, products, quotients and
+//! square roots of doubles in a fixed order: the same bits on every machine.
 
 pub mod labelled;
 pub mod text;

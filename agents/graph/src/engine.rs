@@ -55,8 +55,8 @@ pub trait Engine {
         context: &StepContext,
     ) -> Result<Self::Tensor, EngineError>;
 
-    /// Computes an attention from queries, keys, the table of powers and values: what its operators give one after another, which
-    /// is what this does unless the engine knows better.
+    /// Computes an attention from queries, keys, the table of powers and values: what its operators give one after
+    /// another, which is what this does unless the engine knows better.
     ///
     /// # Errors
     /// As [`Self::execute`].
@@ -69,8 +69,8 @@ pub trait Engine {
         attention::one_by_one(self, attention, operands, context)
     }
 
-    /// Computes a chain of operators from what it takes from outside, and gives the outputs that are kept, in order: what its operators give
-    /// one after another, which is what this does unless the engine knows better.
+    /// Computes a chain of operators from what it takes from outside, and gives the outputs that are kept, in order:
+    /// what its operators give one after another, which is what this does unless the engine knows better.
     ///
     /// # Errors
     /// As [`Self::execute`].

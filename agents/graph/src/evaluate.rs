@@ -1,5 +1,5 @@
-//! Accuracy of a trained model on rows it never saw, by the very programs that trained it: what leads to the first probabilities of the last
-//! stage, with given rows in place of drawn ones.
+//! Accuracy of a trained model on rows it never saw, by the very programs that trained it: what leads to the first
+//! probabilities of the last stage, with given rows in place of drawn ones.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

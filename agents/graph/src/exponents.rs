@@ -10,7 +10,8 @@ use crate::step::Class;
 const MASTER_EXPONENT: i16 = 29;
 /// No exponent goes beyond this, however small the values seen.
 const FINEST: i16 = 96;
-/// A gradient smaller than 2 to minus this is what floats leave of a zero, as that by a bias of keys is: no reason to be finer.
+/// A gradient smaller than 2 to minus this is what floats leave of a zero, as that by a bias of keys is: no reason to
+/// be finer.
 const GRADIENT_PLACES: i16 = 30;
 
 /// How many bits each kind of tensor may outgrow what calibration saw, before it saturates.
@@ -48,8 +49,8 @@ pub struct Exponents {
 }
 
 impl Exponents {
-    /// The exponent at which a tensor of `bits` bits holds what was seen at `site` with its margin; None for a site that
-    /// calibration never saw.
+    /// The exponent at which a tensor of `bits` bits holds what was seen at `site` with its margin; None for a site
+    /// that calibration never saw.
     pub fn of(&self, site: &str, bits: u8, class: Class) -> Option<i16> {
         let largest = *self.largest.get(site)?;
         let margin = match class {

@@ -1,8 +1,8 @@
 //! Initial weights and state.
 //!
 //! Without imported weights, they are Gaussian with the variance of He et al., *Delving deep into rectifiers* (2015):
-//! `2 / inputs` before an activation, `1 / inputs` before the softmax; biases are zero. The draws are integers, made from
-//! Philox (rule N-4) and the seed alone, so every machine gets the same.
+//! `2 / inputs` before an activation, `1 / inputs` before the softmax; biases are zero. The draws are integers, made
+//! from Philox (rule N-4) and the seed alone, so every machine gets the same.
 
 use tensorlink_num::{Tensor, TensorError, fixed, philox};
 use tensorlink_types::{Program, StateSlot};

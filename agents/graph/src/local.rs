@@ -1,5 +1,5 @@
-//! A whole pipeline in one process: every stage on its own engine, tensors handed over directly. For trial runs, tests and
-//! benchmarks; what travels is what would travel between workers.
+//! A whole pipeline in one process: every stage on its own engine, tensors handed over directly. For trial runs, tests
+//! and benchmarks; what travels is what would travel between workers.
 
 use std::ops::Range;
 
@@ -31,7 +31,8 @@ pub struct Stage<'a> {
 pub enum Schedule {
     /// All forward passes of a round, then all its backward passes (Huang et al., *GPipe*, 2019).
     AllForward,
-    /// Backward of a micro-batch right after its forward pass: the end state of 1F1B (Narayanan et al., *PipeDream*, 2019).
+    /// Backward of a micro-batch right after its forward pass: the end state of 1F1B (Narayanan et al.,
+    /// *PipeDream*, 2019).
     OneByOne,
 }
 

@@ -77,8 +77,8 @@ pub fn types(graph: &StepGraph, exponents: &Exponents, data: &DataTypes) -> Resu
 /// The operator of a node on operands that were placed already.
 ///
 /// # Errors
-/// [`CompileError::Factor`] if a factor cannot be written as an integer, [`CompileError::Rule`] if the operator breaks a
-/// rule of the arithmetic.
+/// [`CompileError::Factor`] if a factor cannot be written as an integer, [`CompileError::Rule`] if the operator breaks
+/// a rule of the arithmetic.
 pub fn operator(
     node: &Node,
     operands: Vec<Operand>,
@@ -193,8 +193,8 @@ pub(crate) fn share(keep: u64) -> f64 {
     keep as f64 / 2f64.powi(32)
 }
 
-/// Attributes `ca, cb, shift` of `fa·a + fb·b`, or of a single product: the factors as integers over one power of two, as few digits as
-/// make them exact, else as many as the accumulator holds.
+/// Attributes `ca, cb, shift` of `fa·a + fb·b`, or of a single product: the factors as integers over one power of two,
+/// as few digits as make them exact, else as many as the accumulator holds.
 fn combine(node: &Node, factors: &[f64], operands: &[Operand], ey: i64) -> Result<Vec<i64>, CompileError> {
     let terms = || factors.iter().zip(operands).map(|(f, o)| (*f, i64::from(o.ty.exponent()), o.ty.limit()));
     // Multiplying a float by a power of two in this range is exact.

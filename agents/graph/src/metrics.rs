@@ -63,8 +63,8 @@ impl Metrics {
     }
 }
 
-/// How many mantissas stand at the limit of their type: what calibration left too little room for. A few in a million are
-/// harmless; many mean that the data or the learning rate changed since.
+/// How many mantissas stand at the limit of their type: what calibration left too little room for. A few in a million
+/// are harmless; many mean that the data or the learning rate changed since.
 pub fn saturated(tensor: &Tensor) -> u64 {
     beyond(tensor, tensor.ty().limit())
 }
@@ -82,8 +82,9 @@ fn beyond(tensor: &Tensor, limit: i64) -> u64 {
     }
 }
 
-/// Of all weights, the largest share of elements that are too large for the types they are cast to before a step; none for a program that
-/// casts none. There a training that leaves its calibrated range shows first: a step moves a weight however large it is.
+/// Of all weights, the largest share of elements that are too large for the types they are cast to before a step; none
+/// for a program that casts none. There a training that leaves its calibrated range shows first: a step moves a weight
+/// however large it is.
 ///
 /// # Errors
 /// The device's, in moving the weights.

@@ -1,7 +1,7 @@
 //! Cuts a network into pipeline stages by the memory of the workers that stand in a ring.
 //!
-//! Each worker takes consecutive layers, at least one; among all such cuts, the one that fills the fullest worker least,
-//! relative to its memory.
+//! Each worker takes consecutive layers, at least one; among all such cuts, the one that fills the fullest worker
+//! least, relative to its memory.
 
 use std::ops::Range;
 
@@ -65,8 +65,8 @@ pub fn layer_bytes(network: &Network) -> Vec<u64> {
     network.layers.iter().map(bytes).collect()
 }
 
-/// Cuts layers of `layers[i]` bytes among workers of `workers[j]` bytes, in both orders as given: the result has one range
-/// for each worker.
+/// Cuts layers of `layers[i]` bytes among workers of `workers[j]` bytes, in both orders as given: the result has one
+/// range for each worker.
 ///
 /// # Errors
 /// A [`PartitionError`] that says what is missing.

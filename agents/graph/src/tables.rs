@@ -38,8 +38,8 @@ pub struct LookupTable {
 /// Table of a function over everything an input type can hold, so that no input is clamped and none is shifted.
 ///
 /// # Errors
-/// [`TableError::InputBits`] for inputs narrower than 13 bits or wider than 28; [`TableError::Contents`] for inputs whose
-/// range no table covers.
+/// [`TableError::InputBits`] for inputs narrower than 13 bits or wider than 28; [`TableError::Contents`] for inputs
+/// whose range no table covers.
 pub fn lookup(function: Function, input: &TensorType) -> Result<LookupTable, TableError> {
     let bits = input.bits();
     let fraction_bits = bits.saturating_sub(LOOKUP_LOG);

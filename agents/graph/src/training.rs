@@ -1,5 +1,5 @@
-//! What a training starts from, whatever is trained: the graph of a step, floats to begin with, and a smaller step to find
-//! exponents by.
+//! What a training starts from, whatever is trained: the graph of a step, floats to begin with, and a smaller step to
+//! find exponents by.
 
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorRoot;
@@ -123,7 +123,8 @@ impl Training {
         Ok(training)
     }
 
-    /// Of an encoder that learns the classes of `rows` texts, the shorter ones followed by a token that stands for nothing.
+    /// Of an encoder that learns the classes of `rows` texts, the shorter ones followed by a token that stands
+    /// for nothing.
     ///
     /// # Errors
     /// [`Untrainable`].
@@ -186,7 +187,8 @@ impl Training {
         })
     }
 
-    /// The same training, its sequences in so many shares, each with all of the model: states stay the same, bit by bit.
+    /// The same training, its sequences in so many shares, each with all of the model: states stay the same, bit
+    /// by bit.
     ///
     /// # Errors
     /// [`LanguageError::Alone`] for anything but a language model; [`Untrainable`] for more shares than sequences.
@@ -196,8 +198,8 @@ impl Training {
         Ok(Self { shares, ..self })
     }
 
-    /// Cuts the layers of each share for workers of these memories (bytes), which stand in line share after share: one range for each
-    /// stage of a share.
+    /// Cuts the layers of each share for workers of these memories (bytes), which stand in line share after share: one
+    /// range for each stage of a share.
     ///
     /// # Errors
     /// [`PartitionError`].
@@ -319,8 +321,8 @@ fn layers(architecture: &Architecture, recipe: &Recipe) -> Vec<Layer> {
     let mut add = |parameter: &Parameter, is_trained: bool| {
         let count = u64::from(parameter.rows).saturating_mul(parameter.columns.into());
         let Some(layer) = layers.get_mut(recipe.layer_of(architecture, &parameter.name)) else { return };
-        // Value and moments before and after (2 × 16 bytes), operands, a gradient, the sum of those before it, what becomes of them. What
-        // is frozen is there as it is read, and transposed.
+        // Value and moments before and after (2 × 16 bytes), operands, a gradient, the sum of those before it, what
+        // becomes of them. What is frozen is there as it is read, and transposed.
         let bytes = if is_trained { 32 + 12 + 8 + 24 } else { 4 };
         layer.bytes = layer.bytes.saturating_add(count.saturating_mul(bytes));
         layer.parameters = layer.parameters.saturating_add(if is_trained { count } else { 0 });

@@ -17,7 +17,8 @@ pub trait Floats: Send + Sync + 'static {
     /// What it computes by.
     fn class(&self) -> DeviceClass;
 
-    /// Takes these steps from a state that [`Task::check`] has passed; keeps its thread busy. Gives the state after them, and the loss of each.
+    /// Takes these steps from a state that [`Task::check`] has passed; keeps its thread busy. Gives the state after
+    /// them, and the loss of each.
     ///
     /// # Errors
     /// [`FloatsError`].

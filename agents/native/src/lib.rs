@@ -1,9 +1,10 @@
 //! Native mode: the same step graph as exact mode, in floats, on workers that the user names.
 //!
-//! **Not provable.** No contract can recompute a float, and two honest machines differ in the last bits. So there is no job on chain, no stake, no
-//! escrow, and nobody is slashed. The user has drawn intervals repeated, compares the results within a tolerance, and goes on without who is beyond
-//! it. That is for private networks, and for who accepts it. What remains: intervals that were not drawn are taken as they come; workers that
-//! agree with each other in a lie are believed; and a lie smaller than the tolerance is never seen.
+//! **Not provable.** No contract can recompute a float, and two honest machines differ in the last bits. So there is no
+//! job on chain, no stake, no escrow, and nobody is slashed. The user has drawn intervals repeated, compares the
+//! results within a tolerance, and goes on without who is beyond it. That is for private networks, and for who accepts
+//! it. What remains: intervals that were not drawn are taken as they come; workers that agree with each other in a lie
+//! are believed; and a lie smaller than the tolerance is never seen.
 //!
 //! | module | what lives there |
 //! |---|---|

@@ -1,20 +1,24 @@
 //! How far two results of an interval are apart, and how far they may be.
 //!
-//! Tolerances are from `tensorlink bench native` on a processor with AVX2, narrowed to what every processor has, with one thread and with two: intervals of
-//! 16 steps, the most there are, of a table's network and of two shapes of decoder, from six seeds and three points of their training.
+//! Tolerances are from `tensorlink bench native` on a processor with AVX2, narrowed to what every processor has, with
+//! one thread and with two: intervals of 16 steps, the most there are, of a table's network and of two shapes of
+//! decoder, from six seeds and three points of their training.
 //!
 //! | precision | largest distance of 324 honest pairs (54 intervals) | least of the cheats | allowed |
 //! |---|---|---|---|
 //! | f32 | 9.8e-6 | 4.6e-3: products in bfloat16; else 0.14 | 3e-4: 30 times the one, a fifteenth of the other |
 //! | bf16 | 6.7e-2 | 0.14: a micro-batch skipped in one step of 16 | 0.1: 1.5 times the one, two thirds of the other |
 //!
-//! In f32 the tolerance was fixed before that run: none of 54 intervals beyond it is a rate of false accusations below 5.6 %, with 95 % confidence (rule of three; pairs of
-//! one interval are not independent). In bfloat16 it was fixed by that run: a sum that is rounded the other way is off by 2^-9 at once, and the margin is thin. On 27
-//! intervals of three other seeds it accused none of 162 honest pairs (below 11.1 %), and found 89 % of single micro-batches skipped, and all other cheats.
-//! With both fixed, the same 54 intervals on a processor with AVX-512 and its products in bfloat16, also narrowed to AVX2 and to what every processor has: of 810 honest pairs none is
-//! beyond its tolerance (below 5.6 %), at most 9.8e-6 and 4.3e-2 apart, and all cheats are, the least by 5.5e-3 and 0.15.
+//! In f32 the tolerance was fixed before that run: none of 54 intervals beyond it is a rate of false accusations below
+//! 5.6 %, with 95 % confidence (rule of three; pairs of one interval are not independent). In bfloat16 it was fixed by
+//! that run: a sum that is rounded the other way is off by 2^-9 at once, and the margin is thin. On 27 intervals of
+//! three other seeds it accused none of 162 honest pairs (below 11.1 %), and found 89 % of single micro-batches
+//! skipped, and all other cheats. With both fixed, the same 54 intervals on a processor with AVX-512 and its products
+//! in bfloat16, also narrowed to AVX2 and to what every processor has: of 810 honest pairs none is beyond its tolerance
+//! (below 5.6 %), at most 9.8e-6 and 4.3e-2 apart, and all cheats are, the least by 5.5e-3 and 0.15.
 //!
-//! GPUs were not at hand, nor models of more than some 100,000 weights: measure before you rely on it. A lie below the tolerance is not seen at all.
+//! GPUs were not at hand, nor models of more than some 100,000 weights: measure before you rely on it. A lie below the
+//! tolerance is not seen at all.
 
 use crate::class::{DeviceClass, Precision};
 use crate::task::State;
@@ -24,9 +28,9 @@ const F32: f64 = 3e-4;
 /// Between processors with products in bfloat16.
 const BF16: f64 = 1e-1;
 
-/// How far two states are apart that came from the same one: for each tensor the L2 norm of their difference over the larger L2 norm of the
-/// two updates, and the largest of these. 0 for equal bits, about 1 where one of the two did nothing, at most 2. A tensor that neither has
-/// updated says nothing.
+/// How far two states are apart that came from the same one: for each tensor the L2 norm of their difference over the
+/// larger L2 norm of the two updates, and the largest of these. 0 for equal bits, about 1 where one of the two did
+/// nothing, at most 2. A tensor that neither has updated says nothing.
 pub fn distance(before: &State, a: &State, b: &State) -> f64 {
     let of_tensor = |(name, before): (&String, &Vec<f32>)| {
         let (a, b) = (a.get(name).map_or(&[][..], Vec::as_slice), b.get(name).map_or(&[][..], Vec::as_slice));

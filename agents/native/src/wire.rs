@@ -1,7 +1,8 @@
 //! Questions and answers of [`Protocol::Native`](tensorlink_node::ports::Protocol::Native).
 //!
-//! There is one question: an interval. It may be asked again and again: the worker begins with it when it is idle, and answers from then on how far it is.
-//! So neither a lost answer nor an interval that takes hours needs a connection that holds.
+//! There is one question: an interval. It may be asked again and again: the worker begins with it when it is idle, and
+//! answers from then on how far it is. So neither a lost answer nor an interval that takes hours needs a connection
+//! that holds.
 
 use cid::Cid;
 use serde::{Deserialize, Serialize};

@@ -11,8 +11,8 @@ pub struct NetConfig {
     pub listen: Vec<Multiaddr>,
     /// Peers to join the network through, with or without `/p2p/<id>`. Dialled again while not connected.
     pub bootstrap: Vec<Multiaddr>,
-    /// Addresses under which others reach us: a forwarded port, a DNS name. Where there are any, others are told these and not those we
-    /// listen on, which nobody outside could reach.
+    /// Addresses under which others reach us: a forwarded port, a DNS name. Where there are any, others are told these
+    /// and not those we listen on, which nobody outside could reach.
     pub external: Vec<Multiaddr>,
     /// Bounds.
     pub limits: Limits,

@@ -1,7 +1,8 @@
 //! From Ethereum address to PeerId and multiaddrs: signed records in the DHT, and the book of those we learnt.
 //!
-//! A record lives under `tensorlink/peer/<20 bytes>` and is a libp2p signed peer record. It counts only if its signature
-//! is that of its PeerId and the PeerId's key hashes to the address in the DHT key, so nobody can publish for another.
+//! A record lives under `tensorlink/peer/<20 bytes>` and is a libp2p signed peer record. It counts only if its
+//! signature is that of its PeerId and the PeerId's key hashes to the address in the DHT key, so nobody can publish
+//! for another.
 
 use std::collections::HashMap;
 use std::time::Duration;

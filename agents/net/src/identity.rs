@@ -1,7 +1,7 @@
 //! One secp256k1 key is the Ethereum account and the libp2p identity.
 //!
-//! The PeerId of such a key carries the public key itself (multihash `identity`), so the address of whoever completed the
-//! handshake follows from the PeerId alone. The other direction needs `directory`.
+//! The PeerId of such a key carries the public key itself (multihash `identity`), so the address of whoever completed
+//! the handshake follows from the PeerId alone. The other direction needs `directory`.
 
 use libp2p::identity::{Keypair, PublicKey, secp256k1};
 use libp2p::multihash::Multihash;

@@ -1,7 +1,7 @@
 //! Streams that peers open to us: gate, limits, then the role.
 //!
-//! Each stream has a task of its own, so a slow or silent peer holds up nobody but itself; every wait of a task ends by a
-//! timeout, and permits bound how many tasks there are.
+//! Each stream has a task of its own, so a slow or silent peer holds up nobody but itself; every wait of a task ends by
+//! a timeout, and permits bound how many tasks there are.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -27,12 +27,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! TCP connections are secured by TLS 1.3 or Noise (XX), as the ends negotiate: we propose TLS first, because it can use AES,
-//! and take either from who dials us, so peers that speak only Noise are reached and reach us. QUIC has its own TLS 1.3.
+//! TCP connections are secured by TLS 1.3 or Noise (XX), as the ends negotiate: we propose TLS first, because it can
+//! use AES, and take either from who dials us, so peers that speak only Noise are reached and reach us. QUIC has its
+//! own TLS 1.3.
 //!
 //! Not here: NAT traversal (AutoNAT, relays, hole punching). A node must be reachable at an address it listens on or at
-//! one given as [`NetConfig::external`]; one that is not can still open connections to those that are, and is answered and
-//! asked over these.
+//! one given as [`NetConfig::external`]; one that is not can still open connections to those that are, and is answered
+//! and asked over these.
 
 mod behaviour;
 pub mod config;

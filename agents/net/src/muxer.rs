@@ -1,10 +1,11 @@
 //! Yamux that writes in large pieces, and whose streams end when their connection is closed from this side.
 //!
-//! Yamux writes every header by itself and flushes after every frame, so over TLS each costs a record and a system call.
-//! [`BufferedYamux`] collects what yamux has to say in one turn of the connection and passes it on as one write.
+//! Yamux writes every header by itself and flushes after every frame, so over TLS each costs a record and a system
+//! call. [`BufferedYamux`] collects what yamux has to say in one turn of the connection and passes it on as one write.
 //!
-//! Yamux 0.14 tells the streams of a connection that failed or was dropped, but not those of one that we close ourselves, say
-//! because a ping was not answered: whoever waited for such a stream would wait for ever. [`Telling`] tells them.
+//! Yamux 0.14 tells the streams of a connection that failed or was dropped, but not those of one that we close
+//! ourselves, say because a ping was not answered: whoever waited for such a stream would wait for ever. [`Telling`]
+//! tells them.
 
 use std::io;
 use std::pin::Pin;
@@ -150,8 +151,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Told<S> {
 
 /// A buffered writer that flushes once a turn.
 ///
-/// Yamux flushes after every frame, though more frames are often ready. The first flush after a write therefore only asks
-/// to be polled again; if nothing was written until then, that second flush is carried out.
+/// Yamux flushes after every frame, though more frames are often ready. The first flush after a write therefore only
+/// asks to be polled again; if nothing was written until then, that second flush is carried out.
 pub(crate) struct Turnwise<C> {
     inner: BufWriter<C>,
     written: bool,

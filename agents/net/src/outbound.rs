@@ -1,7 +1,7 @@
 //! Streams that we open: a fresh one for the roles, pooled ones for requests.
 //!
-//! Requests reuse streams because a fresh one costs a round trip and starts with a small window. A stream that carried a
-//! request whose fate is unknown is dropped, never reused.
+//! Requests reuse streams because a fresh one costs a round trip and starts with a small window. A stream that carried
+//! a request whose fate is unknown is dropped, never reused.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,9 +1,9 @@
 //! TLS 1.3 by libp2p's certificates, with AES before ChaCha20, over a socket that is read in large pieces.
 //!
-//! libp2p's own TLS upgrade offers ChaCha20-Poly1305 first, which on CPUs with AES instructions costs a third of all time
-//! spent on a stream, and does not let us reorder. So the rustls configuration is made here; what proves a peer (the
-//! certificate, its extension, its signatures) stays with [`libp2p::tls::certificate`]. Both ends of this upgrade speak the
-//! protocol of the libp2p specification ("tls/tls.md"). TLS before Noise, because Noise knows ChaCha20 only.
+//! libp2p's own TLS upgrade offers ChaCha20-Poly1305 first, which on CPUs with AES instructions costs a third of all
+//! time spent on a stream, and does not let us reorder. So the rustls configuration is made here; what proves a peer
+//! (the certificate, its extension, its signatures) stays with [`libp2p::tls::certificate`]. Both ends of this upgrade
+//! speak the protocol of the libp2p specification ("tls/tls.md"). TLS before Noise, because Noise knows ChaCha20 only.
 
 use std::io;
 use std::net::Ipv4Addr;

@@ -1,20 +1,22 @@
-//! What the training of a job may not exceed. Its user sets it, its workers go no further, and whoever follows the job ends it: all by the same
-//! comparisons, of numbers that nobody proves.
+//! What the training of a job may not exceed. Its user sets it, its workers go no further, and whoever follows the job
+//! ends it: all by the same comparisons, of numbers that nobody proves.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Share of a weight's elements at the limit of their type that a training may have where none is named: calibration left room for twice of what
-/// it saw, so that more are no outliers but a training out of its range, where steps have no effect any more.
+/// Share of a weight's elements at the limit of their type that a training may have where none is named: calibration
+/// left room for twice of what it saw, so that more are no outliers but a training out of its range, where steps have
+/// no effect any more.
 pub const MAX_SATURATION: f32 = 0.05;
 
 /// Bounds of a training, for each of its intervals; what is not named is not bounded.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
-    /// Largest share of a weight's elements at the limit of their type, of any weight of any stage: more than 0, and at most 1.
+    /// Largest share of a weight's elements at the limit of their type, of any weight of any stage: more than 0, and
+    /// at most 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_saturation: Option<f32>,
     /// Largest loss, times the job's first: more than 1.
@@ -36,7 +38,8 @@ pub enum BoundsError {
 /// What a lane tells of an interval.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Readings {
-    /// Largest share of a weight's elements at the limit of their type, 0 to 1, at its end; none of a stage without such weights.
+    /// Largest share of a weight's elements at the limit of their type, 0 to 1, at its end; none of a stage without
+    /// such weights.
     pub saturation: Option<f32>,
     /// Mean loss, nats; of the last stage only.
     pub loss: Option<f32>,
@@ -103,7 +106,8 @@ impl Bounds {
         }
     }
 
-    /// Whether this share of a weight's elements at the limit of their type is too large. What is no share is no reading.
+    /// Whether this share of a weight's elements at the limit of their type is too large. What is no share is
+    /// no reading.
     pub fn saturated(&self, share: f32) -> Option<Excess> {
         let most = self.max_saturation?;
         (share > most && share <= 1.0).then_some(Excess::Saturated { share, most })
@@ -118,7 +122,8 @@ impl Bounds {
         (loss > most).then_some(Excess::Exploded { loss, most })
     }
 
-    /// Which bound an interval exceeds, if it does; `first` is the loss of the job's first, in nats, none if this is it.
+    /// Which bound an interval exceeds, if it does; `first` is the loss of the job's first, in nats, none if this
+    /// is it.
     pub fn exceeded(&self, readings: Readings, first: Option<f32>) -> Option<Excess> {
         let saturated = readings.saturation.and_then(|share| self.saturated(share));
         saturated.or_else(|| readings.loss.and_then(|loss| self.exploded(loss, first.unwrap_or(loss))))

@@ -43,8 +43,8 @@ const PLACES: usize = 2;
 /// Longest time for one: the asker waits no longer.
 const FETCH: Duration = Duration::from_secs(110);
 
-/// The lane whose worker keeps what a lane computes: the one of the next stage, after the last that of the first; of a job of one stage, the
-/// next replica. None in a job of one lane: there the user keeps it.
+/// The lane whose worker keeps what a lane computes: the one of the next stage, after the last that of the first; of a
+/// job of one stage, the next replica. None in a job of one lane: there the user keeps it.
 pub const fn keeper_of(lane: Lane, stages: u16, replicas: u16) -> Option<Lane> {
     if stages > 1 {
         let next = lane.stage.saturating_add(1);
@@ -176,8 +176,8 @@ impl Keeper {
         self.holdings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fetches the state that a claim ends in from the claim's worker, who asks, and gives our word for it: a signature (rule C-16).
-    /// `needed` tells which files others than the keeper need here.
+    /// Fetches the state that a claim ends in from the claim's worker, who asks, and gives our word for it: a signature
+    /// (rule C-16). `needed` tells which files others than the keeper need here.
     ///
     /// # Errors
     /// [`KeepError`].
@@ -301,8 +301,8 @@ impl Keeper {
         Ok(files::split(&bytes, types())?)
     }
 
-    /// Takes in a confirmed event: of a lane's final states the last is kept, and a while beyond the end of its job, for its user.
-    /// `needed` tells which files others than the keeper need here.
+    /// Takes in a confirmed event: of a lane's final states the last is kept, and a while beyond the end of its job,
+    /// for its user. `needed` tells which files others than the keeper need here.
     ///
     /// # Errors
     /// [`JournalError`] if the disk fails.

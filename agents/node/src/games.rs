@@ -1,7 +1,7 @@
 //! The challenges that a node plays in, as confirmed events tell them.
 //!
-//! A reorganisation may undo even what was confirmed, and nothing tells of what is not there any more: so each open challenge is compared
-//! with the chain from time to time, and folded anew where it is another.
+//! A reorganisation may undo even what was confirmed, and nothing tells of what is not there any more: so each open
+//! challenge is compared with the chain from time to time, and folded anew where it is another.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,8 @@ impl Followed {
         Some((*challenge, Self { game, opened: at.block, last: at.place(), checked: 0 }))
     }
 
-    /// Takes in an event of this challenge. One that belongs before what is known already tells that the chain is another.
+    /// Takes in an event of this challenge. One that belongs before what is known already tells that the chain
+    /// is another.
     fn apply(&mut self, told: &Told, place: Place) {
         if place > self.last {
             self.game.apply(told);
@@ -50,7 +51,8 @@ impl Followed {
     }
 }
 
-/// The challenges in which this node is the worker or the challenger. Folded from events, so a restart finds them again.
+/// The challenges in which this node is the worker or the challenger. Folded from events, so a restart finds
+/// them again.
 #[derive(Debug)]
 pub struct Games {
     own: Address,
@@ -95,8 +97,8 @@ impl Games {
         self.version.send_modify(|version| *version += 1);
     }
 
-    /// Compares an open challenge with the chain, if it was not for a while: a reorganisation may have undone what events told. Whether it
-    /// has, and the challenge is another now.
+    /// Compares an open challenge with the chain, if it was not for a while: a reorganisation may have undone what
+    /// events told. Whether it has, and the challenge is another now.
     ///
     /// # Errors
     /// [`ChainError`]: the chain cannot be asked now.

@@ -49,7 +49,8 @@ impl Identity {
         sign::sign(&self.key, digest)
     }
 
-    /// A secret of this key about a claim, for one purpose: its signature, which nobody else can make and which needs no disk.
+    /// A secret of this key about a claim, for one purpose: its signature, which nobody else can make and which needs
+    /// no disk.
     ///
     /// # Errors
     /// As [`Self::sign`].

@@ -1,5 +1,5 @@
-//! Executes an interval of a stage, step by step, whoever its neighbours are: peers on a stream (worker) or a file of what was
-//! received (auditor). One code path, so that an auditor computes what the worker did.
+//! Executes an interval of a stage, step by step, whoever its neighbours are: peers on a stream (worker) or a file of
+//! what was received (auditor). One code path, so that an auditor computes what the worker did.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,8 @@ use tensorlink_proof::merkle::list_root;
 use tensorlink_types::{B256, Program, Segment, Source, TensorType};
 use thiserror::Error;
 
-/// Tensors that are hashed between two looks at the border: enough to fill the lanes of the hash, few enough that no neighbour
-/// waits for it.
+/// Tensors that are hashed between two looks at the border: enough to fill the lanes of the hash, few enough that no
+/// neighbour waits for it.
 const BATCH: usize = 4;
 
 /// One unit of work of a step.
@@ -238,8 +238,8 @@ pub fn inputs_len(program: &Program, steps: u32) -> u64 {
     step * u64::from(steps)
 }
 
-/// The received tensors of an interval as a boundary: an auditor's stand-in for the neighbours. What is sent is dropped; its root is
-/// in the logs.
+/// The received tensors of an interval as a boundary: an auditor's stand-in for the neighbours. What is sent is
+/// dropped; its root is in the logs.
 #[derive(Clone, Debug)]
 pub struct Recorded<'a> {
     inputs: &'a Bytes,
@@ -308,8 +308,8 @@ impl Boundary for Recorded<'_> {
     }
 }
 
-/// Roots of the logs of what the record says was received, from the previous stage and from the next: zero where there is none (rule C-8). No
-/// roots if the record is not just the tensors of these steps. Hashes everything.
+/// Roots of the logs of what the record says was received, from the previous stage and from the next: zero where there
+/// is none (rule C-8). No roots if the record is not just the tensors of these steps. Hashes everything.
 pub fn received_roots(program: &Program, inputs: &Bytes, span: Span) -> Option<(B256, B256)> {
     if inputs.len() as u64 != inputs_len(program, span.steps) {
         return None;

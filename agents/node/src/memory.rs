@@ -1,8 +1,8 @@
 //! Memory of tensors that come and go on several threads: without fragments, and what was freed back to the system.
 
-/// Makes all threads allocate from one place. glibc gives each its own, and tensors that one thread makes and another drops leave every
-/// one of them full of holes. Call it before there are threads; small allocations do not wait for each other, because threads keep
-/// some of what they freed. Elsewhere this does nothing.
+/// Makes all threads allocate from one place. glibc gives each its own, and tensors that one thread makes and another
+/// drops leave every one of them full of holes. Call it before there are threads; small allocations do not wait for
+/// each other, because threads keep some of what they freed. Elsewhere this does nothing.
 pub fn share() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -18,8 +18,9 @@ pub fn share() {
     }
 }
 
-/// Gives back what was freed. glibc keeps memory that several threads allocated and freed in turns, in pieces too small for what is to come:
-/// after tensors that came over the network, as much again as they take themselves. Elsewhere this does nothing. Milliseconds.
+/// Gives back what was freed. glibc keeps memory that several threads allocated and freed in turns, in pieces too small
+/// for what is to come: after tensors that came over the network, as much again as they take themselves. Elsewhere this
+/// does nothing. Milliseconds.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

@@ -1,5 +1,5 @@
-//! What the parts of a stage are called in its model. Names are for people: no root commits to them, but the manifest's CID does, which
-//! the job's terms hold.
+//! What the parts of a stage are called in its model. Names are for people: no root commits to them, but the manifest's
+//! CID does, which the job's terms hold.
 
 use tensorlink_graph::transformer::Plan;
 use tensorlink_proof::commit::program::ProgramCommitment;
@@ -11,8 +11,8 @@ use crate::shard::{ShardError, ShardSource, expect_root};
 use crate::wire::decode;
 use crate::wire::manifest::{MAX_MANIFEST, MAX_PLAN, MAX_PROGRAM, Manifest, StageFiles, parse_cid};
 
-/// The program of a stage, with its names, and nothing else of the stage: of a serving job the one for texts of `tokens` tokens. It is
-/// the program of this root.
+/// The program of a stage, with its names, and nothing else of the stage: of a serving job the one for texts of
+/// `tokens` tokens. It is the program of this root.
 ///
 /// # Errors
 /// [`ShardError`]; only `Store` is worth a retry.

@@ -1,4 +1,5 @@
-//! All stages of a replica in one process, each by the code of its worker: what a stage must have received where none of its neighbours tells.
+//! All stages of a replica in one process, each by the code of its worker: what a stage must have received where none
+//! of its neighbours tells.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -71,8 +72,8 @@ pub enum PipelineError {
 pub struct Ended;
 
 impl Pipeline {
-    /// Executes all stages from the job's first step on: what a stage had before an interval and received in it, if everybody was honest, and
-    /// what all come to. Blocks, on a thread a stage.
+    /// Executes all stages from the job's first step on: what a stage had before an interval and received in it, if
+    /// everybody was honest, and what all come to. Blocks, on a thread a stage.
     ///
     /// # Errors
     /// [`PipelineError`].

@@ -23,22 +23,24 @@ fn terms(op: &Operator) -> u64 {
     }
 }
 
-/// Price of an interval of `steps` in wei at `price_per_gmac` wei per billion multiply-adds, rounded up; at least 1. None if it does not fit.
+/// Price of an interval of `steps` in wei at `price_per_gmac` wei per billion multiply-adds, rounded up; at least 1.
+/// None if it does not fit.
 pub fn price_per_interval(program: &Program, steps: u32, price_per_gmac: u128) -> Option<u128> {
     let work = multiply_adds(program).checked_mul(u128::from(steps))?;
     Some(work.checked_mul(price_per_gmac)?.div_ceil(1_000_000_000).max(1))
 }
 
-/// Price of a token of a serving lane in wei, by the program of its longest text of `tokens` tokens, rounded up; at least 1. None if it
-/// does not fit.
+/// Price of a token of a serving lane in wei, by the program of its longest text of `tokens` tokens, rounded up; at
+/// least 1. None if it does not fit.
 pub fn price_per_token(longest: &Program, tokens: u32, price_per_gmac: u128) -> Option<u128> {
     let price = multiply_adds(longest).checked_mul(price_per_gmac)?;
     let divisor = u128::from(tokens.max(1)).checked_mul(1_000_000_000)?;
     Some(price.div_ceil(divisor).max(1))
 }
 
-/// What a job's escrow holds for audits beyond what it holds for work (rule P-29), wei: `per_unit` is what an interval costs in all lanes, or
-/// a token; `units` how many there are; `longest` how many a claim can be about, one interval or the tokens of the longest text.
+/// What a job's escrow holds for audits beyond what it holds for work (rule P-29), wei: `per_unit` is what an interval
+/// costs in all lanes, or a token; `units` how many there are; `longest` how many a claim can be about, one interval or
+/// the tokens of the longest text.
 pub fn audit_budget(parameters: &Parameters, per_unit: U256, units: u32, longest: u32) -> U256 {
     let bps = u64::from(parameters.audits_per_claim_bps);
     if bps == 0 {

@@ -108,7 +108,8 @@ impl Replay {
         Ok((outcome, AuditAnswer { step: last, preState: before, trace: trace_root(&trace.take()) }))
     }
 
-    /// Executes the interval and keeps what it sent over an edge, in order of steps and micro-batches, with the outcome. Blocks.
+    /// Executes the interval and keeps what it sent over an edge, in order of steps and micro-batches, with the
+    /// outcome. Blocks.
     ///
     /// # Errors
     /// [`ReplayError`].

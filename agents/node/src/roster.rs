@@ -26,8 +26,9 @@ struct Inner {
 
 /// Stakes and jobs as confirmed events tell them; answers the net's gate from memory.
 ///
-/// Staked accounts may ask; users may ask while their job is open, and about jobs of ours ever after; only members of an open job of ours may open
-/// tensor streams. The contracts know slashed stake as bonded stake that is gone, so who lost all may not ask.
+/// Staked accounts may ask; users may ask while their job is open, and about jobs of ours ever after; only members of
+/// an open job of ours may open tensor streams. The contracts know slashed stake as bonded stake that is gone, so who
+/// lost all may not ask.
 #[derive(Debug)]
 pub struct Roster {
     own: Address,

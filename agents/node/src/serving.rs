@@ -1,5 +1,5 @@
-//! What it takes to serve a stage: one plan, its constants, and the roots of its programs by length (rule C-13), each equal to what the
-//! chain registered.
+//! What it takes to serve a stage: one plan, its constants, and the roots of its programs by length (rule C-13), each
+//! equal to what the chain registered.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use crate::shard::{Shard, ShardError, ShardSource, expect_root};
 use crate::wire::decode;
 use crate::wire::manifest::{MAX_MANIFEST, MAX_PLAN, Manifest, ManifestError, parse_cid};
 
-/// Most operators of the programs of all lengths together: what a stranger's plan can make us hash, some 5 µs each. A stage of 1,000
-/// operators, or 24 layers, can serve texts of 8,192 tokens.
+/// Most operators of the programs of all lengths together: what a stranger's plan can make us hash, some 5 µs each. A
+/// stage of 1,000 operators, or 24 layers, can serve texts of 8,192 tokens.
 const MAX_HASHED: u64 = 1 << 23;
 
 /// Most receipts of an epoch.
@@ -60,7 +60,8 @@ pub enum Gives {
 }
 
 impl ServingShard {
-    /// A stage that serves texts of up to `longest` tokens. Emits and hashes the programs of every length, on all cores: blocks.
+    /// A stage that serves texts of up to `longest` tokens. Emits and hashes the programs of every length, on all
+    /// cores: blocks.
     ///
     /// # Errors
     /// [`ShardError::Plan`] if a length has no program, [`ShardError::TooLarge`] or [`ShardError::TooLong`].
@@ -75,8 +76,8 @@ impl ServingShard {
         Ok(Self { plan, constants, programs, longest, received, controls, given })
     }
 
-    /// Fetches and checks a stage for texts of up to `longest` tokens. `memory` bounds its constants and, together with them, every tensor
-    /// of the longest text, because an audit holds them all at once.
+    /// Fetches and checks a stage for texts of up to `longest` tokens. `memory` bounds its constants and, together with
+    /// them, every tensor of the longest text, because an audit holds them all at once.
     ///
     /// # Errors
     /// [`ShardError`]; only `Chain` and `Store` are worth a retry.
@@ -118,7 +119,8 @@ impl ServingShard {
         Ok(shard)
     }
 
-    /// The ordinary shard of one length, without state: a replay of it with `Span { first_step: tokens, steps: 1 }` repeats a text.
+    /// The ordinary shard of one length, without state: a replay of it with `Span { first_step: tokens, steps: 1 }`
+    /// repeats a text.
     ///
     /// # Errors
     /// [`PlanError::Tokens`] for no tokens, or more than the longest text has.

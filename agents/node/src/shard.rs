@@ -137,8 +137,8 @@ impl Shard {
         Ok(Self { program, constants: constants.into(), initial_state: initial_state.into(), info, bounds })
     }
 
-    /// Fetches and checks the files of a shard, one after another, for who wants to give them to others: it has them afterwards, and none of
-    /// them in memory.
+    /// Fetches and checks the files of a shard, one after another, for who wants to give them to others: it has them
+    /// afterwards, and none of them in memory.
     ///
     /// # Errors
     /// As [`Self::fetch`].

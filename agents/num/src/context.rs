@@ -2,7 +2,8 @@
 
 use tensorlink_types::{JobKey, Lineage};
 
-/// Job and step an operator runs in. Only Sample, AtStep, Dropout and Dither (rules N-24, N-44, N-46 and N-48) depend on it.
+/// Job and step an operator runs in. Only Sample, AtStep, Dropout and Dither (rules N-24, N-44, N-46 and N-48) depend
+/// on it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct StepContext {
     /// Keys every pseudo-random draw (rule N-4).

@@ -32,8 +32,8 @@ pub const fn rule(opcode: Opcode) -> u32 {
     (opcode as u32).wrapping_add(10)
 }
 
-/// Why an operator breaks a rule, or its inputs do not fit it. The first seven variants are faults of the program, to be
-/// corrected where it is compiled; the others are faults of the caller's data.
+/// Why an operator breaks a rule, or its inputs do not fit it. The first seven variants are faults of the program, to
+/// be corrected where it is compiled; the others are faults of the caller's data.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum OpError {
     /// The number of operands differs from the opcode's.

@@ -1,5 +1,5 @@
-//! Tests that operators are what their names say, against floats or loops over indices: those of transformers here, those
-//! that training adds in `training`.
+//! Tests that operators are what their names say, against floats or loops over indices: those of transformers here,
+//! those that training adds in `training`.
 
 mod training;
 
@@ -267,7 +267,8 @@ fn thresholds_keep_the_likeliest() {
     }
 }
 
-/// `−ln(−ln(1 − w/2^32))` of a word w. Coarsest is the table where draws are lowest, its last cell holding 1 of 512 words.
+/// `−ln(−ln(1 − w/2^32))` of a word w. Coarsest is the table where draws are lowest, its last cell holding 1 of
+/// 512 words.
 #[test]
 fn draws_follow_the_gumbel_distribution() {
     let table = gumbel_table().unwrap();

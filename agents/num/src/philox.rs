@@ -57,8 +57,8 @@ pub fn draw(job_key: &JobKey, row: u32, step: u32, stream: u32) -> u32 {
 /// Elements that a block serves, one word each (rules N-46 and N-48).
 pub const SERVED: u64 = 4;
 
-/// The draw for element `index` of a tensor (rules N-46 and N-48): with `n = ⌊index/4⌋`, output word `index mod 4` of the counter
-/// `(n mod 2^32, step, stream, draws + ⌊n/2^32⌋)`.
+/// The draw for element `index` of a tensor (rules N-46 and N-48): with `n = ⌊index/4⌋`, output word `index mod 4` of
+/// the counter `(n mod 2^32, step, stream, draws + ⌊n/2^32⌋)`.
 pub fn draw_element(job_key: &JobKey, index: u64, step: u32, stream: u32, draws: u32) -> u32 {
     let block = index / SERVED;
     // SAFETY of the casts: the two halves.

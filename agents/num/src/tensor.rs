@@ -18,7 +18,8 @@ pub enum Mantissas {
     I64(Vec<i64>),
 }
 
-/// A tensor: a type and as many mantissas as it says, each within its limit (rule N-1). Valid by construction. Clones share the memory.
+/// A tensor: a type and as many mantissas as it says, each within its limit (rule N-1). Valid by construction. Clones
+/// share the memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tensor {
     ty: TensorType,

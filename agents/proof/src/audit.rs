@@ -1,7 +1,8 @@
-//! From a worker's signed answers and one's own re-execution of an interval, or of a text, to the fault to prove, if there is one.
+//! From a worker's signed answers and one's own re-execution of an interval, or of a text, to the fault to prove, if
+//! there is one.
 //!
-//! Pure bookkeeping over roots: executing, asking and fetching are the validator's. [`Audit::verdict`] is called again with
-//! more answers until it decides; each time it names the one thing it lacks.
+//! Pure bookkeeping over roots: executing, asking and fetching are the validator's. [`Audit::verdict`] is called again
+//! with more answers until it decides; each time it names the one thing it lacks.
 
 use tensorlink_num::Tensor;
 use tensorlink_types::abi::{Claim, StepStatement};
@@ -20,8 +21,8 @@ use crate::merkle::tensor::canonical_bytes;
 pub enum Verdict {
     /// Every statement, the claim and the logs are what the program gives: nothing can be proven, nothing should be.
     Consistent,
-    /// The output of this operator is the first of its step that differs. All its operands agree. Fetch the worker's tensor,
-    /// find the element with [`first_element`], prove it with [`crate::fraud::Prover::element`].
+    /// The output of this operator is the first of its step that differs. All its operands agree. Fetch the worker's
+    /// tensor, find the element with [`first_element`], prove it with [`crate::fraud::Prover::element`].
     Element {
         /// Absolute step, or a text's number of tokens.
         step: u32,
@@ -39,8 +40,8 @@ pub enum Verdict {
         index: u32,
     },
     /// Two answers, by position, that cannot both be true: one step with two outcomes, a step that does not start where
-    /// the one before ended, or two numbers of tokens of one text. Equal positions: the answer contradicts the claim. Prove it with
-    /// [`crate::fraud::Prover::contradiction`].
+    /// the one before ended, or two numbers of tokens of one text. Equal positions: the answer contradicts the claim.
+    /// Prove it with [`crate::fraud::Prover::contradiction`].
     Contradiction {
         /// Position among the answers.
         first: usize,
@@ -49,8 +50,8 @@ pub enum Verdict {
     },
 }
 
-/// What is missing for a verdict. A worker that does not give what is asked here cannot be convicted by its signatures; it
-/// must be made to reveal it.
+/// What is missing for a verdict. A worker that does not give what is asked here cannot be convicted by its signatures;
+/// it must be made to reveal it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum Undecided {
     /// Ask the worker for a signed statement on this step (none that was given is signed and about it).
@@ -68,10 +69,12 @@ pub enum Undecided {
     /// One's own state at the interval's start is not the claim's parent state: audit the claim before this one first.
     #[error("the claim starts from another state: audit its parent first")]
     Parent,
-    /// The claim of a serving job names a state: it is no receipt, so nothing can be proven about it and nothing is paid for it.
+    /// The claim of a serving job names a state: it is no receipt, so nothing can be proven about it and nothing is
+    /// paid for it.
     #[error("the claim names a state: it is no receipt, pay nothing for it")]
     Receipt,
-    /// One's own re-execution does not cover the interval or the program, or is of no text that the job can have; execute it again.
+    /// One's own re-execution does not cover the interval or the program, or is of no text that the job can have;
+    /// execute it again.
     #[error("the re-execution lacks step {0}: execute the whole interval")]
     Own(u32),
 }
@@ -87,7 +90,8 @@ pub struct Answer {
     pub post_state: Option<Vec<TensorRoot>>,
 }
 
-/// One's own re-execution of an interval, from the claim's parent state and the worker's logged inputs; or of a text, from no state.
+/// One's own re-execution of an interval, from the claim's parent state and the worker's logged inputs; or of a text,
+/// from no state.
 #[derive(Clone, Debug)]
 pub struct OwnInterval {
     /// Number of the first step; of a text: its number of tokens, as the worker's logged inputs show it.
@@ -233,8 +237,8 @@ pub fn first_difference(own: &[TensorRoot], theirs: &[TensorRoot]) -> Option<u32
 }
 
 /// First element in which a worker's bytes differ from one's own tensor: `theirs` are canonical bytes with or without
-/// padding, and an index at or above the tensor's count is in the padding, which is zero (C-1). None if they agree, or are
-/// not as long as the type says.
+/// padding, and an index at or above the tensor's count is in the padding, which is zero (C-1). None if they agree, or
+/// are not as long as the type says.
 pub fn first_element(own: &Tensor, theirs: &[u8]) -> Option<u64> {
     let width = own.ty().width().bytes();
     let bytes = canonical_bytes(own);

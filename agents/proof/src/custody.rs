@@ -29,7 +29,8 @@ pub const fn sent_over(demand: &Demand) -> Option<Edge> {
     }
 }
 
-/// What the holder signs that meets a demand for what was sent, whose log has this root; none if it asks for a state or for files.
+/// What the holder signs that meets a demand for what was sent, whose log has this root; none if it asks for a state or
+/// for files.
 pub fn word_for(demand: &Demand, root: B256) -> Option<EdgeLog> {
     Some(EdgeLog {
         job: demand.job,
@@ -54,7 +55,8 @@ pub fn deliver(tensors: &[Tensor], demand: &Demand) -> Result<Delivery, Undelive
     show(&list, tensor, demand)
 }
 
-/// The part that was demanded of what was sent in an interval with these logs: `tensor` is the entry that the demand names.
+/// The part that was demanded of what was sent in an interval with these logs: `tensor` is the entry that the
+/// demand names.
 ///
 /// # Errors
 /// [`Undeliverable`].

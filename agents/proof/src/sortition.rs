@@ -1,4 +1,5 @@
-//! Which validators are drawn to answer for a claim, when, and how an answer is sealed: as `contracts/core/Audits.sol` has it (C-15, P-31 to P-33).
+//! Which validators are drawn to answer for a claim, when, and how an answer is sealed: as `contracts/core/Audits.sol`
+//! has it (C-15, P-31 to P-33).
 
 use alloy_sol_types::SolValue;
 use tensorlink_types::abi::{AuditAnswer, StepStatement};
@@ -7,13 +8,15 @@ use tensorlink_types::{Address, B256, ClaimId, U256, keccak256};
 /// One, in 1/10,000.
 const WHOLE_BPS: u32 = 10_000;
 
-/// The period whose seed draws for what was fixed at `time`; both in seconds. None where a period has no length, or times end.
+/// The period whose seed draws for what was fixed at `time`; both in seconds. None where a period has no length, or
+/// times end.
 pub fn period_after(time: u64, period: u64) -> Option<u64> {
     time.checked_div(period)?.checked_add(2)
 }
 
-/// Whether a seed draws a validator, one of so many, to answer for a claim. `audits_per_claim_bps`: in 1/10,000 of an audit. The more
-/// validators there are, the fewer of the same are drawn: to make some, or to unmake them, draws nobody anew.
+/// Whether a seed draws a validator, one of so many, to answer for a claim. `audits_per_claim_bps`: in 1/10,000 of an
+/// audit. The more validators there are, the fewer of the same are drawn: to make some, or to unmake them, draws
+/// nobody anew.
 pub fn is_drawn(seed: B256, claim: ClaimId, auditor: Address, validators: u64, audits_per_claim_bps: u32) -> bool {
     // A share of 2^128; what it is compared with has 128 + 32 bits at most.
     let ticket = U256::from_be_bytes(keccak256((seed, claim.0, auditor).abi_encode()).0) >> 128_usize;
@@ -31,8 +34,8 @@ pub fn answer_of(statement: &StepStatement) -> AuditAnswer {
     AuditAnswer { step: statement.step, preState: statement.preState, trace: statement.trace }
 }
 
-/// A claim's challenge window in its quarters: answers are committed in the first, revealed in the second, and auditors are accused until the
-/// third is over.
+/// A claim's challenge window in its quarters: answers are committed in the first, revealed in the second, and auditors
+/// are accused until the third is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quarters {
     /// When the claim was fixed, seconds.

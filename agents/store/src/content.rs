@@ -47,11 +47,12 @@ impl<B: Backend> Content<B> {
         Ok(Self { backend, net })
     }
 
-    /// A verified block: from here, else from the first holder that gives it, else from the network behind the backend. One that is here and
-    /// damaged is mended by it.
+    /// A verified block: from here, else from the first holder that gives it, else from the network behind the backend.
+    /// One that is here and damaged is mended by it.
     ///
     /// # Errors
-    /// [`StoreError::Mismatch`] if nobody gives the block and somebody gave something else, else [`StoreError::NotFound`].
+    /// [`StoreError::Mismatch`] if nobody gives the block and somebody gave something else, else
+    /// [`StoreError::NotFound`].
     async fn block(&self, cid: Cid, holders: &Holders) -> Result<Bytes, StoreError> {
         match self.backend.block(&cid).await? {
             Some(block) if matches(&cid, &block) => Ok(block),

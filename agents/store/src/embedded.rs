@@ -1,8 +1,8 @@
 //! Blocks in a database of our own: one file, crash-safe, counted by reference, within a budget.
 //!
-//! Every change is one durable transaction: what `keep` returned from is there after a kill or a power cut, and what it did not
-//! return from is there wholly or not at all. redb's cheaper commits live in memory until the next durable one, so they would
-//! not even outlive the process.
+//! Every change is one durable transaction: what `keep` returned from is there after a kill or a power cut, and what it
+//! did not return from is there wholly or not at all. redb's cheaper commits live in memory until the next durable one,
+//! so they would not even outlive the process.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,10 +25,11 @@ const PINS: TableDefinition<'_, &[u8], Vec<&[u8]>> = TableDefinition::new("pins"
 /// `bytes` → sum of the blocks' sizes.
 const TOTALS: TableDefinition<'_, &str, u64> = TableDefinition::new("totals");
 const BYTES: &str = "bytes";
-/// Largest piece of a block, bytes. The database gives a value a power of two of bytes, its key and header included: a block of
-/// 256 KiB in one piece would take 512 KiB of disk.
+/// Largest piece of a block, bytes. The database gives a value a power of two of bytes, its key and header included: a
+/// block of 256 KiB in one piece would take 512 KiB of disk.
 const PIECE: usize = (64 << 10) - 512;
-/// Memory that the database may use as a cache, bytes: for its indices. Files are read seldom, and the operating system caches as well.
+/// Memory that the database may use as a cache, bytes: for its indices. Files are read seldom, and the operating system
+/// caches as well.
 const CACHE: usize = 4 << 20;
 
 /// Blocks on disk.

@@ -15,7 +15,8 @@ struct Holder {
     lied: bool,
 }
 
-/// The holders of a file while it is fetched. Those that fail go to the back, and drop out before they hold up every block.
+/// The holders of a file while it is fetched. Those that fail go to the back, and drop out before they hold up
+/// every block.
 #[derive(Debug)]
 pub(crate) struct Holders(Mutex<Vec<Holder>>);
 

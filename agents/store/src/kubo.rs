@@ -1,7 +1,7 @@
 //! Files in a Kubo daemon, by its RPC API.
 //!
-//! Files go in block by block and are then pinned, not by `add`: how that cuts a file depends on the daemon's configuration
-//! (`Import.*`), and the CID must not.
+//! Files go in block by block and are then pinned, not by `add`: how that cuts a file depends on the daemon's
+//! configuration (`Import.*`), and the CID must not.
 
 use std::io::Cursor;
 use std::time::Duration;

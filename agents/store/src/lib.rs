@@ -1,4 +1,5 @@
-//! The [`Store`](tensorlink_node::ports::Store) port: files by CID, embedded or in an IPFS daemon, with the same CIDs from both.
+//! The [`Store`](tensorlink_node::ports::Store) port: files by CID, embedded or in an IPFS daemon, with the same CIDs
+//! from both.
 //!
 //! | module | what lives there |
 //! |---|---|

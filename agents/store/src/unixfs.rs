@@ -1,5 +1,5 @@
-//! Files as blocks: UnixFS, CIDv1, SHA-256, raw leaves of 256 KiB, 174 links a node, which is what `ipfs add --cid-version 1
-//! --chunker size-262144` makes of the same bytes. Files chunked in another way can be read.
+//! Files as blocks: UnixFS, CIDv1, SHA-256, raw leaves of 256 KiB, 174 links a node, which is what
+//! `ipfs add --cid-version 1 --chunker size-262144` makes of the same bytes. Files chunked in another way can be read.
 
 use std::collections::HashSet;
 
@@ -25,8 +25,8 @@ const RAW: u64 = 0x55;
 /// Multicodec of a dag-pb node.
 const DAG_PB: u64 = 0x70;
 
-/// The blocks of a file, each once, in the order in which they become complete: the root is the last. Leaves are parts of `content` itself, which
-/// may be gigabytes.
+/// The blocks of a file, each once, in the order in which they become complete: the root is the last. Leaves are parts
+/// of `content` itself, which may be gigabytes.
 pub fn blocks_of(content: &Bytes) -> Vec<(Cid, Bytes)> {
     let mut adder = FileAdder::builder()
         .with_cid_version(cid::Version::V1)
@@ -79,9 +79,9 @@ pub fn matches(cid: &Cid, block: &[u8]) -> bool {
 
 /// Puts a file together from its blocks, asked for one after the other in file order.
 ///
-/// Blocks come from strangers and a CID proves only that they are the ones it names: they may name no file, or one that is
-/// small and takes forever to walk (nodes that link to one another's copies, all of them empty). So the walk is bounded by the
-/// blocks that a file within the limit can have.
+/// Blocks come from strangers and a CID proves only that they are the ones it names: they may name no file, or one that
+/// is small and takes forever to walk (nodes that link to one another's copies, all of them empty). So the walk is
+/// bounded by the blocks that a file within the limit can have.
 #[derive(Debug)]
 pub struct Assembly {
     root: Cid,
@@ -99,7 +99,8 @@ impl Assembly {
         Self { root, visit: None, started: false, content: Vec::new(), limit, taken: 0 }
     }
 
-    /// The blocks wanted, the next one first; at most `most`, one that recurs as often as it does. Empty when the file is whole.
+    /// The blocks wanted, the next one first; at most `most`, one that recurs as often as it does. Empty when the file
+    /// is whole.
     pub fn wanted(&self, most: usize) -> Vec<Cid> {
         match &self.visit {
             Some(visit) => {

@@ -1,6 +1,8 @@
-//! Exact elementwise operators against their `f32` counterparts: `cargo bench -p tensorlink-tensor --bench elementwise`.
+//! Exact elementwise operators against their `f32` counterparts:
+//! `cargo bench -p tensorlink-tensor --bench elementwise`.
 //!
-//! The bar is the matrix product that feeds them: (512,768,3072) in int8 takes the time that the last column divides by.
+//! The bar is the matrix product that feeds them: (512,768,3072) in int8 takes the time that the last column
+//! divides by.
 
 mod common;
 

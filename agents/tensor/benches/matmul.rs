@@ -1,4 +1,5 @@
-//! Exact matrix products, rescale included, against libtorch's `f32`: `cargo bench -p tensorlink-tensor --bench matmul`.
+//! Exact matrix products, rescale included, against libtorch's `f32`:
+//! `cargo bench -p tensorlink-tensor --bench matmul`.
 
 mod common;
 

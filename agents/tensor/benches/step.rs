@@ -1,10 +1,10 @@
 //! A language model's exact training step against libtorch's autograd, in `f32` and with bfloat16's autocast:
 //! `cargo bench -p tensorlink-tensor --bench step`, one thread.
 //!
-//! 15 M weights, 4 sequences of 128 tokens; `LAYERS=17 WIDTH=1024 HIDDEN=2816 HEADS=16 VOCABULARY=4096 SEQUENCES=8` are the 208 M
-//! of the benchmarks, which want 18 GB. `BITS=16` are operands of 16 bits, `ROUNDS=9` steps of each instead of 5. With `-- --profile`
-//! the time of the exact steps is told by kind of operator; with `-- --calibration` two steps of calibration by libtorch are timed instead,
-//! against those of the plain interpretation.
+//! 15 M weights, 4 sequences of 128 tokens; `LAYERS=17 WIDTH=1024 HIDDEN=2816 HEADS=16 VOCABULARY=4096 SEQUENCES=8` are
+//! the 208 M of the benchmarks, which want 18 GB. `BITS=16` are operands of 16 bits, `ROUNDS=9` steps of each instead
+//! of 5. With `-- --profile` the time of the exact steps is told by kind of operator; with `-- --calibration` two steps
+//! of calibration by libtorch are timed instead, against those of the plain interpretation.
 
 // One stopwatch for these and for `tensorlink bench`, and one model.
 #[path = "../../cli/src/bench/step.rs"]

@@ -1,6 +1,8 @@
-//! Operators of training against their `f32` counterparts in libtorch: `cargo bench -p tensorlink-tensor --bench training`.
+//! Operators of training against their `f32` counterparts in libtorch:
+//! `cargo bench -p tensorlink-tensor --bench training`.
 //!
-//! Tensors of a layer's weights, larger than the caches: what counts is bytes moved, of which exact state has more than `f32` has.
+//! Tensors of a layer's weights, larger than the caches: what counts is bytes moved, of which exact state has more than
+//! `f32` has.
 
 mod common;
 

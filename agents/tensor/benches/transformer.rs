@@ -1,4 +1,5 @@
-//! Exact operators of transformers against libtorch's counterparts: `cargo bench -p tensorlink-tensor --bench transformer`.
+//! Exact operators of transformers against libtorch's counterparts:
+//! `cargo bench -p tensorlink-tensor --bench transformer`.
 //!
 //! Products are of 8-bit activations and weights with a scale for each row and column; attention is of 12-bit queries,
 //! keys and values and 16-bit probabilities.

@@ -1,5 +1,6 @@
-//! Attention in one: scores of some rows of a head become probabilities and are mixed before others are computed, so that they do not leave
-//! the second-level cache; what causal rows do not see is not computed. The bits are those of the operators one after another.
+//! Attention in one: scores of some rows of a head become probabilities and are mixed before others are computed, so
+//! that they do not leave the second-level cache; what causal rows do not see is not computed. The bits are those of
+//! the operators one after another.
 
 use rayon::prelude::*;
 use tensorlink_graph::{EngineError, FusedAttention};
@@ -99,7 +100,8 @@ impl Attention {
         Ok((words && rows && heads == mixed_heads && powers.output.width() == Width::I32).then_some(attention))
     }
 
-    /// What the last operator gives, from queries, keys, the table of powers and values of the types that the operators name.
+    /// What the last operator gives, from queries, keys, the table of powers and values of the types that the
+    /// operators name.
     ///
     /// # Errors
     /// [`EngineError::Device`] if memory runs out, or a kernel was chosen that this machine lacks.

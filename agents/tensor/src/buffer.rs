@@ -1,5 +1,5 @@
-//! Host memory of results, used again: a layer's results are as large as those of the layer before, so that what one leaves another takes,
-//! still in cache and without asking the system.
+//! Host memory of results, used again: a layer's results are as large as those of the layer before, so that what one
+//! leaves another takes, still in cache and without asking the system.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,8 +8,8 @@ use crate::host::block::Element;
 
 /// Bytes of a cache line, which buffers begin with and consist of.
 const LINE: usize = 64;
-/// Most bytes that wait to be taken: a few tensors of an optimiser's state, whose pages the system would take longer to give than they take to
-/// compute. Beyond them what is dropped is freed.
+/// Most bytes that wait to be taken: a few tensors of an optimiser's state, whose pages the system would take longer to
+/// give than they take to compute. Beyond them what is dropped is freed.
 const KEPT: usize = 256 << 20;
 
 /// Memory that begins within a cache line and ends another after the bytes that were asked for.
@@ -33,7 +33,8 @@ impl Pool {
         Some(taken)
     }
 
-    /// Keeps a buffer, if there is room once those of other sizes, which nobody may want again, are freed; gives what is to be freed.
+    /// Keeps a buffer, if there is room once those of other sizes, which nobody may want again, are freed; gives what
+    /// is to be freed.
     fn keep(&mut self, buffer: Memory) -> Vec<Memory> {
         let bytes = buffer.len();
         let mut freed = Vec::new();
@@ -78,7 +79,8 @@ impl Buffer {
         let offset = self.offset();
         let lines = &mut self.0[offset..];
         assert!(count * size_of::<T>() <= lines.len(), "elements within the buffer");
-        // SAFETY: as many bytes as the assertion says, all written once, of which integers of any width are made; aligned as any of them.
+        // SAFETY: as many bytes as the assertion says, all written once, of which integers of any width are made;
+        // aligned as any of them.
         unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), count) }
     }
 }

@@ -100,7 +100,8 @@ impl CacheEngine for TorchEngine {
     type Room = TorchRoom;
 
     fn room(&self, layout: &Layout) -> Result<TorchRoom, EngineError> {
-        // libtorch's operators may give their operand itself where they have nothing to change, which are those on 64 bits.
+        // libtorch's operators may give their operand itself where they have nothing to change, which are those on
+        // 64 bits.
         if layout.row.dims().len() != 2 || rows_of(&layout.row) != 1 || layout.row.bits() > 32 {
             return Err(EngineError::Malformed(format!("{} is no row of at most 32 bits to keep", layout.row)));
         }

@@ -4,9 +4,9 @@ use tensorlink_graph::transformer::Magnitudes;
 
 use crate::float::{FloatError, FloatModel, Seen};
 
-/// What [`Quantized::new`](tensorlink_graph::transformer::Quantized::new) takes, seen at every site of a model over some texts, in
-/// token numbers. A few dozen texts like those to come are enough; exponents leave a margin of a factor of two, and what
-/// exceeds it saturates.
+/// What [`Quantized::new`](tensorlink_graph::transformer::Quantized::new) takes, seen at every site of a model over
+/// some texts, in token numbers. A few dozen texts like those to come are enough; exponents leave a margin of a factor
+/// of two, and what exceeds it saturates.
 ///
 /// # Errors
 /// Those of [`FloatModel::forward`].

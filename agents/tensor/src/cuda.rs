@@ -1,7 +1,8 @@
 //! Reaching CUDA from an executable that was linked without it.
 //!
-//! libtorch registers its CUDA operations when `libtorch_cuda` is loaded; executables are linked to the CPU library alone, so that
-//! they start on machines without a GPU. Where the CUDA libraries were installed they are loaded on demand.
+//! libtorch registers its CUDA operations when `libtorch_cuda` is loaded; executables are linked to the CPU
+//! library alone, so that they start on machines without a GPU. Where the CUDA libraries were installed they are
+//! loaded on demand.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -77,7 +78,8 @@ pub(crate) fn compute_capability(index: usize) -> Result<(u8, u8), EngineError> 
     let (index, runtime) = (number(index)?, runtime()?);
     let attribute = |attribute| {
         let mut value: c_int = 0;
-        // SAFETY: name and signature are those of the CUDA runtime API, versions 12 and 13; the pointer outlives the call.
+        // SAFETY: name and signature are those of the CUDA runtime API, versions 12 and 13; the pointer outlives
+        // the call.
         let status = unsafe {
             let get: libloading::Symbol<'_, unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int> =
                 runtime.get(b"cudaDeviceGetAttribute\0").map_err(|error| failed(error.to_string()))?;
@@ -98,7 +100,8 @@ pub(crate) fn free_memory(index: usize) -> Result<u64, EngineError> {
     reach(index)?;
     let (index, runtime) = (number(index)?, runtime()?);
     let (mut free, mut total) = (0usize, 0usize);
-    // SAFETY: names and signatures are those of the CUDA runtime API, versions 12 and 13; both pointers outlive the call.
+    // SAFETY: names and signatures are those of the CUDA runtime API, versions 12 and 13; both pointers outlive
+    // the call.
     let status = unsafe {
         let set: libloading::Symbol<'_, unsafe extern "C" fn(c_int) -> c_int> =
             runtime.get(b"cudaSetDevice\0").map_err(|error| failed(error.to_string()))?;

@@ -1,7 +1,7 @@
 //! An accepted operator, its attributes decoded.
 //!
-//! An engine is handed programs that the checker accepted, and checks each operator again, cheaply: no accumulator below
-//! may leave `i64`.
+//! An engine is handed programs that the checker accepted, and checks each operator again, cheaply: no accumulator
+//! below may leave `i64`.
 
 use tensorlink_graph::EngineError;
 use tensorlink_num::check_operator;
@@ -183,7 +183,8 @@ impl Instruction {
         check_operator(operator).map_err(|error| EngineError::Malformed(error.to_string()))?;
         // The counts were checked: an absent attribute does not occur.
         let attribute = |i: usize| operator.attributes.get(i).copied().unwrap_or_default();
-        // Shifts lie within ±63, table sizes and bits within 40, first_row and streams within u32, heads and offset within a row.
+        // Shifts lie within ±63, table sizes and bits within 40, first_row and streams within u32, heads and offset
+        // within a row.
         let shift = |i: usize| attribute(i) as i32;
         Ok(match operator.opcode {
             Opcode::MatMul => Self::MatMul { shift: shift(0) },

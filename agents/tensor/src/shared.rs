@@ -7,8 +7,8 @@ use tensorlink_types::Width;
 use crate::buffer::Buffer;
 use crate::tensor::{Slice, TorchTensor, device as failed, each_width, kind};
 
-/// Lines of elements, one after another. They are written further while no tensor is a part of them: whoever writes needs them mutably, and
-/// tensors hold them.
+/// Lines of elements, one after another. They are written further while no tensor is a part of them: whoever writes
+/// needs them mutably, and tensors hold them.
 pub(crate) struct Shared {
     width: Width,
     lines: usize,

@@ -1,4 +1,5 @@
-//! Gradients of several sequences and their sum, a part of the result at a time: what each sequence adds stays in the second-level cache.
+//! Gradients of several sequences and their sum, a part of the result at a time: what each sequence adds stays in the
+//! second-level cache.
 
 use std::ops::Range;
 

@@ -12,8 +12,9 @@ use tensorlink_types::{TensorType, Width};
 use crate::buffer::Buffer;
 use crate::shared::Shared;
 
-/// A tensor in the host's memory or on a GPU, in the storage width of its type. Clones share the memory, which is never written again
-/// once the tensor exists. libtorch learns of what lies in the host's memory only when it is asked to compute with it.
+/// A tensor in the host's memory or on a GPU, in the storage width of its type. Clones share the memory, which is never
+/// written again once the tensor exists. libtorch learns of what lies in the host's memory only when it is asked to
+/// compute with it.
 #[derive(Clone)]
 pub struct TorchTensor(Arc<Inner>);
 
@@ -49,8 +50,8 @@ struct Place {
     stride: usize,
 }
 
-// SAFETY: the tensor is written only before `TorchTensor` is built and read-only after, and its owner may be dropped on any thread; libtorch
-// allows concurrent reads of one tensor, and its reference counts are atomic.
+// SAFETY: the tensor is written only before `TorchTensor` is built and read-only after, and its owner may be dropped on
+// any thread; libtorch allows concurrent reads of one tensor, and its reference counts are atomic.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
@@ -123,7 +124,8 @@ pub(crate) fn dims(ty: &TensorType) -> Vec<i64> {
     ty.dims().iter().map(|d| i64::from(*d)).collect()
 }
 
-/// Elements from one index of each dimension to the next, `row` of them from the start of a row to the start of the next.
+/// Elements from one index of each dimension to the next, `row` of them from the start of a row to the start of
+/// the next.
 fn strides(ty: &TensorType, row: usize) -> Vec<i64> {
     let mut strides = vec![1];
     let mut stride = row as i64;
@@ -259,11 +261,13 @@ impl TorchTensor {
         let Place { address, stride } = place.ok_or_else(|| EngineError::Device(format!("{ty} lies nowhere")))?;
         let dims = dims(ty);
         let data = if let (Slice::I64(v), _) = self.strided()? {
-            // An operator of libtorch may give on as its result what has 64 bits, and would not hold the owner: so that is copied.
+            // An operator of libtorch may give on as its result what has 64 bits, and would not hold the owner: so that
+            // is copied.
             tch::Tensor::f_from_slice(v).and_then(|data| data.f_view(dims.as_slice()))
         } else {
             let (strides, kind) = (strides(ty, stride), kind(ty.width()));
-            // SAFETY: the place has what `strided` reads there, and the owner keeps it as long as `self` is; nothing writes it.
+            // SAFETY: the place has what `strided` reads there, and the owner keeps it as long as `self` is; nothing
+            // writes it.
             unsafe { tch::Tensor::f_from_blob(address, &dims, &strides, kind, Device::Cpu) }
         };
         let data = data.map_err(device)?;
@@ -292,7 +296,8 @@ impl TorchTensor {
         let Place { address, stride } = place.ok_or_else(absent)?;
         // The last row ends before the next would begin. What lies in memory has as many elements as a usize counts.
         let len = (ty.rows() as usize - 1) * stride + ty.row() as usize;
-        // SAFETY: a place has `len` initialised elements of the type's width, aligned; `self` keeps them alive, and nothing writes them.
+        // SAFETY: a place has `len` initialised elements of the type's width, aligned; `self` keeps them alive, and
+        // nothing writes them.
         let slice = unsafe {
             match ty.width() {
                 Width::I8 => Slice::I8(std::slice::from_raw_parts(address.cast(), len)),
@@ -360,7 +365,8 @@ fn memory<'a>(buffer: &'a mut Buffer, ty: &TensorType) -> SliceMut<'a> {
     }
 }
 
-/// Where libtorch keeps the elements of a contiguous tensor of a type's kind, after checking what else a slice relies on.
+/// Where libtorch keeps the elements of a contiguous tensor of a type's kind, after checking what else a slice
+/// relies on.
 fn host_memory(ty: &TensorType, data: &tch::Tensor) -> Result<Place, EngineError> {
     let address = data.data_ptr().cast::<u8>().cast_const();
     if !data.is_contiguous() || address.is_null() || !address.addr().is_multiple_of(ty.width().bytes()) {

@@ -24,7 +24,8 @@ sol! {
         int64[] attributes;
     }
 
-    /// Preimage of a program root (rule C-5). Bit n of `edges` is set if the stage has the n-th log of [`BoundaryLogs`].
+    /// Preimage of a program root (rule C-5). Bit n of `edges` is set if the stage has the n-th log
+    /// of [`BoundaryLogs`].
     #[derive(Debug, PartialEq, Eq)]
     struct ProgramHeader {
         uint32 operatorCount;
@@ -77,8 +78,8 @@ sol! {
         uint64 committedAt;
     }
 
-    /// A worker's signed answer to an auditor about one step; about a receipt, `step` is the text's number of tokens. EIP-712, domain
-    /// of `Disputes`.
+    /// A worker's signed answer to an auditor about one step; about a receipt, `step` is the text's number of tokens.
+    /// EIP-712, domain of `Disputes`.
     #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     struct StepStatement {
         bytes32 claimId;
@@ -89,7 +90,8 @@ sol! {
         bytes32 trace;
     }
 
-    /// What is audited: a claim on record, or a receipt in the list of a redeemed epoch, since when it is fixed. The last four are of a receipt.
+    /// What is audited: a claim on record, or a receipt in the list of a redeemed epoch, since when it is fixed. The
+    /// last four are of a receipt.
     #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct AuditedClaim {
         Claim claim;
@@ -108,7 +110,8 @@ sol! {
         bytes32 trace;
     }
 
-    /// Boundary tensors one stage sent to a neighbour in an interval, signed by the sender. EIP-712, domain of `Disputes`.
+    /// Boundary tensors one stage sent to a neighbour in an interval, signed by the sender. EIP-712, domain
+    /// of `Disputes`.
     #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     struct EdgeLog {
         uint64 job;
@@ -130,8 +133,9 @@ sol! {
         uint40 expires;
     }
 
-    /// What a user owes a lane of its serving job by now: tokens since the job began, those of the epochs before among them, and the list
-    /// root of the claim ids of the epoch's receipts, for which it owes the rest. EIP-712, domain of `Channels`.
+    /// What a user owes a lane of its serving job by now: tokens since the job began, those of the epochs before among
+    /// them, and the list root of the claim ids of the epoch's receipts, for which it owes the rest. EIP-712, domain
+    /// of `Channels`.
     #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     struct Voucher {
         uint64 job;
@@ -143,8 +147,9 @@ sol! {
         bytes32 receipts;
     }
 
-    /// Terms of a job, fixed when it is posted. `kind` is [`JobKind`]. Amounts in wei of `token` (0 for ETH), stake in wei of SNO,
-    /// times in seconds. `continues` is the job whose key it takes over, 0 for none, and `firstStep` how many steps came before its own.
+    /// Terms of a job, fixed when it is posted. `kind` is [`JobKind`]. Amounts in wei of `token` (0 for ETH), stake in
+    /// wei of SNO, times in seconds. `continues` is the job whose key it takes over, 0 for none, and `firstStep` how
+    /// many steps came before its own.
     #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct JobTerms {
         uint8 kind;
@@ -257,7 +262,8 @@ sol! {
         bytes hints;
     }
 
-    /// Where hints lead in the worker's tree: which of the descendants, its node, and the siblings from there up. Empty without hints.
+    /// Where hints lead in the worker's tree: which of the descendants, its node, and the siblings from there up. Empty
+    /// without hints.
     #[derive(Debug, PartialEq, Eq, Default)]
     struct Way {
         uint32 child;
@@ -274,7 +280,8 @@ sol! {
         ProgramHeader program;
     }
 
-    /// What a worker says about what crossed its borders: logs, the neighbours' signatures of what was received, and the program.
+    /// What a worker says about what crossed its borders: logs, the neighbours' signatures of what was received, and
+    /// the program.
     #[derive(Debug, PartialEq, Eq)]
     struct LogsAnswer {
         BoundaryLogs logs;
@@ -283,14 +290,15 @@ sol! {
         ProgramHeader program;
     }
 
-    /// A holder's word that it has the state which a claim ends in, and gives it to whoever asks, until that claim is final or void. EIP-712,
-    /// domain of `Custody`.
+    /// A holder's word that it has the state which a claim ends in, and gives it to whoever asks, until that claim is
+    /// final or void. EIP-712, domain of `Custody`.
     #[derive(Debug, PartialEq, Eq)]
     struct Holding {
         bytes32 claimId;
     }
 
-    /// Who gave its word (C-16): the worker of another lane of the claim's job, named by that lane, or the job's user. No signature: nobody.
+    /// Who gave its word (C-16): the worker of another lane of the claim's job, named by that lane, or the job's user.
+    /// No signature: nobody.
     #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct Holder {
         uint16 stage;
@@ -306,8 +314,9 @@ sol! {
         uint32 leaves;
     }
 
-    /// What is to be shown, by whom, until when: up to `deadline`, and before block `untilBlock`. `kind` is [`DemandKind`]. `list` is the list root (C-4) of
-    /// `tensors` tensor roots; of what was sent, the claim's `io`. `claimId` is zero where it is of a stage's files.
+    /// What is to be shown, by whom, until when: up to `deadline`, and before block `untilBlock`. `kind` is
+    /// [`DemandKind`]. `list` is the list root (C-4) of `tensors` tensor roots; of what was sent, the claim's `io`.
+    /// `claimId` is zero where it is of a stage's files.
     #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct Demand {
         uint8 kind;

@@ -85,7 +85,8 @@ opcodes! {
     Sample = 14, 1, ["first_row"];
     /// `y[m,n] = rescale(r[m]·c[n]·Σ_k a[m, offset + k]·b[n,k], shift)`, operands `a, b, r, c`.
     ScaledMatMul = 15, 4, ["offset", "shift"];
-    /// Attention scores, `y[h,t,s] = rescale(Σ_d q[t,h,d]·k[s,g,d], shift)`, g being the group of head h; operands `q, k`.
+    /// Attention scores, `y[h,t,s] = rescale(Σ_d q[t,h,d]·k[s,g,d], shift)`, g being the group of head h;
+    /// operands `q, k`.
     HeadScores = 16, 2, ["heads", "shift"];
     /// Attention's weighted sum, `y[t,h,d] = rescale(Σ_s p[h,t,s]·v[g,d,s], shift)`; operands `p, v`.
     HeadMix = 17, 2, ["heads", "shift"];
@@ -101,12 +102,14 @@ opcodes! {
     RowArgMax = 22, 1, [];
     /// The element at a given place of each equal part of a row; operands `a, place`.
     RowPick = 23, 2, [];
-    /// `y = rescale(Σ_v (a[m,v] ≥ t[m] + bound ? w[m,v] or 1 : 0), shift)` of each equal part of a row; operands `a, w, t`.
+    /// `y = rescale(Σ_v (a[m,v] ≥ t[m] + bound ? w[m,v] or 1 : 0), shift)` of each equal part of a row;
+    /// operands `a, w, t`.
     TailSum = 24, 3, ["bound", "weighted", "shift"];
-    /// `y[m] = t[m] + step` where enough elements reach it, else `t[m]`; operands `t, counts, masses, totals, controls`.
+    /// `y[m] = t[m] + step` where enough elements reach it, else `t[m]`; operands
+    /// `t, counts, masses, totals, controls`.
     Threshold = 25, 5, ["step"];
-    /// `y[m,v] = rescale(a[m,v]·2^c + τ·g, shift)`, g a Gumbel draw, or the lowest number below `t[m] + bound`; operands
-    /// `a, t, controls, table`.
+    /// `y[m,v] = rescale(a[m,v]·2^c + τ·g, shift)`, g a Gumbel draw, or the lowest number below `t[m] + bound`;
+    /// operands `a, t, controls, table`.
     Perturb = 26, 4, ["bound", "shift"];
     /// The place of the first largest element of a row, from those of its parts; operands `place, best, controls`.
     Choose = 27, 3, ["length"];
@@ -116,7 +119,8 @@ opcodes! {
     RowMul = 29, 2, ["shift"];
     /// What Norm multiplies a row by, `1/√(Σ(x − mean)² + ε)`.
     InverseNorm = 30, 1, ["center", "epsilon", "shift"];
-    /// Sums of the gradients of a gathered row, `y[v,k] = rescale(Σ_t (ids[t] = v ? g[k,t] : 0), shift)`; operands `g, ids`.
+    /// Sums of the gradients of a gathered row, `y[v,k] = rescale(Σ_t (ids[t] = v ? g[k,t] : 0), shift)`;
+    /// operands `g, ids`.
     GatherGrad = 31, 2, ["shift"];
     /// `y[i] = round(m[i]·2^bits / (⌊√v[i]⌋ + floor))`, operands `m, v`.
     Ratio = 32, 2, ["bits", "floor"];

@@ -50,8 +50,8 @@ impl Market {
         self.adverts.insert(address, advert);
     }
 
-    /// The `count` cheapest workers that `eligible` admits and that have a free lane, cheapest first; among equals those with more memory,
-    /// then by address, so that two looks at one market agree.
+    /// The `count` cheapest workers that `eligible` admits and that have a free lane, cheapest first; among equals
+    /// those with more memory, then by address, so that two looks at one market agree.
     ///
     /// # Errors
     /// [`TooFew`].

@@ -97,7 +97,8 @@ pub struct Prepared {
 }
 
 impl Draft {
-    /// Reads a model and its data: `weights` are the bytes of the safetensors file that the model names, if it names one.
+    /// Reads a model and its data: `weights` are the bytes of the safetensors file that the model names, if it
+    /// names one.
     ///
     /// # Errors
     /// [`PrepareError`] naming the file and the place.
@@ -157,8 +158,8 @@ impl Draft {
         Ok(Self { tokens, ..draft })
     }
 
-    /// The encoder of a folder, with its weights, and labelled texts in its tokens. A pooler and a head that the folder does not have are
-    /// drawn by the model's seed.
+    /// The encoder of a folder, with its weights, and labelled texts in its tokens. A pooler and a head that the folder
+    /// does not have are drawn by the model's seed.
     ///
     /// # Errors
     /// [`PrepareError`] naming what is wrong.
@@ -216,7 +217,8 @@ impl Draft {
         self.seed
     }
 
-    /// Cuts the model for workers of these memories (bytes), in their order: one range of layers for each stage of a share.
+    /// Cuts the model for workers of these memories (bytes), in their order: one range of layers for each stage of
+    /// a share.
     ///
     /// # Errors
     /// [`PrepareError::Partition`].
@@ -224,8 +226,8 @@ impl Draft {
         Ok(self.training.cut(memories)?)
     }
 
-    /// Calibrates and compiles. `calibrate` takes the training, its data, steps and the key of its draws: [`Training::calibrate`], or what
-    /// comes to the same in less time.
+    /// Calibrates and compiles. `calibrate` takes the training, its data, steps and the key of its draws:
+    /// [`Training::calibrate`], or what comes to the same in less time.
     ///
     /// # Errors
     /// [`PrepareError`].

@@ -124,8 +124,9 @@ pub fn test<E: Engine>(engine: &E, stages: &[TrainedStage], rows: &TrainingSet) 
 }
 
 impl User {
-    /// Intervals, from the first on, that are final in every stage: all of a finished job's. What the stages end the last of them in belongs
-    /// together, as neighbours agree on all they sent each other in an interval before any of them claims it.
+    /// Intervals, from the first on, that are final in every stage: all of a finished job's. What the stages end the
+    /// last of them in belongs together, as neighbours agree on all they sent each other in an interval before any of
+    /// them claims it.
     ///
     /// # Errors
     /// [`ChainError`].

@@ -1,4 +1,5 @@
-//! A training that goes on in another job (rule P-38): the same programs, from the states that claims of the earlier job end in.
+//! A training that goes on in another job (rule P-38): the same programs, from the states that claims of the earlier
+//! job end in.
 
 use tensorlink_graph::CheckedProgram;
 use tensorlink_node::bounds::Bounds;
@@ -34,8 +35,8 @@ pub struct Resumption {
 }
 
 impl User {
-    /// Publishes what is left of a training after so many `intervals` of a job: its files, with the state after them in place of the
-    /// first. None of them is to repeat it from the beginning.
+    /// Publishes what is left of a training after so many `intervals` of a job: its files, with the state after them in
+    /// place of the first. None of them is to repeat it from the beginning.
     ///
     /// # Errors
     /// [`ResumeError`].

@@ -299,8 +299,9 @@ impl User {
         futures::future::try_join_all(ready).await.map(|_| ())
     }
 
-    /// Moves a job towards settlement as far as it goes now: finalises claims whose window is over, of whatever lane, and settles it once
-    /// none is pending. No worker can hold the user's escrow back by leaving. Whether the job is settled.
+    /// Moves a job towards settlement as far as it goes now: finalises claims whose window is over, of whatever
+    /// lane, and settles it once none is pending. No worker can hold the user's escrow back by leaving. Whether the
+    /// job is settled.
     ///
     /// # Errors
     /// [`ChainError`] when the chain fails; what is refused for now is tried at the next call.
@@ -310,7 +311,8 @@ impl User {
             return Ok(true);
         }
         if view.kind == JobKind::Serving {
-            // Its receipts are on no record: the contract knows when the windows of its end and of what it redeemed last are over (rule P-20).
+            // Its receipts are on no record: the contract knows when the windows of its end and of what it redeemed
+            // last are over (rule P-20).
             let closing = view.state == JobState::Closing;
             return if closing { attempt(self.ports.chain.send(Call::Settle { job }).await) } else { Ok(false) };
         }

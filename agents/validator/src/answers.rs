@@ -1,5 +1,5 @@
-//! Answers for claims that the chain drew us for: sealed in the first quarter of the challenge window, revealed in the second. They are on disk
-//! before they are sealed, so that whatever happens in between, what was sealed is revealed.
+//! Answers for claims that the chain drew us for: sealed in the first quarter of the challenge window, revealed in the
+//! second. They are on disk before they are sealed, so that whatever happens in between, what was sealed is revealed.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,7 +55,8 @@ pub struct Given {
     pub window: u64,
     /// What we computed.
     pub answer: AuditAnswer,
-    /// Where the worker keeps what we executed: without it, nobody could be shown that the answer is right. Its files stay in our store as long.
+    /// Where the worker keeps what we executed: without it, nobody could be shown that the answer is right. Its files
+    /// stay in our store as long.
     pub record: IntervalRecord,
     /// How far it is.
     pub step: Step,
@@ -313,7 +314,8 @@ where
         }))
     }
 
-    /// Records the seed that draws for what was fixed at this time, once more if need be: a transaction may have been undone.
+    /// Records the seed that draws for what was fixed at this time, once more if need be: a transaction may have
+    /// been undone.
     async fn record_seed(&self, fixed_at: u64) -> Result<(), AuditError> {
         let period = period_after(fixed_at, self.answers.parameters.beacon_period);
         let Some(period) = period else { return Ok(()) };
@@ -333,8 +335,8 @@ where
         }
     }
 
-    /// Lets go of the files that an execution took, unless this node needs them: a worker's state is that of its replica, and an answer about one
-    /// replica rests on the file that the other's is about.
+    /// Lets go of the files that an execution took, unless this node needs them: a worker's state is that of its
+    /// replica, and an answer about one replica rests on the file that the other's is about.
     pub(crate) async fn forget(&self, record: &IntervalRecord) {
         let _pins = self.ports.pins.lock().await;
         for bytes in [&record.state, &record.inputs] {

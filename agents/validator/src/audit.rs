@@ -125,8 +125,8 @@ pub enum Finding {
         /// Where it went wrong, for people.
         fault: String,
     },
-    /// The claim is wrong; what convicts its worker is told once nobody can answer for the claim any more, at this time, seconds. Audit it again
-    /// then.
+    /// The claim is wrong; what convicts its worker is told once nobody can answer for the claim any more, at this
+    /// time, seconds. Audit it again then.
     Withheld {
         /// Timestamp of a block.
         until: u64,
@@ -247,7 +247,8 @@ pub struct Auditor<E> {
     pub engine: Arc<dyn Fn() -> Result<E, EngineError> + Send + Sync>,
     /// Memory for shards, bytes; of each audit under way.
     pub memory: u64,
-    /// Audits that may hold a shard at once. Waiting for a worker's first answer takes no permit, so that silent workers hold up nobody.
+    /// Audits that may hold a shard at once. Waiting for a worker's first answer takes no permit, so that silent
+    /// workers hold up nobody.
     pub turns: Semaphore,
     /// The serving stage that was audited last.
     pub stages: LastStage,

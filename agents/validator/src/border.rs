@@ -41,8 +41,9 @@ where
         Ok(())
     }
 
-    /// Compares a claim's logs with those of its neighbours for the same interval, where these are on record and can be had: who signed
-    /// to a neighbour another log than it claims is found out by either's audit. `held` is what the claim's worker holds of its senders.
+    /// Compares a claim's logs with those of its neighbours for the same interval, where these are on record and can be
+    /// had: who signed to a neighbour another log than it claims is found out by either's audit. `held` is what the
+    /// claim's worker holds of its senders.
     pub(crate) async fn compare_borders(
         &self,
         target: &Target,

@@ -48,8 +48,8 @@ impl<E> Auditor<E>
 where
     E: Engine + Send + 'static,
 {
-    /// Challenges a claim whose worker does not let itself be audited, and plays until it is decided. Takes up a challenge of ours that is
-    /// open on the claim.
+    /// Challenges a claim whose worker does not let itself be audited, and plays until it is decided. Takes up a
+    /// challenge of ours that is open on the claim.
     ///
     /// # Errors
     /// [`AuditError`]: something on our side, before anything was opened; try again.
@@ -114,7 +114,8 @@ where
         play.run(&job).await
     }
 
-    /// Goes on with a challenge of ours that is open, of which an event told: after a restart nobody else would, and the bond be lost.
+    /// Goes on with a challenge of ours that is open, of which an event told: after a restart nobody else would, and
+    /// the bond be lost.
     ///
     /// # Errors
     /// As [`Self::challenge`].
@@ -198,7 +199,8 @@ where
         let games = &self.auditor.games;
         let mut changes = games.watch();
         let began = self.auditor.ports.clock.now();
-        // What was said last, and when: it is said again if it is still our turn later, for a reorganisation may have undone it.
+        // What was said last, and when: it is said again if it is still our turn later, for a reorganisation may have
+        // undone it.
         let mut said = began;
         let mut moved: Option<Game> = None;
         let mut found = String::from("it did not answer in time");

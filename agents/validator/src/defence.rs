@@ -15,8 +15,8 @@ impl<E> Auditor<E>
 where
     E: Engine + Send + 'static,
 {
-    /// Convicts the worker of the statement that it accuses by: by what it says about that step when asked by us, or when made to say it on
-    /// chain.
+    /// Convicts the worker of the statement that it accuses by: by what it says about that step when asked by us, or
+    /// when made to say it on chain.
     ///
     /// # Errors
     /// [`AuditError`]: something on our side; try again.

@@ -1,4 +1,5 @@
-//! From a claim that differs from its re-execution to a proof: gathers the worker's own signed answers until they convict it.
+//! From a claim that differs from its re-execution to a proof: gathers the worker's own signed answers until they
+//! convict it.
 
 use std::sync::Arc;
 
@@ -92,7 +93,8 @@ where
         Ok(signed.into_iter().map(answer).collect())
     }
 
-    /// Asks for the list that the verdict lacks; a list that was given and does not open what was signed ends the audit.
+    /// Asks for the list that the verdict lacks; a list that was given and does not open what was signed ends
+    /// the audit.
     async fn complete(&self, answers: &mut [Answer], lacking: Undecided) -> Result<(), Failed> {
         let claim = self.target.id;
         let (step, question) = match lacking {

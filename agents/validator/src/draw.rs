@@ -25,8 +25,8 @@ impl Rate {
 
 /// Whether this validator audits a claim.
 ///
-/// The draw is the validator's own signature over the claim and the block that holds it: nobody else can foresee it, so a worker cannot
-/// choose which claims to falsify; and it is deterministic, so a restart draws the same.
+/// The draw is the validator's own signature over the claim and the block that holds it: nobody else can foresee it, so
+/// a worker cannot choose which claims to falsify; and it is deterministic, so a restart draws the same.
 ///
 /// # Errors
 /// When the key cannot sign.

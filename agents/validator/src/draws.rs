@@ -24,8 +24,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub(crate) struct Draws(Mutex<BTreeMap<u64, Vec<Target>>>);
 
 impl Draws {
-    /// Takes in a claim that is on chain, unless nobody could answer for it any more when this node started, at the chain's time `started`: a
-    /// restart hears of all that there ever were.
+    /// Takes in a claim that is on chain, unless nobody could answer for it any more when this node started, at the
+    /// chain's time `started`: a restart hears of all that there ever were.
     pub(crate) fn add(&self, target: Target, answers: &Answers, started: u64) {
         let Some(at) = target.fixed_at().filter(|at| at.saturating_add(answers.longest_quarter()) >= started) else {
             return;

@@ -1,4 +1,5 @@
-//! What an auditor knows of claims and of its challenges, which follows from the chain's events alone: so a restart finds it again.
+//! What an auditor knows of claims and of its challenges, which follows from the chain's events alone: so a restart
+//! finds it again.
 
 use tensorlink_node::ports::{ChainError, EventAt, Place};
 
@@ -11,8 +12,8 @@ impl<E> Auditor<E> {
         self.claims.apply(&at.event);
     }
 
-    /// Takes in the events behind `known`, in order, and says where the last one is. All up to `known` were taken in before: a challenge
-    /// that is told again would begin anew.
+    /// Takes in the events behind `known`, in order, and says where the last one is. All up to `known` were taken in
+    /// before: a challenge that is told again would begin anew.
     pub fn apply_after(&self, known: Option<Place>, events: &[EventAt]) -> Option<Place> {
         let behind = |at: &&EventAt| Some(at.place()) > known;
         events.iter().filter(behind).fold(known, |_, at| {

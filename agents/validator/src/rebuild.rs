@@ -1,5 +1,6 @@
-//! What a silent worker must have received and computed, without a word from it: its neighbours' records tell what they sent, and the
-//! shard where it began. Where the neighbours are silent, too, the whole pipeline is executed from the job's first step on.
+//! What a silent worker must have received and computed, without a word from it: its neighbours' records tell what they
+//! sent, and the shard where it began. Where the neighbours are silent, too, the whole pipeline is executed from the
+//! job's first step on.
 
 use std::sync::Arc;
 
@@ -38,8 +39,9 @@ where
         Ok(replay)
     }
 
-    /// From what every stage computes where all are honest. Where several claim something else, one may have misled the others: the first of
-    /// them is gone into alone. If it was misled itself, it has the liar's signature on what it received, and shows it.
+    /// From what every stage computes where all are honest. Where several claim something else, one may have misled the
+    /// others: the first of them is gone into alone. If it was misled itself, it has the liar's signature on what it
+    /// received, and shows it.
     async fn rebuild_from_the_start(&self, target: &Target, job: &JobView) -> Result<Replay, Failed> {
         let (mut shards, mut memory) = (Vec::new(), self.memory);
         for stage in 0..job.stages {
@@ -59,7 +61,8 @@ where
         Ok(executed.replay)
     }
 
-    /// From what neighbours recorded, from the lane's first interval on: as many are executed as the claim has before it.
+    /// From what neighbours recorded, from the lane's first interval on: as many are executed as the claim has
+    /// before it.
     async fn rebuild_from_neighbours(&self, target: &Target, job: &JobView) -> Result<Replay, Failed> {
         let shard = self.shard(target, job, target.claim.stage).await?;
         let mut state = shard.initial_state.to_vec();

@@ -14,8 +14,8 @@ use tokio::sync::Mutex;
 
 use crate::audit::{Auditor, Failed, Gap};
 
-/// The serving stage that was audited last: hashing the programs of every length again for each receipt would cost more than most
-/// texts do. It counts as one more shard in memory.
+/// The serving stage that was audited last: hashing the programs of every length again for each receipt would cost more
+/// than most texts do. It counts as one more shard in memory.
 #[derive(Debug, Default)]
 pub struct LastStage(Mutex<Option<(JobId, u16, Arc<ServingShard>)>>);
 
@@ -39,7 +39,8 @@ where
         Ok(shard)
     }
 
-    /// The recorded text. Its length follows from that of the record; whether the claim is about that one, its logs tell.
+    /// The recorded text. Its length follows from that of the record; whether the claim is about that one, its
+    /// logs tell.
     pub(crate) async fn repeat(
         &self,
         stage: &ServingShard,

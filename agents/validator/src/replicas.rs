@@ -1,5 +1,5 @@
-//! Claims of replicas, remembered so that all of a stage and interval are examined once two of them differ, whatever the rate: one at
-//! least is wrong, or received or continues what is (rule P-26).
+//! Claims of replicas, remembered so that all of a stage and interval are examined once two of them differ, whatever
+//! the rate: one at least is wrong, or received or continues what is (rule P-26).
 
 use std::collections::{BTreeMap, HashSet};
 

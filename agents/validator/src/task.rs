@@ -1,4 +1,5 @@
-//! One thing that a validator looks into, for as long as its patience lasts: a claim, or the list of an epoch's receipts.
+//! One thing that a validator looks into, for as long as its patience lasts: a claim, or the list of an
+//! epoch's receipts.
 
 use std::time::Duration;
 
@@ -132,7 +133,8 @@ async fn list<E: Engine + Send + 'static>(
     None
 }
 
-/// Audits a claim and convicts its worker if it is wrong, with bounded patience. Whether nothing is left to do about it.
+/// Audits a claim and convicts its worker if it is wrong, with bounded patience. Whether nothing is left to do
+/// about it.
 async fn examine<E: Engine + Send + 'static>(
     auditor: &Auditor<E>,
     target: &Target,
@@ -249,7 +251,8 @@ async fn is_open<E>(auditor: &Auditor<E>, target: &Target) -> Result<bool, Chain
     Ok(now < committed_at.saturating_add(job.challenge_window.saturating_mul(2)))
 }
 
-/// Whether receipts of a job can still be proven wrong: until it can be settled whatever was redeemed last, a window after that was over (rule P-20).
+/// Whether receipts of a job can still be proven wrong: until it can be settled whatever was redeemed last, a window
+/// after that was over (rule P-20).
 async fn is_serving<E>(auditor: &Auditor<E>, job: JobId) -> Result<bool, ChainError> {
     let Some(job) = auditor.ports.chain.job(job).await? else { return Ok(false) };
     Ok(match job.state {

@@ -1,5 +1,5 @@
-//! A worker's own eye on its replicas: where another claims something else of the same stage and interval, that is examined, and its worker
-//! convicted of what is wrong, whoever else looks. Needs no collateral.
+//! A worker's own eye on its replicas: where another claims something else of the same stage and interval, that is
+//! examined, and its worker convicted of what is wrong, whoever else looks. Needs no collateral.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

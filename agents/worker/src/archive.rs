@@ -16,7 +16,8 @@ use crate::lane::{Finished, LaneError, LaneTask};
 use crate::record::Interval;
 
 impl<E: Engine> LaneTask<E> {
-    /// The state before an interval, as it was claimed: from the disk, and what is damaged there from whoever else has it.
+    /// The state before an interval, as it was claimed: from the disk, and what is damaged there from whoever else
+    /// has it.
     ///
     /// # Errors
     /// [`LaneError::Record`] and [`LaneError::Store`] if it is gone, [`LaneError::Corrupt`] if it is another.
@@ -46,8 +47,8 @@ impl<E: Engine> LaneTask<E> {
         Ok(state)
     }
 
-    /// Who else should have what this lane has computed, in case that the disk has damaged it; nobody while the chain cannot be asked: most
-    /// disks have not.
+    /// Who else should have what this lane has computed, in case that the disk has damaged it; nobody while the chain
+    /// cannot be asked: most disks have not.
     async fn holders(&self) -> Vec<Address> {
         let lane = self.log.get().lane;
         match holders(self.context.ports.chain.as_ref(), &self.job, lane).await {
@@ -59,8 +60,9 @@ impl<E: Engine> LaneTask<E> {
         }
     }
 
-    /// Writes a finished interval to disk: its files first, then the record that names them, and says whether it exceeds a bound: a kill between
-    /// the two would let the lane go on. A repeated interval must come out as before, and changes nothing.
+    /// Writes a finished interval to disk: its files first, then the record that names them, and says whether it
+    /// exceeds a bound: a kill between the two would let the lane go on. A repeated interval must come out as before,
+    /// and changes nothing.
     ///
     /// # Errors
     /// [`LaneError::Unsteady`] if it does not; [`LaneError`] of the disk.

@@ -1,4 +1,5 @@
-//! Answers auditors about our claims: data from disk, and signed statements computed anew when asked, so that honest work costs nothing more.
+//! Answers auditors about our claims: data from disk, and signed statements computed anew when asked, so that honest
+//! work costs nothing more.
 
 use std::sync::Arc;
 
@@ -64,10 +65,12 @@ pub enum AuditError {
     OffTopic,
 }
 
-/// Questions that may wait for a repetition at once; fewer than the requests answered at once, so that others get through.
+/// Questions that may wait for a repetition at once; fewer than the requests answered at once, so that others
+/// get through.
 const WAITING: usize = 4;
 
-/// Repeats one claim at a time and remembers the last, so that a series of questions about a claim costs one repetition.
+/// Repeats one claim at a time and remembers the last, so that a series of questions about a claim costs
+/// one repetition.
 #[derive(Debug)]
 pub struct Replays {
     waiting: Semaphore,
@@ -235,8 +238,9 @@ impl Repeatable {
         Ok(roots)
     }
 
-    /// What the claim says was sent over an edge, computed again for who cannot be turned away: the logs, and the tensor of an entry. However
-    /// many ask about one claim, it is repeated once: else whoever pays for enough of them could keep us until one is too late.
+    /// What the claim says was sent over an edge, computed again for who cannot be turned away: the logs, and the
+    /// tensor of an entry. However many ask about one claim, it is repeated once: else whoever pays for enough of them
+    /// could keep us until one is too late.
     pub(crate) async fn sent_in_turn<E>(
         &self,
         context: &Context<E>,

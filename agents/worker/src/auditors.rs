@@ -1,5 +1,5 @@
-//! Who audits the auditors: whoever made a claim knows what its drawn auditors must answer, tells them nothing before they have, and accuses
-//! those that answer something else.
+//! Who audits the auditors: whoever made a claim knows what its drawn auditors must answer, tells them nothing before
+//! they have, and accuses those that answer something else.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,8 +31,8 @@ enum Unaccused {
     Chain(#[from] ChainError),
 }
 
-/// Auditors that we have accused, by claim: they are penalised once it stands for good. And when our epochs were redeemed, which fixes their
-/// receipts.
+/// Auditors that we have accused, by claim: they are penalised once it stands for good. And when our epochs were
+/// redeemed, which fixes their receipts.
 #[derive(Debug, Default)]
 pub(crate) struct Accused {
     all: Mutex<HashMap<(ClaimId, Address), Claim>>,

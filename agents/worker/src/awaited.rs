@@ -1,5 +1,5 @@
-//! For whom a lane waits, and how long in vain: what tells a neighbour that keeps something from us from one that is only slow. And what a
-//! neighbour has said on chain only.
+//! For whom a lane waits, and how long in vain: what tells a neighbour that keeps something from us from one that is
+//! only slow. And what a neighbour has said on chain only.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +10,8 @@ use tensorlink_types::Lane;
 use tensorlink_types::abi::EdgeLog;
 use tokio::sync::watch;
 
-/// Words from the chain that are remembered: those of both neighbours, for the interval that is worked on and the one before.
+/// Words from the chain that are remembered: those of both neighbours, for the interval that is worked on and the
+/// one before.
 const WORDS: usize = 4;
 
 /// A neighbour's place.
@@ -77,7 +78,8 @@ impl Known {
     }
 }
 
-/// Counts the time that a lane waits for each of its neighbours, through however many streams, until something new comes from it.
+/// Counts the time that a lane waits for each of its neighbours, through however many streams, until something new
+/// comes from it.
 #[derive(Debug, Default)]
 pub struct Awaited {
     known: Mutex<Known>,
@@ -153,7 +155,8 @@ impl Awaited {
         }
     }
 
-    /// Entry in the log (C-8) of an interval of `steps` steps, from `first_step` on, of the first tensor that has not come; none if all have.
+    /// Entry in the log (C-8) of an interval of `steps` steps, from `first_step` on, of the first tensor that has not
+    /// come; none if all have.
     pub fn missing(&self, side: Side, (first_step, steps): (u32, u32), micro_batches: u32) -> Option<u32> {
         let last = self.known().got(side).last.filter(|(step, _)| *step >= first_step);
         let Some((step, micro_batch)) = last else { return Some(0) };

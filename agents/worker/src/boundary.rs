@@ -61,8 +61,8 @@ pub enum ExchangeError {
         /// What it signed.
         signed: Box<EdgeLog>,
     },
-    /// A neighbour sent something else than the first time that this interval was worked on, and what we computed then is signed. Nothing
-    /// else is signed about it: two logs for one interval would convict us.
+    /// A neighbour sent something else than the first time that this interval was worked on, and what we computed then
+    /// is signed. Nothing else is signed about it: two logs for one interval would convict us.
     #[error("a neighbour sends other tensors for interval {0} than it did before")]
     Changed(u32),
     /// We could not sign.
@@ -108,8 +108,8 @@ impl Neighbours {
         }
     }
 
-    /// Takes in and drops what neighbours have sent before they knew that we go no further, up to `most` tensors each, until one of them
-    /// leaves; why.
+    /// Takes in and drops what neighbours have sent before they knew that we go no further, up to `most` tensors each,
+    /// until one of them leaves; why.
     pub(crate) async fn until_one_leaves(&mut self, most: u32) -> LinkError {
         async fn leaves(neighbour: Option<&mut Neighbour>, most: u32) -> LinkError {
             match neighbour {
@@ -123,8 +123,9 @@ impl Neighbours {
         }
     }
 
-    /// Signs what we sent, checks what the neighbours sign, so that each holds the other to what it sent. Returns what they signed, and the
-    /// time that signing and checking took, without the wait for the neighbours. Blocks; only from a blocking thread.
+    /// Signs what we sent, checks what the neighbours sign, so that each holds the other to what it sent. Returns what
+    /// they signed, and the time that signing and checking took, without the wait for the neighbours. Blocks; only from
+    /// a blocking thread.
     ///
     /// # Errors
     /// [`ExchangeError`].

@@ -48,8 +48,8 @@ where
     pub(crate) async fn answer_challenges(self: Arc<Self>) {
         let mut changes = self.games.watch();
         let mut tasks: JoinSet<(U256, Result<(), Unanswered>)> = JoinSet::new();
-        // What was tried last in each challenge, and when it may be tried again: the event that says it is done comes later, and a
-        // reorganisation may undo it. Trying costs a simulation, which says whether it is still asked.
+        // What was tried last in each challenge, and when it may be tried again: the event that says it is done comes
+        // later, and a reorganisation may undo it. Trying costs a simulation, which says whether it is still asked.
         let mut tried: HashMap<U256, (u64, u64)> = HashMap::new();
         loop {
             changes.mark_unchanged();

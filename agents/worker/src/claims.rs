@@ -1,5 +1,5 @@
-//! Takes finished intervals to the chain: commits each once, or seals and reveals it (see [`crate::sealing`]), and finalises it when its
-//! window is over.
+//! Takes finished intervals to the chain: commits each once, or seals and reveals it (see [`crate::sealing`]), and
+//! finalises it when its window is over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +126,8 @@ impl From<JournalError> for Failure {
     }
 }
 
-/// `refused`: why claims were not finalised at the last look, so that it is said once and not all the hours that a challenge takes.
+/// `refused`: why claims were not finalised at the last look, so that it is said once and not all the hours that a
+/// challenge takes.
 async fn advance(by: &Claimant, log: &LaneLog, refused: &mut Option<(String, String)>) -> Result<Outlook, Failure> {
     let (chain, lane) = (by.chain.as_ref(), log.get().lane);
     let Some(job) = chain.job(lane.job).await? else { return Ok(Outlook::More) };
@@ -163,8 +164,8 @@ pub(crate) async fn close(chain: &dyn Chain, job: &JobView) -> Result<(), ChainE
     Ok(())
 }
 
-/// A reorganisation may have undone a block whose receipt we saw. If the chain holds nothing for the first claim that is not confirmed,
-/// it and those after it are committed again.
+/// A reorganisation may have undone a block whose receipt we saw. If the chain holds nothing for the first claim that
+/// is not confirmed, it and those after it are committed again.
 async fn forget_undone(chain: &dyn Chain, log: &LaneLog) -> Result<(), Failure> {
     let record = log.get();
     let open = |interval: &Interval| interval.committed_at.is_some() && !interval.confirmed;
@@ -221,7 +222,8 @@ pub(crate) async fn commit(
     claim: &tensorlink_types::abi::Claim,
 ) -> Result<Made, Failure> {
     let (lane, interval) = (log.get().lane, claim.interval);
-    // After a restart the claim may be on chain although its receipt was never seen. The replay of confirmed events tells when.
+    // After a restart the claim may be on chain although its receipt was never seen. The replay of confirmed events
+    // tells when.
     if chain.is_committed(lane, interval).await? {
         return Ok(Made::Unclear);
     }
@@ -302,7 +304,8 @@ async fn finalize_first(chain: &dyn Chain, log: &LaneLog, job: &JobView, first: 
     }
 }
 
-/// Takes in a confirmed claim of this lane, whoever's receipt told us first: a reorganisation may have moved it to another block.
+/// Takes in a confirmed claim of this lane, whoever's receipt told us first: a reorganisation may have moved it to
+/// another block.
 ///
 /// # Errors
 /// [`ClaimsError::Foreign`] if it is not the claim we computed.

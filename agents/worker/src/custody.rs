@@ -23,7 +23,8 @@ use crate::role::{BACK_OFF, Worker};
 
 /// Waits between attempts to find a holder: the first, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
-/// Claims whose states others keep are this part of a window apart, so that no more than a handful are kept until they are final.
+/// Claims whose states others keep are this part of a window apart, so that no more than a handful are kept until they
+/// are final.
 const APART: u64 = 4;
 
 /// Why nobody else keeps a state yet.
@@ -48,7 +49,8 @@ where
     E: CacheEngine + Send + 'static,
     E::Tensor: Send + 'static,
 {
-    /// Has the newest state that is claimed kept by another, again and again: by the lane's keeper, or else by the job's user.
+    /// Has the newest state that is claimed kept by another, again and again: by the lane's keeper, or else by the
+    /// job's user.
     pub(crate) async fn find_holders(&self, log: &LaneLog, job: &JobView, stop: &CancellationToken) {
         let lane = log.get().lane;
         let mut changes = log.watch();

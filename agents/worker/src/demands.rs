@@ -85,7 +85,8 @@ impl Demands {
         self.all().retain(|_, open| open.demand.job != job.0);
     }
 
-    /// What can be done something about now: what is demanded of us first, about one claim together, the most urgent claim first.
+    /// What can be done something about now: what is demanded of us first, about one claim together, the most urgent
+    /// claim first.
     fn due(&self, now: u64, own: Address) -> Option<(U256, Open)> {
         let all = self.all();
         let urgency = |(id, open): &(&U256, &Open)| {
@@ -118,7 +119,8 @@ where
     E: CacheEngine + Send + 'static,
     E::Tensor: Send + 'static,
 {
-    /// Shows what is demanded of us, and ends what others do not show in time, until the worker stops. One at a time: a state may be large.
+    /// Shows what is demanded of us, and ends what others do not show in time, until the worker stops. One at a time: a
+    /// state may be large.
     pub(crate) async fn tend_demands(self: Arc<Self>) {
         let own = self.context.ports.identity.address();
         loop {
@@ -180,7 +182,8 @@ where
         Ok(CustodyMove::Deliver { id, demand, delivery: delivery? })
     }
 
-    /// What we sent is not kept: it is computed again, from what we received. Our word for it is the one that we gave the neighbour.
+    /// What we sent is not kept: it is computed again, from what we received. Our word for it is the one that we gave
+    /// the neighbour.
     async fn answer_sent(&self, id: U256, demand: Demand, edge: Edge) -> Result<CustodyMove, Unshown> {
         let unknown = |reason: &str| Unshown::Unknown(reason.to_owned());
         let claim = self.repeatable(ClaimId(demand.claimId)).await.map_err(|response| match response {

@@ -25,7 +25,8 @@ pub struct Visitor {
     pub stream: Box<dyn Duplex>,
 }
 
-/// Where the visitor of one lane waits: at most one, the newest, for older streams are of attempts that the neighbour gave up.
+/// Where the visitor of one lane waits: at most one, the newest, for older streams are of attempts that the neighbour
+/// gave up.
 #[derive(Default)]
 struct Seat {
     visitor: Mutex<Option<Visitor>>,
@@ -71,8 +72,8 @@ impl Desk {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner).remove(&lane);
     }
 
-    /// Receives streams until the net closes. A peer that opens a stream and says nothing, or names a lane that is not its
-    /// neighbour's, is dropped and delays nobody.
+    /// Receives streams until the net closes. A peer that opens a stream and says nothing, or names a lane that is not
+    /// its neighbour's, is dropped and delays nobody.
     pub async fn run(self, mut streams: mpsc::Receiver<(Address, Box<dyn Duplex>)>) {
         let slots = Arc::new(Semaphore::new(WAITING));
         while let Some((peer, mut stream)) = streams.recv().await {

@@ -1,5 +1,6 @@
-//! A lane whose training leaves the bounds that its user has set: what it has computed it claims, and it computes no more, for nobody wants to
-//! pay for that. Its neighbours wait for it, and claim no more either; its user, whom it tells, closes the job, or else the deadline does.
+//! A lane whose training leaves the bounds that its user has set: what it has computed it claims, and it computes no
+//! more, for nobody wants to pay for that. Its neighbours wait for it, and claim no more either; its user, whom it
+//! tells, closes the job, or else the deadline does.
 
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ pub struct Halt {
 }
 
 impl Halt {
-    /// By what the interval before `record.next` told, if it exceeds a bound. The first loss is its own where there was none before.
+    /// By what the interval before `record.next` told, if it exceeds a bound. The first loss is its own where there was
+    /// none before.
     pub(crate) fn of(bounds: &Bounds, readings: Readings, record: &LaneRecord) -> Option<Self> {
         let excess = bounds.exceeded(readings, record.first_loss.or(readings.loss))?;
         Some(Self { intervals: record.next, excess, readings })
@@ -49,8 +51,8 @@ where
         self.log.get().halted.filter(|halt| halt.intervals == next)
     }
 
-    /// Stays with the neighbours, and tells the user, until a neighbour leaves: who crashed may need the others to repeat an interval.
-    /// Why it left.
+    /// Stays with the neighbours, and tells the user, until a neighbour leaves: who crashed may need the others to
+    /// repeat an interval. Why it left.
     pub(crate) async fn halt(&self, halt: &Halt, neighbours: &mut Neighbours, meter: &mut Meter) -> LinkError {
         let (lane, Halt { intervals, excess, .. }) = (self.log.get().lane, halt);
         tracing::warn!(

@@ -1,4 +1,5 @@
-//! The stream to one neighbour: a reader and a writer task around bounded queues, and the handshake that agrees where to resume.
+//! The stream to one neighbour: a reader and a writer task around bounded queues, and the handshake that agrees where
+//! to resume.
 
 use std::time::Duration;
 
@@ -61,8 +62,8 @@ impl Drop for Link {
 }
 
 impl Link {
-    /// Takes over a stream until the link is dropped or `stop`, which also wakes a thread that is blocked on it. `max_tensor` is the
-    /// size of the boundary tensors in bytes.
+    /// Takes over a stream until the link is dropped or `stop`, which also wakes a thread that is blocked on it.
+    /// `max_tensor` is the size of the boundary tensors in bytes.
     pub fn new(stream: Box<dyn Duplex>, max_tensor: usize, stop: &CancellationToken) -> Self {
         let closed = stop.child_token();
         let (reader, writer) = tokio::io::split(stream);
@@ -75,7 +76,8 @@ impl Link {
             tokio::pin!(writing);
             tokio::select! {
                 () = &mut writing => {}
-                // Our last words, if the neighbour still listens. A thread that goes on sending ends with the drain at the latest.
+                // Our last words, if the neighbour still listens. A thread that goes on sending ends with the drain at
+                // the latest.
                 () = closing.cancelled() => drop(timeout(DRAIN, writing).await),
             }
         });
@@ -147,7 +149,8 @@ impl Link {
         self.outbox.blocking_send(Frame::SignedLog(log)).map_err(|_| LinkError::Gone)
     }
 
-    /// Waits for the neighbour's signed log of the interval, or until it comes by `elsewhere`. Blocks; only from a blocking thread.
+    /// Waits for the neighbour's signed log of the interval, or until it comes by `elsewhere`. Blocks; only from a
+    /// blocking thread.
     ///
     /// # Errors
     /// Any of [`LinkError`].
@@ -213,8 +216,8 @@ fn unexpected(expected: &str, got: &Frame) -> LinkError {
 
 /// Agrees with all stages of the replica on the interval to resume from: the least that any stage has not finished.
 ///
-/// The least so far travels from the last stage to the first, and the result back. `hello.next_interval` is our own. `waits_for` is told for
-/// whom we wait from then on.
+/// The least so far travels from the last stage to the first, and the result back. `hello.next_interval` is our own.
+/// `waits_for` is told for whom we wait from then on.
 ///
 /// # Errors
 /// Any of [`LinkError`], of whichever edge failed.

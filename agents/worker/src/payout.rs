@@ -1,4 +1,5 @@
-//! Gets a worker's stake and pay out of jobs, whatever their users do: cancels what does not start, settles what is over, collects.
+//! Gets a worker's stake and pay out of jobs, whatever their users do: cancels what does not start, settles what is
+//! over, collects.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -14,8 +14,8 @@ impl Promises {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds a lane from `now` until `expires` if `free` lanes leave a place beside the others that are held; whether it does. Asked
-    /// again, a lane keeps its place.
+    /// Holds a lane from `now` until `expires` if `free` lanes leave a place beside the others that are held; whether
+    /// it does. Asked again, a lane keeps its place.
     pub fn hold(&self, lane: Lane, (now, expires): (u64, u64), free: impl FnOnce() -> u16) -> bool {
         let mut held = self.held();
         held.retain(|_, end| *end >= now);

@@ -77,7 +77,8 @@ impl Declined {
     }
 }
 
-/// Fetches and checks the shard of a lane and signs an offer for it, if `hold` holds a lane from now until the offer expires (seconds).
+/// Fetches and checks the shard of a lane and signs an offer for it, if `hold` holds a lane from now until the offer
+/// expires (seconds).
 ///
 /// # Errors
 /// [`Declined`].

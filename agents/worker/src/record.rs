@@ -94,7 +94,8 @@ pub struct LaneRecord {
     /// Set when the contract did not take the keeper's word: it is convicted, and the user is asked.
     #[serde(default)]
     pub keeper_failed: bool,
-    /// The first interval that was sealed or revealed too late: from it on no claims are taken. What was sealed before it is still revealed.
+    /// The first interval that was sealed or revealed too late: from it on no claims are taken. What was sealed before
+    /// it is still revealed.
     #[serde(default)]
     pub barred_from: Option<u32>,
     /// Set when the lane is settled or convicted: nothing is left to do.
@@ -110,8 +111,8 @@ pub struct LaneLog {
     version: watch::Sender<u64>,
 }
 
-/// Whether a node needs a file by its records on disk: for a lane of its own, or because it keeps it for another worker. Asked with
-/// [`Ports::pins`](tensorlink_node::Ports::pins) held, so that nothing is pinned and not named yet.
+/// Whether a node needs a file by its records on disk: for a lane of its own, or because it keeps it for another
+/// worker. Asked with [`Ports::pins`](tensorlink_node::Ports::pins) held, so that nothing is pinned and not named yet.
 ///
 /// # Errors
 /// When the journal cannot be read.
@@ -231,8 +232,8 @@ impl LaneRecord {
         self.barred_from.is_some_and(|from| interval >= from)
     }
 
-    /// The first finished interval that is not on chain, with the link to the one before it. None if there is none, or the one before is
-    /// not known to be on chain yet.
+    /// The first finished interval that is not on chain, with the link to the one before it. None if there is none, or
+    /// the one before is not known to be on chain yet.
     pub fn next_to_commit(&self) -> Option<(Claim, ClaimLink)> {
         let (number, interval) = self.intervals.iter().find(|(_, interval)| interval.committed_at.is_none())?;
         if *number == 0 {
@@ -245,9 +246,9 @@ impl LaneRecord {
         Some((interval.claim.clone(), link))
     }
 
-    /// Claims from `finalized` on that can be final at time `now`, at most `most`, with the word of whoever keeps the state that the last of
-    /// them ends in: those whose window is over, up to one that has a holder, or, without one, those whose window is over twice.
-    /// The window has `window` seconds, and twice as many where replicas differ.
+    /// Claims from `finalized` on that can be final at time `now`, at most `most`, with the word of whoever keeps the
+    /// state that the last of them ends in: those whose window is over, up to one that has a holder, or, without one,
+    /// those whose window is over twice. The window has `window` seconds, and twice as many where replicas differ.
     pub fn finalizable(&self, finalized: u32, window: u64, now: u64, most: usize) -> (Vec<(Claim, u64)>, Holder) {
         let twice = window.saturating_mul(2);
         let (mut claims, mut count, mut holder) = (Vec::new(), 0, Holder::default());
@@ -284,8 +285,9 @@ impl LaneRecord {
             || self.intervals.range(keep_from..).any(|(_, interval)| interval.state == cid || interval.inputs == cid)
     }
 
-    /// The newest claim on chain, if its state is to be kept by another and is not: the job's last (`last`) or one that was made `apart`
-    /// seconds after the one before it that is kept. One word serves all claims before it, and nobody keeps the state of each.
+    /// The newest claim on chain, if its state is to be kept by another and is not: the job's last (`last`) or one that
+    /// was made `apart` seconds after the one before it that is kept. One word serves all claims before it, and nobody
+    /// keeps the state of each.
     pub fn unheld(&self, last: u32, apart: u64) -> Option<&Interval> {
         let mut claimed = self.intervals.values().rev().filter(|interval| interval.committed_at.is_some());
         let newest = claimed.next().filter(|interval| interval.holder.is_none())?;

@@ -1,4 +1,5 @@
-//! The order in which a stage works on its micro-batches: one forward, one backward (1F1B; Narayanan et al., PipeDream, SOSP 2019).
+//! The order in which a stage works on its micro-batches: one forward, one backward (1F1B; Narayanan et al., PipeDream,
+//! SOSP 2019).
 
 use std::ops::Range;
 
@@ -10,19 +11,21 @@ use crate::link::QUEUE;
 
 /// The work of one step of stage `stage` of `stages` on its program, round after round.
 ///
-/// Stages that only sum up in their passes have nothing to compute while a tensor is on its way, so that each is as far ahead of the next as a link's
-/// queue is long: sums go one way and totals the other at the same time, and a round trip is not waited for with each.
+/// Stages that only sum up in their passes have nothing to compute while a tensor is on its way, so that each is as far
+/// ahead of the next as a link's queue is long: sums go one way and totals the other at the same time, and a round trip
+/// is not waited for with each.
 pub fn of_program(program: &Program, stage: u16, stages: u16) -> Vec<Work> {
     let round = |round: Range<u32>| {
-        // What a stage is ahead by waits on its link, at most: a longer lead could have both ends wait for each other's queue.
+        // What a stage is ahead by waits on its link, at most: a longer lead could have both ends wait for each
+        // other's queue.
         let lead = if only_exchanges(program, &round) { QUEUE as u32 } else { 1 };
         one_forward_one_backward(stage, stages, round, lead)
     };
     rounds(program).into_iter().flat_map(round).collect()
 }
 
-/// A stage runs ahead of the next one by `lead` forward passes, then alternates; so of each stage after it at most that many micro-batches are
-/// held at once, however many there are.
+/// A stage runs ahead of the next one by `lead` forward passes, then alternates; so of each stage after it at most that
+/// many micro-batches are held at once, however many there are.
 pub fn one_forward_one_backward(stage: u16, stages: u16, micro_batches: Range<u32>, lead: u32) -> Vec<Work> {
     let after = u32::from(stages.saturating_sub(stage).saturating_sub(1));
     let mut forward = micro_batches.clone().map(Work::Forward);
@@ -55,8 +58,8 @@ mod tests {
         assert_eq!(one_forward_one_backward(2, 3, 0..2, 2), [F(0), B(0), F(1), B(1)]);
     }
 
-    /// Runs all stages against each other, each over a queue of `lead` at both ends of a link, a round of computing and one of exchanges: every
-    /// order of stages must finish.
+    /// Runs all stages against each other, each over a queue of `lead` at both ends of a link, a round of computing and
+    /// one of exchanges: every order of stages must finish.
     #[test]
     fn pipelines_never_deadlock() {
         for (stages, micro_batches, lead) in

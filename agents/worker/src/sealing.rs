@@ -1,8 +1,8 @@
-//! Claims of jobs with several replicas: sealed as soon as they are computed, revealed when no other replica could copy them any
-//! more (rules P-24 and P-25).
+//! Claims of jobs with several replicas: sealed as soon as they are computed, revealed when no other replica could copy
+//! them any more (rules P-24 and P-25).
 //!
-//! The salt of a seal is not kept: it is drawn from the worker's own signature about the claim, which nobody else can make and which comes
-//! out the same after a kill, on a restored disk, and when a reorganisation undoes the seal.
+//! The salt of a seal is not kept: it is drawn from the worker's own signature about the claim, which nobody else can
+//! make and which comes out the same after a kill, on a restored disk, and when a reorganisation undoes the seal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,8 +57,8 @@ pub fn salt(identity: &Identity, claim: ClaimId) -> Result<B256, SignatureError>
 }
 
 impl LaneRecord {
-    /// Whether nobody can seal `interval` any more at time `now`, by confirmed events alone: a reorganisation that undid another's seal
-    /// would let it copy what we show.
+    /// Whether nobody can seal `interval` any more at time `now`, by confirmed events alone: a reorganisation that
+    /// undid another's seal would let it copy what we show.
     pub fn may_reveal(&self, interval: u32, terms: Terms, now: u64) -> bool {
         if self.closing || now > terms.deadline {
             return true;
@@ -69,7 +69,8 @@ impl LaneRecord {
         }
         let (all_have, since) = match interval.checked_sub(1) {
             None => (false, round.sealed_at),
-            // Who did not seal the interval before cannot seal this one. Who did is known once one of them has revealed it.
+            // Who did not seal the interval before cannot seal this one. Who did is known once one of them has
+            // revealed it.
             Some(before) => match self.rounds.get(&before) {
                 Some(Round { replicas, revealed_at: Some(at), .. }) => {
                     (replicas.len() <= round.replicas.len(), round.sealed_at.max(*at))
@@ -135,8 +136,8 @@ impl Sealer<'_> {
         Ok(())
     }
 
-    /// A reorganisation may have undone a seal whose receipt we saw. If the chain holds none for the first that is not confirmed, it and
-    /// those after it are made again.
+    /// A reorganisation may have undone a seal whose receipt we saw. If the chain holds none for the first that is not
+    /// confirmed, it and those after it are made again.
     async fn forget_undone(&self) -> Result<(), Failure> {
         let record = self.log.get();
         let confirmed = |rounds: &BTreeMap<u32, Round>, interval: &u32| {

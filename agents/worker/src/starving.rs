@@ -1,6 +1,8 @@
-//! Neighbours that have claimed an interval and keep from us what they sent in it (rule P-36): a part of it is demanded on chain.
+//! Neighbours that have claimed an interval and keep from us what they sent in it (rule P-36): a part of it is demanded
+//! on chain.
 //!
-//! Once about a neighbour in a job, and never again of a worker that showed what it does not send: it would only be paid for that.
+//! Once about a neighbour in a job, and never again of a worker that showed what it does not send: it would only be
+//! paid for that.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,7 +30,8 @@ use crate::role::{BACK_OFF, Worker};
 const PATIENCE: u64 = 4;
 /// And this long at most, seconds.
 const MOST_PATIENCE: u64 = 1800;
-/// Claims of a neighbour that are remembered. It has made none that counts before we have what we need for the first of them.
+/// Claims of a neighbour that are remembered. It has made none that counts before we have what we need for the first
+/// of them.
 const CLAIMS: usize = 16;
 
 /// Why nothing is demanded yet.
@@ -68,7 +71,8 @@ struct Known {
     shown: HashSet<Address>,
 }
 
-/// What neighbours have claimed, and what came of our demands: folded from confirmed events, and so the same after a restart.
+/// What neighbours have claimed, and what came of our demands: folded from confirmed events, and so the same after
+/// a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Owed(Mutex<Known>);
 
@@ -195,7 +199,8 @@ where
         }
     }
 
-    /// Demands one leaf, at random, of the first tensor that has not come; of any, if only the word for them is missing.
+    /// Demands one leaf, at random, of the first tensor that has not come; of any, if only the word for them
+    /// is missing.
     async fn demand_sent(
         &self,
         log: &LaneLog,

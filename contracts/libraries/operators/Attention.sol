@@ -21,8 +21,8 @@ library Attention {
         uint256 width;
     }
 
-    /// @notice `rescale(Σ_d q[t, h·D + d]·k[s, ⌊h·G/H⌋·D + d], shift)` for output element (h, t, s). Reads D elements of row t
-    /// of q and D of row s of k, each from one window.
+    /// @notice `rescale(Σ_d q[t, h·D + d]·k[s, ⌊h·G/H⌋·D + d], shift)` for output element (h, t, s). Reads D elements
+    /// of row t of q and D of row s of k, each from one window.
     function headScores(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -41,8 +41,8 @@ library Attention {
         return _product(operator, windows, i, j, h.width);
     }
 
-    /// @notice `rescale(Σ_s p[h,t,s]·v[⌊h·G/H⌋·D + d, s], shift)` for output element (t, h·D + d). Reads row (h, t) of p and a
-    /// row of v, each from one window.
+    /// @notice `rescale(Σ_s p[h,t,s]·v[⌊h·G/H⌋·D + d, s], shift)` for output element (t, h·D + d). Reads row (h, t) of
+    /// p and a row of v, each from one window.
     function headMix(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure

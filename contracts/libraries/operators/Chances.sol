@@ -19,8 +19,8 @@ library Chances {
     /// @dev Bits of what Dither divides by.
     uint256 private constant DIVISOR_BITS = 30;
 
-    /// @notice `rescale(c·a[i], shift)` where the draw is below `keep`, else 0. Attributes keep, stream, c, shift. Reads `a[i]`, or
-    /// nothing where it is dropped.
+    /// @notice `rescale(c·a[i], shift)` where the draw is below `keep`, else 0. Attributes keep, stream, c, shift.
+    /// Reads `a[i]`, or nothing where it is dropped.
     function dropout(
         Operator calldata operator,
         uint256 element,
@@ -37,7 +37,8 @@ library Chances {
         return FixedPoint.rescaleHalfEven(c * windows.read(0, a, element), shift, operator.output.bits());
     }
 
-    /// @notice `clamp(⌊(p[m,k]·2^bits + ⌊w·d/2^32⌋) / d⌋)`, `d = max(z[m], 1)`, w being the draw. Operands p, z; attributes bits, stream.
+    /// @notice `clamp(⌊(p[m,k]·2^bits + ⌊w·d/2^32⌋) / d⌋)`, `d = max(z[m], 1)`, w being the draw. Operands p, z;
+    /// attributes bits, stream.
     function dither(
         Operator calldata operator,
         uint256 element,

@@ -10,8 +10,10 @@ import {Parts} from "../Parts.sol";
 import {RowSearch} from "../RowSearch.sol";
 import {TensorTypes} from "../TensorTypes.sol";
 
-/// @title The place of a row's largest element, in parts and put together, and what stands at a place (N-32, N-33, N-37)
-/// @dev A tensor with so many elements for each row is told by its number of elements; its dimensions do not enter the result.
+/// @title The place of a row's largest element, in parts and put together, and what stands at a place (N-32,
+/// N-33, N-37)
+/// @dev A tensor with so many elements for each row is told by its number of elements; its dimensions do not enter
+/// the result.
 library Choices {
     using Operands for Operator;
     using Operands for Window[][];
@@ -33,7 +35,8 @@ library Choices {
         return int256(_firstMax(operator, 0, element, Parts.reducedLength(operator), windows));
     }
 
-    /// @notice The element of a part of a row at `place`, limited to the part. Operands a, place. Reads one element of each.
+    /// @notice The element of a part of a row at `place`, limited to the part. Operands a, place. Reads one element
+    /// of each.
     function rowPick(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -47,9 +50,9 @@ library Choices {
         return windows.read(0, a, element * length + place);
     }
 
-    /// @notice The place in a row of the best of its parts: `clamp(j·length + place[m,j])`, j being the first that `best` is largest
-    /// at; 0 if none is to be chosen. Operands place, best, controls. Reads the parts' rows of either and a row of controls, each
-    /// from one window.
+    /// @notice The place in a row of the best of its parts: `clamp(j·length + place[m,j])`, j being the first that
+    /// `best` is largest at; 0 if none is to be chosen. Operands place, best, controls. Reads the parts' rows of either
+    /// and a row of controls, each from one window.
     function choose(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -72,7 +75,8 @@ library Choices {
         return FixedPoint.clamp(int256(j) * length + place, PLACE_BITS);
     }
 
-    /// @dev The place of the first of the largest of the `length` elements of operand `operand` that belong to output `element`.
+    /// @dev The place of the first of the largest of the `length` elements of operand `operand` that belong to
+    /// output `element`.
     function _firstMax(
         Operator calldata operator,
         uint256 operand,

@@ -12,8 +12,8 @@ library Embeddings {
     using Operands for Window[][];
     using TensorTypes for TensorType;
 
-    /// @notice `rescale(table[i,k]·scale[i], shift)`, i being `ids[t]` limited to the table's rows. Operands table, scale, ids.
-    /// Reads one element of each.
+    /// @notice `rescale(table[i,k]·scale[i], shift)`, i being `ids[t]` limited to the table's rows. Operands table,
+    /// scale, ids. Reads one element of each.
     function gather(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure

@@ -18,8 +18,8 @@ library Gradients {
     /// @dev Most heads of a group: each is read from a place of its own.
     uint256 private constant MAX_SHARE = 128;
 
-    /// @notice `rescale(Σ_t (i(t) = v ? g[k,t] : 0), shift)`, i(t) being `ids[t]` limited to the rows of the output. Operands g, ids.
-    /// Reads row k of g and as many ids, each from one window.
+    /// @notice `rescale(Σ_t (i(t) = v ? g[k,t] : 0), shift)`, i(t) being `ids[t]` limited to the rows of the output.
+    /// Operands g, ids. Reads row k of g and as many ids, each from one window.
     function gatherGrad(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -35,8 +35,8 @@ library Gradients {
         return FixedPoint.rescaleHalfEven(sum, operator.shift(0), y.bits());
     }
 
-    /// @dev Those of the first `tokens` ids that name row `v` of the output: the first or last where they name none. As a bitmap of
-    /// `RowTails`.
+    /// @dev Those of the first `tokens` ids that name row `v` of the output: the first or last where they name none. As
+    /// a bitmap of `RowTails`.
     function _naming(Operator calldata operator, uint256 v, uint256 tokens, Window[][] calldata windows)
         private
         pure
@@ -56,7 +56,8 @@ library Gradients {
         }
     }
 
-    /// @notice `rescale(Σ_h a[t, h·D + d], shift)` over the heads of group g for output element (t, g·D + d). Reads an element of each.
+    /// @notice `rescale(Σ_h a[t, h·D + d], shift)` over the heads of group g for output element (t, g·D + d). Reads an
+    /// element of each.
     function groupSum(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure

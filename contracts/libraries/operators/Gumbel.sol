@@ -27,9 +27,9 @@ library Gumbel {
     /// @dev Bits that the noise is rescaled to: none is ever cut off.
     uint256 private constant NOISE_BITS = 63;
 
-    /// @notice `rescale(a[m,v]·2^(28 − e_a) + τ·g, shift)`, or the least mantissa where `a[m,v]` is below `t[m] + bound`. Operands
-    /// a, t, controls, table; attributes bound, shift. Reads `a[m,v]`, `t[m]` and the row of controls from one window; where noise
-    /// counts, two adjacent entries from one.
+    /// @notice `rescale(a[m,v]·2^(28 − e_a) + τ·g, shift)`, or the least mantissa where `a[m,v]` is below
+    /// `t[m] + bound`. Operands a, t, controls, table; attributes bound, shift. Reads `a[m,v]`, `t[m]` and the row of
+    /// controls from one window; where noise counts, two adjacent entries from one.
     function perturb(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -86,8 +86,8 @@ library Gumbel {
         return FixedPoint.rescaleHalfEven(y, 8, NOISE_BITS);
     }
 
-    /// @notice The step of the table that a word of 32 bits falls into, and how many 1/256 of it: the leading zeros name an octave,
-    /// the 8 bits after the leading one the step, the next 8 the rest.
+    /// @notice The step of the table that a word of 32 bits falls into, and how many 1/256 of it: the leading zeros
+    /// name an octave, the 8 bits after the leading one the step, the next 8 the rest.
     function cell(uint256 word) internal pure returns (uint256 entry, uint256 rest) {
         // 224 zeros come before the 32 bits.
         uint256 octave = LibBit.clz(word) - 224;

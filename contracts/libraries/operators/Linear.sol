@@ -30,8 +30,8 @@ library Linear {
         return FixedPoint.rescaleHalfEven(sum, operator.shift(0), operator.output.bits());
     }
 
-    /// @notice `rescale(r[m]·c[n]·Σ_k a[m, offset + k]·b[n,k], shift)`. Operands a, b, r, c. Reads `b.row()` elements of row m of
-    /// a from one window, row n of b from one.
+    /// @notice `rescale(r[m]·c[n]·Σ_k a[m, offset + k]·b[n,k], shift)`. Operands a, b, r, c. Reads `b.row()` elements
+    /// of row m of a from one window, row n of b from one.
     function scaledMatMul(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure

@@ -24,8 +24,8 @@ library Norms {
     /// @dev Least shift of N-40: less the largest j, it is one of N-2.
     int256 private constant MIN_INVERSE_SHIFT = -32;
 
-    /// @notice `rescale(n·gain[k] + bias[k]·2^t, shift)`. Operands x, gain, bias; attributes center, epsilon, bias_shift,
-    /// shift. Reads the K elements of row m from one window, `gain[k]` and `bias[k]`.
+    /// @notice `rescale(n·gain[k] + bias[k]·2^t, shift)`. Operands x, gain, bias; attributes center, epsilon,
+    /// bias_shift, shift. Reads the K elements of row m from one window, `gain[k]` and `bias[k]`.
     function norm(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -59,8 +59,8 @@ library Norms {
         return FixedPoint.rescaleHalfEven(deviation * inverse, 34 - j, NORM_BITS);
     }
 
-    /// @notice `rescale(R, shift − j)` of N-28's R and j for a part of a row. Attributes center, epsilon, shift. Reads the part from one
-    /// window.
+    /// @notice `rescale(R, shift − j)` of N-28's R and j for a part of a row. Attributes center, epsilon, shift. Reads
+    /// the part from one window.
     function inverseNorm(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure

@@ -12,8 +12,8 @@ library Positions {
     using Operands for Window[][];
     using TensorTypes for TensorType;
 
-    /// @notice Rotates elements i and i + R/2 of every head by the angle of token t; leaves those from R on. Operands x, table;
-    /// attributes heads, shift. Reads both elements of x, the cosine and the sine; or the element alone.
+    /// @notice Rotates elements i and i + R/2 of every head by the angle of token t; leaves those from R on. Operands
+    /// x, table; attributes heads, shift. Reads both elements of x, the cosine and the sine; or the element alone.
     function rope(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure

@@ -16,8 +16,8 @@ library Reductions {
     using Operands for Window[][];
     using TensorTypes for TensorType;
 
-    /// @notice The maximum of a part of a row; or, if causal, of a row's visible elements. Reads the part, or the visible ones, the
-    /// first of row m, from one window.
+    /// @notice The maximum of a part of a row; or, if causal, of a row's visible elements. Reads the part, or the
+    /// visible ones, the first of row m, from one window.
     function rowMax(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure

@@ -16,8 +16,8 @@ library Sampling {
     /// @dev Data rows are drawn from stream 0.
     uint32 private constant STREAM = 0;
 
-    /// @notice `data[⌊philox(key, (first_row + i, step, 0, 0)) · R / 2^32⌋, ·]` for row i. A data set of rank 1 has rows of one
-    /// element.
+    /// @notice `data[⌊philox(key, (first_row + i, step, 0, 0)) · R / 2^32⌋, ·]` for row i. A data set of rank 1 has
+    /// rows of one element.
     function sample(
         Operator calldata operator,
         uint256 element,

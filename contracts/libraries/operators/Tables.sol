@@ -19,7 +19,8 @@ library Tables {
     /// @dev `40 · 2^16`: beyond 2^−40 ExpNeg is zero at 24 fraction bits.
     uint256 private constant EXP_END = 40 << 16;
 
-    /// @notice Attributes input_shift, low, fraction_bits, shift. Reads `x[i]` and two adjacent entries from one window.
+    /// @notice Attributes input_shift, low, fraction_bits, shift. Reads `x[i]` and two adjacent entries from
+    /// one window.
     function lookup(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -54,7 +55,8 @@ library Tables {
     }
 
     /// @notice `exp(−(max − a))` by powers of two. Operands a, max, table; attributes multiplier, input_shift,
-    /// causal. Reads `a[m,k]`, `max[m]` and two adjacent entries from one window; nothing where `a[m,k]` is hidden, which gives 0.
+    /// causal. Reads `a[m,k]`, `max[m]` and two adjacent entries from one window; nothing where `a[m,k]` is hidden,
+    /// which gives 0.
     function expNeg(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -86,7 +88,8 @@ library Tables {
         return z > 0 ? z : int256(0);
     }
 
-    /// @notice `table[j]·(2^f − r) + table[j + 1]·r`, `r <= 2^f <= 2^16`, of operand `operand`. Reads both entries from one window.
+    /// @notice `table[j]·(2^f − r) + table[j + 1]·r`, `r <= 2^f <= 2^16`, of operand `operand`. Reads both entries from
+    /// one window.
     /// @dev Entries have at most 32 bits: below 2^50.
     function line(Window[][] calldata windows, uint256 operand, TensorType table, uint256 j, uint256 r, uint256 f)
         internal

@@ -11,7 +11,8 @@ import {RowTails} from "../RowTails.sol";
 import {TensorTypes} from "../TensorTypes.sol";
 
 /// @title What reaches a threshold, and the search for the threshold (N-34, N-35)
-/// @dev A tensor with so many elements for each row is told by its number of elements; its dimensions do not enter the result.
+/// @dev A tensor with so many elements for each row is told by its number of elements; its dimensions do not enter
+/// the result.
 library Tails {
     using Operands for Operator;
     using Operands for Window[][];
@@ -19,8 +20,9 @@ library Tails {
 
     int256 private constant WHOLE_SHARE = 1 << 16;
 
-    /// @notice `rescale(Σ (a[m,v] ≥ t[m] + bound ? u : 0), shift)` over a part of a row, u being `w[m,v]` or 1. Operands a, w, t;
-    /// attributes bound, weighted, shift. Reads the part from one window, that of w, if weighted, from one, and `t[m]`.
+    /// @notice `rescale(Σ (a[m,v] ≥ t[m] + bound ? u : 0), shift)` over a part of a row, u being `w[m,v]` or 1.
+    /// Operands a, w, t; attributes bound, weighted, shift. Reads the part from one window, that of w, if weighted,
+    /// from one, and `t[m]`.
     function tailSum(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure
@@ -53,8 +55,8 @@ library Tails {
         return RowTails.sum(tail, windows.run(1, w, first, length), length, w.width());
     }
 
-    /// @notice The least mantissa that counts in row `m` of operand 0: `t[m] + bound`, t being operand `operand`, the bound attribute 0.
-    /// After `expectForm`.
+    /// @notice The least mantissa that counts in row `m` of operand 0: `t[m] + bound`, t being operand `operand`, the
+    /// bound attribute 0. After `expectForm`.
     function leastOf(Operator calldata operator, uint256 operand, uint256 m, Window[][] calldata windows)
         internal
         pure
@@ -65,8 +67,8 @@ library Tails {
         return windows.read(operand, t, m) + operator.coefficient(0);
     }
 
-    /// @notice `clamp(t[m] + step)` if what reaches that is enough, else `t[m]`. Operands t, counts, masses, totals, controls;
-    /// attribute step. Reads `t[m]` and the row of each other operand, each from one window.
+    /// @notice `clamp(t[m] + step)` if what reaches that is enough, else `t[m]`. Operands t, counts, masses, totals,
+    /// controls; attribute step. Reads `t[m]` and the row of each other operand, each from one window.
     function threshold(Operator calldata operator, uint256 element, Window[][] calldata windows)
         internal
         pure

@@ -12,9 +12,8 @@ import {BeaconTest} from "./BeaconTest.sol";
 import {ElementProof} from "./ElementProof.sol";
 
 /// @title Two validators that every claim draws, and a claim to audit
-/// @notice The last claim of stage 1 of a training job, or a receipt of stage 1 of a serving job, of states and traces that nothing computed. The worker that is
-/// right says `_right`. What is
-/// revealed over a receipt its worker confirms.
+/// @notice The last claim of stage 1 of a training job, or a receipt of stage 1 of a serving job, of states and traces
+/// that nothing computed. The worker that is right says `_right`. What is revealed over a receipt its worker confirms.
 abstract contract AuditTest is BeaconTest {
     using SlowTree for bytes32[][];
 

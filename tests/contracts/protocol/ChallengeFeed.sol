@@ -12,7 +12,8 @@ import {ProtocolTest} from "./ProtocolTest.sol";
 abstract contract ChallengeFeed is ProtocolTest {
     mapping(uint256 challenge => Position position) internal positions;
     mapping(uint256 challenge => Facts facts) internal factsOf;
-    /// @dev The last question's hints, the last answer's way and nodes, the worker's last signature and logs, of any challenge.
+    /// @dev The last question's hints, the last answer's way and nodes, the worker's last signature and logs, of
+    /// any challenge.
     bytes internal hinted;
     bytes32[] internal led;
     bytes internal answered;

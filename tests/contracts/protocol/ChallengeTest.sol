@@ -139,7 +139,8 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
         return tree[p.height][p.index];
     }
 
-    /// @dev What lies below a position in a list's tree: nodes, or in the last row the entries, which only `_items` knows.
+    /// @dev What lies below a position in a list's tree: nodes, or in the last row the entries, which only
+    /// `_items` knows.
     function _below(bytes32[][] memory tree, Position memory p) internal view returns (bytes memory data) {
         (uint256 width, uint256 first) = (1 << p.levels, uint256(p.index) << p.levels);
         bool bottom = p.levels == p.height;

@@ -8,8 +8,8 @@ import {SlowTree} from "../verifier/SlowTree.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
 
 /// @title A claim whose state somebody has, and demands for it
-/// @notice A job of three stages and three intervals; the claim is the middle stage's first. A state is a list of three tensors, of `_leavesOf`
-/// leaves; the constants are the first two such tensors of another list. The auditor demands.
+/// @notice A job of three stages and three intervals; the claim is the middle stage's first. A state is a list of three
+/// tensors, of `_leavesOf` leaves; the constants are the first two such tensors of another list. The auditor demands.
 abstract contract CustodyTest is ProtocolTest {
     using SlowTree for bytes32[][];
 

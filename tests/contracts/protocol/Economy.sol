@@ -7,8 +7,9 @@ import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
 import {ClaimMoves} from "./economy/ClaimMoves.sol";
 
 /// @title Everybody doing anything, in any order
-/// @notice The moves of the invariant tests, by idea in `economy/`. A move that is not open to anyone at the moment does nothing, so no call reverts
-/// and every revert is a finding. What the contracts are checked against is counted apart from them.
+/// @notice The moves of the invariant tests, by idea in `economy/`. A move that is not open to anyone at the moment
+/// does nothing, so no call reverts and every revert is a finding. What the contracts are checked against is counted
+/// apart from them.
 contract Economy is ClaimMoves {
     /// @dev Half of the workers are validators, the honest one of them.
     function setUp() public override {

@@ -19,7 +19,8 @@ struct TensorOpening {
     LeafRange[] ranges;
 }
 
-/// @dev A proof of a wrong element, to be spoiled in any of its fields. What is not in its bytes (C-17) is for those who read it.
+/// @dev A proof of a wrong element, to be spoiled in any of its fields. What is not in its bytes (C-17) is for those
+/// who read it.
 struct ElementProof {
     Claim claim;
     uint64 committedAt;

@@ -5,8 +5,8 @@ import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
 import {ChallengeFeed} from "./ChallengeFeed.sol";
 
 /// @title What is whose, counted apart from the contracts
-/// @notice Given from outside, and then earned and lost by the rules alone. Whatever lies in a wallet, in stake, in an escrow, in a bond
-/// or to be collected is in here, to the wei.
+/// @notice Given from outside, and then earned and lost by the rules alone. Whatever lies in a wallet, in stake, in an
+/// escrow, in a bond or to be collected is in here, to the wei.
 abstract contract Ledger is ChallengeFeed {
     mapping(address account => mapping(address token => uint256 amount)) public dueTo;
     /// @dev Of that, what came from outside.
@@ -32,7 +32,8 @@ abstract contract Ledger is ChallengeFeed {
         dueTo[to][token] += amount;
     }
 
-    /// @dev P-6: the shares of a conviction. `harmBps` are the user's, `bountyBps` the auditor's; the rest is nobody's any more.
+    /// @dev P-6: the shares of a conviction. `harmBps` are the user's, `bountyBps` the auditor's; the rest is nobody's
+    /// any more.
     function _slashed(address liar) internal returns (uint256 burned) {
         uint256 bounty = STAKE * parameters.bountyBps / 10_000;
         uint256 harm = STAKE * parameters.harmBps / 10_000;
@@ -42,7 +43,8 @@ abstract contract Ledger is ChallengeFeed {
         dueTo[liar][address(sno)] -= burned;
     }
 
-    /// @dev What an auditor pays, as much of it as it has: `bountyBps` are its accuser's; the rest is nobody's any more.
+    /// @dev What an auditor pays, as much of it as it has: `bountyBps` are its accuser's; the rest is nobody's
+    /// any more.
     function _penalised(address validator, uint256 amount) internal returns (uint256 burned) {
         uint256 bounty = amount * parameters.bountyBps / 10_000;
         burned = amount - bounty;

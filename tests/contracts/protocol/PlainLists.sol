@@ -6,7 +6,8 @@ import {BoundaryLogs, ProgramHeader, TensorType} from "../../../contracts/types/
 import {SlowTree} from "../verifier/SlowTree.sol";
 
 /// @title States that nothing computed, programs that nothing runs, and logs of what nobody sent
-/// @notice Each tensor has one leaf, and each list but a log one tensor, so there is one answer to any demand for a part of it.
+/// @notice Each tensor has one leaf, and each list but a log one tensor, so there is one answer to any demand for a
+/// part of it.
 abstract contract PlainLists {
     using SlowTree for bytes32[][];
 

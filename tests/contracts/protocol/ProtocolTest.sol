@@ -118,7 +118,8 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
         staking.stake(role, amount);
     }
 
-    /// @dev Every network has one; where it is gas that is measured: what slashes leave to burn is in the slot of their number.
+    /// @dev Every network has one; where it is gas that is measured: what slashes leave to burn is in the slot of
+    /// their number.
     function _addValidator() internal {
         _stake(makeAddr("a validator"), IStaking.Role.Validator, parameters.validatorCollateral);
     }
@@ -256,8 +257,8 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
         return ClaimLink({parentState: parent.parentState, io: parent.io, committedAt: committedAt});
     }
 
-    /// @dev Makes claim `interval` of a lane, whose parent was committed at `parentAt`, as its worker; where there are several replicas, all
-    /// of them seal theirs first.
+    /// @dev Makes claim `interval` of a lane, whose parent was committed at `parentAt`, as its worker; where there are
+    /// several replicas, all of them seal theirs first.
     function _commit(uint64 job, uint16 stage, uint16 replica, uint32 interval, uint64 parentAt)
         internal
         returns (Claim memory claim, uint64 committedAt)

@@ -7,8 +7,8 @@ import {SlowTree} from "../verifier/SlowTree.sol";
 import {CustodyTest} from "./CustodyTest.sol";
 
 /// @title A claim of which somebody knows what was sent, and demands for it
-/// @notice Three micro-batches a step: a log has twelve entries, which are tensors of one, five and 67 leaves in turn. The last stage has no
-/// next one, and sends nothing there.
+/// @notice Three micro-batches a step: a log has twelve entries, which are tensors of one, five and 67 leaves in turn.
+/// The last stage has no next one, and sends nothing there.
 abstract contract SentTest is CustodyTest {
     using SlowTree for bytes32[][];
 

@@ -19,8 +19,8 @@ import {Int8Tensors} from "./Int8Tensors.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
 
 /// @title A worker that serves texts and signs what it did
-/// @notice The middle one of a text's stages: it has two micro-batches of a row for each token, and weights `w`. One program for
-/// each length (C-13), which differ in the rows of their types.
+/// @notice The middle one of a text's stages: it has two micro-batches of a row for each token, and weights `w`. One
+/// program for each length (C-13), which differ in the rows of their types.
 ///
 /// | operator | | goes to |
 /// |---|---|---|

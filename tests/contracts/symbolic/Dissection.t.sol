@@ -21,8 +21,8 @@ contract DissectionHarness {
     }
 }
 
-/// @notice Rows of a list of up to four digests, asked for from its root: what is answered is the row, and what is picked is of it. Hints, of
-/// one level or two, lead one way.
+/// @notice Rows of a list of up to four digests, asked for from its root: what is answered is the row, and what is
+/// picked is of it. Hints, of one level or two, lead one way.
 /// @dev Proven for a hash without collisions, of which nothing else is known.
 contract DissectionSymbolic is SymbolicProofs {
     using SlowTree for bytes32[][];
@@ -126,7 +126,8 @@ contract DissectionSymbolic is SymbolicProofs {
         check_picksAreOfTheRow(count, uint8(depth), child, entries, entries[child], siblings);
     }
 
-    /// @dev Hints of any kind, and any way: it is taken if it is the one that the rule gives, gone from the top, and no other is.
+    /// @dev Hints of any kind, and any way: it is taken if it is the one that the rule gives, gone from the top, and no
+    /// other is.
     function check_hintsLeadOneWay(
         uint8 count,
         uint8 guided,

@@ -12,8 +12,8 @@ contract DotProductRows {
 }
 
 /// @notice The lanes of a MUL give what a loop gives.
-/// @dev Products of unknowns are hard on solvers: of one or two mantissas both rows are free, with whatever lies before them in
-/// the word; of a whole word one mantissa of each row is, and the others are 0.
+/// @dev Products of unknowns are hard on solvers: of one or two mantissas both rows are free, with whatever lies before
+/// them in the word; of a whole word one mantissa of each row is, and the others are 0.
 contract DotProductSymbolic is Test {
     DotProductRows private rows = new DotProductRows();
 

@@ -6,8 +6,8 @@ import {SlowTree} from "../verifier/SlowTree.sol";
 import {SymbolicProofs} from "./SymbolicProofs.sol";
 
 /// @notice Lists of up to eight digests: whatever the proof, what is accepted is the entry at that index.
-/// @dev Proven for a hash without collisions, of which nothing else is known. Depths are walked to the limit of each check; the
-/// library's loop is the same at every level.
+/// @dev Proven for a hash without collisions, of which nothing else is known. Depths are walked to the limit of each
+/// check; the library's loop is the same at every level.
 contract MerkleListsSymbolic is SymbolicProofs {
     using SlowTree for bytes32[][];
 
@@ -61,7 +61,8 @@ contract MerkleListsSymbolic is SymbolicProofs {
         bytes32[3] memory siblings
     ) public view {
         vm.assume(given <= 3);
-        // Below a bound that keeps the number of ways through the loop over levels small, and is beyond all proofs given.
+        // Below a bound that keeps the number of ways through the loop over levels small, and is beyond all
+        // proofs given.
         vm.assume(count <= 64);
         for (uint256 n = 0; n <= 3; ++n) {
             if (n != given) continue;

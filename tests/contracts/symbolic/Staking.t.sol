@@ -9,8 +9,8 @@ import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
 import {Test} from "forge-std/Test.sol";
 
-/// @notice A slash splits what it takes to the wei, out of every state a worker's stake can be in (P-1, P-6, P-7), and what
-/// unbonds stays for its whole delay (P-9). So does a penalty of a validator's collateral.
+/// @notice A slash splits what it takes to the wei, out of every state a worker's stake can be in (P-1, P-6, P-7), and
+/// what unbonds stays for its whole delay (P-9). So does a penalty of a validator's collateral.
 contract StakingSymbolic is Test {
     IStaking.Role private constant WORKER = IStaking.Role.Worker;
     IStaking.Role private constant VALIDATOR = IStaking.Role.Validator;

@@ -18,7 +18,8 @@ contract TensorTypesSymbolic is Test {
         return [t.dim(0), t.dim(1), t.dim(2), t.dim(3)];
     }
 
-    /// @notice What passes is in bounds, has no bit that no field accounts for, and no length where it has no dimension.
+    /// @notice What passes is in bounds, has no bit that no field accounts for, and no length where it has
+    /// no dimension.
     function check_validIsCanonical(uint256 word) public pure {
         TensorType t = TensorType.wrap(word);
         vm.assume(t.isValid());

@@ -6,7 +6,8 @@ library Noise {
     /// @dev Number of kinds that `fill` knows.
     uint256 internal constant KINDS = 8;
 
-    /// @notice `length` bytes. Kind 0 and 1: random. 2 to 6: 0x80, 0xff, 0x7f, 0x00, 0x81 everywhere. 7: a random choice of those.
+    /// @notice `length` bytes. Kind 0 and 1: random. 2 to 6: 0x80, 0xff, 0x7f, 0x00, 0x81 everywhere. 7: a random
+    /// choice of those.
     function fill(uint256 length, bytes32 seed, uint256 kind) internal pure returns (bytes memory data) {
         data = new bytes(length);
         bytes5 constants = hex"80ff7f0081";

@@ -6,8 +6,8 @@ import {TensorType} from "../../../contracts/types/Types.sol";
 import {Tensor} from "./VerifierTest.sol";
 
 /// @title The arithmetic rules once more, naively
-/// @notice Written from `agents/num/SPEC.md` alone, over arrays of int256 and with checked arithmetic, to hold the contracts'
-/// fast code against. `M × K` operands come as flat arrays with their row length.
+/// @notice Written from `agents/num/SPEC.md` alone, over arrays of int256 and with checked arithmetic, to hold the
+/// contracts' fast code against. `M × K` operands come as flat arrays with their row length.
 library Slow {
     using TensorTypes for TensorType;
 

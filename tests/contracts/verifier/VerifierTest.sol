@@ -200,7 +200,8 @@ abstract contract VerifierTest is Test {
         return verifier.recompute(op, uint64(element), context, scatteredWindows(inputs));
     }
 
-    /// @dev For each operand some true slices of random bounds, then the tensor from a random leaf on and the tensor whole.
+    /// @dev For each operand some true slices of random bounds, then the tensor from a random leaf on and the
+    /// tensor whole.
     function scatteredWindows(Tensor[] memory inputs) internal returns (Window[][] memory windows) {
         windows = new Window[][](inputs.length);
         for (uint256 i = 0; i < inputs.length; ++i) {

@@ -1,5 +1,5 @@
-//! A net over which auditors get other inputs than those that an interval was computed from, or other outputs than those that were signed; or
-//! whoever asks another state than was claimed.
+//! A net over which auditors get other inputs than those that an interval was computed from, or other outputs than
+//! those that were signed; or whoever asks another state than was claimed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What flows one way through a stream between two stages, forged: other tensors in one step, and a signature over just those.
+//! What flows one way through a stream between two stages, forged: other tensors in one step, and a signature over
+//! just those.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! A worker that hears, in one step, something else from its neighbour than that said. So that its own honest code takes it, the neighbour's place
-//! is held by a puppet, which signs what is heard: the neighbour's own signature fits what it said only.
+//! A worker that hears, in one step, something else from its neighbour than that said. So that its own honest code
+//! takes it, the neighbour's place is held by a puppet, which signs what is heard: the neighbour's own signature fits
+//! what it said only.
 
 use std::sync::{Arc, OnceLock};
 

@@ -16,7 +16,8 @@ use tokio::sync::mpsc;
 const QUEUE: usize = 16;
 const BUFFER: usize = 1 << 20;
 
-/// An honest net that ends with the first interval: what the worker needs for its own claim it gets, and gives nothing for theirs.
+/// An honest net that ends with the first interval: what the worker needs for its own claim it gets, and gives nothing
+/// for theirs.
 #[derive(Clone)]
 pub struct Hush {
     net: Arc<dyn Net>,

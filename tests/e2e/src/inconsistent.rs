@@ -1,4 +1,5 @@
-//! Answers to a challenge whose roots do not fit each other, what the worker has claimed, or its program. All else in them is honest.
+//! Answers to a challenge whose roots do not fit each other, what the worker has claimed, or its program. All else in
+//! them is honest.
 
 use serde::Deserialize;
 use tensorlink_proof::challenge::position::is_bottom;

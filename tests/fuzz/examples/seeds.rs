@@ -1,5 +1,5 @@
-//! `cargo run -p tensorlink-fuzz --example seeds` writes the corpus that fuzzers start from, beside this crate. What fuzzers found lies there
-//! too and stays.
+//! `cargo run -p tensorlink-fuzz --example seeds` writes the corpus that fuzzers start from, beside this crate. What
+//! fuzzers found lies there too and stays.
 
 use std::fs;
 use std::path::Path;
@@ -373,7 +373,8 @@ fn plan(architecture: Architecture) -> Option<Vec<u8>> {
     Some(wire_bytes(&model.plan(0..1, head, |_| TensorRoot(word(1))).ok()?))
 }
 
-/// Events by the numbers that `tensorlink_fuzz::games` reads them from: the opening question, an answer, facts, the next question.
+/// Events by the numbers that `tensorlink_fuzz::games` reads them from: the opening question, an answer, facts, the
+/// next question.
 fn games() -> Vec<Seed> {
     let steps = |node| [0, 9, 1, 2, 2, 0, 4, node];
     let answered = |subject, node| [2, subject, 2, 2, 0, 4, node, 16];

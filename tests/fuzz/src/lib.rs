@@ -1,4 +1,5 @@
-//! Fuzzers: whatever a peer, a file or the chain says, its decoder answers and does not panic, and what it accepts obeys the type's rules.
+//! Fuzzers: whatever a peer, a file or the chain says, its decoder answers and does not panic, and what it accepts
+//! obeys the type's rules.
 //!
 //! Each target is a function of bytes here. `script/fuzz` runs it by libFuzzer, `cargo test` over its corpus.
 //!

@@ -1,4 +1,5 @@
-//! Proofs that convict, from `proofs.json` and `training-proofs.json` of `tests/vectors`, with bytes changed: they are refused, or say the same.
+//! Proofs that convict, from `proofs.json` and `training-proofs.json` of `tests/vectors`, with bytes changed: they are
+//! refused, or say the same.
 
 use std::sync::LazyLock;
 

@@ -85,7 +85,8 @@ fn padded(bytes: &[u8], length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Answers about another's tree that differs from one's own; in some inputs answers that the contract would not let pass.
+/// Answers about another's tree that differs from one's own; in some inputs answers that the contract would not
+/// let pass.
 ///
 /// # Panics
 /// Where a rule is broken.

@@ -1,4 +1,5 @@
-//! Every target on its corpus, and on the corpus cut short and with bytes changed: what the fuzzers begin with and what they found.
+//! Every target on its corpus, and on the corpus cut short and with bytes changed: what the fuzzers begin with and what
+//! they found.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Challenges played out: the worker's and the challenger's code on one side, the compiled contracts in revm on the other.
+//! Challenges played out: the worker's and the challenger's code on one side, the compiled contracts in revm on
+//! the other.
 //!
 //! | module | what lives there |
 //! |---|---|

@@ -29,7 +29,8 @@ pub struct Conduct {
     pub error: Lie,
     /// The neighbours signed whatever the worker says it received, and claim what they really computed.
     pub misled: bool,
-    /// The worker has claimed what is right, and accuses its auditor, who challenges it, by a false statement about the last step.
+    /// The worker has claimed what is right, and accuses its auditor, who challenges it, by a false statement about the
+    /// last step.
     pub frames: Option<Framing>,
 }
 
@@ -301,7 +302,8 @@ impl Table<'_> {
         self.outcome.blamed = Some(stage);
     }
 
-    /// The proof with bytes changed, left out or added: the contract finds in it what the agents' checks find, and nothing else.
+    /// The proof with bytes changed, left out or added: the contract finds in it what the agents' checks find, and
+    /// nothing else.
     fn spoil(&self, proof: &ElementProof) {
         let whole = bytes::encode(proof).expect("a proof that holds has bytes");
         let mut dice = Dice::new(u64::from_le_bytes(*whole.last_chunk().expect("more than a number")));

@@ -241,12 +241,14 @@ impl Scenario {
         self.run(lineage, Lie::None, None)
     }
 
-    /// Executes the interval with a lie. An operator that cannot be computed from what a lie leads to gives what it would without.
+    /// Executes the interval with a lie. An operator that cannot be computed from what a lie leads to gives what it
+    /// would without.
     pub fn lied(&self, lineage: Lineage, lie: Lie, honest: &Run) -> Run {
         self.run(lineage, lie, Some(honest))
     }
 
-    /// An honest run, of whose last step something else is said: an element of an output that nothing else is made to agree with.
+    /// An honest run, of whose last step something else is said: an element of an output that nothing else is made to
+    /// agree with.
     pub fn framing(&self, honest: &Run, dice: &mut Dice) -> Run {
         let operator = dice.range(0, self.program.operators.len() as i64 - 1) as usize;
         let elements = self.program.operators[operator].output.elements();

@@ -126,7 +126,8 @@ impl World {
         self.deployment.contracts()
     }
 
-    /// Starts a job of three stages that counts its steps from `first_step`: in place of another, if that is not 0, which is over.
+    /// Starts a job of three stages that counts its steps from `first_step`: in place of another, if that is not 0,
+    /// which is over.
     pub fn start_job(&mut self, terms: &JobTerms, first_step: u32) -> (JobId, Lineage) {
         if first_step == 0 {
             return self.start(terms.clone());

@@ -86,7 +86,8 @@ fn the_verdict_is_always_right() {
                     }
                     outcome
                 }
-                // An honest worker, and a challenger that computes wrongly: it finds no proof that stands, or falls silent.
+                // An honest worker, and a challenger that computes wrongly: it finds no proof that stands, or
+                // falls silent.
                 (None, 4) => {
                     let outcome = play(&world, &scenario, Conduct { error: lie, ..Conduct::of(Lie::None) });
                     lost(&outcome, game);

@@ -1,5 +1,5 @@
-//! `cargo run -p tensorlink-vectors` writes the vector files beside this crate; `-- --check` says whether they are as it
-//! would write them and whether the reference agrees with them.
+//! `cargo run -p tensorlink-vectors` writes the vector files beside this crate; `-- --check` says whether they are as
+//! it would write them and whether the reference agrees with them.
 
 use std::process::ExitCode;
 

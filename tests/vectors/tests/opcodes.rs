@@ -98,7 +98,8 @@ fn nothing_names_an_opcode_that_does_not_exist() {
     }
 }
 
-/// Rule N-8 has no opcode of its own: its cases are RowMax and ExpNeg with the attribute set, and elements hidden by it.
+/// Rule N-8 has no opcode of its own: its cases are RowMax and ExpNeg with the attribute set, and elements hidden
+/// by it.
 #[test]
 fn visibility_has_cases() {
     let operators = cases("tests/vectors/operators.json", "cases");

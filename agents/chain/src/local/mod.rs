@@ -1,5 +1,5 @@
-//! A local chain by anvil: the contracts created without forge, and money for whoever asks. For networks on one machine; no account of a real
-//! chain can be used this way, as the node must hold its key.
+//! A local chain by anvil: the contracts created without forge, and money for whoever asks. For networks on one
+//! machine; no account of a real chain can be used this way, as the node must hold its key.
 
 mod parameters;
 
@@ -96,7 +96,8 @@ impl LocalChain {
         parameters::parameters()
     }
 
-    /// Creates the contracts from an account that has sent nothing yet; `genesis` get the first SNO, an equal share for each entry.
+    /// Creates the contracts from an account that has sent nothing yet; `genesis` get the first SNO, an equal share for
+    /// each entry.
     ///
     /// # Errors
     /// [`LocalError`].

@@ -79,8 +79,8 @@ async fn a_spike_is_followed_at_the_next_raise() {
     assert!(fee >= 100 * GWEI, "{fee}");
 }
 
-/// The market's estimate is twice the price of a block, so that it holds for some blocks: what is beyond the cap of it is left out, and
-/// what the block costs is still offered.
+/// The market's estimate is twice the price of a block, so that it holds for some blocks: what is beyond the cap of it
+/// is left out, and what the block costs is still offered.
 #[tokio::test]
 async fn an_estimate_beyond_the_cap_is_offered_up_to_the_cap() {
     assert_eq!(fee_in_a_spike(600).await, CAP);

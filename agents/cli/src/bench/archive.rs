@@ -1,5 +1,5 @@
-//! What a worker writes to disk of an interval, for those who audit it: the state after it, and all that it received. It computes the next interval
-//! meanwhile.
+//! What a worker writes to disk of an interval, for those who audit it: the state after it, and all that it received.
+//! It computes the next interval meanwhile.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,8 +26,8 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    /// Writes a state, and so many bytes of received tensors, where temporary files are, in each round: alone, and then beside steps, of which as many
-    /// follow alone. Medians.
+    /// Writes a state, and so many bytes of received tensors, where temporary files are, in each round: alone, and then
+    /// beside steps, of which as many follow alone. Medians.
     pub(super) fn measure(
         rounds: usize,
         state: &[Tensor],
@@ -64,7 +64,8 @@ impl Writing {
         Ok(Self { processor: median(&mut processor), elapsed: median(&mut elapsed), delay: median(&mut delay) })
     }
 
-    /// What it adds to an interval that takes so long: by how much it slows that down, and what is left to wait for when that is over.
+    /// What it adds to an interval that takes so long: by how much it slows that down, and what is left to wait for
+    /// when that is over.
     pub(super) fn added_to(&self, interval: Duration) -> Duration {
         self.delay + self.elapsed.saturating_sub(interval)
     }

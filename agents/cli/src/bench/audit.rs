@@ -34,8 +34,8 @@ impl Audited {
         Ok(Self(stages.into_iter().next().ok_or_else(|| anyhow!("a model without layers"))?))
     }
 
-    /// An audit of an interval that begins at a state, each step of which took the worker so long. It includes setting up an engine; of its last step
-    /// the roots of everything are taken.
+    /// An audit of an interval that begins at a state, each step of which took the worker so long. It includes setting
+    /// up an engine; of its last step the roots of everything are taken.
     pub(super) fn figures(
         self,
         engine: &TorchEngine,

@@ -1,4 +1,5 @@
-//! One more token after so many, keys and values being kept on both sides, against libtorch's floats; eight texts at once against one.
+//! One more token after so many, keys and values being kept on both sides, against libtorch's floats; eight texts at
+//! once against one.
 
 use std::cell::RefCell;
 

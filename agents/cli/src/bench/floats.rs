@@ -10,7 +10,8 @@ use super::Measure;
 use super::subject::Untrained;
 use crate::device;
 
-/// A decoder in floats. libtorch multiplies 32-bit floats by MKL, which is slow on AMD processors; oneDNN is what it has beside it.
+/// A decoder in floats. libtorch multiplies 32-bit floats by MKL, which is slow on AMD processors; oneDNN is what it
+/// has beside it.
 pub(super) struct Floats {
     mkl: FloatModel,
     one_dnn: FloatModel,

@@ -1,5 +1,5 @@
-//! Reading a text and the token after it, against llama.cpp with weights in Q8_0: in a process of its own, under the Python that
-//! `LLAMACPP_PYTHON` names. Both give what follows the last token only, ours with the choice of it.
+//! Reading a text and the token after it, against llama.cpp with weights in Q8_0: in a process of its own, under the
+//! Python that `LLAMACPP_PYTHON` names. Both give what follows the last token only, ours with the choice of it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

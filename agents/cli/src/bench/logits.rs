@@ -1,5 +1,5 @@
-//! How often an untrained decoder's largest logit is the same by integers as by floats. Untrained logits lie close together, so that the
-//! largest changes more easily than a trained model's.
+//! How often an untrained decoder's largest logit is the same by integers as by floats. Untrained logits lie close
+//! together, so that the largest changes more easily than a trained model's.
 
 use anyhow::Result;
 use tensorlink_graph::transformer::random::{self, Dimensions};

@@ -1,5 +1,5 @@
-//! What a worker of all layers holds at most, from fetching its stage to continuing a text, beyond what its process held before, against
-//! the weights in integers.
+//! What a worker of all layers holds at most, from fetching its stage to continuing a text, beyond what its process
+//! held before, against the weights in integers.
 
 use anyhow::{Context, Result};
 

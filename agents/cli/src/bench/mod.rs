@@ -1,8 +1,8 @@
 //! `tensorlink bench`: the figures of docs/src/benchmarks.md on the machine of who runs it, each against its goal.
 //!
-//! Each row is measured in a process of its own, on one thread of the processor unless it says otherwise, so that no row finds the memory
-//! or the threads of another. `--row` is how such a process is told its row, `--worker` how a worker of a row about the network is
-//! told its stage, `--native` how one of row `native` is told what to compute.
+//! Each row is measured in a process of its own, on one thread of the processor unless it says otherwise, so that no
+//! row finds the memory or the threads of another. `--row` is how such a process is told its row, `--worker` how a
+//! worker of a row about the network is told its stage, `--native` how one of row `native` is told what to compute.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -73,7 +73,8 @@ pub enum Row {
     Llamacpp,
     /// A training step, against libtorch's autograd; what commitments take of it, and audits.
     Train,
-    /// Native mode, which is not provable: how far honest results of different devices are apart, and which cheats are further.
+    /// Native mode, which is not provable: how far honest results of different devices are apart, and which cheats
+    /// are further.
     Native,
     /// A token through two workers against one.
     Pipeline,

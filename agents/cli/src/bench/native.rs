@@ -1,8 +1,8 @@
 //! Native mode: how far honest results of different classes of devices are apart, and which cheats are further.
 //!
-//! Each class is a process of its own, as libtorch chooses its kernels when it is loaded: its instruction sets are made narrower
-//! (`ATEN_CPU_CAPABILITY`, and what MKL and oneDNN have for the same), its threads fewer. All begin at the same states of the same trainings, and
-//! take an interval of the largest size.
+//! Each class is a process of its own, as libtorch chooses its kernels when it is loaded: its instruction sets are made
+//! narrower (`ATEN_CPU_CAPABILITY`, and what MKL and oneDNN have for the same), its threads fewer. All begin at the
+//! same states of the same trainings, and take an interval of the largest size.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -243,7 +243,8 @@ fn figures(folder: &Path, floats: &Libtorch, items: &[Item], classes: &Classes) 
             honest.beyond += distances.beyond;
         }
         let what = format!("{label}: honest pairs that the tolerance would accuse");
-        // None among so many: fewer than 3/n, with 95 % confidence (rule of three). Pairs of one interval are not independent.
+        // None among so many: fewer than 3/n, with 95 % confidence (rule of three). Pairs of one interval are
+        // not independent.
         let note = format!(
             "{} of {} pairs of {} intervals; if none: below {:.1} % of intervals with 95 % confidence",
             honest.beyond,

@@ -1,5 +1,5 @@
-//! What a token takes through two workers, against one worker with all layers: time that passes for the user, who carries the tensors
-//! between them over the network, here the loopback interface.
+//! What a token takes through two workers, against one worker with all layers: time that passes for the user, who
+//! carries the tensors between them over the network, here the loopback interface.
 
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
-//! What receipts cost: texts that end with receipts and are paid by vouchers, against the same texts abandoned after their last token, for
-//! which nobody hashes, signs, writes or checks anything.
+//! What receipts cost: texts that end with receipts and are paid by vouchers, against the same texts abandoned after
+//! their last token, for which nobody hashes, signs, writes or checks anything.
 //!
-//! That is the difference that a user waits for: both go through the same two workers and the same network, in turns. Vouchers are sent
-//! while the next text is under way, so the processor time of everybody together counts besides, a pause after each text included. Not in
-//! it: two messages that tell the workers of an abandoned text, in place of the two vouchers.
+//! That is the difference that a user waits for: both go through the same two workers and the same network, in turns.
+//! Vouchers are sent while the next text is under way, so the processor time of everybody together counts besides, a
+//! pause after each text included. Not in it: two messages that tell the workers of an abandoned text, in place of the
+//! two vouchers.
 
 use std::time::{Duration, Instant};
 

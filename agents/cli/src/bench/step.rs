@@ -1,7 +1,8 @@
-//! A language model's training step, to be timed: the exact one beside libtorch's autograd, from the same weights. The benches of
-//! `tensorlink-tensor` include this file.
+//! A language model's training step, to be timed: the exact one beside libtorch's autograd, from the same weights. The
+//! benches of `tensorlink-tensor` include this file.
 //!
-//! Exponents are those of a model of as many layers that is narrow: sites have the same names, and magnitudes much the same.
+//! Exponents are those of a model of as many layers that is narrow: sites have the same names, and magnitudes much
+//! the same.
 
 use std::error::Error;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! A training step of a decoder, against libtorch's autograd on the same shape, what hashing adds to it, and what an audit takes.
+//! A training step of a decoder, against libtorch's autograd on the same shape, what hashing adds to it, and what an
+//! audit takes.
 
 use std::time::Duration;
 
@@ -73,8 +74,9 @@ fn crossing(subject: &Subject) -> Result<Vec<Tensor>> {
     types.map(zeros).collect::<Result<_, _>>().context("a tensor between two halves")
 }
 
-/// What two workers hash, each half of the model: both ends what crosses between them in a step, and each its state once in an interval. And what
-/// they write to disk while the next interval is computed: each its state, and what it received.
+/// What two workers hash, each half of the model: both ends what crosses between them in a step, and each its state
+/// once in an interval. And what they write to disk while the next interval is computed: each its state, and what
+/// it received.
 fn commitments(
     state: &[Tensor],
     crossing: &[Tensor],

@@ -150,8 +150,8 @@ async fn audit(auditor: &Auditor<TorchEngine>, target: &Target) -> Result<Shown>
     })
 }
 
-/// Audits, and where that does not decide makes the worker answer on chain. Takes up a challenge of ours that an earlier run has opened:
-/// a second one would cost a second bond.
+/// Audits, and where that does not decide makes the worker answer on chain. Takes up a challenge of ours that an
+/// earlier run has opened: a second one would cost a second bond.
 async fn force(
     auditor: &Auditor<TorchEngine>,
     target: &Target,
@@ -192,7 +192,8 @@ async fn force(
     }
 }
 
-/// The events up to the newest block, when that is confirmed: of what an earlier run of this command had mined nothing is missing.
+/// The events up to the newest block, when that is confirmed: of what an earlier run of this command had mined nothing
+/// is missing.
 async fn settled(auditor: &Auditor<TorchEngine>, confirmations: u64) -> Result<Vec<EventAt>> {
     let (chain, clock) = (&auditor.ports.chain, &auditor.ports.clock);
     let head = chain.head().await?.number;

@@ -111,8 +111,8 @@ async fn sent_or_state(
     Ok(CustodyMove::DemandState { claim, committed_at, program, holder, part })
 }
 
-/// Waits until the worker has shown it, or ends the demand when its time is over. Through outages of the endpoint: the bond is with the
-/// contract.
+/// Waits until the worker has shown it, or ends the demand when its time is over. Through outages of the endpoint: the
+/// bond is with the contract.
 async fn follow(chain: &dyn Chain, id: U256, demand: Demand, from: u64) -> Result<Shown> {
     let mut unknown = 0;
     loop {

@@ -1,4 +1,5 @@
-//! `tensorlink dispute list|show|explain`: what was challenged, and what was proven. Reads the chain only, and needs no key.
+//! `tensorlink dispute list|show|explain`: what was challenged, and what was proven. Reads the chain only, and needs
+//! no key.
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use anyhow::{Result, bail};
@@ -15,21 +16,24 @@ use crate::{node, output};
 
 #[derive(Subcommand, Debug)]
 pub enum DisputeCommand {
-    /// Show every challenge, conviction, demand for data and penalty of an auditor so far: whose turn it is, how it ended.
+    /// Show every challenge, conviction, demand for data and penalty of an auditor so far: whose turn it is, how
+    /// it ended.
     List {
         /// Only those of this job.
         #[arg(long)]
         job: Option<u64>,
     },
-    /// Show one dispute at length: the claim, every move with its transaction, gas and clocks, how it ended, and the money.
+    /// Show one dispute at length: the claim, every move with its transaction, gas and clocks, how it ended, and
+    /// the money.
     #[command(after_help = "\
 Examples:
   tensorlink dispute show 4
   tensorlink dispute show --claim 0x1234...    also where nobody challenged the claim before it was convicted
   tensorlink dispute show --job 1 --stage 0 --interval 2")]
     Show(WhichDispute),
-    /// Explain one dispute in plain words: what was claimed, what is wrong with it, who pays; of a challenge under way, what has to happen.
-    /// Operators have their names in the model where the job's files can be had, from this machine, peers or an IPFS daemon.
+    /// Explain one dispute in plain words: what was claimed, what is wrong with it, who pays; of a challenge under way,
+    /// what has to happen. Operators have their names in the model where the job's files can be had, from this machine,
+    /// peers or an IPFS daemon.
     #[command(after_help = "\
 Examples:
   tensorlink dispute explain 4

@@ -1,5 +1,5 @@
-//! What posting a job of either kind has in common: workers found, terms posted, offers accepted, the job started; the escrow back if any
-//! of it fails.
+//! What posting a job of either kind has in common: workers found, terms posted, offers accepted, the job started; the
+//! escrow back if any of it fails.
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use std::convert::Infallible;
@@ -132,7 +132,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// Of a training job with these files: claims of each lane, and steps of one; the job that it continues, and the steps before its own.
+    /// Of a training job with these files: claims of each lane, and steps of one; the job that it continues, and the
+    /// steps before its own.
     pub fn training(
         published: &Published,
         (intervals, steps_per_interval): (u32, u32),
@@ -204,8 +205,9 @@ impl<'a> Hiring<'a> {
         Ok(Self { args, node, user, candidates, deposit, worker_stake, window, parameters, token })
     }
 
-    /// Checks, before anything is paid for, that the deposit covers `units` of work at these prices with its audits (rules P-3, P-29), and the stake
-    /// what lanes of these prices must have at risk (P-30). `longest`: the most units that a claim is about. Returns the budget for audits.
+    /// Checks, before anything is paid for, that the deposit covers `units` of work at these prices with its audits
+    /// (rules P-3, P-29), and the stake what lanes of these prices must have at risk (P-30). `longest`: the most units
+    /// that a claim is about. Returns the budget for audits.
     pub fn afford(&self, prices: &[u128], units: u32, longest: u32) -> Result<U256> {
         let per_unit: U256 = prices.iter().map(|price| U256::from(*price)).sum();
         let audits = audit_budget(&self.parameters, per_unit, units, longest);
@@ -242,8 +244,8 @@ impl<'a> Hiring<'a> {
         (0..stages).map(of_stage).collect()
     }
 
-    /// The price of each lane's unit by the candidates' adverts, in the order of lanes (`replica · stages + stage`): `price` of a stage at
-    /// a price per billion multiply-adds.
+    /// The price of each lane's unit by the candidates' adverts, in the order of lanes (`replica · stages + stage`):
+    /// `price` of a stage at a price per billion multiply-adds.
     pub fn prices(&self, price: impl Fn(usize, u128) -> Option<u128>) -> Result<Vec<u128>> {
         let stages = usize::from(self.args.stages).max(1);
         let of = |(index, candidate): (usize, &Candidate)| {

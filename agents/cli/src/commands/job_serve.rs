@@ -38,7 +38,8 @@ pub struct JobServeArgs {
     /// Most tokens of a text [default: those of the model, at most 512].
     #[arg(long, value_name = "TOKENS")]
     pub longest: Option<u32>,
-    /// Most tokens to pay for in each lane [default: what the deposit pays for by the workers' adverts, at most 1000000].
+    /// Most tokens to pay for in each lane [default: what the deposit pays for by the workers' adverts, at
+    /// most 1000000].
     #[arg(long, value_name = "TOKENS")]
     pub tokens: Option<u32>,
     #[command(flatten)]
@@ -69,7 +70,8 @@ struct Quote {
     /// Escrow, in wei of the token.
     deposit: Wei,
     audits: Wei,
-    /// Of a token through one replica's stages, the dearest, in wei; by the workers' adverts. Binding prices come with their offers.
+    /// Of a token through one replica's stages, the dearest, in wei; by the workers' adverts. Binding prices come with
+    /// their offers.
     price_per_token: Wei,
     /// Wei of SNO that each worker must have at risk in this job.
     worker_stake: Wei,

@@ -30,7 +30,8 @@ pub enum NativeCommand {
         after_help = "Example:\n  tensorlink native work --for 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 --listen /ip4/0.0.0.0/tcp/4001"
     )]
     Work(WorkArgs),
-    /// Not provable: train in floats on the workers that are named; a drawn share of their work is repeated and compared.
+    /// Not provable: train in floats on the workers that are named; a drawn share of their work is repeated
+    /// and compared.
     #[command(after_help = "\
 Example:
   tensorlink native train examples/king-james.toml --worker /ip4/10.0.0.2/tcp/4001/p2p/16Uiu2... \\
@@ -43,7 +44,8 @@ A training that was interrupted goes on from where it was when the same command 
 
 #[derive(Args, Debug)]
 pub struct WorkArgs {
-    /// Addresses of the users to work for, as their `tensorlink key address` says; nobody else gets anything. Repeatable.
+    /// Addresses of the users to work for, as their `tensorlink key address` says; nobody else gets
+    /// anything. Repeatable.
     #[arg(long = "for", required = true, value_delimiter = ',', value_name = "ADDRESS")]
     pub users: Vec<Address>,
     /// Disk for tasks and states [default: 10GiB].

@@ -136,8 +136,8 @@ fn read_encoder(
     Ok(Draft::imported_encoder(model, imported, (path, description, folder.weights()?), (&texts, ids))?)
 }
 
-/// Calibrates and compiles: a language model by libtorch on this machine's processor, as the plain float interpretation would take long and keep
-/// all of a step. The same draft comes to the same programs again on the same machine.
+/// Calibrates and compiles: a language model by libtorch on this machine's processor, as the plain float interpretation
+/// would take long and keep all of a step. The same draft comes to the same programs again on the same machine.
 ///
 /// # Errors
 /// [`PrepareError`].

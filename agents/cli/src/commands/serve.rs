@@ -41,7 +41,8 @@ pub struct ServeArgs {
     /// Folders of models, as Hugging Face publishes them or quantised; a model is named as its folder.
     #[arg(required = true, value_name = "FOLDER")]
     pub models: Vec<PathBuf>,
-    /// Serving job of ours whose workers compute, instead of this machine; with the folder it was posted from, for its tokenizer.
+    /// Serving job of ours whose workers compute, instead of this machine; with the folder it was posted from, for
+    /// its tokenizer.
     #[arg(long, value_name = "ID", conflicts_with_all = ["calibration", "device"])]
     pub job: Option<u64>,
     /// Address to serve HTTP on [default: 127.0.0.1:8080]; put a proxy with TLS before any other.

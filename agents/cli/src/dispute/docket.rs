@@ -323,8 +323,8 @@ impl Played {
         self.moves.push(Move { deed, sent, clocks: self.clocks });
     }
 
-    /// The operator whose output is asked for: the place of its root in the row of the trace that was answered before. None where two
-    /// outputs have one root.
+    /// The operator whose output is asked for: the place of its root in the row of the trace that was answered before.
+    /// None where two outputs have one root.
     fn operator(&self, told: &Told) -> Option<u32> {
         let Told::Asked { position, .. } = told else { return None };
         if Subject::of(position) != Some(Subject::Output) {

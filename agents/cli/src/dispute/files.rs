@@ -56,8 +56,8 @@ pub async fn program(
     fetched
 }
 
-/// A node that only fetches: on this machine's own blocks, or, where there are none or another process has them, in a folder that is
-/// removed with the second value.
+/// A node that only fetches: on this machine's own blocks, or, where there are none or another process has them, in a
+/// folder that is removed with the second value.
 async fn open(
     config: &Config,
     (identity, chain): (Identity, Arc<dyn Chain>),

@@ -11,7 +11,8 @@ use tensorlink_types::{B256, ClaimId, TensorType};
 
 use super::facts::{Clash, Conviction, Element, Equivocation, Found, Named, Operand, Sink, Terms, Wiring};
 
-/// The claim that a proof is about, and its id: of every kind of proof that there is about receipts, which no event tells of.
+/// The claim that a proof is about, and its id: of every kind of proof that there is about receipts, which no event
+/// tells of.
 pub fn claim(proof: &Call) -> Option<(ClaimId, &Claim)> {
     Some(match proof {
         Call::Prove(proof) => (ClaimId(proof.statement.claimId), &proof.claim),

@@ -156,8 +156,8 @@ impl Integers {
     }
 }
 
-/// Writes the model of `source` in integers to a new folder `out`; gives the root of all. Whoever reads it gets the same plans and the same
-/// constants.
+/// Writes the model of `source` in integers to a new folder `out`; gives the root of all. Whoever reads it gets the
+/// same plans and the same constants.
 ///
 /// # Errors
 /// [`FolderError::Exists`], [`FolderError::Write`]; then there is no `out`.

@@ -65,7 +65,8 @@ const SMALL: [(&str, u64); 8] = [
 ];
 /// How a sentence-transformers model makes one vector of a text.
 const POOLING: &str = "1_Pooling/config.json";
-/// Texts that a model trained here is calibrated on: those of the world at large may have characters that it does not know.
+/// Texts that a model trained here is calibrated on: those of the world at large may have characters that it does
+/// not know.
 const CALIBRATION: &str = "calibration.json";
 
 /// An open model folder. Its configuration, the headers of its weights and its tokenizer fit together; values are

@@ -27,8 +27,8 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Looks at a folder with floats: configuration, tokenizer, chat template, names, types, shapes and all values of the weights. Goes on
-    /// after what is wrong, as far as the rest can be understood without it.
+    /// Looks at a folder with floats: configuration, tokenizer, chat template, names, types, shapes and all values of
+    /// the weights. Goes on after what is wrong, as far as the rest can be understood without it.
     ///
     /// # Errors
     /// [`FolderError::Read`] if it is no folder, [`FolderError::Quantised`] if it holds no floats.
@@ -100,7 +100,8 @@ impl ModelFolder {
     /// Copies what is read of a folder with floats, and nothing else, to a new one.
     ///
     /// # Errors
-    /// [`FolderError::Quantised`], [`FolderError::Exists`], [`FolderError::Read`], [`FolderError::Write`]; then there is no `out`.
+    /// [`FolderError::Quantised`], [`FolderError::Exists`], [`FolderError::Read`], [`FolderError::Write`]; then there
+    /// is no `out`.
     pub fn copy(&self, out: &Path) -> Result<(), FolderError> {
         let new = Unfinished::begin(out)?;
         let small = SMALL.iter().map(|(name, _)| *name).filter(|name| self.path.join(name).exists());

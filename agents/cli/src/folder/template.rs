@@ -55,8 +55,9 @@ pub enum TemplateError {
 
 /// A chat template.
 ///
-/// It sees the conversation and the names of two tokens; it can reach no file, no clock and no network. Its steps and what it writes are
-/// bounded; what it holds in variables meanwhile is not, so take templates from whom you take weights.
+/// It sees the conversation and the names of two tokens; it can reach no file, no clock and no network. Its steps
+/// and what it writes are bounded; what it holds in variables meanwhile is not, so take templates from whom you
+/// take weights.
 #[derive(Clone, Debug)]
 pub struct ChatTemplate {
     environment: Environment<'static>,
@@ -120,7 +121,8 @@ impl ChatTemplate {
         Ok(Self::read(config.as_deref(), own.as_deref())?)
     }
 
-    /// Reads the template of `tokenizer_config.json`, or of a file of its own, which comes first, as in Hugging Face's loader.
+    /// Reads the template of `tokenizer_config.json`, or of a file of its own, which comes first, as in Hugging
+    /// Face's loader.
     ///
     /// # Errors
     /// [`TemplateError`].

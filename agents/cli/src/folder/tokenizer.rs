@@ -59,7 +59,8 @@ impl TextTokenizer {
         self.counted(self.encoding(text, true)?.get_ids())
     }
 
-    /// As [`encode`](Self::encode), for a text that goes on: without the tokens of `ends` that the tokenizer puts after it.
+    /// As [`encode`](Self::encode), for a text that goes on: without the tokens of `ends` that the tokenizer puts
+    /// after it.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -87,8 +88,8 @@ impl TextTokenizer {
         Ok(self.fast(text, false)?.get_ids().to_vec())
     }
 
-    /// As [`encode`](Self::encode), for a text that is learnt from: what is longer than so many tokens is cut, before the special ones
-    /// at its end.
+    /// As [`encode`](Self::encode), for a text that is learnt from: what is longer than so many tokens is cut, before
+    /// the special ones at its end.
     ///
     /// # Errors
     /// [`TokenizerError::Text`].

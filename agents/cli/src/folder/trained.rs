@@ -1,5 +1,5 @@
-//! A decoder that was trained on text character by character, as a folder of its own: Hugging Face's loaders read it, and so do all commands
-//! that take a model's folder.
+//! A decoder that was trained on text character by character, as a folder of its own: Hugging Face's loaders read it,
+//! and so do all commands that take a model's folder.
 
 use std::path::Path;
 
@@ -40,8 +40,8 @@ impl Trained<'_> {
     }
 }
 
-/// `tokenizer.json` of a vocabulary of characters: each is a token, and tokens one after the other are the text again. A character that is not
-/// among them is refused, as there is no token for it.
+/// `tokenizer.json` of a vocabulary of characters: each is a token, and tokens one after the other are the text again.
+/// A character that is not among them is refused, as there is no token for it.
 pub(super) fn tokenizer(characters: &[String]) -> Value {
     let vocabulary: Map<String, Value> =
         characters.iter().enumerate().map(|(id, character)| (character.clone(), id.into())).collect();

@@ -1,5 +1,5 @@
-//! A model of a folder that was trained on: the same folder with other weights. And adapters to it, in a folder as Hugging Face's PEFT
-//! has them.
+//! A model of a folder that was trained on: the same folder with other weights. And adapters to it, in a folder as
+//! Hugging Face's PEFT has them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +35,8 @@ impl Tuned<'_> {
     /// Writes a new folder `out`.
     ///
     /// # Errors
-    /// [`FolderError::Exists`], [`FolderError::Export`], [`FolderError::Read`], [`FolderError::Write`]; then there is no `out`.
+    /// [`FolderError::Exists`], [`FolderError::Export`], [`FolderError::Read`], [`FolderError::Write`]; then there is
+    /// no `out`.
     pub fn write(&self, out: &Path) -> Result<(), FolderError> {
         let new = Unfinished::begin(out)?;
         let weights = export::safetensors(self.architecture, self.weights)?;
@@ -67,7 +68,8 @@ impl Tuned<'_> {
         Ok(export::json(&config)?)
     }
 
-    /// Makes a configuration that of a model with classes. Its texts are all first ones: of the vectors of text types, one is left.
+    /// Makes a configuration that of a model with classes. Its texts are all first ones: of the vectors of text types,
+    /// one is left.
     fn classified(&self, config: &mut Map<String, Value>) -> Result<(), FolderError> {
         let family = self.architecture.family;
         let class = classifier(config.get("model_type").and_then(Value::as_str), family);
@@ -92,7 +94,8 @@ impl Adapters {
     /// Reads a folder of adapters to a model.
     ///
     /// # Errors
-    /// [`FolderError::Absent`], [`FolderError::Read`], and [`FolderError::Adapters`] for another model's, or of another kind.
+    /// [`FolderError::Absent`], [`FolderError::Read`], and [`FolderError::Adapters`] for another model's, or of
+    /// another kind.
     pub fn open(folder: &Path, architecture: &Architecture) -> Result<Self, FolderError> {
         let [config, model] = peft::FILES;
         let (config, model) = (required(folder, config, MAX_JSON)?, required(folder, model, MAX_ADAPTERS)?);

@@ -68,7 +68,8 @@ pub struct Embedded {
 pub struct Generated {
     /// One for each prompt, in order.
     pub generations: Vec<Generation>,
-    /// By which the receipts of those who compute them can be asked for, once the texts have ended; none if this process does.
+    /// By which the receipts of those who compute them can be asked for, once the texts have ended; none if this
+    /// process does.
     pub receipt: Option<ReceiptId>,
 }
 

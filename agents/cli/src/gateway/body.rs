@@ -11,7 +11,8 @@ use serde_json::error::Category;
 
 use super::error::ApiError;
 
-/// A body this many times too long is read to its end, and forgotten, so that the client has written it and reads why it is refused.
+/// A body this many times too long is read to its end, and forgotten, so that the client has written it and reads why
+/// it is refused.
 const PATIENCE: usize = 8;
 
 /// Reads a body and parses it; at most `limit` bytes, within `time`.
@@ -31,7 +32,8 @@ pub(super) async fn read<T: DeserializeOwned>(
     parse(&bytes)
 }
 
-/// Browsers let any page send bodies of other kinds to a gateway without keys on its reader's machine; JSON they ask for first.
+/// Browsers let any page send bodies of other kinds to a gateway without keys on its reader's machine; JSON they ask
+/// for first.
 fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))

@@ -1,4 +1,5 @@
-//! Errors in OpenAI's form: `{"error": {"message", "type", "param", "code"}}`, with the status that their clients act on.
+//! Errors in OpenAI's form: `{"error": {"message", "type", "param", "code"}}`, with the status that their clients
+//! act on.
 
 use std::time::Duration;
 

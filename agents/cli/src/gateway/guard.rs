@@ -53,8 +53,8 @@ impl Progress {
 #[derive(Clone, Copy, Debug)]
 struct Caller(usize);
 
-/// A request's line in the log: how, where, by whom, how much, how long; nothing of what. Written when it ends, also by the
-/// client's leaving.
+/// A request's line in the log: how, where, by whom, how much, how long; nothing of what. Written when it ends, also by
+/// the client's leaving.
 struct Line {
     id: String,
     method: Method,

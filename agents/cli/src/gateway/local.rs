@@ -89,8 +89,9 @@ impl Queue {
 
 /// The models of this process.
 ///
-/// A thread that panics takes its model with it: whoever waits is told [`BackendError::Stopped`], and [`Backend::alive`] says no.
-/// Dropping this waits for the texts that each model is at; do it where blocking is allowed.
+/// A thread that panics takes its model with it: whoever waits is told [`BackendError::Stopped`], and
+/// [`Backend::alive`] says no. Dropping this waits for the texts that each model is at; do it where blocking
+/// is allowed.
 #[derive(Default)]
 pub struct Local {
     models: Vec<Model>,

@@ -13,8 +13,8 @@
 //! | `embeddings`, `models`, `texts`, `receipts` | the endpoints |
 //! | [`error`] | errors in OpenAI's form |
 //!
-//! What is offered is as in <https://platform.openai.com/docs/api-reference>; `GET /healthz` needs no key. Connections are plain
-//! HTTP/1.1: a proxy in front adds TLS.
+//! What is offered is as in <https://platform.openai.com/docs/api-reference>; `GET /healthz` needs no key. Connections
+//! are plain HTTP/1.1: a proxy in front adds TLS.
 //!
 //! | request | fields |
 //! |---|---|
@@ -26,13 +26,15 @@
 //! | `GET /v1/receipts/{id}` | (over the workers of a serving job) |
 //! | all `POST` | `user`, which is not kept |
 //!
-//! Every other field of OpenAI's is taken at its default and refused by name at any other value, and so are unknown fields: `n`, `best_of`,
-//! `echo`, `logprobs`, `logit_bias`, penalties, `suffix`, tools, `response_format` other than text. Equal requests with equal seeds give
-//! equal texts. `system_fingerprint` names the model and the version that made the text.
+//! Every other field of OpenAI's is taken at its default and refused by name at any other value, and so are unknown
+//! fields: `n`, `best_of`, `echo`, `logprobs`, `logit_bias`, penalties, `suffix`, tools, `response_format` other than
+//! text. Equal requests with equal seeds give equal texts. `system_fingerprint` names the model and the version that
+//! made the text.
 //!
-//! Over the workers of a serving job, a response names its receipts in the header `x-receipt-id`, because OpenAI's schema has no field for
-//! it, and `GET /v1/receipts/{id}` answers with the signed receipts of every text and stage: what `tensorlink challenge --receipt` takes.
-//! Those of a continued text are made once it has ended, also by its reader's leaving; until then they are not known.
+//! Over the workers of a serving job, a response names its receipts in the header `x-receipt-id`, because OpenAI's
+//! schema has no field for it, and `GET /v1/receipts/{id}` answers with the signed receipts of every text and stage:
+//! what `tensorlink challenge --receipt` takes. Those of a continued text are made once it has ended, also by its
+//! reader's leaving; until then they are not known.
 
 pub mod backend;
 mod body;
@@ -84,7 +86,8 @@ pub enum Access {
 pub struct Limits {
     /// Bytes of a body.
     pub body: usize,
-    /// From a request's head to the answer, of a stream from token to token; as long again for a body that comes slowly.
+    /// From a request's head to the answer, of a stream from token to token; as long again for a body that
+    /// comes slowly.
     pub time: Duration,
     /// Requests for computation at once, whose bodies and answers lie in memory.
     pub requests: usize,
@@ -143,7 +146,8 @@ impl Gateway {
         Arc::clone(&self.places).try_acquire_owned().map_err(|_| ApiError::overloaded(RETRY_AFTER))
     }
 
-    /// What a client is told of a backend's error over a model; the log is told more. `field` is the request's field with the texts.
+    /// What a client is told of a backend's error over a model; the log is told more. `field` is the request's field
+    /// with the texts.
     fn refusal(&self, model: &str, error: &BackendError, field: &'static str) -> ApiError {
         if let BackendError::Failed(reason) = error {
             tracing::error!(model, "{reason}");

@@ -23,8 +23,8 @@ pub(super) fn name(response: &mut Response, receipt: Option<ReceiptId>) {
     }
 }
 
-/// The receipts of the texts of a response: for each text its job, number and tokens, and for each stage worker, claim id, claim, logs and
-/// signature.
+/// The receipts of the texts of a response: for each text its job, number and tokens, and for each stage worker, claim
+/// id, claim, logs and signature.
 pub(super) async fn get(State(gateway): State<Arc<Gateway>>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
     let unknown = |error: &ReceiptError| ApiError::unknown_receipt(&id, error);
     let parsed = id.parse::<ReceiptId>().ok();

@@ -23,7 +23,8 @@ pub(super) struct Ending {
     since: Instant,
 }
 
-/// Tells the judge what a report says. Whether there was anything new in it. The last interval's is of no consequence: the job ends anyway.
+/// Tells the judge what a report says. Whether there was anything new in it. The last interval's is of no consequence:
+/// the job ends anyway.
 pub(super) fn heard(judge: &mut Judge, view: &JobView, report: &Progress) -> bool {
     let intervals = report.step.checked_div(view.steps_per_interval).unwrap_or(0);
     if !(1..view.intervals).contains(&intervals) {
@@ -41,8 +42,8 @@ impl Ending {
         Some(Self { why, intervals, since: Instant::now() })
     }
 
-    /// Cancels the job once each lane has claimed what it computed: a job that is closed takes no more claims. Not only once: a
-    /// reorganisation may undo it.
+    /// Cancels the job once each lane has claimed what it computed: a job that is closed takes no more claims. Not only
+    /// once: a reorganisation may undo it.
     pub(super) async fn go_on(&self, node: &Node, view: &JobView, report: &Report) -> Result<(), ChainError> {
         let claimed = !report.lanes.is_empty() && report.lanes.values().all(|lane| lane.claims >= self.intervals);
         if !claimed && self.since.elapsed() <= CLAIMS {

@@ -1,4 +1,5 @@
-//! Tests of a job while it runs, on rows that no worker saw: by the states that its workers claim, and not by their word.
+//! Tests of a job while it runs, on rows that no worker saw: by the states that its workers claim, and not by
+//! their word.
 
 use std::future::pending;
 
@@ -47,7 +48,8 @@ impl<'a> Evaluation<'a> {
         Self { user, view, note, every, last: tested, running: None, done: Vec::new() }
     }
 
-    /// Begins a test if one is due, now that all stages have claimed so many intervals. What the last one leaves is tested in any case.
+    /// Begins a test if one is due, now that all stages have claimed so many intervals. What the last one leaves is
+    /// tested in any case.
     pub(super) fn begin(&mut self, claimed: u32) {
         let Some(every) = self.every.filter(|_| self.running.is_none()) else { return };
         let due = claimed.saturating_sub(claimed.checked_rem(every).unwrap_or(claimed));

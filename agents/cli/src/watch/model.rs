@@ -27,7 +27,8 @@ pub fn exportable(name: &str, (architecture, base): (Option<&Architecture>, Opti
     Ok(vacant(out)?)
 }
 
-/// Takes the model that the stages have after so many intervals, tests it, and writes it to `out`; also the stages' state roots.
+/// Takes the model that the stages have after so many intervals, tests it, and writes it to `out`; also the stages'
+/// state roots.
 pub(super) async fn take(
     user: &User,
     (view, note): (&JobView, &JobNote),

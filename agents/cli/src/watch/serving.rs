@@ -34,8 +34,8 @@ struct Summary<'a> {
     report: &'a Report,
 }
 
-/// Follows a serving job until it is settled, then reports. A running job stays open; one that was closed is settled when what it redeemed last can
-/// have been audited.
+/// Follows a serving job until it is settled, then reports. A running job stays open; one that was closed is settled
+/// when what it redeemed last can have been audited.
 pub async fn serving(
     config: &Config,
     node: &Node,

@@ -1,8 +1,9 @@
-//! When a job is stopped before its last interval: by the loss of held-out rows where its user tests it on the way, else by the one that
-//! its last stage reports.
+//! When a job is stopped before its last interval: by the loss of held-out rows where its user tests it on the way,
+//! else by the one that its last stage reports.
 //!
-//! A report is one worker's word, of an interval's mean training loss, and nothing proves it. Who lies about it ends its own job early, or lets
-//! it go on at its user's price until the user looks. That a loss explodes, only reports tell in time.
+//! A report is one worker's word, of an interval's mean training loss, and nothing proves it. Who lies about it ends
+//! its own job early, or lets it go on at its user's price until the user looks. That a loss explodes, only reports
+//! tell in time.
 
 use std::fmt;
 
@@ -87,8 +88,8 @@ impl fmt::Display for Stop {
     }
 }
 
-/// Takes in reports until one of them ends the job. It is written down, so that whoever follows the job after an interruption goes on with the
-/// same rules and losses.
+/// Takes in reports until one of them ends the job. It is written down, so that whoever follows the job after an
+/// interruption goes on with the same rules and losses.
 #[derive(PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Judge {
     rules: Rules,
@@ -159,8 +160,8 @@ impl Judge {
         self.verdict
     }
 
-    /// Takes in what a lane reports after so many intervals: the largest share of a weight's elements at the limit of their type, and, from the
-    /// last stage, the last interval's loss. Whether there was anything new to judge.
+    /// Takes in what a lane reports after so many intervals: the largest share of a weight's elements at the limit of
+    /// their type, and, from the last stage, the last interval's loss. Whether there was anything new to judge.
     pub(super) fn hear(&mut self, intervals: u32, saturation: Option<f32>, loss: Option<f32>) -> bool {
         if self.verdict.is_some() {
             return false;
@@ -176,8 +177,8 @@ impl Judge {
         self.verdict.is_some() || loss.is_some()
     }
 
-    /// Takes in that a lane goes no further after so many intervals, for this excess: it may know a first loss that nobody heard here, and
-    /// bounds of its own. Whether there was anything new in it.
+    /// Takes in that a lane goes no further after so many intervals, for this excess: it may know a first loss that
+    /// nobody heard here, and bounds of its own. Whether there was anything new in it.
     pub(super) fn halted(&mut self, intervals: u32, excess: Excess) -> bool {
         let new = self.verdict.is_none();
         self.verdict.get_or_insert((Stop::Exceeded(excess), intervals));

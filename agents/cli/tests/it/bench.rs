@@ -39,7 +39,8 @@ fn every_row_has_figures_and_each_figure_its_verdict() {
     let (native, pairs) = (of("not provable"), of("largest distance"));
     assert_eq!((of("accuse"), of("found")), (2, 9), "{said}");
     assert!(pairs >= 2 && native == pairs + 11, "{said}");
-    // Of 32 bits honest pairs are far within their tolerance, and cheats far beyond it: that holds of a few intervals, too.
+    // Of 32 bits honest pairs are far within their tolerance, and cheats far beyond it: that holds of a few
+    // intervals, too.
     let strict =
         |figure: &&Value| figure["unit"] == "share" && figure["what"].as_str().is_some_and(|w| w.contains(", f32:"));
     for figure in figures.iter().filter(|figure| figure["row"] == "native").filter(strict) {
@@ -77,8 +78,8 @@ fn every_row_has_figures_and_each_figure_its_verdict() {
         assert_eq!(figure["verdict"], due, "{figure}");
         let what = figure["what"].as_str().unwrap();
         assert!(!what.is_empty(), "{figure}");
-        // Next to nothing may take less than a tick of the kernel's clock, and is no measure then; classes of devices whose tolerance
-        // nobody has measured have none.
+        // Next to nothing may take less than a tick of the kernel's clock, and is no measure then; classes of devices
+        // whose tolerance nobody has measured have none.
         let may_lack = what.contains("processor time") || figure["row"] == "native";
         if !may_lack || measured.is_some() {
             assert_eq!(measured.is_none(), figure["row"] == "llamacpp", "{figure}");

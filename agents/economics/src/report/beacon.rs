@@ -9,8 +9,8 @@ use crate::table::{Table, number, percent};
 /// Rewards of a block, ETH, in the tables.
 const REWARDS: [f64; 5] = [0.0, 0.001, 0.002, 0.005, 0.02];
 
-/// The hardest run of one interval by a worker that proposes the last `slots` blocks before the beacon's; half of the validators
-/// are blind.
+/// The hardest run of one interval by a worker that proposes the last `slots` blocks before the beacon's; half of the
+/// validators are blind.
 pub fn biased(rules: &Rules, market: &Market, slots: u32) -> Bias {
     let run = hardest(rules, 0.5, 1.0, 1);
     Bias {

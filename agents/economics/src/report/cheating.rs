@@ -10,8 +10,8 @@ pub const LONGEST: u32 = 10_000;
 const AUDITS: [f64; 5] = [0.02, 0.05, 0.1, 0.2, 0.5];
 const STAKES: [f64; 4] = [10.0, 30.0, 100.0, 300.0];
 
-/// The hardest run to deter by these rules: cheating saves the whole price, and the bounty comes back, for the cheater convicts
-/// itself once it is found. `blind`: share of validators that do not look.
+/// The hardest run to deter by these rules: cheating saves the whole price, and the bounty comes back, for the cheater
+/// convicts itself once it is found. `blind`: share of validators that do not look.
 pub fn hardest(rules: &Rules, blind: f64, wrong: f64, length: u32) -> Run {
     Run {
         length,

@@ -29,7 +29,8 @@ pub const LAG: u32 = 10;
 /// Shares of validators that do not look, in the tables.
 pub const BLIND: [f64; 6] = [0.0, 0.25, 0.5, 0.75, 0.8, 0.9];
 
-/// A hundred validators of which a share is lazy and none colluding: whether a cheater's claims are caught, it is the same.
+/// A hundred validators of which a share is lazy and none colluding: whether a cheater's claims are caught, it is
+/// the same.
 pub fn crowd(blind: f64) -> Crowd {
     Crowd::of(VALIDATORS, blind, 0.0)
 }

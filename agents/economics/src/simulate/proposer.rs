@@ -20,7 +20,8 @@ impl Proposer {
     /// Gain of one claim over honest work, prices.
     pub fn play(&self, draws: &mut Draws) -> f64 {
         let chance = self.crowd.chance(self.audits);
-        // Of each choice of blocks withheld, one bit a block: what it costs if nobody honest is drawn, otherwise nothing.
+        // Of each choice of blocks withheld, one bit a block: what it costs if nobody honest is drawn,
+        // otherwise nothing.
         let cheapest = (0..1_u32.checked_shl(self.bias.slots).unwrap_or(0))
             .filter_map(|withheld| {
                 let cost = f64::from(withheld.count_ones()) * self.bias.reward;

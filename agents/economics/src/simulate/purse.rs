@@ -4,8 +4,8 @@ use super::Estimate;
 use crate::budget::Size;
 use crate::draw::Draws;
 
-/// Share of jobs, of `trials`, in which audits worth more than `paid` fees for whole intervals are drawn of `validators` validators,
-/// `audits` a claim on the mean.
+/// Share of jobs, of `trials`, in which audits worth more than `paid` fees for whole intervals are drawn of
+/// `validators` validators, `audits` a claim on the mean.
 pub fn runs_out(size: Size, audits: f64, validators: u32, paid: f64, seed: u64, trials: u32) -> Estimate {
     let chance = audits / f64::from(validators.max(1));
     let samples: Vec<f64> = (0..trials)

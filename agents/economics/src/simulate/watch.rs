@@ -78,8 +78,8 @@ pub fn confirmed(audit: &Confirmed, seed: u64, trials: u32) -> (Estimate, Estima
     (Estimate::of(&honest), Estimate::of(&lazy))
 }
 
-/// Mean gain, SNO, of who frames the auditors of `claims` claims of one lane, each away on its own with the chance `away`. A conviction
-/// voids its claim and all later ones, and takes the stake once.
+/// Mean gain, SNO, of who frames the auditors of `claims` claims of one lane, each away on its own with the chance
+/// `away`. A conviction voids its claim and all later ones, and takes the stake once.
 pub fn framing(rules: &Rules, stake: f64, claims: u32, away: f64, seed: u64, trials: u32) -> Estimate {
     let gains: Vec<f64> = (0..trials)
         .map(|trial| {

@@ -1,7 +1,8 @@
 //! Closed forms against every outcome counted, and against the simulation.
 //!
-//! Bound: a mean may be 4.5 standard errors from its closed form, which a right one exceeds once in 150,000 seeds. The seeds are
-//! fixed, so the tests pass always or never; that the bound is narrow enough to notice a mistake is tested too.
+//! Bound: a mean may be 4.5 standard errors from its closed form, which a right one exceeds once in 150,000 seeds.
+//! The seeds are fixed, so the tests pass always or never; that the bound is narrow enough to notice a mistake is
+//! tested too.
 
 use tensorlink_economics::beacon::Bias;
 use tensorlink_economics::budget::{Size, more_than};

@@ -31,7 +31,8 @@ struct Shape {
     shift: i16,
 }
 
-/// One row and many, fewer keys than rows and more, heads that share keys and values and that do not, words and bytes, scores from tiny to saturated.
+/// One row and many, fewer keys than rows and more, heads that share keys and values and that do not, words and bytes,
+/// scores from tiny to saturated.
 const SHAPES: [Shape; 8] = {
     let small =
         Shape { queries: 1, keys: 1, heads: 1, groups: [1, 1], depths: [1, 1], causal: false, bits: 12, shift: 8 };

@@ -1,5 +1,5 @@
-//! Operators of a transformer's layer, of its training and of the choice of a token, in sizes of a small model: large enough for the blocks, tiles and remainders of an
-//! engine's kernels, which drawn cases are not.
+//! Operators of a transformer's layer, of its training and of the choice of a token, in sizes of a small model: large
+//! enough for the blocks, tiles and remainders of an engine's kernels, which drawn cases are not.
 
 use tensorlink_num::Tensor;
 use tensorlink_num::arbitrary::Dice;
@@ -30,7 +30,8 @@ enum Fill {
     Limits(i64, i64),
 }
 
-/// Compares every operator of a layer, products of 8-bit and of 16-bit factors, those that choose a token, and those that train.
+/// Compares every operator of a layer, products of 8-bit and of 16-bit factors, those that choose a token, and those
+/// that train.
 ///
 /// # Errors
 /// The first [`Failure`].

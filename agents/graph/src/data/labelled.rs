@@ -1,8 +1,8 @@
 //! Labelled texts: what an encoder learns to tell apart.
 //!
-//! Every row of the CSV holds a text and, in its second column, its class as any text. A first row that says `text` and `label` is a
-//! header. Classes are numbered in the order of their names, or as the head of a trained model has them. A fifth of the rows, drawn by a
-//! seed, is held out.
+//! Every row of the CSV holds a text and, in its second column, its class as any text. A first row that says `text` and
+//! `label` is a header. Classes are numbered in the order of their names, or as the head of a trained model has them. A
+//! fifth of the rows, drawn by a seed, is held out.
 
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorType;
@@ -12,7 +12,8 @@ use super::{DataError, Dataset, MAX_CSV, MAX_ROWS, classes, hold_out};
 use crate::compile::TrainingSet;
 use crate::step::build::ceil_log2;
 
-/// Tokens of a vocabulary of characters that are none: what stands for nothing, and what begins a text. They are its first.
+/// Tokens of a vocabulary of characters that are none: what stands for nothing, and what begins a text. They are
+/// its first.
 pub const SPECIAL: [&str; 2] = ["[PAD]", "[CLS]"];
 /// The first of them.
 pub const PADDING: u32 = 0;
@@ -99,8 +100,8 @@ impl LabelledTexts {
         Ok(Self { labels, classes: known.to_vec(), ..self })
     }
 
-    /// The texts character by character, each after the token that begins it; and what the tokens are: [`SPECIAL`] ones first, then
-    /// characters in the order of their code points.
+    /// The texts character by character, each after the token that begins it; and what the tokens are: [`SPECIAL`] ones
+    /// first, then characters in the order of their code points.
     ///
     /// # Errors
     /// [`DataError::Characters`].
@@ -121,7 +122,8 @@ impl LabelledTexts {
         Ok((TokenTexts { ids, vocabulary, padding: PADDING }, names))
     }
 
-    /// Rows of so many tokens, longer texts cut and shorter ones followed by padding; a fifth of them, drawn by `seed`, is held out.
+    /// Rows of so many tokens, longer texts cut and shorter ones followed by padding; a fifth of them, drawn by `seed`,
+    /// is held out.
     ///
     /// # Errors
     /// [`DataError::NoTokens`] and [`DataError::Token`] for texts that are no rows of such tokens.

@@ -1,7 +1,7 @@
 //! Text, in tokens or character by character: what a language model learns from.
 //!
-//! Characters are numbered in the order of their code points. A text is cut into sequences of equal length; the last tenth
-//! of them is held out, whole, so that nothing of it is seen in training.
+//! Characters are numbered in the order of their code points. A text is cut into sequences of equal length; the last
+//! tenth of them is held out, whole, so that nothing of it is seen in training.
 
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorType;

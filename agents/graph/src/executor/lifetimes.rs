@@ -10,7 +10,8 @@ use crate::fused::readers;
 pub(super) struct Lifetimes {
     /// How often each output is read.
     pub(super) readers: Vec<u32>,
-    /// Tensors of the state, with their producers, by the operator of the update after which nobody reads the old one and the next is there.
+    /// Tensors of the state, with their producers, by the operator of the update after which nobody reads the old one
+    /// and the next is there.
     replaced: BTreeMap<usize, Vec<(usize, u32)>>,
 }
 

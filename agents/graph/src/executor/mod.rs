@@ -1,11 +1,11 @@
 //! Runs a stage's program on an engine, segment by segment, in whatever order a pipeline needs.
 //!
 //! A step is [`StageExecutor::begin_step`], then [`forward`](StageExecutor::forward) and
-//! [`backward`](StageExecutor::backward) of every micro-batch in any order that keeps forward before backward of each, has the
-//! backward passes in order and ends a round before the next one, then [`update`](StageExecutor::update). The state changes in `update` alone: after
-//! an engine's failure before it, begin the step again; after one within it, with another executor. Outputs are dropped when their last
-//! reader has run, unless they are observed; a tensor of the state, when its last reader has run and the next one is there: of a state there
-//! are never two at once.
+//! [`backward`](StageExecutor::backward) of every micro-batch in any order that keeps forward before backward of each,
+//! has the backward passes in order and ends a round before the next one, then [`update`](StageExecutor::update). The
+//! state changes in `update` alone: after an engine's failure before it, begin the step again; after one within it,
+//! with another executor. Outputs are dropped when their last reader has run, unless they are observed; a tensor of the
+//! state, when its last reader has run and the next one is there: of a state there are never two at once.
 
 mod error;
 mod lifetimes;
@@ -122,7 +122,8 @@ impl<E: Engine> StageExecutor<E> {
         &self.engine
     }
 
-    /// Has every operator's output of the steps that begin from now on seen, or none. What is seen is computed operator by operator.
+    /// Has every operator's output of the steps that begin from now on seen, or none. What is seen is computed operator
+    /// by operator.
     pub fn watch(&mut self, watch: Option<Watch>) {
         self.watch = watch;
     }
@@ -151,8 +152,8 @@ impl<E: Engine> StageExecutor<E> {
         }
     }
 
-    /// Runs the forward pass of a micro-batch on what the previous stage sent, if there is one, until there is what the next stage waits for.
-    /// What is left of it runs in [`Self::finish_pass`].
+    /// Runs the forward pass of a micro-batch on what the previous stage sent, if there is one, until there is what the
+    /// next stage waits for. What is left of it runs in [`Self::finish_pass`].
     ///
     /// # Errors
     /// [`ExecuteError::Order`], [`ExecuteError::Boundary`], [`ExecuteError::Type`], or the engine's.
@@ -191,8 +192,8 @@ impl<E: Engine> StageExecutor<E> {
         self.pass(index, output, None)
     }
 
-    /// Runs the backward pass of a micro-batch on what the next stage sent, if there is one, until there is what the previous stage waits for.
-    /// What is left of it runs in [`Self::finish_pass`].
+    /// Runs the backward pass of a micro-batch on what the next stage sent, if there is one, until there is what the
+    /// previous stage waits for. What is left of it runs in [`Self::finish_pass`].
     ///
     /// # Errors
     /// As [`Self::forward`].
@@ -216,8 +217,8 @@ impl<E: Engine> StageExecutor<E> {
         self.pass(index, output, Some(micro_batch))
     }
 
-    /// Runs what is left of the pass before, if anything is. Whatever runs next in the step does so, too; who calls it earlier uses the time in which
-    /// the neighbours' tensors are on their way.
+    /// Runs what is left of the pass before, if anything is. Whatever runs next in the step does so, too; who calls it
+    /// earlier uses the time in which the neighbours' tensors are on their way.
     ///
     /// # Errors
     /// The engine's.

@@ -8,8 +8,8 @@ use crate::engine::{Engine, EngineError, StepContext};
 /// How often each of the outputs within an attention is read there, and so by anybody.
 const READS: [u32; 5] = [2, 1, 2, 1, 1];
 
-/// HeadScores, RowMax, ExpNeg, RowSum, Normalize and HeadMix, where each reads the outputs before it and nobody else does: the operators, or
-/// their places in a program.
+/// HeadScores, RowMax, ExpNeg, RowSum, Normalize and HeadMix, where each reads the outputs before it and nobody else
+/// does: the operators, or their places in a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FusedAttention<T>([T; 6]);
 

@@ -89,7 +89,8 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// The operators in some places, in the program's order; `readers` says how often each output of the program is read.
+    /// The operators in some places, in the program's order; `readers` says how often each output of the program
+    /// is read.
     pub(super) fn new(operators: &[Operator], places: Vec<usize>, readers: &[u32]) -> Self {
         let mut outside = Vec::new();
         let mut within = vec![0u32; places.len()];

@@ -14,7 +14,8 @@ const fn elementwise(opcode: Opcode) -> bool {
     )
 }
 
-/// Runs of two and more among the operators of a range that are free: of as many elements, each of which shares one with those before it.
+/// Runs of two and more among the operators of a range that are free: of as many elements, each of which shares one
+/// with those before it.
 pub(super) fn find(operators: &[Operator], range: Range<usize>, free: impl Fn(&usize) -> bool) -> Vec<Vec<usize>> {
     let mut runs = vec![Run::default()];
     for place in range {

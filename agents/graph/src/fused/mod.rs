@@ -37,7 +37,8 @@ pub(crate) enum Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Computes what is to be computed now, from what the sources hold: outputs with their operators' places; none if a source holds nothing.
+    /// Computes what is to be computed now, from what the sources hold: outputs with their operators' places; none if a
+    /// source holds nothing.
     pub(crate) fn take<'t, E: Engine>(
         &self,
         engine: &E,

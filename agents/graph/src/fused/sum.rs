@@ -1,5 +1,5 @@
-//! A parameter's gradients by several sequences, and their sum: computed when the sum is, so that what each adds need not be kept. What
-//! products are computed from takes a fraction of a gradient's memory.
+//! A parameter's gradients by several sequences, and their sum: computed when the sum is, so that what each adds need
+//! not be kept. What products are computed from takes a fraction of a gradient's memory.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,8 @@ fn read_once(operators: &[Operator], (place, operand): (usize, usize), readers: 
     (readers.get(read) == Some(&1) && read < place).then_some(read)
 }
 
-/// Whether an operator gives a gradient, of what the program holds itself: what neighbours sent is dropped before sums are computed.
+/// Whether an operator gives a gradient, of what the program holds itself: what neighbours sent is dropped before sums
+/// are computed.
 fn gradient(operators: &[Operator], place: usize) -> bool {
     operators.get(place).is_some_and(|operator| {
         let ours = |source| matches!(source, Source::Output(_) | Source::State(_) | Source::Constant(_));

@@ -47,7 +47,8 @@ pub struct Decoder {
     pub hidden: u32,
     /// Tokens of a sequence.
     pub context: u32,
-    /// Whether the output weights are the embedding; as the shape has it unless said. A model that is so is a single stage.
+    /// Whether the output weights are the embedding; as the shape has it unless said. A model that is so is a
+    /// single stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tied: Option<bool>,
 }

@@ -6,7 +6,8 @@ use super::decoder::{Decoder, Problem, Shape};
 use crate::transformer::random::{Dimensions, bert};
 use crate::transformer::{Architecture, Output};
 
-/// Sizes of an encoder: LayerNorm after each addition, learned positions, GELU, biases everywhere, and a pooler before its classes.
+/// Sizes of an encoder: LayerNorm after each addition, learned positions, GELU, biases everywhere, and a pooler before
+/// its classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Encoder {

@@ -1,4 +1,5 @@
-//! Model files of language models, which are trained on text: a decoder or an encoder made from scratch, or one that was trained elsewhere.
+//! Model files of language models, which are trained on text: a decoder or an encoder made from scratch, or one that
+//! was trained elsewhere.
 //!
 //! ```json
 //! { "name": "king-james",
@@ -6,12 +7,14 @@
 //!   "optimizer": { "learning_rate": 0.003, "warmup": 50, "weight_decay": 0.1, "clip": 1.0 },
 //!   "sequences": 16, "steps": 800, "operand_bits": 8, "seed": 7 }
 //! ```
-//! A decoder learns what comes next in a text; an `encoder`, `{ "width": 64, "layers": 2, "heads": 4, "context": 96 }`, in the shape of BERT,
-//! learns the class of each text of a table. Instead of either, `"from": { "folder": "smollm", "context": 128 }` trains a model on that was trained elsewhere. With
-//! `"lora": { "rank": 8, "alpha": 16, "targets": ["query", "value"] }` beside the folder, its weights stay as they are, and adapters of low
-//! rank are trained in place of a decoder's.
+//! A decoder learns what comes next in a text; an `encoder`, `{ "width": 64, "layers": 2, "heads": 4, "context": 96 }`,
+//! in the shape of BERT, learns the class of each text of a table. Instead of either,
+//! `"from": { "folder": "smollm", "context": 128 }` trains a model on that was trained elsewhere. With
+//! `"lora": { "rank": 8, "alpha": 16, "targets": ["query", "value"] }` beside the folder, its weights stay as they are,
+//! and adapters of low rank are trained in place of a decoder's.
 //!
-//! `"dropout": 0.1` drops a share of embeddings, attention's probabilities and blocks' outputs; without it nothing is dropped.
+//! `"dropout": 0.1` drops a share of embeddings, attention's probabilities and blocks' outputs; without it nothing
+//! is dropped.
 //!
 //! | `shape` | norm | positions | MLP | keys and values | biases | output weights |
 //! |---|---|---|---|---|---|---|

@@ -6,13 +6,14 @@
 //!
 //! ```json
 //! { "name": "digits",
-//!   "layers": [{ "kind": "linear", "out": 128 }, { "kind": "relu" }, { "kind": "linear", "out": 64 }, { "kind": "relu" }],
+//!   "layers": [{ "kind": "linear", "out": 128 }, { "kind": "relu" },
+//!              { "kind": "linear", "out": 64 }, { "kind": "relu" }],
 //!   "weights": "digits.safetensors",
 //!   "optimizer": { "learning_rate": 0.05, "momentum": 0.9 },
 //!   "batch_size": 64, "micro_batches": 4, "steps": 600, "operand_bits": 16, "seed": 7 }
 //! ```
-//! A last linear layer with one output per class is always appended. `weights` is optional. With `"warmup": 20` in the optimizer the learning rate
-//! rises in so many steps, and then falls to a tenth.
+//! A last linear layer with one output per class is always appended. `weights` is optional. With `"warmup": 20` in the
+//! optimizer the learning rate rises in so many steps, and then falls to a tenth.
 
 pub mod decoder;
 pub mod encoder;
@@ -66,7 +67,8 @@ pub struct Optimizer {
     pub learning_rate: f64,
     /// Share of the velocity that survives a step, in `[0, 1)`.
     pub momentum: f64,
-    /// Steps until the learning rate is reached; from there it falls to a tenth along a cosine. None: it is the same in every step.
+    /// Steps until the learning rate is reached; from there it falls to a tenth along a cosine. None: it is the same in
+    /// every step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<u32>,
 }

@@ -1,7 +1,8 @@
 //! Reverse-mode differentiation: the backward pass of a micro-batch, in the same operators as the forward pass.
 //!
-//! Each rule is the vector–Jacobian product of one operator. Linear algebra follows Giles, *Collected matrix derivative
-//! results for forward and reverse mode algorithmic differentiation* (2008); a cast passes its gradient straight through.
+//! Each rule is the vector–Jacobian product of one operator. Linear algebra follows Giles, *Collected matrix
+//! derivative results for forward and reverse mode algorithmic differentiation* (2008); a cast passes its gradient
+//! straight through.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -10,8 +10,8 @@ use crate::model::{Activation, Linear, Network};
 pub const MASTER_BITS: u8 = 32;
 /// Bits of tensors that are no matmul operand: softmax and GELU inputs.
 pub const WIDE_BITS: u8 = 16;
-/// Bits of gradients by activations and logits, whatever those of the operands that they are multiplied with. In 8, what rows that are known
-/// well still have to say is below the last one.
+/// Bits of gradients by activations and logits, whatever those of the operands that they are multiplied with. In 8,
+/// what rows that are known well still have to say is below the last one.
 pub(super) const GRADIENT_BITS: u8 = 16;
 /// Bits of factors that differ from step to step.
 const FACTOR_BITS: u8 = 24;
@@ -55,8 +55,9 @@ impl StepGraph {
         let mut gradients = Vec::new();
         for (mb, (forward, observed)) in (0..).zip(passes) {
             let place = Place { phase: Phase::Backward(mb), layer: last };
-            // Cross entropy of a softmax: the gradient by the logits is `p − onehot`, in [−1, 1]. Its sum over the batch
-            // is divided by the batch size where the velocity takes it up, so micro-batches need not know the batch.
+            // Cross entropy of a softmax: the gradient by the logits is `p − onehot`, in [−1, 1]. Its sum over the
+            // batch is divided by the batch size where the velocity takes it up, so micro-batches need not know
+            // the batch.
             let bits = GRADIENT_BITS;
             let precision = Precision::Fixed { bits, exponent: i16::from(bits).saturating_sub(1) };
             let inputs = [observed.probabilities, observed.labels];
@@ -257,7 +258,8 @@ pub(super) fn precision_of_factors(values: &[f64]) -> Precision {
     Precision::Fixed { bits: FACTOR_BITS, exponent }
 }
 
-/// Of a softmax's sum: a row of so many terms of at most 2^24 needs 26 + ⌈log2 terms⌉ bits; beyond 32 bits, fraction bits go.
+/// Of a softmax's sum: a row of so many terms of at most 2^24 needs 26 + ⌈log2 terms⌉ bits; beyond 32 bits, fraction
+/// bits go.
 fn sum_of_powers(terms: u32) -> Precision {
     let bits = ceil_log2(terms).saturating_add(26);
     let exponent = 24i16.saturating_sub(i16::from(bits.saturating_sub(MASTER_BITS)));

@@ -2,8 +2,8 @@
 //! bits and exponents are fixed.
 //!
 //! The graph is built once ([`build`]) with its gradients ([`autodiff`]) and then interpreted twice: in floats, to
-//! calibrate exponents ([`crate::calibrate`]), and in integers, as programs ([`mod@crate::compile`]). Both see the same nodes,
-//! so what is calibrated is what runs.
+//! calibrate exponents ([`crate::calibrate`]), and in integers, as programs ([`mod@crate::compile`]). Both see the same
+//! nodes, so what is calibrated is what runs.
 
 pub mod autodiff;
 pub mod build;
@@ -211,7 +211,8 @@ pub enum Op {
     RowSum,
     /// `p / z`, operands `p, z`.
     Normalize,
-    /// `p / z`, rounded up or down by a draw, so that on the mean nothing is lost of what is small beside its row (Gupta et al. 2015).
+    /// `p / z`, rounded up or down by a draw, so that on the mean nothing is lost of what is small beside its row
+    /// (Gupta et al. 2015).
     Dither {
         /// Keeps draws apart.
         stream: u32,
@@ -265,8 +266,8 @@ pub enum Precision {
         /// Margin.
         class: Class,
     },
-    /// Wide enough that nothing is rounded or clamped: a sum of at most `terms` products (MatMul, ScaledMatMul) or elements (RowSum).
-    /// Sums of such tensors are the same bits in any order and however a batch is cut.
+    /// Wide enough that nothing is rounded or clamped: a sum of at most `terms` products (MatMul, ScaledMatMul) or
+    /// elements (RowSum). Sums of such tensors are the same bits in any order and however a batch is cut.
     Exact {
         /// Most terms of an element, over all micro-batches.
         terms: u32,
@@ -318,8 +319,8 @@ pub struct Node {
     pub phase: Phase,
     /// Layer it belongs to; decides the stage.
     pub layer: usize,
-    /// Name without micro-batch, e.g. `fc1.matmul`. Nodes that differ in the micro-batch only share it, and with it their
-    /// exponent.
+    /// Name without micro-batch, e.g. `fc1.matmul`. Nodes that differ in the micro-batch only share it, and with it
+    /// their exponent.
     pub site: String,
     /// How bits and exponent are found.
     pub precision: Precision,
@@ -422,8 +423,8 @@ impl StepGraph {
         &self.nodes[id.index()]
     }
 
-    /// Nodes that the state after the step comes of, or that people want to see: others, as the gradient by what is not trained, nobody
-    /// computes.
+    /// Nodes that the state after the step comes of, or that people want to see: others, as the gradient by what is not
+    /// trained, nobody computes.
     pub fn needed(&self) -> BTreeSet<NodeId> {
         let seen = |o: &Observed| [o.labels, o.logits, o.probabilities];
         let mut open: Vec<NodeId> = self.observed.iter().flat_map(seen).collect();
@@ -438,7 +439,8 @@ impl StepGraph {
         needed
     }
 
-    /// First micro-batch of each round, as few as can be: whose forward passes read what backward passes of earlier rounds made.
+    /// First micro-batch of each round, as few as can be: whose forward passes read what backward passes of earlier
+    /// rounds made.
     pub fn rounds(&self) -> Vec<u32> {
         // The latest backward pass that each forward pass reads of.
         let mut latest: BTreeMap<u32, u32> = BTreeMap::new();

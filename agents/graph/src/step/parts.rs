@@ -1,4 +1,5 @@
-//! A step graph out of bytes that somebody else made: what an interpreter takes for granted is checked before there is one.
+//! A step graph out of bytes that somebody else made: what an interpreter takes for granted is checked before there
+//! is one.
 
 use serde::Deserialize;
 use thiserror::Error;

@@ -191,8 +191,8 @@ pub enum Output {
         /// Whether the output weights are those of the token embedding.
         tied: bool,
     },
-    /// For each text, a logit for each of so many classes: of the first token's vector, by way of a dense layer and a hyperbolic tangent
-    /// (BERT's pooler).
+    /// For each text, a logit for each of so many classes: of the first token's vector, by way of a dense layer and a
+    /// hyperbolic tangent (BERT's pooler).
     Classes(u32),
 }
 

@@ -1,9 +1,9 @@
 //! What meets weights, and in how many bits.
 //!
-//! Weights have 8 bits everywhere. A row of activations gets a scale of its own and 8 bits, or 11 where 8 would cost the most
-//! and 11 the least: a product of 11 bits by 8 takes the time of two of 8 by 8, and no more memory. Of what rounding adds to
-//! the logits (power, untrained GPT-2 and Llama of `tensorlink bench`), each input's own share, and its share of a Llama's
-//! multiplications:
+//! Weights have 8 bits everywhere. A row of activations gets a scale of its own and 8 bits, or 11 where 8 would cost
+//! the most and 11 the least: a product of 11 bits by 8 takes the time of two of 8 by 8, and no more memory. Of what
+//! rounding adds to the logits (power, untrained GPT-2 and Llama of `tensorlink bench`), each input's own share, and
+//! its share of a Llama's multiplications:
 //!
 //! | input | GPT-2 | Llama | multiplications | bits |
 //! |---|---|---|---|---|
@@ -13,7 +13,8 @@
 //! | of the MLP's output: few large elements in a row | 10 % | 26 % | 20 % | 11 |
 //! | of the logits: nothing averages it out | 14 % | 17 % | 19 % | 11 |
 //!
-//! 11 bits, because sums of 4096 products with both scales then just stay below 2^62, and any kernel sums them in 32 bits.
+//! 11 bits, because sums of 4096 products with both scales then just stay below 2^62, and any kernel sums them in
+//! 32 bits.
 
 use tensorlink_types::operator::MAX_REDUCTION;
 
@@ -57,8 +58,8 @@ impl Input {
         if width as u64 <= Self::Logits.reduction() { Self::Logits } else { Self::LongLogits }
     }
 
-    /// Most elements of a row that one operator reduces. Calldata is what proving one costs: 2816 elements of two bytes by as many
-    /// of one stay within the 600,000 gas that 4096 by 4096 bytes take.
+    /// Most elements of a row that one operator reduces. Calldata is what proving one costs: 2816 elements of two bytes
+    /// by as many of one stay within the 600,000 gas that 4096 by 4096 bytes take.
     pub(super) const fn reduction(self) -> u64 {
         if self.bits() <= 8 { MAX_REDUCTION } else { MAX_REDUCTION / 16 * 11 }
     }

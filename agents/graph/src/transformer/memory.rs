@@ -6,8 +6,8 @@ use super::architecture::{Architecture, Output};
 use super::parameters::{Parameter, parameters};
 use crate::partition::{PartitionError, partition};
 
-/// Bytes of one parameter: matrices in 8 bits with a scale for each row, an embedding that multiplies nothing in 16 with the same,
-/// everything else in 16.
+/// Bytes of one parameter: matrices in 8 bits with a scale for each row, an embedding that multiplies nothing in 16
+/// with the same, everything else in 16.
 fn bytes(architecture: &Architecture, Parameter { name, rows, columns }: &Parameter) -> u64 {
     let (rows, columns) = (u64::from(*rows), u64::from(*columns));
     let elements = rows.saturating_mul(columns);
@@ -39,8 +39,8 @@ pub fn stage_bytes(architecture: &Architecture, layers: &Range<u32>) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Cuts a model into stages of consecutive layers such that the slowest multiplies by as few weights as possible. Looking
-/// up an embedding costs next to nothing, so the first stage may hold more bytes than the others.
+/// Cuts a model into stages of consecutive layers such that the slowest multiplies by as few weights as possible.
+/// Looking up an embedding costs next to nothing, so the first stage may hold more bytes than the others.
 ///
 /// # Errors
 /// [`PartitionError`] for no stages, or more than layers.

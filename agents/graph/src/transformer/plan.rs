@@ -1,9 +1,9 @@
 //! The programs of a stage: one for every number of tokens, all from one plan.
 //!
 //! A program has fixed shapes, texts have not. A [`Plan`] is what the programs of a stage share: layers, exponents and
-//! constants; [`Plan::program`] emits the one for a number of tokens. It computes the whole text from nothing. An engine that
-//! keeps keys and values and computes one more token at a time gives the same bits, because integers do not care, so a cache is
-//! never part of what is proven.
+//! constants; [`Plan::program`] emits the one for a number of tokens. It computes the whole text from nothing. An
+//! engine that keeps keys and values and computes one more token at a time gives the same bits, because integers do not
+//! care, so a cache is never part of what is proven.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -133,10 +133,10 @@ impl Plan {
         &self.constants
     }
 
-    /// The stage's program for a text of `tokens` tokens: one forward pass, no state. The first stage receives token numbers
-    /// (`tokens`, 32 bits, exponent 0), every other the residual stream (`tokens × width`); the last sends the output. Where that
-    /// is a choice, it takes a row of controls for each token (`tokens × 7`, 32 bits, exponent 0) as from the next stage: the
-    /// user is the neighbour at both ends.
+    /// The stage's program for a text of `tokens` tokens: one forward pass, no state. The first stage receives token
+    /// numbers (`tokens`, 32 bits, exponent 0), every other the residual stream (`tokens × width`); the last sends the
+    /// output. Where that is a choice, it takes a row of controls for each token (`tokens × 7`, 32 bits, exponent 0) as
+    /// from the next stage: the user is the neighbour at both ends.
     ///
     /// # Errors
     /// [`PlanError`].

@@ -1,8 +1,10 @@
-//! A float model as integers: weights with a scale for each channel, vectors and tables, and an exponent for each activation.
+//! A float model as integers: weights with a scale for each channel, vectors and tables, and an exponent for
+//! each activation.
 //!
-//! A channel's weights are `m · 2^−7 · c · 2^−e`: mantissas of 8 bits (16 in an embedding that is only looked up), an integer scale `c` for each row, one exponent for all
-//! scales. Activations have static exponents, from what calibration saw; where they enter a matrix product they are
-//! quantised once more, by a scale for each token that the program itself computes.
+//! A channel's weights are `m · 2^−7 · c · 2^−e`: mantissas of 8 bits (16 in an embedding that is only looked up), an
+//! integer scale `c` for each row, one exponent for all scales. Activations have static exponents, from what
+//! calibration saw; where they enter a matrix product they are quantised once more, by a scale for each token that the
+//! program itself computes.
 
 use std::collections::BTreeMap;
 
@@ -204,9 +206,9 @@ impl Made<'_> {
         Ok(())
     }
 
-    /// Divides the channels of an input so that none is much larger than the others, and gives what the weights' columns
-    /// are to be multiplied by in turn (SmoothQuant, Xiao et al. 2023, with α = ½), and how they are rounded then. A token's
-    /// 8 bits would else be spent on the few channels that are large in every token.
+    /// Divides the channels of an input so that none is much larger than the others, and gives what the weights'
+    /// columns are to be multiplied by in turn (SmoothQuant, Xiao et al. 2023, with α = ½), and how they are rounded
+    /// then. A token's 8 bits would else be spent on the few channels that are large in every token.
     fn smooth(
         &mut self,
         name: &str,

@@ -30,8 +30,8 @@ impl Quantized {
         self.constants.values().map(|tensor| tensor.ty().byte_len()).sum()
     }
 
-    /// What was quantised before, out of the plan of all layers and that plan's constants in its order, as [`Self::plan`]
-    /// and [`Self::constant`] gave them.
+    /// What was quantised before, out of the plan of all layers and that plan's constants in its order, as
+    /// [`Self::plan`] and [`Self::constant`] gave them.
     ///
     /// # Errors
     /// [`PlanError`] for the plan of a part of a model, and for one that gives no program with these constants.
@@ -58,12 +58,12 @@ impl Quantized {
         self.constants.get(name)
     }
 
-    /// The plan of a stage of some layers; `root` commits to a tensor. The stage with the first layer embeds tokens, that
-    /// with the last gives what `head` says.
+    /// The plan of a stage of some layers; `root` commits to a tensor. The stage with the first layer embeds tokens,
+    /// that with the last gives what `head` says.
     ///
     /// # Errors
-    /// [`PlanError`] for layers that the model does not have, if calibration missed a site, and for a choice of tokens by a
-    /// model without logits.
+    /// [`PlanError`] for layers that the model does not have, if calibration missed a site, and for a choice of tokens
+    /// by a model without logits.
     pub fn plan(
         &self,
         layers: Range<u32>,

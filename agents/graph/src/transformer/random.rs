@@ -58,8 +58,8 @@ pub const fn gpt2(size: Dimensions) -> Architecture {
     }
 }
 
-/// A decoder as Llama 2 is: RMSNorm before, rotary positions, a gated MLP, grouped keys, no biases, output weights of its
-/// own.
+/// A decoder as Llama 2 is: RMSNorm before, rotary positions, a gated MLP, grouped keys, no biases, output weights of
+/// its own.
 pub const fn llama(size: Dimensions) -> Architecture {
     Architecture {
         family: Family::Llama,

@@ -1,10 +1,11 @@
-//! Rounding weights so that their errors cancel in the sums that they enter (GPTQ, Frantar et al. 2023, in the form of LDLQ,
-//! Chee et al. 2023).
+//! Rounding weights so that their errors cancel in the sums that they enter (GPTQ, Frantar et al. 2023, in the form of
+//! LDLQ, Chee et al. 2023).
 //!
-//! Inputs that vary together let the error of one weight be undone by the weights after it. With `H` the inputs' products
-//! summed over calibration, and `H = (I + U)·D·(I + U)ᵀ`, U strictly upper triangular, weight k is rounded after adding
-//! `Σ_{j<k} e_j·U_jk`, `e_j` being what rounding weight j left. What is lost is then `Σ_k D_kk·(rounding error)²`, never more than
-//! without. `H` is taken in blocks of [`BLOCK`] channels, which bounds memory and work. It costs nothing when the weights are used.
+//! Inputs that vary together let the error of one weight be undone by the weights after it. With `H` the inputs'
+//! products summed over calibration, and `H = (I + U)·D·(I + U)ᵀ`, U strictly upper triangular, weight k is rounded
+//! after adding `Σ_{j<k} e_j·U_jk`, `e_j` being what rounding weight j left. What is lost is then
+//! `Σ_k D_kk·(rounding error)²`, never more than without. `H` is taken in blocks of [`BLOCK`] channels, which bounds
+//! memory and work. It costs nothing when the weights are used.
 
 use super::sites::BLOCK;
 
@@ -23,8 +24,8 @@ impl Rounding {
         Self(Vec::new())
     }
 
-    /// For inputs whose blocks have these sums of products, times a factor for each channel; without any, each weight is
-    /// rounded for itself.
+    /// For inputs whose blocks have these sums of products, times a factor for each channel; without any, each weight
+    /// is rounded for itself.
     pub(super) fn new<'a>(blocks: impl Iterator<Item = &'a [f32]>, factors: &[f64]) -> Self {
         Self(blocks.zip(factors.chunks(BLOCK.into())).filter_map(|(products, f)| Block::new(products, f)).collect())
     }

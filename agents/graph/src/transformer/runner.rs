@@ -38,8 +38,8 @@ impl<E: Engine> StageRunner<E> {
     /// Moves the constants to the device.
     ///
     /// # Errors
-    /// [`ExecuteError::Count`] or [`ExecuteError::Type`] for constants that are not the plan's, [`ExecuteError::Transfer`] if the device
-    /// fails.
+    /// [`ExecuteError::Count`] or [`ExecuteError::Type`] for constants that are not the plan's,
+    /// [`ExecuteError::Transfer`] if the device fails.
     pub fn new(engine: E, plan: Plan, constants: &[Tensor]) -> Result<Self, ExecuteError> {
         let slots = plan.constants().iter().map(|slot| (&slot.name, &slot.ty));
         let constants = crate::executor::import(&engine, "constants", slots, constants)?;

@@ -18,8 +18,8 @@ pub const BLOCK: u16 = 128;
 #[error("no exponent for {0}: calibrate this very model first")]
 pub struct Uncalibrated(pub String);
 
-/// Largest magnitude of every channel (element of the last dimension) at every site, as calibration saw them, and sums of
-/// products of channels.
+/// Largest magnitude of every channel (element of the last dimension) at every site, as calibration saw them, and sums
+/// of products of channels.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Magnitudes {
     largest: BTreeMap<String, Vec<f32>>,
@@ -35,8 +35,8 @@ impl Magnitudes {
         }
     }
 
-    /// Takes in sums over tokens of products of every two channels of a block of [`BLOCK`], `[blocks, BLOCK, BLOCK]`, at a site
-    /// that projections take. A site without them has its weights rounded each for itself.
+    /// Takes in sums over tokens of products of every two channels of a block of [`BLOCK`], `[blocks, BLOCK, BLOCK]`,
+    /// at a site that projections take. A site without them has its weights rounded each for itself.
     pub fn see_products(&mut self, site: &str, products: &[f32]) {
         match self.products.get_mut(site) {
             Some(sums) => sums.iter_mut().zip(products).for_each(|(sum, new)| *sum += new),

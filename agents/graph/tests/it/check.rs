@@ -211,7 +211,8 @@ fn run(program: CheckedProgram) {
     executor.update().unwrap();
 }
 
-/// What a stranger's program can be at worst: any numbers anywhere. Either the checker refuses it, or it runs to its end.
+/// What a stranger's program can be at worst: any numbers anywhere. Either the checker refuses it, or it runs to
+/// its end.
 #[test]
 fn whatever_passes_runs() {
     let good = serde_json::to_value(middle()).unwrap();

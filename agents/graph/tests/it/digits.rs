@@ -45,8 +45,8 @@ fn narrow_operands_and_gelu_learn_too() {
     }
 }
 
-/// Static exponents leave room: in a step late in training, hardly anything stands at the limit of its type. Gradients by
-/// the logits are left out: a certain and wrong answer has gradient 1, which is their limit by definition.
+/// Static exponents leave room: in a step late in training, hardly anything stands at the limit of its type. Gradients
+/// by the logits are left out: a certain and wrong answer has gradient 1, which is their limit by definition.
 #[test]
 fn exponents_leave_room() {
     let table = digits();

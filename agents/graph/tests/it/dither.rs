@@ -21,7 +21,8 @@ fn streams(bits: &str) -> Vec<i64> {
 #[test]
 fn every_gradient_that_8_bits_multiply_has_draws_of_its_own() {
     let drawn = streams(BITS_8);
-    // Of each sequence: seven projections of two blocks and the head, for the weights and for what they were multiplied with.
+    // Of each sequence: seven projections of two blocks and the head, for the weights and for what they were
+    // multiplied with.
     assert_eq!(drawn.len(), 4 * 2 * (7 * 2 + 1));
     assert_eq!(drawn.iter().collect::<BTreeSet<_>>().len(), drawn.len());
     assert!(streams(BITS_16).is_empty());

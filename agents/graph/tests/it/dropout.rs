@@ -1,5 +1,5 @@
-//! Dropout: its gradients, that integers drop what floats drop, wherever a model is cut, and that nothing is dropped of a model that is
-//! asked.
+//! Dropout: its gradients, that integers drop what floats drop, wherever a model is cut, and that nothing is dropped of
+//! a model that is asked.
 
 use tensorlink_graph::calibrate::{float_data, job_key};
 use tensorlink_graph::step::StepGraph;

@@ -1,5 +1,5 @@
-//! The training step of an encoder that tells classes of texts apart: its gradients, what padding does, and that integers learn what floats
-//! learn.
+//! The training step of an encoder that tells classes of texts apart: its gradients, what padding does, and that
+//! integers learn what floats learn.
 
 use std::io::Read;
 

@@ -200,7 +200,8 @@ fn a_tensor_of_the_state_is_dropped_when_its_next_is_there() {
     let before = engine.0.now.get();
     engine.0.most.set(before);
     last.update().unwrap();
-    // Gradients go as the update comes; a weight's two next tensors and a sum are there before what they replace is gone.
+    // Gradients go as the update comes; a weight's two next tensors and a sum are there before what they replace
+    // is gone.
     assert!(state.len() > 3 && engine.0.most.get() <= before + 3, "{} to {}", before, engine.0.most.get());
 }
 

@@ -287,7 +287,8 @@ fn after_three_steps(
     pipeline.state().unwrap()
 }
 
-/// However a training is cut into two stages at a layer, or its sequences shared among two, the states are those of one alone.
+/// However a training is cut into two stages at a layer, or its sequences shared among two, the states are those of
+/// one alone.
 pub(crate) fn check_two_stages(training: Training, data: &Dataset, layer: usize) {
     let calibration = training.calibrate(&data.training, 3, 2).unwrap();
     let run = |training: &Training, cut: &[Range<usize>]| {
@@ -305,8 +306,8 @@ pub(crate) fn check_two_stages(training: Training, data: &Dataset, layer: usize)
     }
 }
 
-/// Stages that share the sequences end each step in the very state of one that has them all, and see the same losses; each is
-/// the whole model.
+/// Stages that share the sequences end each step in the very state of one that has them all, and see the same losses;
+/// each is the whole model.
 #[test]
 fn state_does_not_depend_on_who_has_which_sequences() {
     for shape in [LLAMA, GPT2] {
@@ -342,8 +343,8 @@ fn state_does_not_depend_on_who_has_which_sequences() {
     }
 }
 
-/// Shares that are pipelines themselves, of as many sequences or not, end each step in the state of one worker alone. Their sums are in a round of
-/// their own, after all sequences, and the norm of what they come to in another.
+/// Shares that are pipelines themselves, of as many sequences or not, end each step in the state of one worker alone.
+/// Their sums are in a round of their own, after all sequences, and the norm of what they come to in another.
 #[test]
 fn state_does_not_depend_on_shares_that_are_cut() {
     let (_, training, data) = king_james(LLAMA, 8);

@@ -1,4 +1,5 @@
-//! Adapters: their gradients, that integers learn what floats learn, and that a model with them added in is the adapted one.
+//! Adapters: their gradients, that integers learn what floats learn, and that a model with them added in is the
+//! adapted one.
 
 use std::collections::BTreeMap;
 use std::io::Read;

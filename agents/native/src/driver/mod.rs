@@ -1,8 +1,10 @@
-//! The user's side: intervals to workers in turn, a drawn share of them repeated by another, and what follows from what that shows.
+//! The user's side: intervals to workers in turn, a drawn share of them repeated by another, and what follows from what
+//! that shows.
 //!
-//! Whether an interval is repeated is drawn after its result is there, by the user's own randomness. If the two results are further apart than
-//! their classes of devices may be, the user's own machine repeats the interval as well, who is too far from that is left out, and the training goes
-//! on from the last state that two machines agreed on. Intervals before that which nobody repeated stay as they are.
+//! Whether an interval is repeated is drawn after its result is there, by the user's own randomness. If the two results
+//! are further apart than their classes of devices may be, the user's own machine repeats the interval as well, who is
+//! too far from that is left out, and the training goes on from the last state that two machines agreed on. Intervals
+//! before that which nobody repeated stay as they are.
 //!
 //! | module | what lives there |
 //! |---|---|

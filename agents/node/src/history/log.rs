@@ -1,4 +1,5 @@
-//! The file of remembered events, one JSON line each: one writer, and as many readers as there are roles that follow it.
+//! The file of remembered events, one JSON line each: one writer, and as many readers as there are roles that
+//! follow it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -72,7 +73,8 @@ impl LogWriter {
     pub(super) fn append(&mut self, event: &EventAt) -> io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
-        // One write: a kill of this process leaves the line or nothing; a torn line of a dead machine is cut off at the next start.
+        // One write: a kill of this process leaves the line or nothing; a torn line of a dead machine is cut off at the
+        // next start.
         self.file.write_all(&line)?;
         self.bytes.send_modify(|bytes| *bytes = bytes.saturating_add(line.len() as u64));
         Ok(())

@@ -1,8 +1,9 @@
-//! Confirmed events remembered on disk, so that a restart reads the chain from where it stopped, and several roles of a process read it once.
+//! Confirmed events remembered on disk, so that a restart reads the chain from where it stopped, and several roles of a
+//! process read it once.
 //!
-//! A role folds its view of the world from all events. [`Remembered`] asks the chain for what came since those it has on disk: one JSON
-//! line an event, written before any role sees it. Roles read that file, each at its own pace. A line torn by a kill is cut off; lines of
-//! blocks that are no longer on the chain are dropped before anything is told.
+//! A role folds its view of the world from all events. [`Remembered`] asks the chain for what came since those it has
+//! on disk: one JSON line an event, written before any role sees it. Roles read that file, each at its own pace. A line
+//! torn by a kill is cut off; lines of blocks that are no longer on the chain are dropped before anything is told.
 
 mod log;
 

@@ -115,7 +115,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Records cut anywhere by a power cut, with anything after them: whole lines are read, and the file goes on from there.
+        /// Records cut anywhere by a power cut, with anything after them: whole lines are read, and the file goes on
+        /// from there.
         #[test]
         fn records_cut_anywhere(
             records in prop::collection::vec(any::<u16>(), 0..8),

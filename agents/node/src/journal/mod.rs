@@ -1,4 +1,5 @@
-//! Files that survive a kill at any moment: written aside, synced, then renamed over the old one; or grown line by line ([`lines`]).
+//! Files that survive a kill at any moment: written aside, synced, then renamed over the old one; or grown line by
+//! line ([`lines`]).
 
 pub mod lines;
 

@@ -25,6 +25,7 @@ pub struct Ports {
     pub contracts: Contracts,
     /// Records.
     pub journal: Journal,
-    /// Held while a file is pinned and the record written that names it, and while one is unpinned: equal files are one file, whoever needs it.
+    /// Held while a file is pinned and the record written that names it, and while one is unpinned: equal files are one
+    /// file, whoever needs it.
     pub pins: Arc<Mutex<()>>,
 }

@@ -193,7 +193,7 @@ pub struct Mined {
     pub gas: u64,
     /// Wei of ETH paid for that gas.
     pub fee: U256,
-    /// The proof that it brought to `Disputes`, as the call that sends it; none of any other transaction, nor where another contract
-    /// passed the proof on.
+    /// The proof that it brought to `Disputes`, as the call that sends it; none of any other transaction, nor where
+    /// another contract passed the proof on.
     pub proof: Option<Call>,
 }

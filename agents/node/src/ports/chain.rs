@@ -193,7 +193,8 @@ impl Parameters {
 pub struct Seed {
     /// The seed.
     pub value: B256,
-    /// RLP of the headers that record it: of the block before the period's first, and of that one. None if it is recorded.
+    /// RLP of the headers that record it: of the block before the period's first, and of that one. None if it
+    /// is recorded.
     pub headers: Option<(Bytes, Bytes)>,
 }
 
@@ -231,7 +232,8 @@ pub enum ChainError {
         /// What it needs.
         needed: U256,
     },
-    /// The transaction was not mined in time although its fee was raised. It may still be; its effect must be looked up before a retry.
+    /// The transaction was not mined in time although its fee was raised. It may still be; its effect must be looked up
+    /// before a retry.
     #[error("transaction {0} is not mined yet although its fee was raised")]
     Pending(B256),
     /// This node is shutting down.
@@ -251,8 +253,9 @@ pub trait Chain: Send + Sync + 'static {
     /// The newest block.
     async fn head(&self) -> Result<Head, ChainError>;
 
-    /// Every confirmed event from block `from` on, in order, each once, without end. Gaps after an outage are filled; a reorganisation below
-    /// the confirmation depth is never seen. The channel is bounded: a slow reader slows the reading of the chain.
+    /// Every confirmed event from block `from` on, in order, each once, without end. Gaps after an outage are filled; a
+    /// reorganisation below the confirmation depth is never seen. The channel is bounded: a slow reader slows the
+    /// reading of the chain.
     async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError>;
 
     /// Confirmed events of a past range, both ends included.
@@ -309,7 +312,8 @@ pub trait Chain: Send + Sync + 'static {
     /// Whether a lane can make no more claims because it did not seal its next one in time; those it made are final.
     async fn is_too_late(&self, lane: Lane) -> Result<bool, ChainError>;
 
-    /// The latest challenge that this account has opened on a claim and that is not over, by the newest block: its events may wait for confirmation.
+    /// The latest challenge that this account has opened on a claim and that is not over, by the newest block: its
+    /// events may wait for confirmation.
     async fn open_challenge(&self, claim: ClaimId) -> Result<Option<U256>, ChainError>;
 
     /// A stake balance.
@@ -321,8 +325,8 @@ pub trait Chain: Send + Sync + 'static {
     /// Since when an account has held it without a break (0: it does not), and how many accounts hold it.
     async fn validators(&self, account: Address) -> Result<(u64, u64), ChainError>;
 
-    /// The seed of a period of the beacon, recorded or from the headers of confirmed blocks; none while the period's first block is not
-    /// confirmed, or once it is too old to be recorded.
+    /// The seed of a period of the beacon, recorded or from the headers of confirmed blocks; none while the period's
+    /// first block is not confirmed, or once it is too old to be recorded.
     async fn seed(&self, period: u64) -> Result<Option<Seed>, ChainError>;
 
     /// Balance of an account, wei of `token` (zero address: ETH).

@@ -25,7 +25,8 @@ pub enum Fault {
     Withholding,
 }
 
-/// Something that happened on chain. Tagged from outside: what serde reads of a tag inside it buffers, and its buffer holds no 128 bits.
+/// Something that happened on chain. Tagged from outside: what serde reads of a tag inside it buffers, and its buffer
+/// holds no 128 bits.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "names and units are those of the contracts")]

@@ -1,7 +1,7 @@
 //! Frames on a stream between two neighbouring stages.
 //!
-//! A frame is a header of 16 bytes and a payload. Header: kind (1 byte), three zero bytes, micro-batch (u32), step (u32),
-//! payload length (u32), little-endian. A tensor goes [packed](super::packing) where that is worth it.
+//! A frame is a header of 16 bytes and a payload. Header: kind (1 byte), three zero bytes, micro-batch (u32), step
+//! (u32), payload length (u32), little-endian. A tensor goes [packed](super::packing) where that is worth it.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

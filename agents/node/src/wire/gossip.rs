@@ -42,7 +42,8 @@ pub struct Progress {
     pub bytes_moved: u64,
     /// Share of time spent on commitments and signatures since the job began.
     pub commitment_share: f32,
-    /// Which of the job's bounds the last interval exceeded: the lane computes no further one. It says so until the job is closed.
+    /// Which of the job's bounds the last interval exceeded: the lane computes no further one. It says so until the job
+    /// is closed.
     pub halted: Option<Excess>,
 }
 

@@ -1,4 +1,5 @@
-//! Messages between roles, all versioned by the protocol's name, all bounded. `WIRE.md` in `agents/types` describes them.
+//! Messages between roles, all versioned by the protocol's name, all bounded. `WIRE.md` in `agents/types`
+//! describes them.
 
 pub mod frame;
 pub mod gossip;

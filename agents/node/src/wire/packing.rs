@@ -1,11 +1,12 @@
 //! Tensors of 32-bit words in fewer bits, without loss.
 //!
-//! Sums of gradients and residual streams leave room in their types, so that most of the upper bits say nothing. Signs go to the lowest bit
-//! (zigzag), and blocks of 128 words keep as many bits as their largest one needs (frame of reference; Lemire and Boytsov, "Decoding billions
-//! of integers per second through vectorization", 2015, by the crate `bitpacking`).
+//! Sums of gradients and residual streams leave room in their types, so that most of the upper bits say nothing.
+//! Signs go to the lowest bit (zigzag), and blocks of 128 words keep as many bits as their largest one needs (frame
+//! of reference; Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015, by the
+//! crate `bitpacking`).
 //!
-//! Packed: number of words (u32, little-endian); then of each whole block the bits of a word (1 byte) and 16 bytes for each bit; then the words that
-//! make no block, as they are.
+//! Packed: number of words (u32, little-endian); then of each whole block the bits of a word (1 byte) and 16 bytes for
+//! each bit; then the words that make no block, as they are.
 
 use bitpacking::{BitPacker, BitPacker4x};
 use bytes::Bytes;

@@ -77,8 +77,8 @@ pub enum Request {
     },
 }
 
-/// The next tokens of a text. Its tokens are sent in order; what was sent may be sent again after an answer was lost, and is then computed
-/// again.
+/// The next tokens of a text. Its tokens are sent in order; what was sent may be sent again after an answer was lost,
+/// and is then computed again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Advance {
     /// The lane.
@@ -139,12 +139,14 @@ pub enum Response {
     Output(Vec<u8>),
     /// To `Advance`.
     Advanced {
-        /// Rows that these tokens gave, or the whole output of a stage that gives one row a text: canonical bytes without padding.
+        /// Rows that these tokens gave, or the whole output of a stage that gives one row a text: canonical bytes
+        /// without padding.
         output: Vec<u8>,
         /// To the last tokens of a text.
         receipt: Option<Receipt>,
     },
-    /// To `Advance`, of a worker that has only this many tokens of the text, after a restart for instance: send it from there on.
+    /// To `Advance`, of a worker that has only this many tokens of the text, after a restart for instance: send it from
+    /// there on.
     Rewind {
         /// Tokens it has.
         position: u32,
@@ -169,7 +171,8 @@ pub enum Response {
 /// What it takes to re-execute an interval. Files are fetched by CID from the worker.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct IntervalRecord {
-    /// CID of the state file before the interval: canonical bytes of all state tensors, one after another. Of a receipt: no bytes.
+    /// CID of the state file before the interval: canonical bytes of all state tensors, one after another. Of a
+    /// receipt: no bytes.
     pub state: Vec<u8>,
     /// CID of the received boundary tensors: for each step, first all from the previous stage, then all from the next.
     pub inputs: Vec<u8>,

@@ -1,7 +1,8 @@
 //! Random accepted operators with operands, for differential tests of engines and contracts.
 //!
-//! A case is a function of opcode, size and seed alone, so a failure is reproduced from the three numbers it prints.
-//! Operands mix uniform, small and extreme mantissas; lengths are odd as often as even; reductions are rarely 4096 long.
+//! A case is a function of opcode, size and seed alone, so a failure is reproduced from the three numbers it
+//! prints. Operands mix uniform, small and extreme mantissas; lengths are odd as often as even; reductions are
+//! rarely 4096 long.
 
 #[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
 mod cases;

@@ -57,9 +57,10 @@ pub fn element(
     Site::new(operator, get, index, context)?.value()
 }
 
-/// The elements that output element `index` is computed from, ordered by operand and element. An operand is named as often
-/// as there are separate runs of it: twice by Rope, not at all where nothing of it enters (rule N-8). Where they depend
-/// on data (Lookup, ExpNeg, Gather, RowPick, Perturb), `get` is asked for the data that decides, never for table entries.
+/// The elements that output element `index` is computed from, ordered by operand and element. An operand is named as
+/// often as there are separate runs of it: twice by Rope, not at all where nothing of it enters (rule N-8). Where they
+/// depend on data (Lookup, ExpNeg, Gather, RowPick, Perturb), `get` is asked for the data that decides, never for
+/// table entries.
 ///
 /// # Errors
 /// As [`element`].

@@ -151,8 +151,8 @@ impl<'a> Check<'a> {
         Err(OpError::Reduction { opcode: self.0.opcode, length })
     }
 
-    /// The given tensors must be of these ranks and at most 16 bits, stored as wide as each other: what products of rows are
-    /// taken of.
+    /// The given tensors must be of these ranks and at most 16 bits, stored as wide as each other: what products of
+    /// rows are taken of.
     pub(super) fn factors(&self, ranks: [(Place, usize); 2]) -> Result<(), OpError> {
         self.each_factor(ranks)?;
         self.require(B, self.ty(A).width() == self.ty(B).width(), "stored as wide as the first operand")

@@ -261,8 +261,8 @@ pub(crate) struct ScaledMatMul {
     pub(crate) shift: i64,
 }
 
-/// Lengths of rules N-26 and N-27: `heads · width` is the row of the tensor of tokens, `groups · width` that of keys (or
-/// the rows of values), `keys` the S of the rules.
+/// Lengths of rules N-26 and N-27: `heads · width` is the row of the tensor of tokens, `groups · width` that of keys
+/// (or the rows of values), `keys` the S of the rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Heads {
     pub(crate) tokens: u64,
@@ -319,8 +319,8 @@ pub(crate) struct Perturb {
     pub(crate) shift: i64,
 }
 
-/// Checks an operator by itself: counts, shapes, widths, attribute ranges, accumulator bounds (rules N-6 to N-8, N-11 to
-/// N-48). Whether its operands exist is the program checker's business.
+/// Checks an operator by itself: counts, shapes, widths, attribute ranges, accumulator bounds (rules N-6 to N-8, N-11
+/// to N-48). Whether its operands exist is the program checker's business.
 ///
 /// # Errors
 /// The first rule it breaks, and what to change.

@@ -10,7 +10,8 @@ use super::{
 use crate::error::OpError;
 use crate::fixed::limit;
 
-/// Norm's largest accumulators, 16-bit mantissas given: `Σ(16·x − μ)² + ε` with `|μ| ≤ 16·|x|`, and `n·gain + bias·2^t`.
+/// Norm's largest accumulators, 16-bit mantissas given: `Σ(16·x − μ)² + ε` with `|μ| ≤ 16·|x|`, and
+/// `n·gain + bias·2^t`.
 const _: () = {
     let x = limit(16) as u128;
     assert!(MAX_REDUCTION as u128 * (32 * x) * (32 * x) + (EPSILON_BOUND as u128) < ACCUMULATOR_BOUND);

@@ -1,4 +1,5 @@
-//! What training adds: gradients against finite differences, optimisers against floats, draws against their distribution.
+//! What training adds: gradients against finite differences, optimisers against floats, draws against
+//! their distribution.
 
 use tensorlink_types::{B256, JobKey, Opcode};
 

@@ -41,7 +41,8 @@ mod tests {
     /// Holds 256th powers of 26-bit numbers.
     type Wide = Uint<6720, 105>;
 
-    /// `t = ⌊2^24·2^(−j/256) + ½⌋` is `2t − 1 ≤ 2^(25 − j/256) < 2t + 1`; raised to the 256th power, these are integers.
+    /// `t = ⌊2^24·2^(−j/256) + ½⌋` is `2t − 1 ≤ 2^(25 − j/256) < 2t + 1`; raised to the 256th power, these
+    /// are integers.
     #[test]
     fn every_entry_is_the_nearest() {
         for (j, t) in entries().enumerate() {

@@ -89,12 +89,12 @@ impl Grid {
     }
 }
 
-/// The table of a function on a grid: `2^log + 1` entries `⌊|f|·2^exponent + ½⌋` with the sign of `f`, good to half a unit
-/// and the same on every machine.
+/// The table of a function on a grid: `2^log + 1` entries `⌊|f|·2^exponent + ½⌋` with the sign of `f`, good to half a
+/// unit and the same on every machine.
 ///
 /// # Errors
-/// [`TableError::Grid`] or [`TableError::Exponent`] outside the ranges named there, [`TableError::Type`] for bits that no
-/// tensor has, [`TableError::Tensor`] if a value does not fit the bits.
+/// [`TableError::Grid`] or [`TableError::Exponent`] outside the ranges named there, [`TableError::Type`] for bits that
+/// no tensor has, [`TableError::Tensor`] if a value does not fit the bits.
 pub fn function_table(function: Function, grid: Grid, bits: u8, exponent: i16) -> Result<Tensor, TableError> {
     let grid = grid.checked()?;
     let Ok(drop @ 1usize..256) = (FRACTION as i64).saturating_sub(exponent.into()).try_into() else {

@@ -14,8 +14,8 @@ const CELL: usize = 8;
 /// `1 − v` is at least `2^−33` (rule N-36).
 const LEAST: usize = 33;
 
-/// Entry `257·n + j` is `−ln(−ln(1 − v))` at `v = 2^−(n+1)·(1 + j/256)`, rounded to 16 fraction bits: 8224 entries of 22
-/// bits, the same on every machine.
+/// Entry `257·n + j` is `−ln(−ln(1 − v))` at `v = 2^−(n+1)·(1 + j/256)`, rounded to 16 fraction bits: 8224 entries of
+/// 22 bits, the same on every machine.
 ///
 /// # Errors
 /// None for these constants; those of the constructors are passed on rather than assumed away.

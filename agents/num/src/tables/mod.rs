@@ -23,8 +23,8 @@ pub enum TableError {
     /// Bits or exponent make no tensor type.
     #[error(transparent)]
     Type(#[from] TypeError),
-    /// A grid that Lookup could not address: choose a first point of at most 2^31 cells, cells of 2^−64 to 2^32, at most 2^12 of
-    /// them, and a span that is a power of two and divides the low end where cells are wider than one.
+    /// A grid that Lookup could not address: choose a first point of at most 2^31 cells, cells of 2^−64 to 2^32, at
+    /// most 2^12 of them, and a span that is a power of two and divides the low end where cells are wider than one.
     #[error("no table on 2^{log} cells of 2^{cell} from cell {first} on")]
     Grid {
         /// First point, in cells (before division into cells: in ones).

@@ -1,8 +1,8 @@
 //! Elementary functions of non-negative reals in fixed point: 90 fraction bits in 256-bit words.
 //!
 //! Every series below has only positive terms, so nothing cancels and each truncation costs at most one unit of 2^−90 a
-//! term: results are good to 2^−80 on the ranges named. Operations on [`U256`] wrap instead of panicking; the ranges keep
-//! them far from wrapping. No divisor is zero.
+//! term: results are good to 2^−80 on the ranges named. Operations on [`U256`] wrap instead of panicking; the ranges
+//! keep them far from wrapping. No divisor is zero.
 
 use tensorlink_types::U256;
 

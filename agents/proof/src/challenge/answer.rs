@@ -44,7 +44,8 @@ pub enum Lacking {
         /// Operator.
         operator: u32,
     },
-    /// The question is not about what this record holds: it is of another claim, or damaged. What is on disk must be looked at.
+    /// The question is not about what this record holds: it is of another claim, or damaged. What is on disk must be
+    /// looked at.
     #[error("the record of this claim does not hold what is asked for ({0:?})")]
     Record(Option<Subject>),
     /// The key could not sign.
@@ -53,8 +54,8 @@ pub enum Lacking {
 }
 
 impl Answerer<'_> {
-    /// The next answer in a game. `output` is the tensor that [`Lacking::Output`] asked for; `sign` signs a digest with the worker's key,
-    /// and is asked to only about what this record holds.
+    /// The next answer in a game. `output` is the tensor that [`Lacking::Output`] asked for; `sign` signs a digest with
+    /// the worker's key, and is asked to only about what this record holds.
     ///
     /// # Errors
     /// [`Lacking`].

@@ -1,7 +1,8 @@
 //! The challenger's side: from what is known by now to the next question, or to the proof.
 //!
-//! Each time the way to the first fault is gone from the start, over what the worker has answered so far; where an answer is missing, it
-//! is asked for. So it does not matter who asked what before, or whether this node was restarted in between.
+//! Each time the way to the first fault is gone from the start, over what the worker has answered so far; where an
+//! answer is missing, it is asked for. So it does not matter who asked what before, or whether this node was restarted
+//! in between.
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use tensorlink_num::Tensor;
@@ -36,8 +37,8 @@ pub struct Challenger<'a> {
     pub traces: &'a [Vec<TensorRoot>],
     /// Boundary logs.
     pub logs: &'a BoundaryLists,
-    /// What the worker signed about the claim's last step to accuse an auditor, where that is not what one's own execution gives: it is made to
-    /// sign about that step once more, however right its claim is.
+    /// What the worker signed about the claim's last step to accuse an auditor, where that is not what one's own
+    /// execution gives: it is made to sign about that step once more, however right its claim is.
     pub accusation: Option<&'a Signed>,
     /// What the worker could not know when it made its claim: hints are salted by it.
     pub salt: B256,
@@ -74,7 +75,8 @@ pub enum Next {
     Wiring(Box<WiringProof>),
     /// Convict: the worker has signed two statements about one step.
     Contradiction(Box<ContradictionProof>),
-    /// Convict the neighbour: what the worker received is another log than one's own execution took in, and its sender signed it.
+    /// Convict the neighbour: what the worker received is another log than one's own execution took in, and its sender
+    /// signed it.
     Equivocation {
         /// Over which edge the worker received it.
         edge: Edge,
@@ -209,7 +211,8 @@ impl Challenger<'_> {
         };
         let own = self.logs.roots();
         if *theirs == own {
-            // States and logs are right: at most a trace is wrong that leads nowhere. The only step of a claim can be looked at.
+            // States and logs are right: at most a trace is wrong that leads nowhere. The only step of a claim can be
+            // looked at.
             return if self.case.work.steps() == 1
                 && self.traces.first().is_some_and(|own| trace_root(own) != game.facts.trace)
             {

@@ -27,7 +27,8 @@ pub enum Told {
     Lost,
 }
 
-/// An answer about a tree: what lies below the position, and the siblings of the way that hints led from where it was asked for.
+/// An answer about a tree: what lies below the position, and the siblings of the way that hints led from where it was
+/// asked for.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Whose descendants these are.

@@ -89,7 +89,8 @@ impl<'a> Known<'a> {
         depth(self.own.count())
     }
 
-    /// The first entry or leaf that is not one's own. Of a tree that is not known so far: the first below the node that is to be asked for.
+    /// The first entry or leaf that is not one's own. Of a tree that is not known so far: the first below the node that
+    /// is to be asked for.
     ///
     /// # Errors
     /// That leaf.

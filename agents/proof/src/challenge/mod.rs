@@ -1,7 +1,8 @@
 //! Challenges: how data is forced out of a worker that gives none, question by question, and what both sides say.
 //!
-//! The contract (`IChallenges`) tells everything in its events, and so [`Game`] is a fold over them: who restarts reads them again and
-//! stands where it stood. Both players are functions of a game and of their own data: they hold no state, no clock and no key.
+//! The contract (`IChallenges`) tells everything in its events, and so [`Game`] is a fold over them: who restarts reads
+//! them again and stands where it stood. Both players are functions of a game and of their own data: they hold no
+//! state, no clock and no key.
 //!
 //! | module | what lives there |
 //! |---|---|

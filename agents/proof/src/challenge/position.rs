@@ -11,12 +11,14 @@ pub const MAX_LEVELS: u8 = 8;
 pub const MAX_LEAF_LEVELS: u8 = 3;
 /// Most levels by hints at once, which are short then.
 pub const MAX_GUIDED: u8 = 10;
-/// Levels that a question without hints asks for where there are more. What they cost is in `tests/contracts/snapshots/challenge.json`.
+/// Levels that a question without hints asks for where there are more. What they cost is in
+/// `tests/contracts/snapshots/challenge.json`.
 const LEVELS: u8 = 6;
 /// Levels by short hints where there are more, and by long ones: 1 KiB of them.
 const GUIDED: u32 = 9;
 const LONG_GUIDED: u32 = 7;
-/// Levels that a question with short hints asks for below where they lead: 16 nodes; and one with long ones at most, 128 nodes.
+/// Levels that a question with short hints asks for below where they lead: 16 nodes; and one with long ones at most,
+/// 128 nodes.
 const BELOW: u32 = 4;
 const LONG_BELOW: u32 = 7;
 
@@ -106,8 +108,8 @@ pub fn is_askable(position: &Position) -> bool {
     }
 }
 
-/// Whether a position is one of a tree, so that its numbers say which row is asked for: of a statement and of logs they say nothing, and
-/// may be anything.
+/// Whether a position is one of a tree, so that its numbers say which row is asked for: of a statement and of logs they
+/// say nothing, and may be anything.
 pub fn is_row(position: &Position) -> bool {
     is_askable(position) && !matches!(Subject::of(position), Some(Subject::Statement | Subject::Logs))
 }
@@ -149,8 +151,8 @@ fn below(index: u64, levels: u32) -> u64 {
     1u64.checked_shl(levels).and_then(|width| index.checked_mul(width)).unwrap_or(u64::MAX)
 }
 
-/// How many levels to ask for at once below a node of this height: few large rows cost more calldata, many small ones more
-/// transactions, and rows of 64 nodes cost the least. The levels are divided evenly.
+/// How many levels to ask for at once below a node of this height: few large rows cost more calldata, many small ones
+/// more transactions, and rows of 64 nodes cost the least. The levels are divided evenly.
 pub fn levels_for(subject: Subject, height: u32) -> u8 {
     let leaves = if subject == Subject::Output { u32::from(MAX_LEAF_LEVELS) } else { u32::from(LEVELS) };
     let levels = if height <= leaves {
@@ -163,8 +165,9 @@ pub fn levels_for(subject: Subject, height: u32) -> u8 {
     u8::try_from(levels).unwrap_or(MAX_LEVELS).min(MAX_LEVELS)
 }
 
-/// How many levels to go down by hints of this size below a node of this height, and how many to ask for below that. A short hint takes a sixteenth of
-/// the calldata that a node takes, and a long one a quarter; each is in the question and in the answer.
+/// How many levels to go down by hints of this size below a node of this height, and how many to ask for below that. A
+/// short hint takes a sixteenth of the calldata that a node takes, and a long one a quarter; each is in the question
+/// and in the answer.
 pub fn guided_levels(subject: Subject, height: u32, size: HintSize) -> (u8, u8) {
     let (guided, levels) = match (subject, size) {
         // The root of an output is in the trace. One leaf says all.

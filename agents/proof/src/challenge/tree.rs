@@ -79,8 +79,8 @@ impl<'a> OwnTree<'a> {
         (0..depth(self.count())).map(sibling).collect()
     }
 
-    /// What answers a question about this tree: the entries or leaves of its last row, or nodes. None if the tree has another number of
-    /// leaves, or another node at the position.
+    /// What answers a question about this tree: the entries or leaves of its last row, or nodes. None if the tree has
+    /// another number of leaves, or another node at the position.
     pub fn row(&self, position: &Position) -> Option<Vec<u8>> {
         let node = self.levels().node(position.height.into(), position.index);
         if !is_row(position) || position.count != self.count() || position.node != node {

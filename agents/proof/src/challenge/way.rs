@@ -1,9 +1,10 @@
-//! Hints: what a challenger would find itself, in 16 or 64 bits a node, and the way that they lead down the worker's tree. The same rules as
-//! `contracts/libraries/Dissection.sol`.
+//! Hints: what a challenger would find itself, in 16 or 64 bits a node, and the way that they lead down the worker's
+//! tree. The same rules as `contracts/libraries/Dissection.sol`.
 //!
-//! Hints are of the left nodes, row after row: `salt (8 bytes) ‖ H(salt ‖ node)[..2 or 8] …`. At each node the way goes to the left where the left
-//! node is not what its hint says, or where nothing lies right; else to the right. So it ends at a tree's first difference from the
-//! challenger's. Hints prove nothing: where two nodes have one hint by chance, the siblings show it, and one asks once more.
+//! Hints are of the left nodes, row after row: `salt (8 bytes) ‖ H(salt ‖ node)[..2 or 8] …`. At each node the way goes
+//! to the left where the left node is not what its hint says, or where nothing lies right; else to the right. So it
+//! ends at a tree's first difference from the challenger's. Hints prove nothing: where two nodes have one hint by
+//! chance, the siblings show it, and one asks once more.
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use tensorlink_types::abi::{Position, Question, Way};
@@ -20,13 +21,14 @@ pub fn plainly(subject: Subject, height: u32) -> Question {
     Question { levels: levels_for(subject, height), hints: Bytes::new() }
 }
 
-/// A question with hints, about what lies below the node that stands at this height and index in the worker's tree. `salt` is one that the
-/// worker could not know when it made the tree.
+/// A question with hints, about what lies below the node that stands at this height and index in the worker's tree.
+/// `salt` is one that the worker could not know when it made the tree.
 pub fn guided(subject: Subject, own: &OwnTree<'_>, at: (u32, u64), salt: B256) -> Question {
     question(subject, own, at, (HintSize::Short, salt))
 }
 
-/// A question with hints, about a tree that the worker may make up when it has seen them: its root comes with the answer.
+/// A question with hints, about a tree that the worker may make up when it has seen them: its root comes with
+/// the answer.
 pub fn guided_from_root(subject: Subject, own: &OwnTree<'_>, salt: B256) -> Question {
     question(subject, own, (depth(own.count()), 0), (HintSize::Long, salt))
 }
@@ -74,8 +76,8 @@ const fn size_of(hints: &[u8]) -> HintSize {
     if hints.len().is_power_of_two() { HintSize::Long } else { HintSize::Short }
 }
 
-/// The way that hints lead from a position down one's own tree, and where it ends. None if the position is not of this tree, or asks for
-/// something else than the hints say.
+/// The way that hints lead from a position down one's own tree, and where it ends. None if the position is not of this
+/// tree, or asks for something else than the hints say.
 pub fn follow(own: &OwnTree<'_>, position: &Position, hints: &Bytes) -> Option<(Way, Position)> {
     let (top, guided) = (u32::from(position.height), u32::from(position.guided));
     let known = own.levels().node(top, position.index) == position.node && position.count == own.count();
@@ -109,7 +111,8 @@ pub fn follow(own: &OwnTree<'_>, position: &Position, hints: &Bytes) -> Option<(
     Some((Way { child, node, siblings, hints: hints.clone() }, at))
 }
 
-/// The nodes on the way of an answer and beside it, as pairs, from its position up: of what height and index, and which.
+/// The nodes on the way of an answer and beside it, as pairs, from its position up: of what height and index,
+/// and which.
 pub(super) fn nodes(row: &Row) -> impl Iterator<Item = [((u32, u64), B256); 2]> {
     let mut at = (u32::from(row.position.height), row.position.index, row.position.node);
     row.siblings.iter().map(move |sibling| {

@@ -8,7 +8,8 @@ use tensorlink_types::{ClaimId, Lane, TensorRoot};
 use super::{BoundaryLists, Edge, io_root, trace_root};
 use crate::merkle::List;
 
-/// Roots of the tensors that crossed a stage's borders for one text. The user stands before the first stage and behind the last.
+/// Roots of the tensors that crossed a stage's borders for one text. The user stands before the first stage and behind
+/// the last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crossed {
     /// Received from the previous stage.
@@ -65,7 +66,8 @@ pub fn receipt_list(receipts: &[ClaimId]) -> List {
     List::new(receipts.iter().map(|receipt| receipt.0))
 }
 
-/// Record of a redeemed epoch in `Channels` (`IChannels.epochOf`), of the root of its receipts and the time of its block.
+/// Record of a redeemed epoch in `Channels` (`IChannels.epochOf`), of the root of its receipts and the time of
+/// its block.
 pub fn epoch_record(receipts: B256, redeemed_at: u64) -> B256 {
     keccak256((receipts, redeemed_at).abi_encode_params())
 }

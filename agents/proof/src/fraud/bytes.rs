@@ -1,7 +1,8 @@
 //! A proof of a wrong element as the contract takes it (C-17): its fields in order and without gaps.
 //!
-//! Calldata is most of what a conviction costs. What follows from the rest is therefore not in the bytes: the claim's id, the root of the
-//! program's operators, and the trace. The contract works them out and finds them in what was registered and signed; so does [`decode`].
+//! Calldata is most of what a conviction costs. What follows from the rest is therefore not in the bytes: the claim's
+//! id, the root of the program's operators, and the trace. The contract works them out and finds them in what was
+//! registered and signed; so does [`decode`].
 
 use alloy_primitives::{Address, B256, Bytes};
 use tensorlink_types::TensorType;
@@ -148,7 +149,8 @@ impl Writer {
     }
 }
 
-/// The proof that has these bytes; with what they leave out, so that it is what its prover made. Whether it holds is another question.
+/// The proof that has these bytes; with what they leave out, so that it is what its prover made. Whether it holds is
+/// another question.
 ///
 /// # Errors
 /// [`BytesError`] for every bytes that the contract refuses before it looks at what it knows, and none else.

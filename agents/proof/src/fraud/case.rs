@@ -31,8 +31,8 @@ pub enum Work {
         /// The claim's record (C-11).
         record: B256,
     },
-    /// Texts; claims are receipts (C-12), which no record is kept of. That the job is not settled yet, so that they are live, is for the
-    /// caller to see to.
+    /// Texts; claims are receipts (C-12), which no record is kept of. That the job is not settled yet, so that they are
+    /// live, is for the caller to see to.
     Serving {
         /// Most tokens of a text: `stepsPerInterval` of the job's terms.
         longest: u32,

@@ -7,8 +7,8 @@ use tensorlink_types::{Source, TensorType};
 use crate::merkle::tensor::leaf_count;
 use crate::merkle::{OpeningError, range_root, root_from_data};
 
-/// A tensor's place in the list that its source names, and the leaves that are needed of it. Nothing leads to a tensor of which nothing is
-/// needed.
+/// A tensor's place in the list that its source names, and the leaves that are needed of it. Nothing leads to a tensor
+/// of which nothing is needed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OpenedTensor {
     /// Siblings of the tensor's root, from the bottom.
@@ -35,7 +35,8 @@ impl OpenedTensor {
     }
 }
 
-/// Everything that convicts a worker whose signed trace holds one wrong element. [`super::bytes`] makes it what the contract takes.
+/// Everything that convicts a worker whose signed trace holds one wrong element. [`super::bytes`] makes it what the
+/// contract takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ElementProof {
     /// What the worker claimed.

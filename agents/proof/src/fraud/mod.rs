@@ -55,7 +55,8 @@ pub enum Refusal {
     /// The claim is not the one on record, or no receipt of a serving job.
     #[error("the claim is not on record, or no receipt")]
     UnknownClaim,
-    /// The statement is about another claim, a step outside the claim's interval, or a number of tokens that no text has.
+    /// The statement is about another claim, a step outside the claim's interval, or a number of tokens that no
+    /// text has.
     #[error("the statement is not about a step of this claim")]
     StatementMismatch,
     /// The worker did not sign.
@@ -108,8 +109,8 @@ pub enum FraudError {
         /// Its index.
         index: u64,
     },
-    /// The tensor given for the worker's output is not the one in its signed trace. Ask the worker again: what it has not
-    /// shown cannot convict it.
+    /// The tensor given for the worker's output is not the one in its signed trace. Ask the worker again: what it has
+    /// not shown cannot convict it.
     #[error("the worker's output opens {actual}, its trace holds {signed}")]
     NotInTrace {
         /// What the trace holds.

@@ -7,8 +7,8 @@ use tensorlink_types::abi::LeafRange;
 use crate::merkle::tensor::leaves_of;
 use crate::merkle::{LEAF_BYTES, OpeningError, TensorTree};
 
-/// Leaves `[from, to)` that hold the reads of one operand, sorted, overlapping and adjacent ones joined: one range costs fewer
-/// siblings than two.
+/// Leaves `[from, to)` that hold the reads of one operand, sorted, overlapping and adjacent ones joined: one range
+/// costs fewer siblings than two.
 ///
 /// # Errors
 /// [`OpeningError::OutOfRange`] for reads beyond the type.

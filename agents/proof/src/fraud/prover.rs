@@ -113,8 +113,8 @@ impl<'a> Prover<'a> {
         Ok(Self { case, program, commitment, membership: Vec::new(), claim, committed_at, logs })
     }
 
-    /// Prepares for a receipt, the program for its text's number of tokens, and the siblings by which the stage registered that program
-    /// ([`crate::commit::ProgramList::prove`]).
+    /// Prepares for a receipt, the program for its text's number of tokens, and the siblings by which the stage
+    /// registered that program ([`crate::commit::ProgramList::prove`]).
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -135,9 +135,9 @@ impl<'a> Prover<'a> {
 
     /// Proves that element `element` of operator `operator`'s output is wrong.
     ///
-    /// `theirs` is the tensor the worker claims for the output, `operands` are the operator's operands, which by the choice
-    /// of the first difference are the worker's as well as one's own. An element in the padding of the last leaf (at or
-    /// above the type's count) is wrong if it is not zero.
+    /// `theirs` is the tensor the worker claims for the output, `operands` are the operator's operands, which by the
+    /// choice of the first difference are the worker's as well as one's own. An element in the padding of the last leaf
+    /// (at or above the type's count) is wrong if it is not zero.
     ///
     /// # Errors
     /// [`FraudError`]; never hands out a proof that the contract would refuse.
@@ -317,8 +317,8 @@ impl<'a> Prover<'a> {
         Ok(proof)
     }
 
-    /// Proves that two statements contradict each other, or that `first` contradicts the claim (`second` is then not looked
-    /// at; pass `first` again).
+    /// Proves that two statements contradict each other, or that `first` contradicts the claim (`second` is then not
+    /// looked at; pass `first` again).
     ///
     /// # Errors
     /// [`FraudError::Refused`].

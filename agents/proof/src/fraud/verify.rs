@@ -1,5 +1,6 @@
-//! The checks of `contracts/core/Disputes.sol`, so that no validator pays for a transaction that reverts. In the same order, but for what the
-//! bytes of an element proof leave out (C-17): it is checked here where it is given, and by the contract in what was registered and signed.
+//! The checks of `contracts/core/Disputes.sol`, so that no validator pays for a transaction that reverts. In the same
+//! order, but for what the bytes of an element proof leave out (C-17): it is checked here where it is given, and by the
+//! contract in what was registered and signed.
 
 use alloy_primitives::{Address, B256};
 use tensorlink_num::{StepContext, element};

@@ -51,9 +51,9 @@ fn chunk<const N: usize>(payload: &[u8], at: usize) -> [u8; N] {
     chunk
 }
 
-/// A module that hashes `$n` messages at once. `$xor3(a, b, c) = a ⊕ b ⊕ c`, `$chi(a, b, c) = a ⊕ (¬b ∧ c)`, `$rol::<K>`
-/// rotates each word left, `$shift(a, b)` moves each word of `a` up by a byte and brings in the top byte of that of `b`,
-/// `$transpose` turns one vector a message into one vector a word.
+/// A module that hashes `$n` messages at once. `$xor3(a, b, c) = a ⊕ b ⊕ c`, `$chi(a, b, c) = a ⊕ (¬b ∧ c)`,
+/// `$rol::<K>` rotates each word left, `$shift(a, b)` moves each word of `a` up by a byte and brings in the top byte of
+/// that of `b`, `$transpose` turns one vector a message into one vector a word.
 macro_rules! keccak {
     (
         $name:ident, $feature:literal, $n:literal, $vector:ident, $xor3:ident, $chi:ident, $rol:ident, $shift:ident,
@@ -100,8 +100,8 @@ macro_rules! keccak {
                 }
             }
 
-            /// keccak-f[1600]. Word `x, y` is `s[x + 5y]`; θ, ρ and π are fused: row by row of the output, its five words
-            /// are fetched from where π takes them, then χ.
+            /// keccak-f[1600]. Word `x, y` is `s[x + 5y]`; θ, ρ and π are fused: row by row of the output, its five
+            /// words are fetched from where π takes them, then χ.
             #[target_feature(enable = $feature)]
             fn permute(s: &mut [$vector; 25]) {
                 for round in ROUNDS {

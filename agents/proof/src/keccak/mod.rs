@@ -57,8 +57,8 @@ impl Backend {
     }
 }
 
-/// `out[i] = keccak256(domain ‖ payload i)`, where payload `i` is `payloads[i·len .. (i+1)·len]`. Hashes as many as both
-/// slices hold. `len` 0 hashes the bare domain byte.
+/// `out[i] = keccak256(domain ‖ payload i)`, where payload `i` is `payloads[i·len .. (i+1)·len]`. Hashes as many as
+/// both slices hold. `len` 0 hashes the bare domain byte.
 pub fn hash_many(domain: u8, payloads: &[u8], len: usize, out: &mut [Digest]) {
     hash_many_with(Backend::fastest(), domain, payloads, len, out);
 }
@@ -97,8 +97,8 @@ pub fn hash_one(domain: u8, payload: &[u8]) -> Digest {
     }
 }
 
-/// Hands payloads to `hash` in groups of `N`. A last group of two or more is filled up with its first payload, because one
-/// vector pass costs about as much as one scalar hash; a single one is hashed alone.
+/// Hands payloads to `hash` in groups of `N`. A last group of two or more is filled up with its first payload, because
+/// one vector pass costs about as much as one scalar hash; a single one is hashed alone.
 fn in_groups<const N: usize>(
     domain: u8,
     payloads: &[u8],

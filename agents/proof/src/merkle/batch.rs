@@ -1,5 +1,5 @@
-//! Roots of many small tensors at once: their leaves, nodes and types share the lanes of the hash, most of which a tensor of a
-//! few leaves would leave idle.
+//! Roots of many small tensors at once: their leaves, nodes and types share the lanes of the hash, most of which a
+//! tensor of a few leaves would leave idle.
 
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorRoot;

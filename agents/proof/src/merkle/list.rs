@@ -1,7 +1,7 @@
 //! Small trees over digests (C-4), by `rs_merkle`.
 //!
-//! Alone, `rs_merkle` promotes an odd node unchanged, so one proof would hold for several positions. Lists are therefore
-//! padded to a power of two, and a proof has exactly as many siblings as the list is deep.
+//! Alone, `rs_merkle` promotes an odd node unchanged, so one proof would hold for several positions. Lists are
+//! therefore padded to a power of two, and a proof has exactly as many siblings as the list is deep.
 
 use alloy_primitives::B256;
 use rs_merkle::{Hasher, MerkleProof, MerkleTree};

@@ -35,8 +35,8 @@ pub fn canonical_bytes(tensor: &Tensor) -> Cow<'_, [u8]> {
     })
 }
 
-/// Merkle root of canonical bytes (C-2), given without padding. Parallel on rayon's current pool when it pays. No bytes at
-/// all give the zero digest, which no tensor has.
+/// Merkle root of canonical bytes (C-2), given without padding. Parallel on rayon's current pool when it pays. No bytes
+/// at all give the zero digest, which no tensor has.
 pub fn data_root(bytes: &[u8]) -> B256 {
     let piece_height = depth(PIECE as u64);
     let height = depth(bytes.len().div_ceil(LEAF_BYTES) as u64);
@@ -90,8 +90,8 @@ fn climb(mut level: Vec<Digest>, from: u32, to: u32) -> Digest {
 
 /// A tensor's bytes with every level of their tree: an eighth more memory, and openings without hashing.
 ///
-/// Over bytes rather than a [`Tensor`], because what a liar committed need not be one: mantissas may exceed their bits, and
-/// padding may not be zero.
+/// Over bytes rather than a [`Tensor`], because what a liar committed need not be one: mantissas may exceed their bits,
+/// and padding may not be zero.
 #[derive(Clone, Debug)]
 pub struct TensorTree<'a> {
     ty: TensorType,

@@ -42,8 +42,8 @@ fn answer(tree: &OwnTree<'_>, (position, hints): &(Position, Bytes)) -> Row {
     Row { position, siblings: way.siblings, data }
 }
 
-/// Walks from the root to the first difference, by hints with a salt, long ones at first, or without; the challenger learns what the worker's tree answers. Also
-/// how many answers it took.
+/// Walks from the root to the first difference, by hints with a salt, long ones at first, or without; the challenger
+/// learns what the worker's tree answers. Also how many answers it took.
 fn walk(own: &OwnTree<'_>, theirs: &OwnTree<'_>, salt: Option<B256>) -> (u64, u32) {
     let mut known = Known::new(own, theirs.root());
     let ask = |(height, index): (u32, u64)| {

@@ -19,7 +19,8 @@ fn tensors() -> Vec<Tensor> {
     [(8, &[3][..]), (26, &[70, 33]), (16, &[128]), (8, &[1025])].map(tensor).to_vec()
 }
 
-/// Steps and micro-batches of an interval in which all of [`tensors`] go to the next stage, in turn, and to the previous one, backwards.
+/// Steps and micro-batches of an interval in which all of [`tensors`] go to the next stage, in turn, and to the
+/// previous one, backwards.
 const STEPS: u32 = 3;
 const MICRO_BATCHES: u32 = 2;
 

@@ -50,8 +50,8 @@ fn op(opcode: Opcode, operands: &[(Source, &TensorType)], attributes: &[i64], ou
     Operator { opcode, operands, attributes: attributes.to_vec(), output: output.clone() }
 }
 
-/// Per micro-batch m: matmul, gradient through relu (to the previous stage), relu (to the next). Then the update: rows of a
-/// data set added to one state tensor, the other halved.
+/// Per micro-batch m: matmul, gradient through relu (to the previous stage), relu (to the next). Then the update: rows
+/// of a data set added to one state tensor, the other halved.
 pub(crate) struct Scenario {
     pub(crate) program: Program,
     pub(crate) constants: Vec<Tensor>,

@@ -1,9 +1,9 @@
 //! What exact training learns, against libtorch's floats: the same weights, rows and schedule, one thread.
 //!
-//! `cargo run --release -p tensorlink-tensor --example learn -- MODEL.json DATA[.gz] [8|16|f32|bf16 ...]` prints the mean loss of the
-//! steps and that of rows which were held out, eight times on the way. A model of layers takes a table; of a decoder's text the last tenth
-//! is held out. `STEPS` in the environment stands for the model's steps. The figures of the benchmarks are those of
-//! `examples/king-james.json` and `examples/digits.json`.
+//! `cargo run --release -p tensorlink-tensor --example learn -- MODEL.json DATA[.gz] [8|16|f32|bf16 ...]` prints the
+//! mean loss of the steps and that of rows which were held out, eight times on the way. A model of layers takes a
+//! table; of a decoder's text the last tenth is held out. `STEPS` in the environment stands for the model's steps. The
+//! figures of the benchmarks are those of `examples/king-james.json` and `examples/digits.json`.
 
 mod language;
 mod progress;

@@ -49,7 +49,8 @@ impl Subject for Tabular {
     fn exact(&self, bits: u8) -> Outcome<Exact> {
         let Prepared { model, network, weights, data } = self.prepare(bits)?;
         let rows = data.training.features.ty().rows() as u32;
-        // In floats and of the same features in either way: an exact probability below 2^-24 is nothing, and its logarithm only a bound.
+        // In floats and of the same features in either way: an exact probability below 2^-24 is nothing, and its
+        // logarithm only a bound.
         let (features, labels) = tensors(&self.prepare(16)?.data.held_out)?;
         let tested = network.clone();
         let held_out = move |stage: Stage<'_>| {

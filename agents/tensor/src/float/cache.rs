@@ -6,8 +6,8 @@ use tensorlink_graph::transformer::Architecture;
 use super::FloatError;
 use super::rotary::Rotation;
 
-/// Keys and values of one text, for [`FloatModel::decode`](super::FloatModel::decode); memory for all its tokens is taken
-/// at once.
+/// Keys and values of one text, for [`FloatModel::decode`](super::FloatModel::decode); memory for all its tokens is
+/// taken at once.
 #[derive(Debug)]
 pub struct FloatCache {
     /// Keys and values of each layer, `[groups, capacity, head width]`.

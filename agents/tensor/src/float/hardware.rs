@@ -46,8 +46,8 @@ impl Capability {
         Self::Default
     }
 
-    /// What libtorch chooses in this process (`compute_cpu_capability` of its `DispatchStub.cpp`): what [`Self::VARIABLE`] says, else what the
-    /// processor has.
+    /// What libtorch chooses in this process (`compute_cpu_capability` of its `DispatchStub.cpp`): what
+    /// [`Self::VARIABLE`] says, else what the processor has.
     pub fn chosen() -> Self {
         let said = std::env::var(Self::VARIABLE).ok();
         let known = [Self::Default, Self::Avx2, Self::Avx512].into_iter();

@@ -1,9 +1,9 @@
-//! Transformers in floating point, as a user of libtorch would write them: what exact mode is calibrated by and measured
-//! against.
+//! Transformers in floating point, as a user of libtorch would write them: what exact mode is calibrated by and
+//! measured against.
 //!
 //! Weights lie contiguous in the model's precision, projections of one input are one product, attention is libtorch's
-//! own, keys and values are written into preallocated memory, and no gradients are recorded but in training. Nothing here is
-//! exact.
+//! own, keys and values are written into preallocated memory, and no gradients are recorded but in training. Nothing
+//! here is exact.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -168,8 +168,8 @@ impl FloatModel {
         Ok(Self { architecture: architecture.clone(), device, precision, tensors })
     }
 
-    /// The same model, multiplying by other products; those of `linear` unless told. A fair comparison takes whichever is
-    /// faster on the machine.
+    /// The same model, multiplying by other products; those of `linear` unless told. A fair comparison takes whichever
+    /// is faster on the machine.
     #[must_use]
     pub fn with_products(mut self, products: Products) -> Self {
         self.tensors.set_products(products);

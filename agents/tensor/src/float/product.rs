@@ -5,8 +5,8 @@ use tch::{Device, Kind, TchError, Tensor};
 /// Which of libtorch's matrix products a model multiplies by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Products {
-    /// The one of `linear`: what programs on libtorch get. On x86 hosts, 32-bit products are MKL's, which are slow on some
-    /// processors that are not Intel's.
+    /// The one of `linear`: what programs on libtorch get. On x86 hosts, 32-bit products are MKL's, which are slow on
+    /// some processors that are not Intel's.
     #[default]
     Linear,
     /// oneDNN's for 32-bit floats on the host and texts of at least 32 tokens; elsewhere as [`Self::Linear`].

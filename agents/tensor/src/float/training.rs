@@ -1,7 +1,9 @@
-//! The training step of a language model in libtorch's floats, by its own autograd: what exact training is measured against.
+//! The training step of a language model in libtorch's floats, by its own autograd: what exact training is
+//! measured against.
 //!
-//! The same weights, sequences, schedule, clipping and AdamW as `tensorlink_graph::step::language`. With bfloat16 the products with
-//! weights and those of attention take and give bfloat16, as libtorch's autocast has it; everything else is in 32 bits.
+//! The same weights, sequences, schedule, clipping and AdamW as `tensorlink_graph::step::language`. With bfloat16 the
+//! products with weights and those of attention take and give bfloat16, as libtorch's autocast has it; everything else
+//! is in 32 bits.
 
 use std::collections::BTreeMap;
 

@@ -8,8 +8,8 @@ use tensorlink_graph::transformer::sites::BLOCK;
 pub enum Seen<'a> {
     /// The largest magnitude of every channel (element of the last dimension), at each site.
     Largest(&'a [f32]),
-    /// Sums over tokens of products of every two channels of a block of [`BLOCK`], `[blocks, BLOCK, BLOCK]`, zeros beyond the
-    /// last channel; at sites that projections take.
+    /// Sums over tokens of products of every two channels of a block of [`BLOCK`], `[blocks, BLOCK, BLOCK]`, zeros
+    /// beyond the last channel; at sites that projections take.
     Products(&'a [f32]),
 }
 

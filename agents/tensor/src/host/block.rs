@@ -1,5 +1,5 @@
-//! Blocks: a few hundred elements, widened to the accumulator, computed on, rescaled and narrowed while they stay in the
-//! first-level cache. One pass over memory for any operator, and no code for each pair of widths.
+//! Blocks: a few hundred elements, widened to the accumulator, computed on, rescaled and narrowed while they stay in
+//! the first-level cache. One pass over memory for any operator, and no code for each pair of widths.
 
 use std::fmt::Debug;
 use std::ops::{Add, BitAnd, Mul, Neg, Shl, Shr, Sub};

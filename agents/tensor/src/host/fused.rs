@@ -6,7 +6,8 @@ use super::elementwise::Precision;
 use crate::instruction::Lookup;
 use crate::simd::{Simd, multiversion};
 
-/// Computes `f` of the elements of `a` and `b`, and rounds to `2^shift`, `1 ≤ shift ≤ 31` (rule N-2); within 2^30 before.
+/// Computes `f` of the elements of `a` and `b`, and rounds to `2^shift`, `1 ≤ shift ≤ 31` (rule N-2); within
+/// 2^30 before.
 #[inline(always)]
 fn zip(a: &[i16], b: &[i16], to: Precision, out: &mut [i16], f: impl Fn(i32, i32) -> i32) {
     let (by, limit) = (to.shift as u32, to.limit as i32);

@@ -3,7 +3,8 @@
 use super::block::Element;
 use crate::simd::multiversion;
 
-/// Side of the square that is transposed at once: its lines are whole lines of a cache or more, and two squares fit a first-level cache.
+/// Side of the square that is transposed at once: its lines are whole lines of a cache or more, and two squares fit a
+/// first-level cache.
 const fn side<T>() -> usize {
     if size_of::<T>() < 8 { 64 } else { 32 }
 }
@@ -20,9 +21,9 @@ fn riffle<T: Element>(from: &[T], to: &mut [T]) {
 multiversion! {
     /// Rule N-12 of an `m × n` matrix.
     ///
-    /// Squares are copied out, line by line, transposed and copied in: distances of a power of two between lines, which share a place in a
-    /// cache, cost nothing then. Interleaving the halves of a square moves the highest bit of each element's place to the lowest: done once
-    /// for each bit of a row's number it exchanges rows and columns.
+    /// Squares are copied out, line by line, transposed and copied in: distances of a power of two between lines, which
+    /// share a place in a cache, cost nothing then. Interleaving the halves of a square moves the highest bit of each
+    /// element's place to the lowest: done once for each bit of a row's number it exchanges rows and columns.
     pub(crate) fn transpose<T: Element>(a: &[T], shape: (usize, usize), out: &mut [T]) {
         let ((m, n), side) = (shape, side::<T>());
         let (mut square, mut other) = (vec![T::default(); side * side], vec![T::default(); side * side]);

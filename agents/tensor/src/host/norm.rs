@@ -1,4 +1,5 @@
-//! Norm: rows brought to a common scale (rule N-28), in one pass while a row is in the first-level cache; and that scale (rule N-40).
+//! Norm: rows brought to a common scale (rule N-28), in one pass while a row is in the first-level cache; and that
+//! scale (rule N-40).
 
 use super::block::{BLOCK, rescale};
 use super::elementwise::Precision;

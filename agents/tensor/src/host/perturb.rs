@@ -1,6 +1,7 @@
 //! Gumbel noise on logits: Perturb (rule N-36).
 //!
-//! Only elements that reach their row's threshold are computed: they are gathered from a block, drawn for, and put back.
+//! Only elements that reach their row's threshold are computed: they are gathered from a block, drawn for, and
+//! put back.
 
 use std::borrow::Cow;
 

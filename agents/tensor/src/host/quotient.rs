@@ -1,11 +1,11 @@
-//! Exact floors of quotients and roots of 64 bits: an estimate in floating point is at most one off; what remains, computed in
-//! integers, tells.
+//! Exact floors of quotients and roots of 64 bits: an estimate in floating point is at most one off; what remains,
+//! computed in integers, tells.
 
 /// Results beyond which an estimate in `f64`, of two roundings of 2^-53 each, may be more than one off.
 pub(super) const ESTIMATED: i64 = 1 << 50;
 
-/// Bound to clamp estimates to where results are clamped to a limit below [`ESTIMATED`]: what is beyond is clamped whatever its remainder
-/// is taken to be.
+/// Bound to clamp estimates to where results are clamped to a limit below [`ESTIMATED`]: what is beyond is clamped
+/// whatever its remainder is taken to be.
 pub(super) const fn bound(limit: i64) -> f64 {
     (limit + 2) as f64
 }
@@ -24,8 +24,9 @@ pub(super) fn floor_quotient(a: i64, b: i64, bound: f64) -> i64 {
 /// Limit of quotients that an `f32` estimates to far less than one: three roundings of 2^-24 of 2^15 each.
 pub(super) const F32_LIMIT: i64 = i16::MAX as i64;
 
-/// The same in 32 bits from an estimate that is less than one off, clamped to a limit up to [`F32_LIMIT`]. Of the dividend only the low
-/// half is given: a remainder lies between −b and 2b, and fits though the dividend need not, for divisors up to 2^30.
+/// The same in 32 bits from an estimate that is less than one off, clamped to a limit up to [`F32_LIMIT`]. Of the
+/// dividend only the low half is given: a remainder lies between −b and 2b, and fits though the dividend need not, for
+/// divisors up to 2^30.
 #[inline(always)]
 pub(super) fn corrected_quotient(estimate: f32, a: i32, b: i32, limit: i32) -> i32 {
     let bound = (limit + 2) as f32;

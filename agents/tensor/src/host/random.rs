@@ -24,7 +24,8 @@ impl Draws {
         Self { key: key_words(&context.job_key), counter: [context.step, stream, draws] }
     }
 
-    /// Words for at most a [`BLOCK`] of elements from `start` on, which is a multiple of it: their counters agree in all but the first word.
+    /// Words for at most a [`BLOCK`] of elements from `start` on, which is a multiple of it: their counters agree in
+    /// all but the first word.
     fn fill(self, simd: Simd, start: u64, words: &mut [u32]) {
         let [step, stream, draws] = self.counter;
         let first = start / SERVED;
@@ -158,7 +159,8 @@ fn dither_blocks(
 mod tests {
     use super::*;
 
-    /// Dividends around every kind of quotient, next to integers and beyond the limit, under the least, the largest and middle draws.
+    /// Dividends around every kind of quotient, next to integers and beyond the limit, under the least, the largest and
+    /// middle draws.
     #[test]
     fn estimates_of_drawn_quotients_are_corrected() {
         for simd in [Simd::BASELINE, Simd::detect()] {

@@ -8,7 +8,8 @@ use super::stream::fence;
 use crate::simd::{Simd, multiversion};
 use crate::tensor::{Slice, SliceMut};
 
-/// Elements of a block: those of an optimiser's run, of which there are some sixteen, fill a first-level cache of 32 KiB.
+/// Elements of a block: those of an optimiser's run, of which there are some sixteen, fill a first-level cache of
+/// 32 KiB.
 const BLOCK: usize = 256;
 
 /// Elements from which on results are written past the caches: some megabytes, which nobody finds there again.

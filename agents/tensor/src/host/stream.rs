@@ -1,4 +1,5 @@
-//! What is larger than the caches: fetched before it is computed with, and written past them, so that memory is not read to be overwritten.
+//! What is larger than the caches: fetched before it is computed with, and written past them, so that memory is not
+//! read to be overwritten.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{

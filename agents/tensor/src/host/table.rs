@@ -1,7 +1,8 @@
 //! Piecewise-linear functions given by tables.
 //!
-//! A block is computed in passes that vectorise (cell and rest, blend, rescale) around the one that does not (fetching
-//! table entries). Where a tensor has more elements than its type has values, the function is computed once for each value.
+//! A block is computed in passes that vectorise (cell and rest, blend, rescale) around the one that does not
+//! (fetching table entries). Where a tensor has more elements than its type has values, the function is computed once
+//! for each value.
 
 use super::block::{Accumulator, BLOCK, Element, fits_i32, for_blocks, rescale, rescale_block};
 use super::fused;

@@ -1,4 +1,5 @@
-//! A function of an integer, tabulated: where a tensor has more elements than there are arguments, each is computed once.
+//! A function of an integer, tabulated: where a tensor has more elements than there are arguments, each is
+//! computed once.
 
 use super::block::{BLOCK, Element};
 

@@ -1,8 +1,8 @@
 //! Operators in libtorch's own operations: what runs on a GPU, and on any processor it supports.
 //!
 //! Everything but matrix products is computed in `int64`, where rule N-6 keeps every accumulator below 2^62; shifts are
-//! arithmetic, so that they are floors. Matrix products are in [`matmul`] and [`heads`], longer rules in `norm`, `rope`,
-//! `sampling`, `training` and `random`.
+//! arithmetic, so that they are floors. Matrix products are in [`matmul`] and [`heads`], longer rules in `norm`,
+//! `rope`, `sampling`, `training` and `random`.
 
 use tch::{Kind, TchError, Tensor};
 use tensorlink_graph::{EngineError, StepContext};
@@ -126,8 +126,8 @@ fn normalize(p: &Tensor, z: &Tensor, bits: u32, limit: i64) -> Result<Tensor, Tc
     dividend.f_div_tensor_mode(&z.f_mul_scalar(2)?, "floor")?.f_clamp(-limit, limit)
 }
 
-/// Computes every operator but products, Gather and Sample from `int64` operands, to `int64`, in any shape with the output's
-/// number of elements.
+/// Computes every operator but products, Gather and Sample from `int64` operands, to `int64`, in any shape with the
+/// output's number of elements.
 pub(crate) fn execute(
     instruction: &Instruction,
     operands: &[Tensor],

@@ -8,8 +8,8 @@ use super::{LIMIT_63, interpolate, rescale};
 /// Numbers of a row of controls.
 const CONTROLS: i64 = 7;
 
-/// The place of the first element of each row that none exceeds, by comparisons alone: which of several largest elements
-/// an `argmax` names is for each device to choose.
+/// The place of the first element of each row that none exceeds, by comparisons alone: which of several largest
+/// elements an `argmax` names is for each device to choose.
 pub(super) fn first_largest(rows: &Tensor) -> Result<Tensor, TchError> {
     let length = rows.size2()?.1;
     let below = rows.f_lt_tensor(&rows.f_amax([1i64], true)?)?;

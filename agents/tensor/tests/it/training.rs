@@ -1,5 +1,6 @@
-//! The training step of language models: libtorch's autograd and the step graph in floats come to the same losses, libtorch's
-//! integers and the reference's to the same bits, and calibration by libtorch's floats to the magnitudes that plain ones have.
+//! The training step of language models: libtorch's autograd and the step graph in floats come to the same losses,
+//! libtorch's integers and the reference's to the same bits, and calibration by libtorch's floats to the magnitudes
+//! that plain ones have.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! What a user owes a lane: the receipts of an epoch in the order in which the worker signed them, and the voucher for them.
+//! What a user owes a lane: the receipts of an epoch in the order in which the worker signed them, and the voucher
+//! for them.
 //!
 //! | state of a receipt | move | next |
 //! |---|---|---|
@@ -7,12 +8,14 @@
 //! | entered | its text fails in another lane ([`Account::withdraw`]) | void: listed, for 0 tokens |
 //! | owed or void | every earlier one is, too ([`Account::due`]) | in the voucher |
 //!
-//! An epoch is full with [`EPOCH`] receipts, or with the tokens of [`TEXTS`] texts of the greatest length. The next one begins at the tokens that this one
-//! pays, so that the worker can redeem it only after just that voucher; and only once the chain has the epoch before this one ([`Account::is_ahead`]):
-//! what auditors are not drawn for yet is never worth a stake.
+//! An epoch is full with [`EPOCH`] receipts, or with the tokens of [`TEXTS`] texts of the greatest length. The next one
+//! begins at the tokens that this one pays, so that the worker can redeem it only after just that voucher; and only
+//! once the chain has the epoch before this one ([`Account::is_ahead`]): what auditors are not drawn for yet is never
+//! worth a stake.
 //!
-//! A voucher's list is a beginning of the worker's list. Answers may have been lost, or overtaken one another: then the worker's own list
-//! tells its order ([`Account::sync`]). To list a receipt binds the worker, not us: we pay the tokens, and those are of owed texts only.
+//! A voucher's list is a beginning of the worker's list. Answers may have been lost, or overtaken one another: then the
+//! worker's own list tells its order ([`Account::sync`]). To list a receipt binds the worker, not us: we pay the
+//! tokens, and those are of owed texts only.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +28,12 @@ use thiserror::Error;
 
 /// Receipts of an epoch: bounds what an auditor has to fetch for one that it draws, and what is kept here.
 pub const EPOCH: usize = 256;
-/// Receipts that wait for the worker to take the voucher of a full epoch, or to redeem one; beyond them it gets no more texts.
+/// Receipts that wait for the worker to take the voucher of a full epoch, or to redeem one; beyond them it gets no
+/// more texts.
 pub const WAITING: usize = 256;
-/// Texts of the greatest length that an epoch pays for, the last of which may go beyond: bounds what a worker earns before auditors are drawn for
-/// it, in two epochs, to less than makes cheating on all of it worth a stake (`contracts/SPEC.md`, Economics).
+/// Texts of the greatest length that an epoch pays for, the last of which may go beyond: bounds what a worker earns
+/// before auditors are drawn for it, in two epochs, to less than makes cheating on all of it worth a stake
+/// (`contracts/SPEC.md`, Economics).
 pub const TEXTS: u32 = 16;
 /// Epochs that are signed for and that the chain does not have.
 const AHEAD: u32 = 2;
@@ -102,7 +107,8 @@ pub struct Account {
     receipts: Vec<Entry>,
     /// How many of them the worker has a voucher for.
     paid: usize,
-    /// How many of them any voucher lists: the worker may have it though it did not say so, and takes none that lists fewer.
+    /// How many of them any voucher lists: the worker may have it though it did not say so, and takes none that
+    /// lists fewer.
     signed: usize,
     /// The last voucher that was made, to be sent again to a worker that may have lost it.
     latest: Option<Voucher>,
@@ -141,8 +147,8 @@ impl Account {
         self.latest.as_ref()
     }
 
-    /// Promises to pay a text of `tokens`, of a job that pays for `most`. A text that grows is promised again; if that fails, what was
-    /// promised before stays so.
+    /// Promises to pay a text of `tokens`, of a job that pays for `most`. A text that grows is promised again; if that
+    /// fails, what was promised before stays so.
     ///
     /// # Errors
     /// [`AccountError::Spent`], [`AccountError::Unpayable`].
@@ -212,7 +218,8 @@ impl Account {
         let settled = self.receipts.iter().take(room).take_while(|entry| entry.state != State::Entered).count();
         // An answer may come late for one that a voucher lists: it is waited for.
         let beyond = self.receipts.get(self.paid..settled).filter(|_| settled >= self.signed)?;
-        // A full epoch ends even if nothing of it is owed; also one that an answer has filled which came after the voucher that lists it.
+        // A full epoch ends even if nothing of it is owed; also one that an answer has filled which came after the
+        // voucher that lists it.
         let vain = settled < room && beyond.iter().all(|entry| entry.state == State::Void);
         (!vain).then_some(self.paid..settled)
     }
@@ -222,7 +229,8 @@ impl Account {
         self.is_ahead() && self.unpaid().is_some()
     }
 
-    /// The voucher that the worker should have and has not, if any: for all that is owed of this epoch, up to the first text under way.
+    /// The voucher that the worker should have and has not, if any: for all that is owed of this epoch, up to the first
+    /// text under way.
     pub fn due(&mut self, lane: Lane) -> Option<Voucher> {
         let settled = self.unpaid().filter(|_| !self.is_ahead())?.end;
         let ids: Vec<ClaimId> = self.receipts.iter().take(settled).map(|entry| entry.receipt).collect();
@@ -257,8 +265,8 @@ impl Account {
         }
     }
 
-    /// Takes over the worker's order: `listed` are its receipts of this epoch, each with the number of its text. What we do not know was
-    /// signed in an answer that never came.
+    /// Takes over the worker's order: `listed` are its receipts of this epoch, each with the number of its text. What
+    /// we do not know was signed in an answer that never came.
     pub fn sync(&mut self, listed: &[(u32, ClaimId)]) {
         let mut ours = std::mem::take(&mut self.receipts);
         for (text, receipt) in listed {
@@ -291,8 +299,8 @@ impl Account {
         Ok(())
     }
 
-    /// How many receipts the voucher lists that ended this epoch on chain. Known by its list: others may pay as many tokens, and answers that
-    /// came since then make the list worth more than it pays.
+    /// How many receipts the voucher lists that ended this epoch on chain. Known by its list: others may pay as many
+    /// tokens, and answers that came since then make the list worth more than it pays.
     fn listed_by(&self, last: &RedeemedView) -> Option<usize> {
         let signed = self.receipts.get(..self.signed).unwrap_or(&self.receipts);
         let ids: Vec<ClaimId> = signed.iter().map(|entry| entry.receipt).collect();

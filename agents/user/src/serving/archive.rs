@@ -12,7 +12,8 @@ use tensorlink_types::{Address, Bytes, ClaimId, JobId};
 /// Texts whose receipts are kept: some days of a busy gateway, some tens of megabytes.
 pub const KEPT: usize = 1 << 14;
 
-/// The receipts of texts that were asked for together. As JSON it is what a gateway answers and `tensorlink challenge --receipt` reads.
+/// The receipts of texts that were asked for together. As JSON it is what a gateway answers and
+/// `tensorlink challenge --receipt` reads.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receipts {
@@ -20,8 +21,8 @@ pub struct Receipts {
     pub texts: Vec<TextReceipts>,
 }
 
-/// The receipts of a text, from first stage to last. What a stage received is what the one before it gave: the roots in their logs
-/// are equal.
+/// The receipts of a text, from first stage to last. What a stage received is what the one before it gave: the roots in
+/// their logs are equal.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextReceipts {

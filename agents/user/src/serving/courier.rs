@@ -11,8 +11,8 @@ use super::lane::{LaneClient, PayFault};
 /// Wait after a worker that could not be told.
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// Runs until `shutdown`: abandons and pays whenever there is something to, one voucher for all texts that ended meanwhile. Begins with the
-/// last voucher of before, which a worker that has it takes no harm from.
+/// Runs until `shutdown`: abandons and pays whenever there is something to, one voucher for all texts that ended
+/// meanwhile. Begins with the last voucher of before, which a worker that has it takes no harm from.
 pub(super) async fn run(lane: Arc<LaneClient>, ports: Ports, shutdown: CancellationToken) {
     let mut again = true;
     loop {

@@ -1,5 +1,5 @@
-//! What crosses a pipeline's edges: types and rows. Edge 0 leads into the first stage, edge `n` out of stage `n − 1`. The last stage of a
-//! decoder also takes controls from behind, where the user stands.
+//! What crosses a pipeline's edges: types and rows. Edge 0 leads into the first stage, edge `n` out of stage `n − 1`.
+//! The last stage of a decoder also takes controls from behind, where the user stands.
 
 use tensorlink_graph::transformer::{Output, Plan, PlanError};
 use tensorlink_types::{TensorType, TypeError};
@@ -118,8 +118,8 @@ impl Edges {
         !self.one || edge < self.stages()
     }
 
-    /// Whether a stage signs for a text after it gave its last rows, when all stages are asked to sign at once. Others give nothing before they
-    /// sign.
+    /// Whether a stage signs for a text after it gave its last rows, when all stages are asked to sign at once. Others
+    /// give nothing before they sign.
     pub const fn receipt_apart(&self, stage: usize) -> bool {
         self.causal && self.by_token(stage.saturating_add(1))
     }
@@ -138,7 +138,8 @@ impl Edges {
         self.types.get(edge).map_or(0, bytes)
     }
 
-    /// Tokens that go to a stage in one message, such that question and answer fit a frame; all at once if the stage needs them so.
+    /// Tokens that go to a stage in one message, such that question and answer fit a frame; all at once if the stage
+    /// needs them so.
     pub fn part(&self, stage: usize) -> u32 {
         if !self.causal {
             return u32::MAX;

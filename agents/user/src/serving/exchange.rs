@@ -1,4 +1,5 @@
-//! Brings a text forward in one lane: sends the rows that its worker lacks, in parts that fit a frame, until it has them all.
+//! Brings a text forward in one lane: sends the rows that its worker lacks, in parts that fit a frame, until it has
+//! them all.
 
 use std::time::Duration;
 
@@ -45,8 +46,8 @@ pub(super) struct Given {
 }
 
 impl LaneClient {
-    /// Brings a text forward from the `held` tokens that the worker should have to all. It is asked at least once, with no rows if it has
-    /// them all: so a text ends whose last tokens were not known to be the last.
+    /// Brings a text forward from the `held` tokens that the worker should have to all. It is asked at least once, with
+    /// no rows if it has them all: so a text ends whose last tokens were not known to be the last.
     ///
     /// # Errors
     /// [`LaneFault`].

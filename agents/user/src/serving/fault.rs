@@ -142,7 +142,8 @@ pub enum TextError {
     /// Controls that are absent, of another type or number of rows, or that nobody asked for.
     #[error("a decoder on workers takes a row of controls for each token, and other models take none")]
     Controls,
-    /// The job pays for no more tokens. Those before can be paid: end the text with [`Text::finish`](super::Text::finish).
+    /// The job pays for no more tokens. Those before can be paid: end the text with
+    /// [`Text::finish`](super::Text::finish).
     #[error(transparent)]
     Spent(AccountError),
     /// An encoder computes a text as a whole.

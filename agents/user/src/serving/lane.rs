@@ -107,8 +107,8 @@ impl LaneClient {
         }
     }
 
-    /// Pays what is due: a voucher that fills the epoch, then one for what goes beyond. `again` sends the last voucher even if the worker
-    /// has taken it once.
+    /// Pays what is due: a voucher that fills the epoch, then one for what goes beyond. `again` sends the last voucher
+    /// even if the worker has taken it once.
     ///
     /// # Errors
     /// [`PayFault`]; what is due stays so.
@@ -174,7 +174,8 @@ impl LaneClient {
         }
     }
 
-    /// Takes note of what the lane has redeemed, says the chain; whether that ends the epoch. A chain that cannot be asked tells nothing.
+    /// Takes note of what the lane has redeemed, says the chain; whether that ends the epoch. A chain that cannot be
+    /// asked tells nothing.
     ///
     /// # Errors
     /// [`AccountError::Stale`].

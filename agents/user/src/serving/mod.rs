@@ -1,5 +1,5 @@
-//! Serving jobs from the user's side. The user stands at both ends of the pipeline and carries the tensors from stage to stage; it pays for
-//! the texts that were delivered whole, with a right receipt from every stage.
+//! Serving jobs from the user's side. The user stands at both ends of the pipeline and carries the tensors from stage
+//! to stage; it pays for the texts that were delivered whole, with a right receipt from every stage.
 //!
 //! | module | what lives there |
 //! |---|---|

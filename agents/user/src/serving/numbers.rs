@@ -1,5 +1,5 @@
-//! Numbers of texts: each used once in a job, whatever happens to this node. They are set aside on disk in blocks before any of a block is
-//! used.
+//! Numbers of texts: each used once in a job, whatever happens to this node. They are set aside on disk in blocks
+//! before any of a block is used.
 
 use std::ops::Range;
 

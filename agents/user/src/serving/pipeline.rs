@@ -56,8 +56,8 @@ pub struct Text {
 }
 
 impl Pipeline {
-    /// Takes up a running job of ours, whose stages have these `edges`. Workers are told what they may have missed. A lane whose account
-    /// cannot be taken up is left out, with a warning, while its stage has another.
+    /// Takes up a running job of ours, whose stages have these `edges`. Workers are told what they may have missed. A
+    /// lane whose account cannot be taken up is left out, with a warning, while its stage has another.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -225,8 +225,8 @@ impl Text {
     }
 
     /// Sends the next tokens through the pipeline, of one that chooses tokens with the `controls` of each
-    /// ([`controls`](tensorlink_graph::transformer::choice::controls)). The `last` bring the receipts, and the text is paid. An error about
-    /// what was asked for leaves it as it was, after any other it is over.
+    /// ([`controls`](tensorlink_graph::transformer::choice::controls)). The `last` bring the receipts, and the text is
+    /// paid. An error about what was asked for leaves it as it was, after any other it is over.
     ///
     /// # Errors
     /// [`TextError`].
@@ -263,7 +263,8 @@ impl Text {
 
         let mut state = self.state.take().ok_or(TextError::Over)?;
         let (reply, answer) = oneshot::channel();
-        // On a task of its own: a worker's answer is awaited even if our caller leaves, so that its receipt is known, and can be withdrawn.
+        // On a task of its own: a worker's answer is awaited even if our caller leaves, so that its receipt is known,
+        // and can be withdrawn.
         tokio::spawn(async move {
             let result = state.advance(&rows, last, &|| reply.is_closed()).await;
             // Whoever has left lets the text drop, which abandons it.
@@ -280,8 +281,8 @@ impl Text {
         Ok(Step { output, receipts })
     }
 
-    /// Ends the text after the tokens that were computed: a receipt from every stage, and the text is paid. Goes on even if the caller
-    /// leaves.
+    /// Ends the text after the tokens that were computed: a receipt from every stage, and the text is paid. Goes on
+    /// even if the caller leaves.
     ///
     /// # Errors
     /// [`TextError`]; after one of a stage's the text is abandoned, and nobody is paid for it.

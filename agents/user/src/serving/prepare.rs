@@ -51,8 +51,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Cuts a model into stages of these layers, for texts of up to `longest` tokens. Where the model gives logits, the last stage chooses
-    /// tokens by them, as the user's controls say. Hashes every program of every length: blocks.
+    /// Cuts a model into stages of these layers, for texts of up to `longest` tokens. Where the model gives logits, the
+    /// last stage chooses tokens by them, as the user's controls say. Hashes every program of every length: blocks.
     ///
     /// # Errors
     /// [`ServeError`].

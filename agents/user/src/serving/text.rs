@@ -26,8 +26,9 @@ pub(super) struct State {
     pub(super) tokens: u32,
     /// Once the text is delivered.
     pub(super) delivered: Option<TextReceipts>,
-    /// Rows that crossed each edge; the last edge may have one row for the whole text. They are sent again to workers that lost them, so
-    /// they are kept to the end: for each of at most [`TEXTS`](super::pipeline::TEXTS) texts those of at most the job's longest.
+    /// Rows that crossed each edge; the last edge may have one row for the whole text. They are sent again to workers
+    /// that lost them, so they are kept to the end: for each of at most [`TEXTS`](super::pipeline::TEXTS) texts those
+    /// of at most the job's longest.
     edges: Vec<Vec<u8>>,
     /// Rows of controls, sent to the last stage; none if it chooses no tokens.
     controls: Vec<u8>,
@@ -81,8 +82,8 @@ impl State {
         Ok(())
     }
 
-    /// Sends the next tokens through all stages, if any; what came out for them, or for the whole text where that is one row. `gone` says
-    /// that nobody waits for it any more.
+    /// Sends the next tokens through all stages, if any; what came out for them, or for the whole text where that is
+    /// one row. `gone` says that nobody waits for it any more.
     pub(super) async fn advance(&mut self, fresh: &Fresh, last: bool, gone: Gone<'_>) -> Result<Vec<u8>, TextError> {
         let shared = Arc::clone(&self.shared);
         let count = fresh.tokens.len().checked_div(shared.edges.row(0)).unwrap_or(0);
@@ -239,7 +240,8 @@ impl State {
         Ok((task, ty))
     }
 
-    /// What a lane gives. With the root of what was `sent` it is the last, and its receipt is entered in the lane's account.
+    /// What a lane gives. With the root of what was `sent` it is the last, and its receipt is entered in the
+    /// lane's account.
     async fn in_lane(
         &self,
         lane: &LaneClient,

@@ -1,4 +1,5 @@
-//! Receipts of serving jobs: found right, convicted by the liar's own answers, drawn from what a redeemed voucher names.
+//! Receipts of serving jobs: found right, convicted by the liar's own answers, drawn from what a redeemed
+//! voucher names.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

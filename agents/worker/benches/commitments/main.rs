@@ -1,9 +1,11 @@
-//! What an honest worker's commitments cost: an interval with tensors hashed and logs signed, against one without, in turns.
+//! What an honest worker's commitments cost: an interval with tensors hashed and logs signed, against one without,
+//! in turns.
 //!
-//! `cargo bench -p tensorlink-worker` trains `examples/digits.json`, one stage a layer, by the worker's own code, first over
-//! links in memory, then over streams of its network on the loopback interface, as `script/demo` does. `cargo test --benches` runs a few short intervals. `cargo bench -p tensorlink-worker -- MODEL.json` takes another
-//! model of the same data: hashing grows with the width of the layers, the arithmetic with its square, so wider layers have
-//! smaller shares.
+//! `cargo bench -p tensorlink-worker` trains `examples/digits.json`, one stage a layer, by the worker's own code, first
+//! over links in memory, then over streams of its network on the loopback interface, as `script/demo` does.
+//! `cargo test --benches` runs a few short intervals. `cargo bench -p tensorlink-worker -- MODEL.json` takes another
+//! model of the same data: hashing grows with the width of the layers, the arithmetic with its square, so wider layers
+//! have smaller shares.
 //!
 //! Not counted on either side: writing the interval to disk, and the chain.
 
@@ -56,7 +58,8 @@ struct Account {
     loss: f64,
 }
 
-/// The steps of `span` as `interval::run` takes them, with nothing committed: what the arithmetic and the exchange cost alone.
+/// The steps of `span` as `interval::run` takes them, with nothing committed: what the arithmetic and the exchange
+/// cost alone.
 fn plain(
     executor: &mut StageExecutor<TorchEngine>,
     span: Span,
@@ -98,7 +101,8 @@ fn plain(
 }
 
 impl Stage {
-    /// Works through all intervals, as `LaneTask` does on its thread. The first is not counted: memory and caches are cold.
+    /// Works through all intervals, as `LaneTask` does on its thread. The first is not counted: memory and caches
+    /// are cold.
     fn run(mut self, plan: Plan, contracts: &Contracts) -> Result<Account> {
         let schedule: Vec<Work> = schedule::of_program(&self.program, self.lane.stage, self.stages);
         let engine = TorchEngine::new(Device::Cpu)?;

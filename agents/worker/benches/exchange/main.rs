@@ -1,9 +1,10 @@
-//! What sharing a step's sequences gains over a long line: `OMP_NUM_THREADS=1 cargo bench -p tensorlink-worker --bench exchange`.
+//! What sharing a step's sequences gains over a long line:
+//! `OMP_NUM_THREADS=1 cargo bench -p tensorlink-worker --bench exchange`.
 //!
-//! A decoder learns the King James text, first on one worker with all sequences, then on two with half of them each, by the worker's own code and
-//! network, with commitments. Between the two is a line of 100 Mbit/s and 20 ms each way (`MEGABITS`, `DELAY` in ms).
-//! `WIDTH`, `LAYERS`, `CONTEXT` and `SEQUENCES` are the model's and its step's: gradients cross once a step, however many sequences they are of.
-//! `cargo test --benches` takes a step or two of a tiny model.
+//! A decoder learns the King James text, first on one worker with all sequences, then on two with half of them each, by
+//! the worker's own code and network, with commitments. Between the two is a line of 100 Mbit/s and 20 ms each way
+//! (`MEGABITS`, `DELAY` in ms). `WIDTH`, `LAYERS`, `CONTEXT` and `SEQUENCES` are the model's and its step's: gradients
+//! cross once a step, however many sequences they are of. `cargo test --benches` takes a step or two of a tiny model.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,7 +1,8 @@
 //! A TCP forwarder with the rate and the delay of a long line.
 //!
-//! It stands in for a network: what is on its way is bounded as by a router's queue, and a sender is slowed down when it is full. TCP itself runs
-//! over the loopback interface on both sides, so that its congestion control is not modelled; the flow control of streams above it is.
+//! It stands in for a network: what is on its way is bounded as by a router's queue, and a sender is slowed down when
+//! it is full. TCP itself runs over the loopback interface on both sides, so that its congestion control is not
+//! modelled; the flow control of streams above it is.
 
 use std::net::SocketAddr;
 use std::time::Duration;

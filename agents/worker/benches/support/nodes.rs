@@ -31,7 +31,8 @@ pub(crate) fn secret(stage: u16) -> Result<[u8; 32]> {
 }
 
 impl Nodes {
-    /// Starts a node for each stage on the loopback interface; each knows the one before it, over a line if there is one.
+    /// Starts a node for each stage on the loopback interface; each knows the one before it, over a line if there
+    /// is one.
     pub(crate) async fn new(stages: u16, line: Option<Line>) -> Result<Self> {
         let mut nodes: Vec<Arc<Libp2pNet>> = Vec::new();
         for stage in 0..stages {

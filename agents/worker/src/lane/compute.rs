@@ -45,7 +45,8 @@ where
         blocking(computing).await
     }
 
-    /// Writes down what is signed about an interval, and exchanges it with the neighbours, on a thread of its own. The one before is on disk.
+    /// Writes down what is signed about an interval, and exchanges it with the neighbours, on a thread of its own. The
+    /// one before is on disk.
     pub(super) async fn exchange(
         &self,
         mut neighbours: Neighbours,
@@ -66,8 +67,8 @@ where
     }
 }
 
-/// Writes down what is about to be signed about an interval, so that nothing else ever is, whatever is repeated: what a neighbour holds of
-/// ours and what we claim must be the same.
+/// Writes down what is about to be signed about an interval, so that nothing else ever is, whatever is repeated: what a
+/// neighbour holds of ours and what we claim must be the same.
 fn promise(log: &LaneLog, interval: u32, logs: BoundaryLogs) -> Result<(), Stop> {
     let record = log.get();
     match record.signed(interval) {
@@ -117,7 +118,8 @@ mod tests {
         BoundaryLogs { fromPrevious: from, toPrevious: zero, fromNext: zero, toNext: to }
     }
 
-    /// A neighbour that has an old interval repeated until it is final and forgotten must not get a new promise in place of the last one.
+    /// A neighbour that has an old interval repeated until it is final and forgotten must not get a new promise in
+    /// place of the last one.
     #[test]
     fn what_is_forgotten_is_not_signed_again_and_displaces_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -51,7 +51,8 @@ pub enum LaneError {
 }
 
 impl LaneError {
-    /// Whether it may be over when its cause is: a disk that is full has room again some time. What was not written is computed once more.
+    /// Whether it may be over when its cause is: a disk that is full has room again some time. What was not written is
+    /// computed once more.
     const fn passes(&self) -> bool {
         matches!(
             self,

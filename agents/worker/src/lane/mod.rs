@@ -1,9 +1,12 @@
-//! Works on one lane: connects to the neighbours, executes interval after interval, writes each to disk, hands it to the chain.
+//! Works on one lane: connects to the neighbours, executes interval after interval, writes each to disk, hands it to
+//! the chain.
 //!
-//! An interval is written to disk while the next one is computed, and is on it before anything about the next one is signed.
+//! An interval is written to disk while the next one is computed, and is on it before anything about the next one
+//! is signed.
 //!
-//! The unit of recovery is the interval. Whatever fails, all stages of the replica meet again, agree on the first interval that one of
-//! them has not finished, and compute it (again): the arithmetic is exact, so it comes out the same.
+//! The unit of recovery is the interval. Whatever fails, all stages of the replica meet again, agree on the first
+//! interval that one of them has not finished, and compute it (again): the arithmetic is exact, so it comes out
+//! the same.
 
 mod compute;
 mod error;
@@ -39,8 +42,8 @@ use crate::record::{LaneLog, LaneRecord};
 
 /// Intervals on disk ahead of the chain, beside the one that is computed; bounds what a stuck chain makes us do unpaid.
 const LEAD: usize = 8;
-/// Intervals sealed ahead of their revealing: a replica that delays it makes the others keep no more than these, and all of them can be
-/// revealed when the job ends.
+/// Intervals sealed ahead of their revealing: a replica that delays it makes the others keep no more than these, and
+/// all of them can be revealed when the job ends.
 const SEALED_LEAD: usize = 64;
 /// Waits between attempts to meet the neighbours: the first, and the longest.
 const MEET: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(8));
@@ -80,8 +83,8 @@ impl<E: Engine + Send + 'static> LaneTask<E>
 where
     E::Tensor: Send + 'static,
 {
-    /// Runs until every interval is computed or `stop`; one that exceeds a bound of the job is the last that is computed, and then it is
-    /// `stop` that ends it.
+    /// Runs until every interval is computed or `stop`; one that exceeds a bound of the job is the last that is
+    /// computed, and then it is `stop` that ends it.
     ///
     /// # Errors
     /// [`LaneError`] when this node cannot go on; what is finished is on disk.
@@ -130,8 +133,8 @@ where
         self.log.get().lane
     }
 
-    /// Whether everything is computed, and nobody beside this lane has to repeat anything with it: who has claimed the last interval has it on
-    /// disk, and may have left.
+    /// Whether everything is computed, and nobody beside this lane has to repeat anything with it: who has claimed the
+    /// last interval has it on disk, and may have left.
     async fn is_over(&self) -> bool {
         let (record, intervals) = (self.log.get(), self.job.intervals);
         if record.next < intervals {

@@ -153,8 +153,8 @@ impl ServingLane {
         Response::Done
     }
 
-    /// Tokens that count against the credit before a step. An open text always comes to its end, because only then it can be paid for;
-    /// it is new texts that wait until those that are open are paid for, too.
+    /// Tokens that count against the credit before a step. An open text always comes to its end, because only then it
+    /// can be paid for; it is new texts that wait until those that are open are paid for, too.
     fn owed(&self, step: &Step) -> u64 {
         if step.tokens == 0 {
             return 0;

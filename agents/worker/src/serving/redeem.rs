@@ -24,8 +24,8 @@ enum Failure {
     Journal(#[from] JournalError),
 }
 
-/// Runs until the job can be settled as far as this lane goes, or `stop`. Failures and refusals are retried until then: no later epoch can
-/// be redeemed without the one that is due.
+/// Runs until the job can be settled as far as this lane goes, or `stop`. Failures and refusals are retried until then:
+/// no later epoch can be redeemed without the one that is due.
 pub async fn run((chain, clock): (Arc<dyn Chain>, Arc<dyn Clock>), book: Arc<Book>, stop: CancellationToken) {
     let lane = book.payer().lane;
     let mut changes = book.watch();

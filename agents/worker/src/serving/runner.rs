@@ -43,8 +43,8 @@ pub struct Turn<'a> {
     pub controls: &'a [u8],
     /// Tokens of `received`.
     pub tokens: u32,
-    /// Tokens given before. Less than at the end of the text's turn before if the text was cut back: then whatever is remembered of
-    /// later tokens is void.
+    /// Tokens given before. Less than at the end of the text's turn before if the text was cut back: then whatever is
+    /// remembered of later tokens is void.
     pub position: u32,
     /// Whether these are the last.
     pub last: bool,
@@ -52,14 +52,16 @@ pub struct Turn<'a> {
 
 /// Computes texts, several at once if it can. Called from one thread only.
 pub trait Runner {
-    /// For each turn, of different texts: the rows from `position` on of a stage that gives [`Gives::Rows`](tensorlink_node::serving::Gives);
-    /// of any other stage everything at the last turn, and no bytes before. Canonical bytes without padding.
+    /// For each turn, of different texts: the rows from `position` on of a stage that gives
+    /// [`Gives::Rows`](tensorlink_node::serving::Gives); of any other stage everything at the last turn, and no bytes
+    /// before. Canonical bytes without padding.
     fn run(&mut self, turns: &[Turn<'_>]) -> Vec<Result<Vec<u8>, RunnerError>>;
 
     /// Forgets a text that has ended.
     fn forget(&mut self, text: u32);
 
-    /// Tokens of open texts that memory is there for, counting a text as [`Texts`](super::texts::Texts) does; none for any number.
+    /// Tokens of open texts that memory is there for, counting a text as [`Texts`](super::texts::Texts) does; none for
+    /// any number.
     fn most_tokens(&self) -> Option<u64> {
         None
     }

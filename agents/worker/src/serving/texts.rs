@@ -64,7 +64,8 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// No texts yet, of up to `longest` tokens each. There is memory for the keys and values of `most` tokens, or of any number.
+    /// No texts yet, of up to `longest` tokens each. There is memory for the keys and values of `most` tokens, or of
+    /// any number.
     pub fn new(row: Row, longest: u32, most: Option<u64>) -> Self {
         let most = (MAX_TEXTS, MAX_BYTES, most.unwrap_or(u64::MAX));
         Self { texts: HashMap::new(), row, most, longest, lost: 0 }

@@ -5,8 +5,8 @@ use tensorlink_types::abi::Voucher;
 use tensorlink_types::{Address, B256, ClaimId, JobId, Lane};
 use thiserror::Error;
 
-/// Prefixes tried beside the one that the voucher's tokens point to, the longest first: for a user that pays more or less than it received.
-/// More than the receipts of an epoch and of all texts at work.
+/// Prefixes tried beside the one that the voucher's tokens point to, the longest first: for a user that pays more or
+/// less than it received. More than the receipts of an epoch and of all texts at work.
 const TRIED: usize = 1024;
 
 /// Why a voucher is declined. Its text goes to the user.

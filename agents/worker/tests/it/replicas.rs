@@ -1,4 +1,5 @@
-//! Claims of replicas are sealed before they are revealed, whatever happens to receipts, restarts, blocks and other replicas.
+//! Claims of replicas are sealed before they are revealed, whatever happens to receipts, restarts, blocks and
+//! other replicas.
 
 use tensorlink_node::ports::chain::{Event, JobState};
 use tensorlink_proof::commit::seal;
@@ -152,7 +153,8 @@ async fn who_is_too_late_is_paid_for_what_it_claimed_and_stops() {
     assert_eq!((bench.sent("reveal"), bench.chain.with(|l| l.lanes[&lane(0)].finalized)), (1, 1));
 }
 
-/// A worker that stood still wakes up with seals that nobody else could reveal: without them the job would wait for its deadline.
+/// A worker that stood still wakes up with seals that nobody else could reveal: without them the job would wait for
+/// its deadline.
 #[tokio::test]
 async fn who_is_too_late_for_an_interval_still_reveals_what_it_sealed_before() {
     let bench = Bench::new(2);

@@ -10,8 +10,9 @@ import {Claim, ContradictionProof, JobKind, StepStatement} from "../../../../con
 import {CustodyMoves} from "./CustodyMoves.sol";
 
 /// @title Validators: who is drawn, answers, is accused and pays
-/// @notice The workers are validators, too. The honest one answers what is right, and convicts at once who accuses it; the others do as it comes, and
-/// defend nothing. Over receipts nobody is accused: workers sign what is right about them, which confirms no guess.
+/// @notice The workers are validators, too. The honest one answers what is right, and convicts at once who accuses it;
+/// the others do as it comes, and defend nothing. Over receipts nobody is accused: workers sign what is right about
+/// them, which confirms no guess.
 abstract contract AuditMoves is CustodyMoves {
     bytes32 private constant SALT = keccak256("salt of an auditor");
 
@@ -79,9 +80,9 @@ abstract contract AuditMoves is CustodyMoves {
         });
     }
 
-    /// @dev Who has sealed waits for its quarter and reveals, or is too late. It is paid once, while the budget and the job last. Over a receipt it
-    /// needs the worker's word, which a guess has not.
-    /// Now and then the worker accuses it at once; in a walk few of them would be met before the last quarter.
+    /// @dev Who has sealed waits for its quarter and reveals, or is too late. It is paid once, while the budget and the
+    /// job last. Over a receipt it needs the worker's word, which a guess has not. Now and then the worker accuses it
+    /// at once; in a walk few of them would be met before the last quarter.
     function answerAudits(uint256 noise) external {
         for (uint256 i = 0; i < _drawn.length; ++i) {
             if (_drawn[i].state != IAudits.State.Sealed) continue;
@@ -154,7 +155,8 @@ abstract contract AuditMoves is CustodyMoves {
         feesOf[claim.job] += fee;
     }
 
-    /// @dev Workers sign what is right, which accuses who was wrong, or lies about who was right; about some auditors they say nothing.
+    /// @dev Workers sign what is right, which accuses who was wrong, or lies about who was right; about some auditors
+    /// they say nothing.
     function accuse(uint256 noise) external {
         for (uint256 i = 0; i < _drawn.length; ++i) {
             if (_drawn[i].state == IAudits.State.Revealed && noise >> i % 256 & 1 == 1) _accuse(_drawn[i]);
@@ -214,7 +216,8 @@ abstract contract AuditMoves is CustodyMoves {
         ++falseAccusations;
     }
 
-    /// @dev Of the accused auditors from `seed` on: is refused while the claim does not stand for good, and penalises the first whose does.
+    /// @dev Of the accused auditors from `seed` on: is refused while the claim does not stand for good, and penalises
+    /// the first whose does.
     function penaliseAuditor(uint256 seed) public {
         for (uint256 i = 0; i < _drawn.length; ++i) {
             Drawn storage drawn = _drawn[(seed % _drawn.length + i) % _drawn.length];

@@ -140,9 +140,9 @@ abstract contract ClaimMoves is AuditMoves {
 
     // Vouchers
 
-    /// @dev A lane redeems no less than it has, of the next epoch, and then tries the same again. It tries to leave an epoch out, or tokens, first; and
-    /// once nothing can be redeemed any more. Now and then the user closes the job before. Of one that
-    /// is closing it redeems in the last moment, half of the time, and cannot settle it then.
+    /// @dev A lane redeems no less than it has, of the next epoch, and then tries the same again. It tries to leave an
+    /// epoch out, or tokens, first; and once nothing can be redeemed any more. Now and then the user closes the job
+    /// before. Of one that is closing it redeems in the last moment, half of the time, and cannot settle it then.
     function redeem(uint256 seed, uint256 laneSeed, uint256 amount, uint256 epochs) external {
         uint64 job = _servingJob(seed);
         if (job == 0) return;

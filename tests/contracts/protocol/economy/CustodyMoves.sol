@@ -8,8 +8,8 @@ import {BoundaryLogs, Claim, EdgeLog, JobKind, ProgramHeader} from "../../../../
 import {GameMoves} from "./GameMoves.sol";
 
 /// @title Demands for states and files
-/// @notice The auditor demands. The honest worker shows everything at once, and signs for nothing that it has not got; the first worker shows nothing, nor does
-/// anybody what is wrong, which nobody has; the others do as it comes.
+/// @notice The auditor demands. The honest worker shows everything at once, and signs for nothing that it has not got;
+/// the first worker shows nothing, nor does anybody what is wrong, which nobody has; the others do as it comes.
 abstract contract CustodyMoves is GameMoves {
     /// @dev By id, from 1.
     mapping(uint256 id => Demand demand) private _demandOf;

@@ -140,8 +140,8 @@ abstract contract GameMoves is JobMoves {
         _convictedNow(claim.job, claim.stage, claim.replica, supply);
     }
 
-    /// @dev The last claim or the next to be final of the first lane, by job from `seed` on, that has one. `inTime`: one that can
-    /// still be challenged.
+    /// @dev The last claim or the next to be final of the first lane, by job from `seed` on, that has one. `inTime`:
+    /// one that can still be challenged.
     function _liveClaim(uint256 seed, uint256 laneSeed, bool inTime)
         internal
         view

@@ -46,7 +46,8 @@ abstract contract JobMoves is State {
 
     // Jobs
 
-    /// @param progress how far the job gets at once: posted, accepted or started. Else few would get that far in a walk.
+    /// @param progress how far the job gets at once: posted, accepted or started. Else few would get that far in
+    /// a walk.
     function post(bool inEth, uint256 shape, uint256 extra, uint256 progress) external {
         if (jobs.jobCount() >= MAX_JOBS) return;
         (uint16 stages, uint16 replicas) = (uint16(shape % 2) + 1, uint16(shape / 2 % 2) + 1);
@@ -121,8 +122,8 @@ abstract contract JobMoves is State {
         ++settled;
     }
 
-    /// @dev Whether every lane's last redemption is a window old; if not, settlement is refused, though nothing can be redeemed any more. It never takes
-    /// longer than another window.
+    /// @dev Whether every lane's last redemption is a window old; if not, settlement is refused, though nothing can be
+    /// redeemed any more. It never takes longer than another window.
     function _isAudited(uint64 job, IJobs.Job memory record) private returns (bool) {
         uint256 from = record.deadline;
         for (uint256 lane = 0; lane < uint256(record.stages) * record.replicas; ++lane) {

@@ -23,8 +23,9 @@ abstract contract State is Ledger, BeaconTest {
     mapping(uint64 job => mapping(uint256 lane => uint256 time)) public redeemedAtOf;
     mapping(uint64 job => mapping(uint256 lane => bool convicted)) public convictedOn;
     mapping(uint256 challenge => Claim claim) internal _claims;
-    /// @dev What replicas did: how many claims a lane has sealed, and from which on they are wrong, counted from 1; of a round, its seals,
-    /// when the first was made, when the first claim was revealed and what it was, and whether another was another.
+    /// @dev What replicas did: how many claims a lane has sealed, and from which on they are wrong, counted from 1; of
+    /// a round, its seals, when the first was made, when the first claim was revealed and what it was, and whether
+    /// another was another.
     mapping(uint64 job => mapping(uint256 lane => uint32 count)) internal _sealedOf;
     mapping(uint64 job => mapping(uint256 lane => uint32 interval)) internal _wrongFrom;
     mapping(uint64 job => mapping(uint16 stage => mapping(uint32 interval => Seen))) internal _seen;

@@ -1,4 +1,5 @@
-//! Honest commands of `tensorlink` over a corrupted engine or port; takes the same arguments. Test-only: the product holds no cheating code.
+//! Honest commands of `tensorlink` over a corrupted engine or port; takes the same arguments. Test-only: the product
+//! holds no cheating code.
 //!
 //! A worker that lies about one number, by `TENSORLINK_VILLAIN_` and:
 //!
@@ -18,7 +19,8 @@
 //! | `HEARSAY=true` | it computes right, but from something else than its neighbour told it in that step |
 //! | `FRAME=true` | it computes right, and accuses its auditors |
 //!
-//! A validator that looks at nothing; with `STEP`, one whose engine gets numbers wrong as such a worker's. A user that posts a job with the flaw `TENSORLINK_VILLAIN_POST`.
+//! A validator that looks at nothing; with `STEP`, one whose engine gets numbers wrong as such a worker's. A user that
+//! posts a job with the flaw `TENSORLINK_VILLAIN_POST`.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -28,7 +28,8 @@ const PURSE_OF_WORKER: &str = "1000";
 /// SNO that an auditor loses by a wrong answer: as much as the worker has at risk, of which the worker gets half.
 const PENALTY: &str = Job::STAKE;
 
-/// The job is finished and paid, nobody is convicted, and the one challenge is lost, its bond the worker's, with what `further` it gained.
+/// The job is finished and paid, nobody is convicted, and the one challenge is lost, its bond the worker's, with what
+/// `further` it gained.
 async fn assert_only_the_accuser_pays(network: &Network, report: &Report, further: U256) {
     report.assert_finished(&JOB);
     assert!(report.convicted().is_empty(), "{:?}", report.convicted());

@@ -1,4 +1,5 @@
-//! Validators that the chain draws: what they are paid for, and what becomes of those who do not look, or who are accused by a liar.
+//! Validators that the chain draws: what they are paid for, and what becomes of those who do not look, or who are
+//! accused by a liar.
 
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, U256};

@@ -1,5 +1,5 @@
-//! A table of villains that compute something else than was asked, one after another on one network: each is convicted by its own answers,
-//! for what it did, in its first claim.
+//! A table of villains that compute something else than was asked, one after another on one network: each is convicted
+//! by its own answers, for what it did, in its first claim.
 
 use tensorlink_node::ports::chain::{Event, Fault};
 

@@ -1,4 +1,5 @@
-//! Those who belong together, or would like to: replicas that share a lie, one that copies the other, and a liar that convicts itself.
+//! Those who belong together, or would like to: replicas that share a lie, one that copies the other, and a liar that
+//! convicts itself.
 
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};
@@ -103,7 +104,8 @@ async fn a_replica_that_copies_has_sealed_something_else_and_gets_nothing() {
     assert_eq!(claims, [0, 1], "only the honest one's are on chain");
 }
 
-/// Its accomplice gets the auditor's half, and that is all: to convict oneself costs half of the stake and what was claimed (rule P-7).
+/// Its accomplice gets the auditor's half, and that is all: to convict oneself costs half of the stake and what was
+/// claimed (rule P-7).
 #[tokio::test(flavor = "multi_thread")]
 async fn who_convicts_itself_by_another_key_loses_half_its_stake_and_its_claims() {
     const LIAR: usize = 0;

@@ -179,7 +179,8 @@ async fn a_job_whose_weights_outgrow_their_types_is_stopped_and_paid_to_there() 
     let report = job.settled(&mut network, LIMIT).await;
     report.assert_accounts();
     assert!(report.json["stopped"]["saturated"]["share"].as_f64().is_some_and(|share| share > 0.05), "{}", report.json);
-    // The interval in which it shows is paid, and nothing after, for no worker goes on. Which one that is, the job's key decides.
+    // The interval in which it shows is paid, and nothing after, for no worker goes on. Which one that is, the job's
+    // key decides.
     let halts = halts(&network);
     let (paid, shows) = (report.paid(), halts.first().copied().unwrap());
     assert!(halts.iter().all(|halt| *halt == shows) && shows < job.intervals(), "{halts:?}");

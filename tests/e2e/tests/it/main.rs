@@ -1,5 +1,5 @@
-//! Real agents as processes on a real anvil. `cargo e2e` runs more of them at a time than there are cores: they mostly wait, but audits race
-//! challenge windows.
+//! Real agents as processes on a real anvil. `cargo e2e` runs more of them at a time than there are cores: they mostly
+//! wait, but audits race challenge windows.
 //!
 //! | module | what lives there |
 //! |---|---|

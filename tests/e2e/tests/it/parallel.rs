@@ -1,5 +1,5 @@
-//! Several pipelines that train one decoder: replicas, which compute the same, and shares, which add up what they compute. Whatever
-//! becomes of them, the bits are those of one pipeline that nothing happens to.
+//! Several pipelines that train one decoder: replicas, which compute the same, and shares, which add up what they
+//! compute. Whatever becomes of them, the bits are those of one pipeline that nothing happens to.
 
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::B256;
@@ -54,7 +54,8 @@ async fn three_workers_that_share_sequences_come_to_what_one_would_have() {
     come_to_what_one_pipeline_would_have(3, Job { stages: 3, subject, ..JOB }).await;
 }
 
-/// So many shares have the whole model and their part of the sequences each; what they come to is what one alone comes to with all of them.
+/// So many shares have the whole model and their part of the sequences each; what they come to is what one alone comes
+/// to with all of them.
 async fn come_to_what_one_pipeline_would_have(shares: u16, job: Job) {
     let mut network = Network::start(job.stages.into()).await;
     network.start_workers(0..job.stages.into()).await;
@@ -73,7 +74,8 @@ fn assert_all_claimed(report: &Report, job: &Job, states: &[Vec<B256>]) {
     assert_claimed(&claims, states);
 }
 
-/// Of two pipelines that share sequences, the worker that adds up otherwise: the others took its word for the sums, and are right.
+/// Of two pipelines that share sequences, the worker that adds up otherwise: the others took its word for the sums, and
+/// are right.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_adds_up_gradients_wrongly_is_convicted_of_it() {
     let mut network = Network::start(4).await;

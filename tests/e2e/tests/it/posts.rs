@@ -1,5 +1,6 @@
-//! Users that post what nobody should take: dust, stakes that deter nobody or that nobody has, programs that are not what is registered, or that no
-//! worker could defend. Nobody is hired, the user is told why, and everybody has what they had.
+//! Users that post what nobody should take: dust, stakes that deter nobody or that nobody has, programs that are not
+//! what is registered, or that no worker could defend. Nobody is hired, the user is told why, and everybody has what
+//! they had.
 
 use std::process::Command;
 use std::time::Duration;

@@ -29,7 +29,8 @@ async fn audits(network: &Network) -> Vec<(Address, u32, U256)> {
     revealed.collect()
 }
 
-/// Closes a job and waits for its settlement, which loses nothing of the escrow; returns tokens and wei paid to each worker.
+/// Closes a job and waits for its settlement, which loses nothing of the escrow; returns tokens and wei paid to
+/// each worker.
 async fn settled(network: &Network, serving: &Serving) -> Vec<(usize, u32, U256)> {
     let job = serving.job.to_string();
     network.ok(USER, &["job", "cancel", &job]).await;
@@ -204,7 +205,8 @@ async fn redeemed(network: &Network) -> Vec<(u32, u32)> {
     redeemed.collect()
 }
 
-/// An epoch pays for 16 texts of the greatest length, and is redeemed when the next has begun: here, across deaths on either side.
+/// An epoch pays for 16 texts of the greatest length, and is redeemed when the next has begun: here, across deaths on
+/// either side.
 #[tokio::test(flavor = "multi_thread")]
 async fn epochs_are_redeemed_one_after_another_and_nobody_gets_stuck() {
     const LONGEST: u32 = 16;

@@ -166,7 +166,8 @@ async fn a_validator_that_was_away_still_convicts() {
     assert_eq!(slashed, [worker_address(LIAR)]);
 }
 
-/// Two replicas of one stage, one of which lies in one element, and nobody else: the only validator leaves as soon as all have met.
+/// Two replicas of one stage, one of which lies in one element, and nobody else: the only validator leaves as soon as
+/// all have met.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_differs_is_convicted_by_the_honest_one() {
     let mut network = Network::start(2).await;
@@ -270,7 +271,8 @@ async fn assert_game_told(network: &Network, report: &Report, fault: Fault) {
 
 /// A job whose claims can be challenged for longer than it takes to see that a worker does not answer.
 const SLOW: Job = Job { challenge_window: 60, ..JOB };
-/// Seconds that either side of a challenge has, where a silent one is waited for: enough for a whole game on a busy machine.
+/// Seconds that either side of a challenge has, where a silent one is waited for: enough for a whole game on a
+/// busy machine.
 const CLOCK: u32 = 30;
 
 /// A network of two workers with such clocks.
@@ -415,10 +417,12 @@ async fn who_answers_with_junk_is_convicted_of_silence() {
     assert_eq!(answers_of("junk").await, 0, "junk is no answer");
 }
 
-/// What does not fit in an answer; how many answers are taken before the first that is not: states, statement and trace; why that is not.
+/// What does not fit in an answer; how many answers are taken before the first that is not: states, statement and
+/// trace; why that is not.
 const INCONSISTENT: [(&str, usize, &str); 6] = [
     ("count", 0, "WrongState"),
-    // What it says is a list that leads to its claim: it is taken. Of a step from a state to itself the node then has no record to sign.
+    // What it says is a list that leads to its claim: it is taken. Of a step from a state to itself the node then has
+    // no record to sign.
     ("first", 1, "does not hold what is asked for"),
     ("last", 0, "WrongState"),
     ("wiring", 1, "WrongProgram"),
@@ -426,7 +430,8 @@ const INCONSISTENT: [(&str, usize, &str); 6] = [
     ("data_root", 2, "WrongAnswer"),
 ];
 
-/// Replicas that lie alike, each of which answers for it in its own inconsistent way. What does not fit is no answer, so that their clocks run out.
+/// Replicas that lie alike, each of which answers for it in its own inconsistent way. What does not fit is no answer,
+/// so that their clocks run out.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_answers_with_roots_that_do_not_fit_is_convicted_of_silence() {
     let workers = INCONSISTENT.len();

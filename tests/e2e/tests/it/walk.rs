@@ -1,5 +1,5 @@
-//! The documents, walked literally: every block of shell that follows a line `<!-- walk -->`, in the order of its page, each page from an empty
-//! folder and an empty home, with the checkout as `$TENSORLINK` and the programs in the path.
+//! The documents, walked literally: every block of shell that follows a line `<!-- walk -->`, in the order of its page,
+//! each page from an empty folder and an empty home, with the checkout as `$TENSORLINK` and the programs in the path.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,8 @@
-//! `proofs.json`: proofs that convict (P-14), one for each opcode, sink and kind of contradiction; `training-proofs.json`: those of
-//! the opcodes that training adds.
+//! `proofs.json`: proofs that convict (P-14), one for each opcode, sink and kind of contradiction;
+//! `training-proofs.json`: those of the opcodes that training adds.
 //!
-//! Each convicts a worker of a program made up around one operator, whose operands come from every source in turn; most over an interval, some
-//! over a receipt.
+//! Each convicts a worker of a program made up around one operator, whose operands come from every source in turn; most
+//! over an interval, some over a receipt.
 
 mod made;
 mod stage;

@@ -68,7 +68,8 @@ impl Cheat {
     }
 }
 
-/// The task with the first micro-batch's rows for those of the second. Graphs are changed by who writes them: as their bytes.
+/// The task with the first micro-batch's rows for those of the second. Graphs are changed by who writes them: as
+/// their bytes.
 fn skipping(task: &Task) -> Result<Task> {
     let mut graph = serde_json::to_value(&task.graph)?;
     let nodes = graph.pointer_mut("/nodes").and_then(Value::as_array_mut).into_iter().flatten();

@@ -1,5 +1,5 @@
-//! The chain port over one job that runs. The chain is not on the way of a text: a role asks it when it starts, and then hears nothing. What workers
-//! redeem lies in the job's folder, for a user signs little ahead of it.
+//! The chain port over one job that runs. The chain is not on the way of a text: a role asks it when it starts, and
+//! then hears nothing. What workers redeem lies in the job's folder, for a user signs little ahead of it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,6 @@
-//! A serving job on this machine, for rows about the network: the user in this process, each worker in one of its own, on the loopback
-//! interface. Everything is as it is in production but the chain, of which the workers are told what it would say.
+//! A serving job on this machine, for rows about the network: the user in this process, each worker in one of its own,
+//! on the loopback interface. Everything is as it is in production but the chain, of which the workers are told what it
+//! would say.
 //!
 //! | module | what lives there |
 //! |---|---|

@@ -56,7 +56,8 @@ pub(super) async fn faucet(local: &LocalChain) -> Result<Address> {
     local.accounts().await?.first().copied().context("anvil holds no account")
 }
 
-/// Creates the contracts, and writes down where they are. The validator gets the SNO of its collateral; the faucet the rest.
+/// Creates the contracts, and writes down where they are. The validator gets the SNO of its collateral; the faucet
+/// the rest.
 pub(super) async fn deploy(folder: &Folder, local: &LocalChain, validator: Address) -> Result<Deployment> {
     let creating = async {
         let faucet = faucet(local).await?;

@@ -18,7 +18,8 @@ use crate::folder::ModelFolder;
 /// It answers within: a large model has to be put into integers first.
 const START: Duration = Duration::from_secs(600);
 
-/// Which model, and where: what was asked for, else the model that script/setup brings, if it is there and nobody said no.
+/// Which model, and where: what was asked for, else the model that script/setup brings, if it is there and nobody
+/// said no.
 pub(super) fn wanted(args: &UpArgs) -> Result<Option<Gateway>> {
     let model = match &args.model {
         Some(model) => model.canonicalize().with_context(|| format!("cannot open {}", model.display()))?,

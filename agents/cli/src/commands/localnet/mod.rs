@@ -60,7 +60,8 @@ pub enum LocalnetCommand {
     Faucet(FaucetArgs),
     /// Start another worker, funded and staked; or one that was stopped, by its name.
     AddWorker(AddWorkerArgs),
-    /// Start a worker that lies, and asks less than the others so that it is hired. For the program `villain` of the tests.
+    /// Start a worker that lies, and asks less than the others so that it is hired. For the program `villain` of
+    /// the tests.
     AddVillain(AddVillainArgs),
     /// Show the last lines that the processes have written.
     Logs(LogsArgs),

@@ -1,4 +1,5 @@
-//! Ports of this machine that are free. Below those that the system gives to outgoing connections, so that they are free after a restart, too.
+//! Ports of this machine that are free. Below those that the system gives to outgoing connections, so that they are
+//! free after a restart, too.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::ops::Range;

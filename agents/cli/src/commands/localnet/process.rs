@@ -1,5 +1,5 @@
-//! Processes that outlive the command that starts them. Each is known by its number, by when it began and by which boot of the machine: a
-//! number that the system has given to another process is never signalled.
+//! Processes that outlive the command that starts them. Each is known by its number, by when it began and by which boot
+//! of the machine: a number that the system has given to another process is never signalled.
 
 use std::fs::File;
 use std::path::Path;
@@ -25,7 +25,8 @@ pub(super) struct Process {
     boot: String,
 }
 
-/// Starts a program in a session of its own, what it writes appended to a log, with nothing of our environment that would configure it.
+/// Starts a program in a session of its own, what it writes appended to a log, with nothing of our environment that
+/// would configure it.
 pub(super) fn spawn(mut command: Command, log: &Path) -> Result<Process> {
     let program = command.get_program().to_string_lossy().into_owned();
     for (name, _) in std::env::vars_os() {

@@ -1,4 +1,5 @@
-//! Where that lies which the local network uses and this program does not hold: found from the current folder, or from the program's own.
+//! Where that lies which the local network uses and this program does not hold: found from the current folder, or from
+//! the program's own.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -69,7 +69,8 @@ pub struct NativeTrainArgs {
     /// Also write what the training came to into this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Device of this machine, which decides where two workers differ: cpu, cuda or cuda:N [default: cuda if there is one].
+    /// Device of this machine, which decides where two workers differ: cpu, cuda or cuda:N [default: cuda if there
+    /// is one].
     #[arg(long, env = "TENSORLINK_DEVICE")]
     pub device: Option<String>,
 }

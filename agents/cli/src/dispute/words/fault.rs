@@ -1,4 +1,5 @@
-//! What a worker was convicted of, in words. The only place that has a text for each kind of fault: a new kind gets its own here.
+//! What a worker was convicted of, in words. The only place that has a text for each kind of fault: a new kind gets its
+//! own here.
 
 use tensorlink_node::ports::chain::Fault;
 use tensorlink_types::Source;

@@ -1,4 +1,5 @@
-//! Facts as text: for a person who does not know the protocol (`explain`), at length (`show`), and a line each (`list`).
+//! Facts as text: for a person who does not know the protocol (`explain`), at length (`show`), and a line
+//! each (`list`).
 //!
 //! | module | what lives there |
 //! |---|---|

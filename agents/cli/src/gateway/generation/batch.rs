@@ -83,7 +83,8 @@ impl Batch {
         let tasks = tasks.await.map_err(|_| BackendError::Failed("the tokenizer panicked".into()))??;
         let (job, generations) = tasks.into_iter().map(open).unzip();
         place.send(job);
-        // What is sent into a place that was taken while the thread ended is never looked at, and never dropped, either: nobody would be told.
+        // What is sent into a place that was taken while the thread ended is never looked at, and never dropped,
+        // either: nobody would be told.
         if self.is_closed() { Err(BackendError::Stopped) } else { Ok(generations) }
     }
 }

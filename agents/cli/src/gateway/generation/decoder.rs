@@ -14,8 +14,8 @@ pub trait Decoder {
     /// If there is no memory for another.
     fn begin(&mut self) -> Result<Self::Text, EmbedError>;
 
-    /// Computes the next tokens of some texts, each its own; gives the token chosen after each, in order. A text that failed is not
-    /// used again, the others are.
+    /// Computes the next tokens of some texts, each its own; gives the token chosen after each, in order. A text that
+    /// failed is not used again, the others are.
     fn advance(&mut self, batch: &mut [Turn<'_, Self::Text>]) -> Vec<Result<u32, EmbedError>>;
 }
 

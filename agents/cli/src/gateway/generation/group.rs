@@ -12,8 +12,8 @@ use super::sequence::Sequence;
 use crate::gateway::backend::BackendError;
 use crate::gateway::local::{EmbedError, failed};
 
-/// Most tokens of prompts between two tokens of the texts under way, unless a single prompt has more: new texts delay others only so
-/// long.
+/// Most tokens of prompts between two tokens of the texts under way, unless a single prompt has more: new texts delay
+/// others only so long.
 const PROMPT_TOKENS: usize = 512;
 
 /// Texts in the order in which they joined.
@@ -56,8 +56,8 @@ impl<'a, T> Group<'a, T> {
         }
     }
 
-    /// A token for every text, but for those whose prompt has to wait its turn. Texts that are at their end leave, and those that nobody
-    /// waits for.
+    /// A token for every text, but for those whose prompt has to wait its turn. Texts that are at their end leave, and
+    /// those that nobody waits for.
     pub(super) fn advance(&mut self, decoder: &mut impl Decoder<Text = T>) {
         self.members.retain(|member| !member.pieces.is_closed());
         let mut prompts = 0usize;

@@ -97,7 +97,7 @@ pub struct Piece {
 pub struct Generation {
     /// Tokens of the prompt, those added by tokenizer or template among them.
     pub prompt_tokens: u32,
-    /// One for each token, the last with [`Piece::finish`], or an error at the end. Ends without either if the model has stopped.
-    /// Holds as many as there can be, so that a slow reader delays nobody.
+    /// One for each token, the last with [`Piece::finish`], or an error at the end. Ends without either if the model
+    /// has stopped. Holds as many as there can be, so that a slow reader delays nobody.
     pub pieces: mpsc::Receiver<Result<Piece, BackendError>>,
 }

@@ -7,8 +7,8 @@ use super::language::{Language, Spell};
 use crate::folder::{ChatTemplate, FolderError, ModelFolder, TextTokenizer, TokenizerError};
 use crate::gateway::local::{EmbedError, TokenizeError};
 
-/// Tokens of a prompt before a continuation, by which its first tokens are spelled: whether a word begins with a space may depend on
-/// them.
+/// Tokens of a prompt before a continuation, by which its first tokens are spelled: whether a word begins with a space
+/// may depend on them.
 const BEFORE: usize = 6;
 const NO_TEMPLATE: &str = "this model has no chat template: use /v1/completions, or a model that was trained to chat";
 
@@ -75,7 +75,8 @@ pub fn refusal(error: TokenizerError) -> TokenizeError {
     }
 }
 
-/// The state of the tokenizer's own incremental decoding, which [`tokenizers::DecodeStream`] holds with a borrowed tokenizer.
+/// The state of the tokenizer's own incremental decoding, which [`tokenizers::DecodeStream`] holds with a
+/// borrowed tokenizer.
 struct Speller<'a> {
     tokenizer: &'a TextTokenizer,
     ids: Vec<u32>,

@@ -14,7 +14,8 @@ impl Stops {
         Self { stops: stops.into_iter().filter(|stop| !stop.is_empty()).collect(), held: String::new() }
     }
 
-    /// Takes the next text; gives what may be shown, and whether a stop sequence follows it. Nothing may be pushed after one.
+    /// Takes the next text; gives what may be shown, and whether a stop sequence follows it. Nothing may be pushed
+    /// after one.
     pub fn push(&mut self, text: &str) -> (String, bool) {
         self.held.push_str(text);
         if let Some(start) = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min() {

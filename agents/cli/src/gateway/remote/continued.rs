@@ -1,5 +1,6 @@
-//! One text of a decoder on the workers of a serving job. Tokens that went through are paid, however the text ends: by itself, because its
-//! reader left, or because the job pays for no more. Only a text whose workers fail is paid to nobody.
+//! One text of a decoder on the workers of a serving job. Tokens that went through are paid, however the text ends:
+//! by itself, because its reader left, or because the job pays for no more. Only a text whose workers fail is paid
+//! to nobody.
 
 use async_trait::async_trait;
 use tensorlink_graph::transformer::choice::controls;

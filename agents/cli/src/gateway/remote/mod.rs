@@ -23,7 +23,8 @@ use continued::Workers;
 
 /// When a client whom a full queue refused should come back.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// Texts of one request under way at once, so that stages need not wait for one another, and other requests get through.
+/// Texts of one request under way at once, so that stages need not wait for one another, and other requests
+/// get through.
 const AT_ONCE: usize = 8;
 
 /// For workers to sign for texts that end with the process.

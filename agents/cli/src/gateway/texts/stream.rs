@@ -1,5 +1,5 @@
-//! Answers in parts, as server-sent events: `data: JSON`, at the end `data: [DONE]`. What goes wrong later than the answer's head comes as
-//! a part with OpenAI's error, after which there is nothing more.
+//! Answers in parts, as server-sent events: `data: JSON`, at the end `data: [DONE]`. What goes wrong later than the
+//! answer's head comes as a part with OpenAI's error, after which there is nothing more.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -1,4 +1,5 @@
-//! The gateway over the scripted workers of a serving job whose last stage chooses tokens: from a client's request to what workers are paid.
+//! The gateway over the scripted workers of a serving job whose last stage chooses tokens: from a client's request to
+//! what workers are paid.
 
 #[allow(dead_code, reason = "shared with the tests of workers")]
 #[path = "../../../../worker/tests/it/serving/world.rs"]

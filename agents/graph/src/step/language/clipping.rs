@@ -1,7 +1,8 @@
-//! Clipping by the norm of all gradients (Pascanu, Mikolov and Bengio, *On the difficulty of training recurrent neural networks*, 2013).
+//! Clipping by the norm of all gradients (Pascanu, Mikolov and Bengio, *On the difficulty of training recurrent neural
+//! networks*, 2013).
 //!
-//! Squares are summed exactly, in one exponent for all, so that the norm is the same wherever a model is cut. Where it is cut, the sum goes
-//! from stage to stage and back, in a micro-batch of its own after all others.
+//! Squares are summed exactly, in one exponent for all, so that the norm is the same wherever a model is cut. Where it
+//! is cut, the sum goes from stage to stage and back, in a micro-batch of its own after all others.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! Dropout of embeddings, of attention's probabilities, and of what blocks add to the residual stream, as GPT-2 and BERT have it; and of
-//! the vector that classes are told by.
+//! Dropout of embeddings, of attention's probabilities, and of what blocks add to the residual stream, as GPT-2 and
+//! BERT have it; and of the vector that classes are told by.
 //!
-//! The gradient is dropped by the very draws of what it is the gradient of: an element of either has the same place in its tensor.
+//! The gradient is dropped by the very draws of what it is the gradient of: an element of either has the same place in
+//! its tensor.
 
 use super::Builder;
 use crate::model::MAX_MICRO_BATCHES;

@@ -11,8 +11,8 @@ const NORM: &str = "embedding.norm";
 const TYPE: &str = "embedding.type";
 
 impl Builder<'_> {
-    /// The residual stream: a row of the table for each token, one for its place where those are learned, and the vector of first texts
-    /// where there are second ones.
+    /// The residual stream: a row of the table for each token, one for its place where those are learned, and the
+    /// vector of first texts where there are second ones.
     pub(super) fn embedding(&mut self, ids: NodeId) -> (Option<NormPass>, NodeId) {
         let x = self.rows("embedding.tokens", ids);
         let x = match self.places() {

@@ -33,8 +33,8 @@ impl Builder<'_> {
         (HeadPass { norm, pooler, input }, (logits, probabilities))
     }
 
-    /// Of the sum of all labels' cross entropies: their number is divided by where gradients are taken up. Beside the gradient of
-    /// x the one by the embedding, if that is the head's weights.
+    /// Of the sum of all labels' cross entropies: their number is divided by where gradients are taken up. Beside the
+    /// gradient of x the one by the embedding, if that is the head's weights.
     pub(super) fn head_gradient(
         &mut self,
         pass: &HeadPass,

@@ -1,8 +1,8 @@
 //! Products with weights: `y = x·Wᵀ`, `dx = dy·W`, `dW = dyᵀ·x`, every operand quantised once.
 //!
-//! With W = diag(c)·V in mantissas V, `dy·W = (dy·diag(c))·V`: the gradient takes the weights' scales up before it is quantised
-//! itself, so that the transposed mantissas serve as they are. Likewise for the scales of x, and dW. Gradients of few bits are rounded by
-//! draws.
+//! With W = diag(c)·V in mantissas V, `dy·W = (dy·diag(c))·V`: the gradient takes the weights' scales up before it is
+//! quantised itself, so that the transposed mantissas serve as they are. Likewise for the scales of x, and dW.
+//! Gradients of few bits are rounded by draws.
 
 use super::{Builder, Quantised, part_of_sum, wide};
 use crate::model::{MAX_MICRO_BATCHES, MAX_WIDTH};
@@ -13,8 +13,9 @@ use crate::transformer::{Output, Positions};
 /// Bits of the gradient by the logits of a vocabulary longer than one operator reduces.
 const LOGIT_BITS: u8 = 16;
 
-/// Bits up to which gradients are rounded by draws. Rounded to the nearest, what is small beside its row is lost in every step alike, and
-/// weights drift: a decoder of 0.8 M parameters had learned well for 1,500 steps of 5,000, and had forgotten everything 400 later.
+/// Bits up to which gradients are rounded by draws. Rounded to the nearest, what is small beside its row is lost in
+/// every step alike, and weights drift: a decoder of 0.8 M parameters had learned well for 1,500 steps of 5,000, and
+/// had forgotten everything 400 later.
 const DITHERED_BITS: u8 = 8;
 
 /// The margin-free part of a quantised row: its mantissas lie in `[−1, 1]`.
@@ -118,8 +119,8 @@ impl Builder<'_> {
         self.scaled_product(&format!("{name}.input.grad"), operands, wide(Class::Gradient))
     }
 
-    /// Bits in which the gradient of a projection's outputs is multiplied. One by many logits is large at the label alone: beside it
-    /// 8 bits would lose all the others.
+    /// Bits in which the gradient of a projection's outputs is multiplied. One by many logits is large at the label
+    /// alone: beside it 8 bits would lose all the others.
     fn gradient_bits(&self, projection: &str) -> u8 {
         let is_vocabulary = matches!(self.architecture.output, Output::Logits { .. });
         let many = projection == "head" && is_vocabulary && self.architecture.vocabulary > MAX_WIDTH;
@@ -153,8 +154,8 @@ impl Builder<'_> {
         sum.unwrap_or(a)
     }
 
-    /// Whether a projection's bias changes nothing: one of keys adds the same to all scores of a query, unless they are turned or normalised
-    /// in between. Of its gradient, which is zero, integers would compute their own rounding.
+    /// Whether a projection's bias changes nothing: one of keys adds the same to all scores of a query, unless they are
+    /// turned or normalised in between. Of its gradient, which is zero, integers would compute their own rounding.
     fn moves_nothing(&self, projection: &str) -> bool {
         let between = self.architecture.query_key_norm || matches!(self.architecture.positions, Positions::Rotary(_));
         projection.ends_with(".key") && !between

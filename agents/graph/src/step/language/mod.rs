@@ -1,8 +1,10 @@
-//! The training step of a language model, its gradients, and AdamW: a decoder learns what follows each token, an encoder each text's label.
+//! The training step of a language model, its gradients, and AdamW: a decoder learns what follows each token, an
+//! encoder each text's label.
 //!
-//! A micro-batch is one sequence; where a model can be cut, there is one more for the norm of all gradients. Whatever meets a weight is quantised row by row, by the row's own largest magnitude, in both
-//! directions: nothing that a matrix product reads depends on calibrated exponents. Everything else is kept in
-//! [`WIDE_BITS`] bits under static ones. Gradients are written block by block, in the operators of the forward pass.
+//! A micro-batch is one sequence; where a model can be cut, there is one more for the norm of all gradients. Whatever
+//! meets a weight is quantised row by row, by the row's own largest magnitude, in both directions: nothing that a
+//! matrix product reads depends on calibrated exponents. Everything else is kept in [`WIDE_BITS`] bits under static
+//! ones. Gradients are written block by block, in the operators of the forward pass.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -57,7 +59,8 @@ pub const MOMENTS: [&str; 2] = ["first", "second"];
 /// How much everything may outgrow what calibration saw.
 pub const MARGINS: Margins = Margins { weight: 1, activation: 3, gradient: 5, velocity: 4 };
 
-/// How much larger than in a step of fewer sequences what is seen at a site can get, if there are so many times as many.
+/// How much larger than in a step of fewer sequences what is seen at a site can get, if there are so many times
+/// as many.
 pub fn growth(site: &str, times: f64) -> f64 {
     let sums = [".grad.sum", ".grad.coarse", ".grad.clipped", ".first"];
     if sums.iter().any(|end| site.ends_with(end)) {
@@ -122,8 +125,9 @@ impl Recipe {
         }
     }
 
-    /// Layers that a model is cut by: the embedding, its blocks, and the head. One where the head's weights are the embedding: both have
-    /// to be in one stage, and what lies between them with them. With adapters the blocks alone, as nothing else has a state.
+    /// Layers that a model is cut by: the embedding, its blocks, and the head. One where the head's weights are the
+    /// embedding: both have to be in one stage, and what lies between them with them. With adapters the blocks alone,
+    /// as nothing else has a state.
     pub const fn layer_count(&self, architecture: &Architecture) -> usize {
         match self.adapters {
             Some(_) => architecture.layers as usize,
@@ -184,8 +188,8 @@ pub enum Untrainable {
 }
 
 impl StepGraph {
-    /// Builds the training step of a language model on `rows` sequences: features are their tokens, labels those that follow; of a model
-    /// with classes, one for each sequence.
+    /// Builds the training step of a language model on `rows` sequences: features are their tokens, labels those that
+    /// follow; of a model with classes, one for each sequence.
     ///
     /// # Errors
     /// [`Untrainable`].

@@ -55,8 +55,8 @@ impl Builder<'_> {
         (NormPass { kind, input, normalised }, y)
     }
 
-    /// With `n` the normalised run of length K and `u = dy·gain`: `dx = √K·ρ·(u − mean(u) − n·mean(u·n))`, ρ being the inverse
-    /// norm; without `mean(u)` where the run's mean is not taken off.
+    /// With `n` the normalised run of length K and `u = dy·gain`: `dx = √K·ρ·(u − mean(u) − n·mean(u·n))`, ρ being the
+    /// inverse norm; without `mean(u)` where the run's mean is not taken off.
     pub(super) fn norm_gradient(&mut self, name: &str, pass: &NormPass, dy: NodeId) -> NodeId {
         let part = |part: &str| format!("{name}.grad.{part}");
         let gradient = wide(Class::Gradient);

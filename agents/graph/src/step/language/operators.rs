@@ -32,8 +32,8 @@ impl Builder<'_> {
         self.op(site, op, inputs, dims, precision)
     }
 
-    /// Appends operators that give one element for each row of their first input: of rows longer than one operator reduces, by
-    /// way of equal parts.
+    /// Appends operators that give one element for each row of their first input: of rows longer than one operator
+    /// reduces, by way of equal parts.
     pub(super) fn by_row(&mut self, site: &str, op: Op, input: NodeId, precision: Precision) -> NodeId {
         let y = self.by_part(site, op, input, precision.clone());
         if self.part(input) == self.row(input) { y } else { self.by_row(&format!("{site}.whole"), op, y, precision) }
@@ -46,8 +46,8 @@ impl Builder<'_> {
         if terms == self.row(input) { y } else { self.exact_sum(&format!("{site}.whole"), y) }
     }
 
-    /// A tensor in pieces that can be summed up whole, in equal parts: itself, or, of a matrix whose number of rows has none, as a vocabulary of
-    /// 30,522 has not, as many rows as have and the rest, as columns.
+    /// A tensor in pieces that can be summed up whole, in equal parts: itself, or, of a matrix whose number of rows has
+    /// none, as a vocabulary of 30,522 has not, as many rows as have and the rest, as columns.
     pub(super) fn reducible(&mut self, site: &str, x: NodeId) -> Vec<NodeId> {
         let (rows, columns) = match self.dims(x).as_slice() {
             [rows, columns] if equal_parts((*rows).into()).is_none() => (*rows, *columns),

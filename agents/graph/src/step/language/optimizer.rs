@@ -1,7 +1,7 @@
 //! AdamW (Loshchilov and Hutter, *Decoupled weight decay regularization*, 2019).
 //!
-//! Adam's step does not change if all gradients are multiplied by one number, and ε with them, so that the mean over the batch
-//! is its sum, clipped at as many times the norm.
+//! Adam's step does not change if all gradients are multiplied by one number, and ε with them, so that the mean over
+//! the batch is its sum, clipped at as many times the norm.
 
 use super::clipping::Clipped;
 use super::{Builder, NodeId, Weight, clipped};

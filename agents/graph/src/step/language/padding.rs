@@ -1,13 +1,14 @@
 //! Texts shorter than a sequence: what follows their last token is padding, which nobody attends to.
 //!
-//! Its scores are lowered so far that integers give it no probability at all. So nothing of it reaches a token of the text, nor, on the
-//! way back, does a gradient reach it: it moves no weight.
+//! Its scores are lowered so far that integers give it no probability at all. So nothing of it reaches a token of the
+//! text, nor, on the way back, does a gradient reach it: it moves no weight.
 
 use super::{Builder, wide};
 use crate::step::build::ceil_log2;
 use crate::step::{Class, NodeId, Op, Precision};
 
-/// By how much padding's scores are lowered, as logarithms of probabilities: far more than the 24 binary digits of a power.
+/// By how much padding's scores are lowered, as logarithms of probabilities: far more than the 24 binary digits of
+/// a power.
 const LOWERED: f64 = 64.0;
 
 impl Builder<'_> {

@@ -1,4 +1,5 @@
-//! One vector of a text: the first token's, through a dense layer and a hyperbolic tangent, as BERT and RoBERTa have it.
+//! One vector of a text: the first token's, through a dense layer and a hyperbolic tangent, as BERT and RoBERTa
+//! have it.
 
 use super::dropout::Dropped;
 use super::{Builder, Quantised, WIDE_BITS, wide};
@@ -31,8 +32,8 @@ impl Builder<'_> {
         (Some(PoolerPass { input, activated }), y)
     }
 
-    /// Takes in the gradients by W and b; gives the one by all tokens, which is nothing but for the first. With `y = tanh(z)`:
-    /// `dz = dy − dy·y·y`.
+    /// Takes in the gradients by W and b; gives the one by all tokens, which is nothing but for the first. With
+    /// `y = tanh(z)`: `dz = dy − dy·y·y`.
     pub(super) fn pooled_gradient(&mut self, pass: Option<&PoolerPass>, dy: NodeId) -> NodeId {
         let Some(&PoolerPass { input, activated }) = pass else { return dy };
         let gradient = || wide(Class::Gradient);

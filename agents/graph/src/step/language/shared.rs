@@ -1,9 +1,10 @@
-//! Data parallelism: so many shares of a step's sequences, each with all of the model. A share is one stage, or is cut into a pipeline
-//! of its own; stages of all shares stand in one line, share after share.
+//! Data parallelism: so many shares of a step's sequences, each with all of the model. A share is one stage, or is cut
+//! into a pipeline of its own; stages of all shares stand in one line, share after share.
 //!
-//! What a share of one stage computes of its own stands in its preparation; in longer ones its sequences are micro-batches, all shares'
-//! at the same time. Then gradients are summed from share to share, one parameter a micro-batch, and the totals go back. They are integers of
-//! one exponent, so that the state after a step is the same bits as that of one worker with all sequences, however many share them.
+//! What a share of one stage computes of its own stands in its preparation; in longer ones its sequences are
+//! micro-batches, all shares' at the same time. Then gradients are summed from share to share, one parameter a
+//! micro-batch, and the totals go back. They are integers of one exponent, so that the state after a step is the same
+//! bits as that of one worker with all sequences, however many share them.
 //!
 //! | micro-batch | what is in its passes |
 //! |---|---|
@@ -65,8 +66,8 @@ struct Done<'a> {
 }
 
 impl StepGraph {
-    /// Builds the training step of a language model whose sequences are in so many shares, each cut by layers as `cut` says. A layer of the
-    /// graph is a stage.
+    /// Builds the training step of a language model whose sequences are in so many shares, each cut by layers as `cut`
+    /// says. A layer of the graph is a stage.
     ///
     /// # Errors
     /// [`Untrainable`], also where there is no sequence for each share.

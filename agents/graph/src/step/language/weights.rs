@@ -1,5 +1,5 @@
-//! What products read of parameters. Those that are trained are state, and quantised anew in every step; those that are not are
-//! constants, quantised here.
+//! What products read of parameters. Those that are trained are state, and quantised anew in every step; those that are
+//! not are constants, quantised here.
 
 use super::linear::fraction;
 use super::{
@@ -38,8 +38,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Places before the point that adapters need. They begin at most at 1, and Adam takes them no further in a step than its rate, up
-    /// to single ones: what calibration sees of the first steps says little of matrices that begin at nothing.
+    /// Places before the point that adapters need. They begin at most at 1, and Adam takes them no further in a step
+    /// than its rate, up to single ones: what calibration sees of the first steps says little of matrices that begin
+    /// at nothing.
     fn range(&self) -> i16 {
         let way: f64 = self.recipe.optimizer.rates.iter().sum();
         // SAFETY of the cast: a job has at most a million steps of a rate of at most 1.

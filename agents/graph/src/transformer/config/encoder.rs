@@ -69,7 +69,8 @@ pub(super) fn read(fields: &Fields, family: Family, pooling: Option<&[u8]>) -> R
     })
 }
 
-/// Names of the classes that a model tells texts apart by, `LABEL_0` and `LABEL_1` unless said; none of a model that does not.
+/// Names of the classes that a model tells texts apart by, `LABEL_0` and `LABEL_1` unless said; none of a model that
+/// does not.
 pub(super) fn classes(fields: &Fields) -> Result<Vec<String>, ConfigError> {
     if !fields.texts("architectures")?.first().is_some_and(|class| class.ends_with(CLASSIFIER)) {
         return Ok(Vec::new());

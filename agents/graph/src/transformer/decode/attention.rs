@@ -28,8 +28,8 @@ impl Span {
         self.past..self.past.saturating_add(self.rows)
     }
 
-    /// Rows whose attention is computed in one: all of a text's beginning, otherwise one by one, because causal operators see
-    /// as many keys as there are rows.
+    /// Rows whose attention is computed in one: all of a text's beginning, otherwise one by one, because causal
+    /// operators see as many keys as there are rows.
     pub(super) const fn together(&self) -> u32 {
         if self.past == 0 { self.rows } else { 1 }
     }

@@ -32,8 +32,8 @@ pub trait CacheEngine: Engine {
     /// had.
     ///
     /// # Errors
-    /// [`EngineError::Malformed`] for rows of another type, beyond the layout's most or after a gap; [`EngineError::Device`] when
-    /// memory runs out.
+    /// [`EngineError::Malformed`] for rows of another type, beyond the layout's most or after a gap;
+    /// [`EngineError::Device`] when memory runs out.
     fn write(&self, room: &mut Self::Room, at: u32, rows: &Self::Tensor) -> Result<(), EngineError>;
 
     /// The first rows, as one tensor.

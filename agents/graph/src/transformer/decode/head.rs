@@ -96,9 +96,9 @@ impl<E: CacheEngine> CachedRunner<E> {
         spans.iter().map(own).collect()
     }
 
-    /// Successors of so many rows, of which none has a temperature, by their logits alone. The largest logit reaches every threshold, for
-    /// none beyond it is reached by a token; and logits keep their order in Perturb, because they only gain fraction bits there. So the
-    /// program chooses the first of the largest.
+    /// Successors of so many rows, of which none has a temperature, by their logits alone. The largest logit reaches
+    /// every threshold, for none beyond it is reached by a token; and logits keep their order in Perturb, because they
+    /// only gain fraction bits there. So the program chooses the first of the largest.
     fn likeliest(&mut self, rows: u32, x: E::Tensor) -> Result<Vec<i64>, DecodeError> {
         let head = self.logits.get(rows, || Piece::logits(&self.plan, rows))?;
         let logits = self.end(&head, x, None)?;

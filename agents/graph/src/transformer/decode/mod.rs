@@ -1,7 +1,8 @@
 //! A stage token by token: the bits of its stateless programs, without computing the past again.
 //!
-//! Integers do not care in which order or company they are computed, so rows of many texts pass through one operator, and keys
-//! and values of earlier tokens are kept. What is proven stays [`Plan::program`](super::Plan::program) of the whole text.
+//! Integers do not care in which order or company they are computed, so rows of many texts pass through one operator,
+//! and keys and values of earlier tokens are kept. What is proven stays [`Plan::program`](super::Plan::program) of the
+//! whole text.
 //!
 //! | module | what lives there |
 //! |---|---|

@@ -44,7 +44,8 @@ impl<E: CacheEngine> CachedRunner<E> {
     /// Moves the constants to the device.
     ///
     /// # Errors
-    /// [`DecodeError::NotADecoder`]; [`DecodeError::Execute`] for constants that are not the plan's, or if the device fails.
+    /// [`DecodeError::NotADecoder`]; [`DecodeError::Execute`] for constants that are not the plan's, or if the
+    /// device fails.
     pub fn new(engine: E, plan: Plan, constants: &[Tensor]) -> Result<Self, DecodeError> {
         Self::sharing(StageRunner::new(engine, plan, constants)?)
     }
@@ -94,8 +95,8 @@ impl<E: CacheEngine> CachedRunner<E> {
         Session::new(&self.engine, &self.kind)
     }
 
-    /// Computes the next tokens of each session, however many: all of a prompt, part of it, one. Gives what the stage gives for
-    /// these tokens, session by session: rows of its program's output for the whole text.
+    /// Computes the next tokens of each session, however many: all of a prompt, part of it, one. Gives what the stage
+    /// gives for these tokens, session by session: rows of its program's output for the whole text.
     ///
     /// # Errors
     /// [`DecodeError`]; no session moves on then.

@@ -1,7 +1,7 @@
 //! The choice of the next token: a sample of the softmax of its logits, among the likeliest (rules N-32 to N-37).
 //!
-//! A row of a vocabulary is longer than one operator may reduce, so it is searched in equal parts. Logits have 16 bits: the
-//! threshold below which no token is chosen is found bit by bit, as a number that counts from the least logit on.
+//! A row of a vocabulary is longer than one operator may reduce, so it is searched in equal parts. Logits have 16 bits:
+//! the threshold below which no token is chosen is found bit by bit, as a number that counts from the least logit on.
 
 use tensorlink_num::kernel::{CHOICE_BITS, CONTROLS, EXP_EXPONENT};
 use tensorlink_types::{Opcode, Source, TensorType};

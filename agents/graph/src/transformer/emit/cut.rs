@@ -1,7 +1,7 @@
 //! What an emitted program leaves to a cache of keys and values.
 //!
-//! Everything but attention computes row by row, so that rows of several texts can be computed in one operator. A program
-//! emitted for a cache therefore stops where attention begins and goes on with what it gives. Two kinds of
+//! Everything but attention computes row by row, so that rows of several texts can be computed in one operator. A
+//! program emitted for a cache therefore stops where attention begins and goes on with what it gives. Two kinds of
 //! tensors come from outside then, as `Source::State`, which programs of transformers have none of otherwise: number 0
 //! is the table of positions at the positions of the rows, number `1 + i` what the attention of the i-th layer gives.
 
@@ -72,9 +72,9 @@ impl Emitter<'_> {
         Ok(Value { source: Source::State(cores.len() as u32), ty })
     }
 
-    /// The attention that was left: operators from `State(0)`, the queries of this emitter's tokens, `State(1)`, the keys, and
-    /// `State(2)`, the values, transposed. Of several tokens each sees as many keys as there are tokens up to it; a single
-    /// one sees all.
+    /// The attention that was left: operators from `State(0)`, the queries of this emitter's tokens, `State(1)`, the
+    /// keys, and `State(2)`, the values, transposed. Of several tokens each sees as many keys as there are tokens up to
+    /// it; a single one sees all.
     pub(in crate::transformer) fn core(&mut self, core: &Core, keys: u32) -> Result<(), PlanError> {
         let name = format!("layers.{}.attention", core.layer);
         let typed = |source| PlanError::Type { name: name.clone(), source };

@@ -1,4 +1,5 @@
-//! A decoder, or an encoder with classes, as Hugging Face's folders have it: the reverse of [`config`](super::config) and [`import`](mod@super::import).
+//! A decoder, or an encoder with classes, as Hugging Face's folders have it: the reverse of [`config`](super::config)
+//! and [`import`](mod@super::import).
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -53,8 +54,8 @@ pub(super) struct Gathered {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The weights of an architecture as the bytes of one safetensors file: 32-bit floats, tensors named and laid out as the family's
-/// publisher has them.
+/// The weights of an architecture as the bytes of one safetensors file: 32-bit floats, tensors named and laid out as
+/// the family's publisher has them.
 ///
 /// # Errors
 /// [`ExportError::Weights`] for those of another architecture, [`ExportError::Format`].

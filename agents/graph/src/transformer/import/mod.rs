@@ -106,8 +106,8 @@ impl<'a> Checkpoint<'a> {
         problems.into_iter().next().map_or(Ok(checkpoint), Err)
     }
 
-    /// As [`Self::open`], but goes on after the first tensor that is wrong: what was found, and all that is wrong with the
-    /// others. Only a checkpoint without problems has [`weights`](Self::weights).
+    /// As [`Self::open`], but goes on after the first tensor that is wrong: what was found, and all that is wrong with
+    /// the others. Only a checkpoint without problems has [`weights`](Self::weights).
     ///
     /// # Errors
     /// An [`ImportError`] for files or an index that cannot be read at all.

@@ -1,4 +1,5 @@
-//! Adapters of low rank (Hu et al., *LoRA*, 2021): a projection computes `W·x + alpha/rank·B·(A·x)`, and only A and B are trained.
+//! Adapters of low rank (Hu et al., *LoRA*, 2021): a projection computes `W·x + alpha/rank·B·(A·x)`, and only A and B
+//! are trained.
 //!
 //! | module | what lives there |
 //! |---|---|

@@ -17,7 +17,8 @@ pub(super) fn scores(
     product(&q, &shared(k, heads)?, products)
 }
 
-/// `Σ_s p[h,t,s]·v[g,d,s]`; the values transposed, with the length of their rows; of so many heads, to rows of this length.
+/// `Σ_s p[h,t,s]·v[g,d,s]`; the values transposed, with the length of their rows; of so many heads, to rows of
+/// this length.
 pub(super) fn mix(
     p: &Tensor,
     (v, keys): (&Tensor, i64),

@@ -1,8 +1,9 @@
 //! A step graph in libtorch's floats: what language models are calibrated by, and what native mode trains by.
 //!
-//! The plain interpretation of [`tensorlink_graph::step::float`] says what each operator is, and tests hold this one to it. That one keeps
-//! every value of a step, on one thread; this one frees what nobody reads any more, and computes on all of them. With bfloat16 the
-//! products take operands of bfloat16, as libtorch's autocast has it; state, sums and everything else are in 32 bits.
+//! The plain interpretation of [`tensorlink_graph::step::float`] says what each operator is, and tests hold this one to
+//! it. That one keeps every value of a step, on one thread; this one frees what nobody reads any more, and computes on
+//! all of them. With bfloat16 the products take operands of bfloat16, as libtorch's autocast has it; state, sums and
+//! everything else are in 32 bits.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -41,8 +42,8 @@ impl<'a> FloatRun<'a> {
     /// A run that begins at a state, which is by the names that the graph has for it.
     ///
     /// # Errors
-    /// [`FloatError::Device`] without the device or enough memory on it, or for a leaf that has no values, or of another number than its
-    /// node.
+    /// [`FloatError::Device`] without the device or enough memory on it, or for a leaf that has no values, or of
+    /// another number than its node.
     pub fn new<T: Element>(
         graph: &'a StepGraph,
         data: &FloatData,
@@ -166,8 +167,8 @@ fn leaves<T: Element>(
     Ok(leaves)
 }
 
-/// Which computed values are read for the last time by each node, its own among them if nobody reads it. What the end of the step reads is
-/// in none.
+/// Which computed values are read for the last time by each node, its own among them if nobody reads it. What the end
+/// of the step reads is in none.
 fn over(graph: &StepGraph) -> Vec<Vec<NodeId>> {
     let seen = |observed: &Observed| [observed.labels, observed.probabilities];
     let kept = graph.state.iter().map(|node| node.next).chain(graph.observed.iter().flat_map(seen));

@@ -1,10 +1,12 @@
-//! Exact matrix products `a·bᵀ` by AMX: `tdpb..d` multiplies 16 rows of 64 bytes by as many, and adds to 16 × 16 sums of 32 bits.
+//! Exact matrix products `a·bᵀ` by AMX: `tdpb..d` multiplies 16 rows of 64 bytes by as many, and adds to 16 × 16 sums
+//! of 32 bits.
 //!
-//! *Bytes.* Rows of `b`, weights mostly, are read where they lie, and rows of `a` are packed into panels, once. A tile's rows are
-//! then those of `b`, and tiles are turned on their way out: that costs less than packing all of `b` in every product.
+//! *Bytes.* Rows of `b`, weights mostly, are read where they lie, and rows of `a` are packed into panels, once. A
+//! tile's rows are then those of `b`, and tiles are turned on their way out: that costs less than packing all of `b` in
+//! every product.
 //!
-//! *Words.* `a = 256·a1 + a0`, `b = 256·b1 + b0`, with `a1`, `b1` signed and `a0`, `b0` not: four products of bytes, each below 2^28 in
-//! magnitude over 4096 elements, since `255²·4096 < 2^28`.
+//! *Words.* `a = 256·a1 + a0`, `b = 256·b1 + b0`, with `a1`, `b1` signed and `a0`, `b0` not: four products of bytes,
+//! each below 2^28 in magnitude over 4096 elements, since `255²·4096 < 2^28`.
 //!
 //! *Words by bytes.* `a` alone is split: two products of bytes. Rows of `b` are read where they lie, as those of bytes.
 //!
@@ -49,8 +51,8 @@ impl Amx {
         permit::tiles().then_some(Self { vnni, threads })
     }
 
-    /// Computes products of at most 4096 elements of two tensors of bytes, two of words, or words by bytes; false if they are
-    /// neither.
+    /// Computes products of at most 4096 elements of two tensors of bytes, two of words, or words by bytes; false if
+    /// they are neither.
     pub(crate) fn multiply(
         self,
         (a, b): (Operand<'_>, Operand<'_>),

@@ -65,7 +65,8 @@ impl<F: Finish, T: Element> Target<'_, F, T> {
         }
     }
 
-    /// Finishes a block of 16 by 32 sums of words by bytes from the tiles of the words' halves, which have columns of the result as rows.
+    /// Finishes a block of 16 by 32 sums of words by bytes from the tiles of the words' halves, which have columns of
+    /// the result as rows.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
     fn turned_halves(&mut self, product: &Product<'_>, (row, first): (usize, usize), sums: &[Tile; 4]) {
         let none = _mm512_setzero_si512();
@@ -139,7 +140,8 @@ impl Delay {
 }
 
 impl Product<'_> {
-    /// Of bytes. Rows of `b`, of which there are many, are read in place; those of `a` are packed. So tiles come out turned.
+    /// Of bytes. Rows of `b`, of which there are many, are read in place; those of `a` are packed. So tiles come
+    /// out turned.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     pub(super) fn bytes<T: Element>(&self, tiles: &Tiles, mut target: Target<'_, impl Finish, T>) {
         let (m, n, steps) = (self.a.rows, self.b.rows, self.a.width.div_ceil(VECTOR));
@@ -269,8 +271,8 @@ fn pack_all(rows: &Matrix<'_>, panels: &mut [Lanes], steps: usize) {
     }
 }
 
-/// 32 rows of `steps` vectors and how far they are apart: in place, or copied, zeros around them, where that would leave the
-/// memory.
+/// 32 rows of `steps` vectors and how far they are apart: in place, or copied, zeros around them, where that would
+/// leave the memory.
 fn in_place<'a>(matrix: &Matrix<'a>, first: usize, steps: usize, copy: &'a mut Vec<u8>) -> (&'a [u8], usize) {
     let width = steps * VECTOR;
     let rows = matrix.from(first);

@@ -13,7 +13,8 @@ const SUMS: usize = 4;
 /// A tile of sums in memory: its rows.
 pub(super) type Tile = [Lanes; LANES];
 
-/// What `ldtilecfg` loads: palette 1, from byte 16 on the bytes of a row of each tile in 16 bits, from byte 48 on its rows.
+/// What `ldtilecfg` loads: palette 1, from byte 16 on the bytes of a row of each tile in 16 bits, from byte 48 on
+/// its rows.
 #[repr(C, align(64))]
 struct Configuration([u8; VECTOR]);
 
@@ -52,8 +53,8 @@ pub(super) struct Block<'a> {
 
 /// Which bytes of a block are signed.
 pub(super) trait Signs {
-    /// Sums of left 0 by right 0, left 0 by right 1, left 1 by right 0, left 1 by right 1: element `[i].0[j]` of a tile belongs to row `i` of the left
-    /// and row `j` of the right.
+    /// Sums of left 0 by right 0, left 0 by right 1, left 1 by right 0, left 1 by right 1: element `[i].0[j]` of a tile
+    /// belongs to row `i` of the left and row `j` of the right.
     ///
     /// # Panics
     /// If the block ends before its steps do.

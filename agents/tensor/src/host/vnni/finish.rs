@@ -124,7 +124,8 @@ fn round_eight(x: __m512i, Precision { shift, limit }: Precision) -> __m512i {
     }
 }
 
-/// [`round_eight`] of sixteen sums; in 32 bits. Vectors stay in registers: what is given to a closure goes through memory.
+/// [`round_eight`] of sixteen sums; in 32 bits. Vectors stay in registers: what is given to a closure goes
+/// through memory.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn round([low, high]: [__m512i; 2], to: Precision) -> __m512i {
@@ -179,8 +180,8 @@ fn rounds_high(to: Precision) -> bool {
     (34..=62).contains(&to.shift) && to.limit <= i64::from(i32::MAX)
 }
 
-/// The same as [`round`] of products in even and in odd lanes, each below 2^62, where [`rounds_high`] holds: sixteen at a
-/// time, because all that the lower 32 bits can decide is whether something is left under the half.
+/// The same as [`round`] of products in even and in odd lanes, each below 2^62, where [`rounds_high`] holds: sixteen at
+/// a time, because all that the lower 32 bits can decide is whether something is left under the half.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn round_high([even, odd]: [__m512i; 2], to: Precision) -> __m512i {

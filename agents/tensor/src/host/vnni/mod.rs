@@ -1,7 +1,7 @@
 //! Exact matrix products `a·bᵀ` by AVX-512 VNNI.
 //!
-//! *Bytes.* `vpdpbusd` adds four products of an unsigned and a signed byte to each 32-bit lane, without saturating. `b` is made
-//! unsigned by flipping its top bit, which adds 128: `Σa·b = Σa·(b + 128) − 128·Σa`.
+//! *Bytes.* `vpdpbusd` adds four products of an unsigned and a signed byte to each 32-bit lane, without saturating. `b`
+//! is made unsigned by flipping its top bit, which adds 128: `Σa·b = Σa·(b + 128) − 128·Σa`.
 //!
 //! *Words.* `vpdpwssd` adds two products of 16-bit words to a lane, which only a few products of the full range fit. So
 //! `a = 256·a1 + a0` with `|a0|, |a1| ≤ 128` is multiplied slice by slice, and lanes are emptied into 64 bits before
@@ -66,8 +66,8 @@ impl Vnni {
         there.then_some(Self { threads })
     }
 
-    /// Computes products of at most 4096 elements of two tensors of bytes, two of words, or words by bytes; false if they are
-    /// neither.
+    /// Computes products of at most 4096 elements of two tensors of bytes, two of words, or words by bytes; false if
+    /// they are neither.
     pub(crate) fn multiply(
         self,
         (a, b): (Operand<'_>, Operand<'_>),

@@ -76,8 +76,8 @@ pub(super) fn pack_widened(rows: &Matrix<'_>, panel: &mut [Lanes], stride: usize
     }
 }
 
-/// Interleaves `rows` (at most 16; absent ones count as zeros), every word xored with `flip`. Word `w` of row `r` goes to
-/// `panel[w · stride].0[r]`; words past the end of a row are zeros, xored too.
+/// Interleaves `rows` (at most 16; absent ones count as zeros), every word xored with `flip`. Word `w` of row `r` goes
+/// to `panel[w · stride].0[r]`; words past the end of a row are zeros, xored too.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(in crate::host) fn pack(rows: &Matrix<'_>, flip: i32, panel: &mut [Lanes], stride: usize) {
     let words = rows.width.div_ceil(WORD);
@@ -113,7 +113,8 @@ pub(super) fn slices(words: __m512i) -> [__m512i; 2] {
     [low, _mm512_add_epi16(_mm512_srai_epi16::<8>(words), carry)]
 }
 
-/// Splits the words of a panel into slices: group `w` of lanes at `2·w` becomes low bytes there and high bytes at `2·w + 1`.
+/// Splits the words of a panel into slices: group `w` of lanes at `2·w` becomes low bytes there and high bytes
+/// at `2·w + 1`.
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn split(panel: &mut [Lanes]) {
     for [low, high] in panel.as_chunks_mut::<2>().0 {

@@ -154,8 +154,9 @@ pub(super) const fn narrowed<D: Dot>(bytes: usize) -> usize {
     if D::WIDEN { bytes / 2 } else { bytes }
 }
 
-/// Dot products of one row of `a` with `J` rows of `b`, all of one length (in bytes, those of `b` half of it where it is widened):
-/// sixteen parts of each, for each slice of `a`. What lies `ahead` bytes after the rows is fetched meanwhile.
+/// Dot products of one row of `a` with `J` rows of `b`, all of one length (in bytes, those of `b` half of it
+/// where it is widened): sixteen parts of each, for each slice of `a`. What lies `ahead` bytes after the rows is
+/// fetched meanwhile.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 #[inline]
 pub(super) fn dots<D: Dot, const S: usize, const J: usize>(

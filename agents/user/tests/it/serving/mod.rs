@@ -204,7 +204,8 @@ async fn a_replica_takes_over_in_the_middle_of_a_text_with_all_its_rows() {
     assert_eq!(world.paid(), [0, 4, 4, 0]);
 }
 
-/// Rows are given before anybody signs: a stage that then does not sign right is computed again, by one that does, if there is one.
+/// Rows are given before anybody signs: a stage that then does not sign right is computed again, by one that does, if
+/// there is one.
 #[tokio::test]
 async fn rows_without_a_receipt_are_computed_again_or_paid_to_nobody() {
     for replicas in 1..=2 {

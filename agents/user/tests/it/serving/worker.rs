@@ -145,7 +145,8 @@ impl Worker {
         })
     }
 
-    /// As a worker does: a prefix of its epoch's list, none shorter than before; the next epoch after what the last voucher pays.
+    /// As a worker does: a prefix of its epoch's list, none shorter than before; the next epoch after what the last
+    /// voucher pays.
     fn pay(&self, inner: &mut Inner, voucher: Voucher, signature: &[u8]) -> Response {
         verify_signer(signature, CONTRACTS.voucher(&voucher), user().address()).unwrap();
         assert_eq!(

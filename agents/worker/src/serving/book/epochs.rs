@@ -20,8 +20,8 @@ impl Book {
         self.end(&mut inner, now, None)
     }
 
-    /// Ends the open epoch and begins the next with a voucher, perhaps. One without a voucher goes on: it could not be redeemed, and no later
-    /// one without it.
+    /// Ends the open epoch and begins the next with a voucher, perhaps. One without a voucher goes on: it could not be
+    /// redeemed, and no later one without it.
     pub(super) fn end(&self, inner: &mut Inner, now: u64, first: Option<(Signed, usize)>) -> Result<(), JournalError> {
         let (lane, epoch) = (self.payer.lane, inner.record.epoch);
         let Some((signed, receipts)) = inner.record.best.clone() else { return Ok(()) };
@@ -43,8 +43,8 @@ impl Book {
         Ok(())
     }
 
-    /// The first epoch that is over and whose voucher is to be redeemed, after `redeemed`, the last that the chain holds: what it does
-    /// not hold any more was undone.
+    /// The first epoch that is over and whose voucher is to be redeemed, after `redeemed`, the last that the chain
+    /// holds: what it does not hold any more was undone.
     pub fn due(&self, redeemed: u32) -> Option<(u32, Signed)> {
         let inner = self.inner();
         let waits = |epoch: u32, over: &Over| match over.progress {
@@ -73,7 +73,8 @@ impl Book {
         Ok(())
     }
 
-    /// Epochs that need not be kept at time `now` for a challenge window of `window` seconds, and the CIDs that only their receipts name.
+    /// Epochs that need not be kept at time `now` for a challenge window of `window` seconds, and the CIDs that only
+    /// their receipts name.
     pub fn stale(&self, now: u64, window: u64) -> (Vec<u32>, Vec<String>) {
         let inner = self.inner();
         let old = |over: &Over| {

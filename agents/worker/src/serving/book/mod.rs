@@ -1,8 +1,8 @@
 //! A lane's receipts and vouchers on disk, epoch by epoch: what a kill at any moment leaves whole.
 //!
-//! Receipts of the open epoch are lines of a file, in the order in which they were signed. What was paid and which epochs are over is a
-//! record that is replaced as a whole. An epoch that ends leaves the receipts that its last voucher did not name to the next one, whose
-//! file is written before the record says that it is open.
+//! Receipts of the open epoch are lines of a file, in the order in which they were signed. What was paid and which
+//! epochs are over is a record that is replaced as a whole. An epoch that ends leaves the receipts that its last
+//! voucher did not name to the next one, whose file is written before the record says that it is open.
 
 mod epochs;
 mod record;
@@ -23,8 +23,8 @@ pub use self::record::{Entry, Progress, Signed};
 use self::record::{Record, epoch_file, file_name};
 use super::voucher::{Payer, VoucherError, named};
 
-/// Epochs that wait to be redeemed when another one is begun, at most: each takes a transaction, and a job that is closed redeems for a window only.
-/// Users sign for two that are not redeemed.
+/// Epochs that wait to be redeemed when another one is begun, at most: each takes a transaction, and a job that is
+/// closed redeems for a window only. Users sign for two that are not redeemed.
 const WAITING: usize = 2;
 
 /// Why a receipt cannot be entered.
@@ -127,9 +127,9 @@ impl Book {
         self.owed_with(0)
     }
 
-    /// As [`Self::owed`], with `lost` tokens delivered without a receipt. A voucher settles the receipts that it names, also those of texts
-    /// that came to nothing in another stage and are not paid: it is the user's word on what was delivered. What is named and not
-    /// paid is lost, too, and counts where it is more than was ever paid.
+    /// As [`Self::owed`], with `lost` tokens delivered without a receipt. A voucher settles the receipts that it names,
+    /// also those of texts that came to nothing in another stage and are not paid: it is the user's word on what was
+    /// delivered. What is named and not paid is lost, too, and counts where it is more than was ever paid.
     pub fn owed_with(&self, lost: u64) -> u64 {
         let inner = self.inner();
         let (before, paid) = (inner.record.before, u64::from(inner.record.paid()));
@@ -178,8 +178,8 @@ impl Book {
         if inner.open.len() < MAX_RECEIPTS { Ok(()) } else { Err(EnterError::Full(inner.record.epoch)) }
     }
 
-    /// Claims of an epoch's receipts in order; none of one that is not kept. The next epoch's are those that would be of it if its first
-    /// voucher came now.
+    /// Claims of an epoch's receipts in order; none of one that is not kept. The next epoch's are those that would be
+    /// of it if its first voucher came now.
     pub fn claims(&self, epoch: u32) -> Option<Vec<Claim>> {
         let inner = self.inner();
         let open = inner.record.epoch;

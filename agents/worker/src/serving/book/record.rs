@@ -73,7 +73,8 @@ impl Record {
         self.best.as_ref().map(|(signed, _)| signed.voucher.tokens)
     }
 
-    /// Tokens of the vouchers of the epochs that are over: what those of the open one begin at. The last of them is always kept.
+    /// Tokens of the vouchers of the epochs that are over: what those of the open one begin at. The last of them is
+    /// always kept.
     pub(super) fn begun(&self) -> u32 {
         self.over.values().last().map_or(0, |over| over.signed.voucher.tokens)
     }

@@ -15,7 +15,8 @@ use super::{Runner, RunnerError, Turn};
 
 /// Rows that a pass takes at least: one of every request that waits.
 const TURNS: u32 = 32;
-/// Rows of a pass whose attention leaves tens of megabytes behind: they are given back before keys and values grow. Far shorter than the pass.
+/// Rows of a pass whose attention leaves tens of megabytes behind: they are given back before keys and values grow. Far
+/// shorter than the pass.
 const LONG: u32 = 256;
 const _: () = assert!(TURNS as usize == QUEUE, "a pass takes a row of every request");
 
@@ -46,7 +47,8 @@ struct Rows {
 }
 
 impl<E: CacheEngine> Cached<E> {
-    /// Moves the stage's constants to the engine's device. `memory` holds them and, in what is left, the keys and values of open texts.
+    /// Moves the stage's constants to the engine's device. `memory` holds them and, in what is left, the keys and
+    /// values of open texts.
     ///
     /// # Errors
     /// [`DecodeError::NotADecoder`], or when the device fails.
@@ -55,7 +57,8 @@ impl<E: CacheEngine> Cached<E> {
         let constants = shard.constants.iter().map(|constant| constant.ty().byte_len()).fold(0, u64::saturating_add);
         let left = memory.saturating_sub(constants);
         let most = left.checked_div(runner.bytes_per_token()).unwrap_or(u64::MAX);
-        // As many as the longest text has, whose tensors fit into memory (`ServingShard::fetch`), or one of each text that waits.
+        // As many as the longest text has, whose tensors fit into memory (`ServingShard::fetch`), or one of each text
+        // that waits.
         let rows = shard.longest.clamp(TURNS, MAX_ROWS);
         Ok(Self { runner, shard, sessions: HashMap::new(), most, rows })
     }

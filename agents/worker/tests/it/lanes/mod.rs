@@ -126,8 +126,8 @@ async fn a_neighbour_that_wants_to_begin_long_before_changes_nothing() {
     second.task.await.unwrap();
 }
 
-/// The second stage as somebody plays it who answers every tensor with one of this mantissa: the log that the first one signs to it, if
-/// it signs any before it leaves.
+/// The second stage as somebody plays it who answers every tensor with one of this mantissa: the log that the first one
+/// signs to it, if it signs any before it leaves.
 async fn play(world: &World, mantissa: u8) -> Option<EdgeLog> {
     let ty = world.shards[0].program.from_next[0].clone();
     let net = MemoryNet { own: address(1), hub: world.hub.clone() };
@@ -151,8 +151,8 @@ async fn play(world: &World, mantissa: u8) -> Option<EdgeLog> {
     }
 }
 
-/// A neighbour that leaves with a signed log in its hand, and sends other tensors when the interval is repeated, gets no second one: two
-/// would convict who signed them. Not even after a restart.
+/// A neighbour that leaves with a signed log in its hand, and sends other tensors when the interval is repeated, gets
+/// no second one: two would convict who signed them. Not even after a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_else_is_ever_signed_about_an_interval() {
     let world = World::new(2, 1);

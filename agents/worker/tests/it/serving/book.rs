@@ -94,7 +94,8 @@ fn receipts_and_vouchers_survive_and_epochs_follow_each_other() {
     assert_eq!(texts(&book, 3), [4], "an epoch that nobody signed for goes on");
 }
 
-/// The contract redeems epochs one after another, each from the tokens of the one before: what cannot be redeemed is not taken.
+/// The contract redeems epochs one after another, each from the tokens of the one before: what cannot be redeemed is
+/// not taken.
 #[test]
 fn an_epoch_begins_at_what_the_one_before_it_pays() {
     let shelf = Shelf::new();
@@ -214,8 +215,8 @@ fn epochs_are_kept_for_a_while_and_their_tensors_while_any_receipt_names_them() 
     assert_eq!(std::fs::read_dir(shelf.0.path()).unwrap().count(), 0);
 }
 
-/// A user could sign for any number of epochs of nothing, for free, before one of all that it owes, and close the job: no window would be long
-/// enough to redeem them all.
+/// A user could sign for any number of epochs of nothing, for free, before one of all that it owes, and close the job:
+/// no window would be long enough to redeem them all.
 #[test]
 fn no_epoch_is_begun_while_two_wait_to_be_redeemed() {
     let shelf = Shelf::new();

@@ -1,5 +1,5 @@
-//! The agents of a network, each behind wires of its own to its endpoint and to its peers, kept running as an operator's service manager
-//! would: what ends is started again.
+//! The agents of a network, each behind wires of its own to its endpoint and to its peers, kept running as an
+//! operator's service manager would: what ends is started again.
 
 use std::process::Command;
 use std::time::Duration;

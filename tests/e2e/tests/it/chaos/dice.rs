@@ -1,4 +1,5 @@
-//! Pseudo-random numbers that a seed fixes: SplitMix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, 2014).
+//! Pseudo-random numbers that a seed fixes: SplitMix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number
+//! generators*, 2014).
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Agents in the worst weather: killed at random, their endpoints gone or silent, the chain reorganised, a third of all packets lost
-//! and each 200 ms on its way; and somebody challenges honest claims, who is to be answered all the same. In the end nobody is slashed,
-//! nothing is stuck, and what was computed is what a quiet run computes.
+//! Agents in the worst weather: killed at random, their endpoints gone or silent, the chain reorganised, a third of all
+//! packets lost and each 200 ms on its way; and somebody challenges honest claims, who is to be answered all the same.
+//! In the end nobody is slashed, nothing is stuck, and what was computed is what a quiet run computes.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -43,7 +43,8 @@ const CALM: Duration = Duration::from_secs(600);
 /// An interval of the only replica that is left, which reveals each when the one before is confirmed.
 const ALONE: Duration = Duration::from_secs(DEEPEST + 4);
 
-/// Steps that are trained in a minute of such weather, and half as many more: a job that is over too soon proves little.
+/// Steps that are trained in a minute of such weather, and half as many more: a job that is over too soon
+/// proves little.
 const STEPS_A_MINUTE: u64 = 12;
 const STEPS_PER_INTERVAL: u32 = 2;
 
@@ -63,8 +64,8 @@ fn weather() -> (Duration, u64) {
     (Duration::from_secs(seconds), seed)
 }
 
-/// What takes hours on a public chain takes minutes here, and what takes minutes, like an outage, seconds: longer clocks than in the
-/// other tests keep the proportion.
+/// What takes hours on a public chain takes minutes here, and what takes minutes, like an outage, seconds: longer
+/// clocks than in the other tests keep the proportion.
 fn clocks(parameters: &mut Parameters) {
     parameters.disputeClock = 300;
     parameters.sealWindow = 240;
@@ -105,7 +106,8 @@ async fn no_honest_party_loses_anything_whatever_fails() {
 
     let (mut closed, limit) = (false, CALM + ALONE * intervals);
     if !agents.see_done(network, limit).await {
-        // Replicas do not wait for each other for ever (rule P-25). Where each has lost a stage, only the user can end the job.
+        // Replicas do not wait for each other for ever (rule P-25). Where each has lost a stage, only the user can end
+        // the job.
         assert!(verdict::nobody_can_go_on(network).await, "the job does not end");
         network.ok(USER, &["job", "cancel", &JOB.to_string()]).await;
         closed = true;
@@ -116,7 +118,8 @@ async fn no_honest_party_loses_anything_whatever_fails() {
     verdict::everything_is_right(network, &mut agents, closed).await;
 }
 
-/// Until everybody has seen the job start: what follows is about training, not about hiring. The weather turns before anybody trains.
+/// Until everybody has seen the job start: what follows is about training, not about hiring. The weather turns before
+/// anybody trains.
 async fn confirmed_start(network: &Network, agents: &mut Agents) {
     eventually("the job starts", START, async || {
         agents.tend(network);

@@ -12,8 +12,8 @@ pub(super) const DEEPEST: u64 = 8;
 const GAP: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(8));
 /// How long a killed agent stays away.
 const AWAY: (Duration, Duration) = (Duration::ZERO, Duration::from_secs(8));
-/// How long an endpoint or a wire is out of order: beyond all retries of one request, which take 2 s when it is refused and a minute when
-/// it is not answered.
+/// How long an endpoint or a wire is out of order: beyond all retries of one request, which take 2 s when it is refused
+/// and a minute when it is not answered.
 const OUT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(20));
 
 /// Whom a fault hits: everybody, or the agent of this number.

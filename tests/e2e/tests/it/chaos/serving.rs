@@ -129,7 +129,8 @@ async fn refund(network: &Network) -> Option<U256> {
     })
 }
 
-/// The escrow went to workers, auditors and back; and each stage has the price of every token that the user got, whichever replica it came from.
+/// The escrow went to workers, auditors and back; and each stage has the price of every token that the user got,
+/// whichever replica it came from.
 fn what_was_delivered_is_paid(report: &Report, tokens: u64) {
     let stages = report.pick(|event| match event {
         Event::JobAccepted { offers, .. } => Some(offers.clone()),

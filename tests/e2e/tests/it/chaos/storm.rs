@@ -20,7 +20,8 @@ use crate::harness::{LOOK, Network, eventually};
 
 /// Between peers, all the time.
 pub(super) const STORM: Weather = Weather { delay: Duration::from_millis(200), loss: 30 };
-/// Of a hundred transactions of undone blocks, those that the new ones have, too; the others are lost, as to who sent them.
+/// Of a hundred transactions of undone blocks, those that the new ones have, too; the others are lost, as to who
+/// sent them.
 const REPEATED: u64 = 50;
 /// Claims of which one is challenged: the newest ones.
 const CHALLENGED: usize = 4;
@@ -103,8 +104,8 @@ pub(super) async fn see_challenged(network: &Network, seed: u64) {
     .await;
 }
 
-/// Opens a challenge whose first question is the only one: the worker has to answer it, and then waits for the bond. False if there is no claim
-/// yet.
+/// Opens a challenge whose first question is the only one: the worker has to answer it, and then waits for the bond.
+/// False if there is no claim yet.
 async fn challenge(network: &Network, dice: &mut Dice) -> bool {
     let events = network.events().await.into_iter();
     let claims: Vec<_> = events
@@ -130,7 +131,8 @@ async fn challenge(network: &Network, dice: &mut Dice) -> bool {
     true
 }
 
-/// Replaces the newest blocks by as many others, at the same times: some of what was in them comes again, the rest is lost.
+/// Replaces the newest blocks by as many others, at the same times: some of what was in them comes again, the rest
+/// is lost.
 async fn reorganise(network: &Network, depth: u64, dice: &mut Dice) {
     let provider = network.provider();
     let client = provider.client();

@@ -100,7 +100,8 @@ async fn claims_are_final_and_paid(network: &Network, report: &Report, closed: b
     }
 }
 
-/// Every claim holds what comes out where nothing fails: the same program from the same state, executed by the reference, here.
+/// Every claim holds what comes out where nothing fails: the same program from the same state, executed by the
+/// reference, here.
 fn same_as_a_quiet_run(report: &Report, network: &Network) {
     let quiet = quiet_run(network, &Job::data(), &report.posted()[0], report.keys()[0]);
     let claims = report.claims();

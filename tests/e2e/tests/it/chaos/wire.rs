@@ -1,11 +1,11 @@
 //! A TCP forwarder that does to connections what a bad network does.
 //!
 //! Packets cannot be lost here: that takes a kernel with `netem`, and the right to use it, which neither CI nor every
-//! developer has. What a program sees of lost packets is what TCP makes of them, and that is modelled: each segment arrives a
-//! delay after it was sent, and each time it is lost a retransmission timeout later, which doubles (RFC 6298); what comes
-//! after it waits, and few segments are on their way at once, as the congestion window is small where much is lost. Two things
-//! are left out: a connection that ends because its retransmissions do, after a quarter of an hour, and fast retransmits,
-//! which messages of a few segments do not see.
+//! developer has. What a program sees of lost packets is what TCP makes of them, and that is modelled: each segment
+//! arrives a delay after it was sent, and each time it is lost a retransmission timeout later, which doubles (RFC
+//! 6298); what comes after it waits, and few segments are on their way at once, as the congestion window is small where
+//! much is lost. Two things are left out: a connection that ends because its retransmissions do, after a quarter of an
+//! hour, and fast retransmits, which messages of a few segments do not see.
 
 use std::io;
 use std::net::SocketAddr;

@@ -56,7 +56,8 @@ impl Subject {
             Self::Beginnings => json!({
                 "name": "beginnings",
                 "encoder": { "width": 16, "layers": 2, "heads": 4, "hidden": 32, "context": 16 },
-                // With twice the rate and half the sequences, one job key in ten leads through a plateau longer than the job.
+                // With twice the rate and half the sequences, one job key in ten leads through a plateau longer than
+                // the job.
                 "optimizer": { "learning_rate": 0.005, "warmup": 2, "weight_decay": 0.01, "clip": 1.0 },
                 "sequences": 16,
                 "steps": steps,
@@ -226,7 +227,8 @@ impl Job {
         command
     }
 
-    /// Trains by a job file, in the background, and writes the model to the folder that is given back. `early` ends it, in the file's words.
+    /// Trains by a job file, in the background, and writes the model to the folder that is given back. `early` ends it,
+    /// in the file's words.
     pub(crate) fn train(&self, network: &mut Network, early: &str) -> PathBuf {
         let (job, out) = (network.path("job.toml"), self.subject.out());
         std::fs::write(network.path("model.json"), self.subject.model(self.steps).to_string()).unwrap();
@@ -248,7 +250,8 @@ impl Job {
         network.path(out)
     }
 
-    /// Cuts the user off while it follows the only job, which trains a language model into `out`, and has it follow that job again.
+    /// Cuts the user off while it follows the only job, which trains a language model into `out`, and has it follow
+    /// that job again.
     pub(crate) async fn taken_up_again(&self, network: &mut Network, out: &Path, limit: Duration) {
         network.said(NAME, &format!("/{} ", self.steps), limit).await;
         network.cut(NAME);
@@ -257,8 +260,8 @@ impl Job {
         network.spawn(NAME, command);
     }
 
-    /// Waits for the job to be settled and reported. Who was convicted in it, or accused falsely, is printed as a row of a table, under the
-    /// test's name.
+    /// Waits for the job to be settled and reported. Who was convicted in it, or accused falsely, is printed as a row
+    /// of a table, under the test's name.
     pub(crate) async fn settled(&self, network: &mut Network, limit: Duration) -> Report {
         let test = std::thread::current().name().unwrap_or_default().to_owned();
         self.settled_in(&test, network, limit).await

@@ -21,7 +21,8 @@ pub(crate) use serving::{Served, Serving, Shape};
 
 use std::time::{Duration, Instant};
 
-/// What a job or a command comes to within. It takes a fraction where nothing else runs; this only ends what would never end.
+/// What a job or a command comes to within. It takes a fraction where nothing else runs; this only ends what would
+/// never end.
 pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 /// The same of a game on chain, and of whoever waits for a worker's clock.
 pub(crate) const LONG: Duration = Duration::from_secs(600);

@@ -56,7 +56,8 @@ impl Process {
         self.signal(Signal::CONT);
     }
 
-    /// From now on no file of it grows beyond so many bytes; none is no bound. To a program that is as a disk that is full, or has room again.
+    /// From now on no file of it grows beyond so many bytes; none is no bound. To a program that is as a disk that is
+    /// full, or has room again.
     pub(crate) fn set_room(&self, bytes: Option<u64>) {
         let limit = Rlimit { current: bytes, maximum: None };
         prlimit(Some(Pid::from_child(&self.child)), Resource::Fsize, limit).unwrap();
@@ -128,7 +129,8 @@ pub(crate) fn villain(settings: &[(&str, &str)]) -> Command {
     command
 }
 
-/// A program that is told that a file is too large, as of a full disk, where it would otherwise be ended; see [`Process::set_room`].
+/// A program that is told that a file is too large, as of a full disk, where it would otherwise be ended;
+/// see [`Process::set_room`].
 pub(crate) fn bounded(program: &Command) -> Command {
     let mut command = bare(Path::new("bash"));
     command.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#]).arg(program.get_program());

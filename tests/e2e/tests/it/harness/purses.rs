@@ -34,9 +34,11 @@ impl Purses {
         Self(purses)
     }
 
-    /// Nobody lost anything through the last job but the convicted their stakes, of which nobody but the auditors and the user got anything.
+    /// Nobody lost anything through the last job but the convicted their stakes, of which nobody but the auditors and
+    /// the user got anything.
     ///
-    /// To the wei, with what was paid for right claims and for audits: whoever paid for somebody else's lie would be found here.
+    /// To the wei, with what was paid for right claims and for audits: whoever paid for somebody else's lie would be
+    /// found here.
     pub(crate) async fn assert_only_stakes_paid(mut self, network: &Network, report: &Report) {
         let workers = self.0.len() - 4;
         let mut gained: Vec<(Address, U256)> = Vec::new();

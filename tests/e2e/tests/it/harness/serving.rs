@@ -20,8 +20,8 @@ const DECODER: &str = "tiny-llama";
 const START: Duration = Duration::from_secs(300);
 const ANSWER: Duration = Duration::from_secs(180);
 
-/// Lanes of a job, the most tokens of its texts, whether its model is put into integers before it is posted, and for how long vouchers are
-/// redeemed once it is closed, and audited after that.
+/// Lanes of a job, the most tokens of its texts, whether its model is put into integers before it is posted, and for
+/// how long vouchers are redeemed once it is closed, and audited after that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) stages: u16,

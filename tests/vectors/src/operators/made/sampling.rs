@@ -68,8 +68,8 @@ pub(super) fn tail_sum() -> Result<Vec<Named>, CaseError> {
 pub(super) fn threshold() -> Result<Vec<Named>, CaseError> {
     let op = Opcode::Threshold;
     let row = |k: i64, q: i64| [1, 4096, 9, k, q, -7, 7];
-    // Rows: enough by count, one too few, k of 0, of less, as many as 64 bits hold; masses just enough, just not, all, more
-    // than all, a share of 0, of less.
+    // Rows: enough by count, one too few, k of 0, of less, as many as 64 bits hold; masses just enough, just not, all,
+    // more than all, a share of 0, of less.
     let rows = [
         row(6, WHOLE),
         row(7, WHOLE),

@@ -135,7 +135,8 @@ impl Network {
         futures::join!(futures::future::join_all(stakes), collateral);
     }
 
-    /// Bonds SNO of an account as `tensorlink stake` does, but here: a process for each would be most of what a network costs to set up.
+    /// Bonds SNO of an account as `tensorlink stake` does, but here: a process for each would be most of what a network
+    /// costs to set up.
     async fn bond(&self, account: usize, role: Role, amount: &str) {
         let chain = chain_as(account, self.port, self.deployment().clone(), &self.shutdown).await;
         chain.send(Call::Stake { role, amount: sno(amount) }).await.unwrap();
