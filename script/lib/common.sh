@@ -15,6 +15,9 @@ die() {
     exit 1
 }
 
+# The comment at the head of the script that runs.
+usage() { awk 'NR == 1 { next } !/^#/ { exit } { sub(/^# ?/, ""); print }' "$0"; }
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # fresh NAME KEY: was NAME done for this very KEY?   stamp NAME KEY: it is now.
