@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cid::Cid;
-use tensorlink::args::Common;
 use tensorlink::config::Config;
 use tensorlink::dispute::files;
 use tensorlink::node::Node;
@@ -24,12 +23,7 @@ const DISK: u64 = 1 << 30;
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn config(folder: &Path, bootstrap: &[String]) -> Config {
-    // Of its own, whatever lies in the home of whoever runs this.
-    let file = folder.join("node.toml");
-    std::fs::write(&file, "").unwrap();
-    let mut common = Common { config: Some(file), data_dir: Some(folder.to_owned()), ..Common::default() };
-    common.network.bootstrap = bootstrap.to_vec();
-    Config::load(&common).unwrap()
+    Config { data_dir: folder.to_owned(), bootstrap: bootstrap.to_vec(), ..Config::defaults().unwrap() }
 }
 
 /// Puts a stage's program, and what names it, into a node's store.
