@@ -13,7 +13,7 @@
 //! | [`mod@dispute`] | challenges and convictions, in facts and in words |
 //! | [`quantized`] | model folders in integers, and how far they are from their floats |
 //! | [`gateway`] | models over HTTP, as OpenAI's clients speak it |
-//! | [`mod@bench`] | the figures of the README, measured anew |
+//! | [`mod@bench`] | the figures of the book, measured anew |
 //! | [`advice`] | what to do when a contract refuses |
 //! | [`process`] | logging, signals, exit code |
 //!

@@ -3,6 +3,7 @@
 //!
 //! | module | what lives there |
 //! |---|---|
+//! | `book` | the commands in the documents, as they stand |
 //! | `harness` | processes, the chain with the contracts on it, the network of both |
 //! | `honest` | jobs in which everybody does what they promised |
 //! | `villains` | jobs in which somebody lies |
@@ -16,15 +17,15 @@
 //! | `chaos` | everything that can fail fails, at random |
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
 //! | `localnet` | a network on this machine in one command |
-//! | `walk` | the commands in the documents, as they stand |
 //! | `parallel` | replicas and shares of one training |
 //! | `resume` | training that goes on in another job |
 //! | `posts` | jobs that nobody should take |
 //! | `refusals` | what the command line says to bad input |
-//! | `table` | the table of villains in the README names tests that are there |
+//! | `table` | the table of villains in `tests/e2e/README.md` names tests that are there |
 
 mod accusers;
 mod audits;
+mod book;
 mod cast;
 mod challengers;
 mod chaos;
@@ -43,4 +44,3 @@ mod resume;
 mod serving;
 mod table;
 mod villains;
-mod walk;

@@ -1,5 +1,6 @@
 //! The documents, walked literally: every block of shell that follows a line `<!-- walk -->`, in the order of its page,
 //! each page from an empty folder and an empty home, with the checkout as `$TENSORLINK` and the programs in the path.
+//! It takes minutes, and so is named to be among the first: tests start in the order of their names.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
