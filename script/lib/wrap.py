@@ -22,7 +22,7 @@ WIDTH = 120
 SLASHES = {".rs", ".sol", ".mjs", ".js"}
 HASHES = {".sh", ".toml", ".py"}
 
-DIRECTIVE = re.compile(r"(slither-|forge-lint|shellcheck |SPDX-|eslint|prettier|rustfmt|cspell|noqa|fmt:|@ts-)")
+DIRECTIVE = re.compile(r"(slither-|forge-(lint|config)|shellcheck |SPDX-|eslint|prettier|rustfmt|cspell|noqa|fmt:|@ts-)")
 FENCE = re.compile(r"\s*(```|~~~)")
 ITEM = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])( +)(?=\S)")
 VERBATIM = re.compile(r"\s*(\||#{1,6} |>|\[[^\]]+\]: |[-=*_ ]{3,}$)")

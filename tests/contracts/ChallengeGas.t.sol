@@ -9,7 +9,8 @@ import {ChallengeFeed} from "./protocol/ChallengeFeed.sol";
 /// @title Gas of the largest game: by hints, and without them for several numbers k = 2^levels of nodes at a time
 /// @notice An interval of 10,000 steps, a program of 3,000 operators, an output of 2^21 leaves (512 MiB); the
 /// challenger goes down to the last of each. Of the trees there is only what the walk meets; what lies beside its way
-/// is noise. forge-config: default.isolate = true
+/// is noise.
+/// forge-config: default.isolate = true
 contract ChallengeGasTest is ChallengeFeed {
     uint256 private constant ID = 1;
     uint32 private constant LONG = 10_000;

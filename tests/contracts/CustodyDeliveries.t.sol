@@ -16,7 +16,8 @@ contract CustodyDeliveriesTest is CustodyTest {
     // What is shown
 
     /// @dev Whatever part is demanded of whatever list, by whomever it is held: it can be shown, begins within the
-    /// tensor, and ends with it at the latest. forge-config: default.fuzz.runs = 128
+    /// tensor, and ends with it at the latest.
+    /// forge-config: default.fuzz.runs = 128
     function testFuzz_anyPart(uint8 kind, uint32 tensor, uint32 firstLeaf, uint32 leaves) public {
         kind %= 4;
         uint32 tensors = kind == 3 ? 2 : 3;

@@ -12,8 +12,8 @@ import {SentTest} from "./protocol/SentTest.sol";
 
 /// @title Gas of whole transactions
 /// @notice Each call here is a transaction of its own (`isolate`), so the figures in `snapshots/protocol.json` hold the
-/// base cost, the calldata and its floor (EIP-7623), and cold storage. Refunds are not taken off. forge-config:
-/// default.isolate = true
+/// base cost, the calldata and its floor (EIP-7623), and cold storage. Refunds are not taken off.
+/// forge-config: default.isolate = true
 contract GasTest is ProtocolTest {
     IStaking.Role private constant WORKER = IStaking.Role.Worker;
 

@@ -21,8 +21,8 @@ import {SlowTree} from "./verifier/SlowTree.sol";
 
 /// @title Gas of convictions over rows of 4,096
 /// @notice Operators of a layer of a large model, 512 tokens by 4,096 channels, in a program of 60 operators and 12
-/// state tensors. Of the tensors there is only what the proof opens; the rest of their trees is noise. forge-config:
-/// default.isolate = true
+/// state tensors. Of the tensors there is only what the proof opens; the rest of their trees is noise.
+/// forge-config: default.isolate = true
 contract ProofGasTest is ProtocolTest {
     using SlowTree for bytes32[][];
     using TensorTypes for TensorType;

@@ -138,7 +138,8 @@ contract ValidatorsTest is ProtocolTest {
     uint256 private _asWorkers;
 
     /// @dev Anything in any order: the count is of those who have the collateral, each since it has had it without a
-    /// break. forge-config: default.fuzz.runs = 128
+    /// break.
+    /// forge-config: default.fuzz.runs = 128
     function testFuzz_sequences(uint256 seed) public {
         (uint256 supply, uint256 others) = (_supply(), sno.balanceOf(address(staking)));
         uint256 bounties = sno.balanceOf(auditor);
