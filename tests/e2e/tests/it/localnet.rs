@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Output, eventually, run, tensorlink};
+use crate::harness::{LONG, Output, eventually, run, tensorlink};
 
-/// The network is up within: other tests run beside.
-const UP: Duration = Duration::from_secs(120);
+/// The network is up within. Putting the model into integers takes ten seconds alone, and minutes among other tests.
+const UP: Duration = LONG;
 /// A job is over within.
 const JOB: Duration = Duration::from_secs(300);
 
