@@ -15,7 +15,7 @@ use crate::host::vnni::finish::Rescaled;
 use crate::host::vnni::matrix::{Batch, View};
 use crate::instruction::Instruction;
 use crate::kernels::Own;
-use crate::matmul::{Means, malformed};
+use crate::matmul::{ProductDispatch, malformed};
 use crate::tensor::{Slice, SliceMut, TorchTensor, each_width};
 
 /// Most rows whose scores are computed at a time: of 4,096 keys they fill half of a second-level cache of 2 MiB.
@@ -107,7 +107,7 @@ impl Attention {
     /// [`EngineError::Device`] if memory runs out, or a kernel was chosen that this machine lacks.
     pub(crate) fn compute<'t>(
         &self,
-        means: Means,
+        dispatch: ProductDispatch,
         [query, key, table, value]: [&'t TorchTensor; 4],
     ) -> Result<TorchTensor, EngineError> {
         let size = |n: u64| usize::try_from(n).map_err(malformed);
@@ -124,22 +124,22 @@ impl Attention {
             value: groups(value, value.ty().rows(), self.output.row())?,
         };
         let softmax = Softmax {
-            simd: means.simd,
-            powers: Powers::new(means.simd, table.slice()?, self.powers, self.heads * rows * keys),
+            simd: dispatch.simd,
+            powers: Powers::new(dispatch.simd, table.slice()?, self.powers, self.heads * rows * keys),
             sum: self.sum,
             bits: self.bits,
             limit: self.probability_limit,
         };
         // Each thread has a part; parts are whole rows.
-        let part = rows.div_ceil(means.threads).next_multiple_of(16).min(ROWS);
+        let part = rows.div_ceil(dispatch.threads).next_multiple_of(16).min(ROWS);
         TorchTensor::build(&self.output, |out| {
             each_width!(SliceMut, out, out => if rows <= part {
-                self.part(means, &operands, &softmax, 0, out)
-            } else if means.threads == 1 {
+                self.part(dispatch, &operands, &softmax, 0, out)
+            } else if dispatch.threads == 1 {
                 let mut parts = out.chunks_mut(part * width).enumerate();
-                parts.try_for_each(|(i, out)| self.part(means, &operands, &softmax, i * part, out))
+                parts.try_for_each(|(i, out)| self.part(dispatch, &operands, &softmax, i * part, out))
             } else {
-                let alone = Means { threads: 1, ..means };
+                let alone = ProductDispatch { threads: 1, ..dispatch };
                 let parts = out.par_chunks_mut(part * width).enumerate();
                 parts.try_for_each(|(i, out)| self.part(alone, &operands, &softmax, i * part, out))
             })
@@ -154,7 +154,7 @@ impl Attention {
     /// Computes whole rows of the output from one on.
     fn part<T: Element>(
         &self,
-        means: Means,
+        dispatch: ProductDispatch,
         operands: &Operands<'_>,
         softmax: &Softmax,
         start: usize,
@@ -175,7 +175,7 @@ impl Attention {
             let (a, b) = ((a, key.depth), (b, key.depth));
             let batch = Batch { count: together, a, b, share: key.share, out: (rows * seen, seen) };
             let into = SliceMut::I16(&mut scores);
-            means.multiply_into(self.own, (query, key.operand), &batch, &Rescaled(self.scores), into)?;
+            dispatch.multiply_into(self.own, (query, key.operand), &batch, &Rescaled(self.scores), into)?;
             for (i, scores) in scores.chunks_exact_mut(seen).enumerate() {
                 softmax.row(scores, self.visible(start + i % rows, keys), &mut scratch);
             }
@@ -185,7 +185,7 @@ impl Attention {
             let (a, b) = ((View::whole(rows, seen), rows * seen), (b, row));
             let batch = Batch { count: together, a, b, share: value.share, out: (value.depth, mixed_width) };
             let into = SliceMut::from(&mut out[head * value.depth..]);
-            means.multiply_into(self.own, (probabilities, value.operand), &batch, &Rescaled(self.mixed), into)?;
+            dispatch.multiply_into(self.own, (probabilities, value.operand), &batch, &Rescaled(self.mixed), into)?;
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::chain::Run;
 use crate::host::elementwise::Precision;
 use crate::instruction::{Instruction, samples};
 use crate::kernels::{ElementKernel, Kernels};
-use crate::matmul::{Heads, Means, Product};
+use crate::matmul::{Heads, Product, ProductDispatch};
 use crate::simd::Simd;
 #[cfg(target_arch = "x86_64")]
 use crate::sum::Sum;
@@ -164,8 +164,8 @@ impl TorchEngine {
         Ok(())
     }
 
-    fn means(&self) -> Means {
-        Means { kernels: self.kernels, simd: self.simd, threads: self.threads }
+    fn dispatch(&self) -> ProductDispatch {
+        ProductDispatch { kernels: self.kernels, simd: self.simd, threads: self.threads }
     }
 
     /// Rule N-24.
@@ -213,16 +213,16 @@ impl Engine for TorchEngine {
         self.accept(operator, operator.operands.iter(), operands)?;
         match (instruction, operands) {
             (Instruction::MatMul { shift }, &[a, b]) => {
-                self.means().product(&Product { a, b, offset: 0, scales: None }, shift, &operator.output)
+                self.dispatch().product(&Product { a, b, offset: 0, scales: None }, shift, &operator.output)
             }
             (Instruction::ScaledMatMul { offset, shift }, &[a, b, r, c]) => {
-                self.means().product(&Product { a, b, offset, scales: Some((r, c)) }, shift, &operator.output)
+                self.dispatch().product(&Product { a, b, offset, scales: Some((r, c)) }, shift, &operator.output)
             }
             (Instruction::HeadScores { heads, shift }, &[q, k]) => {
-                self.means().heads(Heads::Scores, (q, k), (heads, shift), &operator.output)
+                self.dispatch().heads(Heads::Scores, (q, k), (heads, shift), &operator.output)
             }
             (Instruction::HeadMix { heads, shift }, &[p, v]) => {
-                self.means().heads(Heads::Mix, (p, v), (heads, shift), &operator.output)
+                self.dispatch().heads(Heads::Mix, (p, v), (heads, shift), &operator.output)
             }
             (Instruction::Gather { shift }, &[table, scale, ids]) if self.kernels.elements == ElementKernel::Torch => {
                 let to = Precision { shift, limit: operator.output.limit() };
@@ -251,7 +251,7 @@ impl Engine for TorchEngine {
             return one_by_one(self, attention, operands, context);
         };
         self.accept(last, named.into_iter(), &operands)?;
-        fused.compute(self.means(), operands)
+        fused.compute(self.dispatch(), operands)
     }
 
     fn chain(
@@ -266,7 +266,7 @@ impl Engine for TorchEngine {
         self.accept(last.operator, chain.operands().into_iter(), operands)?;
         #[cfg(target_arch = "x86_64")]
         if let Some(sum) = Sum::parse(chain, operands)?
-            && let Some(sum) = sum.compute(self.means(), &last.operator.output)?
+            && let Some(sum) = sum.compute(self.dispatch(), &last.operator.output)?
         {
             return Ok(vec![sum]);
         }

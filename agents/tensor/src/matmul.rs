@@ -17,7 +17,7 @@ const ACCUMULATOR_64: u8 = 64;
 
 /// How an engine computes products.
 #[derive(Clone, Copy)]
-pub(crate) struct Means {
+pub(crate) struct ProductDispatch {
     pub(crate) kernels: Kernels,
     pub(crate) simd: Simd,
     /// Threads of a large product on the host.
@@ -43,7 +43,7 @@ pub(crate) enum Heads {
     Mix,
 }
 
-impl Means {
+impl ProductDispatch {
     /// Rule N-11 or N-25 of checked operands.
     ///
     /// # Errors
@@ -150,7 +150,9 @@ impl Means {
 mod own {
     //! Products by our own kernels.
 
-    use super::{EngineError, Heads, Means, Own, Precision, Product, TensorType, TorchTensor, malformed, unavailable};
+    use super::{
+        EngineError, Heads, Own, Precision, Product, ProductDispatch, TensorType, TorchTensor, malformed, unavailable,
+    };
     use crate::host::amx::Amx;
     use crate::host::vnni::Operand;
     use crate::host::vnni::Vnni;
@@ -158,7 +160,7 @@ mod own {
     use crate::host::vnni::matrix::{Batch, View};
     use crate::tensor::SliceMut;
 
-    impl Means {
+    impl ProductDispatch {
         pub(super) fn by_own(
             self,
             own: Own,
@@ -250,7 +252,7 @@ mod own {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-impl Means {
+impl ProductDispatch {
     fn by_own(self, _: Own, _: &Product<'_>, _: Precision, _: &TensorType) -> Result<TorchTensor, EngineError> {
         Err(unavailable())
     }

@@ -12,7 +12,7 @@ use crate::host::scatter::{add_gather_grad, gather_grad};
 use crate::host::vnni::finish::{Added, Scaled};
 use crate::host::vnni::matrix::{Batch, View};
 use crate::instruction::Instruction;
-use crate::matmul::{Means, Product, malformed};
+use crate::matmul::{Product, ProductDispatch, malformed};
 use crate::tensor::{SliceMut, TorchTensor};
 
 /// Columns of a part, a multiple of what tiles take.
@@ -63,19 +63,23 @@ impl<'a> Sum<'a> {
     ///
     /// # Errors
     /// [`EngineError::Device`] if memory runs out or an operand is not in host memory.
-    pub(crate) fn compute(&self, means: Means, output: &TensorType) -> Result<Option<TorchTensor>, EngineError> {
-        let ours = |(product, _): &(Product<'_>, i32)| means.kernels.own(product.a.ty().bits() <= 8).is_some();
+    pub(crate) fn compute(
+        &self,
+        dispatch: ProductDispatch,
+        output: &TensorType,
+    ) -> Result<Option<TorchTensor>, EngineError> {
+        let ours = |(product, _): &(Product<'_>, i32)| dispatch.kernels.own(product.a.ty().bits() <= 8).is_some();
         match self {
             Self::Products(parts) if !parts.iter().all(ours) => Ok(None),
             Self::Products(parts) => {
-                TorchTensor::build(output, |mut out| products(means, parts, output, &mut out)).map(Some)
+                TorchTensor::build(output, |mut out| products(dispatch, parts, output, &mut out)).map(Some)
             }
             Self::Rows(parts) => TorchTensor::build(output, |mut out| {
                 let width = usize::try_from(output.row()).map_err(malformed)?;
                 for (place, ([gradient, ids], shift)) in parts.iter().enumerate() {
                     let to = Precision { shift: *shift, limit: output.limit() };
                     let add = if place == 0 { gather_grad } else { add_gather_grad };
-                    add(means.simd, gradient.slice()?, ids.slice()?, width, to, &mut out);
+                    add(dispatch.simd, gradient.slice()?, ids.slice()?, width, to, &mut out);
                 }
                 Ok(())
             })
@@ -104,7 +108,7 @@ fn parts<'c>(links: &'c [Link<&'c Operator>]) -> Result<Option<Vec<&'c Link<&'c 
 }
 
 fn products(
-    means: Means,
+    dispatch: ProductDispatch,
     parts: &[(Product<'_>, i32)],
     output: &TensorType,
     out: &mut SliceMut<'_>,
@@ -117,7 +121,7 @@ fn products(
             let block = (row..m.min(row + height), column..n.min(column + COLUMNS));
             for (place, (product, shift)) in parts.iter().enumerate() {
                 let to = Precision { shift: *shift, limit: output.limit() };
-                part(means, product, (to, place > 0), &block, (out.part(row * n + column), n))?;
+                part(dispatch, product, (to, place > 0), &block, (out.part(row * n + column), n))?;
             }
         }
     }
@@ -126,14 +130,14 @@ fn products(
 
 /// Some rows and columns of a product, written or added to what is there.
 fn part(
-    means: Means,
+    dispatch: ProductDispatch,
     product: &Product<'_>,
     (to, add): (Precision, bool),
     (rows, columns): &(Range<usize>, Range<usize>),
     (out, stride): (SliceMut<'_>, usize),
 ) -> Result<(), EngineError> {
     let Product { a, b, offset, scales } = *product;
-    let (Some(own), Some((r, c))) = (means.kernels.own(a.ty().bits() <= 8), scales) else {
+    let (Some(own), Some((r, c))) = (dispatch.kernels.own(a.ty().bits() <= 8), scales) else {
         return Err(malformed("a gradient that is no scaled product of our own"));
     };
     let size = |n: u64| usize::try_from(n).map_err(malformed);
@@ -148,8 +152,8 @@ fn part(
     let operands = ((a.slice()?, a.ty().limit()), (b.slice()?, b.ty().limit()));
     let scaled = Scaled::new(r.slice()?.part(rows.start), c.slice()?.part(columns.start), to);
     if add {
-        means.multiply_into(own, operands, &batch, &Added(scaled), out)
+        dispatch.multiply_into(own, operands, &batch, &Added(scaled), out)
     } else {
-        means.multiply_into(own, operands, &batch, &scaled, out)
+        dispatch.multiply_into(own, operands, &batch, &scaled, out)
     }
 }
