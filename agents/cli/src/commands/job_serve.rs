@@ -21,7 +21,7 @@ use crate::commands::hiring::{HireArgs, Hiring, Work};
 use crate::commands::local::named;
 use crate::config::Config;
 use crate::folder::ModelFolder;
-use crate::gateway::generation::speech::Speech;
+use crate::gateway::generation::hf_tokenizer::HfTokenizer;
 use crate::quantized::exact;
 use crate::{device, output};
 
@@ -93,7 +93,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     let folder = ModelFolder::open(&path)?;
     if matches!(folder.architecture().output, Output::Logits { .. }) {
         // What the gateway will need of it, before anything is paid for.
-        Speech::of(&folder).with_context(|| name.clone())?;
+        HfTokenizer::of(&folder).with_context(|| name.clone())?;
     }
     let longest = longest(args.longest, folder.architecture().context)?;
     let layers = cut(folder.architecture(), args.hire.stages)?;

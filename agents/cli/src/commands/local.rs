@@ -18,7 +18,7 @@ use crate::gateway::backend::{Makes, Model};
 use crate::gateway::exact::Exact;
 use crate::gateway::generation::batch::Capacity;
 use crate::gateway::generation::cached::Cached;
-use crate::gateway::generation::speech::{Speech, refusal};
+use crate::gateway::generation::hf_tokenizer::{HfTokenizer, refusal};
 use crate::gateway::local::Local;
 use crate::quantized::exact;
 
@@ -37,16 +37,16 @@ pub(super) fn open(
     let mut folders = Vec::new();
     for (id, path) in models {
         let folder = ModelFolder::open(path)?;
-        let speech = match folder.architecture().output {
-            Output::Logits { .. } => Some(Speech::of(&folder).with_context(|| id.clone())?),
+        let tokenizer = match folder.architecture().output {
+            Output::Logits { .. } => Some(HfTokenizer::of(&folder).with_context(|| id.clone())?),
             Output::Embedding(_) => None,
             Output::Classes(_) => bail!(UNSERVED),
         };
-        folders.push((id, folder, speech));
+        folders.push((id, folder, tokenizer));
     }
     let engine = device::open(device)?;
     let mut local = Local::new();
-    for (id, folder, speech) in folders {
+    for (id, folder, tokenizer) in folders {
         let start = Instant::now();
         let made = if folder.integers().is_some() { "read" } else { "calibrated and quantised" };
         let exact = exact(&folder, calibration, engine.device()).with_context(|| id.clone())?;
@@ -55,15 +55,15 @@ pub(super) fn open(
         drop(exact);
         let model = describe(id, &folder)?;
         let unfit = |error| anyhow!("{id}: {error}");
-        match speech {
-            Some(speech) => {
+        match tokenizer {
+            Some(tokenizer) => {
                 let runner = CachedRunner::new(engine.clone(), stage, &constants)?;
                 let decoder = Cached::new(vec![runner]).map_err(unfit)?;
                 // SAFETY of the cast: at most 256 texts.
                 let tokens = u64::from(model.context).saturating_mul(capacity.texts as u64);
                 let megabytes = decoder.bytes_per_token().saturating_mul(tokens) / 1_000_000;
                 tracing::info!("{id}: {} texts side by side keep at most {megabytes} MB", capacity.texts);
-                local.add_decoder(model, Arc::new(speech), decoder, capacity)?;
+                local.add_decoder(model, Arc::new(tokenizer), decoder, capacity)?;
             }
             None => {
                 let runner = StageRunner::new(engine.clone(), stage, &constants)?;

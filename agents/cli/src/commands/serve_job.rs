@@ -13,7 +13,7 @@ use crate::commands::hiring;
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::gateway::backend::{Backend, Makes, Model};
-use crate::gateway::generation::speech::{Speech, refusal};
+use crate::gateway::generation::hf_tokenizer::{HfTokenizer, refusal};
 use crate::gateway::local::Local;
 use crate::gateway::remote::{Remote, Words};
 use crate::node::Node;
@@ -116,6 +116,6 @@ fn words(folder: &ModelFolder, model: &Model) -> Result<Words> {
             let tokenizer = folder.tokenizer().clone();
             Words::Vectors(Arc::new(move |text: &str| tokenizer.encode(text).map_err(refusal)))
         }
-        Makes::Text => Words::Texts(Arc::new(Speech::of(folder)?)),
+        Makes::Text => Words::Texts(Arc::new(HfTokenizer::of(folder)?)),
     })
 }

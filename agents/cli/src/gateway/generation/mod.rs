@@ -4,7 +4,7 @@
 //! |---|---|
 //! | here | what is asked for, and what comes of it, piece by piece |
 //! | [`language`] | the port to a model's tokenizer and chat template |
-//! | [`speech`] | the same out of a model folder |
+//! | [`hf_tokenizer`] | the same out of a model folder |
 //! | [`stops`], [`writer`] | tokens to text: whole characters only, ended at stop sequences |
 //! | [`sequence`] | one text on its way: what to compute next, what its token means |
 //! | [`stages`] | the port to stages elsewhere, a text at a time; the loop over it |
@@ -16,9 +16,9 @@ pub mod batch;
 pub mod cached;
 pub mod decoder;
 mod group;
+pub mod hf_tokenizer;
 pub mod language;
 pub mod sequence;
-pub mod speech;
 pub mod stages;
 pub mod stops;
 pub mod writer;

@@ -11,7 +11,7 @@ use tensorlink::gateway::generation::stages::{Stages, drive};
 use tensorlink::gateway::generation::{Ask, Choice, Finish, Generation, Length, Prompt};
 use tensorlink::gateway::local::Local;
 
-use crate::gateway::speaker::{Bytes, Gate, SPEAKER, Speaker, Speech, shape, speaking};
+use crate::gateway::speaker::{Bytes, Gate, HfTokenizer, SPEAKER, Speaker, shape, speaking};
 use crate::gateway::support::{MODEL, until};
 
 fn ask(prompts: &[&str]) -> Ask {
@@ -145,7 +145,7 @@ async fn prompts_join_in_order_and_only_so_many_tokens_at_once() {
 }
 
 /// The made-up model for one text, as if its stages were elsewhere. Tells when it is abandoned.
-struct Elsewhere(Speaker, Speech, #[expect(dead_code, reason = "counted")] Arc<()>);
+struct Elsewhere(Speaker, HfTokenizer, #[expect(dead_code, reason = "counted")] Arc<()>);
 
 #[async_trait]
 impl Stages for Elsewhere {
@@ -161,7 +161,7 @@ async fn driven(prompt: &str, read: usize) -> (Vec<Result<String, BackendError>>
     let task = tasks(&shape(), &Bytes, ask(&[prompt])).unwrap().pop().unwrap();
     let (pieces, mut reader) = tokio::sync::mpsc::channel(1);
     let held = Arc::new(());
-    let stages = Elsewhere(Speaker::default(), Speech::default(), held.clone());
+    let stages = Elsewhere(Speaker::default(), HfTokenizer::default(), held.clone());
     let driving = tokio::spawn(async move { drive(&Bytes, task, stages, pieces).await });
     let mut texts = vec![];
     while texts.len() < read {

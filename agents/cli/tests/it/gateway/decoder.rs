@@ -8,7 +8,7 @@ use tensorlink::folder::ModelFolder;
 use tensorlink::gateway::backend::{Makes, Model};
 use tensorlink::gateway::generation::batch::Capacity;
 use tensorlink::gateway::generation::cached::Cached;
-use tensorlink::gateway::generation::speech::Speech;
+use tensorlink::gateway::generation::hf_tokenizer::HfTokenizer;
 use tensorlink::gateway::local::Local;
 use tensorlink::quantized::prepare;
 use tensorlink_graph::transformer::decode::CachedRunner;
@@ -51,13 +51,13 @@ pub(crate) fn add(local: &mut Local, path: &Path) -> Quantized {
     let exact = prepare(&folder, TEXTS, Device::Cpu).unwrap().exact;
     let shape = Model { id: TINY.into(), created: 1_700_000_000, context: 32, vocabulary: 16, makes: Makes::Text };
     let capacity = Capacity { queue: 64, texts: 4 };
-    let speech = Arc::new(Speech::of(&folder).unwrap());
+    let tokenizer = Arc::new(HfTokenizer::of(&folder).unwrap());
     let engine = TorchEngine::new(Device::Cpu).unwrap();
     let stages = [0..1, 1..2].map(|layers| {
         let (plan, constants) = exact.stage_with(layers, Head::Choice, tensor_root).unwrap();
         CachedRunner::new(engine.clone(), plan, &constants).unwrap()
     });
-    local.add_decoder(shape, speech, Cached::new(stages.into()).unwrap(), capacity).unwrap();
+    local.add_decoder(shape, tokenizer, Cached::new(stages.into()).unwrap(), capacity).unwrap();
     exact
 }
 

@@ -78,12 +78,12 @@ impl Gate {
 
 /// A text under way.
 #[derive(Default)]
-pub(crate) struct Speech {
+pub(crate) struct HfTokenizer {
     prompt: Vec<u8>,
     left: VecDeque<u8>,
 }
 
-impl Speech {
+impl HfTokenizer {
     /// The prompt's command and its operand.
     fn command(&self) -> (String, String) {
         let prompt = String::from_utf8_lossy(&self.prompt);
@@ -125,13 +125,13 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 impl Decoder for Speaker {
-    type Text = Speech;
+    type Text = HfTokenizer;
 
-    fn begin(&mut self) -> Result<Speech, EmbedError> {
-        Ok(Speech::default())
+    fn begin(&mut self) -> Result<HfTokenizer, EmbedError> {
+        Ok(HfTokenizer::default())
     }
 
-    fn advance(&mut self, batch: &mut [Turn<'_, Speech>]) -> Vec<Result<u32, EmbedError>> {
+    fn advance(&mut self, batch: &mut [Turn<'_, HfTokenizer>]) -> Vec<Result<u32, EmbedError>> {
         for Turn { text, step } in &mut *batch {
             if text.prompt.is_empty() {
                 text.prompt = step.tokens.iter().map(|token| u8::try_from(*token).unwrap()).collect();

@@ -14,13 +14,13 @@ const NO_TEMPLATE: &str = "this model has no chat template: use /v1/completions,
 
 /// What a folder knows of texts.
 #[derive(Debug)]
-pub struct Speech {
+pub struct HfTokenizer {
     tokenizer: TextTokenizer,
     template: Option<ChatTemplate>,
     ends: Vec<u32>,
 }
 
-impl Speech {
+impl HfTokenizer {
     /// Reads what `folder` says of chats and of the ends of texts.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Speech {
     }
 }
 
-impl Language for Speech {
+impl Language for HfTokenizer {
     fn encode(&self, prompt: &Prompt) -> Result<Vec<u32>, TokenizeError> {
         match prompt {
             Prompt::Text(text) => self.tokenizer.encode_beginning(text, &self.ends).map_err(refusal),
@@ -123,8 +123,8 @@ mod tests {
         TextTokenizer::new(json.to_string().as_bytes(), &description).unwrap()
     }
 
-    fn speech() -> Speech {
-        Speech { tokenizer: bytes(), template: None, ends: vec![] }
+    fn speech() -> HfTokenizer {
+        HfTokenizer { tokenizer: bytes(), template: None, ends: vec![] }
     }
 
     fn spelled(before: &str, text: &str, cut: usize) -> Vec<String> {
