@@ -9,7 +9,7 @@
 //! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
 //! | [`record`], `archive`, [`claims`], [`sealing`] | what is on disk; the states there; how claims get on chain; those of replicas |
 //! | `custody`, `demands` | states kept for each other; data that is demanded on chain |
-//! | [`awaited`], `starving` | for whom a lane waits in vain; what is demanded of a neighbour that has claimed and does not send |
+//! | [`awaited`], `withheld` | for whom a lane waits in vain; what is demanded of a neighbour that has claimed and does not send |
 //! | `payout` | stake and pay, out of jobs that end or never begin |
 //! | `answers`, [`audit`], `challenges`, `auditors` | answers to users, to auditors, and on chain; what is done about auditors that answer wrongly |
 //! | [`metrics`] | progress for people |
@@ -49,7 +49,7 @@ pub mod role;
 pub mod schedule;
 pub mod sealing;
 pub mod serving;
-mod starving;
+mod withheld;
 
 pub use context::{Context, EngineFactory, WorkerConfig};
 pub use role::{Worker, WorkerError};

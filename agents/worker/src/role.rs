@@ -34,7 +34,7 @@ use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};
 use crate::sealing;
 use crate::serving::{Book, ServingLane};
-use crate::starving::Owed;
+use crate::withheld::Withheld;
 
 /// Time between two adverts.
 const ADVERT: Duration = Duration::from_secs(2);
@@ -101,7 +101,7 @@ pub struct Worker<E> {
     /// What is demanded of us on chain.
     pub(crate) demands: Demands,
     /// What neighbours have claimed and may keep from us.
-    pub(crate) owed: Owed,
+    pub(crate) withheld: Withheld,
     /// Of the deployment.
     pub(crate) parameters: Parameters,
     /// Auditors that we have accused.
@@ -136,7 +136,7 @@ where
             keeper: Keeper::open(context.ports.clone(), context.config.memory)?,
             wards: Mutex::default(),
             demands: Demands::default(),
-            owed: Owed::default(),
+            withheld: Withheld::default(),
             parameters,
             accused: Accused::default(),
             replays: Replays::default(),
@@ -279,12 +279,12 @@ where
             }
             Event::Demanded { id, demand } if !self.lanes_of(JobId(demand.job)).is_empty() => {
                 tracing::warn!(%id, holder = %demand.holder, deadline = %demand.deadline, "data is demanded in a job of ours");
-                self.owed.demanded(id, &demand, own);
+                self.withheld.demanded(id, &demand, own);
                 self.demands.open(id, *demand);
             }
             Event::WordGiven { id, root, signature } => self.word_given(id, root, &signature),
             Event::DemandEnded { id, shown, .. } => {
-                self.owed.ended(id, shown.is_some());
+                self.withheld.ended(id, shown.is_some());
                 self.demands.end(id);
             }
             Event::AuditRevealed { claim, auditor, answer, job, .. } if !self.lanes_of(job).is_empty() => {
@@ -317,7 +317,7 @@ where
             Event::JobSettled { job, .. } => {
                 self.forget_epochs(job);
                 self.demands.forget(job);
-                self.owed.forget(job);
+                self.withheld.forget(job);
                 // Cancelled before any offer was accepted, perhaps.
                 self.promises.release(job);
                 for lane in self.lanes_of(job) {

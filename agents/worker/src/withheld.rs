@@ -74,9 +74,9 @@ struct Known {
 /// What neighbours have claimed, and what came of our demands: folded from confirmed events, and so the same after
 /// a restart.
 #[derive(Debug, Default)]
-pub(crate) struct Owed(Mutex<Known>);
+pub(crate) struct Withheld(Mutex<Known>);
 
-impl Owed {
+impl Withheld {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,7 +151,7 @@ where
         let neighbours = self.lanes_of(lane.job).into_iter();
         let beside = |own: &Lane| Side::BOTH.iter().any(|side| side.lane(*own, u16::MAX) == Some(lane));
         if let Some(log) = neighbours.filter(beside).find_map(|own| self.log_of(own)) {
-            self.owed.claimed(claim, committed_at, (log.get().next, self.context.ports.clock.now()));
+            self.withheld.claimed(claim, committed_at, (log.get().next, self.context.ports.clock.now()));
         }
     }
 
@@ -175,7 +175,7 @@ where
                 return;
             }
             for (side, lane) in Side::BOTH.into_iter().filter_map(|side| Some((side, side.lane(own, job.stages)?))) {
-                let Some(claimed) = self.owed.open(lane, record.next) else { continue };
+                let Some(claimed) = self.withheld.open(lane, record.next) else { continue };
                 let now = self.context.ports.clock.now();
                 let in_vain = awaited.in_vain(side, Instant::now());
                 if in_vain < Duration::from_secs(patience) || now < claimed.from.saturating_add(patience) {
@@ -183,15 +183,15 @@ where
                 }
                 match self.demand_sent(log, job, &claimed, (side, awaited)).await {
                     Ok(demand) => {
-                        self.owed.asked(lane);
+                        self.withheld.asked(lane);
                         tracing::warn!(%own, from = %lane, record.next, demand, "what a neighbour keeps from us is demanded on chain");
                     }
                     Err(error @ (Undemanded::Unworthy | Undemanded::Shown(_))) => {
-                        self.owed.asked(lane);
+                        self.withheld.asked(lane);
                         tracing::warn!(%own, from = %lane, record.next, %error, "a neighbour keeps something from us, and nothing is demanded");
                     }
                     Err(error) => {
-                        self.owed.put_off(&claimed.claim, now);
+                        self.withheld.put_off(&claimed.claim, now);
                         tracing::warn!(%own, from = %lane, record.next, %error, "a neighbour keeps something from us, and it cannot be demanded yet");
                     }
                 }
@@ -211,7 +211,7 @@ where
         let ports = &self.context.ports;
         let (claim, lane, record) = (claimed.claim.clone(), claimed.claim.lane(), log.get());
         let (worker, _) = ports.chain.assignment(lane).await?;
-        if self.owed.has_shown(worker) {
+        if self.withheld.has_shown(worker) {
             return Err(Undemanded::Shown(worker));
         }
         // As for challenges: else who shows what it keeps could live on it.
@@ -260,57 +260,57 @@ mod tests {
         Demand { kind: kind as u8, claimId: claim_id, job: 3, stage: 1, demander, holder: HOLDER, ..Demand::default() }
     }
 
-    fn is_open(owed: &Owed, interval: u32) -> bool {
-        owed.open(LANE, interval).is_some()
+    fn is_open(withheld: &Withheld, interval: u32) -> bool {
+        withheld.open(LANE, interval).is_some()
     }
 
     #[test]
     fn a_neighbour_is_asked_once_in_a_job() {
-        let owed = Owed::default();
-        owed.claimed(&claim(4), 90, (5, 100));
-        assert!(!is_open(&owed, 4), "we have finished it");
-        owed.claimed(&claim(5), 90, (5, 100));
-        let open = owed.open(LANE, 5).unwrap();
-        assert_eq!((open.committed_at, open.from, is_open(&owed, 6)), (90, 100, false));
-        owed.put_off(&claim(5), 130);
-        assert_eq!(owed.open(LANE, 5).unwrap().from, 130);
+        let withheld = Withheld::default();
+        withheld.claimed(&claim(4), 90, (5, 100));
+        assert!(!is_open(&withheld, 4), "we have finished it");
+        withheld.claimed(&claim(5), 90, (5, 100));
+        let open = withheld.open(LANE, 5).unwrap();
+        assert_eq!((open.committed_at, open.from, is_open(&withheld, 6)), (90, 100, false));
+        withheld.put_off(&claim(5), 130);
+        assert_eq!(withheld.open(LANE, 5).unwrap().from, 130);
 
         // By others, or for another thing.
-        owed.demanded(U256::from(1), &demand(5, DemandKind::SentToNext, Address::ZERO), OWN);
-        owed.demanded(U256::from(2), &demand(5, DemandKind::State, OWN), OWN);
-        assert!(is_open(&owed, 5));
-        owed.demanded(U256::from(3), &demand(5, DemandKind::SentToNext, OWN), OWN);
-        owed.claimed(&claim(6), 95, (5, 110));
-        assert!(!is_open(&owed, 5) && !is_open(&owed, 6), "nor while the first demand is open");
-        owed.forget(LANE.job);
-        owed.claimed(&claim(6), 95, (6, 110));
-        assert!(is_open(&owed, 6));
-        owed.asked(LANE);
-        assert!(!is_open(&owed, 6), "before its event is confirmed, too");
+        withheld.demanded(U256::from(1), &demand(5, DemandKind::SentToNext, Address::ZERO), OWN);
+        withheld.demanded(U256::from(2), &demand(5, DemandKind::State, OWN), OWN);
+        assert!(is_open(&withheld, 5));
+        withheld.demanded(U256::from(3), &demand(5, DemandKind::SentToNext, OWN), OWN);
+        withheld.claimed(&claim(6), 95, (5, 110));
+        assert!(!is_open(&withheld, 5) && !is_open(&withheld, 6), "nor while the first demand is open");
+        withheld.forget(LANE.job);
+        withheld.claimed(&claim(6), 95, (6, 110));
+        assert!(is_open(&withheld, 6));
+        withheld.asked(LANE);
+        assert!(!is_open(&withheld, 6), "before its event is confirmed, too");
     }
 
     #[test]
     fn who_shows_what_it_does_not_send_is_not_paid_for_it_twice() {
-        let owed = Owed::default();
-        owed.demanded(U256::from(3), &demand(5, DemandKind::SentToPrevious, OWN), OWN);
-        owed.ended(U256::from(4), true);
-        assert!(!owed.has_shown(HOLDER), "that was another's demand");
-        owed.ended(U256::from(3), true);
-        owed.forget(LANE.job);
-        assert!(owed.has_shown(HOLDER), "in no job any more");
-        owed.demanded(U256::from(5), &demand(5, DemandKind::SentToPrevious, OWN), OWN);
-        owed.ended(U256::from(5), false);
-        assert!(!owed.has_shown(OWN));
+        let withheld = Withheld::default();
+        withheld.demanded(U256::from(3), &demand(5, DemandKind::SentToPrevious, OWN), OWN);
+        withheld.ended(U256::from(4), true);
+        assert!(!withheld.has_shown(HOLDER), "that was another's demand");
+        withheld.ended(U256::from(3), true);
+        withheld.forget(LANE.job);
+        assert!(withheld.has_shown(HOLDER), "in no job any more");
+        withheld.demanded(U256::from(5), &demand(5, DemandKind::SentToPrevious, OWN), OWN);
+        withheld.ended(U256::from(5), false);
+        assert!(!withheld.has_shown(OWN));
     }
 
     #[test]
     fn no_more_claims_are_remembered_than_there_is_a_use_for() {
-        let owed = Owed::default();
+        let withheld = Withheld::default();
         for interval in 0..100 {
-            owed.claimed(&claim(interval), 1, (0, 1));
+            withheld.claimed(&claim(interval), 1, (0, 1));
         }
-        assert!(is_open(&owed, 0) && is_open(&owed, 15) && !is_open(&owed, 16));
-        owed.claimed(&claim(20), 1, (18, 1));
-        assert!(!is_open(&owed, 0) && is_open(&owed, 20));
+        assert!(is_open(&withheld, 0) && is_open(&withheld, 15) && !is_open(&withheld, 16));
+        withheld.claimed(&claim(20), 1, (18, 1));
+        assert!(!is_open(&withheld, 0) && is_open(&withheld, 20));
     }
 }
