@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tensorlink_graph::engine::EngineError;
 use tensorlink_node::{Ports, Roster};
 
-use crate::desk::Desk;
+use crate::stream_router::StreamRouter;
 
 /// What a worker is willing to do.
 #[derive(Clone, Debug)]
@@ -36,5 +36,5 @@ pub struct Context<E> {
     /// Who is who.
     pub roster: Arc<Roster>,
     /// Streams that peers open.
-    pub desk: Desk,
+    pub stream_router: StreamRouter,
 }

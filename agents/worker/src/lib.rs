@@ -5,7 +5,7 @@
 //! | [`role`] | the loop that listens to the chain and keeps the tasks of each lane |
 //! | [`quote`], [`promises`] | whether to take a lane, and for how much; lanes held for what was offered |
 //! | [`lane`], [`halt`] | the work on a lane: meet the neighbours, execute, write down; where a training leaves its bounds, go no further |
-//! | [`schedule`], [`link`], [`boundary`], [`desk`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
+//! | [`schedule`], [`link`], [`boundary`], [`stream_router`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
 //! | [`record`], `archive`, [`claims`], [`sealing`] | what is on disk; the states there; how claims get on chain; those of replicas |
 //! | `custody`, `demands` | states kept for each other; data that is demanded on chain |
@@ -36,7 +36,6 @@ pub mod claims;
 pub mod context;
 mod custody;
 mod demands;
-pub mod desk;
 pub mod halt;
 pub mod lane;
 pub mod link;
@@ -49,6 +48,7 @@ pub mod role;
 pub mod schedule;
 pub mod sealing;
 pub mod serving;
+pub mod stream_router;
 mod withheld;
 
 pub use context::{Context, EngineFactory, WorkerConfig};

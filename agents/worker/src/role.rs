@@ -149,9 +149,9 @@ where
             shutdown: shutdown.clone(),
             context,
         });
-        let desk = worker.context.desk.clone().run(streams);
+        let router = worker.context.stream_router.clone().run(streams);
         let end = shutdown.clone();
-        worker.tasks.spawn(async move { end.run_until_cancelled(desk).await });
+        worker.tasks.spawn(async move { end.run_until_cancelled(router).await });
         worker.tasks.spawn(worker.clone().advertise(engine));
         worker.tasks.spawn(worker.clone().answer_all(requests));
         worker.tasks.spawn(worker.clone().answer_challenges());

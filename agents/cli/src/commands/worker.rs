@@ -70,7 +70,7 @@ where
         ports: dress(node.ports),
         engine: Arc::new(move || Ok(wrap(make()?))),
         roster: Arc::new(Roster::new(own)),
-        desk: Default::default(),
+        stream_router: Default::default(),
     };
     let worked = beside(witness, &shutdown, Worker::run(Arc::new(context), shutdown.clone())).await;
     node.net.shutdown().await;

@@ -34,11 +34,11 @@ use error::{Interruption, Stop};
 use crate::awaited::{Awaited, Side};
 use crate::boundary::{Neighbour, Neighbours};
 use crate::context::Context;
-use crate::desk::Visitors;
 use crate::halt::Halt;
 use crate::link::{Link, LinkError, agree_on_interval};
 use crate::metrics::{Meter, observed};
 use crate::record::{LaneLog, LaneRecord};
+use crate::stream_router::Visitors;
 
 /// Intervals on disk ahead of the chain, beside the one that is computed; bounds what a stuck chain makes us do unpaid.
 const LEAD: usize = 8;
@@ -90,7 +90,7 @@ where
     /// [`LaneError`] when this node cannot go on; what is finished is on disk.
     pub async fn run(self, stop: CancellationToken) -> Result<(), LaneError> {
         let lane = self.lane();
-        let mut visitors = self.neighbours.0.map(|previous| self.context.desk.register(lane, previous));
+        let mut visitors = self.neighbours.0.map(|previous| self.context.stream_router.register(lane, previous));
         let mut at: At<E> = None;
         let mut meter = Meter::new(lane);
         let mut wait = MEET.0;
@@ -125,7 +125,7 @@ where
                 () = self.context.ports.clock.sleep(wait) => {}
             }
         };
-        self.context.desk.unregister(lane);
+        self.context.stream_router.unregister(lane);
         result
     }
 

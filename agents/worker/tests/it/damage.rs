@@ -70,7 +70,7 @@ impl Worker {
             config: WorkerConfig { memory: LIMIT, max_lanes: 1, price_per_gmac: 1, max_stake: 100, credit: None },
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(own)),
-            desk: Default::default(),
+            stream_router: Default::default(),
         });
         let (job, shard) = (job_view(1, intervals), self.shard.clone());
         let task =

@@ -29,7 +29,7 @@ async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
         config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: PRICE, max_stake: 100, credit: None },
         engine: Arc::new(|| Ok(Reference)),
         roster: Arc::new(Roster::new(identity(1).address())),
-        desk: Default::default(),
+        stream_router: Default::default(),
     };
     let promises = Promises::default();
     let ask = async |stage| {
@@ -66,7 +66,7 @@ async fn a_lane_of_a_serving_job_is_offered_by_the_token() {
         config: WorkerConfig { memory, max_lanes: 1, price_per_gmac: PRICE, max_stake: 100, credit: None },
         engine: Arc::new(|| Ok(Reference)),
         roster: Arc::new(Roster::new(identity(1).address())),
-        desk: Default::default(),
+        stream_router: Default::default(),
     };
     let (offer, _) = quote(&context(1 << 30), lane(1), manifest, |_, _| true).await.unwrap();
     let longest = shards[1].program(LONGEST).unwrap();

@@ -58,7 +58,7 @@ pub(crate) async fn run(
         ports: node.ports,
         engine: Arc::new(move || make()),
         roster: Arc::new(Roster::new(own)),
-        desk: Default::default(),
+        stream_router: Default::default(),
     };
     println!("{READY}");
     let (begin, begun) = oneshot::channel();

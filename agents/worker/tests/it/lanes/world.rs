@@ -9,9 +9,9 @@ use tensorlink_node::wire::gossip::Progress;
 use tensorlink_node::{Ports, Roster, wire};
 use tensorlink_types::Address;
 use tensorlink_types::abi::Claim;
-use tensorlink_worker::desk::Desk;
 use tensorlink_worker::lane::LaneTask;
 use tensorlink_worker::record::{LaneLog, LaneRecord};
+use tensorlink_worker::stream_router::StreamRouter;
 use tensorlink_worker::{Context, WorkerConfig};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -57,15 +57,15 @@ impl World {
         let ports = support::ports(stage as u8 + 1, chain, store, hub, self.folders[stage].path());
         let ports = Ports { store: own, ..ports };
         let journal = ports.journal.clone();
-        let desk = Desk::default();
-        tokio::spawn(desk.clone().run(ports.net.accept(Protocol::Tensor).await.unwrap()));
+        let router = StreamRouter::default();
+        tokio::spawn(router.clone().run(ports.net.accept(Protocol::Tensor).await.unwrap()));
         let number = stage as u16;
         let context = Arc::new(Context {
             ports,
             config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: 1, max_stake: 100, credit: None },
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(address(stage))),
-            desk,
+            stream_router: router,
         });
         let log = Arc::new(LaneLog::open(journal, LaneRecord::new(lane(number), USER, String::new())).unwrap());
         let neighbours =

@@ -114,7 +114,7 @@ impl World {
             config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: 1, max_stake: 100, credit },
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(address(stage))),
-            desk: Default::default(),
+            stream_router: Default::default(),
         });
         let stop = CancellationToken::new();
         let shutdown = stop.clone();

@@ -55,11 +55,11 @@ type Lanes = HashMap<Lane, (Address, Arc<Seat>)>;
 
 /// Lanes that await their previous stage, each with that stage's worker.
 #[derive(Clone, Default)]
-pub struct Desk {
+pub struct StreamRouter {
     lanes: Arc<Mutex<Lanes>>,
 }
 
-impl Desk {
+impl StreamRouter {
     /// Registers a lane that only `previous` may visit; a later registration replaces it.
     pub fn register(&self, lane: Lane, previous: Address) -> Visitors {
         let seat = Arc::new(Seat::default());
@@ -81,11 +81,11 @@ impl Desk {
                 tracing::warn!(%peer, "too many streams wait for their first frame; dropping one");
                 continue;
             };
-            let desk = self.clone();
+            let router = self.clone();
             tokio::spawn(async move {
                 let _slot = slot;
                 match timeout(FIRST_FRAME, frame::read(&mut stream, 0)).await {
-                    Ok(Ok(Frame::Hello(hello))) => desk.pass_on(Visitor { peer, hello, stream }),
+                    Ok(Ok(Frame::Hello(hello))) => router.pass_on(Visitor { peer, hello, stream }),
                     Ok(Ok(_)) => tracing::warn!(%peer, "a tensor stream begins without a hello"),
                     Ok(Err(error)) => tracing::warn!(%peer, %error, "a tensor stream begins badly"),
                     Err(_) => tracing::warn!(%peer, "a tensor stream says nothing"),
@@ -120,37 +120,37 @@ mod tests {
 
     const PREVIOUS: Address = Address::repeat_byte(1);
 
-    async fn visit(desk: &Desk, peer: Address, frame: Frame) {
+    async fn visit(router: &StreamRouter, peer: Address, frame: Frame) {
         let (streams, receiver) = mpsc::channel(1);
         let (mut theirs, ours) = tokio::io::duplex(1024);
         frame::write(&mut theirs, &frame).await.unwrap();
         streams.send((peer, Box::new(ours) as Box<dyn Duplex>)).await.unwrap();
         drop(streams);
-        desk.clone().run(receiver).await;
+        router.clone().run(receiver).await;
     }
 
     #[tokio::test]
     async fn a_stream_reaches_its_lane_and_no_other() {
-        let desk = Desk::default();
+        let router = StreamRouter::default();
         let lane = Lane { job: JobId(1), stage: 1, replica: 0 };
-        let mut visitors = desk.register(lane, PREVIOUS);
+        let mut visitors = router.register(lane, PREVIOUS);
         let hello = Hello { job: JobId(1), replica: 0, stage: 0, next_interval: 0 };
-        visit(&desk, PREVIOUS, Frame::Hello(Hello { job: JobId(2), ..hello.clone() })).await;
-        visit(&desk, PREVIOUS, Frame::SignedLog(tests_log())).await;
-        visit(&desk, Address::ZERO, Frame::Hello(hello.clone())).await;
+        visit(&router, PREVIOUS, Frame::Hello(Hello { job: JobId(2), ..hello.clone() })).await;
+        visit(&router, PREVIOUS, Frame::SignedLog(tests_log())).await;
+        visit(&router, Address::ZERO, Frame::Hello(hello.clone())).await;
         assert!(timeout(Duration::from_millis(50), visitors.next()).await.is_err());
-        visit(&desk, PREVIOUS, Frame::Hello(hello.clone())).await;
+        visit(&router, PREVIOUS, Frame::Hello(hello.clone())).await;
         assert_eq!(visitors.next().await.hello, hello);
     }
 
     #[tokio::test]
     async fn the_newest_visitor_is_received() {
-        let desk = Desk::default();
+        let router = StreamRouter::default();
         let lane = Lane { job: JobId(1), stage: 1, replica: 0 };
-        let mut visitors = desk.register(lane, PREVIOUS);
+        let mut visitors = router.register(lane, PREVIOUS);
         for next_interval in 0..5 {
             let hello = Hello { job: JobId(1), replica: 0, stage: 0, next_interval };
-            visit(&desk, PREVIOUS, Frame::Hello(hello)).await;
+            visit(&router, PREVIOUS, Frame::Hello(hello)).await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(visitors.next().await.hello.next_interval, 4);
