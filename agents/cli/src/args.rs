@@ -217,7 +217,7 @@ Example:
 Example:
   tensorlink job serve ./all-MiniLM-L6-v2 --stages 2 --deposit 50
   tensorlink serve ./all-MiniLM-L6-v2 --job 1")]
-    Serve(Box<crate::commands::job_serve::JobServeArgs>),
+    Serve(Box<crate::commands::post_serving::JobServeArgs>),
     /// Go on with a training job that ended before it was done, on workers that may be others: what comes out is the
     /// same, bit by bit, as had it never stopped.
     #[command(after_help = "\

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
 use crate::args::JobCommand;
-use crate::commands::{hiring, job_serve, post, resume};
+use crate::commands::{hiring, post, post_serving, resume};
 use crate::config::Config;
 use crate::node::{self, Node};
 use crate::watch::{Follow, Rules};
@@ -56,7 +56,7 @@ struct Done {
 pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationToken) -> Result<()> {
     match command {
         JobCommand::Post(args) => post::run(config, &args, shutdown).await,
-        JobCommand::Serve(args) => job_serve::run(config, &args, shutdown).await,
+        JobCommand::Serve(args) => post_serving::run(config, &args, shutdown).await,
         JobCommand::Resume(args) => resume::run(config, &args, shutdown).await,
         JobCommand::Watch { job, report, out } => {
             let node = Node::start(config, hiring::DISK, &shutdown).await?;

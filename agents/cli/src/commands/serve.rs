@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::amount::parse_size;
 use crate::commands::local::{named, open};
-use crate::commands::serve_job::Computing;
+use crate::commands::serve_by_workers::Computing;
 use crate::config::Config;
 use crate::gateway::generation::batch::Capacity;
 use crate::gateway::keys::{Keys, readable_by_others};
