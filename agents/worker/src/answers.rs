@@ -11,7 +11,7 @@ use tensorlink_node::wire::{decode, encode};
 use tensorlink_types::{Address, ClaimId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::audit::Repeatable;
+use crate::audit_answers::Repeatable;
 use crate::quote::quote;
 use crate::record::{Interval, LaneRecord};
 use crate::role::Worker;

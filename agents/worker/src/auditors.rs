@@ -13,7 +13,7 @@ use tensorlink_types::abi::{AuditAnswer, AuditedClaim, Claim, StepStatement};
 use tensorlink_types::{Address, Bytes, ClaimId, JobId, Lane};
 use thiserror::Error;
 
-use crate::audit::{AuditError, Repeatable};
+use crate::audit_answers::{AuditError, Repeatable};
 use crate::record::Interval;
 use crate::role::{BACK_OFF, Worker};
 

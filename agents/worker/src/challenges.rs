@@ -14,7 +14,7 @@ use tensorlink_types::{Bytes, U256};
 use thiserror::Error;
 use tokio::task::JoinSet;
 
-use crate::audit::AuditError;
+use crate::audit_answers::AuditError;
 use crate::role::Worker;
 
 /// Longest wait between two looks at what is to be answered.

@@ -18,7 +18,7 @@ use tensorlink_types::{Address, ClaimId, JobId, Lane, U256};
 use thiserror::Error;
 use tokio::sync::Notify;
 
-use crate::audit::AuditError;
+use crate::audit_answers::AuditError;
 use crate::role::{BACK_OFF, Worker};
 
 /// Seconds after which what was done about a demand is done again, if it is still open.

@@ -22,7 +22,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::audit::Replays;
+use crate::audit_answers::Replays;
 use crate::auditors::Accused;
 use crate::awaited::Awaited;
 use crate::claims::{self, Claimant};

@@ -17,7 +17,7 @@ use super::book::{Book, Progress, Signed};
 use super::lane::{ServingLane, pay};
 use super::redeem;
 use super::voucher::Payer;
-use crate::audit::Repeatable;
+use crate::audit_answers::Repeatable;
 use crate::quote::fetch_serving;
 use crate::record::{Interval, LaneLog};
 use crate::role::{BACK_OFF, Worker};
