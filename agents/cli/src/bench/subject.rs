@@ -1,7 +1,7 @@
 //! What is measured: decoders of fixed sizes with made-up weights and texts, the same on every machine.
 
 use anyhow::Result;
-use tensorlink_graph::transformer::choice::{Choice, controls};
+use tensorlink_graph::transformer::choice::{SamplingParams, controls};
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{Architecture, Magnitudes, Quantized, Weights};
 use tensorlink_num::Tensor;
@@ -110,7 +110,7 @@ pub(super) fn text(count: u32, vocabulary: u32) -> Vec<u32> {
 pub(super) fn likeliest(position: u32, count: usize) -> Result<Tensor> {
     let mut choices = vec![None; count];
     if let Some(last) = choices.last_mut() {
-        *last = Some(Choice::default());
+        *last = Some(SamplingParams::default());
     }
     Ok(controls(position, &choices)?)
 }

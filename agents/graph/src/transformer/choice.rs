@@ -14,7 +14,7 @@ const SEED_BITS: u32 = 31;
 
 /// How tokens of a text are chosen.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Choice {
+pub struct SamplingParams {
     /// By what logits are divided; 0 takes the largest.
     pub temperature: f64,
     /// Among how many of the likeliest; 0 is any number.
@@ -28,7 +28,7 @@ pub struct Choice {
 }
 
 /// Takes the largest logit.
-impl Default for Choice {
+impl Default for SamplingParams {
     fn default() -> Self {
         Self { temperature: 0.0, top_k: 0, top_p: 1.0, seed: 0 }
     }
@@ -51,7 +51,7 @@ pub enum ChoiceError {
     Tensor(#[from] TensorError),
 }
 
-impl Choice {
+impl SamplingParams {
     /// Whether tokens can be chosen so.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Choice {
 ///
 /// # Errors
 /// [`ChoiceError`].
-pub fn controls(position: u32, choices: &[Option<Choice>]) -> Result<Tensor, ChoiceError> {
+pub fn controls(position: u32, choices: &[Option<SamplingParams>]) -> Result<Tensor, ChoiceError> {
     let rows = choices.len();
     let mut values = Vec::with_capacity(rows.saturating_mul(CONTROLS as usize));
     for (position, choice) in (position..=u32::MAX).zip(choices) {
@@ -107,13 +107,13 @@ mod tests {
     #[test]
     fn choices_become_controls() {
         let seed = u64::MAX - 1;
-        let choice = Choice { temperature: 0.8, top_k: 40, top_p: 0.9, seed };
-        let made = controls(7, &[None, Some(choice), Some(Choice::default())]).unwrap();
+        let choice = SamplingParams { temperature: 0.8, top_k: 40, top_p: 0.9, seed };
+        let made = controls(7, &[None, Some(choice), Some(SamplingParams::default())]).unwrap();
         assert_eq!(made.ty(), &TensorType::new(32, 0, &[3, 7]).unwrap());
         let most = i64::from(i32::MAX);
         let due = [[0; 7], [1, 3277, 8, 40, 58982, most - 1, most], [1, 0, 9, most, 65536, 0, 0]];
         assert_eq!(made.mantissas().to_vec(), due.concat());
-        let warm = Choice { temperature: 1e-9, top_p: 1e-9, top_k: u32::MAX, seed: 0 };
+        let warm = SamplingParams { temperature: 1e-9, top_p: 1e-9, top_k: u32::MAX, seed: 0 };
         let made = controls(0, &[Some(warm)]).unwrap();
         assert_eq!(made.mantissas().to_vec(), [1, 1, 0, most, 1, 0, 0]);
     }
@@ -121,14 +121,14 @@ mod tests {
     #[test]
     fn what_is_no_choice_is_refused() {
         for temperature in [-0.1, 64.1, f64::NAN, f64::INFINITY] {
-            let choice = Choice { temperature, ..Choice::default() };
+            let choice = SamplingParams { temperature, ..SamplingParams::default() };
             assert!(matches!(controls(0, &[Some(choice)]), Err(ChoiceError::Temperature(_))), "{temperature}");
         }
         for top_p in [0.0, -1.0, 1.1, f64::NAN] {
-            let choice = Choice { top_p, ..Choice::default() };
+            let choice = SamplingParams { top_p, ..SamplingParams::default() };
             assert!(matches!(controls(0, &[Some(choice)]), Err(ChoiceError::Share(_))), "{top_p}");
         }
         assert!(matches!(controls(0, &[]), Err(ChoiceError::Type(0, _))));
-        assert!(matches!(controls(u32::MAX, &[Some(Choice::default())]), Err(ChoiceError::Tensor(_))));
+        assert!(matches!(controls(u32::MAX, &[Some(SamplingParams::default())]), Err(ChoiceError::Tensor(_))));
     }
 }

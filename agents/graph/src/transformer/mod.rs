@@ -47,7 +47,7 @@ pub mod sites;
 pub use architecture::{
     Activation, Architecture, Family, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
 };
-pub use choice::{Choice, ChoiceError};
+pub use choice::{ChoiceError, SamplingParams};
 pub use config::{ConfigError, ContextLimit, Description, classifier, describe};
 pub use decode::{CacheEngine, CachedRunner, DecodeError, Session, Turn};
 pub use export::ExportError;

@@ -2,7 +2,7 @@
 
 use tensorlink_graph::Reference;
 use tensorlink_graph::executor::ExecuteError;
-use tensorlink_graph::transformer::choice::{Choice, controls};
+use tensorlink_graph::transformer::choice::{SamplingParams, controls};
 use tensorlink_graph::transformer::decode::{CachedRunner, DecodeError, Turn};
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{Head, PlanError, Quantized, RunError, StageRunner, tokens};
@@ -24,7 +24,7 @@ fn logits(model: &Quantized, text: &[u32]) -> Vec<Vec<f64>> {
 }
 
 /// Tokens chosen after every token of a text.
-fn chosen(runner: &StageRunner<Reference>, text: &[u32], choice: Choice) -> Vec<usize> {
+fn chosen(runner: &StageRunner<Reference>, text: &[u32], choice: SamplingParams) -> Vec<usize> {
     let controls = controls(0, &vec![Some(choice); text.len()]).unwrap();
     ids(&runner.choose(&tokens(text).unwrap(), &controls).unwrap())
 }
@@ -56,8 +56,11 @@ fn without_temperature_the_largest_logit_is_chosen() {
         let model = quantized(architecture);
         let due: Vec<usize> = logits(&model, &TEXT).iter().map(|logits| ranked(logits)[0]).collect();
         let runner = runner(&model, Head::Choice);
-        let (few, share) = (Choice { top_k: 3, ..Choice::default() }, Choice { top_p: 0.2, ..Choice::default() });
-        for choice in [Choice::default(), few, share] {
+        let (few, share) = (
+            SamplingParams { top_k: 3, ..SamplingParams::default() },
+            SamplingParams { top_p: 0.2, ..SamplingParams::default() },
+        );
+        for choice in [SamplingParams::default(), few, share] {
             assert_eq!(chosen(&runner, &TEXT, choice), due);
         }
     }
@@ -73,7 +76,7 @@ fn tokens_are_chosen_as_often_as_they_are_likely() {
         let mut counts = vec![[0.0f64; 8]; text.len()];
         let draws = 400;
         for seed in 0..draws {
-            let choice = Choice { temperature, top_k, seed, ..Choice::default() };
+            let choice = SamplingParams { temperature, top_k, seed, ..SamplingParams::default() };
             let ids = chosen(&runner, &text, choice);
             counts.iter_mut().zip(ids).for_each(|(counts, id)| counts[id] += 1.0);
         }
@@ -103,7 +106,7 @@ fn only_the_likeliest_are_chosen_among() {
     for (top_k, top_p) in [(1, 1.0), (4, 1.0), (0, 0.3), (0, 0.7), (6, 0.5), (2, 0.9)] {
         let mut seen = vec![std::collections::BTreeSet::new(); TEXT.len()];
         for seed in 0..60 {
-            let choice = Choice { temperature: 3.0, top_k, top_p, seed };
+            let choice = SamplingParams { temperature: 3.0, top_k, top_p, seed };
             let ids = chosen(&runner, &TEXT, choice);
             seen.iter_mut().zip(ids).for_each(|(seen, id)| seen.extend([id]));
         }
@@ -129,7 +132,7 @@ fn only_the_likeliest_are_chosen_among() {
 fn the_same_seed_gives_the_same_tokens_in_any_parts() {
     let model = quantized(random::llama(SIZE));
     let runner = runner(&model, Head::Choice);
-    let choice = |seed| Choice { temperature: 1.0, top_k: 20, top_p: 0.9, seed };
+    let choice = |seed| SamplingParams { temperature: 1.0, top_k: 20, top_p: 0.9, seed };
     let all = chosen(&runner, &TEXT, choice(5));
     assert_eq!(all, chosen(&runner, &TEXT, choice(5)));
     assert_ne!(all, chosen(&runner, &TEXT, choice(6)));

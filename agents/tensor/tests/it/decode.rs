@@ -1,7 +1,7 @@
 //! Token by token on libtorch: the bits of the program of the whole text, computed by the reference.
 
 use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::choice::{Choice, controls};
+use tensorlink_graph::transformer::choice::{SamplingParams, controls};
 use tensorlink_graph::transformer::decode::{CacheEngine, CachedRunner, Layout, Session, Turn};
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{Architecture, Family, Head, Quantized, StageRunner, tokens};
@@ -39,7 +39,7 @@ fn engines() -> [TorchEngine; 2] {
 fn advance<E: CacheEngine>(
     stage: &mut CachedRunner<E>,
     turns: &mut [(&mut Session<E>, &[u32])],
-    choices: Option<&[Vec<Option<Choice>>]>,
+    choices: Option<&[Vec<Option<SamplingParams>>]>,
 ) -> Vec<Tensor> {
     let rows: Vec<Tensor> = turns.iter().map(|(_, ids)| tokens(ids).unwrap()).collect();
     let made = |(i, choices): (usize, &Vec<_>)| controls(turns[i].0.position(), choices).unwrap();
@@ -90,7 +90,7 @@ fn parts_and_company_change_no_bit() {
 #[test]
 fn chosen_tokens_are_those_of_the_whole_text() {
     let ids = text(23);
-    let choice = Choice { temperature: 1.3, top_k: 30, top_p: 0.95, seed: 11 };
+    let choice = SamplingParams { temperature: 1.3, top_k: 30, top_p: 0.95, seed: 11 };
     let choices: Vec<_> = (0..23).map(|i| (i > 8 && i != 15).then_some(choice)).collect();
     for model in decoders() {
         let (plan, constants) = model.stage_with(0..2, Head::Choice, |_| TensorRoot::default()).unwrap();

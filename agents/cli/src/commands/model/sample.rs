@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::folder::{ModelFolder, TokenizerError};
 use crate::gateway::backend::Backend;
 use crate::gateway::generation::batch::Capacity;
-use crate::gateway::generation::{Ask, Choice, Finish, Length, Prompt};
+use crate::gateway::generation::{Ask, Finish, Length, Prompt, SamplingParams};
 use crate::output;
 
 /// One text at a time.
@@ -61,8 +61,8 @@ struct Sampled {
 }
 
 impl SampleArgs {
-    fn choice(&self) -> Result<Choice> {
-        let choice = Choice {
+    fn choice(&self) -> Result<SamplingParams> {
+        let choice = SamplingParams {
             temperature: self.temperature,
             top_k: self.top_k.unwrap_or(0),
             top_p: self.top_p,
@@ -132,14 +132,14 @@ impl Text {
         local: &impl Backend,
         id: &str,
         (mut prompt, context): (Vec<u32>, u32),
-        (most, choice): (u32, Choice),
+        (most, choice): (u32, SamplingParams),
     ) -> Result<Finish> {
         let half = (context / 2).max(1) as usize;
         for part in 0.. {
             let before = self.tokens.len();
             let left = most.saturating_sub(u32::try_from(before)?);
             // Draws are told apart by their place in the context.
-            let choice = Choice { seed: choice.seed.wrapping_add(part), ..choice };
+            let choice = SamplingParams { seed: choice.seed.wrapping_add(part), ..choice };
             let ask = Ask {
                 prompts: vec![Prompt::Tokens(prompt.clone())],
                 length: Length::UpTo(left),

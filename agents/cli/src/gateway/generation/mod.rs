@@ -24,7 +24,7 @@ pub mod stops;
 pub mod writer;
 
 use serde::Serialize;
-pub use tensorlink_graph::transformer::choice::Choice;
+pub use tensorlink_graph::transformer::choice::SamplingParams;
 use tokio::sync::mpsc;
 
 use super::backend::BackendError;
@@ -57,7 +57,7 @@ pub struct Ask {
     /// How long the continuations may be.
     pub length: Length,
     /// How tokens are chosen.
-    pub choice: Choice,
+    pub choice: SamplingParams,
     /// A text ends before the first of these that it would contain; none of them is empty.
     pub stops: Vec<String>,
 }

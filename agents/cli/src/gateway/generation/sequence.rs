@@ -2,7 +2,7 @@
 
 use super::language::Language;
 use super::writer::Writer;
-use super::{Ask, Choice, Finish, Length, Piece, Prompt};
+use super::{Ask, Finish, Length, Piece, Prompt, SamplingParams};
 use crate::gateway::backend::{BackendError, Model};
 use crate::gateway::local::{failed, known};
 
@@ -14,7 +14,7 @@ pub struct Task {
     /// Most tokens to add, at least 1; prompt and these are within the context.
     pub most: u32,
     /// How tokens are chosen.
-    pub choice: Choice,
+    pub choice: SamplingParams,
     /// Stop sequences.
     pub stops: Vec<String>,
 }
@@ -63,14 +63,14 @@ pub struct Step {
     /// Position of the first of them in the text, from 0.
     pub position: u32,
     /// How the token after the last of them is chosen.
-    pub choice: Choice,
+    pub choice: SamplingParams,
 }
 
 /// A text on its way.
 pub struct Sequence<'a> {
     language: &'a dyn Language,
     writer: Writer<'a>,
-    choice: Choice,
+    choice: SamplingParams,
     next: Vec<u32>,
     position: u32,
     left: u32,

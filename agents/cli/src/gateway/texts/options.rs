@@ -6,7 +6,7 @@ use rand::RngCore;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use crate::gateway::error::ApiError;
-use crate::gateway::generation::Choice;
+use crate::gateway::generation::SamplingParams;
 
 /// Highest temperature, as OpenAI has it.
 const MAX_TEMPERATURE: f64 = 2.0;
@@ -41,7 +41,7 @@ pub(super) struct StreamOptions {
 
 /// What the fields come to.
 pub(super) struct Options {
-    pub(super) choice: Choice,
+    pub(super) choice: SamplingParams,
     pub(super) stops: Vec<String>,
     /// Whether the answer comes in parts.
     pub(super) stream: bool,
@@ -66,7 +66,7 @@ impl Fields {
             // All.
             None => 0,
         };
-        let choice = Choice {
+        let choice = SamplingParams {
             temperature: share("temperature", self.temperature, MAX_TEMPERATURE)?,
             top_p: share("top_p", self.top_p, 1.0)?.max(LEAST_SHARE),
             top_k,

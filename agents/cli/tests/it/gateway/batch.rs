@@ -8,7 +8,7 @@ use tensorlink::gateway::generation::batch::Capacity;
 use tensorlink::gateway::generation::decoder::{Decoder, Turn};
 use tensorlink::gateway::generation::sequence::{Step, tasks};
 use tensorlink::gateway::generation::stages::{Stages, drive};
-use tensorlink::gateway::generation::{Ask, Choice, Finish, Generation, Length, Prompt};
+use tensorlink::gateway::generation::{Ask, Finish, Generation, Length, Prompt, SamplingParams};
 use tensorlink::gateway::local::Local;
 
 use crate::gateway::speaker::{Bytes, Gate, HfTokenizer, SPEAKER, Speaker, shape, speaking};
@@ -16,7 +16,7 @@ use crate::gateway::support::{MODEL, until};
 
 fn ask(prompts: &[&str]) -> Ask {
     let prompts = prompts.iter().map(|prompt| Prompt::Text((*prompt).to_owned())).collect();
-    Ask { prompts, length: Length::UpTo(32), choice: Choice::default(), stops: vec![] }
+    Ask { prompts, length: Length::UpTo(32), choice: SamplingParams::default(), stops: vec![] }
 }
 
 async fn begin(local: &Local, prompt: &str) -> Generation {

@@ -7,7 +7,7 @@ use tensorlink::gateway::backend::{Makes, Model};
 use tensorlink::gateway::generation::batch::Capacity;
 use tensorlink::gateway::generation::decoder::{Decoder, Turn};
 use tensorlink::gateway::generation::language::{Language, Spell};
-use tensorlink::gateway::generation::{Choice, Prompt};
+use tensorlink::gateway::generation::{Prompt, SamplingParams};
 use tensorlink::gateway::local::{EmbedError, Local, TokenizeError};
 
 pub(crate) const SPEAKER: &str = "speaker";
@@ -106,12 +106,12 @@ impl HfTokenizer {
         self.next()
     }
 
-    fn begin(&mut self, choice: Choice) {
+    fn begin(&mut self, choice: SamplingParams) {
         let (command, operand) = self.command();
         self.left = match command.as_str() {
             "hex" => hex(&operand).into(),
             "choice" => {
-                let Choice { temperature, top_k, top_p, seed } = choice;
+                let SamplingParams { temperature, top_k, top_p, seed } = choice;
                 format!("[{temperature},{top_k},{top_p},{seed}]").into_bytes().into()
             }
             _ => operand.into_bytes().into(),

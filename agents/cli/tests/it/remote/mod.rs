@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tensorlink::gateway::backend::{Backend, BackendError, Makes, Model};
 use tensorlink::gateway::generation::language::{Language, Spell};
-use tensorlink::gateway::generation::{Ask, Choice, Length, Prompt};
+use tensorlink::gateway::generation::{Ask, Length, Prompt, SamplingParams};
 use tensorlink::gateway::local::{EmbedError, TokenizeError};
 use tensorlink::gateway::remote::{Remote, Words};
 use tensorlink::gateway::{Access, Gateway, Limits, server};
@@ -135,7 +135,7 @@ fn due(prompt: &[u32]) -> String {
         .collect();
     let (mut ids, mut text) = (prompt.to_vec(), String::new());
     for _ in 0..MORE {
-        let choices = vec![Some(Choice::default()); ids.len()];
+        let choices = vec![Some(SamplingParams::default()); ids.len()];
         let hidden = stages[0].run(&tokens(&ids).unwrap()).unwrap();
         let chosen = stages[1].choose(&hidden, &controls(0, &choices).unwrap()).unwrap();
         ids.push(u32::try_from(*chosen.mantissas().to_vec().last().unwrap()).unwrap());
@@ -145,7 +145,7 @@ fn due(prompt: &[u32]) -> String {
 }
 
 fn ask(prompts: Vec<Prompt>) -> Ask {
-    Ask { prompts, length: Length::Exactly(MORE), choice: Choice::default(), stops: vec![] }
+    Ask { prompts, length: Length::Exactly(MORE), choice: SamplingParams::default(), stops: vec![] }
 }
 
 #[tokio::test]

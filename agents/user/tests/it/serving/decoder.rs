@@ -1,7 +1,7 @@
 //! Texts that workers continue: the user's controls go to the last stage, and a text ends when its user says so.
 
 use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::choice::{Choice, controls};
+use tensorlink_graph::transformer::choice::{SamplingParams, controls};
 use tensorlink_graph::transformer::{StageRunner, tokens};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
@@ -14,7 +14,7 @@ use crate::serving::world::{World, compute, fault};
 use crate::support::serving::choosing_plans;
 
 const PROMPT: [u32; 2] = [3, 1];
-const WARM: Choice = Choice { temperature: 1.5, top_k: 0, top_p: 1.0, seed: 11 };
+const WARM: SamplingParams = SamplingParams { temperature: 1.5, top_k: 0, top_p: 1.0, seed: 11 };
 /// Steps of a continuation: its prompt, then two tokens more.
 const STEPS: usize = 3;
 /// Tokens that it computes.

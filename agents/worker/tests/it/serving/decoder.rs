@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cid::Cid;
 use tensorlink_graph::transformer::choice::controls;
 use tensorlink_graph::transformer::decode::{CacheEngine, Layout};
-use tensorlink_graph::transformer::{Choice, StageRunner, tokens};
+use tensorlink_graph::transformer::{SamplingParams, StageRunner, tokens};
 use tensorlink_graph::{Engine, EngineError, Reference, StepContext};
 use tensorlink_node::interval::{Span, inputs_len};
 use tensorlink_node::ports::{Store, SystemClock};
@@ -71,7 +71,7 @@ impl Text {
 
 /// A text in every stage, its tokens chosen at some temperature from the second on.
 fn through(stages: &[Arc<ServingShard>], text: &[u32], seed: u64) -> Vec<Text> {
-    let warm = Choice { temperature: 0.8, top_k: 12, top_p: 0.95, seed };
+    let warm = SamplingParams { temperature: 0.8, top_k: 12, top_p: 0.95, seed };
     let mut choices = vec![Some(warm); text.len()];
     choices[0] = None;
     let steer = controls(0, &choices).unwrap();
