@@ -1,6 +1,6 @@
 //! From a step graph to integers: bits and exponent of every node, and the attributes of its operator.
 
-use tensorlink_num::kernel::{
+use tensorlink_num::checked::{
     ACCUMULATOR_BOUND, COEFFICIENT_BOUND, EPSILON_BOUND, EXP_EXPONENT, NORM_EXPONENT, RECIPROCAL_EXPONENT, SHRINK_BOUND,
 };
 use tensorlink_types::operator::{MAX_REDUCTION, Operand};

@@ -8,7 +8,7 @@
 //! | [`mod@tensor`] | a type and its mantissas, valid by construction (N-1) |
 //! | [`fixed`] | rescale, div, clamp (N-2, N-3) |
 //! | [`philox`] | pseudo-random draws (N-4) |
-//! | [`kernel`] | what makes an operator acceptable (N-6 to N-8, N-11 to N-48) |
+//! | [`checked`] | what makes an operator acceptable (N-6 to N-8, N-11 to N-48) |
 //! | [`mod@execute`] | whole operators, in `i64` where the checker proved that it holds them |
 //! | [`mod@element`] | one element and what it reads, as the rules are written, over `i128` |
 //! | [`error`] | why an operator was refused |
@@ -56,21 +56,21 @@
 
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod arbitrary;
+pub mod checked;
 pub mod context;
 pub mod element;
 pub mod error;
 pub mod execute;
 pub mod fixed;
-pub mod kernel;
 pub mod philox;
 pub mod tables;
 pub mod tensor;
 
+pub use checked::check_operator;
 pub use context::StepContext;
 pub use element::{Read, accessor, element, reads};
 pub use error::{OpError, Place};
 pub use execute::execute;
-pub use kernel::check_operator;
 pub use tensor::{Mantissas, Tensor, TensorError};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! How the next token is chosen, as the text's owner says: the controls of rules N-35 to N-37.
 
-use tensorlink_num::kernel::{CONTROLS, WHOLE_SHARE};
+use tensorlink_num::checked::{CONTROLS, WHOLE_SHARE};
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_types::{TensorType, TypeError};
 use thiserror::Error;

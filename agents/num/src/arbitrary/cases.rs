@@ -4,7 +4,7 @@ use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType, TypeError};
 
 use super::{CaseError, Dice, sampling, training, transformer};
-use crate::kernel::{COEFFICIENT_BOUND, EXP_BITS, EXP_EXPONENT};
+use crate::checked::{COEFFICIENT_BOUND, EXP_BITS, EXP_EXPONENT};
 use crate::tables::exp2_table;
 use crate::tensor::Tensor;
 

@@ -7,7 +7,7 @@ use tensorlink_types::{Opcode, TensorType};
 
 use super::cases::{Drawn, build, dim, exponent, shift, ty};
 use super::{CaseError, Dice};
-use crate::kernel::{
+use crate::checked::{
     CHOICE_BITS, COEFFICIENT_BOUND, CONTROLS, GUMBEL_EXPONENT, GUMBEL_TABLE_LEN, MAX_PERTURB_PLACES, PERTURB_EXPONENT,
     WHOLE_SHARE,
 };

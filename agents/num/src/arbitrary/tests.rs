@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tensorlink_types::Opcode;
 
 use super::{Case, MAX_SIZE};
-use crate::kernel::{EPSILON_BOUND, MIN_INVERSE_SHIFT};
+use crate::checked::{EPSILON_BOUND, MIN_INVERSE_SHIFT};
 use crate::{execute, reads};
 
 /// Drawn cases of an opcode, of every size.

@@ -6,7 +6,7 @@ use tensorlink_types::{Opcode, TensorType};
 use super::cases::{Drawn, build, coefficient, dim, exponent, parts, per_row, reduced_shape, shape, shift, ty};
 use super::transformer::{heads, ids, rows};
 use super::{CaseError, Dice};
-use crate::kernel::{
+use crate::checked::{
     DITHER_BITS, EPSILON_BOUND, MAX_RATIO_PLACES, MAX_SHRINK_PLACES, MIN_INVERSE_SHIFT, RECIPROCAL_EXPONENT,
     SHRINK_BOUND,
 };

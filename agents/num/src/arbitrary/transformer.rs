@@ -5,7 +5,7 @@ use tensorlink_types::{Opcode, TensorType};
 
 use super::cases::{Drawn, build, dim, exponent, reduced_shape, shift, ty};
 use super::{CaseError, Dice};
-use crate::kernel::{EPSILON_BOUND, MAX_BIAS_SHIFT, MAX_ROPE_EXPONENT, NORM_EXPONENT};
+use crate::checked::{EPSILON_BOUND, MAX_BIAS_SHIFT, MAX_ROPE_EXPONENT, NORM_EXPONENT};
 use crate::tensor::Tensor;
 
 /// Bits of two factors of the same storage width.

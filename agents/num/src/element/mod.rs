@@ -20,10 +20,10 @@ mod training;
 
 use tensorlink_types::Operator;
 
+use crate::checked::CheckedOperator;
 use crate::context::StepContext;
 use crate::error::OpError;
 use crate::fixed::{clamp, div, limit, rescale};
-use crate::kernel::Kernel;
 use crate::tensor::Tensor;
 
 /// Consecutive elements of one operand that an output element is computed from.
@@ -76,7 +76,7 @@ pub fn reads(
 /// One element of one accepted operator.
 struct Site<'a, F> {
     operator: &'a Operator,
-    kernel: Kernel,
+    checked: CheckedOperator,
     get: F,
     index: u64,
     context: &'a StepContext,
@@ -84,12 +84,12 @@ struct Site<'a, F> {
 
 impl<'a, F: Fn(usize, u64) -> Option<i64>> Site<'a, F> {
     fn new(operator: &'a Operator, get: F, index: u64, context: &'a StepContext) -> Result<Self, OpError> {
-        let kernel = Kernel::new(operator)?;
+        let checked = CheckedOperator::new(operator)?;
         let elements = operator.output.elements();
         if index >= elements {
             return Err(OpError::NoSuchElement { index, elements });
         }
-        Ok(Self { operator, kernel, get, index, context })
+        Ok(Self { operator, checked, get, index, context })
     }
 
     fn get(&self, operand: usize, element: u64) -> Result<i128, OpError> {
@@ -102,7 +102,7 @@ impl<'a, F: Fn(usize, u64) -> Option<i64>> Site<'a, F> {
         Ok(value.into())
     }
 
-    /// Quotient and remainder of the index by a length that the kernel holds (never 0).
+    /// Quotient and remainder of the index by a length that the operator holds (never 0).
     fn split(&self, length: u64) -> (u64, u64) {
         (self.index.checked_div(length).unwrap_or(0), self.index.checked_rem(length).unwrap_or(0))
     }
@@ -110,41 +110,45 @@ impl<'a, F: Fn(usize, u64) -> Option<i64>> Site<'a, F> {
     fn value(&self) -> Result<i64, OpError> {
         let bits = self.operator.output.bits();
         let i = self.index;
-        Ok(match self.kernel {
-            Kernel::MatMul { shift, .. } => rescale(self.dot()?, shift, bits),
-            Kernel::HeadScores(heads) | Kernel::HeadMix(heads) => rescale(self.dot()?, heads.shift, bits),
-            Kernel::ScaledMatMul(product) => {
+        Ok(match self.checked {
+            CheckedOperator::MatMul { shift, .. } => rescale(self.dot()?, shift, bits),
+            CheckedOperator::HeadScores(heads) | CheckedOperator::HeadMix(heads) => {
+                rescale(self.dot()?, heads.shift, bits)
+            }
+            CheckedOperator::ScaledMatMul(product) => {
                 let (m, n) = self.split(product.columns);
                 let scale = self.get(2, m)?.saturating_mul(self.get(3, n)?);
                 rescale(scale.saturating_mul(self.dot()?), product.shift, bits)
             }
-            Kernel::Transpose { .. } | Kernel::Sample { .. } => self.clamped(self.get(0, self.moved())?),
-            Kernel::Combine { ca, cb, period, shift } => {
+            CheckedOperator::Transpose { .. } | CheckedOperator::Sample { .. } => {
+                self.clamped(self.get(0, self.moved())?)
+            }
+            CheckedOperator::Combine { ca, cb, period, shift } => {
                 let a = self.get(0, i)?.saturating_mul(ca.into());
                 let b = self.get(1, self.split(period).1)?.saturating_mul(cb.into());
                 rescale(a.saturating_add(b), shift, bits)
             }
-            Kernel::Scale { c, shift } => rescale(self.get(0, i)?.saturating_mul(c.into()), shift, bits),
-            Kernel::Mul { period, shift } => {
+            CheckedOperator::Scale { c, shift } => rescale(self.get(0, i)?.saturating_mul(c.into()), shift, bits),
+            CheckedOperator::Mul { period, shift } => {
                 rescale(self.get(0, i)?.saturating_mul(self.get(1, self.split(period).1)?), shift, bits)
             }
-            Kernel::Relu => self.clamped(self.get(0, i)?.max(0)),
-            Kernel::ReluGrad => {
+            CheckedOperator::Relu => self.clamped(self.get(0, i)?.max(0)),
+            CheckedOperator::ReluGrad => {
                 let (dy, x) = (self.get(0, i)?, self.get(1, i)?);
                 self.clamped(if x > 0 { dy } else { 0 })
             }
-            Kernel::Lookup(lookup) => {
+            CheckedOperator::Lookup(lookup) => {
                 let cell = self.lookup_cell(&lookup)?;
                 rescale(self.interpolate(1, &cell, lookup.fraction_bits)?, lookup.shift, bits)
             }
-            Kernel::RowMax { depth, visible } => {
+            CheckedOperator::RowMax { depth, visible } => {
                 let largest = self.reduce(depth, visible.of_row(i, depth), i128::MIN, i128::max)?;
                 self.clamped(largest)
             }
-            Kernel::RowAbsMax { depth } => {
+            CheckedOperator::RowAbsMax { depth } => {
                 self.clamped(self.reduce(depth, depth, 0, |max, a| max.max(a.saturating_abs()))?)
             }
-            Kernel::ExpNeg { depth, multiplier, input_shift, visible } => {
+            CheckedOperator::ExpNeg { depth, multiplier, input_shift, visible } => {
                 let (m, k) = self.split(depth);
                 if k >= visible.of_row(m, depth) {
                     return Ok(0);
@@ -152,22 +156,22 @@ impl<'a, F: Fn(usize, u64) -> Option<i64>> Site<'a, F> {
                 let cell = self.exp_cell(depth, multiplier, input_shift)?;
                 rescale(self.interpolate(2, &cell, 8)?, cell.octaves.saturating_add(8), bits)
             }
-            Kernel::RowSum { depth, shift } => {
+            CheckedOperator::RowSum { depth, shift } => {
                 rescale(self.reduce(depth, depth, 0, i128::saturating_add)?, shift, bits)
             }
-            Kernel::Normalize { depth, bits: places } => {
+            CheckedOperator::Normalize { depth, bits: places } => {
                 let (p, z) = (self.get(0, i)?, self.get(1, self.split(depth).0)?.max(1));
                 // The divisor is at least 1, so there is a quotient.
                 self.clamped(div(p.saturating_mul(1i128.wrapping_shl(places)), z).unwrap_or_default())
             }
-            Kernel::OneHotSub { depth, one, shift } => {
+            CheckedOperator::OneHotSub { depth, one, shift } => {
                 let (m, k) = self.split(depth);
                 let hit = self.get(1, m)? == i128::from(k);
                 let x = self.get(0, i)?.saturating_sub(if hit { one.into() } else { 0 });
                 rescale(x, shift, bits)
             }
-            Kernel::Norm(norm) => rescale(self.norm(&norm)?, norm.shift, bits),
-            Kernel::Rope(rope) => {
+            CheckedOperator::Norm(norm) => rescale(self.norm(&norm)?, norm.shift, bits),
+            CheckedOperator::Rope(rope) => {
                 let x = match self.turn(&rope) {
                     None => self.get(0, i)?.saturating_mul(1i128.wrapping_shl(rope.exponent)),
                     Some(turn) => {
@@ -182,41 +186,43 @@ impl<'a, F: Fn(usize, u64) -> Option<i64>> Site<'a, F> {
                 };
                 rescale(x, rope.shift, bits)
             }
-            Kernel::Gather { entries, width, shift } => {
+            CheckedOperator::Gather { entries, width, shift } => {
                 let (t, k) = self.split(width);
                 let entry = self.entry(2, entries, t)?;
                 let mantissa = self.get(0, entry.saturating_mul(width).saturating_add(k))?;
                 rescale(mantissa.saturating_mul(self.get(1, entry)?), shift, bits)
             }
-            Kernel::RowArgMax { depth } => self.clamped(self.first_largest(0, i.saturating_mul(depth), depth)?.into()),
-            Kernel::RowPick { depth } => self.clamped(self.get(0, self.picked(depth)?)?),
-            Kernel::TailSum(tail) => rescale(self.tail_sum(&tail)?, tail.shift, bits),
-            Kernel::Threshold { parts, step } => self.clamped(self.threshold(parts, step)?),
-            Kernel::Perturb(perturb) => match self.perturbed(&perturb)? {
+            CheckedOperator::RowArgMax { depth } => {
+                self.clamped(self.first_largest(0, i.saturating_mul(depth), depth)?.into())
+            }
+            CheckedOperator::RowPick { depth } => self.clamped(self.get(0, self.picked(depth)?)?),
+            CheckedOperator::TailSum(tail) => rescale(self.tail_sum(&tail)?, tail.shift, bits),
+            CheckedOperator::Threshold { parts, step } => self.clamped(self.threshold(parts, step)?),
+            CheckedOperator::Perturb(perturb) => match self.perturbed(&perturb)? {
                 Some(x) => rescale(x, perturb.shift, bits),
                 None => limit(bits).saturating_neg(),
             },
-            Kernel::Choose { parts, length } => self.clamped(self.choice(parts, length)?),
-            Kernel::RowCombine { run, ca, cb, shift } => {
+            CheckedOperator::Choose { parts, length } => self.clamped(self.choice(parts, length)?),
+            CheckedOperator::RowCombine { run, ca, cb, shift } => {
                 let (a, b) = (self.get(0, i)?, self.get(1, self.split(run).0)?);
                 rescale(a.saturating_mul(ca.into()).saturating_add(b.saturating_mul(cb.into())), shift, bits)
             }
-            Kernel::RowMul { run, shift } => {
+            CheckedOperator::RowMul { run, shift } => {
                 rescale(self.get(0, i)?.saturating_mul(self.get(1, self.split(run).0)?), shift, bits)
             }
-            Kernel::InverseNorm(norm) => self.inverse_norm(&norm)?,
-            Kernel::GatherGrad { tokens, width, entries, shift } => {
+            CheckedOperator::InverseNorm(norm) => self.inverse_norm(&norm)?,
+            CheckedOperator::GatherGrad { tokens, width, entries, shift } => {
                 rescale(self.gathered(tokens, width, entries)?, shift, bits)
             }
-            Kernel::Ratio { places, floor } => self.clamped(self.ratio(places, floor)?),
-            Kernel::Shrink { places, limit } => self.clamped(self.shrink(places, limit)?),
-            Kernel::AtStep { .. } | Kernel::Slice { .. } => self.clamped(self.get(0, self.moved())?),
-            Kernel::GroupSum(heads) => rescale(self.group_sum(&heads)?, heads.shift, bits),
-            Kernel::Dropout { keep, stream, c, shift } => match self.is_kept(keep, stream) {
+            CheckedOperator::Ratio { places, floor } => self.clamped(self.ratio(places, floor)?),
+            CheckedOperator::Shrink { places, limit } => self.clamped(self.shrink(places, limit)?),
+            CheckedOperator::AtStep { .. } | CheckedOperator::Slice { .. } => self.clamped(self.get(0, self.moved())?),
+            CheckedOperator::GroupSum(heads) => rescale(self.group_sum(&heads)?, heads.shift, bits),
+            CheckedOperator::Dropout { keep, stream, c, shift } => match self.is_kept(keep, stream) {
                 true => rescale(self.get(0, i)?.saturating_mul(c.into()), shift, bits),
                 false => 0,
             },
-            Kernel::Dither { depth, places, stream } => self.clamped(self.dithered(depth, places, stream)?),
+            CheckedOperator::Dither { depth, places, stream } => self.clamped(self.dithered(depth, places, stream)?),
         })
     }
 

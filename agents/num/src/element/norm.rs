@@ -1,9 +1,9 @@
 //! Rules N-28 and N-40.
 
 use super::Site;
+use crate::checked::{NORM_BITS, Norm};
 use crate::error::OpError;
 use crate::fixed::{div, rescale};
-use crate::kernel::{NORM_BITS, Norm};
 
 /// Mean (times 16), R and j of rule N-28.
 struct Spread {

@@ -1,8 +1,8 @@
 //! Where in the operands the elements lie that an element is computed from.
 
 use super::Site;
+use crate::checked::{CheckedOperator, Rope};
 use crate::error::OpError;
-use crate::kernel::{Kernel, Rope};
 use crate::philox;
 
 /// Two runs of as many elements: of operand 0 from `a`, of operand 1 from `b`.
@@ -24,16 +24,16 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
     /// The runs whose dot product an element of N-11, N-25, N-26 or N-27 is; none for other operators.
     pub(super) fn runs(&self) -> Runs {
         let at = |row: u64, length: u64, first: u64| row.saturating_mul(length).saturating_add(first);
-        match self.kernel {
-            Kernel::MatMul { columns, depth, .. } => {
+        match self.checked {
+            CheckedOperator::MatMul { columns, depth, .. } => {
                 let (m, n) = self.split(columns);
                 Runs { a: at(m, depth, 0), b: at(n, depth, 0), count: depth }
             }
-            Kernel::ScaledMatMul(product) => {
+            CheckedOperator::ScaledMatMul(product) => {
                 let (m, n) = self.split(product.columns);
                 Runs { a: at(m, product.row, product.offset), b: at(n, product.depth, 0), count: product.depth }
             }
-            Kernel::HeadScores(heads) => {
+            CheckedOperator::HeadScores(heads) => {
                 let (row, s) = self.split(heads.keys);
                 let (h, t) = quotient(row, heads.tokens);
                 let (q_row, k_row) =
@@ -41,7 +41,7 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
                 let (a, b) = (h.saturating_mul(heads.width), heads.group(h).saturating_mul(heads.width));
                 Runs { a: at(t, q_row, a), b: at(s, k_row, b), count: heads.width }
             }
-            Kernel::HeadMix(heads) => {
+            CheckedOperator::HeadMix(heads) => {
                 let (t, column) = self.split(heads.heads.saturating_mul(heads.width));
                 let (h, d) = quotient(column, heads.width);
                 let (p_row, v_row) = (at(h, heads.tokens, t), at(heads.group(h), heads.width, d));
@@ -73,22 +73,22 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
 
     /// The index in operand 0 of an element that is only moved.
     pub(super) fn moved(&self) -> u64 {
-        match self.kernel {
-            Kernel::Transpose { rows, columns } => {
+        match self.checked {
+            CheckedOperator::Transpose { rows, columns } => {
                 let (matrix, within) = self.split(rows.saturating_mul(columns));
                 let (n, m) = quotient(within, rows);
                 let first = matrix.saturating_mul(rows).saturating_mul(columns);
                 first.saturating_add(m.saturating_mul(columns)).saturating_add(n)
             }
-            Kernel::AtStep { rows, width } => {
+            CheckedOperator::AtStep { rows, width } => {
                 let row = u64::from(self.context.step).min(rows.saturating_sub(1));
                 row.saturating_mul(width).saturating_add(self.index)
             }
-            Kernel::Slice { row, width, offset } => {
+            CheckedOperator::Slice { row, width, offset } => {
                 let (m, k) = self.split(width);
                 m.saturating_mul(row).saturating_add(offset).saturating_add(k)
             }
-            Kernel::Sample { population, width, first_row } => {
+            CheckedOperator::Sample { population, width, first_row } => {
                 let (row, column) = self.split(width);
                 // SAFETY of the cast: the checker keeps first_row + row below 2^32.
                 let draw = philox::draw_below(

@@ -2,9 +2,9 @@
 
 use super::Site;
 use super::tables::Cell;
+use crate::checked::{CONTROLS, Perturb, TailSum, WHOLE_SHARE};
 use crate::error::OpError;
 use crate::fixed::rescale;
-use crate::kernel::{CONTROLS, Perturb, TailSum, WHOLE_SHARE};
 use crate::philox::philox4x32;
 
 /// Entries of the table of Gumbel draws for each number of leading zeros.

@@ -1,9 +1,9 @@
 //! Rules N-18 and N-20: where in its table an element interpolates.
 
 use super::Site;
+use crate::checked::{EXP_ARGUMENT_MAX, Lookup};
 use crate::error::OpError;
 use crate::fixed::rescale;
-use crate::kernel::{EXP_ARGUMENT_MAX, Lookup};
 
 /// Where in its table a Lookup or ExpNeg interpolates: between entries `entry` and `entry + 1`, `rest` units past the
 /// first.

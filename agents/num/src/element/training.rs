@@ -1,9 +1,9 @@
 //! Rules N-41 to N-43, N-45, N-46 and N-48.
 
 use super::Site;
+use crate::checked::{DITHER_DRAWS, DROPOUT_DRAWS, Heads};
 use crate::error::OpError;
 use crate::fixed::div;
-use crate::kernel::{DITHER_DRAWS, DROPOUT_DRAWS, Heads};
 use crate::philox::draw_element;
 
 impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {

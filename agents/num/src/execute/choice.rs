@@ -3,9 +3,9 @@
 use tensorlink_types::Operator;
 
 use super::{Rescale, collect, nth_row, rows, wide};
+use crate::checked::Rope;
 use crate::context::StepContext;
 use crate::error::OpError;
-use crate::kernel::Rope;
 use crate::philox;
 use crate::tensor::Tensor;
 

@@ -5,9 +5,9 @@ use std::iter;
 use tensorlink_types::Operator;
 
 use super::{Rescale, collect, wide};
+use crate::checked::Lookup;
 use crate::error::OpError;
 use crate::fixed::limit;
-use crate::kernel::Lookup;
 use crate::tensor::Tensor;
 
 type Values = Result<Vec<i64>, OpError>;

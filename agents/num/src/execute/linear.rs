@@ -3,8 +3,8 @@
 use tensorlink_types::Operator;
 
 use super::{Rescale, collect, nth_row, rows, wide};
+use crate::checked::{Heads, ScaledMatMul};
 use crate::error::OpError;
-use crate::kernel::{Heads, ScaledMatMul};
 use crate::tensor::{Mantissas, Tensor};
 
 type Values = Result<Vec<i64>, OpError>;

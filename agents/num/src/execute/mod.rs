@@ -23,10 +23,10 @@ mod training;
 
 use tensorlink_types::Operator;
 
+use crate::checked::CheckedOperator;
 use crate::context::StepContext;
 use crate::error::OpError;
 use crate::fixed::limit;
-use crate::kernel::Kernel;
 use crate::tensor::Tensor;
 
 /// Computes an operator; `operands` in its order and of the types it names.
@@ -34,7 +34,7 @@ use crate::tensor::Tensor;
 /// # Errors
 /// A rule the operator breaks; [`OpError::OperandType`]; [`OpError::Memory`].
 pub fn execute(operator: &Operator, operands: &[&Tensor], context: &StepContext) -> Result<Tensor, OpError> {
-    let kernel = Kernel::new(operator)?;
+    let checked = CheckedOperator::new(operator)?;
     let (opcode, expected, actual) = (operator.opcode, operator.operands.len(), operands.len());
     let count = OpError::OperandCount { opcode, expected, actual };
     if expected != actual {
@@ -48,54 +48,62 @@ pub fn execute(operator: &Operator, operands: &[&Tensor], context: &StepContext)
     let nth = |i: usize| operands.get(i).copied().ok_or_else(|| count.clone());
     let op = operator;
     let a = nth(0)?;
-    let values = match kernel {
-        Kernel::MatMul { depth, shift, .. } => linear::mat_mul(op, a, nth(1)?, depth, shift),
-        Kernel::Transpose { rows, columns } => linear::transpose(op, a, rows, columns),
-        Kernel::Combine { ca, cb, shift, .. } => elementwise::combine(op, a, nth(1)?, (ca, cb), shift),
-        Kernel::Scale { c, shift } => elementwise::scale(op, a, c, shift),
-        Kernel::Mul { shift, .. } => elementwise::mul(op, a, nth(1)?, shift),
-        Kernel::Relu => elementwise::relu(op, a),
-        Kernel::ReluGrad => elementwise::relu_grad(op, a, nth(1)?),
-        Kernel::Lookup(lookup) => elementwise::lookup(op, a, nth(1)?, &lookup),
-        Kernel::RowMax { depth, visible } => rows::row_max(op, a, depth, visible),
-        Kernel::ExpNeg { depth, multiplier, input_shift, visible } => {
+    let values = match checked {
+        CheckedOperator::MatMul { depth, shift, .. } => linear::mat_mul(op, a, nth(1)?, depth, shift),
+        CheckedOperator::Transpose { rows, columns } => linear::transpose(op, a, rows, columns),
+        CheckedOperator::Combine { ca, cb, shift, .. } => elementwise::combine(op, a, nth(1)?, (ca, cb), shift),
+        CheckedOperator::Scale { c, shift } => elementwise::scale(op, a, c, shift),
+        CheckedOperator::Mul { shift, .. } => elementwise::mul(op, a, nth(1)?, shift),
+        CheckedOperator::Relu => elementwise::relu(op, a),
+        CheckedOperator::ReluGrad => elementwise::relu_grad(op, a, nth(1)?),
+        CheckedOperator::Lookup(lookup) => elementwise::lookup(op, a, nth(1)?, &lookup),
+        CheckedOperator::RowMax { depth, visible } => rows::row_max(op, a, depth, visible),
+        CheckedOperator::ExpNeg { depth, multiplier, input_shift, visible } => {
             let fixed = Rescale { shift: input_shift, limit: limit(63) };
             rows::exp_neg(op, [a, nth(1)?, nth(2)?], depth, (multiplier, fixed), visible)
         }
-        Kernel::RowSum { depth, shift } => rows::row_sum(op, a, depth, shift),
-        Kernel::Normalize { depth, bits } => rows::normalize(op, a, nth(1)?, depth, bits),
-        Kernel::OneHotSub { depth, one, shift } => rows::one_hot_sub(op, a, nth(1)?, depth, one, shift),
-        Kernel::Sample { population, width, first_row } => {
+        CheckedOperator::RowSum { depth, shift } => rows::row_sum(op, a, depth, shift),
+        CheckedOperator::Normalize { depth, bits } => rows::normalize(op, a, nth(1)?, depth, bits),
+        CheckedOperator::OneHotSub { depth, one, shift } => rows::one_hot_sub(op, a, nth(1)?, depth, one, shift),
+        CheckedOperator::Sample { population, width, first_row } => {
             choice::sample(op, a, context, (population, width), first_row)
         }
-        Kernel::ScaledMatMul(product) => linear::scaled_mat_mul(op, [a, nth(1)?, nth(2)?, nth(3)?], &product),
-        Kernel::HeadScores(heads) => linear::head_scores(op, a, nth(1)?, &heads),
-        Kernel::HeadMix(heads) => linear::head_mix(op, a, nth(1)?, &heads),
-        Kernel::Norm(norm) => rows::norm(op, [a, nth(1)?, nth(2)?], &norm),
-        Kernel::Rope(rope) => choice::rope(op, a, nth(1)?, &rope),
-        Kernel::Gather { entries, width, shift } => choice::gather(op, [a, nth(1)?, nth(2)?], (entries, width), shift),
-        Kernel::RowAbsMax { depth } => rows::row_abs_max(op, a, depth),
-        Kernel::RowArgMax { depth } => sampling::row_arg_max(op, a, depth),
-        Kernel::RowPick { depth } => sampling::row_pick(op, a, nth(1)?, depth),
-        Kernel::TailSum(tail) => sampling::tail_sum(op, [a, nth(1)?, nth(2)?], &tail),
-        Kernel::Threshold { parts, step } => {
+        CheckedOperator::ScaledMatMul(product) => linear::scaled_mat_mul(op, [a, nth(1)?, nth(2)?, nth(3)?], &product),
+        CheckedOperator::HeadScores(heads) => linear::head_scores(op, a, nth(1)?, &heads),
+        CheckedOperator::HeadMix(heads) => linear::head_mix(op, a, nth(1)?, &heads),
+        CheckedOperator::Norm(norm) => rows::norm(op, [a, nth(1)?, nth(2)?], &norm),
+        CheckedOperator::Rope(rope) => choice::rope(op, a, nth(1)?, &rope),
+        CheckedOperator::Gather { entries, width, shift } => {
+            choice::gather(op, [a, nth(1)?, nth(2)?], (entries, width), shift)
+        }
+        CheckedOperator::RowAbsMax { depth } => rows::row_abs_max(op, a, depth),
+        CheckedOperator::RowArgMax { depth } => sampling::row_arg_max(op, a, depth),
+        CheckedOperator::RowPick { depth } => sampling::row_pick(op, a, nth(1)?, depth),
+        CheckedOperator::TailSum(tail) => sampling::tail_sum(op, [a, nth(1)?, nth(2)?], &tail),
+        CheckedOperator::Threshold { parts, step } => {
             sampling::threshold(op, [a, nth(1)?, nth(2)?, nth(3)?, nth(4)?], parts, step)
         }
-        Kernel::Perturb(perturb) => sampling::perturb(op, [a, nth(1)?, nth(2)?, nth(3)?], &perturb),
-        Kernel::Choose { parts, length } => sampling::choose(op, [a, nth(1)?, nth(2)?], parts, length),
-        Kernel::RowCombine { run, ca, cb, shift } => training::row_combine(op, a, nth(1)?, run, (ca, cb, shift)),
-        Kernel::RowMul { run, shift } => training::row_mul(op, a, nth(1)?, run, shift),
-        Kernel::InverseNorm(norm) => rows::inverse_norm(op, a, &norm),
-        Kernel::GatherGrad { tokens, width, shift, .. } => {
+        CheckedOperator::Perturb(perturb) => sampling::perturb(op, [a, nth(1)?, nth(2)?, nth(3)?], &perturb),
+        CheckedOperator::Choose { parts, length } => sampling::choose(op, [a, nth(1)?, nth(2)?], parts, length),
+        CheckedOperator::RowCombine { run, ca, cb, shift } => {
+            training::row_combine(op, a, nth(1)?, run, (ca, cb, shift))
+        }
+        CheckedOperator::RowMul { run, shift } => training::row_mul(op, a, nth(1)?, run, shift),
+        CheckedOperator::InverseNorm(norm) => rows::inverse_norm(op, a, &norm),
+        CheckedOperator::GatherGrad { tokens, width, shift, .. } => {
             training::gather_grad(op, a, nth(1)?, (tokens, width), shift)
         }
-        Kernel::Ratio { places, floor } => optimizer::ratio(op, a, nth(1)?, places, floor),
-        Kernel::Shrink { places, limit } => optimizer::shrink(op, a, places, limit),
-        Kernel::AtStep { rows, width } => training::at_step(op, a, context, rows, width),
-        Kernel::GroupSum(heads) => training::group_sum(op, a, &heads),
-        Kernel::Dropout { keep, stream, c, shift } => random::dropout(op, a, context, (keep, stream), (c, shift)),
-        Kernel::Slice { row, width, offset } => training::slice(op, a, row, width, offset),
-        Kernel::Dither { depth, places, stream } => random::dither(op, [a, nth(1)?], context, depth, (places, stream)),
+        CheckedOperator::Ratio { places, floor } => optimizer::ratio(op, a, nth(1)?, places, floor),
+        CheckedOperator::Shrink { places, limit } => optimizer::shrink(op, a, places, limit),
+        CheckedOperator::AtStep { rows, width } => training::at_step(op, a, context, rows, width),
+        CheckedOperator::GroupSum(heads) => training::group_sum(op, a, &heads),
+        CheckedOperator::Dropout { keep, stream, c, shift } => {
+            random::dropout(op, a, context, (keep, stream), (c, shift))
+        }
+        CheckedOperator::Slice { row, width, offset } => training::slice(op, a, row, width, offset),
+        CheckedOperator::Dither { depth, places, stream } => {
+            random::dither(op, [a, nth(1)?], context, depth, (places, stream))
+        }
     };
     Ok(Tensor::from_wide(operator.output.clone(), &values?)?)
 }

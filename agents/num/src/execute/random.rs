@@ -3,10 +3,10 @@
 use tensorlink_types::Operator;
 
 use super::{Rescale, collect, rows, wide};
+use crate::checked::{DITHER_DRAWS, DROPOUT_DRAWS};
 use crate::context::StepContext;
 use crate::error::OpError;
 use crate::fixed::limit;
-use crate::kernel::{DITHER_DRAWS, DROPOUT_DRAWS};
 use crate::philox::draw_element;
 use crate::tensor::Tensor;
 

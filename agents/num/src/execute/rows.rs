@@ -4,9 +4,9 @@ use tensorlink_types::Operator;
 
 use super::elementwise::blend;
 use super::{Rescale, collect, rows, wide};
+use crate::checked::{EXP_ARGUMENT_MAX, NORM_BITS, Norm, Visible};
 use crate::error::OpError;
 use crate::fixed::limit;
-use crate::kernel::{EXP_ARGUMENT_MAX, NORM_BITS, Norm, Visible};
 use crate::tensor::Tensor;
 
 type Values = Result<Vec<i64>, OpError>;

@@ -4,9 +4,9 @@ use tensorlink_types::Operator;
 
 use super::elementwise::blend;
 use super::{Rescale, collect, rows, wide};
+use crate::checked::{CONTROLS, Perturb, TailSum, WHOLE_SHARE};
 use crate::error::OpError;
 use crate::fixed::limit;
-use crate::kernel::{CONTROLS, Perturb, TailSum, WHOLE_SHARE};
 use crate::philox::philox4x32;
 use crate::tensor::Tensor;
 

@@ -5,9 +5,9 @@ use std::iter;
 use tensorlink_types::Operator;
 
 use super::{Rescale, collect, length, nth_row, rows, wide};
+use crate::checked::Heads;
 use crate::context::StepContext;
 use crate::error::OpError;
-use crate::kernel::Heads;
 use crate::tensor::Tensor;
 
 type Values = Result<Vec<i64>, OpError>;

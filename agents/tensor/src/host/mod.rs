@@ -53,7 +53,7 @@ pub(crate) mod values;
 pub(crate) mod vnni;
 
 use tensorlink_graph::{EngineError, StepContext};
-use tensorlink_num::kernel::{DITHER_DRAWS, DROPOUT_DRAWS};
+use tensorlink_num::checked::{DITHER_DRAWS, DROPOUT_DRAWS};
 use tensorlink_types::Operator;
 
 use crate::instruction::{Instruction, magnitude};

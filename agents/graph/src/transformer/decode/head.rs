@@ -1,7 +1,7 @@
 //! The stage's output for the rows of a call; tokens are chosen only where somebody asks for one.
 
 use tensorlink_num::Tensor;
-use tensorlink_num::kernel::{CHOICE_BITS, CONTROLS};
+use tensorlink_num::checked::{CHOICE_BITS, CONTROLS};
 use tensorlink_types::{TensorType, TypeError};
 
 use super::DecodeError;

@@ -1,6 +1,6 @@
 //! Attention: queries, keys and values, positions, softmax.
 
-use tensorlink_num::kernel::{EXP_BITS, EXP_EXPONENT};
+use tensorlink_num::checked::{EXP_BITS, EXP_EXPONENT};
 use tensorlink_types::Opcode;
 
 use super::projection::Quantised;

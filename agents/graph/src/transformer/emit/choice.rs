@@ -3,7 +3,7 @@
 //! A row of a vocabulary is longer than one operator may reduce, so it is searched in equal parts. Logits have 16 bits:
 //! the threshold below which no token is chosen is found bit by bit, as a number that counts from the least logit on.
 
-use tensorlink_num::kernel::{CHOICE_BITS, CONTROLS, EXP_EXPONENT};
+use tensorlink_num::checked::{CHOICE_BITS, CONTROLS, EXP_EXPONENT};
 use tensorlink_types::{Opcode, Source, TensorType};
 
 use super::{ACTIVATION_BITS, Emitter, Value};
@@ -39,7 +39,7 @@ impl Emitter<'_> {
         let exponent = logits.ty.exponent();
         let finest = exponent.saturating_add(EXTRA).min(FINEST).max(exponent);
         let to = self.ty("choice.perturbed", WIDE_BITS, finest, logits.ty.dims())?;
-        let attributes = vec![LOWEST, tensorlink_num::kernel::PERTURB_EXPONENT.saturating_sub(finest.into())];
+        let attributes = vec![LOWEST, tensorlink_num::checked::PERTURB_EXPONENT.saturating_sub(finest.into())];
         let table = self.constant("gumbel")?;
         let operands = [logits, &threshold, &controls, &table];
         let perturbed = self.push("choice.perturbed", Opcode::Perturb, &operands, attributes, to);

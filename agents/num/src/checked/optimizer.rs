@@ -1,11 +1,11 @@
 //! Rules N-42 to N-44: ratios to roots, norms and schedules.
 
 use super::check::{A, B, Check, OUT, exponent, magnitude};
-use super::{COEFFICIENT_BOUND, Kernel, MAX_POPULATION, MAX_RATIO_PLACES, MAX_SHRINK_PLACES, SHRINK_BOUND};
+use super::{COEFFICIENT_BOUND, CheckedOperator, MAX_POPULATION, MAX_RATIO_PLACES, MAX_SHRINK_PLACES, SHRINK_BOUND};
 use crate::error::OpError;
 
 impl Check<'_> {
-    pub(super) fn ratio(&self) -> Result<Kernel, OpError> {
+    pub(super) fn ratio(&self) -> Result<CheckedOperator, OpError> {
         let (m, v, y) = (self.ty(A), self.ty(B), self.ty(OUT));
         self.same_shape(B, A)?;
         self.same_shape(OUT, A)?;
@@ -18,20 +18,20 @@ impl Check<'_> {
         self.accumulator(twice.saturating_add(divisor))?;
         let expected = exponent(m).saturating_sub(root_exponent).saturating_add(places);
         self.require(OUT, exponent(y) == expected, "of exponent e_m − e_v/2 + bits")?;
-        Ok(Kernel::Ratio { places: places as u32, floor })
+        Ok(CheckedOperator::Ratio { places: places as u32, floor })
     }
 
-    pub(super) fn shrink(&self) -> Result<Kernel, OpError> {
+    pub(super) fn shrink(&self) -> Result<CheckedOperator, OpError> {
         self.same_shape(OUT, A)?;
         self.even_exponent(A)?;
         let limit = self.attribute(0, 1, SHRINK_BOUND.saturating_sub(1))?;
         let places = self.attribute(1, 0, MAX_SHRINK_PLACES)?;
         self.require(OUT, exponent(self.ty(OUT)) == places, "of the exponent that bits is")?;
         // SAFETY of the cast: between 0 and 30.
-        Ok(Kernel::Shrink { places: places as u32, limit })
+        Ok(CheckedOperator::Shrink { places: places as u32, limit })
     }
 
-    pub(super) fn at_step(&self) -> Result<Kernel, OpError> {
+    pub(super) fn at_step(&self) -> Result<CheckedOperator, OpError> {
         let table = self.ty(A);
         let (rows, width) = match *table.dims() {
             [rows] => (rows, 1),
@@ -42,6 +42,6 @@ impl Check<'_> {
         self.require(A, holds, "at most 2^31 rows, of rank 1 or 2")?;
         self.output_dims(&[width.into()], "one row of the first operand")?;
         self.same_precision()?;
-        Ok(Kernel::AtStep { rows: rows.into(), width: width.into() })
+        Ok(CheckedOperator::AtStep { rows: rows.into(), width: width.into() })
     }
 }

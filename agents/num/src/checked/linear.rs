@@ -1,11 +1,11 @@
 //! Rules N-11, N-12 and N-25.
 
 use super::check::{A, B, C, Check, D, OUT, exponent, magnitude};
-use super::{Kernel, ScaledMatMul};
+use super::{CheckedOperator, ScaledMatMul};
 use crate::error::OpError;
 
 impl Check<'_> {
-    pub(super) fn mat_mul(&self) -> Result<Kernel, OpError> {
+    pub(super) fn mat_mul(&self) -> Result<CheckedOperator, OpError> {
         let (a, b) = (self.ty(A), self.ty(B));
         self.factors([(A, 2), (B, 2)])?;
         self.require(B, a.row() == b.row(), "of rows as long as the first operand's")?;
@@ -13,10 +13,10 @@ impl Check<'_> {
         let depth = self.reduction(a.row())?;
         self.accumulator(magnitude(a).saturating_mul(magnitude(b)).saturating_mul(u128::from(depth)))?;
         let shift = self.bound_shift(0, exponent(a).saturating_add(exponent(b)))?;
-        Ok(Kernel::MatMul { columns: b.rows(), depth, shift })
+        Ok(CheckedOperator::MatMul { columns: b.rows(), depth, shift })
     }
 
-    pub(super) fn scaled_mat_mul(&self) -> Result<Kernel, OpError> {
+    pub(super) fn scaled_mat_mul(&self) -> Result<CheckedOperator, OpError> {
         let (a, b, r, c) = (self.ty(A), self.ty(B), self.ty(C), self.ty(D));
         self.mixed_factors([(A, 2), (B, 2)])?;
         self.require(B, b.row() <= a.row(), "of rows no longer than the first operand's")?;
@@ -30,10 +30,10 @@ impl Check<'_> {
         self.accumulator(sum.saturating_mul(magnitude(r)).saturating_mul(magnitude(c)))?;
         let exponents = [a, b, r, c].into_iter().fold(0i64, |sum, ty| sum.saturating_add(exponent(ty)));
         let shift = self.bound_shift(1, exponents)?;
-        Ok(Kernel::ScaledMatMul(ScaledMatMul { columns: b.rows(), row: a.row(), offset, depth, shift }))
+        Ok(CheckedOperator::ScaledMatMul(ScaledMatMul { columns: b.rows(), row: a.row(), offset, depth, shift }))
     }
 
-    pub(super) fn transpose(&self) -> Result<Kernel, OpError> {
+    pub(super) fn transpose(&self) -> Result<CheckedOperator, OpError> {
         let a = self.ty(A);
         let (rows, holds) = match (a.dims(), self.ty(OUT).dims()) {
             (&[m, n], &[p, q]) => (m, [m, n] == [q, p]),
@@ -44,6 +44,6 @@ impl Check<'_> {
         self.require(A, rows > 0, "of rank 2 or 3")?;
         self.require(OUT, holds, "the first operand's shape with its last two dimensions exchanged")?;
         self.same_precision()?;
-        Ok(Kernel::Transpose { rows: rows.into(), columns: a.row() })
+        Ok(CheckedOperator::Transpose { rows: rows.into(), columns: a.row() })
     }
 }

@@ -1,13 +1,13 @@
 //! Rules N-13 to N-18.
 
 use super::check::{A, B, Check, OUT, exponent, magnitude};
-use super::{Kernel, Lookup, MAX_TABLE_LOG};
+use super::{CheckedOperator, Lookup, MAX_TABLE_LOG};
 use crate::error::OpError;
 
 impl Check<'_> {
-    pub(super) fn combine(&self) -> Result<Kernel, OpError> {
+    pub(super) fn combine(&self) -> Result<CheckedOperator, OpError> {
         let (ca, cb, shift) = self.combined()?;
-        Ok(Kernel::Combine { ca, cb, period: self.period()?, shift })
+        Ok(CheckedOperator::Combine { ca, cb, period: self.period()?, shift })
     }
 
     /// Both coefficients and the shift of N-13 and N-38.
@@ -19,16 +19,16 @@ impl Check<'_> {
         Ok((ca, cb, self.shift(2)?))
     }
 
-    pub(super) fn scale(&self) -> Result<Kernel, OpError> {
+    pub(super) fn scale(&self) -> Result<CheckedOperator, OpError> {
         self.same_shape(OUT, A)?;
         let c = self.coefficient(0)?;
         self.accumulator(u128::from(c.unsigned_abs()).saturating_mul(magnitude(self.ty(A))))?;
-        Ok(Kernel::Scale { c, shift: self.shift(1)? })
+        Ok(CheckedOperator::Scale { c, shift: self.shift(1)? })
     }
 
-    pub(super) fn mul(&self) -> Result<Kernel, OpError> {
+    pub(super) fn mul(&self) -> Result<CheckedOperator, OpError> {
         let shift = self.multiplied()?;
-        Ok(Kernel::Mul { period: self.period()?, shift })
+        Ok(CheckedOperator::Mul { period: self.period()?, shift })
     }
 
     /// The shift of N-15 and N-39.
@@ -39,20 +39,20 @@ impl Check<'_> {
         self.bound_shift(0, exponent(a).saturating_add(exponent(b)))
     }
 
-    pub(super) fn relu(&self) -> Result<Kernel, OpError> {
+    pub(super) fn relu(&self) -> Result<CheckedOperator, OpError> {
         self.same_shape(OUT, A)?;
         self.same_precision()?;
-        Ok(Kernel::Relu)
+        Ok(CheckedOperator::Relu)
     }
 
-    pub(super) fn relu_grad(&self) -> Result<Kernel, OpError> {
+    pub(super) fn relu_grad(&self) -> Result<CheckedOperator, OpError> {
         self.same_shape(B, A)?;
         self.same_shape(OUT, A)?;
         self.same_precision()?;
-        Ok(Kernel::ReluGrad)
+        Ok(CheckedOperator::ReluGrad)
     }
 
-    pub(super) fn lookup(&self) -> Result<Kernel, OpError> {
+    pub(super) fn lookup(&self) -> Result<CheckedOperator, OpError> {
         let table = self.ty(B);
         self.same_shape(OUT, A)?;
         let cells = table.elements().saturating_sub(1);
@@ -65,6 +65,6 @@ impl Check<'_> {
         self.accumulator(magnitude(self.ty(A)))?;
         let shift = self.bound_shift(3, exponent(table).saturating_add(fraction))?;
         // SAFETY of the cast: between 1 and 16.
-        Ok(Kernel::Lookup(Lookup { input_shift, low, fraction_bits: fraction as u32, log, shift }))
+        Ok(CheckedOperator::Lookup(Lookup { input_shift, low, fraction_bits: fraction as u32, log, shift }))
     }
 }

@@ -1,5 +1,5 @@
-//! The rules an operator must obey before anything is computed: parsed once into a `Kernel`, whose existence is the
-//! proof that rules N-6 and N-7 hold.
+//! The rules an operator must obey before anything is computed: parsed once into a `CheckedOperator`, whose existence
+//! is the proof that rules N-6 and N-7 hold.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -92,7 +92,7 @@ pub const WHOLE_SHARE: i64 = 1 << 16;
 
 /// An accepted operator: opcode with its attributes and the lengths its loops need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kernel {
+pub(crate) enum CheckedOperator {
     MatMul {
         columns: u64,
         depth: u64,
@@ -325,10 +325,10 @@ pub(crate) struct Perturb {
 /// # Errors
 /// The first rule it breaks, and what to change.
 pub fn check_operator(operator: &Operator) -> Result<(), OpError> {
-    Kernel::new(operator).map(drop)
+    CheckedOperator::new(operator).map(drop)
 }
 
-impl Kernel {
+impl CheckedOperator {
     pub(crate) fn new(op: &Operator) -> Result<Self, OpError> {
         let opcode = op.opcode;
         if op.operands.len() != opcode.operands() {

@@ -2,27 +2,27 @@
 
 use super::check::{A, B, C, Check, D, E, OUT, exponent, magnitude};
 use super::{
-    CHOICE_BITS, CONTROLS, GUMBEL_EXPONENT, GUMBEL_TABLE_LEN, Kernel, MAX_PERTURB_PLACES, PERTURB_EXPONENT, Perturb,
-    TailSum,
+    CHOICE_BITS, CONTROLS, CheckedOperator, GUMBEL_EXPONENT, GUMBEL_TABLE_LEN, MAX_PERTURB_PLACES, PERTURB_EXPONENT,
+    Perturb, TailSum,
 };
 use crate::error::{OpError, Place};
 
 impl Check<'_> {
-    pub(super) fn row_arg_max(&self) -> Result<Kernel, OpError> {
+    pub(super) fn row_arg_max(&self) -> Result<CheckedOperator, OpError> {
         let depth = self.equal_parts(OUT)?;
         self.chosen_place()?;
-        Ok(Kernel::RowArgMax { depth: self.reduction(depth)? })
+        Ok(CheckedOperator::RowArgMax { depth: self.reduction(depth)? })
     }
 
-    pub(super) fn row_pick(&self) -> Result<Kernel, OpError> {
+    pub(super) fn row_pick(&self) -> Result<CheckedOperator, OpError> {
         let depth = self.equal_parts(OUT)?;
         let as_many = self.ty(B).elements() == self.ty(OUT).elements();
         self.require(B, as_many && self.ty(B).exponent() == 0, "one element for each of the output, of exponent 0")?;
         self.same_precision()?;
-        Ok(Kernel::RowPick { depth })
+        Ok(CheckedOperator::RowPick { depth })
     }
 
-    pub(super) fn tail_sum(&self) -> Result<Kernel, OpError> {
+    pub(super) fn tail_sum(&self) -> Result<CheckedOperator, OpError> {
         let (a, w) = (self.ty(A), self.ty(B));
         self.require(
             B,
@@ -35,10 +35,10 @@ impl Check<'_> {
         let weighted = self.attribute(1, 0, 1)? == 1;
         let places = if weighted { exponent(w) } else { 0 };
         let parts = a.row().checked_div(depth).unwrap_or(1);
-        Ok(Kernel::TailSum(TailSum { depth, parts, bound, weighted, shift: self.bound_shift(2, places)? }))
+        Ok(CheckedOperator::TailSum(TailSum { depth, parts, bound, weighted, shift: self.bound_shift(2, places)? }))
     }
 
-    pub(super) fn raise_threshold(&self) -> Result<Kernel, OpError> {
+    pub(super) fn raise_threshold(&self) -> Result<CheckedOperator, OpError> {
         let (t, counts, masses, totals) = (self.ty(A), self.ty(B), self.ty(C), self.ty(D));
         let rows = t.elements();
         let parts = counts.row();
@@ -60,10 +60,10 @@ impl Check<'_> {
         self.accumulator(magnitude(counts).saturating_mul(u128::from(parts)))?;
         self.accumulator(magnitude(t).saturating_add(u128::from(step.unsigned_abs())))?;
         // Sums of at most 4096 masses of 32 bits, times at most 2^16: far inside N-6.
-        Ok(Kernel::Threshold { parts, step })
+        Ok(CheckedOperator::Threshold { parts, step })
     }
 
-    pub(super) fn perturb(&self) -> Result<Kernel, OpError> {
+    pub(super) fn perturb(&self) -> Result<CheckedOperator, OpError> {
         let (a, controls, table) = (self.ty(A), self.ty(C), self.ty(D));
         self.same_shape(OUT, A)?;
         self.require(A, a.bits() <= 32, "of at most 32 bits")?;
@@ -78,10 +78,15 @@ impl Check<'_> {
         let places = places as u32;
         let noise = magnitude(controls).saturating_mul(magnitude(table));
         self.accumulator(magnitude(a).saturating_mul(1u128.wrapping_shl(places)).saturating_add(noise))?;
-        Ok(Kernel::Perturb(Perturb { row: a.row(), bound, places, shift: self.bound_shift(1, PERTURB_EXPONENT)? }))
+        Ok(CheckedOperator::Perturb(Perturb {
+            row: a.row(),
+            bound,
+            places,
+            shift: self.bound_shift(1, PERTURB_EXPONENT)?,
+        }))
     }
 
-    pub(super) fn choose(&self) -> Result<Kernel, OpError> {
+    pub(super) fn choose(&self) -> Result<CheckedOperator, OpError> {
         let (place, best) = (self.ty(A), self.ty(B));
         let parts = place.row();
         self.require(A, place.exponent() == 0, "of exponent 0")?;
@@ -94,7 +99,7 @@ impl Check<'_> {
         let length = self.attribute(0, 1, tensorlink_types::operator::MAX_REDUCTION as i64)?;
         let reach = u128::from(parts).saturating_mul(u128::from(length.unsigned_abs()));
         self.accumulator(reach.saturating_add(magnitude(place)))?;
-        Ok(Kernel::Choose { parts, length })
+        Ok(CheckedOperator::Choose { parts, length })
     }
 
     /// A number of an element: of 32 bits and exponent 0.

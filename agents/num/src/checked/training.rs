@@ -1,30 +1,30 @@
 //! Rules N-38 to N-41, N-45 and N-47: gradients of rows, heads and embeddings.
 
 use super::check::{A, B, Check, OUT, exponent, magnitude};
-use super::{Heads, Kernel, MAX_GROUP, MIN_INVERSE_SHIFT, Norm, RECIPROCAL_EXPONENT};
+use super::{CheckedOperator, Heads, MAX_GROUP, MIN_INVERSE_SHIFT, Norm, RECIPROCAL_EXPONENT};
 use crate::error::OpError;
 use crate::fixed::MAX_SHIFT;
 
 impl Check<'_> {
-    pub(super) fn row_combine(&self) -> Result<Kernel, OpError> {
+    pub(super) fn row_combine(&self) -> Result<CheckedOperator, OpError> {
         let (ca, cb, shift) = self.combined()?;
-        Ok(Kernel::RowCombine { run: self.run()?, ca, cb, shift })
+        Ok(CheckedOperator::RowCombine { run: self.run()?, ca, cb, shift })
     }
 
-    pub(super) fn row_mul(&self) -> Result<Kernel, OpError> {
-        Ok(Kernel::RowMul { run: self.run()?, shift: self.multiplied()? })
+    pub(super) fn row_mul(&self) -> Result<CheckedOperator, OpError> {
+        Ok(CheckedOperator::RowMul { run: self.run()?, shift: self.multiplied()? })
     }
 
-    pub(super) fn inverse_norm(&self) -> Result<Kernel, OpError> {
+    pub(super) fn inverse_norm(&self) -> Result<CheckedOperator, OpError> {
         self.at_most_16_bits(A)?;
         let depth = self.reduction(self.equal_parts(OUT)?)?;
         let (center, epsilon) = self.spread()?;
         let expected = RECIPROCAL_EXPONENT.saturating_sub(exponent(self.ty(A))).saturating_sub(exponent(self.ty(OUT)));
         let shift = self.bound(2, self.attribute(2, MIN_INVERSE_SHIFT, MAX_SHIFT)?, expected)?;
-        Ok(Kernel::InverseNorm(Norm { depth, center, epsilon, bias_shift: 0, shift }))
+        Ok(CheckedOperator::InverseNorm(Norm { depth, center, epsilon, bias_shift: 0, shift }))
     }
 
-    pub(super) fn gather_grad(&self) -> Result<Kernel, OpError> {
+    pub(super) fn gather_grad(&self) -> Result<CheckedOperator, OpError> {
         let (g, ids, y) = (self.ty(A), self.ty(B), self.ty(OUT));
         self.require(A, g.dims().len() == 2, "of rank 2")?;
         self.require(B, ids.exponent() == 0, "of exponent 0")?;
@@ -34,10 +34,10 @@ impl Check<'_> {
         let tokens = self.reduction(g.row())?;
         self.accumulator(magnitude(g).saturating_mul(u128::from(tokens)))?;
         let shift = self.bound_shift(0, exponent(g))?;
-        Ok(Kernel::GatherGrad { tokens, width: y.row(), entries: y.rows(), shift })
+        Ok(CheckedOperator::GatherGrad { tokens, width: y.row(), entries: y.rows(), shift })
     }
 
-    pub(super) fn group_sum(&self) -> Result<Kernel, OpError> {
+    pub(super) fn group_sum(&self) -> Result<CheckedOperator, OpError> {
         let (a, y) = (self.ty(A), self.ty(OUT));
         let (heads, width) = self.heads(a.row())?;
         self.require(A, heads.saturating_mul(width) == a.row(), "of rows that are whole heads")?;
@@ -48,10 +48,10 @@ impl Check<'_> {
         self.require(OUT, share <= MAX_GROUP, "one head for at most 128 of the first operand")?;
         self.accumulator(magnitude(a).saturating_mul(u128::from(share)))?;
         let shift = self.bound_shift(1, exponent(a))?;
-        Ok(Kernel::GroupSum(Heads { tokens: a.rows(), keys: share, heads, groups, width, shift }))
+        Ok(CheckedOperator::GroupSum(Heads { tokens: a.rows(), keys: share, heads, groups, width, shift }))
     }
 
-    pub(super) fn slice(&self) -> Result<Kernel, OpError> {
+    pub(super) fn slice(&self) -> Result<CheckedOperator, OpError> {
         let (a, y) = (self.ty(A), self.ty(OUT));
         self.require(A, a.dims().len() == 2, "of rank 2")?;
         let holds = y.dims().len() == 2 && y.rows() == a.rows() && y.row() <= a.row();
@@ -59,6 +59,6 @@ impl Check<'_> {
         self.same_precision()?;
         // SAFETY of the casts: a row has fewer than 2^32 elements; the offset is not negative.
         let offset = self.attribute(0, 0, a.row().saturating_sub(y.row()) as i64)? as u64;
-        Ok(Kernel::Slice { row: a.row(), width: y.row(), offset })
+        Ok(CheckedOperator::Slice { row: a.row(), width: y.row(), offset })
     }
 }

@@ -1,11 +1,11 @@
 //! Rules N-26, N-27 and N-29.
 
 use super::check::{A, B, Check, OUT, exponent, magnitude};
-use super::{Heads, Kernel, MAX_ROPE_EXPONENT, Rope};
+use super::{CheckedOperator, Heads, MAX_ROPE_EXPONENT, Rope};
 use crate::error::OpError;
 
 impl Check<'_> {
-    pub(super) fn head_scores(&self) -> Result<Kernel, OpError> {
+    pub(super) fn head_scores(&self) -> Result<CheckedOperator, OpError> {
         let (q, k) = (self.ty(A), self.ty(B));
         self.factors([(A, 2), (B, 2)])?;
         let (heads, width) = self.heads(q.row())?;
@@ -13,10 +13,10 @@ impl Check<'_> {
         let groups = self.groups(k.row(), heads, width, "of rows of whole heads, as many as divide the first's")?;
         self.output_dims(&[heads, q.rows(), k.rows()], "heads by rows of the first operand by rows of the second")?;
         let shift = self.products(width)?;
-        Ok(Kernel::HeadScores(Heads { tokens: q.rows(), keys: k.rows(), heads, groups, width, shift }))
+        Ok(CheckedOperator::HeadScores(Heads { tokens: q.rows(), keys: k.rows(), heads, groups, width, shift }))
     }
 
-    pub(super) fn head_mix(&self) -> Result<Kernel, OpError> {
+    pub(super) fn head_mix(&self) -> Result<CheckedOperator, OpError> {
         let (p, v, y) = (self.ty(A), self.ty(B), self.ty(OUT));
         self.factors([(A, 3), (B, 2)])?;
         let (heads, width) = self.heads(y.row())?;
@@ -31,10 +31,10 @@ impl Check<'_> {
         let groups =
             self.groups(v.rows(), heads, width, "as many rows as whole heads, whose count divides the heads")?;
         let shift = self.products(keys)?;
-        Ok(Kernel::HeadMix(Heads { tokens, keys, heads, groups, width, shift }))
+        Ok(CheckedOperator::HeadMix(Heads { tokens, keys, heads, groups, width, shift }))
     }
 
-    pub(super) fn rope(&self) -> Result<Kernel, OpError> {
+    pub(super) fn rope(&self) -> Result<CheckedOperator, OpError> {
         let (x, table) = (self.ty(A), self.ty(B));
         self.at_most_16_bits(A)?;
         self.at_most_16_bits(B)?;
@@ -50,7 +50,7 @@ impl Check<'_> {
         let half = table.row().checked_div(2).unwrap_or_default();
         let exponent = u32::from(table.exponent().unsigned_abs());
         // At most 2·2^15·2^15 by the bits above: far inside N-6.
-        Ok(Kernel::Rope(Rope { row: x.row(), width, half, exponent, shift }))
+        Ok(CheckedOperator::Rope(Rope { row: x.row(), width, half, exponent, shift }))
     }
 
     /// The attribute `heads`, at most `row`, and the elements of a head in such a row, rounded down.

@@ -4,8 +4,8 @@ use tensorlink_types::operator::MAX_REDUCTION;
 
 use super::check::{A, B, C, Check, OUT, exponent, magnitude};
 use super::{
-    ACCUMULATOR_BOUND, EPSILON_BOUND, EXP_BITS, EXP_EXPONENT, EXP_TABLE_LEN, Kernel, MAX_BIAS_SHIFT, NORM_BITS,
-    NORM_EXPONENT, Norm, Visible,
+    ACCUMULATOR_BOUND, CheckedOperator, EPSILON_BOUND, EXP_BITS, EXP_EXPONENT, EXP_TABLE_LEN, MAX_BIAS_SHIFT,
+    NORM_BITS, NORM_EXPONENT, Norm, Visible,
 };
 use crate::error::OpError;
 use crate::fixed::limit;
@@ -19,29 +19,29 @@ const _: () = {
 };
 
 impl Check<'_> {
-    pub(super) fn row_max(&self) -> Result<Kernel, OpError> {
+    pub(super) fn row_max(&self) -> Result<CheckedOperator, OpError> {
         let (visible, depth) = (self.visible(0)?, self.equal_parts(OUT)?);
         if visible != Visible::ALL {
             self.one_per_row(OUT)?;
         }
         self.same_precision()?;
-        Ok(Kernel::RowMax { depth: self.reduction(depth)?, visible })
+        Ok(CheckedOperator::RowMax { depth: self.reduction(depth)?, visible })
     }
 
-    pub(super) fn row_abs_max(&self) -> Result<Kernel, OpError> {
+    pub(super) fn row_abs_max(&self) -> Result<CheckedOperator, OpError> {
         let depth = self.equal_parts(OUT)?;
         self.same_precision()?;
-        Ok(Kernel::RowAbsMax { depth: self.reduction(depth)? })
+        Ok(CheckedOperator::RowAbsMax { depth: self.reduction(depth)? })
     }
 
-    pub(super) fn row_sum(&self) -> Result<Kernel, OpError> {
+    pub(super) fn row_sum(&self) -> Result<CheckedOperator, OpError> {
         let a = self.ty(A);
         let depth = self.reduction(self.equal_parts(OUT)?)?;
         self.accumulator(magnitude(a).saturating_mul(u128::from(depth)))?;
-        Ok(Kernel::RowSum { depth, shift: self.bound_shift(0, exponent(a))? })
+        Ok(CheckedOperator::RowSum { depth, shift: self.bound_shift(0, exponent(a))? })
     }
 
-    pub(super) fn exp_neg(&self) -> Result<Kernel, OpError> {
+    pub(super) fn exp_neg(&self) -> Result<CheckedOperator, OpError> {
         let (a, max, table, y) = (self.ty(A), self.ty(B), self.ty(C), self.ty(OUT));
         self.same_shape(OUT, A)?;
         self.one_per_row(B)?;
@@ -53,10 +53,10 @@ impl Check<'_> {
         let reach = magnitude(a).saturating_add(magnitude(max));
         self.accumulator(reach.saturating_mul(u128::from(multiplier.unsigned_abs())))?;
         let (input_shift, visible) = (self.shift(1)?, self.visible(2)?);
-        Ok(Kernel::ExpNeg { depth: a.row(), multiplier, input_shift, visible })
+        Ok(CheckedOperator::ExpNeg { depth: a.row(), multiplier, input_shift, visible })
     }
 
-    pub(super) fn normalize(&self) -> Result<Kernel, OpError> {
+    pub(super) fn normalize(&self) -> Result<CheckedOperator, OpError> {
         let (p, z, y) = (self.ty(A), self.ty(B), self.ty(OUT));
         self.same_shape(OUT, A)?;
         self.one_per_row(B)?;
@@ -66,19 +66,19 @@ impl Check<'_> {
         self.accumulator(twice.saturating_add(magnitude(z)))?;
         let expected = exponent(p).saturating_sub(exponent(z)).saturating_add(bits);
         self.require(OUT, exponent(y) == expected, "of exponent e_p − e_z + bits")?;
-        Ok(Kernel::Normalize { depth: p.row(), bits: bits as u32 })
+        Ok(CheckedOperator::Normalize { depth: p.row(), bits: bits as u32 })
     }
 
-    pub(super) fn one_hot_sub(&self) -> Result<Kernel, OpError> {
+    pub(super) fn one_hot_sub(&self) -> Result<CheckedOperator, OpError> {
         let p = self.ty(A);
         self.same_shape(OUT, A)?;
         self.one_per_row(B)?;
         let one = self.step(0)?;
         self.accumulator(magnitude(p).saturating_add(u128::from(one.unsigned_abs())))?;
-        Ok(Kernel::OneHotSub { depth: p.row(), one, shift: self.bound_shift(1, exponent(p))? })
+        Ok(CheckedOperator::OneHotSub { depth: p.row(), one, shift: self.bound_shift(1, exponent(p))? })
     }
 
-    pub(super) fn norm(&self) -> Result<Kernel, OpError> {
+    pub(super) fn norm(&self) -> Result<CheckedOperator, OpError> {
         let (x, gain, bias) = (self.ty(A), self.ty(B), self.ty(C));
         for place in [A, B, C] {
             self.at_most_16_bits(place)?;
@@ -98,7 +98,7 @@ impl Check<'_> {
         self.bound(2, bias_shift, product.saturating_sub(exponent(bias)))?;
         let shift = self.bound_shift(3, product)?;
         // SAFETY of the cast: between 0 and 40.
-        Ok(Kernel::Norm(Norm { depth, center, epsilon, bias_shift: bias_shift as u32, shift }))
+        Ok(CheckedOperator::Norm(Norm { depth, center, epsilon, bias_shift: bias_shift as u32, shift }))
     }
 
     /// Attributes `center` and `epsilon` of N-28 and N-40.
