@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cid::Cid;
 use tensorlink_graph::transformer::choice::controls;
-use tensorlink_graph::transformer::{Choice, StageRunner, tokens};
+use tensorlink_graph::transformer::{SamplingParams, StageRunner, tokens};
 use tensorlink_graph::{Engine, Reference};
 use tensorlink_node::interval::{Outcome, Span};
 use tensorlink_node::ports::chain::{JobState, Parameters};
@@ -255,7 +255,7 @@ async fn chosen(engine: impl Engine + Clone + Send + Sync + 'static) -> World {
     let first = &shards[0];
     let runner = StageRunner::new(Reference, (*first.plan).clone(), &first.constants).unwrap();
     let rows = runner.run(&tokens(&TEXT).unwrap()).unwrap().to_bytes();
-    let warm = Choice { temperature: 0.7, seed: 3, ..Choice::default() };
+    let warm = SamplingParams { temperature: 0.7, seed: 3, ..SamplingParams::default() };
     let controls = controls(0, &[None, Some(warm), Some(warm)]).unwrap().to_bytes();
     shards.reverse();
     world_of(engine, shards, [rows, controls].concat()).await
