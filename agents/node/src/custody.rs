@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::files::{self, FileError};
+use crate::finality::Finality;
 use crate::interval::state_root_of;
 use crate::journal::{Journal, JournalError};
 use crate::ports::chain::{JobState, JobView};
@@ -160,6 +161,7 @@ pub struct Keeper {
     places: Semaphore,
     holdings: Mutex<Vec<Holding>>,
     programs: Mutex<HashMap<(JobId, u16), Arc<Program>>>,
+    finality: Finality,
 }
 
 impl Keeper {
@@ -169,7 +171,13 @@ impl Keeper {
     /// [`JournalError`] if it cannot be read.
     pub fn open(ports: Ports, memory: u64) -> Result<Self, JournalError> {
         let holdings = Mutex::new(ports.journal.read(FILE)?.unwrap_or_default());
-        Ok(Self { ports, memory, places: Semaphore::new(PLACES), holdings, programs: Mutex::default() })
+        let (places, programs, finality) = (Semaphore::new(PLACES), Mutex::default(), Finality::default());
+        Ok(Self { ports, memory, places, holdings, programs, finality })
+    }
+
+    /// How far jobs are final, by the events that were taken in.
+    pub const fn finality(&self) -> &Finality {
+        &self.finality
     }
 
     fn holdings(&self) -> MutexGuard<'_, Vec<Holding>> {
@@ -301,16 +309,21 @@ impl Keeper {
         Ok(files::split(&bytes, types())?)
     }
 
-    /// Takes in a confirmed event: of a lane's final states the last is kept, and a while beyond the end of its job,
-    /// for its user. `needed` tells which files others than the keeper need here.
+    /// Takes in a confirmed event: of a lane's final states the last is kept, and those since the last that all stages
+    /// of its job have reached, a while beyond the end of the job, for its user. `needed` tells which files others than
+    /// the keeper need here.
     ///
     /// # Errors
     /// [`JournalError`] if the disk fails.
     pub async fn apply(&self, event: &Event, needed: impl Fn(&str) -> bool) -> Result<(), JournalError> {
+        self.finality.apply(event);
         match event {
-            Event::ClaimsFinalized { lane, to, .. } => {
-                let newest = |held: &Holding| held.claim.interval.saturating_add(1) < *to;
-                self.drop_where(|held| held.claim.lane() == *lane && newest(held), needed).await
+            Event::ClaimsFinalized { lane, .. } => {
+                let past = |held: &Holding| {
+                    let of = held.claim.lane();
+                    of.job == lane.job && held.claim.interval < self.finality.needed_from(of, 1)
+                };
+                self.drop_where(past, needed).await
             }
             Event::JobSettled { job, .. } => {
                 let of_job = |held: &Holding| held.claim.lane().job == *job;

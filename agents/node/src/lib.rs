@@ -10,6 +10,7 @@
 //! | [`history`] | confirmed events remembered on disk |
 //! | [`journal`] | files that survive a kill |
 //! | [`price`] | what a lane costs |
+//! | [`finality`] | how far jobs are final |
 //! | [`games`] | the challenges that a node plays in |
 //! | [`roster`] | who may talk to us |
 //! | [`custody`] | states kept for others |
@@ -42,6 +43,7 @@ pub mod blocking;
 pub mod bounds;
 pub mod custody;
 pub mod files;
+pub mod finality;
 pub mod games;
 pub mod history;
 pub mod identity;
@@ -61,6 +63,7 @@ pub mod wire;
 
 pub use blocking::blocking;
 pub use custody::Keeper;
+pub use finality::Finality;
 pub use games::Games;
 pub use identity::Identity;
 pub use journal::Journal;

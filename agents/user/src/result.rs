@@ -25,7 +25,7 @@ use thiserror::Error;
 use crate::publish::JobNote;
 use crate::role::{User, claims_of};
 
-/// Attempts to get a state from a worker.
+/// Attempts to get a state from those who may have it.
 const PATIENCE: Policy = Policy { attempts: 8, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
 
 /// Why there is no result.
@@ -50,8 +50,10 @@ pub enum ResultError {
     Tensor(#[from] TensorError),
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
-    #[error("no worker of stage {stage} gives its final state: {reason}")]
-    Withheld { stage: u16, reason: String },
+    #[error("nobody gives the state of stage {stage} after interval {interval}: {}", reasons.join("; "))]
+    Withheld { stage: u16, interval: u32, reasons: Vec<String> },
+    #[error("{0}")]
+    Declined(String),
     #[error("stage {stage} has no {which} claim for interval {interval}")]
     Unfinished { stage: u16, interval: u32, which: Claims },
 }
@@ -189,26 +191,41 @@ impl User {
         (stage, interval, claims): (u16, u32, Claims),
         program: &Program,
     ) -> Result<(Vec<Tensor>, B256), ResultError> {
-        let mut reason = String::from("nobody was asked");
-        let mut claimed = false;
+        // Whoever has it may be busy, or behind with the chain.
+        retry(self.ports.clock.as_ref(), PATIENCE, || async {
+            match self.ask_for_state(job, (stage, interval, claims), program).await {
+                Err(error @ ResultError::Withheld { .. }) => Err(Failure::Transient(error)),
+                other => other.map_err(Failure::Permanent),
+            }
+        })
+        .await
+    }
+
+    /// Asks each who may have the state, once.
+    async fn ask_for_state(
+        &self,
+        job: &JobView,
+        (stage, interval, claims): (u16, u32, Claims),
+        program: &Program,
+    ) -> Result<(Vec<Tensor>, B256), ResultError> {
+        let mut reasons = Vec::new();
         for replica in 0..job.replicas {
             let lane = Lane { job: job.id, stage, replica };
             let Some(claim) = self.claim_of(lane, interval, claims).await? else { continue };
-            claimed = true;
             let id = self.ports.contracts.claim_id(&claim);
             // Its worker, then whoever else may keep the state.
             for holder in holders(self.ports.chain.as_ref(), job, lane).await? {
-                match self.state_from(stage, (holder, id), program).await {
+                match self.state_from((holder, id), program).await {
                     Ok(state) if state_root_of(&state) == claim.newState => return Ok((state, claim.newState)),
-                    Ok(_) => reason = format!("{holder} gives another state than was claimed"),
-                    Err(error) => reason = error.to_string(),
+                    Ok(_) => reasons.push(format!("{holder} gives another state than was claimed")),
+                    Err(error) => reasons.push(format!("{holder}: {error}")),
                 }
             }
         }
-        if claimed {
-            Err(ResultError::Withheld { stage, reason })
-        } else {
+        if reasons.is_empty() {
             Err(ResultError::Unfinished { stage, interval, which: claims })
+        } else {
+            Err(ResultError::Withheld { stage, interval, reasons })
         }
     }
 
@@ -223,22 +240,19 @@ impl User {
 
     async fn state_from(
         &self,
-        stage: u16,
         (holder, claim): (Address, ClaimId),
         program: &Program,
     ) -> Result<Vec<Tensor>, ResultError> {
-        let declined = |reason| ResultError::Withheld { stage, reason };
         let cid = if holder == self.ports.identity.address() {
-            self.keeper.file_of(claim).ok_or_else(|| declined("it is not kept here".to_owned()))?.to_bytes()
+            let own = self.keeper.file_of(claim);
+            own.ok_or_else(|| ResultError::Declined("its user does not keep it".to_owned()))?.to_bytes()
         } else {
             let question = encode("request", &Request::EndState(claim))?;
-            let answer = retry(self.ports.clock.as_ref(), PATIENCE, || async {
-                self.ports.net.request(holder, Protocol::Rpc, question.clone()).await.map_err(Failure::Transient)
-            });
-            match decode("response", &answer.await?)? {
+            let answer = self.ports.net.request(holder, Protocol::Rpc, question).await?;
+            match decode("response", &answer)? {
                 Response::EndState(cid) => cid,
-                Response::Declined(reason) => return Err(declined(reason)),
-                other => return Err(declined(format!("{other:?}"))),
+                Response::Declined(reason) => return Err(ResultError::Declined(reason)),
+                other => return Err(ResultError::Declined(format!("it answers {other:?}"))),
             }
         };
         let cid = Cid::try_from(cid).map_err(|_| ManifestError::Cid("of a state".into()))?;

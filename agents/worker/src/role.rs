@@ -295,9 +295,7 @@ where
             }
             Event::ClaimsFinalized { lane, to, .. } => {
                 self.clone().penalise_accused(lane, to);
-                if let Some(log) = self.log_of(lane) {
-                    self.prune(&log, to.saturating_sub(KEEP)).await?;
-                }
+                self.prune_all(lane.job).await?;
             }
             Event::VoucherRedeemed { lane, epoch, .. } => {
                 if self.lanes().contains_key(&lane) {
@@ -465,6 +463,16 @@ where
     /// Whether a lane of ours needs a file: equal files are one file, and another lane's state may be the same.
     pub(crate) fn needs(&self, cid: &str) -> bool {
         self.lanes().values().any(|running| running.log.needs(cid))
+    }
+
+    /// Forgets what no neighbour repeats and no later job goes on from, of our lanes of a job.
+    async fn prune_all(&self, job: JobId) -> Result<(), JournalError> {
+        for lane in self.lanes_of(job) {
+            if let Some(log) = self.log_of(lane) {
+                self.prune(&log, self.keeper.finality().needed_from(lane, KEEP)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Forgets intervals before `keep_from`, and their files unless others need them.

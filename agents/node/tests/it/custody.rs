@@ -9,8 +9,8 @@ use tensorlink_node::ports::{Event, Store};
 use tensorlink_node::{Keeper, files};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::recover;
-use tensorlink_types::abi::Claim;
-use tensorlink_types::{B256, ClaimId, JobId, U256};
+use tensorlink_types::abi::{Claim, JobTerms};
+use tensorlink_types::{Address, B256, ClaimId, JobId, U256};
 
 use crate::support::{CONTRACTS, Hub, JOB, MemoryChain, MemoryStore, identity, job_view, lane, ports, publish, shards};
 
@@ -43,6 +43,15 @@ impl World {
         let hub = Arc::new(Hub::default());
         let ports = ports(KEEPER, self.chain.clone(), self.store.clone(), hub, self.folder.path());
         Keeper::open(ports, memory).unwrap()
+    }
+
+    /// The same, after it has heard of the job.
+    async fn told(&self) -> Keeper {
+        let keeper = self.keeper(1 << 30);
+        let terms = JobTerms { stages: 2, replicas: 1, ..JobTerms::default() };
+        let posted = Event::JobPosted { job: JOB, user: Address::ZERO, deposit: U256::ZERO, terms };
+        keeper.apply(&posted, |_| false).await.unwrap();
+        keeper
     }
 
     fn claim(&self, interval: u32) -> Claim {
@@ -125,7 +134,8 @@ async fn no_more_states_are_kept_of_a_lane_than_can_be_until_they_are_final() {
 #[tokio::test]
 async fn a_file_that_others_need_outlives_its_holding() {
     let world = world().await;
-    let (keeper, worker) = (world.keeper(1 << 30), identity(WORKER).address());
+    let (keeper, worker) = (world.told().await, identity(WORKER).address());
+    keeper.apply(&Event::ClaimsFinalized { lane: lane(1), from: 0, to: 5 }, |_| false).await.unwrap();
     let asked = world.asked(0).await;
     let file = asked.state.to_string();
     let later =
@@ -141,18 +151,18 @@ async fn a_file_that_others_need_outlives_its_holding() {
 }
 
 #[tokio::test]
-async fn a_state_is_forgotten_when_a_later_one_is_final_and_the_last_is_kept_for_the_user() {
+async fn a_state_is_forgotten_when_a_later_one_is_final_in_all_stages_and_the_last_is_kept_for_the_user() {
     let world = world().await;
-    let (keeper, worker) = (world.keeper(1 << 30), identity(WORKER).address());
+    let (keeper, worker) = (world.told().await, identity(WORKER).address());
     for interval in 0..3 {
         keeper.keep(&world.asked(interval).await, worker, |_| false).await.unwrap();
     }
     let held = || (0..3).map(|interval| keeper.file_of(world.id(interval)).is_some()).collect::<Vec<_>>();
-    keeper.apply(&Event::ClaimsFinalized { lane: lane(1), from: 0, to: 3 }, |_| false).await.unwrap();
-    assert_eq!(held(), [true; 3], "another lane's");
-    keeper.apply(&Event::ClaimsFinalized { lane: lane(0), from: 0, to: 2 }, |_| false).await.unwrap();
+    keeper.apply(&Event::ClaimsFinalized { lane: lane(0), from: 0, to: 3 }, |_| false).await.unwrap();
+    assert_eq!(held(), [true; 3], "nothing is final in the other stage: from there the job would go on");
+    keeper.apply(&Event::ClaimsFinalized { lane: lane(1), from: 0, to: 2 }, |_| false).await.unwrap();
     assert_eq!(held(), [false, true, true]);
-    keeper.apply(&Event::ClaimsFinalized { lane: lane(0), from: 2, to: 3 }, |_| false).await.unwrap();
+    keeper.apply(&Event::ClaimsFinalized { lane: lane(1), from: 2, to: 3 }, |_| false).await.unwrap();
     keeper.apply(&Event::JobSettled { job: JOB, refund: U256::ZERO }, |_| false).await.unwrap();
     keeper.apply(&Event::JobSettled { job: JobId(99), refund: U256::ZERO }, |_| false).await.unwrap();
     assert_eq!(held(), [false, false, true]);
