@@ -31,7 +31,7 @@ pub const fn sent_over(demand: &Demand) -> Option<Edge> {
 
 /// What the holder signs that meets a demand for what was sent, whose log has this root; none if it asks for a state or
 /// for files.
-pub fn word_for(demand: &Demand, root: B256) -> Option<EdgeLog> {
+pub fn attested_log(demand: &Demand, root: B256) -> Option<EdgeLog> {
     Some(EdgeLog {
         job: demand.job,
         replica: demand.replica,

@@ -290,14 +290,14 @@ sol! {
         ProgramHeader program;
     }
 
-    /// A holder's word that it has the state which a claim ends in, and gives it to whoever asks, until that claim is
-    /// final or void. EIP-712, domain of `Custody`.
+    /// A holder's attestation that it has the state which a claim ends in, and gives it to whoever asks, until that
+    /// claim is final or void. EIP-712, domain of `Custody`.
     #[derive(Debug, PartialEq, Eq)]
     struct Holding {
         bytes32 claimId;
     }
 
-    /// Who gave its word (C-16): the worker of another lane of the claim's job, named by that lane, or the job's user.
+    /// Who attested it (C-16): the worker of another lane of the claim's job, named by that lane, or the job's user.
     /// No signature: nobody.
     #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct Holder {

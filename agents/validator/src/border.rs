@@ -11,7 +11,7 @@ use tensorlink_types::{B256, Bytes, Lane};
 use crate::audit::{Auditor, Failed, Finding, Gap, Standing, Target, fatal};
 
 /// What a worker signed to a neighbour as sent.
-pub(crate) struct Word<'a> {
+pub(crate) struct Attestation<'a> {
     /// Over which edge of its stage.
     pub(crate) over: Edge,
     /// Root of the log.
@@ -72,7 +72,7 @@ where
             let by_worker =
                 record.signatures.at(ours).map(|signature| (target, logs, sent, ours.root(&record.logs), signature));
             for (sender, claimed, over, root, signature) in by_neighbour.into_iter().chain(by_worker) {
-                let found = self.equivocation(sender, claimed, &Word { over, root, signature }).await?;
+                let found = self.equivocation(sender, claimed, &Attestation { over, root, signature }).await?;
                 if found.is_some() {
                     return Ok(found);
                 }
@@ -81,35 +81,36 @@ where
         Ok(None)
     }
 
-    /// What convicts a sender whose word is not what it claims; none if it is, or if the word is not its own.
+    /// What convicts a sender whose attestation is not what it claims; none if it is, or if the signature is not
+    /// its own.
     pub(crate) async fn equivocation(
         &self,
         sender: &Target,
         logs: &BoundaryLogs,
-        word: &Word<'_>,
+        attestation: &Attestation<'_>,
     ) -> Result<Option<Finding>, Failed> {
         let Standing::Committed { at } = sender.standing else { return Ok(None) };
         let (lane, interval) = (sender.claim.lane(), sender.claim.interval);
-        if word.over.root(logs) == word.root || word.root.is_zero() {
+        if attestation.over.root(logs) == attestation.root || attestation.root.is_zero() {
             return Ok(None);
         }
         // Who is convicted already is not convicted again.
         if self.ports.chain.lane(lane).await.map_err(fatal)?.void_from.is_some_and(|from| interval >= from) {
             return Ok(None);
         }
-        let Some(log) = edge_log(lane, interval, word.over, logs) else { return Ok(None) };
-        let signed = EdgeLog { root: word.root, ..log };
+        let Some(log) = edge_log(lane, interval, attestation.over, logs) else { return Ok(None) };
+        let signed = EdgeLog { root: attestation.root, ..log };
         let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
-        if verify_signer(word.signature, self.ports.contracts.edge_log(&signed), worker).is_err() {
+        if verify_signer(attestation.signature, self.ports.contracts.edge_log(&signed), worker).is_err() {
             return Ok(None);
         }
         let proof = EquivocationProof {
             claim: sender.claim.clone(),
             committedAt: at,
             logs: logs.clone(),
-            toNext: word.over == Edge::ToNext,
-            root: word.root,
-            signature: word.signature.clone(),
+            toNext: attestation.over == Edge::ToNext,
+            root: attestation.root,
+            signature: attestation.signature.clone(),
         };
         let fault = format!(
             "{lane}, interval {interval}: what it signed to stage {} as sent is another log than it claims",

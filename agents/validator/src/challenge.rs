@@ -17,7 +17,7 @@ use tensorlink_types::abi::AuditAnswer;
 use tensorlink_types::{Address, B256, Bytes, Lane, U256};
 
 use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
-use crate::border::Word;
+use crate::border::Attestation;
 use crate::role::convict;
 
 /// Longest wait between two looks at a challenge.
@@ -349,8 +349,8 @@ where
             self.auditor.claim_of(target, Lane { stage, ..lane }, target.claim.interval).ok_or_else(gone)?;
         let (worker, _) = self.auditor.ports.chain.assignment(neighbour.claim.lane()).await.map_err(fatal)?;
         let record = self.auditor.record(&neighbour, worker).await?;
-        let word = Word { over: edge.opposite(), root, signature };
-        match self.auditor.equivocation(&neighbour, &record.logs, &word).await? {
+        let attestation = Attestation { over: edge.opposite(), root, signature };
+        match self.auditor.equivocation(&neighbour, &record.logs, &attestation).await? {
             Some(Finding::Wrong { call, .. }) => Ok(call),
             _ => Err(gone()),
         }

@@ -158,7 +158,7 @@ impl Neighbours {
         for (neighbour, (edge, received)) in awaited {
             self.awaited.begin(Side::of(edge), Instant::now());
             let SignedLog { log, signature } = neighbour.link.receive_log(self.awaited.on_chain(&received))?;
-            self.awaited.word(Side::of(edge), Instant::now());
+            self.awaited.attestation(Side::of(edge), Instant::now());
             let address = neighbour.address;
             if log != received {
                 let received = received.root;

@@ -184,7 +184,7 @@ async fn program(config: &Config, node: &Node, lane: Lane, events: &[EventAt]) -
     Ok(ProgramCommitment::new(&program)?.header)
 }
 
-/// Who keeps the state for the claim's worker, by its word.
+/// Who keeps the state for the claim's worker, by its attestation.
 async fn keeper(node: &Node, claim: &Claim) -> Result<Holder> {
     let (worker, _) = node.ports.chain.assignment(claim.lane()).await?;
     let question = encode("request", &Request::Interval(node.ports.contracts.claim_id(claim)))?;
@@ -198,7 +198,7 @@ async fn keeper(node: &Node, claim: &Claim) -> Result<Holder> {
         Response::Declined(reason) => bail!("{worker} does not tell who keeps its state: {reason}"),
         other => bail!("{worker} answers {other:?}"),
     };
-    ensure!(!holder.signature.is_empty(), "nobody has given its word for this state");
+    ensure!(!holder.signature.is_empty(), "nobody has attested that it has this state");
     ensure!(
         (holder.stage, holder.replica) != (claim.stage, claim.replica),
         "the job's user keeps this state, which has no stake to lose"

@@ -180,7 +180,8 @@ impl Challenger<'_> {
         u64::from(self.case.work.steps()).saturating_sub(1)
     }
 
-    /// Whether the worker was sent, by its neighbour's own word, something else than what that neighbour's record says.
+    /// Whether the worker was sent, by its neighbour's own attestation, something else than what that neighbour's
+    /// record says.
     fn equivocation(&self, game: &Game) -> Option<Next> {
         let ((theirs, signatures), own) = (game.logs.as_ref()?, self.logs.roots());
         let edge = Edge::ALL
@@ -247,7 +248,7 @@ impl Challenger<'_> {
                 }
             });
         }
-        // Only what was received differs: the sender's word decides, which `next` has looked at.
+        // Only what was received differs: the sender's attestation decides, which `next` has looked at.
         Err(Stuck::NoFault)
     }
 

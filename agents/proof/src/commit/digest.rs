@@ -18,7 +18,7 @@ pub struct Contracts {
     pub channels: Address,
     /// `Disputes`, domain of step statements and edge logs.
     pub disputes: Address,
-    /// `Custody`, domain of holders' words.
+    /// `Custody`, domain of holders' attestations.
     pub custody: Address,
 }
 

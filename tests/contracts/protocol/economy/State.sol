@@ -71,7 +71,7 @@ abstract contract State is Ledger, BeaconTest {
     uint256 public defaults;
     /// @dev Demands that ended because nothing was owed any more.
     uint256 public lifted;
-    /// @dev Claims that were final by a lane's word, and without any.
+    /// @dev Claims that were final by a lane's attestation, and without any.
     uint256 public finalizedByWorkers;
     uint256 public finalizedByNobody;
     /// @dev Demands that are open.

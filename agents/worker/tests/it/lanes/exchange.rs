@@ -34,11 +34,11 @@ async fn exchange_by(
             EdgeLog { job: 1, replica: 0, fromStage: 1, toStage: 0, interval: 4, root: logs.roots().fromNext };
         change(&mut log);
         let signature = identity(signer).sign(CONTRACTS.edge_log(&log)).unwrap().to_vec();
-        let word = SignedLog { log, signature };
+        let attestation = SignedLog { log, signature };
         if chain {
-            neighbours.awaited.shown(word);
+            neighbours.awaited.shown(attestation);
         } else {
-            theirs.send_log(word).unwrap();
+            theirs.send_log(attestation).unwrap();
         }
         let result = neighbours.exchange_logs(lane(0), 4, &logs, &identity(1), &CONTRACTS).map(|_| ());
         let SignedLog { log, signature } = theirs.receive_log(std::future::pending()).unwrap();
