@@ -1,4 +1,4 @@
-//! The structs that cross the border to Solidity, word for word as `contracts/types` and `contracts/interfaces`
+//! The structs that are shared with Solidity, word for word as `contracts/types` and `contracts/interfaces`
 //! declare them. Field order is part of the commitment; a vector test on both sides keeps them equal.
 
 use alloy_sol_types::{Eip712Domain, sol};
@@ -280,7 +280,7 @@ sol! {
         ProgramHeader program;
     }
 
-    /// What a worker says about what crossed its borders: logs, the neighbours' signatures of what was received, and
+    /// What a worker says about what crossed its boundaries: logs, the neighbours' signatures of what was received, and
     /// the program.
     #[derive(Debug, PartialEq, Eq)]
     struct LogsAnswer {

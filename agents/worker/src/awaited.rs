@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tensorlink_node::wire::frame::SignedLog;
-use tensorlink_proof::commit::Edge;
+use tensorlink_proof::commit::Boundary;
 use tensorlink_types::Lane;
 use tensorlink_types::abi::EdgeLog;
 use tokio::sync::watch;
@@ -27,11 +27,11 @@ impl Side {
     /// In the order of stages.
     pub const BOTH: [Self; 2] = [Self::Previous, Self::Next];
 
-    /// At which end of an edge the neighbour is.
-    pub const fn of(edge: Edge) -> Self {
-        match edge {
-            Edge::FromPrevious | Edge::ToPrevious => Self::Previous,
-            Edge::FromNext | Edge::ToNext => Self::Next,
+    /// At which end of a boundary the neighbour is.
+    pub const fn of(boundary: Boundary) -> Self {
+        match boundary {
+            Boundary::FromPrevious | Boundary::ToPrevious => Self::Previous,
+            Boundary::FromNext | Boundary::ToNext => Self::Next,
         }
     }
 

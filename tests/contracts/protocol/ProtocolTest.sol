@@ -248,7 +248,7 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
         });
     }
 
-    /// @dev Hash of a claim's logs, which only tests of what crosses borders know.
+    /// @dev Hash of a claim's logs, which only tests of what crosses boundaries know.
     function _ioAt(uint16 stage, uint32 interval) internal pure virtual returns (bytes32) {
         return keccak256(abi.encode("io", stage, interval));
     }

@@ -99,7 +99,7 @@ abstract contract State is Ledger, BeaconTest {
         super._fund(account, spender, amount);
     }
 
-    /// @dev Everybody knows what crossed every border.
+    /// @dev Everybody knows what crossed every boundary.
     function _ioAt(uint16 stage, uint32 interval) internal pure override returns (bytes32) {
         return keccak256(abi.encode(_plainLogs(stage, interval)));
     }

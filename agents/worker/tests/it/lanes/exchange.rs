@@ -52,12 +52,12 @@ async fn exchange_by(
 
 /// Logs of an interval of the first stage, of made-up roots.
 fn logs(shard: &Shard) -> BoundaryLists {
-    use tensorlink_proof::commit::{Edge, LogBuilder};
+    use tensorlink_proof::commit::{Boundary, LogBuilder};
     let mut builder = LogBuilder::new(&shard.program, 1).unwrap();
-    for edge in [Edge::ToNext, Edge::FromNext] {
+    for boundary in [Boundary::ToNext, Boundary::FromNext] {
         for micro_batch in 0..shard.program.micro_batches {
             let root = tensorlink_types::TensorRoot(tensorlink_types::B256::with_last_byte(micro_batch as u8));
-            builder.record(edge, 0, micro_batch, root).unwrap();
+            builder.record(boundary, 0, micro_batch, root).unwrap();
         }
     }
     builder.finish().unwrap()

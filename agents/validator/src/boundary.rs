@@ -1,10 +1,10 @@
-//! What crossed a claim's borders: that its senders signed it, and that they claim what they signed.
+//! What crossed a claim's boundaries: that its senders signed it, and that they claim what they signed.
 
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::rpc::IntervalRecord;
-use tensorlink_proof::commit::{Edge, SenderSignatures, edge_log, verify_signer};
+use tensorlink_proof::commit::{Boundary, SenderSignatures, edge_log, verify_signer};
 use tensorlink_types::abi::{BoundaryLogs, EdgeLog, EquivocationProof};
 use tensorlink_types::{B256, Bytes, Lane};
 
@@ -12,8 +12,8 @@ use crate::audit::{Auditor, Failed, Finding, Gap, Standing, Target, fatal};
 
 /// What a worker signed to a neighbour as sent.
 pub(crate) struct Attestation<'a> {
-    /// Over which edge of its stage.
-    pub(crate) over: Edge,
+    /// Over which boundary of its stage.
+    pub(crate) over: Boundary,
     /// Root of the log.
     pub(crate) root: B256,
     /// Its signature.
@@ -26,16 +26,16 @@ where
 {
     /// Checks that all that a worker logged as received was signed by who sent it.
     pub(crate) async fn senders_signed(&self, target: &Target, record: &IntervalRecord) -> Result<(), Failed> {
-        for edge in [Edge::FromPrevious, Edge::FromNext] {
-            if edge.root(&record.logs).is_zero() {
+        for boundary in [Boundary::FromPrevious, Boundary::FromNext] {
+            if boundary.root(&record.logs).is_zero() {
                 continue;
             }
-            let unsigned = || Failed::from(Gap::Unsigned(edge));
+            let unsigned = || Failed::from(Gap::Unsigned(boundary));
             let lane = target.claim.lane();
-            let log = edge_log(lane, target.claim.interval, edge, &record.logs).ok_or_else(unsigned)?;
+            let log = edge_log(lane, target.claim.interval, boundary, &record.logs).ok_or_else(unsigned)?;
             let sender = Lane { stage: log.fromStage, ..lane };
             let (sender, _) = self.ports.chain.assignment(sender).await.map_err(fatal)?;
-            let signature = record.signatures.at(edge).ok_or_else(unsigned)?;
+            let signature = record.signatures.at(boundary).ok_or_else(unsigned)?;
             verify_signer(signature, self.ports.contracts.edge_log(&log), sender).map_err(|_| unsigned())?;
         }
         Ok(())
@@ -44,7 +44,7 @@ where
     /// Compares a claim's logs with those of its neighbours for the same interval, where these are on record and can be
     /// had: who signed to a neighbour another log than it claims is found out by either's audit. `held` is what the
     /// claim's worker holds of its senders.
-    pub(crate) async fn compare_borders(
+    pub(crate) async fn compare_boundaries(
         &self,
         target: &Target,
         job: &JobView,
@@ -52,7 +52,8 @@ where
         held: &SenderSignatures,
     ) -> Result<Option<Finding>, Failed> {
         let lane = target.claim.lane();
-        for (received, sent) in [(Edge::FromPrevious, Edge::ToPrevious), (Edge::FromNext, Edge::ToNext)] {
+        for (received, sent) in [(Boundary::FromPrevious, Boundary::ToPrevious), (Boundary::FromNext, Boundary::ToNext)]
+        {
             let Some(stage) = received.neighbour(lane.stage).filter(|stage| *stage < job.stages) else { continue };
             let Some(neighbour) = self.claim_of(target, Lane { stage, ..lane }, target.claim.interval) else {
                 continue;
@@ -108,7 +109,7 @@ where
             claim: sender.claim.clone(),
             committedAt: at,
             logs: logs.clone(),
-            toNext: attestation.over == Edge::ToNext,
+            toNext: attestation.over == Boundary::ToNext,
             root: attestation.root,
             signature: attestation.signature.clone(),
         };
