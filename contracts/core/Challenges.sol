@@ -245,7 +245,7 @@ contract Challenges is IChallenges, ReentrancyGuardTransient {
         if (keccak256(abi.encode(logs)) != claim.io) revert WrongLogs();
     }
 
-    /// @dev INVARIANT: nothing enters a log as received but by its sender's word.
+    /// @dev INVARIANT: nothing enters a log as received but by its sender's attestation.
     function _checkSent(Claim calldata claim, bool byNext, bytes32 root, bytes calldata signature) private view {
         uint16 sender = Places.neighbourOf(claim.stage, byNext);
         EdgeLog memory log = EdgeLog({

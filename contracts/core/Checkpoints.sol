@@ -293,7 +293,7 @@ contract Checkpoints is ICheckpoints, EIP712 {
         }
     }
 
-    /// @dev Whether somebody else has the state that the last claim ends in. Who shows no holder's word has none.
+    /// @dev Whether somebody else has the state that the last claim ends in. Who shows no attestation has none.
     function _isHeld(Claim[] calldata claims, Holder calldata holder) private view returns (bool) {
         if (holder.signature.length == 0) return false;
         Claim calldata last = claims[claims.length - 1];

@@ -68,7 +68,7 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
     ) external nonReentrant returns (uint256 id) {
         (bytes32 claimId,) = _liveClaim(claim, committedAt);
         if (!_sameLane(claim, holder)) {
-            // INVARIANT: nobody answers for another's word.
+            // INVARIANT: nobody answers for another's attestation.
             address signer = _signerOf(claimId, holder.signature);
             if (signer != JOBS.workerOf(claim.job, holder.stage, holder.replica)) revert WrongHolder(signer);
             _checkStake(claim.job, holder.stage, holder.replica);
@@ -180,7 +180,7 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc ICustody
     function deliver(uint256 id, Demand calldata demand, Delivery calldata delivery) external nonReentrant {
         _take(id, demand);
-        // INVARIANT: of what was sent the sender's word is owed, too.
+        // INVARIANT: of what was sent the sender's attestation is owed, too.
         if (_isSent(demand)) revert WrongDelivery();
         _show(id, demand, demand.list, delivery);
     }
@@ -199,7 +199,7 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         if (keccak256(abi.encode(logs)) != demand.list) revert WrongDelivery();
         bool toNext = demand.kind == DemandKind.SentToNext;
         bytes32 log = toNext ? logs.toNext : logs.toPrevious;
-        _checkWord(demand, toNext, log, signature);
+        _checkAttestation(demand, toNext, log, signature);
         emit WordGiven(id, log, signature);
         _show(id, demand, log, delivery);
     }
@@ -213,7 +213,10 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
 
     /// @dev INVARIANT: a neighbour gets all that it needs to claim what it computes from this: the sender's signature
     /// of the log, too (P-27).
-    function _checkWord(Demand calldata demand, bool toNext, bytes32 root, bytes calldata signature) private view {
+    function _checkAttestation(Demand calldata demand, bool toNext, bytes32 root, bytes calldata signature)
+        private
+        view
+    {
         EdgeLog memory log = EdgeLog({
             job: demand.job,
             replica: demand.replica,
@@ -326,7 +329,7 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         (uint64 job, uint16 stage, uint16 replica) = (claim.job, holder.stage, holder.replica);
         // INVARIANT: the user knows whether it has what it pays for.
         if (signer == JOBS.userOf(job)) return;
-        // INVARIANT: a second holder is another party, and answers for its word with a stake (P-34).
+        // INVARIANT: a second holder is another party, and answers for its attestation with a stake (P-34).
         if (
             _sameLane(claim, holder) || signer != JOBS.workerOf(job, stage, replica)
                 || JOBS.isConvicted(job, stage, replica)
@@ -342,7 +345,7 @@ contract Custody is ICustody, EIP712, ReentrancyGuardTransient {
         // Left out is what else there is to say about a failure.
         // slither-disable-next-line unused-return
         (signer, failure,) = ECDSA.tryRecoverCalldata(holdingDigest(claimId), signature);
-        // INVARIANT: nobody's word is not the word of the zero address, which lanes without a worker have.
+        // INVARIANT: an invalid signature attests nothing for the zero address, which lanes without a worker have.
         if (failure != ECDSA.RecoverError.NoError) revert WrongHolder(address(0));
     }
 

@@ -296,7 +296,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     function proveEquivocation(EquivocationProof calldata proof) external nonReentrant {
         Claim calldata claim = proof.claim;
         Case memory c;
-        // Of a training job: receipts are not on record, and of what crosses their borders nothing is signed but
+        // Of a training job: receipts are not on record, and of what crosses their boundaries nothing is signed but
         // the receipts.
         (c.claimId, c.kind) = (_recorded(claim, proof.committedAt), JobKind.Training);
         c.worker = JOBS.workerOf(claim.job, claim.stage, claim.replica);

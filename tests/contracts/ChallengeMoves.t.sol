@@ -223,8 +223,8 @@ contract ChallengeMovesTest is ChallengeTest {
         assertEq(logsGiven.toNext, _logsOf(0).toNext);
     }
 
-    /// @dev What was received has its sender's word, for this interval, replica and direction.
-    function test_answerLogs_withTheNeighboursWord() public {
+    /// @dev What was received has its sender's attestation, for this interval, replica and direction.
+    function test_answerLogs_withTheNeighboursAttestation() public {
         _challenge();
         _answer(ID);
         vm.prank(auditor);

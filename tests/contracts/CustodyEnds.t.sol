@@ -77,7 +77,7 @@ contract CustodyEndsTest is CustodyTest {
 
         assertEq(checkpoints.laneOf(job, KEEPER, 0).voidFrom, type(uint32).max);
         assertEq(checkpoints.laneOf(job, STAGE, 0).voidFrom, type(uint32).max);
-        // Its word for another claim does not count any more.
+        // Its attestation of another claim does not count any more.
         Holder memory keeper = _keeper();
         vm.expectRevert(abi.encodeWithSelector(ICustody.WrongHolder.selector, workers[KEEPER].addr));
         _finalizeBy(claim, committedAt, keeper);

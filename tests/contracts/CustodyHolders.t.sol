@@ -35,7 +35,7 @@ contract CustodyHoldersTest is CustodyTest {
         _refused(Holder(STAGE, 0, _holding(workers[STAGE].key, claim)), workers[STAGE].addr);
     }
 
-    /// @dev A word counts for the lane of who gave it.
+    /// @dev An attestation counts for the lane of who gave it.
     function testFuzz_notUnderAnotherLane(uint16 stage, uint16 replica) public view {
         vm.assume(stage != KEEPER || replica != 0);
         _refused(Holder(stage, replica, _holding(workers[KEEPER].key, claim)), workers[KEEPER].addr);
@@ -106,14 +106,14 @@ contract CustodyHoldersTest is CustodyTest {
         stage = uint16(bound(stage, 3, type(uint16).max));
         _refused(Holder(stage, 0, noise), address(0));
         _refused(Holder(stage, 0, new bytes(65)), address(0));
-        bytes memory word = _holding(workers[KEEPER].key, claim);
-        word[64] = 0x1d;
-        _refused(Holder(stage, 0, word), address(0));
+        bytes memory attestation = _holding(workers[KEEPER].key, claim);
+        attestation[64] = 0x1d;
+        _refused(Holder(stage, 0, attestation), address(0));
     }
 
     // When
 
-    /// @dev One window with a holder's word, two without, to the second.
+    /// @dev One window with a holder's attestation, two without, to the second.
     function testFuzz_finality(uint256 time, uint256 who) public {
         time = who % 2 == 0 ? bound(time, 0, 3 * WINDOW) : (1 + time % 2) * WINDOW + time % 3 - 1;
         Holder memory holder = _nobody();
@@ -128,7 +128,7 @@ contract CustodyHoldersTest is CustodyTest {
         assertEq(jobs.creditOf(workers[STAGE].addr, address(sno)), block.timestamp < until ? 0 : PRICE);
     }
 
-    /// @dev A wrong word is not taken for none, however late.
+    /// @dev A wrong attestation is not taken for none, however late.
     function test_aWrongWordIsNotNone() public {
         skip(2 * WINDOW);
         Holder memory wrong = Holder(KEEPER, 0, _holding(workers[0].key, claim));
@@ -157,7 +157,7 @@ contract CustodyHoldersTest is CustodyTest {
         _finalizeBy(about, when, holder);
     }
 
-    /// @dev The word for the last claim's state is enough for those before it, and for no longer list; each has
+    /// @dev The attestation of the last claim's state is enough for those before it, and for no longer list; each has
     /// its window.
     function test_oneWordForSeveralClaims() public {
         skip(1 hours);
@@ -227,7 +227,7 @@ contract CustodyHoldersTest is CustodyTest {
         }
     }
 
-    /// @dev What does not belong to the claim is the word of whoever it is then.
+    /// @dev What does not belong to the claim is the attestation of whoever it is then.
     function _refusedWhoever(Holder memory holder) private {
         bytes32 id = checkpoints.claimId(claim);
         vm.expectPartialRevert(ICustody.WrongHolder.selector);

@@ -6,7 +6,7 @@ import {Delivery, Demand, DemandKind} from "../../contracts/types/Custody.sol";
 import {BoundaryLogs, EdgeLog} from "../../contracts/types/Types.sol";
 import {SentTest} from "./protocol/SentTest.sol";
 
-/// @dev `deliverSent`: who sent it, or could have, shows it with its word for the log, and nothing else passes
+/// @dev `deliverSent`: who sent it, or could have, shows it with its attestation of the log, and nothing else passes
 /// for that.
 contract CustodySentDeliveriesTest is SentTest {
     // What is shown
@@ -22,7 +22,7 @@ contract CustodySentDeliveriesTest is SentTest {
 
         Delivery memory shown = _shownSent(toNext, tensor, first, count);
         vm.expectEmit(address(custody));
-        emit ICustody.WordGiven(id, _edgeLog(toNext).root, _word(toNext));
+        emit ICustody.WordGiven(id, _edgeLog(toNext).root, _attestation(toNext));
         vm.expectEmit(address(custody));
         emit ICustody.Delivered(id, uint32(first), shown.range.leaves);
         _deliverSent(id, demand, shown);
@@ -46,13 +46,13 @@ contract CustodySentDeliveriesTest is SentTest {
 
     function test_onlyTheHolder() public {
         (uint256 id, Demand memory demand) = _demandSent(true, _part(0, 0, 1));
-        (Delivery memory shown, BoundaryLogs memory logs, bytes memory word) =
-            (_shownSent(true, 0, 0, 1), _logs(STAGE, 0), _word(true));
+        (Delivery memory shown, BoundaryLogs memory logs, bytes memory attestation) =
+            (_shownSent(true, 0, 0, 1), _logs(STAGE, 0), _attestation(true));
         address[4] memory others = [stranger, auditor, workers[KEEPER].addr, user];
         for (uint256 i = 0; i < others.length; ++i) {
             vm.expectRevert(abi.encodeWithSelector(ICustody.NotHolder.selector, others[i]));
             vm.prank(others[i]);
-            custody.deliverSent(id, demand, shown, logs, word);
+            custody.deliverSent(id, demand, shown, logs, attestation);
         }
         _deliverSent(id, demand, shown);
     }
@@ -81,10 +81,10 @@ contract CustodySentDeliveriesTest is SentTest {
     }
 
     function _unknown(uint256 id, Demand memory demand) private {
-        (Delivery memory shown, BoundaryLogs memory logs, bytes memory word) =
-            (_shownSent(true, 0, 0, 1), _logs(STAGE, 0), _word(true));
+        (Delivery memory shown, BoundaryLogs memory logs, bytes memory attestation) =
+            (_shownSent(true, 0, 0, 1), _logs(STAGE, 0), _attestation(true));
         vm.expectRevert(abi.encodeWithSelector(ICustody.UnknownDemand.selector, id));
-        _deliverWith(id, demand, shown, logs, word);
+        _deliverWith(id, demand, shown, logs, attestation);
     }
 
     // What is not what was demanded
@@ -96,7 +96,7 @@ contract CustodySentDeliveriesTest is SentTest {
         Delivery memory shown = _shownSent(true, 1, 3, 1);
         vm.expectRevert(ICustody.WrongDelivery.selector);
         _deliver(sent, sentDemand, shown);
-        _wrong(state, stateDemand, _shownOwn(), _logs(STAGE, 0), _word(true));
+        _wrong(state, stateDemand, _shownOwn(), _logs(STAGE, 0), _attestation(true));
         _deliverSent(sent, sentDemand, shown);
     }
 
@@ -111,14 +111,14 @@ contract CustodySentDeliveriesTest is SentTest {
         if (which == 2) logs.fromNext ^= bytes32(mask);
         if (which == 3) logs.toNext ^= bytes32(mask);
         if (which == 4) (logs.toPrevious, logs.toNext) = (logs.toNext, logs.toPrevious);
-        _wrong(id, demand, _shownSent(true, 1, 3, 1), logs, _word(true));
+        _wrong(id, demand, _shownSent(true, 1, 3, 1), logs, _attestation(true));
         BoundaryLogs memory none;
-        _wrong(id, demand, _shownSent(true, 1, 3, 1), none, _word(true));
-        _wrong(id, demand, _shownSent(true, 1, 3, 1), _logs(KEEPER, 0), _word(true));
-        _wrong(id, demand, _shownSent(true, 1, 3, 1), _logs(STAGE, 1), _word(true));
+        _wrong(id, demand, _shownSent(true, 1, 3, 1), none, _attestation(true));
+        _wrong(id, demand, _shownSent(true, 1, 3, 1), _logs(KEEPER, 0), _attestation(true));
+        _wrong(id, demand, _shownSent(true, 1, 3, 1), _logs(STAGE, 1), _attestation(true));
     }
 
-    /// @dev The word is the worker's, about just this job, replica, pair of stages, interval and root.
+    /// @dev The attestation is the worker's, about just this job, replica, pair of stages, interval and root.
     function testFuzz_otherWords(uint256 flaw, uint256 value, bool toNext) public {
         (uint256 id, Demand memory demand) = _demandSent(toNext, _part(1, 3, 1));
         EdgeLog memory log = _edgeLog(toNext);
@@ -133,8 +133,8 @@ contract CustodySentDeliveriesTest is SentTest {
         if (flaw == 6) log = _edgeLog(!toNext);
         uint256 key = flaw == 7 ? boundPrivateKey(value) : workers[STAGE].key;
         vm.assume(_edgeLogDigest(log) != right || key != workers[STAGE].key);
-        bytes memory word = _sign(key, _edgeLogDigest(log));
-        _wrong(id, demand, _shownSent(toNext, 1, 3, 1), _logs(STAGE, 0), word);
+        bytes memory attestation = _sign(key, _edgeLogDigest(log));
+        _wrong(id, demand, _shownSent(toNext, 1, 3, 1), _logs(STAGE, 0), attestation);
         _wrong(id, demand, _shownSent(toNext, 1, 3, 1), _logs(STAGE, 0), "");
         _wrong(id, demand, _shownSent(toNext, 1, 3, 1), _logs(STAGE, 0), new bytes(65));
         _deliverSent(id, demand, _shownSent(toNext, 1, 3, 1));
@@ -186,7 +186,7 @@ contract CustodySentDeliveriesTest is SentTest {
     }
 
     function _wrongTensor(uint256 id, Demand memory demand, Delivery memory shown) private {
-        _wrong(id, demand, shown, _logs(STAGE, 0), _word(demand.kind == DemandKind.SentToNext));
+        _wrong(id, demand, shown, _logs(STAGE, 0), _attestation(demand.kind == DemandKind.SentToNext));
     }
 
     function _wrong(
@@ -194,9 +194,9 @@ contract CustodySentDeliveriesTest is SentTest {
         Demand memory demand,
         Delivery memory shown,
         BoundaryLogs memory logs,
-        bytes memory word
+        bytes memory attestation
     ) private {
         vm.expectRevert(ICustody.WrongDelivery.selector);
-        _deliverWith(id, demand, shown, logs, word);
+        _deliverWith(id, demand, shown, logs, attestation);
     }
 }

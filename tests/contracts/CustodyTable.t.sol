@@ -40,7 +40,7 @@ contract CustodyTableTest is SentTest {
     /// @dev What is shown of the claim's state, and of what it says was sent.
     mapping(What demanded => Delivery delivery) private shown;
     BoundaryLogs private sentLogs;
-    bytes private sentWord;
+    bytes private sentAttestation;
 
     function setUp() public override {
         super.setUp();
@@ -50,7 +50,7 @@ contract CustodyTableTest is SentTest {
         _fund(stranger, address(custody), BOND);
         (shown[What.Own], shown[What.Kept]) = (_shownOwn(), _shownOwn());
         shown[What.Sent] = _shownSent(true, 1, 3, 1);
-        (sentLogs, sentWord) = (_logs(STAGE, 0), _word(true));
+        (sentLogs, sentAttestation) = (_logs(STAGE, 0), _attestation(true));
     }
 
     /// forge-config: default.fuzz.runs = 512
@@ -264,7 +264,7 @@ contract CustodyTableTest is SentTest {
         if (move == Move.Expire) return abi.encodeCall(ICustody.expire, (ID, demand));
         if (move == Move.Deliver) return abi.encodeCall(ICustody.deliver, (ID, demand, shown[what]));
         if (move == Move.DeliverSent) {
-            return abi.encodeCall(ICustody.deliverSent, (ID, demand, shown[what], sentLogs, sentWord));
+            return abi.encodeCall(ICustody.deliverSent, (ID, demand, shown[what], sentLogs, sentAttestation));
         }
         Part memory part = _part(1, 3, 1);
         ProgramHeader memory program = _programAt(what == What.Files ? demand.stage : STAGE);

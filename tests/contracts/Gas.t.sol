@@ -275,16 +275,16 @@ contract CustodyGasTest is CustodyTest {
         _snapshot("custody, expire, nothing is owed");
     }
 
-    /// @dev `finalize, 1 claim` is by the user's word.
+    /// @dev `finalize, 1 claim` is by the user's attestation.
     function test_finalized() public {
         skip(WINDOW);
         uint256 snapshot = vm.snapshotState();
         _finalizeBy(claim, committedAt, _keeper());
-        _snapshot("finalize, 1 claim, by a worker's word");
+        _snapshot("finalize, 1 claim, by a worker's attestation");
         vm.revertToState(snapshot);
         skip(WINDOW);
         _finalizeBy(claim, committedAt, _nobody());
-        _snapshot("finalize, 1 claim, by nobody's word");
+        _snapshot("finalize, 1 claim, by nobody's attestation");
     }
 
     function _snapshot(string memory name) private returns (uint256) {

@@ -71,14 +71,14 @@ contract StepVerifierByHandTest is VerifierTest {
         _check(Opcodes.SCALED_MAT_MUL, matrix(16, 0, 1, 2), inputs, ints(1, 2), ints(210, 30));
     }
 
-    /// @notice Two heads of two elements that share one group of keys and values.
+    /// @notice Two heads of two elements that share one of keys and values.
     function test_heads() public view {
         Tensor memory q = _tensor(matrix(8, 0, 1, 4), ints(1, 2, 3, 4));
         Tensor memory k = _tensor(matrix(8, 0, 2, 2), ints(5, 6, 7, 8));
         _check(Opcodes.HEAD_SCORES, cube(16, 0, 2, 1, 2), list(q, k), ints(2, 0), ints(17, 23, 39, 53));
         Tensor memory p = _tensor(cube(8, 0, 2, 1, 2), ints(1, 2, 3, 4));
         _check(Opcodes.HEAD_MIX, matrix(16, 0, 1, 4), list(p, k), ints(2, 0), ints(17, 23, 39, 53));
-        // A group for each head.
+        // Keys and values for each head.
         k = _tensor(matrix(8, 0, 1, 4), ints(5, 6, 7, 8));
         _check(Opcodes.HEAD_SCORES, cube(16, 0, 2, 1, 1), list(q, k), ints(2, 0), ints(17, 53));
     }

@@ -140,7 +140,7 @@ contract StepVerifierFormTest is GoodOperators {
             _refusesAttribute(Opcodes.HEAD_MIX, 0, refused[i]);
             _refusesAttribute(Opcodes.ROPE, 0, refused[i]);
         }
-        // Queries divide, but not into so many groups; heads are too narrow for the table.
+        // Queries divide, but not into so many heads; heads are too narrow for the table.
         _refusesAttribute(Opcodes.HEAD_SCORES, 0, 1);
         _refusesAttribute(Opcodes.HEAD_MIX, 0, 8);
         _refusesAttribute(Opcodes.ROPE, 0, 4);

@@ -37,10 +37,10 @@ contract StepVerifierTransformerTest is VerifierTest {
         assertEq(recomputed(op, inputs, i), Slow.rescale(sum, shift, output.bits()));
     }
 
-    /// @dev Head h of token t, key s of the group that it uses, element d of a head.
+    /// @dev Head h of token t, key s of the key/value head that it uses, element d of a head.
     struct Place {
         uint256 heads;
-        uint256 groups;
+        uint256 kvHeads;
         uint256 width;
         uint256 tokens;
         uint256 keys;
@@ -48,17 +48,17 @@ contract StepVerifierTransformerTest is VerifierTest {
         uint256 t;
         uint256 s;
         uint256 d;
-        uint256 group;
+        uint256 kvHead;
     }
 
     function _pickPlace(uint256 maxWidth, uint256 maxKeys) private returns (Place memory p) {
-        p.groups = pickUint(1, 3);
+        p.kvHeads = pickUint(1, 3);
         uint256 sharing = pickUint(1, 4);
-        (p.heads, p.width) = (p.groups * sharing, pickUint(1, maxWidth));
+        (p.heads, p.width) = (p.kvHeads * sharing, pickUint(1, maxWidth));
         (p.tokens, p.keys) = (pickUint(1, 4), pickUint(1, maxKeys));
         (p.h, p.t) = (pickUint(0, p.heads - 1), pickUint(0, p.tokens - 1));
         (p.s, p.d) = (pickUint(0, p.keys - 1), pickUint(0, p.width - 1));
-        p.group = p.h / sharing;
+        p.kvHead = p.h / sharing;
     }
 
     function _checkSum(Operator memory op, Tensor[] memory inputs, uint256 element, int256 sum) private {
@@ -70,12 +70,12 @@ contract StepVerifierTransformerTest is VerifierTest {
         Place memory p = _pickPlace(40, 5);
         bool narrow = pick(0, 1) == 0;
         Tensor memory q = randomTensor(matrix(_pickFactorBits(narrow), 0, p.tokens, p.heads * p.width));
-        Tensor memory k = randomTensor(matrix(_pickFactorBits(narrow), 0, p.keys, p.groups * p.width));
+        Tensor memory k = randomTensor(matrix(_pickFactorBits(narrow), 0, p.keys, p.kvHeads * p.width));
         int256[] memory attributes = ints(int256(p.heads), pick(-63, 63));
         TensorType output = cube(pickUint(2, 64), 0, p.heads, p.tokens, p.keys);
         Operator memory op = operatorOf(Opcodes.HEAD_SCORES, output, list(q, k), attributes);
         uint256 i = (p.t * p.heads + p.h) * p.width;
-        int256 sum = Slow.dot(q.mantissas, i, k.mantissas, (p.s * p.groups + p.group) * p.width, p.width);
+        int256 sum = Slow.dot(q.mantissas, i, k.mantissas, (p.s * p.kvHeads + p.kvHead) * p.width, p.width);
         _checkSum(op, list(q, k), (p.h * p.tokens + p.t) * p.keys + p.s, sum);
     }
 
@@ -84,12 +84,12 @@ contract StepVerifierTransformerTest is VerifierTest {
         Place memory p = _pickPlace(9, 40);
         bool narrow = pick(0, 1) == 0;
         Tensor memory weights = randomTensor(cube(_pickFactorBits(narrow), 0, p.heads, p.tokens, p.keys));
-        Tensor memory v = randomTensor(matrix(_pickFactorBits(narrow), 0, p.groups * p.width, p.keys));
+        Tensor memory v = randomTensor(matrix(_pickFactorBits(narrow), 0, p.kvHeads * p.width, p.keys));
         int256[] memory attributes = ints(int256(p.heads), pick(-63, 63));
         TensorType output = matrix(pickUint(2, 64), 0, p.tokens, p.heads * p.width);
         Operator memory op = operatorOf(Opcodes.HEAD_MIX, output, list(weights, v), attributes);
         uint256 i = (p.h * p.tokens + p.t) * p.keys;
-        int256 sum = Slow.dot(weights.mantissas, i, v.mantissas, (p.group * p.width + p.d) * p.keys, p.keys);
+        int256 sum = Slow.dot(weights.mantissas, i, v.mantissas, (p.kvHead * p.width + p.d) * p.keys, p.keys);
         _checkSum(op, list(weights, v), (p.t * p.heads + p.h) * p.width + p.d, sum);
     }
 

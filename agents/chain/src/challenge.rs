@@ -90,13 +90,13 @@ pub(crate) fn encode(challenge: U256, step: &Move) -> Result<Vec<u8>, Error> {
         }
         .abi_encode(),
         Move::AskLogs { position } => C::askLogsCall { challenge, position: recode(position)? }.abi_encode(),
-        Move::AskLog { position, facts, claim, logs, edge, question } => C::askLogCall {
+        Move::AskLog { position, facts, claim, logs, boundary, question } => C::askLogCall {
             challenge,
             position: recode(position)?,
             facts: recode(facts)?,
             claim: recode(claim)?,
             logs: recode(logs)?,
-            edge: *edge,
+            edge: *boundary,
             question: recode(question)?,
         }
         .abi_encode(),

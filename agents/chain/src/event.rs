@@ -110,7 +110,7 @@ fn custody(event: Custody) -> Result<Option<Event>, NotOurs> {
             Event::DemandEnded { id: e.id, shown: Some((e.firstLeaf, e.leaves)), convicted: false }
         }
         Custody::DemandExpired(e) => Event::DemandEnded { id: e.id, shown: None, convicted: e.convicted },
-        Custody::WordGiven(e) => Event::WordGiven { id: e.id, root: e.root, signature: e.signature },
+        Custody::WordGiven(e) => Event::AttestationGiven { id: e.id, root: e.root, signature: e.signature },
         Custody::EIP712DomainChanged(_) => return Ok(None),
     }))
 }

@@ -386,11 +386,11 @@ pub struct DemandArgs {
     /// Of those files: the state that the stage began with, not its constants.
     #[arg(long, conflicts_with = "interval")]
     pub initial_state: bool,
-    /// From the worker that keeps the state for the lane, by its signed word, which the lane's worker tells; not from
+    /// From the worker that keeps the state for the lane, by its attestation, which the lane's worker tells; not from
     /// that worker itself.
     #[arg(long, requires = "interval")]
     pub keeper: bool,
-    /// Of what that claim says was sent to this neighbour, with the word for it, in place of the state.
+    /// Of what that claim says was sent to this neighbour, with the attestation of it, in place of the state.
     #[arg(long, requires = "interval", conflicts_with = "keeper", value_name = "NEIGHBOUR")]
     pub sent_to: Option<NeighbourArg>,
     /// Which tensor of the state or the constants, in the program's order; of what was sent, its entry in the log: step

@@ -327,14 +327,14 @@ fn boundaries(program: &Program) -> Result<(), ProgramError> {
         .ok_or(ProgramError::Boundary { boundary: "to_previous", pass: "backward" })
 }
 
-fn boundary(program: &Program, edge: &[u32], pass: impl Fn(&Segment) -> Option<u32>) -> Option<()> {
-    if edge.is_empty() {
+fn boundary(program: &Program, sent: &[u32], pass: impl Fn(&Segment) -> Option<u32>) -> Option<()> {
+    if sent.is_empty() {
         return Some(());
     }
     let right = |(mb, index): (u32, &u32)| {
         let made_in = program.segments.iter().find(|s| s.operators().contains(index));
         made_in.and_then(&pass) == Some(mb)
     };
-    let complete = edge.len() as u64 == u64::from(program.micro_batches);
-    (complete && (0..).zip(edge).all(right)).then_some(())
+    let complete = sent.len() as u64 == u64::from(program.micro_batches);
+    (complete && (0..).zip(sent).all(right)).then_some(())
 }

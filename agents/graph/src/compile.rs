@@ -412,9 +412,9 @@ impl<C: Fn(&Tensor) -> TensorRoot> Compiler<'_, C> {
                 let (Phase::Forward(mb) | Phase::Backward(mb)) = self.graph.node(*input).phase else { continue };
                 let Some(index) = output(stage, *input) else { continue };
                 let forward = user.layer >= stage.layers.end;
-                let edge = if forward { &mut to_next } else { &mut to_previous };
+                let boundary = if forward { &mut to_next } else { &mut to_previous };
                 if forward == matches!(self.graph.node(*input).phase, Phase::Forward(_)) {
-                    edge.insert(mb, index);
+                    boundary.insert(mb, index);
                 }
             }
         }

@@ -37,7 +37,7 @@ pub fn keeps(journal: &Journal, cid: &str) -> Result<bool, JournalError> {
 }
 /// States kept of jobs that are over, so that their users can still fetch them; older ones are dropped.
 const PAST: usize = 4;
-/// States of a lane's claims that are not final yet, at once: one word serves all claims before it.
+/// States of a lane's claims that are not final yet, at once: one attestation serves all claims before it.
 const MOST: usize = 8;
 /// States fetched at once.
 const PLACES: usize = 2;
@@ -90,7 +90,7 @@ pub enum KeepError {
     /// It is not the asking worker's, or not on chain.
     #[error("no claim of yours on chain is this one")]
     Unknown,
-    /// The claim is final, or its job is over: nobody needs a word for it.
+    /// The claim is final, or its job is over: nobody needs an attestation for it.
     #[error("the claim is final already")]
     Final,
     /// So many states are being fetched, or kept of that lane until they are final, as this node does at once.
@@ -184,8 +184,8 @@ impl Keeper {
         self.holdings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fetches the state that a claim ends in from the claim's worker, who asks, and gives our word for it: a signature
-    /// (rule C-16). `needed` tells which files others than the keeper need here.
+    /// Fetches the state that a claim ends in from the claim's worker, who asks, and attests that we have it: a
+    /// signature (rule C-16). `needed` tells which files others than the keeper need here.
     ///
     /// # Errors
     /// [`KeepError`].

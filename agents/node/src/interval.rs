@@ -9,13 +9,13 @@ use tensorlink_graph::engine::Engine;
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_proof::commit::logs::BoundaryLists;
-use tensorlink_proof::commit::{Edge, LogBuilder, LogError, state_root, tensor_roots};
+use tensorlink_proof::commit::{Boundary, LogBuilder, LogError, state_root, tensor_roots};
 use tensorlink_proof::merkle::list_root;
 use tensorlink_types::{B256, Program, Segment, Source, TensorType};
 use thiserror::Error;
 
-/// Tensors that are hashed between two looks at the border: enough to fill the lanes of the hash, few enough that no
-/// neighbour waits for it.
+/// Tensors that are hashed between two looks at the boundaries: enough to fill the lanes of the hash, few enough that
+/// no neighbour waits for it.
 const BATCH: usize = 4;
 
 /// One unit of work of a step.
@@ -27,19 +27,19 @@ pub enum Work {
     Backward(u32),
 }
 
-/// The stage's neighbours. All tensors are canonical bytes without padding.
-pub trait Boundary {
-    /// What can go wrong at the border.
+/// A stage's boundaries, with the neighbours behind them. All tensors are canonical bytes without padding.
+pub trait Boundaries {
+    /// What can go wrong at a boundary.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Waits for a tensor from the previous (`Edge::FromPrevious`) or next stage (`Edge::FromNext`).
-    fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> Result<Bytes, Self::Error>;
+    /// Waits for a tensor from the previous (`Boundary::FromPrevious`) or next stage (`Boundary::FromNext`).
+    fn receive(&mut self, boundary: Boundary, step: u32, micro_batch: u32) -> Result<Bytes, Self::Error>;
 
     /// Whether `receive` would have to wait now. Who does not know says no.
-    fn must_wait(&self, edge: Edge) -> bool;
+    fn must_wait(&self, boundary: Boundary) -> bool;
 
-    /// Hands a tensor to the next (`Edge::ToNext`) or previous stage (`Edge::ToPrevious`).
-    fn send(&mut self, edge: Edge, step: u32, micro_batch: u32, data: Bytes) -> Result<(), Self::Error>;
+    /// Hands a tensor to the next (`Boundary::ToNext`) or previous stage (`Boundary::ToPrevious`).
+    fn send(&mut self, boundary: Boundary, step: u32, micro_batch: u32, data: Bytes) -> Result<(), Self::Error>;
 }
 
 /// Where an interval stands in its job.
@@ -69,13 +69,13 @@ pub struct Outcome {
 /// Why an interval could not be finished.
 #[derive(Debug, Error)]
 pub enum IntervalError<B: std::error::Error> {
-    /// The border failed.
+    /// A boundary failed.
     #[error(transparent)]
     Boundary(B),
     /// The program could not be executed: the device failed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
-    /// What came over the border is not a tensor of the registered type.
+    /// What came over a boundary is not a tensor of the registered type.
     #[error("step {step}, micro-batch {micro_batch}: {source}")]
     Tensor {
         /// Absolute step.
@@ -94,18 +94,18 @@ pub enum IntervalError<B: std::error::Error> {
 ///
 /// # Errors
 /// [`IntervalError`]; the executor is then in the middle of a step and has to be made anew.
-pub fn run<E: Engine, B: Boundary>(
+pub fn run<E: Engine, B: Boundaries>(
     executor: &mut StageExecutor<E>,
     span: Span,
     schedule: &[Work],
-    boundary: &mut B,
+    boundaries: &mut B,
     mut after_step: impl FnMut(u32, &mut StageExecutor<E>) -> Result<(), ExecuteError>,
 ) -> Result<Outcome, IntervalError<B::Error>> {
-    let mut border = Border {
+    let mut logged = Logged {
         logs: LogBuilder::new(executor.program(), span.steps)?,
         hashing: Duration::ZERO,
         first_step: span.first_step,
-        boundary,
+        boundaries,
         places: Vec::new(),
         tensors: Vec::new(),
         overdue: 0,
@@ -120,34 +120,38 @@ pub fn run<E: Engine, B: Boundary>(
         for work in schedule {
             match *work {
                 Work::Forward(mb) => {
-                    let input =
-                        border.receive(Edge::FromPrevious, (step, mb), from_previous.get(mb as usize), &mut inputs)?;
+                    let input = logged.receive(
+                        Boundary::FromPrevious,
+                        (step, mb),
+                        from_previous.get(mb as usize),
+                        &mut inputs,
+                    )?;
                     let from_next = from_next.get(mb as usize).filter(|_| forward_only);
-                    let controls = border.receive(Edge::FromNext, (step, mb), from_next, &mut gradients)?;
+                    let controls = logged.receive(Boundary::FromNext, (step, mb), from_next, &mut gradients)?;
                     let output = executor.forward_between(mb, input.as_ref(), controls.as_ref())?;
-                    border.send(Edge::ToNext, (step, mb), output)?;
+                    logged.send(Boundary::ToNext, (step, mb), output)?;
                     executor.finish_pass()?;
                 }
                 Work::Backward(mb) => {
                     let input =
-                        border.receive(Edge::FromNext, (step, mb), from_next.get(mb as usize), &mut gradients)?;
+                        logged.receive(Boundary::FromNext, (step, mb), from_next.get(mb as usize), &mut gradients)?;
                     let output = executor.backward(mb, input.as_ref())?;
-                    border.send(Edge::ToPrevious, (step, mb), output)?;
+                    logged.send(Boundary::ToPrevious, (step, mb), output)?;
                     executor.finish_pass()?;
                 }
             }
         }
         executor.update()?;
-        border.end_step()?;
+        logged.end_step()?;
         inputs.append(&mut gradients);
         after_step(step, executor)?;
     }
-    border.log(usize::MAX)?;
+    logged.log(usize::MAX)?;
     let state = executor.state()?;
     let start = Instant::now();
     let state_root = state_root_of(&state);
-    let hashing = border.hashing + start.elapsed();
-    Ok(Outcome { state, state_root, inputs, logs: border.logs.finish()?, hashing })
+    let hashing = logged.hashing + start.elapsed();
+    Ok(Outcome { state, state_root, inputs, logs: logged.logs.finish()?, hashing })
 }
 
 /// Root of a state (rule C-6).
@@ -155,57 +159,57 @@ pub fn state_root_of(state: &[Tensor]) -> B256 {
     state_root(&tensor_roots(state))
 }
 
-/// The border during an interval: passes tensors through and logs them.
-struct Border<'a, B> {
+/// The boundaries during an interval: passes tensors through and logs them.
+struct Logged<'a, B> {
     logs: LogBuilder,
     hashing: Duration,
     first_step: u32,
-    boundary: &'a mut B,
-    /// What crossed and is not logged yet: edge, step within the interval and micro-batch.
-    places: Vec<(Edge, u32, u32)>,
+    boundaries: &'a mut B,
+    /// What crossed and is not logged yet: boundary, step within the interval and micro-batch.
+    places: Vec<(Boundary, u32, u32)>,
     tensors: Vec<Tensor>,
     /// How many of them are of steps that are over.
     overdue: usize,
 }
 
-impl<B: Boundary> Border<'_, B> {
+impl<B: Boundaries> Logged<'_, B> {
     fn receive(
         &mut self,
-        edge: Edge,
+        boundary: Boundary,
         (step, micro_batch): (u32, u32),
         ty: Option<&TensorType>,
         kept: &mut Vec<u8>,
     ) -> Result<Option<Tensor>, IntervalError<B::Error>> {
         let Some(ty) = ty else { return Ok(None) };
         // Hash while there is nothing else to do.
-        while !self.places.is_empty() && self.boundary.must_wait(edge) {
+        while !self.places.is_empty() && self.boundaries.must_wait(boundary) {
             self.log(BATCH)?;
         }
-        let data = self.boundary.receive(edge, step, micro_batch).map_err(IntervalError::Boundary)?;
+        let data = self.boundaries.receive(boundary, step, micro_batch).map_err(IntervalError::Boundary)?;
         let tensor = Tensor::from_bytes(ty.clone(), &data).map_err(|source| IntervalError::Tensor {
             step,
             micro_batch,
             source,
         })?;
         kept.extend_from_slice(&data);
-        self.keep(edge, (step, micro_batch), tensor.clone());
+        self.keep(boundary, (step, micro_batch), tensor.clone());
         Ok(Some(tensor))
     }
 
     fn send(
         &mut self,
-        edge: Edge,
+        boundary: Boundary,
         (step, micro_batch): (u32, u32),
         output: Option<Tensor>,
     ) -> Result<(), IntervalError<B::Error>> {
         let Some(tensor) = output else { return Ok(()) };
-        self.boundary.send(edge, step, micro_batch, tensor.to_bytes().into()).map_err(IntervalError::Boundary)?;
-        self.keep(edge, (step, micro_batch), tensor);
+        self.boundaries.send(boundary, step, micro_batch, tensor.to_bytes().into()).map_err(IntervalError::Boundary)?;
+        self.keep(boundary, (step, micro_batch), tensor);
         Ok(())
     }
 
-    fn keep(&mut self, edge: Edge, (step, micro_batch): (u32, u32), tensor: Tensor) {
-        self.places.push((edge, step.saturating_sub(self.first_step), micro_batch));
+    fn keep(&mut self, boundary: Boundary, (step, micro_batch): (u32, u32), tensor: Tensor) {
+        self.places.push((boundary, step.saturating_sub(self.first_step), micro_batch));
         self.tensors.push(tensor);
     }
 
@@ -223,8 +227,8 @@ impl<B: Boundary> Border<'_, B> {
         let start = Instant::now();
         let most = most.min(self.places.len());
         let tensors: Vec<Tensor> = self.tensors.drain(..most).collect();
-        for ((edge, step, micro_batch), root) in self.places.drain(..most).zip(tensor_roots(&tensors)) {
-            self.logs.record(edge, step, micro_batch, root)?;
+        for ((boundary, step, micro_batch), root) in self.places.drain(..most).zip(tensor_roots(&tensors)) {
+            self.logs.record(boundary, step, micro_batch, root)?;
         }
         self.overdue = self.overdue.saturating_sub(most);
         self.hashing += start.elapsed();
@@ -238,7 +242,7 @@ pub fn inputs_len(program: &Program, steps: u32) -> u64 {
     step * u64::from(steps)
 }
 
-/// The received tensors of an interval as a boundary: an auditor's stand-in for the neighbours. What is sent is
+/// The received tensors of an interval as boundaries: an auditor's stand-in for the neighbours. What is sent is
 /// dropped; its root is in the logs.
 #[derive(Clone, Debug)]
 pub struct Recorded<'a> {
@@ -273,8 +277,8 @@ impl<'a> Recorded<'a> {
         Self { inputs, first_step, step, from_previous, from_next }
     }
 
-    fn slice(&self, edge: Edge, step: u32, micro_batch: u32) -> Option<Bytes> {
-        let places = if edge == Edge::FromPrevious { &self.from_previous } else { &self.from_next };
+    fn slice(&self, boundary: Boundary, step: u32, micro_batch: u32) -> Option<Bytes> {
+        let places = if boundary == Boundary::FromPrevious { &self.from_previous } else { &self.from_next };
         let (start, len) = places.get(micro_batch as usize)?;
         let start = u64::from(step.checked_sub(self.first_step)?) * self.step + start;
         let (start, end) = (usize::try_from(start).ok()?, usize::try_from(start + len).ok()?);
@@ -283,27 +287,27 @@ impl<'a> Recorded<'a> {
 
     /// The received tensor that an operand of a step (absolute) names; none for other operands or beyond the record.
     pub fn tensor(&self, program: &Program, source: Source, step: u32) -> Option<Tensor> {
-        let (edge, micro_batch, types) = match source {
-            Source::FromPrevious(micro_batch) => (Edge::FromPrevious, micro_batch, &program.from_previous),
-            Source::FromNext(micro_batch) => (Edge::FromNext, micro_batch, &program.from_next),
+        let (boundary, micro_batch, types) = match source {
+            Source::FromPrevious(micro_batch) => (Boundary::FromPrevious, micro_batch, &program.from_previous),
+            Source::FromNext(micro_batch) => (Boundary::FromNext, micro_batch, &program.from_next),
             _ => return None,
         };
-        Tensor::from_bytes(types.get(micro_batch as usize)?.clone(), &self.slice(edge, step, micro_batch)?).ok()
+        Tensor::from_bytes(types.get(micro_batch as usize)?.clone(), &self.slice(boundary, step, micro_batch)?).ok()
     }
 }
 
-impl Boundary for Recorded<'_> {
+impl Boundaries for Recorded<'_> {
     type Error = RecordTooShort;
 
-    fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> Result<Bytes, RecordTooShort> {
-        self.slice(edge, step, micro_batch).ok_or(RecordTooShort(step, micro_batch))
+    fn receive(&mut self, boundary: Boundary, step: u32, micro_batch: u32) -> Result<Bytes, RecordTooShort> {
+        self.slice(boundary, step, micro_batch).ok_or(RecordTooShort(step, micro_batch))
     }
 
-    fn must_wait(&self, _: Edge) -> bool {
+    fn must_wait(&self, _: Boundary) -> bool {
         false
     }
 
-    fn send(&mut self, _: Edge, _: u32, _: u32, _: Bytes) -> Result<(), RecordTooShort> {
+    fn send(&mut self, _: Boundary, _: u32, _: u32, _: Bytes) -> Result<(), RecordTooShort> {
         Ok(())
     }
 }
@@ -315,20 +319,21 @@ pub fn received_roots(program: &Program, inputs: &Bytes, span: Span) -> Option<(
         return None;
     }
     let recorded = Recorded::new(program, inputs, span.first_step);
-    let root = |edge, types: &[TensorType]| {
+    let root = |boundary, types: &[TensorType]| {
         if types.is_empty() {
             return Some(B256::ZERO);
         }
         let mut roots = Vec::new();
         for step in span.first_step..span.first_step.saturating_add(span.steps) {
-            let tensor =
-                |(mb, ty): (u32, &TensorType)| Tensor::from_bytes(ty.clone(), &recorded.slice(edge, step, mb)?).ok();
+            let tensor = |(mb, ty): (u32, &TensorType)| {
+                Tensor::from_bytes(ty.clone(), &recorded.slice(boundary, step, mb)?).ok()
+            };
             let tensors: Vec<Tensor> = (0..).zip(types).map(tensor).collect::<Option<_>>()?;
             roots.extend(tensor_roots(&tensors));
         }
         Some(list_root(roots))
     };
-    Some((root(Edge::FromPrevious, &program.from_previous)?, root(Edge::FromNext, &program.from_next)?))
+    Some((root(Boundary::FromPrevious, &program.from_previous)?, root(Boundary::FromNext, &program.from_next)?))
 }
 
 /// The passes of a program in its own order: the schedule of who need not wait for anybody.

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::{Edge, io_root};
+use tensorlink_proof::commit::{Boundary, io_root};
 use tensorlink_types::{B256, Lineage};
 use thiserror::Error;
 
-use crate::interval::{self, Boundary, IntervalError, Span, sequential};
+use crate::interval::{self, Boundaries, IntervalError, Span, sequential};
 use crate::replay::Replay;
 use crate::shard::Shard;
 
@@ -83,12 +83,12 @@ impl Pipeline {
         stage: u16,
         interval: u32,
     ) -> Result<Executed, PipelineError> {
-        let stages = self.shards.iter().zip(borders(self.shards.len()));
+        let stages = self.shards.iter().zip(channels(self.shards.len()));
         let outcomes: Vec<Result<_, PipelineError>> = thread::scope(|scope| {
             let engine = &engine;
-            let execute = |(shard, border): (&Arc<Shard>, Channels)| {
+            let execute = |(shard, channels): (&Arc<Shard>, Channels)| {
                 let shard = shard.clone();
-                scope.spawn(move || self.execute(engine()?, &shard, border, interval))
+                scope.spawn(move || self.execute(engine()?, &shard, channels, interval))
             };
             let started: Vec<_> = stages.map(execute).collect();
             (0..).zip(started).map(|(at, thread)| thread.join().unwrap_or(Err(PipelineError::Missing(at)))).collect()
@@ -116,17 +116,17 @@ impl Pipeline {
         &self,
         engine: E,
         shard: &Shard,
-        mut border: Channels,
+        mut channels: Channels,
         last: u32,
     ) -> Result<(Vec<Tensor>, Vec<u8>, Due), PipelineError> {
         let (program, schedule) = (shard.program.as_ref().clone(), sequential(&shard.program));
         let mut executor =
             StageExecutor::new(engine, program, &shard.constants, &shard.initial_state, self.lineage, [])?;
         for interval in 0..last {
-            interval::run(&mut executor, self.span(interval), &schedule, &mut border, |_, _| Ok(()))?;
+            interval::run(&mut executor, self.span(interval), &schedule, &mut channels, |_, _| Ok(()))?;
         }
         let before = executor.state()?;
-        let outcome = interval::run(&mut executor, self.span(last), &schedule, &mut border, |_, _| Ok(()))?;
+        let outcome = interval::run(&mut executor, self.span(last), &schedule, &mut channels, |_, _| Ok(()))?;
         let due = Due { new_state: outcome.state_root, io: io_root(&outcome.logs.roots()) };
         Ok((before, outcome.inputs, due))
     }
@@ -142,35 +142,35 @@ struct Channels {
 }
 
 /// Of so many stages in a row.
-fn borders(stages: usize) -> Vec<Channels> {
-    let mut borders: Vec<Channels> = Vec::new();
+fn channels(stages: usize) -> Vec<Channels> {
+    let mut channels: Vec<Channels> = Vec::new();
     for _ in 0..stages {
-        let mut border = Channels::default();
-        if let Some(previous) = borders.last_mut() {
+        let mut own = Channels::default();
+        if let Some(previous) = channels.last_mut() {
             let (forward, backward) = (sync_channel(QUEUE), sync_channel(QUEUE));
-            (previous.to_next, border.from_previous) = (Some(forward.0), Some(forward.1));
-            (border.to_previous, previous.from_next) = (Some(backward.0), Some(backward.1));
+            (previous.to_next, own.from_previous) = (Some(forward.0), Some(forward.1));
+            (own.to_previous, previous.from_next) = (Some(backward.0), Some(backward.1));
         }
-        borders.push(border);
+        channels.push(own);
     }
-    borders
+    channels
 }
 
-impl Boundary for Channels {
+impl Boundaries for Channels {
     type Error = Ended;
 
-    fn receive(&mut self, edge: Edge, _: u32, _: u32) -> Result<Bytes, Ended> {
-        let from = if edge == Edge::FromPrevious { &self.from_previous } else { &self.from_next };
+    fn receive(&mut self, boundary: Boundary, _: u32, _: u32) -> Result<Bytes, Ended> {
+        let from = if boundary == Boundary::FromPrevious { &self.from_previous } else { &self.from_next };
         from.as_ref().and_then(|from| from.recv().ok()).ok_or(Ended)
     }
 
-    fn must_wait(&self, _: Edge) -> bool {
+    fn must_wait(&self, _: Boundary) -> bool {
         // Nobody has to be quick here; what is hashed a step later is hashed all the same.
         false
     }
 
-    fn send(&mut self, edge: Edge, _: u32, _: u32, data: Bytes) -> Result<(), Ended> {
-        let to = if edge == Edge::ToNext { &self.to_next } else { &self.to_previous };
+    fn send(&mut self, boundary: Boundary, _: u32, _: u32, data: Bytes) -> Result<(), Ended> {
+        let to = if boundary == Boundary::ToNext { &self.to_next } else { &self.to_previous };
         to.as_ref().and_then(|to| to.send(data).ok()).ok_or(Ended)
     }
 }

@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn every_matrix_product_has_its_price() {
-        // 5 tokens, 4 heads of 8 elements, 2 groups, MLP of 48.
+        // 5 tokens, 4 heads of 8 elements, 2 heads of keys and values, MLP of 48.
         assert_eq!(terms(&operator(Opcode::ScaledMatMul, &[&[5, 32], &[48, 32], &[5], &[48]], &[5, 48])), 32);
         assert_eq!(terms(&operator(Opcode::HeadScores, &[&[5, 32], &[5, 16]], &[4, 5, 5])), 8);
         assert_eq!(terms(&operator(Opcode::HeadMix, &[&[4, 5, 5], &[16, 5]], &[5, 32])), 5);

@@ -9,13 +9,13 @@ use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_graph::watch::Watch;
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::{BoundaryLists, Edge, tensor_roots, trace_root};
+use tensorlink_proof::commit::{Boundary, BoundaryLists, tensor_roots, trace_root};
 use tensorlink_types::abi::AuditAnswer;
 use tensorlink_types::{B256, Lineage, Source, TensorRoot};
 use thiserror::Error;
 
 use crate::interval::{
-    self, Boundary, IntervalError, Outcome, RecordTooShort, Recorded, Span, sequential, state_root_of,
+    self, Boundaries, IntervalError, Outcome, RecordTooShort, Recorded, Span, sequential, state_root_of,
 };
 use crate::shard::Shard;
 
@@ -108,18 +108,18 @@ impl Replay {
         Ok((outcome, AuditAnswer { step: last, preState: before, trace: trace_root(&trace.take()) }))
     }
 
-    /// Executes the interval and keeps what it sent over an edge, in order of steps and micro-batches, with the
+    /// Executes the interval and keeps what it sent over a boundary, in order of steps and micro-batches, with the
     /// outcome. Blocks.
     ///
     /// # Errors
     /// [`ReplayError`].
-    pub fn sent<E: Engine>(&self, engine: E, over: Edge) -> Result<(Outcome, Vec<Bytes>), ReplayError> {
+    pub fn sent<E: Engine>(&self, engine: E, over: Boundary) -> Result<(Outcome, Vec<Bytes>), ReplayError> {
         let mut executor = self.executor(engine)?;
         let program = &self.shard.program;
         let recorded = Recorded::new(program, &self.inputs, self.span.first_step);
-        let mut boundary = Kept { recorded, over, sent: Vec::new() };
-        let outcome = interval::run(&mut executor, self.span, &sequential(program), &mut boundary, |_, _| Ok(()))?;
-        let mut sent = boundary.sent;
+        let mut boundaries = Kept { recorded, over, sent: Vec::new() };
+        let outcome = interval::run(&mut executor, self.span, &sequential(program), &mut boundaries, |_, _| Ok(()))?;
+        let mut sent = boundaries.sent;
         sent.sort_by_key(|(place, _)| *place);
         Ok((outcome, sent.into_iter().map(|(_, data)| data).collect()))
     }
@@ -200,32 +200,32 @@ impl Replay {
     ) -> Result<Outcome, ReplayError> {
         let program = &self.shard.program;
         let schedule = sequential(program);
-        let mut boundary = Recorded::new(program, &self.inputs, self.span.first_step);
-        Ok(interval::run(executor, self.span, &schedule, &mut boundary, after_step)?)
+        let mut boundaries = Recorded::new(program, &self.inputs, self.span.first_step);
+        Ok(interval::run(executor, self.span, &schedule, &mut boundaries, after_step)?)
     }
 }
 
-/// A record as a boundary that keeps what is sent over one edge.
+/// A record as boundaries, which keeps what is sent over one of them.
 struct Kept<'a> {
     recorded: Recorded<'a>,
-    over: Edge,
+    over: Boundary,
     /// By step and micro-batch.
     sent: Vec<((u32, u32), Bytes)>,
 }
 
-impl Boundary for Kept<'_> {
+impl Boundaries for Kept<'_> {
     type Error = RecordTooShort;
 
-    fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> Result<Bytes, RecordTooShort> {
-        self.recorded.receive(edge, step, micro_batch)
+    fn receive(&mut self, boundary: Boundary, step: u32, micro_batch: u32) -> Result<Bytes, RecordTooShort> {
+        self.recorded.receive(boundary, step, micro_batch)
     }
 
-    fn must_wait(&self, edge: Edge) -> bool {
-        self.recorded.must_wait(edge)
+    fn must_wait(&self, boundary: Boundary) -> bool {
+        self.recorded.must_wait(boundary)
     }
 
-    fn send(&mut self, edge: Edge, step: u32, micro_batch: u32, data: Bytes) -> Result<(), RecordTooShort> {
-        if edge == self.over {
+    fn send(&mut self, boundary: Boundary, step: u32, micro_batch: u32, data: Bytes) -> Result<(), RecordTooShort> {
+        if boundary == self.over {
             self.sent.push(((step, micro_batch), data));
         }
         Ok(())

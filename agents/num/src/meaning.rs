@@ -125,8 +125,8 @@ fn rope_rotates_the_front_of_every_head() {
 }
 
 #[test]
-fn heads_read_the_group_they_share() {
-    let (heads, groups, width, tokens, keys) = (6, 2, 5, 4, 3);
+fn heads_read_the_keys_and_values_they_share() {
+    let (heads, kv_heads, width, tokens, keys) = (6, 2, 5, 4, 3);
     let mut dice = Dice::new(2);
     let q = uniform(&mut dice, 8, 0, &[4, 30]);
     let k = uniform(&mut dice, 8, 0, &[3, 10]);
@@ -138,7 +138,7 @@ fn heads_read_the_group_they_share() {
     let at = |values: &[i64], index: i64| values[usize::try_from(index).unwrap()];
     let mut checked = 0;
     for h in 0..heads {
-        // Heads 0, 1, 2 share the first group; 3, 4, 5 the second.
+        // Heads 0, 1, 2 share the first head of keys and values; 3, 4, 5 the second.
         let g = h / 3;
         for t in 0..tokens {
             for s in 0..keys {
@@ -153,7 +153,7 @@ fn heads_read_the_group_they_share() {
             }
         }
     }
-    assert_eq!((groups, checked), (2, 6 * 4 * (3 + 5)));
+    assert_eq!((kv_heads, checked), (2, 6 * 4 * (3 + 5)));
 }
 
 /// Softmax of scores of two heads and four tokens: nobody sees the future, everybody's weights sum to one.

@@ -9,7 +9,7 @@ use tensorlink_types::abi::{Claim, StepStatement};
 use tensorlink_types::{Program, TensorRoot};
 use thiserror::Error;
 
-use crate::commit::{BoundaryLists, Edge, io_root, is_receipt, state_root, trace_root};
+use crate::commit::{Boundary, BoundaryLists, io_root, is_receipt, state_root, trace_root};
 use crate::fraud::openings::sign_extended;
 use crate::fraud::verify::{check_statement, contradict, contradicts_claim};
 use crate::fraud::{Case, Signed, Sink, Work};
@@ -213,13 +213,13 @@ impl Audit<'_> {
             let index = first_difference(&state, theirs).ok_or(Undecided::State(step))?;
             return Ok(Some(Verdict::Wiring { step, sink: Sink::State, index }));
         }
-        for (sink, edge, sources) in [
-            (Sink::ToNext, Edge::ToNext, &self.program.to_next),
-            (Sink::ToPrevious, Edge::ToPrevious, &self.program.to_previous),
+        for (sink, boundary, sources) in [
+            (Sink::ToNext, Boundary::ToNext, &self.program.to_next),
+            (Sink::ToPrevious, Boundary::ToPrevious, &self.program.to_previous),
         ] {
             for (micro_batch, source) in (0u32..).zip(sources) {
                 let place = u64::from(local) * u64::from(self.program.micro_batches) + u64::from(micro_batch);
-                let log = self.logs.get(edge).map(List::items).unwrap_or_default();
+                let log = self.logs.get(boundary).map(List::items).unwrap_or_default();
                 let logged = usize::try_from(place).ok().and_then(|i| log.get(i)).ok_or(Undecided::Logs)?;
                 if *logged != output(source).ok_or(Undecided::Own(step))?.0 {
                     return Ok(Some(Verdict::Wiring { step, sink, index: micro_batch }));

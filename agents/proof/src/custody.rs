@@ -5,7 +5,7 @@ use tensorlink_types::B256;
 use tensorlink_types::abi::{Delivery, Demand, DemandKind, EdgeLog};
 use thiserror::Error;
 
-use crate::commit::{BoundaryLists, Edge, io_root, tensor_list, tensor_root, tensor_roots};
+use crate::commit::{Boundary, BoundaryLists, io_root, tensor_list, tensor_root, tensor_roots};
 use crate::merkle::tensor::leaf_count;
 use crate::merkle::{List, OpeningError, TensorTree};
 
@@ -20,18 +20,18 @@ pub enum Undeliverable {
     Opening(#[from] OpeningError),
 }
 
-/// The edge over which was sent what a demand asks for; none if it asks for a state or for files.
-pub const fn sent_over(demand: &Demand) -> Option<Edge> {
+/// The boundary over which was sent what a demand asks for; none if it asks for a state or for files.
+pub const fn sent_over(demand: &Demand) -> Option<Boundary> {
     match DemandKind::from_number(demand.kind) {
-        Some(DemandKind::SentToPrevious) => Some(Edge::ToPrevious),
-        Some(DemandKind::SentToNext) => Some(Edge::ToNext),
+        Some(DemandKind::SentToPrevious) => Some(Boundary::ToPrevious),
+        Some(DemandKind::SentToNext) => Some(Boundary::ToNext),
         _ => None,
     }
 }
 
 /// What the holder signs that meets a demand for what was sent, whose log has this root; none if it asks for a state or
 /// for files.
-pub fn word_for(demand: &Demand, root: B256) -> Option<EdgeLog> {
+pub fn attested_log(demand: &Demand, root: B256) -> Option<EdgeLog> {
     Some(EdgeLog {
         job: demand.job,
         replica: demand.replica,
@@ -61,7 +61,7 @@ pub fn deliver(tensors: &[Tensor], demand: &Demand) -> Result<Delivery, Undelive
 /// # Errors
 /// [`Undeliverable`].
 pub fn deliver_sent(logs: &BoundaryLists, tensor: &Tensor, demand: &Demand) -> Result<Delivery, Undeliverable> {
-    let list = sent_over(demand).and_then(|edge| logs.get(edge)).ok_or(Undeliverable::OtherTensors)?;
+    let list = sent_over(demand).and_then(|boundary| logs.get(boundary)).ok_or(Undeliverable::OtherTensors)?;
     let logged = list.items().get(demand.part.tensor as usize);
     if io_root(&logs.roots()) != demand.list || logged != Some(&tensor_root(tensor).0) {
         return Err(Undeliverable::OtherTensors);

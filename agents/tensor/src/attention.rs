@@ -37,24 +37,24 @@ pub(crate) struct Attention {
     output: TensorType,
 }
 
-/// Keys or values: heads in groups, one after another.
+/// Keys or values: their heads, one after another.
 #[derive(Clone, Copy)]
-struct Groups<'a> {
+struct KvHeads<'a> {
     operand: Operand<'a>,
     /// From the start of a row to the start of the next.
     stride: usize,
     /// Elements of a head.
     depth: usize,
-    /// Heads that share a group.
+    /// Query heads that share a head of keys and values.
     share: usize,
 }
 
 /// What is computed from.
 struct Operands<'a> {
     query: Operand<'a>,
-    key: Groups<'a>,
+    key: KvHeads<'a>,
     keys: usize,
-    value: Groups<'a>,
+    value: KvHeads<'a>,
 }
 
 impl Attention {
@@ -112,16 +112,16 @@ impl Attention {
     ) -> Result<TorchTensor, EngineError> {
         let size = |n: u64| usize::try_from(n).map_err(malformed);
         let (rows, width, keys) = (size(query.ty().rows())?, size(self.output.row())?, size(key.ty().rows())?);
-        let groups = |tensor: &'t TorchTensor, depths: u64, depth: u64| {
+        let kv_heads = |tensor: &'t TorchTensor, depths: u64, depth: u64| {
             let ((slice, stride), depth) = (tensor.strided()?, size(depth)? / self.heads);
             let share = self.heads / (size(depths)? / depth);
-            Ok::<_, EngineError>(Groups { operand: (slice, tensor.ty().limit()), stride, depth, share })
+            Ok::<_, EngineError>(KvHeads { operand: (slice, tensor.ty().limit()), stride, depth, share })
         };
         let operands = Operands {
             query: (query.slice()?, query.ty().limit()),
-            key: groups(key, key.ty().row(), query.ty().row())?,
+            key: kv_heads(key, key.ty().row(), query.ty().row())?,
             keys,
-            value: groups(value, value.ty().rows(), self.output.row())?,
+            value: kv_heads(value, value.ty().rows(), self.output.row())?,
         };
         let softmax = Softmax {
             simd: dispatch.simd,

@@ -1,4 +1,4 @@
-//! The structs that cross the border to Solidity, word for word as `contracts/types` and `contracts/interfaces`
+//! The structs that are shared with Solidity, word for word as `contracts/types` and `contracts/interfaces`
 //! declare them. Field order is part of the commitment; a vector test on both sides keeps them equal.
 
 use alloy_sol_types::{Eip712Domain, sol};
@@ -280,7 +280,7 @@ sol! {
         ProgramHeader program;
     }
 
-    /// What a worker says about what crossed its borders: logs, the neighbours' signatures of what was received, and
+    /// What a worker says about what crossed its boundaries: logs, the neighbours' signatures of what was received, and
     /// the program.
     #[derive(Debug, PartialEq, Eq)]
     struct LogsAnswer {
@@ -290,14 +290,14 @@ sol! {
         ProgramHeader program;
     }
 
-    /// A holder's word that it has the state which a claim ends in, and gives it to whoever asks, until that claim is
-    /// final or void. EIP-712, domain of `Custody`.
+    /// A holder's attestation that it has the state which a claim ends in, and gives it to whoever asks, until that
+    /// claim is final or void. EIP-712, domain of `Custody`.
     #[derive(Debug, PartialEq, Eq)]
     struct Holding {
         bytes32 claimId;
     }
 
-    /// Who gave its word (C-16): the worker of another lane of the claim's job, named by that lane, or the job's user.
+    /// Who attested it (C-16): the worker of another lane of the claim's job, named by that lane, or the job's user.
     /// No signature: nobody.
     #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct Holder {

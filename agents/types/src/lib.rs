@@ -5,7 +5,7 @@
 //! | [`tensor_type`] | bits, exponent and shape of a tensor, and its one-word encoding |
 //! | [`operator`] | opcodes, operands, operators: the instruction set of a program |
 //! | [`program`] | the step function of one pipeline stage |
-//! | [`abi`] | the structs that cross the border to Solidity, with their EIP-712 types |
+//! | [`abi`] | the structs that are shared with Solidity, with their EIP-712 types |
 //! | [`ids`] | validated newtypes for everything that is named by a number or a hash |
 //!
 //! A tensor type is one word on chain, and valid by construction:

@@ -85,7 +85,7 @@ opcodes! {
     Sample = 14, 1, ["first_row"];
     /// `y[m,n] = rescale(r[m]·c[n]·Σ_k a[m, offset + k]·b[n,k], shift)`, operands `a, b, r, c`.
     ScaledMatMul = 15, 4, ["offset", "shift"];
-    /// Attention scores, `y[h,t,s] = rescale(Σ_d q[t,h,d]·k[s,g,d], shift)`, g being the group of head h;
+    /// Attention scores, `y[h,t,s] = rescale(Σ_d q[t,h,d]·k[s,g,d], shift)`, g being the key/value head of head h;
     /// operands `q, k`.
     HeadScores = 16, 2, ["heads", "shift"];
     /// Attention's weighted sum, `y[t,h,d] = rescale(Σ_s p[h,t,s]·v[g,d,s], shift)`; operands `p, v`.

@@ -284,7 +284,7 @@ mod tests {
     use crate::Draft;
 
     const MODEL: &str = r#"{ "name": "small",
-        "decoder": { "width": 16, "layers": 2, "heads": 4, "groups": 2, "hidden": 24, "context": 8 },
+        "decoder": { "width": 16, "layers": 2, "heads": 4, "kv_heads": 2, "hidden": 24, "context": 8 },
         "optimizer": { "learning_rate": 0.003, "warmup": 1, "weight_decay": 0.1, "clip": 1.0 },
         "sequences": 2, "steps": 2, "operand_bits": 8, "seed": 7 }"#;
 

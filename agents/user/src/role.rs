@@ -332,7 +332,7 @@ impl User {
             claims.truncate(BATCH);
             let mut ripe = 0;
             for (_, at) in &claims {
-                // Nobody's word is at hand here that somebody else has the states: two windows, then (rule P-34).
+                // No attestation is at hand here that somebody else has the states: two windows, then (rule P-34).
                 if at.saturating_add(view.challenge_window.saturating_mul(2)).saturating_add(GRACE) > now {
                     break;
                 }

@@ -23,7 +23,7 @@ use tensorlink_proof::audit::Undecided;
 use tensorlink_proof::challenge::Stuck;
 use tensorlink_proof::commit::program::ProgramTooLarge;
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::commit::{Edge, LogError, io_root, is_receipt};
+use tensorlink_proof::commit::{Boundary, LogError, io_root, is_receipt};
 use tensorlink_proof::fraud::FraudError;
 use tensorlink_proof::merkle::OpeningError;
 use tensorlink_types::abi::{AuditedClaim, Claim, JobKind};
@@ -203,11 +203,11 @@ pub(crate) enum Gap {
     #[error("the bounty would not make up for a lost bond: a challenge is not opened")]
     Unworthy,
     #[error("what it logged as received ({0:?}) is not signed by the worker that sends it")]
-    Unsigned(Edge),
+    Unsigned(Boundary),
     #[error(
         "it was misled by its neighbour ({0:?}), which is convicted of it; the challenge stands against the one that was misled"
     )]
-    Misled(Edge),
+    Misled(Boundary),
     #[error("it took part in no training: what it received cannot be worked out without it")]
     Alone,
 }
@@ -307,9 +307,9 @@ where
         let outcome = self.outcome(target, &job, &replay, &record).await?;
         if outcome.state_root == target.claim.newState && outcome.logs.roots() == record.logs {
             drop(turn);
-            let borders = self.compare_borders(target, &job, &record.logs, &record.signatures).await?;
+            let found = self.compare_boundaries(target, &job, &record.logs, &record.signatures).await?;
             self.forget(&record).await;
-            return Ok(borders.unwrap_or(Finding::Right));
+            return Ok(found.unwrap_or(Finding::Right));
         }
         tracing::warn!(claim = %target.id, %lane, "the claim differs from its re-execution");
         if let Some(until) = self.withheld(target, &job).await? {

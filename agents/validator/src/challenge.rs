@@ -10,14 +10,14 @@ use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::IntervalRecord;
 use tensorlink_proof::challenge::ask::Tensors;
 use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Told, Turn};
-use tensorlink_proof::commit::{Edge, SenderSignatures, state_root, trace_root};
+use tensorlink_proof::commit::{Boundary, SenderSignatures, state_root, trace_root};
 use tensorlink_proof::fraud::{Case, Signed};
 use tensorlink_proof::sortition::answer_of;
 use tensorlink_types::abi::AuditAnswer;
 use tensorlink_types::{Address, B256, Bytes, Lane, U256};
 
 use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
-use crate::border::Word;
+use crate::boundary::Attestation;
 use crate::role::convict;
 
 /// Longest wait between two looks at a challenge.
@@ -102,7 +102,7 @@ where
         {
             // The silent worker's own signatures are with its neighbours.
             let own = own.logs.roots();
-            return match self.compare_borders(target, &job, &own, &SenderSignatures::default()).await? {
+            return match self.compare_boundaries(target, &job, &own, &SenderSignatures::default()).await? {
                 Some(Finding::Wrong { call, fault }) => self.blame(call, fault).await,
                 _ => Ok(ChallengeEnd::Right),
             };
@@ -327,10 +327,10 @@ where
                 *found = format!("step {}: it has signed two outcomes", proof.first.step);
                 Call::ProveContradiction(proof)
             }
-            Next::Equivocation { edge, root, signature } => {
-                let call = self.blames(edge, root, &signature).await?;
+            Next::Equivocation { boundary, root, signature } => {
+                let call = self.blames(boundary, root, &signature).await?;
                 convict(self.auditor, call).await.map_err(fatal)?;
-                return Err(Gap::Misled(edge).into());
+                return Err(Gap::Misled(boundary).into());
             }
             Next::Tensors { .. } => return Err(Gap::OffTopic.into()),
         };
@@ -341,16 +341,16 @@ where
     }
 
     /// What convicts the neighbour that signed to the worker another log than it claims.
-    async fn blames(&self, edge: Edge, root: B256, signature: &Bytes) -> Result<Box<Call>, Failed> {
+    async fn blames(&self, boundary: Boundary, root: B256, signature: &Bytes) -> Result<Box<Call>, Failed> {
         let (target, lane) = (self.target, self.target.claim.lane());
-        let stage = edge.neighbour(lane.stage).ok_or(Gap::OffTopic)?;
+        let stage = boundary.neighbour(lane.stage).ok_or(Gap::OffTopic)?;
         let gone = || Failed::from(Gap::Neighbour(stage));
         let neighbour =
             self.auditor.claim_of(target, Lane { stage, ..lane }, target.claim.interval).ok_or_else(gone)?;
         let (worker, _) = self.auditor.ports.chain.assignment(neighbour.claim.lane()).await.map_err(fatal)?;
         let record = self.auditor.record(&neighbour, worker).await?;
-        let word = Word { over: edge.opposite(), root, signature };
-        match self.auditor.equivocation(&neighbour, &record.logs, &word).await? {
+        let attestation = Attestation { over: boundary.opposite(), root, signature };
+        match self.auditor.equivocation(&neighbour, &record.logs, &attestation).await? {
             Some(Finding::Wrong { call, .. }) => Ok(call),
             _ => Err(gone()),
         }

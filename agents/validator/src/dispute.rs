@@ -10,7 +10,7 @@ use tensorlink_node::replay::{OperatorTensors, Replay, Roots};
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_num::Tensor;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
-use tensorlink_proof::commit::{BoundaryLists, Edge, LogBuilder, LogError, ProgramList};
+use tensorlink_proof::commit::{Boundary, BoundaryLists, LogBuilder, LogError, ProgramList};
 use tensorlink_proof::fraud::{Case, FraudError, Prover, Signed, StepAnswer, Work};
 use tensorlink_proof::merkle::TensorTree;
 use tensorlink_types::{Address, TensorRoot, TensorType};
@@ -60,18 +60,18 @@ where
         };
         let program = &self.replay.shard.program;
         let mut logs = LogBuilder::new(program, self.replay.span.steps)?;
-        let mut enter = |edge, roots: Vec<TensorRoot>| -> Result<(), LogError> {
+        let mut enter = |boundary, roots: Vec<TensorRoot>| -> Result<(), LogError> {
             for (index, root) in (0u32..).zip(roots) {
-                logs.record(edge, index / program.micro_batches, index % program.micro_batches, root)?;
+                logs.record(boundary, index / program.micro_batches, index % program.micro_batches, root)?;
             }
             Ok(())
         };
-        for edge in [Edge::FromPrevious, Edge::FromNext] {
-            let received = own.logs.get(edge).map(|log| log.items().iter().copied().map(TensorRoot).collect());
-            enter(edge, received.unwrap_or_default())?;
+        for boundary in [Boundary::FromPrevious, Boundary::FromNext] {
+            let received = own.logs.get(boundary).map(|log| log.items().iter().copied().map(TensorRoot).collect());
+            enter(boundary, received.unwrap_or_default())?;
         }
-        enter(Edge::ToPrevious, to_previous)?;
-        enter(Edge::ToNext, to_next)?;
+        enter(Boundary::ToPrevious, to_previous)?;
+        enter(Boundary::ToNext, to_next)?;
         Ok(logs.finish()?)
     }
 

@@ -5,7 +5,7 @@
 //! | [`draw`] | which claims to audit |
 //! | `draws`, [`answers`] | which claims the chain drew us for, and what we answer |
 //! | [`audit`], [`receipt`] | one audit: fetching what was recorded, and executing it again; texts of serving jobs |
-//! | `border`, [`claims`] | what crossed a claim's borders, and the neighbours' claims about it |
+//! | `boundary`, [`claims`] | what crossed a claim's boundaries, and the neighbours' claims about it |
 //! | [`epoch`] | the receipts that a redeemed voucher names |
 //! | `dispute` | from a difference to a proof |
 //! | `following` | what an auditor knows from the chain's events |
@@ -36,7 +36,7 @@
 
 pub mod answers;
 pub mod audit;
-mod border;
+mod boundary;
 pub mod challenge;
 pub mod claims;
 mod defence;

@@ -12,7 +12,7 @@ use tensorlink_node::pipeline::Pipeline;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::replay::Replay;
 use tensorlink_node::shard::{self, Shard};
-use tensorlink_proof::commit::Edge;
+use tensorlink_proof::commit::Boundary;
 use tensorlink_types::Lane;
 
 use crate::audit::{Auditor, Failed, Gap, Standing, Target, fatal};
@@ -84,10 +84,10 @@ where
         let stage = target.claim.stage;
         let mut received = Vec::new();
         if let Some(previous) = stage.checked_sub(1) {
-            received.push(self.sent_by(target, job, (previous, interval), Edge::ToNext).await?);
+            received.push(self.sent_by(target, job, (previous, interval), Boundary::ToNext).await?);
         }
         if let Some(next) = stage.checked_add(1).filter(|next| *next < job.stages) {
-            received.push(self.sent_by(target, job, (next, interval), Edge::ToPrevious).await?);
+            received.push(self.sent_by(target, job, (next, interval), Boundary::ToPrevious).await?);
         }
         let steps = job.steps_per_interval as usize;
         let mut inputs = Vec::new();
@@ -107,7 +107,7 @@ where
         target: &Target,
         job: &JobView,
         (stage, interval): (u16, u32),
-        over: Edge,
+        over: Boundary,
     ) -> Result<Vec<Bytes>, Failed> {
         let lane = Lane { stage, ..target.claim.lane() };
         let neighbour = self.claim_of(target, lane, interval).ok_or(Gap::Neighbour(stage))?;

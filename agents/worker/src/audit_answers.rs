@@ -15,7 +15,7 @@ use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::commit::{BoundaryLists, Edge, io_root, is_receipt, state_root, trace_root};
+use tensorlink_proof::commit::{Boundary, BoundaryLists, io_root, is_receipt, state_root, trace_root};
 use tensorlink_types::abi::{AuditAnswer, StepStatement};
 use tensorlink_types::{Address, ClaimId, Lineage, TensorRoot};
 use thiserror::Error;
@@ -75,10 +75,10 @@ const WAITING: usize = 4;
 pub struct Replays {
     waiting: Semaphore,
     last: Mutex<Option<(ClaimId, Arc<Roots>)>>,
-    sent: Mutex<Option<(ClaimId, Edge, Arc<Sent>)>>,
+    sent: Mutex<Option<(ClaimId, Boundary, Arc<Sent>)>>,
 }
 
-/// What a claim says was sent over an edge: the logs, and the tensors' bytes by entry.
+/// What a claim says was sent over a boundary: the logs, and the tensors' bytes by entry.
 type Sent = (BoundaryLists, Vec<Bytes>);
 
 impl Default for Replays {
@@ -146,9 +146,11 @@ impl Repeatable {
             }
             Request::SentLogs(_) => {
                 let roots = self.roots(context, replays).await?;
-                let sent = |edge| roots.logs.get(edge).map(|log| log.items().iter().copied().map(TensorRoot).collect());
-                let to_previous = sent(Edge::ToPrevious).unwrap_or_default();
-                Ok(Response::SentLogs { to_previous, to_next: sent(Edge::ToNext).unwrap_or_default() })
+                let sent = |boundary| {
+                    roots.logs.get(boundary).map(|log| log.items().iter().copied().map(TensorRoot).collect())
+                };
+                let to_previous = sent(Boundary::ToPrevious).unwrap_or_default();
+                Ok(Response::SentLogs { to_previous, to_next: sent(Boundary::ToNext).unwrap_or_default() })
             }
             Request::Trace { step, .. } => {
                 let roots = self.roots(context, replays).await?;
@@ -238,47 +240,52 @@ impl Repeatable {
         Ok(roots)
     }
 
-    /// What the claim says was sent over an edge, computed again for who cannot be turned away: the logs, and the
+    /// What the claim says was sent over a boundary, computed again for who cannot be turned away: the logs, and the
     /// tensor of an entry. However many ask about one claim, it is repeated once: else whoever pays for enough of them
     /// could keep us until one is too late.
     pub(crate) async fn sent_in_turn<E>(
         &self,
         context: &Context<E>,
         replays: &Replays,
-        (edge, entry): (Edge, u32),
+        (boundary, entry): (Boundary, u32),
     ) -> Result<(BoundaryLists, Tensor), AuditError>
     where
         E: Engine + Send + 'static,
     {
         let program = &self.shard.program;
-        let sources = if edge == Edge::ToNext { &program.to_next } else { &program.to_previous };
+        let sources = if boundary == Boundary::ToNext { &program.to_next } else { &program.to_previous };
         let source = entry.checked_rem(program.micro_batches).and_then(|micro_batch| sources.get(micro_batch as usize));
         let output = source.and_then(|source| program.operators.get(*source as usize)).map(|op| op.output.clone());
         let output = output.ok_or(AuditError::NothingSent(entry))?;
-        let sent = self.all_sent(context, replays, edge).await?;
+        let sent = self.all_sent(context, replays, boundary).await?;
         let data = sent.1.get(entry as usize).ok_or(AuditError::NothingSent(entry))?;
         Ok((sent.0.clone(), Tensor::from_bytes(output, data)?))
     }
 
-    async fn all_sent<E>(&self, context: &Context<E>, replays: &Replays, edge: Edge) -> Result<Arc<Sent>, AuditError>
+    async fn all_sent<E>(
+        &self,
+        context: &Context<E>,
+        replays: &Replays,
+        boundary: Boundary,
+    ) -> Result<Arc<Sent>, AuditError>
     where
         E: Engine + Send + 'static,
     {
         let mut kept = replays.sent.lock().await;
         if let Some((id, of, sent)) = kept.as_ref()
-            && (*id, *of) == (self.id, edge)
+            && (*id, *of) == (self.id, boundary)
         {
             return Ok(sent.clone());
         }
         *kept = None;
         let _turn = replays.last.lock().await;
-        let (outcome, sent) = self.blocking(context, move |replay, engine| replay.sent(engine, edge)).await?;
+        let (outcome, sent) = self.blocking(context, move |replay, engine| replay.sent(engine, boundary)).await?;
         if io_root(&outcome.logs.roots()) != self.interval.claim.io {
             tracing::error!(lane = %self.interval.claim.lane(), self.interval.claim.interval, "a repeated interval differs from its claim");
             return Err(AuditError::Unsteady);
         }
         let sent = Arc::new((outcome.logs, sent));
-        *kept = Some((self.id, edge, sent.clone()));
+        *kept = Some((self.id, boundary, sent.clone()));
         Ok(sent)
     }
 

@@ -5,14 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tensorlink_node::wire::frame::SignedLog;
-use tensorlink_proof::commit::Edge;
+use tensorlink_proof::commit::Boundary;
 use tensorlink_types::Lane;
 use tensorlink_types::abi::EdgeLog;
 use tokio::sync::watch;
 
-/// Words from the chain that are remembered: those of both neighbours, for the interval that is worked on and the
-/// one before.
-const WORDS: usize = 4;
+/// Attestations from the chain that are remembered: those of both neighbours, for the interval that is worked on and
+/// the one before.
+const ATTESTATIONS: usize = 4;
 
 /// A neighbour's place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,11 +27,11 @@ impl Side {
     /// In the order of stages.
     pub const BOTH: [Self; 2] = [Self::Previous, Self::Next];
 
-    /// At which end of an edge the neighbour is.
-    pub const fn of(edge: Edge) -> Self {
-        match edge {
-            Edge::FromPrevious | Edge::ToPrevious => Self::Previous,
-            Edge::FromNext | Edge::ToNext => Self::Next,
+    /// At which end of a boundary the neighbour is.
+    pub const fn of(boundary: Boundary) -> Self {
+        match boundary {
+            Boundary::FromPrevious | Boundary::ToPrevious => Self::Previous,
+            Boundary::FromNext | Boundary::ToNext => Self::Next,
         }
     }
 
@@ -83,7 +83,7 @@ impl Known {
 #[derive(Debug, Default)]
 pub struct Awaited {
     known: Mutex<Known>,
-    words: watch::Sender<Vec<SignedLog>>,
+    attestations: watch::Sender<Vec<SignedLog>>,
 }
 
 impl Awaited {
@@ -91,7 +91,8 @@ impl Awaited {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on we wait for this side, be it for a stream, a tensor or a word, or for it to take what we send.
+    /// From now on we wait for this side, be it for a stream, a tensor or an attestation, or for it to take what
+    /// we send.
     pub fn begin(&self, side: Side, now: Instant) {
         let mut known = self.known();
         if known.waiting.is_none_or(|(of, _)| of != side) {
@@ -115,30 +116,32 @@ impl Awaited {
         }
     }
 
-    /// The neighbour's word for all that it sent in an interval came.
-    pub fn word(&self, side: Side, now: Instant) {
+    /// The neighbour's attestation of all that it sent in an interval came.
+    pub fn attestation(&self, side: Side, now: Instant) {
         let mut known = self.known();
         known.pause(now);
         known.got(side).waited = Duration::ZERO;
     }
 
-    /// A neighbour's word for what it sent us was shown on chain.
-    pub fn shown(&self, word: SignedLog) {
-        self.words.send_modify(|words| {
-            let old = words.len().saturating_add(1).saturating_sub(WORDS);
-            words.drain(..old);
-            words.push(word);
+    /// A neighbour's attestation of what it sent us was shown on chain.
+    pub fn shown(&self, attestation: SignedLog) {
+        self.attestations.send_modify(|attestations| {
+            let old = attestations.len().saturating_add(1).saturating_sub(ATTESTATIONS);
+            attestations.drain(..old);
+            attestations.push(attestation);
         });
     }
 
-    /// Waits until a neighbour's word for just this log is shown on chain.
+    /// Waits until a neighbour's attestation of just this log is shown on chain.
     pub async fn on_chain(&self, log: &EdgeLog) -> SignedLog {
-        let mut words = self.words.subscribe();
+        let mut attestations = self.attestations.subscribe();
         loop {
-            if let Some(word) = words.borrow_and_update().iter().find(|word| word.log == *log) {
-                return word.clone();
+            if let Some(attestation) =
+                attestations.borrow_and_update().iter().find(|attestation| attestation.log == *log)
+            {
+                return attestation.clone();
             }
-            if words.changed().await.is_err() {
+            if attestations.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
@@ -199,7 +202,7 @@ mod tests {
         awaited.pause(at(62));
         assert_eq!(awaited.in_vain(Side::Next, at(70)), Duration::ZERO);
         awaited.begin(Side::Next, at(70));
-        awaited.word(Side::Next, at(71));
+        awaited.attestation(Side::Next, at(71));
         awaited.begin(Side::Next, at(71));
         assert_eq!(awaited.in_vain(Side::Next, at(72)), SECOND);
         assert_eq!(awaited.in_vain(Side::Previous, at(72)), Duration::ZERO);
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_word_on_chain_reaches_who_waits_for_just_that() {
+    async fn an_attestation_on_chain_reaches_who_waits_for_just_that() {
         let log = |root: u8| EdgeLog {
             job: 1,
             replica: 0,
@@ -232,21 +235,21 @@ mod tests {
             interval: 2,
             root: B256::repeat_byte(root),
         };
-        let word = |root: u8| SignedLog { log: log(root), signature: vec![root] };
+        let attestation = |root: u8| SignedLog { log: log(root), signature: vec![root] };
         let awaited = Awaited::default();
         let say = async {
-            awaited.shown(word(1));
+            awaited.shown(attestation(1));
             tokio::task::yield_now().await;
-            awaited.shown(word(2));
+            awaited.shown(attestation(2));
         };
         let right = log(2);
         let (heard, ()) = tokio::join!(awaited.on_chain(&right), say);
-        assert_eq!(heard, word(2));
+        assert_eq!(heard, attestation(2));
         for root in 3..9 {
-            awaited.shown(word(root));
+            awaited.shown(attestation(root));
         }
-        assert_eq!(awaited.on_chain(&log(5)).await, word(5));
-        assert_eq!(awaited.words.borrow().len(), WORDS);
+        assert_eq!(awaited.on_chain(&log(5)).await, attestation(5));
+        assert_eq!(awaited.attestations.borrow().len(), ATTESTATIONS);
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! The worker's neighbours as a boundary, and the exchange of signed logs that ends an interval.
+//! The worker's neighbours at its boundaries, and the exchange of signed logs that ends an interval.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tensorlink_node::Identity;
-use tensorlink_node::interval::Boundary;
+use tensorlink_node::interval::Boundaries;
 use tensorlink_node::wire::frame::SignedLog;
 use tensorlink_proof::commit::logs::BoundaryLists;
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::commit::{Contracts, Edge, SenderSignatures, edge_log, verify_signer};
+use tensorlink_proof::commit::{Boundary, Contracts, SenderSignatures, edge_log, verify_signer};
 use tensorlink_types::abi::EdgeLog;
 use tensorlink_types::{Address, B256, Lane};
 use thiserror::Error;
@@ -70,11 +70,11 @@ pub enum ExchangeError {
     Sign(#[from] SignatureError),
 }
 
-impl Boundary for Neighbours {
+impl Boundaries for Neighbours {
     type Error = LinkError;
 
-    fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> Result<Bytes, LinkError> {
-        let side = Side::of(edge);
+    fn receive(&mut self, boundary: Boundary, step: u32, micro_batch: u32) -> Result<Bytes, LinkError> {
+        let side = Side::of(boundary);
         let neighbour = match side {
             Side::Previous => &mut self.previous,
             Side::Next => &mut self.next,
@@ -86,14 +86,14 @@ impl Boundary for Neighbours {
         Ok(tensor)
     }
 
-    fn must_wait(&self, edge: Edge) -> bool {
-        self.at(edge).is_some_and(|neighbour| neighbour.link.is_idle())
+    fn must_wait(&self, boundary: Boundary) -> bool {
+        self.at(boundary).is_some_and(|neighbour| neighbour.link.is_idle())
     }
 
-    fn send(&mut self, edge: Edge, step: u32, micro_batch: u32, data: Bytes) -> Result<(), LinkError> {
-        let link = &self.at(edge).ok_or(LinkError::Gone)?.link;
+    fn send(&mut self, boundary: Boundary, step: u32, micro_batch: u32, data: Bytes) -> Result<(), LinkError> {
+        let link = &self.at(boundary).ok_or(LinkError::Gone)?.link;
         // Who does not take what we send keeps us waiting, too.
-        self.awaited.begin(Side::of(edge), Instant::now());
+        self.awaited.begin(Side::of(boundary), Instant::now());
         link.send_tensor(step, micro_batch, data)?;
         self.awaited.pause(Instant::now());
         Ok(())
@@ -101,8 +101,8 @@ impl Boundary for Neighbours {
 }
 
 impl Neighbours {
-    const fn at(&self, edge: Edge) -> Option<&Neighbour> {
-        match Side::of(edge) {
+    const fn at(&self, boundary: Boundary) -> Option<&Neighbour> {
+        match Side::of(boundary) {
             Side::Previous => self.previous.as_ref(),
             Side::Next => self.next.as_ref(),
         }
@@ -139,8 +139,8 @@ impl Neighbours {
     ) -> Result<(SenderSignatures, Duration), ExchangeError> {
         let roots = logs.roots();
         let sides = [
-            (self.previous.as_mut(), Edge::ToPrevious, Edge::FromPrevious),
-            (self.next.as_mut(), Edge::ToNext, Edge::FromNext),
+            (self.previous.as_mut(), Boundary::ToPrevious, Boundary::FromPrevious),
+            (self.next.as_mut(), Boundary::ToNext, Boundary::FromNext),
         ];
         let mut awaited = Vec::new();
         let mut signing = Duration::ZERO;
@@ -155,10 +155,10 @@ impl Neighbours {
             awaited.push((neighbour, received));
         }
         let mut signatures = SenderSignatures::default();
-        for (neighbour, (edge, received)) in awaited {
-            self.awaited.begin(Side::of(edge), Instant::now());
+        for (neighbour, (boundary, received)) in awaited {
+            self.awaited.begin(Side::of(boundary), Instant::now());
             let SignedLog { log, signature } = neighbour.link.receive_log(self.awaited.on_chain(&received))?;
-            self.awaited.word(Side::of(edge), Instant::now());
+            self.awaited.attestation(Side::of(boundary), Instant::now());
             let address = neighbour.address;
             if log != received {
                 let received = received.root;
@@ -168,8 +168,8 @@ impl Neighbours {
             verify_signer(&signature, contracts.edge_log(&log), address)
                 .map_err(|source| ExchangeError::Signature { neighbour: address, source })?;
             signing += start.elapsed();
-            match edge {
-                Edge::FromPrevious => signatures.previous = signature.into(),
+            match boundary {
+                Boundary::FromPrevious => signatures.previous = signature.into(),
                 _ => signatures.next = signature.into(),
             }
         }

@@ -275,7 +275,7 @@ async fn finalize(
                 *refused = Some(reason);
             }
             if name == "WrongHolder" {
-                // Whose word it is was convicted since.
+                // Who gave the attestation was convicted since.
                 log.update(|record| {
                     record.keeper_failed = true;
                     if let Some(interval) = record.intervals.get_mut(&last) {

@@ -71,7 +71,7 @@ where
                             }
                         });
                         if let Err(error) = kept {
-                            tracing::error!(%lane, %error, "a holder's word cannot be kept");
+                            tracing::error!(%lane, %error, "a holder's attestation cannot be kept");
                         }
                     }
                     Err(error) => {
@@ -83,7 +83,7 @@ where
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                // Not at once: claims come one after another, and one word serves those before it.
+                // Not at once: claims come one after another, and one attestation serves those before it.
                 () = async {
                     self.context.ports.clock.sleep(PAUSE.0).await;
                     let _ = changes.changed().await;

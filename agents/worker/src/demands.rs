@@ -10,9 +10,9 @@ use tensorlink_node::files::{self, FileError};
 use tensorlink_node::ports::{Call, ChainError, CustodyMove, StoreError};
 use tensorlink_node::wire::rpc::Response;
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::Edge;
+use tensorlink_proof::commit::Boundary;
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::custody::{Undeliverable, deliver, deliver_sent, sent_over, word_for};
+use tensorlink_proof::custody::{Undeliverable, attested_log, deliver, deliver_sent, sent_over};
 use tensorlink_types::abi::Demand;
 use tensorlink_types::{Address, ClaimId, JobId, Lane, U256};
 use thiserror::Error;
@@ -170,8 +170,8 @@ where
     }
 
     async fn answer_to(&self, id: U256, demand: Demand) -> Result<CustodyMove, Unshown> {
-        if let Some(edge) = sent_over(&demand) {
-            return self.answer_sent(id, demand, edge).await;
+        if let Some(boundary) = sent_over(&demand) {
+            return self.answer_sent(id, demand, boundary).await;
         }
         let tensors = self.demanded(&demand).await?;
         let (demand, delivery) = blocking(move || {
@@ -182,9 +182,9 @@ where
         Ok(CustodyMove::Deliver { id, demand, delivery: delivery? })
     }
 
-    /// What we sent is not kept: it is computed again, from what we received. Our word for it is the one that we gave
-    /// the neighbour.
-    async fn answer_sent(&self, id: U256, demand: Demand, edge: Edge) -> Result<CustodyMove, Unshown> {
+    /// What we sent is not kept: it is computed again, from what we received. Our attestation of it is the one
+    /// that we gave the neighbour.
+    async fn answer_sent(&self, id: U256, demand: Demand, boundary: Boundary) -> Result<CustodyMove, Unshown> {
         let unknown = |reason: &str| Unshown::Unknown(reason.to_owned());
         let claim = self.repeatable(ClaimId(demand.claimId)).await.map_err(|response| match response {
             Response::Declined(reason) => Unshown::Unknown(reason),
@@ -195,10 +195,10 @@ where
             return Err(AuditError::Unconfirmed.into());
         }
         let logs = &claim.interval.logs;
-        let log = word_for(&demand, edge.root(logs)).ok_or_else(|| unknown("there is no such neighbour"))?;
+        let log = attested_log(&demand, boundary.root(logs)).ok_or_else(|| unknown("there is no such neighbour"))?;
         let ports = &self.context.ports;
         let signature = ports.identity.sign(ports.contracts.edge_log(&log))?.into();
-        let place = (edge, demand.part.tensor);
+        let place = (boundary, demand.part.tensor);
         let (lists, tensor) = claim.sent_in_turn(&self.context, &self.replays, place).await?;
         let (demand, delivery) = blocking(move || {
             let delivery = deliver_sent(&lists, &tensor, &demand);

@@ -220,7 +220,7 @@ fn unexpected(expected: &str, got: &Frame) -> LinkError {
 /// `waits_for` is told for whom we wait from then on.
 ///
 /// # Errors
-/// Any of [`LinkError`], of whichever edge failed.
+/// Any of [`LinkError`], of whichever boundary failed.
 pub async fn agree_on_interval(
     hello: Hello,
     previous: Option<&mut Link>,

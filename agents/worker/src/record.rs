@@ -36,7 +36,7 @@ pub struct Interval {
     /// Whether the chain has a seal of the claim; in jobs with one replica never.
     #[serde(default)]
     pub sealed: bool,
-    /// Who else keeps the state after the interval, by its word.
+    /// Who else keeps the state after the interval, by its attestation.
     #[serde(default)]
     pub holder: Option<Holder>,
 }
@@ -91,7 +91,7 @@ pub struct LaneRecord {
     /// Whether a confirmed event has closed the job.
     #[serde(default)]
     pub closing: bool,
-    /// Set when the contract did not take the keeper's word: it is convicted, and the user is asked.
+    /// Set when the contract did not take the keeper's attestation: it is convicted, and the user is asked.
     #[serde(default)]
     pub keeper_failed: bool,
     /// The first interval that was sealed or revealed too late: from it on no claims are taken. What was sealed before
@@ -246,9 +246,10 @@ impl LaneRecord {
         Some((interval.claim.clone(), link))
     }
 
-    /// Claims from `finalized` on that can be final at time `now`, at most `most`, with the word of whoever keeps the
-    /// state that the last of them ends in: those whose window is over, up to one that has a holder, or, without one,
-    /// those whose window is over twice. The window has `window` seconds, and twice as many where replicas differ.
+    /// Claims from `finalized` on that can be final at time `now`, at most `most`, with the attestation of whoever
+    /// keeps the state that the last of them ends in: those whose window is over, up to one that has a holder, or,
+    /// without one, those whose window is over twice. The window has `window` seconds, and twice as many where
+    /// replicas differ.
     pub fn finalizable(&self, finalized: u32, window: u64, now: u64, most: usize) -> (Vec<(Claim, u64)>, Holder) {
         let twice = window.saturating_mul(2);
         let (mut claims, mut count, mut holder) = (Vec::new(), 0, Holder::default());
@@ -264,8 +265,8 @@ impl LaneRecord {
             claims.push((interval.claim.clone(), at));
             if alone {
                 count = claims.len();
-            } else if let Some(word) = &interval.holder {
-                (count, holder) = (claims.len(), word.clone());
+            } else if let Some(attested) = &interval.holder {
+                (count, holder) = (claims.len(), attested.clone());
             }
         }
         claims.truncate(count);
@@ -286,8 +287,8 @@ impl LaneRecord {
     }
 
     /// The newest claim on chain, if its state is to be kept by another and is not: the job's last (`last`) or one that
-    /// was made `apart` seconds after the one before it that is kept. One word serves all claims before it, and nobody
-    /// keeps the state of each.
+    /// was made `apart` seconds after the one before it that is kept. One attestation serves all claims before it, and
+    /// nobody keeps the state of each.
     pub fn unheld(&self, last: u32, apart: u64) -> Option<&Interval> {
         let mut claimed = self.intervals.values().rev().filter(|interval| interval.committed_at.is_some());
         let newest = claimed.next().filter(|interval| interval.holder.is_none())?;

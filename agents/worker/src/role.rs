@@ -15,7 +15,7 @@ use tensorlink_node::wire::encode;
 use tensorlink_node::wire::frame::SignedLog;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
 use tensorlink_node::{Games, Keeper};
-use tensorlink_proof::custody::word_for;
+use tensorlink_proof::custody::attested_log;
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{B256, Bytes, JobId, Lane, Lineage, U256};
 use thiserror::Error;
@@ -282,7 +282,7 @@ where
                 self.withheld.demanded(id, &demand, own);
                 self.demands.open(id, *demand);
             }
-            Event::WordGiven { id, root, signature } => self.word_given(id, root, &signature),
+            Event::AttestationGiven { id, root, signature } => self.attestation_given(id, root, &signature),
             Event::DemandEnded { id, shown, .. } => {
                 self.withheld.ended(id, shown.is_some());
                 self.demands.end(id);
@@ -336,12 +336,12 @@ where
         Ok(())
     }
 
-    /// A neighbour's word that is shown on chain is as good as one that it sends.
-    fn word_given(&self, id: U256, root: B256, signature: &Bytes) {
-        let Some(log) = self.demands.get(id).and_then(|demand| word_for(&demand, root)) else { return };
+    /// A neighbour's attestation that is shown on chain is as good as one that it sends.
+    fn attestation_given(&self, id: U256, root: B256, signature: &Bytes) {
+        let Some(log) = self.demands.get(id).and_then(|demand| attested_log(&demand, root)) else { return };
         let lane = Lane { job: JobId(log.job), stage: log.toStage, replica: log.replica };
         if let Some(running) = self.lanes().get(&lane) {
-            tracing::info!(%lane, interval = log.interval, "a neighbour's word for what it sent is on chain");
+            tracing::info!(%lane, interval = log.interval, "a neighbour's attestation of what it sent is on chain");
             running.awaited.shown(SignedLog { log, signature: signature.to_vec() });
         }
     }

@@ -199,7 +199,7 @@ where
         }
     }
 
-    /// Demands one leaf, at random, of the first tensor that has not come; of any, if only the word for them
+    /// Demands one leaf, at random, of the first tensor that has not come; of any, if only the attestation of them
     /// is missing.
     async fn demand_sent(
         &self,

@@ -8,16 +8,16 @@ import {RowProducts} from "../RowProducts.sol";
 import {TensorTypes} from "../TensorTypes.sol";
 
 /// @title The two products of attention, head by head (N-26, N-27)
-/// @dev Several heads may share a group of keys and values: head h of H uses group ⌊h·G/H⌋ of G.
+/// @dev Several heads may share a head of keys and values: head h of H uses head ⌊h·G/H⌋ of G.
 library Attention {
     using Operands for Operator;
     using Operands for Window[][];
     using TensorTypes for TensorType;
 
-    /// @dev `heads · width` elements of queries go with `groups · width` of keys or values.
+    /// @dev `heads · width` elements of queries go with `kvHeads · width` of keys or values.
     struct Heads {
         uint256 heads;
-        uint256 groups;
+        uint256 kvHeads;
         uint256 width;
     }
 
@@ -37,7 +37,7 @@ library Attention {
 
         uint256 head = element / (y.dim(1) * y.dim(2));
         uint256 i = element / y.dim(2) % y.dim(1) * q.row() + head * h.width;
-        uint256 j = element % y.dim(2) * k.row() + _group(h, head) * h.width;
+        uint256 j = element % y.dim(2) * k.row() + _kvHead(h, head) * h.width;
         return _product(operator, windows, i, j, h.width);
     }
 
@@ -59,7 +59,7 @@ library Attention {
         uint256 column = element % y.row();
         uint256 head = column / h.width;
         uint256 i = (head * p.dim(1) + element / y.row()) * length;
-        uint256 j = (_group(h, head) * h.width + column % h.width) * length;
+        uint256 j = (_kvHead(h, head) * h.width + column % h.width) * length;
         return _product(operator, windows, i, j, length);
     }
 
@@ -72,15 +72,15 @@ library Attention {
         return FixedPoint.rescaleHalfEven(sum, operator.shift(1), operator.output.bits());
     }
 
-    /// @dev The heads of `queries` elements and the groups of `keys`.
+    /// @dev The heads of `queries` elements and those of `keys`.
     function _heads(Operator calldata operator, uint256 queries, uint256 keys) private pure returns (Heads memory h) {
         (h.heads, h.width) = operator.heads(queries);
-        h.groups = keys / h.width;
-        // INVARIANT: groups are whole, there is one, and as many heads share each.
-        Operands.ensure(h.groups * h.width == keys && h.heads % h.groups == 0);
+        h.kvHeads = keys / h.width;
+        // INVARIANT: the latter are whole, there is one, and as many heads share each.
+        Operands.ensure(h.kvHeads * h.width == keys && h.heads % h.kvHeads == 0);
     }
 
-    function _group(Heads memory h, uint256 head) private pure returns (uint256) {
-        return head * h.groups / h.heads;
+    function _kvHead(Heads memory h, uint256 head) private pure returns (uint256) {
+        return head * h.kvHeads / h.heads;
     }
 }

@@ -78,10 +78,10 @@ library Gradients {
         returns (uint256 share, uint256 width)
     {
         (share, width) = operator.heads(a.row());
-        uint256 groups = y.row() / width;
-        // INVARIANT: groups are whole, there is one, and as many heads are in each.
-        Operands.ensure(groups != 0 && groups * width == y.row() && share % groups == 0 && y.rows() == a.rows());
-        share /= groups;
+        uint256 kvHeads = y.row() / width;
+        // INVARIANT: they are whole, there is one, and as many heads share each.
+        Operands.ensure(kvHeads != 0 && kvHeads * width == y.row() && share % kvHeads == 0 && y.rows() == a.rows());
+        share /= kvHeads;
         Operands.ensure(share <= MAX_SHARE);
     }
 }

@@ -96,7 +96,7 @@ abstract contract CustodyTest is ProtocolTest {
         return Holder({stage: KEEPER, replica: 0, signature: _holding(workers[KEEPER].key, about)});
     }
 
-    /// @dev Finalises one claim by a holder's word.
+    /// @dev Finalises one claim by a holder's attestation.
     function _finalizeBy(Claim memory about, uint64 when, Holder memory holder) internal {
         (Claim[] memory claims, uint64[] memory times) = (new Claim[](1), new uint64[](1));
         (claims[0], times[0]) = (about, when);

@@ -248,7 +248,7 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
         });
     }
 
-    /// @dev Hash of a claim's logs, which only tests of what crosses borders know.
+    /// @dev Hash of a claim's logs, which only tests of what crosses boundaries know.
     function _ioAt(uint16 stage, uint32 interval) internal pure virtual returns (bytes32) {
         return keccak256(abi.encode("io", stage, interval));
     }
@@ -319,7 +319,7 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
 
     // Custody
 
-    /// @dev The user's word for the state that the last of the claims ends in.
+    /// @dev The user's attestation of the state that the last of the claims ends in.
     function _heldByUser(Claim[] memory claims) internal view returns (Holder memory) {
         if (claims.length == 0) return _nobody();
         return Holder({stage: 0, replica: 0, signature: _holding(userKey, claims[claims.length - 1])});
@@ -329,7 +329,7 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
         return Holder({stage: 0, replica: 0, signature: ""});
     }
 
-    /// @dev A holder's word for the state that a claim ends in.
+    /// @dev A holder's attestation of the state that a claim ends in.
     function _holding(uint256 key, Claim memory claim) internal view returns (bytes memory) {
         bytes32 claimId = Signatures.digest(block.chainid, address(checkpoints), Signatures.hash(claim));
         bytes32 hash = Signatures.hash(Holding({claimId: claimId}));

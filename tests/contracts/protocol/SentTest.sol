@@ -49,8 +49,8 @@ abstract contract SentTest is CustodyTest {
         });
     }
 
-    /// @dev The worker's word for what it sent in the claim's interval.
-    function _word(bool toNext) internal view returns (bytes memory) {
+    /// @dev The worker's attestation of what it sent in the claim's interval.
+    function _attestation(bool toNext) internal view returns (bytes memory) {
         return _sign(workers[STAGE].key, _edgeLogDigest(_edgeLog(toNext)));
     }
 
@@ -84,10 +84,10 @@ abstract contract SentTest is CustodyTest {
         return _shown(_sent(STAGE, claim.interval, toNext), ENTRIES, tensor, first, count);
     }
 
-    /// @dev With the logs and the word that are the claim's.
+    /// @dev With the logs and the attestation that are the claim's.
     function _deliverSent(uint256 id, Demand memory demand, Delivery memory delivery) internal {
         bool toNext = demand.kind == DemandKind.SentToNext;
-        _deliverWith(id, demand, delivery, _logs(STAGE, claim.interval), _word(toNext));
+        _deliverWith(id, demand, delivery, _logs(STAGE, claim.interval), _attestation(toNext));
     }
 
     function _deliverWith(
@@ -95,9 +95,9 @@ abstract contract SentTest is CustodyTest {
         Demand memory demand,
         Delivery memory delivery,
         BoundaryLogs memory logs,
-        bytes memory word
+        bytes memory attestation
     ) internal {
         vm.prank(demand.holder);
-        custody.deliverSent(id, demand, delivery, logs, word);
+        custody.deliverSent(id, demand, delivery, logs, attestation);
     }
 }

@@ -51,7 +51,7 @@ abstract contract GoodOperators is VerifierTest {
         }
     }
 
-    /// @dev 3 tokens, 5 keys; 4 heads and 2 groups of 2.
+    /// @dev 3 tokens, 5 keys; 4 heads and 2 of keys and values, of 2.
     function _goodOfTransformers(uint8 opcode, Tensor memory a, Tensor memory vector4)
         private
         pure

@@ -10,7 +10,7 @@ use tensorlink_node::ports::{Duplex, Event, Ports};
 use tensorlink_node::shard::{Shard, ShardSource};
 use tensorlink_node::wire::frame::{self, Frame, Hello, MAX_PAYLOAD, SignedLog};
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::{Edge, tensor_root};
+use tensorlink_proof::commit::{Boundary, tensor_root};
 use tensorlink_proof::merkle::list_root;
 use tensorlink_types::abi::EdgeLog;
 use tensorlink_types::{Address, TensorRoot, TensorType};
@@ -27,8 +27,8 @@ pub struct Forger {
     pub signer: Identity,
     /// In which step tensors are others.
     pub step: u32,
-    /// Over which of its edges the sender sends.
-    pub edge: Edge,
+    /// Over which of its boundaries the sender sends.
+    pub boundary: Boundary,
     /// Who has the sender's shard, besides the villain.
     pub holders: Vec<Address>,
     ty: Option<TensorType>,
@@ -38,8 +38,8 @@ pub struct Forger {
 
 impl Forger {
     /// Of a stream that says nothing yet.
-    pub const fn new(ports: Ports, signer: Identity, (step, edge): (u32, Edge), holders: Vec<Address>) -> Self {
-        Self { ports, signer, step, edge, holders, ty: None, sent: BTreeMap::new() }
+    pub const fn new(ports: Ports, signer: Identity, (step, boundary): (u32, Boundary), holders: Vec<Address>) -> Self {
+        Self { ports, signer, step, boundary, holders, ty: None, sent: BTreeMap::new() }
     }
 
     /// Forges what `sender` sends to `receiver`, and passes on what comes back, until either is gone.
@@ -85,7 +85,7 @@ impl Forger {
         }
     }
 
-    /// Type of what crosses the edge, from the sender's shard.
+    /// Type of what crosses the boundary, from the sender's shard.
     async fn type_of(&self, hello: &Hello) -> Result<Option<TensorType>> {
         let chain = &self.ports.chain;
         let events = chain.past_events(chain.deployment().block, chain.head().await?.number).await?;
@@ -96,7 +96,8 @@ impl Forger {
         let manifest = manifest.context("the job is not on chain")?;
         let source = ShardSource { job: hello.job, stage: hello.stage, manifest, holders: self.holders.clone() };
         let shard = Shard::fetch(chain.as_ref(), self.ports.store.as_ref(), &source, MEMORY).await?;
-        let sources = if self.edge == Edge::ToNext { &shard.program.to_next } else { &shard.program.to_previous };
+        let sources =
+            if self.boundary == Boundary::ToNext { &shard.program.to_next } else { &shard.program.to_previous };
         let output = |source: &u32| shard.program.operators.get(*source as usize).map(|op| op.output.clone());
         Ok(sources.first().and_then(output))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use tensorlink_node::ports::{Duplex, Gate, Incoming, Net, NetError, Ports, Protocol};
-use tensorlink_proof::commit::Edge;
+use tensorlink_proof::commit::Boundary;
 use tensorlink_types::Address;
 use tokio::io::duplex;
 use tokio::sync::mpsc;
@@ -28,9 +28,9 @@ impl Forked {
         Self { ports, step }
     }
 
-    fn fork(&self, stream: Box<dyn Duplex>, edge: Edge) -> Box<dyn Duplex> {
+    fn fork(&self, stream: Box<dyn Duplex>, boundary: Boundary) -> Box<dyn Duplex> {
         let (worker, ours) = duplex(BUFFER);
-        let forger = Forger::new(self.ports.clone(), self.ports.identity.clone(), (self.step, edge), vec![]);
+        let forger = Forger::new(self.ports.clone(), self.ports.identity.clone(), (self.step, boundary), vec![]);
         tokio::spawn(forger.pass_on(Box::new(ours), stream));
         Box::new(worker)
     }
@@ -51,7 +51,7 @@ impl Net for Forked {
     }
 
     async fn open(&self, peer: Address, protocol: Protocol) -> Result<Box<dyn Duplex>, NetError> {
-        Ok(self.fork(self.ports.net.open(peer, protocol).await?, Edge::ToNext))
+        Ok(self.fork(self.ports.net.open(peer, protocol).await?, Boundary::ToNext))
     }
 
     async fn accept(&self, protocol: Protocol) -> Result<mpsc::Receiver<(Address, Box<dyn Duplex>)>, NetError> {
@@ -60,7 +60,7 @@ impl Net for Forked {
         let forked = Arc::new(Self::new(self.ports.clone(), self.step));
         tokio::spawn(async move {
             while let Some((peer, stream)) = streams.recv().await {
-                if sender.send((peer, forked.fork(stream, Edge::ToPrevious))).await.is_err() {
+                if sender.send((peer, forked.fork(stream, Boundary::ToPrevious))).await.is_err() {
                     return;
                 }
             }

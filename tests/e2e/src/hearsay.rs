@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tensorlink_node::Identity;
 use tensorlink_node::ports::{Duplex, Event, EventAt, Gate, Incoming, Net, NetError, Ports, Protocol};
-use tensorlink_proof::commit::Edge;
+use tensorlink_proof::commit::Boundary;
 use tensorlink_types::Address;
 use tokio::io::duplex;
 use tokio::sync::mpsc;
@@ -35,7 +35,7 @@ impl Hearsay {
         Self { ports, step, puppet, neighbour: OnceLock::new() }
     }
 
-    fn bend(&self, stream: Box<dyn Duplex>, said_over: Edge) -> Box<dyn Duplex> {
+    fn bend(&self, stream: Box<dyn Duplex>, said_over: Boundary) -> Box<dyn Duplex> {
         let (worker, ours) = duplex(BUFFER);
         let holders = self.neighbour.get().copied().into_iter().collect();
         let forger = Forger::new(self.ports.clone(), self.puppet.clone(), (self.step, said_over), holders);
@@ -84,7 +84,7 @@ impl Net for Ears {
 
     async fn open(&self, peer: Address, protocol: Protocol) -> Result<Box<dyn Duplex>, NetError> {
         let neighbour = self.0.neighbour.get().copied().unwrap_or(peer);
-        Ok(self.0.bend(self.0.ports.net.open(neighbour, protocol).await?, Edge::ToPrevious))
+        Ok(self.0.bend(self.0.ports.net.open(neighbour, protocol).await?, Boundary::ToPrevious))
     }
 
     async fn accept(&self, protocol: Protocol) -> Result<mpsc::Receiver<(Address, Box<dyn Duplex>)>, NetError> {
@@ -93,7 +93,7 @@ impl Net for Ears {
         let hearsay = self.0.clone();
         tokio::spawn(async move {
             while let Some((_, stream)) = streams.recv().await {
-                let heard = (hearsay.puppet.address(), hearsay.bend(stream, Edge::ToNext));
+                let heard = (hearsay.puppet.address(), hearsay.bend(stream, Boundary::ToNext));
                 if sender.send(heard).await.is_err() {
                     return;
                 }

@@ -1,4 +1,5 @@
-//! A net over which neighbours never get a worker's word for what it sent, and, once it has theirs, nothing any more.
+//! A net over which neighbours never get a worker's attestation of what it sent, and, once it has theirs, nothing
+//! any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,7 @@ const BUFFER: usize = 1 << 20;
 #[derive(Clone)]
 pub struct Hush {
     net: Arc<dyn Net>,
-    /// Whether a word was kept.
+    /// Whether an attestation was withheld.
     done: Arc<AtomicBool>,
 }
 

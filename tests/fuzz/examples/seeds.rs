@@ -350,7 +350,7 @@ fn weights() -> Vec<Seed> {
 
 fn plans() -> Vec<Seed> {
     const SIZE: Dimensions =
-        Dimensions { vocabulary: 10, width: 8, layers: 1, heads: 2, groups: 1, hidden: 8, context: 4 };
+        Dimensions { vocabulary: 10, width: 8, layers: 1, heads: 2, kv_heads: 1, hidden: 8, context: 4 };
     [("gpt2", random::gpt2(SIZE)), ("llama", random::llama(SIZE)), ("bert", random::bert(SIZE))]
         .into_iter()
         .filter_map(|(name, architecture)| Some((name.into(), plan(architecture)?)))

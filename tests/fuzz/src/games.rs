@@ -11,7 +11,7 @@ use tensorlink_proof::challenge::way::levels_of;
 use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Row, Subject, Told, Turn};
 use tensorlink_proof::commit::program::ProgramCommitment;
 use tensorlink_proof::commit::{
-    BoundaryLists, Contracts, Edge, LogBuilder, SenderSignatures, record_hash, state_root, tensor_root, trace_root,
+    Boundary, BoundaryLists, Contracts, LogBuilder, SenderSignatures, record_hash, state_root, tensor_root, trace_root,
 };
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_proof::merkle::{LEAF_BYTES, list_root};
@@ -88,8 +88,8 @@ impl Record {
         let (mut states, mut traces) = (vec![vec![tensor_root(&tensor(9, 1))]], Vec::new());
         for step in 0..STEPS {
             let roots = roots(step);
-            logs.record(Edge::FromPrevious, step, 0, roots[0]).expect("a place in the log");
-            logs.record(Edge::ToNext, step, 0, roots[3]).expect("a place in the log");
+            logs.record(Boundary::FromPrevious, step, 0, roots[0]).expect("a place in the log");
+            logs.record(Boundary::ToNext, step, 0, roots[3]).expect("a place in the log");
             states.push(vec![roots[2]]);
             traces.push(roots[1..].to_vec());
         }
@@ -283,9 +283,9 @@ fn asks(record: &Record, game: &Game) {
         },
         Next::Tensors { .. } => Question::default(),
         // Whether its sender signed it the contract has looked at.
-        Next::Equivocation { edge, root, .. } => {
-            assert_ne!(root, edge.root(&record.logs.roots()));
-            assert_eq!(Some(root), game.logs.as_ref().map(|(logs, _)| edge.root(logs)));
+        Next::Equivocation { boundary, root, .. } => {
+            assert_ne!(root, boundary.root(&record.logs.roots()));
+            assert_eq!(Some(root), game.logs.as_ref().map(|(logs, _)| boundary.root(logs)));
             Question::default()
         }
         Next::Element(_) | Next::Wiring(_) | Next::Contradiction(_) => panic!("a conviction without a signature"),

@@ -87,8 +87,8 @@ pub fn config(bytes: &[u8]) {
     if let Ok(description) = describe(bytes, None) {
         let a = &description.architecture;
         assert!(a.context >= 1 && a.context <= description.stated_context);
-        assert!(a.layers >= 1 && a.heads >= 1 && a.groups >= 1 && a.head_width >= 1 && a.vocabulary >= 1);
-        assert!(a.heads.is_multiple_of(a.groups), "{} heads in {} groups", a.heads, a.groups);
+        assert!(a.layers >= 1 && a.heads >= 1 && a.kv_heads >= 1 && a.head_width >= 1 && a.vocabulary >= 1);
+        assert!(a.heads.is_multiple_of(a.kv_heads), "{} heads share {} of keys and values", a.heads, a.kv_heads);
         assert!(description.ends.iter().chain(&description.beginning).all(|token| *token < a.vocabulary));
     }
     if let Ok(model) = Model::parse("model.json", bytes) {

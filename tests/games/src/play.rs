@@ -7,7 +7,7 @@ use tensorlink_num::arbitrary::Dice;
 use tensorlink_proof::challenge::ask::Tensors;
 use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Stuck, Turn};
 use tensorlink_proof::commit::{
-    Edge, ProgramCommitment, SenderSignatures, edge_log, io_root, record_hash, sign, state_root, trace_root,
+    Boundary, ProgramCommitment, SenderSignatures, edge_log, io_root, record_hash, sign, state_root, trace_root,
 };
 use tensorlink_proof::fraud::{BytesError, Case, ElementProof, Refusal, Signed, Work, bytes, verify_element_proof};
 use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, EquivocationProof, StepStatement};
@@ -256,9 +256,9 @@ impl Table<'_> {
             Ok(Next::Wiring(proof)) => self.prove(&Call::ProveWiring(proof)),
             Ok(Next::Contradiction(proof)) => self.prove(&Call::ProveContradiction(proof)),
             // The claim is right, given what was received: there is nothing more to ask.
-            Ok(Next::Equivocation { edge, root, signature }) => {
+            Ok(Next::Equivocation { boundary, root, signature }) => {
                 if self.misled {
-                    self.blame(edge, root, signature);
+                    self.blame(boundary, root, signature);
                 }
                 return false;
             }
@@ -279,12 +279,12 @@ impl Table<'_> {
     }
 
     /// Convicts the neighbour that signed another log than it claims; its claim is made now.
-    fn blame(&mut self, edge: Edge, root: B256, signature: Bytes) {
-        let (stage, over) = (edge.neighbour(STAGE).unwrap(), edge.opposite());
+    fn blame(&mut self, boundary: Boundary, root: B256, signature: Bytes) {
+        let (stage, over) = (boundary.neighbour(STAGE).unwrap(), boundary.opposite());
         let mut logs =
             BoundaryLogs { fromPrevious: B256::ZERO, toPrevious: B256::ZERO, fromNext: B256::ZERO, toNext: B256::ZERO };
-        let to_next = over == Edge::ToNext;
-        *(if to_next { &mut logs.toNext } else { &mut logs.toPrevious }) = edge.root(&self.sent);
+        let to_next = over == Boundary::ToNext;
+        *(if to_next { &mut logs.toNext } else { &mut logs.toPrevious }) = boundary.root(&self.sent);
         let claim = Claim { stage, io: io_root(&logs), ..self.claim.clone() };
         let none = ClaimLink { parentState: B256::ZERO, io: B256::ZERO, committedAt: 0 };
         let worker = worker_of(stage);
@@ -403,9 +403,9 @@ fn accusation(world: &World, claim: &Claim, run: &Run) -> Signed {
 
 /// The neighbours' signatures of what a claim's worker says it received.
 fn neighbours_sign(world: &World, claim: &Claim, received: &BoundaryLogs) -> SenderSignatures {
-    let signed = |edge: Edge| {
-        let log = edge_log(claim.lane(), claim.interval, edge, received).unwrap();
+    let signed = |boundary: Boundary| {
+        let log = edge_log(claim.lane(), claim.interval, boundary, received).unwrap();
         Bytes::from(sign(&key_of(log.fromStage), world.contracts().edge_log(&log)).unwrap())
     };
-    SenderSignatures { previous: signed(Edge::FromPrevious), next: signed(Edge::FromNext) }
+    SenderSignatures { previous: signed(Boundary::FromPrevious), next: signed(Boundary::FromNext) }
 }

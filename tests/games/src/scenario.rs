@@ -3,7 +3,9 @@
 use alloy::primitives::aliases::U40;
 use tensorlink_num::arbitrary::{Case, Dice};
 use tensorlink_num::{StepContext, Tensor, execute};
-use tensorlink_proof::commit::{BoundaryLists, Edge, LogBuilder, ProgramCommitment, io_root, state_root, tensor_root};
+use tensorlink_proof::commit::{
+    Boundary, BoundaryLists, LogBuilder, ProgramCommitment, io_root, state_root, tensor_root,
+};
 use tensorlink_types::abi::{Claim, JobKind, JobTerms};
 use tensorlink_types::program::{ConstantSlot, StateSlot};
 use tensorlink_types::{
@@ -41,7 +43,7 @@ pub struct Run {
     pub traces: Vec<Vec<TensorRoot>>,
     /// Roots of the states.
     pub state_roots: Vec<Vec<TensorRoot>>,
-    /// What crossed the stage's borders.
+    /// What crossed the stage's boundaries.
     pub logs: BoundaryLists,
 }
 
@@ -309,21 +311,21 @@ impl Scenario {
     fn log(&self, logs: &mut LogBuilder, outputs: &[Tensor], step: u32, lie: Lie) {
         for micro_batch in 0..self.program.micro_batches {
             let received = [
-                (Edge::FromPrevious, !self.program.from_previous.is_empty(), Source::FromPrevious(micro_batch)),
-                (Edge::FromNext, !self.program.from_next.is_empty(), Source::FromNext(micro_batch)),
+                (Boundary::FromPrevious, !self.program.from_previous.is_empty(), Source::FromPrevious(micro_batch)),
+                (Boundary::FromNext, !self.program.from_next.is_empty(), Source::FromNext(micro_batch)),
             ];
-            for (edge, _, source) in received.into_iter().filter(|(_, there, _)| *there) {
-                logs.record(edge, step, micro_batch, tensor_root(&self.received(source, step, lie))).unwrap();
+            for (boundary, _, source) in received.into_iter().filter(|(_, there, _)| *there) {
+                logs.record(boundary, step, micro_batch, tensor_root(&self.received(source, step, lie))).unwrap();
             }
-            for (edge, sources) in
-                [(Edge::ToNext, &self.program.to_next), (Edge::ToPrevious, &self.program.to_previous)]
+            for (boundary, sources) in
+                [(Boundary::ToNext, &self.program.to_next), (Boundary::ToPrevious, &self.program.to_previous)]
             {
                 let Some(source) = sources.get(micro_batch as usize) else { continue };
                 let mut sent = tensor_root(&outputs[*source as usize]);
-                if lie == (Lie::Sent { step, micro_batch, forward: edge == Edge::ToNext }) {
+                if lie == (Lie::Sent { step, micro_batch, forward: boundary == Boundary::ToNext }) {
                     sent = TensorRoot(B256::repeat_byte(0x5e));
                 }
-                logs.record(edge, step, micro_batch, sent).unwrap();
+                logs.record(boundary, step, micro_batch, sent).unwrap();
             }
         }
     }

@@ -12,7 +12,7 @@ import gguf
 import llama_cpp
 import numpy
 
-vocabulary, width, layers, heads, groups, hidden, context = map(int, sys.argv[1:8])
+vocabulary, width, layers, heads, kv_heads, hidden, context = map(int, sys.argv[1:8])
 random = numpy.random.default_rng(1)
 
 
@@ -33,7 +33,7 @@ def write(path):
     writer.add_block_count(layers)
     writer.add_feed_forward_length(hidden)
     writer.add_head_count(heads)
-    writer.add_head_count_kv(groups)
+    writer.add_head_count_kv(kv_heads)
     writer.add_rope_dimension_count(width // heads)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(vocabulary)
@@ -50,7 +50,7 @@ def write(path):
     matrix(writer, "token_embd.weight", vocabulary, width)
     gain(writer, "output_norm.weight")
     matrix(writer, "output.weight", vocabulary, width)
-    keys = width // heads * groups
+    keys = width // heads * kv_heads
     for layer in range(layers):
         gain(writer, f"blk.{layer}.attn_norm.weight")
         gain(writer, f"blk.{layer}.ffn_norm.weight")

@@ -111,8 +111,8 @@ struct LlamaCpp {
 
 impl LlamaCpp {
     fn start(python: &std::ffi::OsStr, size: Dimensions) -> Result<Self> {
-        let Dimensions { vocabulary, width, layers, heads, groups, hidden, context } = size;
-        let sizes = [vocabulary, width, layers, heads, groups, hidden, context].map(|n| n.to_string());
+        let Dimensions { vocabulary, width, layers, heads, kv_heads, hidden, context } = size;
+        let sizes = [vocabulary, width, layers, heads, kv_heads, hidden, context].map(|n| n.to_string());
         let mut command = Command::new(python);
         command.args(["-c", SCRIPT]).args(sizes).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().with_context(|| format!("{PYTHON} is {}", python.display()))?;

@@ -11,7 +11,7 @@ use crate::device;
 use crate::quantized::{Prepared, distance};
 
 const SIZE: Dimensions =
-    Dimensions { vocabulary: 4000, width: 256, layers: 4, heads: 4, groups: 2, hidden: 768, context: 128 };
+    Dimensions { vocabulary: 4000, width: 256, layers: 4, heads: 4, kv_heads: 2, hidden: 768, context: 128 };
 /// Share of positions.
 const GOAL: f64 = 0.97;
 /// Tokens of a text.

@@ -58,7 +58,7 @@ impl Shape {
         let Self { width, layers, heads, hidden, context, sequences, bits, .. } = self;
         let file = json!({
             "name": "step",
-            "decoder": { "width": width, "layers": layers, "heads": heads, "groups": heads / 2, "hidden": hidden,
+            "decoder": { "width": width, "layers": layers, "heads": heads, "kv_heads": heads / 2, "hidden": hidden,
                 "context": context },
             "optimizer": { "learning_rate": 0.001, "warmup": 1, "weight_decay": 0.1, "clip": 1.0 },
             "sequences": sequences, "steps": 100, "operand_bits": bits, "seed": 1

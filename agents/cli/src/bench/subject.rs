@@ -12,10 +12,10 @@ use super::step::Shape;
 
 /// Llama-shaped, 207 million weights.
 const SIZE: Dimensions =
-    Dimensions { vocabulary: 32_000, width: 1024, layers: 12, heads: 16, groups: 8, hidden: 2816, context: 1024 };
+    Dimensions { vocabulary: 32_000, width: 1024, layers: 12, heads: 16, kv_heads: 8, hidden: 2816, context: 1024 };
 /// The same in small: it shows that a row can be measured, and no figure of it means anything.
 const SMALL: Dimensions =
-    Dimensions { vocabulary: 300, width: 64, layers: 2, heads: 4, groups: 2, hidden: 96, context: 64 };
+    Dimensions { vocabulary: 300, width: 64, layers: 2, heads: 4, kv_heads: 2, hidden: 96, context: 64 };
 
 /// A training step of 208 million weights.
 const LARGE_STEP: Shape = Shape { width: 1024, layers: 17, heads: 16, hidden: 2816, sequences: 8, ..Shape::SMALL };

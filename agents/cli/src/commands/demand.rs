@@ -10,7 +10,7 @@ use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::shard::ShardSource;
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{decode, encode};
-use tensorlink_proof::commit::{Edge, ProgramCommitment};
+use tensorlink_proof::commit::{Boundary, ProgramCommitment};
 use tensorlink_types::abi::{Claim, Demand, Holder, Part, ProgramHeader};
 use tensorlink_types::{JobId, Lane, U256};
 use tokio_util::sync::CancellationToken;
@@ -99,8 +99,8 @@ async fn sent_or_state(
 ) -> Result<CustodyMove> {
     if let Some(neighbour) = args.sent_to {
         let to_next = neighbour == NeighbourArg::Next;
-        let edge = if to_next { Edge::ToNext } else { Edge::ToPrevious };
-        ensure!(program.edges & edge.bit() != 0, "the stage has no such neighbour");
+        let boundary = if to_next { Boundary::ToNext } else { Boundary::ToPrevious };
+        ensure!(program.edges & boundary.bit() != 0, "the stage has no such neighbour");
         let job = node.ports.chain.job(JobId(claim.job)).await?.context("the job is gone")?;
         let part = part(args, job.steps_per_interval.saturating_mul(program.microBatches))?;
         return Ok(CustodyMove::DemandSent { claim, committed_at, program, to_next, part });
@@ -184,7 +184,7 @@ async fn program(config: &Config, node: &Node, lane: Lane, events: &[EventAt]) -
     Ok(ProgramCommitment::new(&program)?.header)
 }
 
-/// Who keeps the state for the claim's worker, by its word.
+/// Who keeps the state for the claim's worker, by its attestation.
 async fn keeper(node: &Node, claim: &Claim) -> Result<Holder> {
     let (worker, _) = node.ports.chain.assignment(claim.lane()).await?;
     let question = encode("request", &Request::Interval(node.ports.contracts.claim_id(claim)))?;
@@ -198,7 +198,7 @@ async fn keeper(node: &Node, claim: &Claim) -> Result<Holder> {
         Response::Declined(reason) => bail!("{worker} does not tell who keeps its state: {reason}"),
         other => bail!("{worker} answers {other:?}"),
     };
-    ensure!(!holder.signature.is_empty(), "nobody has given its word for this state");
+    ensure!(!holder.signature.is_empty(), "nobody has attested that it has this state");
     ensure!(
         (holder.stage, holder.replica) != (claim.stage, claim.replica),
         "the job's user keeps this state, which has no stake to lose"

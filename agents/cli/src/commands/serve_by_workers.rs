@@ -83,22 +83,22 @@ async fn open(
     let view = ports.chain.job(job).await?;
     let view = view.with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))?;
     let note: ServingNote = hiring::read_note(&node, job)?;
-    let edges = note.edges(ports.store.as_ref()).await?;
+    let boundaries = note.boundaries(ports.store.as_ref()).await?;
     let makes = match model.makes {
-        Makes::Vectors { dimensions } => !edges.chooses() && u64::from(dimensions) == edges.dimensions(),
-        Makes::Text => edges.chooses(),
+        Makes::Vectors { dimensions } => !boundaries.chooses() && u64::from(dimensions) == boundaries.dimensions(),
+        Makes::Text => boundaries.chooses(),
     };
     ensure!(
-        makes && model.vocabulary == edges.vocabulary(),
+        makes && model.vocabulary == boundaries.vocabulary(),
         "{id} knows {} tokens and makes {:?}, job {job} serves {} with {} tokens, which makes {}: name the folder that the \
          job was posted from",
         model.vocabulary,
         model.makes,
         note.name,
-        edges.vocabulary(),
-        if edges.chooses() { "text".to_owned() } else { format!("{} elements", edges.dimensions()) },
+        boundaries.vocabulary(),
+        if boundaries.chooses() { "text".to_owned() } else { format!("{} elements", boundaries.dimensions()) },
     );
-    let pipeline = Pipeline::open(ports.clone(), &view, edges).await?;
+    let pipeline = Pipeline::open(ports.clone(), &view, boundaries).await?;
     if note.name != id {
         tracing::warn!(
             "job {job} was posted from a folder named {:?}, its texts are tokenised by that of {id:?}",

@@ -1,7 +1,7 @@
 //! What the proof shows that convicted a worker.
 
 use tensorlink_node::ports::Call;
-use tensorlink_proof::commit::Edge;
+use tensorlink_proof::commit::Boundary;
 use tensorlink_proof::fraud::{ElementProof, decode};
 use tensorlink_types::abi::{
     Claim, ContradictionProof, EquivocationProof, JobKind, ProgramHeader, SINK_STATE, SINK_TO_NEXT, SINK_TO_PREVIOUS,
@@ -97,8 +97,8 @@ fn wiring(proof: &WiringProof) -> Option<Wiring> {
 }
 
 fn equivocation(proof: &EquivocationProof) -> Option<Equivocation> {
-    let edge = if proof.toNext { Edge::ToNext } else { Edge::ToPrevious };
-    let (stage, claimed) = (edge.neighbour(proof.claim.stage)?, edge.root(&proof.logs));
+    let boundary = if proof.toNext { Boundary::ToNext } else { Boundary::ToPrevious };
+    let (stage, claimed) = (boundary.neighbour(proof.claim.stage)?, boundary.root(&proof.logs));
     Some(Equivocation { stage, signed: proof.root, claimed })
 }
 

@@ -79,7 +79,7 @@ mod tests {
 
     fn written(out: &Path) -> Weights {
         let characters: Vec<String> = TEXT.chars().map(String::from).collect();
-        let size = Dimensions { vocabulary: 11, width: 16, layers: 1, heads: 2, groups: 1, hidden: 24, context: 40 };
+        let size = Dimensions { vocabulary: 11, width: 16, layers: 1, heads: 2, kv_heads: 1, hidden: 24, context: 40 };
         let architecture = llama(size);
         let weights = weights(&architecture, 3).unwrap();
         let texts = ["a pint\n".to_owned(), "日!".to_owned()];

@@ -97,7 +97,7 @@ fn decoder(folder: &Path) {
 
 [model]
 name = "sheep"
-decoder = { width = 16, layers = 1, heads = 2, groups = 1, hidden = 32, context = 16 }
+decoder = { width = 16, layers = 1, heads = 2, kv_heads = 1, hidden = 32, context = 16 }
 optimizer = { learning_rate = 0.01, warmup = 2, weight_decay = 0.1, clip = 1.0 }
 sequences = 2
 steps = 4

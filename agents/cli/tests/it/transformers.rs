@@ -27,7 +27,7 @@ fn the_official_loaders_read_what_is_trained_here() {
     characters.dedup();
     let characters: Vec<String> = characters.into_iter().map(String::from).collect();
     let vocabulary = u32::try_from(characters.len()).unwrap();
-    let size = Dimensions { vocabulary, width: 32, layers: 2, heads: 4, groups: 2, hidden: 48, context: 32 };
+    let size = Dimensions { vocabulary, width: 32, layers: 2, heads: 4, kv_heads: 2, hidden: 48, context: 32 };
     let folders = tempfile::tempdir().unwrap();
     let targets: BTreeMap<&str, &[Target]> =
         BTreeMap::from([("llama", &Target::ALL[..]), ("gpt2", &[Target::Output, Target::Up, Target::Down])]);
@@ -71,7 +71,7 @@ fn the_official_loaders_read_what_is_trained_here() {
 fn encoders(characters: &[String], folders: &Path) {
     let tokens: Vec<String> = SPECIAL.map(String::from).into_iter().chain(characters.iter().cloned()).collect();
     let vocabulary = u32::try_from(tokens.len()).unwrap();
-    let size = Dimensions { vocabulary, width: 32, layers: 2, heads: 4, groups: 4, hidden: 48, context: 32 };
+    let size = Dimensions { vocabulary, width: 32, layers: 2, heads: 4, kv_heads: 4, hidden: 48, context: 32 };
     let classes = ["law", "story", "song"].map(String::from);
     let architecture = Architecture { output: Output::Classes(3), ..bert(size) };
     let drawn = weights(&architecture, 11).unwrap();

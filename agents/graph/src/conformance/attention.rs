@@ -20,8 +20,8 @@ struct Shape {
     queries: u32,
     keys: u32,
     heads: u32,
-    /// Groups of keys, and of values.
-    groups: [u32; 2],
+    /// Heads of keys, and of values.
+    kv_heads: [u32; 2],
     /// Elements of a head of keys, and of values.
     depths: [u32; 2],
     causal: bool,
@@ -35,13 +35,13 @@ struct Shape {
 /// scores from tiny to saturated.
 const SHAPES: [Shape; 8] = {
     let small =
-        Shape { queries: 1, keys: 1, heads: 1, groups: [1, 1], depths: [1, 1], causal: false, bits: 12, shift: 8 };
-    let usual = Shape { heads: 4, groups: [2, 2], depths: [16, 16], causal: true, bits: 12, ..small };
+        Shape { queries: 1, keys: 1, heads: 1, kv_heads: [1, 1], depths: [1, 1], causal: false, bits: 12, shift: 8 };
+    let usual = Shape { heads: 4, kv_heads: [2, 2], depths: [16, 16], causal: true, bits: 12, ..small };
     [
         small,
         Shape { queries: 300, keys: 300, ..usual },
         Shape { queries: 1, keys: 333, causal: false, ..usual },
-        Shape { queries: 11, keys: 70, heads: 6, groups: [3, 2], depths: [33, 20], causal: false, ..usual },
+        Shape { queries: 11, keys: 70, heads: 6, kv_heads: [3, 2], depths: [33, 20], causal: false, ..usual },
         Shape { queries: 129, keys: 200, bits: 16, shift: 14, ..usual },
         Shape { queries: 40, keys: 7, shift: 0, bits: 16, ..usual },
         Shape { queries: 140, keys: 150, causal: false, shift: 12, ..usual },
@@ -94,13 +94,13 @@ impl fmt::Display for Shape {
 impl Shape {
     /// HeadScores, RowMax, ExpNeg, RowSum, Normalize, HeadMix.
     fn operators(self) -> Result<Vec<Operator>, TypeError> {
-        let Self { queries, keys, heads, groups: [key_groups, groups], depths: [key_depth, depth], .. } = self;
+        let Self { queries, keys, heads, kv_heads: [key_heads, value_heads], depths: [key_depth, depth], .. } = self;
         let of_heads = |number: u32, depth: u32| number.saturating_mul(depth);
         let (causal, shift) = (i64::from(self.causal), self.shift);
         let exponent = 16i16.saturating_sub(shift);
         let query = TensorType::new(self.bits, 8, &[queries, of_heads(heads, key_depth)])?;
-        let key = TensorType::new(self.bits, 8, &[keys, of_heads(key_groups, key_depth)])?;
-        let values = TensorType::new(self.bits.max(12), 8, &[of_heads(groups, depth), keys])?;
+        let key = TensorType::new(self.bits, 8, &[keys, of_heads(key_heads, key_depth)])?;
+        let values = TensorType::new(self.bits.max(12), 8, &[of_heads(value_heads, depth), keys])?;
         let table = TensorType::new(26, 24, &[257])?;
         let whole = |bits, exponent| TensorType::new(bits, exponent, &[heads, queries, keys]);
         let row = |bits, exponent| TensorType::new(bits, exponent, &[heads, queries]);

@@ -46,7 +46,8 @@ pub(super) fn operators<E: Engine>(engine: &E) -> Result<(), Failure> {
     Ok(())
 }
 
-/// 37 tokens by 100 channels from the middle of rows, the longest rows, and attention of six heads over two groups.
+/// 37 tokens by 100 channels from the middle of rows, the longest rows, and attention of six heads over two of keys and
+/// values.
 fn products(bits: u8) -> Vec<Layout> {
     let product = |opcode, operands: [Shape; 2], attributes: [i64; 2], output| {
         let operands = operands.map(|(_, exponent, dims)| (bits, exponent, dims)).to_vec();

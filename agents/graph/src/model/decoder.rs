@@ -40,9 +40,9 @@ pub struct Decoder {
     pub layers: u32,
     /// Query heads.
     pub heads: u32,
-    /// Key and value heads; divides `heads`. As many unless said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub groups: Option<u32>,
+    /// Key and value heads; divides `heads`. As many unless said. Older files call them `groups`.
+    #[serde(default, alias = "groups", skip_serializing_if = "Option::is_none")]
+    pub kv_heads: Option<u32>,
     /// Length of the MLP's inner vector.
     pub hidden: u32,
     /// Tokens of a sequence.
@@ -55,9 +55,9 @@ pub struct Decoder {
 
 impl Decoder {
     /// Key and value heads.
-    const fn key_heads(&self) -> u32 {
-        match self.groups {
-            Some(groups) => groups,
+    const fn kv_heads(&self) -> u32 {
+        match self.kv_heads {
+            Some(kv_heads) => kv_heads,
             None => self.heads,
         }
     }
@@ -67,7 +67,7 @@ impl Decoder {
         let whole = vocabulary.div_ceil(VOCABULARY_MULTIPLE).saturating_mul(VOCABULARY_MULTIPLE);
         let vocabulary = if vocabulary > MAX_WIDTH { whole } else { vocabulary };
         let Self { shape, width, layers, heads, hidden, context, tied, .. } = *self;
-        let size = Dimensions { vocabulary, width, layers, heads, groups: self.key_heads(), hidden, context };
+        let size = Dimensions { vocabulary, width, layers, heads, kv_heads: self.kv_heads(), hidden, context };
         let architecture = match shape {
             Shape::Llama => llama(size),
             Shape::Gpt2 => gpt2(size),
@@ -81,19 +81,19 @@ impl Decoder {
     /// What is out of range: field, value, and what is allowed.
     pub(super) fn problem(&self) -> Option<Problem> {
         let Self { shape, width, layers, heads, hidden, context, .. } = *self;
-        let groups = self.key_heads();
-        let (multiple, heads_allowed, groups_allowed) = match shape {
+        let kv_heads = self.kv_heads();
+        let (multiple, heads_allowed, kv_heads_allowed) = match shape {
             Shape::Llama => (2, "a number whose double divides width", "a divisor of heads"),
             Shape::Gpt2 => (1, "a divisor of width", "nothing: gpt2 has keys and values for each of its heads"),
         };
         let whole_heads = heads > 0 && width.checked_rem(heads.saturating_mul(multiple)) == Some(0);
-        let shared = shape == Shape::Llama || groups == heads;
-        let whole_groups = shared && groups > 0 && heads.checked_rem(groups) == Some(0);
+        let shared = shape == Shape::Llama || kv_heads == heads;
+        let whole_kv_heads = shared && kv_heads > 0 && heads.checked_rem(kv_heads) == Some(0);
         let checks = [
             ((1..=MAX_WIDTH).contains(&width), ("width", width, "1 to 4096")),
             ((1..=MAX_BLOCKS).contains(&layers), ("layers", layers, "1 to 128")),
             (whole_heads, ("heads", heads, heads_allowed)),
-            (whole_groups, ("groups", groups, groups_allowed)),
+            (whole_kv_heads, ("kv_heads", kv_heads, kv_heads_allowed)),
             ((1..=MAX_HIDDEN).contains(&hidden), ("hidden", hidden, "1 to 65536")),
             ((2..=MAX_WIDTH).contains(&context), ("context", context, "2 to 4096")),
         ];

@@ -35,14 +35,14 @@ impl Encoder {
     /// The encoder for a vocabulary of so many tokens, and so many classes.
     pub const fn architecture(&self, vocabulary: u32, classes: u32) -> Architecture {
         let Self { width, layers, heads, context, .. } = *self;
-        let size = Dimensions { vocabulary, width, layers, heads, groups: heads, hidden: self.inner(), context };
+        let size = Dimensions { vocabulary, width, layers, heads, kv_heads: heads, hidden: self.inner(), context };
         Architecture { output: Output::Classes(classes), ..bert(size) }
     }
 
     /// What is out of range: field, value, and what is allowed. A decoder of GPT-2's shape has the same bounds.
     pub(super) fn problem(&self) -> Option<Problem> {
         let Self { width, layers, heads, context, .. } = *self;
-        let (shape, groups, hidden, tied) = (Shape::Gpt2, None, self.inner(), None);
-        Decoder { shape, width, layers, heads, groups, hidden, context, tied }.problem()
+        let (shape, kv_heads, hidden, tied) = (Shape::Gpt2, None, self.inner(), None);
+        Decoder { shape, width, layers, heads, kv_heads, hidden, context, tied }.problem()
     }
 }

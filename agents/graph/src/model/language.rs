@@ -3,7 +3,7 @@
 //!
 //! ```json
 //! { "name": "king-james",
-//!   "decoder": { "width": 128, "layers": 4, "heads": 4, "groups": 2, "hidden": 344, "context": 128 },
+//!   "decoder": { "width": 128, "layers": 4, "heads": 4, "kv_heads": 2, "hidden": 344, "context": 128 },
 //!   "optimizer": { "learning_rate": 0.003, "warmup": 50, "weight_decay": 0.1, "clip": 1.0 },
 //!   "sequences": 16, "steps": 800, "operand_bits": 8, "seed": 7 }
 //! ```
@@ -18,7 +18,7 @@
 //!
 //! | `shape` | norm | positions | MLP | keys and values | biases | output weights |
 //! |---|---|---|---|---|---|---|
-//! | `llama`, unless said | RMSNorm | rotary | gated SiLU | in `groups`, as many as heads unless said | none | its own, or `"tied": true` |
+//! | `llama`, unless said | RMSNorm | rotary | gated SiLU | shared by heads: `kv_heads` of them, as many as heads unless said | none | its own, or `"tied": true` |
 //! | `gpt2` | LayerNorm | learned | GELU | as many as heads | everywhere | the embedding, or `"tied": false` |
 
 use serde::{Deserialize, Serialize};
@@ -199,7 +199,7 @@ mod tests {
     use crate::transformer::{Architecture, Output};
 
     const FILE: &str = r#"{ "name": "small",
-        "decoder": { "width": 32, "layers": 2, "heads": 4, "groups": 2, "hidden": 64, "context": 16 },
+        "decoder": { "width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "hidden": 64, "context": 16 },
         "optimizer": { "learning_rate": 0.003, "warmup": 10, "weight_decay": 0.1, "clip": 1.0 },
         "sequences": 4, "steps": 110, "operand_bits": 8, "seed": 7 }"#;
 
@@ -216,18 +216,21 @@ mod tests {
     #[test]
     fn a_shape_says_what_a_decoder_has() {
         let of = |rest: &str| {
-            let json = FILE.replace(r#""groups": 2"#, rest);
+            let json = FILE.replace(r#""kv_heads": 2"#, rest);
             let model = LanguageModel::parse("m.json", json.as_bytes()).unwrap();
             let Origin::Decoder(decoder) = model.origin() else { panic!("{:?}", model.origin()) };
             decoder.architecture(50)
         };
-        let (llama, gpt2) = (of(r#""groups": 2"#), of(r#""shape": "gpt2""#));
-        assert_eq!((llama.groups, llama.output), (2, Output::Logits { tied: false }));
-        assert_eq!((gpt2.groups, gpt2.output), (4, Output::Logits { tied: true }));
+        let (llama, gpt2) = (of(r#""kv_heads": 2"#), of(r#""shape": "gpt2""#));
+        assert_eq!((llama.kv_heads, llama.output), (2, Output::Logits { tied: false }));
+        assert_eq!((gpt2.kv_heads, gpt2.output), (4, Output::Logits { tied: true }));
         assert!(gpt2.mlp_bias && !gpt2.gated && !llama.mlp_bias && llama.gated);
         let cut = of(r#""shape": "gpt2", "tied": false"#);
         assert_eq!(cut, Architecture { output: Output::Logits { tied: false }, ..gpt2 });
-        assert_eq!(of(r#""shape": "llama""#).groups, 4);
+        assert_eq!(of(r#""shape": "llama""#).kv_heads, 4);
+        assert_eq!(of(r#""groups": 2"#), llama, "older files");
+        let record = serde_json::to_string(&llama).unwrap().replace("kv_heads", "groups");
+        assert_eq!(serde_json::from_str::<Architecture>(&record).unwrap(), llama, "older records");
     }
 
     #[test]
@@ -261,7 +264,7 @@ mod tests {
         for (sizes, said) in [
             (r#""width": 24, "layers": 2, "heads": 5,"#, "heads is 5; choose a divisor of width"),
             (r#""width": 24, "layers": 0, "heads": 4,"#, "layers is 0; choose 1 to 128"),
-            (r#""width": 24, "layers": 2, "heads": 4, "groups": 2,"#, "unknown field `groups`"),
+            (r#""width": 24, "layers": 2, "heads": 4, "kv_heads": 2,"#, "unknown field `kv_heads`"),
             (r#""width": 24, "layers": 2,"#, "missing field `heads`"),
         ] {
             let refused = of(sizes).unwrap_err().to_string();
@@ -275,7 +278,7 @@ mod tests {
             (r#""width": 32"#, r#""width": 0"#, "width"),
             (r#""width": 32"#, r#""width": 36"#, "heads"),
             (r#""heads": 4"#, r#""heads": 0"#, "heads"),
-            (r#""groups": 2"#, r#""groups": 3"#, "groups"),
+            (r#""kv_heads": 2"#, r#""kv_heads": 3"#, "kv_heads"),
             (r#""layers": 2"#, r#""layers": 129"#, "layers"),
             (r#""hidden": 64"#, r#""hidden": 65537"#, "hidden"),
             (r#""context": 16"#, r#""context": 1"#, "context"),
@@ -297,9 +300,9 @@ mod tests {
                 other => panic!("{to}: {other:?}"),
             }
         }
-        let shared = FILE.replace(r#""groups": 2"#, r#""groups": 2, "shape": "gpt2""#);
+        let shared = FILE.replace(r#""kv_heads": 2"#, r#""kv_heads": 2, "shape": "gpt2""#);
         let refused = LanguageModel::parse("m.json", shared.as_bytes()).unwrap_err().to_string();
-        assert!(refused.contains("groups is 2; choose nothing"), "{refused}");
+        assert!(refused.contains("kv_heads is 2; choose nothing"), "{refused}");
         let unknown = FILE.replace(r#""seed": 7"#, r#""seed": 7, "sead": 8"#);
         assert!(matches!(LanguageModel::parse("m.json", unknown.as_bytes()), Err(ModelError::Syntax { .. })));
     }

@@ -209,8 +209,9 @@ pub struct Architecture {
     pub layers: u32,
     /// Query heads.
     pub heads: u32,
-    /// Key and value heads; divides `heads`.
-    pub groups: u32,
+    /// Key and value heads; divides `heads`. Older records call them `groups`.
+    #[serde(alias = "groups")]
+    pub kv_heads: u32,
     /// Length of a head's vector.
     pub head_width: u32,
     /// Length of the MLP's inner vector.
@@ -253,7 +254,7 @@ impl Architecture {
 
     /// Elements of a token's keys, and of its values.
     pub const fn key_width(&self) -> u32 {
-        self.groups.saturating_mul(self.head_width)
+        self.kv_heads.saturating_mul(self.head_width)
     }
 }
 

@@ -18,7 +18,7 @@ pub const LAYERS: usize = 2;
 
 const WIDTH: usize = 8;
 const HIDDEN: usize = 12;
-const GROUPS: usize = 1;
+const KV_HEADS: usize = 1;
 const HEADS: usize = 2;
 /// Qwen 3's heads need not add up to its width.
 const QWEN3_HEAD: usize = 6;
@@ -164,7 +164,7 @@ fn config(family: Family) -> Value {
     let llama = |kind: &str, class: &str, more: Value| {
         let mut fields = json!({
             "model_type": kind, "architectures": [class], "vocab_size": VOCABULARY, "hidden_size": WIDTH,
-            "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": GROUPS,
+            "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS,
             "intermediate_size": HIDDEN, "hidden_act": "silu", "max_position_embeddings": CONTEXT,
             "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
             "bos_token_id": 0, "eos_token_id": 2 });
@@ -272,8 +272,8 @@ fn llama(family: Family) -> Shapes {
     for n in 0..LAYERS {
         for (part, outputs, inputs) in [
             ("self_attn.q_proj", HEADS * head, WIDTH),
-            ("self_attn.k_proj", GROUPS * head, WIDTH),
-            ("self_attn.v_proj", GROUPS * head, WIDTH),
+            ("self_attn.k_proj", KV_HEADS * head, WIDTH),
+            ("self_attn.v_proj", KV_HEADS * head, WIDTH),
             ("self_attn.o_proj", WIDTH, HEADS * head),
             ("mlp.gate_proj", HIDDEN, WIDTH),
             ("mlp.up_proj", HIDDEN, WIDTH),

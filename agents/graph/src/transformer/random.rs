@@ -23,7 +23,7 @@ pub struct Dimensions {
     /// Query heads.
     pub heads: u32,
     /// Key and value heads; divides `heads`. GPT-2 and BERT have as many as query heads and ignore this.
-    pub groups: u32,
+    pub kv_heads: u32,
     /// Length of the MLP's inner vector.
     pub hidden: u32,
     /// Most tokens of a text.
@@ -38,7 +38,7 @@ pub const fn gpt2(size: Dimensions) -> Architecture {
         width: size.width,
         layers: size.layers,
         heads: size.heads,
-        groups: size.heads,
+        kv_heads: size.heads,
         head_width: head_width(size),
         hidden: size.hidden,
         context: size.context,
@@ -63,7 +63,7 @@ pub const fn gpt2(size: Dimensions) -> Architecture {
 pub const fn llama(size: Dimensions) -> Architecture {
     Architecture {
         family: Family::Llama,
-        groups: size.groups,
+        kv_heads: size.kv_heads,
         norm: Norm::Rms,
         activation: Activation::Silu,
         gated: true,
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     const SIZE: Dimensions =
-        Dimensions { vocabulary: 500, width: 64, layers: 2, heads: 4, groups: 2, hidden: 96, context: 32 };
+        Dimensions { vocabulary: 500, width: 64, layers: 2, heads: 4, kv_heads: 2, hidden: 96, context: 32 };
 
     #[test]
     fn draws_are_centred_and_of_the_size_they_should_have() {

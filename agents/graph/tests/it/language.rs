@@ -23,7 +23,7 @@ use tensorlink_num::{StepContext, Tensor};
 use tensorlink_types::{TensorRoot, TensorType};
 
 pub(crate) const TINY: Dimensions =
-    Dimensions { vocabulary: 11, width: 8, layers: 2, heads: 4, groups: 2, hidden: 12, context: 6 };
+    Dimensions { vocabulary: 11, width: 8, layers: 2, heads: 4, kv_heads: 2, hidden: 12, context: 6 };
 
 pub(crate) fn recipe(tokens: u32, sequences: u32, operand_bits: u8, steps: u32) -> Recipe {
     let warm = |step: u32| 3e-3 * (f64::from(step + 1) / 20.0).min(1.0);
@@ -65,7 +65,7 @@ fn gradients_match_finite_differences() {
     check_gradients(&Architecture { query_key_norm: true, ..llama(TINY) });
     let positions = llama(TINY).positions;
     check_gradients(&Architecture { activation: Activation::Relu, output: untied, positions, ..gpt2(TINY) });
-    check_gradients(&Architecture { activation: Activation::Gelu, gated: true, groups: 2, ..gpt2(TINY) });
+    check_gradients(&Architecture { activation: Activation::Gelu, gated: true, kv_heads: 2, ..gpt2(TINY) });
     // Longer rows than one operator reduces.
     check_gradients(&gpt2(Dimensions { vocabulary: 4100, hidden: 4098, layers: 1, ..TINY }));
 }
@@ -109,7 +109,7 @@ pub(crate) fn check_gradients_on(graph: &StepGraph, state: &FloatState, data: &F
 }
 
 /// Shapes of decoders, as model files have them.
-pub(crate) const LLAMA: &str = r#""groups": 2"#;
+pub(crate) const LLAMA: &str = r#""kv_heads": 2"#;
 pub(crate) const GPT2: &str = r#""shape": "gpt2""#;
 const EIGHT_BITS: &str = r#""operand_bits": 8"#;
 

@@ -110,7 +110,7 @@ fn king_james(architecture: &Architecture, targets: &str, bits: u8) -> (Language
 }
 
 const SIZE: Dimensions =
-    Dimensions { vocabulary: 0, width: 32, layers: 2, heads: 4, groups: 2, hidden: 64, context: 32 };
+    Dimensions { vocabulary: 0, width: 32, layers: 2, heads: 4, kv_heads: 2, hidden: 64, context: 32 };
 
 #[test]
 fn adapters_learn_in_integers_what_they_learn_in_floats() {

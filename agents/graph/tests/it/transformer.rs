@@ -9,7 +9,7 @@ use tensorlink_num::Tensor;
 use tensorlink_types::TensorRoot;
 
 pub(crate) const SIZE: Dimensions =
-    Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, groups: 2, hidden: 40, context: 16 };
+    Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, kv_heads: 2, hidden: 40, context: 16 };
 pub(crate) const TEXT: [u32; 9] = [3, 49, 0, 7, 7, 12, 31, 8, 44];
 
 fn architectures() -> [Architecture; 5] {

@@ -118,8 +118,10 @@ pub enum Event {
         id: U256,
         demand: Box<Demand>,
     },
-    /// Before its demand ends, the sender's word for the log with this root, in answer to a demand for what it sent.
-    WordGiven {
+    /// Before its demand ends, the sender's attestation of the log with this root, in answer to a demand for what it
+    /// sent (`WordGiven` on chain).
+    #[serde(alias = "word_given")]
+    AttestationGiven {
         id: U256,
         root: B256,
         signature: Bytes,
@@ -211,5 +213,19 @@ impl EventAt {
     /// Where it is.
     pub const fn place(&self) -> Place {
         (self.block, self.log_index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attestation_that_was_kept_under_its_older_name_is_read() {
+        let event = Event::AttestationGiven { id: U256::from(7), root: B256::repeat_byte(1), signature: Bytes::new() };
+        let json = serde_json::to_string(&event).unwrap();
+        let older = json.replace("attestation_given", "word_given");
+        assert_ne!(older, json);
+        assert_eq!(serde_json::from_str::<Event>(&older).unwrap(), event);
     }
 }

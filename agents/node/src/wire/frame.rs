@@ -23,7 +23,7 @@ const TENSOR: u8 = 2;
 const SIGNED_LOG: u8 = 3;
 const PACKED_TENSOR: u8 = 4;
 
-/// First frame of each side: who speaks for which edge, and where it can resume.
+/// First frame of each side: who speaks for which boundary, and where it can resume.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hello {
     /// The job.
@@ -36,7 +36,7 @@ pub struct Hello {
     pub next_interval: u32,
 }
 
-/// The log of an edge, signed by its sender, after the last tensor of an interval.
+/// The log of a boundary, signed by its sender, after the last tensor of an interval.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SignedLog {
     /// The log's root and place.

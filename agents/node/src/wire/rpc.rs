@@ -118,7 +118,7 @@ pub enum Response {
     },
     /// To `Ready`.
     Ready(bool),
-    /// To `Keep`: the keeper's word (rule C-16).
+    /// To `Keep`: the keeper's attestation (rule C-16).
     Holding(Vec<u8>),
     /// To `EndState`: CID of the state's file.
     EndState(Vec<u8>),

@@ -1,4 +1,4 @@
-//! A keeper gives its word for just what it has, keeps it through a restart, and as long as it may be asked for.
+//! A keeper attests just what it has, keeps it through a restart, and as long as it may be asked for.
 
 use std::sync::Arc;
 
@@ -73,17 +73,17 @@ impl World {
 }
 
 #[tokio::test]
-async fn the_word_is_for_the_claim_and_the_state_is_there_after_a_restart() {
+async fn the_attestation_is_for_the_claim_and_the_state_is_there_after_a_restart() {
     let world = world().await;
     let asked = world.asked(0).await;
     let worker = identity(WORKER).address();
-    let word = world.keeper(1 << 30).keep(&asked, worker, |_| false).await.unwrap();
-    assert_eq!(recover(&word, CONTRACTS.holding(world.id(0))), Ok(identity(KEEPER).address()));
+    let attestation = world.keeper(1 << 30).keep(&asked, worker, |_| false).await.unwrap();
+    assert_eq!(recover(&attestation, CONTRACTS.holding(world.id(0))), Ok(identity(KEEPER).address()));
 
     let keeper = world.keeper(1 << 30);
     assert_eq!(keeper.file_of(world.id(0)), Some(asked.state));
     assert_eq!(keeper.tensors_of(world.id(0)).await.unwrap(), world.state);
-    assert_eq!(keeper.keep(&asked, worker, |_| false).await.unwrap(), word, "asked again, it says the same");
+    assert_eq!(keeper.keep(&asked, worker, |_| false).await.unwrap(), attestation, "asked again, it says the same");
     assert!(matches!(keeper.tensors_of(world.id(1)).await, Err(KeepError::Unknown)));
 }
 

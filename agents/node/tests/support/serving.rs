@@ -23,7 +23,7 @@ pub const LONGEST: u32 = 5;
 pub const TOKENS: u32 = 1000;
 
 const SIZE: Dimensions =
-    Dimensions { vocabulary: 20, width: 8, layers: 2, heads: 2, groups: 1, hidden: 12, context: 6 };
+    Dimensions { vocabulary: 20, width: 8, layers: 2, heads: 2, kv_heads: 1, hidden: 12, context: 6 };
 
 /// Who pays for the job.
 pub fn user() -> Identity {

@@ -80,9 +80,9 @@ fn corners_of_transformers_are_drawn() {
     assert!(offset(|at, slack| at == slack && slack > 0) > 30, "last part");
     assert!(offset(|at, slack| 0 < at && at < slack) > 30, "a part between");
 
-    let groups = |case: &Case| dim(case, 1, 1) * attribute(case, 0) / dim(case, 0, 1);
-    let shared = count(Opcode::HeadScores, |case| (2..attribute(case, 0)).contains(&groups(case)));
-    let own = count(Opcode::HeadScores, |case| groups(case) == attribute(case, 0));
+    let kv_heads = |case: &Case| dim(case, 1, 1) * attribute(case, 0) / dim(case, 0, 1);
+    let shared = count(Opcode::HeadScores, |case| (2..attribute(case, 0)).contains(&kv_heads(case)));
+    let own = count(Opcode::HeadScores, |case| kv_heads(case) == attribute(case, 0));
     assert!(shared > 30 && own > 30, "{shared} shared, {own} not");
 
     let norm = |wanted: fn(&Case) -> bool| count(Opcode::Norm, wanted);

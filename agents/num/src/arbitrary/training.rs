@@ -96,10 +96,10 @@ pub(super) fn at_step(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
 }
 
 pub(super) fn group_sum(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
-    let (tokens, width, (heads, groups)) = (dim(dice, size), dim(dice, size), heads(dice));
+    let (tokens, width, (heads, kv_heads)) = (dim(dice, size), dim(dice, size), heads(dice));
     let (e, shift) = (exponent(dice), shift(dice));
     let a = ty(dice, (2, 58), e, &[tokens, heads * width])?;
-    let y = ty(dice, (2, 64), e - shift, &[tokens, groups * width])?;
+    let y = ty(dice, (2, 64), e - shift, &[tokens, kv_heads * width])?;
     Ok(build(Opcode::GroupSum, vec![dice.tensor(&a)?], vec![heads.into(), shift], y))
 }
 

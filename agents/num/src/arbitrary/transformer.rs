@@ -42,20 +42,20 @@ pub(super) fn scaled_mat_mul(dice: &mut Dice, size: u32) -> Result<Drawn, CaseEr
     Ok(build(Opcode::ScaledMatMul, operands, vec![offset, shift], y))
 }
 
-/// Heads and the groups they share, the second dividing the first.
+/// Heads and the key/value heads they share, the second dividing the first.
 pub(super) fn heads(dice: &mut Dice) -> (u32, u32) {
-    let groups = dim(dice, 3);
-    (groups * dim(dice, 3), groups)
+    let kv_heads = dim(dice, 3);
+    (kv_heads * dim(dice, 3), kv_heads)
 }
 
 pub(super) fn head_scores(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let bits = factor_bits(dice);
     let (width, outer) = depth(dice, size);
-    let (heads, groups) = heads(dice);
+    let (heads, kv_heads) = heads(dice);
     let (tokens, keys) = (dim(dice, outer), dim(dice, outer));
     let (eq, ek, shift) = (exponent(dice), exponent(dice), shift(dice));
     let q = ty(dice, bits, eq, &[tokens, heads * width])?;
-    let k = ty(dice, bits, ek, &[keys, groups * width])?;
+    let k = ty(dice, bits, ek, &[keys, kv_heads * width])?;
     let y = ty(dice, (2, 64), eq + ek - shift, &[heads, tokens, keys])?;
     Ok(build(Opcode::HeadScores, vec![dice.tensor(&q)?, dice.tensor(&k)?], vec![heads.into(), shift], y))
 }
@@ -63,11 +63,11 @@ pub(super) fn head_scores(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError
 pub(super) fn head_mix(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let bits = factor_bits(dice);
     let (keys, outer) = depth(dice, size);
-    let (heads, groups) = heads(dice);
+    let (heads, kv_heads) = heads(dice);
     let (tokens, width) = (dim(dice, outer), dim(dice, outer));
     let (ep, ev, shift) = (exponent(dice), exponent(dice), shift(dice));
     let p = ty(dice, bits, ep, &[heads, tokens, keys])?;
-    let v = ty(dice, bits, ev, &[groups * width, keys])?;
+    let v = ty(dice, bits, ev, &[kv_heads * width, keys])?;
     let y = ty(dice, (2, 64), ep + ev - shift, &[tokens, heads * width])?;
     Ok(build(Opcode::HeadMix, vec![dice.tensor(&p)?, dice.tensor(&v)?], vec![heads.into(), shift], y))
 }

@@ -10,10 +10,10 @@ impl Check<'_> {
         self.factors([(A, 2), (B, 2)])?;
         let (heads, width) = self.heads(q.row())?;
         self.require(A, heads.saturating_mul(width) == q.row(), "of rows that are whole heads")?;
-        let groups = self.groups(k.row(), heads, width, "of rows of whole heads, as many as divide the first's")?;
+        let kv_heads = self.kv_heads(k.row(), heads, width, "of rows of whole heads, as many as divide the first's")?;
         self.output_dims(&[heads, q.rows(), k.rows()], "heads by rows of the first operand by rows of the second")?;
         let shift = self.products(width)?;
-        Ok(CheckedOperator::HeadScores(Heads { tokens: q.rows(), keys: k.rows(), heads, groups, width, shift }))
+        Ok(CheckedOperator::HeadScores(Heads { tokens: q.rows(), keys: k.rows(), heads, kv_heads, width, shift }))
     }
 
     pub(super) fn head_mix(&self) -> Result<CheckedOperator, OpError> {
@@ -28,10 +28,10 @@ impl Check<'_> {
         self.require(B, v.row() == keys, "of rows as long as the first operand's")?;
         let whole = [tokens, heads.saturating_mul(width)];
         self.output_dims(&whole, "rows of one head of the first operand by whole heads")?;
-        let groups =
-            self.groups(v.rows(), heads, width, "as many rows as whole heads, whose count divides the heads")?;
+        let kv_heads =
+            self.kv_heads(v.rows(), heads, width, "as many rows as whole heads, whose count divides the heads")?;
         let shift = self.products(keys)?;
-        Ok(CheckedOperator::HeadMix(Heads { tokens, keys, heads, groups, width, shift }))
+        Ok(CheckedOperator::HeadMix(Heads { tokens, keys, heads, kv_heads, width, shift }))
     }
 
     pub(super) fn rope(&self) -> Result<CheckedOperator, OpError> {
@@ -60,12 +60,12 @@ impl Check<'_> {
         Ok((heads, row.checked_div(heads).unwrap_or_default()))
     }
 
-    /// How many groups of `width` make `length` of the second operand: their number divides the heads.
-    fn groups(&self, length: u64, heads: u64, width: u64, requirement: &'static str) -> Result<u64, OpError> {
-        let groups = length.checked_div(width).unwrap_or_default();
-        let whole = groups.saturating_mul(width) == length;
-        self.require(B, whole && heads.checked_rem(groups) == Some(0), requirement)?;
-        Ok(groups)
+    /// How many key/value heads of `width` make `length` of the second operand: their number divides the heads.
+    fn kv_heads(&self, length: u64, heads: u64, width: u64, requirement: &'static str) -> Result<u64, OpError> {
+        let kv_heads = length.checked_div(width).unwrap_or_default();
+        let whole = kv_heads.saturating_mul(width) == length;
+        self.require(B, whole && heads.checked_rem(kv_heads) == Some(0), requirement)?;
+        Ok(kv_heads)
     }
 
     /// Bounds of `depth` products of the two operands; the shift of attribute 1.

@@ -261,22 +261,22 @@ pub(crate) struct ScaledMatMul {
     pub(crate) shift: i64,
 }
 
-/// Lengths of rules N-26 and N-27: `heads · width` is the row of the tensor of tokens, `groups · width` that of keys
+/// Lengths of rules N-26 and N-27: `heads · width` is the row of the tensor of tokens, `kv_heads · width` that of keys
 /// (or the rows of values), `keys` the S of the rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Heads {
     pub(crate) tokens: u64,
     pub(crate) keys: u64,
     pub(crate) heads: u64,
-    pub(crate) groups: u64,
+    pub(crate) kv_heads: u64,
     pub(crate) width: u64,
     pub(crate) shift: i64,
 }
 
 impl Heads {
-    /// The group that head `h` reads: `⌊h·G/H⌋`.
-    pub(crate) fn group(&self, h: u64) -> u64 {
-        h.saturating_mul(self.groups).checked_div(self.heads).unwrap_or_default()
+    /// The key/value head that head `h` reads: `⌊h·G/H⌋`.
+    pub(crate) fn kv_head(&self, h: u64) -> u64 {
+        h.saturating_mul(self.kv_heads).checked_div(self.heads).unwrap_or_default()
     }
 }
 

@@ -41,14 +41,14 @@ impl Check<'_> {
         let (a, y) = (self.ty(A), self.ty(OUT));
         let (heads, width) = self.heads(a.row())?;
         self.require(A, heads.saturating_mul(width) == a.row(), "of rows that are whole heads")?;
-        let groups = y.row().checked_div(width).unwrap_or_default();
-        let whole = groups.saturating_mul(width) == y.row() && heads.checked_rem(groups) == Some(0);
+        let kv_heads = y.row().checked_div(width).unwrap_or_default();
+        let whole = kv_heads.saturating_mul(width) == y.row() && heads.checked_rem(kv_heads) == Some(0);
         self.require(OUT, whole && y.rows() == a.rows(), "as many rows of whole heads, whose count divides the heads")?;
-        let share = heads.checked_div(groups).unwrap_or_default();
+        let share = heads.checked_div(kv_heads).unwrap_or_default();
         self.require(OUT, share <= MAX_GROUP, "one head for at most 128 of the first operand")?;
         self.accumulator(magnitude(a).saturating_mul(u128::from(share)))?;
         let shift = self.bound_shift(1, exponent(a))?;
-        Ok(CheckedOperator::GroupSum(Heads { tokens: a.rows(), keys: share, heads, groups, width, shift }))
+        Ok(CheckedOperator::GroupSum(Heads { tokens: a.rows(), keys: share, heads, kv_heads, width, shift }))
     }
 
     pub(super) fn slice(&self) -> Result<CheckedOperator, OpError> {

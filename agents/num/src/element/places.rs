@@ -37,14 +37,14 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
                 let (row, s) = self.split(heads.keys);
                 let (h, t) = quotient(row, heads.tokens);
                 let (q_row, k_row) =
-                    (heads.heads.saturating_mul(heads.width), heads.groups.saturating_mul(heads.width));
-                let (a, b) = (h.saturating_mul(heads.width), heads.group(h).saturating_mul(heads.width));
+                    (heads.heads.saturating_mul(heads.width), heads.kv_heads.saturating_mul(heads.width));
+                let (a, b) = (h.saturating_mul(heads.width), heads.kv_head(h).saturating_mul(heads.width));
                 Runs { a: at(t, q_row, a), b: at(s, k_row, b), count: heads.width }
             }
             CheckedOperator::HeadMix(heads) => {
                 let (t, column) = self.split(heads.heads.saturating_mul(heads.width));
                 let (h, d) = quotient(column, heads.width);
-                let (p_row, v_row) = (at(h, heads.tokens, t), at(heads.group(h), heads.width, d));
+                let (p_row, v_row) = (at(h, heads.tokens, t), at(heads.kv_head(h), heads.width, d));
                 Runs { a: at(p_row, heads.keys, 0), b: at(v_row, heads.keys, 0), count: heads.keys }
             }
             _ => Runs { a: 0, b: 0, count: 0 },

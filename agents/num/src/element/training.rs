@@ -39,8 +39,8 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
 
     /// Where the elements lie that GroupSum adds; a group has `heads.keys` heads.
     pub(super) fn group_places(&self, heads: &Heads) -> impl Iterator<Item = u64> + use<F> {
-        let Heads { heads: all, groups, width, keys: share, .. } = *heads;
-        let (t, column) = self.split(groups.saturating_mul(width));
+        let Heads { heads: all, kv_heads, width, keys: share, .. } = *heads;
+        let (t, column) = self.split(kv_heads.saturating_mul(width));
         let (g, d) = super::places::quotient(column, width);
         let head = move |h: u64| t.saturating_mul(all).saturating_add(g.saturating_mul(share)).saturating_add(h);
         (0..share).map(move |h| head(h).saturating_mul(width).saturating_add(d))

@@ -100,12 +100,12 @@ pub(super) fn scaled_mat_mul(op: &Operator, [a, b, r, c]: [&Tensor; 4], product:
 pub(super) fn head_scores(op: &Operator, q: &Tensor, k: &Tensor, heads: &Heads) -> Values {
     fn products<T: Factor>(q: &[T], k: &[T], op: &Operator, heads: &Heads) -> Values {
         let (round, width) = (Rescale::new(heads.shift, op), heads.width);
-        let (q_row, k_row) = (heads.heads.saturating_mul(width), heads.groups.saturating_mul(width));
+        let (q_row, k_row) = (heads.heads.saturating_mul(width), heads.kv_heads.saturating_mul(width));
         let head = |h: u64| {
-            let group = heads.group(h);
+            let kv_head = heads.kv_head(h);
             rows(q, q_row).flat_map(move |q| {
                 let q = nth_row(q, h, width);
-                rows(k, k_row).map(move |k| round.apply(T::dot(q, nth_row(k, group, width))))
+                rows(k, k_row).map(move |k| round.apply(T::dot(q, nth_row(k, kv_head, width))))
             })
         };
         collect(op, (0..heads.heads).flat_map(head))
@@ -118,8 +118,8 @@ pub(super) fn head_mix(op: &Operator, p: &Tensor, v: &Tensor, heads: &Heads) -> 
         let round = Rescale::new(heads.shift, op);
         let one_head = |t: u64, h: u64| {
             let p = nth_row(p, h.saturating_mul(heads.tokens).saturating_add(t), heads.keys);
-            let of_group = nth_row(v, heads.group(h), heads.width.saturating_mul(heads.keys));
-            rows(of_group, heads.keys).map(move |v| round.apply(T::dot(p, v)))
+            let of_head = nth_row(v, heads.kv_head(h), heads.width.saturating_mul(heads.keys));
+            rows(of_head, heads.keys).map(move |v| round.apply(T::dot(p, v)))
         };
         collect(op, (0..heads.tokens).flat_map(|t| (0..heads.heads).flat_map(move |h| one_head(t, h))))
     }

@@ -224,7 +224,7 @@ fn a_schedule_stays_at_its_last_row() {
 /// `dk[s,g,d] = Σ_h Σ_t ds[h,t,s]·q[t,h,d]` over the heads of group g: HeadMix gives each head's, GroupSum adds them.
 #[test]
 fn heads_that_share_keys_add_their_gradients() {
-    let (heads, groups, width, tokens, keys) = (6, 2, 5, 4, 3);
+    let (heads, kv_heads, width, tokens, keys) = (6, 2, 5, 4, 3);
     let mut dice = Dice::new(18);
     let (q, ds) = (uniform(&mut dice, 8, 0, &[4, 30]), uniform(&mut dice, 8, 0, &[6, 4, 3]));
     let across = run(Opcode::Transpose, &[&ds], &[], (8, 0, &[6, 3, 4]));
@@ -234,11 +234,11 @@ fn heads_that_share_keys_add_their_gradients() {
     let at = |values: &[i64], index: i64| values[usize::try_from(index).unwrap()];
     let (q, ds, dk) = (wide(&q), wide(&ds), wide(&dk));
     for s in 0..keys {
-        for g in 0..groups {
+        for g in 0..kv_heads {
             for d in 0..width {
                 let term = |h, t| at(&ds, (h * tokens + t) * keys + s) * at(&q, t * heads * width + h * width + d);
                 let expected: i64 = (3 * g..3 * g + 3).flat_map(|h| (0..tokens).map(move |t| term(h, t))).sum();
-                assert_eq!(at(&dk, s * groups * width + g * width + d), expected, "{s} {g} {d}");
+                assert_eq!(at(&dk, s * kv_heads * width + g * width + d), expected, "{s} {g} {d}");
             }
         }
     }

@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::position::is_root;
 use super::way::follow;
 use super::{Game, Move, OwnTree, Subject};
-use crate::commit::{BoundaryLists, Contracts, Edge, SenderSignatures, SignatureError, state_root, trace_root};
+use crate::commit::{Boundary, BoundaryLists, Contracts, SenderSignatures, SignatureError, state_root, trace_root};
 use crate::merkle::depth;
 
 /// A claim of one's own and everything that was computed for it.
@@ -99,7 +99,7 @@ impl Answerer<'_> {
                 Ok(Move::AnswerLogs { position, facts, claim, said: Box::new(said) })
             }
             Subject::Log => {
-                let logs = Edge::ALL.iter().filter_map(|edge| self.logs.get(*edge));
+                let logs = Boundary::ALL.iter().filter_map(|boundary| self.logs.get(*boundary));
                 let found = logs.map(|log| OwnTree::list(log.items().iter().copied())).find_map(|tree| row(&tree).ok());
                 answer(found.ok_or_else(no_record)?)
             }

@@ -15,7 +15,7 @@ use super::logs::KnownLogs;
 use super::way::{guided, guided_from_root, plainly};
 use super::{Game, Known, Move, OwnTree, Subject, Turn};
 use crate::commit::program::ProgramTooLarge;
-use crate::commit::{BoundaryLists, Edge, state_root, trace_root};
+use crate::commit::{Boundary, BoundaryLists, state_root, trace_root};
 use crate::fraud::{Case, ElementProof, FraudError, Prover, Signed, Sink, StepLists};
 use crate::merkle::tensor::leaf_count;
 use crate::merkle::{Entries, LEAF_BYTES, depth};
@@ -78,8 +78,8 @@ pub enum Next {
     /// Convict the neighbour: what the worker received is another log than one's own execution took in, and its sender
     /// signed it.
     Equivocation {
-        /// Over which edge the worker received it.
-        edge: Edge,
+        /// Over which boundary the worker received it.
+        boundary: Boundary,
         /// The log.
         root: B256,
         /// The sender's signature.
@@ -180,13 +180,14 @@ impl Challenger<'_> {
         u64::from(self.case.work.steps()).saturating_sub(1)
     }
 
-    /// Whether the worker was sent, by its neighbour's own word, something else than what that neighbour's record says.
+    /// Whether the worker was sent, by its neighbour's own attestation, something else than what that neighbour's
+    /// record says.
     fn equivocation(&self, game: &Game) -> Option<Next> {
         let ((theirs, signatures), own) = (game.logs.as_ref()?, self.logs.roots());
-        let edge = Edge::ALL
+        let boundary = Boundary::ALL
             .into_iter()
-            .find(|edge| signatures.at(*edge).is_some() && edge.root(theirs) != edge.root(&own))?;
-        Some(Next::Equivocation { edge, root: edge.root(theirs), signature: signatures.at(edge)?.clone() })
+            .find(|boundary| signatures.at(*boundary).is_some() && boundary.root(theirs) != boundary.root(&own))?;
+        Some(Next::Equivocation { boundary, root: boundary.root(theirs), signature: signatures.at(boundary)?.clone() })
     }
 
     /// The first step of the claim after which the worker's state is not one's own, counted from the claim's first.
@@ -221,12 +222,12 @@ impl Challenger<'_> {
                 Err(Stuck::NoFault)
             };
         }
-        for (edge, sink) in [(Edge::ToPrevious, Sink::ToPrevious), (Edge::ToNext, Sink::ToNext)] {
-            let root = edge.root(theirs);
-            if root == edge.root(&own) {
+        for (boundary, sink) in [(Boundary::ToPrevious, Sink::ToPrevious), (Boundary::ToNext, Sink::ToNext)] {
+            let root = boundary.root(theirs);
+            if root == boundary.root(&own) {
                 continue;
             }
-            let own = self.logs.get(edge).ok_or(Stuck::Own("log"))?;
+            let own = self.logs.get(boundary).ok_or(Stuck::Own("log"))?;
             let tree = OwnTree::list(own.items().iter().copied());
             let known = learned(game, (Subject::Log, root), &tree);
             let ask = || Move::AskLog {
@@ -234,7 +235,7 @@ impl Challenger<'_> {
                 facts: game.facts.clone(),
                 claim: game.claim.clone(),
                 logs: theirs.clone(),
-                edge: edge.number(),
+                boundary: boundary.number(),
                 question: guided(Subject::Log, &tree, (known.height(), 0), self.salt(game)),
             };
             return Ok(match first_difference(game, (Subject::Log, root), &known, self.salt(game), ask) {
@@ -247,7 +248,7 @@ impl Challenger<'_> {
                 }
             });
         }
-        // Only what was received differs: the sender's word decides, which `next` has looked at.
+        // Only what was received differs: the sender's attestation decides, which `next` has looked at.
         Err(Stuck::NoFault)
     }
 

@@ -7,7 +7,7 @@ use super::descent::learned;
 use super::game::TreeId;
 use super::position::{is_bottom, row_start};
 use super::{Game, OwnTree, Subject};
-use crate::commit::{BoundaryLists, Edge, Logs, io_root};
+use crate::commit::{Boundary, BoundaryLists, Logs, io_root};
 use crate::merkle::{Entries, List, OpeningError};
 
 /// The claim's logs as far as they are known.
@@ -15,7 +15,7 @@ pub(super) struct KnownLogs<'a> {
     pub(super) claim: &'a Claim,
     /// Roots of all, where they were told.
     pub(super) roots: Option<BoundaryLogs>,
-    edges: Vec<(Edge, &'a List, Learned)>,
+    boundaries: Vec<(Boundary, &'a List, Learned)>,
 }
 
 impl<'a> KnownLogs<'a> {
@@ -23,12 +23,12 @@ impl<'a> KnownLogs<'a> {
     pub(super) fn new(game: &'a Game, own: &'a BoundaryLists) -> Self {
         let given = || game.logs.as_ref().map(|(logs, _)| logs.clone());
         let roots = if io_root(&own.roots()) == game.claim.io { Some(own.roots()) } else { given() };
-        let mut edges = Vec::new();
-        for edge in Edge::ALL {
-            let Some((log, theirs)) = own.get(edge).zip(roots.as_ref()) else { continue };
-            edges.push((edge, log, Learned::new(game, (Subject::Log, edge.root(theirs)), log)));
+        let mut boundaries = Vec::new();
+        for boundary in Boundary::ALL {
+            let Some((log, theirs)) = own.get(boundary).zip(roots.as_ref()) else { continue };
+            boundaries.push((boundary, log, Learned::new(game, (Subject::Log, boundary.root(theirs)), log)));
         }
-        Self { claim: &game.claim, roots, edges }
+        Self { claim: &game.claim, roots, boundaries }
     }
 }
 
@@ -42,8 +42,8 @@ impl Logs for KnownLogs<'_> {
         })
     }
 
-    fn edge(&self, edge: Edge) -> Option<&dyn Entries> {
-        let (_, own, learned) = self.edges.iter().find(|(at, ..)| *at == edge)?;
+    fn boundary(&self, boundary: Boundary) -> Option<&dyn Entries> {
+        let (_, own, learned) = self.boundaries.iter().find(|(at, ..)| *at == boundary)?;
         if own.root() == learned.root { Some(*own) } else { Some(learned) }
     }
 }

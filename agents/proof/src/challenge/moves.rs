@@ -48,8 +48,8 @@ pub enum Move {
     },
     /// `askLogs`.
     AskLogs { position: Position },
-    /// `askLog`; `edge` counts the fields of `BoundaryLogs`.
-    AskLog { position: Position, facts: Facts, claim: Claim, logs: BoundaryLogs, edge: u8, question: Question },
+    /// `askLog`; `boundary` counts the fields of `BoundaryLogs`.
+    AskLog { position: Position, facts: Facts, claim: Claim, logs: BoundaryLogs, boundary: u8, question: Question },
     /// `timeout`.
     Timeout,
 }

@@ -16,9 +16,9 @@ pub struct Contracts {
     pub checkpoints: Address,
     /// `Channels`, domain of vouchers.
     pub channels: Address,
-    /// `Disputes`, domain of step statements and edge logs.
+    /// `Disputes`, domain of step statements and signed boundary logs.
     pub disputes: Address,
-    /// `Custody`, domain of holders' words.
+    /// `Custody`, domain of holders' attestations.
     pub custody: Address,
 }
 

@@ -1,4 +1,4 @@
-//! Boundary logs (C-8): which tensors crossed a stage's borders in an interval.
+//! Boundary logs (C-8): which tensors crossed a stage's boundaries in an interval.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use crate::merkle::{Entries, List};
 /// Most entries of one log; bounds what a neighbour can make us keep.
 pub const MAX_ENTRIES: u64 = 1 << 24;
 
-/// One neighbour and direction.
+/// One neighbour and direction: what crosses it in an interval has one log, which the sender signs as an `EdgeLog`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Edge {
+pub enum Boundary {
     /// Received from the previous stage.
     FromPrevious,
     /// Sent to the previous stage.
@@ -27,7 +27,7 @@ pub enum Edge {
     ToNext,
 }
 
-impl Edge {
+impl Boundary {
     /// In the order of `BoundaryLogs`.
     pub const ALL: [Self; 4] = [Self::FromPrevious, Self::ToPrevious, Self::FromNext, Self::ToNext];
 
@@ -85,14 +85,14 @@ impl Edge {
     }
 }
 
-/// What the sender at an edge of a lane signs about an interval. None before the first stage.
-pub fn edge_log(lane: Lane, interval: u32, edge: Edge, logs: &BoundaryLogs) -> Option<EdgeLog> {
-    let neighbour = edge.neighbour(lane.stage)?;
-    let (from, to) = match edge {
-        Edge::FromPrevious | Edge::FromNext => (neighbour, lane.stage),
-        Edge::ToPrevious | Edge::ToNext => (lane.stage, neighbour),
+/// What the sender at a boundary of a lane signs about an interval. None before the first stage.
+pub fn edge_log(lane: Lane, interval: u32, boundary: Boundary, logs: &BoundaryLogs) -> Option<EdgeLog> {
+    let neighbour = boundary.neighbour(lane.stage)?;
+    let (from, to) = match boundary {
+        Boundary::FromPrevious | Boundary::FromNext => (neighbour, lane.stage),
+        Boundary::ToPrevious | Boundary::ToNext => (lane.stage, neighbour),
     };
-    let root = edge.root(logs);
+    let root = boundary.root(logs);
     Some(EdgeLog { job: lane.job.0, replica: lane.replica, fromStage: from, toStage: to, interval, root })
 }
 
@@ -106,12 +106,12 @@ pub struct SenderSignatures {
 }
 
 impl SenderSignatures {
-    /// Of the sender at an edge; of edges over which the lane itself sends there is none.
-    pub const fn at(&self, edge: Edge) -> Option<&Bytes> {
-        match edge {
-            Edge::FromPrevious => Some(&self.previous),
-            Edge::FromNext => Some(&self.next),
-            Edge::ToPrevious | Edge::ToNext => None,
+    /// Of the sender at a boundary; of boundaries over which the lane itself sends there is none.
+    pub const fn at(&self, boundary: Boundary) -> Option<&Bytes> {
+        match boundary {
+            Boundary::FromPrevious => Some(&self.previous),
+            Boundary::FromNext => Some(&self.next),
+            Boundary::ToPrevious | Boundary::ToNext => None,
         }
     }
 }
@@ -132,8 +132,8 @@ pub enum LogError {
     #[error("a log of {0} entries: at most {MAX_ENTRIES} are kept")]
     TooLong(u64),
     /// The program has no such neighbour; refuse the message.
-    #[error("the program has no {0:?} edge")]
-    NoEdge(Edge),
+    #[error("the program has no {0:?} boundary")]
+    NoBoundary(Boundary),
     /// A step or micro-batch outside the interval; refuse the message.
     #[error("local step {step}, micro-batch {micro_batch} is outside an interval of {} × {}", shape.steps, shape.micro_batches)]
     OutOfRange {
@@ -145,10 +145,10 @@ pub enum LogError {
         shape: LogShape,
     },
     /// Another tensor is logged at this place; the sender contradicts itself.
-    #[error("{edge:?} entry {index} is {logged} already, not {offered}")]
+    #[error("{boundary:?} entry {index} is {logged} already, not {offered}")]
     Conflict {
         /// Which log.
-        edge: Edge,
+        boundary: Boundary,
         /// Entry.
         index: u64,
         /// What stands there.
@@ -157,10 +157,10 @@ pub enum LogError {
         offered: TensorRoot,
     },
     /// The interval is not complete; wait for the tensor.
-    #[error("{edge:?} entry {index} is missing")]
+    #[error("{boundary:?} entry {index} is missing")]
     Missing {
         /// Which log.
-        edge: Edge,
+        boundary: Boundary,
         /// First entry without a tensor.
         index: u64,
     },
@@ -188,7 +188,7 @@ impl LogShape {
 #[derive(Clone, Debug)]
 pub struct LogBuilder {
     shape: LogShape,
-    edges: BTreeMap<Edge, BTreeMap<u64, TensorRoot>>,
+    boundaries: BTreeMap<Boundary, BTreeMap<u64, TensorRoot>>,
 }
 
 impl LogBuilder {
@@ -201,8 +201,11 @@ impl LogBuilder {
         if shape.entries() > MAX_ENTRIES {
             return Err(LogError::TooLong(shape.entries()));
         }
-        let edges = Edge::ALL.into_iter().filter(|edge| edge.is_in(program)).map(|edge| (edge, BTreeMap::new()));
-        Ok(Self { shape, edges: edges.collect() })
+        let boundaries = Boundary::ALL
+            .into_iter()
+            .filter(|boundary| boundary.is_in(program))
+            .map(|boundary| (boundary, BTreeMap::new()));
+        Ok(Self { shape, boundaries: boundaries.collect() })
     }
 
     /// Extent of the logs.
@@ -213,12 +216,18 @@ impl LogBuilder {
     /// Enters a tensor; entering the same one again changes nothing.
     ///
     /// # Errors
-    /// [`LogError::NoEdge`], [`LogError::OutOfRange`], [`LogError::Conflict`].
-    pub fn record(&mut self, edge: Edge, step: u32, micro_batch: u32, offered: TensorRoot) -> Result<(), LogError> {
+    /// [`LogError::NoBoundary`], [`LogError::OutOfRange`], [`LogError::Conflict`].
+    pub fn record(
+        &mut self,
+        boundary: Boundary,
+        step: u32,
+        micro_batch: u32,
+        offered: TensorRoot,
+    ) -> Result<(), LogError> {
         let index = self.shape.index(step, micro_batch)?;
-        let entries = self.edges.get_mut(&edge).ok_or(LogError::NoEdge(edge))?;
+        let entries = self.boundaries.get_mut(&boundary).ok_or(LogError::NoBoundary(boundary))?;
         let logged = *entries.entry(index).or_insert(offered);
-        if logged == offered { Ok(()) } else { Err(LogError::Conflict { edge, index, logged, offered }) }
+        if logged == offered { Ok(()) } else { Err(LogError::Conflict { boundary, index, logged, offered }) }
     }
 
     /// Closes the logs.
@@ -227,12 +236,12 @@ impl LogBuilder {
     /// [`LogError::Missing`].
     pub fn finish(self) -> Result<BoundaryLists, LogError> {
         let mut lists = BTreeMap::new();
-        for (edge, entries) in self.edges {
+        for (boundary, entries) in self.boundaries {
             let index = (0..).zip(entries.keys()).take_while(|(index, key)| index == *key).count() as u64;
             if index < self.shape.entries() {
-                return Err(LogError::Missing { edge, index });
+                return Err(LogError::Missing { boundary, index });
             }
-            lists.insert(edge, List::new(entries.into_values()));
+            lists.insert(boundary, List::new(entries.into_values()));
         }
         Ok(BoundaryLists { lists })
     }
@@ -241,28 +250,28 @@ impl LogBuilder {
 /// The closed logs of an interval with their trees.
 #[derive(Clone, Debug, Default)]
 pub struct BoundaryLists {
-    lists: BTreeMap<Edge, List>,
+    lists: BTreeMap<Boundary, List>,
 }
 
 impl BoundaryLists {
-    /// The log of an edge, if the stage has that neighbour.
-    pub fn get(&self, edge: Edge) -> Option<&List> {
-        self.lists.get(&edge)
+    /// The log of a boundary, if the stage has that neighbour.
+    pub fn get(&self, boundary: Boundary) -> Option<&List> {
+        self.lists.get(&boundary)
     }
 
     /// Logs of one entry each: those of one step of one micro-batch.
-    pub fn of_one(entries: impl IntoIterator<Item = (Edge, TensorRoot)>) -> Self {
-        Self { lists: entries.into_iter().map(|(edge, root)| (edge, List::new([root]))).collect() }
+    pub fn of_one(entries: impl IntoIterator<Item = (Boundary, TensorRoot)>) -> Self {
+        Self { lists: entries.into_iter().map(|(boundary, root)| (boundary, List::new([root]))).collect() }
     }
 
     /// Roots; zero where there is no neighbour.
     pub fn roots(&self) -> BoundaryLogs {
-        let root = |edge| self.get(edge).map(List::root).unwrap_or_default();
+        let root = |boundary| self.get(boundary).map(List::root).unwrap_or_default();
         BoundaryLogs {
-            fromPrevious: root(Edge::FromPrevious),
-            toPrevious: root(Edge::ToPrevious),
-            fromNext: root(Edge::FromNext),
-            toNext: root(Edge::ToNext),
+            fromPrevious: root(Boundary::FromPrevious),
+            toPrevious: root(Boundary::ToPrevious),
+            fromNext: root(Boundary::FromNext),
+            toNext: root(Boundary::ToNext),
         }
     }
 }
@@ -272,8 +281,8 @@ pub trait Logs: Send + Sync {
     /// Roots; zero where there is no neighbour.
     fn roots(&self) -> BoundaryLogs;
 
-    /// The log of an edge, if there is one and anything is known of it.
-    fn edge(&self, edge: Edge) -> Option<&dyn Entries>;
+    /// The log of a boundary, if there is one and anything is known of it.
+    fn boundary(&self, boundary: Boundary) -> Option<&dyn Entries>;
 }
 
 impl Logs for BoundaryLists {
@@ -281,8 +290,8 @@ impl Logs for BoundaryLists {
         self.roots()
     }
 
-    fn edge(&self, edge: Edge) -> Option<&dyn Entries> {
-        self.get(edge).map(|list| list as &dyn Entries)
+    fn boundary(&self, boundary: Boundary) -> Option<&dyn Entries> {
+        self.get(boundary).map(|list| list as &dyn Entries)
     }
 }
 
@@ -321,8 +330,8 @@ mod tests {
     fn complete_logs_close_and_absent_neighbours_are_zero() {
         let mut logs = LogBuilder::new(&last_stage(), 2).unwrap();
         for (step, micro_batch) in [(1, 1), (0, 0), (1, 0), (0, 1)] {
-            for edge in [Edge::FromPrevious, Edge::ToPrevious] {
-                logs.record(edge, step, micro_batch, root((step * 2 + micro_batch) as u8)).unwrap();
+            for boundary in [Boundary::FromPrevious, Boundary::ToPrevious] {
+                logs.record(boundary, step, micro_batch, root((step * 2 + micro_batch) as u8)).unwrap();
             }
         }
         let lists = logs.finish().unwrap();
@@ -335,12 +344,12 @@ mod tests {
     #[test]
     fn refuses_what_does_not_belong() {
         let mut logs = LogBuilder::new(&last_stage(), 2).unwrap();
-        assert_eq!(logs.record(Edge::ToNext, 0, 0, root(1)), Err(LogError::NoEdge(Edge::ToNext)));
-        assert!(matches!(logs.record(Edge::ToPrevious, 2, 0, root(1)), Err(LogError::OutOfRange { .. })));
-        assert!(matches!(logs.record(Edge::ToPrevious, 0, 2, root(1)), Err(LogError::OutOfRange { .. })));
-        logs.record(Edge::ToPrevious, 0, 1, root(1)).unwrap();
-        logs.record(Edge::ToPrevious, 0, 1, root(1)).unwrap();
-        assert!(matches!(logs.record(Edge::ToPrevious, 0, 1, root(2)), Err(LogError::Conflict { index: 1, .. })));
+        assert_eq!(logs.record(Boundary::ToNext, 0, 0, root(1)), Err(LogError::NoBoundary(Boundary::ToNext)));
+        assert!(matches!(logs.record(Boundary::ToPrevious, 2, 0, root(1)), Err(LogError::OutOfRange { .. })));
+        assert!(matches!(logs.record(Boundary::ToPrevious, 0, 2, root(1)), Err(LogError::OutOfRange { .. })));
+        logs.record(Boundary::ToPrevious, 0, 1, root(1)).unwrap();
+        logs.record(Boundary::ToPrevious, 0, 1, root(1)).unwrap();
+        assert!(matches!(logs.record(Boundary::ToPrevious, 0, 1, root(2)), Err(LogError::Conflict { index: 1, .. })));
         assert!(matches!(LogBuilder::new(&last_stage(), u32::MAX), Err(LogError::TooLong(_))));
     }
 
@@ -349,13 +358,13 @@ mod tests {
         for present in [vec![], vec![0], vec![0, 1, 3], vec![1, 2, 3], vec![0, 1, 2]] {
             let mut logs = LogBuilder::new(&last_stage(), 2).unwrap();
             for i in 0..4 {
-                logs.record(Edge::FromPrevious, i / 2, i % 2, root(1)).unwrap();
+                logs.record(Boundary::FromPrevious, i / 2, i % 2, root(1)).unwrap();
             }
             for i in &present {
-                logs.record(Edge::ToPrevious, i / 2, i % 2, root(1)).unwrap();
+                logs.record(Boundary::ToPrevious, i / 2, i % 2, root(1)).unwrap();
             }
             let index = (0..4).find(|i| !present.contains(i)).unwrap();
-            let missing = LogError::Missing { edge: Edge::ToPrevious, index: u64::from(index) };
+            let missing = LogError::Missing { boundary: Boundary::ToPrevious, index: u64::from(index) };
             assert_eq!(logs.finish().unwrap_err(), missing, "{present:?}");
         }
     }

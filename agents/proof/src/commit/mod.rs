@@ -22,7 +22,9 @@ use alloy_primitives::B256;
 use tensorlink_types::TensorRoot;
 
 pub use self::digest::{Contracts, job_key, record_hash, seal};
-pub use self::logs::{BoundaryLists, Edge, LogBuilder, LogError, LogShape, Logs, SenderSignatures, edge_log, io_root};
+pub use self::logs::{
+    Boundary, BoundaryLists, LogBuilder, LogError, LogShape, Logs, SenderSignatures, edge_log, io_root,
+};
 pub use self::program::{ProgramCommitment, operator_hash, program_hash, wiring_hash};
 pub use self::programs::ProgramList;
 pub use self::receipt::{Crossed, epoch_record, is_receipt, receipt, receipt_list, receipt_statement};

@@ -5,7 +5,7 @@ use alloy_sol_types::SolValue;
 use tensorlink_types::{Program, abi};
 use thiserror::Error;
 
-use super::Edge;
+use super::Boundary;
 use crate::merkle::List;
 
 /// A program with more operators, constants or state tensors than 32 bits count.
@@ -29,8 +29,11 @@ pub fn program_hash(header: &abi::ProgramHeader) -> B256 {
 }
 
 /// Which boundary logs the program's stage has: bit n for the n-th of `BoundaryLogs`.
-pub fn edges_of(program: &Program) -> u8 {
-    Edge::ALL.iter().filter(|edge| edge.is_in(program)).fold(0, |edges, edge| edges | edge.bit())
+pub fn boundaries_of(program: &Program) -> u8 {
+    Boundary::ALL
+        .iter()
+        .filter(|boundary| boundary.is_in(program))
+        .fold(0, |boundaries, boundary| boundaries | boundary.bit())
 }
 
 /// A program's commitment with everything that opens it.
@@ -65,7 +68,7 @@ impl ProgramCommitment {
             constantCount: count(constants.len())?,
             stateCount: count(program.state.len())?,
             microBatches: program.micro_batches,
-            edges: edges_of(program),
+            edges: boundaries_of(program),
             operators: operators.root(),
             constants: constants.root(),
             wiring: wiring_hash(&wiring),

@@ -5,11 +5,11 @@ use alloy_sol_types::SolValue;
 use tensorlink_types::abi::{Claim, StepStatement};
 use tensorlink_types::{ClaimId, Lane, TensorRoot};
 
-use super::{BoundaryLists, Edge, io_root, trace_root};
+use super::{Boundary, BoundaryLists, io_root, trace_root};
 use crate::merkle::List;
 
-/// Roots of the tensors that crossed a stage's borders for one text. The user stands before the first stage and behind
-/// the last.
+/// Roots of the tensors that crossed a stage's boundaries for one text. The user stands before the first stage and
+/// behind the last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crossed {
     /// Received from the previous stage.
@@ -23,9 +23,9 @@ pub struct Crossed {
 impl Crossed {
     /// Its logs: those of one step of one micro-batch.
     pub fn logs(&self) -> BoundaryLists {
-        let received = [(Edge::FromPrevious, Some(self.from_previous)), (Edge::FromNext, self.from_next)];
-        let entries = received.into_iter().chain([(Edge::ToNext, Some(self.to_next))]);
-        BoundaryLists::of_one(entries.filter_map(|(edge, root)| Some((edge, root?))))
+        let received = [(Boundary::FromPrevious, Some(self.from_previous)), (Boundary::FromNext, self.from_next)];
+        let entries = received.into_iter().chain([(Boundary::ToNext, Some(self.to_next))]);
+        BoundaryLists::of_one(entries.filter_map(|(boundary, root)| Some((boundary, root?))))
     }
 }
 

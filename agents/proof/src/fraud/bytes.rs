@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::element::receives;
 use super::{ElementProof, OpenedTensor};
-use crate::commit::{Contracts, Edge, SIGNATURE_BYTES, operator_hash};
+use crate::commit::{Boundary, Contracts, SIGNATURE_BYTES, operator_hash};
 use crate::merkle::{LEAF_BYTES, OpeningError, list_root_over};
 
 /// Why there are no such bytes, or no such proof.
@@ -62,7 +62,7 @@ pub fn encode(proof: &ElementProof) -> Result<Vec<u8>, BytesError> {
         return Err(BytesError::Logs);
     }
     if let Some(logs) = &proof.logs {
-        Edge::ALL.iter().for_each(|edge| to.put(edge.root(logs)));
+        Boundary::ALL.iter().for_each(|boundary| to.put(boundary.root(logs)));
     }
     to.put(proof.element.to_be_bytes());
     if proof.output.ranges.len() != 1 {

@@ -11,7 +11,7 @@ use super::{
     Case, ElementProof, FraudError, OpenedTensor, Refusal, Signed, openings, verify_contradiction_proof,
     verify_element_proof, verify_wiring_proof,
 };
-use crate::commit::{Edge, Logs, ProgramCommitment, program::ProgramTooLarge, tensor_list};
+use crate::commit::{Boundary, Logs, ProgramCommitment, program::ProgramTooLarge, tensor_list};
 use crate::merkle::tensor::leaves_of;
 use crate::merkle::{Entries, List, OpeningError, TensorTree};
 
@@ -253,19 +253,19 @@ impl<'a> Prover<'a> {
             Source::Output(i) => (lists.trace, i.into()),
             Source::State(i) => (lists.before, i.into()),
             Source::Constant(i) => (&self.commitment.constants, i.into()),
-            Source::FromPrevious(i) => self.logged(Edge::FromPrevious, lists.said, i)?,
-            Source::FromNext(i) => self.logged(Edge::FromNext, lists.said, i)?,
+            Source::FromPrevious(i) => self.logged(Boundary::FromPrevious, lists.said, i)?,
+            Source::FromNext(i) => self.logged(Boundary::FromNext, lists.said, i)?,
         })
     }
 
-    /// The log of an edge, and the place of the statement's step and a micro-batch in it.
-    fn logged(&self, edge: Edge, said: &Signed, micro_batch: u32) -> Result<(&dyn Entries, u64), FraudError> {
+    /// The log of a boundary, and the place of the statement's step and a micro-batch in it.
+    fn logged(&self, boundary: Boundary, said: &Signed, micro_batch: u32) -> Result<(&dyn Entries, u64), FraudError> {
         let per_step = self.program.micro_batches;
         if micro_batch >= per_step {
             return Err(FraudError::OutOfProgram { what: "micro-batch", index: micro_batch.into() });
         }
         let local = self.case.work.local_step(said.statement.step);
-        let list = self.logs.edge(edge).ok_or(FraudError::List("boundary log"))?;
+        let list = self.logs.boundary(boundary).ok_or(FraudError::List("boundary log"))?;
         Ok((list, u64::from(local) * u64::from(per_step) + u64::from(micro_batch)))
     }
 
@@ -292,8 +292,8 @@ impl<'a> Prover<'a> {
         let wiring = &self.commitment.wiring;
         let (sources, (list, place)) = match sink {
             Sink::State => (&wiring.state, (lists.after, u64::from(index))),
-            Sink::ToNext => (&wiring.toNext, self.logged(Edge::ToNext, said, index)?),
-            Sink::ToPrevious => (&wiring.toPrevious, self.logged(Edge::ToPrevious, said, index)?),
+            Sink::ToNext => (&wiring.toNext, self.logged(Boundary::ToNext, said, index)?),
+            Sink::ToPrevious => (&wiring.toPrevious, self.logged(Boundary::ToPrevious, said, index)?),
         };
         let source = usize::try_from(index).ok().and_then(|i| sources.get(i)).copied();
         let source = source.ok_or(FraudError::OutOfProgram { what: "entry of the sink", index: index.into() })?;

@@ -12,7 +12,9 @@ use tensorlink_types::{Operator, Source, TensorType};
 
 use super::{Case, ElementProof, Opened, OpenedTensor, Refusal, Work, decode, openings};
 use crate::commit::programs::verify_program;
-use crate::commit::{Edge, io_root, is_receipt, operator_hash, program_hash, record_hash, verify_signer, wiring_hash};
+use crate::commit::{
+    Boundary, io_root, is_receipt, operator_hash, program_hash, record_hash, verify_signer, wiring_hash,
+};
 use crate::merkle::tensor::leaf_count;
 use crate::merkle::{LEAF_BYTES, verify_membership};
 
@@ -125,17 +127,17 @@ fn is_operand(
     let (statement, program) = (&proof.statement, &proof.program);
     let member =
         |list, count: u32, index: u32| verify_membership(list, count.into(), index.into(), root, siblings).is_ok();
-    let logged = |edge: Edge, micro_batch| {
+    let logged = |boundary: Boundary, micro_batch| {
         let logs = proof.logs.as_ref().ok_or(Refusal::WrongLogs)?;
         check_logs(&proof.claim, logs)?;
-        Ok(is_logged(case, program, statement, edge.root(logs), micro_batch, root, siblings))
+        Ok(is_logged(case, program, statement, boundary.root(logs), micro_batch, root, siblings))
     };
     match source {
         Source::Output(i) => Ok(i < proof.operator_index && member(statement.trace, program.operatorCount, i)),
         Source::State(i) => Ok(member(statement.preState, program.stateCount, i)),
         Source::Constant(i) => Ok(member(program.constants, program.constantCount, i)),
-        Source::FromPrevious(i) => logged(Edge::FromPrevious, i),
-        Source::FromNext(i) => logged(Edge::FromNext, i),
+        Source::FromPrevious(i) => logged(Boundary::FromPrevious, i),
+        Source::FromNext(i) => logged(Boundary::FromNext, i),
     }
 }
 

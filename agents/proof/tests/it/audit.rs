@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_difference, first_element};
-use tensorlink_proof::commit::Edge;
+use tensorlink_proof::commit::Boundary;
 use tensorlink_proof::fraud::Sink;
 use tensorlink_types::TensorRoot;
 use tensorlink_types::abi::StepStatement;
@@ -60,9 +60,9 @@ fn wiring_faults_name_their_sink() {
     lied.state_roots[3][1] = wrong;
     let state = Verdict::Wiring { step: FIRST + 2, sink: Sink::State, index: 1 };
     assert_eq!(verdict(&scenario, &lied), Ok(state));
-    for (edge, sink) in [(Edge::ToNext, Sink::ToNext), (Edge::ToPrevious, Sink::ToPrevious)] {
+    for (boundary, sink) in [(Boundary::ToNext, Sink::ToNext), (Boundary::ToPrevious, Sink::ToPrevious)] {
         let mut lied = scenario.honest();
-        let entry = lied.logs.iter_mut().find(|(e, local, m, _)| (*e, *local, *m) == (edge, 1, 1)).unwrap();
+        let entry = lied.logs.iter_mut().find(|(e, local, m, _)| (*e, *local, *m) == (boundary, 1, 1)).unwrap();
         entry.3 = wrong;
         assert_eq!(verdict(&scenario, &lied), Ok(Verdict::Wiring { step: FIRST + 1, sink, index: 1 }));
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::{BoundaryLists, Edge, LogBuilder, io_root, tensor_list, tensor_root, tensor_roots};
+use tensorlink_proof::commit::{Boundary, BoundaryLists, LogBuilder, io_root, tensor_list, tensor_root, tensor_roots};
 use tensorlink_proof::custody::{Undeliverable, deliver, deliver_sent, sent_over};
 use tensorlink_proof::merkle::tensor::leaf_count;
 use tensorlink_proof::merkle::{root_from_data, verify_membership, verify_range};
@@ -40,20 +40,20 @@ fn logs() -> BoundaryLists {
     let mut logs = LogBuilder::new(&program, STEPS).unwrap();
     for entry in 0..STEPS * MICRO_BATCHES {
         let (step, micro_batch) = (entry / MICRO_BATCHES, entry % MICRO_BATCHES);
-        for edge in [Edge::ToNext, Edge::ToPrevious] {
-            logs.record(edge, step, micro_batch, tensor_root(&sent(edge, entry))).unwrap();
+        for boundary in [Boundary::ToNext, Boundary::ToPrevious] {
+            logs.record(boundary, step, micro_batch, tensor_root(&sent(boundary, entry))).unwrap();
         }
     }
     logs.finish().unwrap()
 }
 
-fn sent(edge: Edge, entry: u32) -> Tensor {
-    let entry = if edge == Edge::ToNext { entry } else { 7 - entry };
+fn sent(boundary: Boundary, entry: u32) -> Tensor {
+    let entry = if boundary == Boundary::ToNext { entry } else { 7 - entry };
     tensors().swap_remove(entry as usize % 4)
 }
 
-fn demand_sent(edge: Edge, part: Part) -> Demand {
-    let kind = if edge == Edge::ToNext { DemandKind::SentToNext } else { DemandKind::SentToPrevious };
+fn demand_sent(boundary: Boundary, part: Part) -> Demand {
+    let kind = if boundary == Boundary::ToNext { DemandKind::SentToNext } else { DemandKind::SentToPrevious };
     let list = io_root(&logs().roots());
     Demand { kind: kind as u8, list, tensors: STEPS * MICRO_BATCHES, part, ..Demand::default() }
 }
@@ -86,13 +86,13 @@ proptest! {
     fn any_part_of_what_was_sent_opens_to_its_log(
         to_next in any::<bool>(), entry in 0..6u32, first in any::<u32>(), leaves in 1..=64u32,
     ) {
-        let edge = if to_next { Edge::ToNext } else { Edge::ToPrevious };
-        let (logs, tensor) = (logs(), sent(edge, entry));
-        let demand = demand_sent(edge, Part { tensor: entry, firstLeaf: first, leaves });
-        prop_assert_eq!(sent_over(&demand), Some(edge));
+        let boundary = if to_next { Boundary::ToNext } else { Boundary::ToPrevious };
+        let (logs, tensor) = (logs(), sent(boundary, entry));
+        let demand = demand_sent(boundary, Part { tensor: entry, firstLeaf: first, leaves });
+        prop_assert_eq!(sent_over(&demand), Some(boundary));
         let shown = deliver_sent(&logs, &tensor, &demand).unwrap();
         let root = root_from_data(tensor.ty(), shown.dataRoot).0;
-        let log = edge.root(&logs.roots());
+        let log = boundary.root(&logs.roots());
         verify_membership(log, demand.tensors.into(), entry.into(), root, &shown.membership).unwrap();
         let count = leaf_count(tensor.ty());
         verify_range(shown.dataRoot, count, &shown.range).unwrap();
@@ -105,17 +105,17 @@ proptest! {
 #[test]
 fn what_was_not_sent_so_is_not_shown() {
     let (logs, part) = (logs(), Part { tensor: 1, firstLeaf: 0, leaves: 1 });
-    let asked = demand_sent(Edge::ToNext, part.clone());
-    let right = sent(Edge::ToNext, 1);
+    let asked = demand_sent(Boundary::ToNext, part.clone());
+    let right = sent(Boundary::ToNext, 1);
     assert!(deliver_sent(&logs, &right, &asked).is_ok());
     let refused = Err(Undeliverable::OtherTensors);
-    assert_eq!(deliver_sent(&logs, &sent(Edge::ToNext, 2), &asked), refused, "another entry");
+    assert_eq!(deliver_sent(&logs, &sent(Boundary::ToNext, 2), &asked), refused, "another entry");
     assert_eq!(
         deliver_sent(&logs, &right, &Demand { list: B256::ZERO, ..asked.clone() }),
         refused,
         "another claim's logs"
     );
-    let beyond = demand_sent(Edge::ToNext, Part { tensor: 6, ..part });
+    let beyond = demand_sent(Boundary::ToNext, Part { tensor: 6, ..part });
     assert_eq!(deliver_sent(&logs, &right, &beyond), refused);
     assert_eq!(deliver_sent(&BoundaryLists::default(), &right, &asked), refused, "no such neighbour");
     for kind in [0, DemandKind::State as u8, DemandKind::Files as u8, 5] {

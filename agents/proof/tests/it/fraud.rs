@@ -6,7 +6,7 @@ use k256::ecdsa::SigningKey;
 use proptest::prelude::*;
 use tensorlink_num::Tensor;
 use tensorlink_proof::audit::{Audit, Verdict, first_element};
-use tensorlink_proof::commit::{Edge, sign, tensor_root};
+use tensorlink_proof::commit::{Boundary, sign, tensor_root};
 use tensorlink_proof::fraud::bytes::{decode, encode};
 use tensorlink_proof::fraud::{
     Conviction, ElementProof, FraudError, Opened, OpenedTensor, Prover, Refusal, Sink, StepAnswer,
@@ -248,8 +248,8 @@ fn wiring_proof(scenario: &Scenario, sink: Sink) -> (Claimed, WiringProof) {
     match sink {
         Sink::State => lied.state_roots[LOCAL as usize + 1][1] = wrong,
         Sink::ToNext | Sink::ToPrevious => {
-            let edge = if sink == Sink::ToNext { Edge::ToNext } else { Edge::ToPrevious };
-            let entry = lied.logs.iter_mut().find(|(e, local, m, _)| (*e, *local, *m) == (edge, LOCAL, 1)).unwrap();
+            let boundary = if sink == Sink::ToNext { Boundary::ToNext } else { Boundary::ToPrevious };
+            let entry = lied.logs.iter_mut().find(|(e, local, m, _)| (*e, *local, *m) == (boundary, LOCAL, 1)).unwrap();
             entry.3 = wrong;
         }
     }

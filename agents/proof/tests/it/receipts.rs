@@ -5,7 +5,7 @@ use alloy_sol_types::SolValue;
 use k256::ecdsa::SigningKey;
 use tensorlink_num::Tensor;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
-use tensorlink_proof::commit::{Edge, ProgramCommitment, io_root, record_hash, sign, tensor_root, trace_root};
+use tensorlink_proof::commit::{Boundary, ProgramCommitment, io_root, record_hash, sign, tensor_root, trace_root};
 use tensorlink_proof::fraud::bytes::{decode, encode};
 use tensorlink_proof::fraud::{
     Case, Conviction, ElementProof, FraudError, Opened, Prover, Refusal, Sink, StepAnswer, Work,
@@ -258,7 +258,7 @@ fn only_a_receipt_and_only_its_workers_word_count() {
 fn training_and_serving_proofs_are_not_interchangeable() {
     let scenario = Scenario::new();
     let mut lied = scenario.honest();
-    let entry = lied.logs.iter_mut().find(|(edge, local, ..)| *edge == Edge::ToNext && *local == 1);
+    let entry = lied.logs.iter_mut().find(|(boundary, local, ..)| *boundary == Boundary::ToNext && *local == 1);
     entry.unwrap().3 = WRONG;
     let claimed = scenario.claim(&lied);
     let prover = Prover::new(claimed.case, &scenario.program, &claimed.claim, COMMITTED_AT, &claimed.logs);

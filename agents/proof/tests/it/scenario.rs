@@ -6,8 +6,8 @@ use tensorlink_num::{StepContext, Tensor, execute};
 use tensorlink_proof::audit::{Answer, OwnInterval};
 use tensorlink_proof::commit::sign::address_of;
 use tensorlink_proof::commit::{
-    BoundaryLists, Contracts, Edge, LogBuilder, ProgramCommitment, io_root, record_hash, sign, state_root, tensor_root,
-    trace_root,
+    Boundary, BoundaryLists, Contracts, LogBuilder, ProgramCommitment, io_root, record_hash, sign, state_root,
+    tensor_root, trace_root,
 };
 use tensorlink_proof::fraud::{Case, Signed, Work};
 use tensorlink_types::abi::{Claim, StepStatement};
@@ -123,13 +123,13 @@ impl Scenario {
             run.states.push(self.program.state.iter().map(|s| outputs[s.producer as usize].clone()).collect());
             run.traces.push(outputs.iter().map(tensor_root).collect());
             for m in 0..2u32 {
-                for (edge, root) in [
-                    (Edge::FromPrevious, tensor_root(&self.input(Source::FromPrevious(m), step))),
-                    (Edge::FromNext, tensor_root(&self.input(Source::FromNext(m), step))),
-                    (Edge::ToNext, tensor_root(&outputs[self.program.to_next[m as usize] as usize])),
-                    (Edge::ToPrevious, tensor_root(&outputs[self.program.to_previous[m as usize] as usize])),
+                for (boundary, root) in [
+                    (Boundary::FromPrevious, tensor_root(&self.input(Source::FromPrevious(m), step))),
+                    (Boundary::FromNext, tensor_root(&self.input(Source::FromNext(m), step))),
+                    (Boundary::ToNext, tensor_root(&outputs[self.program.to_next[m as usize] as usize])),
+                    (Boundary::ToPrevious, tensor_root(&outputs[self.program.to_previous[m as usize] as usize])),
                 ] {
-                    run.logs.push((edge, local, m, root));
+                    run.logs.push((boundary, local, m, root));
                 }
             }
             run.outputs.push(outputs);
@@ -156,8 +156,8 @@ impl Scenario {
     /// Claims a run and answers about each of its steps.
     pub(crate) fn claim(&self, run: &Run) -> Claimed {
         let mut logs = LogBuilder::new(&self.program, STEPS).unwrap();
-        for (edge, local, m, root) in &run.logs {
-            logs.record(*edge, *local, *m, *root).unwrap();
+        for (boundary, local, m, root) in &run.logs {
+            logs.record(*boundary, *local, *m, *root).unwrap();
         }
         let logs = logs.finish().unwrap();
         let claim = Claim {
@@ -202,7 +202,7 @@ pub(crate) struct Run {
     pub(crate) outputs: Vec<Vec<Tensor>>,
     pub(crate) traces: Vec<Vec<TensorRoot>>,
     pub(crate) state_roots: Vec<Vec<TensorRoot>>,
-    pub(crate) logs: Vec<(Edge, u32, u32, TensorRoot)>,
+    pub(crate) logs: Vec<(Boundary, u32, u32, TensorRoot)>,
 }
 
 impl Run {

@@ -10,7 +10,7 @@ use super::rotary::Rotation;
 /// taken at once.
 #[derive(Debug)]
 pub struct FloatCache {
-    /// Keys and values of each layer, `[groups, capacity, head width]`.
+    /// Keys and values of each layer, `[kv_heads, capacity, head width]`.
     layers: Vec<[Tensor; 2]>,
     rotation: Option<Rotation>,
     capacity: usize,
@@ -38,7 +38,7 @@ impl FloatCache {
     }
 
     fn size(architecture: &Architecture, capacity: usize) -> [i64; 3] {
-        [architecture.groups.into(), capacity as i64, architecture.head_width.into()]
+        [architecture.kv_heads.into(), capacity as i64, architecture.head_width.into()]
     }
 
     /// Whether a model of this architecture, element type and device made it, as far as can be told.
@@ -86,7 +86,7 @@ impl FloatCache {
 }
 
 impl Places<'_> {
-    /// Keeps keys and values `[groups, tokens, head width]`; gives those of all tokens so far.
+    /// Keeps keys and values `[kv_heads, tokens, head width]`; gives those of all tokens so far.
     pub(super) fn extend(&self, keys: &Tensor, values: &Tensor) -> Result<[Tensor; 2], TchError> {
         let (past, tokens) = (self.past, self.tokens);
         let [cached_keys, cached_values] = self.layer;

@@ -32,12 +32,12 @@ pub(super) struct Layer {
 #[derive(Debug)]
 pub(super) struct Heads {
     pub(super) heads: i64,
-    pub(super) groups: i64,
+    pub(super) kv_heads: i64,
     pub(super) width: i64,
     pub(super) causal: bool,
     /// That of the query and key norms.
     pub(super) epsilon: f64,
-    /// Gains of the query and key norms, `[heads + groups, width]`.
+    /// Gains of the query and key norms, `[heads + kv_heads, width]`.
     pub(super) gain: Option<Tensor>,
 }
 
@@ -113,12 +113,12 @@ impl Layer {
         places: Option<Places<'_>>,
         watch: &mut Watch<'_>,
     ) -> Result<Tensor, TchError> {
-        let Heads { heads, groups, width, .. } = self.heads;
+        let Heads { heads, kv_heads, width, .. } = self.heads;
         let outputs = self.attention.forward(x, watch)?;
-        // Queries and keys are normalised and rotated together: [tokens, heads + groups, width].
-        let by_head = outputs.f_view([-1, heads + 2 * groups, width])?;
+        // Queries and keys are normalised and rotated together: [tokens, heads + kv_heads, width].
+        let by_head = outputs.f_view([-1, heads + 2 * kv_heads, width])?;
         let (mut turned, value) =
-            (by_head.f_narrow(1, 0, heads + groups)?, by_head.f_narrow(1, heads + groups, groups)?);
+            (by_head.f_narrow(1, 0, heads + kv_heads)?, by_head.f_narrow(1, heads + kv_heads, kv_heads)?);
         self.see(watch, &"attention.value", &value)?;
         if let Some(gain) = &self.heads.gain {
             self.see_heads(watch, ("", ".projected"), &turned)?;
@@ -131,7 +131,7 @@ impl Layer {
         }
         let by_place = |x: Tensor| x.f_transpose(0, 1);
         let query = by_place(turned.f_narrow(1, 0, heads)?)?;
-        let (mut key, mut value) = (by_place(turned.f_narrow(1, heads, groups)?)?, by_place(value)?);
+        let (mut key, mut value) = (by_place(turned.f_narrow(1, heads, kv_heads)?)?, by_place(value)?);
         if let Some(places) = places {
             [key, value] = places.extend(&key, &value)?;
         }
@@ -145,9 +145,9 @@ impl Layer {
 
     fn see_heads(&self, watch: &mut Watch<'_>, (before, after): (&str, &str), x: &Tensor) -> Result<(), TchError> {
         if watch.on() {
-            let Heads { heads, groups, .. } = self.heads;
+            let Heads { heads, kv_heads, .. } = self.heads;
             self.see(watch, &format_args!("attention.{before}query{after}"), &x.f_narrow(1, 0, heads)?)?;
-            self.see(watch, &format_args!("attention.{before}key{after}"), &x.f_narrow(1, heads, groups)?)?;
+            self.see(watch, &format_args!("attention.{before}key{after}"), &x.f_narrow(1, heads, kv_heads)?)?;
         }
         Ok(())
     }
@@ -185,17 +185,17 @@ pub(super) fn activate(activation: Activation, x: &mut Tensor) -> Result<Tensor,
 
 impl Heads {
     /// Mean of the values that each query attends to; `query` is `[heads, tokens, width]`, `key` and `value` are
-    /// `[groups, places, width]`; gives `[tokens, heads · width]`.
+    /// `[kv_heads, places, width]`; gives `[tokens, heads · width]`.
     fn mix(&self, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<Tensor, TchError> {
-        let Self { heads, groups, width, .. } = *self;
+        let Self { heads, kv_heads, width, .. } = *self;
         let (tokens, places) = (length(query), length(key));
         let [key, value] = [key.f_unsqueeze(0)?, value.f_unsqueeze(0)?];
         let attend = |query: &Tensor, mask: Option<&Tensor>, causal, grouped| {
             Tensor::f_scaled_dot_product_attention(query, &key, &value, mask, 0.0, causal, None, grouped)
         };
         if tokens == 1 {
-            // The heads of a group are its queries: keys and values are read once, and not copied for each head.
-            let query = query.f_reshape([1, groups, heads / groups, width])?;
+            // Heads that share keys and values are queries of one head: keys and values are read once, and not copied.
+            let query = query.f_reshape([1, kv_heads, heads / kv_heads, width])?;
             return attend(&query, None, false, false)?.f_reshape([1, heads * width]);
         }
         let past = places - tokens;
@@ -206,15 +206,15 @@ impl Heads {
             None
         };
         let causal = self.causal && mask.is_none();
-        let mixed = attend(&query.f_unsqueeze(0)?, mask.as_ref(), causal, heads != groups)?;
+        let mixed = attend(&query.f_unsqueeze(0)?, mask.as_ref(), causal, heads != kv_heads)?;
         mixed.f_squeeze_dim(0)?.f_transpose(0, 1)?.f_reshape([tokens, heads * width])
     }
 
     /// Products of queries with the keys that they see, zero elsewhere, `[heads, tokens, places]`.
     fn scores(&self, query: &Tensor, key: &Tensor) -> Result<Tensor, TchError> {
-        let Self { heads, groups, width, .. } = *self;
+        let Self { heads, kv_heads, width, .. } = *self;
         let (tokens, places) = (length(query), length(key));
-        let grouped = query.f_reshape([groups, heads / groups * tokens, width])?;
+        let grouped = query.f_reshape([kv_heads, heads / kv_heads * tokens, width])?;
         let scores = grouped.f_matmul(&key.f_transpose(1, 2)?)?.f_view([heads, tokens, places])?;
         if self.causal { scores.f_tril(places - tokens) } else { Ok(scores) }
     }

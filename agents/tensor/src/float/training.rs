@@ -130,10 +130,10 @@ impl FloatTraining {
             let gain = self.weight(&name(&format!("{part}_norm.gain")))?;
             turned(x.f_rms_norm(gain.size(), Some(gain), a.epsilon)?)
         };
-        let (query, key) = (looked_up("query", a.heads)?, looked_up("key", a.groups)?);
-        let value = heads("value", a.groups)?;
+        let (query, key) = (looked_up("query", a.heads)?, looked_up("key", a.kv_heads)?);
+        let value = heads("value", a.kv_heads)?;
         let first = |x: &Tensor| x.f_transpose(1, 2)?.f_to_kind(self.products);
-        let shared = |x: &Tensor| first(x)?.f_repeat_interleave_self_int(i64::from(a.heads / a.groups), 1, None);
+        let shared = |x: &Tensor| first(x)?.f_repeat_interleave_self_int(i64::from(a.heads / a.kv_heads), 1, None);
         let mixed = Tensor::f_scaled_dot_product_attention::<Tensor>(
             &first(&query)?,
             &shared(&key)?,

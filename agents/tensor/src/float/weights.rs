@@ -194,7 +194,7 @@ impl Loader<'_> {
             placement: a.placement,
             heads: Heads {
                 heads: a.heads.into(),
-                groups: a.groups.into(),
+                kv_heads: a.kv_heads.into(),
                 width: a.head_width.into(),
                 causal: a.causal,
                 epsilon: a.epsilon,
@@ -215,10 +215,10 @@ impl Loader<'_> {
         })
     }
 
-    /// Gains of the norms of every query and key head, `[heads + groups, head width]`.
+    /// Gains of the norms of every query and key head, `[heads + kv_heads, head width]`.
     fn head_gains(&self, number: u32) -> Result<Tensor, FloatError> {
-        let Architecture { heads, groups, head_width, .. } = *self.architecture;
-        let gains = [("query", heads), ("key", groups)].map(|(part, count)| {
+        let Architecture { heads, kv_heads, head_width, .. } = *self.architecture;
+        let gains = [("query", heads), ("key", kv_heads)].map(|(part, count)| {
             let gain = self.vector(&format!("layers.{number}.attention.{part}_norm.gain"))?;
             Ok::<_, FloatError>(gain.f_expand([i64::from(count), i64::from(head_width)], false)?)
         });

@@ -2,7 +2,7 @@
 
 use tch::{Kind, TchError, Tensor};
 
-/// `groups × (heads of a group · rows) × depth` by `groups × columns × depth`, in int64.
+/// `kv_heads × (heads that share one · rows) × depth` by `kv_heads × columns × depth`, in int64.
 fn product(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
     a.f_to_kind(Kind::Double)?.f_bmm(&b.f_to_kind(Kind::Double)?.f_transpose(1, 2)?)?.f_to_kind(Kind::Int64)
 }
@@ -11,16 +11,16 @@ fn product(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
 pub(crate) fn scores(q: &Tensor, k: &Tensor, heads: i64) -> Result<Tensor, TchError> {
     let ((t, width), (s, all)) = (q.size2()?, k.size2()?);
     let depth = width / heads;
-    let groups = all / depth;
-    let q = q.f_reshape([t, heads, depth])?.f_transpose(0, 1)?.f_reshape([groups, heads / groups * t, depth])?;
-    let k = k.f_reshape([s, groups, depth])?.f_transpose(0, 1)?;
+    let kv_heads = all / depth;
+    let q = q.f_reshape([t, heads, depth])?.f_transpose(0, 1)?.f_reshape([kv_heads, heads / kv_heads * t, depth])?;
+    let k = k.f_reshape([s, kv_heads, depth])?.f_transpose(0, 1)?;
     product(&q, &k)?.f_reshape([heads, t, s])
 }
 
 /// Sums of rule N-27, in int64: `p` is H × T × S, `v` is (G·D) × S of heads as wide as the output's; T × (H·D).
 pub(crate) fn mix(p: &Tensor, v: &Tensor, depth: i64) -> Result<Tensor, TchError> {
     let ((heads, t, s), (all, _)) = (p.size3()?, v.size2()?);
-    let groups = all / depth;
-    let sums = product(&p.f_reshape([groups, heads / groups * t, s])?, &v.f_reshape([groups, depth, s])?)?;
+    let kv_heads = all / depth;
+    let sums = product(&p.f_reshape([kv_heads, heads / kv_heads * t, s])?, &v.f_reshape([kv_heads, depth, s])?)?;
     sums.f_reshape([heads, t, depth])?.f_transpose(0, 1)?.f_reshape([t, heads * depth])?.f_contiguous()
 }

@@ -50,7 +50,7 @@ pub(super) fn at_step(table: &Tensor, step: u32, width: i64) -> Result<Tensor, T
 /// Rows of `a` in heads of `depth`, to rows of `row`.
 pub(super) fn group_sum(a: &Tensor, (depth, row): (i64, i64), (shift, limit): (i32, i64)) -> Result<Tensor, TchError> {
     let (tokens, width) = a.size2()?;
-    let groups = row / depth;
-    let heads = a.f_reshape([tokens, groups, width / row, depth])?;
+    let kv_heads = row / depth;
+    let heads = a.f_reshape([tokens, kv_heads, width / row, depth])?;
     rescale(&heads.f_sum_dim_intlist(&[2i64][..], false, Kind::Int64)?, shift, limit)
 }

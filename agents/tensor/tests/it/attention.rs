@@ -41,7 +41,7 @@ fn check(engines: &[TorchEngine], opcode: Opcode, operands: &[&Tensor], attribut
     }
 }
 
-/// Heads in groups, tokens few and many, lanes that are emptied and operands that are sliced.
+/// Heads that share keys and values, tokens few and many, lanes that are emptied and operands that are sliced.
 #[test]
 fn heads_of_every_shape() {
     let engines = engines();
@@ -54,17 +54,17 @@ fn heads_of_every_shape() {
         (40, 100, 64, 6, 3),
         (17, 130, 20, 3, 1),
     ];
-    for (tokens, keys, depth, heads, groups) in shapes {
+    for (tokens, keys, depth, heads, kv_heads) in shapes {
         for (bits_a, bits_b, bits_y, shift) in
             [(8, 8, 16, 5), (8, 8, 60, 0), (12, 12, 16, 9), (16, 12, 16, 15), (16, 16, 40, 3), (10, 9, 8, -2)]
         {
             let q = dice.tensor(&ty(bits_a, 0, &[tokens, heads * depth])).unwrap();
-            let k = dice.tensor(&ty(bits_b, 0, &[keys, groups * depth])).unwrap();
+            let k = dice.tensor(&ty(bits_b, 0, &[keys, kv_heads * depth])).unwrap();
             let attributes = [heads.into(), shift];
             let scores = ty(bits_y, -shift as i16, &[heads, tokens, keys]);
             check(&engines, Opcode::HeadScores, &[&q, &k], &attributes, scores);
             let p = dice.tensor(&ty(bits_a, 0, &[heads, tokens, keys])).unwrap();
-            let v = dice.tensor(&ty(bits_b, 0, &[groups * depth, keys])).unwrap();
+            let v = dice.tensor(&ty(bits_b, 0, &[kv_heads * depth, keys])).unwrap();
             let mixed = ty(bits_y, -shift as i16, &[tokens, heads * depth]);
             check(&engines, Opcode::HeadMix, &[&p, &v], &attributes, mixed);
         }

@@ -12,7 +12,7 @@ use tensorlink_tensor::{Device, ElementKernel, Int8Kernel, Int16Kernel, Kernels,
 use tensorlink_types::{TensorRoot, TensorType};
 
 const SIZE: Dimensions =
-    Dimensions { vocabulary: 200, width: 96, layers: 2, heads: 4, groups: 2, hidden: 160, context: 200 };
+    Dimensions { vocabulary: 200, width: 96, layers: 2, heads: 4, kv_heads: 2, hidden: 160, context: 200 };
 
 fn text(count: u32) -> Vec<u32> {
     (0..count).map(|i| i.wrapping_mul(2_654_435_761).rotate_left(7) % SIZE.vocabulary).collect()

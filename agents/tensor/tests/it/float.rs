@@ -12,7 +12,7 @@ use tensorlink_tensor::float::{FloatError, FloatModel, FloatOutput, Precision, P
 use crate::reference::Reference;
 
 const SIZE: Dimensions =
-    Dimensions { vocabulary: 61, width: 24, layers: 2, heads: 4, groups: 2, hidden: 40, context: 16 };
+    Dimensions { vocabulary: 61, width: 24, layers: 2, heads: 4, kv_heads: 2, hidden: 40, context: 16 };
 const IDS: [u32; 9] = [3, 60, 0, 17, 17, 42, 5, 29, 8];
 
 fn rotary(width: u32, scaling: Scaling) -> Positions {
@@ -36,7 +36,7 @@ fn architectures() -> Vec<Architecture> {
     vec![
         random::gpt2(SIZE),
         Architecture { positions: rotary(6, stretched), ..llama.clone() },
-        Architecture { family: Family::Mistral, groups: 1, activation: Activation::Gelu, ..llama.clone() },
+        Architecture { family: Family::Mistral, kv_heads: 1, activation: Activation::Gelu, ..llama.clone() },
         Architecture { family: Family::Qwen2, attention_bias: true, positions: rotary(6, yarn), ..llama.clone() },
         Architecture { attention_bias: true, mlp_bias: true, ..qwen3.clone() },
         // Half of each head rotated.

@@ -22,7 +22,7 @@ use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::TensorRoot;
 
 const SIZE: Dimensions =
-    Dimensions { vocabulary: 23, width: 16, layers: 2, heads: 4, groups: 2, hidden: 24, context: 12 };
+    Dimensions { vocabulary: 23, width: 16, layers: 2, heads: 4, kv_heads: 2, hidden: 24, context: 12 };
 const TOKENS: usize = 12;
 const SEQUENCES: u32 = 2;
 const STEPS: u32 = 30;
@@ -91,7 +91,7 @@ fn autograd_learns_what_the_step_graph_learns() {
     check(&Architecture { query_key_norm: true, ..llama(SIZE) });
     let untied = Output::Logits { tied: false };
     check(&Architecture { activation: Activation::Relu, output: untied, ..gpt2(SIZE) });
-    check(&Architecture { activation: Activation::Gelu, gated: true, groups: 2, ..gpt2(SIZE) });
+    check(&Architecture { activation: Activation::Gelu, gated: true, kv_heads: 2, ..gpt2(SIZE) });
 }
 
 /// State after two steps in integers.
@@ -165,7 +165,7 @@ fn calibration_by_libtorch_sees_what_plain_floats_see() {
         Architecture { query_key_norm: true, attention_bias: true, ..llama(SIZE) },
         Architecture { output: Output::Logits { tied: true }, ..llama(SIZE) },
         Architecture { activation: Activation::Relu, ..gpt2(SIZE) },
-        Architecture { activation: Activation::Gelu, gated: true, groups: 2, ..gpt2(SIZE) },
+        Architecture { activation: Activation::Gelu, gated: true, kv_heads: 2, ..gpt2(SIZE) },
     ] {
         let (_, training, data) = begun(&architecture);
         agree(&training, &data, 10);

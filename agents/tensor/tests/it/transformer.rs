@@ -11,7 +11,7 @@ use tensorlink_tensor::{Device, TorchEngine, calibrate};
 use tensorlink_types::TensorRoot;
 
 const SIZE: Dimensions =
-    Dimensions { vocabulary: 200, width: 96, layers: 3, heads: 4, groups: 2, hidden: 160, context: 32 };
+    Dimensions { vocabulary: 200, width: 96, layers: 3, heads: 4, kv_heads: 2, hidden: 160, context: 32 };
 
 fn architectures() -> [Architecture; 6] {
     let first = Output::Embedding(Pooling::First);

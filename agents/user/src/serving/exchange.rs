@@ -22,7 +22,7 @@ pub(super) struct Task<'a> {
     pub(super) text: u32,
     /// Tokens of the text so far.
     pub(super) tokens: u32,
-    /// Their rows on the edge into the stage, and the bytes of one.
+    /// Their rows on the boundary into the stage, and the bytes of one.
     pub(super) input: (&'a [u8], usize),
     /// Rows of their controls, and the bytes of one; for a stage that chooses tokens.
     pub(super) controls: Option<(&'a [u8], usize)>,

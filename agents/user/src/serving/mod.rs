@@ -6,7 +6,7 @@
 //! | [`prepare`] | a model in integers to the stages of a job |
 //! | [`publish`] | their files into the store, and back |
 //! | [`pipeline`] | a running job: texts in, outputs and receipts out |
-//! | [`edges`] | what crosses between the stages |
+//! | [`boundaries`] | what crosses between the stages |
 //! | `shared`, `text`, `exchange` | what texts share; one text on its way; one lane's part in it |
 //! | [`receipt`] | whether a receipt is right |
 //! | [`account`] | what a lane is owed: receipts, epochs, vouchers |
@@ -16,8 +16,8 @@
 
 pub mod account;
 pub mod archive;
+pub mod boundaries;
 mod courier;
-pub mod edges;
 mod exchange;
 pub mod fault;
 mod lane;
@@ -30,7 +30,7 @@ mod shared;
 mod text;
 
 pub use archive::{Receipts, StageReceipt, TextReceipts};
-pub use edges::Edges;
+pub use boundaries::Boundaries;
 pub use fault::{LaneFault, OpenError, TextError};
 pub use pipeline::{Pipeline, Step, Text};
 pub use prepare::{Prepared as PreparedServing, ServeError, ServingStage};

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::archive::{Archive, KEPT, TextReceipts};
+use super::boundaries::Boundaries;
 use super::courier;
-use super::edges::Edges;
 use super::fault::{OpenError, TextError};
 use super::lane::LaneClient;
 use super::numbers::Numbers;
@@ -56,12 +56,12 @@ pub struct Text {
 }
 
 impl Pipeline {
-    /// Takes up a running job of ours, whose stages have these `edges`. Workers are told what they may have missed. A
-    /// lane whose account cannot be taken up is left out, with a warning, while its stage has another.
+    /// Takes up a running job of ours, whose stages have these `boundaries`. Workers are told what they may have
+    /// missed. A lane whose account cannot be taken up is left out, with a warning, while its stage has another.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn open(ports: Ports, job: &JobView, edges: Edges) -> Result<Self, OpenError> {
+    pub async fn open(ports: Ports, job: &JobView, boundaries: Boundaries) -> Result<Self, OpenError> {
         let id = job.id;
         if job.kind != JobKind::Serving {
             return Err(OpenError::Training(id));
@@ -72,8 +72,8 @@ impl Pipeline {
         if job.state != JobState::Running {
             return Err(OpenError::State { job: id, state: job.state });
         }
-        if edges.stages() != usize::from(job.stages) {
-            return Err(OpenError::Stages { job: id, stages: job.stages, files: edges.stages() });
+        if boundaries.stages() != usize::from(job.stages) {
+            return Err(OpenError::Stages { job: id, stages: job.stages, files: boundaries.stages() });
         }
         let archive = Archive::open(&ports.journal, id, KEPT)?;
         let numbers = Numbers::open(&ports.journal, id)?;
@@ -89,7 +89,7 @@ impl Pipeline {
         let shared = Shared {
             ports,
             job: id,
-            edges,
+            boundaries,
             longest: job.steps_per_interval,
             most: job.intervals,
             lanes,
@@ -112,7 +112,7 @@ impl Pipeline {
 
     /// Tokens that the model knows: ids are below this.
     pub fn vocabulary(&self) -> u32 {
-        self.shared.edges.vocabulary()
+        self.shared.boundaries.vocabulary()
     }
 
     /// Whether every stage has a worker that did not fail lately.
@@ -140,7 +140,7 @@ impl Pipeline {
 
     /// Whether the last stage chooses tokens, by controls that come with each.
     pub fn chooses(&self) -> bool {
-        self.shared.edges.chooses()
+        self.shared.boundaries.chooses()
     }
 
     /// Computes a whole text of a model that chooses no tokens.
@@ -231,31 +231,31 @@ impl Text {
     /// # Errors
     /// [`TextError`].
     pub async fn advance(&mut self, tokens: &[u32], controls: Option<&Tensor>, last: bool) -> Result<Step, TextError> {
-        let edges = &self.shared.edges;
+        let boundaries = &self.shared.boundaries;
         let before = self.state.as_ref().ok_or(TextError::Over)?.tokens;
-        if !edges.causal() && (before > 0 || !last) {
+        if !boundaries.causal() && (before > 0 || !last) {
             return Err(TextError::Whole);
         }
         let whole = tokens.len().saturating_add(before as usize);
         let longest = self.shared.longest;
         let count = u32::try_from(whole).ok().filter(|count| !tokens.is_empty() && *count <= longest);
         let count = count.ok_or(TextError::Length { tokens: whole, longest })?;
-        let vocabulary = edges.vocabulary();
+        let vocabulary = boundaries.vocabulary();
         if let Some(token) = tokens.iter().copied().find(|token| *token >= vocabulary) {
             return Err(TextError::Token { token, vocabulary });
         }
         let length = |_: RunError| TextError::Length { tokens: whole, longest };
         let fresh = count.saturating_sub(before);
-        if controls.map(Tensor::ty) != edges.controls(fresh)?.as_ref() {
+        if controls.map(Tensor::ty) != boundaries.controls(fresh)?.as_ref() {
             return Err(TextError::Controls);
         }
         let rows = Fresh {
             tokens: tokens_tensor(tokens).map_err(length)?.to_bytes(),
             controls: controls.map(Tensor::to_bytes).unwrap_or_default(),
         };
-        let out = edges.stages();
-        let given = if edges.by_token(out) { fresh } else { count };
-        let ty = edges.ty(out, given)?.ok_or(TextError::Closed)?;
+        let out = boundaries.stages();
+        let given = if boundaries.by_token(out) { fresh } else { count };
+        let ty = boundaries.ty(out, given)?.ok_or(TextError::Closed)?;
         // At its beginning a text may still find a replica that can be paid.
         if before > 0 {
             self.state.as_ref().map_or(Ok(()), |state| state.promise(count))?;
@@ -287,9 +287,9 @@ impl Text {
     /// # Errors
     /// [`TextError`]; after one of a stage's the text is abandoned, and nobody is paid for it.
     pub async fn finish(&mut self) -> Result<TextReceipts, TextError> {
-        let edges = &self.shared.edges;
+        let boundaries = &self.shared.boundaries;
         let tokens = self.state.as_ref().ok_or(TextError::Over)?.tokens;
-        if tokens == 0 || !edges.by_token(edges.stages()) {
+        if tokens == 0 || !boundaries.by_token(boundaries.stages()) {
             return Err(TextError::Unended);
         }
         let mut state = self.state.take().ok_or(TextError::Over)?;

@@ -12,7 +12,7 @@ use tensorlink_proof::commit::tensor_root;
 use tensorlink_types::{B256, Program};
 use thiserror::Error;
 
-use super::edges::{EdgeError, Edges};
+use super::boundaries::{Boundaries, BoundaryError};
 
 /// Why a model cannot be served.
 #[derive(Debug, Error)]
@@ -25,7 +25,7 @@ pub enum ServeError {
     Shard(#[from] ShardError),
     /// The stages are not the whole model, in order.
     #[error(transparent)]
-    Edges(#[from] EdgeError),
+    Boundaries(#[from] BoundaryError),
 }
 
 /// A stage of a serving job.
@@ -66,7 +66,7 @@ impl Prepared {
             stages.push(ServingStage { longest: Program::clone(&program), plan, constants, programs });
         }
         let plans: Vec<Plan> = stages.iter().map(|stage| stage.plan.clone()).collect();
-        Edges::new(&plans)?;
+        Boundaries::new(&plans)?;
         Ok(Self { stages, longest })
     }
 

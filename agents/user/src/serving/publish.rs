@@ -13,7 +13,7 @@ use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_types::B256;
 use thiserror::Error;
 
-use super::edges::{EdgeError, Edges};
+use super::boundaries::{Boundaries, BoundaryError};
 use super::prepare::Prepared;
 use crate::publish::PublishError;
 
@@ -48,7 +48,7 @@ pub enum NoteError {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     #[error(transparent)]
-    Edges(#[from] EdgeError),
+    Boundaries(#[from] BoundaryError),
 }
 
 /// Publishes.
@@ -78,17 +78,17 @@ pub async fn publish_serving(
 }
 
 impl ServingNote {
-    /// The edges of the job's pipeline, from its files in our own store.
+    /// The boundaries of the job's pipeline, from its files in our own store.
     ///
     /// # Errors
     /// [`NoteError`].
-    pub async fn edges(&self, store: &dyn Store) -> Result<Edges, NoteError> {
+    pub async fn boundaries(&self, store: &dyn Store) -> Result<Boundaries, NoteError> {
         let manifest = Manifest::parse(&store.get(&parse_cid(&self.manifest)?, &[], MAX_MANIFEST).await?)?;
         let mut plans: Vec<Plan> = Vec::new();
         for stage in 0..u16::try_from(manifest.stages.len()).unwrap_or(u16::MAX) {
             let plan = store.get(&parse_cid(&manifest.serving(stage)?.plan)?, &[], MAX_PLAN).await?;
             plans.push(decode("plan", &plan)?);
         }
-        Ok(Edges::new(&plans)?)
+        Ok(Boundaries::new(&plans)?)
     }
 }

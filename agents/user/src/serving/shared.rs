@@ -7,7 +7,7 @@ use tensorlink_node::Ports;
 use tensorlink_types::JobId;
 
 use super::archive::Archive;
-use super::edges::Edges;
+use super::boundaries::Boundaries;
 use super::lane::LaneClient;
 use super::numbers::Numbers;
 
@@ -18,7 +18,7 @@ const DOWN: u64 = 30;
 pub(super) struct Shared {
     pub(super) ports: Ports,
     pub(super) job: JobId,
-    pub(super) edges: Edges,
+    pub(super) boundaries: Boundaries,
     pub(super) longest: u32,
     /// Tokens that the job pays a lane.
     pub(super) most: u32,

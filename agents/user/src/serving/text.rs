@@ -1,4 +1,4 @@
-//! One text on its way: the rows that crossed each edge, and the lane that holds it at each stage.
+//! One text on its way: the rows that crossed each boundary, and the lane that holds it at each stage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,10 +26,10 @@ pub(super) struct State {
     pub(super) tokens: u32,
     /// Once the text is delivered.
     pub(super) delivered: Option<TextReceipts>,
-    /// Rows that crossed each edge; the last edge may have one row for the whole text. They are sent again to workers
-    /// that lost them, so they are kept to the end: for each of at most [`TEXTS`](super::pipeline::TEXTS) texts those
-    /// of at most the job's longest.
-    edges: Vec<Vec<u8>>,
+    /// Rows that crossed each boundary; the last boundary may have one row for the whole text. They are sent again to
+    /// workers that lost them, so they are kept to the end: for each of at most [`TEXTS`](super::pipeline::TEXTS) texts
+    /// those of at most the job's longest.
+    boundaries: Vec<Vec<u8>>,
     /// Rows of controls, sent to the last stage; none if it chooses no tokens.
     controls: Vec<u8>,
     seats: Vec<Seat>,
@@ -61,12 +61,12 @@ struct Seat {
 
 impl State {
     pub(super) fn new(shared: Arc<Shared>, number: u32, place: OwnedSemaphorePermit) -> Self {
-        let stages = shared.edges.stages();
+        let stages = shared.boundaries.stages();
         let seat = |stage| Seat { replica: shared.first_replica(stage, number), held: 0 };
         let seats = (0..stages).map(seat).collect();
-        let edges = vec![Vec::new(); stages.saturating_add(1)];
+        let boundaries = vec![Vec::new(); stages.saturating_add(1)];
         let (controls, touched) = (Vec::new(), BTreeSet::new());
-        Self { shared, number, tokens: 0, delivered: None, edges, controls, seats, touched, _place: place }
+        Self { shared, number, tokens: 0, delivered: None, boundaries, controls, seats, touched, _place: place }
     }
 
     /// Promises the lanes that hold the text to pay it when it has `tokens` tokens.
@@ -86,15 +86,15 @@ impl State {
     /// one row. `gone` says that nobody waits for it any more.
     pub(super) async fn advance(&mut self, fresh: &Fresh, last: bool, gone: Gone<'_>) -> Result<Vec<u8>, TextError> {
         let shared = Arc::clone(&self.shared);
-        let count = fresh.tokens.len().checked_div(shared.edges.row(0)).unwrap_or(0);
+        let count = fresh.tokens.len().checked_div(shared.boundaries.row(0)).unwrap_or(0);
         self.tokens = self.tokens.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
         self.crossed(0, &fresh.tokens);
         self.controls.extend_from_slice(&fresh.controls);
         let (mut receipts, mut sent) = (BTreeMap::new(), None);
         let mut output = Vec::new();
-        for stage in 0..shared.edges.stages() {
+        for stage in 0..shared.boundaries.stages() {
             // Who ends a text has no rows for a stage that has given all of its own.
-            let apart = shared.edges.receipt_apart(stage);
+            let apart = shared.boundaries.receipt_apart(stage);
             if apart && count == 0 {
                 continue;
             }
@@ -117,7 +117,7 @@ impl State {
     /// Asks the stages that have not signed for the text, all at once, and checks what they sign.
     async fn sign(&mut self, receipts: &mut BTreeMap<usize, StageReceipt>, gone: Gone<'_>) -> Result<(), TextError> {
         let missing: Vec<usize> =
-            (0..self.shared.edges.stages()).filter(|stage| !receipts.contains_key(stage)).collect();
+            (0..self.shared.boundaries.stages()).filter(|stage| !receipts.contains_key(stage)).collect();
         let asked = join_all(missing.iter().map(|stage| self.ending(*stage)));
         // Hashed here while they hash there.
         let roots = |stage: &usize| Ok((self.root(*stage)?, self.root(stage.saturating_add(1))?));
@@ -141,9 +141,9 @@ impl State {
         Ok(())
     }
 
-    fn crossed(&mut self, edge: usize, rows: &[u8]) {
-        let by_token = self.shared.edges.by_token(edge);
-        if let Some(kept) = self.edges.get_mut(edge) {
+    fn crossed(&mut self, boundary: usize, rows: &[u8]) {
+        let by_token = self.shared.boundaries.by_token(boundary);
+        if let Some(kept) = self.boundaries.get_mut(boundary) {
             if !by_token {
                 kept.clear();
             }
@@ -151,32 +151,32 @@ impl State {
         }
     }
 
-    fn rows(&self, edge: usize) -> &[u8] {
-        self.edges.get(edge).map(Vec::as_slice).unwrap_or_default()
+    fn rows(&self, boundary: usize) -> &[u8] {
+        self.boundaries.get(boundary).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Root of the whole tensor on an edge that we filled ourselves or checked before.
-    fn root(&self, edge: usize) -> Result<TensorRoot, TextError> {
-        let ty = self.shared.edges.ty(edge, self.tokens)?.ok_or(TextError::Closed)?;
-        Tensor::from_bytes(ty, self.rows(edge)).map(|tensor| tensor_root(&tensor)).map_err(|_| TextError::Closed)
+    /// Root of the whole tensor on a boundary that we filled ourselves or checked before.
+    fn root(&self, boundary: usize) -> Result<TensorRoot, TextError> {
+        let ty = self.shared.boundaries.ty(boundary, self.tokens)?.ok_or(TextError::Closed)?;
+        Tensor::from_bytes(ty, self.rows(boundary)).map(|tensor| tensor_root(&tensor)).map_err(|_| TextError::Closed)
     }
 
     /// Root of the controls of the whole text, for a stage that takes them.
     fn controls_root(&self, stage: usize) -> Result<Option<TensorRoot>, LaneFault> {
-        let edges = &self.shared.edges;
-        if edges.controls_row(stage) == 0 {
+        let boundaries = &self.shared.boundaries;
+        if boundaries.controls_row(stage) == 0 {
             return Ok(None);
         }
-        let ty = edges.controls(self.tokens).ok().flatten().ok_or(LaneFault::OffTopic)?;
+        let ty = boundaries.controls(self.tokens).ok().flatten().ok_or(LaneFault::OffTopic)?;
         Ok(Some(tensor_root(&Tensor::from_bytes(ty, &self.controls)?)))
     }
 
     /// What a stage gave for some tokens: rows of its type, and where tokens are chosen, tokens of the model.
     fn check(&self, stage: usize, ty: TensorType, rows: &[u8]) -> Result<Tensor, LaneFault> {
-        let edges = &self.shared.edges;
+        let boundaries = &self.shared.boundaries;
         let given = Tensor::from_bytes(ty, rows)?;
-        if edges.controls_row(stage) > 0 {
-            let known = 0..i64::from(edges.vocabulary());
+        if boundaries.controls_row(stage) > 0 {
+            let known = 0..i64::from(boundaries.vocabulary());
             if let Some(wrong) = given.mantissas().to_vec().into_iter().find(|id| !known.contains(id)) {
                 return Err(LaneFault::Token(wrong));
             }
@@ -224,17 +224,19 @@ impl State {
 
     /// What the lanes of a stage are asked for.
     fn task(&self, stage: usize, last: bool) -> Result<(Task<'_>, TensorType), LaneFault> {
-        let (edges, out) = (&self.shared.edges, stage.saturating_add(1));
-        let ty = edges.ty(out, self.tokens).ok().flatten().ok_or(LaneFault::OffTopic)?;
-        let by_token = edges.by_token(out);
+        let (boundaries, out) = (&self.shared.boundaries, stage.saturating_add(1));
+        let ty = boundaries.ty(out, self.tokens).ok().flatten().ok_or(LaneFault::OffTopic)?;
+        let by_token = boundaries.by_token(out);
         let task = Task {
             text: self.number,
             tokens: self.tokens,
-            input: (self.rows(stage), edges.row(stage)),
-            controls: Some(edges.controls_row(stage)).filter(|row| *row > 0).map(|row| (self.controls.as_slice(), row)),
-            known: if by_token { (self.rows(out), edges.row(out)) } else { (&[], 0) },
+            input: (self.rows(stage), boundaries.row(stage)),
+            controls: Some(boundaries.controls_row(stage))
+                .filter(|row| *row > 0)
+                .map(|row| (self.controls.as_slice(), row)),
+            known: if by_token { (self.rows(out), boundaries.row(out)) } else { (&[], 0) },
             whole: usize::try_from(ty.byte_len()).unwrap_or(usize::MAX),
-            part: edges.part(stage),
+            part: boundaries.part(stage),
             last,
         };
         Ok((task, ty))
@@ -248,14 +250,14 @@ impl State {
         (stage, held): (usize, u32),
         sent: Option<TensorRoot>,
     ) -> Result<Stepped, LaneFault> {
-        let (ports, edges, out) = (&self.shared.ports, &self.shared.edges, stage.saturating_add(1));
+        let (ports, boundaries, out) = (&self.shared.ports, &self.shared.boundaries, stage.saturating_add(1));
         let (task, ty) = self.task(stage, sent.is_some())?;
         // Before anything is computed that could not be paid.
         lane.account().promise(self.number, self.tokens, self.shared.most)?;
         let Some(sent) = sent else {
             let rows = lane.advance(ports, task, held).await?.rows;
             if let Some(fresh) = rows.len().checked_div(task.known.1).and_then(|rows| u32::try_from(rows).ok())
-                && let Some(ty) = edges.ty(out, fresh).ok().flatten()
+                && let Some(ty) = boundaries.ty(out, fresh).ok().flatten()
             {
                 self.check(stage, ty, &rows)?;
             }

@@ -15,7 +15,7 @@ use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_proof::challenge::Told;
-use tensorlink_proof::commit::{Edge, SenderSignatures, io_root, state_root, trace_root};
+use tensorlink_proof::commit::{Boundary, SenderSignatures, io_root, state_root, trace_root};
 use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{AuditAnswer, Claim, Holder, StepStatement};
@@ -126,13 +126,15 @@ fn answer(
     question: Request,
 ) -> Response {
     let local = |step: u32| (step - INTERVAL * STEPS) as usize;
-    let sent = |edge| {
-        let log = outcome.logs.get(edge);
+    let sent = |boundary| {
+        let log = outcome.logs.get(boundary);
         log.map(|log| log.items().iter().copied().map(TensorRoot).collect()).unwrap_or_default()
     };
     match question {
         Request::Interval(_) => Response::Interval(record.clone()),
-        Request::SentLogs(_) => Response::SentLogs { to_previous: sent(Edge::ToPrevious), to_next: sent(Edge::ToNext) },
+        Request::SentLogs(_) => {
+            Response::SentLogs { to_previous: sent(Boundary::ToPrevious), to_next: sent(Boundary::ToNext) }
+        }
         Request::Statements(_) => {
             let statement = |n: u32| StepStatement {
                 claimId: claim,

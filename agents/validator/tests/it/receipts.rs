@@ -16,7 +16,7 @@ use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_node::{Games, Ports, Roster};
-use tensorlink_proof::commit::{Edge, SenderSignatures, io_root, receipt_list, receipt_statement};
+use tensorlink_proof::commit::{Boundary, SenderSignatures, io_root, receipt_list, receipt_statement};
 use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{Claim, Holder, JobKind, JobTerms};
@@ -137,7 +137,8 @@ fn answer(kept: &[Kept], engine: impl Engine + Clone, auditor: Address, question
     match question {
         Request::Interval(_) => Response::Interval(kept.record.clone()),
         Request::SentLogs(_) => {
-            let sent = kept.outcome.logs.get(Edge::ToNext).unwrap().items().iter().copied().map(TensorRoot).collect();
+            let sent =
+                kept.outcome.logs.get(Boundary::ToNext).unwrap().items().iter().copied().map(TensorRoot).collect();
             Response::SentLogs { to_previous: vec![], to_next: sent }
         }
         Request::Statements(_) => {

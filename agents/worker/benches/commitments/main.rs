@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 
 use tensorlink_graph::executor::ExecuteError;
 use tensorlink_graph::{Model, StageExecutor};
-use tensorlink_node::interval::{self, Boundary, Span, Work};
+use tensorlink_node::interval::{self, Boundaries, Span, Work};
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::{Contracts, Edge};
+use tensorlink_proof::commit::{Boundary, Contracts};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::Address;
 use tensorlink_worker::metrics::{Measured, observed};
@@ -64,7 +64,7 @@ fn plain(
     executor: &mut StageExecutor<TorchEngine>,
     span: Span,
     schedule: &[Work],
-    border: &mut Timed,
+    boundaries: &mut Timed,
     mut after_step: impl FnMut(u32, &mut StageExecutor<TorchEngine>) -> std::result::Result<(), ExecuteError>,
 ) -> Result<()> {
     let from_previous = executor.program().from_previous.clone();
@@ -74,12 +74,12 @@ fn plain(
         executor.begin_step(step)?;
         for work in schedule {
             let (from, ty, to, mb) = match *work {
-                Work::Forward(mb) => (Edge::FromPrevious, from_previous.get(mb as usize), Edge::ToNext, mb),
-                Work::Backward(mb) => (Edge::FromNext, from_next.get(mb as usize), Edge::ToPrevious, mb),
+                Work::Forward(mb) => (Boundary::FromPrevious, from_previous.get(mb as usize), Boundary::ToNext, mb),
+                Work::Backward(mb) => (Boundary::FromNext, from_next.get(mb as usize), Boundary::ToPrevious, mb),
             };
             let input = match ty {
                 Some(ty) => {
-                    let data = border.receive(from, step, mb)?;
+                    let data = boundaries.receive(from, step, mb)?;
                     inputs.extend_from_slice(&data);
                     Some(Tensor::from_bytes(ty.clone(), &data)?)
                 }
@@ -90,7 +90,7 @@ fn plain(
                 Work::Backward(_) => executor.backward(mb, input.as_ref())?,
             };
             if let Some(output) = output {
-                border.send(to, step, mb, output.to_bytes().into())?;
+                boundaries.send(to, step, mb, output.to_bytes().into())?;
             }
         }
         executor.update()?;
@@ -108,27 +108,27 @@ impl Stage {
         let engine = TorchEngine::new(Device::Cpu)?;
         let seen = observed(&self.info);
         let mut executor = StageExecutor::new(engine, self.program, &self.constants, &self.state, self.key, seen)?;
-        let (border, mut account) = (&mut self.border, Account::default());
+        let (boundaries, mut account) = (&mut self.boundaries, Account::default());
         for interval in 0..1 + 2 * plan.intervals {
-            border.waiting = Duration::ZERO;
+            boundaries.waiting = Duration::ZERO;
             let span = Span { first_step: interval * plan.steps, steps: plan.steps };
             let mut measured = Measured::default();
             let take = |_, executor: &mut StageExecutor<TorchEngine>| measured.take(executor, &self.info);
             let start = Instant::now();
             if interval % 2 == 1 {
-                plain(&mut executor, span, &schedule, border, take)?;
+                plain(&mut executor, span, &schedule, boundaries, take)?;
                 account.plain.push(start.elapsed());
                 continue;
             }
-            let outcome = interval::run(&mut executor, span, &schedule, border, take)?;
+            let outcome = interval::run(&mut executor, span, &schedule, boundaries, take)?;
             let exchange = Instant::now();
             let (_, signing) =
-                border.neighbours.exchange_logs(self.lane, interval, &outcome.logs, &self.identity, contracts)?;
+                boundaries.neighbours.exchange_logs(self.lane, interval, &outcome.logs, &self.identity, contracts)?;
             let (total, exchanging) = (start.elapsed(), exchange.elapsed());
             account.loss = measured.metrics.loss();
             if interval > 0 {
                 account.committed.push(total);
-                account.waiting += border.waiting + exchanging.saturating_sub(signing);
+                account.waiting += boundaries.waiting + exchanging.saturating_sub(signing);
                 account.hashing += outcome.hashing;
                 account.signing += signing;
             }

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use tensorlink_graph::calibrate::{calibrate, float_state, job_key};
 use tensorlink_graph::{CheckedProgram, Margins, Model, StageInfo, Table, compile, init};
 use tensorlink_node::Identity;
-use tensorlink_node::interval::Boundary;
+use tensorlink_node::interval::Boundaries;
 use tensorlink_num::Tensor;
-use tensorlink_proof::commit::{Edge, tensor_root};
+use tensorlink_proof::commit::{Boundary, tensor_root};
 use tensorlink_types::{JobId, JobKey, Lane};
 use tensorlink_worker::boundary::{Neighbour, Neighbours};
 use tensorlink_worker::link::{Link, LinkError};
@@ -43,23 +43,29 @@ pub(crate) struct Timed {
     pub(crate) waiting: Duration,
 }
 
-impl Boundary for Timed {
+impl Boundaries for Timed {
     type Error = LinkError;
 
-    fn receive(&mut self, edge: Edge, step: u32, micro_batch: u32) -> std::result::Result<Bytes, LinkError> {
+    fn receive(&mut self, boundary: Boundary, step: u32, micro_batch: u32) -> std::result::Result<Bytes, LinkError> {
         let start = Instant::now();
-        let data = self.neighbours.receive(edge, step, micro_batch);
+        let data = self.neighbours.receive(boundary, step, micro_batch);
         self.waiting += start.elapsed();
         data
     }
 
-    fn must_wait(&self, edge: Edge) -> bool {
-        self.neighbours.must_wait(edge)
+    fn must_wait(&self, boundary: Boundary) -> bool {
+        self.neighbours.must_wait(boundary)
     }
 
-    fn send(&mut self, edge: Edge, step: u32, micro_batch: u32, data: Bytes) -> std::result::Result<(), LinkError> {
+    fn send(
+        &mut self,
+        boundary: Boundary,
+        step: u32,
+        micro_batch: u32,
+        data: Bytes,
+    ) -> std::result::Result<(), LinkError> {
         let start = Instant::now();
-        let sent = self.neighbours.send(edge, step, micro_batch, data);
+        let sent = self.neighbours.send(boundary, step, micro_batch, data);
         self.waiting += start.elapsed();
         sent
     }
@@ -75,7 +81,7 @@ pub(crate) struct Stage {
     pub(crate) state: Vec<Tensor>,
     pub(crate) key: JobKey,
     pub(crate) identity: Identity,
-    pub(crate) border: Timed,
+    pub(crate) boundaries: Timed,
 }
 
 /// A file of the examples.
@@ -106,7 +112,7 @@ pub(crate) async fn pipeline(model: &Model, links: Links, stop: &CancellationTok
         if let Some(previous) = stages.last_mut() {
             let (before, after) = nodes.connect(usize::from(number)).await?;
             let link = Link::new(before, limit(&previous.program.from_next)?, stop);
-            previous.border.neighbours.next = Some(Neighbour { address: identity.address(), link });
+            previous.boundaries.neighbours.next = Some(Neighbour { address: identity.address(), link });
             let link = Link::new(after, limit(&stage.program.from_previous)?, stop);
             neighbours.previous = Some(Neighbour { address: previous.identity.address(), link });
         }
@@ -119,7 +125,7 @@ pub(crate) async fn pipeline(model: &Model, links: Links, stop: &CancellationTok
             state,
             key: job_key(model.seed()),
             identity,
-            border: Timed { neighbours, waiting: Duration::ZERO },
+            boundaries: Timed { neighbours, waiting: Duration::ZERO },
         });
     }
     Ok((stages, nodes))

@@ -134,7 +134,8 @@ async fn main() -> Result<()> {
     };
     let file = json!({
         "name": "exchange",
-        "decoder": { "width": width, "layers": layers, "heads": 4, "groups": 4, "hidden": width * 8 / 3, "context": context },
+        "decoder": { "width": width, "layers": layers, "heads": 4, "kv_heads": 4,
+            "hidden": width * 8 / 3, "context": context },
         "optimizer": { "learning_rate": 0.001, "warmup": 1, "weight_decay": 0.1, "clip": 1.0 },
         "sequences": sequences, "steps": steps, "operand_bits": 8, "seed": 1
     });

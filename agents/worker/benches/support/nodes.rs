@@ -74,7 +74,7 @@ impl Nodes {
     }
 }
 
-/// Bytes of the largest tensor that crosses a border.
+/// Bytes of the largest tensor that crosses a boundary.
 pub(crate) fn limit(types: &[TensorType]) -> Result<usize> {
     Ok(usize::try_from(types.iter().map(TensorType::byte_len).max().unwrap_or(0))?)
 }

@@ -55,12 +55,12 @@ async fn claims_before_one_that_is_held_back_become_final() {
 }
 
 #[tokio::test]
-async fn a_word_that_the_contract_does_not_take_is_dropped_and_the_user_asked_from_then_on() {
+async fn an_attestation_that_the_contract_does_not_take_is_dropped_and_the_user_asked_from_then_on() {
     let bench = Bench::new(1);
     let log = bench.computed(INTERVALS);
     bench.run(&log).await;
     bench.held(&log, 2);
-    // The word is now of somebody who has no part in the job.
+    // The attestation is now of somebody who has no part in the job.
     bench.chain.with(|l| {
         l.job.user = support::USER;
         l.now += WINDOW + 5;
@@ -70,7 +70,7 @@ async fn a_word_that_the_contract_does_not_take_is_dropped_and_the_user_asked_fr
     assert!(record.keeper_failed && record.intervals[&2].holder.is_none());
     assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 0);
     bench.chain.with(|l| l.now += WINDOW);
-    assert!(matches!(bench.run(&log).await, Some(Ok(()))), "without a word, later");
+    assert!(matches!(bench.run(&log).await, Some(Ok(()))), "without an attestation, later");
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ abstract contract ClaimMoves is AuditMoves {
         assertEq(checkpoints.windowOf(job, claim.stage, claim.interval), _windowOf(claim));
     }
 
-    /// @dev Finalises what can be of a lane's next claim, by somebody's word or nobody's.
+    /// @dev Finalises what can be of a lane's next claim, by somebody's attestation or nobody's.
     function finalize(uint256 seed, uint256 laneSeed, uint256 who) public {
         uint64 job = _job(seed);
         if (jobs.jobOf(job).state < IJobs.State.Running) return;

@@ -60,7 +60,7 @@ abstract contract CustodyMoves is GameMoves {
         (demand.stage, demand.replica) = (claim.stage, claim.replica);
     }
 
-    /// @dev Another worker's word for the claim's state, if there is one that would give it, and has a stake.
+    /// @dev Another worker's attestation of the claim's state, if there is one that would give it, and has a stake.
     function _keeperOf(Claim memory claim, uint256 seed) internal view returns (Holder memory holder) {
         (uint256 lane, uint16 stage, uint16 replica) = _lane(claim.job, seed);
         if (convictedOn[claim.job][lane] || stage == claim.stage && replica == claim.replica) return _nobody();
@@ -156,10 +156,10 @@ abstract contract CustodyMoves is GameMoves {
             interval: demand.interval,
             root: toNext ? logs.toNext : logs.toPrevious
         });
-        bytes memory word = _sign(_keyOf(demand.holder), _edgeLogDigest(log));
+        bytes memory attestation = _sign(_keyOf(demand.holder), _edgeLogDigest(log));
         Delivery memory delivery = _plainSent(demand.stage, demand.interval, toNext, demand.part.tensor);
         vm.prank(demand.holder);
-        custody.deliverSent(id, demand, delivery, logs, word);
+        custody.deliverSent(id, demand, delivery, logs, attestation);
         ++sentDeliveries;
     }
 

@@ -71,7 +71,7 @@ abstract contract State is Ledger, BeaconTest {
     uint256 public defaults;
     /// @dev Demands that ended because nothing was owed any more.
     uint256 public lifted;
-    /// @dev Claims that were final by a lane's word, and without any.
+    /// @dev Claims that were final by a lane's attestation, and without any.
     uint256 public finalizedByWorkers;
     uint256 public finalizedByNobody;
     /// @dev Demands that are open.
@@ -99,7 +99,7 @@ abstract contract State is Ledger, BeaconTest {
         super._fund(account, spender, amount);
     }
 
-    /// @dev Everybody knows what crossed every border.
+    /// @dev Everybody knows what crossed every boundary.
     function _ioAt(uint16 stage, uint32 interval) internal pure override returns (bytes32) {
         return keccak256(abi.encode(_plainLogs(stage, interval)));
     }

@@ -11,7 +11,7 @@
 //! | `MUTE=true` | it answers no auditor |
 //! | `TONGUE` | `silent_at_last`, `junk` or `{"inconsistent":"wiring"}`: it answers challenges so; `withholding`: it shows nothing that is demanded on chain |
 //! | `KEEP_RESULT=true` | it computes right, and gives its last state to nobody but its keeper |
-//! | `HUSH=true` | it computes right, claims it, and keeps its word for what it sent from its neighbours |
+//! | `HUSH=true` | it computes right, claims it, and withholds its attestation of what it sent from its neighbours |
 //! | `HONEST=true` | it computes right |
 //! | `COOK` | `inputs` or `output`: it shows auditors another one than it logged or signed; `state`: it gives another one than it claimed |
 //! | `COPY=true` | it reveals what other replicas have revealed |

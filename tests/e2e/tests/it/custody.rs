@@ -170,7 +170,7 @@ fn assert_withheld(report: &Report) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_claims_and_keeps_its_word_from_its_neighbour_is_convicted_by_it() {
+async fn who_claims_and_withholds_its_attestation_from_its_neighbour_is_convicted_by_it() {
     let mut network = network().await;
     network.start_workers([0]).await;
     network.start_villain_as(VILLAIN, &[("HUSH", "true"), ("TONGUE", "withholding")]).await;
@@ -191,7 +191,7 @@ async fn who_claims_and_keeps_its_word_from_its_neighbour_is_convicted_by_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_word_that_a_neighbour_gives_on_chain_only_is_taken_from_there() {
+async fn an_attestation_that_a_neighbour_gives_on_chain_only_is_taken_from_there() {
     let mut network = network().await;
     network.start_workers([0]).await;
     network.start_villain_as(VILLAIN, &[("HUSH", "true")]).await;
@@ -199,8 +199,8 @@ async fn a_word_that_a_neighbour_gives_on_chain_only_is_taken_from_there() {
     job.post(&mut network);
     let honest = worker_address(0);
     let token = network.deployment().sno;
-    let shown = network.await_event("the word is shown", LIMIT, |event| match event {
-        Event::WordGiven { id, .. } => Some(*id),
+    let shown = network.await_event("the attestation is shown", LIMIT, |event| match event {
+        Event::AttestationGiven { id, .. } => Some(*id),
         _ => None,
     });
     assert_eq!(shown.await, U256::from(1));

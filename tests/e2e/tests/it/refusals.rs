@@ -223,7 +223,12 @@ fn text_cases() -> Vec<TextCase> {
             text(),
             &["heads", "3", "divides width"],
         ),
-        ("groups of no heads", |m| m["decoder"]["groups"] = 3.into(), text(), &["groups", "3", "divisor of heads"]),
+        (
+            "keys and values shared by no whole number of heads",
+            |m| m["decoder"]["kv_heads"] = 3.into(),
+            text(),
+            &["kv_heads", "3", "divisor of heads"],
+        ),
         ("no context", |m| m["decoder"]["context"] = 1.into(), text(), &["context", "1", "2 to 4096"]),
         ("too many layers", |m| m["decoder"]["layers"] = 129.into(), text(), &["layers", "129", "1 to 128"]),
         (

@@ -10,7 +10,7 @@ use tensorlink_types::{JobId, Lane, TensorRoot};
 use super::{check_rule, malformed};
 use crate::file::{VectorError, compare};
 
-/// What crossed a stage's borders for a text, and the claim about it. `from_next` is zero where the stage receives
+/// What crossed a stage's boundaries for a text, and the claim about it. `from_next` is zero where the stage receives
 /// nothing from there.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

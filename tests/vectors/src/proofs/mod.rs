@@ -11,7 +11,7 @@ use alloy_sol_types::SolValue;
 use serde::{Deserialize, Serialize};
 use tensorlink_num::arbitrary::{Case, Dice};
 use tensorlink_num::{StepContext, execute};
-use tensorlink_proof::commit::{Contracts, Edge, record_hash, tensor_root};
+use tensorlink_proof::commit::{Boundary, Contracts, record_hash, tensor_root};
 use tensorlink_proof::fraud::{
     self, Conviction, Sink, Work, bytes, verify_contradiction_proof, verify_element_proof, verify_wiring_proof,
 };
@@ -267,11 +267,11 @@ fn wrong(k: usize, case: &Case, about: About, lie: Lie) -> Result<ProofCase, Vec
                 Source::Constant(constants.len() as u32 - 1)
             }
             Place::Previous => {
-                entries.push((Edge::FromPrevious, local, micro_batch, root));
+                entries.push((Boundary::FromPrevious, local, micro_batch, root));
                 Source::FromPrevious(micro_batch)
             }
             Place::Next => {
-                entries.push((Edge::FromNext, local, micro_batch, root));
+                entries.push((Boundary::FromNext, local, micro_batch, root));
                 Source::FromNext(micro_batch)
             }
         };

@@ -3,8 +3,8 @@
 use k256::ecdsa::SigningKey;
 use tensorlink_proof::commit::sign::address_of;
 use tensorlink_proof::commit::{
-    BoundaryLists, Contracts, Edge, LogBuilder, ProgramCommitment, ProgramList, io_root, record_hash, sign, state_root,
-    trace_root,
+    Boundary, BoundaryLists, Contracts, LogBuilder, ProgramCommitment, ProgramList, io_root, record_hash, sign,
+    state_root, trace_root,
 };
 use tensorlink_proof::fraud::{self, Prover, Signed, Sink, StepAnswer, Work};
 use tensorlink_types::abi::{Claim, StepStatement};
@@ -163,15 +163,15 @@ pub(super) fn claim(about: About, logs: &BoundaryLists) -> Claim {
 pub(super) fn logs(
     program: &Program,
     about: About,
-    entries: &[(Edge, u32, u32, TensorRoot)],
+    entries: &[(Boundary, u32, u32, TensorRoot)],
 ) -> Result<BoundaryLists, VectorError> {
     let steps = about.steps();
     let mut builder = LogBuilder::new(program, steps).map_err(broken)?;
-    for edge in [Edge::FromPrevious, Edge::FromNext, Edge::ToNext, Edge::ToPrevious] {
+    for boundary in [Boundary::FromPrevious, Boundary::FromNext, Boundary::ToNext, Boundary::ToPrevious] {
         for (step, m) in (0..steps).flat_map(|step| (0..MICRO_BATCHES).map(move |m| (step, m))) {
-            let entry = entries.iter().find(|(e, s, n, _)| (*e, *s, *n) == (edge, step, m));
-            let filler = filler(edge as u8, (step * MICRO_BATCHES + m) as u8);
-            builder.record(edge, step, m, entry.map_or(filler, |entry| entry.3)).map_err(broken)?;
+            let entry = entries.iter().find(|(e, s, n, _)| (*e, *s, *n) == (boundary, step, m));
+            let filler = filler(boundary as u8, (step * MICRO_BATCHES + m) as u8);
+            builder.record(boundary, step, m, entry.map_or(filler, |entry| entry.3)).map_err(broken)?;
         }
     }
     builder.finish().map_err(broken)
@@ -211,12 +211,13 @@ pub(super) fn wired(about: About, wrong: Option<Sink>) -> Result<Stage, VectorEr
     let local = about.local();
     let mut entries = vec![];
     for m in 0..MICRO_BATCHES {
-        for (edge, sink, sources) in
-            [(Edge::ToNext, Sink::ToNext, &program.to_next), (Edge::ToPrevious, Sink::ToPrevious, &program.to_previous)]
-        {
+        for (boundary, sink, sources) in [
+            (Boundary::ToNext, Sink::ToNext, &program.to_next),
+            (Boundary::ToPrevious, Sink::ToPrevious, &program.to_previous),
+        ] {
             let lied = wrong == Some(sink) && m == 1;
             let root = sources.get(m as usize).filter(|_| !lied).map_or(filler(9, 7), |source| output(*source));
-            entries.push((edge, local, m, root));
+            entries.push((boundary, local, m, root));
         }
     }
     if let (Some(Sink::State), Some(last)) = (wrong, after.last_mut()) {

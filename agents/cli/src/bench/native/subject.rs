@@ -58,7 +58,7 @@ fn rows(seed: u32) -> Vec<u8> {
 fn language(seed: u32, shape: &str) -> Result<Draft> {
     let mut decoder = json!({ "shape": shape, "width": 64, "layers": 2, "heads": 4, "hidden": 128, "context": 32 });
     if let (Some(decoder), "llama") = (decoder.as_object_mut(), shape) {
-        decoder.insert("groups".to_owned(), 2.into());
+        decoder.insert("kv_heads".to_owned(), 2.into());
     }
     let file = json!({
         "name": shape, "decoder": decoder,

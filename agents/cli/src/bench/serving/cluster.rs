@@ -94,8 +94,8 @@ impl Cluster {
         for worker in &mut workers {
             worker.input.write_all(b"\n").await?;
         }
-        let edges = published.note.edges(node.ports.store.as_ref()).await?;
-        let pipeline = Pipeline::open(node.ports.clone(), &job.view()?, edges).await?;
+        let boundaries = published.note.boundaries(node.ports.store.as_ref()).await?;
+        let pipeline = Pipeline::open(node.ports.clone(), &job.view()?, boundaries).await?;
         let cluster = Self { pipeline, workers, node, _folder: folder };
         for stage in 0..stages {
             tokio::time::timeout(PATIENCE, cluster.serves(stage))

@@ -104,7 +104,7 @@ pub(super) fn rows(shown: &Shown) -> Vec<(&'static str, String)> {
         ("model", shown.folder.display().to_string()),
         ("family", format!("{}, {gives}", format!("{:?}", a.family).to_lowercase())),
         ("layers", format!("{} of width {}, MLP {}", a.layers, a.width, a.hidden)),
-        ("heads", format!("{} of width {}, {} of keys and values", a.heads, a.head_width, a.groups)),
+        ("heads", format!("{} of width {}, {} of keys and values", a.heads, a.head_width, a.kv_heads)),
         ("context", format!("{} tokens{limit}", a.context)),
         ("tokenizer", format!("{} tokens, the model has {}", shown.tokenizer_tokens, a.vocabulary)),
         (

@@ -177,7 +177,7 @@ mod tests {
     use crate::folder::Trained;
 
     const SIZE: Dimensions =
-        Dimensions { vocabulary: 4, width: 16, layers: 1, heads: 2, groups: 2, hidden: 24, context: 8 };
+        Dimensions { vocabulary: 4, width: 16, layers: 1, heads: 2, kv_heads: 2, hidden: 24, context: 8 };
 
     fn written(out: &Path) {
         let architecture = gpt2(SIZE);

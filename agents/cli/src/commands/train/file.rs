@@ -249,7 +249,7 @@ mod tests {
             hire.deposit = "1"
             [model]
             name = "small"
-            decoder = { width = 16, layers = 1, heads = 2, groups = 1, hidden = 16, context = 16 }
+            decoder = { width = 16, layers = 1, heads = 2, kv_heads = 1, hidden = 16, context = 16 }
             optimizer = { learning_rate = 0.01, warmup = 2, weight_decay = 0.1, clip = 1.0 }
             sequences = 2
             steps = 4

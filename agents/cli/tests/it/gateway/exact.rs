@@ -15,7 +15,7 @@ use tensorlink_types::TensorRoot;
 use crate::gateway::support::{limits, start};
 
 const SIZE: Dimensions =
-    Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, groups: 2, hidden: 40, context: 16 };
+    Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, kv_heads: 2, hidden: 40, context: 16 };
 
 fn quantized(architecture: Architecture) -> Quantized {
     let weights = random::weights(&architecture, 5).unwrap();

@@ -24,7 +24,7 @@ use tensorlink_graph::transformer::choice::controls;
 use tensorlink_graph::transformer::{Plan, StageRunner, tokens};
 use tensorlink_node::ports::Ports;
 use tensorlink_types::Lane;
-use tensorlink_user::serving::{Edges, Pipeline};
+use tensorlink_user::serving::{Boundaries, Pipeline};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use worker::{Manner, Worker};
@@ -74,7 +74,7 @@ impl Spell for Numerals {
 async fn open(mut ports: Ports) -> Remote {
     ports.clock = Arc::new(Hasty);
     let plans: Vec<Plan> = choosing_plans().into_iter().map(|(plan, _)| plan).collect();
-    let pipeline = Pipeline::open(ports, &serving_view(2), Edges::new(&plans).unwrap()).await.unwrap();
+    let pipeline = Pipeline::open(ports, &serving_view(2), Boundaries::new(&plans).unwrap()).await.unwrap();
     let model = Model { id: MODEL.into(), created: 1, context: LONGEST, vocabulary: 20, makes: Makes::Text };
     Remote::new(model, pipeline, Words::Texts(Arc::new(Numerals)), 8)
 }

@@ -7,10 +7,10 @@ pub(super) fn scores((q, q_row): (&[f64], usize), (k, k_row): (&[f64], usize), h
     let width = per(q_row, heads);
     let mut scores = Vec::new();
     for h in 0..heads {
-        let group = per(h.saturating_mul(per(k_row, width)), heads);
+        let kv_head = per(h.saturating_mul(per(k_row, width)), heads);
         for q in q.chunks_exact(q_row) {
             let q = nth(q, h, width);
-            scores.extend(k.chunks_exact(k_row).map(|k| dot(q, nth(k, group, width))));
+            scores.extend(k.chunks_exact(k_row).map(|k| dot(q, nth(k, kv_head, width))));
         }
     }
     scores
@@ -19,12 +19,12 @@ pub(super) fn scores((q, q_row): (&[f64], usize), (k, k_row): (&[f64], usize), h
 /// `Σ_s p[h,t,s]·v[g,d,s]`; the values transposed, with the length of their rows; `row` is that of the result.
 pub(super) fn mix(p: &[f64], (v, keys): (&[f64], usize), heads: usize, row: usize) -> Vec<f64> {
     let width = per(row, heads);
-    let (tokens, groups) = (per(p.len(), heads.saturating_mul(keys)), per(v.len(), width.saturating_mul(keys)));
+    let (tokens, kv_heads) = (per(p.len(), heads.saturating_mul(keys)), per(v.len(), width.saturating_mul(keys)));
     let mut mixed = Vec::new();
     for t in 0..tokens {
         for h in 0..heads {
             let p = nth(p, h.saturating_mul(tokens).saturating_add(t), keys);
-            let v = nth(v, per(h.saturating_mul(groups), heads), width.saturating_mul(keys));
+            let v = nth(v, per(h.saturating_mul(kv_heads), heads), width.saturating_mul(keys));
             mixed.extend(v.chunks_exact(keys).map(|v| dot(p, v)));
         }
     }

@@ -39,7 +39,7 @@ impl Builder<'_> {
         let input = self.quantise(&name("input"), y);
         let [(query_norm, query), (key_norm, key)] = ["query", "key"].map(|part| self.looked_up(&name(part), input));
         let value = self.linear(&name("value"), input, narrow(Class::Activation));
-        let rotated = [("query", query, heads), ("key", key, a.groups)].map(|(part, x, heads)| {
+        let rotated = [("query", query, heads), ("key", key, a.kv_heads)].map(|(part, x, heads)| {
             self.rotate(&name(&format!("{part}.rotated")), x, heads, Turn::Forth, narrow(Class::Activation))
         });
 
@@ -110,7 +110,7 @@ impl Builder<'_> {
         let dk = self.grouped(&name("key.rotated.grad"), dk, turned());
         let dv = self.grouped(&name("value.grad"), dv, gradient());
         let dq = self.rotate(&name("query.grad"), dq, heads, Turn::Back, gradient());
-        let dk = self.rotate(&name("key.grad"), dk, a.groups, Turn::Back, gradient());
+        let dk = self.rotate(&name("key.grad"), dk, a.kv_heads, Turn::Back, gradient());
 
         let [query_norm, key_norm] = pass.head_norms;
         let [dq, dk] = [("query", query_norm, dq), ("key", key_norm, dk)].map(|(part, norm, dy)| match norm {
@@ -145,7 +145,7 @@ impl Builder<'_> {
     /// Sums over the heads that share keys and values.
     fn grouped(&mut self, site: &str, by_head: NodeId, precision: Precision) -> NodeId {
         let a = self.architecture;
-        if a.heads == a.groups {
+        if a.heads == a.kv_heads {
             return by_head;
         }
         let dims = vec![self.recipe.tokens, a.key_width()];

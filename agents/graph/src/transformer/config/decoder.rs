@@ -25,7 +25,7 @@ pub(super) fn gpt2(fields: &Fields) -> Result<Architecture, ConfigError> {
         width,
         layers: fields.size("n_layer", MAX_LAYERS)?,
         heads,
-        groups: heads,
+        kv_heads: heads,
         head_width: head_width(fields, "n_head", width / heads)?,
         hidden: fields.whole("n_inner", 1, MAX_HIDDEN)?.unwrap_or(width.saturating_mul(4)),
         context,
@@ -49,8 +49,8 @@ pub(super) fn gpt2(fields: &Fields) -> Result<Architecture, ConfigError> {
 pub(super) fn llama(fields: &Fields, family: Family) -> Result<(Architecture, Option<u32>), ConfigError> {
     let width = fields.size("hidden_size", MAX_WIDTH)?;
     let heads = fields.size("num_attention_heads", MAX_HEADS)?;
-    let groups = fields.whole("num_key_value_heads", 1, MAX_HEADS)?.unwrap_or(heads);
-    divides(("num_attention_heads", heads), ("num_key_value_heads", groups))?;
+    let kv_heads = fields.whole("num_key_value_heads", 1, MAX_HEADS)?.unwrap_or(heads);
+    divides(("num_attention_heads", heads), ("num_key_value_heads", kv_heads))?;
     let head_width = match fields.whole("head_dim", 1, MAX_HEAD_WIDTH)? {
         Some(stated) => stated,
         None if family == Family::Qwen3 => 128,
@@ -71,7 +71,7 @@ pub(super) fn llama(fields: &Fields, family: Family) -> Result<(Architecture, Op
         width,
         layers: fields.size("num_hidden_layers", MAX_LAYERS)?,
         heads,
-        groups,
+        kv_heads,
         head_width,
         hidden: fields.size("intermediate_size", MAX_HIDDEN)?,
         context: fields.size("max_position_embeddings", MAX_STATED_CONTEXT)?,

@@ -45,7 +45,7 @@ pub(super) fn read(fields: &Fields, family: Family, pooling: Option<&[u8]>) -> R
         width,
         layers: fields.size("num_hidden_layers", MAX_LAYERS)?,
         heads,
-        groups: heads,
+        kv_heads: heads,
         head_width,
         hidden: fields.size("intermediate_size", MAX_HIDDEN)?,
         context,

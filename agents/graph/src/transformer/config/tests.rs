@@ -28,7 +28,7 @@ fn every_family_is_read() {
         assert_eq!(a.placement, if encoder { Placement::After } else { Placement::Before });
         let layer_norm = encoder || family == Family::Gpt2;
         assert_eq!(a.norm, if layer_norm { Norm::Layer } else { Norm::Rms });
-        assert_eq!((a.gated, a.mlp_bias, a.groups), (!layer_norm, layer_norm, if layer_norm { 2 } else { 1 }));
+        assert_eq!((a.gated, a.mlp_bias, a.kv_heads), (!layer_norm, layer_norm, if layer_norm { 2 } else { 1 }));
         assert_eq!(a.attention_bias, layer_norm || family == Family::Qwen2);
         assert_eq!((a.output_bias, a.query_key_norm), (layer_norm, family == Family::Qwen3));
         assert_eq!(a.head_width, if family == Family::Qwen3 { 6 } else { 4 });

@@ -24,7 +24,7 @@ impl Emitter<'_> {
         let key = self.looked_up(&name("key"), &x)?;
         let value = self.projection(&name("value"), &x, a.attention_bias, ATTENTION_BITS)?;
         let query = self.rotated(&name("rotated_query"), query, a.heads)?;
-        let key = self.rotated(&name("rotated_key"), key, a.groups)?;
+        let key = self.rotated(&name("rotated_key"), key, a.kv_heads)?;
 
         let mixed = if self.cuts() {
             self.leave(layer, query, key, value)?

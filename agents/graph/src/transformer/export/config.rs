@@ -106,7 +106,7 @@ fn llama(a: &Architecture) -> Value {
         "hidden_size": a.width,
         "num_hidden_layers": a.layers,
         "num_attention_heads": a.heads,
-        "num_key_value_heads": a.groups,
+        "num_key_value_heads": a.kv_heads,
         "head_dim": a.head_width,
         "intermediate_size": a.hidden,
         "max_position_embeddings": a.context,

@@ -6,7 +6,7 @@ use super::super::random::{Dimensions, bert, gpt2, llama, weights};
 use super::*;
 
 const SIZE: Dimensions =
-    Dimensions { vocabulary: 63, width: 16, layers: 2, heads: 4, groups: 2, hidden: 24, context: 12 };
+    Dimensions { vocabulary: 63, width: 16, layers: 2, heads: 4, kv_heads: 2, hidden: 24, context: 12 };
 
 /// Names, shapes and values of a file's tensors.
 fn tensors(file: &[u8]) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {

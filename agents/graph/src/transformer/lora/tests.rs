@@ -5,7 +5,7 @@ use super::*;
 use crate::transformer::random::{Dimensions, gpt2, llama};
 
 const SIZE: Dimensions =
-    Dimensions { vocabulary: 11, width: 8, layers: 2, heads: 2, groups: 1, hidden: 12, context: 6 };
+    Dimensions { vocabulary: 11, width: 8, layers: 2, heads: 2, kv_heads: 1, hidden: 12, context: 6 };
 
 fn lora(targets: &[Target]) -> Lora {
     Lora { rank: 2, alpha: 4, targets: targets.iter().copied().collect() }

@@ -84,7 +84,7 @@ fn scaled_mat_mul() {
 #[test]
 fn head_scores() {
     let op = Opcode::HeadScores;
-    // Four heads of three elements, two groups.
+    // Four heads of three elements, two of keys and values.
     let (q, k, y): (Ty<'_>, Ty<'_>, Ty<'_>) = ((16, 8, &[5, 12]), (16, 9, &[7, 6]), (16, 10, &[4, 5, 7]));
     accepts(op, &[q, k], &[4, 7], y);
     refuses_precision("shift", op, &[q, k], &[4, 8], y);
@@ -96,7 +96,7 @@ fn head_scores() {
     refuses_type(A, op, &[(17, 8, &[5, 12]), k], &[4, 7], y);
     refuses_type(B, op, &[q, (8, 9, &[7, 6])], &[4, 7], y);
     refuses_type(B, op, &[q, (16, 9, &[7, 6, 1])], &[4, 7], y);
-    // Not whole heads; no head; more groups than heads; three groups for four heads.
+    // Not whole heads; no head; more key/value heads than heads; three for four heads.
     for row in [7, 2, 24, 9] {
         refuses_type(B, op, &[q, (16, 9, &[7, row])], &[4, 7], y);
     }

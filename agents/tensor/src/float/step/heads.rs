@@ -32,12 +32,12 @@ pub(super) fn mix(
 /// Sums over the heads of each group; rows with their length, to rows of this one.
 pub(super) fn group_sum((x, x_row): (&Tensor, i64), heads: i64, row: i64) -> Result<Tensor, TchError> {
     let width = per(x_row, heads).max(1);
-    let groups = per(row, width).max(1);
-    x.f_reshape([-1, groups, per(heads, groups), width])?.f_sum_dim_intlist([2i64].as_slice(), false, None)
+    let kv_heads = per(row, width).max(1);
+    x.f_reshape([-1, kv_heads, per(heads, kv_heads), width])?.f_sum_dim_intlist([2i64].as_slice(), false, None)
 }
 
-/// Keys or values of each group, for each head that shares them.
+/// Keys or values of each of their heads, for each head that shares them.
 fn shared(x: Tensor, heads: i64) -> Result<Tensor, TchError> {
-    let (groups, _, _) = x.size3()?;
-    if groups == heads { Ok(x) } else { x.f_repeat_interleave_self_int(per(heads, groups), 0, None) }
+    let (kv_heads, _, _) = x.size3()?;
+    if kv_heads == heads { Ok(x) } else { x.f_repeat_interleave_self_int(per(heads, kv_heads), 0, None) }
 }

@@ -142,7 +142,7 @@ impl<'a> Reference<'a> {
     fn attention(&mut self, layer: u32, x: &Rows) -> Rows {
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let (heads, width) = (self.a.heads as usize, self.a.head_width as usize);
-        let each = heads / self.a.groups as usize;
+        let each = heads / self.a.kv_heads as usize;
         let [_, query] = self.heads(layer, "query", x);
         let [_, key] = self.heads(layer, "key", x);
         let value = self.project(&name("value"), x, self.a.attention_bias);

@@ -6,8 +6,8 @@ use tensorlink_graph::transformer::Plan;
 use tensorlink_node::ports::Store;
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::shard::ShardSource;
-use tensorlink_user::serving::edges::EdgeError;
-use tensorlink_user::serving::{Edges, PreparedServing, ServingStage, publish_serving};
+use tensorlink_user::serving::boundaries::BoundaryError;
+use tensorlink_user::serving::{Boundaries, PreparedServing, ServingStage, publish_serving};
 
 use crate::support::serving::{LONGEST, choosing_plans, decoder_plans, plans, serving_view, user};
 use crate::support::{JOB, MemoryChain, MemoryStore};
@@ -36,7 +36,7 @@ async fn what_is_published_is_what_workers_check_and_users_read_back() {
         assert_eq!(*shard.plan, prepared.stages[usize::from(stage)].plan);
     }
     let plans: Vec<Plan> = prepared.stages.iter().map(|stage| stage.plan.clone()).collect();
-    assert_eq!(published.note.edges(&store).await.unwrap(), Edges::new(&plans).unwrap());
+    assert_eq!(published.note.boundaries(&store).await.unwrap(), Boundaries::new(&plans).unwrap());
     assert!(store.has(&published.note.manifest.parse().unwrap()).await.unwrap());
     assert!(prepared.multiply_adds() > 0);
 }
@@ -45,20 +45,20 @@ async fn what_is_published_is_what_workers_check_and_users_read_back() {
 fn edges_have_the_types_of_every_lengths_program() {
     for (stages, by_token) in [(plans(), false), (decoder_plans(), true), (choosing_plans(), true)] {
         let plans: Vec<Plan> = stages.into_iter().map(|(plan, _)| plan).collect();
-        let edges = Edges::new(&plans).unwrap();
-        assert_eq!((edges.stages(), edges.by_token(0), edges.by_token(2)), (2, true, by_token));
+        let boundaries = Boundaries::new(&plans).unwrap();
+        assert_eq!((boundaries.stages(), boundaries.by_token(0), boundaries.by_token(2)), (2, true, by_token));
         for tokens in 1..=LONGEST {
             for (stage, plan) in plans.iter().enumerate() {
                 let program = plan.program(tokens).unwrap();
-                assert_eq!(edges.ty(stage, tokens).unwrap(), program.from_previous.first().cloned());
+                assert_eq!(boundaries.ty(stage, tokens).unwrap(), program.from_previous.first().cloned());
                 let last = &program.operators[program.to_next[0] as usize].output;
-                assert_eq!(edges.ty(stage + 1, tokens).unwrap().as_ref(), Some(last));
-                let controls = edges.controls(tokens).unwrap().filter(|_| stage == 1);
+                assert_eq!(boundaries.ty(stage + 1, tokens).unwrap().as_ref(), Some(last));
+                let controls = boundaries.controls(tokens).unwrap().filter(|_| stage == 1);
                 assert_eq!(controls, program.from_next.first().cloned());
-                assert_eq!(edges.controls_row(stage), if controls.is_some() { 28 } else { 0 });
+                assert_eq!(boundaries.controls_row(stage), if controls.is_some() { 28 } else { 0 });
             }
         }
-        assert!(edges.ty(0, 0).is_err() && edges.ty(3, 1).unwrap().is_none());
+        assert!(boundaries.ty(0, 0).is_err() && boundaries.ty(3, 1).unwrap().is_none());
     }
 }
 
@@ -66,9 +66,9 @@ fn edges_have_the_types_of_every_lengths_program() {
 fn stages_that_are_no_whole_model_are_refused() {
     let plans: Vec<Plan> = plans().into_iter().map(|(plan, _)| plan).collect();
     let other: Vec<Plan> = decoder_plans().into_iter().map(|(plan, _)| plan).collect();
-    assert_eq!(Edges::new(&[]), Err(EdgeError::Empty));
-    assert_eq!(Edges::new(&plans[..1]), Err(EdgeError::Gap(1)), "the end is missing");
-    assert_eq!(Edges::new(&plans[1..]), Err(EdgeError::Gap(0)), "the beginning is missing");
-    assert_eq!(Edges::new(&[plans[0].clone(), plans[0].clone()]), Err(EdgeError::Gap(1)));
-    assert_eq!(Edges::new(&[plans[0].clone(), other[1].clone()]), Err(EdgeError::Gap(1)), "of another model");
+    assert_eq!(Boundaries::new(&[]), Err(BoundaryError::Empty));
+    assert_eq!(Boundaries::new(&plans[..1]), Err(BoundaryError::Gap(1)), "the end is missing");
+    assert_eq!(Boundaries::new(&plans[1..]), Err(BoundaryError::Gap(0)), "the beginning is missing");
+    assert_eq!(Boundaries::new(&[plans[0].clone(), plans[0].clone()]), Err(BoundaryError::Gap(1)));
+    assert_eq!(Boundaries::new(&[plans[0].clone(), other[1].clone()]), Err(BoundaryError::Gap(1)), "of another model");
 }

@@ -9,7 +9,7 @@ use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::serving::ServingShard;
 use tensorlink_num::Tensor;
 use tensorlink_types::Lane;
-use tensorlink_user::serving::{Edges, LaneFault, OpenError, Pipeline, TextError};
+use tensorlink_user::serving::{Boundaries, LaneFault, OpenError, Pipeline, TextError};
 
 use crate::serving::worker::Worker;
 use crate::support::serving::{LONGEST, plans, serving_view};
@@ -56,7 +56,7 @@ impl World {
         let mut ports = support::ports(key, self.chain.clone(), Arc::default(), self.hub.clone(), folder);
         ports.clock = Arc::new(Hasty);
         let plans: Vec<Plan> = self.stages.iter().map(|(plan, _)| plan.clone()).collect();
-        Pipeline::open(ports, view, Edges::new(&plans).unwrap()).await
+        Pipeline::open(ports, view, Boundaries::new(&plans).unwrap()).await
     }
 
     pub(crate) async fn open(&self) -> Pipeline {

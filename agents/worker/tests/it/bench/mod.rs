@@ -67,12 +67,12 @@ impl Bench {
         tokio::time::timeout(Duration::from_millis(300), run).await.ok()
     }
 
-    /// The user gives its word for the state after an interval.
+    /// The user attests that it has the state after an interval.
     pub(crate) fn held(&self, log: &LaneLog, interval: u32) {
         let signature = identity(HOLDER).sign(CONTRACTS.holding(CONTRACTS.claim_id(&claim(interval)))).unwrap();
         self.chain.with(|l| l.job.user = identity(HOLDER).address());
-        let word = Holder { signature: signature.into(), ..Holder::default() };
-        log.update(|record| record.intervals.get_mut(&interval).unwrap().holder = Some(word)).unwrap();
+        let holder = Holder { signature: signature.into(), ..Holder::default() };
+        log.update(|record| record.intervals.get_mut(&interval).unwrap().holder = Some(holder)).unwrap();
     }
 
     /// How many calls of a kind were sent.

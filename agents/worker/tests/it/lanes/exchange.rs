@@ -34,11 +34,11 @@ async fn exchange_by(
             EdgeLog { job: 1, replica: 0, fromStage: 1, toStage: 0, interval: 4, root: logs.roots().fromNext };
         change(&mut log);
         let signature = identity(signer).sign(CONTRACTS.edge_log(&log)).unwrap().to_vec();
-        let word = SignedLog { log, signature };
+        let attestation = SignedLog { log, signature };
         if chain {
-            neighbours.awaited.shown(word);
+            neighbours.awaited.shown(attestation);
         } else {
-            theirs.send_log(word).unwrap();
+            theirs.send_log(attestation).unwrap();
         }
         let result = neighbours.exchange_logs(lane(0), 4, &logs, &identity(1), &CONTRACTS).map(|_| ());
         let SignedLog { log, signature } = theirs.receive_log(std::future::pending()).unwrap();
@@ -52,12 +52,12 @@ async fn exchange_by(
 
 /// Logs of an interval of the first stage, of made-up roots.
 fn logs(shard: &Shard) -> BoundaryLists {
-    use tensorlink_proof::commit::{Edge, LogBuilder};
+    use tensorlink_proof::commit::{Boundary, LogBuilder};
     let mut builder = LogBuilder::new(&shard.program, 1).unwrap();
-    for edge in [Edge::ToNext, Edge::FromNext] {
+    for boundary in [Boundary::ToNext, Boundary::FromNext] {
         for micro_batch in 0..shard.program.micro_batches {
             let root = tensorlink_types::TensorRoot(tensorlink_types::B256::with_last_byte(micro_batch as u8));
-            builder.record(edge, 0, micro_batch, root).unwrap();
+            builder.record(boundary, 0, micro_batch, root).unwrap();
         }
     }
     builder.finish().unwrap()

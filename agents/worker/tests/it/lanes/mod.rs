@@ -165,7 +165,7 @@ async fn nothing_else_is_ever_signed_about_an_interval() {
     let first = world.start(0).await;
     assert_eq!(play(&world, 2).await, None);
     assert_eq!(play(&world, 1).await, Some(signed));
-    assert_eq!(first.log.get().next, 0, "nothing is claimed without the neighbour's word");
+    assert_eq!(first.log.get().next, 0, "nothing is claimed without the neighbour's attestation");
     first.stop.cancel();
     first.task.await.unwrap();
 }

@@ -65,7 +65,7 @@ async fn the_next_interval_is_computed_meanwhile_and_nothing_of_it_is_signed() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     let record = second.log.get();
     assert_eq!((record.next, record.promised.map(|(interval, _)| interval)), (0, Some(0)));
-    assert_eq!(first.log.get().next, 1, "it has no word on its second interval, and so has not done it");
+    assert_eq!(first.log.get().next, 1, "it has no attestation for its second interval, and so has not done it");
 
     slow.permits.add_permits(100);
     tokio::time::timeout(LIMIT, first.task).await.unwrap().unwrap();

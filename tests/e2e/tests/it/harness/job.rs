@@ -45,7 +45,7 @@ impl Subject {
             Self::Digits => Model { steps }.json(),
             Self::KingJames | Self::ThreeSequences | Self::TooFast | Self::Dropout => json!({
                 "name": "small king james",
-                "decoder": { "width": 16, "layers": 2, "heads": 4, "groups": 2, "hidden": 32, "context": 16 },
+                "decoder": { "width": 16, "layers": 2, "heads": 4, "kv_heads": 2, "hidden": 32, "context": 16 },
                 "optimizer": { "learning_rate": if self == Self::TooFast { 0.9 } else { 0.01 }, "warmup": 2, "weight_decay": 0.1, "clip": 1.0 },
                 "sequences": if self == Self::ThreeSequences { 3 } else { 2 },
                 "steps": steps,

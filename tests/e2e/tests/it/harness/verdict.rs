@@ -76,7 +76,7 @@ impl Dispute {
                 Event::ChallengeOpened { challenge, .. } | Event::Challenge { challenge, .. } => {
                     self.challenges.contains(challenge)
                 }
-                Event::Demanded { id, .. } | Event::WordGiven { id, .. } | Event::DemandEnded { id, .. } => {
+                Event::Demanded { id, .. } | Event::AttestationGiven { id, .. } | Event::DemandEnded { id, .. } => {
                     self.demands.contains(id)
                 }
                 // What contradicts itself. Otherwise it is the liar's attempt at an auditor, which convicts nobody.

@@ -1,19 +1,19 @@
-//! What crossed a claim's borders: that its senders signed it, and that they claim what they signed.
+//! What crossed a claim's boundaries: that its senders signed it, and that they claim what they signed.
 
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::rpc::IntervalRecord;
-use tensorlink_proof::commit::{Edge, SenderSignatures, edge_log, verify_signer};
+use tensorlink_proof::commit::{Boundary, SenderSignatures, edge_log, verify_signer};
 use tensorlink_types::abi::{BoundaryLogs, EdgeLog, EquivocationProof};
 use tensorlink_types::{B256, Bytes, Lane};
 
 use crate::audit::{Auditor, Failed, Finding, Gap, Standing, Target, fatal};
 
 /// What a worker signed to a neighbour as sent.
-pub(crate) struct Word<'a> {
-    /// Over which edge of its stage.
-    pub(crate) over: Edge,
+pub(crate) struct Attestation<'a> {
+    /// Over which boundary of its stage.
+    pub(crate) over: Boundary,
     /// Root of the log.
     pub(crate) root: B256,
     /// Its signature.
@@ -26,16 +26,16 @@ where
 {
     /// Checks that all that a worker logged as received was signed by who sent it.
     pub(crate) async fn senders_signed(&self, target: &Target, record: &IntervalRecord) -> Result<(), Failed> {
-        for edge in [Edge::FromPrevious, Edge::FromNext] {
-            if edge.root(&record.logs).is_zero() {
+        for boundary in [Boundary::FromPrevious, Boundary::FromNext] {
+            if boundary.root(&record.logs).is_zero() {
                 continue;
             }
-            let unsigned = || Failed::from(Gap::Unsigned(edge));
+            let unsigned = || Failed::from(Gap::Unsigned(boundary));
             let lane = target.claim.lane();
-            let log = edge_log(lane, target.claim.interval, edge, &record.logs).ok_or_else(unsigned)?;
+            let log = edge_log(lane, target.claim.interval, boundary, &record.logs).ok_or_else(unsigned)?;
             let sender = Lane { stage: log.fromStage, ..lane };
             let (sender, _) = self.ports.chain.assignment(sender).await.map_err(fatal)?;
-            let signature = record.signatures.at(edge).ok_or_else(unsigned)?;
+            let signature = record.signatures.at(boundary).ok_or_else(unsigned)?;
             verify_signer(signature, self.ports.contracts.edge_log(&log), sender).map_err(|_| unsigned())?;
         }
         Ok(())
@@ -44,7 +44,7 @@ where
     /// Compares a claim's logs with those of its neighbours for the same interval, where these are on record and can be
     /// had: who signed to a neighbour another log than it claims is found out by either's audit. `held` is what the
     /// claim's worker holds of its senders.
-    pub(crate) async fn compare_borders(
+    pub(crate) async fn compare_boundaries(
         &self,
         target: &Target,
         job: &JobView,
@@ -52,7 +52,8 @@ where
         held: &SenderSignatures,
     ) -> Result<Option<Finding>, Failed> {
         let lane = target.claim.lane();
-        for (received, sent) in [(Edge::FromPrevious, Edge::ToPrevious), (Edge::FromNext, Edge::ToNext)] {
+        for (received, sent) in [(Boundary::FromPrevious, Boundary::ToPrevious), (Boundary::FromNext, Boundary::ToNext)]
+        {
             let Some(stage) = received.neighbour(lane.stage).filter(|stage| *stage < job.stages) else { continue };
             let Some(neighbour) = self.claim_of(target, Lane { stage, ..lane }, target.claim.interval) else {
                 continue;
@@ -72,7 +73,7 @@ where
             let by_worker =
                 record.signatures.at(ours).map(|signature| (target, logs, sent, ours.root(&record.logs), signature));
             for (sender, claimed, over, root, signature) in by_neighbour.into_iter().chain(by_worker) {
-                let found = self.equivocation(sender, claimed, &Word { over, root, signature }).await?;
+                let found = self.equivocation(sender, claimed, &Attestation { over, root, signature }).await?;
                 if found.is_some() {
                     return Ok(found);
                 }
@@ -81,35 +82,36 @@ where
         Ok(None)
     }
 
-    /// What convicts a sender whose word is not what it claims; none if it is, or if the word is not its own.
+    /// What convicts a sender whose attestation is not what it claims; none if it is, or if the signature is not
+    /// its own.
     pub(crate) async fn equivocation(
         &self,
         sender: &Target,
         logs: &BoundaryLogs,
-        word: &Word<'_>,
+        attestation: &Attestation<'_>,
     ) -> Result<Option<Finding>, Failed> {
         let Standing::Committed { at } = sender.standing else { return Ok(None) };
         let (lane, interval) = (sender.claim.lane(), sender.claim.interval);
-        if word.over.root(logs) == word.root || word.root.is_zero() {
+        if attestation.over.root(logs) == attestation.root || attestation.root.is_zero() {
             return Ok(None);
         }
         // Who is convicted already is not convicted again.
         if self.ports.chain.lane(lane).await.map_err(fatal)?.void_from.is_some_and(|from| interval >= from) {
             return Ok(None);
         }
-        let Some(log) = edge_log(lane, interval, word.over, logs) else { return Ok(None) };
-        let signed = EdgeLog { root: word.root, ..log };
+        let Some(log) = edge_log(lane, interval, attestation.over, logs) else { return Ok(None) };
+        let signed = EdgeLog { root: attestation.root, ..log };
         let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
-        if verify_signer(word.signature, self.ports.contracts.edge_log(&signed), worker).is_err() {
+        if verify_signer(attestation.signature, self.ports.contracts.edge_log(&signed), worker).is_err() {
             return Ok(None);
         }
         let proof = EquivocationProof {
             claim: sender.claim.clone(),
             committedAt: at,
             logs: logs.clone(),
-            toNext: word.over == Edge::ToNext,
-            root: word.root,
-            signature: word.signature.clone(),
+            toNext: attestation.over == Boundary::ToNext,
+            root: attestation.root,
+            signature: attestation.signature.clone(),
         };
         let fault = format!(
             "{lane}, interval {interval}: what it signed to stage {} as sent is another log than it claims",

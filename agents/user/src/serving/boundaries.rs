@@ -1,5 +1,5 @@
-//! What crosses a pipeline's edges: types and rows. Edge 0 leads into the first stage, edge `n` out of stage `n − 1`.
-//! The last stage of a decoder also takes controls from behind, where the user stands.
+//! What crosses a pipeline's boundaries: types and rows. Boundary 0 leads into the first stage, boundary `n` out of
+//! stage `n − 1`. The last stage of a decoder also takes controls from behind, where the user stands.
 
 use tensorlink_graph::transformer::{Output, Plan, PlanError};
 use tensorlink_types::{TensorType, TypeError};
@@ -10,7 +10,7 @@ const PART: u64 = 32 << 20;
 
 /// Why the stages make no pipeline.
 #[derive(Clone, PartialEq, Debug, Error)]
-pub enum EdgeError {
+pub enum BoundaryError {
     /// A stage has no program.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -25,12 +25,12 @@ pub enum EdgeError {
     Empty,
 }
 
-/// The edges of a pipeline whose stages compute a whole transformer.
+/// The boundaries of a pipeline whose stages compute a whole transformer.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Edges {
+pub struct Boundaries {
     /// Types for a text of one token.
     types: Vec<TensorType>,
-    /// Whether the last edge has one row a text, not one a token.
+    /// Whether the last boundary has one row a text, not one a token.
     one: bool,
     /// Whether a row depends on no later token, so that a text can be sent in parts.
     causal: bool,
@@ -39,25 +39,25 @@ pub struct Edges {
     vocabulary: u32,
 }
 
-impl Edges {
-    /// The edges of the stages of these plans, first to last.
+impl Boundaries {
+    /// The boundaries of the stages of these plans, first to last.
     ///
     /// # Errors
-    /// [`EdgeError`].
-    pub fn new(plans: &[Plan]) -> Result<Self, EdgeError> {
+    /// [`BoundaryError`].
+    pub fn new(plans: &[Plan]) -> Result<Self, BoundaryError> {
         let mut types: Vec<TensorType> = Vec::new();
         let (mut layers, mut controls) = (0, None);
         for (stage, plan) in plans.iter().enumerate() {
             let program = plan.program(1)?;
-            let received = program.from_previous.first().cloned().ok_or(EdgeError::Empty)?;
+            let received = program.from_previous.first().cloned().ok_or(BoundaryError::Empty)?;
             let last = program.to_next.first().and_then(|last| program.operators.get(*last as usize));
-            let given = last.map(|last| last.output.clone()).ok_or(EdgeError::Empty)?;
+            let given = last.map(|last| last.output.clone()).ok_or(BoundaryError::Empty)?;
             let goes_on = plan.layers().start == layers && types.last().is_none_or(|before| *before == received);
             if !goes_on || plans.first().is_some_and(|first| first.architecture() != plan.architecture()) {
-                return Err(EdgeError::Gap(stage));
+                return Err(BoundaryError::Gap(stage));
             }
             if controls.is_some() {
-                return Err(EdgeError::Choice(stage.saturating_sub(1)));
+                return Err(BoundaryError::Choice(stage.saturating_sub(1)));
             }
             controls = program.from_next.first().cloned();
             if types.is_empty() {
@@ -66,9 +66,9 @@ impl Edges {
             types.push(given);
             layers = plan.layers().end;
         }
-        let architecture = plans.last().ok_or(EdgeError::Empty)?.architecture();
+        let architecture = plans.last().ok_or(BoundaryError::Empty)?.architecture();
         if layers != architecture.layers {
-            return Err(EdgeError::Gap(plans.len()));
+            return Err(BoundaryError::Gap(plans.len()));
         }
         let one = matches!(architecture.output, Output::Embedding(_));
         Ok(Self { types, one, causal: architecture.causal, controls, vocabulary: architecture.vocabulary })
@@ -113,9 +113,9 @@ impl Edges {
         self.controls.as_ref().filter(|_| last).map_or(0, bytes)
     }
 
-    /// Whether an edge has a row for each token; the last may have one for the whole text.
-    pub const fn by_token(&self, edge: usize) -> bool {
-        !self.one || edge < self.stages()
+    /// Whether a boundary has a row for each token; the last may have one for the whole text.
+    pub const fn by_token(&self, boundary: usize) -> bool {
+        !self.one || boundary < self.stages()
     }
 
     /// Whether a stage signs for a text after it gave its last rows, when all stages are asked to sign at once. Others
@@ -124,18 +124,18 @@ impl Edges {
         self.causal && self.by_token(stage.saturating_add(1))
     }
 
-    /// Type of the tensor that crosses an edge for a text of `tokens` tokens; none for an edge that is not there.
+    /// Type of the tensor that crosses a boundary for a text of `tokens` tokens; none for a boundary that is not there.
     ///
     /// # Errors
     /// [`TypeError`] for no tokens, or too many for any tensor.
-    pub fn ty(&self, edge: usize, tokens: u32) -> Result<Option<TensorType>, TypeError> {
-        let Some(one) = self.types.get(edge) else { return Ok(None) };
-        if self.by_token(edge) { rows(one, tokens).map(Some) } else { Ok(Some(one.clone())) }
+    pub fn ty(&self, boundary: usize, tokens: u32) -> Result<Option<TensorType>, TypeError> {
+        let Some(one) = self.types.get(boundary) else { return Ok(None) };
+        if self.by_token(boundary) { rows(one, tokens).map(Some) } else { Ok(Some(one.clone())) }
     }
 
-    /// Bytes of a row on an edge.
-    pub fn row(&self, edge: usize) -> usize {
-        self.types.get(edge).map_or(0, bytes)
+    /// Bytes of a row on a boundary.
+    pub fn row(&self, boundary: usize) -> usize {
+        self.types.get(boundary).map_or(0, bytes)
     }
 
     /// Tokens that go to a stage in one message, such that question and answer fit a frame; all at once if the stage
