@@ -7,7 +7,7 @@ tools() { check "set-up" script/setup; }
 shell_checks() {
     if have shellcheck; then
         check "shellcheck" shellcheck -x script/{bindings,cast,chaos,demo,docs,fuzz,prove,setup,slither,test} script/lib/*.sh \
-            script/lib/test-runner .ci/run
+            script/lib/{rustdoc,test-runner} .ci/run
     else
         left_out "shellcheck" "to have it, install the package of that name"
     fi
@@ -23,7 +23,6 @@ rust_checks() {
     shell_checks
     check "comments within 120 columns" python3 script/lib/wrap.py --check
     check "cargo fmt" cargo fmt --all --check
-    check "cargo doc" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
     if cargo deny --version >/dev/null 2>&1; then
         check "cargo deny" cargo deny --locked check bans licenses sources
     else
@@ -46,8 +45,12 @@ build_tests() {
     BUILT=yes
 }
 
-rust_tests() {
-    check "cargo test" linted TENSORLINK_TEST_TIMES=1 cargo test --workspace --exclude tensorlink-e2e --locked --no-fail-fast
+rust_tests() { check "cargo test and rustdoc" tests_and_documents TENSORLINK_TEST_TIMES=1; }
+
+# tests_and_documents VARIABLE=VALUE...: runs all tests but those end to end, and documents each crate for its examples.
+tests_and_documents() {
+    linted RUSTDOC="$ROOT/script/lib/rustdoc" "$@" \
+        cargo test --workspace --exclude tensorlink-e2e --locked --no-fail-fast
 }
 
 # `forge test` compiles tests otherwise than `forge build` does, without the contracts in them: they are compiled by

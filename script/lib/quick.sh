@@ -38,8 +38,8 @@ quick() {
         packages=$(changed_packages "$changed" | grep -v '^tensorlink-e2e$' | paste -sd' ' -) || true
         check "cargo fmt" cargo fmt --all --check
         build_tests
-        [[ -z $packages ]] || check "cargo test, of $packages" linted TENSORLINK_TEST_ONLY="$packages" \
-            TENSORLINK_TEST_TIMES=1 cargo test --workspace --exclude tensorlink-e2e --locked --no-fail-fast
+        [[ -z $packages ]] || check "cargo test, of $packages" \
+            tests_and_documents TENSORLINK_TEST_ONLY="$packages" TENSORLINK_TEST_TIMES=1
     fi
     if grep -q '\.sol$' <<<"$changed"; then
         suites=$(changed_suites "$changed")

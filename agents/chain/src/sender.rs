@@ -331,18 +331,23 @@ impl Sender {
             .await
     }
 
-    /// The revert of a mined transaction, by executing it once more on the state before its block.
+    /// The revert of a mined transaction, by executing it once more: on the state before its block, and if that lets it
+    /// pass, on the one after it, as what forestalled it is in the same block.
     async fn why_reverted(&self, attempt: &Attempt<'_>, receipt: &TransactionReceipt) -> Revert {
-        let before = receipt.block_number.unwrap_or_default().saturating_sub(1);
-        let replayed = self.rpc.ask("revert", |provider| {
-            let request = attempt.request.clone();
-            async move { provider.call(request).block(BlockId::number(before)).await }
-        });
-        let revert = replayed.await.err().and_then(|failure| failure.revert());
-        revert.unwrap_or_else(|| Revert {
+        let block = receipt.block_number.unwrap_or_default();
+        for state in [block.saturating_sub(1), block] {
+            let replayed = self.rpc.ask("revert", |provider| {
+                let request = attempt.request.clone();
+                async move { provider.call(request).block(BlockId::number(state)).await }
+            });
+            if let Some(revert) = replayed.await.err().and_then(|failure| failure.revert()) {
+                return revert;
+            }
+        }
+        Revert {
             name: "Unknown".into(),
             arguments: format!(" (transaction {} failed in its block)", receipt.transaction_hash),
-        })
+        }
     }
 }
 
