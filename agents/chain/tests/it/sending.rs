@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy::providers::Provider;
+use alloy::sol_types::SolCall;
+use tensorlink_bindings::jobs::Jobs;
 use tensorlink_chain::{AlloyChain, Pace};
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{Event, JobState, Role, StakeView};
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_proof::challenge::{Game, Move, OwnTree, Subject, Told, Turn};
 use tensorlink_types::abi::{Holder, JobTerms, Position, Question, Way};
-use tensorlink_types::{Address, B256, ClaimId, U256};
+use tensorlink_types::{Address, B256, ClaimId, JobId, U256};
 
 use crate::world::{OTHER, QUICK, STEPS, USER, WORKER, World, commit_first, sno};
 
@@ -60,7 +62,7 @@ async fn a_job_is_paid_in_sno_by_an_allowance_of_just_its_deposit() {
     assert_eq!(user.credit(user.account(), world.deployment.sno).await.unwrap(), sno("7"));
     user.send(Call::Collect { token: world.deployment.sno }).await.unwrap();
     assert_eq!(user.balance(user.account(), world.deployment.sno).await.unwrap(), before);
-    assert_eq!(user.job(tensorlink_types::JobId(2)).await.unwrap(), None);
+    assert_eq!(user.job(JobId(2)).await.unwrap(), None);
     let mined = user.mined(posted.transaction).await.unwrap().unwrap();
     assert_eq!((mined.sender, mined.gas, mined.proof), (user.account(), posted.gas, None));
     assert_eq!(user.mined(B256::repeat_byte(1)).await.unwrap(), None);
@@ -148,8 +150,37 @@ async fn reverts_have_names_and_arguments() {
     let terms = JobTerms { stages: 0, ..world.terms(now) };
     let refused = user.send(Call::Post { terms, deposit: U256::from(5) }).await.unwrap_err();
     assert_eq!(refused.to_string(), "the contract refuses: InvalidTerms(stages)");
-    let refused = user.send(Call::Settle { job: tensorlink_types::JobId(9) }).await.unwrap_err();
+    let refused = user.send(Call::Settle { job: JobId(9) }).await.unwrap_err();
     assert_eq!(refused.to_string(), "the contract refuses: WrongState(9, 0)");
+}
+
+/// Anybody may cancel what nobody accepted in time, and the other one pays more: on the state before their block both
+/// pass.
+#[tokio::test]
+async fn who_is_forestalled_within_a_block_hears_what_the_other_one_left() {
+    let world = World::new().await;
+    let user = world.chain(USER).await;
+    let now = user.head().await.unwrap().timestamp;
+    let terms = world.terms(now);
+    let late = u64::try_from(terms.acceptBy).unwrap() - now + 1;
+    user.send(Call::Post { terms, deposit: U256::from(5) }).await.unwrap();
+    world.wait(late).await;
+    world.automine(false).await;
+    let rival = async {
+        while world.pending().await == 0 {
+            tokio::time::sleep(QUICK.poll).await;
+        }
+        let data = Jobs::cancelCall { job: 1 }.abi_encode();
+        let cancel = serde_json::json!({
+            "from": world.address(OTHER), "to": user.deployment().jobs, "gas": "0x100000",
+            "data": alloy::hex::encode_prefixed(data),
+            "maxFeePerGas": "0x174876e800", "maxPriorityFeePerGas": "0x174876e800",
+        });
+        let _: serde_json::Value = world.provider.client().request("eth_sendTransaction", (cancel,)).await.unwrap();
+        world.mine(1).await;
+    };
+    let (refused, ()) = tokio::join!(user.send(Call::Cancel { job: JobId(1) }), rival);
+    assert_eq!(refused.unwrap_err().to_string(), "the contract refuses: WrongState(1, 5)");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -254,11 +285,8 @@ async fn a_transaction_is_mined_although_a_reorganisation_undid_those_before_it(
     }
     world.automine(false).await;
     let undone = async {
-        let mut status = String::new();
-        while status != "0x1" {
+        while world.pending().await == 0 {
             tokio::time::sleep(QUICK.poll).await;
-            let pool: serde_json::Value = world.provider.client().request("txpool_status", ()).await.unwrap();
-            status = pool["pending"].as_str().unwrap().to_owned();
         }
         world.reorg(8).await;
         assert_eq!(world.provider.get_transaction_count(user.account()).await.unwrap(), 0);

@@ -202,6 +202,13 @@ impl World {
         let () = self.provider.client().request("anvil_setAutomine", (on,)).await.unwrap();
     }
 
+    /// Transactions that wait to be mined.
+    pub(crate) async fn pending(&self) -> u64 {
+        let pool: serde_json::Value = self.provider.client().request("txpool_status", ()).await.unwrap();
+        let pending: alloy::primitives::U64 = serde_json::from_value(pool["pending"].clone()).unwrap();
+        pending.to()
+    }
+
     /// Replaces the last blocks by as many empty ones.
     pub(crate) async fn reorg(&self, depth: u64) {
         let () = self.provider.client().request("anvil_reorg", (depth, Vec::<()>::new())).await.unwrap();
