@@ -146,8 +146,6 @@ fn bare(path: &Path) -> Command {
     }
     // Nor anything of a network that runs for whoever runs the tests.
     command.env("TENSORLINK_HOME", "/nonexistent");
-    // Threads of libtorch that wait for work leave the processors to the other nodes on this machine.
-    command.env("OMP_WAIT_POLICY", "passive");
     command
 }
 
