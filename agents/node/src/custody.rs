@@ -309,9 +309,9 @@ impl Keeper {
         Ok(files::split(&bytes, types())?)
     }
 
-    /// Takes in a confirmed event: of a lane's final states the last is kept, and those since the last that all stages
-    /// of its job have reached, a while beyond the end of the job, for its user. `needed` tells which files others than
-    /// the keeper need here.
+    /// Takes in a confirmed event. Of a lane's final states the last is kept, and those since the last that all stages
+    /// of its job have reached; after the job ends they are kept a while for its user. `needed` tells which files
+    /// others than the keeper need here.
     ///
     /// # Errors
     /// [`JournalError`] if the disk fails.

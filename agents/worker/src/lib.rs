@@ -7,7 +7,8 @@
 //! | [`lane`], [`halt`] | the work on a lane: meet the neighbours, execute, write down; where a training leaves its bounds, go no further |
 //! | [`schedule`], [`link`], [`boundary`], [`stream_router`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
-//! | [`record`], `archive`, [`claims`], [`sealing`] | what is on disk; the states there; how claims get on chain; those of replicas |
+//! | [`record`], `archive`, `prune` | what is on disk; the states there; what is forgotten, and when |
+//! | [`claims`], [`sealing`] | how claims get on chain; those of replicas |
 //! | `custody`, `demands` | states kept for each other; data that is demanded on chain |
 //! | [`awaited`], `withheld` | for whom a lane waits in vain; what is demanded of a neighbour that has claimed and does not send |
 //! | `payout` | stake and pay, out of jobs that end or never begin |
@@ -42,6 +43,7 @@ pub mod link;
 pub mod metrics;
 pub(crate) mod payout;
 pub mod promises;
+mod prune;
 pub mod quote;
 pub mod record;
 pub mod role;

@@ -28,7 +28,7 @@ use crate::awaited::Awaited;
 use crate::claims::{self, Claimant};
 use crate::context::Context;
 use crate::demands::Demands;
-use crate::lane::{KEEP, LaneTask};
+use crate::lane::LaneTask;
 use crate::promises::Promises;
 use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};
@@ -463,41 +463,5 @@ where
     /// Whether a lane of ours needs a file: equal files are one file, and another lane's state may be the same.
     pub(crate) fn needs(&self, cid: &str) -> bool {
         self.lanes().values().any(|running| running.log.needs(cid))
-    }
-
-    /// Forgets what no neighbour repeats and no later job goes on from, of our lanes of a job.
-    async fn prune_all(&self, job: JobId) -> Result<(), JournalError> {
-        for lane in self.lanes_of(job) {
-            if let Some(log) = self.log_of(lane) {
-                self.prune(&log, self.keeper.finality().needed_from(lane, KEEP)).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Forgets intervals before `keep_from`, and their files unless others need them.
-    async fn prune(&self, log: &LaneLog, keep_from: u32) -> Result<(), JournalError> {
-        let _pins = self.context.ports.pins.lock().await;
-        let record = log.get();
-        let lane = record.lane;
-        let of_others = |cid: &str| {
-            let others = self.lanes();
-            self.keeper.holds(cid) || others.iter().any(|(other, running)| *other != lane && running.log.needs(cid))
-        };
-        // Before the first interval stands the shard's own initial state, which is needed to begin anew.
-        let dropped =
-            record.intervals.range(..keep_from).flat_map(|(n, i)| [(*n > 0).then_some(&i.state), Some(&i.inputs)]);
-        for cid in dropped.flatten().filter(|cid| !record.needs(cid, keep_from) && !of_others(cid)) {
-            if let Ok(cid) = cid.parse()
-                && let Err(error) = self.context.ports.store.unpin(&cid).await
-            {
-                tracing::debug!(%cid, %error, "not unpinned");
-            }
-        }
-        // Last, so that a kill before it leaves nothing pinned for ever: the events tell again.
-        log.update(|record| {
-            record.intervals.retain(|number, _| *number >= keep_from);
-            record.rounds.retain(|number, _| *number >= keep_from);
-        })
     }
 }

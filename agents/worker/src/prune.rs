@@ -1,0 +1,51 @@
+//! What a worker forgets of its lanes, and when.
+
+use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_node::journal::JournalError;
+use tensorlink_types::JobId;
+
+use crate::lane::KEEP;
+use crate::record::LaneLog;
+use crate::role::Worker;
+
+impl<E> Worker<E>
+where
+    E: CacheEngine + Send + 'static,
+    E::Tensor: Send + 'static,
+{
+    /// Forgets what no neighbour repeats and no later job goes on from, of our lanes of a job.
+    pub(crate) async fn prune_all(&self, job: JobId) -> Result<(), JournalError> {
+        for lane in self.lanes_of(job) {
+            if let Some(log) = self.log_of(lane) {
+                self.prune(&log, self.keeper.finality().needed_from(lane, KEEP)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets intervals before `keep_from`, and their files unless others need them.
+    async fn prune(&self, log: &LaneLog, keep_from: u32) -> Result<(), JournalError> {
+        let _pins = self.context.ports.pins.lock().await;
+        let record = log.get();
+        let lane = record.lane;
+        let of_others = |cid: &str| {
+            let others = self.lanes();
+            self.keeper.holds(cid) || others.iter().any(|(other, running)| *other != lane && running.log.needs(cid))
+        };
+        // Before the first interval stands the shard's own initial state, which is needed to begin anew.
+        let dropped =
+            record.intervals.range(..keep_from).flat_map(|(n, i)| [(*n > 0).then_some(&i.state), Some(&i.inputs)]);
+        for cid in dropped.flatten().filter(|cid| !record.needs(cid, keep_from) && !of_others(cid)) {
+            if let Ok(cid) = cid.parse()
+                && let Err(error) = self.context.ports.store.unpin(&cid).await
+            {
+                tracing::debug!(%cid, %error, "not unpinned");
+            }
+        }
+        // Last, so that a kill before it leaves nothing pinned for ever: the events tell again.
+        log.update(|record| {
+            record.intervals.retain(|number, _| *number >= keep_from);
+            record.rounds.retain(|number, _| *number >= keep_from);
+        })
+    }
+}
