@@ -7,7 +7,7 @@ tools() { check "set-up" script/setup; }
 shell_checks() {
     if have shellcheck; then
         check "shellcheck" shellcheck -x script/{bindings,cast,chaos,demo,docs,fuzz,prove,setup,slither,test} script/lib/*.sh \
-            script/lib/test-runner .ci/run
+            script/lib/{rustdoc,test-runner} .ci/run
     else
         left_out "shellcheck" "to have it, install the package of that name"
     fi
@@ -23,8 +23,6 @@ rust_checks() {
     shell_checks
     check "comments within 120 columns" python3 script/lib/wrap.py --check
     check "cargo fmt" cargo fmt --all --check
-    check "cargo clippy" cargo clippy --workspace --all-targets --features tensorlink-fuzz/targets --locked -- -D warnings
-    check "cargo doc" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
     if cargo deny --version >/dev/null 2>&1; then
         check "cargo deny" cargo deny --locked check bans licenses sources
     else
@@ -32,15 +30,28 @@ rust_checks() {
     fi
 }
 
-# All tests, and the programs that they start, with the features of the whole workspace: once.
+# linted COMMAND...: cargo with clippy as the compiler of our own packages. Whatever it builds is linted on the way, as
+# `cargo clippy -- -D warnings` would, and others' packages are not compiled once for the lints and again for the tests.
+linted() {
+    env RUSTC_WORKSPACE_WRAPPER="$(rustc --print sysroot)/bin/clippy-driver" \
+        CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ "$@"
+}
+
+# All tests and benchmarks, and the programs that they start, with the features of the whole workspace: once.
 BUILT=no
 build_tests() {
     [[ $BUILT == no ]] || return 0
-    check "cargo test, building" cargo test --workspace --no-run --locked
+    check "cargo clippy, building all tests" linted cargo test --workspace --all-targets --no-run --locked
     BUILT=yes
 }
 
-rust_tests() { check "cargo test" env TENSORLINK_TEST_TIMES=1 cargo test --workspace --exclude tensorlink-e2e --locked --no-fail-fast; }
+rust_tests() { check "cargo test and rustdoc" tests_and_documents TENSORLINK_TEST_TIMES=1; }
+
+# tests_and_documents VARIABLE=VALUE...: runs all tests but those end to end, and documents each crate for its examples.
+tests_and_documents() {
+    linted RUSTDOC="$ROOT/script/lib/rustdoc" "$@" \
+        cargo test --workspace --exclude tensorlink-e2e --locked --no-fail-fast
+}
 
 # `forge test` compiles tests otherwise than `forge build` does, without the contracts in them: they are compiled by
 # it alone.
@@ -54,10 +65,10 @@ contracts() {
 
 e2e() {
     build_tests
-    check "cargo test, end to end" env TENSORLINK_TEST_TIMES=1 cargo --locked e2e
+    check "cargo test, end to end" linted TENSORLINK_TEST_TIMES=1 cargo --locked e2e
 }
 
-fuzz() { check "cargo fuzz" script/fuzz; }
+fuzz() { check "cargo fuzz" linted script/fuzz; }
 
 # Not beside anything: provers give up on what takes them too long.
 proofs() {

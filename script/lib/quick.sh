@@ -37,9 +37,9 @@ quick() {
     if grep -q '\.rs$\|Cargo\.\(toml\|lock\)$' <<<"$changed"; then
         packages=$(changed_packages "$changed" | grep -v '^tensorlink-e2e$' | paste -sd' ' -) || true
         check "cargo fmt" cargo fmt --all --check
-        check "cargo clippy" cargo clippy --workspace --all-targets --features tensorlink-fuzz/targets --locked -- -D warnings
-        [[ -z $packages ]] || check "cargo test, of $packages" env TENSORLINK_TEST_ONLY="$packages" TENSORLINK_TEST_TIMES=1 \
-            cargo test --workspace --exclude tensorlink-e2e --locked --no-fail-fast
+        build_tests
+        [[ -z $packages ]] || check "cargo test, of $packages" \
+            tests_and_documents TENSORLINK_TEST_ONLY="$packages" TENSORLINK_TEST_TIMES=1
     fi
     if grep -q '\.sol$' <<<"$changed"; then
         suites=$(changed_suites "$changed")
