@@ -1,0 +1,144 @@
+"""The commands that the project tells people to run: each must exist, with every flag that is shown.
+
+    python3 script/lib/commands.py
+
+Reads every file that git knows, or would. In Markdown, commands are lines of `sh` blocks and spans of code; elsewhere
+they are text between backticks, as in an error that says "run `tensorlink balance`". What `tensorlink` takes is told
+by docs/src/reference/cli.md, which is written from the program itself; what a script takes, by its opening comment.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = "docs/src/reference/cli.md"
+# The work of others, and what is generated.
+SKIPPED = re.compile(r"package-lock\.json|Cargo\.lock|CHANGELOG\.md|tests/vectors/.*\.json|" + re.escape(REFERENCE))
+
+SECTION = re.compile(r"^## (?P<title>.+)$")
+# | `-v, --verbose` | …, | `--memory <SIZE>` | …
+OPTION = re.compile(r"^\| `(?P<names>-[^`<]*?)(?P<value> ?<[^`]*)?` \|")
+FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^ *```", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
+# Where a command of a shell ends: at a comment, a pipe, a list, a redirection.
+END = re.compile(r"\s(?:#|\||&|;|>|<(?=\s))|[;)]|$", re.MULTILINE)
+SCRIPT = re.compile(r"(?<![\w./-])(?:\./)?(?P<name>script/[a-z][a-z-]*)(?![\w./-])(?P<rest>[^`\n]*)")
+PLACEHOLDER = re.compile(r"[^a-z]|.*[<{…]")
+COMMON = {"--help", "-h", "--version", "-V"}
+
+
+def program():
+    """By its words, the flags of each command, and whether they take a value; those of all under ()."""
+    known, words = {}, None
+    for line in (ROOT / REFERENCE).read_text(encoding="utf-8").splitlines():
+        if section := SECTION.match(line):
+            title = section["title"].split()
+            words = tuple(title[1:]) if title[0] == "tensorlink" else ()
+            known[words] = {}
+        elif words is not None and (option := OPTION.match(line)):
+            for name in option["names"].split(","):
+                known[words][name.strip()] = option["value"] is not None
+    return known
+
+
+def scripts():
+    """By its path, the opening comment of each script."""
+    files = [path for path in (ROOT / "script").iterdir() if path.is_file()]
+    opening = re.compile(r"(?:#[^\n]*\n)*")
+    return {f"script/{path.name}": opening.match(path.read_text(encoding="utf-8")).group() for path in files}
+
+
+def of_program(known, command):
+    """What is wrong with the words after `tensorlink`, if anything is."""
+    path, skip = (), False
+    for word in command:
+        if skip:
+            skip = False
+        elif word == "--":
+            break
+        elif word.startswith("-"):
+            name, _, value = word.partition("=")
+            flags = {**known[()], **known.get(path, {})}
+            if name in COMMON:
+                continue
+            if name not in flags:
+                return f"`tensorlink {' '.join(path)}` has no {name}"
+            skip = flags[name] and not value
+        elif any(other[: len(path)] == path and len(other) > len(path) for other in known if other):
+            for choice in word.split("|"):
+                if path + (choice,) not in known and not PLACEHOLDER.match(choice):
+                    return f"`tensorlink {' '.join((*path, choice))}` is no command"
+            path += (word.split("|")[0],)
+            if path not in known:
+                return None
+    return None
+
+
+def of_script(known, name, rest):
+    """What is wrong with a script and what follows it, if anything is."""
+    if name not in known:
+        return None if (ROOT / name).exists() else f"there is no {name}"
+    flags = re.findall(r"(?<=\s)--[a-z][a-z-]*", END.split(rest, maxsplit=1)[0])
+    wrong = [flag for flag in flags if flag not in COMMON and flag not in known[name]]
+    return f"{name} has no {wrong[0]}" if wrong else None
+
+
+def shown(path, text):
+    """Where each piece of text starts that shows a command, and the piece, its lines joined."""
+    if path.suffix == ".md":
+        for block in FENCE.finditer(text):
+            if block["language"] in ("sh", "bash"):
+                start = block.start("code")
+                for line in re.finditer(r"(?:[^\n]*\\\n)*[^\n]*\n", block["code"]):
+                    yield start + line.start(), line.group().replace("\\\n", " ")
+        text = FENCE.sub(lambda block: re.sub(r"[^\n]", " ", block.group()), text)
+    for span in SPAN.finditer(text):
+        yield span.start(), re.sub(r"\n[\s/#*]*", " ", span[1])
+
+
+def commands(piece):
+    """The words after each `tensorlink` in a piece of text."""
+    for match in re.finditer(r"(?:^|[;&|(])\s*(?:\w+=\S*\s+)*(?:[^\s=]*/)?tensorlink(?P<rest>\s[^\n|;&]*|$)", piece):
+        yield END.split(match["rest"], maxsplit=1)[0].split()
+
+
+def check(path, known, known_scripts):
+    """Lines about what is wrong in a file, and how many commands it shows."""
+    wrong, count = [], 0
+    text = (ROOT / path).read_text(encoding="utf-8")
+    for start, piece in shown(path, text):
+        found = [of_program(known, command) for command in commands(piece)]
+        found += [of_script(known_scripts, match["name"], match["rest"]) for match in SCRIPT.finditer(piece)]
+        count += len(found)
+        wrong += [f"{path}:{text.count(chr(10), 0, start) + 1}: {what}" for what in found if what]
+    return wrong, count
+
+
+def files():
+    """Every file that git knows, or would, and that is text of ours."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    kinds = {".md", ".rs", ".sh", ".py", ".toml", ".sol", ".yml", ".mjs", ""}
+    for name in sorted(set(listed.split("\0"))):
+        path = Path(name)
+        if name and path.suffix in kinds and not SKIPPED.fullmatch(name) and (ROOT / path).is_file():
+            if "corpus" not in path.parts:
+                yield path
+
+
+def main():
+    known, known_scripts = program(), scripts()
+    wrong, count = [], 0
+    for path in files():
+        here, number = check(path, known, known_scripts)
+        wrong, count = wrong + here, count + number
+    for line in wrong:
+        print(line, file=sys.stderr)
+    print(f"{count} commands shown: {len(wrong)} wrong")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
