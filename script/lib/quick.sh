@@ -34,6 +34,7 @@ quick() {
         say "nothing changed since main"
         return
     fi
+    check "comments within 120 columns" python3 script/lib/wrap.py --check
     if grep -q '\.rs$\|Cargo\.\(toml\|lock\)$' <<<"$changed"; then
         packages=$(changed_packages "$changed" | grep -v '^tensorlink-e2e$' | paste -sd' ' -) || true
         check "cargo fmt" cargo fmt --all --check
@@ -50,4 +51,6 @@ quick() {
     if grep -q '\.sh$\|^script/' <<<"$changed"; then
         shell_checks
     fi
+    # Code names commands too, in what it says.
+    check "links and commands" script/docs --links
 }

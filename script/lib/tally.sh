@@ -59,8 +59,8 @@ check() {
     log=$(mktemp "$TALLY/log.XXXXXX")
     spent=$(mktemp "$TALLY/spent.XXXXXX")
     printf '\n== %s\n' "$name"
-    # `check` must go on after a failure, so the status is taken, not obeyed. In a shell of its own: to this one, the time
-    # of a lane that ends meanwhile would count as the check's.
+    # `check` must go on after a failure, so the status is taken, not obeyed. In a shell of its own: in this one, the
+    # time of a lane that ends meanwhile would count as the check's.
     (time { "$@" 2>&1 </dev/null | tee "$log"; }) 2>"$spent" || code=$?
     read -r passed failed < <(count_tests "$log")
     note_times "$name" "$log"
