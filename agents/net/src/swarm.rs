@@ -13,6 +13,7 @@ use libp2p::swarm::SwarmEvent;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::{Multiaddr, PeerId, Swarm, identify, ping};
 use tensorlink_node::ports::NetError;
+use tensorlink_node::wire::gossip::WORKERS;
 use tensorlink_types::Address;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -92,6 +93,8 @@ impl EventLoop {
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Users look for workers that they have not met.
+        Gossip::relay(&mut self.swarm.behaviour_mut().gossip, WORKERS);
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
