@@ -57,8 +57,8 @@ impl Gossip {
         Ok(())
     }
 
-    /// Passes a topic's messages on, whether anybody here listens or not: those who say and those who listen need not be
-    /// connected to each other.
+    /// Passes a topic's messages on, whether anybody here listens or not: those who say and those who listen need not
+    /// be connected to each other.
     pub(crate) fn relay(inner: &mut Gossipsub, topic: &str) {
         let topic = IdentTopic::new(topic);
         if let Err(e) = inner.subscribe(&topic) {
