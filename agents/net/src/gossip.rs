@@ -59,17 +59,18 @@ impl Gossip {
 
     /// Passes a topic's messages on, whether anybody here listens or not: those who say and those who listen need not
     /// be connected to each other.
-    pub(crate) fn relay(inner: &mut Gossipsub, topic: &str) {
+    pub(crate) fn relay(inner: &mut Gossipsub, topic: &str) -> TopicHash {
         let topic = IdentTopic::new(topic);
         if let Err(e) = inner.subscribe(&topic) {
             tracing::error!(%topic, "cannot subscribe: {e}");
         }
+        topic.hash()
     }
 
     pub(crate) fn subscribe(&mut self, inner: &mut Gossipsub, topic: &str) -> broadcast::Receiver<(Address, Bytes)> {
-        Self::relay(inner, topic);
+        let topic = Self::relay(inner, topic);
         let queue = self.queue;
-        self.topics.entry(IdentTopic::new(topic).hash()).or_insert_with(|| broadcast::channel(queue).0).subscribe()
+        self.topics.entry(topic).or_insert_with(|| broadcast::channel(queue).0).subscribe()
     }
 
     pub(crate) fn on_event(&mut self, inner: &mut Gossipsub, event: gossipsub::Event, metrics: &Metrics) {
