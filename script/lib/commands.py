@@ -8,21 +8,29 @@ by docs/src/reference/cli.md, which is written from the program itself; what a s
 """
 
 import re
-import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from links import FENCE, blank
+from repository import ROOT, files
+
 REFERENCE = "docs/src/reference/cli.md"
-# The work of others, and what is generated.
-SKIPPED = re.compile(r"package-lock\.json|Cargo\.lock|CHANGELOG\.md|tests/vectors/.*\.json|" + re.escape(REFERENCE))
+# What holds text of ours: Markdown, code, scripts.
+KINDS = {".md", ".rs", ".sh", ".py", ".toml", ".sol", ".yml", ".mjs", ""}
+# What is generated, what tells of the past, and what fuzzers read.
+SKIPPED = re.compile(re.escape(REFERENCE) + r"|CHANGELOG\.md|tests/fuzz/corpus/.*")
 
-SECTION = re.compile(r"^## (?P<title>.+)$")
+SECTION = re.compile(r"## (.+)")
 # | `-v, --verbose` | …, | `--memory <SIZE>` | …
 OPTION = re.compile(r"^\| `(?P<names>-[^`<]*?)(?P<value> ?<[^`]*)?` \|")
-FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^ *```", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r" *[`~]+(?:ba)?sh\b")
+# Lines that end in a backslash are one with the next.
+LINE = re.compile(r"(?:[^\n]*\\\n)*[^\n]*\n")
 SPAN = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
-# Where a command of a shell ends: at a comment, a pipe, a list, a redirection.
+# Where one command of a line begins after another, in a pipe, a list or a substitution.
+APART = re.compile(r"\s[|&]{1,2}\s|;|\(")
+# At most after variables that are set for it, and by its path.
+PROGRAM = re.compile(r"\s*(?:\w+=\S*\s+)*(?:[^\s=]*/)?tensorlink(?=\s|$)")
+# Where a command ends: at a comment, a pipe, a list, a redirection.
 END = re.compile(r"\s(?:#|\||&|;|>|<(?=\s))|[;)]|$", re.MULTILINE)
 SCRIPT = re.compile(r"(?<![\w./-])(?:\./)?(?P<name>script/[a-z][a-z-]*)(?![\w./-])(?P<rest>[^`\n]*)")
 PLACEHOLDER = re.compile(r"[^a-z]|.*[<{…]")
@@ -34,7 +42,7 @@ def program():
     known, words = {}, None
     for line in (ROOT / REFERENCE).read_text(encoding="utf-8").splitlines():
         if section := SECTION.match(line):
-            title = section["title"].split()
+            title = section[1].split()
             words = tuple(title[1:]) if title[0] == "tensorlink" else ()
             known[words] = {}
         elif words is not None and (option := OPTION.match(line)):
@@ -45,9 +53,9 @@ def program():
 
 def scripts():
     """By its path, the opening comment of each script."""
-    files = [path for path in (ROOT / "script").iterdir() if path.is_file()]
+    found = [path for path in (ROOT / "script").iterdir() if path.is_file()]
     opening = re.compile(r"(?:#[^\n]*\n)*")
-    return {f"script/{path.name}": opening.match(path.read_text(encoding="utf-8")).group() for path in files}
+    return {f"script/{path.name}": opening.match(path.read_text(encoding="utf-8")).group() for path in found}
 
 
 def of_program(known, command):
@@ -66,7 +74,7 @@ def of_program(known, command):
             if name not in flags:
                 return f"`tensorlink {' '.join(path)}` has no {name}"
             skip = flags[name] and not value
-        elif any(other[: len(path)] == path and len(other) > len(path) for other in known if other):
+        elif any(other[:-1] == path for other in known if other):
             for choice in word.split("|"):
                 if path + (choice,) not in known and not PLACEHOLDER.match(choice):
                     return f"`tensorlink {' '.join((*path, choice))}` is no command"
@@ -89,19 +97,19 @@ def shown(path, text):
     """Where each piece of text starts that shows a command, and the piece, its lines joined."""
     if path.suffix == ".md":
         for block in FENCE.finditer(text):
-            if block["language"] in ("sh", "bash"):
-                start = block.start("code")
-                for line in re.finditer(r"(?:[^\n]*\\\n)*[^\n]*\n", block["code"]):
-                    yield start + line.start(), line.group().replace("\\\n", " ")
-        text = FENCE.sub(lambda block: re.sub(r"[^\n]", " ", block.group()), text)
+            if SHELL.match(block.group()):
+                for line in LINE.finditer(block.group()):
+                    yield block.start() + line.start(), line.group().replace("\\\n", " ")
+        text = FENCE.sub(blank, text)
     for span in SPAN.finditer(text):
         yield span.start(), re.sub(r"\n[\s/#*]*", " ", span[1])
 
 
 def commands(piece):
     """The words after each `tensorlink` in a piece of text."""
-    for match in re.finditer(r"(?:^|[;&|(])\s*(?:\w+=\S*\s+)*(?:[^\s=]*/)?tensorlink(?P<rest>\s[^\n|;&]*|$)", piece):
-        yield END.split(match["rest"], maxsplit=1)[0].split()
+    for part in APART.split(piece):
+        if start := PROGRAM.match(part):
+            yield END.split(part[start.end() :], maxsplit=1)[0].split()
 
 
 def check(path, known, known_scripts):
@@ -116,24 +124,13 @@ def check(path, known, known_scripts):
     return wrong, count
 
 
-def files():
-    """Every file that git knows, or would, and that is text of ours."""
-    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    kinds = {".md", ".rs", ".sh", ".py", ".toml", ".sol", ".yml", ".mjs", ""}
-    for name in sorted(set(listed.split("\0"))):
-        path = Path(name)
-        if name and path.suffix in kinds and not SKIPPED.fullmatch(name) and (ROOT / path).is_file():
-            if "corpus" not in path.parts:
-                yield path
-
-
 def main():
     known, known_scripts = program(), scripts()
     wrong, count = [], 0
     for path in files():
-        here, number = check(path, known, known_scripts)
-        wrong, count = wrong + here, count + number
+        if path.suffix in KINDS and not SKIPPED.fullmatch(str(path)):
+            here, number = check(path, known, known_scripts)
+            wrong, count = wrong + here, count + number
     for line in wrong:
         print(line, file=sys.stderr)
     print(f"{count} commands shown: {len(wrong)} wrong")

@@ -7,10 +7,11 @@ Reads every page that git knows, or would; fails with a line for each broken lin
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import unquote
+
+from repository import ROOT, files
 
 BOOK = Path("docs/src")
 SUMMARY = BOOK / "SUMMARY.md"
@@ -80,44 +81,36 @@ def place(root, page, target):
     return None if outside else Path(named), unquote(name)
 
 
-def pages(root):
-    """Every Markdown file that git knows, or would."""
-    command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"]
-    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return sorted({Path(name) for name in listed.split("\0") if name and (root / name).is_file()})
-
-
-def check(root):
+def check():
     """Lines about what is wrong, external links with their pages, and how many links there are in how many pages."""
     wrong, outside, known, count = [], [], {}, 0
-    listed = pages(root)
-    texts = {page: (root / page).read_text(encoding="utf-8") for page in listed}
+    listed = files("*.md")
+    texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in listed}
     for page, text in texts.items():
         for (start, _), target in links(text):
             line, count = text.count("\n", 0, start) + 1, count + 1
             if external(target):
                 outside.append(f"{page}:{line}: {target}")
                 continue
-            path, name = place(root, page, target)
+            path, name = place(ROOT, page, target)
             if path is None:
                 wrong.append(f"{page}:{line}: link target {target} does not exist")
-            elif (root / path).is_dir() and (name or BOOK in page.parents):
+            elif (ROOT / path).is_dir() and (name or BOOK in page.parents):
                 wrong.append(f"{page}:{line}: link target {target} is a folder; link to a file of it")
             elif name and path.suffix == ".md":
                 if path not in known:
-                    known[path] = anchors(texts.get(path) or (root / path).read_text(encoding="utf-8"))
+                    known[path] = anchors(texts.get(path) or (ROOT / path).read_text(encoding="utf-8"))
                 if name not in known[path]:
                     wrong.append(f"{page}:{line}: link target {target}: {path} has no heading #{name}")
     if SUMMARY in texts:
-        chapters = {place(root, SUMMARY, target)[0] for _, target in links(texts[SUMMARY])}
+        chapters = {place(ROOT, SUMMARY, target)[0] for _, target in links(texts[SUMMARY])}
         lost = [page for page in listed if BOOK in page.parents and page != SUMMARY and page not in chapters]
         wrong += [f"{page}:1: {SUMMARY} does not list this page" for page in lost]
     return wrong, outside, count, len(listed)
 
 
 def main():
-    root = Path(__file__).resolve().parents[2]
-    wrong, outside, count, number = check(root)
+    wrong, outside, count, number = check()
     for line in wrong:
         print(line, file=sys.stderr)
     if "--external" in sys.argv[1:]:

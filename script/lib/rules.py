@@ -8,13 +8,12 @@ Both fail on a rule that is defined twice, or cited in a tracked file and define
 """
 
 import os
-import pathlib
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from repository import ROOT, files
+
 PAGE = ROOT / "docs/src/reference/rules.md"
 # Letter, specification, what its rules are about.
 FAMILIES = [
@@ -85,14 +84,12 @@ def page(rules: dict[str, Rule]) -> str:
 
 def citations() -> dict[str, str]:
     """Where each rule is cited first."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True)
     found: dict[str, str] = {}
-    for name in listed.stdout.split("\0"):
-        path = ROOT / name
-        if not name or name.endswith(".lock") or not path.is_file():
+    for name in files():
+        if name.suffix == ".lock":
             continue
         try:
-            text = path.read_text()
+            text = (ROOT / name).read_text()
         except UnicodeDecodeError:
             continue
         for number, line in enumerate(text.split("\n"), 1):

@@ -3,7 +3,7 @@
     wrap.py --check [FILE...]   names every wider comment line, and fails if there is one
     wrap.py --write [FILE...]   wraps the paragraphs that have such a line; fails on what is left for people
 
-Without files it takes every tracked Rust, Solidity, JavaScript, Python, shell and TOML file. It reads comments as
+Without files it takes every Rust, Solidity, JavaScript, Python, shell and TOML file. It reads comments as
 Markdown, as rustdoc and NatSpec do. A paragraph that is wrapped keeps its words; list items keep their indentation, and
 `INVARIANT:`, `SAFETY:`, tags and the like stay at the beginning of a line. Code blocks, columns, quotes, tables,
 headings, directives of tools, and a single word that is too long (an address, say) are left as they are; of these code
@@ -13,10 +13,11 @@ blocks, columns and quotes count as too wide. A comment behind code moves above 
 import io
 import pathlib
 import re
-import subprocess
 import sys
 import tokenize
 from dataclasses import dataclass
+
+from repository import ROOT, files
 
 WIDTH = 120
 SLASHES = {".rs", ".sol", ".mjs", ".js"}
@@ -327,16 +328,10 @@ def suffix_of(path: pathlib.Path) -> str | None:
     return None
 
 
-def tracked() -> list[pathlib.Path]:
-    root = pathlib.Path(__file__).resolve().parents[2]
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True, text=True)
-    return [root / name for name in listed.stdout.split("\0") if name]
-
-
 def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] not in ("--check", "--write"):
         sys.exit("usage: wrap.py --check|--write [FILE...]")
-    paths = [pathlib.Path(name) for name in sys.argv[2:]] or tracked()
+    paths = [pathlib.Path(name) for name in sys.argv[2:]] or [ROOT / name for name in files()]
     failed = 0
     for path in paths:
         suffix = suffix_of(path)
