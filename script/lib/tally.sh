@@ -113,6 +113,23 @@ left_out() {
     SUMMARY+=("$(printf '%-9s %9s %9s  %s (%s)' 'left out' '' '' "$1" "$2")")
 }
 
+# unless_passed PART FILES...: runs a part of script/test, but not again while the files that decide what it says are
+# those that all of it passed with in this checkout.
+unless_passed() {
+    local part=$1 key passed=$TOOLCHAIN/passed/$1 failed=$FAILED said=${#SUMMARY[@]}
+    shift
+    # A file that is gone is an error of sha256sum, and so another key.
+    key=$({ git ls-files -z --cached --others --exclude-standard -- "$@" | xargs -0 sha256sum || true; } 2>&1 | sha256sum)
+    if [[ $(cat "$passed" 2>/dev/null) == "$key" ]]; then
+        left_out "$part" "nothing that decides it has changed since it passed; script/test $part runs it all the same"
+        return
+    fi
+    "$part"
+    if ((FAILED == failed)) && [[ "${SUMMARY[*]:said}" != *"left out"* ]]; then
+        mkdir -p "$TOOLCHAIN/passed" && printf '%s\n' "$key" >"$passed"
+    fi
+}
+
 summarise() {
     local seconds=$1 processor=$2 name=$3 code=$4 passed=$5 failed=$6 word=ok tests=
     ((code == 0)) || word=FAILED
