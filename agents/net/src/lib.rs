@@ -12,6 +12,7 @@
 //! | `inbound`, `gate` | streams that peers open: gate, limits, roles |
 //! | `outbound` | streams that we open; pooled streams for requests |
 //! | `gossip` | publish and subscribe |
+//! | `listening` | where we listen, once it is known |
 //! | [`config`], [`metrics`], [`error`] | bounds, counters, why a node does not start |
 //!
 //! A node's name in libp2p is its Ethereum account in another form:
@@ -44,6 +45,7 @@ mod gate;
 mod gossip;
 pub mod identity;
 mod inbound;
+mod listening;
 pub mod metrics;
 mod muxer;
 mod outbound;
@@ -51,6 +53,7 @@ mod swarm;
 mod tls;
 mod wire;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,10 +110,12 @@ impl Libp2pNet {
         }
         let limits = config.limits.clone();
         let mut swarm = behaviour::swarm(&identity, &config)?;
+        let mut listeners = HashSet::new();
         for address in &config.listen {
-            swarm
+            let listener = swarm
                 .listen_on(address.clone())
                 .map_err(|e| StartError::Listen { address: address.clone(), reason: e.to_string() })?;
+            listeners.insert(listener);
         }
         for address in &config.external {
             swarm.add_external_address(address.clone());
@@ -129,7 +134,7 @@ impl Libp2pNet {
             tasks.spawn(inbound.clone().run(protocol, incoming));
         }
         let outbound = Outbound::new(limits.clone(), metrics.clone(), commands.clone(), control);
-        let event_loop = EventLoop::new(swarm, identity.clone(), config, metrics.clone(), receiver);
+        let event_loop = EventLoop::new((swarm, listeners), identity.clone(), config, metrics.clone(), receiver);
         tasks.spawn(event_loop.run(stop.clone()));
         Ok(Self { identity, limits, metrics, commands, inbound, outbound, tasks, stop })
     }
@@ -144,7 +149,8 @@ impl Libp2pNet {
         &self.metrics
     }
 
-    /// Where we listen now, each with `/p2p/<id>`: what another node takes as bootstrap address.
+    /// Where we listen now, each with `/p2p/<id>`: what another node takes as bootstrap address. Waits until every
+    /// listener has told, 10 s at the longest.
     pub async fn listen_addresses(&self) -> Result<Vec<Multiaddr>, NetError> {
         self.command(Command::ListenAddresses).await
     }

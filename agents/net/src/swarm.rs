@@ -2,11 +2,13 @@
 //!
 //! Streams do not pass through here: [`crate::inbound`] and [`crate::rpc`] drive them in their own tasks.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures::StreamExt;
+use libp2p::core::transport::ListenerId;
 use libp2p::kad::store::RecordStore;
 use libp2p::kad::{self, InboundRequest, QueryResult};
 use libp2p::swarm::SwarmEvent;
@@ -25,6 +27,7 @@ use crate::dial::{Dials, Step};
 use crate::directory::{self, Route};
 use crate::gossip::Gossip;
 use crate::identity::{Identity, address_of, peer_in};
+use crate::listening::Listening;
 use crate::metrics::Metrics;
 
 /// How often time-driven work is looked at.
@@ -57,6 +60,7 @@ pub(crate) struct EventLoop {
     dials: Dials,
     gossip: Gossip,
     publish: Publication,
+    listening: Listening,
     bootstrap: (Instant, Duration),
 }
 
@@ -70,7 +74,7 @@ struct Publication {
 
 impl EventLoop {
     pub(crate) fn new(
-        swarm: Swarm<Behaviour>,
+        (swarm, listeners): (Swarm<Behaviour>, HashSet<ListenerId>),
         identity: Identity,
         config: NetConfig,
         metrics: Arc<Metrics>,
@@ -80,6 +84,7 @@ impl EventLoop {
             dials: Dials::new(&config.limits),
             gossip: Gossip::new(&config.limits),
             publish: Publication { stale: true, last: None, gap: PUBLISH.0 },
+            listening: Listening::new(listeners, Instant::now()),
             bootstrap: (Instant::now(), BOOTSTRAP.0),
             swarm,
             identity,
@@ -123,13 +128,21 @@ impl EventLoop {
                 let _ = reply.send(self.gossip.subscribe(&mut self.swarm.behaviour_mut().gossip, topic));
             }
             Command::ListenAddresses(reply) => {
-                let me = *self.swarm.local_peer_id();
-                let with_peer = |a: &Multiaddr| a.clone().with_p2p(me).unwrap_or_else(|a| a);
-                let _ = reply.send(self.swarm.listeners().map(with_peer).collect());
+                self.listening.ask(reply);
+                self.tell_addresses();
             }
             Command::Peers(reply) => {
                 let _ = reply.send(self.swarm.connected_peers().filter_map(|p| address_of(p).ok()).collect());
             }
+        }
+    }
+
+    /// Tells whoever waits for them where we listen, if that is known.
+    fn tell_addresses(&mut self) {
+        let me = *self.swarm.local_peer_id();
+        let with_peer = |a: &Multiaddr| a.clone().with_p2p(me).unwrap_or_else(|a| a);
+        for asker in self.listening.due(Instant::now()) {
+            let _ = asker.send(self.swarm.listeners().map(with_peer).collect());
         }
     }
 
@@ -198,15 +211,21 @@ impl EventLoop {
                     self.take(address, step);
                 }
             }
-            SwarmEvent::NewListenAddr { address, .. } => {
+            SwarmEvent::NewListenAddr { address, listener_id } => {
                 tracing::info!(%address, "listening");
                 self.publish.stale = true;
+                self.listening.heard(listener_id);
+                self.tell_addresses();
             }
             SwarmEvent::ExpiredListenAddr { .. } | SwarmEvent::ExternalAddrConfirmed { .. } => {
                 self.publish.stale = true;
             }
-            SwarmEvent::ListenerClosed { addresses, reason: Err(e), .. } => {
-                tracing::error!(?addresses, "a listener failed: {e}");
+            SwarmEvent::ListenerClosed { addresses, reason, listener_id } => {
+                if let Err(e) = reason {
+                    tracing::error!(?addresses, "a listener failed: {e}");
+                }
+                self.listening.heard(listener_id);
+                self.tell_addresses();
             }
             _ => {}
         }
@@ -274,6 +293,7 @@ impl EventLoop {
         let at = Instant::now();
         self.gossip.on_tick(at);
         self.dials.on_tick(at);
+        self.tell_addresses();
         let due = self.publish.last.is_none_or(|last| at - last >= self.publish.gap);
         let old = self.publish.last.is_some_and(|last| at - last >= PUBLISH.1);
         if (self.publish.stale && due) || old {

@@ -63,9 +63,11 @@ pub(crate) fn node(n: u8, bootstrap: Vec<Multiaddr>) -> Arc<Libp2pNet> {
     node
 }
 
-/// Where a node listens, once it does.
+/// Where a node listens: told at once, however soon it is asked.
 pub(crate) async fn addresses(node: &Libp2pNet) -> Vec<Multiaddr> {
-    eventually("it listens", async || node.listen_addresses().await.ok().filter(|a| !a.is_empty())).await
+    let addresses = node.listen_addresses().await.expect("it runs");
+    assert!(!addresses.is_empty(), "it told before it knew");
+    addresses
 }
 
 /// Two open nodes that know each other: the second joined through the first.

@@ -48,9 +48,6 @@ impl Nodes {
             let config = NetConfig { listen: vec!["/ip4/127.0.0.1/tcp/0".parse()?], bootstrap, ..NetConfig::default() };
             let node = Arc::new(Libp2pNet::start(tensorlink_net::Identity::from_secret(secret(stage)?)?, config)?);
             node.set_gate(Arc::new(Open));
-            while node.listen_addresses().await?.is_empty() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
             if let Some(previous) = nodes.last() {
                 while !previous.connected_peers().await?.contains(&node.address()) {
                     tokio::time::sleep(Duration::from_millis(5)).await;

@@ -23,7 +23,9 @@ const JOB: Job = Job {
 /// What `script/demo --train-lm` shows of a larger one.
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_of_which_one_was_killed_come_to_what_an_undisturbed_run_would_have() {
-    let mut network = Network::start(4).await;
+    // The one that is killed has time to come back, however busy the machine is.
+    let mut network = Network::staked(4, |parameters| parameters.sealWindow = 240).await;
+    network.start_validator().await;
     network.start_workers(0..4).await;
     // Long enough to be in its middle when its first claims are on chain.
     let job = Job { replicas: 2, steps: 300, steps_per_interval: 30, ..JOB };

@@ -1,0 +1,74 @@
+//! Where we listen, told to whoever asks, but not before it is known.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use libp2p::Multiaddr;
+use libp2p::core::transport::ListenerId;
+use tokio::sync::oneshot::Sender;
+use tokio::time::Instant;
+
+/// A listener that has told no address for so long is not waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// So many may ask before; others are answered at once.
+const ASKED: usize = 64;
+
+/// Who is told our addresses.
+type Asker = Sender<Vec<Multiaddr>>;
+
+/// Listeners that have told no address yet, and who waits for them.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    silent: HashSet<ListenerId>,
+    asked: Vec<Asker>,
+    until: Instant,
+}
+
+impl Listening {
+    pub(crate) fn new(listeners: HashSet<ListenerId>, now: Instant) -> Self {
+        Self { silent: listeners, asked: Vec::new(), until: now + PATIENCE }
+    }
+
+    /// Somebody wants to know.
+    pub(crate) fn ask(&mut self, asker: Asker) {
+        self.asked.push(asker);
+    }
+
+    /// A listener told an address, or ended.
+    pub(crate) fn heard(&mut self, listener: ListenerId) {
+        self.silent.remove(&listener);
+    }
+
+    /// Who is to be told now.
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<Asker> {
+        let known = self.silent.is_empty() || now >= self.until || self.asked.len() > ASKED;
+        if known { std::mem::take(&mut self.asked) } else { Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot::channel;
+
+    use super::*;
+
+    #[test]
+    fn whoever_asks_waits_for_every_listener_but_not_for_ever() {
+        let now = Instant::now();
+        let [first, second] = [ListenerId::next(), ListenerId::next()];
+        let mut listening = Listening::new([first, second].into(), now);
+        listening.ask(channel().0);
+        listening.heard(first);
+        assert!(listening.due(now).is_empty());
+        listening.heard(second);
+        assert_eq!(listening.due(now).len(), 1);
+        assert!(listening.due(now).is_empty(), "once");
+
+        let mut listening = Listening::new([first].into(), now);
+        listening.ask(channel().0);
+        assert!(listening.due(now).is_empty());
+        assert_eq!(listening.due(now + PATIENCE).len(), 1);
+        (0..=ASKED).for_each(|_| listening.ask(channel().0));
+        assert_eq!(listening.due(now).len(), ASKED + 1);
+    }
+}
