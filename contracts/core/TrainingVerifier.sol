@@ -10,10 +10,11 @@ import {Norms} from "../libraries/operators/Norms.sol";
 import {Roots} from "../libraries/operators/Roots.sol";
 import {Runs} from "../libraries/operators/Runs.sol";
 import {Selections} from "../libraries/operators/Selections.sol";
+import {Shifts} from "../libraries/operators/Shifts.sol";
 import {Operator, StepContext, TensorType, Window} from "../types/Types.sol";
 
-/// @title TrainingVerifier: the operators that training adds, for `StepVerifier`
-/// @notice Rules N-38 to N-48 of `agents/num/SPEC.md`, one function each in `libraries/operators`.
+/// @title TrainingVerifier: the operators of training and of wide rows, for `StepVerifier`
+/// @notice Rules N-38 to N-51 of `agents/num/SPEC.md`, one function each in `libraries/operators`.
 contract TrainingVerifier is IStepVerifier {
     using TensorTypes for TensorType;
 
@@ -39,6 +40,9 @@ contract TrainingVerifier is IStepVerifier {
         if (opcode == Opcodes.DROPOUT) return Chances.dropout(operator, element, context, windows);
         if (opcode == Opcodes.SLICE) return Selections.slice(operator, element, windows);
         if (opcode == Opcodes.DITHER) return Chances.dither(operator, element, context, windows);
+        if (opcode == Opcodes.ROW_SHIFT) return Shifts.rowShift(operator, element, windows);
+        if (opcode == Opcodes.SHIFT_ROWS) return Shifts.shiftRows(operator, element, windows);
+        if (opcode == Opcodes.SHIFTED_MAT_MUL) return Shifts.shiftedMatMul(operator, element, windows);
         revert UnknownOpcode(opcode);
     }
 }

@@ -42,4 +42,7 @@ library Opcodes {
     uint8 internal constant DROPOUT = 36;
     uint8 internal constant SLICE = 37;
     uint8 internal constant DITHER = 38;
+    uint8 internal constant ROW_SHIFT = 39;
+    uint8 internal constant SHIFT_ROWS = 40;
+    uint8 internal constant SHIFTED_MAT_MUL = 41;
 }

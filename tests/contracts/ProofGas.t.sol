@@ -102,6 +102,37 @@ contract ProofGasTest is ProtocolTest {
         assertLe(_measure(name, Opcodes.SCALED_MAT_MUL, opened, _attributes(0, 40)), 660_000);
     }
 
+    /// @notice What programs of served models have: words or bytes of a shifted row by words or bytes.
+    function test_shiftedProducts() public {
+        Opened[] memory opened = _shifted(_mixed(4096));
+        string memory name = "int16 by int8 shifted dot product of 4096";
+        assertLe(_measure(name, Opcodes.SHIFTED_MAT_MUL, opened, _attributes(0, 20)), 660_000);
+    }
+
+    function test_shiftedProductOfWords() public {
+        Opened[] memory opened = _shifted(_scaled(16));
+        string memory name = "int16 shifted dot product of 4096";
+        assertLe(_measure(name, Opcodes.SHIFTED_MAT_MUL, opened, _attributes(0, 20)), 820_000);
+    }
+
+    /// @notice The widest rows: all of their mantissas' four bytes are in the proof.
+    function test_wideRows() public {
+        Opened[] memory opened = new Opened[](1);
+        opened[0] = Opened(_matrix(24, 512), TOKEN * 4096, 4096);
+        assertLe(_measure("RowShift of 4096 of 24 bits", Opcodes.ROW_SHIFT, opened, _attributes(16)), 850_000);
+    }
+
+    function test_wideLayerNorm() public {
+        Opened[] memory opened = _layerNorm(24);
+        string memory name = "int24 LayerNorm of 4096";
+        assertLe(_measure(name, Opcodes.NORM, opened, _attributes(1, 1000, 0, 40)), 850_000);
+    }
+
+    function _shifted(Opened[] memory opened) private pure returns (Opened[] memory) {
+        opened[2] = Opened(_vector(8, 512), TOKEN, 1);
+        return opened;
+    }
+
     function _mixed(uint256 length) private pure returns (Opened[] memory opened) {
         opened = _scaled(8);
         opened[0] = Opened(_matrix(16, 512), TOKEN * 4096, length);
@@ -115,11 +146,15 @@ contract ProofGasTest is ProtocolTest {
     }
 
     function test_layerNorm() public {
-        Opened[] memory opened = new Opened[](3);
-        opened[0] = Opened(_matrix(16, 512), TOKEN * 4096, 4096);
+        Opened[] memory opened = _layerNorm(16);
+        assertLe(_measure("int16 LayerNorm of 4096", Opcodes.NORM, opened, _attributes(1, 1000, 0, 40)), 540_000);
+    }
+
+    function _layerNorm(uint256 bits) private pure returns (Opened[] memory opened) {
+        opened = new Opened[](3);
+        opened[0] = Opened(_matrix(bits, 512), TOKEN * 4096, 4096);
         opened[1] = Opened(_vector(16, 4096), CHANNEL, 1);
         opened[2] = Opened(_vector(16, 4096), CHANNEL, 1);
-        assertLe(_measure("int16 LayerNorm of 4096", Opcodes.NORM, opened, _attributes(1, 1000, 0, 40)), 540_000);
     }
 
     /// @dev Row `TOKEN` of an operand from the trace and row `CHANNEL` of one from the state, first of `operands`.
@@ -269,6 +304,13 @@ contract ProofGasTest is ProtocolTest {
         }
     }
 
+    /// @dev Makes little-endian numbers of four bytes such of three.
+    function _extendSigns(bytes memory leaf) private pure {
+        for (uint256 i = 3; i < leaf.length; i += 4) {
+            leaf[i] = leaf[i - 1] >= 0x80 ? bytes1(0xff) : bytes1(0);
+        }
+    }
+
     /// @dev The leaves of a run (a power of two of them, aligned) of noise in a tree whose other nodes are noise.
     function _noisyTensor(string memory seed, Opened memory opened)
         private
@@ -282,6 +324,7 @@ contract ProofGasTest is ProtocolTest {
         bytes memory all;
         for (uint256 i = 0; i < count; ++i) {
             leaves[i] = abi.encodePacked(_noise(string.concat(seed, vm.toString(i)), 8));
+            if (t.bits() == 24) _extendSigns(leaves[i]);
             all = bytes.concat(all, leaves[i]);
         }
         node = SlowTree.ofLeaves(leaves).rootOf();

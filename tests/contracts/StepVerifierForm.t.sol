@@ -258,7 +258,7 @@ contract StepVerifierFormTest is GoodOperators {
         _swap(Opcodes.HEAD_MIX, 9, matrix(16, 0, 4, 8));
         _swap(Opcodes.HEAD_MIX, 9, matrix(16, 0, 3, 12));
         _swap(Opcodes.HEAD_MIX, 9, cube(16, 0, 1, 3, 8));
-        _swap(Opcodes.NORM, 0, matrix(17, 3, 4, 6));
+        _swap(Opcodes.NORM, 0, matrix(25, 3, 4, 6));
         _swap(Opcodes.NORM, 1, vector(8, 3, 5));
         _swap(Opcodes.NORM, 1, vector(8, 3, 12));
         _swap(Opcodes.NORM, 1, vector(17, 3, 6));

@@ -82,12 +82,25 @@ contract StepVerifierGasTest is VerifierTest {
 
     function test_norms() public {
         Tensor memory small = _extremes(vector(16, 0, K));
-        for (uint256 bits = 8; bits <= 16; bits *= 2) {
+        for (uint256 bits = 8; bits <= 24; bits += 8) {
             Tensor memory x = _extremes(matrix(bits, 7, 1, K));
             string memory suffix = string.concat(" int", vm.toString(bits));
             Tensor[] memory inputs = list(x, small, small);
             _measure(string.concat("Norm centered", suffix), Opcodes.NORM, x.tensorType, inputs, ints(1, 9, 20, 20));
             _measure(string.concat("Norm", suffix), Opcodes.NORM, x.tensorType, inputs, ints(0, 9, 20, 20));
+        }
+    }
+
+    function test_shiftedRows() public {
+        Tensor memory wide = _extremes(matrix(24, 7, 1, 2 * K));
+        _measure("RowShift int24", Opcodes.ROW_SHIFT, vector(8, 0, 2), list(wide), ints(16));
+        Tensor memory shift = _extremes(vector(8, 0, 1));
+        _measure("ShiftRows", Opcodes.SHIFT_ROWS, matrix(16, 7, 1, 2 * K), list(wide, shift), ints());
+        Tensor memory a = _extremes(matrix(16, 7, 1, 2 * K));
+        for (uint256 bits = 8; bits <= 16; bits *= 2) {
+            Tensor[] memory inputs = list(a, _extremes(matrix(bits, 7, 1, K)), shift, _extremes(vector(18, 7, 1)));
+            string memory name = string.concat("ShiftedMatMul int16 by int", vm.toString(bits));
+            _measure(name, Opcodes.SHIFTED_MAT_MUL, matrix(24, 0, 1, 1), inputs, ints(int256(K), 21));
         }
     }
 

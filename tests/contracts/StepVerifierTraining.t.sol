@@ -55,13 +55,14 @@ contract StepVerifierTrainingTest is VerifierTest {
     function testFuzz_inverseNorm(uint256 seed) public {
         seedNoise(seed);
         uint256 length = pickUint(1, 20);
-        Tensor memory x = randomTensor(matrix(pickUint(2, 16), 0, pickUint(1, 3), length * pickUint(1, 3)));
+        Tensor memory x = randomTensor(matrix(pickUint(2, 24), 0, pickUint(1, 3), length * pickUint(1, 3)));
         int256[] memory attributes = ints(pick(0, 1), pick(1, int256(2 ** pickUint(1, 60) - 1)), pick(-32, 63));
         if (pick(0, 2) > 0) attributes[2] = pick(0, 30);
         TensorType output = vector(pickUint(2, 64), 0, x.mantissas.length / length);
         Operator memory op = operatorOf(Opcodes.INVERSE_NORM, output, list(x), attributes);
         uint256 i = pickUint(0, output.elements() - 1);
-        (int256 inverse, int256 j,) = Slow.spread(x.mantissas, i * length, length, attributes[0], attributes[1]);
+        uint256 places = Slow.normPlaces(x.tensorType.bits());
+        (int256 inverse, int256 j,) = Slow.spread(x.mantissas, i * length, length, attributes[0], attributes[1], places);
         assertEq(recomputed(op, list(x), i), Slow.rescale(inverse, attributes[2] - j, output.bits()));
     }
 

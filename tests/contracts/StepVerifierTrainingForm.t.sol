@@ -57,6 +57,9 @@ contract StepVerifierTrainingFormTest is GoodOperators {
         _range(Opcodes.SLICE, 0, 0, 1);
         _range(Opcodes.DITHER, 0, 0, 32);
         _range(Opcodes.DITHER, 1, 0, word - 1);
+        _range(Opcodes.ROW_SHIFT, 0, 2, 64);
+        _range(Opcodes.SHIFTED_MAT_MUL, 0, 0, 2);
+        _range(Opcodes.SHIFTED_MAT_MUL, 1, -32, 63);
     }
 
     /// @notice Attributes of a dropped element are looked at, too.
@@ -97,7 +100,7 @@ contract StepVerifierTrainingFormTest is GoodOperators {
         _swap(Opcodes.ROW_MUL, 0, vector(8, 3, 24));
         _swap(Opcodes.ROW_MUL, 1, vector(8, 3, 7));
         _swap(Opcodes.ROW_MUL, 9, matrix(9, 0, 6, 4));
-        _swap(Opcodes.INVERSE_NORM, 0, matrix(17, 3, 4, 6));
+        _swap(Opcodes.INVERSE_NORM, 0, matrix(25, 3, 4, 6));
         _swap(Opcodes.INVERSE_NORM, 9, vector(32, 20, 5));
         _swap(Opcodes.INVERSE_NORM, 9, vector(32, 20, 3));
         _swap(Opcodes.INVERSE_NORM, 9, vector(32, 20, 48));
@@ -134,6 +137,18 @@ contract StepVerifierTrainingFormTest is GoodOperators {
         _swap(Opcodes.DITHER, 1, vector(30, 3, 6));
         _swap(Opcodes.DITHER, 1, vector(31, 3, 4));
         _swap(Opcodes.DITHER, 9, matrix(16, 8, 6, 4));
+        _swap(Opcodes.ROW_SHIFT, 9, vector(8, 0, 3));
+        _swap(Opcodes.ROW_SHIFT, 9, vector(8, 0, 5));
+        _swap(Opcodes.SHIFT_ROWS, 1, vector(8, 0, 3));
+        _swap(Opcodes.SHIFT_ROWS, 1, vector(8, 0, 24));
+        _swap(Opcodes.SHIFT_ROWS, 9, matrix(8, 3, 6, 4));
+        _swap(Opcodes.SHIFTED_MAT_MUL, 0, matrix(8, 3, 4, 3));
+        _swap(Opcodes.SHIFTED_MAT_MUL, 0, cube(8, 3, 1, 4, 6));
+        _swap(Opcodes.SHIFTED_MAT_MUL, 1, matrix(16, 0, 5, 4));
+        _swap(Opcodes.SHIFTED_MAT_MUL, 1, matrix(7, 0, 5, 7));
+        _swap(Opcodes.SHIFTED_MAT_MUL, 2, vector(8, 0, 5));
+        _swap(Opcodes.SHIFTED_MAT_MUL, 3, vector(16, 4, 4));
+        _swap(Opcodes.SHIFTED_MAT_MUL, 9, matrix(24, 0, 5, 4));
     }
 
     /// @dev Operand `place`, or the output for 9, takes a type that does not go with the rest.

@@ -17,7 +17,7 @@ contract VectorsTest is VerifierTest {
     /// @dev Rules of `operators.json`, then those of `sampling.json`, then those of `training.json`.
     uint256 private constant FIRST_RULE_OF_SAMPLING = 32;
     uint256 private constant FIRST_RULE_OF_TRAINING = 38;
-    uint256 private constant LAST_RULE = 48;
+    uint256 private constant LAST_RULE = 51;
 
     struct Read {
         uint256 operand;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::quantized::Quantising;
 use crate::watch::{Follow, Rules};
 
 /// Pay strangers' GPUs to train neural networks, with every wrong number provable on chain.
@@ -461,9 +462,8 @@ Example:
         /// New folder for the integers, the tokenizer, the configuration and the chat template.
         #[arg(long, value_name = "FOLDER")]
         out: PathBuf,
-        /// Texts to calibrate on, one a line [default: the folder's own, or 48 of ours].
-        #[arg(long, value_name = "FILE")]
-        calibration: Option<PathBuf>,
+        #[command(flatten)]
+        how: Quantising,
         /// Device to calibrate on: cpu, cuda or cuda:N [default: cuda if there is one].
         #[arg(long, env = "TENSORLINK_DEVICE")]
         device: Option<String>,
@@ -481,14 +481,13 @@ pub struct EvalArgs {
     /// Folder of the transformer, as Hugging Face publishes it or quantised.
     pub model: PathBuf,
     /// With a quantised folder: the folder it was made of, for the floats.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "calibration")]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["calibration", "setting"])]
     pub against: Option<PathBuf>,
     /// Texts to measure on, one a line [default: 200 of ours].
     #[arg(long, value_name = "FILE")]
     pub texts: Option<PathBuf>,
-    /// Texts to calibrate on, one a line [default: the folder's own, or 48 of ours].
-    #[arg(long, value_name = "FILE")]
-    pub calibration: Option<PathBuf>,
+    #[command(flatten)]
+    pub how: Quantising,
     /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
     #[arg(long, env = "TENSORLINK_DEVICE")]
     pub device: Option<String>,

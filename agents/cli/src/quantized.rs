@@ -1,11 +1,11 @@
 //! A model folder in integers: read, calibrated on texts, quantised; and how far that is from the floats.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use tensorlink_graph::Engine;
-use tensorlink_graph::transformer::{Magnitudes, Output, Quantized, StageRunner, Weights, tokens};
+use tensorlink_graph::transformer::{Magnitudes, Output, Quantized, Setting, StageRunner, Weights, tokens};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_tensor::float::{FloatModel, Precision};
@@ -52,23 +52,49 @@ pub fn known(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>>
     }
 }
 
+/// How a folder of floats is put into integers.
+#[derive(clap::Args, Clone, Default, Debug)]
+pub struct Quantising {
+    /// Texts to calibrate on, one a line [default: the folder's own, or 48 of ours].
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// Bits of activations by weights: fast (8 by 8), standard (16 by 8), reference (16 by 16) [default: standard].
+    #[arg(long)]
+    pub setting: Option<Setting>,
+}
+
+impl Quantising {
+    /// Refuses what a folder of integers cannot be asked any more.
+    fn ensure_done(&self, folder: &ModelFolder, exact: &Quantized) -> Result<()> {
+        let shown = folder.path().display();
+        let calibrated = "is quantised and calibrated already: leave out --calibration";
+        ensure!(self.calibration.is_none(), "{shown} {calibrated}");
+        let setting = exact.setting();
+        ensure!(
+            self.setting.is_none_or(|wanted| wanted == setting),
+            "{shown} is quantised in the setting {setting} already: leave out --setting, or name the folder of floats"
+        );
+        Ok(())
+    }
+}
+
 /// A folder's model in integers: as it lies there, or calibrated on [`known`] texts and quantised now.
 ///
 /// # Errors
-/// As [`prepare`]; a folder that is damaged; texts for one that is calibrated already.
-pub fn exact(folder: &ModelFolder, calibration: Option<&Path>, device: Device) -> Result<Quantized> {
+/// As [`prepare`]; a folder that is damaged; texts or another setting for one that is quantised already.
+pub fn exact(folder: &ModelFolder, how: &Quantising, device: Device) -> Result<Quantized> {
     match folder.integers() {
         Some(integers) => {
-            let calibrated = "is quantised and calibrated already: leave out --calibration";
-            ensure!(calibration.is_none(), "{} {calibrated}", folder.path().display());
-            Ok(integers.read()?)
+            let exact = integers.read()?;
+            how.ensure_done(folder, &exact)?;
+            Ok(exact)
         }
         None => {
             let (weights, float) = floats(folder, device)?;
-            let seen = calibrated(&known(folder, calibration)?, &float)?;
+            let seen = calibrated(&known(folder, how.calibration.as_deref())?, &float)?;
             // A third of the memory, which the integers need now.
             drop(float);
-            Ok(Quantized::new(folder.architecture().clone(), &weights, &seen)?)
+            Ok(Quantized::new(folder.architecture().clone(), how.setting.unwrap_or_default(), &weights, &seen)?)
         }
     }
 }
@@ -78,17 +104,17 @@ pub fn exact(folder: &ModelFolder, calibration: Option<&Path>, device: Device) -
 /// # Errors
 /// Weights that are not the configuration's, a text that the tokenizer or the context refuses, no text at all.
 pub fn prepare(folder: &ModelFolder, texts: &str, device: Device) -> Result<Prepared> {
-    prepare_on(folder, &encode(folder, texts)?, device)
+    prepare_on(folder, &encode(folder, texts)?, Setting::default(), device)
 }
 
 /// As [`prepare`], calibrated on texts in token numbers.
 ///
 /// # Errors
 /// Weights that are not the configuration's, a failing device.
-pub fn prepare_on(folder: &ModelFolder, known: &[Vec<u32>], device: Device) -> Result<Prepared> {
+pub fn prepare_on(folder: &ModelFolder, known: &[Vec<u32>], setting: Setting, device: Device) -> Result<Prepared> {
     let (weights, float) = floats(folder, device)?;
     let seen = calibrated(known, &float)?;
-    let exact = Quantized::new(folder.architecture().clone(), &weights, &seen)?;
+    let exact = Quantized::new(folder.architecture().clone(), setting, &weights, &seen)?;
     Ok(Prepared { exact, float })
 }
 
@@ -292,8 +318,8 @@ fn saturated<E: Engine>(runner: &StageRunner<E>, texts: &[Vec<u32>]) -> Result<f
 
 /// Whether an operator puts results on a calibrated scale.
 const fn rescales(operator: &Operator) -> bool {
-    use Opcode::{Combine, Gather, HeadMix, HeadScores, Lookup, Mul, Norm, Rope, ScaledMatMul};
-    matches!(operator.opcode, Combine | Gather | HeadMix | HeadScores | Lookup | Mul | Norm | Rope | ScaledMatMul)
+    use Opcode::{Combine, Gather, HeadMix, HeadScores, Lookup, Mul, Norm, Rope, ShiftedMatMul};
+    matches!(operator.opcode, Combine | Gather | HeadMix | HeadScores | Lookup | Mul | Norm | Rope | ShiftedMatMul)
 }
 
 fn count_at_limit(tensor: &Tensor) -> u64 {

@@ -1,7 +1,8 @@
 //! From a step graph to integers: bits and exponent of every node, and the attributes of its operator.
 
 use tensorlink_num::checked::{
-    ACCUMULATOR_BOUND, COEFFICIENT_BOUND, EPSILON_BOUND, EXP_EXPONENT, NORM_EXPONENT, RECIPROCAL_EXPONENT, SHRINK_BOUND,
+    ACCUMULATOR_BOUND, COEFFICIENT_BOUND, EPSILON_BOUND, EXP_EXPONENT, SHRINK_BOUND, norm_exponent, norm_places,
+    reciprocal_exponent,
 };
 use tensorlink_types::operator::{MAX_REDUCTION, Operand};
 use tensorlink_types::{Opcode, Operator, Source, TensorType};
@@ -14,8 +15,6 @@ use crate::tables::LookupTable;
 /// Binary digits of ExpNeg's multiplier `log2(e)/divisor` at the most (rule N-20), and of its argument after the point.
 const EXP_DIGITS: i64 = 14;
 const EXP_FRACTION: i64 = 16;
-/// Exponent of the squares that Norm sums, beyond twice the input's (rule N-28).
-const NORM_SQUARES: f64 = 8.0;
 /// A factor smaller than this as an integer would be off by more than 0.1 %.
 const LEAST_FACTOR: i64 = 512;
 /// Largest shift (rule N-2).
@@ -86,6 +85,7 @@ pub fn operator(
     table: Option<&LookupTable>,
 ) -> Result<Operator, CompileError> {
     let e = |i: usize| operands.get(i).map_or(0, |o| i64::from(o.ty.exponent()));
+    let bits = |i: usize| operands.get(i).map_or(0, |o| o.ty.bits());
     let ey = i64::from(output.exponent());
     let spread_epsilon =
         |spread: crate::step::Spread, run: u64| operands.first().map_or(1, |x| epsilon(spread.epsilon, run, &x.ty));
@@ -127,11 +127,11 @@ pub fn operator(
         Op::HeadMix { heads } => (Opcode::HeadMix, vec![heads.into(), e(0) + e(1) - ey]),
         Op::GroupSum { heads } => (Opcode::GroupSum, vec![heads.into(), e(0) - ey]),
         Op::Norm(spread) => {
-            let (product, run) = (NORM_EXPONENT + e(1), operands.get(1).map_or(1, |gain| gain.ty.elements()));
+            let (product, run) = (norm_exponent(bits(0)) + e(1), operands.get(1).map_or(1, |gain| gain.ty.elements()));
             (Opcode::Norm, vec![spread.center.into(), spread_epsilon(spread, run), product - e(2), product - ey])
         }
         Op::InverseNorm(spread) => {
-            let shift = RECIPROCAL_EXPONENT - e(0) - ey;
+            let shift = reciprocal_exponent(bits(0)) - e(0) - ey;
             let elements = operands.first().map_or(1, |x| x.ty.elements());
             let run = elements.checked_div(output.elements()).unwrap_or(1);
             (Opcode::InverseNorm, vec![spread.center.into(), spread_epsilon(spread, run), shift])
@@ -178,7 +178,7 @@ pub(crate) fn equal_parts(row: u64) -> Option<u32> {
 
 /// The attribute `epsilon` of rules N-28 and N-40: `ε·K` in the exponent of the squares that are summed.
 pub(crate) fn epsilon(epsilon: f64, length: u64, x: &TensorType) -> i64 {
-    let squares = 2.0 * f64::from(x.exponent()) + NORM_SQUARES;
+    let squares = 2.0 * (f64::from(x.exponent()) + f64::from(norm_places(x.bits())));
     // SAFETY of the cast: clamped to what the rules take.
     libm::rint(epsilon * length as f64 * libm::exp2(squares)).clamp(1.0, (EPSILON_BOUND / 2) as f64) as i64
 }

@@ -16,7 +16,7 @@ pub fn multiply_adds(program: &Program) -> u128 {
 fn terms(op: &Operator) -> u64 {
     let row = |operand: usize| op.operands.get(operand).map_or(0, |operand| operand.ty.row());
     match op.opcode {
-        Opcode::MatMul | Opcode::ScaledMatMul | Opcode::HeadMix => row(1),
+        Opcode::MatMul | Opcode::ScaledMatMul | Opcode::ShiftedMatMul | Opcode::HeadMix => row(1),
         // A row of the queries is one of every head.
         Opcode::HeadScores => row(0) / op.output.dims().first().map_or(1, |heads| u64::from(*heads).max(1)),
         _ => 0,

@@ -218,6 +218,41 @@ fn magnitudes_have_no_sign() {
     assert_eq!(wide(&run(Opcode::RowAbsMax, &[&a], &[], (64, 5, &[3]))), [0, 7, i64::MAX]);
 }
 
+/// Rows that fit stay as they are; others lose the places that they have too many.
+#[test]
+fn rows_are_shifted_until_they_fit() {
+    let rows = [[0, 0, 0], [127, -3, 1], [128, -3, 5], [-255, 255, 1], [-256, 6, 10], [1 << 20, 7, -(1 << 22)]];
+    let a = tensor(24, 5, &[6, 3], rows.as_flattened());
+    let shifts = run(Opcode::RowShift, &[&a], &[8], (8, 0, &[6]));
+    assert_eq!(wide(&shifts), [0, 0, 1, 1, 2, 16]);
+    let y = run(Opcode::ShiftRows, &[&a, &shifts], &[], (8, 5, &[6, 3]));
+    // Half to even: 5/2 is 2, 255/2 is beyond 127, 6/4 is 2, 10/4 is 2.
+    let shifted = [[0, 0, 0], [127, -3, 1], [64, -2, 2], [-127, 127, 0], [-64, 2, 2], [16, 0, -64]];
+    assert_eq!(wide(&y), shifted.as_flattened());
+    // Numbers that are no shift are taken as the nearest that is one.
+    let far = tensor(64, 0, &[6], &[-1, i64::MIN + 1, 31, 32, i64::MAX, 0]);
+    let far = wide(&run(Opcode::ShiftRows, &[&a, &far], &[], (24, 5, &[6, 3])));
+    assert_eq!(far, [rows[0], rows[1], [0; 3], [0; 3], [0; 3], rows[5]].concat());
+}
+
+/// A product of shifted rows is that of the rows, but for what the shifts cut off.
+#[test]
+fn products_of_shifted_rows_are_those_of_the_rows() {
+    let mut dice = Dice::new(5);
+    let (a, b) = (uniform(&mut dice, 24, 10, &[4, 50]), uniform(&mut dice, 8, 7, &[6, 50]));
+    let c = uniform(&mut dice, 18, 12, &[6]);
+    let shifts = run(Opcode::RowShift, &[&a], &[16], (8, 0, &[4]));
+    let shifted = run(Opcode::ShiftRows, &[&a, &shifts], &[], (16, 10, &[4, 50]));
+    let y = run(Opcode::ShiftedMatMul, &[&shifted, &b, &shifts, &c], &[0, 29], (64, 0, &[4, 6]));
+    let (a, b, c) = (a.to_f64(), b.to_f64(), c.to_f64());
+    for (i, y) in y.to_f64().into_iter().enumerate() {
+        let (a, b) = (&a[i / 6 * 50..][..50], &b[i % 6 * 50..][..50]);
+        let due = c[i % 6] * a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let cut_off = c[i % 6].abs() * b.iter().map(|b| b.abs()).sum::<f64>() * 128.0 / 1024.0;
+        assert!((y - due).abs() <= cut_off + 0.5, "{i}: {y}, not {due}");
+    }
+}
+
 #[test]
 fn the_first_of_the_largest_is_taken() {
     let a = tensor(8, 5, &[2, 6], &[1, 7, 7, -3, -3, -9, 0, 0, 0, -1, 5, 5]);

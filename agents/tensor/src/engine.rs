@@ -17,7 +17,7 @@ use crate::chain::Run;
 use crate::host::elementwise::Precision;
 use crate::instruction::{Instruction, samples};
 use crate::kernels::{ElementKernel, Kernels};
-use crate::matmul::{Heads, Product, ProductDispatch};
+use crate::matmul::{Heads, Product, ProductDispatch, Scales};
 use crate::simd::Simd;
 #[cfg(target_arch = "x86_64")]
 use crate::sum::Sum;
@@ -213,10 +213,15 @@ impl Engine for TorchEngine {
         self.accept(operator, operator.operands.iter(), operands)?;
         match (instruction, operands) {
             (Instruction::MatMul { shift }, &[a, b]) => {
-                self.dispatch().product(&Product { a, b, offset: 0, scales: None }, shift, &operator.output)
+                self.dispatch().product(&Product { a, b, offset: 0, scales: Scales::None }, shift, &operator.output)
             }
             (Instruction::ScaledMatMul { offset, shift }, &[a, b, r, c]) => {
-                self.dispatch().product(&Product { a, b, offset, scales: Some((r, c)) }, shift, &operator.output)
+                let scales = Scales::Rows(r, c);
+                self.dispatch().product(&Product { a, b, offset, scales }, shift, &operator.output)
+            }
+            (Instruction::ShiftedMatMul { offset, shift }, &[a, b, s, c]) => {
+                let scales = Scales::Shifts(s, c);
+                self.dispatch().product(&Product { a, b, offset, scales }, shift, &operator.output)
             }
             (Instruction::HeadScores { heads, shift }, &[q, k]) => {
                 self.dispatch().heads(Heads::Scores, (q, k), (heads, shift), &operator.output)

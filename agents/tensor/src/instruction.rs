@@ -5,6 +5,7 @@
 
 use tensorlink_graph::EngineError;
 use tensorlink_num::check_operator;
+use tensorlink_num::checked::{norm_exponent, norm_places};
 use tensorlink_types::{Opcode, Operator, TensorType};
 
 /// An opcode with its attributes; its existence is the proof that [`check_operator`] passed.
@@ -116,8 +117,7 @@ pub(crate) enum Instruction {
     /// Of every so many elements.
     InverseNorm {
         run: usize,
-        center: bool,
-        epsilon: i64,
+        spread: Spread,
         shift: i32,
     },
     GatherGrad {
@@ -144,6 +144,16 @@ pub(crate) enum Instruction {
         bits: u32,
         stream: u32,
     },
+    /// Of every so many elements.
+    RowShift {
+        run: usize,
+        bits: u32,
+    },
+    ShiftRows,
+    ShiftedMatMul {
+        offset: usize,
+        shift: i32,
+    },
 }
 
 /// Attributes of a Dropout (rule N-46).
@@ -165,13 +175,43 @@ pub(crate) struct Lookup {
     pub(crate) index_bits: u32,
 }
 
+/// What mean and spread of a row are computed by (rules N-28 and N-40).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spread {
+    pub(crate) center: bool,
+    pub(crate) epsilon: i64,
+    /// The f of the rules.
+    pub(crate) places: u32,
+}
+
+impl Spread {
+    fn of(operator: &Operator) -> Self {
+        let attribute = |i: usize| operator.attributes.get(i).copied().unwrap_or_default();
+        let bits = operator.operands.first().map_or(0, |x| x.ty.bits());
+        Self { center: attribute(0) == 1, epsilon: attribute(1), places: norm_places(bits).into() }
+    }
+}
+
 /// Attributes of a Norm (rule N-28).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Norm {
-    pub(crate) center: bool,
-    pub(crate) epsilon: i64,
+    pub(crate) spread: Spread,
+    /// Exponent of a normalised element, which has two bits more.
+    pub(crate) exponent: u32,
     pub(crate) bias_shift: u32,
     pub(crate) shift: i32,
+}
+
+impl Norm {
+    /// Limit of a normalised element.
+    pub(crate) const fn limit(&self) -> i64 {
+        (1 << (self.exponent + 1)) - 1
+    }
+
+    /// How far a deviation times R is shifted, before R's j.
+    pub(crate) const fn places(&self) -> i32 {
+        54 - self.exponent as i32
+    }
 }
 
 impl Instruction {
@@ -213,8 +253,8 @@ impl Instruction {
             Opcode::HeadScores => Self::HeadScores { heads: attribute(0) as usize, shift: shift(1) },
             Opcode::HeadMix => Self::HeadMix { heads: attribute(0) as usize, shift: shift(1) },
             Opcode::Norm => Self::Norm(Norm {
-                center: attribute(0) == 1,
-                epsilon: attribute(1),
+                spread: Spread::of(operator),
+                exponent: norm_exponent(operator.operands.first().map_or(0, |x| x.ty.bits())) as u32,
                 bias_shift: attribute(2) as u32,
                 shift: shift(3),
             }),
@@ -234,12 +274,9 @@ impl Instruction {
             Opcode::Choose => Self::Choose { length: attribute(0) },
             Opcode::RowCombine => Self::RowCombine { ca: attribute(0), cb: attribute(1), shift: shift(2) },
             Opcode::RowMul => Self::RowMul { shift: shift(0) },
-            Opcode::InverseNorm => Self::InverseNorm {
-                run: run_length(operator),
-                center: attribute(0) == 1,
-                epsilon: attribute(1),
-                shift: shift(2),
-            },
+            Opcode::InverseNorm => {
+                Self::InverseNorm { run: run_length(operator), spread: Spread::of(operator), shift: shift(2) }
+            }
             Opcode::GatherGrad => Self::GatherGrad { shift: shift(0) },
             Opcode::Ratio => Self::Ratio { bits: attribute(0) as u32, floor: attribute(1) },
             Opcode::Shrink => Self::Shrink { most: attribute(0), bits: attribute(1) as u32 },
@@ -253,6 +290,9 @@ impl Instruction {
             }),
             Opcode::Slice => Self::Slice { offset: attribute(0) as usize },
             Opcode::Dither => Self::Dither { bits: attribute(0) as u32, stream: attribute(1) as u32 },
+            Opcode::RowShift => Self::RowShift { run: run_length(operator), bits: attribute(0) as u32 },
+            Opcode::ShiftRows => Self::ShiftRows,
+            Opcode::ShiftedMatMul => Self::ShiftedMatMul { offset: attribute(0) as usize, shift: shift(1) },
         })
     }
 }

@@ -1,10 +1,11 @@
-//! Products of matrices (MatMul, ScaledMatMul, HeadScores, HeadMix) by whichever kernel was chosen.
+//! Products of matrices (MatMul, ScaledMatMul, ShiftedMatMul, HeadScores, HeadMix) by whichever kernel was chosen.
 
 use tensorlink_graph::EngineError;
 use tensorlink_types::TensorType;
 
 use crate::host::elementwise::{Precision, scale};
 use crate::host::scales::scale_rows;
+use crate::host::shift::of_row;
 use crate::kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels, Own};
 use crate::simd::Simd;
 use crate::tensor::{TorchTensor, device as failed};
@@ -24,14 +25,24 @@ pub(crate) struct ProductDispatch {
     pub(crate) threads: usize,
 }
 
-/// A product of whole matrices: rules N-11 and N-25.
+/// What belongs to the rows and columns of a product.
+#[derive(Clone, Copy)]
+pub(crate) enum Scales<'a> {
+    /// Nothing: rule N-11.
+    None,
+    /// A scale for each row, and one for each column: rule N-25.
+    Rows(&'a TorchTensor, &'a TorchTensor),
+    /// A shift for each row, and a scale for each column: rule N-51.
+    Shifts(&'a TorchTensor, &'a TorchTensor),
+}
+
+/// A product of whole matrices: rules N-11, N-25 and N-51.
 pub(crate) struct Product<'a> {
     pub(crate) a: &'a TorchTensor,
     pub(crate) b: &'a TorchTensor,
     /// Where in the rows of `a` those of `b` begin.
     pub(crate) offset: usize,
-    /// Scales of the rows and of the columns.
-    pub(crate) scales: Option<(&'a TorchTensor, &'a TorchTensor)>,
+    pub(crate) scales: Scales<'a>,
 }
 
 /// Which product of attention.
@@ -44,7 +55,7 @@ pub(crate) enum Heads {
 }
 
 impl ProductDispatch {
-    /// Rule N-11 or N-25 of checked operands.
+    /// Rule N-11, N-25 or N-51 of checked operands.
     ///
     /// # Errors
     /// [`EngineError::Device`] when libtorch fails, or a kernel was chosen that this machine lacks.
@@ -73,11 +84,11 @@ impl ProductDispatch {
         };
         let sums = sums.map_err(failed)?;
         if self.kernels.elements == ElementKernel::Torch {
-            let scales = match scales {
-                Some((r, c)) => Some((r.data()?, c.data()?)),
-                None => None,
+            let out = match scales {
+                Scales::None => torch::matmul::finish(&sums, to),
+                Scales::Rows(r, c) => torch::matmul::finish_scaled(&sums, (r.data()?, c.data()?), to),
+                Scales::Shifts(s, c) => torch::matmul::finish_shifted(&sums, (s.data()?, c.data()?), to),
             };
-            let out = torch::matmul::finish(&sums, scales, to);
             return torch::wrap(output, out);
         }
         // The product has the output's shape in the accumulator's width.
@@ -92,15 +103,24 @@ impl ProductDispatch {
     fn finish(
         self,
         sums: &TorchTensor,
-        scales: Option<(&TorchTensor, &TorchTensor)>,
+        scales: Scales<'_>,
         to: Precision,
         output: &TensorType,
     ) -> Result<TorchTensor, EngineError> {
         let simd = self.simd;
-        if let Some((r, c)) = scales {
-            let (sums, r, c) = (sums.slice()?, r.slice()?.to_wide(), c.slice()?.to_wide());
+        let of_rows = match scales {
+            Scales::None => None,
+            Scales::Rows(r, c) => Some((r.slice()?.to_wide().into_iter().map(|r| (r, to)).collect(), c)),
+            Scales::Shifts(s, c) => {
+                let s = s.slice()?;
+                let of = |m| (1, Precision { shift: to.shift - of_row(s, m), limit: to.limit });
+                Some(((0..s.len()).map(of).collect::<Vec<_>>(), c))
+            }
+        };
+        if let Some((rows, c)) = of_rows {
+            let (sums, c) = (sums.slice()?, c.slice()?.to_wide());
             return TorchTensor::build(output, |mut out| {
-                scale_rows(simd, sums, (&r, &c), to, &mut out);
+                scale_rows(simd, sums, (&rows, &c), &mut out);
                 Ok(())
             });
         }
@@ -139,10 +159,10 @@ impl ProductDispatch {
         };
         let sums = sums.map_err(failed)?;
         if self.kernels.elements == ElementKernel::Torch {
-            return torch::wrap(output, torch::matmul::finish(&sums, None, to));
+            return torch::wrap(output, torch::matmul::finish(&sums, to));
         }
         let sums = TorchTensor::wrap(output.with_precision(ACCUMULATOR_64, 0).map_err(malformed)?, sums)?;
-        self.finish(&sums, None, to, output)
+        self.finish(&sums, Scales::None, to, output)
     }
 }
 
@@ -151,12 +171,13 @@ mod own {
     //! Products by our own kernels.
 
     use super::{
-        EngineError, Heads, Own, Precision, Product, ProductDispatch, TensorType, TorchTensor, malformed, unavailable,
+        EngineError, Heads, Own, Precision, Product, ProductDispatch, Scales, TensorType, TorchTensor, malformed,
+        unavailable,
     };
     use crate::host::amx::Amx;
     use crate::host::vnni::Operand;
     use crate::host::vnni::Vnni;
-    use crate::host::vnni::finish::{Finish, Rescaled, Scaled};
+    use crate::host::vnni::finish::{Finish, Rescaled, Scaled, Shifted};
     use crate::host::vnni::matrix::{Batch, View};
     use crate::tensor::SliceMut;
 
@@ -172,10 +193,15 @@ mod own {
             let size = |n: u64| usize::try_from(n).map_err(malformed);
             let (m, n, k) = (size(a.ty().rows())?, size(b.ty().rows())?, size(b.ty().row())?);
             let batch = Batch::single((m, n, k), (offset, size(a.ty().row())?));
-            if let Some((r, c)) = scales {
-                return self.multiply(own, (a, b), &batch, &Scaled::new(r.slice()?, c.slice()?, to), output);
+            match scales {
+                Scales::None => self.multiply(own, (a, b), &batch, &Rescaled(to), output),
+                Scales::Rows(r, c) => {
+                    self.multiply(own, (a, b), &batch, &Scaled::new(r.slice()?, c.slice()?, to), output)
+                }
+                Scales::Shifts(s, c) => {
+                    self.multiply(own, (a, b), &batch, &Shifted::new(s.slice()?, c.slice()?, to), output)
+                }
             }
-            self.multiply(own, (a, b), &batch, &Rescaled(to), output)
         }
 
         pub(super) fn heads_by_own(

@@ -37,7 +37,9 @@ pub(crate) fn run(device: Device, kernels: Kernels, width: Width) -> Result<(), 
             compare(&engine, pattern, &mat_mul(&a, &b, m, n)?, &[&a, &b])?;
             if width == Width::I16 {
                 let (b, [r, c]) = (pattern.tensor(Width::I8, n, k, 2)?, [ones(m)?, ones(n)?]);
-                compare(&engine, pattern, &scaled(&a, &b, [&r, &c])?, &[&a, &b, &r, &c])?;
+                for opcode in [Opcode::ScaledMatMul, Opcode::ShiftedMatMul] {
+                    compare(&engine, pattern, &scaled(opcode, &a, &b, [&r, &c])?, &[&a, &b, &r, &c])?;
+                }
             }
         }
     }
@@ -106,7 +108,7 @@ impl Pattern {
     }
 }
 
-/// Scales that change nothing.
+/// Scales that change nothing, and shifts by one.
 fn ones(count: u32) -> Result<Tensor, EngineError> {
     let ty = TensorType::new(2, 0, &[count]).map_err(internal)?;
     Ok(Tensor::from_wide(ty, &vec![1; count as usize])?)
@@ -125,11 +127,11 @@ fn mat_mul(a: &Tensor, b: &Tensor, m: u32, n: u32) -> Result<Operator, EngineErr
     })
 }
 
-fn scaled(a: &Tensor, b: &Tensor, [r, c]: [&Tensor; 2]) -> Result<Operator, EngineError> {
+fn scaled(opcode: Opcode, a: &Tensor, b: &Tensor, [r, c]: [&Tensor; 2]) -> Result<Operator, EngineError> {
     let dims = [r, c].map(|scales| scales.ty().row());
     let dims = dims.map(|dim| u32::try_from(dim).unwrap_or(u32::MAX));
     Ok(Operator {
-        opcode: Opcode::ScaledMatMul,
+        opcode,
         operands: vec![operand(0, a), operand(1, b), operand(2, r), operand(3, c)],
         attributes: vec![0, 0],
         output: TensorType::new(OUTPUT_BITS, 0, &dims).map_err(internal)?,

@@ -12,7 +12,7 @@ use crate::host::scatter::{add_gather_grad, gather_grad};
 use crate::host::vnni::finish::{Added, Scaled};
 use crate::host::vnni::matrix::{Batch, View};
 use crate::instruction::Instruction;
-use crate::matmul::{Product, ProductDispatch, malformed};
+use crate::matmul::{Product, ProductDispatch, Scales, malformed};
 use crate::tensor::{SliceMut, TorchTensor};
 
 /// Columns of a part, a multiple of what tiles take.
@@ -46,7 +46,7 @@ impl<'a> Sum<'a> {
             let Some(found) = part.operands.iter().map(find).collect::<Option<Vec<_>>>() else { return Ok(None) };
             match (Instruction::parse(part.operator)?, &*found) {
                 (Instruction::ScaledMatMul { offset, shift }, &[a, b, r, c]) => {
-                    products.push((Product { a, b, offset, scales: Some((r, c)) }, shift));
+                    products.push((Product { a, b, offset, scales: Scales::Rows(r, c) }, shift));
                 }
                 (Instruction::GatherGrad { shift }, &[gradient, ids]) => rows.push(([gradient, ids], shift)),
                 _ => return Ok(None),
@@ -137,7 +137,7 @@ fn part(
     (out, stride): (SliceMut<'_>, usize),
 ) -> Result<(), EngineError> {
     let Product { a, b, offset, scales } = *product;
-    let (Some(own), Some((r, c))) = (dispatch.kernels.own(a.ty().bits() <= 8), scales) else {
+    let (Some(own), Scales::Rows(r, c)) = (dispatch.kernels.own(a.ty().bits() <= 8), scales) else {
         return Err(malformed("a gradient that is no scaled product of our own"));
     };
     let size = |n: u64| usize::try_from(n).map_err(malformed);

@@ -136,6 +136,13 @@ opcodes! {
     Slice = 37, 1, ["offset"];
     /// `y[m,k] = ⌊(p[m,k]·2^bits + r) / z[m]⌋`, r drawn below `z[m]`; operands `p, z`.
     Dither = 38, 2, ["bits", "stream"];
+    /// By how many places a row is shifted so that its elements have so many bits:
+    /// `y[m] = max(0, length(max_k |a[m,k]|) − (bits − 1))`.
+    RowShift = 39, 1, ["bits"];
+    /// `y[m,k] = rescale(a[m,k], s[m])`, operands `a, s`.
+    ShiftRows = 40, 2, [];
+    /// `y[m,n] = rescale(c[n]·Σ_k a[m, offset + k]·b[n,k], shift − s[m])`, operands `a, b, s, c`.
+    ShiftedMatMul = 41, 4, ["offset", "shift"];
 }
 
 /// A number that names no opcode.

@@ -37,6 +37,19 @@ library Linear {
         pure
         returns (int256)
     {
+        int256 sum = columnScaled(operator, element, windows);
+        // SAFETY: the sum is within 2^105 and a scale within 2^63, so the product is within 2^168.
+        sum *= ofRow(operator, element, windows);
+        return FixedPoint.rescaleHalfEven(sum, operator.shift(1), operator.output.bits());
+    }
+
+    /// @notice `c[n]·Σ_k a[m, offset + k]·b[n,k]`, within 2^105. Checks the form of N-25 and N-51, which share operands
+    /// and attributes, but for what belongs to rows of a.
+    function columnScaled(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        internal
+        pure
+        returns (int256)
+    {
         operator.expectForm(4, 2);
         (TensorType a, TensorType b) = (operator.typeOf(0), operator.typeOf(1));
         _expectShapes(a, b, operator.output);
@@ -47,9 +60,16 @@ library Linear {
         uint256 offset = uint256(operator.attribute(0, 0, int256(a.row()) - int256(b.row())));
         (uint256 m, uint256 n) = (element / operator.output.row(), element % operator.output.row());
         int256 sum = RowProducts.sum(operator, windows, m * a.row() + offset, n * b.row(), b.row());
-        // SAFETY: the sum is within 2^42 and scales are within 2^63, so the product is within 2^168.
-        sum *= _scale(operator, 2, a.dim(0), m, windows) * _scale(operator, 3, b.dim(0), n, windows);
-        return FixedPoint.rescaleHalfEven(sum, operator.shift(1), operator.output.bits());
+        return sum * _scale(operator, 3, b.dim(0), n, windows);
+    }
+
+    /// @notice The element of operand 2 that belongs to the row of a. After `columnScaled`.
+    function ofRow(Operator calldata operator, uint256 element, Window[][] calldata windows)
+        internal
+        pure
+        returns (int256)
+    {
+        return _scale(operator, 2, operator.output.dim(0), element / operator.output.row(), windows);
     }
 
     /// @dev Element `i` of a vector operand of `count` scales.

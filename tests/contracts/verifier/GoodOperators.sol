@@ -10,7 +10,7 @@ import {Tensor, VerifierTest} from "./VerifierTest.sol";
 abstract contract GoodOperators is VerifierTest {
     using TensorTypes for TensorType;
 
-    uint8 internal constant LAST_OPCODE = Opcodes.DITHER;
+    uint8 internal constant LAST_OPCODE = Opcodes.SHIFTED_MAT_MUL;
 
     /// @dev A good operator of each opcode, over tensors of 1 and 2.
     function good(uint8 opcode) internal pure returns (Operator memory op, Tensor[] memory inputs) {
@@ -139,9 +139,28 @@ abstract contract GoodOperators is VerifierTest {
             op = operatorOf(opcode, matrix(9, 3, 4, 6), inputs = list(a), ints(2 ** 32, 3, 2, 0));
         } else if (opcode == Opcodes.SLICE) {
             op = operatorOf(opcode, matrix(8, 3, 4, 5), inputs = list(a), ints(1));
-        } else {
+        } else if (opcode == Opcodes.DITHER) {
             inputs = list(a, filled(vector(30, 3, 4)));
             op = operatorOf(opcode, matrix(16, 8, 4, 6), inputs, ints(8, 3));
+        } else {
+            return _goodOfWideRows(opcode, a);
+        }
+    }
+
+    /// @dev 4 rows of 6, each in 2 parts; 5 columns of 4 weights.
+    function _goodOfWideRows(uint8 opcode, Tensor memory a)
+        private
+        pure
+        returns (Operator memory op, Tensor[] memory inputs)
+    {
+        Tensor memory shifts = filled(vector(8, 0, 4));
+        if (opcode == Opcodes.ROW_SHIFT) {
+            op = operatorOf(opcode, matrix(8, 0, 4, 2), inputs = list(a), ints(2));
+        } else if (opcode == Opcodes.SHIFT_ROWS) {
+            op = operatorOf(opcode, matrix(8, 3, 4, 6), inputs = list(a, shifts), ints());
+        } else {
+            inputs = list(a, filled(matrix(7, 0, 5, 4)), shifts, filled(vector(16, 4, 5)));
+            op = operatorOf(opcode, matrix(24, 0, 4, 5), inputs, ints(1, 7));
         }
     }
 

@@ -54,29 +54,40 @@ library Slow {
     }
 
     /// @dev `n` of N-28 for element `k` of the row of `count` mantissas from `first`; the variance by its definition.
-    function normalised(int256[] memory x, uint256 first, uint256 count, uint256 k, int256 center, int256 epsilon)
-        internal
-        pure
-        returns (int256)
-    {
-        (int256 inverse, int256 j, int256 mean) = spread(x, first, count, center, epsilon);
-        return rescale((16 * x[first + k] - mean) * inverse, 34 - j, 22);
+    function normalised(
+        int256[] memory x,
+        uint256 first,
+        uint256 count,
+        uint256 k,
+        int256 center,
+        int256 epsilon,
+        uint256 places
+    ) internal pure returns (int256) {
+        (int256 inverse, int256 j, int256 mean) = spread(x, first, count, center, epsilon, places);
+        int256 deviation = int256(2 ** places) * x[first + k] - mean;
+        return rescale(deviation * inverse, 30 + int256(places) - j, 26 - places);
     }
 
-    /// @dev R and j of N-28, and the mean times 16.
-    function spread(int256[] memory x, uint256 first, uint256 count, int256 center, int256 epsilon)
+    /// @dev f of N-28 for a row of so many bits.
+    function normPlaces(uint256 bits) internal pure returns (uint256) {
+        return 24 - bits < 4 ? 24 - bits : 4;
+    }
+
+    /// @dev R and j of N-28, and the mean times `2^places`.
+    function spread(int256[] memory x, uint256 first, uint256 count, int256 center, int256 epsilon, uint256 places)
         internal
         pure
         returns (int256, int256, int256)
     {
+        int256 unit = int256(2 ** places);
         int256 mean = 0;
         for (uint256 i = 0; i < count; ++i) {
-            mean += 16 * center * x[first + i];
+            mean += unit * center * x[first + i];
         }
         mean = div(mean, int256(count));
         int256 v = epsilon;
         for (uint256 i = 0; i < count; ++i) {
-            v += (16 * x[first + i] - mean) ** 2;
+            v += (unit * x[first + i] - mean) ** 2;
         }
         uint256 j = (62 - bitLength(uint256(v))) / 2;
         return (2 ** 54 / int256(root(uint256(v) * 4 ** j)), int256(j), mean);

@@ -14,7 +14,7 @@ use tensorlink_fuzz::wire_bytes;
 use tensorlink_graph::calibrate::float_data;
 use tensorlink_graph::transformer::fixture::{FAMILIES, Folder, Stored};
 use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Head, Magnitudes, Quantized};
+use tensorlink_graph::transformer::{Architecture, Head, Magnitudes, Quantized, Setting};
 use tensorlink_graph::{Model, Table, Training, init};
 use tensorlink_native::wire::Answer;
 use tensorlink_native::{Capability, DeviceClass, Done, Interval, Precision, Task, Threads};
@@ -369,7 +369,7 @@ fn plan(architecture: Architecture) -> Option<Vec<u8>> {
     }
     let head = Head::served(architecture.output);
     let weights = random::weights(&architecture, 5).ok()?;
-    let model = Quantized::new(architecture, &weights, &seen).ok()?;
+    let model = Quantized::new(architecture, Setting::default(), &weights, &seen).ok()?;
     Some(wire_bytes(&model.plan(0..1, head, |_| TensorRoot(word(1))).ok()?))
 }
 

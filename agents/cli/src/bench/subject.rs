@@ -3,7 +3,7 @@
 use anyhow::Result;
 use tensorlink_graph::transformer::choice::{SamplingParams, controls};
 use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Magnitudes, Quantized, Weights};
+use tensorlink_graph::transformer::{Architecture, Magnitudes, Quantized, Setting, Weights};
 use tensorlink_num::Tensor;
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, calibrate};
@@ -97,7 +97,7 @@ impl Untrained {
 
     /// The decoder in integers.
     pub(super) fn quantized(&self) -> Result<Quantized> {
-        Ok(Quantized::new(self.architecture.clone(), &self.weights, &self.seen)?)
+        Ok(Quantized::new(self.architecture.clone(), Setting::default(), &self.weights, &self.seen)?)
     }
 }
 

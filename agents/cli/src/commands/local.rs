@@ -1,7 +1,7 @@
 //! Models computed by this process: folders opened, put into integers, each on a thread of its own.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Instant, UNIX_EPOCH};
 
@@ -20,7 +20,7 @@ use crate::gateway::generation::batch::Capacity;
 use crate::gateway::generation::cached::Cached;
 use crate::gateway::generation::hf_tokenizer::{HfTokenizer, refusal};
 use crate::gateway::local::Local;
-use crate::quantized::exact;
+use crate::quantized::{Quantising, exact};
 
 /// What is said of a model that is trained here, and asked elsewhere.
 const UNSERVED: &str =
@@ -30,7 +30,7 @@ const UNSERVED: &str =
 pub(super) fn open(
     models: &[(String, PathBuf)],
     capacity: Capacity,
-    calibration: Option<&Path>,
+    how: &Quantising,
     device: Option<&str>,
 ) -> Result<Local> {
     // All folders first: a wrong one is told of before minutes are spent on the others.
@@ -49,7 +49,7 @@ pub(super) fn open(
     for (id, folder, tokenizer) in folders {
         let start = Instant::now();
         let made = if folder.integers().is_some() { "read" } else { "calibrated and quantised" };
-        let exact = exact(&folder, calibration, engine.device()).with_context(|| id.clone())?;
+        let exact = exact(&folder, how, engine.device()).with_context(|| id.clone())?;
         let (layers, head) = (0..exact.architecture().layers, Head::served(exact.architecture().output));
         let (stage, constants) = exact.stage_with(layers, head, tensor_root)?;
         drop(exact);

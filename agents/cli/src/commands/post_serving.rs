@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -22,7 +22,7 @@ use crate::commands::local::named;
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::gateway::generation::hf_tokenizer::HfTokenizer;
-use crate::quantized::exact;
+use crate::quantized::{Quantising, exact};
 use crate::{device, output};
 
 /// Most tokens that a job of ours pays a lane for; the contract has room for 2^32 − 1 (rule P-18).
@@ -44,9 +44,8 @@ pub struct JobServeArgs {
     pub tokens: Option<u32>,
     #[command(flatten)]
     pub hire: HireArgs,
-    /// Texts to calibrate on, one a line [default: 48 of ours].
-    #[arg(long, value_name = "FILE")]
-    pub calibration: Option<PathBuf>,
+    #[command(flatten)]
+    pub how: Quantising,
     /// Device to calibrate on: cpu, cuda or cuda:N [default: cuda if there is one].
     #[arg(long, env = "TENSORLINK_DEVICE")]
     pub device: Option<String>,
@@ -101,8 +100,8 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     let doing = if folder.integers().is_some() { "reading" } else { "calibrating" };
     eprintln!("{doing} {name} and hashing its programs of {} stages ...", layers.len());
     let prepared = {
-        let (layers, calibration, device) = (layers.clone(), args.calibration.clone(), args.device.clone());
-        let quantise = move || quantise(&folder, calibration.as_deref(), device.as_deref(), (&layers, longest));
+        let (layers, how, device) = (layers.clone(), args.how.clone(), args.device.clone());
+        let quantise = move || quantise(&folder, &how, device.as_deref(), (&layers, longest));
         tokio::task::spawn_blocking(quantise).await??
     };
     let prices = hiring.prices(|stage, per_gmac| {
@@ -152,11 +151,11 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
 /// Reads the folder, puts it into integers if it is not, cuts it.
 fn quantise(
     folder: &ModelFolder,
-    calibration: Option<&Path>,
+    how: &Quantising,
     device: Option<&str>,
     (layers, longest): (&[Range<u32>], u32),
 ) -> Result<PreparedServing> {
-    let exact = exact(folder, calibration, device::open(device)?.device())?;
+    let exact = exact(folder, how, device::open(device)?.device())?;
     Ok(PreparedServing::new(&exact, layers, longest)?)
 }
 

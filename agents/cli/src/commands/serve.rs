@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use tensorlink_graph::transformer::Setting;
 use tensorlink_types::JobId;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,7 @@ use crate::gateway::generation::batch::Capacity;
 use crate::gateway::keys::{Keys, readable_by_others};
 use crate::gateway::{Access, Gateway, Limits, server};
 use crate::output;
+use crate::quantized::Quantising;
 
 const DEFAULT_HTTP: &str = "127.0.0.1:8080";
 /// The file of the key that is made when none is given, in the data folder.
@@ -43,7 +45,7 @@ pub struct ServeArgs {
     pub models: Vec<PathBuf>,
     /// Serving job of ours whose workers compute, instead of this machine; with the folder it was posted from, for
     /// its tokenizer.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["calibration", "device"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["calibration", "setting", "device"])]
     pub job: Option<u64>,
     /// Address to serve HTTP on [default: 127.0.0.1:8080]; put a proxy with TLS before any other.
     #[arg(long, env = "TENSORLINK_HTTP", value_name = "ADDR")]
@@ -69,9 +71,8 @@ pub struct ServeArgs {
     /// Seconds that an answer may take, or each token of a stream [default: 60].
     #[arg(long, env = "TENSORLINK_TIMEOUT", value_name = "SECONDS")]
     pub timeout: Option<u64>,
-    /// Texts to calibrate on, one a line [default: 48 of ours].
-    #[arg(long, value_name = "FILE")]
-    pub calibration: Option<PathBuf>,
+    #[command(flatten)]
+    pub how: Quantising,
     /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
     #[arg(long, env = "TENSORLINK_DEVICE")]
     pub device: Option<String>,
@@ -97,6 +98,8 @@ pub struct ServeFile {
     pub timeout: Option<u64>,
     /// As `--calibration`.
     pub calibration: Option<PathBuf>,
+    /// As `--setting`.
+    pub setting: Option<Setting>,
     /// As `--device`.
     pub device: Option<String>,
 }
@@ -112,7 +115,7 @@ struct Plan {
     limits: Limits,
     queue: usize,
     texts: usize,
-    calibration: Option<PathBuf>,
+    how: Quantising,
     device: Option<String>,
 }
 
@@ -186,7 +189,10 @@ impl Plan {
             limits: Limits { body: usize::try_from(body)?, time, per_minute, ..default },
             queue,
             texts,
-            calibration: args.calibration.or_else(|| file.calibration.clone()),
+            how: Quantising {
+                calibration: args.how.calibration.or_else(|| file.calibration.clone()),
+                setting: args.how.setting.or(file.setting),
+            },
             device: args.device.or_else(|| file.device.clone()),
         })
     }
@@ -210,7 +216,7 @@ impl Plan {
         let plan = Arc::clone(self);
         let opened = tokio::task::spawn_blocking(move || {
             let capacity = Capacity { queue: plan.queue, texts: plan.texts };
-            open(&plan.models, capacity, plan.calibration.as_deref(), plan.device.as_deref())
+            open(&plan.models, capacity, &plan.how, plan.device.as_deref())
         });
         Ok(Computing::Here(Arc::new(opened.await.context("a model could not be read")??)))
     }

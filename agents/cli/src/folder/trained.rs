@@ -98,7 +98,7 @@ mod tests {
         assert!(folder.weights().unwrap() == weights);
         assert_eq!(folder.ends().unwrap(), [0; 0]);
         assert_eq!(folder.calibration().unwrap(), Some(vec!["a pint\n".to_owned(), "日!".to_owned()]));
-        let exact = crate::quantized::exact(&folder, None, tensorlink_tensor::Device::Cpu).unwrap();
+        let exact = crate::quantized::exact(&folder, &Default::default(), tensorlink_tensor::Device::Cpu).unwrap();
         assert_eq!(exact.architecture(), folder.architecture());
     }
 

@@ -80,10 +80,20 @@ fn the_contract_computes_what_a_trained_transformer_did() {
     seen.sort();
     seen.dedup();
     // What an encoder has no use for: training, rotary positions, the choice of a token, and training of transformers.
-    let training = [Opcode::MatMul, Opcode::Relu, Opcode::ReluGrad, Opcode::OneHotSub, Opcode::Sample];
+    let training = [
+        Opcode::MatMul,
+        Opcode::Scale,
+        Opcode::Relu,
+        Opcode::ReluGrad,
+        Opcode::OneHotSub,
+        Opcode::Sample,
+        Opcode::ScaledMatMul,
+        Opcode::RowAbsMax,
+    ];
     let choice =
         [Opcode::RowArgMax, Opcode::RowPick, Opcode::TailSum, Opcode::Threshold, Opcode::Perturb, Opcode::Choose];
-    let transformers = Opcode::ALL.iter().copied().filter(|opcode| *opcode > Opcode::Choose).collect::<Vec<_>>();
+    let of_training = Opcode::RowCombine..=Opcode::Dither;
+    let transformers = Opcode::ALL.iter().copied().filter(|opcode| of_training.contains(opcode)).collect::<Vec<_>>();
     let idle = [&training[..], &[Opcode::Rope], &choice, &transformers[..]].concat();
     let due: Vec<Opcode> = Opcode::ALL.iter().copied().filter(|opcode| !idle.contains(opcode)).collect();
     assert_eq!(seen, due);

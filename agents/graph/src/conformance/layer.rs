@@ -36,7 +36,8 @@ enum Fill {
 /// # Errors
 /// The first [`Failure`].
 pub(super) fn operators<E: Engine>(engine: &E) -> Result<(), Failure> {
-    let layouts = products(8).into_iter().chain(products(16)).chain(rows()).chain(sampling()).chain(training());
+    let products = products(8).into_iter().chain(products(16)).chain(shifted());
+    let layouts = products.chain(rows()).chain(sampling()).chain(training());
     for (seed, layout) in (0..).zip(layouts) {
         for fill in [Fill::Drawn, Fill::Limits(1, 1), Fill::Limits(1, -1), Fill::Limits(-1, -1)] {
             let (operator, operands) = layout.fill(fill, seed).map_err(Failure::Setup)?;
@@ -78,6 +79,33 @@ fn products(bits: u8) -> Vec<Layout> {
     ]
 }
 
+/// Wide rows that are shifted, and their products with bytes and with words.
+fn shifted() -> Vec<Layout> {
+    let layout = |opcode, operands: &[Shape], attributes: &[i64], output| Layout {
+        opcode,
+        operands: operands.to_vec(),
+        attributes: attributes.to_vec(),
+        output,
+    };
+    let (wide, shifts): (Shape, Shape) = ((24, 9, &[37, 384]), (8, 0, &[37]));
+    let mut layouts = vec![
+        layout(Opcode::RowShift, &[wide], &[16], shifts),
+        layout(Opcode::RowShift, &[(24, 9, &[3, 8192])], &[8], (8, 0, &[3, 2])),
+        layout(Opcode::ShiftRows, &[wide, shifts], &[], (16, 9, &[37, 384])),
+        layout(Opcode::ShiftRows, &[wide, shifts], &[], (8, 9, &[37, 384])),
+    ];
+    for bits in [8, 16] {
+        let operands: [Shape; 4] = [(16, 4, &[37, 384]), (bits, 7, &[100, 256]), shifts, (18, 12, &[100])];
+        layouts.push(layout(Opcode::ShiftedMatMul, &operands, &[64, 14], (24, 9, &[37, 100])));
+        // One row, the longest; the columns' scales as large as may be.
+        let operands: [Shape; 4] = [(16, 4, &[1, 9000]), (bits, 7, &[17, 4096]), (5, 0, &[1]), (21, 12, &[17])];
+        layouts.push(layout(Opcode::ShiftedMatMul, &operands, &[4904, 23], (48, 0, &[1, 17])));
+    }
+    let operands: [Shape; 4] = [(8, 4, &[37, 384]), (8, 7, &[100, 384]), shifts, (18, 12, &[100])];
+    layouts.push(layout(Opcode::ShiftedMatMul, &operands, &[0, 23], (24, 0, &[37, 100])));
+    layouts
+}
+
 /// What is done to rows: causal softmax of six heads, norms, rotation, embeddings, scales.
 fn rows() -> Vec<Layout> {
     let layout = |opcode, operands: &[Shape], attributes: &[i64], output| Layout {
@@ -97,6 +125,9 @@ fn rows() -> Vec<Layout> {
         let heads: [Shape; 2] = [(16, 12, &[64]), (16, 10, &[64])];
         let [gain, bias] = heads;
         layouts.push(layout(Opcode::Norm, &[tokens, gain, bias], &[switch, 1, 22, 26], (16, 6, &[37, 384])));
+        let wide: Shape = (24, 9, &[37, 384]);
+        layouts.push(layout(Opcode::Norm, &[wide, gain, bias], &[switch, 1, 26, 30], (24, 6, &[37, 384])));
+        layouts.push(layout(Opcode::InverseNorm, &[wide], &[switch, 9, 25], (32, 20, &[37, 3])));
     }
     layouts.extend([
         layout(Opcode::Rope, &[tokens, (16, 14, &[40, 64])], &[6, 14], (16, 9, &[37, 384])),

@@ -1,11 +1,12 @@
 //! What meets weights, and in how many bits.
 //!
-//! Weights have 8 bits everywhere. A row of activations gets a scale of its own and 8 bits, or 11 where 8 would cost
-//! the most and 11 the least: a product of 11 bits by 8 takes the time of two of 8 by 8, and no more memory. Of what
-//! rounding adds to the logits (power, untrained GPT-2 and Llama of `tensorlink bench`), each input's own share, and
-//! its share of a Llama's multiplications:
+//! A row of activations has 24 bits. Of these a product takes the highest 16, counted from the largest of the row: the
+//! few activations of a trained model that are thousands of times larger than others cost nothing then. In the setting
+//! `fast` it takes 8, or 11 where 8 would cost the most and 11 the least: a product of 11 bits by 8 takes the time of
+//! two of 8 by 8, and no more memory. Of what rounding to 8 bits adds to the logits (power, untrained GPT-2 and Llama
+//! of `tensorlink bench`), each input's own share, and its share of a Llama's multiplications:
 //!
-//! | input | GPT-2 | Llama | multiplications | bits |
+//! | input | GPT-2 | Llama | multiplications | bits in `fast` |
 //! |---|---|---|---|---|
 //! | of queries, keys and values | 6 % | 2 % | 15 % | 11 in GPT-2, which has no margin otherwise; 8 |
 //! | of attention's output | 8 % | 1 % | 7 % | 11 |
@@ -13,12 +14,10 @@
 //! | of the MLP's output: few large elements in a row | 10 % | 26 % | 20 % | 11 |
 //! | of the logits: nothing averages it out | 14 % | 17 % | 19 % | 11 |
 //!
-//! 11 bits, because sums of 4096 products with both scales then just stay below 2^62, and any kernel sums them in
-//! 32 bits.
-
-use tensorlink_types::operator::MAX_REDUCTION;
+//! 11 bits, because any kernel sums 4096 products with bytes in 32 bits then.
 
 use super::architecture::{Architecture, Norm};
+use super::setting::Setting;
 
 /// An input of products with weights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,32 +34,20 @@ pub(super) enum Input {
     Inner,
     /// Of the logits.
     Logits,
-    /// Of the logits by weights whose rows are too long for 11 bits, and stay whole.
-    LongLogits,
 }
 
 impl Input {
-    /// Bits of its mantissas, fractions of their row's scale.
-    pub(super) const fn bits(self) -> u8 {
-        match self {
-            Self::Attention | Self::Mlp | Self::LongLogits => 8,
-            Self::CentredAttention | Self::Mixed | Self::Inner | Self::Logits => 11,
+    /// Bits of its mantissas.
+    pub(super) const fn bits(self, setting: Setting) -> u8 {
+        match (setting, self) {
+            (Setting::Fast, Self::Attention | Self::Mlp) => 8,
+            (Setting::Fast, Self::CentredAttention | Self::Mixed | Self::Inner | Self::Logits) => 11,
+            (Setting::Standard | Setting::Reference, _) => 16,
         }
     }
 
     /// Of queries, keys and values of an architecture.
     pub(super) const fn attention(a: &Architecture) -> Self {
         if a.causal && matches!(a.norm, Norm::Layer) { Self::CentredAttention } else { Self::Attention }
-    }
-
-    /// Of the logits by an embedding of rows this long, which are not split: they are looked up as well.
-    pub(super) const fn tied(width: u32) -> Self {
-        if width as u64 <= Self::Logits.reduction() { Self::Logits } else { Self::LongLogits }
-    }
-
-    /// Most elements of a row that one operator reduces. Calldata is what proving one costs: 2816 elements of two bytes
-    /// by as many of one stay within the 600,000 gas that 4096 by 4096 bytes take.
-    pub(super) const fn reduction(self) -> u64 {
-        if self.bits() <= 8 { MAX_REDUCTION } else { MAX_REDUCTION / 16 * 11 }
     }
 }

@@ -9,7 +9,8 @@
 //! | [`parameters`](mod@parameters) | names and shapes of an architecture's weights; the weights themselves |
 //! | [`sites`], [`quantize`], `rounding` | what calibration saw; weights and tables in integers; errors that cancel |
 //! | [`quantized`] | the model that comes of it, and its stages |
-//! | [`plan`], `emit`, `inputs` | the programs of a stage; bits of what meets weights |
+//! | [`setting`], `inputs` | in how many bits a model is computed; bits of what meets weights |
+//! | [`plan`], `emit` | the programs of a stage |
 //! | [`runner`] | run them on an engine, text after text |
 //! | [`choice`] | how a text's owner wants the next token chosen |
 //! | [`decode`] | the same bits token by token, with keys and values kept |
@@ -42,6 +43,7 @@ pub mod quantized;
 pub mod random;
 mod rounding;
 pub mod runner;
+pub mod setting;
 pub mod sites;
 
 pub use architecture::{
@@ -58,4 +60,5 @@ pub use plan::{Head, Plan, PlanError};
 pub use quantize::QuantizeError;
 pub use quantized::Quantized;
 pub use runner::{RunError, StageRunner, tokens};
+pub use setting::{Setting, UnknownSetting};
 pub use sites::{Magnitudes, Sites};

@@ -14,7 +14,8 @@ use tensorlink_types::{Operator, Program, Segment, Source, TensorType, TypeError
 use thiserror::Error;
 
 use super::architecture::{Architecture, Output, Placement};
-use super::emit::{ACTIVATION_BITS, Cut, Emitter, Value};
+use super::emit::{Cut, Emitter, STREAM_BITS, Value};
+use super::setting::Setting;
 use super::sites::{Sites, Uncalibrated};
 use crate::check::{CheckedProgram, ProgramError};
 
@@ -86,6 +87,7 @@ impl Head {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
     architecture: Architecture,
+    setting: Setting,
     sites: Sites,
     layers: Range<u32>,
     #[serde(default)]
@@ -95,22 +97,27 @@ pub struct Plan {
 
 impl Plan {
     pub(super) const fn new(
-        architecture: Architecture,
+        (architecture, setting): (Architecture, Setting),
         sites: Sites,
         (layers, head): (Range<u32>, Head),
         constants: Vec<ConstantSlot>,
     ) -> Self {
-        Self { architecture, sites, layers, head, constants }
+        Self { architecture, setting, sites, layers, head, constants }
     }
 
-    /// The model and its sites, without the stage.
-    pub(super) fn into_model(self) -> (Architecture, Sites) {
-        (self.architecture, self.sites)
+    /// The model, its setting and its sites, without the stage.
+    pub(super) fn into_model(self) -> (Architecture, Setting, Sites) {
+        (self.architecture, self.setting, self.sites)
     }
 
     /// The model.
     pub const fn architecture(&self) -> &Architecture {
         &self.architecture
+    }
+
+    /// In how many bits it is computed.
+    pub const fn setting(&self) -> Setting {
+        self.setting
     }
 
     /// Its layers in this stage.
@@ -146,7 +153,7 @@ impl Plan {
             return Err(PlanError::Tokens { tokens, context });
         }
         let types = self.types();
-        let mut emitter = Emitter::new(&self.architecture, &self.sites, &types, tokens);
+        let mut emitter = Emitter::new((&self.architecture, self.setting), &self.sites, &types, tokens);
         let (input, last) = emit(&mut emitter, &self.architecture, (&self.layers, self.head))?;
         let controls = if self.chooses() { Some(emitter.controls()?) } else { None };
         let (operators, names) = emitter.finish(&self.constants)?;
@@ -179,7 +186,7 @@ impl Plan {
     ) -> Result<(Vec<Operator>, Vec<String>, Cut, T), PlanError> {
         let types = self.types();
         let names = self.constants.iter().map(|slot| slot.name.clone()).collect();
-        let mut emitter = Emitter::new(&self.architecture, &self.sites, &types, rows).for_cache(names);
+        let mut emitter = Emitter::new((&self.architecture, self.setting), &self.sites, &types, rows).for_cache(names);
         let result = part(&mut emitter)?;
         let (operators, names, cut) = emitter.into_cut();
         Ok((operators, names, cut, result))
@@ -187,12 +194,12 @@ impl Plan {
 
     /// Names of the constants that a stage's programs read, in the order of first use, out of `types`.
     pub(super) fn constants_of(
-        architecture: &Architecture,
+        (architecture, setting): (&Architecture, Setting),
         sites: &Sites,
         stage: (&Range<u32>, Head),
         types: &BTreeMap<&str, &TensorType>,
     ) -> Result<Vec<String>, PlanError> {
-        let mut emitter = Emitter::new(architecture, sites, types, 1);
+        let mut emitter = Emitter::new((architecture, setting), sites, types, 1);
         emit(&mut emitter, architecture, stage)?;
         Ok(emitter.into_constants())
     }
@@ -228,7 +235,7 @@ pub(super) fn received(emitter: &Emitter<'_>, a: &Architecture, layers: &Range<u
 pub(super) fn stream(emitter: &Emitter<'_>, a: &Architecture, layer: u32) -> Result<TensorType, PlanError> {
     let before = layer.saturating_sub(1);
     let part = if a.placement == Placement::Before { "mlp.sum" } else { "mlp.norm" };
-    emitter.activation(&format!("layers.{before}.{part}"), ACTIVATION_BITS, &[emitter.tokens(), a.width])
+    emitter.activation(&format!("layers.{before}.{part}"), STREAM_BITS, &[emitter.tokens(), a.width])
 }
 
 /// Emits the stage's layers, after the embedding if it has the first.

@@ -1,39 +1,41 @@
 //! A float model as integers: weights with a scale for each channel, vectors and tables, and an exponent for
 //! each activation.
 //!
-//! A channel's weights are `m · 2^−7 · c · 2^−e`: mantissas of 8 bits (16 in an embedding that is only looked up), an
-//! integer scale `c` for each row, one exponent for all scales. Activations have static exponents, from what
-//! calibration saw; where they enter a matrix product they are quantised once more, by a scale for each token that the
-//! program itself computes.
+//! A channel's weights are `m · 2^−7 · c · 2^−e`: mantissas of 8 bits (16 in the setting `reference`, and in an
+//! embedding that is only looked up), an integer scale `c` for each row, one exponent for all scales. Activations have
+//! static exponents, from what calibration saw; where they enter a matrix product, each token's row is shifted, as far
+//! as the program itself finds.
 
 use std::collections::BTreeMap;
 
+use tensorlink_num::checked::norm_exponent;
 use tensorlink_num::tables::{self, exp2_table, gumbel_table};
 use tensorlink_num::{Mantissas, Tensor, TensorError};
+use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{TensorType, TypeError};
 use thiserror::Error;
 
 use super::architecture::{Activation, Architecture, Norm, Output, Placement, Pooling, Positions, Rotary};
-use super::emit::{NORM_EXPONENT, part_name, parts};
-use super::inputs::Input;
+use super::emit::{STREAM_BITS, part_name, parts};
 use super::parameters::{Matrix, Weights, WeightsError};
 use super::plan::PlanError;
 use super::quantized::Quantized;
 use super::rounding::Rounding;
-use super::sites::{Magnitudes, Sites};
+use super::setting::Setting;
+use super::sites::Magnitudes;
 
-/// Bits of a weight, and of an embedding that multiplies nothing.
-const WEIGHT_BITS: u8 = 8;
+/// Bits of an embedding that multiplies nothing.
 const EMBEDDING_BITS: u8 = 16;
-/// Bits of a channel's scale: with those of a token's, products over 4096 elements stay below 2^62.
+/// Bits of a channel's scale: products of words over 4096 elements, scaled, stay below 2^62.
 const SCALE_BITS: u8 = 18;
 /// Bits of gains, biases and positions.
 const VECTOR_BITS: u8 = 16;
 /// Bits of a Lookup's table and `log2` of its cells.
 const TABLE_BITS: u8 = 26;
 const TABLE_LOG: u32 = 12;
-/// Share of the largest channel below which channels count as equally small.
-const LEAST_CHANNEL: f64 = 1e-3;
+/// The table of the share of a gate that passes: from −16 to 16 in cells of `2^−7`. Beyond, none or all of it does.
+pub(super) const SHARE_FIRST: i64 = -(1 << (TABLE_LOG - 1));
+pub(super) const SHARE_CELL: i16 = 7;
 /// Exponent of the rotary table: amplitudes below 2.
 const ROTARY_EXPONENT: i16 = 14;
 /// Exponent of the unit gain that ends an embedding.
@@ -79,31 +81,28 @@ impl Quantized {
     ///
     /// # Errors
     /// [`QuantizeError`].
-    pub fn new(architecture: Architecture, weights: &Weights, seen: &Magnitudes) -> Result<Self, QuantizeError> {
-        let mut made = Made { weights, seen, sites: seen.sites(), constants: BTreeMap::new() };
+    pub fn new(
+        architecture: Architecture,
+        setting: Setting,
+        weights: &Weights,
+        seen: &Magnitudes,
+    ) -> Result<Self, QuantizeError> {
+        let mut made = Made { weights, seen, bits: setting.weight_bits(), constants: BTreeMap::new() };
         made.embedding(&architecture)?;
         for layer in 0..architecture.layers {
             made.layer(&architecture, layer)?;
         }
         made.head(&architecture)?;
-        Ok(Self { constants: made.constants, architecture, sites: made.sites })
+        Ok(Self { constants: made.constants, architecture, setting, sites: seen.sites() })
     }
-}
-
-/// What becomes of a matrix's columns.
-struct Columns {
-    /// They are multiplied by these.
-    factors: Vec<f64>,
-    rounding: Rounding,
-    /// So many at most stay together.
-    together: u64,
 }
 
 /// Constants made so far.
 struct Made<'a> {
     weights: &'a Weights,
     seen: &'a Magnitudes,
-    sites: Sites,
+    /// Of a weight.
+    bits: u8,
     constants: BTreeMap<String, Tensor>,
 }
 
@@ -117,15 +116,12 @@ impl Made<'_> {
     }
 
     fn embedding(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
-        let factors = vec![1.0; a.width as usize];
         if a.output == (Output::Logits { tied: true }) {
             // Rows that are output weights as well: that is where their errors count most.
-            let rounding = Rounding::new(self.seen.products("final.norm"), &factors);
-            let columns = Columns { factors, rounding, together: Input::tied(a.width).reduction() };
-            self.matrix("embedding.tokens", WEIGHT_BITS, &columns)?;
+            let rounding = Rounding::new(self.seen.products("final.norm"), a.width);
+            self.matrix("embedding.tokens", self.bits, &rounding)?;
         } else {
-            let columns = Columns { factors, rounding: Rounding::none(), together: u64::MAX };
-            self.matrix("embedding.tokens", EMBEDDING_BITS, &columns)?;
+            self.matrix("embedding.tokens", EMBEDDING_BITS, &Rounding::none())?;
         }
         if let Positions::Learned { first } = a.positions {
             // Texts are number 0 of their pair: its vector is the same for every token.
@@ -149,7 +145,7 @@ impl Made<'_> {
         let source = |source| QuantizeError::Table { name: "exp2".to_owned(), source };
         let exp2 = exp2_table().map_err(source)?;
         self.constants.insert("exp2".to_owned(), exp2);
-        Ok(())
+        self.activation(a.activation)
     }
 
     fn layer(&mut self, a: &Architecture, layer: u32) -> Result<(), QuantizeError> {
@@ -165,85 +161,31 @@ impl Made<'_> {
             if a.gated { (&["mlp.gate", "mlp.up"], "mlp.product") } else { (&["mlp.up"], "mlp.activated") };
         let looked_up = ["attention.query", "attention.key", "attention.value"];
         self.norm(a, &name("attention.norm"))?;
-        self.projections((layer, "attention.input", Input::attention(a)), &attended, &looked_up, a.attention_bias)?;
-        let mixed = (layer, "attention.mixed", Input::Mixed);
-        self.projections(mixed, &name("attention.mixed"), &["attention.output"], a.output_bias)?;
+        self.projections(layer, &attended, &looked_up, a.attention_bias)?;
+        self.projections(layer, &name("attention.mixed"), &["attention.output"], a.output_bias)?;
         if a.query_key_norm {
             for part in ["attention.query_norm", "attention.key_norm"] {
                 self.norm_of(&name(part), Norm::Rms, a.head_width)?;
             }
         }
         self.norm(a, &name("mlp.norm"))?;
-        self.projections((layer, "mlp.input", Input::Mlp), &mapped, first, a.mlp_bias)?;
-        self.projections((layer, "mlp.inner", Input::Inner), &name(inner), &["mlp.down"], a.mlp_bias)?;
-        let function = match a.activation {
-            Activation::Gelu => tables::Function::Gelu,
-            Activation::GeluTanh => tables::Function::GeluTanh,
-            Activation::Silu => tables::Function::Silu,
-            Activation::Relu => return Ok(()),
-        };
-        let input = name(if a.gated { "mlp.gate" } else { "mlp.up" });
-        let exponent = self.sites.exponent(&input, VECTOR_BITS).map_err(PlanError::from)?;
-        self.table(&name("mlp.activation"), function, exponent)
+        self.projections(layer, &mapped, first, a.mlp_bias)?;
+        self.projections(layer, &name(inner), &["mlp.down"], a.mlp_bias)
     }
 
     /// Projections of one input, which calibration saw at `site`.
-    fn projections(
-        &mut self,
-        (layer, name, input): (u32, &str, Input),
-        site: &str,
-        parts: &[&str],
-        bias: bool,
-    ) -> Result<(), QuantizeError> {
-        let weights: Vec<String> = parts.iter().map(|part| format!("layers.{layer}.{part}.weight")).collect();
-        let columns = self.smooth(&format!("layers.{layer}.{name}"), input, site, &weights)?;
-        for (part, weight) in parts.iter().zip(&weights) {
-            self.matrix(weight, WEIGHT_BITS, &columns)?;
+    fn projections(&mut self, layer: u32, site: &str, parts: &[&str], bias: bool) -> Result<(), QuantizeError> {
+        let weights = parts.iter().map(|part| format!("layers.{layer}.{part}.weight"));
+        let mut rounding = None;
+        for (part, weight) in parts.iter().zip(weights) {
+            let columns = self.weights.get(&weight)?.columns();
+            let rounding = rounding.get_or_insert_with(|| Rounding::new(self.seen.products(site), columns));
+            self.matrix(&weight, self.bits, rounding)?;
             if bias {
                 self.vector(&format!("layers.{layer}.{part}.bias"), 1.0, i16::MAX)?;
             }
         }
         Ok(())
-    }
-
-    /// Divides the channels of an input so that none is much larger than the others, and gives what the weights'
-    /// columns are to be multiplied by in turn (SmoothQuant, Xiao et al. 2023, with α = ½), and how they are rounded
-    /// then. A token's 8 bits would else be spent on the few channels that are large in every token.
-    fn smooth(
-        &mut self,
-        name: &str,
-        input: Input,
-        site: &str,
-        weights: &[impl AsRef<str>],
-    ) -> Result<Columns, QuantizeError> {
-        let mut columns: Vec<f64> = Vec::new();
-        for weight in weights {
-            let matrix = self.weights.get(weight.as_ref())?;
-            columns.resize(matrix.columns() as usize, 0.0);
-            for row in matrix.values().chunks(columns.len()) {
-                columns.iter_mut().zip(row).for_each(|(most, w)| *most = most.max(f64::from(w.abs())));
-            }
-        }
-        let seen = self.seen.channels(site).map_err(PlanError::from)?;
-        let most = seen.iter().fold(0.0, |most: f32, x| most.max(*x));
-        // A channel that calibration hardly saw is not taken to stay small.
-        let least = f64::from(most) * LEAST_CHANNEL;
-        let magnitudes: Vec<f64> = (0..columns.len())
-            .map(|k| f64::from(if seen.len() == columns.len() { seen.get(k).copied().unwrap_or(most) } else { most }))
-            .map(|magnitude| magnitude.max(least).max(f64::MIN_POSITIVE))
-            .collect();
-        let widest = columns.iter().fold(0.0, |most: f64, w| most.max(*w));
-        let factor = |(magnitude, column): (&f64, &f64)| libm::sqrt(column.max(widest * LEAST_CHANNEL) / magnitude);
-        let factors: Vec<f64> = magnitudes.iter().zip(&columns).map(factor).collect();
-        let smoothing = format!("{name}.smoothing");
-        self.fixed(&smoothing, &[u32::try_from(columns.len()).unwrap_or(u32::MAX)], &factors, i16::MAX)?;
-        // The weights undo what the integers do, not what was meant.
-        let factors = self.constants.get(&smoothing).map(Tensor::to_f64).unwrap_or_default();
-        let largest = magnitudes.iter().zip(&factors).fold(0.0, |most: f64, (m, f)| most.max(m * f));
-        self.sites.insert(format!("{name}.smoothed"), largest);
-        let rounding = Rounding::new(self.seen.products(site), &factors);
-        let factors = factors.iter().map(|factor| 1.0 / factor.max(f64::MIN_POSITIVE)).collect();
-        Ok(Columns { factors, rounding, together: input.reduction() })
     }
 
     fn head(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
@@ -258,8 +200,8 @@ impl Made<'_> {
             // A text's classes are learnt here, and asked for elsewhere: no program has their pooler.
             Output::Logits { tied: true } | Output::Classes(_) => Ok(()),
             Output::Logits { tied: false } => {
-                let columns = self.smooth("final.input", Input::Logits, "final.norm", &["head.weight"])?;
-                self.matrix("head.weight", WEIGHT_BITS, &columns)
+                let rounding = Rounding::new(self.seen.products("final.norm"), a.width);
+                self.matrix("head.weight", self.bits, &rounding)
             }
             Output::Embedding(pooling) => {
                 if pooling == Pooling::First {
@@ -276,28 +218,29 @@ impl Made<'_> {
     }
 
     /// A matrix by rows: `name`, in parts if its rows are long, and `name.scale`.
-    fn matrix(&mut self, name: &str, bits: u8, columns: &Columns) -> Result<(), QuantizeError> {
+    fn matrix(&mut self, name: &str, bits: u8, rounding: &Rounding) -> Result<(), QuantizeError> {
         let matrix = self.weights.get(name)?;
         let columns_of_row = matrix.columns() as usize;
-        let smoothed = |row| std::iter::zip::<&[f32], _>(row, &columns.factors).map(|(w, s)| f64::from(*w) * s);
         let unit = libm::exp2(f64::from(bits) - 1.0);
         let limit = unit - 1.0;
         // The scale of a row whose largest element becomes the largest mantissa.
         let mut scales = Vec::with_capacity(matrix.rows() as usize);
         for row in matrix.values().chunks(columns_of_row) {
-            scales.push(smoothed(row).fold(0.0, |most: f64, w| most.max(w.abs())) * unit / limit);
+            scales.push(row.iter().fold(0.0, |most: f64, w| most.max(f64::from(w.abs()))) * unit / limit);
         }
         let exponent = exponent_of(scales.iter().fold(0.0, |max: f64, s| max.max(*s)), SCALE_BITS);
         let step = libm::exp2(f64::from(exponent));
         let scales: Vec<i64> = scales.iter().map(|s| ((s * step).round_ties_even() as i64).max(1)).collect();
-        let parts = parts(matrix.columns(), columns.together);
+        // What is looked up stays whole.
+        let together = if name == "embedding.tokens" { u64::MAX } else { MAX_REDUCTION };
+        let parts = parts(matrix.columns(), together);
         let mut mantissas: Vec<Vec<i16>> = vec![Vec::new(); parts.len()];
         let mut rounded = Vec::with_capacity(columns_of_row);
         for (row, scale) in matrix.values().chunks(columns_of_row).zip(&scales) {
             let by = unit * step / *scale as f64;
             rounded.clear();
-            rounded.extend(smoothed(row).map(|w| (w * by) as f32));
-            columns.rounding.round(&mut rounded, limit as f32);
+            rounded.extend(row.iter().map(|w| (f64::from(*w) * by) as f32));
+            rounding.round(&mut rounded, limit as f32);
             for (columns, mantissas) in parts.iter().zip(&mut mantissas) {
                 let weights = rounded.get(columns.clone()).unwrap_or_default();
                 mantissas.extend(weights.iter().map(|w| *w as i16));
@@ -343,7 +286,9 @@ impl Made<'_> {
         let gain = format!("{name}.gain");
         self.vector(&gain, libm::sqrt(f64::from(length)), i16::MAX)?;
         // The bias is added to products of normalised element and gain, and may not be finer than they are.
-        let product = self.constants.get(&gain).map_or(0, |gain| gain.ty().exponent()).saturating_add(NORM_EXPONENT);
+        let exponent = self.constants.get(&gain).map_or(0, |gain| gain.ty().exponent());
+        // SAFETY of the cast: at most 24.
+        let product = exponent.saturating_add(norm_exponent(STREAM_BITS) as i16);
         let bias = format!("{name}.bias");
         match norm {
             Norm::Layer => self.vector(&bias, 1.0, product),
@@ -364,15 +309,20 @@ impl Made<'_> {
         self.keep("embedding.rotary", ty, &values)
     }
 
-    /// A function over everything a 16-bit input of this exponent can be.
-    fn table(&mut self, name: &str, function: tables::Function, exponent: i16) -> Result<(), QuantizeError> {
-        let range = i16::from(VECTOR_BITS).saturating_sub(1).saturating_sub(exponent);
-        let cell = range.saturating_add(1).saturating_sub(TABLE_LOG as i16);
-        let grid = tables::Grid { first: -(1 << (TABLE_LOG - 1)), cell, log: TABLE_LOG };
-        let reach = i16::from(TABLE_BITS).saturating_sub(2).saturating_sub(range.max(0));
-        let source = |source| QuantizeError::Table { name: name.to_owned(), source };
+    /// What share of a gate passes, for any gate.
+    fn activation(&mut self, activation: Activation) -> Result<(), QuantizeError> {
+        let function = match activation {
+            Activation::Gelu => tables::Function::GeluCdf,
+            Activation::GeluTanh => tables::Function::GeluTanhCdf,
+            Activation::Silu => tables::Function::Sigmoid,
+            Activation::Relu => return Ok(()),
+        };
+        let grid = tables::Grid { first: SHARE_FIRST, cell: SHARE_CELL.saturating_neg(), log: TABLE_LOG };
+        // Shares of at most 1.
+        let reach = i16::from(TABLE_BITS).saturating_sub(2);
+        let source = |source| QuantizeError::Table { name: "activation".to_owned(), source };
         let table = tables::function_table(function, grid, TABLE_BITS, reach).map_err(source)?;
-        self.constants.insert(name.to_owned(), table);
+        self.constants.insert("activation".to_owned(), table);
         Ok(())
     }
 }

@@ -9,12 +9,14 @@ use tensorlink_types::{TensorRoot, TensorType};
 
 use super::architecture::Architecture;
 use super::plan::{Head, Plan, PlanError};
+use super::setting::Setting;
 use super::sites::Sites;
 
 /// A model in integers, ready to be cut into stages.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Quantized {
     pub(super) architecture: Architecture,
+    pub(super) setting: Setting,
     pub(super) sites: Sites,
     pub(super) constants: BTreeMap<String, Tensor>,
 }
@@ -23,6 +25,11 @@ impl Quantized {
     /// The architecture.
     pub const fn architecture(&self) -> &Architecture {
         &self.architecture
+    }
+
+    /// In how many bits it is computed.
+    pub const fn setting(&self) -> Setting {
+        self.setting
     }
 
     /// Bytes of all constants.
@@ -49,8 +56,8 @@ impl Quantized {
             let tensor = tensor.ok_or_else(|| PlanError::Constant(slot.name.clone()))?;
             named.insert(slot.name.clone(), tensor);
         }
-        let (architecture, sites) = plan.into_model();
-        Ok(Self { architecture, sites, constants: named })
+        let (architecture, setting, sites) = plan.into_model();
+        Ok(Self { architecture, setting, sites, constants: named })
     }
 
     /// A constant by its name.
@@ -72,13 +79,13 @@ impl Quantized {
     ) -> Result<Plan, PlanError> {
         let types: BTreeMap<&str, &TensorType> =
             self.constants.iter().map(|(name, tensor)| (name.as_str(), tensor.ty())).collect();
-        let used = Plan::constants_of(&self.architecture, &self.sites, (&layers, head), &types)?;
+        let used = Plan::constants_of((&self.architecture, self.setting), &self.sites, (&layers, head), &types)?;
         let slot = |name: String| match self.constants.get(&name) {
             Some(tensor) => Ok(ConstantSlot { ty: tensor.ty().clone(), root: root(tensor), name }),
             None => Err(PlanError::Constant(name)),
         };
         let slots = used.into_iter().map(slot).collect::<Result<_, _>>()?;
-        Ok(Plan::new(self.architecture.clone(), self.sites.clone(), (layers, head), slots))
+        Ok(Plan::new((self.architecture.clone(), self.setting), self.sites.clone(), (layers, head), slots))
     }
 
     /// The stage of some layers, with the model's output, and the contents of its constants.

@@ -12,8 +12,8 @@ use super::sites::BLOCK;
 /// Share of the mean square that is added to every channel's: a few hundred tokens do not tell all that will come.
 const DAMPING: f32 = 0.2;
 
-/// How the errors of a matrix's columns are passed on, block by block.
-pub(super) struct Rounding(Vec<Block>);
+/// How the errors of a matrix's columns are passed on, block by block; within a block without any input, they are not.
+pub(super) struct Rounding(Vec<Option<Block>>);
 
 /// Rows of `U`, each as long as the block.
 struct Block(Vec<Vec<f32>>);
@@ -24,10 +24,12 @@ impl Rounding {
         Self(Vec::new())
     }
 
-    /// For inputs whose blocks have these sums of products, times a factor for each channel; without any, each weight
-    /// is rounded for itself.
-    pub(super) fn new<'a>(blocks: impl Iterator<Item = &'a [f32]>, factors: &[f64]) -> Self {
-        Self(blocks.zip(factors.chunks(BLOCK.into())).filter_map(|(products, f)| Block::new(products, f)).collect())
+    /// For inputs of so many channels whose blocks have these sums of products; without any, each weight is rounded for
+    /// itself.
+    pub(super) fn new<'a>(blocks: impl Iterator<Item = &'a [f32]>, channels: u32) -> Self {
+        let firsts = (0..channels).step_by(BLOCK.into());
+        let length = |first: u32| channels.saturating_sub(first).min(BLOCK.into()) as usize;
+        Self(blocks.zip(firsts).map(|(products, first)| Block::new(products, length(first))).collect())
     }
 
     /// Rounds a row of weights, in units of their mantissas, to integers within `±limit`; half to even.
@@ -35,7 +37,7 @@ impl Rounding {
         let clamped = |w: f32| w.round_ties_even().clamp(-limit, limit);
         let mut blocks = self.0.iter();
         for weights in row.chunks_mut(BLOCK.into()) {
-            let Some(Block(passed)) = blocks.next() else {
+            let Some(Some(Block(passed))) = blocks.next() else {
                 weights.iter_mut().for_each(|w| *w = clamped(*w));
                 continue;
             };
@@ -54,14 +56,12 @@ impl Rounding {
 }
 
 impl Block {
-    /// Factors a block; none for one without any input.
-    fn new(products: &[f32], factors: &[f64]) -> Option<Self> {
-        let scaled = |row: &[f32], f: &f64| -> Vec<f64> {
-            row.iter().zip(factors).map(|(x, g)| f64::from(*x) * f * g).collect()
-        };
-        let mut h: Vec<Vec<f64>> = products.chunks(BLOCK.into()).zip(factors).map(|(row, f)| scaled(row, f)).collect();
+    /// Factors the first channels of a block; none for one without any input.
+    fn new(products: &[f32], channels: usize) -> Option<Self> {
+        let row = |row: &[f32]| -> Vec<f64> { row.iter().take(channels).map(|x| f64::from(*x)).collect() };
+        let mut h: Vec<Vec<f64>> = products.chunks(BLOCK.into()).take(channels).map(row).collect();
         let trace: f64 = h.iter().enumerate().filter_map(|(i, row)| row.get(i)).sum();
-        let damping = f64::from(DAMPING) * trace / factors.len().max(1) as f64;
+        let damping = f64::from(DAMPING) * trace / channels.max(1) as f64;
         if !(damping.is_finite() && damping > 0.0) {
             return None;
         }
@@ -122,7 +122,7 @@ mod tests {
         for channels in [WIDTH, 40, 2 * WIDTH + 3] {
             let (inputs, rows) = made_up(300, channels);
             let products = products(&inputs, channels);
-            let rounding = Rounding::new(products.chunks(WIDTH * WIDTH), &vec![1.0; channels]);
+            let rounding = Rounding::new(products.chunks(WIDTH * WIDTH), channels as u32);
             let (mut alone, mut together) = (0.0, 0.0);
             for weights in rows {
                 let mut rounded = weights.clone();
@@ -145,7 +145,7 @@ mod tests {
         identity.iter_mut().step_by(WIDTH + 1).for_each(|square| *square = 3.0);
         for products in [identity, vec![0.0; WIDTH * WIDTH]] {
             let mut rounded = weights.clone();
-            Rounding::new(std::iter::once(&products[..]), &vec![2.0; WIDTH]).round(&mut rounded, 127.0);
+            Rounding::new(std::iter::once(&products[..]), WIDTH as u32).round(&mut rounded, 127.0);
             let due: Vec<f32> = weights.iter().map(|w| w.round_ties_even()).collect();
             assert_eq!(rounded, due);
         }

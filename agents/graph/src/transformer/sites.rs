@@ -50,14 +50,6 @@ impl Magnitudes {
         self.products.get(site).map(Vec::as_slice).unwrap_or_default().chunks_exact(block.saturating_mul(block))
     }
 
-    /// Largest magnitudes by channel.
-    ///
-    /// # Errors
-    /// [`Uncalibrated`].
-    pub(super) fn channels(&self, site: &str) -> Result<&[f32], Uncalibrated> {
-        self.largest.get(site).map(Vec::as_slice).ok_or_else(|| Uncalibrated(site.to_owned()))
-    }
-
     /// Largest magnitude by site.
     pub(super) fn sites(&self) -> Sites {
         let largest = |channels: &Vec<f32>| f64::from(channels.iter().fold(0.0, |most: f32, x| most.max(*x)));
@@ -70,11 +62,6 @@ impl Magnitudes {
 pub struct Sites(BTreeMap<String, f64>);
 
 impl Sites {
-    /// Adds a site that calibration did not see, but that follows from what it saw.
-    pub(super) fn insert(&mut self, site: String, largest: f64) {
-        self.0.insert(site, largest);
-    }
-
     /// The exponent at which `bits` bits hold a site's values with their margin.
     ///
     /// # Errors
@@ -102,7 +89,6 @@ mod tests {
         seen.see("a", &[0.5, 2.0]);
         seen.see("a", &[3.0, 1.0]);
         seen.see("b", &[0.0]);
-        assert_eq!(seen.channels("a"), Ok(&[3.0, 2.0][..]));
         let sites = seen.sites();
         // 3 < 2^2, one more bit, 15 bits of magnitude.
         assert_eq!(sites.exponent("a", 16), Ok(12));

@@ -3,7 +3,7 @@
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{
-    Architecture, Family, Magnitudes, Output, PlanError, Pooling, Quantized, StageRunner, parameters, tokens,
+    Architecture, Family, Magnitudes, Output, PlanError, Pooling, Quantized, Setting, StageRunner, parameters, tokens,
 };
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorRoot;
@@ -57,7 +57,7 @@ fn magnitudes(architecture: &Architecture) -> Magnitudes {
 pub(crate) fn quantized(architecture: Architecture) -> Quantized {
     let weights = random::weights(&architecture, 5).unwrap();
     let seen = magnitudes(&architecture);
-    Quantized::new(architecture, &weights, &seen).unwrap()
+    Quantized::new(architecture, Setting::default(), &weights, &seen).unwrap()
 }
 
 /// Runs a text through stages cut after these layers.
@@ -142,7 +142,7 @@ fn long_rows_are_split() {
     let model = quantized(architecture);
     let (plan, _) = model.stage(0..1, |_| TensorRoot::default()).unwrap();
     let names: Vec<_> = plan.constants().iter().map(|slot| (slot.name.as_str(), slot.ty.dims())).collect();
-    assert!(names.contains(&("layers.0.mlp.down.weight.part0", &[24, 2816])), "{names:?}");
-    assert!(names.contains(&("layers.0.mlp.down.weight.part1", &[24, 1284])), "{names:?}");
+    assert!(names.contains(&("layers.0.mlp.down.weight.part0", &[24, 4096])), "{names:?}");
+    assert!(names.contains(&("layers.0.mlp.down.weight.part1", &[24, 4])), "{names:?}");
     plan.program(3).unwrap();
 }

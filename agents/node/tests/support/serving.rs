@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cid::Cid;
 use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Head, Magnitudes, Plan, Quantized, parameters};
+use tensorlink_graph::transformer::{Architecture, Head, Magnitudes, Plan, Quantized, Setting, parameters};
 use tensorlink_node::Identity;
 use tensorlink_node::ports::Store;
 use tensorlink_node::ports::chain::JobView;
@@ -73,7 +73,7 @@ fn cut_with(architecture: Architecture, head: Head) -> Vec<(Plan, Vec<Tensor>)> 
     let unbiased: Vec<String> = projections.map(|name| format!("{name}.unbiased")).collect();
     sites.iter().chain(&unbiased).for_each(|site| seen.see(site, &[6.0]));
     let layers = architecture.layers;
-    let model = Quantized::new(architecture, &weights, &seen).unwrap();
+    let model = Quantized::new(architecture, Setting::default(), &weights, &seen).unwrap();
     (0..layers).map(|layer| model.stage_with(layer..layer + 1, head, tensor_root).unwrap()).collect()
 }
 

@@ -3,7 +3,7 @@
 use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType, TypeError};
 
-use super::{CaseError, Dice, sampling, training, transformer};
+use super::{CaseError, Dice, sampling, shifted, training, transformer};
 use crate::checked::{COEFFICIENT_BOUND, EXP_BITS, EXP_EXPONENT};
 use crate::tables::exp2_table;
 use crate::tensor::Tensor;
@@ -53,6 +53,9 @@ pub(super) fn draw(opcode: Opcode, dice: &mut Dice, size: u32) -> Result<Drawn, 
         Opcode::Dropout => training::dropout(dice, size),
         Opcode::Slice => training::slice(dice, size),
         Opcode::Dither => training::dither(dice, size),
+        Opcode::RowShift => shifted::row_shift(dice, size),
+        Opcode::ShiftRows => shifted::shift_rows(dice, size),
+        Opcode::ShiftedMatMul => shifted::shifted_mat_mul(dice, size),
     }
 }
 

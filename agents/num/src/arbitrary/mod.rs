@@ -10,6 +10,8 @@ mod dice;
 #[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
 mod sampling;
 #[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
+mod shifted;
+#[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
 mod training;
 #[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
 mod transformer;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tensorlink_types::Opcode;
 
 use super::{Case, MAX_SIZE};
-use crate::checked::{EPSILON_BOUND, MIN_INVERSE_SHIFT};
+use crate::checked::{EPSILON_BOUND, MIN_INVERSE_SHIFT, MIN_SHIFTED_SHIFT, NORM_INPUT_BITS};
 use crate::{execute, reads};
 
 /// Drawn cases of an opcode, of every size.
@@ -210,6 +210,31 @@ fn corners_of_gradients_are_drawn() {
     both(Opcode::Slice, "first part", &|case| slack(case) > 0 && attribute(case, 0) == 0);
     both(Opcode::Slice, "last part", &|case| slack(case) > 0 && attribute(case, 0) == slack(case));
     both(Opcode::Slice, "a part between", &|case| (1..slack(case)).contains(&attribute(case, 0)));
+}
+
+#[test]
+fn corners_of_shifted_rows_are_drawn() {
+    both(Opcode::RowShift, "rows that fit", &|case| output(case).contains(&0));
+    both(Opcode::RowShift, "rows that do not", &|case| output(case).iter().any(|s| *s > 0));
+    both(Opcode::RowShift, "parts", &|case| case.operator.output.elements() > case.operands[0].ty().rows());
+    for (opcode, operand) in [(Opcode::ShiftRows, 1), (Opcode::ShiftedMatMul, 2)] {
+        both(opcode, "shifts below zero", &|case| values(case, operand).iter().any(|s| *s < 0));
+        both(opcode, "shifts", &|case| values(case, operand).iter().any(|s| (1..31).contains(s)));
+        both(opcode, "shifts beyond the largest", &|case| values(case, operand).iter().any(|s| *s > 31));
+    }
+    both(Opcode::ShiftedMatMul, "words by bytes", &|case| {
+        case.operands[0].ty().bits() > 8 && case.operands[1].ty().bits() <= 8
+    });
+    both(Opcode::ShiftedMatMul, "shift to the left", &|case| attribute(case, 1) < 0);
+    assert!(cases(Opcode::ShiftedMatMul).all(|case| attribute(&case, 1) >= MIN_SHIFTED_SHIFT));
+    for opcode in [Opcode::RowShift, Opcode::ShiftedMatMul] {
+        let longest = count(opcode, |case| case.operands[0].ty().row() >= 4096);
+        assert!(longest > 1, "{}: longest reduction", opcode.name());
+    }
+    for opcode in [Opcode::Norm, Opcode::InverseNorm] {
+        both(opcode, "wide rows", &|case| case.operands[0].ty().bits() > 16);
+        assert!(count(opcode, |case| case.operands[0].ty().bits() == NORM_INPUT_BITS) > 3, "widest rows");
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use super::cases::{Drawn, build, coefficient, dim, exponent, parts, per_row, red
 use super::transformer::{heads, ids, rows};
 use super::{CaseError, Dice};
 use crate::checked::{
-    DITHER_BITS, EPSILON_BOUND, MAX_RATIO_PLACES, MAX_SHRINK_PLACES, MIN_INVERSE_SHIFT, RECIPROCAL_EXPONENT,
-    SHRINK_BOUND,
+    DITHER_BITS, EPSILON_BOUND, MAX_RATIO_PLACES, MAX_SHRINK_PLACES, MIN_INVERSE_SHIFT, NORM_INPUT_BITS, SHRINK_BOUND,
+    reciprocal_exponent,
 };
 use crate::tensor::Tensor;
 
@@ -44,10 +44,10 @@ pub(super) fn row_mul(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
 
 pub(super) fn inverse_norm(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let (dims, ex) = (reduced_shape(dice, size), exponent(dice));
-    let x = ty(dice, (2, 16), ex, &dims)?;
+    let x = ty(dice, (2, NORM_INPUT_BITS.into()), ex, &dims)?;
     let reduced = parts(dice, &x);
     let shift = if dice.once_in(5) { dice.range(MIN_INVERSE_SHIFT, 63) } else { dice.range(0, 24) };
-    let y = ty(dice, (2, 64), RECIPROCAL_EXPONENT - ex - shift, &reduced)?;
+    let y = ty(dice, (2, 64), reciprocal_exponent(x.bits()) - ex - shift, &reduced)?;
     let small = if dice.once_in(4) { 0 } else { 45 };
     let epsilon = 1 + (dice.range(0, EPSILON_BOUND - 2) >> dice.range(small, 59));
     let values = rows(dice, &x);

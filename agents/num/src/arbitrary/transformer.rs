@@ -5,7 +5,7 @@ use tensorlink_types::{Opcode, TensorType};
 
 use super::cases::{Drawn, build, dim, exponent, reduced_shape, shift, ty};
 use super::{CaseError, Dice};
-use crate::checked::{EPSILON_BOUND, MAX_BIAS_SHIFT, MAX_ROPE_EXPONENT, NORM_EXPONENT};
+use crate::checked::{EPSILON_BOUND, MAX_BIAS_SHIFT, MAX_ROPE_EXPONENT, NORM_INPUT_BITS, norm_exponent};
 use crate::tensor::Tensor;
 
 /// Bits of two factors of the same storage width.
@@ -18,7 +18,8 @@ fn depth(dice: &mut Dice, size: u32) -> (u32, u32) {
     if dice.once_in(40) { (MAX_REDUCTION as u32, 2) } else { (dim(dice, size.saturating_mul(4)), size) }
 }
 
-pub(super) fn scaled_mat_mul(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
+/// What N-25 and N-51 multiply: types of a and b, the offset, and how many binary places sums of products take.
+pub(super) fn rows_to_multiply(dice: &mut Dice, size: u32) -> Result<(TensorType, TensorType, i64, i64), CaseError> {
     let bits = factor_bits(dice);
     let narrower = if dice.once_in(3) { (2, 8) } else { bits };
     let (depth, outer) = depth(dice, size);
@@ -28,18 +29,30 @@ pub(super) fn scaled_mat_mul(dice: &mut Dice, size: u32) -> Result<Drawn, CaseEr
         1 => more,
         _ => dice.range(0, more),
     };
-    let (ea, eb, er, ec) = (exponent(dice), exponent(dice), exponent(dice), exponent(dice));
+    let (ea, eb) = (exponent(dice), exponent(dice));
     // SAFETY of the cast: at most MAX_SIZE.
     let a = ty(dice, bits, ea, &[m, depth + more as u32])?;
     let b = ty(dice, narrower, eb, &[n, depth])?;
     // Magnitudes of b bits are below 2^(b − 1): these sum to 62 binary places at most.
     let places = i64::from(a.bits()) + i64::from(b.bits()) - 2 + i64::from(depth.next_power_of_two().ilog2());
+    Ok((a, b, offset, places))
+}
+
+pub(super) fn scaled_mat_mul(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
+    let (a, b, offset, places) = rows_to_multiply(dice, size)?;
+    let (er, ec, shift) = (exponent(dice), exponent(dice), shift(dice));
+    let (m, n) = (rows_of(&a), rows_of(&b));
     let r = ty(dice, (2, 62 - places), er, &[m])?;
     let c = ty(dice, (2, 64 - places - i64::from(r.bits())), ec, &[n])?;
-    let shift = shift(dice);
-    let y = ty(dice, (2, 64), ea + eb + er + ec - shift, &[m, n])?;
+    let y = ty(dice, (2, 64), i64::from(a.exponent()) + i64::from(b.exponent()) + er + ec - shift, &[m, n])?;
     let operands = vec![dice.tensor(&a)?, dice.tensor(&b)?, dice.tensor(&r)?, dice.tensor(&c)?];
     Ok(build(Opcode::ScaledMatMul, operands, vec![offset, shift], y))
+}
+
+/// Rows of a matrix that was drawn here.
+pub(super) fn rows_of(ty: &TensorType) -> u32 {
+    // SAFETY of the cast: a drawn matrix is small.
+    ty.rows() as u32
 }
 
 /// Heads and the key/value heads they share, the second dividing the first.
@@ -74,14 +87,15 @@ pub(super) fn head_mix(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
 
 pub(super) fn norm(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
     let (dims, ex, eg, t) = (reduced_shape(dice, size), exponent(dice), exponent(dice), dice.range(0, MAX_BIAS_SHIFT));
-    let x = ty(dice, (2, 16), ex, &dims)?;
+    let x = ty(dice, (2, NORM_INPUT_BITS.into()), ex, &dims)?;
+    let accumulator = norm_exponent(x.bits()) + eg;
     // SAFETY of the cast: a drawn row has at most 4096 elements.
     let row = x.row() as u32;
     // Sometimes several runs of a row, each normalised by itself.
     let runs = if row.is_multiple_of(3) && dice.once_in(2) { 3 } else { 1 };
     let row = [row / runs];
     let gain = ty(dice, (2, 16), eg, &row)?;
-    let bias = ty(dice, (2, 16), NORM_EXPONENT + eg - t, &row)?;
+    let bias = ty(dice, (2, 16), accumulator - t, &row)?;
     let epsilon = match dice.range(0, 5) {
         0 => 1,
         1 => EPSILON_BOUND - 1,
@@ -89,7 +103,7 @@ pub(super) fn norm(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
         _ => 1 + (dice.range(0, EPSILON_BOUND - 2) >> dice.range(20, 59)),
     };
     let shift = if dice.once_in(5) { dice.range(-63, 63) } else { dice.range(0, 36) };
-    let y = ty(dice, (2, 64), NORM_EXPONENT + eg - shift, &dims)?;
+    let y = ty(dice, (2, 64), accumulator - shift, &dims)?;
     let rows = rows(dice, &x);
     let operands = vec![Tensor::from_wide(x, &rows)?, dice.tensor(&gain)?, dice.tensor(&bias)?];
     let attributes = vec![dice.range(0, 1), epsilon, t, shift];

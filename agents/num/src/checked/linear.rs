@@ -1,4 +1,4 @@
-//! Rules N-11, N-12 and N-25.
+//! Rules N-11, N-12 and N-25, and the products of N-51.
 
 use super::check::{A, B, C, Check, D, OUT, exponent, magnitude};
 use super::{CheckedOperator, ScaledMatMul};
@@ -17,6 +17,12 @@ impl Check<'_> {
     }
 
     pub(super) fn scaled_mat_mul(&self) -> Result<CheckedOperator, OpError> {
+        Ok(CheckedOperator::ScaledMatMul(self.product_of_rows(magnitude(self.ty(C)))?))
+    }
+
+    /// What N-25 and N-51 share: `Σ_k a[m, offset + k]·b[n,k]` times `c[n]`, and a number for each row of a that is at
+    /// most `factor`.
+    pub(super) fn product_of_rows(&self, factor: u128) -> Result<ScaledMatMul, OpError> {
         let (a, b, r, c) = (self.ty(A), self.ty(B), self.ty(C), self.ty(D));
         self.mixed_factors([(A, 2), (B, 2)])?;
         self.require(B, b.row() <= a.row(), "of rows no longer than the first operand's")?;
@@ -27,10 +33,10 @@ impl Check<'_> {
         // SAFETY of the casts: a row has fewer than 2^32 elements; the offset is not negative.
         let offset = self.attribute(0, 0, a.row().saturating_sub(depth) as i64)? as u64;
         let sum = magnitude(a).saturating_mul(magnitude(b)).saturating_mul(u128::from(depth));
-        self.accumulator(sum.saturating_mul(magnitude(r)).saturating_mul(magnitude(c)))?;
+        self.accumulator(sum.saturating_mul(factor).saturating_mul(magnitude(c)))?;
         let exponents = [a, b, r, c].into_iter().fold(0i64, |sum, ty| sum.saturating_add(exponent(ty)));
         let shift = self.bound_shift(1, exponents)?;
-        Ok(CheckedOperator::ScaledMatMul(ScaledMatMul { columns: b.rows(), row: a.row(), offset, depth, shift }))
+        Ok(ScaledMatMul { columns: b.rows(), row: a.row(), offset, depth, shift })
     }
 
     pub(super) fn transpose(&self) -> Result<CheckedOperator, OpError> {

@@ -13,6 +13,7 @@
 //! | `training` | RowCombine, RowMul, InverseNorm, GatherGrad, GroupSum, Slice |
 //! | `optimizer` | Ratio, Shrink, AtStep |
 //! | `random` | Dropout, Dither |
+//! | `shifted` | RowShift, ShiftRows, ShiftedMatMul |
 
 mod attention;
 mod check;
@@ -23,6 +24,7 @@ mod optimizer;
 mod random;
 mod rows;
 mod sampling;
+mod shifted;
 mod training;
 
 use tensorlink_types::{Opcode, Operator};
@@ -47,10 +49,10 @@ pub const EXP_ARGUMENT_MAX: i64 = 40 << 16;
 pub const MAX_POPULATION: u64 = 1 << 31;
 /// Largest `p` of a Lookup table of `2^p + 1` entries (rule N-18).
 pub const MAX_TABLE_LOG: u32 = 12;
-/// Bits of Norm's normalised value `n` (rule N-28).
-pub const NORM_BITS: u8 = 22;
-/// Exponent of Norm's normalised value `n` (rule N-28).
-pub const NORM_EXPONENT: i64 = 20;
+/// Most bits of a row that Norm normalises (rule N-28).
+pub const NORM_INPUT_BITS: u8 = 24;
+/// Most places by which Norm's mean is finer than its input (rule N-28).
+const NORM_PLACES: u8 = 4;
 /// Epsilon of Norm stays below this (rule N-28).
 pub const EPSILON_BOUND: i64 = 1 << 60;
 /// Largest `bias_shift` of Norm (rule N-28).
@@ -69,8 +71,8 @@ pub const GUMBEL_EXPONENT: i16 = 16;
 pub const PERTURB_EXPONENT: i64 = 28;
 /// Most binary places by which Perturb aligns an element (rule N-36).
 pub const MAX_PERTURB_PLACES: i64 = 40;
-/// Exponent by which `1/√v` is finer than Norm's accumulator is coarse, before its j (rule N-40).
-pub const RECIPROCAL_EXPONENT: i64 = 50;
+/// Exponent of Norm's R, which is `1/√v`, before its j (rule N-28).
+pub(crate) const RECIPROCAL_EXPONENT: i64 = 54;
 /// Least shift of InverseNorm: with its j, at most 30, no shift leaves N-2 (rule N-40).
 pub const MIN_INVERSE_SHIFT: i64 = -32;
 /// Most heads that GroupSum adds: an element of each is opened by itself (rule N-45).
@@ -87,6 +89,10 @@ pub const DROPOUT_DRAWS: u32 = 1 << 16;
 pub const DITHER_DRAWS: u32 = 1 << 17;
 /// Bits of what Dither divides by (rule N-48).
 pub const DITHER_BITS: u8 = 30;
+/// Largest shift of a row (rules N-50 and N-51).
+pub const MAX_ROW_SHIFT: i64 = 31;
+/// Least shift of ShiftedMatMul: less the largest of a row, it is one of N-2 (rule N-51).
+pub const MIN_SHIFTED_SHIFT: i64 = -32;
 /// The share that is all of it, of Threshold (rule N-35).
 pub const WHOLE_SHARE: i64 = 1 << 16;
 
@@ -223,6 +229,43 @@ pub(crate) enum CheckedOperator {
         places: u32,
         stream: u32,
     },
+    RowShift {
+        depth: u64,
+        bits: u32,
+    },
+    ShiftRows {
+        depth: u64,
+    },
+    ShiftedMatMul(ScaledMatMul),
+}
+
+/// Places f by which Norm's mean is finer than an input of so many bits: as many as leave room for its squares (rule
+/// N-28).
+pub const fn norm_places(bits: u8) -> u8 {
+    let room = NORM_INPUT_BITS.saturating_sub(bits);
+    if room < NORM_PLACES { room } else { NORM_PLACES }
+}
+
+/// Exponent of Norm's normalised value `n`, for an input of so many bits (rule N-28).
+pub const fn norm_exponent(bits: u8) -> i64 {
+    NORM_INPUT_BITS.saturating_sub(norm_places(bits)) as i64
+}
+
+/// Exponent by which InverseNorm's R is finer than an input of so many bits and of exponent 0 is coarse, before its j
+/// (rule N-40).
+pub const fn reciprocal_exponent(bits: u8) -> i64 {
+    RECIPROCAL_EXPONENT.saturating_sub(norm_places(bits) as i64)
+}
+
+/// A row's shift as N-50 and N-51 take it.
+pub(crate) const fn row_shift(shift: i64) -> i64 {
+    if shift < 0 {
+        0
+    } else if shift > MAX_ROW_SHIFT {
+        MAX_ROW_SHIFT
+    } else {
+        shift
+    }
 }
 
 /// Attributes of rule N-18; the table has `2^log + 1` entries.
@@ -250,8 +293,8 @@ impl Visible {
     }
 }
 
-/// Lengths and attributes of rule N-25: row m of the first operand is read from `offset` on, `depth` of its `row`
-/// elements.
+/// Lengths and attributes of rules N-25 and N-51: row m of the first operand is read from `offset` on, `depth` of its
+/// `row` elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ScaledMatMul {
     pub(crate) columns: u64,
@@ -284,10 +327,34 @@ impl Heads {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Norm {
     pub(crate) depth: u64,
+    /// Its f.
+    pub(crate) places: u8,
     pub(crate) center: bool,
     pub(crate) epsilon: i64,
     pub(crate) bias_shift: u32,
     pub(crate) shift: i64,
+}
+
+impl Norm {
+    /// `2^f`, by what the mean is finer than the input.
+    pub(crate) const fn unit(&self) -> i64 {
+        1i64.wrapping_shl(self.places as u32)
+    }
+
+    /// Exponent of the normalised value n.
+    const fn exponent(&self) -> u8 {
+        NORM_INPUT_BITS.saturating_sub(self.places)
+    }
+
+    /// Bits of n, which is between −2 and 2.
+    pub(crate) const fn bits(&self) -> u8 {
+        self.exponent().saturating_add(2)
+    }
+
+    /// How far a product with R is shifted to become n, before R's j.
+    pub(crate) const fn reciprocal_shift(&self) -> i64 {
+        RECIPROCAL_EXPONENT.saturating_sub(self.exponent() as i64)
+    }
 }
 
 /// Lengths of rule N-29: rows of `row` elements in heads of `width`, of which the first `2·half` rotate.
@@ -320,7 +387,7 @@ pub(crate) struct Perturb {
 }
 
 /// Checks an operator by itself: counts, shapes, widths, attribute ranges, accumulator bounds (rules N-6 to N-8, N-11
-/// to N-48). Whether its operands exist is the program checker's business.
+/// to N-51). Whether its operands exist is the program checker's business.
 ///
 /// # Errors
 /// The first rule it breaks, and what to change.
@@ -378,6 +445,9 @@ impl CheckedOperator {
             Opcode::Dropout => check.dropout(),
             Opcode::Slice => check.slice(),
             Opcode::Dither => check.dither(),
+            Opcode::RowShift => check.row_shift(),
+            Opcode::ShiftRows => check.shift_rows(),
+            Opcode::ShiftedMatMul => check.shifted_mat_mul(),
         }
     }
 }

@@ -5,17 +5,21 @@ use tensorlink_types::operator::MAX_REDUCTION;
 use super::check::{A, B, C, Check, OUT, exponent, magnitude};
 use super::{
     ACCUMULATOR_BOUND, CheckedOperator, EPSILON_BOUND, EXP_BITS, EXP_EXPONENT, EXP_TABLE_LEN, MAX_BIAS_SHIFT,
-    NORM_BITS, NORM_EXPONENT, Norm, Visible,
+    NORM_INPUT_BITS, Norm, Visible, norm_exponent, norm_places,
 };
 use crate::error::OpError;
 use crate::fixed::limit;
 
-/// Norm's largest accumulators, 16-bit mantissas given: `Σ(16·x − μ)² + ε` with `|μ| ≤ 16·|x|`, and
-/// `n·gain + bias·2^t`.
+/// Norm's largest accumulators, whatever bits x has: `Σ(2^f·x − μ)² + ε` with `|μ| ≤ 2^f·|x|`, and `n·gain + bias·2^t`
+/// with n of two more bits than its exponent, and gain and bias of 16.
 const _: () = {
-    let x = limit(16) as u128;
-    assert!(MAX_REDUCTION as u128 * (32 * x) * (32 * x) + (EPSILON_BOUND as u128) < ACCUMULATOR_BOUND);
-    assert!(limit(NORM_BITS) as u128 * x + (x << MAX_BIAS_SHIFT) < ACCUMULATOR_BOUND);
+    let (mut bits, vector) = (2, limit(16) as u128);
+    while bits <= NORM_INPUT_BITS {
+        let deviation = (limit(bits) as u128) << (norm_places(bits) + 1);
+        assert!(MAX_REDUCTION as u128 * deviation * deviation + (EPSILON_BOUND as u128) < ACCUMULATOR_BOUND);
+        assert!((vector << (norm_exponent(bits) + 1)) + (vector << MAX_BIAS_SHIFT) < ACCUMULATOR_BOUND);
+        bits += 1;
+    }
 };
 
 impl Check<'_> {
@@ -80,7 +84,8 @@ impl Check<'_> {
 
     pub(super) fn norm(&self) -> Result<CheckedOperator, OpError> {
         let (x, gain, bias) = (self.ty(A), self.ty(B), self.ty(C));
-        for place in [A, B, C] {
+        self.normalisable()?;
+        for place in [B, C] {
             self.at_most_16_bits(place)?;
         }
         let length = gain.elements();
@@ -93,12 +98,18 @@ impl Check<'_> {
         self.same_shape(OUT, A)?;
         let depth = self.reduction(length)?;
         let (center, epsilon) = self.spread()?;
-        let product = NORM_EXPONENT.saturating_add(exponent(gain));
+        let product = norm_exponent(x.bits()).saturating_add(exponent(gain));
         let bias_shift = self.attribute(2, 0, MAX_BIAS_SHIFT)?;
         self.bound(2, bias_shift, product.saturating_sub(exponent(bias)))?;
         let shift = self.bound_shift(3, product)?;
         // SAFETY of the cast: between 0 and 40.
-        Ok(CheckedOperator::Norm(Norm { depth, center, epsilon, bias_shift: bias_shift as u32, shift }))
+        let (places, bias_shift) = (norm_places(x.bits()), bias_shift as u32);
+        Ok(CheckedOperator::Norm(Norm { depth, places, center, epsilon, bias_shift, shift }))
+    }
+
+    /// The first operand has as many bits as N-28 and N-40 take.
+    pub(super) fn normalisable(&self) -> Result<(), OpError> {
+        self.require(A, self.ty(A).bits() <= NORM_INPUT_BITS, "of at most 24 bits")
     }
 
     /// Attributes `center` and `epsilon` of N-28 and N-40.

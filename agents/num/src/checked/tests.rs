@@ -1,6 +1,7 @@
 //! What the checker accepts at its edges and refuses beyond them, one row a rule.
 
 mod sampling;
+mod shifted;
 mod training;
 mod transformer;
 

@@ -1,7 +1,7 @@
 //! Rules N-38 to N-41, N-45 and N-47: gradients of rows, heads and embeddings.
 
 use super::check::{A, B, Check, OUT, exponent, magnitude};
-use super::{CheckedOperator, Heads, MAX_GROUP, MIN_INVERSE_SHIFT, Norm, RECIPROCAL_EXPONENT};
+use super::{CheckedOperator, Heads, MAX_GROUP, MIN_INVERSE_SHIFT, Norm, norm_places, reciprocal_exponent};
 use crate::error::OpError;
 use crate::fixed::MAX_SHIFT;
 
@@ -16,12 +16,14 @@ impl Check<'_> {
     }
 
     pub(super) fn inverse_norm(&self) -> Result<CheckedOperator, OpError> {
-        self.at_most_16_bits(A)?;
+        self.normalisable()?;
+        let (x, y) = (self.ty(A), self.ty(OUT));
         let depth = self.reduction(self.equal_parts(OUT)?)?;
         let (center, epsilon) = self.spread()?;
-        let expected = RECIPROCAL_EXPONENT.saturating_sub(exponent(self.ty(A))).saturating_sub(exponent(self.ty(OUT)));
+        let expected = reciprocal_exponent(x.bits()).saturating_sub(exponent(x)).saturating_sub(exponent(y));
         let shift = self.bound(2, self.attribute(2, MIN_INVERSE_SHIFT, MAX_SHIFT)?, expected)?;
-        Ok(CheckedOperator::InverseNorm(Norm { depth, center, epsilon, bias_shift: 0, shift }))
+        let places = norm_places(x.bits());
+        Ok(CheckedOperator::InverseNorm(Norm { depth, places, center, epsilon, bias_shift: 0, shift }))
     }
 
     pub(super) fn gather_grad(&self) -> Result<CheckedOperator, OpError> {

@@ -9,12 +9,14 @@
 //! | `tables` | Lookup and ExpNeg: the cell of a table and what it gives |
 //! | `norm` | Norm, InverseNorm |
 //! | `sampling` | RowArgMax, RowPick, TailSum, Threshold, Perturb, Choose |
+//! | `shifted` | RowShift, ShiftRows, ShiftedMatMul |
 //! | `training` | GatherGrad, GroupSum, Ratio, Shrink, Dropout, Dither |
 
 mod norm;
 mod places;
 mod reads;
 mod sampling;
+mod shifted;
 mod tables;
 mod training;
 
@@ -223,6 +225,15 @@ impl<'a, F: Fn(usize, u64) -> Option<i64>> Site<'a, F> {
                 false => 0,
             },
             CheckedOperator::Dither { depth, places, stream } => self.clamped(self.dithered(depth, places, stream)?),
+            CheckedOperator::RowShift { depth, bits } => self.clamped(self.needed_shift(depth, bits)?),
+            CheckedOperator::ShiftRows { depth } => {
+                rescale(self.get(0, i)?, self.shift_of_row(1, self.split(depth).0)?, bits)
+            }
+            CheckedOperator::ShiftedMatMul(product) => {
+                let (m, n) = self.split(product.columns);
+                let shift = product.shift.saturating_sub(self.shift_of_row(2, m)?);
+                rescale(self.get(3, n)?.saturating_mul(self.dot()?), shift, bits)
+            }
         })
     }
 

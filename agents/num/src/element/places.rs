@@ -21,7 +21,7 @@ pub(super) struct Turn {
 }
 
 impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
-    /// The runs whose dot product an element of N-11, N-25, N-26 or N-27 is; none for other operators.
+    /// The runs whose dot product an element of N-11, N-25 to N-27 or N-51 is; none for other operators.
     pub(super) fn runs(&self) -> Runs {
         let at = |row: u64, length: u64, first: u64| row.saturating_mul(length).saturating_add(first);
         match self.checked {
@@ -29,7 +29,7 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
                 let (m, n) = self.split(columns);
                 Runs { a: at(m, depth, 0), b: at(n, depth, 0), count: depth }
             }
-            CheckedOperator::ScaledMatMul(product) => {
+            CheckedOperator::ScaledMatMul(product) | CheckedOperator::ShiftedMatMul(product) => {
                 let (m, n) = self.split(product.columns);
                 Runs { a: at(m, product.row, product.offset), b: at(n, product.depth, 0), count: product.depth }
             }

@@ -26,7 +26,7 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
                 let runs = self.runs();
                 vec![run(0, runs.a, runs.count), run(1, runs.b, runs.count)]
             }
-            CheckedOperator::ScaledMatMul(product) => {
+            CheckedOperator::ScaledMatMul(product) | CheckedOperator::ShiftedMatMul(product) => {
                 let (runs, (m, n)) = (self.runs(), self.split(product.columns));
                 vec![run(0, runs.a, runs.count), run(1, runs.b, runs.count), one(2, m), one(3, n)]
             }
@@ -49,7 +49,8 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
             CheckedOperator::InverseNorm(Norm { depth, .. })
             | CheckedOperator::RowAbsMax { depth }
             | CheckedOperator::RowSum { depth, .. }
-            | CheckedOperator::RowArgMax { depth } => {
+            | CheckedOperator::RowArgMax { depth }
+            | CheckedOperator::RowShift { depth, .. } => {
                 vec![row(i, depth, depth)]
             }
             CheckedOperator::ExpNeg { depth, multiplier, input_shift, visible } => {
@@ -62,7 +63,8 @@ impl<F: Fn(usize, u64) -> Option<i64>> Site<'_, F> {
             }
             CheckedOperator::Normalize { depth, .. }
             | CheckedOperator::OneHotSub { depth, .. }
-            | CheckedOperator::Dither { depth, .. } => {
+            | CheckedOperator::Dither { depth, .. }
+            | CheckedOperator::ShiftRows { depth } => {
                 vec![one(0, i), one(1, self.split(depth).0)]
             }
             CheckedOperator::Norm(norm) => {

@@ -1,4 +1,4 @@
-//! Rules N-11, N-12, N-25, N-26 and N-27.
+//! Rules N-11, N-12 and N-25 to N-27, and the products of N-51.
 
 use tensorlink_types::Operator;
 
@@ -71,26 +71,41 @@ pub(super) fn mat_mul(op: &Operator, a: &Tensor, b: &Tensor, depth: u64, shift: 
     narrow!(a, b, products(op, depth, Rescale::new(shift, op)))
 }
 
+/// What becomes of the sums of a row of the first operand: they are multiplied, by their column's number too, and
+/// rounded.
+pub(super) type Finish = (i64, Rescale);
+
 pub(super) fn scaled_mat_mul(op: &Operator, [a, b, r, c]: [&Tensor; 4], product: &ScaledMatMul) -> Values {
+    let round = Rescale::new(product.shift, op);
+    let finish: Vec<Finish> = wide(r).into_iter().map(|r| (r, round)).collect();
+    product_of_rows(op, [a, b, c], product, &finish)
+}
+
+/// Rules N-25 and N-51.
+pub(super) fn product_of_rows(
+    op: &Operator,
+    [a, b, c]: [&Tensor; 3],
+    product: &ScaledMatMul,
+    finish: &[Finish],
+) -> Values {
     fn products<A: Factor<B>, B>(
         a: &[A],
         b: &[B],
         op: &Operator,
-        (r, c): (&[i64], &[i64]),
+        (finish, c): (&[Finish], &[i64]),
         product: &ScaledMatMul,
     ) -> Values {
-        let round = Rescale::new(product.shift, op);
         let offset = usize::try_from(product.offset).unwrap_or(usize::MAX);
-        let row = |(a, r): (_, &i64)| {
-            let (a, r) = (<[A]>::get(a, offset..).unwrap_or_default(), *r);
+        let row = |(a, finish): (_, &Finish)| {
+            let (a, (r, round)) = (<[A]>::get(a, offset..).unwrap_or_default(), *finish);
             // The zip of a dot product ends with the shorter row, which is the second.
             let scaled = move |(b, c): (&[B], &i64)| r.wrapping_mul(*c).wrapping_mul(A::dot(a, b));
             rows(b, product.depth).zip(c).map(move |pair| round.apply(scaled(pair)))
         };
-        collect(op, rows(a, product.row).zip(r).flat_map(row))
+        collect(op, rows(a, product.row).zip(finish).flat_map(row))
     }
-    let (r, c) = (wide(r), wide(c));
-    let scales = (r.as_slice(), c.as_slice());
+    let c = wide(c);
+    let scales = (finish, c.as_slice());
     match (a.mantissas(), b.mantissas()) {
         (Mantissas::I16(a), Mantissas::I8(b)) => products(a, b, op, scales, product),
         _ => narrow!(a, b, products(op, scales, product)),

@@ -11,6 +11,7 @@
 //! | `training` | RowCombine, RowMul, GatherGrad, GroupSum, Slice, AtStep |
 //! | `optimizer` | Ratio, Shrink |
 //! | `random` | Dropout, Dither |
+//! | `shifted` | RowShift, ShiftRows, ShiftedMatMul |
 
 mod choice;
 mod elementwise;
@@ -19,6 +20,7 @@ mod optimizer;
 mod random;
 mod rows;
 mod sampling;
+mod shifted;
 mod training;
 
 use tensorlink_types::Operator;
@@ -104,6 +106,11 @@ pub fn execute(operator: &Operator, operands: &[&Tensor], context: &StepContext)
         CheckedOperator::Dither { depth, places, stream } => {
             random::dither(op, [a, nth(1)?], context, depth, (places, stream))
         }
+        CheckedOperator::RowShift { depth, bits } => shifted::row_shifts(op, a, depth, bits),
+        CheckedOperator::ShiftRows { depth } => shifted::shift_rows(op, a, nth(1)?, depth),
+        CheckedOperator::ShiftedMatMul(product) => {
+            shifted::shifted_mat_mul(op, [a, nth(1)?, nth(2)?, nth(3)?], &product)
+        }
     };
     Ok(Tensor::from_wide(operator.output.clone(), &values?)?)
 }
@@ -149,7 +156,7 @@ impl Rescale {
     }
 
     pub(super) fn apply(&self, x: i64) -> i64 {
-        // SAFETY of the cast: the checker keeps |shift| ≤ 63 (ExpNeg's n + 8 ≤ 48, Norm's 34 − j > 0).
+        // SAFETY of the cast: the checker keeps |shift| ≤ 63 (ExpNeg's n + 8 ≤ 48, Norm's 30 + f − j ≥ 0).
         let places = self.shift.unsigned_abs() as u32;
         if self.shift > 0 {
             let quotient = x.wrapping_shr(places);

@@ -4,7 +4,7 @@ use tensorlink_types::Operator;
 
 use super::elementwise::blend;
 use super::{Rescale, collect, rows, wide};
-use crate::checked::{EXP_ARGUMENT_MAX, NORM_BITS, Norm, Visible};
+use crate::checked::{EXP_ARGUMENT_MAX, Norm, RECIPROCAL_EXPONENT, Visible};
 use crate::error::OpError;
 use crate::fixed::limit;
 use crate::tensor::Tensor;
@@ -94,9 +94,10 @@ pub(super) fn inverse_norm(op: &Operator, x: &Tensor, norm: &Norm) -> Values {
     collect(op, rows(&x, norm.depth).map(inverse))
 }
 
-/// What rule N-28 multiplies a row by: `n = rescale((16·x − mean)·reciprocal, 34 − j)`.
+/// What rule N-28 multiplies a row by: `n = rescale((unit·x − mean)·reciprocal, 30 + f − j)`.
 #[derive(Clone, Copy)]
 struct RowScale {
+    unit: i64,
     mean: i64,
     reciprocal: i64,
     j: i64,
@@ -105,25 +106,26 @@ struct RowScale {
 
 impl RowScale {
     fn new(row: &[i64], norm: &Norm) -> Self {
-        // At most 4096 elements of 16 bits: sums below 2^27, squares below 2^42, everything below 2^62.
-        let length = row.len() as i64;
+        // At most 4096 elements, and squares below 2^60 whatever their bits, everything below 2^62.
+        let (length, unit) = (row.len() as i64, norm.unit());
         let sum = row.iter().fold(0i64, |sum, x| sum.wrapping_add(*x));
         let squares = row.iter().fold(0i64, |sum, x| sum.wrapping_add(x.wrapping_mul(*x)));
-        let half_up = sum.wrapping_mul(32).wrapping_add(length).checked_div_euclid(length.wrapping_mul(2));
+        let half_up =
+            sum.wrapping_mul(unit).wrapping_mul(2).wrapping_add(length).checked_div_euclid(length.wrapping_mul(2));
         let mean = if norm.center { half_up.unwrap_or_default() } else { 0 };
-        let cross = mean.wrapping_mul(sum).wrapping_mul(32);
-        let spread =
-            squares.wrapping_mul(256).wrapping_sub(cross).wrapping_add(length.wrapping_mul(mean.wrapping_pow(2)));
+        let cross = mean.wrapping_mul(sum).wrapping_mul(unit).wrapping_mul(2);
+        let squares = squares.wrapping_mul(unit).wrapping_mul(unit);
+        let spread = squares.wrapping_sub(cross).wrapping_add(length.wrapping_mul(mean.wrapping_pow(2)));
         // A sum of squares and epsilon: at least 1, below 2^61.
         let v = spread.wrapping_add(norm.epsilon).max(1);
         let j = v.leading_zeros().saturating_sub(2) >> 1;
         let root = v.wrapping_shl(j.wrapping_mul(2)).isqrt();
-        let reciprocal = (1i64 << 54).checked_div(root).unwrap_or_default();
-        let round = Rescale { shift: 34i64.wrapping_sub(j.into()), limit: limit(NORM_BITS) };
-        Self { mean, reciprocal, j: j.into(), round }
+        let reciprocal = (1i64 << RECIPROCAL_EXPONENT).checked_div(root).unwrap_or_default();
+        let round = Rescale { shift: norm.reciprocal_shift().wrapping_sub(j.into()), limit: limit(norm.bits()) };
+        Self { unit, mean, reciprocal, j: j.into(), round }
     }
 
     fn apply(&self, x: i64) -> i64 {
-        self.round.apply(x.wrapping_mul(16).wrapping_sub(self.mean).wrapping_mul(self.reciprocal))
+        self.round.apply(x.wrapping_mul(self.unit).wrapping_sub(self.mean).wrapping_mul(self.reciprocal))
     }
 }

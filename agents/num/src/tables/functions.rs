@@ -24,6 +24,8 @@ pub enum Function {
     SiluDerivative,
     /// `Φ(x)`.
     GeluCdf,
+    /// `σ(2·√(2/π)·(x + 0.044715·x³))`, its approximation by a hyperbolic tangent.
+    GeluTanhCdf,
     /// `1 / (1 + e^−x)`.
     Sigmoid,
     /// `(1 − e^−2x) / (1 + e^−2x)`.
@@ -118,6 +120,7 @@ impl Function {
     fn at(self, reals: &Reals, negative: bool, x: U256) -> (bool, U256) {
         match self {
             Self::GeluCdf => (false, reflect(negative, phi(reals, x))),
+            Self::GeluTanhCdf => (false, sigmoid(reals, negative, tanh_argument(reals, x))),
             Self::Gelu => (negative, times(x, reflect(negative, phi(reals, x)))),
             Self::GeluTanh => (negative, times(x, sigmoid(reals, negative, tanh_argument(reals, x)))),
             Self::Silu => (negative, times(x, sigmoid(reals, negative, x))),

@@ -4,7 +4,7 @@ use alloy_primitives::keccak256;
 
 use super::{Function, Grid, TableError, function_table};
 
-const ALL: [Function; 9] = [
+const ALL: [Function; 10] = [
     Function::Gelu,
     Function::GeluDerivative,
     Function::GeluCdf,
@@ -14,6 +14,7 @@ const ALL: [Function; 9] = [
     Function::Silu,
     Function::SiluDerivative,
     Function::GeluTanhDerivative,
+    Function::GeluTanhCdf,
 ];
 
 /// Simpson's rule on the density: independent of the series.
@@ -35,6 +36,9 @@ fn float(function: Function, x: f64) -> f64 {
         Function::Tanh => x.tanh(),
         Function::GeluTanh => {
             x / 2.0 * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+        }
+        Function::GeluTanhCdf => {
+            (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh()) / 2.0
         }
         Function::GeluTanhDerivative => {
             let argument = 2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
@@ -73,6 +77,7 @@ fn far_ends_are_the_limits() {
     assert_eq!(table(Function::SiluDerivative, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::GeluTanhDerivative, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::Sigmoid, 2), [0, 0, 2, 4, 4]);
+    assert_eq!(table(Function::GeluTanhCdf, 2), [0, 0, 2, 4, 4]);
     assert_eq!(table(Function::Tanh, 2), [-4, -4, 0, 4, 4]);
     for function in [Function::Gelu, Function::GeluTanh, Function::Silu] {
         assert_eq!(table(function, 2), [0, 0, 0, 1 << 22, 1 << 23]);
@@ -98,7 +103,8 @@ fn bits_are_pinned() {
             "70c4604bde769f1d",
             "7c14609b2ff52ecb",
             "6632c9216838c14f",
-            "c29ca64c7e5c9d8f"
+            "c29ca64c7e5c9d8f",
+            "87a20fe9361bf9f2",
         ]
     );
 }

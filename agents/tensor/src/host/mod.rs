@@ -8,7 +8,7 @@
 //! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
 //! | [`runs`] | RowCombine, RowMul |
 //! | [`run`] | those and Ratio, one after another, a block at a time |
-//! | [`divide`] | Normalize |
+//! | [`divide`], [`shift`] | Normalize; RowShift and ShiftRows |
 //! | [`ratio`], [`quotient`] | Ratio, Shrink; exact quotients and roots of 64 bits |
 //! | [`random`], [`philox`] | Dropout, Dither; draws |
 //! | [`scatter`], [`groups`] | GatherGrad; GroupSum |
@@ -43,6 +43,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod scales;
 pub(crate) mod scatter;
+pub(crate) mod shift;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod softmax;
 pub(crate) mod stream;
@@ -255,8 +256,8 @@ pub(crate) fn execute(
                     runs::row_mul::<i64>(simd, a, b, to(shift), out);
                 }
             }
-            Instruction::InverseNorm { run, center, epsilon, shift } => {
-                norm::inverse_norm(simd, (a, run), (center, epsilon), to(shift), out);
+            Instruction::InverseNorm { run, spread, shift } => {
+                norm::inverse_norm(simd, (a, run), &spread, to(shift), out);
             }
             Instruction::GatherGrad { shift } => {
                 scatter::gather_grad(simd, a, operand(1)?, operator.output.row() as usize, to(shift), out);
@@ -281,8 +282,18 @@ pub(crate) fn execute(
                 // At most 32.
                 random::dither(simd, (a, row), operand(1)?, (to(bits as i32), draws), out);
             }
+            Instruction::RowShift { run, bits } => shift::row_shifts(simd, a, (run, bits), out),
+            Instruction::ShiftRows => {
+                let shifts = operand(1)?;
+                if fits_i32(reach(0)?, limit) {
+                    shift::shift_rows::<i32>(simd, (a, row), shifts, limit, out);
+                } else {
+                    shift::shift_rows::<i64>(simd, (a, row), shifts, limit, out);
+                }
+            }
             Instruction::MatMul { .. }
             | Instruction::ScaledMatMul { .. }
+            | Instruction::ShiftedMatMul { .. }
             | Instruction::HeadScores { .. }
             | Instruction::HeadMix { .. }
             | Instruction::Sample { .. } => {

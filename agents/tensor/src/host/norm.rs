@@ -3,31 +3,29 @@
 
 use super::block::{BLOCK, rescale};
 use super::elementwise::Precision;
-use crate::instruction::Norm;
+use crate::instruction::{Norm, Spread};
 use crate::simd::{Simd, multiversion};
 use crate::tensor::{Slice, SliceMut};
 
-/// Limit of a normalised element, of 22 bits.
-const LIMIT_22: i64 = (1 << 21) - 1;
-
-/// What a row is normalised by: `μ`, `R`, and the places `34 − j`.
+/// What a row is normalised by: `μ`, `R` and `j`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Row {
     mean: i64,
     reciprocal: i64,
-    places: i32,
+    j: i32,
 }
 
 impl Row {
-    fn new((center, epsilon): (bool, i64), (sum, squares): (i64, i64), length: usize) -> Self {
-        let k = length as i64;
-        // div(16·S, K) of rule N-3.
-        let mean = if center { (32 * sum + k).div_euclid(2 * k) } else { 0 };
-        let variance = (256 * squares - 32 * mean * sum + k * mean * mean + epsilon).max(1);
+    fn new(spread: &Spread, (sum, squares): (i64, i64), length: usize) -> Self {
+        let (k, Spread { center, epsilon, places }) = (length as i64, *spread);
+        let (sum, squares) = (sum << places, squares << (2 * places));
+        // div of rule N-3.
+        let mean = if center { (2 * sum + k).div_euclid(2 * k) } else { 0 };
+        let variance = (squares - 2 * mean * sum + k * mean * mean + epsilon).max(1);
         // Between 1 and 2^62, so that `j` lies between 0 and 30 and the root between 2^30 and 2^31.
         let j = (variance.leading_zeros().saturating_sub(2)) / 2;
         let root = (variance << (2 * j)).unsigned_abs().isqrt() as i64;
-        Self { mean, reciprocal: (1 << 54) / root, places: 34 - j as i32 }
+        Self { mean, reciprocal: (1 << 54) / root, j: j as i32 }
     }
 }
 
@@ -40,14 +38,33 @@ multiversion! {
 }
 
 multiversion! {
+    /// The same of at most 24 bits.
+    fn wide_moments(x: &[i32], sums: &mut (i64, i64)) {
+        let square = |x: &i32| i64::from(*x) * i64::from(*x);
+        *sums = (x.iter().map(|x| i64::from(*x)).sum(), x.iter().map(square).sum());
+    }
+}
+
+/// Sum and sum of squares of a row of bytes, words, or of up to 24 bits.
+fn sums_of(simd: Simd, from: Slice<'_>, row: &[i32]) -> (i64, i64) {
+    let mut sums = (0, 0);
+    match from {
+        Slice::I8(_) | Slice::I16(_) => moments(simd, row, &mut sums),
+        _ => wide_moments(simd, row, &mut sums),
+    }
+    sums
+}
+
+multiversion! {
     /// Second half of the rule for a part of a row; `bias` is shifted already.
-    fn apply(x: &[i32], row: Row, factors: (&[i32], &[i64]), to: Precision, out: &mut [i64]) {
+    fn apply(x: &[i32], row: Row, norm: &Norm, factors: (&[i32], &[i64]), to: Precision, out: &mut [i64]) {
         let (gain, bias) = factors;
-        let (mean, reciprocal) = (row.mean as i32, row.reciprocal as i32);
+        let (mean, reciprocal, places) = (row.mean as i32, row.reciprocal as i32, norm.spread.places);
+        // A deviation has at most 26 bits.
         for (out, x) in out.iter_mut().zip(x) {
-            *out = i64::from(16 * x - mean) * i64::from(reciprocal);
+            *out = i64::from((x << places) - mean) * i64::from(reciprocal);
         }
-        rescale(out, row.places, LIMIT_22);
+        rescale(out, norm.places() - row.j, norm.limit());
         for ((out, gain), bias) in out.iter_mut().zip(gain).zip(bias) {
             *out = i64::from(*out as i32) * i64::from(*gain) + bias;
         }
@@ -74,13 +91,11 @@ pub(crate) fn norm(
     let (mut row, mut buffer) = (vec![0i32; length], [0i64; BLOCK]);
     for start in (0..x.len()).step_by(length) {
         x.load(simd, start, &mut row);
-        let mut sums = (0, 0);
-        moments(simd, &row, &mut sums);
-        let by = Row::new((attributes.center, attributes.epsilon), sums, length);
-        for (i, x) in row.chunks(BLOCK).enumerate() {
-            let range = i * BLOCK..i * BLOCK + x.len();
-            let block = &mut buffer[..x.len()];
-            apply(simd, x, by, (&factors[range.clone()], &bias[range]), to, block);
+        let by = Row::new(&attributes.spread, sums_of(simd, x, &row), length);
+        for (i, part) in row.chunks(BLOCK).enumerate() {
+            let range = i * BLOCK..i * BLOCK + part.len();
+            let block = &mut buffer[..part.len()];
+            apply(simd, part, by, attributes, (&factors[range.clone()], &bias[range]), to, block);
             out.store(simd, start + i * BLOCK, block);
         }
     }
@@ -90,19 +105,16 @@ pub(crate) fn norm(
 pub(crate) fn inverse_norm(
     simd: Simd,
     (x, run): (Slice<'_>, usize),
-    spread: (bool, i64),
+    spread: &Spread,
     to: Precision,
     out: &mut SliceMut<'_>,
 ) {
     let mut row = vec![0i32; run];
     for m in 0..out.len() {
         x.load(simd, m * run, &mut row);
-        let mut sums = (0, 0);
-        moments(simd, &row, &mut sums);
-        let Row { reciprocal, places, .. } = Row::new(spread, sums, run);
+        let Row { reciprocal, j, .. } = Row::new(spread, sums_of(simd, x, &row), run);
         let mut inverse = [reciprocal];
-        // By `shift − j`.
-        rescale(&mut inverse, to.shift + places - 34, to.limit);
+        rescale(&mut inverse, to.shift - j, to.limit);
         out.store(simd, m, &inverse);
     }
 }

@@ -1,4 +1,4 @@
-//! Rows scaled one by one: what libtorch's products are finished with (rule N-25), and Gather (rule N-30).
+//! Rows scaled one by one: what libtorch's products are finished with (rules N-25 and N-51), and Gather (rule N-30).
 
 use super::block::{Accumulator, BLOCK, for_blocks, rescale};
 use super::elementwise::{Precision, scale_block};
@@ -15,11 +15,19 @@ multiversion! {
     }
 }
 
-/// `rescale(r[m]·c[n]·sums[m,n])`.
-pub(crate) fn scale_rows(simd: Simd, sums: Slice<'_>, (r, c): (&[i64], &[i64]), to: Precision, out: &mut SliceMut<'_>) {
+/// `rescale(r·c[n]·sums[m,n])`, each row with an r and a rounding of its own.
+pub(crate) fn scale_rows(
+    simd: Simd,
+    sums: Slice<'_>,
+    (rows, c): (&[(i64, Precision)], &[i64]),
+    out: &mut SliceMut<'_>,
+) {
     for_blocks::<i64>(simd, out, |start, block| {
         sums.load(simd, start, block);
-        for_rows(start, c.len(), block, |m, first, part| scale_part(simd, part, r[m], &c[first..], to));
+        for_rows(start, c.len(), block, |m, first, part| {
+            let (r, to) = rows[m];
+            scale_part(simd, part, r, &c[first..], to);
+        });
     });
 }
 

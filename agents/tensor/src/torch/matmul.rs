@@ -73,12 +73,21 @@ pub(crate) fn int8_halves(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
     high.f_add(&middle)?.f_add(&low)?.f_add(&bias)
 }
 
-/// Scales of rows and columns where there are any, and the rescale, of sums in any width; in int64.
-pub(crate) fn finish(sums: &Tensor, scales: Option<(&Tensor, &Tensor)>, to: Precision) -> Result<Tensor, TchError> {
-    let mut sums = sums.f_to_kind(Kind::Int64)?;
-    if let Some((r, c)) = scales {
-        let (r, c) = (r.f_to_kind(Kind::Int64)?, c.f_to_kind(Kind::Int64)?);
-        sums = sums.f_mul(&r.f_reshape([-1, 1])?.f_mul(&c.f_reshape([1, -1])?)?)?;
-    }
-    super::rescale(&sums, to.shift, to.limit)
+/// The rescale of sums in any width; in int64.
+pub(crate) fn finish(sums: &Tensor, to: Precision) -> Result<Tensor, TchError> {
+    super::rescale(&sums.f_to_kind(Kind::Int64)?, to.shift, to.limit)
+}
+
+/// Sums by scales of rows and columns, rescaled.
+pub(crate) fn finish_scaled(sums: &Tensor, (r, c): (&Tensor, &Tensor), to: Precision) -> Result<Tensor, TchError> {
+    let (r, c) = (r.f_to_kind(Kind::Int64)?, c.f_to_kind(Kind::Int64)?);
+    finish(&sums.f_to_kind(Kind::Int64)?.f_mul(&r.f_reshape([-1, 1])?.f_mul(&c.f_reshape([1, -1])?)?)?, to)
+}
+
+/// Sums by scales of columns, each row rescaled by a shift less its own.
+pub(crate) fn finish_shifted(sums: &Tensor, (s, c): (&Tensor, &Tensor), to: Precision) -> Result<Tensor, TchError> {
+    let c = c.f_to_kind(Kind::Int64)?.f_reshape([1, -1])?;
+    let sums = sums.f_to_kind(Kind::Int64)?.f_mul(&c)?;
+    let places = super::row_shifts(s)?.f_neg()?.f_add_scalar(i64::from(to.shift))?.f_expand_as(&sums)?;
+    super::rescale_each(&sums, &places, to.limit)
 }

@@ -6,6 +6,7 @@
 
 use tch::{Kind, TchError, Tensor};
 use tensorlink_graph::{EngineError, StepContext};
+use tensorlink_num::checked::MAX_ROW_SHIFT;
 use tensorlink_types::TensorType;
 
 use crate::host::elementwise::Precision;
@@ -96,6 +97,33 @@ fn round_each(x: &Tensor, places: &Tensor) -> Result<Tensor, TchError> {
     let odd = x.f_bitwise_right_shift(places)?.f_bitwise_and(1)?;
     let half = places.f_ones_like()?.f_bitwise_left_shift(&places.f_sub_scalar(1)?)?;
     x.f_add(&half)?.f_sub_scalar(1)?.f_add(&odd)?.f_bitwise_right_shift(places)
+}
+
+/// Rule N-2, each element by its own number of places, −63 to 63.
+pub(crate) fn rescale_each(x: &Tensor, places: &Tensor, limit: i64) -> Result<Tensor, TchError> {
+    let right = round_each(x, &places.f_clamp_min(1)?)?.f_clamp(-limit, limit)?;
+    let by = places.f_neg()?.f_clamp_min(0)?;
+    let top = by.f_full_like(limit)?.f_bitwise_right_shift(&by)?;
+    let bottom = top.f_neg()?;
+    let left = x.f_minimum(&top)?.f_maximum(&bottom)?.f_bitwise_left_shift(&by)?;
+    let left = left.f_where_self(&x.f_le_tensor(&top)?, &left.f_full_like(limit)?)?;
+    let left = left.f_where_self(&x.f_ge_tensor(&bottom)?, &left.f_full_like(-limit)?)?;
+    right.f_where_self(&places.f_gt(0)?, &left)
+}
+
+/// Shifts of rows as rules N-50 and N-51 take them, as a column.
+pub(crate) fn row_shifts(shifts: &Tensor) -> Result<Tensor, TchError> {
+    shifts.f_to_kind(Kind::Int64)?.f_reshape([-1, 1])?.f_clamp(0, MAX_ROW_SHIFT)
+}
+
+/// Rule N-49 of rows.
+fn row_shift(a: &Tensor, bits: u32) -> Result<Tensor, TchError> {
+    let largest = a.f_abs()?.f_amax([1i64], true)?;
+    // As many powers of two are at most a magnitude as it has bits.
+    let one = Tensor::f_ones([1], (Kind::Int64, a.device()))?;
+    let powers = one.f_bitwise_left_shift(&Tensor::f_arange(63, (Kind::Int64, a.device()))?)?;
+    let length = largest.f_ge_tensor(&powers)?.f_sum_dim_intlist(&[1i64][..], false, Kind::Int64)?;
+    length.f_sub_scalar(i64::from(bits) - 1)?.f_clamp_min(0)
 }
 
 /// Where elements of a matrix are hidden from their row, whose tokens repeat after `tokens` rows (rule N-8).
@@ -213,8 +241,8 @@ pub(crate) fn execute(
             let (a, b) = training::runs(operand(0)?, operand(1)?)?;
             rescale(&a.f_mul(&b)?, shift, limit)
         }
-        Instruction::InverseNorm { run, center, epsilon, shift } => {
-            norm::inverse_norm(&operand(0)?.f_reshape([-1, run as i64])?, (center, epsilon), (shift, limit))
+        Instruction::InverseNorm { run, spread, shift } => {
+            norm::inverse_norm(&operand(0)?.f_reshape([-1, run as i64])?, &spread, (shift, limit))
         }
         Instruction::GatherGrad { shift } => training::gather_grad(operand(0)?, operand(1)?, output, (shift, limit)),
         Instruction::Ratio { bits, floor } => training::ratio(operand(0)?, operand(1)?, (bits, floor), limit),
@@ -228,8 +256,15 @@ pub(crate) fn execute(
         Instruction::Dither { bits, stream } => {
             random::dither(&matrix(0)?, &column(1)?, (bits, stream), context, limit)
         }
+        Instruction::RowShift { run, bits } => row_shift(&operand(0)?.f_reshape([-1, run as i64])?, bits),
+        Instruction::ShiftRows => {
+            let a = matrix(0)?;
+            let places = row_shifts(operand(1)?)?.f_expand_as(&a)?;
+            rescale_each(&a, &places, limit)
+        }
         Instruction::MatMul { .. }
         | Instruction::ScaledMatMul { .. }
+        | Instruction::ShiftedMatMul { .. }
         | Instruction::HeadScores { .. }
         | Instruction::HeadMix { .. }
         | Instruction::Gather { .. }

@@ -2,11 +2,8 @@
 
 use tch::{Kind, TchError, Tensor};
 
-use super::{rescale, round_each};
-use crate::instruction::Norm;
-
-/// Limit of a normalised element, of 22 bits.
-const LIMIT_22: i64 = (1 << 21) - 1;
+use super::{rescale, rescale_each};
+use crate::instruction::{Norm, Spread};
 
 /// Bits of the longest variance.
 const VARIANCE_BITS: i64 = 62;
@@ -25,13 +22,15 @@ pub(super) fn square_root(w: &Tensor) -> Result<Tensor, TchError> {
 }
 
 /// Mean, `R` and `j` of each row, as columns.
-fn row_scales(x: &Tensor, center: bool, epsilon: i64) -> Result<[Tensor; 3], TchError> {
-    let k = x.size2()?.1;
+fn row_scales(x: &Tensor, spread: &Spread) -> Result<[Tensor; 3], TchError> {
+    let (k, Spread { center, epsilon, places }) = (x.size2()?.1, *spread);
+    let unit = 1i64 << places;
     let sum_of = |x: &Tensor| x.f_sum_dim_intlist(&[1i64][..], true, Kind::Int64);
     let sum = sum_of(x)?;
-    let mean = if center { div(&sum.f_mul_scalar(16)?, k)? } else { sum.f_zeros_like()? };
-    let squares = sum_of(&x.f_mul(x)?)?.f_mul_scalar(256)?;
-    let variance = squares.f_sub(&mean.f_mul(&sum)?.f_mul_scalar(32)?)?.f_add(&mean.f_mul(&mean)?.f_mul_scalar(k)?)?;
+    let mean = if center { div(&sum.f_mul_scalar(unit)?, k)? } else { sum.f_zeros_like()? };
+    let squares = sum_of(&x.f_mul(x)?)?.f_mul_scalar(unit * unit)?;
+    let variance =
+        squares.f_sub(&mean.f_mul(&sum)?.f_mul_scalar(2 * unit)?)?.f_add(&mean.f_mul(&mean)?.f_mul_scalar(k)?)?;
     let variance = variance.f_add_scalar(epsilon)?;
     // As many powers of two are at most v as v has bits.
     let one = Tensor::f_ones([1], (Kind::Int64, x.device()))?;
@@ -51,22 +50,18 @@ pub(super) fn norm(
     limit: i64,
 ) -> Result<Tensor, TchError> {
     let x = &x.f_reshape([-1, gain.numel() as i64])?;
-    let [mean, reciprocal, j] = row_scales(x, attributes.center, attributes.epsilon)?;
-    let normal = x.f_mul_scalar(16)?.f_sub(&mean)?.f_mul(&reciprocal)?;
-    let normal = round_each(&normal, &j.f_neg()?.f_add_scalar(34)?)?.f_clamp(-LIMIT_22, LIMIT_22)?;
+    let [mean, reciprocal, j] = row_scales(x, &attributes.spread)?;
+    let normal = x.f_mul_scalar(1i64 << attributes.spread.places)?.f_sub(&mean)?.f_mul(&reciprocal)?;
+    let places = j.f_neg()?.f_add_scalar(i64::from(attributes.places()))?.f_expand_as(&normal)?;
+    let normal = rescale_each(&normal, &places, attributes.limit())?;
     let shifted = bias.f_reshape([1, -1])?.f_bitwise_left_shift_tensor_scalar(i64::from(attributes.bias_shift))?;
     rescale(&normal.f_mul(&gain.f_reshape([1, -1])?)?.f_add(&shifted)?, attributes.shift, limit)
 }
 
 /// What rows are multiplied by (rule N-40).
-pub(super) fn inverse_norm(x: &Tensor, spread: (bool, i64), (shift, limit): (i32, i64)) -> Result<Tensor, TchError> {
-    let [_, reciprocal, j] = row_scales(x, spread.0, spread.1)?;
+pub(super) fn inverse_norm(x: &Tensor, spread: &Spread, (shift, limit): (i32, i64)) -> Result<Tensor, TchError> {
+    let [_, reciprocal, j] = row_scales(x, spread)?;
     // By `shift − j`, of either sign.
     let places = j.f_neg()?.f_add_scalar(i64::from(shift))?;
-    let right = round_each(&reciprocal, &places.f_clamp_min(1)?)?.f_clamp_max(limit)?;
-    let by = places.f_neg()?.f_clamp_min(0)?;
-    let top = by.f_full_like(limit)?.f_bitwise_right_shift(&by)?;
-    let left = reciprocal.f_minimum(&top)?.f_bitwise_left_shift(&by)?;
-    let left = left.f_masked_fill(&reciprocal.f_gt_tensor(&top)?, limit)?;
-    right.f_where_self(&places.f_gt(0)?, &left)
+    rescale_each(&reciprocal, &places, limit)
 }

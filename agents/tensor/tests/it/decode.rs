@@ -4,7 +4,7 @@ use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::choice::{SamplingParams, controls};
 use tensorlink_graph::transformer::decode::{CacheEngine, CachedRunner, Layout, Session, Turn};
 use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Family, Head, Quantized, StageRunner, tokens};
+use tensorlink_graph::transformer::{Architecture, Family, Head, Quantized, Setting, StageRunner, tokens};
 use tensorlink_graph::{Engine, EngineError};
 use tensorlink_num::Tensor;
 use tensorlink_tensor::float::{FloatModel, Precision};
@@ -25,7 +25,7 @@ fn decoders() -> Vec<Quantized> {
         let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
         let known = text(40);
         let seen = calibrate(&float, [known.as_slice()]).unwrap();
-        Quantized::new(architecture, &weights, &seen).unwrap()
+        Quantized::new(architecture, Setting::default(), &weights, &seen).unwrap()
     };
     [random::gpt2(SIZE), random::llama(SIZE), qwen].map(quantized).into()
 }

@@ -3,7 +3,7 @@
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{
-    Architecture, Family, Output, Pooling, Positions, Quantized, Rotary, Scaling, StageRunner, Weights, tokens,
+    Architecture, Family, Output, Pooling, Positions, Quantized, Rotary, Scaling, Setting, StageRunner, Weights, tokens,
 };
 use tensorlink_num::Tensor;
 use tensorlink_tensor::float::{FloatModel, Precision};
@@ -37,7 +37,7 @@ fn texts(seed: u32) -> Vec<Vec<u32>> {
 fn quantized(architecture: &Architecture, weights: &Weights, float: &FloatModel) -> Quantized {
     let known = texts(1);
     let seen = calibrate(float, known.iter().map(Vec::as_slice)).unwrap();
-    Quantized::new(architecture.clone(), weights, &seen).unwrap()
+    Quantized::new(architecture.clone(), Setting::default(), weights, &seen).unwrap()
 }
 
 fn cosine(a: &[f64], b: &[f64]) -> f64 {

@@ -2,6 +2,7 @@
 
 mod optimizer;
 mod sampling;
+mod shifted;
 mod training;
 mod transformer;
 
@@ -54,6 +55,9 @@ pub(super) fn cases(opcode: Opcode) -> Result<Vec<Named>, CaseError> {
         Opcode::Dropout => optimizer::dropout(),
         Opcode::Slice => training::slice(),
         Opcode::Dither => optimizer::dither(),
+        Opcode::RowShift => shifted::row_shift(),
+        Opcode::ShiftRows => shifted::shift_rows(),
+        Opcode::ShiftedMatMul => shifted::shifted_mat_mul(),
     }
 }
 

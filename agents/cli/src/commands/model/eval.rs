@@ -26,9 +26,9 @@ pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {
         }
         (None, Some(_)) => bail!("{} has floats of its own: leave out --against", args.model.display()),
         (None, None) => {
-            let known = known(&folder, args.calibration.as_deref())?;
+            let known = known(&folder, args.how.calibration.as_deref())?;
             let engine = crate::device::open(args.device.as_deref())?;
-            (prepare_on(&folder, &known, engine.device())?, engine)
+            (prepare_on(&folder, &known, args.how.setting.unwrap_or_default(), engine.device())?, engine)
         }
     };
     tracing::info!(seconds = start.elapsed().as_secs_f64(), "in integers");

@@ -22,8 +22,8 @@ pub async fn run(config: &Config, command: ModelCommand, shutdown: CancellationT
         ModelCommand::Inspect { model, data, stages } => inspect(config, &model, data.as_deref(), stages),
         ModelCommand::Import { source, out, stages } => import::import(config, &source, out.as_deref(), stages),
         ModelCommand::Merge { model, adapters, out } => merge::merge(config, &model, &adapters, &out),
-        ModelCommand::Quantize { model, out, calibration, device } => {
-            quantize::quantize(config, &model, &out, calibration.as_deref(), device.as_deref())
+        ModelCommand::Quantize { model, out, how, device } => {
+            quantize::quantize(config, &model, &out, &how, device.as_deref())
         }
         ModelCommand::Sample(args) => sample::sample(config, args, shutdown).await,
         ModelCommand::Eval(args) => eval::eval(config, &args),

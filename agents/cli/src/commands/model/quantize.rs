@@ -10,7 +10,7 @@ use super::folder::count;
 use crate::config::Config;
 use crate::folder::{ModelFolder, integers, vacant};
 use crate::output;
-use crate::quantized::exact;
+use crate::quantized::{Quantising, exact};
 
 #[derive(Serialize)]
 struct Made<'a> {
@@ -22,20 +22,14 @@ struct Made<'a> {
 }
 
 /// Quantises a folder into a new one.
-pub(super) fn quantize(
-    config: &Config,
-    path: &Path,
-    out: &Path,
-    calibration: Option<&Path>,
-    device: Option<&str>,
-) -> Result<()> {
+pub(super) fn quantize(config: &Config, path: &Path, out: &Path, how: &Quantising, device: Option<&str>) -> Result<()> {
     vacant(out)?;
     let folder = ModelFolder::open(path)?;
     folder.checkpoint()?;
     let device = crate::device::open(device)?.device();
     let start = Instant::now();
     eprintln!("calibrating and quantising {} ...", path.display());
-    let exact = exact(&folder, calibration, device)?;
+    let exact = exact(&folder, how, device)?;
     eprintln!("writing {} ...", out.display());
     let root = integers::write(&folder, &exact, out)?;
     let made = Made {

@@ -16,6 +16,7 @@ use crate::gateway::backend::Backend;
 use crate::gateway::generation::batch::Capacity;
 use crate::gateway::generation::{Ask, Finish, Length, Prompt, SamplingParams};
 use crate::output;
+use crate::quantized::Quantising;
 
 /// One text at a time.
 const CAPACITY: Capacity = Capacity { queue: 1, texts: 1 };
@@ -43,9 +44,9 @@ pub struct SampleArgs {
     /// Of the draws: the same seed gives the same text, on every machine.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Texts to calibrate on, one a line [default: the folder's own, or 48 of ours].
-    #[arg(long, value_name = "FILE")]
-    pub calibration: Option<PathBuf>,
+    /// How floats become integers.
+    #[command(flatten)]
+    pub how: Quantising,
     /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
     #[arg(long, env = "TENSORLINK_DEVICE")]
     pub device: Option<String>,
@@ -90,9 +91,8 @@ pub(super) async fn sample(config: &Config, args: SampleArgs, shutdown: Cancella
         other => anyhow::Error::from(other).context("--prompt"),
     })?;
     let context = folder.architecture().context;
-    let (id, device, calibration) = (models[0].0.clone(), args.device, args.calibration);
-    let opening =
-        tokio::task::spawn_blocking(move || open(&models, CAPACITY, calibration.as_deref(), device.as_deref()));
+    let (id, device, how) = (models[0].0.clone(), args.device, args.how);
+    let opening = tokio::task::spawn_blocking(move || open(&models, CAPACITY, &how, device.as_deref()));
     let local = opening.await.context("the model could not be read")??;
     let mut text = Text { said: !config.json, text: args.prompt, tokens: Vec::new() };
     text.show(&text.text)?;
@@ -197,7 +197,7 @@ mod tests {
             top_k: None,
             top_p: 1.0,
             seed: 0,
-            calibration: None,
+            how: Quantising::default(),
             device: Some("cpu".into()),
         };
         change(&mut args);

@@ -1,14 +1,14 @@
 use std::fs;
 
 use tempfile::TempDir;
-use tensorlink_graph::transformer::Family;
 use tensorlink_graph::transformer::fixture::{FAMILIES, Folder};
+use tensorlink_graph::transformer::{Family, Setting};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_user::serving::PreparedServing;
 
 use super::super::tests::written;
 use super::*;
-use crate::quantized::{beside, distance, encode, exact, prepare};
+use crate::quantized::{Quantising, beside, distance, encode, exact, prepare};
 
 const TEXTS: &str = "the cat sat on the mat\na dog ran\nthe dog sat on a cat\n";
 
@@ -118,9 +118,14 @@ fn other_versions_are_told_to_quantise_again() {
     let (_floats, _, parent) = quantised(Family::Bert);
     let path = parent.path().join("out").join(MANIFEST);
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("\"version\": 1", "\"version\": 2")).unwrap();
+    fs::write(&path, text.replace("\"version\": 2", "\"version\": 3")).unwrap();
     let error = read(&parent.path().join("out")).unwrap_err().to_string();
-    assert!(error.contains("version 2, this program reads 1") && error.contains("quantise"), "{error}");
+    assert!(error.contains("version 3, this program reads 2") && error.contains("quantise"), "{error}");
+}
+
+/// Calibrated on a file.
+fn with(texts: &Path) -> Quantising {
+    Quantising { calibration: Some(texts.to_owned()), setting: None }
 }
 
 #[test]
@@ -129,11 +134,14 @@ fn integers_are_calibrated_once_and_measured_against_their_floats() {
     let folder = ModelFolder::open(&parent.path().join("out")).unwrap();
     let texts = parent.path().join("texts");
     fs::write(&texts, TEXTS).unwrap();
-    assert!(exact(&folder, None, Device::Cpu).unwrap() == quantized);
-    let error = exact(&folder, Some(&texts), Device::Cpu).unwrap_err().to_string();
+    assert!(exact(&folder, &Quantising::default(), Device::Cpu).unwrap() == quantized);
+    let error = exact(&folder, &with(&texts), Device::Cpu).unwrap_err().to_string();
     assert!(error.contains("--calibration"), "{error}");
+    let otherwise = Quantising { setting: Some(Setting::Reference), calibration: None };
+    let error = exact(&folder, &otherwise, Device::Cpu).unwrap_err().to_string();
+    assert!(error.contains("in the setting standard already: leave out --setting"), "{error}");
     let source = ModelFolder::open(floats.path()).unwrap();
-    assert!(exact(&source, Some(&texts), Device::Cpu).unwrap() == quantized);
+    assert!(exact(&source, &with(&texts), Device::Cpu).unwrap() == quantized);
 
     let measured = encode(&folder, TEXTS).unwrap();
     let far = |prepared: &_| distance(prepared, TorchEngine::new(Device::Cpu).unwrap(), &measured).unwrap();

@@ -7,7 +7,7 @@ use tensorlink::gateway::backend::{Makes, Model};
 use tensorlink::gateway::exact::Exact;
 use tensorlink::gateway::local::{Local, TokenizeError};
 use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Quantized, StageRunner, tokens};
+use tensorlink_graph::transformer::{Architecture, Quantized, Setting, StageRunner, tokens};
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, TorchEngine, calibrate};
 use tensorlink_types::TensorRoot;
@@ -22,7 +22,7 @@ fn quantized(architecture: Architecture) -> Quantized {
     let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
     let texts = [letters("exact").unwrap(), letters("other").unwrap()];
     let largest = calibrate(&float, texts.iter().map(Vec::as_slice)).unwrap();
-    Quantized::new(architecture, &weights, &largest).unwrap()
+    Quantized::new(architecture, Setting::default(), &weights, &largest).unwrap()
 }
 
 fn stage(model: &Quantized, layers: std::ops::Range<u32>) -> StageRunner<TorchEngine> {

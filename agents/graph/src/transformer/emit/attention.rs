@@ -4,7 +4,7 @@ use tensorlink_num::checked::{EXP_BITS, EXP_EXPONENT};
 use tensorlink_types::Opcode;
 
 use super::projection::Quantised;
-use super::{ACTIVATION_BITS, ATTENTION_BITS, Emitter, Value, exponents};
+use super::{Emitter, STREAM_BITS, Value, WORD_BITS, exponents};
 use crate::transformer::architecture::{Norm, Positions};
 use crate::transformer::inputs::Input;
 use crate::transformer::plan::PlanError;
@@ -19,10 +19,10 @@ impl Emitter<'_> {
         let a = self.architecture;
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let (tokens, causal) = (self.tokens, i64::from(a.causal));
-        let x = self.smoothed(&name("input"), Input::attention(a), x)?;
+        let x = self.quantise(&name("input"), Input::attention(a), x)?;
         let query = self.looked_up(&name("query"), &x)?;
         let key = self.looked_up(&name("key"), &x)?;
-        let value = self.projection(&name("value"), &x, a.attention_bias, ATTENTION_BITS)?;
+        let value = self.projection(&name("value"), &x, a.attention_bias, WORD_BITS)?;
         let query = self.rotated(&name("rotated_query"), query, a.heads)?;
         let key = self.rotated(&name("rotated_key"), key, a.kv_heads)?;
 
@@ -31,12 +31,11 @@ impl Emitter<'_> {
         } else {
             let probabilities = self.weighed(layer, &query, &key, causal)?;
             let transposed = self.ty(&name("value"), value.ty.bits(), value.ty.exponent(), &[a.key_width(), tokens])?;
-            // HeadMix wants both operands as wide as the probabilities: 12 bits are stored in 16 anyway.
             let value = self.push(&name("value.transposed"), Opcode::Transpose, &[&value], vec![], transposed);
             self.mix(layer, &probabilities, &value)?
         };
-        let mixed = self.smoothed(&name("mixed"), Input::Mixed, &mixed)?;
-        self.projection(&name("output"), &mixed, a.output_bias, ACTIVATION_BITS)
+        let mixed = self.quantise(&name("mixed"), Input::Mixed, &mixed)?;
+        self.projection(&name("output"), &mixed, a.output_bias, STREAM_BITS)
     }
 
     /// How much of every token each token takes, `heads × tokens × keys`.
@@ -44,7 +43,7 @@ impl Emitter<'_> {
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let heads = self.architecture.heads;
         let rows = |x: &Value| u32::try_from(x.ty.rows()).unwrap_or(u32::MAX);
-        let to = self.activation(&name("scores"), ACTIVATION_BITS, &[heads, rows(query), rows(key)])?;
+        let to = self.activation(&name("scores"), WORD_BITS, &[heads, rows(query), rows(key)])?;
         let shift = exponents(&[query, key]) - i64::from(to.exponent());
         let scores = self.push(&name("scores"), Opcode::HeadScores, &[query, key], vec![heads.into(), shift], to);
         self.softmax(&name("softmax"), &scores, causal)
@@ -54,7 +53,7 @@ impl Emitter<'_> {
     pub(super) fn mix(&mut self, layer: u32, probabilities: &Value, value: &Value) -> Result<Value, PlanError> {
         let site = format!("layers.{layer}.attention.mixed");
         let (heads, width) = (self.architecture.heads, self.architecture.query_width());
-        let to = self.activation(&site, ACTIVATION_BITS, &[self.tokens, width])?;
+        let to = self.activation(&site, STREAM_BITS, &[self.tokens, width])?;
         let shift = exponents(&[probabilities, value]) - i64::from(to.exponent());
         Ok(self.push(&site, Opcode::HeadMix, &[probabilities, value], vec![heads.into(), shift], to))
     }
@@ -63,11 +62,11 @@ impl Emitter<'_> {
     fn looked_up(&mut self, name: &str, x: &Quantised) -> Result<Value, PlanError> {
         let a = self.architecture;
         if !a.query_key_norm {
-            return self.projection(name, x, a.attention_bias, ATTENTION_BITS);
+            return self.projection(name, x, a.attention_bias, WORD_BITS);
         }
         let projected = format!("{name}.projected");
-        let y = self.product(&projected, &format!("{name}.weight"), x, ACTIVATION_BITS)?;
-        let to = self.activation(name, ATTENTION_BITS, y.ty.dims())?;
+        let y = self.product(&projected, &format!("{name}.weight"), x, STREAM_BITS)?;
+        let to = self.activation(name, WORD_BITS, y.ty.dims())?;
         self.normalised(&format!("{name}_norm"), &y, (Norm::Rms, a.head_width), to)
     }
 
@@ -76,7 +75,7 @@ impl Emitter<'_> {
             return Ok(x);
         }
         let table = self.positions("embedding.rotary")?;
-        let to = self.activation(site, ATTENTION_BITS, x.ty.dims())?;
+        let to = self.activation(site, WORD_BITS, x.ty.dims())?;
         let shift = exponents(&[&x, &table]) - i64::from(to.exponent());
         Ok(self.push(site, Opcode::Rope, &[&x, &table], vec![heads.into(), shift], to))
     }
@@ -93,7 +92,7 @@ impl Emitter<'_> {
         let to = self.ty(name, SUM_BITS, SUM_EXPONENT, &rows)?;
         let shift = i64::from(EXP_EXPONENT - SUM_EXPONENT);
         let sum = self.push(&part("sum"), Opcode::RowSum, &[&powers], vec![shift], to);
-        let to = self.ty(name, ACTIVATION_BITS, PROBABILITY_EXPONENT, &dims)?;
+        let to = self.ty(name, WORD_BITS, PROBABILITY_EXPONENT, &dims)?;
         let bits = i64::from(PROBABILITY_EXPONENT - EXP_EXPONENT + SUM_EXPONENT);
         Ok(self.push(name, Opcode::Normalize, &[&powers, &sum], vec![bits], to))
     }

@@ -6,7 +6,7 @@
 use tensorlink_num::checked::{CHOICE_BITS, CONTROLS, EXP_EXPONENT};
 use tensorlink_types::{Opcode, Source, TensorType};
 
-use super::{ACTIVATION_BITS, Emitter, Value};
+use super::{Emitter, LOGIT_BITS, Value};
 use crate::lower::equal_parts;
 use crate::transformer::plan::PlanError;
 
@@ -15,7 +15,7 @@ const WIDE_BITS: u8 = 32;
 /// `log2` of the numbers of exponent 24, none above 1, whose sum 32 bits hold.
 const SUMMED: u32 = 6;
 /// What the threshold counts from: below the least logit.
-const LOWEST: i64 = -(1 << (ACTIVATION_BITS - 1));
+const LOWEST: i64 = -(1 << (LOGIT_BITS - 1));
 /// Below any logit, whatever the threshold.
 const EVERYTHING: i64 = -(1 << 39);
 /// Perturbed logits: at most so many fraction bits, and so many more than logits have.
@@ -60,7 +60,7 @@ impl Emitter<'_> {
         let to = self.ty("choice.threshold", WIDE_BITS, exponent, &[search.tokens])?;
         let mut t = self.push("choice.threshold", Opcode::Scale, &[&max], vec![0, 0], to.clone());
         let totals = self.tail("choice.totals", search, [logits, &powers, &t], (EVERYTHING, true))?;
-        for bit in (0..ACTIVATION_BITS).rev() {
+        for bit in (0..LOGIT_BITS).rev() {
             let step = 1i64 << bit;
             let name = |part: &str| format!("choice.bit{bit}.{part}");
             let bound = LOWEST.saturating_add(step);

@@ -7,7 +7,7 @@
 
 use tensorlink_types::{Operator, Source, TensorType};
 
-use super::{ACTIVATION_BITS, Emitter, Value};
+use super::{Emitter, STREAM_BITS, Value};
 use crate::transformer::plan::PlanError;
 
 /// What a program leaves to a cache.
@@ -64,7 +64,7 @@ impl Emitter<'_> {
     /// Leaves the attention of a layer to the cache.
     pub(super) fn leave(&mut self, layer: u32, query: Value, key: Value, value: Value) -> Result<Value, PlanError> {
         let site = format!("layers.{layer}.attention.mixed");
-        let ty = self.activation(&site, ACTIVATION_BITS, &[self.tokens, self.architecture.query_width()])?;
+        let ty = self.activation(&site, STREAM_BITS, &[self.tokens, self.architecture.query_width()])?;
         let before = self.operators.len();
         let cores = &mut self.cut.get_or_insert_default().cores;
         cores.push(Core { layer, before, query, key, value });

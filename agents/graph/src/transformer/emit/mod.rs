@@ -15,6 +15,7 @@ mod projection;
 
 use std::collections::BTreeMap;
 
+use tensorlink_num::checked::{NORM_INPUT_BITS, norm_exponent};
 use tensorlink_types::operator::Operand;
 use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{Opcode, Operator, Source, TensorType};
@@ -24,17 +25,21 @@ pub(super) use self::projection::{part_name, parts};
 use super::architecture::{Activation, Architecture, Norm, Placement, Pooling, Positions};
 use super::inputs::Input;
 use super::plan::PlanError;
+use super::quantize::{SHARE_CELL, SHARE_FIRST};
+use super::setting::Setting;
 use super::sites::Sites;
 use crate::lower;
 
-/// Bits of activations.
-pub(super) const ACTIVATION_BITS: u8 = 16;
-/// Bits of queries, keys and values: products of two of them over a head fit 32 bits.
-const ATTENTION_BITS: u8 = 12;
-/// Fraction bits of Norm's normalised element, and by which its ε is finer than the input's square (rule N-28).
-pub(super) const NORM_EXPONENT: i16 = 20;
-/// Bits of a Lookup's argument beyond its 2^12 cells.
-const TABLE_FRACTION: i64 = 4;
+/// Bits of what lies between products: residual stream, gates, inner vectors. The largest that Norm takes.
+pub(super) const STREAM_BITS: u8 = NORM_INPUT_BITS;
+/// Bits of what attention multiplies, of scores and of logits.
+const WORD_BITS: u8 = 16;
+/// Bits of a logit, which are searched one by one.
+const LOGIT_BITS: u8 = WORD_BITS;
+/// Exponent of the share of a gate that passes: below 1.
+const SHARE_EXPONENT: i16 = 22;
+/// Most bits of a Lookup's argument between two entries of its table (rule N-18).
+const MAX_TABLE_FRACTION: i64 = 16;
 /// Exponent of an embedding: elements of a unit vector.
 const EMBEDDING_EXPONENT: i16 = 15;
 
@@ -48,6 +53,7 @@ pub(super) struct Value {
 /// Collects operators.
 pub(super) struct Emitter<'a> {
     architecture: &'a Architecture,
+    setting: Setting,
     sites: &'a Sites,
     types: &'a BTreeMap<&'a str, &'a TensorType>,
     tokens: u32,
@@ -61,13 +67,14 @@ pub(super) struct Emitter<'a> {
 
 impl<'a> Emitter<'a> {
     pub(super) const fn new(
-        architecture: &'a Architecture,
+        (architecture, setting): (&'a Architecture, Setting),
         sites: &'a Sites,
         types: &'a BTreeMap<&'a str, &'a TensorType>,
         tokens: u32,
     ) -> Self {
         Self {
             architecture,
+            setting,
             sites,
             types,
             tokens,
@@ -136,7 +143,7 @@ impl<'a> Emitter<'a> {
         let a = self.architecture;
         let dims = [self.tokens, a.width];
         let (table, scale) = (self.constant("embedding.tokens")?, self.constant("embedding.tokens.scale")?);
-        let to = self.activation("embedding", ACTIVATION_BITS, &dims)?;
+        let to = self.activation("embedding", STREAM_BITS, &dims)?;
         let mut x = self.gather("embedding.tokens", &table, &scale, ids, to.clone());
         if matches!(a.positions, Positions::Learned { .. }) {
             let (table, scale) = (self.constant("embedding.positions")?, self.constant("embedding.positions.scale")?);
@@ -158,7 +165,7 @@ impl<'a> Emitter<'a> {
         let before = self.architecture.placement == Placement::Before;
         let input = if before { self.norm(&name("attention.norm"), x)? } else { x.clone() };
         let attended = self.attention(layer, &input)?;
-        let to = self.activation(&name("attention.sum"), ACTIVATION_BITS, x.ty.dims())?;
+        let to = self.activation(&name("attention.sum"), STREAM_BITS, x.ty.dims())?;
         let sum = self.add(&name("attention.sum"), x, &attended, to);
         let (x, input) = if before {
             let input = self.norm(&name("mlp.norm"), &sum)?;
@@ -168,7 +175,7 @@ impl<'a> Emitter<'a> {
             (x.clone(), x)
         };
         let output = self.mlp(layer, &input)?;
-        let to = self.activation(&name("mlp.sum"), ACTIVATION_BITS, x.ty.dims())?;
+        let to = self.activation(&name("mlp.sum"), STREAM_BITS, x.ty.dims())?;
         let sum = self.add(&name("mlp.sum"), &x, &output, to);
         if before { Ok(sum) } else { self.norm(&name("mlp.norm"), &sum) }
     }
@@ -176,52 +183,58 @@ impl<'a> Emitter<'a> {
     fn mlp(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
         let a = self.architecture;
         let name = |part: &str| format!("layers.{layer}.mlp.{part}");
-        let x = self.smoothed(&name("input"), Input::Mlp, x)?;
-        let up = self.projection(&name("up"), &x, a.mlp_bias, ACTIVATION_BITS)?;
+        let x = self.quantise(&name("input"), Input::Mlp, x)?;
+        let up = self.projection(&name("up"), &x, a.mlp_bias, STREAM_BITS)?;
         let inner = if a.gated {
-            let gate = self.projection(&name("gate"), &x, a.mlp_bias, ACTIVATION_BITS)?;
+            let gate = self.projection(&name("gate"), &x, a.mlp_bias, STREAM_BITS)?;
             let activated = self.activated(layer, &gate)?;
-            let to = self.activation(&name("product"), ACTIVATION_BITS, up.ty.dims())?;
-            let shift = exponents(&[&activated, &up]) - i64::from(to.exponent());
-            self.push(&name("product"), Opcode::Mul, &[&activated, &up], vec![shift], to)
+            self.multiplied(&name("product"), &activated, &up)?
         } else {
             self.activated(layer, &up)?
         };
-        let inner = self.smoothed(&name("inner"), Input::Inner, &inner)?;
-        self.projection(&name("down"), &inner, a.mlp_bias, ACTIVATION_BITS)
+        let inner = self.quantise(&name("inner"), Input::Inner, &inner)?;
+        self.projection(&name("down"), &inner, a.mlp_bias, STREAM_BITS)
     }
 
+    /// `a·b` to a site.
+    fn multiplied(&mut self, site: &str, a: &Value, b: &Value) -> Result<Value, PlanError> {
+        let to = self.activation(site, STREAM_BITS, b.ty.dims())?;
+        let shift = exponents(&[a, b]) - i64::from(to.exponent());
+        Ok(self.push(site, Opcode::Mul, &[a, b], vec![shift], to))
+    }
+
+    /// The nonlinearity: `x` times the share of it that passes, which a table gives. A table of the products would be
+    /// coarse wherever a few arguments are large.
     fn activated(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
         let name = |part: &str| format!("layers.{layer}.mlp.{part}");
         if self.architecture.activation == Activation::Relu {
             return Ok(self.push(&name("activated"), Opcode::Relu, &[x], vec![], x.ty.clone()));
         }
-        let table = self.constant(&name("activation"))?;
-        let to = self.activation(&name("activated"), ACTIVATION_BITS, x.ty.dims())?;
-        let low = -(1i64 << (ACTIVATION_BITS - 1));
-        let shift = i64::from(table.ty.exponent()) + TABLE_FRACTION - i64::from(to.exponent());
-        let attributes = vec![0, low, TABLE_FRACTION, shift];
-        Ok(self.push(&name("activated"), Opcode::Lookup, &[x, &table], attributes, to))
+        let table = self.constant("activation")?;
+        let to = self.ty(&name("share"), STREAM_BITS, SHARE_EXPONENT, x.ty.dims())?;
+        // Binary places of an argument within a cell: as many as the argument has, if the table's type allows.
+        let finer = i64::from(x.ty.exponent()).saturating_sub(SHARE_CELL.into());
+        let fraction = finer.clamp(1, MAX_TABLE_FRACTION);
+        let low = SHARE_FIRST.wrapping_shl(u32::try_from(fraction).unwrap_or(0));
+        let shift = i64::from(table.ty.exponent()).saturating_add(fraction).saturating_sub(SHARE_EXPONENT.into());
+        let attributes = vec![finer.saturating_sub(fraction), low, fraction, shift];
+        let share = self.push(&name("share"), Opcode::Lookup, &[x, &table], attributes, to);
+        self.multiplied(&name("activated"), &share, x)
     }
 
     /// Logits of every token.
     pub(super) fn logits(&mut self, x: &Value, tied: bool) -> Result<Value, PlanError> {
         let x = self.last_norm(x)?;
-        // The embedding's rows are also its own output weights: nothing may be multiplied into them.
-        let x = if tied {
-            self.quantise("final.input", Input::tied(self.architecture.width), &x)?
-        } else {
-            self.smoothed("final.input", Input::Logits, &x)?
-        };
+        let x = self.quantise("final.input", Input::Logits, &x)?;
         let weight = if tied { "embedding.tokens" } else { "head.weight" };
-        self.product("logits", weight, &x, ACTIVATION_BITS)
+        self.product("logits", weight, &x, LOGIT_BITS)
     }
 
     /// One unit vector of the text.
     pub(super) fn pooled(&mut self, x: &Value, pooling: Pooling) -> Result<Value, PlanError> {
         let x = self.last_norm(x)?;
         let width = self.architecture.width;
-        let one = self.ty("output", ACTIVATION_BITS, x.ty.exponent(), &[1, width])?;
+        let one = self.ty("output", STREAM_BITS, x.ty.exponent(), &[1, width])?;
         let vector = match pooling {
             Pooling::First => {
                 let (ones, first) = (self.constant("output.ones")?, self.constant("output.first")?);
@@ -232,14 +245,14 @@ impl<'a> Emitter<'a> {
                 let columns = self.push("output.transposed", Opcode::Transpose, &[&x], vec![], turned);
                 // The sum over the least power of two that is not less than the count: the length is normalised away.
                 let shift = i16::try_from(self.tokens.next_power_of_two().trailing_zeros()).unwrap_or(i16::MAX);
-                let to = self.ty("output", ACTIVATION_BITS, x.ty.exponent().saturating_sub(shift), &[1, width])?;
+                let to = self.ty("output", STREAM_BITS, x.ty.exponent().saturating_sub(shift), &[1, width])?;
                 self.push("output.sum", Opcode::RowSum, &[&columns], vec![shift.into()], to)
             }
         };
         let (gain, bias) = (self.constant("output.gain")?, self.constant("output.bias")?);
-        let to = self.ty("output", ACTIVATION_BITS, EMBEDDING_EXPONENT, &[1, width])?;
-        let shift = i64::from(NORM_EXPONENT) + exponents(&[&gain]) - i64::from(EMBEDDING_EXPONENT);
-        let bias_shift = i64::from(NORM_EXPONENT) + exponents(&[&gain]) - exponents(&[&bias]);
+        let to = self.ty("output", WORD_BITS, EMBEDDING_EXPONENT, &[1, width])?;
+        let accumulator = norm_exponent(vector.ty.bits()) + exponents(&[&gain]);
+        let (bias_shift, shift) = (accumulator - exponents(&[&bias]), accumulator - i64::from(EMBEDDING_EXPONENT));
         let attributes = vec![0, 1, bias_shift, shift];
         Ok(self.push("output", Opcode::Norm, &[&vector, &gain, &bias], attributes, to))
     }
@@ -249,7 +262,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn norm(&mut self, name: &str, x: &Value) -> Result<Value, PlanError> {
-        let to = self.activation(name, ACTIVATION_BITS, x.ty.dims())?;
+        let to = self.activation(name, STREAM_BITS, x.ty.dims())?;
         self.normalised(name, x, (self.architecture.norm, self.architecture.width), to)
     }
 
@@ -264,7 +277,7 @@ impl<'a> Emitter<'a> {
         let (gain, bias) = (self.constant(&format!("{name}.gain"))?, self.constant(&format!("{name}.bias"))?);
         let center = i64::from(norm == Norm::Layer);
         let epsilon = lower::epsilon(self.architecture.epsilon, length.into(), &x.ty);
-        let accumulator = i64::from(NORM_EXPONENT) + exponents(&[&gain]);
+        let accumulator = norm_exponent(x.ty.bits()) + exponents(&[&gain]);
         let bias_shift = accumulator - exponents(&[&bias]);
         let shift = accumulator - i64::from(to.exponent());
         let attributes = vec![center, epsilon, bias_shift, shift];

@@ -136,7 +136,10 @@ fn inverse_norm() {
     for shift in [29, 31] {
         refuses_precision("shift", op, &[x], &[0, 1, shift], y);
     }
-    refuses_type(A, op, &[(17, 9, &[2, 3, 8])], &[0, 1, 30], y);
+    // A coarser mean, and a finer R.
+    accepts(op, &[(24, 9, &[2, 3, 8])], &[0, 1, 34], y);
+    refuses_precision("shift", op, &[(24, 9, &[2, 3, 8])], &[0, 1, 30], y);
+    refuses_type(A, op, &[(25, 9, &[2, 3, 8])], &[0, 1, 34], y);
     // Runs that cross rows; runs that are not equal.
     for dims in [&[2], &[3], &[18]] as [&[u32]; 3] {
         refuses_type(OUT, op, &[x], &[0, 1, 30], (16, 11, dims));

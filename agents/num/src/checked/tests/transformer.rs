@@ -157,7 +157,12 @@ fn norm() {
     refuses_attribute("bias_shift", op, &[x, gain, (16, 33, &[8])], &[1, 1, -1, 21], y);
     refuses_precision("bias_shift", op, &[x, gain, bias], &[1, 1, 21, 21], y);
     refuses_precision("shift", op, &[x, gain, bias], &[1, 1, 22, 20], y);
-    refuses_type(A, op, &[(17, 9, &[2, 3, 8]), gain, bias], &[1, 1, 22, 21], y);
+    // More bits of x: a coarser mean, and a finer normalised value.
+    accepts(op, &[(20, 9, &[2, 3, 8]), gain, bias], &[1, 1, 22, 21], y);
+    accepts(op, &[(22, 9, &[2, 3, 8]), gain, bias], &[1, 1, 24, 23], y);
+    accepts(op, &[(24, 9, &[2, 3, 8]), gain, bias], &[1, 1, 26, 25], y);
+    refuses_precision("bias_shift", op, &[(24, 9, &[2, 3, 8]), gain, bias], &[1, 1, 22, 21], y);
+    refuses_type(A, op, &[(25, 9, &[2, 3, 8]), gain, bias], &[1, 1, 27, 26], y);
     refuses_type(B, op, &[x, (17, 12, &[8]), bias], &[1, 1, 22, 21], y);
     refuses_type(C, op, &[x, gain, (17, 10, &[8])], &[1, 1, 22, 21], y);
     refuses_type(B, op, &[x, (16, 12, &[6]), bias], &[1, 1, 22, 21], y);

@@ -52,7 +52,11 @@ pub(super) fn inverse_norm() -> Result<Vec<Named>, CaseError> {
     let bits = || Ok::<_, CaseError>(vec![tensor(16, 0, &[15, 1], &bits)?]);
     let long = vec![constant(8, 0, &[1, 4096], -127)?];
     let limit = vec![constant(16, 0, &[1, 4096], 32767)?];
+    let wide = vec![tensor(24, 9, &[2, 4], &[(1 << 23) - 1, -3, 700, 5, 0, 0, -1, 1])?];
+    let widest = vec![constant(24, 0, &[1, 4096], 1 - (1 << 23))?];
     Ok(vec![
+        ("of 24 bits", case(op, wide, &[1, 9, 20], ty(40, 25, &[2])?)?),
+        ("longest row of 24 bits", case(op, widest, &[0, largest, 0], ty(32, 54, &[1])?)?),
         ("of LayerNorm", case(op, x()?, &[1, 13_422, 20], ty(40, 21, &[5])?)?),
         ("of RMSNorm, three parts of a row", case(op, x()?, &[0, 13_422, 20], ty(40, 21, &[5, 3])?)?),
         ("least epsilon", case(op, x()?, &[1, 1, 30], ty(40, 11, &[5])?)?),

@@ -109,6 +109,15 @@ pub(super) fn norm() -> Result<Vec<Named>, CaseError> {
     let y = || ty(16, 11, &[5, 5]);
     let single = vec![tensor(8, 0, &[3, 1], &[127, -1, 0])?, constant(8, 6, &[1], 64)?, constant(8, -14, &[1], 127)?];
     let long = vec![constant(8, 0, &[1, 1024], -127)?, constant(8, 7, &[1024], 127)?, constant(2, 0, &[1024], 0)?];
+    // A massive activation, and what lies beside it.
+    let top = (1 << 23) - 1;
+    let beside = [top, -3, 700, 5, 0, 1, -1, 2, -2, 0, top, -top, top, -top, top];
+    let wide = |bits: u8| -> Result<Vec<Tensor>, CaseError> {
+        let x = beside.map(|x: i64| x / (1 << (24 - bits)));
+        let vectors =
+            [tensor(16, 12, &[5], &[9159, -9159, 1, 0, 32767])?, tensor(16, 10, &[5], &[0, 1, -1, 2000, -2000])?];
+        Ok([tensor(bits, 9, &[3, 5], &x)?].into_iter().chain(vectors).collect())
+    };
     let runs = vec![spread(16, 9, &[2, 6], 7919)?, tensor(16, 12, &[3], &[7094, 1, -7094])?, constant(8, 10, &[3], 3)?];
     Ok(vec![
         ("three elements of a row of six at a time", case(op, runs, &[1, 8053, 22, 21], ty(16, 11, &[2, 6])?)?),
@@ -118,6 +127,9 @@ pub(super) fn norm() -> Result<Vec<Named>, CaseError> {
         ("RMSNorm, least epsilon", case(op, operands()?, &[0, 1, 22, 21], y()?)?),
         ("LayerNorm, largest epsilon", case(op, operands()?, &[1, largest, 22, 10], ty(32, 22, &[5, 5])?)?),
         ("rows of one element, largest shift of the bias", case(op, single, &[0, 256, 40, 20], ty(48, 6, &[3, 1])?)?),
+        ("LayerNorm of 24 bits", case(op, wide(24)?, &[1, 9, 26, 21], ty(24, 15, &[3, 5])?)?),
+        ("RMSNorm of 24 bits", case(op, wide(24)?, &[0, 9, 26, 21], ty(24, 15, &[3, 5])?)?),
+        ("LayerNorm of 21 bits", case(op, wide(21)?, &[1, 9, 23, 21], ty(24, 12, &[3, 5])?)?),
         ("long row", case(op, long, &[0, 1, 27, 14], ty(8, 13, &[1, 1024])?)?),
     ])
 }

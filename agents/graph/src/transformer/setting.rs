@@ -1,0 +1,73 @@
+//! In how many bits a model is computed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Bits of weights, and of the activations that they multiply. What lies between products has 24 in each.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Setting {
+    /// 8 by 8, and activations of 11 where 8 would cost the most: for models without outliers.
+    Fast,
+    /// Activations of 16 bits by weights of 8.
+    #[default]
+    Standard,
+    /// 16 by 16.
+    Reference,
+}
+
+/// A word that names no setting.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("there is no setting {0:?}: choose fast, standard or reference")]
+pub struct UnknownSetting(String);
+
+impl Setting {
+    /// Every setting, from the cheapest on.
+    pub const ALL: [Self; 3] = [Self::Fast, Self::Standard, Self::Reference];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Standard => "standard",
+            Self::Reference => "reference",
+        }
+    }
+
+    /// Bits of a weight.
+    pub const fn weight_bits(self) -> u8 {
+        match self {
+            Self::Fast | Self::Standard => 8,
+            Self::Reference => 16,
+        }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Setting {
+    type Err = UnknownSetting;
+
+    fn from_str(name: &str) -> Result<Self, UnknownSetting> {
+        Self::ALL.into_iter().find(|setting| setting.name() == name).ok_or_else(|| UnknownSetting(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_they_are_written() {
+        assert!(Setting::ALL.into_iter().all(|setting| setting.to_string().parse() == Ok(setting)));
+        let message = "there is no setting \"Fast\": choose fast, standard or reference";
+        assert_eq!("Fast".parse::<Setting>().unwrap_err().to_string(), message);
+    }
+}

@@ -1,0 +1,52 @@
+//! RowShift and ShiftRows: rows of wide activations, brought to the bits that a product takes (rules N-49 and N-50).
+
+use tensorlink_num::checked::MAX_ROW_SHIFT;
+
+use super::block::{Accumulator, BLOCK, Element, rescale_block};
+use crate::simd::{Simd, multiversion};
+use crate::tensor::{Slice, SliceMut, each_width};
+
+multiversion! {
+    fn magnitude<T: Element>(a: &[T], largest: &mut i64) {
+        let max = a.iter().fold(a[0], |max, x| max.max(*x));
+        let min = a.iter().fold(a[0], |min, x| min.min(*x));
+        // Mantissas are symmetric: the negative of one is one.
+        *largest = max.wide().max(-min.wide());
+    }
+}
+
+/// Rule N-49, of every `run` elements.
+pub(crate) fn row_shifts(simd: Simd, a: Slice<'_>, (run, bits): (usize, u32), out: &mut SliceMut<'_>) {
+    each_width!(Slice, a, a => for (m, row) in a.chunks_exact(run).enumerate() {
+        let mut largest = 0;
+        magnitude(simd, row, &mut largest);
+        let length = i64::BITS - largest.leading_zeros();
+        out.store(simd, m, &[i64::from(length.saturating_sub(bits - 1))]);
+    });
+}
+
+/// A row's shift as N-50 and N-51 take it.
+pub(crate) fn of_row(shifts: Slice<'_>, m: usize) -> i32 {
+    // Between 0 and 31.
+    shifts.get(m).clamp(0, MAX_ROW_SHIFT) as i32
+}
+
+/// Rule N-50, accumulating in `A`; rows of so many elements.
+pub(crate) fn shift_rows<A: Accumulator>(
+    simd: Simd,
+    (a, row): (Slice<'_>, usize),
+    shifts: Slice<'_>,
+    limit: i64,
+    out: &mut SliceMut<'_>,
+) {
+    let mut buffer = [A::ZERO; BLOCK];
+    for m in 0..a.len() / row {
+        let shift = of_row(shifts, m);
+        for first in (0..row).step_by(BLOCK) {
+            let block = &mut buffer[..BLOCK.min(row - first)];
+            a.load(simd, m * row + first, block);
+            rescale_block(simd, block, shift, limit);
+            out.store(simd, m * row + first, block);
+        }
+    }
+}
