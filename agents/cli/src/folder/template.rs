@@ -1,7 +1,6 @@
 //! Chat templates: the Jinja by which a model folder says how its conversations look.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, context};
@@ -9,7 +8,8 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 use serde::Deserialize;
 use thiserror::Error as ThisError;
 
-use super::{FolderError, MAX_JSON, ModelFolder, optional};
+use super::small::Small;
+use super::{FolderError, MAX_JSON, ModelFolder};
 
 const TEMPLATE: &str = "chat_template.jinja";
 const CONFIG: &str = "tokenizer_config.json";
@@ -109,15 +109,15 @@ impl ModelFolder {
     /// # Errors
     /// [`FolderError::Template`], or a file that cannot be read.
     pub fn chat_template(&self) -> Result<Option<ChatTemplate>, FolderError> {
-        ChatTemplate::find(self.path())
+        ChatTemplate::find(&self.small)
     }
 }
 
 impl ChatTemplate {
-    /// The template of the model in a folder.
-    pub(super) fn find(folder: &Path) -> Result<Option<Self>, FolderError> {
-        let config = optional(folder, CONFIG, MAX_JSON)?;
-        let own = optional(folder, TEMPLATE, MAX_TEMPLATE)?;
+    /// The template among the files of a model.
+    pub(super) fn find(small: &Small) -> Result<Option<Self>, FolderError> {
+        let config = small.optional(CONFIG, MAX_JSON)?;
+        let own = small.optional(TEMPLATE, MAX_TEMPLATE)?;
         Ok(Self::read(config.as_deref(), own.as_deref())?)
     }
 

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// Why a GGUF file was refused; what to do is in the message.
-#[derive(Clone, PartialEq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum GgufError {
     /// It does not begin as GGUF files do.
     #[error("it is no GGUF file; name a folder as Hugging Face publishes it, or a .gguf file")]
