@@ -28,7 +28,7 @@ pub enum FolderError {
     #[error(transparent)]
     Gguf(#[from] GgufError),
     /// What is wrong with the model in a file.
-    #[error("{}: {reason}", file.display())]
+    #[error("{}{}: {reason}", file.display(), reason.read_as())]
     Within {
         /// The file.
         file: PathBuf,
@@ -132,6 +132,14 @@ pub enum FolderError {
 }
 
 impl FolderError {
+    /// What is said between a file's name and what is wrong with it, which may name files of a folder.
+    const fn read_as(&self) -> &'static str {
+        match self {
+            Self::Gguf(_) | Self::Tokenizer(TokenizerError::Gguf(_)) => "",
+            _ => ", read as a model folder",
+        }
+    }
+
     /// The same, with the file whose model it is about; files of a folder have names of their own.
     pub(super) fn at(self, file: &Path) -> Self {
         match self {

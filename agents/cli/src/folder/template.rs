@@ -13,6 +13,8 @@ use super::{FolderError, MAX_JSON, ModelFolder};
 
 const TEMPLATE: &str = "chat_template.jinja";
 const CONFIG: &str = "tokenizer_config.json";
+/// Where a GGUF file has it.
+const KEY: &str = "tokenizer.chat_template";
 /// Longest template, bytes.
 const MAX_TEMPLATE: u64 = 1 << 20;
 /// Most instructions of a rendering, far above what any conversation within a context needs.
@@ -51,6 +53,18 @@ pub enum TemplateError {
         /// Why, with the line.
         reason: String,
     },
+}
+
+impl TemplateError {
+    /// The same, of a template that stands elsewhere.
+    fn at(self, place: &'static str) -> Self {
+        match self {
+            Self::TooLong { .. } => Self::TooLong { file: place },
+            Self::Syntax { reason, .. } => Self::Syntax { file: place, reason },
+            Self::Failed { reason, .. } => Self::Failed { file: place, reason },
+            Self::Config(_) | Self::Refused(_) => self,
+        }
+    }
 }
 
 /// A chat template.
@@ -118,7 +132,11 @@ impl ChatTemplate {
     pub(super) fn find(small: &Small) -> Result<Option<Self>, FolderError> {
         let config = small.optional(CONFIG, MAX_JSON)?;
         let own = small.optional(TEMPLATE, MAX_TEMPLATE)?;
-        Ok(Self::read(config.as_deref(), own.as_deref())?)
+        let read = Self::read(config.as_deref(), own.as_deref());
+        Ok(match small {
+            Small::Lying(_) => read?,
+            Small::Made { .. } => read.map_err(|error| error.at(KEY))?.map(|template| Self { file: KEY, ..template }),
+        })
     }
 
     /// Reads the template of `tokenizer_config.json`, or of a file of its own, which comes first, as in Hugging

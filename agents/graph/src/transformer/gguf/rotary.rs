@@ -16,8 +16,9 @@ const HIGH: f64 = 4.0;
 /// `rope_scaling` of an architecture's keys and of the tensor of factors; null if nothing is stretched.
 pub(super) fn scaling(file: &Gguf<'_>, arch: &str, rotary: Rotary) -> Result<Value, GgufError> {
     let key = |name: &str| format!("{arch}.rope.scaling.{name}");
-    let kind = file.text(&key("type"))?;
     let number = |name: &str| file.number(&key(name));
+    // A factor alone stretches linearly, as llama.cpp has it.
+    let kind = file.text(&key("type"))?.or(number("factor")?.map(|_| "linear"));
     let stretched = match kind {
         None | Some("none") => Value::Null,
         Some("linear") => json!({ "rope_type": "linear", "factor": number("factor")? }),

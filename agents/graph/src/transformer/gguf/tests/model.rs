@@ -3,7 +3,7 @@ use serde_json::Value as Json;
 use super::super::super::architecture::{Activation, Family, Output, Pooling, Positions, Rotary, Scaling};
 use super::super::super::config::{ConfigError, ContextLimit, Description, describe};
 use super::super::super::fixture::gguf::{FAMILIES, File, Tensor, Value};
-use super::super::super::fixture::{Folder, Stored};
+use super::super::super::fixture::{self, Folder, Stored};
 use super::super::super::import::{self, Checkpoint, ImportError, import};
 use super::super::super::parameters::Weights;
 use super::super::{Gguf, GgufError, config, pooling};
@@ -52,6 +52,25 @@ fn a_file_is_the_model_of_its_folder() {
         assert_eq!(idle, if family == Family::Llama { vec!["rope_freqs.weight"] } else { vec![] });
         assert!(checkpoint.dtypes().into_iter().eq(["F32"]));
     }
+}
+
+#[test]
+fn biases_of_queries_and_keys_lie_as_their_rows() {
+    let mut folder = Folder::new(Family::Llama);
+    folder.config.insert("attention_bias".into(), true.into());
+    for layer in 0..2 {
+        for (part, size) in [("q", 8), ("k", 4), ("v", 4), ("o", 8)] {
+            let name = format!("model.layers.{layer}.self_attn.{part}_proj.bias");
+            let values = (0..size).map(|value| (value * 3 + layer) as f32).collect();
+            folder.tensors.push(fixture::Tensor { name, shape: vec![size], values });
+        }
+    }
+    let architecture = describe(&folder.config_json(), None).unwrap().architecture;
+    let safetensors = folder.safetensors(Stored::F32);
+    let files = [import::File { name: "model.safetensors", bytes: &safetensors }];
+    let file = File::of(&folder);
+    assert_eq!(described(&file).unwrap().architecture, architecture);
+    assert!(read(&file).unwrap() == import(&architecture, &files, None).unwrap());
 }
 
 #[test]
@@ -196,6 +215,7 @@ fn positions_are_stretched_as_the_file_says() {
         rotary.scaling
     };
     assert_eq!(stretched(&[("type", "none".into()), ("factor", Value::F32(4.0))]), Scaling::None);
+    assert_eq!(stretched(&[("factor", Value::F32(4.0))]), Scaling::Linear { factor: 4.0 });
     assert_eq!(stretched(&[("type", "linear".into()), ("factor", Value::F32(4.0))]), Scaling::Linear { factor: 4.0 });
     let yarn = stretched(&[
         ("type", "yarn".into()),
