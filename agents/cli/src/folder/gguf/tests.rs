@@ -219,6 +219,7 @@ fn holes_in_a_vocabulary_are_refused() {
     };
     for (error, part) in [
         (changed(14, ""), "token 14 has no text"),
+        (changed(14, &"t".repeat(1025)), "token 14 has 1025 bytes"),
         (changed(14, "the"), "token 14 is \"the\", as token 11 is"),
         (tokenizer("tokens", Some(["a"].into())), "15 entries for 1 tokens"),
         (tokenizer("token_type", Some(Value::I32s(vec![7; 15]))), "unknown kind 7"),

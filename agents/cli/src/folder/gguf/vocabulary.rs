@@ -8,6 +8,9 @@ use tensorlink_graph::transformer::Gguf;
 
 use super::GgufTokenizerError;
 
+/// Longest token, bytes: every way to cut one is looked at.
+const MAX_TOKEN: usize = 1024;
+
 /// What a token is, by its number in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
@@ -76,6 +79,9 @@ impl<'a> Vocabulary<'a> {
             let text = if words { word(text, kind) } else { Cow::Borrowed(*text) };
             if text.is_empty() {
                 return Err(wrong("has no text".to_owned()));
+            }
+            if text.len() > MAX_TOKEN {
+                return Err(wrong(format!("has {} bytes, more than {MAX_TOKEN}", text.len())));
             }
             if let Some(other) = places.insert(text.clone(), tokens.len()) {
                 let other: &Token<'_> = &tokens[other];
