@@ -410,7 +410,8 @@ pub struct DemandArgs {
 pub enum ModelCommand {
     /// Show layers, parameters, and memory per stage.
     Inspect {
-        /// Folder of a pretrained transformer, as Hugging Face publishes it or quantised; or a model file (JSON).
+        /// Folder of a pretrained transformer, as Hugging Face publishes it or quantised; a .gguf file; or a model file
+        /// (JSON).
         model: PathBuf,
         /// With a model file: training data, to know the input width and the classes.
         #[arg(long, value_name = "FILE")]
@@ -422,9 +423,10 @@ pub enum ModelCommand {
     /// Check every part of a pretrained transformer, all values among them, and say all that is wrong with it.
     #[command(after_help = "Example:\n  tensorlink model import ~/Downloads/all-MiniLM-L6-v2 --out ./all-MiniLM-L6-v2")]
     Import {
-        /// Folder of the transformer, as Hugging Face publishes it.
+        /// Folder of the transformer, as Hugging Face publishes it, or a .gguf file.
         source: PathBuf,
-        /// New folder for a copy of what is used of it: no pickles, no scripts.
+        /// New folder for a copy of what is used of it: no pickles, no scripts. Of a .gguf file it is the folder that
+        /// says the same, with 32-bit floats.
         #[arg(long, value_name = "FOLDER")]
         out: Option<PathBuf>,
         /// Pipeline stages to show.
@@ -436,7 +438,7 @@ pub enum ModelCommand {
         after_help = "Example:\n  tensorlink model merge ./SmolLM2-135M --adapters ./psalms --out ./SmolLM2-psalms"
     )]
     Merge {
-        /// Folder of the model, with floats.
+        /// Folder of the model, with floats, or a .gguf file.
         model: PathBuf,
         /// Folder with the adapters, as Hugging Face's PEFT has them.
         #[arg(long, value_name = "FOLDER")]
@@ -457,7 +459,7 @@ Example:
   tensorlink model quantize ./all-MiniLM-L6-v2 --out ./MiniLM-exact
   tensorlink serve ./MiniLM-exact")]
     Quantize {
-        /// Folder of the transformer, as Hugging Face publishes it.
+        /// Folder of the transformer, as Hugging Face publishes it, or a .gguf file.
         model: PathBuf,
         /// New folder for the integers, the tokenizer, the configuration and the chat template.
         #[arg(long, value_name = "FOLDER")]
@@ -478,9 +480,9 @@ Examples:
 
 #[derive(Args, Debug)]
 pub struct EvalArgs {
-    /// Folder of the transformer, as Hugging Face publishes it or quantised.
+    /// Folder of the transformer, as Hugging Face publishes it or quantised, or a .gguf file.
     pub model: PathBuf,
-    /// With a quantised folder: the folder it was made of, for the floats.
+    /// With a quantised folder: the folder or .gguf file that it was made of, for the floats.
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["calibration", "setting"])]
     pub against: Option<PathBuf>,
     /// Texts to measure on, one a line [default: 200 of ours].

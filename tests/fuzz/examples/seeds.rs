@@ -12,9 +12,9 @@ use cid::multihash::Multihash;
 use futures::FutureExt;
 use tensorlink_fuzz::wire_bytes;
 use tensorlink_graph::calibrate::float_data;
-use tensorlink_graph::transformer::fixture::{FAMILIES, Folder, Stored};
+use tensorlink_graph::transformer::fixture::{FAMILIES, Folder, Stored, gguf};
 use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Head, Magnitudes, Quantized, Setting};
+use tensorlink_graph::transformer::{Architecture, Family, Head, Magnitudes, Quantized, Setting};
 use tensorlink_graph::{Model, Table, Training, init};
 use tensorlink_native::wire::Answer;
 use tensorlink_native::{Capability, DeviceClass, Done, Interval, Precision, Task, Threads};
@@ -41,12 +41,13 @@ type Seed = (String, Vec<u8>);
 const LANE: Lane = Lane { job: JobId(7), stage: 1, replica: 0 };
 
 fn main() -> ExitCode {
-    let targets: [(&str, Vec<Seed>); 18] = [
+    let targets: [(&str, Vec<Seed>); 19] = [
         ("config", configs()),
         ("events", vec![("challenge".into(), events())]),
         ("files", vec![("two-tensors".into(), files())]),
         ("frame", frames()),
         ("game", games()),
+        ("gguf", gguf_files()),
         ("gossip", gossip()),
         ("known", known()),
         ("manifest", manifests()),
@@ -346,6 +347,11 @@ fn weights() -> Vec<Seed> {
         (name, [length.to_vec(), config, folder.safetensors(Stored::F16)].concat())
     };
     folders().map(seed).collect()
+}
+
+fn gguf_files() -> Vec<Seed> {
+    let families = [("llama", Family::Llama), ("gpt2", Family::Gpt2), ("bert", Family::Bert)];
+    families.into_iter().map(|(name, family)| (name.into(), gguf::File::of(&Folder::new(family)).bytes())).collect()
 }
 
 fn plans() -> Vec<Seed> {

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`wire`] | frames, messages, adverts, manifests, receipts, events, native mode: what is decoded is encoded and decoded to the same |
 //! | [`files`] | tensors, programs, operators |
-//! | [`models`] | plans, weights, configurations, tables |
+//! | [`models`] | plans, weights, GGUF files, configurations, tables |
 //! | [`games`] | challenges: events folded, both players' moves |
 //! | [`trees`] | another's tree as it is answered; openings |
 //! | [`proofs`] | proofs that convict, with bytes changed |
@@ -25,12 +25,13 @@ pub mod wire;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target. Each has a folder in `corpus`.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     ("config", models::config),
     ("events", wire::events),
     ("files", files::files),
     ("frame", wire::frame),
     ("game", games::game),
+    ("gguf", models::gguf),
     ("gossip", wire::gossip),
     ("known", trees::known),
     ("manifest", wire::manifest),

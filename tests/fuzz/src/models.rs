@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tensorlink_graph::check::{MAX_BYTES, memory};
 use tensorlink_graph::model::weights::{MAX_WEIGHT, import};
 use tensorlink_graph::transformer::import::{File, indexed_files};
-use tensorlink_graph::transformer::{Architecture, Checkpoint, Plan, describe, parameters};
+use tensorlink_graph::transformer::{Architecture, Checkpoint, Gguf, Plan, describe, gguf, parameters};
 use tensorlink_graph::{Model, Table};
 use tensorlink_node::serving::ServingShard;
 
@@ -46,12 +46,28 @@ pub fn weights(bytes: &[u8]) {
     let file = feed.rest();
     linear_layers(file);
     let Ok(description) = describe(config, None) else { return };
-    let architecture = description.architecture;
-    if architecture.layers > 4 || count(&architecture) > MAX_COUNT {
+    read(&description.architecture, File { name: "model.safetensors", bytes: file });
+}
+
+/// A GGUF file: its metadata, and the weights of the model that they describe.
+///
+/// # Panics
+/// Where a rule is broken.
+pub fn gguf(bytes: &[u8]) {
+    let Ok(parsed) = Gguf::parse(bytes) else { return };
+    let pooling = gguf::pooling(&parsed).ok().flatten().map(|pooling| pooling.to_string().into_bytes());
+    let Ok(config) = gguf::config(&parsed) else { return };
+    let config = serde_json::Value::Object(config).to_string();
+    let Ok(description) = describe(config.as_bytes(), pooling.as_deref()) else { return };
+    read(&description.architecture, File { name: "model.gguf", bytes });
+}
+
+/// Reads the weights of a small architecture: all of them, or what is wrong with them.
+fn read(architecture: &Architecture, file: File<'_>) {
+    if architecture.layers > 4 || count(architecture) > MAX_COUNT {
         return;
     }
-    let files = [File { name: "model.safetensors", bytes: file }];
-    let Ok((checkpoint, problems)) = Checkpoint::examine(&architecture, &files, None) else { return };
+    let Ok((checkpoint, problems)) = Checkpoint::examine(architecture, &[file], None) else { return };
     let faults = checkpoint.faults();
     if !problems.is_empty() {
         return;
@@ -59,7 +75,7 @@ pub fn weights(bytes: &[u8]) {
     let weights = checkpoint.weights();
     assert_eq!(weights.is_ok(), faults.is_empty(), "{faults:?}");
     if let Ok(weights) = weights {
-        assert_eq!(weights.count(), count(&architecture));
+        assert_eq!(weights.count(), count(architecture));
         assert!(weights.iter().all(|(_, matrix)| matrix.values().iter().all(|value| value.is_finite())));
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use tensorlink_fuzz::TARGETS;
 use tensorlink_graph::CheckedProgram;
-use tensorlink_graph::transformer::{Plan, describe};
+use tensorlink_graph::transformer::{Gguf, Plan, describe, gguf};
 use tensorlink_native::wire::Answer;
 use tensorlink_native::{Interval, Task};
 use tensorlink_node::ports::chain::EventAt;
@@ -56,6 +56,7 @@ fn is_real(target: &str, name: &str, bytes: &[u8]) -> bool {
         "native" if name == "task" => Task::from_bytes(bytes).is_ok(),
         "native" if name == "interval" => message::<Interval>(bytes),
         "native" => message::<Answer>(bytes),
+        "gguf" => Gguf::parse(bytes).is_ok_and(|file| gguf::config(&file).is_ok()),
         "manifest" => Manifest::parse(bytes).is_ok(),
         "receipts" => serde_json::from_slice::<Receipts>(bytes).is_ok(),
         "events" => bytes.split(|byte| *byte == b'\n').all(|line| serde_json::from_slice::<EventAt>(line).is_ok()),

@@ -91,7 +91,7 @@ pub struct BenchArgs {
     /// Only these rows [default: all].
     #[arg(value_enum, value_name = "ROW")]
     pub only: Vec<Row>,
-    /// Folder of a pretrained transformer, to compare it with its floats [default:
+    /// Folder of a pretrained transformer, or a .gguf file, to compare it with its floats [default:
     /// .toolchain/models/all-MiniLM-L6-v2, if it is there].
     #[arg(long, value_name = "FOLDER")]
     pub model: Option<PathBuf>,

@@ -79,15 +79,16 @@ pub(super) fn open(
     Ok(local)
 }
 
-/// The name of each folder, all different.
+/// The name of each folder, or of each file without its ending, all different.
 pub(super) fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
     let mut seen = BTreeSet::new();
     let mut named = Vec::new();
     for path in paths {
         let whole = path.canonicalize().with_context(|| format!("cannot open {}", path.display()))?;
-        let name = whole.file_name().and_then(|name| name.to_str());
+        let gguf = whole.is_file() && whole.extension().is_some_and(|ending| ending == "gguf");
+        let name = if gguf { whole.file_stem() } else { whole.file_name() }.and_then(|name| name.to_str());
         let id = name.with_context(|| format!("{} has no name in UTF-8", path.display()))?.to_owned();
-        ensure!(seen.insert(id.clone()), "two folders are named {id:?}: rename one, for its name is the model's");
+        ensure!(seen.insert(id.clone()), "two models are named {id:?}: rename one, for its name is the model's");
         named.push((id, whole));
     }
     Ok(named)
@@ -121,6 +122,8 @@ mod tests {
         paths.iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
         let ids: Vec<String> = named(&paths[1..]).unwrap().into_iter().map(|(id, _)| id).collect();
         assert_eq!(ids, ["mini", "other"]);
+        std::fs::write(root.path().join("b/llama.Q4_0.gguf"), "").unwrap();
+        assert_eq!(named(&[root.path().join("b/llama.Q4_0.gguf")]).unwrap()[0].0, "llama.Q4_0");
         assert!(named(&paths).unwrap_err().to_string().contains("\"mini\""));
         assert!(named(&[root.path().join("absent")]).unwrap_err().to_string().contains("absent"));
     }

@@ -32,7 +32,7 @@ const DEFAULT_LONGEST: u32 = 512;
 
 #[derive(Args, Debug)]
 pub struct JobServeArgs {
-    /// Folder of a pretrained transformer, as Hugging Face publishes it or quantised.
+    /// Folder of a pretrained transformer, as Hugging Face publishes it or quantised, or a .gguf file.
     #[arg(value_name = "FOLDER")]
     pub model: PathBuf,
     /// Most tokens of a text [default: those of the model, at most 512].

@@ -40,7 +40,8 @@ const GRACE: Duration = Duration::from_secs(20);
 
 #[derive(Args, Debug, Default)]
 pub struct ServeArgs {
-    /// Folders of models, as Hugging Face publishes them or quantised; a model is named as its folder.
+    /// Folders of models, as Hugging Face publishes them or quantised, or .gguf files; a model is named as its folder
+    /// or file.
     #[arg(required = true, value_name = "FOLDER")]
     pub models: Vec<PathBuf>,
     /// Serving job of ours whose workers compute, instead of this machine; with the folder it was posted from, for

@@ -1,11 +1,10 @@
 //! The tokens that end a text: those of `config.json` and of `generation_config.json`.
 
-use std::path::Path;
-
 use serde::Deserialize;
 use tensorlink_graph::transformer::Description;
 
-use super::{FolderError, MAX_JSON, ModelFolder, optional};
+use super::small::Small;
+use super::{FolderError, MAX_JSON, ModelFolder};
 
 const CONFIG: &str = "generation_config.json";
 
@@ -29,13 +28,13 @@ impl ModelFolder {
     /// # Errors
     /// [`FolderError::Generation`] for a file that cannot be understood, or names a token that the model does not have.
     pub fn ends(&self) -> Result<Vec<u32>, FolderError> {
-        ends(self.path(), self.description())
+        ends(&self.small, self.description())
     }
 }
 
-/// The tokens that end a text of the model in a folder.
-pub(super) fn ends(folder: &Path, description: &Description) -> Result<Vec<u32>, FolderError> {
-    let json = optional(folder, CONFIG, MAX_JSON)?;
+/// The tokens that end a text of the model that these files are of.
+pub(super) fn ends(small: &Small, description: &Description) -> Result<Vec<u32>, FolderError> {
+    let json = small.optional(CONFIG, MAX_JSON)?;
     let refused = |reason: String| FolderError::Generation(reason);
     let config: Option<Config> =
         json.as_deref().map(serde_json::from_slice).transpose().map_err(|error| refused(error.to_string()))?;

@@ -1,18 +1,18 @@
 //! Why a model folder or a text was refused.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tensorlink_graph::transformer::lora::peft::PeftError;
-use tensorlink_graph::transformer::{ConfigError, ExportError, ImportError, PlanError};
+use tensorlink_graph::transformer::{ConfigError, ExportError, GgufError, ImportError, PlanError};
 use thiserror::Error;
 
-use super::TemplateError;
+use super::{GgufTokenizerError, TemplateError};
 
 /// Why a model folder was refused.
 #[derive(Debug, Error)]
 pub enum FolderError {
     /// A file that every folder has is absent.
-    #[error("{} has no {name}; give the folder of a model as Hugging Face publishes it", folder.display())]
+    #[error("{} has no {name}; give the folder of a model as Hugging Face publishes it, or a .gguf file", folder.display())]
     Absent {
         /// The folder.
         folder: PathBuf,
@@ -24,6 +24,17 @@ pub enum FolderError {
         "{} has neither model.safetensors nor model.safetensors.index.json; pytorch_model.bin is a program as much as data and is never read: convert it with save_pretrained(safe_serialization=True)", .0.display()
     )]
     NoWeights(PathBuf),
+    /// A GGUF file that cannot be read.
+    #[error(transparent)]
+    Gguf(#[from] GgufError),
+    /// What is wrong with the model in a file.
+    #[error("{}{}: {reason}", file.display(), reason.read_as())]
+    Within {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        reason: Box<Self>,
+    },
     /// A file cannot be read.
     #[error("cannot read {}", file.display())]
     Read {
@@ -120,12 +131,33 @@ pub enum FolderError {
     },
 }
 
+impl FolderError {
+    /// What is said between a file's name and what is wrong with it, which may name files of a folder.
+    const fn read_as(&self) -> &'static str {
+        match self {
+            Self::Gguf(_) | Self::Tokenizer(TokenizerError::Gguf(_)) => "",
+            _ => ", read as a model folder",
+        }
+    }
+
+    /// The same, with the file whose model it is about; files of a folder have names of their own.
+    pub(super) fn at(self, file: &Path) -> Self {
+        match self {
+            Self::Read { .. } | Self::Within { .. } => self,
+            reason => Self::Within { file: file.to_owned(), reason: Box::new(reason) },
+        }
+    }
+}
+
 /// Why a tokenizer, or a text, was refused.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum TokenizerError {
     /// Not a tokenizer.
     #[error("tokenizer.json cannot be read ({0}); download it again")]
     Syntax(String),
+    /// That of a GGUF file.
+    #[error(transparent)]
+    Gguf(#[from] GgufTokenizerError),
     /// It has tokens that the model has no vector for.
     #[error(
         "tokenizer.json has token {token}, the model of config.json only tokens below {vocabulary}; they do not belong together"

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
@@ -24,8 +25,9 @@ use tensorlink_node::wire::{decode, encode};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
 
+use super::small::optional;
 use super::unfinished::Unfinished;
-use super::{FolderError, MAX_JSON, ModelFolder, SMALL, map, optional};
+use super::{FolderError, MAX_JSON, ModelFolder, SMALL, map};
 
 /// The file by which a quantised folder is known.
 pub(super) const MANIFEST: &str = "quantized.json";
@@ -83,7 +85,7 @@ pub struct Integers {
     file: PathBuf,
     root: String,
     plan: Plan,
-    constants: Mmap,
+    constants: Arc<Mmap>,
 }
 
 impl Integers {
@@ -171,7 +173,7 @@ pub fn write(source: &ModelFolder, exact: &Quantized, out: &Path) -> Result<Stri
         new.write(name, |file| file.write_all(bytes))
     };
     for (name, most) in SMALL {
-        if let Some(bytes) = optional(source.path(), name, most)? {
+        if let Some(bytes) = source.small.optional(name, most)? {
             keep(name, &bytes)?;
         }
     }

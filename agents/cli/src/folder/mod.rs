@@ -1,9 +1,12 @@
 //! A model folder as Hugging Face has it: `config.json`, safetensors with or without index, `tokenizer.json`. Or as
-//! `tensorlink model quantize` makes it of one: with integers instead of safetensors.
+//! `tensorlink model quantize` makes it of one: with integers instead of safetensors. Or a GGUF file, which says all
+//! that a folder says.
 //!
 //! | module | what lives there |
 //! |---|---|
 //! | here | opening a folder, its files mapped into memory |
+//! | `small` | all its files but the weights |
+//! | `gguf` | the same files made of a GGUF file |
 //! | [`tokenizer`] | text to tokens and back |
 //! | [`template`] | conversations in the model's own form |
 //! | `ends` | the tokens that end a text |
@@ -16,7 +19,9 @@
 pub mod classifier;
 mod ends;
 mod error;
+mod gguf;
 pub mod integers;
+mod small;
 pub mod survey;
 pub mod template;
 #[cfg(test)]
@@ -26,8 +31,8 @@ pub mod trained;
 pub mod tuned;
 mod unfinished;
 
-use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memmap2::Mmap;
 use serde::Deserialize;
@@ -36,13 +41,17 @@ use tensorlink_graph::transformer::{Architecture, Checkpoint, Description, Weigh
 
 pub use classifier::Classifier;
 pub use error::{FolderError, TokenizerError};
+pub use gguf::GgufTokenizerError;
 pub use integers::Integers;
+pub use small::may_be_model;
 pub use survey::Survey;
 pub use template::{ChatTemplate, TemplateError};
 pub use tokenizer::TextTokenizer;
 pub use trained::Trained;
 pub use tuned::{Adapters, Tuned};
 pub use unfinished::vacant;
+
+use small::{Small, read};
 
 /// Name of the weights where they are one file.
 const WEIGHTS: &str = "model.safetensors";
@@ -74,6 +83,7 @@ const CALIBRATION: &str = "calibration.json";
 #[derive(Debug)]
 pub struct ModelFolder {
     path: PathBuf,
+    small: Small,
     description: Description,
     tokenizer: TextTokenizer,
     stored: Stored,
@@ -93,30 +103,44 @@ struct Floats {
     index: Option<Vec<u8>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Mapped {
     name: String,
-    bytes: Mmap,
+    bytes: Arc<Mmap>,
 }
 
 impl ModelFolder {
-    /// Opens a folder and checks everything about it but the values of its weights.
+    /// Opens a folder, or a GGUF file, and checks everything about it but the values of its weights.
     ///
     /// # Errors
     /// A [`FolderError`] that names the file.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
-        let integers = Integers::open(path)?;
-        let description = described(path)?;
-        let tokenizer = TextTokenizer::new(&required(path, "tokenizer.json", MAX_TOKENIZER)?, &description)?;
+        let small = Small::of(path)?;
+        let integers = match &small {
+            Small::Lying(folder) => Integers::open(folder)?,
+            Small::Made { .. } => None,
+        };
+        let of_file = matches!(small, Small::Made { .. });
+        Self::whole(path, small, integers).map_err(|error| if of_file { error.at(path) } else { error })
+    }
+
+    fn whole(path: &Path, small: Small, integers: Option<Integers>) -> Result<Self, FolderError> {
+        let description = described(&small)?;
+        let tokenizer = TextTokenizer::new(&small.required("tokenizer.json", MAX_TOKENIZER)?, &description)?;
         let stored = match integers {
             Some(integers) => Stored::Integers(Box::new(integers.of(&description.architecture)?)),
-            None => Stored::Floats(Floats::map(path)?),
+            None => Stored::Floats(Floats::of(&small)?),
         };
-        let folder = Self { path: path.to_owned(), description, tokenizer, stored };
+        let folder = Self { path: path.to_owned(), small, description, tokenizer, stored };
         if folder.integers().is_none() {
             folder.checkpoint()?;
         }
         Ok(folder)
+    }
+
+    /// Whether it is a GGUF file.
+    pub const fn is_file(&self) -> bool {
+        matches!(self.small, Small::Made { .. })
     }
 
     /// Where it lies.
@@ -173,7 +197,7 @@ impl ModelFolder {
     /// # Errors
     /// [`FolderError::Read`], [`FolderError::Calibration`].
     pub fn calibration(&self) -> Result<Option<Vec<String>>, FolderError> {
-        let json = optional(&self.path, CALIBRATION, MAX_JSON)?;
+        let json = self.small.optional(CALIBRATION, MAX_JSON)?;
         let texts = json.map(|json| serde_json::from_slice(&json)).transpose();
         texts.map_err(|error| FolderError::Calibration(error.to_string()))
     }
@@ -199,44 +223,31 @@ pub fn read_text(path: &Path) -> Result<String, FolderError> {
     })
 }
 
-fn read(path: &Path, most: u64) -> Result<Vec<u8>, FolderError> {
-    let failed = |source| FolderError::Read { file: path.to_owned(), source };
-    let mut bytes = Vec::new();
-    std::fs::File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).map_err(failed)?;
-    if bytes.len() as u64 > most {
-        return Err(FolderError::TooLarge { file: path.to_owned(), most });
-    }
-    Ok(bytes)
-}
-
-fn optional(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, FolderError> {
-    match read(&folder.join(name), most) {
-        Err(FolderError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
-        other => other.map(Some),
-    }
-}
-
-fn required(folder: &Path, name: &'static str, most: u64) -> Result<Vec<u8>, FolderError> {
-    optional(folder, name, most)?.ok_or_else(|| FolderError::Absent { folder: folder.to_owned(), name })
-}
-
 /// What the folder's configuration says, that of its sentence-transformers parts included.
-fn described(folder: &Path) -> Result<Description, FolderError> {
-    let config = required(folder, "config.json", MAX_JSON)?;
-    if let Some(modules) = optional(folder, "modules.json", MAX_JSON)? {
+fn described(small: &Small) -> Result<Description, FolderError> {
+    let config = small.required("config.json", MAX_JSON)?;
+    if let Some(modules) = small.optional("modules.json", MAX_JSON)? {
         check_modules(&modules)?;
     }
-    let pooling = optional(folder, POOLING, MAX_JSON)?;
+    let pooling = small.optional(POOLING, MAX_JSON)?;
     Ok(describe(&config, pooling.as_deref())?)
 }
 
 impl Floats {
+    /// The weights beside small files: a folder's, or the GGUF file itself.
+    fn of(small: &Small) -> Result<Self, FolderError> {
+        match small {
+            Small::Lying(folder) => Self::map(folder),
+            Small::Made { file, .. } => Ok(Self { files: vec![file.clone()], index: None }),
+        }
+    }
+
     /// Maps the one file of weights, or all that the index names; the one file wins, as in Hugging Face's own loader.
     fn map(folder: &Path) -> Result<Self, FolderError> {
         if folder.join(WEIGHTS).exists() {
             return Ok(Self { files: vec![map(folder, WEIGHTS.into())?], index: None });
         }
-        let Some(index) = optional(folder, INDEX, MAX_JSON)? else {
+        let Some(index) = small::optional(folder, INDEX, MAX_JSON)? else {
             return Err(FolderError::NoWeights(folder.to_owned()));
         };
         let files = indexed_files(&index)?.into_iter().map(|name| map(folder, name)).collect::<Result<_, _>>()?;
@@ -258,7 +269,7 @@ fn map(folder: &Path, name: String) -> Result<Mapped, FolderError> {
         unsafe { Mmap::map(&file) }
     };
     match open() {
-        Ok(bytes) => Ok(Mapped { name, bytes }),
+        Ok(bytes) => Ok(Mapped { name, bytes: Arc::new(bytes) }),
         Err(source) => Err(FolderError::Read { file: path, source }),
     }
 }

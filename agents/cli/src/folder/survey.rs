@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use tensorlink_graph::transformer::{Checkpoint, Description};
+use tensorlink_graph::transformer::{Checkpoint, Description, export};
 
 use super::ends::ends;
 use super::integers::MANIFEST;
+use super::small::Small;
 use super::unfinished::Unfinished;
 use super::{
-    ChatTemplate, Floats, FolderError, INDEX, MAX_TOKENIZER, ModelFolder, SMALL, Stored, TextTokenizer, described,
-    required,
+    ChatTemplate, Floats, FolderError, INDEX, MAX_TOKENIZER, ModelFolder, SMALL, Stored, TextTokenizer, WEIGHTS,
+    described,
 };
 
 /// Most files of a folder that are named as not used.
@@ -27,8 +28,8 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Looks at a folder with floats: configuration, tokenizer, chat template, names, types, shapes and all values of
-    /// the weights. Goes on after what is wrong, as far as the rest can be understood without it.
+    /// Looks at a folder with floats, or a GGUF file: configuration, tokenizer, chat template, names, types, shapes and
+    /// all values of the weights. Goes on after what is wrong, as far as the rest can be understood without it.
     ///
     /// # Errors
     /// [`FolderError::Read`] if it is no folder, [`FolderError::Quantised`] if it holds no floats.
@@ -37,27 +38,34 @@ impl Survey {
             return Err(FolderError::Quantised(path.to_owned()));
         }
         let mut refused = Vec::new();
-        let description = kept(described(path), &mut refused);
+        let Some(small) = kept(Small::of(path), &mut refused) else {
+            return Ok(Self { folder: None, refused, ignored: Vec::new() });
+        };
+        let description = kept(described(&small), &mut refused);
         let tokenizer = description.as_ref().and_then(|description| {
-            let read = required(path, "tokenizer.json", MAX_TOKENIZER);
+            let read = small.required("tokenizer.json", MAX_TOKENIZER);
             kept(read.and_then(|json| Ok(TextTokenizer::new(&json, description)?)), &mut refused)
         });
         if let Some(description) = &description {
-            kept(ends(path, description), &mut refused);
+            kept(ends(&small, description), &mut refused);
         }
-        if let Some(Some(template)) = kept(ChatTemplate::find(path), &mut refused)
+        if let Some(Some(template)) = kept(ChatTemplate::find(&small), &mut refused)
             && let Err(error) = template.render([("user", "Hello")])
         {
             refused.push(error.into());
         }
-        let floats = kept(Floats::map(path), &mut refused);
+        let floats = kept(Floats::of(&small), &mut refused);
         if let (Some(floats), Some(description)) = (&floats, &description) {
             refused.extend(floats.problems(description));
         }
-        let ignored = not_read(path, floats.as_ref())?;
+        let ignored = match &small {
+            Small::Lying(folder) => not_read(folder, floats.as_ref())?,
+            Small::Made { .. } => Vec::new(),
+        };
         let folder = match (description, tokenizer, floats) {
             (Some(description), Some(tokenizer), Some(floats)) if refused.is_empty() => {
-                Some(ModelFolder { path: path.to_owned(), description, tokenizer, stored: Stored::Floats(floats) })
+                let (path, stored) = (path.to_owned(), Stored::Floats(floats));
+                Some(ModelFolder { path, small, description, tokenizer, stored })
             }
             _ => None,
         };
@@ -97,19 +105,28 @@ fn not_read(path: &Path, floats: Option<&Floats>) -> Result<Vec<String>, FolderE
 }
 
 impl ModelFolder {
-    /// Copies what is read of a folder with floats, and nothing else, to a new one.
+    /// Copies what is read of a folder with floats, and nothing else, to a new one. Of a GGUF file it makes the folder
+    /// that says the same, its weights as 32-bit floats.
     ///
     /// # Errors
     /// [`FolderError::Quantised`], [`FolderError::Exists`], [`FolderError::Read`], [`FolderError::Write`]; then there
     /// is no `out`.
     pub fn copy(&self, out: &Path) -> Result<(), FolderError> {
         let new = Unfinished::begin(out)?;
-        let small = SMALL.iter().map(|(name, _)| *name).filter(|name| self.path.join(name).exists());
         let Stored::Floats(Floats { files, index }) = &self.stored else {
             return Err(FolderError::Quantised(self.path.clone()));
         };
+        for (name, most) in SMALL {
+            if let Some(content) = self.small.optional(name, most)? {
+                new.write_all([(name, content)])?;
+            }
+        }
+        if self.is_file() {
+            new.write_all([(WEIGHTS, export::safetensors(self.architecture(), &self.weights()?)?)])?;
+            return new.finish();
+        }
         let weights = files.iter().map(|file| file.name.as_str()).chain(index.as_ref().map(|_| INDEX));
-        for name in small.chain(weights) {
+        for name in weights {
             let path = self.path.join(name);
             let failed = |source| FolderError::Read { file: path.clone(), source };
             let mut from = std::fs::File::open(&path).map_err(failed)?;

@@ -1,7 +1,6 @@
 //! Chat templates: the Jinja by which a model folder says how its conversations look.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, context};
@@ -9,10 +8,13 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 use serde::Deserialize;
 use thiserror::Error as ThisError;
 
-use super::{FolderError, MAX_JSON, ModelFolder, optional};
+use super::small::Small;
+use super::{FolderError, MAX_JSON, ModelFolder};
 
 const TEMPLATE: &str = "chat_template.jinja";
 const CONFIG: &str = "tokenizer_config.json";
+/// Where a GGUF file has it.
+const KEY: &str = "tokenizer.chat_template";
 /// Longest template, bytes.
 const MAX_TEMPLATE: u64 = 1 << 20;
 /// Most instructions of a rendering, far above what any conversation within a context needs.
@@ -51,6 +53,18 @@ pub enum TemplateError {
         /// Why, with the line.
         reason: String,
     },
+}
+
+impl TemplateError {
+    /// The same, of a template that stands elsewhere.
+    fn at(self, place: &'static str) -> Self {
+        match self {
+            Self::TooLong { .. } => Self::TooLong { file: place },
+            Self::Syntax { reason, .. } => Self::Syntax { file: place, reason },
+            Self::Failed { reason, .. } => Self::Failed { file: place, reason },
+            Self::Config(_) | Self::Refused(_) => self,
+        }
+    }
 }
 
 /// A chat template.
@@ -109,16 +123,20 @@ impl ModelFolder {
     /// # Errors
     /// [`FolderError::Template`], or a file that cannot be read.
     pub fn chat_template(&self) -> Result<Option<ChatTemplate>, FolderError> {
-        ChatTemplate::find(self.path())
+        ChatTemplate::find(&self.small)
     }
 }
 
 impl ChatTemplate {
-    /// The template of the model in a folder.
-    pub(super) fn find(folder: &Path) -> Result<Option<Self>, FolderError> {
-        let config = optional(folder, CONFIG, MAX_JSON)?;
-        let own = optional(folder, TEMPLATE, MAX_TEMPLATE)?;
-        Ok(Self::read(config.as_deref(), own.as_deref())?)
+    /// The template among the files of a model.
+    pub(super) fn find(small: &Small) -> Result<Option<Self>, FolderError> {
+        let config = small.optional(CONFIG, MAX_JSON)?;
+        let own = small.optional(TEMPLATE, MAX_TEMPLATE)?;
+        let read = Self::read(config.as_deref(), own.as_deref());
+        Ok(match small {
+            Small::Lying(_) => read?,
+            Small::Made { .. } => read.map_err(|error| error.at(KEY))?.map(|template| Self { file: KEY, ..template }),
+        })
     }
 
     /// Reads the template of `tokenizer_config.json`, or of a file of its own, which comes first, as in Hugging

@@ -10,8 +10,9 @@ use tensorlink_graph::transformer::{
     Architecture, ConfigError, ExportError, Matrix, Output, Weights, classifier, export,
 };
 
+use super::small::required;
 use super::unfinished::Unfinished;
-use super::{FolderError, MAX_JSON, ModelFolder, SMALL, WEIGHTS, read, required};
+use super::{FolderError, MAX_JSON, ModelFolder, SMALL, WEIGHTS};
 
 /// Largest file of adapters, bytes.
 const MAX_ADAPTERS: u64 = 1 << 32;
@@ -41,16 +42,17 @@ impl Tuned<'_> {
         let new = Unfinished::begin(out)?;
         let weights = export::safetensors(self.architecture, self.weights)?;
         new.write_all([(CONFIG, self.config()?), (WEIGHTS, weights)])?;
-        let from = self.folder.path();
-        for (name, most) in SMALL.into_iter().filter(|(name, _)| *name != CONFIG && from.join(name).exists()) {
-            new.write_all([(name, read(&from.join(name), most)?)])?;
+        for (name, most) in SMALL.into_iter().filter(|(name, _)| *name != CONFIG) {
+            if let Some(content) = self.folder.small.optional(name, most)? {
+                new.write_all([(name, content)])?;
+            }
         }
         new.finish()
     }
 
     /// The folder's configuration, with what became of its output weights.
     fn config(&self) -> Result<Vec<u8>, FolderError> {
-        let config = required(self.folder.path(), CONFIG, MAX_JSON)?;
+        let config = self.folder.small.required(CONFIG, MAX_JSON)?;
         let mut config: Value = serde_json::from_slice(&config).map_err(|error| {
             let message = error.to_string();
             ConfigError::Syntax { file: CONFIG, message }

@@ -2,6 +2,8 @@
 //!
 //! Names and shapes stand here as the publishers' own files have them, not as the importer expects them.
 
+pub mod gguf;
+
 use serde_json::{Map, Value, json};
 
 use super::architecture::Family;

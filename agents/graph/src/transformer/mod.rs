@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`architecture`] | dimensions and variants of encoder and decoder transformers |
 //! | [`config`], [`import`](mod@import) | both out of a Hugging Face folder |
+//! | [`gguf`] | both out of a GGUF file |
 //! | [`export`] | both into one |
 //! | `names`, `layout` | what its files call parameters, and how they lay them out |
 //! | [`parameters`](mod@parameters) | names and shapes of an architecture's weights; the weights themselves |
@@ -30,6 +31,7 @@ mod emit;
 pub mod export;
 #[cfg(any(test, feature = "conformance"))]
 pub mod fixture;
+pub mod gguf;
 pub mod import;
 mod inputs;
 mod layout;
@@ -53,6 +55,7 @@ pub use choice::{ChoiceError, SamplingParams};
 pub use config::{ConfigError, ContextLimit, Description, classifier, describe};
 pub use decode::{CacheEngine, CachedRunner, DecodeError, Session, Turn};
 pub use export::ExportError;
+pub use gguf::{Gguf, GgufError};
 pub use import::{Checkpoint, ImportError, import};
 pub use lora::Lora;
 pub use parameters::{Matrix, Parameter, Weights, WeightsError, parameters};

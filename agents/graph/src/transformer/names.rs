@@ -65,7 +65,7 @@ pub(super) fn source(family: Family, parameter: &Parameter) -> Option<Source> {
 }
 
 /// Splits `layers.7.mlp.up` into `7` and `mlp.up`.
-fn layer(module: &str) -> Option<(&str, &str)> {
+pub(super) fn layer(module: &str) -> Option<(&str, &str)> {
     module.strip_prefix("layers.")?.split_once('.')
 }
 

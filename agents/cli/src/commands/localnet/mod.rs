@@ -77,7 +77,7 @@ pub struct UpArgs {
     /// Workers to start.
     #[arg(long, default_value_t = 3, value_name = "N")]
     pub workers: u16,
-    /// Folder of a model for the gateway [default: all-MiniLM-L6-v2, where script/setup has put it].
+    /// Folder of a model for the gateway, or a .gguf file [default: all-MiniLM-L6-v2, where script/setup has put it].
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_gateway")]
     pub model: Option<PathBuf>,
     /// Start no gateway.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::folder::{Shown, rows, show};
 use crate::config::Config;
-use crate::folder::{Survey, vacant};
+use crate::folder::{Survey, may_be_model, vacant};
 use crate::output;
 
 #[derive(Serialize)]
@@ -18,16 +18,17 @@ struct Report {
     out: Option<PathBuf>,
 }
 
-/// Checks all of a folder, tells all that is wrong, and copies what is used of one that is right.
+/// Checks all of a folder or a GGUF file, tells all that is wrong, and copies what is used of one that is right.
 pub(super) fn import(config: &Config, source: &Path, out: Option<&Path>, stages: u16) -> Result<()> {
     out.map_or(Ok(()), vacant)?;
     let name = source.display();
-    if source.is_file() {
+    if source.is_file() && !may_be_model(source) {
         bail!(
-            "{name} is a file: unpack the archive or install the package that it is, and name the folder with config.json"
+            "{name} is no .gguf file: unpack the archive or install the package that it is, and name the folder with \
+             config.json"
         );
     }
-    ensure!(source.is_dir(), "there is no folder {name}: download the model first, with `hf download` or git");
+    ensure!(source.exists(), "there is no folder {name}: download the model first, with `hf download` or git");
     eprintln!("reading all of {name} ...");
     let Survey { folder, refused, ignored } = Survey::of(source)?;
     let model = folder.as_ref().map(|folder| show(folder, stages)).transpose()?;

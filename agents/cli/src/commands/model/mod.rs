@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::ModelCommand;
 use crate::config::Config;
+use crate::folder::may_be_model;
 
 /// Runs a command about a model.
 pub async fn run(config: &Config, command: ModelCommand, shutdown: CancellationToken) -> Result<()> {
@@ -32,8 +33,8 @@ pub async fn run(config: &Config, command: ModelCommand, shutdown: CancellationT
 
 fn inspect(config: &Config, model: &Path, data: Option<&Path>, stages: u16) -> Result<()> {
     match data {
-        None if model.is_dir() => folder::inspect(config, model, stages),
-        Some(_) if model.is_dir() => bail!("{} is the folder of a trained model; leave out --data", model.display()),
+        None if may_be_model(model) => folder::inspect(config, model, stages),
+        Some(_) if may_be_model(model) => bail!("{} holds a trained model; leave out --data", model.display()),
         Some(data) => file::inspect(config, model, data, stages),
         None if !model.exists() => bail!("{} does not exist", model.display()),
         None => bail!("{} is a model file; name its training data with --data", model.display()),

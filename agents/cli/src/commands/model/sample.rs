@@ -24,7 +24,7 @@ const CAPACITY: Capacity = Capacity { queue: 1, texts: 1 };
 /// What to continue, and how.
 #[derive(Args, Debug)]
 pub struct SampleArgs {
-    /// Folder of a transformer that continues texts, with floats or quantised.
+    /// Folder of a transformer that continues texts, with floats or quantised, or a .gguf file.
     pub model: PathBuf,
     /// How the text begins.
     #[arg(long, value_name = "TEXT")]

@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 use tensorlink_graph::transformer::Family;
-use tensorlink_graph::transformer::fixture::{Folder, Tensor, VOCABULARY};
+use tensorlink_graph::transformer::fixture::{Folder, Tensor, VOCABULARY, gguf};
 
 use super::*;
 use crate::folder::tests::written;
@@ -45,6 +45,22 @@ fn decoders_of_folders_are_trained_on_in_their_own_tokens() {
         assert_eq!(draft.data.training.features.mantissas().to_vec()[..4], [4, 5, 7, 9]);
         let prepared = compile(&draft, &draft.cut(&[u64::MAX, u64::MAX]).unwrap()).unwrap();
         assert_eq!(prepared.stages.len(), 2, "{family:?}");
+    }
+}
+
+#[test]
+fn decoders_of_gguf_files_are_trained_on_in_their_own_tokens() {
+    for family in [Family::Gpt2, Family::Llama, Family::Qwen2, Family::Qwen3] {
+        let dir = tune(family, 4);
+        fs::write(dir.path().join("tiny.gguf"), gguf::File::of(&Folder::new(family)).bytes()).unwrap();
+        let job = fs::read_to_string(dir.path().join("tune.json")).unwrap();
+        fs::write(dir.path().join("tune.json"), job.replace("\"folder\": \".\"", "\"folder\": \"tiny.gguf\"")).unwrap();
+        fs::write(dir.path().join("text.txt"), "the cat".repeat(40)).unwrap();
+        let draft = drafted(&dir).unwrap();
+        assert!(draft.base.as_ref().is_some_and(|base| base.folder.ends_with("tiny.gguf")), "{family:?}");
+        // "the", " cat".
+        assert_eq!(draft.data.training.features.mantissas().to_vec()[..4], [11, 14, 11, 14], "{family:?}");
+        assert_eq!(compile(&draft, &draft.cut(&[u64::MAX]).unwrap()).unwrap().stages.len(), 1);
     }
 }
 

@@ -16,17 +16,26 @@ const NO_TEMPLATE: &str = "this model has no chat template: use /v1/completions,
 #[derive(Debug)]
 pub struct HfTokenizer {
     tokenizer: TextTokenizer,
-    template: Option<ChatTemplate>,
+    /// Or why there is none.
+    template: Result<ChatTemplate, String>,
     ends: Vec<u32>,
 }
 
 impl HfTokenizer {
-    /// Reads what `folder` says of chats and of the ends of texts.
+    /// Reads what `folder` says of chats and of the ends of texts. A GGUF file's chat template, which nobody can
+    /// correct or remove there, may be wrong: then only chats are refused.
     ///
     /// # Errors
     /// A [`FolderError`] that names the file.
     pub fn of(folder: &ModelFolder) -> Result<Self, FolderError> {
-        Ok(Self { tokenizer: folder.tokenizer().clone(), template: folder.chat_template()?, ends: folder.ends()? })
+        let template = match folder.chat_template() {
+            Err(FolderError::Template(error)) if folder.is_file() => {
+                tracing::warn!("{}: chats are refused: {error}", folder.path().display());
+                Err(error.to_string())
+            }
+            found => found?.ok_or_else(|| NO_TEMPLATE.to_owned()),
+        };
+        Ok(Self { tokenizer: folder.tokenizer().clone(), template, ends: folder.ends()? })
     }
 }
 
@@ -36,7 +45,7 @@ impl Language for HfTokenizer {
             Prompt::Text(text) => self.tokenizer.encode_beginning(text, &self.ends).map_err(refusal),
             Prompt::Tokens(ids) => Ok(ids.clone()),
             Prompt::Chat(messages) => {
-                let template = self.template.as_ref().ok_or_else(|| TokenizeError::Refused(NO_TEMPLATE.into()))?;
+                let template = self.template.as_ref().map_err(|reason| TokenizeError::Refused(reason.clone()))?;
                 let said = messages.iter().map(|message| (message.role, message.content.as_str()));
                 let text = template.render(said).map_err(|error| TokenizeError::Refused(error.to_string()))?;
                 self.tokenizer.encode_bare(&text).map_err(refusal)
@@ -69,6 +78,7 @@ pub fn refusal(error: TokenizerError) -> TokenizeError {
         | TokenizerError::Character(_)
         | TokenizerError::Text(_) => TokenizeError::Refused(error.to_string()),
         TokenizerError::Syntax(_)
+        | TokenizerError::Gguf(_)
         | TokenizerError::Vocabulary { .. }
         | TokenizerError::Special { .. }
         | TokenizerError::Token { .. } => TokenizeError::Failed(error.into()),
@@ -124,7 +134,7 @@ mod tests {
     }
 
     fn speech() -> HfTokenizer {
-        HfTokenizer { tokenizer: bytes(), template: None, ends: vec![] }
+        HfTokenizer { tokenizer: bytes(), template: Err(NO_TEMPLATE.to_owned()), ends: vec![] }
     }
 
     fn spelled(before: &str, text: &str, cut: usize) -> Vec<String> {

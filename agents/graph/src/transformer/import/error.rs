@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::super::gguf::GgufError;
 use super::super::parameters::WeightsError;
 
 /// Why the weights of a model folder were refused; what to do is in the message.
@@ -14,6 +15,14 @@ pub enum ImportError {
         file: String,
         /// What the parser says.
         message: String,
+    },
+    /// A GGUF file that is not whole, or holds what is not read.
+    #[error("{file}: {source}")]
+    Gguf {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        source: GgufError,
     },
     /// The index is not one.
     #[error("{INDEX} cannot be read ({0}); download it again", INDEX = super::INDEX)]

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use safetensors::tensor::TensorView;
-
 use super::super::architecture::Architecture;
+use super::super::gguf;
 use super::super::layout::{Layout, Window};
 use super::super::names::{self, Source};
 use super::super::parameters::{Matrix, Parameter, parameters};
-use super::decode;
+use super::decode::{self, Dtype};
 use super::{File, ImportError};
 
 /// A tensor of a file.
@@ -16,7 +15,53 @@ use super::{File, ImportError};
 pub(super) struct Tensor<'a> {
     pub(super) file: &'a str,
     pub(super) name: String,
-    pub(super) view: TensorView<'a>,
+    pub(super) shape: Vec<usize>,
+    pub(super) dtype: Dtype,
+    pub(super) data: &'a [u8],
+}
+
+/// Whose names and layouts the files of a model have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Convention {
+    HuggingFace,
+    Gguf,
+}
+
+impl Convention {
+    /// The name of the output weights.
+    pub(super) const fn head(self) -> &'static str {
+        match self {
+            Self::HuggingFace => names::HEAD,
+            Self::Gguf => gguf::names::HEAD,
+        }
+    }
+
+    fn source(self, architecture: &Architecture, parameter: &Parameter) -> Option<Source> {
+        match self {
+            Self::HuggingFace => names::source(architecture.family, parameter),
+            Self::Gguf => gguf::names::source(architecture, parameter),
+        }
+    }
+
+    /// What all names begin with.
+    fn prefix(
+        self,
+        architecture: &Architecture,
+        embedding: Option<&Source>,
+        tensors: &BTreeMap<String, Tensor<'_>>,
+    ) -> &'static str {
+        match self {
+            Self::HuggingFace => prefix(architecture, embedding, tensors),
+            Self::Gguf => "",
+        }
+    }
+
+    fn idle(self, architecture: &Architecture, prefix: &str, tensor: &str) -> bool {
+        match self {
+            Self::HuggingFace => names::idle(architecture, prefix, tensor),
+            Self::Gguf => gguf::names::idle(architecture, tensor),
+        }
+    }
 }
 
 /// A parameter and the part of a tensor that holds it.
@@ -42,12 +87,13 @@ pub(super) struct Found<'a> {
 pub(super) fn locate<'a>(
     architecture: &Architecture,
     files: &[File<'_>],
+    convention: Convention,
     mut tensors: BTreeMap<String, Tensor<'a>>,
 ) -> Found<'a> {
     let list = parameters(architecture);
     let sources: Vec<Option<Source>> =
-        list.iter().map(|parameter| names::source(architecture.family, parameter)).collect();
-    let prefix = prefix(architecture, sources.first().and_then(Option::as_ref), &tensors);
+        list.iter().map(|parameter| convention.source(architecture, parameter)).collect();
+    let prefix = convention.prefix(architecture, sources.first().and_then(Option::as_ref), &tensors);
     let searched = if files.is_empty() {
         "no file".to_owned()
     } else {
@@ -80,7 +126,7 @@ pub(super) fn locate<'a>(
         tensors.remove(&name);
     }
     for (name, tensor) in tensors {
-        if names::idle(architecture, prefix, &name) {
+        if convention.idle(architecture, prefix, &name) {
             found.idle.insert(name, tensor);
         } else {
             found.problems.push(ImportError::Unknown { file: tensor.file.into(), tensor: name });
@@ -92,8 +138,8 @@ pub(super) fn locate<'a>(
 impl Located<'_> {
     /// Reads the parameter's values.
     pub(super) fn read(&self) -> Result<(String, Matrix), ImportError> {
-        let Tensor { file, name, view } = &self.tensor;
-        let values = decode::floats(view.dtype(), view.data(), &self.window);
+        let Tensor { file, name, dtype, data, .. } = &self.tensor;
+        let values = decode::floats(*dtype, data, &self.window);
         if let Some((index, &value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite()) {
             let element = self.window.flat(index) as u64;
             return Err(ImportError::NotFinite { file: (*file).into(), tensor: name.clone(), element, value });
@@ -121,13 +167,13 @@ fn prefix(
 
 /// Where in its tensor a parameter lies, once type and shape are what they should be.
 fn window(tensor: &Tensor<'_>, parameter: &Parameter, layout: Layout) -> Result<Window, ImportError> {
-    let Tensor { file, name, view } = tensor;
-    if !decode::known(view.dtype()) {
-        let dtype = format!("{:?}", view.dtype());
+    let Tensor { file, name, shape: has, dtype, .. } = tensor;
+    if let Dtype::Other(_) = dtype {
+        let dtype = dtype.to_string();
         return Err(ImportError::Dtype { file: (*file).into(), tensor: name.clone(), dtype });
     }
     let (shape, window) = layout.place(parameter.rows, parameter.columns);
-    let (fits, expected) = match (layout, view.shape(), shape.as_slice()) {
+    let (fits, expected) = match (layout, has.as_slice(), shape.as_slice()) {
         (Layout::FirstRows, [has, width], [rows, columns]) => {
             (has >= rows && width == columns, format!("[{rows} or more, {columns}]"))
         }
@@ -136,5 +182,5 @@ fn window(tensor: &Tensor<'_>, parameter: &Parameter, layout: Layout) -> Result<
     if fits {
         return Ok(window);
     }
-    Err(ImportError::Shape { file: (*file).into(), tensor: name.clone(), actual: view.shape().to_vec(), expected })
+    Err(ImportError::Shape { file: (*file).into(), tensor: name.clone(), actual: has.clone(), expected })
 }

@@ -1,4 +1,4 @@
-//! From the safetensors files of a Hugging Face folder to [`Weights`].
+//! From the safetensors files of a Hugging Face folder, or a GGUF file, to [`Weights`].
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -21,9 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use safetensors::SafeTensors;
 use serde::Deserialize;
 
-use self::locate::{Found, Located, Tensor, locate};
+use self::locate::{Convention, Found, Located, Tensor, locate};
 use super::architecture::Architecture;
-use super::names::HEAD;
+use super::gguf::{self, Gguf};
 use super::parameters::Weights;
 
 pub use error::ImportError;
@@ -35,7 +35,7 @@ const MAX_INDEX: usize = 1 << 24;
 /// Most files of a model.
 const MAX_FILES: usize = 1024;
 
-/// A safetensors file.
+/// A safetensors file, or a GGUF file, which is known by its beginning.
 #[derive(Clone, Copy, Debug)]
 pub struct File<'a> {
     /// Its name, for the index and for messages.
@@ -116,12 +116,12 @@ impl<'a> Checkpoint<'a> {
         files: &[File<'a>],
         index: Option<&[u8]>,
     ) -> Result<(Self, Vec<ImportError>), ImportError> {
-        let tensors = read_headers(files)?;
+        let (convention, tensors) = read_headers(files)?;
         if let Some(index) = index {
             check_index(index, files, &tensors)?;
         }
-        let Found { located, idle, problems } = locate(architecture, files, tensors);
-        let repeated = idle.get(HEAD).filter(|_| architecture.causal).cloned();
+        let Found { located, idle, problems } = locate(architecture, files, convention, tensors);
+        let repeated = idle.get(convention.head()).filter(|_| architecture.causal).cloned();
         let idle = idle.into_keys().collect();
         Ok((Self { architecture: architecture.clone(), located, repeated, idle }, problems))
     }
@@ -140,7 +140,7 @@ impl<'a> Checkpoint<'a> {
 
     /// Types of the numbers that are read, e.g. `BF16`.
     pub fn dtypes(&self) -> BTreeSet<String> {
-        self.located.iter().map(|located| format!("{:?}", located.tensor.view.dtype())).collect()
+        self.located.iter().map(|located| located.tensor.dtype.to_string()).collect()
     }
 
     /// Reads all values.
@@ -157,8 +157,8 @@ impl<'a> Checkpoint<'a> {
     fn tie(&self) -> Result<(), ImportError> {
         let embedding = self.located.iter().find(|located| located.parameter.name == "embedding.tokens");
         if let (Some(head), Some(embedding)) = (&self.repeated, embedding) {
-            let other = &embedding.tensor.view;
-            if head.view.dtype() != other.dtype() || head.view.data() != other.data() {
+            let other = &embedding.tensor;
+            if head.dtype != other.dtype || head.data != other.data {
                 return Err(ImportError::Untied { file: head.file.into(), tensor: head.name.clone() });
             }
         }
@@ -166,20 +166,36 @@ impl<'a> Checkpoint<'a> {
     }
 }
 
-fn read_headers<'a>(files: &[File<'a>]) -> Result<BTreeMap<String, Tensor<'a>>, ImportError> {
+/// All tensors by name, and whose names they are: a GGUF file is a model for itself.
+fn read_headers<'a>(files: &[File<'a>]) -> Result<(Convention, BTreeMap<String, Tensor<'a>>), ImportError> {
+    if let [File { name, bytes }] = files
+        && gguf::begins(bytes)
+    {
+        return Ok((Convention::Gguf, read_gguf(name, bytes)?));
+    }
     let mut tensors: BTreeMap<String, Tensor<'a>> = BTreeMap::new();
     for File { name: file, bytes } in files {
         let parsed = SafeTensors::deserialize(bytes)
             .map_err(|error| ImportError::Syntax { file: (*file).into(), message: error.to_string() })?;
         for (name, view) in parsed.tensors() {
-            let tensor = Tensor { file, name: name.clone(), view };
+            let (shape, dtype) = (view.shape().to_vec(), view.dtype().into());
+            let tensor = Tensor { file, name: name.clone(), shape, dtype, data: view.data() };
             if let Some(other) = tensors.insert(name.clone(), tensor) {
                 let (first, second) = (other.file.into(), (*file).into());
                 return Err(ImportError::Twice { tensor: name, first, second });
             }
         }
     }
-    Ok(tensors)
+    Ok((Convention::HuggingFace, tensors))
+}
+
+fn read_gguf<'a>(file: &'a str, bytes: &'a [u8]) -> Result<BTreeMap<String, Tensor<'a>>, ImportError> {
+    let parsed = Gguf::parse(bytes).map_err(|source| ImportError::Gguf { file: file.into(), source })?;
+    let tensor = |(name, stored): (&str, gguf::Stored<'a>)| {
+        let (name, gguf::Stored { shape, dtype, data }) = (name.to_owned(), stored);
+        (name.clone(), Tensor { file, name, shape, dtype, data })
+    };
+    Ok(parsed.tensors.into_iter().map(tensor).collect())
 }
 
 /// Checks that every tensor of the index is where it says.

@@ -144,7 +144,7 @@ pub fn read(
             return Err(PeftError::File(format!("{theirs} is {actual:?}, the configuration needs {shape:?}")));
         }
         let (_, window) = Layout::Matrix.place(rows, columns);
-        let values = decode::floats(view.dtype(), view.data(), &window);
+        let values = decode::floats(view.dtype().into(), view.data(), &window);
         if let Some(element) = values.iter().position(|value| !value.is_finite()) {
             return Err(WeightsError::NotFinite { name: theirs, element }.into());
         }

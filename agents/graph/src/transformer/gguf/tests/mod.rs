@@ -1,0 +1,3 @@
+mod blocks;
+mod container;
+mod model;
