@@ -38,6 +38,11 @@ impl Process {
         String::from_utf8_lossy(log.get(self.from..).unwrap_or_default()).into_owned()
     }
 
+    /// How much it has printed.
+    pub(crate) fn said(&self) -> u64 {
+        self.log.metadata().map_or(0, |about| about.len())
+    }
+
     /// Whether it ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()

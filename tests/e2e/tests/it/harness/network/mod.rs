@@ -5,7 +5,7 @@ mod ledger;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use alloy::network::Ethereum;
 use alloy::providers::RootProvider;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::job::Job;
 use super::process::{Output, Process, bounded, run, tensorlink, villain};
-use super::{chain, eventually, sno};
+use super::{LOOK, chain, eventually, sno};
 
 /// Accounts of anvil, whose keys it prints itself: worth nothing elsewhere.
 const KEYS: [&str; 10] = [
@@ -386,10 +386,22 @@ impl Network {
         eventually(&what, limit, async || process.log().contains(text).then_some(())).await;
     }
 
-    /// Waits for a background process to end well.
+    /// Waits for a background process to end well: `limit` at a time, and again if it went on saying something, since
+    /// a busy machine is slow and not stuck; four times at the most.
     pub(crate) async fn ended(&mut self, name: &str, limit: Duration) {
         let process = self.processes.get_mut(name).unwrap();
-        let status = eventually(&format!("{name} ends"), limit, async || process.ended()).await;
+        let mut status = None;
+        for _ in 0..4 {
+            let (said, until) = (process.said(), Instant::now() + limit);
+            while process.ended().is_none() && Instant::now() < until {
+                tokio::time::sleep(LOOK).await;
+            }
+            status = process.ended();
+            if status.is_some() || process.said() == said {
+                break;
+            }
+        }
+        let status = status.unwrap_or_else(|| panic!("{name} has not ended, and is stuck or too slow by far"));
         assert!(status.success(), "{name} ended with {status}");
         drop(self.take(name));
     }
