@@ -31,14 +31,20 @@ multiversion! {
     }
 }
 
+/// The largest magnitude of some elements, at least one.
+#[inline(always)]
+pub(crate) fn magnitude<T: Element>(a: &[T]) -> i64 {
+    let max = a.iter().fold(a[0], |max, x| max.max(*x));
+    let min = a.iter().fold(a[0], |min, x| min.min(*x));
+    // Mantissas are symmetric: the negative of one is one.
+    max.wide().max(-min.wide())
+}
+
 multiversion! {
     /// Rule N-31; `row` elements a row.
     pub(crate) fn row_abs_max<T: Element>(a: &[T], row: usize, out: &mut [T]) {
         for (out, a) in out.iter_mut().zip(a.chunks_exact(row)) {
-            let max = a.iter().fold(a[0], |max, x| max.max(*x));
-            let min = a.iter().fold(a[0], |min, x| min.min(*x));
-            // Mantissas are symmetric: the negative of one is one.
-            *out = T::narrow(max.wide().max(-min.wide()));
+            *out = T::narrow(magnitude(a));
         }
     }
 }

@@ -3,15 +3,13 @@
 use tensorlink_num::checked::MAX_ROW_SHIFT;
 
 use super::block::{Accumulator, BLOCK, Element, rescale_block};
+use super::rows::magnitude;
 use crate::simd::{Simd, multiversion};
 use crate::tensor::{Slice, SliceMut, each_width};
 
 multiversion! {
-    fn magnitude<T: Element>(a: &[T], largest: &mut i64) {
-        let max = a.iter().fold(a[0], |max, x| max.max(*x));
-        let min = a.iter().fold(a[0], |min, x| min.min(*x));
-        // Mantissas are symmetric: the negative of one is one.
-        *largest = max.wide().max(-min.wide());
+    fn largest_of<T: Element>(a: &[T], largest: &mut i64) {
+        *largest = magnitude(a);
     }
 }
 
@@ -19,7 +17,7 @@ multiversion! {
 pub(crate) fn row_shifts(simd: Simd, a: Slice<'_>, (run, bits): (usize, u32), out: &mut SliceMut<'_>) {
     each_width!(Slice, a, a => for (m, row) in a.chunks_exact(run).enumerate() {
         let mut largest = 0;
-        magnitude(simd, row, &mut largest);
+        largest_of(simd, row, &mut largest);
         let length = i64::BITS - largest.leading_zeros();
         out.store(simd, m, &[i64::from(length.saturating_sub(bits - 1))]);
     });
