@@ -12,10 +12,9 @@ use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, TorchEngine, calibrate};
 use tensorlink_types::{Opcode, Operator};
 
+use crate::calibration::known;
 use crate::folder::{FolderError, Integers, ModelFolder, read_text};
 
-/// Texts to calibrate on where the user names none.
-pub const CALIBRATION: &str = include_str!("../../../examples/calibration.txt");
 /// Texts to measure on where the user names none.
 pub const SENTENCES: &str = include_str!("../../../examples/sentences.txt");
 /// Texts whose every intermediate result is looked at for saturation.
@@ -37,25 +36,10 @@ pub fn texts(file: Option<&Path>, ours: &str) -> Result<String, FolderError> {
     file.map_or_else(|| Ok(ours.to_owned()), read_text)
 }
 
-/// Token numbers of the texts to calibrate a folder's model on: those of a file, else the folder's own, else ours.
-///
-/// # Errors
-/// As [`encode`], and a file that cannot be read.
-pub fn known(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>> {
-    match folder.calibration()? {
-        Some(own) if file.is_none() => {
-            let known = own.iter().map(|text| folder.tokenizer().encode(text)).collect::<Result<Vec<_>, _>>()?;
-            ensure!(!known.is_empty(), "calibration.json holds no text: name some with --calibration");
-            Ok(known)
-        }
-        _ => encode(folder, &texts(file, CALIBRATION)?),
-    }
-}
-
 /// How a folder of floats is put into integers.
 #[derive(clap::Args, Clone, Default, Debug)]
 pub struct Quantising {
-    /// Texts to calibrate on, one a line [default: the folder's own, or 48 of ours].
+    /// Texts to calibrate on, one a line [default: the folder's own, or ours].
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
     /// Bits of activations by weights: fast (8 by 8), standard (16 by 8), reference (16 by 16) [default: standard].

@@ -14,7 +14,7 @@ pub fn calibrate<'a>(model: &FloatModel, texts: impl IntoIterator<Item = &'a [u3
     let mut magnitudes = Magnitudes::default();
     for text in texts {
         let mut observe = |site: &str, seen: Seen<'_>| match seen {
-            Seen::Largest(channels) => magnitudes.see(site, channels),
+            Seen::Largest(largest) => magnitudes.see(site, largest),
             Seen::Products(products) => magnitudes.see_products(site, products),
         };
         model.forward(text, Some(&mut observe))?;

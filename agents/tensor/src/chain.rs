@@ -91,12 +91,13 @@ fn decode(link: &Link<&Operator>) -> Result<Option<(Step, i32, Spread)>, EngineE
     let elements = |operand: usize| link.operator.operands.get(operand).map_or(1, |operand| operand.ty.elements());
     // A tensor in memory has as many elements as a usize counts.
     let runs = Spread::Runs((elements(0) / elements(1)) as usize);
+    let narrow = link.operator.operands.iter().all(|operand| operand.ty.bits() <= 32);
     Ok(Some(match Instruction::parse(link.operator)? {
         Instruction::Combine { ca, cb, shift } => (Step::Combine(ca, cb), shift, Spread::Repeated),
         Instruction::RowCombine { ca, cb, shift } => (Step::Combine(ca, cb), shift, runs),
         Instruction::Scale { c, shift } => (Step::Scale(c), shift, Spread::Repeated),
-        Instruction::Mul { shift } => (Step::Mul, shift, Spread::Repeated),
-        Instruction::RowMul { shift } => (Step::Mul, shift, runs),
+        Instruction::Mul { shift } => (Step::Mul(narrow), shift, Spread::Repeated),
+        Instruction::RowMul { shift } => (Step::Mul(narrow), shift, runs),
         Instruction::Ratio { bits, floor } => (Step::Ratio(bits, floor), 0, Spread::Repeated),
         _ => return Ok(None),
     }))

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use tensorlink_graph::transformer::Output;
+use tensorlink_graph::transformer::{Output, Setting};
 
 use super::figure::{Figure, Goal, Unit};
 use super::{Measure, Row};
+use crate::calibration::known;
 use crate::device;
 use crate::folder::ModelFolder;
-use crate::quantized::{CALIBRATION, SENTENCES, distance, encode, prepare};
+use crate::quantized::{SENTENCES, distance, encode, prepare_on};
 
 /// Where `script/setup` puts a small encoder, seen from the project's root.
 const DEFAULT: &str = ".toolchain/models/all-MiniLM-L6-v2";
@@ -34,7 +35,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
         texts.truncate(FEW);
     }
     let engine = device::open(Some(measure.device))?;
-    let prepared = prepare(&folder, CALIBRATION, engine.device())?;
+    let prepared = prepare_on(&folder, &known(&folder, None)?, Setting::default(), engine.device())?;
     let d = distance(&prepared, engine, &texts)?;
     let note = format!("{} texts, {} tokens", d.texts, d.tokens);
     let figure = |what: &str, value, goal| {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use alloy_primitives::I256;
 use tensorlink::folder::ModelFolder;
-use tensorlink::quantized::{CALIBRATION, prepare};
+use tensorlink::quantized::{Quantising, exact};
 use tensorlink_chain::StepVerifierVm;
 use tensorlink_graph::CheckedProgram;
 use tensorlink_graph::transformer::{StageRunner, tokens};
@@ -27,7 +27,7 @@ struct Pass {
 impl Pass {
     fn of_minilm(text: &str) -> Self {
         let folder = ModelFolder::open(Path::new(MINILM)).unwrap();
-        let exact = prepare(&folder, CALIBRATION, Device::Cpu).unwrap().exact;
+        let exact = exact(&folder, &Quantising::default(), Device::Cpu).unwrap();
         let (plan, constants) = exact.stage(0..exact.architecture().layers, tensor_root).unwrap();
         let input = tokens(&folder.tokenizer().encode(text).unwrap()).unwrap();
         let program = plan.program(input.ty().dims()[0]).unwrap();

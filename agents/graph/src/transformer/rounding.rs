@@ -4,44 +4,51 @@
 //! Inputs that vary together let the error of one weight be undone by the weights after it. With `H` the inputs'
 //! products summed over calibration, and `H = (I + U)·D·(I + U)ᵀ`, U strictly upper triangular, weight k is rounded
 //! after adding `Σ_{j<k} e_j·U_jk`, `e_j` being what rounding weight j left. What is lost is then
-//! `Σ_k D_kk·(rounding error)²`, never more than without. `H` is taken in blocks of [`BLOCK`] channels, which bounds
-//! memory and work. It costs nothing when the weights are used.
+//! `Σ_k D_kk·(rounding error)²`, never more than without. `H` is taken in [`Blocks`] of channels, which bounds memory
+//! and work. It costs nothing when the weights are used.
 
-use super::sites::BLOCK;
+use super::sites::Blocks;
 
 /// Share of the mean square that is added to every channel's: a few hundred tokens do not tell all that will come.
 const DAMPING: f32 = 0.2;
 
 /// How the errors of a matrix's columns are passed on, block by block; within a block without any input, they are not.
-pub(super) struct Rounding(Vec<Option<Block>>);
+pub(super) struct Rounding {
+    blocks: Vec<Option<Block>>,
+    /// Channels of a block.
+    length: usize,
+}
 
-/// Rows of `U`, each as long as the block.
+/// Rows of `U`: of each channel, what those after it take of its error.
 struct Block(Vec<Vec<f32>>);
 
 impl Rounding {
     /// Each weight for itself.
     pub(super) const fn none() -> Self {
-        Self(Vec::new())
+        Self { blocks: Vec::new(), length: 1 }
     }
 
-    /// For inputs of so many channels whose blocks have these sums of products; without any, each weight is rounded for
-    /// itself.
-    pub(super) fn new<'a>(blocks: impl Iterator<Item = &'a [f32]>, channels: u32) -> Self {
-        let firsts = (0..channels).step_by(BLOCK.into());
-        let length = |first: u32| channels.saturating_sub(first).min(BLOCK.into()) as usize;
-        Self(blocks.zip(firsts).map(|(products, first)| Block::new(products, length(first))).collect())
+    /// For inputs of so many channels whose [`Blocks`] have these sums of products; without any, each weight is rounded
+    /// for itself.
+    pub(super) fn new(products: &[f32], channels: u32) -> Self {
+        let length = (Blocks::of(channels).length as usize).max(1);
+        let firsts = (0..channels as usize).step_by(length);
+        let blocks = products.chunks_exact(length.saturating_mul(length)).zip(firsts);
+        let there = |first: usize| (channels as usize).saturating_sub(first).min(length);
+        Self { blocks: blocks.map(|(products, first)| Block::new(products, (length, there(first)))).collect(), length }
     }
 
     /// Rounds a row of weights, in units of their mantissas, to integers within `±limit`; half to even.
     pub(super) fn round(&self, row: &mut [f32], limit: f32) {
         let clamped = |w: f32| w.round_ties_even().clamp(-limit, limit);
-        let mut blocks = self.0.iter();
-        for weights in row.chunks_mut(BLOCK.into()) {
+        let mut corrections = vec![0.0; self.length];
+        let mut blocks = self.blocks.iter();
+        for weights in row.chunks_mut(self.length) {
             let Some(Some(Block(passed))) = blocks.next() else {
                 weights.iter_mut().for_each(|w| *w = clamped(*w));
                 continue;
             };
-            let mut corrections = [0.0; BLOCK as usize];
+            corrections.fill(0.0);
             let mut rest = corrections.as_mut_slice();
             for (weight, passed) in weights.iter_mut().zip(passed) {
                 let Some((correction, after)) = rest.split_first_mut() else { break };
@@ -56,10 +63,10 @@ impl Rounding {
 }
 
 impl Block {
-    /// Factors the first channels of a block; none for one without any input.
-    fn new(products: &[f32], channels: usize) -> Option<Self> {
+    /// Factors the first channels of a block of so many; none for one without any input.
+    fn new(products: &[f32], (length, channels): (usize, usize)) -> Option<Self> {
         let row = |row: &[f32]| -> Vec<f64> { row.iter().take(channels).map(|x| f64::from(*x)).collect() };
-        let mut h: Vec<Vec<f64>> = products.chunks(BLOCK.into()).take(channels).map(row).collect();
+        let mut h: Vec<Vec<f64>> = products.chunks(length).take(channels).map(row).collect();
         let trace: f64 = h.iter().enumerate().filter_map(|(i, row)| row.get(i)).sum();
         let damping = f64::from(DAMPING) * trace / channels.max(1) as f64;
         if !(damping.is_finite() && damping > 0.0) {
@@ -87,8 +94,6 @@ impl Block {
 mod tests {
     use super::*;
 
-    const WIDTH: usize = BLOCK as usize;
-
     /// Inputs with a common part, and rows of weights, all made up.
     fn made_up(tokens: usize, channels: usize) -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
         // The finaliser of MurmurHash3.
@@ -105,9 +110,10 @@ mod tests {
     fn products(inputs: &[Vec<f32>], channels: usize) -> Vec<f32> {
         let at = |x: &Vec<f32>, k: usize| x.get(k).copied().unwrap_or(0.0);
         let mut sums = Vec::new();
-        for first in (0..channels).step_by(WIDTH) {
+        let length = Blocks::of(channels as u32).length as usize;
+        for first in (0..channels).step_by(length) {
             let pair = |i: usize, j: usize| inputs.iter().map(|x| at(x, first + i) * at(x, first + j)).sum::<f32>();
-            sums.extend((0..WIDTH * WIDTH).map(|place| pair(place / WIDTH, place % WIDTH)));
+            sums.extend((0..length * length).map(|place| pair(place / length, place % length)));
         }
         sums
     }
@@ -119,10 +125,10 @@ mod tests {
 
     #[test]
     fn errors_cancel_where_inputs_vary_together() {
-        for channels in [WIDTH, 40, 2 * WIDTH + 3] {
+        for channels in [128, 40, 515] {
             let (inputs, rows) = made_up(300, channels);
             let products = products(&inputs, channels);
-            let rounding = Rounding::new(products.chunks(WIDTH * WIDTH), channels as u32);
+            let rounding = Rounding::new(&products, channels as u32);
             let (mut alone, mut together) = (0.0, 0.0);
             for weights in rows {
                 let mut rounded = weights.clone();
@@ -140,12 +146,12 @@ mod tests {
 
     #[test]
     fn independent_inputs_change_nothing() {
-        let weights = made_up(0, WIDTH).1.swap_remove(0);
-        let mut identity = vec![0.0; WIDTH * WIDTH];
-        identity.iter_mut().step_by(WIDTH + 1).for_each(|square| *square = 3.0);
-        for products in [identity, vec![0.0; WIDTH * WIDTH]] {
+        let weights = made_up(0, 128).1.swap_remove(0);
+        let mut identity = vec![0.0; 128 * 128];
+        identity.iter_mut().step_by(129).for_each(|square| *square = 3.0);
+        for products in [identity, vec![0.0; 128 * 128]] {
             let mut rounded = weights.clone();
-            Rounding::new(std::iter::once(&products[..]), WIDTH as u32).round(&mut rounded, 127.0);
+            Rounding::new(&products, 128).round(&mut rounded, 127.0);
             let due: Vec<f32> = weights.iter().map(|w| w.round_ties_even()).collect();
             assert_eq!(rounded, due);
         }

@@ -10,33 +10,48 @@ const MARGIN: i16 = 1;
 /// No exponent goes beyond this, however small the values.
 const FINEST: i16 = 40;
 
-/// Channels that are looked at together: a block of 4096 operands' columns has whole ones.
-pub const BLOCK: u16 = 128;
+/// Most channels that are looked at together: their products take a megabyte.
+const MOST_TOGETHER: u32 = 512;
+
+/// Channels in blocks of one length, the last of which may have fewer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blocks {
+    /// How many.
+    pub count: u32,
+    /// Channels of each.
+    pub length: u32,
+}
+
+impl Blocks {
+    /// As few as 512 channels a block allow, as even as they come.
+    pub const fn of(channels: u32) -> Self {
+        let count = channels.div_ceil(MOST_TOGETHER);
+        Self { count, length: if count == 0 { 0 } else { channels.div_ceil(count) } }
+    }
+}
 
 /// A site that calibration never saw.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("no exponent for {0}: calibrate this very model first")]
 pub struct Uncalibrated(pub String);
 
-/// Largest magnitude of every channel (element of the last dimension) at every site, as calibration saw them, and sums
-/// of products of channels.
+/// Largest magnitude at every site, as calibration saw them, and sums of products of channels (elements of the last
+/// dimension).
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Magnitudes {
-    largest: BTreeMap<String, Vec<f32>>,
+    largest: BTreeMap<String, f64>,
     products: BTreeMap<String, Vec<f32>>,
 }
 
 impl Magnitudes {
-    /// Takes in what was seen at a site; a site keeps the number of channels it had first.
-    pub fn see(&mut self, site: &str, channels: &[f32]) {
-        match self.largest.get_mut(site) {
-            Some(most) => most.iter_mut().zip(channels).for_each(|(most, new)| *most = most.max(*new)),
-            None => drop(self.largest.insert(site.to_owned(), channels.to_vec())),
-        }
+    /// Takes in the largest magnitude that was seen at a site.
+    pub fn see(&mut self, site: &str, largest: f32) {
+        let most = self.largest.entry(site.to_owned()).or_default();
+        *most = most.max(largest.into());
     }
 
-    /// Takes in sums over tokens of products of every two channels of a block of [`BLOCK`], `[blocks, BLOCK, BLOCK]`,
-    /// at a site that projections take. A site without them has its weights rounded each for itself.
+    /// Takes in sums over tokens of products of every two channels of a block, `[count, length, length]` of the site's
+    /// [`Blocks`], at a site that projections take. A site without them has its weights rounded each for itself.
     pub fn see_products(&mut self, site: &str, products: &[f32]) {
         match self.products.get_mut(site) {
             Some(sums) => sums.iter_mut().zip(products).for_each(|(sum, new)| *sum += new),
@@ -44,16 +59,14 @@ impl Magnitudes {
         }
     }
 
-    /// Sums of products of channels, block by block; none where calibration told nothing.
-    pub(super) fn products(&self, site: &str) -> impl Iterator<Item = &[f32]> {
-        let block = usize::from(BLOCK);
-        self.products.get(site).map(Vec::as_slice).unwrap_or_default().chunks_exact(block.saturating_mul(block))
+    /// Sums of products of channels, block after block; none where calibration told nothing.
+    pub(super) fn products(&self, site: &str) -> &[f32] {
+        self.products.get(site).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Largest magnitude by site.
     pub(super) fn sites(&self) -> Sites {
-        let largest = |channels: &Vec<f32>| f64::from(channels.iter().fold(0.0, |most: f32, x| most.max(*x)));
-        Sites(self.largest.iter().map(|(site, channels)| (site.clone(), largest(channels))).collect())
+        Sites(self.largest.clone())
     }
 }
 
@@ -84,11 +97,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn blocks_hold_all_channels_and_are_even() {
+        for (channels, count, length) in [(0, 0, 0), (1, 1, 1), (512, 1, 512), (513, 2, 257), (576, 2, 288)] {
+            assert_eq!(Blocks::of(channels), Blocks { count, length }, "{channels}");
+        }
+    }
+
+    #[test]
     fn exponents_leave_the_margin() {
         let mut seen = Magnitudes::default();
-        seen.see("a", &[0.5, 2.0]);
-        seen.see("a", &[3.0, 1.0]);
-        seen.see("b", &[0.0]);
+        seen.see("a", 2.0);
+        seen.see("a", 3.0);
+        seen.see("b", 0.0);
         let sites = seen.sites();
         // 3 < 2^2, one more bit, 15 bits of magnitude.
         assert_eq!(sites.exponent("a", 16), Ok(12));

@@ -50,7 +50,7 @@ fn magnitudes(architecture: &Architecture) -> Magnitudes {
         }
     }
     let mut magnitudes = Magnitudes::default();
-    sites.iter().for_each(|site| magnitudes.see(site, &[6.0]));
+    sites.iter().for_each(|site| magnitudes.see(site, 6.0));
     magnitudes
 }
 

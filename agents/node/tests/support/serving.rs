@@ -71,7 +71,7 @@ fn cut_with(architecture: Architecture, head: Head) -> Vec<(Plan, Vec<Tensor>)> 
     let projections =
         parameters(&architecture).into_iter().filter_map(|p| Some(p.name.strip_suffix(".bias")?.to_owned()));
     let unbiased: Vec<String> = projections.map(|name| format!("{name}.unbiased")).collect();
-    sites.iter().chain(&unbiased).for_each(|site| seen.see(site, &[6.0]));
+    sites.iter().chain(&unbiased).for_each(|site| seen.see(site, 6.0));
     let layers = architecture.layers;
     let model = Quantized::new(architecture, Setting::default(), &weights, &seen).unwrap();
     (0..layers).map(|layer| model.stage_with(layer..layer + 1, head, tensor_root).unwrap()).collect()

@@ -1,15 +1,15 @@
 //! Telling an observer how large activations are, and how those that meet weights vary together.
 
 use tch::{Kind, TchError, Tensor};
-use tensorlink_graph::transformer::sites::BLOCK;
+use tensorlink_graph::transformer::sites::Blocks;
 
 /// What is told of an activation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Seen<'a> {
-    /// The largest magnitude of every channel (element of the last dimension), at each site.
-    Largest(&'a [f32]),
-    /// Sums over tokens of products of every two channels of a block of [`BLOCK`], `[blocks, BLOCK, BLOCK]`, zeros
-    /// beyond the last channel; at sites that projections take.
+    /// The largest magnitude, at each site.
+    Largest(f32),
+    /// Sums over tokens of products of every two channels of a block, `[count, length, length]` of [`Blocks::of`] the
+    /// channels, zeros beyond the last channel; at sites that projections take.
     Products(&'a [f32]),
 }
 
@@ -29,12 +29,11 @@ impl<'a> Watch<'a> {
         self.0.is_some()
     }
 
-    /// Tells the largest magnitudes of a tensor's channels.
+    /// Tells the largest magnitude of a tensor.
     pub(super) fn see(&mut self, site: &str, x: &Tensor) -> Result<(), TchError> {
         if let Some(observer) = &mut self.0 {
-            let channels = x.size().last().copied().unwrap_or(1);
-            let largest = x.f_abs()?.f_reshape([-1, channels])?.f_amax([0i64], false)?;
-            observer(site, Seen::Largest(&floats(&largest)?));
+            let largest = f64::try_from(x.f_abs()?.f_max()?)?;
+            observer(site, Seen::Largest(largest as f32));
         }
         Ok(())
     }
@@ -43,11 +42,13 @@ impl<'a> Watch<'a> {
     pub(super) fn see_input(&mut self, site: &str, x: &Tensor) -> Result<(), TchError> {
         self.see(site, x)?;
         if let Some(observer) = &mut self.0 {
-            let (channels, block) = (x.size().last().copied().unwrap_or(1), i64::from(BLOCK));
+            let channels = x.size().last().copied().unwrap_or(1);
             let x = x.f_to_kind(Kind::Float)?.f_reshape([-1, channels])?;
-            let rest = (-channels).rem_euclid(block);
-            // [blocks, tokens, BLOCK]
-            let x = x.f_constant_pad_nd([0, rest])?.f_reshape([x.size()[0], -1, block])?.f_transpose(0, 1)?;
+            let Blocks { count, length } = Blocks::of(u32::try_from(channels).unwrap_or(u32::MAX));
+            let (count, length) = (i64::from(count), i64::from(length));
+            // [count, tokens, length]
+            let x = x.f_constant_pad_nd([0, count * length - channels])?;
+            let x = x.f_reshape([x.size()[0], count, length])?.f_transpose(0, 1)?;
             observer(site, Seen::Products(&floats(&x.f_transpose(1, 2)?.f_bmm(&x)?)?));
         }
         Ok(())

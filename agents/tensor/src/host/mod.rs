@@ -3,7 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`block`] | the pass itself: widen, compute, rescale, narrow |
-//! | [`elementwise`], [`fused`] | Combine, Scale, Mul, Relu, ReluGrad; Combine, Mul and Lookup of words |
+//! | [`elementwise`], [`fused`], [`wide`] | Combine, Scale, Mul, Relu, ReluGrad; Combine, Mul and Lookup of words, and of more bits |
 //! | [`table`], [`exp`], [`values`] | Lookup; ExpNeg; functions computed once for each argument |
 //! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
 //! | [`runs`] | RowCombine, RowMul |
@@ -52,6 +52,7 @@ pub(crate) mod tail;
 pub(crate) mod values;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vnni;
+pub(crate) mod wide;
 
 use tensorlink_graph::{EngineError, StepContext};
 use tensorlink_num::checked::{DITHER_DRAWS, DROPOUT_DRAWS};
@@ -137,6 +138,10 @@ pub(crate) fn execute(
                     fused::combine(simd, (a, ca as i32), (b, cb as i32), to(shift), out);
                 } else if narrow(bound) {
                     elementwise::combine::<i32>(simd, (a, ca), (b, cb), to(shift), out);
+                } else if let (true, Slice::I32(a), Slice::I32(b), SliceMut::I32(out)) =
+                    (wide::serves(shift), a, b, &mut *out)
+                {
+                    wide::combine(simd, (a, ca), (b, cb), to(shift), out);
                 } else {
                     elementwise::combine::<i64>(simd, (a, ca), (b, cb), to(shift), out);
                 }
@@ -155,6 +160,10 @@ pub(crate) fn execute(
                     fused::mul(simd, a, b, to(shift), out);
                 } else if narrow(bound) {
                     elementwise::mul::<i32>(simd, a, b, to(shift), out);
+                } else if let (true, Slice::I32(a), Slice::I32(b), SliceMut::I32(out)) =
+                    (wide::serves(shift), a, b, &mut *out)
+                {
+                    wide::mul(simd, a, b, to(shift), out);
                 } else {
                     elementwise::mul::<i64>(simd, a, b, to(shift), out);
                 }

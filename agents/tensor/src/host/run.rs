@@ -36,8 +36,8 @@ pub(crate) enum Step {
     Combine(i64, i64),
     /// `c·a`: rule N-14.
     Scale(i64),
-    /// `a·b`: rules N-15 and N-39.
-    Mul,
+    /// `a·b`: rules N-15 and N-39; whether both fit 32 bits.
+    Mul(bool),
     /// `a/√b`: rule N-42, of so many bits and a floor.
     Ratio(u32, i64),
 }
@@ -98,6 +98,13 @@ multiversion! {
 }
 
 multiversion! {
+    /// The same of operands that fit 32 bits: a multiplication of those is cheaper.
+    fn mul_narrow(a: &[i64], b: &[i64], to: Precision, out: &mut [i64]) {
+        zip(a, b, to, out, |a, b| i64::from(a as i32) * i64::from(b as i32));
+    }
+}
+
+multiversion! {
     fn ratio(a: &[i64], b: &[i64], by: (u32, i64), limit: i64, out: &mut [i64]) {
         for ((a, b), out) in a.iter().zip(b).zip(out) {
             *out = rounded_ratio(*a, *b, by, limit);
@@ -136,7 +143,8 @@ pub(crate) fn run(simd: Simd, inputs: &[(Slice<'_>, Spread)], links: &[Link], ou
             match link.step {
                 Step::Combine(ca, cb) => combine(simd, a, b, (ca, cb), link.to, out),
                 Step::Scale(c) => scale(simd, a, c, link.to, out),
-                Step::Mul => mul(simd, a, b, link.to, out),
+                Step::Mul(true) => mul_narrow(simd, a, b, link.to, out),
+                Step::Mul(false) => mul(simd, a, b, link.to, out),
                 Step::Ratio(bits, floor) => ratio(simd, a, b, (bits, floor), link.to.limit, out),
             }
             let output = if link.kept { outputs.next() } else { None };

@@ -4,6 +4,7 @@ use tensorlink_num::checked::MAX_ROW_SHIFT;
 
 use super::block::{Accumulator, BLOCK, Element, rescale_block};
 use super::rows::magnitude;
+use super::wide::shift_row;
 use crate::simd::{Simd, multiversion};
 use crate::tensor::{Slice, SliceMut, each_width};
 
@@ -37,6 +38,14 @@ pub(crate) fn shift_rows<A: Accumulator>(
     limit: i64,
     out: &mut SliceMut<'_>,
 ) {
+    if let (true, Slice::I32(a)) = (A::BITS == i32::BITS, a) {
+        each_width!(SliceMut, out, out => {
+            for (m, (a, out)) in a.chunks_exact(row).zip(out.chunks_exact_mut(row)).enumerate() {
+                shift_row(simd, a, of_row(shifts, m), limit, out);
+            }
+        });
+        return;
+    }
     let mut buffer = [A::ZERO; BLOCK];
     for m in 0..a.len() / row {
         let shift = of_row(shifts, m);

@@ -7,6 +7,7 @@
 use super::block::{Accumulator, BLOCK, Element, fits_i32, for_blocks, rescale, rescale_block};
 use super::fused;
 use super::values::Values;
+use super::wide;
 use crate::instruction::Lookup;
 use crate::simd::{Simd, multiversion};
 use crate::tensor::{Slice, SliceMut, each_width};
@@ -120,6 +121,11 @@ pub(crate) fn lookup(
             return lookup_pairs(simd, x, &entries, attributes, limit, out);
         }
         return lookup_blocks(simd, x, &entries, attributes, limit, out);
+    }
+    if let (true, Slice::I32(x), Slice::I32(table), SliceMut::I32(out)) =
+        (wide::looks_up(attributes, x_limit, table_limit), x, table, &mut *out)
+    {
+        return wide::lookup(simd, x, table, attributes, limit, out);
     }
     let (table, mut cells) = (table.to_wide(), Cells::new());
     let small = matches!(x, Slice::I8(_) | Slice::I16(_)).then_some(());

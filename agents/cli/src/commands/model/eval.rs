@@ -5,10 +5,11 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::args::EvalArgs;
+use crate::calibration::known;
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::output;
-use crate::quantized::{Distance, SENTENCES, beside, distance, encode, known, prepare_on, texts};
+use crate::quantized::{Distance, SENTENCES, beside, distance, encode, prepare_on, texts};
 
 /// Compares a folder's model in integers with its floats: of the same folder, or of the one it was made of.
 pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {

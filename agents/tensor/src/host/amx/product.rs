@@ -69,12 +69,14 @@ impl<F: Finish, T: Element> Target<'_, F, T> {
     /// the result as rows.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
     fn turned_halves(&mut self, product: &Product<'_>, (row, first): (usize, usize), sums: &[Tile; 4]) {
-        let none = _mm512_setzero_si512();
         for ([high, low], column) in sums.as_chunks().0.iter().zip((first..product.b.rows).step_by(LANES)) {
             let width = LANES.min(product.b.rows - column);
             let halves = columns(high).into_iter().zip(columns(low));
             for (r, (high, low)) in (row..product.a.rows).zip(halves) {
-                self.row(product, (r, column), width, [none, high, low]);
+                let out = &mut self.out[r * self.stride + column..][..width];
+                let place = (product.origin.0 + r, product.origin.1 + column);
+                // SAFETY: AVX-512 is enabled for this function.
+                unsafe { self.finish.finish_halves(place, (self.narrow, [high, low]), out) };
             }
         }
     }

@@ -7,7 +7,7 @@
 //! `a = 256·a1 + a0` with `|a0|, |a1| ≤ 128` is multiplied slice by slice, and lanes are emptied into 64 bits before
 //! they can overflow. Operands whose limits leave room in the lane are not sliced.
 //!
-//! *Words by bytes.* `b` is read as bytes and widened to words in registers, or when it is packed: memory sees bytes.
+//! *Words by bytes.* A word is multiplied by its halves: two products of bytes.
 //!
 //! Many rows of `a` are worth packing both operands into panels and computing tiles that stay in registers; a few rows
 //! read `b` once, in place. Panels of `b` are packed anew by every product: from 64 rows of `a` on that is a few
@@ -19,26 +19,27 @@
 //! | [`finish`] | scales and rescales sums while they are in cache |
 //! | `pack` | interleaves rows |
 //! | `tile` | the inner loops |
-//! | `product` | one product |
+//! | `product` | one product of bytes, or of words |
+//! | `halves` | one of words by bytes |
 //! | [`share`](mod@share) | parts for several threads |
 
 pub(crate) mod finish;
+mod halves;
 pub(crate) mod matrix;
 pub(super) mod pack;
 mod product;
 pub(super) mod share;
 pub(super) mod tile;
 
-use std::ops::Range;
-
 use super::block::{Accumulator, Element};
 use crate::tensor::{Slice, SliceMut, each_width};
 use finish::Finish;
+use halves::Halves;
 use matrix::{Batch, Matrix};
 use pack::LANES;
 use product::{PACKED_ROWS, Product};
 use share::{Part, share};
-use tile::{Bytes, Dot, Words, WordsByBytes, narrowed};
+use tile::{Bytes, Dot, Words};
 
 /// Shortest stretch of the dot product between two emptyings of the lanes for which slicing `a` is no gain.
 const UNSLICED_STRETCH: usize = 128;
@@ -96,15 +97,13 @@ impl Vnni {
         finish: &impl Finish,
         out: SliceMut<'_>,
     ) {
-        // Products that a lane holds: 516 and more.
-        let stretch = ((1i64 << 31) - 1) / (a_limit * b_limit).max(1);
-        let job = Job { a: bytes_of(a), b: bytes_of(b), stretch: stretch.min(1 << 16) as usize, batch, finish };
+        let job = Job { a: bytes_of(a), b: bytes_of(b), stretch: usize::MAX, batch, finish };
         let bound = u128::from(a_limit.unsigned_abs()) * u128::from(b_limit.unsigned_abs()) * batch.a.0.width as u128;
-        if job.stretch >= batch.a.0.width && finish.narrow(bound) {
-            self.compute::<WordsByBytes, 1, 8, i32>(&job, out);
-        } else {
-            self.compute::<WordsByBytes, 1, 8, i64>(&job, out);
-        }
+        let narrow = finish.narrow(bound);
+        each_width!(SliceMut, out, out => {
+            // SAFETY: `self` is the proof that the features are there.
+            share(self.threads, batch, size_of::<i16>(), out, |part, out| unsafe { job.run_halves(narrow, part, out) });
+        });
     }
 
     fn bytes(self, (a, b): (&[i8], &[i8]), batch: &Batch, finish: &impl Finish, out: SliceMut<'_>) {
@@ -183,25 +182,39 @@ impl<F: Finish> Job<'_, F> {
     /// Computes a part; `out` begins at the part's first element.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn run<D: Dot, const S: usize, const MR: usize, A: Accumulator, T: Element>(&self, part: &Part, out: &mut [T]) {
-        let Part { products, rows, columns } = part;
+        self.each(part, (D::BYTES, D::BYTES), out, |a, b, origin, out| {
+            let product = Product { a, b, stretch: self.stretch, origin };
+            product.run::<D, S, MR, A, T>(self.finish, out, self.batch.out.1);
+        });
+    }
+
+    /// The same of words by bytes.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn run_halves<T: Element>(&self, narrow: bool, part: &Part, out: &mut [T]) {
+        self.each(part, (size_of::<i16>(), 1), out, |a, b, origin, out| {
+            Halves { a, b, origin, narrow }.run(self.finish, out, self.batch.out.1);
+        });
+    }
+
+    /// Gives operands, whose elements have so many bytes, their place in the whole, and where their product goes.
+    fn each<T>(
+        &self,
+        Part { products, rows, columns }: &Part,
+        bytes: (usize, usize),
+        out: &mut [T],
+        compute: impl Fn(Matrix<'_>, Matrix<'_>, (usize, usize), &mut [T]),
+    ) {
         let first = self.batch.place(products.start, rows.start, columns.start);
-        let compute = |product, columns: Range<usize>, out: &mut [T]| {
-            let (a, b) = self.batch.operands(product);
-            let one = Product {
-                a: Matrix::new(self.a, a, D::BYTES).part(rows.start, rows.len()),
-                b: Matrix::new(self.b, b, narrowed::<D>(D::BYTES)).part(columns.start, columns.len()),
-                stretch: self.stretch,
-                origin: (rows.start, columns.start),
-            };
-            let start = self.batch.place(product, rows.start, columns.start) - first;
-            one.run::<D, S, MR, A, T>(self.finish, &mut out[start..], self.batch.out.1);
-        };
         // A few rows stream `b`: heads that lie side by side in its rows are read together.
         let (b, step) = self.batch.b;
         let block = if rows.len() < PACKED_ROWS && step < b.stride { KEYS } else { columns.len() };
         for start in columns.clone().step_by(block.max(1)) {
             for product in products.clone() {
-                compute(product, start..columns.end.min(start + block), out);
+                let (a, b) = self.batch.operands(product);
+                let a = Matrix::new(self.a, a, bytes.0).part(rows.start, rows.len());
+                let b = Matrix::new(self.b, b, bytes.1).part(start, block.min(columns.end - start));
+                let place = self.batch.place(product, rows.start, start) - first;
+                compute(a, b, (rows.start, start), &mut out[place..]);
             }
         }
     }

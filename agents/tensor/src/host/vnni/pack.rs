@@ -2,11 +2,10 @@
 //! for 16 rows.
 
 use std::arch::x86_64::{
-    __m512i, _MM_HINT_T0, _mm_prefetch, _mm256_maskz_loadu_epi8, _mm512_add_epi16, _mm512_cvtepi8_epi16,
-    _mm512_loadu_si512, _mm512_maskz_loadu_epi8, _mm512_or_si512, _mm512_set1_epi32, _mm512_setzero_si512,
-    _mm512_shuffle_i32x4, _mm512_slli_epi16, _mm512_srai_epi16, _mm512_srli_epi16, _mm512_storeu_si512,
-    _mm512_test_epi32_mask, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
-    _mm512_xor_si512,
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi16, _mm512_loadu_si512, _mm512_maskz_loadu_epi8, _mm512_or_si512,
+    _mm512_set1_epi32, _mm512_setzero_si512, _mm512_shuffle_i32x4, _mm512_slli_epi16, _mm512_srai_epi16,
+    _mm512_srli_epi16, _mm512_storeu_si512, _mm512_test_epi32_mask, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
+    _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
 use super::matrix::Matrix;
@@ -49,31 +48,6 @@ pub(in crate::host) fn used(rows: &Matrix<'_>) -> usize {
         }
     }
     0
-}
-
-/// As [`pack`], of bytes that become words of 16 bits; nothing is flipped.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn pack_widened(rows: &Matrix<'_>, panel: &mut [Lanes], stride: usize) {
-    const HALF: usize = VECTOR / 2;
-    assert!(rows.rows <= LANES, "at most 16 rows");
-    assert!(panel.len().div_ceil(stride) == (2 * rows.width).div_ceil(WORD), "the panel holds every word");
-    for start in (0..rows.width).step_by(HALF) {
-        let bytes = HALF.min(rows.width - start);
-        let mut square = [_mm512_setzero_si512(); LANES];
-        for (r, vector) in square.iter_mut().enumerate().take(rows.rows) {
-            let part = &rows.row(r)[start..start + bytes];
-            // The same part of the next 16 rows; prefetching is no access, where there are none.
-            _mm_prefetch::<_MM_HINT_T0>(part.as_ptr().wrapping_add(LANES * rows.stride).cast());
-            // SAFETY: the mask admits `bytes` bytes, the length of `part`.
-            let part = unsafe { _mm256_maskz_loadu_epi8(first_bytes(bytes) as u32, part.as_ptr().cast()) };
-            *vector = _mm512_cvtepi8_epi16(part);
-        }
-        let words = panel[2 * start / WORD * stride..].iter_mut().step_by(stride);
-        for (lanes, vector) in words.zip(transpose(square)) {
-            // SAFETY: `Lanes` has the size of a vector.
-            unsafe { _mm512_storeu_si512((&raw mut *lanes).cast(), vector) };
-        }
-    }
 }
 
 /// Interleaves `rows` (at most 16; absent ones count as zeros), every word xored with `flip`. Word `w` of row `r` goes

@@ -8,15 +8,15 @@ use std::arch::x86_64::{
 use super::super::block::{Accumulator, Element};
 use super::finish::{Finish, widen};
 use super::matrix::Matrix;
-use super::pack::{LANES, Lanes, VECTOR, WORD, pack, pack_widened, split, split_row, used as used_of};
-use super::tile::{Dot, Sums, dots, empty, narrowed, sum_of, sums_of, tile};
+use super::pack::{LANES, Lanes, VECTOR, WORD, pack, split, split_row, used as used_of};
+use super::tile::{Dot, Sums, dots, empty, sum_of, sums_of, tile};
 
 /// From this many rows of `a` on, packing pays.
 pub(super) const PACKED_ROWS: usize = 12;
 /// Most panels of columns of a tile.
-const NR: usize = 3;
+pub(super) const NR: usize = 3;
 /// Rows of `b` that are read side by side when nothing is packed.
-const STREAMS: usize = 4;
+pub(super) const STREAMS: usize = 4;
 /// Farthest ahead of reading it that `b` is fetched when nothing is packed, in bytes: what the first-level cache holds.
 const AHEAD: usize = 1 << 15;
 
@@ -50,7 +50,7 @@ impl Product<'_> {
         stride: usize,
     ) {
         let (m, n, width) = (self.a.rows, self.b.rows, self.a.width);
-        assert!(self.b.width == narrowed::<D>(width), "rows of one length");
+        assert!(self.b.width == width, "rows of one length");
         assert!(m == 0 || (m - 1) * stride + n <= out.len(), "m × n elements");
         if m < PACKED_ROWS {
             self.stream::<D, S, A, T>(finish, out, stride);
@@ -109,8 +109,7 @@ impl Product<'_> {
         let words = self.a.width.div_ceil(WORD);
         let b = &mut b[..words * NR];
         for i in 0..NR {
-            let rows = self.b.part(first + i * LANES, LANES);
-            if D::WIDEN { pack_widened(&rows, &mut b[i..], NR) } else { pack(&rows, D::FLIP, &mut b[i..], NR) }
+            pack(&self.b.part(first + i * LANES, LANES), D::FLIP, &mut b[i..], NR);
         }
         let width = (NR * LANES).min(self.b.rows - first);
         let stretch = (self.stretch / (WORD / D::BYTES)).clamp(1, words);
@@ -164,12 +163,7 @@ impl Product<'_> {
         out: &mut [T],
         stride: usize,
     ) {
-        let (n, width, b_width) = (self.b.rows, self.a.width, self.b.width);
-        // The next rows, or, where a head is a part of a row, the next that are read side by side.
-        let ahead = match self.b.stride == b_width {
-            true if LANES * b_width <= AHEAD => LANES * b_width,
-            _ => (STREAMS * self.b.stride).min(AHEAD),
-        };
+        let (n, width, ahead) = (self.b.rows, self.a.width, ahead(&self.b));
         // A lane gets a sixteenth of the products.
         let stretch = (self.stretch.saturating_mul(LANES) / (VECTOR / D::BYTES)).max(1).saturating_mul(VECTOR);
         let split: Vec<[Vec<u8>; 2]> = match S {
@@ -188,7 +182,6 @@ impl Product<'_> {
                 for start in (0..width).step_by(stretch) {
                     let range = start..width.min(start.saturating_add(stretch));
                     let a = a.map(|a| &a[range.clone()]);
-                    let range = narrowed::<D>(range.start)..narrowed::<D>(range.end);
                     let mut lanes = [[_mm512_setzero_si512(); LANES]; S];
                     for stream in (0..columns).step_by(STREAMS) {
                         // The last columns repeat one, so that there are as many as everywhere.
@@ -200,7 +193,7 @@ impl Product<'_> {
                         }
                     }
                     if S == 1 && A::BITS == i32::BITS && width <= stretch {
-                        let sums = [sums_of(lanes[0])];
+                        let sums = [sums_of(&lanes[0])];
                         finish_lanes::<1, A, T>(finish, place, sums, *bias, out);
                         continue 'rows;
                     }
@@ -211,6 +204,13 @@ impl Product<'_> {
             }
         }
     }
+}
+
+/// How many bytes ahead of reading it `b` is fetched when nothing is packed: its next rows, or, where a head is a part
+/// of a row, the next that are read side by side.
+pub(super) const fn ahead(b: &Matrix<'_>) -> usize {
+    let next = if b.stride == b.width && LANES * b.width <= AHEAD { LANES * b.width } else { STREAMS * b.stride };
+    if next < AHEAD { next } else { AHEAD }
 }
 
 /// Finishes sums of one stretch, all of whose parts lie in registers; slice `s` counts `256^s` times.

@@ -1,9 +1,9 @@
 //! The inner loops: tiles of packed panels, and rows read in place.
 
 use std::arch::x86_64::{
-    __m512i, _MM_HINT_T0, _mm_prefetch, _mm256_maskz_loadu_epi8, _mm512_add_epi32, _mm512_cvtepi8_epi16,
-    _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_loadu_si512, _mm512_maskz_loadu_epi8, _mm512_reduce_add_epi32,
-    _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_xor_si512,
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi32, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_loadu_si512,
+    _mm512_maskz_loadu_epi8, _mm512_reduce_add_epi32, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setzero_si512,
+    _mm512_storeu_si512, _mm512_xor_si512,
 };
 
 use super::super::block::Accumulator;
@@ -15,8 +15,6 @@ pub(super) trait Dot {
     const FLIP: i32;
     /// Bytes of an element.
     const BYTES: usize;
-    /// Whether `b` lies in memory in half as many, and is widened when it is read.
-    const WIDEN: bool = false;
 
     /// Adds the products of the elements of each word.
     ///
@@ -35,8 +33,6 @@ pub(super) trait Dot {
 pub(super) struct Bytes;
 /// Signed 16-bit words.
 pub(super) struct Words;
-/// Signed 16-bit words by signed bytes.
-pub(super) struct WordsByBytes;
 
 impl Dot for Bytes {
     const FLIP: i32 = 0x8080_8080u32 as i32;
@@ -66,23 +62,6 @@ impl Dot for Bytes {
 impl Dot for Words {
     const FLIP: i32 = 0;
     const BYTES: usize = 2;
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512vnni")]
-    unsafe fn dot(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-        _mm512_dpwssd_epi32(sum, a, b)
-    }
-
-    #[inline]
-    unsafe fn bias(_: &[u8]) -> i64 {
-        0
-    }
-}
-
-impl Dot for WordsByBytes {
-    const FLIP: i32 = 0;
-    const BYTES: usize = 2;
-    const WIDEN: bool = true;
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512vnni")]
@@ -149,14 +128,8 @@ pub(super) fn empty<const S: usize, const MR: usize, const NR: usize, A: Accumul
     }
 }
 
-/// Bytes in `b`'s memory of so many in the dot product.
-pub(super) const fn narrowed<D: Dot>(bytes: usize) -> usize {
-    if D::WIDEN { bytes / 2 } else { bytes }
-}
-
-/// Dot products of one row of `a` with `J` rows of `b`, all of one length (in bytes, those of `b` half of it
-/// where it is widened): sixteen parts of each, for each slice of `a`. What lies `ahead` bytes after the rows is
-/// fetched meanwhile.
+/// Dot products of one row of `a` with `J` rows of `b`, all of one length: sixteen parts of each, for each slice of
+/// `a`. What lies `ahead` bytes after the rows is fetched meanwhile.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 #[inline]
 pub(super) fn dots<D: Dot, const S: usize, const J: usize>(
@@ -166,7 +139,7 @@ pub(super) fn dots<D: Dot, const S: usize, const J: usize>(
 ) -> [[__m512i; J]; S] {
     let bytes = a[0].len();
     assert!(a.iter().all(|row| row.len() == bytes), "rows of one length");
-    assert!(b.iter().all(|row| row.len() == narrowed::<D>(bytes)), "rows of one length");
+    assert!(b.iter().all(|row| row.len() == bytes), "rows of one length");
     let flip = _mm512_set1_epi32(D::FLIP);
     let zero = _mm512_setzero_si512();
     let mut lanes = [[zero; J]; S];
@@ -179,19 +152,11 @@ pub(super) fn dots<D: Dot, const S: usize, const J: usize>(
             *word = unsafe { _mm512_maskz_loadu_epi8(mask, a.as_ptr().add(start).cast()) };
         }
         for (j, b) in b.iter().enumerate() {
-            let address = b.as_ptr().wrapping_add(narrowed::<D>(start));
+            let address = b.as_ptr().wrapping_add(start);
             // Prefetching is no access: the address may lie beyond the matrix.
             _mm_prefetch::<_MM_HINT_T0>(address.wrapping_add(ahead).cast());
-            // SAFETY: as above, and the first half of the bytes is what lies in half the memory.
-            let column = unsafe {
-                if D::WIDEN {
-                    let mask = first_bytes(narrowed::<D>(bytes - start)) as u32;
-                    _mm512_cvtepi8_epi16(_mm256_maskz_loadu_epi8(mask, address.cast()))
-                } else {
-                    _mm512_maskz_loadu_epi8(mask, address.cast())
-                }
-            };
-            let column = _mm512_xor_si512(column, flip);
+            // SAFETY: as above.
+            let column = _mm512_xor_si512(unsafe { _mm512_maskz_loadu_epi8(mask, address.cast()) }, flip);
             for (lanes, word) in lanes.iter_mut().zip(words) {
                 // SAFETY: VNNI is enabled for this function.
                 lanes[j] = unsafe { D::dot(lanes[j], word, column) };
@@ -204,9 +169,9 @@ pub(super) fn dots<D: Dot, const S: usize, const J: usize>(
 /// The sum of the lanes of each of sixteen vectors, none of which leaves 32 bits.
 #[target_feature(enable = "avx512f")]
 #[inline]
-pub(super) fn sums_of(vectors: [__m512i; LANES]) -> __m512i {
+pub(super) fn sums_of(vectors: &[__m512i; LANES]) -> __m512i {
     // Row of the transpose i holds lane i of every vector.
-    let mut rows = transpose(vectors);
+    let mut rows = transpose(*vectors);
     let mut half = LANES / 2;
     while half > 0 {
         for i in 0..half {
@@ -231,11 +196,26 @@ pub(in crate::host) fn load(lanes: &Lanes) -> __m512i {
     unsafe { _mm512_loadu_si512((&raw const *lanes).cast()) }
 }
 
+/// A vector of bytes.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn vector(bytes: &[u8; VECTOR]) -> __m512i {
+    // SAFETY: as many bytes as a vector has.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
 #[target_feature(enable = "avx512f")]
 #[inline]
 pub(in crate::host) fn store(vector: __m512i) -> Lanes {
     let mut lanes = Lanes::ZERO;
-    // SAFETY: `Lanes` has the size of a vector.
-    unsafe { _mm512_storeu_si512((&raw mut lanes).cast(), vector) };
+    save(vector, &mut lanes);
     lanes
+}
+
+/// [`store`] to where there is room.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn save(vector: __m512i, lanes: &mut Lanes) {
+    // SAFETY: `Lanes` has the size of a vector.
+    unsafe { _mm512_storeu_si512((&raw mut *lanes).cast(), vector) };
 }
