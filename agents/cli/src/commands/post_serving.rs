@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Serialize;
-use tensorlink_graph::transformer::Output;
 use tensorlink_graph::transformer::memory::cut;
+use tensorlink_graph::transformer::Output;
 use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::price::{audit_budget, price_per_token};
 use tensorlink_types::abi::JobKind;
@@ -22,7 +22,8 @@ use crate::commands::local::named;
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::gateway::generation::hf_tokenizer::HfTokenizer;
-use crate::quantized::{Quantising, exact};
+use crate::quantized::loss::Acceptance;
+use crate::quantized::{Distance, Quantising, loss, measured};
 use crate::{device, output};
 
 /// Most tokens that a job of ours pays a lane for; the contract has room for 2^32 − 1 (rule P-18).
@@ -46,6 +47,8 @@ pub struct JobServeArgs {
     pub hire: HireArgs,
     #[command(flatten)]
     pub how: Quantising,
+    #[command(flatten)]
+    pub acceptance: Acceptance,
     /// Device to calibrate on: cpu, cuda or cuda:N [default: cuda if there is one].
     #[arg(long, env = "TENSORLINK_DEVICE")]
     pub device: Option<String>,
@@ -56,6 +59,8 @@ pub struct JobServeArgs {
 struct Quote {
     /// Name of the model.
     model: String,
+    /// How far it is from its floats; none if that is not known.
+    distance: Option<Distance>,
     /// Layers of each stage, `first..end`.
     layers: Vec<Range<u32>>,
     /// Replicas of the pipeline; texts take turns among them.
@@ -99,10 +104,10 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     let hiring = Hiring::look(config, &args.hire, &shutdown).await?;
     let doing = if folder.integers().is_some() { "reading" } else { "calibrating" };
     eprintln!("{doing} {name} and hashing its programs of {} stages ...", layers.len());
-    let prepared = {
-        let (layers, how, device) = (layers.clone(), args.how.clone(), args.device.clone());
+    let (prepared, distance) = {
+        let (layers, how, device) = (layers.clone(), (args.how.clone(), args.acceptance), args.device.clone());
         let quantise = move || quantise(&folder, &how, device.as_deref(), (&layers, longest));
-        tokio::task::spawn_blocking(quantise).await??
+        tokio::task::spawn_blocking(quantise).await?.with_context(|| name.clone())?
     };
     let prices = hiring.prices(|stage, per_gmac| {
         prepared.stages.get(stage).and_then(|s| price_per_token(&s.longest, longest, per_gmac))
@@ -111,6 +116,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     let audits = hiring.afford(&prices, tokens, longest)?;
     let quote = Quote {
         model: name.clone(),
+        distance,
         layers,
         replicas: args.hire.replicas,
         longest,
@@ -151,12 +157,14 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
 /// Reads the folder, puts it into integers if it is not, cuts it.
 fn quantise(
     folder: &ModelFolder,
-    how: &Quantising,
+    (how, acceptance): &(Quantising, Acceptance),
     device: Option<&str>,
     (layers, longest): (&[Range<u32>], u32),
-) -> Result<PreparedServing> {
-    let exact = exact(folder, how, device::open(device)?.device())?;
-    Ok(PreparedServing::new(&exact, layers, longest)?)
+) -> Result<(PreparedServing, Option<Distance>)> {
+    let measured = measured(folder, how, &device::open(device)?)?;
+    let distance = measured.distance.clone();
+    let exact = acceptance.admit(measured)?;
+    Ok((PreparedServing::new(&exact, layers, longest)?, distance))
 }
 
 fn longest(asked: Option<u32>, context: u32) -> Result<u32> {
@@ -198,6 +206,7 @@ fn show(quote: &Quote) -> String {
     let layers: Vec<String> = quote.layers.iter().map(|layers| format!("{}..{}", layers.start, layers.end)).collect();
     output::table(&[
         ("model", format!("{}, texts of up to {} tokens", quote.model, quote.longest)),
+        ("lost", quote.distance.as_ref().map_or_else(|| "not known".into(), loss::told)),
         ("pipeline", format!("{} stages (layers {}) x {} replicas", layers.len(), layers.join(", "), quote.replicas)),
         ("pays for", format!("{} tokens a lane", quote.tokens)),
         (

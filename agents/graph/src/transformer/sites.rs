@@ -10,6 +10,9 @@ const MARGIN: i16 = 1;
 /// No exponent goes beyond this, however small the values.
 const FINEST: i16 = 40;
 
+/// Beyond this a norm's sum of squares over 2^16 channels exceeds a 32-bit float, and the norm gives zeros.
+const MOST: f32 = 1e16;
+
 /// Channels that are looked at together: a block of 4096 operands' columns has whole ones.
 pub const BLOCK: u16 = 128;
 
@@ -27,12 +30,21 @@ pub struct Magnitudes {
 }
 
 impl Magnitudes {
-    /// Takes in what was seen at a site; a site keeps the number of channels it had first.
+    /// Takes in what was seen at a site; a site keeps the number of channels it had first. What is no number counts as
+    /// infinite, for it comes of numbers that are.
     pub fn see(&mut self, site: &str, channels: &[f32]) {
+        let magnitude = |x: &f32| if x.is_nan() { f32::INFINITY } else { *x };
         match self.largest.get_mut(site) {
-            Some(most) => most.iter_mut().zip(channels).for_each(|(most, new)| *most = most.max(*new)),
-            None => drop(self.largest.insert(site.to_owned(), channels.to_vec())),
+            Some(most) => most.iter_mut().zip(channels).for_each(|(most, new)| *most = most.max(magnitude(new))),
+            None => drop(self.largest.insert(site.to_owned(), channels.iter().map(magnitude).collect())),
         }
+    }
+
+    /// A site at which activations, or sums of their products, are larger than floats can be squared and summed.
+    pub(super) fn overflown(&self) -> Option<&str> {
+        let large = self.largest.iter().find(|(_, values)| values.iter().any(|x| *x > MOST));
+        let products = || self.products.iter().find(|(_, values)| values.iter().any(|x| !x.is_finite()));
+        large.or_else(products).map(|(site, _)| site.as_str())
     }
 
     /// Takes in sums over tokens of products of every two channels of a block of [`BLOCK`], `[blocks, BLOCK, BLOCK]`,
@@ -94,5 +106,21 @@ mod tests {
         assert_eq!(sites.exponent("a", 16), Ok(12));
         assert_eq!(sites.exponent("b", 12), Ok(10));
         assert_eq!(sites.exponent("c", 16), Err(Uncalibrated("c".to_owned())));
+    }
+
+    #[test]
+    fn what_floats_cannot_hold_is_noticed() {
+        let mut seen = Magnitudes::default();
+        seen.see("a", &[1e16, 1.0]);
+        assert_eq!(seen.overflown(), None);
+        for bad in [f32::NAN, f32::INFINITY, 1.1e16] {
+            let (mut first, mut later) = (seen.clone(), seen.clone());
+            first.see("b", &[0.0, bad]);
+            assert_eq!(first.overflown(), Some("b"));
+            later.see("a", &[bad, 0.0]);
+            assert_eq!(later.overflown(), Some("a"));
+        }
+        seen.see_products("a", &[1.0, f32::INFINITY]);
+        assert_eq!(seen.overflown(), Some("a"));
     }
 }
