@@ -4,12 +4,14 @@
 
 RUN=$(mktemp -d "${TMPDIR:-/tmp}/tensorlink.XXXXXX")
 TENSORLINK=$ROOT/target/debug/tensorlink
-MINILM_FOLDER=$ROOT/.toolchain/models/all-MiniLM-L6-v2
 declare -A PIDS=()
 
 # Nothing that configures a network of the user's own.
 unset "${!TENSORLINK_@}"
 export TENSORLINK_HOME=$RUN/home
+
+# Every node computes on this machine: more threads would wait for one another.
+export OMP_NUM_THREADS=1
 
 tensorlink() { "$TENSORLINK" "$@"; }
 localnet() { tensorlink localnet "$@"; }
@@ -76,22 +78,43 @@ print(next(node for node in json.load(sys.stdin)["nodes"] if node["name"] == sys
 # Bonded stake of a worker, SNO.
 stake_of() { python3 -c 'import sys; print(int(sys.argv[1]) / 1e18)' "$(of_node "$1" stake)"; }
 
-# serve_model STAGES: posts a job that serves the pretrained model, and opens a gateway to its workers.
+# serve_model MODEL OPTION...: posts a job that serves a model on two workers, and opens a gateway to them.
 serve_model() {
-    tensorlink job serve "$MINILM_FOLDER" --stages "$1" --deposit 10 --challenge-window 8 --json \
+    local model=$1
+    shift
+    tensorlink job serve "$model" --stages 2 --deposit 10 --challenge-window 8 "$@" --json \
         >"$RUN/serve.json" || die "the model was not served; logs are in $RUN"
     JOB=$(field job "$RUN/serve.json")
-    launch gateway "$TENSORLINK" serve "$MINILM_FOLDER" --job "$JOB" --http 127.0.0.1:0 --json
+    : >"$RUN/gateway.log"
+    launch gateway "$TENSORLINK" serve "$model" --job "$JOB" --http 127.0.0.1:0 --json
     GATEWAY=$(await gateway '"url": ?"([^"]+)"')
+    KEY_FILE=$TENSORLINK_HOME/localnet/user/gateway.key
     say "job $JOB is served at $GATEWAY"
 }
 
-# ask NAME: searches the example sentences; the answer is in $RUN/NAME.answer, the question's receipt
-# in $RUN/NAME.receipt.
-ask() {
-    say "searching: $QUESTION"
-    "${SEARCH[@]}" --url "$GATEWAY" --key-file "$TENSORLINK_HOME/localnet/user/gateway.key" --receipt "$RUN/$1.receipt" \
-        "$QUESTION" examples/sentences.txt | tee "$RUN/$1.answer" || die "the gateway gave no answer; logs are in $RUN"
+# search NAME MODEL QUESTION: searches the first of the example sentences; the answer is in $RUN/NAME.answer, the
+# question's receipt in $RUN/NAME.receipt.
+search() {
+    say "searching: $3"
+    examples/search.py --model "$2" --limit 16 --url "$GATEWAY" --key-file "$KEY_FILE" --receipt "$RUN/$1.receipt" \
+        "$3" examples/sentences.txt | tee "$RUN/$1.answer" || die "the gateway gave no answer; logs are in $RUN"
+}
+
+# chat NAME MODEL QUESTION: asks by OpenAI's own client; the answer is in $RUN/NAME.answer, its receipt in
+# $RUN/NAME.receipt.
+chat() {
+    say "asking: $3"
+    PYTHONPATH=$TOOLCHAIN/python-openai python3 -B examples/chat.py --model "$2" --url "$GATEWAY" \
+        --key-file "$KEY_FILE" --receipt "$RUN/$1.receipt" "$3" | tee "$RUN/$1.answer" ||
+        die "the gateway gave no answer; logs are in $RUN"
+}
+
+# price_of RECEIPT: what a text costs by the prices of its job's lanes, SNO.
+price_of() {
+    tensorlink job status "$(field texts.0.job "$1")" --json >"$RUN/status.json"
+    python3 -c 'import json, sys
+receipts, job = (json.load(open(name)) for name in sys.argv[1:])
+print(receipts["texts"][0]["tokens"] * sum(int(lane["price_per_interval"]) for lane in job["lanes"]) / 1e18)' "$1" "$RUN/status.json"
 }
 
 # Ends the gateway and the job, and waits until it is settled.

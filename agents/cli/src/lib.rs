@@ -11,7 +11,6 @@
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
 //! | [`live`], [`when`] | what is said beside the live view; times as people read them |
 //! | [`mod@dispute`] | challenges and convictions, in facts and in words |
-//! | [`calibration`] | what models are calibrated on |
 //! | [`quantized`] | model folders in integers, and how far they are from their floats |
 //! | [`gateway`] | models over HTTP, as OpenAI's clients speak it |
 //! | [`mod@bench`] | the figures of the book, measured anew |
@@ -35,7 +34,6 @@ pub mod advice;
 pub mod amount;
 pub mod args;
 pub mod bench;
-pub mod calibration;
 pub mod commands;
 pub mod config;
 pub mod device;

@@ -17,6 +17,7 @@
 //! | [`watch`] | sees every output of a step |
 //! | [`transformer`] | transformers: architectures, weights, programs |
 //! | [`metrics`], [`evaluate`](mod@evaluate) | loss and accuracy, for people |
+//! | [`compare`] | integers against floats, row by row |
 //!
 //! A model file and a table become a program, and the reference engine trains it:
 //!
@@ -64,6 +65,7 @@
 
 pub mod calibrate;
 pub mod check;
+pub mod compare;
 pub mod compile;
 #[cfg(feature = "conformance")]
 pub mod conformance;

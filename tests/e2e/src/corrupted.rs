@@ -113,11 +113,19 @@ impl<E: Engine> Engine for Corrupted<E> {
         operands: &[&E::Tensor],
         context: &StepContext,
     ) -> Result<E::Tensor, EngineError> {
-        if self.lie.step.is_some_and(|step| step != context.step) || operator.opcode != self.lie.opcode {
+        let elsewhere = self.lie.step.is_some_and(|step| step != context.step) || operator.opcode != self.lie.opcode;
+        if elsewhere || one_more(operator) {
             return self.honest.execute(operator, operands, context);
         }
         self.lie.deed.done(&self.honest, (operator, operands), context)
     }
+}
+
+/// Whether it is the attention of one more token of a text that is continued. Who repeats the text for its receipt
+/// computes all rows at once: a lie about the first row is the same both times, one about each row for itself is not,
+/// and a worker that cannot repeat its claim declines to prove itself wrong.
+fn one_more(operator: &Operator) -> bool {
+    matches!(operator.opcode, Opcode::HeadScores | Opcode::HeadMix) && operator.output.dims().first() == Some(&1)
 }
 
 /// Keeps and moves rows honestly.

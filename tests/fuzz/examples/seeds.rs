@@ -220,7 +220,7 @@ fn manifests() -> Vec<Seed> {
 fn receipts() -> Vec<u8> {
     let signed = Receipt { claim: claim(), logs: logs(), tokens: 5, signature: vec![28; 65] };
     let stage = StageReceipt::new(Address::repeat_byte(1), ClaimId(word(8)), signed);
-    let text = TextReceipts { job: JobId(7), text: 4, tokens: 5, stages: vec![stage] };
+    let text = TextReceipts { job: JobId(7), text: 4, tokens: 5, terms: None, stages: vec![stage] };
     serde_json::to_vec(&Receipts { texts: vec![text] }).unwrap_or_default()
 }
 

@@ -7,10 +7,9 @@ use tensorlink_graph::transformer::{Output, Setting};
 
 use super::figure::{Figure, Goal, Unit};
 use super::{Measure, Row};
-use crate::calibration::known;
 use crate::device;
 use crate::folder::ModelFolder;
-use crate::quantized::{SENTENCES, distance, encode, prepare_on};
+use crate::quantized::{SENTENCES, distance, encode, known, prepare_on};
 
 /// Where `script/setup` puts a small encoder, seen from the project's root.
 const DEFAULT: &str = ".toolchain/models/all-MiniLM-L6-v2";

@@ -20,17 +20,19 @@ use crate::gateway::generation::batch::Capacity;
 use crate::gateway::generation::cached::Cached;
 use crate::gateway::generation::hf_tokenizer::{HfTokenizer, refusal};
 use crate::gateway::local::Local;
-use crate::quantized::{Quantising, exact};
+use crate::quantized::loss::Acceptance;
+use crate::quantized::{Quantising, exact, measured};
 
 /// What is said of a model that is trained here, and asked elsewhere.
 const UNSERVED: &str =
     "the model tells classes of texts apart, which is not served yet: ask it by Hugging Face's transformers";
 
 /// Reads and quantises every model, one after the other. They are calibrated on the texts of a file, if there is one.
+/// A model that lost too much by it is refused, unless `accepted` says otherwise; without it nobody looks.
 pub(super) fn open(
     models: &[(String, PathBuf)],
     capacity: Capacity,
-    how: &Quantising,
+    (how, accepted): (&Quantising, Option<Acceptance>),
     device: Option<&str>,
 ) -> Result<Local> {
     // All folders first: a wrong one is told of before minutes are spent on the others.
@@ -49,7 +51,11 @@ pub(super) fn open(
     for (id, folder, tokenizer) in folders {
         let start = Instant::now();
         let made = if folder.integers().is_some() { "read" } else { "calibrated and quantised" };
-        let exact = exact(&folder, how, engine.device()).with_context(|| id.clone())?;
+        let exact = match accepted {
+            Some(accepted) => measured(&folder, how, &engine).and_then(|measured| accepted.admit(measured)),
+            None => exact(&folder, how, engine.device()),
+        };
+        let exact = exact.with_context(|| id.clone())?;
         let (layers, head) = (0..exact.architecture().layers, Head::served(exact.architecture().output));
         let (stage, constants) = exact.stage_with(layers, head, tensor_root)?;
         drop(exact);

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Serialize;
-use tensorlink_graph::transformer::Output;
 use tensorlink_graph::transformer::memory::cut;
+use tensorlink_graph::transformer::{Output, Setting};
 use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::price::{audit_budget, price_per_token};
 use tensorlink_types::abi::JobKind;
@@ -22,7 +22,8 @@ use crate::commands::local::named;
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::gateway::generation::hf_tokenizer::HfTokenizer;
-use crate::quantized::{Quantising, exact};
+use crate::quantized::loss::Acceptance;
+use crate::quantized::{Distance, Quantising, loss, measured};
 use crate::{device, output};
 
 /// Most tokens that a job of ours pays a lane for; the contract has room for 2^32 − 1 (rule P-18).
@@ -46,6 +47,8 @@ pub struct JobServeArgs {
     pub hire: HireArgs,
     #[command(flatten)]
     pub how: Quantising,
+    #[command(flatten)]
+    pub acceptance: Acceptance,
     /// Device to calibrate on: cpu, cuda or cuda:N [default: cuda if there is one].
     #[arg(long, env = "TENSORLINK_DEVICE")]
     pub device: Option<String>,
@@ -56,6 +59,13 @@ pub struct JobServeArgs {
 struct Quote {
     /// Name of the model.
     model: String,
+    /// In how many bits it is computed.
+    setting: Setting,
+    /// How far it is from its floats; none if that is not known.
+    distance: Option<Distance>,
+    /// Gas of convicting a worker by one element of a product over 4,096 elements in this setting; by shorter ones it
+    /// costs less.
+    conviction_gas: u64,
     /// Layers of each stage, `first..end`.
     layers: Vec<Range<u32>>,
     /// Replicas of the pipeline; texts take turns among them.
@@ -99,10 +109,10 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     let hiring = Hiring::look(config, &args.hire, &shutdown).await?;
     let doing = if folder.integers().is_some() { "reading" } else { "calibrating" };
     eprintln!("{doing} {name} and hashing its programs of {} stages ...", layers.len());
-    let prepared = {
-        let (layers, how, device) = (layers.clone(), args.how.clone(), args.device.clone());
+    let (prepared, setting, distance) = {
+        let (layers, how, device) = (layers.clone(), (args.how.clone(), args.acceptance), args.device.clone());
         let quantise = move || quantise(&folder, &how, device.as_deref(), (&layers, longest));
-        tokio::task::spawn_blocking(quantise).await??
+        tokio::task::spawn_blocking(quantise).await?.with_context(|| name.clone())?
     };
     let prices = hiring.prices(|stage, per_gmac| {
         prepared.stages.get(stage).and_then(|s| price_per_token(&s.longest, longest, per_gmac))
@@ -111,6 +121,9 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     let audits = hiring.afford(&prices, tokens, longest)?;
     let quote = Quote {
         model: name.clone(),
+        setting,
+        distance,
+        conviction_gas: setting.conviction_gas(),
         layers,
         replicas: args.hire.replicas,
         longest,
@@ -151,12 +164,14 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
 /// Reads the folder, puts it into integers if it is not, cuts it.
 fn quantise(
     folder: &ModelFolder,
-    how: &Quantising,
+    (how, acceptance): &(Quantising, Acceptance),
     device: Option<&str>,
     (layers, longest): (&[Range<u32>], u32),
-) -> Result<PreparedServing> {
-    let exact = exact(folder, how, device::open(device)?.device())?;
-    Ok(PreparedServing::new(&exact, layers, longest)?)
+) -> Result<(PreparedServing, Setting, Option<Distance>)> {
+    let measured = measured(folder, how, &device::open(device)?)?;
+    let distance = measured.distance.clone();
+    let exact = acceptance.admit(measured)?;
+    Ok((PreparedServing::new(&exact, layers, longest)?, exact.setting(), distance))
 }
 
 fn longest(asked: Option<u32>, context: u32) -> Result<u32> {
@@ -198,6 +213,8 @@ fn show(quote: &Quote) -> String {
     let layers: Vec<String> = quote.layers.iter().map(|layers| format!("{}..{}", layers.start, layers.end)).collect();
     output::table(&[
         ("model", format!("{}, texts of up to {} tokens", quote.model, quote.longest)),
+        ("setting", quote.setting.to_string()),
+        ("lost", quote.distance.as_ref().map_or_else(|| "not known".into(), loss::told)),
         ("pipeline", format!("{} stages (layers {}) x {} replicas", layers.len(), layers.join(", "), quote.replicas)),
         ("pays for", format!("{} tokens a lane", quote.tokens)),
         (
@@ -209,6 +226,7 @@ fn show(quote: &Quote) -> String {
         ),
         ("audits", format!("up to {} {} of it", quote.audits, quote.token)),
         ("at risk", format!("{} SNO per worker", quote.worker_stake)),
+        ("conviction", format!("{} gas by one element of a product over 4,096", quote.conviction_gas)),
         (
             "settled",
             format!(

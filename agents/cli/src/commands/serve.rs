@@ -23,6 +23,7 @@ use crate::gateway::keys::{Keys, readable_by_others};
 use crate::gateway::{Access, Gateway, Limits, server};
 use crate::output;
 use crate::quantized::Quantising;
+use crate::quantized::loss::Acceptance;
 
 const DEFAULT_HTTP: &str = "127.0.0.1:8080";
 /// The file of the key that is made when none is given, in the data folder.
@@ -46,7 +47,7 @@ pub struct ServeArgs {
     pub models: Vec<PathBuf>,
     /// Serving job of ours whose workers compute, instead of this machine; with the folder it was posted from, for
     /// its tokenizer.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["calibration", "setting", "device"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["calibration", "setting", "accept_loss", "device"])]
     pub job: Option<u64>,
     /// Address to serve HTTP on [default: 127.0.0.1:8080]; put a proxy with TLS before any other.
     #[arg(long, env = "TENSORLINK_HTTP", value_name = "ADDR")]
@@ -74,6 +75,8 @@ pub struct ServeArgs {
     pub timeout: Option<u64>,
     #[command(flatten)]
     pub how: Quantising,
+    #[command(flatten)]
+    pub acceptance: Acceptance,
     /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
     #[arg(long, env = "TENSORLINK_DEVICE")]
     pub device: Option<String>,
@@ -101,6 +104,9 @@ pub struct ServeFile {
     pub calibration: Option<PathBuf>,
     /// As `--setting`.
     pub setting: Option<Setting>,
+    /// As `--accept-loss`.
+    #[serde(default)]
+    pub accept_loss: bool,
     /// As `--device`.
     pub device: Option<String>,
 }
@@ -117,6 +123,7 @@ struct Plan {
     queue: usize,
     texts: usize,
     how: Quantising,
+    acceptance: Acceptance,
     device: Option<String>,
 }
 
@@ -194,6 +201,7 @@ impl Plan {
                 calibration: args.how.calibration.or_else(|| file.calibration.clone()),
                 setting: args.how.setting.or(file.setting),
             },
+            acceptance: Acceptance { accept_loss: args.acceptance.accept_loss || file.accept_loss },
             device: args.device.or_else(|| file.device.clone()),
         })
     }
@@ -217,7 +225,7 @@ impl Plan {
         let plan = Arc::clone(self);
         let opened = tokio::task::spawn_blocking(move || {
             let capacity = Capacity { queue: plan.queue, texts: plan.texts };
-            open(&plan.models, capacity, &plan.how, plan.device.as_deref())
+            open(&plan.models, capacity, (&plan.how, Some(plan.acceptance)), plan.device.as_deref())
         });
         Ok(Computing::Here(Arc::new(opened.await.context("a model could not be read")??)))
     }
@@ -248,6 +256,13 @@ mod tests {
         assert!(open.to_string().contains("--no-auth"), "{open}");
         let given = plan("[serve]\napi_key_file = \"k\"", |_| ()).unwrap();
         assert_eq!((given.key_file.as_deref(), given.make_key), (Some(Path::new("k")), false));
+    }
+
+    #[test]
+    fn a_loss_is_accepted_where_the_flag_or_the_file_says_so() {
+        let accepted =
+            |text, flag| plan(text, |args| args.acceptance.accept_loss = flag).unwrap().acceptance.accept_loss;
+        assert!(!accepted("", false) && accepted("", true) && accepted("[serve]\naccept_loss = true", false));
     }
 
     #[test]

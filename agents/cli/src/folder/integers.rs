@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `plan.bin` | the plan of all layers, as serving jobs publish it (postcard): architecture, calibrated sites, every constant's name, type and root |
 //! | `constants.bin` | the constants in the plan's order, canonical bytes of one after another |
+//! | `loss.json` | how far the model was from its floats when it was made; `null` if nobody knows |
 //! | `config.json`, `tokenizer.json`, … | as the model's publisher wrote them |
 //! | `quantized.json` | a version; SHA-256 of every file but the constants, whose roots are in the plan; a root over these |
 //!
@@ -18,7 +19,7 @@ use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tensorlink_graph::transformer::plan::Head;
-use tensorlink_graph::transformer::{Architecture, Plan, PlanError, Quantized};
+use tensorlink_graph::transformer::{Architecture, Plan, PlanError, Quantized, Setting};
 use tensorlink_node::files::file_len;
 use tensorlink_node::wire::manifest::MAX_PLAN;
 use tensorlink_node::wire::{decode, encode};
@@ -28,13 +29,16 @@ use tensorlink_proof::commit::tensor_root;
 use super::small::optional;
 use super::unfinished::Unfinished;
 use super::{FolderError, MAX_JSON, ModelFolder, SMALL, map};
+use crate::quantized::Measured;
+use crate::quantized::distance::Distance;
 
 /// The file by which a quantised folder is known.
 pub(super) const MANIFEST: &str = "quantized.json";
 const PLAN: &str = "plan.bin";
 const CONSTANTS: &str = "constants.bin";
+const LOSS: &str = "loss.json";
 /// Version of the format, and of what programs make of it.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What `quantized.json` says.
 #[derive(PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -73,6 +77,12 @@ impl Manifest {
         }
         Ok(())
     }
+
+    /// A file that every quantised folder has, as it was written.
+    fn whole(&self, folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, FolderError> {
+        let found = optional(folder, name, most)?.filter(|bytes| self.files.get(name) == Some(&digest(bytes)));
+        found.ok_or_else(|| FolderError::Changed(folder.join(name)))
+    }
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -85,6 +95,7 @@ pub struct Integers {
     file: PathBuf,
     root: String,
     plan: Plan,
+    distance: Option<Distance>,
     constants: Arc<Mmap>,
 }
 
@@ -97,14 +108,13 @@ impl Integers {
         let Some(manifest) = optional(folder, MANIFEST, MAX_JSON)? else { return Ok(None) };
         let manifest = Manifest::parse(&manifest)?;
         manifest.check(folder)?;
-        let changed = || FolderError::Changed(folder.join(PLAN));
-        let plan = optional(folder, PLAN, MAX_PLAN)?.ok_or_else(changed)?;
-        if manifest.files.get(PLAN) != Some(&digest(&plan)) {
-            return Err(changed());
-        }
+        let plan = manifest.whole(folder, PLAN, MAX_PLAN)?;
         let plan: Plan = decode("plan", &plan).map_err(|error| FolderError::Version(error.to_string()))?;
+        let distance = manifest.whole(folder, LOSS, MAX_JSON)?;
+        let distance = serde_json::from_slice(&distance);
+        let distance = distance.map_err(|error| FolderError::Manifest(format!("{LOSS}: {error}")))?;
         let constants = map(folder, CONSTANTS.into())?.bytes;
-        let integers = Self { file: folder.join(CONSTANTS), root: manifest.root, plan, constants };
+        let integers = Self { file: folder.join(CONSTANTS), root: manifest.root, plan, distance, constants };
         if integers.constants.len() as u64 != integers.bytes() {
             return Err(FolderError::Changed(integers.file));
         }
@@ -122,6 +132,17 @@ impl Integers {
     /// What commits to the whole folder, in hexadecimal.
     pub fn root(&self) -> &str {
         &self.root
+    }
+
+    /// How far the model was from its floats when it was made, on texts that calibration never saw; none if there were
+    /// no such texts.
+    pub const fn distance(&self) -> Option<&Distance> {
+        self.distance.as_ref()
+    }
+
+    /// In how many bits it is computed.
+    pub const fn setting(&self) -> Setting {
+        self.plan.setting()
     }
 
     /// Bytes of all constants.
@@ -163,7 +184,8 @@ impl Integers {
 ///
 /// # Errors
 /// [`FolderError::Exists`], [`FolderError::Write`]; then there is no `out`.
-pub fn write(source: &ModelFolder, exact: &Quantized, out: &Path) -> Result<String, FolderError> {
+pub fn write(source: &ModelFolder, measured: &Measured, out: &Path) -> Result<String, FolderError> {
+    let Measured { exact, distance } = measured;
     let new = Unfinished::begin(out)?;
     let layers = 0..exact.architecture().layers;
     let plan = exact.plan(layers, Head::served(exact.architecture().output), tensor_root)?;
@@ -179,6 +201,8 @@ pub fn write(source: &ModelFolder, exact: &Quantized, out: &Path) -> Result<Stri
     }
     let encoded = encode("plan", &plan).map_err(|error| FolderError::Version(error.to_string()))?;
     keep(PLAN, &encoded)?;
+    let told = serde_json::to_vec_pretty(distance).map_err(|error| FolderError::Manifest(error.to_string()))?;
+    keep(LOSS, &told)?;
     let missing = |name: &str| PlanError::Constant(name.to_owned());
     let tensors = plan.constants().iter().map(|slot| exact.constant(&slot.name).ok_or_else(|| missing(&slot.name)));
     let tensors = tensors.collect::<Result<Vec<&Tensor>, _>>()?;

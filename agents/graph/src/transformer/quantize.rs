@@ -47,6 +47,15 @@ pub enum QuantizeError {
     /// The weights are not the architecture's.
     #[error(transparent)]
     Weights(#[from] WeightsError),
+    /// Activations outgrew floats on the texts that the model was calibrated on.
+    #[error(
+        "calibration overflows at {site}: the model's activations there are larger than floats can be squared and \
+         summed. Its weights are damaged, or it needs other texts: name some like those to come with --calibration"
+    )]
+    Overflow {
+        /// The activation.
+        site: String,
+    },
     /// A constant has no type; its values are too large or too small for any exponent.
     #[error("{name} cannot be written in integers: {source}")]
     Type {
@@ -87,6 +96,9 @@ impl Quantized {
         weights: &Weights,
         seen: &Magnitudes,
     ) -> Result<Self, QuantizeError> {
+        if let Some(site) = seen.overflown() {
+            return Err(QuantizeError::Overflow { site: site.to_owned() });
+        }
         let mut made = Made { weights, seen, bits: setting.weight_bits(), constants: BTreeMap::new() };
         made.embedding(&architecture)?;
         for layer in 0..architecture.layers {

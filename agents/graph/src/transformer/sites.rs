@@ -10,6 +10,9 @@ const MARGIN: i16 = 1;
 /// No exponent goes beyond this, however small the values.
 const FINEST: i16 = 40;
 
+/// Beyond this a norm's sum of squares over 2^16 channels exceeds a 32-bit float, and the norm gives zeros.
+const MOST: f64 = 1e16;
+
 /// Most channels that are looked at together: their products take a megabyte.
 const MOST_TOGETHER: u32 = 512;
 
@@ -44,10 +47,19 @@ pub struct Magnitudes {
 }
 
 impl Magnitudes {
-    /// Takes in the largest magnitude that was seen at a site.
+    /// Takes in the largest magnitude that was seen at a site. What is no number counts as infinite, for it comes of
+    /// numbers that are.
     pub fn see(&mut self, site: &str, largest: f32) {
+        let largest = if largest.is_nan() { f64::INFINITY } else { largest.into() };
         let most = self.largest.entry(site.to_owned()).or_default();
-        *most = most.max(largest.into());
+        *most = most.max(largest);
+    }
+
+    /// A site at which activations, or sums of their products, are larger than floats can be squared and summed.
+    pub(super) fn overflown(&self) -> Option<&str> {
+        let large = self.largest.iter().find(|(_, largest)| **largest > MOST).map(|(site, _)| site);
+        let products = || self.products.iter().find(|(_, values)| values.iter().any(|x| !x.is_finite()));
+        large.or_else(|| products().map(|(site, _)| site)).map(String::as_str)
     }
 
     /// Takes in sums over tokens of products of every two channels of a block, `[count, length, length]` of the site's
@@ -114,5 +126,21 @@ mod tests {
         assert_eq!(sites.exponent("a", 16), Ok(12));
         assert_eq!(sites.exponent("b", 12), Ok(10));
         assert_eq!(sites.exponent("c", 16), Err(Uncalibrated("c".to_owned())));
+    }
+
+    #[test]
+    fn what_floats_cannot_hold_is_noticed() {
+        let mut seen = Magnitudes::default();
+        seen.see("a", 1e16);
+        assert_eq!(seen.overflown(), None);
+        for bad in [f32::NAN, f32::INFINITY, 1.1e16] {
+            let (mut first, mut later) = (seen.clone(), seen.clone());
+            first.see("b", bad);
+            assert_eq!(first.overflown(), Some("b"));
+            later.see("a", bad);
+            assert_eq!(later.overflown(), Some("a"));
+        }
+        seen.see_products("a", &[1.0, f32::INFINITY]);
+        assert_eq!(seen.overflown(), Some("a"));
     }
 }

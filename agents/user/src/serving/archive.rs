@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
+use tensorlink_graph::transformer::Setting;
 use tensorlink_node::Journal;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::wire::rpc::Receipt;
@@ -32,8 +33,27 @@ pub struct TextReceipts {
     pub text: u32,
     /// Tokens of the text.
     pub tokens: u32,
+    /// How it was computed; receipts of earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
     /// One for each stage.
     pub stages: Vec<StageReceipt>,
+}
+
+/// How a job's texts are computed, for people: it follows from the job's programs, and nobody signs it here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Terms {
+    /// In how many bits.
+    pub setting: Setting,
+    /// Gas of convicting a worker by one element of a product over 4,096 elements; by shorter ones it costs less.
+    pub conviction_gas: u64,
+}
+
+impl From<Setting> for Terms {
+    fn from(setting: Setting) -> Self {
+        Self { setting, conviction_gas: setting.conviction_gas() }
+    }
 }
 
 /// A stage's receipt (rule C-12).
@@ -118,7 +138,17 @@ mod tests {
     use super::*;
 
     fn receipts(text: u32) -> TextReceipts {
-        TextReceipts { job: JobId(1), text, tokens: 3, stages: vec![] }
+        TextReceipts { job: JobId(1), text, tokens: 3, terms: Some(Setting::Fast.into()), stages: vec![] }
+    }
+
+    #[test]
+    fn receipts_tell_their_terms_and_those_of_earlier_versions_are_read() {
+        let json = serde_json::to_value(receipts(8)).unwrap();
+        assert_eq!(json["terms"], serde_json::json!({ "setting": "fast", "conviction_gas": 446_470 }));
+        let earlier = TextReceipts { terms: None, ..receipts(8) };
+        let json = serde_json::to_value(&earlier).unwrap();
+        assert!(json.get("terms").is_none());
+        assert_eq!(serde_json::from_value::<TextReceipts>(json).unwrap(), earlier);
     }
 
     #[test]

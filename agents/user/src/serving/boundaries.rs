@@ -1,7 +1,7 @@
 //! What crosses a pipeline's boundaries: types and rows. Boundary 0 leads into the first stage, boundary `n` out of
 //! stage `n − 1`. The last stage of a decoder also takes controls from behind, where the user stands.
 
-use tensorlink_graph::transformer::{Output, Plan, PlanError};
+use tensorlink_graph::transformer::{Output, Plan, PlanError, Setting};
 use tensorlink_types::{TensorType, TypeError};
 use thiserror::Error;
 
@@ -37,6 +37,7 @@ pub struct Boundaries {
     /// Type of what the last stage takes from the user to choose the token after the only one; none if it chooses none.
     controls: Option<TensorType>,
     vocabulary: u32,
+    setting: Setting,
 }
 
 impl Boundaries {
@@ -53,7 +54,8 @@ impl Boundaries {
             let last = program.to_next.first().and_then(|last| program.operators.get(*last as usize));
             let given = last.map(|last| last.output.clone()).ok_or(BoundaryError::Empty)?;
             let goes_on = plan.layers().start == layers && types.last().is_none_or(|before| *before == received);
-            if !goes_on || plans.first().is_some_and(|first| first.architecture() != plan.architecture()) {
+            let of = |plan: &Plan| (plan.architecture().clone(), plan.setting());
+            if !goes_on || plans.first().is_some_and(|first| of(first) != of(plan)) {
                 return Err(BoundaryError::Gap(stage));
             }
             if controls.is_some() {
@@ -66,17 +68,24 @@ impl Boundaries {
             types.push(given);
             layers = plan.layers().end;
         }
-        let architecture = plans.last().ok_or(BoundaryError::Empty)?.architecture();
+        let last = plans.last().ok_or(BoundaryError::Empty)?;
+        let architecture = last.architecture();
         if layers != architecture.layers {
             return Err(BoundaryError::Gap(plans.len()));
         }
         let one = matches!(architecture.output, Output::Embedding(_));
-        Ok(Self { types, one, causal: architecture.causal, controls, vocabulary: architecture.vocabulary })
+        let (causal, vocabulary) = (architecture.causal, architecture.vocabulary);
+        Ok(Self { types, one, causal, controls, vocabulary, setting: last.setting() })
     }
 
     /// Stages.
     pub const fn stages(&self) -> usize {
         self.types.len().saturating_sub(1)
+    }
+
+    /// In how many bits the model is computed.
+    pub const fn setting(&self) -> Setting {
+        self.setting
     }
 
     /// Tokens that the model knows: ids are below this.

@@ -29,7 +29,7 @@ pub mod receipt;
 mod shared;
 mod text;
 
-pub use archive::{Receipts, StageReceipt, TextReceipts};
+pub use archive::{Receipts, StageReceipt, Terms, TextReceipts};
 pub use boundaries::Boundaries;
 pub use fault::{LaneFault, OpenError, TextError};
 pub use pipeline::{Pipeline, Step, Text};

@@ -297,7 +297,8 @@ impl State {
 
     /// The text is whole: its lanes are owed for it. All of that is on disk when this returns, written side by side.
     async fn deliver(&mut self, stages: Vec<StageReceipt>) -> Result<(), TextError> {
-        let receipts = TextReceipts { job: self.shared.job, text: self.number, tokens: self.tokens, stages };
+        let terms = Some(self.shared.boundaries.setting().into());
+        let receipts = TextReceipts { job: self.shared.job, text: self.number, tokens: self.tokens, terms, stages };
         let mut writing = JoinSet::new();
         let (shared, kept) = (Arc::clone(&self.shared), receipts.clone());
         writing.spawn_blocking(move || shared.archive().keep(&kept));

@@ -40,7 +40,7 @@ pub(super) fn wanted(args: &UpArgs) -> Result<Option<Gateway>> {
         Output::Embedding(_) => true,
         Output::Logits { .. } | Output::Classes(_) => false,
     };
-    Ok(Some(Gateway { http: args.http, model, embeds, process: None }))
+    Ok(Some(Gateway { http: args.http, model, embeds, accept_loss: args.acceptance.accept_loss, process: None }))
 }
 
 /// Starts it.
@@ -53,6 +53,9 @@ pub(super) fn start(folder: &Folder, gateway: &Gateway) -> Result<Started> {
     std::fs::write(&config, table.to_string()).with_context(|| format!("cannot write {}", config.display()))?;
     let mut command = Command::new(programs::own()?);
     command.arg("--config").arg(config).arg("serve").arg(&gateway.model).args(["--http", &gateway.http.to_string()]);
+    if gateway.accept_loss {
+        command.arg("--accept-loss");
+    }
     Started::spawn(folder, GATEWAY, command)
 }
 
@@ -73,5 +76,7 @@ pub(super) fn key_file(folder: &Folder) -> PathBuf {
 
 /// The model's name.
 pub(super) fn model(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    let gguf = path.extension().is_some_and(|ending| ending == "gguf");
+    let name = if gguf { path.file_stem() } else { path.file_name() };
+    name.unwrap_or_default().to_string_lossy().into_owned()
 }

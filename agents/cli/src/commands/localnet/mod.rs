@@ -37,6 +37,7 @@ use clap::{Args, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Common;
+use crate::quantized::loss::Acceptance;
 
 /// Help: the commands in the order in which one tries them.
 pub const EXAMPLES: &str = "\
@@ -80,6 +81,8 @@ pub struct UpArgs {
     /// Folder of a model for the gateway, or a .gguf file [default: all-MiniLM-L6-v2, where script/setup has put it].
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_gateway")]
     pub model: Option<PathBuf>,
+    #[command(flatten)]
+    pub acceptance: Acceptance,
     /// Start no gateway.
     #[arg(long)]
     pub no_gateway: bool,

@@ -75,6 +75,9 @@ pub(super) struct Gateway {
     pub(super) model: PathBuf,
     /// Whether it makes vectors of texts; else it continues them.
     pub(super) embeds: bool,
+    /// Whether it is served however much it lost in integers.
+    #[serde(default)]
+    pub(super) accept_loss: bool,
     pub(super) process: Option<Process>,
 }
 

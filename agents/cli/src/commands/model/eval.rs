@@ -3,13 +3,25 @@
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use serde::Serialize;
+use tensorlink_graph::transformer::Setting;
 
 use crate::args::EvalArgs;
-use crate::calibration::known;
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::output;
-use crate::quantized::{Distance, SENTENCES, beside, distance, encode, prepare_on, texts};
+use crate::quantized::loss::{self, Tolerance};
+use crate::quantized::{Distance, SENTENCES, beside, distance, encode, known, prepare_on, texts};
+
+/// What is printed.
+#[derive(Serialize)]
+struct Shown<'a> {
+    setting: Setting,
+    #[serde(flatten)]
+    distance: &'a Distance,
+    /// What is beyond what is served without `--accept-loss`.
+    exceeds: Vec<String>,
+}
 
 /// Compares a folder's model in integers with its floats: of the same folder, or of the one it was made of.
 pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {
@@ -35,21 +47,33 @@ pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {
     tracing::info!(seconds = start.elapsed().as_secs_f64(), "in integers");
     eprintln!("comparing {} texts ...", measured.len());
     let distance = distance(&prepared, engine, &measured)?;
-    output::print(config.json, &distance, || text(&distance, prepared.exact.bytes()))
+    let (setting, bytes) = (prepared.exact.setting(), prepared.exact.bytes());
+    if let Some(warning) = loss::warning(&distance, setting) {
+        eprintln!("\nWARNING: {warning}.\n");
+    }
+    let exceeds = Tolerance::DEFAULT.exceeded_by(&distance).iter().map(ToString::to_string).collect();
+    let shown = Shown { setting, distance: &distance, exceeds };
+    output::print(config.json, &shown, || text(&shown, bytes))
 }
 
-fn text(d: &Distance, bytes: u64) -> String {
+fn text(shown: &Shown<'_>, bytes: u64) -> String {
+    let d = shown.distance;
     let choice = if d.perplexity.is_some() { "same next token" } else { "same neighbour" };
     let mut rows = vec![
         ("texts", format!("{} of {} tokens", d.texts, d.tokens)),
-        ("in integers", format!("{:.1} MB", bytes as f64 / 1e6)),
+        ("in integers", format!("{:.1} MB, setting {}", bytes as f64 / 1e6, shown.setting)),
         ("cosine", format!("{:.6} mean, {:.6} least of {} vectors", d.cosine_mean, d.cosine_min, d.vectors)),
         ("difference", format!("{:.6} mean, {:.6} largest", d.mean_difference, d.largest_difference)),
         (choice, format!("{:.1} %", 100.0 * d.same_choice)),
     ];
     if let Some([float, exact]) = d.perplexity {
-        rows.push(("perplexity", format!("{exact:.3}, in floats {float:.3}")));
+        let rise = 100.0 * (exact / float - 1.0);
+        rows.push(("perplexity", format!("{exact:.3}, in floats {float:.3}: {rise:+.2} %")));
+    }
+    if let Some(divergence) = d.divergence {
+        rows.push(("divergence", format!("{divergence:.5} nats from floats, mean of all positions")));
     }
     rows.push(("saturated", format!("{:.5} % of activations", 100.0 * d.saturated)));
+    rows.extend(shown.exceeds.iter().map(|excess| ("WARNING", excess.clone())));
     output::table(&rows)
 }

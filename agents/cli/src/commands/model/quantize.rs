@@ -5,19 +5,23 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
+use tensorlink_graph::transformer::Setting;
 
 use super::folder::count;
 use crate::config::Config;
 use crate::folder::{ModelFolder, integers, vacant};
 use crate::output;
-use crate::quantized::{Quantising, exact};
+use crate::quantized::{Distance, Quantising, loss, measured};
 
 #[derive(Serialize)]
 struct Made<'a> {
     folder: &'a Path,
+    setting: Setting,
     parameters: u64,
     bytes: u64,
     root: String,
+    /// On texts that calibration never saw.
+    distance: Option<&'a Distance>,
     seconds: f64,
 }
 
@@ -26,23 +30,31 @@ pub(super) fn quantize(config: &Config, path: &Path, out: &Path, how: &Quantisin
     vacant(out)?;
     let folder = ModelFolder::open(path)?;
     folder.checkpoint()?;
-    let device = crate::device::open(device)?.device();
+    let engine = crate::device::open(device)?;
     let start = Instant::now();
     eprintln!("calibrating and quantising {} ...", path.display());
-    let exact = exact(&folder, how, device)?;
+    let measured = measured(&folder, how, &engine)?;
+    let (exact, distance) = (&measured.exact, measured.distance.as_ref());
     eprintln!("writing {} ...", out.display());
-    let root = integers::write(&folder, &exact, out)?;
+    let root = integers::write(&folder, &measured, out)?;
+    if let Some(warning) = distance.and_then(|distance| loss::warning(distance, exact.setting())) {
+        tracing::warn!("{warning}");
+    }
     let made = Made {
         folder: out,
+        setting: exact.setting(),
         parameters: count(folder.architecture()),
         bytes: exact.bytes(),
         root,
+        distance,
         seconds: start.elapsed().as_secs_f64(),
     };
     output::print(config.json, &made, || {
         output::table(&[
             ("written", made.folder.display().to_string()),
             ("parameters", format!("{} in {:.1} MB of integers", made.parameters, made.bytes as f64 / 1e6)),
+            ("setting", made.setting.to_string()),
+            ("lost", made.distance.map_or_else(|| "not known: no texts to measure on".into(), loss::told)),
             ("root", made.root.clone()),
             ("took", format!("{:.1} s", made.seconds)),
         ])

@@ -92,7 +92,7 @@ pub(super) async fn sample(config: &Config, args: SampleArgs, shutdown: Cancella
     })?;
     let context = folder.architecture().context;
     let (id, device, how) = (models[0].0.clone(), args.device, args.how);
-    let opening = tokio::task::spawn_blocking(move || open(&models, CAPACITY, &how, device.as_deref()));
+    let opening = tokio::task::spawn_blocking(move || open(&models, CAPACITY, (&how, None), device.as_deref()));
     let local = opening.await.context("the model could not be read")??;
     let mut text = Text { said: !config.json, text: args.prompt, tokens: Vec::new() };
     text.show(&text.text)?;

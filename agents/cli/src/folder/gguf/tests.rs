@@ -342,7 +342,8 @@ fn a_file_is_trained_on_and_quantised_like_a_folder() {
     let how = crate::quantized::Quantising { calibration: Some(texts), setting: None };
     let exact = crate::quantized::exact(&file, &how, tensorlink_tensor::Device::Cpu).unwrap();
     let out = dir.path().join("integers");
-    super::super::integers::write(&file, &exact, &out).unwrap();
+    let unmeasured = crate::quantized::Measured { exact, distance: None };
+    super::super::integers::write(&file, &unmeasured, &out).unwrap();
     let integers = ModelFolder::open(&out).unwrap();
     assert!(integers.integers().is_some() && !integers.is_file());
     assert_eq!(integers.description(), file.description());

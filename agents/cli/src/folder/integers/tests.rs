@@ -8,7 +8,7 @@ use tensorlink_user::serving::PreparedServing;
 
 use super::super::tests::written;
 use super::*;
-use crate::quantized::{Quantising, beside, distance, encode, exact, prepare};
+use crate::quantized::{Measured, Quantising, beside, distance, encode, exact, measured, prepare};
 
 const TEXTS: &str = "the cat sat on the mat\na dog ran\nthe dog sat on a cat\n";
 
@@ -20,8 +20,9 @@ fn quantised(family: Family) -> (TempDir, Quantized, TempDir) {
     let folder = ModelFolder::open(floats.path()).unwrap();
     let exact = prepare(&folder, TEXTS, Device::Cpu).unwrap().exact;
     let parent = tempfile::tempdir().unwrap();
-    write(&folder, &exact, &parent.path().join("out")).unwrap();
-    (floats, exact, parent)
+    let unmeasured = Measured { exact, distance: None };
+    write(&folder, &unmeasured, &parent.path().join("out")).unwrap();
+    (floats, unmeasured.exact, parent)
 }
 
 /// What opening and reading a quantised folder says.
@@ -51,7 +52,8 @@ fn what_is_read_is_what_was_quantised() {
         assert_eq!(read.stage_with(whole, head, tensor_root).unwrap(), (stage, constants), "{family:?}");
         // Once more from the same floats.
         let source = ModelFolder::open(floats.path()).unwrap();
-        let again = write(&source, &exact, &parent.path().join("again")).unwrap();
+        let again = Measured { exact: exact.clone(), distance: None };
+        let again = write(&source, &again, &parent.path().join("again")).unwrap();
         assert_eq!(again, integers.root());
         assert_eq!(folder.ends().unwrap(), source.ends().unwrap());
         assert!(matches!(folder.weights(), Err(FolderError::Quantised(_))));
@@ -65,7 +67,7 @@ fn a_file_that_is_not_as_it_was_written_is_named() {
     let mut names: Vec<String> =
         fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    let all = ["config.json", CONSTANTS, "generation_config.json", PLAN, MANIFEST, "tokenizer.json"];
+    let all = ["config.json", CONSTANTS, "generation_config.json", LOSS, PLAN, MANIFEST, "tokenizer.json"];
     assert_eq!(names, all);
     for name in all {
         let path = out.join(name);
@@ -118,9 +120,9 @@ fn other_versions_are_told_to_quantise_again() {
     let (_floats, _, parent) = quantised(Family::Bert);
     let path = parent.path().join("out").join(MANIFEST);
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("\"version\": 2", "\"version\": 3")).unwrap();
+    fs::write(&path, text.replace("\"version\": 3", "\"version\": 2")).unwrap();
     let error = read(&parent.path().join("out")).unwrap_err().to_string();
-    assert!(error.contains("version 3, this program reads 2") && error.contains("quantise"), "{error}");
+    assert!(error.contains("version 2, this program reads 3") && error.contains("quantise"), "{error}");
 }
 
 /// Calibrated on a file.
@@ -151,4 +153,24 @@ fn integers_are_calibrated_once_and_measured_against_their_floats() {
     let other = ModelFolder::open(other.path()).unwrap();
     let error = beside(&folder, folder.integers().unwrap(), &other, Device::Cpu).err().unwrap().to_string();
     assert!(error.contains("was not made of"), "{error}");
+}
+
+#[test]
+fn what_was_lost_is_measured_once_and_kept() {
+    let floats = written(&Folder::new(Family::Qwen3));
+    let source = ModelFolder::open(floats.path()).unwrap();
+    let engine = TorchEngine::new(Device::Cpu).unwrap();
+    let parent = tempfile::tempdir().unwrap();
+    let texts = parent.path().join("texts");
+    fs::write(&texts, TEXTS).unwrap();
+    let how = Quantising { setting: Some(Setting::Fast), ..with(&texts) };
+    let made = measured(&source, &how, &engine).unwrap();
+    let out = parent.path().join("out");
+    write(&source, &made, &out).unwrap();
+    let folder = ModelFolder::open(&out).unwrap();
+    let read = measured(&folder, &Quantising::default(), &engine).unwrap();
+    assert!(read.exact == made.exact && folder.integers().unwrap().setting() == Setting::Fast);
+    let (made, read) = (made.distance.unwrap(), read.distance.unwrap());
+    assert_eq!((read.tokens, read.texts), (made.tokens, made.texts));
+    assert!((read.same_choice - made.same_choice).abs() < 1e-9 && read.divergence.is_some(), "{read:?}");
 }

@@ -161,6 +161,7 @@ async fn completions_are_computed_by_workers_named_by_receipts_and_paid() {
     let receipts = world.receipts("1-0..1").await;
     for text in receipts["texts"].as_array().unwrap() {
         assert_eq!((&text["tokens"], text["stages"].as_array().unwrap().len()), (&json!(COMPUTED), 2));
+        assert_eq!(text["terms"], json!({ "setting": "standard", "conviction_gas": 652_260 }));
     }
     world.remote.close().await;
     assert_eq!(world.paid(), [2 * COMPUTED; 2]);

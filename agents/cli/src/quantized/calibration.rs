@@ -1,39 +1,24 @@
-//! What a model is calibrated on: texts of many kinds, each of which begins one; long ones; and conversations in the
+//! What a model is calibrated on where nothing is named: sentences of many kinds, longer texts, and conversations in the
 //! model's own form.
 
-use std::path::Path;
+use anyhow::Result;
 
-use anyhow::{Result, ensure};
-
+use super::encode;
 use crate::folder::{ChatTemplate, ModelFolder};
-use crate::quantized::{encode, texts};
 
 /// Sentences, one a line.
-const SENTENCES: &str = include_str!("../../../examples/calibration.txt");
+const SENTENCES: &str = include_str!("../../../../examples/calibration.txt");
 /// Longer texts, one a line.
-const PASSAGES: &str = include_str!("../../../examples/passages.txt");
+const PASSAGES: &str = include_str!("../../../../examples/passages.txt");
 /// Sentences of a conversation, which user and model say in turn, and how many conversations there are.
 const TURNS: usize = 3;
 const CONVERSATIONS: usize = 6;
 
-/// Token numbers of the texts to calibrate a folder's model on: those of a file, else the folder's own, else ours.
+/// Our sentences, passages, as much of each as the context takes, and conversations, where the model has a template.
 ///
 /// # Errors
-/// As [`encode`], and a file that cannot be read.
-pub fn known(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>> {
-    match folder.calibration()? {
-        Some(own) if file.is_none() => {
-            let known = own.iter().map(|text| folder.tokenizer().encode(text)).collect::<Result<Vec<_>, _>>()?;
-            ensure!(!known.is_empty(), "calibration.json holds no text: name some with --calibration");
-            Ok(known)
-        }
-        None if file.is_none() => ours(folder),
-        _ => encode(folder, &texts(file, SENTENCES)?),
-    }
-}
-
-/// Our sentences, passages, as much of each as the context takes, and conversations, where the model has a template.
-fn ours(folder: &ModelFolder) -> Result<Vec<Vec<u32>>> {
+/// A text that the tokenizer cannot read.
+pub(super) fn ours(folder: &ModelFolder) -> Result<Vec<Vec<u32>>> {
     let (tokenizer, context) = (folder.tokenizer(), folder.architecture().context as usize);
     let mut known = encode(folder, SENTENCES)?;
     for passage in PASSAGES.lines() {

@@ -1,0 +1,150 @@
+//! How far a model in integers is from its floats, over texts.
+
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+use tensorlink_graph::Engine;
+use tensorlink_graph::compare::Comparison;
+use tensorlink_graph::transformer::{Output, StageRunner, tokens};
+use tensorlink_num::Tensor;
+use tensorlink_tensor::TorchEngine;
+use tensorlink_types::{Opcode, Operator, TensorRoot};
+
+use super::Prepared;
+
+/// Texts whose every intermediate result is looked at for saturation.
+const TRACED: usize = 4;
+
+/// How far a model in integers is from the same in floats.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Distance {
+    /// Texts compared.
+    pub texts: usize,
+    /// Their tokens.
+    pub tokens: usize,
+    /// Vectors compared: one a text for an encoder, one a token for a decoder.
+    pub vectors: usize,
+    /// Mean cosine between exact and float vectors.
+    pub cosine_mean: f64,
+    /// Least cosine.
+    pub cosine_min: f64,
+    /// Largest difference of an element.
+    pub largest_difference: f64,
+    /// Mean difference of an element.
+    pub mean_difference: f64,
+    /// Share of vectors that name the same largest element (decoder) or nearest other text (encoder).
+    pub same_choice: f64,
+    /// Perplexity of the texts by floats and by integers; decoders only.
+    pub perplexity: Option<[f64; 2]>,
+    /// Mean over tokens of the divergence (Kullback–Leibler) of what the integers expect to follow from what the floats
+    /// expect, nats; decoders only.
+    pub divergence: Option<f64>,
+    /// Share of activations at the limit of their type, over the first texts.
+    pub saturated: f64,
+}
+
+impl Distance {
+    /// Whether it is one: floats that overflow give no numbers to compare with.
+    fn is_number(&self) -> bool {
+        let all =
+            [self.cosine_mean, self.mean_difference, self.largest_difference, self.divergence.unwrap_or_default()];
+        all.iter().chain(self.perplexity.iter().flatten()).all(|number| number.is_finite())
+    }
+}
+
+/// Compares a model with its floats over texts in token numbers.
+///
+/// # Errors
+/// A text beyond the context; a failing device; floats that are no numbers.
+pub fn distance(prepared: &Prepared, engine: TorchEngine, texts: &[Vec<u32>]) -> Result<Distance> {
+    let a = prepared.exact.architecture();
+    // Nothing is claimed here.
+    let (plan, constants) = prepared.exact.stage(0..a.layers, |_| TensorRoot::default())?;
+    let runner = StageRunner::new(engine, plan, &constants)?;
+    drop(constants);
+    let row = match a.output {
+        Output::Embedding(_) => a.width,
+        Output::Logits { .. } => a.vocabulary,
+        Output::Classes(classes) => classes,
+    } as usize;
+    let mut rows = Comparison::default();
+    let mut pairs: Vec<[Vec<f64>; 2]> = Vec::new();
+    for text in texts {
+        let due = prepared.float.forward(text, None)?.values()?;
+        let got = runner.run(&tokens(text)?)?.to_f64();
+        if got.len() != due.len() {
+            bail!("{} exact values against {} in floats", got.len(), due.len());
+        }
+        for (place, (got, due)) in got.chunks(row).zip(due.chunks(row)).enumerate() {
+            match a.output {
+                Output::Logits { .. } => rows.logits(got, due, text.get(place + 1).copied()),
+                Output::Embedding(_) | Output::Classes(_) => rows.vector(got, due),
+            }
+        }
+        if matches!(a.output, Output::Embedding(_)) {
+            pairs.push([got, due.into_iter().map(f64::from).collect()]);
+        }
+    }
+    let same = rows.same_choices() as usize + same_neighbours(&pairs);
+    let ([cosine_mean, cosine_min], [mean_difference, largest_difference]) = (rows.cosine(), rows.difference());
+    let distance = Distance {
+        texts: texts.len(),
+        tokens: texts.iter().map(Vec::len).sum(),
+        vectors: rows.rows() as usize,
+        cosine_mean,
+        cosine_min,
+        largest_difference,
+        mean_difference,
+        same_choice: same as f64 / rows.rows().max(1) as f64,
+        perplexity: rows.perplexity(),
+        divergence: rows.divergence(),
+        saturated: saturated(&runner, texts)?,
+    };
+    if !distance.is_number() {
+        bail!("the model's floats are infinite or no numbers on some text: its weights are damaged");
+    }
+    Ok(distance)
+}
+
+/// Texts whose nearest other text is the same by integers as by floats.
+fn same_neighbours(pairs: &[[Vec<f64>; 2]]) -> usize {
+    let nearest = |of: usize, side: usize| {
+        let own = &pairs[of][side];
+        let others = pairs.iter().enumerate().filter(|(other, _)| *other != of);
+        let better = |best: (Option<usize>, f64), (other, pair): (usize, &[Vec<f64>; 2])| {
+            let near = dot(own, &pair[side]);
+            if near > best.1 { (Some(other), near) } else { best }
+        };
+        others.fold((None, f64::NEG_INFINITY), better).0
+    };
+    (0..pairs.len()).filter(|of| nearest(*of, 0) == nearest(*of, 1)).count()
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Share of activations that stand at the limit of their type, and so may have been cut.
+fn saturated<E: Engine>(runner: &StageRunner<E>, texts: &[Vec<u32>]) -> Result<f64> {
+    let (mut at_limit, mut all) = (0u64, 0u64);
+    for text in texts.iter().take(TRACED) {
+        let program = runner.plan().program(u32::try_from(text.len())?)?;
+        for (operator, output) in program.operators.iter().zip(runner.trace(&tokens(text)?)?) {
+            if rescales(operator) {
+                at_limit += count_at_limit(&output);
+                all += output.ty().elements();
+            }
+        }
+    }
+    Ok(at_limit as f64 / all.max(1) as f64)
+}
+
+/// Whether an operator puts results on a calibrated scale.
+const fn rescales(operator: &Operator) -> bool {
+    use Opcode::{Combine, Gather, HeadMix, HeadScores, Lookup, Mul, Norm, Rope, ShiftedMatMul};
+    matches!(operator.opcode, Combine | Gather | HeadMix | HeadScores | Lookup | Mul | Norm | Rope | ShiftedMatMul)
+}
+
+fn count_at_limit(tensor: &Tensor) -> u64 {
+    let limit = tensor.ty().limit().unsigned_abs();
+    tensor.mantissas().to_vec().iter().filter(|m| m.unsigned_abs() == limit).count() as u64
+}

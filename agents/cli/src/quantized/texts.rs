@@ -1,0 +1,128 @@
+//! Texts to calibrate a model on, and others to measure it on.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::calibration::ours;
+use crate::folder::{FolderError, ModelFolder, read_text};
+
+/// Texts to measure on where the user names none.
+pub const SENTENCES: &str = include_str!("../../../../examples/sentences.txt");
+/// Of the texts that a folder brings along, every so many is held out.
+const HELD_OUT: usize = 4;
+/// Tokens to measure a model on before it is served: some seconds for 135 million weights on one core.
+const ENOUGH: usize = 600;
+
+/// Texts of a file, or ours.
+///
+/// # Errors
+/// A file that cannot be read, or is no text.
+pub fn texts(file: Option<&Path>, ours: &str) -> Result<String, FolderError> {
+    file.map_or_else(|| Ok(ours.to_owned()), read_text)
+}
+
+/// Token numbers of the texts to calibrate a folder's model on: those of a file, else the folder's own but every
+/// fourth, else ours.
+///
+/// # Errors
+/// As [`encode`], and a file that cannot be read.
+pub fn known(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>> {
+    match (file, own(folder)?) {
+        (Some(file), _) => encode(folder, &read_text(file)?),
+        (None, None) => ours(folder),
+        (None, Some(own)) => {
+            let known: Vec<_> =
+                own.into_iter().enumerate().filter(|(at, _)| !is_held_out(*at)).map(|(_, text)| text).collect();
+            ensure!(!known.is_empty(), "calibration.json holds no text: name some with --calibration");
+            Ok(known)
+        }
+    }
+}
+
+/// Token numbers of texts to measure a folder's model on that calibration on `known` texts never saw, about 600
+/// tokens of them: every fourth of the folder's own, else those of ours that its tokenizer reads. May be none.
+///
+/// # Errors
+/// Texts of the folder's own that it cannot read.
+pub fn held_out(folder: &ModelFolder, known: &[Vec<u32>]) -> Result<Vec<Vec<u32>>> {
+    let own = own(folder)?.into_iter().flatten().enumerate().filter(|(at, _)| is_held_out(*at));
+    let mut candidates: Vec<Vec<u32>> = own.map(|(_, text)| text).collect();
+    if candidates.is_empty() {
+        // A tokenizer of other characters than ours, or a short context, refuses some.
+        candidates = SENTENCES.lines().filter_map(|text| folder.tokenizer().encode(text).ok()).collect();
+    }
+    let mut tokens = 0;
+    let enough = |text: &Vec<u32>| {
+        let more = tokens < ENOUGH;
+        tokens += text.len();
+        more
+    };
+    // What follows a text's only token is not known.
+    let unseen = candidates.into_iter().filter(|text| text.len() > 1 && !known.contains(text));
+    Ok(unseen.take_while(enough).collect())
+}
+
+const fn is_held_out(at: usize) -> bool {
+    at % HELD_OUT == HELD_OUT - 1
+}
+
+/// Token numbers of the texts that a folder brings along.
+fn own(folder: &ModelFolder) -> Result<Option<Vec<Vec<u32>>>> {
+    let Some(own) = folder.calibration()? else { return Ok(None) };
+    let encoded = own.iter().map(|text| folder.tokenizer().encode(text)).collect::<Result<Vec<_>, _>>();
+    Ok(Some(encoded.context("calibration.json")?))
+}
+
+/// Token numbers of texts, one a line.
+///
+/// # Errors
+/// A line that the tokenizer or the context refuses; no line.
+pub fn encode(folder: &ModelFolder, texts: &str) -> Result<Vec<Vec<u32>>> {
+    let lines = texts.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let encode = |(line, number)| folder.tokenizer().encode(line).with_context(|| format!("line {number}"));
+    let encoded = lines.map(encode).collect::<Result<Vec<_>>>()?;
+    ensure!(!encoded.is_empty(), "no text: give a file with one text a line");
+    Ok(encoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_graph::transformer::Family;
+    use tensorlink_graph::transformer::fixture::Folder;
+
+    use super::super::tests::trained;
+    use super::*;
+    use crate::folder::tests::written;
+
+    #[test]
+    fn what_is_held_out_is_not_known() {
+        let folder = written(&Folder::new(Family::Llama));
+        let folder = ModelFolder::open(folder.path()).unwrap();
+        let ours = held_out(&folder, &[]).unwrap();
+        assert!(!ours.is_empty());
+        let (first, rest) = ours.split_first().unwrap();
+        assert!(!held_out(&folder, std::slice::from_ref(first)).unwrap().contains(first) && !rest.is_empty());
+        let tokens: usize = ours.iter().map(Vec::len).sum();
+        assert!(tokens < ENOUGH + 32, "{tokens}");
+    }
+
+    #[test]
+    fn every_fourth_text_of_a_folders_own_is_held_out() {
+        let (_parent, out) = trained(&["a b\n", "ab\n", "b a\n", "ba\n", "a a\n"]);
+        let folder = ModelFolder::open(&out).unwrap();
+        let encode = |text: &str| folder.tokenizer().encode(text).unwrap();
+        let known = known(&folder, None).unwrap();
+        assert_eq!(known, ["a b\n", "ab\n", "b a\n", "a a\n"].map(encode));
+        assert_eq!(held_out(&folder, &known).unwrap(), ["ba\n"].map(encode));
+        // A file is calibrated on in their place: the folder's own are as unseen as before.
+        assert_eq!(held_out(&folder, &[encode("ab")]).unwrap(), ["ba\n"].map(encode));
+    }
+
+    #[test]
+    fn a_tokenizer_that_reads_none_of_ours_has_nothing_held_out() {
+        let (_parent, out) = trained(&["a b\n"]);
+        let folder = ModelFolder::open(&out).unwrap();
+        assert!(held_out(&folder, &known(&folder, None).unwrap()).unwrap().is_empty());
+    }
+}
