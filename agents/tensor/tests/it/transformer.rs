@@ -23,7 +23,13 @@ fn architectures() -> [Architecture; 6] {
         random::gpt2(SIZE),
         random::llama(SIZE),
         random::bert(SIZE),
-        Architecture { query_key_norm: true, family: Family::Qwen3, positions: yarn, ..random::llama(SIZE) },
+        Architecture {
+            query_key_norm: true,
+            attention_bias: true,
+            family: Family::Qwen3,
+            positions: yarn,
+            ..random::llama(SIZE)
+        },
         Architecture { output: first, ..random::bert(SIZE) },
     ]
 }

@@ -64,8 +64,7 @@ impl Emitter<'_> {
         if !a.query_key_norm {
             return self.projection(name, x, a.attention_bias, WORD_BITS);
         }
-        let projected = format!("{name}.projected");
-        let y = self.product(&projected, &format!("{name}.weight"), x, STREAM_BITS)?;
+        let y = self.projection_to((name, &format!("{name}.projected")), x, a.attention_bias, STREAM_BITS)?;
         let to = self.activation(name, WORD_BITS, y.ty.dims())?;
         self.normalised(&format!("{name}_norm"), &y, (Norm::Rms, a.head_width), to)
     }
