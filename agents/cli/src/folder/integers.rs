@@ -34,7 +34,7 @@ pub(super) const MANIFEST: &str = "quantized.json";
 const PLAN: &str = "plan.bin";
 const CONSTANTS: &str = "constants.bin";
 /// Version of the format, and of what programs make of it.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What `quantized.json` says.
 #[derive(PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -12,12 +12,13 @@ pub(crate) const SIZE: Dimensions =
     Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, kv_heads: 2, hidden: 40, context: 16 };
 pub(crate) const TEXT: [u32; 9] = [3, 49, 0, 7, 7, 12, 31, 8, 44];
 
-fn architectures() -> [Architecture; 5] {
+fn architectures() -> [Architecture; 6] {
     let first = Output::Embedding(Pooling::First);
     [
         random::gpt2(SIZE),
         random::llama(SIZE),
         random::bert(SIZE),
+        random::gemma3(SIZE),
         Architecture { query_key_norm: true, family: Family::Qwen3, ..random::llama(SIZE) },
         Architecture { output: first, ..random::bert(SIZE) },
     ]
@@ -39,12 +40,13 @@ fn magnitudes(architecture: &Architecture) -> Magnitudes {
             "output",
             "sum",
             "norm",
+            "output_norm",
             "scores",
         ] {
             sites.push(format!("layers.{layer}.attention.{part}"));
             sites.push(format!("layers.{layer}.attention.{part}.unbiased"));
         }
-        for part in ["up", "gate", "activated", "product", "down", "sum", "norm"] {
+        for part in ["up", "gate", "activated", "product", "down", "sum", "norm", "output_norm"] {
             sites.push(format!("layers.{layer}.mlp.{part}"));
             sites.push(format!("layers.{layer}.mlp.{part}.unbiased"));
         }
@@ -104,7 +106,7 @@ fn cuts_do_not_change_bits() {
 /// What makes a cache of keys and values exact: later tokens do not change earlier ones.
 #[test]
 fn a_longer_text_begins_with_the_bits_of_a_shorter_one() {
-    for architecture in [random::gpt2(SIZE), random::llama(SIZE)] {
+    for architecture in [random::gpt2(SIZE), random::llama(SIZE), random::gemma3(SIZE)] {
         let model = quantized(architecture);
         let whole = run(&model, &[], &TEXT);
         for length in 1..TEXT.len() {
