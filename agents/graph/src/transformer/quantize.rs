@@ -144,7 +144,9 @@ impl Made<'_> {
         }
         if let Some(local) = &a.local {
             self.rotary("embedding.rotary.local", &local.rotary, a.context)?;
-            self.window(local.window, a.context)?;
+            if local.window < a.context {
+                self.window(local.window, a.context)?;
+            }
         }
         let source = |source| QuantizeError::Table { name: "exp2".to_owned(), source };
         let exp2 = exp2_table().map_err(source)?;

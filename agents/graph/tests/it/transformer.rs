@@ -24,8 +24,13 @@ fn architectures() -> [Architecture; 6] {
     ]
 }
 
-/// Every site a program may ask for, at one magnitude; scores are sums of products.
+/// Every site a program may ask for, at one magnitude.
 fn magnitudes(architecture: &Architecture) -> Magnitudes {
+    magnitudes_of(architecture, 6.0)
+}
+
+/// The same, and scores at one of their own.
+fn magnitudes_of(architecture: &Architecture, scores: f32) -> Magnitudes {
     let mut sites: Vec<String> = ["embedding", "embedding.norm", "final.norm", "logits"].map(str::to_owned).to_vec();
     for layer in 0..architecture.layers {
         for part in [
@@ -52,7 +57,9 @@ fn magnitudes(architecture: &Architecture) -> Magnitudes {
         }
     }
     let mut magnitudes = Magnitudes::default();
-    sites.iter().for_each(|site| magnitudes.see(site, &[6.0]));
+    for site in &sites {
+        magnitudes.see(site, &[if site.ends_with(".scores") { scores } else { 6.0 }]);
+    }
     magnitudes
 }
 
@@ -112,6 +119,26 @@ fn a_longer_text_begins_with_the_bits_of_a_shorter_one() {
         for length in 1..TEXT.len() {
             let part = run(&model, &[], &TEXT[..length]).to_bytes();
             assert_eq!(whole.to_bytes()[..part.len()], part, "{length} tokens");
+        }
+    }
+}
+
+#[test]
+fn what_lies_beyond_the_window_changes_nothing() {
+    // One layer, whose tokens see four; scores from the smallest to the largest.
+    let architecture = Architecture { layers: 1, ..random::gemma3(SIZE) };
+    let weights = random::weights(&architecture, 5).unwrap();
+    let row = SIZE.vocabulary as usize;
+    for largest in [1e-12, 1e-3, 6.0, 1e5] {
+        let seen = magnitudes_of(&architecture, largest);
+        let model = Quantized::new(architecture.clone(), Setting::default(), &weights, &seen).unwrap();
+        let rows = |first: u32| {
+            let logits = run(&model, &[], &[&[first], &TEXT[1..]].concat()).mantissas().to_vec();
+            logits.chunks(row).map(<[i64]>::to_vec).collect::<Vec<_>>()
+        };
+        let (one, other) = (rows(3), rows(20));
+        for token in 0..TEXT.len() {
+            assert_eq!(one[token] == other[token], token >= 4, "{token}, scores of {largest}");
         }
     }
 }

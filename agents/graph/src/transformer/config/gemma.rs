@@ -13,7 +13,7 @@ use super::{
 
 /// Bases of the frequencies of layers that see all, and of the others.
 const THETA: f64 = 1_000_000.0;
-const LOCAL_THETA: f64 = 10_000.0;
+pub(in crate::transformer) const LOCAL_THETA: f64 = 10_000.0;
 /// Every so many-th layer sees all.
 const PERIOD: u32 = 6;
 

@@ -22,6 +22,7 @@ use self::fields::Fields;
 use super::architecture::{Activation, Architecture, Family, Positions};
 
 pub use error::ConfigError;
+pub(super) use gemma::LOCAL_THETA;
 
 /// Longest context: attention weighs all its tokens in one dot product (rule N-6).
 pub const MAX_CONTEXT: u32 = MAX_REDUCTION as u32;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::architecture::{Activation, Architecture, Family, Output, Positions, Scaling};
-use super::super::config::{TOKENS, describe, stated};
+use super::super::config::{LOCAL_THETA, TOKENS, describe, stated};
 use super::ExportError;
 
 /// What [`describe`] reads an architecture from, and Hugging Face's own loaders; no token begins or ends a text.
@@ -138,14 +138,22 @@ fn llama(a: &Architecture) -> Value {
     })
 }
 
+/// A number as Hugging Face's classes check it: without a point if it is whole.
+fn whole(number: f64) -> Value {
+    // SAFETY of the cast: it is compared with what it was.
+    let rounded = number as u32;
+    if f64::from(rounded) == number { rounded.into() } else { number.into() }
+}
+
 fn gemma3(a: &Architecture) -> Value {
     let kind = |layer| if a.local(layer).is_some() { "sliding_attention" } else { "full_attention" };
     let own = json!({
         "hidden_activation": spelled(a.activation),
-        "query_pre_attn_scalar": a.score_scale.unwrap_or_else(|| a.head_width.into()),
+        "query_pre_attn_scalar": a.score_scale.map_or_else(|| a.head_width.into(), whole),
         "layer_types": (0..a.layers).map(kind).collect::<Vec<_>>(),
-        "sliding_window": a.local.as_ref().map(|local| local.window),
-        "rope_local_base_freq": a.local.as_ref().map(|local| local.rotary.theta),
+        // Hugging Face's class asks for both, whether or not a layer has them.
+        "sliding_window": a.local.as_ref().map_or(a.context, |local| local.window),
+        "rope_local_base_freq": a.local.as_ref().map_or(LOCAL_THETA, |local| local.rotary.theta),
         "attn_logit_softcapping": null,
         "final_logit_softcapping": null,
         "use_bidirectional_attention": false,

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::architecture::{Family, Rotary, Scaling};
-use super::super::config::{MAX_HEAD_WIDTH, stated};
+use super::super::config::{LOCAL_THETA, MAX_HEAD_WIDTH, stated};
 use super::container::{Gguf, Stored};
 use super::error::GgufError;
 use super::names::{EMBEDDING, HEAD};
@@ -57,10 +57,8 @@ const KNOWN: [&str; 29] = [
 /// The same of Gemma 3 alone.
 const KNOWN_OF_GEMMA3: [&str; 4] =
     ["attention.sliding_window_pattern", "attn_logit_softcapping", "final_logit_softcapping", "rope.freq_base_swa"];
-/// What llama.cpp takes where a file of Gemma 3 does not say: every how many-th layer sees all, and the base of the
-/// others' frequencies.
+/// Every how many-th layer sees all, where a file of Gemma 3 does not say.
 const GEMMA3_PERIOD: u64 = 6;
-const GEMMA3_LOCAL_BASE: f64 = 10_000.0;
 /// Layers of the one Gemma 3 whose scores are divided by the root of `width / heads`. Files do not say it; llama.cpp
 /// knows it by the same number.
 const GEMMA3_27B_LAYERS: u64 = 62;
@@ -291,7 +289,7 @@ impl<'f, 'a> Keys<'f, 'a> {
         let own = json!({
             "hidden_activation": "gelu_pytorch_tanh",
             "query_pre_attn_scalar": stated.unwrap_or(width / heads.max(1)),
-            "rope_local_base_freq": self.file.number(&self.name("rope.freq_base_swa"))?.unwrap_or(GEMMA3_LOCAL_BASE),
+            "rope_local_base_freq": self.file.number(&self.name("rope.freq_base_swa"))?.unwrap_or(LOCAL_THETA),
             "sliding_window_pattern": period,
         });
         let mut fields = object(self.llama()?).unwrap_or_default();

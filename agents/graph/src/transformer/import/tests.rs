@@ -243,6 +243,14 @@ fn a_tied_output_must_be_the_embedding() {
     assert!(matches!(import_one(&folder, Stored::F16), Err(ImportError::Untied { .. })));
     folder.config.insert("tie_word_embeddings".into(), false.into());
     assert!(import_one(&folder, Stored::F16).unwrap().get("head.weight").is_ok());
+    // Within a model that takes images as well.
+    let mut folder = Folder::new(Family::Gemma3);
+    let mut head = folder.tensor("model.embed_tokens.weight").unwrap().clone();
+    head.name = "language_model.lm_head.weight".into();
+    folder.tensors.push(head);
+    assert!(import_one(&folder, Stored::F16).is_ok());
+    folder.tensor("language_model.lm_head.weight").unwrap().values[77] += 0.5;
+    assert!(matches!(import_one(&folder, Stored::F16), Err(ImportError::Untied { .. })));
 }
 
 #[test]
