@@ -40,7 +40,7 @@ impl TorchRoom {
         if capacity != self.capacity || Arc::get_mut(&mut self.memory).is_none() {
             let mut new = memory(&self.layout, capacity, self.device)?;
             if kept > 0 {
-                new.put((0, 0), &self.read(kept)?)?;
+                new.put((0, 0), &self.read(0..kept)?)?;
             }
             (self.memory, self.capacity) = (Arc::new(new), capacity);
         }
@@ -48,12 +48,15 @@ impl TorchRoom {
         shared.ok_or_else(|| EngineError::Device("a cache that is read while it grows".to_owned()))
     }
 
-    fn read(&self, rows: u32) -> Result<TorchTensor, EngineError> {
+    fn read(&self, rows: Range<u32>) -> Result<TorchTensor, EngineError> {
         let row = &self.layout.row;
         let width = u32::try_from(row.row()).map_err(malformed)?;
-        let dims = if self.layout.columns { [width, rows] } else { [rows, width] };
+        let count = rows.end.saturating_sub(rows.start);
+        let first = rows.start as usize;
+        let (dims, place) =
+            if self.layout.columns { ([width, count], (0, first)) } else { ([count, width], (first, 0)) };
         let ty = TensorType::new(row.bits(), row.exponent(), &dims).map_err(malformed)?;
-        TorchTensor::within(ty, &self.memory)
+        TorchTensor::within(ty, &self.memory, place)
     }
 }
 
@@ -127,9 +130,9 @@ impl CacheEngine for TorchEngine {
         Ok(())
     }
 
-    fn read(&self, room: &TorchRoom, rows: u32) -> Result<TorchTensor, EngineError> {
-        if rows == 0 || rows > room.written {
-            return Err(EngineError::Malformed(format!("{rows} rows of {}", room.written)));
+    fn read(&self, room: &TorchRoom, rows: Range<u32>) -> Result<TorchTensor, EngineError> {
+        if rows.is_empty() || rows.end > room.written {
+            return Err(EngineError::Malformed(format!("rows {rows:?} of {}", room.written)));
         }
         room.read(rows)
     }

@@ -49,22 +49,33 @@ impl Shared {
         self.length
     }
 
-    /// Where the first line begins in the host's memory.
-    pub(crate) fn address(&self) -> Option<*const u8> {
+    /// Where some elements of some lines begin in the host's memory; of each the first and how many.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub(crate) fn address(&self, lines: (usize, usize), elements: (usize, usize)) -> Option<*const u8> {
+        let fits = lines.0 + lines.1 <= self.lines && elements.0 + elements.1 <= self.length;
+        assert!(fits, "a part of the cache");
         match &self.memory {
-            Memory::Host(buffer) => Some(buffer.as_ptr()),
+            Memory::Host(buffer) => {
+                let offset = (lines.0 * self.length + elements.0) * self.width.bytes();
+                // SAFETY: an element of the buffer, or its end.
+                Some(unsafe { buffer.as_ptr().add(offset) })
+            }
             Memory::Device(_) => None,
         }
     }
 
-    /// The first elements of the first lines, on a device.
+    /// Some elements of some lines on a device; of each the first and how many.
     ///
     /// # Errors
     /// What libtorch says.
-    pub(crate) fn corner(&self, (lines, length): (usize, usize)) -> Result<tch::Tensor, TchError> {
+    pub(crate) fn part(&self, lines: (usize, usize), elements: (usize, usize)) -> Result<tch::Tensor, TchError> {
+        let range = |(first, count): (usize, usize)| (first as i64, count as i64);
+        let ((line, lines), (element, elements)) = (range(lines), range(elements));
         match &self.memory {
             Memory::Host(_) => Err(TchError::Torch("the cache lies in the host's memory".to_owned())),
-            Memory::Device(data) => data.f_narrow(0, 0, lines as i64)?.f_narrow(1, 0, length as i64),
+            Memory::Device(data) => data.f_narrow(0, line, lines)?.f_narrow(1, element, elements),
         }
     }
 

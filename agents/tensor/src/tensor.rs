@@ -152,16 +152,24 @@ impl TorchTensor {
         Self::by_libtorch(ty, data, contiguous, Owner::Torch)
     }
 
-    /// A part of a cache: the first rows of its lines, or of each line the first elements.
+    /// A part of a cache: of the lines from one on, the elements from one on.
     ///
     /// # Errors
     /// As [`Self::wrap`].
-    pub(crate) fn within(ty: TensorType, shared: &Arc<Shared>) -> Result<Self, EngineError> {
+    ///
+    /// # Panics
+    /// If the cache has fewer lines, or shorter ones.
+    pub(crate) fn within(
+        ty: TensorType,
+        shared: &Arc<Shared>,
+        (line, element): (usize, usize),
+    ) -> Result<Self, EngineError> {
         let owner = Owner::Cache(Arc::clone(shared));
-        if let Some(address) = shared.address() {
+        let (rows, row) = (ty.rows() as usize, ty.row() as usize);
+        if let Some(address) = shared.address((line, rows), (element, row)) {
             return Ok(Self::new(ty, Some(Place { address, stride: shared.length() }), None, owner));
         }
-        let data = shared.corner((ty.rows() as usize, ty.row() as usize)).map_err(device)?;
+        let data = shared.part((line, rows), (element, row)).map_err(device)?;
         Self::by_libtorch(ty, data, true, owner)
     }
 

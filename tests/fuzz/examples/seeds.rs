@@ -350,24 +350,30 @@ fn weights() -> Vec<Seed> {
 }
 
 fn gguf_files() -> Vec<Seed> {
-    let families = [("llama", Family::Llama), ("gpt2", Family::Gpt2), ("bert", Family::Bert)];
+    let families =
+        [("llama", Family::Llama), ("gemma3", Family::Gemma3), ("gpt2", Family::Gpt2), ("bert", Family::Bert)];
     families.into_iter().map(|(name, family)| (name.into(), gguf::File::of(&Folder::new(family)).bytes())).collect()
 }
 
 fn plans() -> Vec<Seed> {
     const SIZE: Dimensions =
         Dimensions { vocabulary: 10, width: 8, layers: 1, heads: 2, kv_heads: 1, hidden: 8, context: 4 };
-    [("gpt2", random::gpt2(SIZE)), ("llama", random::llama(SIZE)), ("bert", random::bert(SIZE))]
-        .into_iter()
-        .filter_map(|(name, architecture)| Some((name.into(), plan(architecture)?)))
-        .collect()
+    let architectures = [
+        ("gpt2", random::gpt2(SIZE)),
+        ("llama", random::llama(SIZE)),
+        ("gemma3", random::gemma3(SIZE)),
+        ("bert", random::bert(SIZE)),
+    ];
+    architectures.into_iter().filter_map(|(name, architecture)| Some((name.into(), plan(architecture)?))).collect()
 }
 
 fn plan(architecture: Architecture) -> Option<Vec<u8>> {
     let mut seen = Magnitudes::default();
-    let parts = "query query.projected key key.projected value rotated_query rotated_key mixed output sum norm scores";
+    let parts = "query query.projected key key.projected value rotated_query rotated_key mixed output output_norm sum \
+                 norm scores";
     let attention = parts.split(' ').map(|part| format!("layers.0.attention.{part}"));
-    let mlp = "up gate activated product down sum norm".split(' ').map(|part| format!("layers.0.mlp.{part}"));
+    let mlp =
+        "up gate activated product down output_norm sum norm".split(' ').map(|part| format!("layers.0.mlp.{part}"));
     let ends = ["embedding", "embedding.norm", "final.norm", "logits"].map(str::to_owned);
     for site in attention.chain(mlp).chain(ends) {
         seen.see(&site, &[6.0]);

@@ -107,6 +107,29 @@ fn tokenizers_of_other_models_are_refused() {
 }
 
 #[test]
+fn a_gemma_without_images_needs_no_rows_for_them() {
+    let mut tokenizer: serde_json::Value = serde_json::from_slice(&tokenizer_json()).unwrap();
+    let image = serde_json::json!({ "id": VOCABULARY, "content": "<image>", "single_word": false, "lstrip": false,
+        "rstrip": false, "normalized": false, "special": true });
+    tokenizer["added_tokens"].as_array_mut().unwrap().push(image);
+    // A word for every row: numbers of added tokens go on from there.
+    for id in WORDS.len()..VOCABULARY {
+        tokenizer["model"]["vocab"][format!("word{id}")] = id.into();
+    }
+    let with_image = |family| {
+        let dir = written(&Folder::new(family));
+        fs::write(dir.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
+        ModelFolder::open(dir.path())
+    };
+    let gemma = with_image(Family::Gemma3).unwrap();
+    // To the tokenizer it is an unknown word.
+    assert_eq!(gemma.tokenizer().encode("cat <image>").unwrap(), [0, 5, 3, 2]);
+    let llama = with_image(Family::Llama).unwrap_err();
+    let expected = TokenizerError::Vocabulary { token: 16, vocabulary: 16 };
+    assert!(matches!(&llama, FolderError::Tokenizer(e) if *e == expected), "{llama}");
+}
+
+#[test]
 fn texts_are_neither_padded_nor_cut_off() {
     let dir = llama();
     let folder = ModelFolder::open(dir.path()).unwrap();

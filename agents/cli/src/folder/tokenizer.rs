@@ -1,6 +1,7 @@
 //! Text to tokens and back, by `tokenizer.json`.
 
-use tensorlink_graph::transformer::Description;
+use serde_json::Value;
+use tensorlink_graph::transformer::{Description, Family};
 use tokenizers::{Encoding, Tokenizer};
 
 use super::TokenizerError;
@@ -17,6 +18,18 @@ pub struct TextTokenizer {
     context: u32,
 }
 
+/// A `tokenizer.json` without some tokens that were added: those for images, which every Gemma 3 has in its tokenizer,
+/// and for which those without images have no rows. A text that spells one out is a text.
+fn without(tokens: &[String], json: &[u8]) -> Result<Vec<u8>, TokenizerError> {
+    let syntax = |error: serde_json::Error| TokenizerError::Syntax(error.to_string());
+    let mut tokenizer: Value = serde_json::from_slice(json).map_err(syntax)?;
+    if let Some(added) = tokenizer.get_mut("added_tokens").and_then(Value::as_array_mut) {
+        let content = |token: &Value| token.get("content").and_then(Value::as_str).map(str::to_owned);
+        added.retain(|token| content(token).is_none_or(|content| !tokens.contains(&content)));
+    }
+    serde_json::to_vec(&tokenizer).map_err(syntax)
+}
+
 impl TextTokenizer {
     /// Reads `tokenizer.json`, turns off its padding and truncation and checks that it fits the model.
     ///
@@ -25,9 +38,17 @@ impl TextTokenizer {
     pub fn new(json: &[u8], description: &Description) -> Result<Self, TokenizerError> {
         let syntax = |error: tokenizers::Error| TokenizerError::Syntax(error.to_string());
         let mut tokenizer = Tokenizer::from_bytes(json).map_err(syntax)?;
+        let vocabulary = description.architecture.vocabulary;
+        if description.architecture.family == Family::Gemma3 {
+            let added = tokenizer.get_added_tokens_decoder().into_iter();
+            let images: Vec<String> =
+                added.filter(|(token, _)| *token >= vocabulary).map(|(_, added)| added.content).collect();
+            if !images.is_empty() {
+                tokenizer = Tokenizer::from_bytes(without(&images, json)?).map_err(syntax)?;
+            }
+        }
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(syntax)?;
-        let vocabulary = description.architecture.vocabulary;
         let known = tokenizer.get_vocab(true);
         match known.values().max() {
             Some(&token) if token >= vocabulary => return Err(TokenizerError::Vocabulary { token, vocabulary }),

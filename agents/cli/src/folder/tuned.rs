@@ -58,6 +58,7 @@ impl Tuned<'_> {
             ConfigError::Syntax { file: CONFIG, message }
         })?;
         if let Some(config) = config.as_object_mut() {
+            export::text_alone(config);
             config.insert("torch_dtype".to_owned(), "float32".into());
             match self.architecture.output {
                 Output::Classes(_) => self.classified(config)?,
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_tuned_model_is_its_folder_with_other_weights() {
-        for family in [Family::Gpt2, Family::Llama, Family::Qwen2] {
+        for family in [Family::Gpt2, Family::Llama, Family::Qwen2, Family::Gemma3] {
             let dir = written(&Folder::new(family));
             let folder = ModelFolder::open(dir.path()).unwrap();
             for tied in [true, false] {
@@ -150,6 +151,28 @@ mod tests {
                 assert_eq!(tuned.tokenizer().encode("the cat").unwrap(), folder.tokenizer().encode("the cat").unwrap());
             }
         }
+    }
+
+    #[test]
+    fn a_tuned_model_that_took_images_is_its_text() {
+        let mut model = Folder::new(Family::Gemma3);
+        let text = model.config.clone();
+        model.config = Map::from_iter([
+            ("model_type".to_owned(), "gemma3".into()),
+            ("architectures".to_owned(), ["Gemma3ForConditionalGeneration"].into()),
+            ("eos_token_id".to_owned(), [2, 3].into()),
+            ("text_config".to_owned(), text.into_iter().filter(|(field, _)| field != "eos_token_id").collect()),
+        ]);
+        let dir = written(&model);
+        let folder = ModelFolder::open(dir.path()).unwrap();
+        let (architecture, weights) = (folder.architecture(), folder.weights().unwrap());
+        let out = dir.path().join("tuned");
+        Tuned { folder: &folder, architecture, weights: &weights, classes: &[] }.write(&out).unwrap();
+        let config: Value = serde_json::from_slice(&fs::read(out.join("config.json")).unwrap()).unwrap();
+        assert_eq!(config["architectures"], serde_json::json!(["Gemma3ForCausalLM"]));
+        let tuned = ModelFolder::open(&out).unwrap();
+        assert_eq!((tuned.architecture(), tuned.ends().unwrap()), (architecture, vec![2, 3]));
+        assert!(tuned.weights().unwrap() == weights);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub enum Family {
     Qwen2,
     /// Qwen 3.
     Qwen3,
+    /// Gemma 3, its text.
+    Gemma3,
 }
 
 impl Family {
@@ -50,6 +52,15 @@ pub enum Placement {
     Before,
     /// After each residual addition, and once after the embedding.
     After,
+    /// Before attention and MLP, on what they give before it is added, and once after the last layer.
+    Around,
+}
+
+impl Placement {
+    /// Whether attention and MLP take normalised rows, and the output is made of such.
+    pub const fn before(self) -> bool {
+        matches!(self, Self::Before | Self::Around)
+    }
 }
 
 /// Nonlinearity of the MLP.
@@ -88,6 +99,17 @@ pub struct Rotary {
     pub width: u32,
     /// Stretching of the context.
     pub scaling: Scaling,
+}
+
+/// Layers whose tokens see only those shortly before them, among layers whose tokens see all.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Local {
+    /// Tokens that a token sees, itself included.
+    pub window: u32,
+    /// Every so many-th layer sees all: layers `period − 1`, `2·period − 1` …
+    pub period: u32,
+    /// Positions in the layers that do not.
+    pub rotary: Rotary,
 }
 
 /// How frequencies are stretched for contexts longer than those a model was first trained on.
@@ -228,8 +250,17 @@ pub struct Architecture {
     pub activation: Activation,
     /// Whether the MLP multiplies the activated gate with a second projection (SwiGLU).
     pub gated: bool,
-    /// Positions.
+    /// Positions; those of the layers that see all, where others do not.
     pub positions: Positions,
+    /// Layers that do not see all, if there are any.
+    #[serde(default)]
+    pub local: Option<Local>,
+    /// What tokens' vectors are multiplied by, if by anything.
+    #[serde(default)]
+    pub embedding_scale: Option<f64>,
+    /// The number by whose root scores are divided, where it is not the width of a head.
+    #[serde(default)]
+    pub score_scale: Option<f64>,
     /// Whether a learned vector for the text's number in a pair is added; texts are number 0.
     pub token_types: bool,
     /// Whether the projections to query, key and value have biases.
@@ -252,6 +283,26 @@ impl Architecture {
         self.heads.saturating_mul(self.head_width)
     }
 
+    /// What scores are divided by.
+    pub fn score_divisor(&self) -> f64 {
+        libm::sqrt(self.score_scale.unwrap_or_else(|| self.head_width.into()))
+    }
+
+    /// What a layer's tokens do not see beyond, if it is one that does not see all.
+    pub fn local(&self, layer: u32) -> Option<&Local> {
+        let sees_all = |period: u32| layer.saturating_add(1).checked_rem(period) == Some(0);
+        self.local.as_ref().filter(|local| !sees_all(local.period))
+    }
+
+    /// Rotary positions in a layer, if positions are rotary.
+    pub fn rotary(&self, layer: u32) -> Option<&Rotary> {
+        match (self.local(layer), &self.positions) {
+            (Some(local), _) => Some(&local.rotary),
+            (None, Positions::Rotary(rotary)) => Some(rotary),
+            (None, Positions::Learned { .. }) => None,
+        }
+    }
+
     /// Elements of a token's keys, and of its values.
     pub const fn key_width(&self) -> u32 {
         self.kv_heads.saturating_mul(self.head_width)
@@ -260,6 +311,7 @@ impl Architecture {
 
 #[cfg(test)]
 mod tests {
+    use super::super::random::{Dimensions, gemma3, llama};
     use super::*;
 
     #[test]
@@ -272,6 +324,21 @@ mod tests {
         assert!(before.iter().zip(&after).all(|(b, a)| a <= b && *a >= b / 8.0));
         let linear = frequencies(Scaling::Linear { factor: 4.0 });
         assert!(before.iter().zip(&linear).all(|(b, l)| (b / 4.0 - l).abs() < 1e-15));
+    }
+
+    #[test]
+    fn every_so_many_th_layer_sees_all() {
+        let size = Dimensions { vocabulary: 8, width: 8, layers: 7, heads: 2, kv_heads: 1, hidden: 8, context: 8 };
+        let a = gemma3(size);
+        let seen: Vec<Option<u32>> = (0..7).map(|layer| a.local(layer).map(|local| local.window)).collect();
+        let some = Some(3);
+        assert_eq!(seen, [some, None, some, None, some, None, some]);
+        assert_eq!([0, 1].map(|layer| a.rotary(layer).map(|rotary| rotary.theta)), [Some(100.0), Some(10_000.0)]);
+        let llama = llama(size);
+        assert_eq!((llama.local(0), llama.rotary(0).map(|rotary| rotary.theta)), (None, Some(10_000.0)));
+        assert!((llama.score_divisor() - 2.0).abs() < 1e-12);
+        let absurd = Architecture { local: a.local.map(|local| Local { period: 0, ..local }), ..llama };
+        assert!(absurd.local(0).is_some());
     }
 
     #[test]

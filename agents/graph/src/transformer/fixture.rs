@@ -9,21 +9,31 @@ use serde_json::{Map, Value, json};
 use super::architecture::Family;
 
 /// Every family.
-pub const FAMILIES: [Family; 7] =
-    [Family::Bert, Family::Roberta, Family::Gpt2, Family::Llama, Family::Mistral, Family::Qwen2, Family::Qwen3];
+pub const FAMILIES: [Family; 8] = [
+    Family::Bert,
+    Family::Roberta,
+    Family::Gpt2,
+    Family::Llama,
+    Family::Mistral,
+    Family::Qwen2,
+    Family::Qwen3,
+    Family::Gemma3,
+];
 /// Words of the tokenizer, special tokens included; models have [`VOCABULARY`] rows.
 pub const WORDS: [&str; 12] = ["<s>", "<pad>", "</s>", "<unk>", "the", "cat", "dog", "sat", "ran", "on", "a", "mat"];
 /// Tokens of a tiny model: more than its tokenizer has, as is usual.
 pub const VOCABULARY: usize = 16;
 /// Layers of a tiny model.
 pub const LAYERS: usize = 2;
+/// Layers of a deeper one.
+const DEEP: usize = 7;
 
 const WIDTH: usize = 8;
 const HIDDEN: usize = 12;
 const KV_HEADS: usize = 1;
 const HEADS: usize = 2;
-/// Qwen 3's heads need not add up to its width.
-const QWEN3_HEAD: usize = 6;
+/// Heads of Qwen 3 and Gemma 3 need not add up to their width.
+const WIDE_HEAD: usize = 6;
 /// Most tokens of a text.
 pub const CONTEXT: usize = 10;
 
@@ -62,6 +72,27 @@ impl Folder {
     /// A tiny model of a family, the same each time. All values are whole multiples of 1/256 in ±1/2, exact in every
     /// [`Stored`] form.
     pub fn new(family: Family) -> Self {
+        Self::of(family, LAYERS)
+    }
+
+    /// A tiny Gemma 3 of more layers, whose scores and positions are stretched: every third layer sees all.
+    pub fn deep_gemma3() -> Self {
+        let mut folder = Self::of(Family::Gemma3, DEEP);
+        let stretched = json!({ "rope_type": "linear", "factor": 8.0 });
+        for (field, value) in [
+            ("num_hidden_layers", json!(DEEP)),
+            ("sliding_window_pattern", json!(3)),
+            ("query_pre_attn_scalar", json!(9)),
+            ("rope_theta", json!(500.0)),
+            ("rope_local_base_freq", json!(20.0)),
+            ("rope_scaling", stretched),
+        ] {
+            folder.config.insert(field.to_owned(), value);
+        }
+        folder
+    }
+
+    fn of(family: Family, layers: usize) -> Self {
         let config = match config(family) {
             Value::Object(fields) => fields,
             _ => Map::new(),
@@ -70,7 +101,7 @@ impl Folder {
             Family::Bert => bert("bert.", CONTEXT, 2),
             Family::Roberta => bert("roberta.", CONTEXT + 2, 1),
             Family::Gpt2 => gpt2(),
-            Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => llama(family),
+            Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 | Family::Gemma3 => llama(family, layers),
         };
         let tensors = shapes.into_iter().map(|(name, shape)| {
             let values = values(&name, shape.iter().product());
@@ -200,9 +231,22 @@ fn config(family: Family) -> Value {
         Family::Qwen3 => llama(
             "qwen3",
             "Qwen3ForCausalLM",
-            json!({ "head_dim": QWEN3_HEAD, "attention_bias": false,
+            json!({ "head_dim": WIDE_HEAD, "attention_bias": false,
             "use_sliding_window": false, "sliding_window": null }),
         ),
+        // The first layer sees three tokens, the second all.
+        Family::Gemma3 => {
+            let mut fields = llama(
+                "gemma3_text",
+                "Gemma3ForCausalLM",
+                json!({ "head_dim": WIDE_HEAD, "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 6,
+                "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "rope_scaling": null, "sliding_window": 3,
+                "sliding_window_pattern": 2, "attention_bias": false, "attn_logit_softcapping": null,
+                "final_logit_softcapping": null, "tie_word_embeddings": true }),
+            );
+            fields.as_object_mut().map(|fields| fields.remove("hidden_act"));
+            fields
+        }
     }
 }
 
@@ -264,14 +308,15 @@ fn gpt2() -> Shapes {
     list
 }
 
-fn llama(family: Family) -> Shapes {
-    let head = if family == Family::Qwen3 { QWEN3_HEAD } else { WIDTH / HEADS };
+fn llama(family: Family, layers: usize) -> Shapes {
+    let (gemma, normalised) = (family == Family::Gemma3, matches!(family, Family::Qwen3 | Family::Gemma3));
+    let head = if normalised { WIDE_HEAD } else { WIDTH / HEADS };
     let mut list =
         vec![("model.embed_tokens.weight".into(), vec![VOCABULARY, WIDTH]), ("model.norm.weight".into(), vec![WIDTH])];
-    if family != Family::Qwen2 {
+    if family != Family::Qwen2 && !gemma {
         list.push(("lm_head.weight".into(), vec![VOCABULARY, WIDTH]));
     }
-    for n in 0..LAYERS {
+    for n in 0..layers {
         for (part, outputs, inputs) in [
             ("self_attn.q_proj", HEADS * head, WIDTH),
             ("self_attn.k_proj", KV_HEADS * head, WIDTH),
@@ -289,7 +334,11 @@ fn llama(family: Family) -> Shapes {
         for part in ["input_layernorm", "post_attention_layernorm"] {
             list.push((format!("model.layers.{n}.{part}.weight"), vec![WIDTH]));
         }
-        if family == Family::Qwen3 {
+        let around = ["pre_feedforward_layernorm", "post_feedforward_layernorm"];
+        for part in around.into_iter().filter(|_| gemma) {
+            list.push((format!("model.layers.{n}.{part}.weight"), vec![WIDTH]));
+        }
+        if normalised {
             list.push((format!("model.layers.{n}.self_attn.q_norm.weight"), vec![head]));
             list.push((format!("model.layers.{n}.self_attn.k_norm.weight"), vec![head]));
         }

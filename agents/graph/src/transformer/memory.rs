@@ -78,7 +78,7 @@ mod tests {
             let a = describe(&Folder::new(family).config_json(), None).unwrap().architecture;
             let all = stage_bytes(&a, &(0..2));
             assert_eq!(all, parameters(&a).iter().map(|p| bytes(&a, p)).sum::<u64>());
-            let tied = matches!(family, Family::Gpt2 | Family::Qwen2);
+            let tied = matches!(family, Family::Gpt2 | Family::Qwen2 | Family::Gemma3);
             let again = if tied { 16 * 8 + 16 * 4 } else { 0 };
             assert_eq!(stage_bytes(&a, &(0..1)) + stage_bytes(&a, &(1..2)), all + again, "{family:?}");
             assert_eq!(cut(&a, 2), Ok(vec![0..1, 1..2]));

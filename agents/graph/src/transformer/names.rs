@@ -22,14 +22,26 @@ pub(super) struct Source {
     pub(super) layout: Layout,
 }
 
-/// Prefixes that all names of a folder may have: with a head around the model, or without.
-pub(super) const fn prefixes(family: Family) -> [&'static str; 2] {
+/// Prefixes that all names of a folder may have: with a head around the model first; without; within a model that takes
+/// images as well.
+pub(super) const fn prefixes(family: Family) -> &'static [&'static str] {
     match family {
-        Family::Bert => ["bert.", ""],
-        Family::Roberta => ["roberta.", ""],
-        Family::Gpt2 => ["transformer.", ""],
-        Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => ["model.", ""],
+        Family::Bert => &["bert.", ""],
+        Family::Roberta => &["roberta.", ""],
+        Family::Gpt2 => &["transformer.", ""],
+        Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => &["model.", ""],
+        Family::Gemma3 => &["model.", "", "language_model.model.", "model.language_model."],
     }
+}
+
+/// The prefix of a model with a head around it.
+pub(super) fn prefix(family: Family) -> &'static str {
+    prefixes(family).first().copied().unwrap_or_default()
+}
+
+/// What a family's files take off a parameter: Gemma's gains count from 1.
+pub(super) fn taken_off(family: Family, parameter: &str) -> f32 {
+    if family == Family::Gemma3 && parameter.ends_with(".gain") { 1.0 } else { 0.0 }
 }
 
 /// Where a parameter of the architecture is found; none for a name that is not one.
@@ -41,6 +53,7 @@ pub(super) fn source(family: Family, parameter: &Parameter) -> Option<Source> {
         Family::Bert | Family::Roberta => bert(module, family)?,
         Family::Gpt2 => gpt2(module, &mut place.1)?,
         Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => llama(module)?,
+        Family::Gemma3 => gemma3(module)?,
     };
     let norm = module.ends_with("norm");
     let leaves: &[&str] = match leaf {
@@ -154,6 +167,17 @@ fn llama(module: &str) -> Option<String> {
     Some(theirs.to_owned())
 }
 
+/// As Llama's, with norms around.
+fn gemma3(module: &str) -> Option<String> {
+    let theirs = match layer(module) {
+        Some((number, "attention.output_norm")) => format!("layers.{number}.post_attention_layernorm"),
+        Some((number, "mlp.norm")) => format!("layers.{number}.pre_feedforward_layernorm"),
+        Some((number, "mlp.output_norm")) => format!("layers.{number}.post_feedforward_layernorm"),
+        _ => return llama(module),
+    };
+    Some(theirs)
+}
+
 /// Whether a tensor is known to play no part: buffers that are recomputed, heads and poolers beside the model, and the
 /// output weights of a tied model (their equality is checked elsewhere).
 pub(super) fn idle(architecture: &Architecture, prefix: &str, tensor: &str) -> bool {
@@ -169,6 +193,11 @@ pub(super) fn idle(architecture: &Architecture, prefix: &str, tensor: &str) -> b
         }
         Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => {
             inner.ends_with("rotary_emb.inv_freq") || tied(architecture, tensor)
+        }
+        Family::Gemma3 => {
+            let bare = tensor.strip_prefix("model.").unwrap_or(tensor);
+            let of_images = ["vision_tower.", "multi_modal_projector."].iter().any(|part| bare.starts_with(part));
+            of_images || tied(architecture, tensor.strip_prefix("language_model.").unwrap_or(tensor))
         }
     }
 }

@@ -141,10 +141,11 @@ impl Weights {
 /// | `embedding.type` | width | token types |
 /// | `embedding.norm.{gain,bias}` | width | norms after |
 /// | `layers.i.attention.norm.{gain,bias}`, `layers.i.mlp.norm.{gain,bias}` | width | always; bias with LayerNorm only |
+/// | `layers.i.attention.output_norm.{gain,bias}`, `layers.i.mlp.output_norm.{gain,bias}` | width | norms around |
 /// | `layers.i.attention.{query,key,value,output}.{weight,bias}` | outputs × inputs; outputs | bias where the architecture has it |
 /// | `layers.i.attention.{query_norm,key_norm}.gain` | head width | query and key norms |
 /// | `layers.i.mlp.{up,gate,down}.{weight,bias}` | outputs × inputs; outputs | gate where gated |
-/// | `final.norm.{gain,bias}` | width | norms before |
+/// | `final.norm.{gain,bias}` | width | norms before, and around |
 /// | `head.weight` | vocabulary × width | untied logits |
 /// | `pooler.{weight,bias}`, `head.{weight,bias}` | width × width, classes × width; width, classes | classes |
 pub fn parameters(architecture: &Architecture) -> Vec<Parameter> {
@@ -172,14 +173,20 @@ pub fn parameters(architecture: &Architecture) -> Vec<Parameter> {
             list.vector(&attention("key_norm.gain"), a.head_width);
         }
         list.projection(&attention("output"), a.width, a.query_width(), a.output_bias);
+        if a.placement == Placement::Around {
+            list.norm(&attention("output_norm"), a.width);
+        }
         list.norm(&mlp("norm"), a.width);
         list.projection(&mlp("up"), a.hidden, a.width, a.mlp_bias);
         if a.gated {
             list.projection(&mlp("gate"), a.hidden, a.width, a.mlp_bias);
         }
         list.projection(&mlp("down"), a.width, a.hidden, a.mlp_bias);
+        if a.placement == Placement::Around {
+            list.norm(&mlp("output_norm"), a.width);
+        }
     }
-    if a.placement == Placement::Before {
+    if a.placement.before() {
         list.norm("final.norm", a.width);
     }
     match a.output {

@@ -13,7 +13,7 @@ use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{Operator, Program, Segment, Source, TensorType, TypeError};
 use thiserror::Error;
 
-use super::architecture::{Architecture, Output, Placement};
+use super::architecture::{Architecture, Output};
 use super::emit::{Cut, Emitter, STREAM_BITS, Value};
 use super::setting::Setting;
 use super::sites::{Sites, Uncalibrated};
@@ -234,7 +234,7 @@ pub(super) fn received(emitter: &Emitter<'_>, a: &Architecture, layers: &Range<u
 /// Type of the residual stream before a layer that is not the first.
 pub(super) fn stream(emitter: &Emitter<'_>, a: &Architecture, layer: u32) -> Result<TensorType, PlanError> {
     let before = layer.saturating_sub(1);
-    let part = if a.placement == Placement::Before { "mlp.sum" } else { "mlp.norm" };
+    let part = if a.placement.before() { "mlp.sum" } else { "mlp.norm" };
     emitter.activation(&format!("layers.{before}.{part}"), STREAM_BITS, &[emitter.tokens(), a.width])
 }
 

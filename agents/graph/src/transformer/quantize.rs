@@ -152,7 +152,13 @@ impl Made<'_> {
             self.norm(a, "embedding.norm")?;
         }
         if let Positions::Rotary(rotary) = &a.positions {
-            self.rotary(rotary, a.context)?;
+            self.rotary("embedding.rotary", rotary, a.context)?;
+        }
+        if let Some(local) = &a.local {
+            self.rotary("embedding.rotary.local", &local.rotary, a.context)?;
+            if local.window < a.context {
+                self.window(local.window, a.context)?;
+            }
         }
         let source = |source| QuantizeError::Table { name: "exp2".to_owned(), source };
         let exp2 = exp2_table().map_err(source)?;
@@ -162,7 +168,7 @@ impl Made<'_> {
 
     fn layer(&mut self, a: &Architecture, layer: u32) -> Result<(), QuantizeError> {
         let name = |part: &str| format!("layers.{layer}.{part}");
-        let before = a.placement == Placement::Before;
+        let before = a.placement.before();
         let attended = match layer.checked_sub(1) {
             _ if before => name("attention.norm"),
             None => "embedding.norm".to_owned(),
@@ -179,6 +185,10 @@ impl Made<'_> {
             for part in ["attention.query_norm", "attention.key_norm"] {
                 self.norm_of(&name(part), Norm::Rms, a.head_width)?;
             }
+        }
+        if a.placement == Placement::Around {
+            self.norm(a, &name("attention.output_norm"))?;
+            self.norm(a, &name("mlp.output_norm"))?;
         }
         self.norm(a, &name("mlp.norm"))?;
         self.projections(layer, &mapped, first, a.mlp_bias)?;
@@ -201,7 +211,7 @@ impl Made<'_> {
     }
 
     fn head(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
-        if a.placement == Placement::Before {
+        if a.placement.before() {
             self.norm(a, "final.norm")?;
         }
         if let Output::Logits { .. } = a.output {
@@ -308,7 +318,7 @@ impl Made<'_> {
         }
     }
 
-    fn rotary(&mut self, rotary: &Rotary, context: u32) -> Result<(), QuantizeError> {
+    fn rotary(&mut self, name: &str, rotary: &Rotary, context: u32) -> Result<(), QuantizeError> {
         let frequencies = rotary.frequencies();
         let step = libm::exp2(f64::from(ROTARY_EXPONENT)) * rotary.amplitude();
         let mut values = Vec::with_capacity(context as usize * rotary.width as usize);
@@ -318,7 +328,22 @@ impl Made<'_> {
             values.extend(angles().map(|angle| (libm::sin(angle) * step).round_ties_even() as i64));
         }
         let ty = TensorType::new(VECTOR_BITS, ROTARY_EXPONENT, &[context, rotary.width]);
-        self.keep("embedding.rotary", ty, &values)
+        self.keep(name, ty, &values)
+    }
+
+    /// Two numbers of each place, whose products with those of another say how far the other lies beyond the window:
+    /// `(m − (W − 1))·1 + 1·(−k)`.
+    fn window(&mut self, window: u32, context: u32) -> Result<(), QuantizeError> {
+        let (places, reach) = (0..i64::from(context), i64::from(window).saturating_sub(1));
+        let queries: Vec<i64> = places.clone().flat_map(|m| [m.saturating_sub(reach), 1]).collect();
+        let keys: Vec<i64> = places.clone().flat_map(|k| [1, k.saturating_neg()]).collect();
+        for (part, numbers) in [("queries", queries), ("keys", keys)] {
+            let ty = TensorType::new(VECTOR_BITS, 0, &[context, 2]);
+            self.keep(&format!("embedding.window.{part}"), ty, &numbers)?;
+        }
+        self.keep("embedding.window.scale", TensorType::new(2, 0, &[context]), &vec![1; context as usize])?;
+        let places: Vec<i64> = places.collect();
+        self.keep("embedding.window.places", TensorType::new(32, 0, &[context]), &places)
     }
 
     /// What share of a gate passes, for any gate.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::architecture::{
-    Activation, Architecture, Family, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
+    Activation, Architecture, Family, Local, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
 };
 use super::parameters::{Matrix, Parameter, Weights, WeightsError, parameters};
 
@@ -48,6 +48,9 @@ pub const fn gpt2(size: Dimensions) -> Architecture {
         activation: Activation::GeluTanh,
         gated: false,
         positions: Positions::Learned { first: 0 },
+        local: None,
+        embedding_scale: None,
+        score_scale: None,
         token_types: false,
         attention_bias: true,
         output_bias: true,
@@ -73,6 +76,28 @@ pub const fn llama(size: Dimensions) -> Architecture {
         mlp_bias: false,
         output: Output::Logits { tied: false },
         ..gpt2(size)
+    }
+}
+
+/// A decoder as Gemma 3 is: RMSNorm before and after attention and MLP, and of queries and keys; every other layer
+/// sees only the last tokens, a quarter of the context but at least three; scaled embeddings and scores; tied output.
+pub fn gemma3(size: Dimensions) -> Architecture {
+    let head_width = head_width(size);
+    Architecture {
+        family: Family::Gemma3,
+        epsilon: 1e-6,
+        placement: Placement::Around,
+        activation: Activation::GeluTanh,
+        local: Some(Local {
+            window: (size.context / 4).max(3),
+            period: 2,
+            rotary: Rotary { theta: 100.0, width: head_width, scaling: Scaling::None },
+        }),
+        embedding_scale: Some(libm::sqrtf(size.width as f32).into()),
+        score_scale: Some(f64::from(head_width) + 2.0),
+        query_key_norm: true,
+        output: Output::Logits { tied: true },
+        ..llama(size)
     }
 }
 
@@ -202,7 +227,7 @@ mod tests {
 
     #[test]
     fn seeds_and_parameters_differ_and_runs_agree() {
-        for architecture in [gpt2(SIZE), llama(SIZE), bert(SIZE)] {
+        for architecture in [gpt2(SIZE), llama(SIZE), bert(SIZE), gemma3(SIZE)] {
             let first = weights(&architecture, 7).unwrap();
             assert_eq!(first, weights(&architecture, 7).unwrap());
             assert_ne!(first, weights(&architecture, 8).unwrap());

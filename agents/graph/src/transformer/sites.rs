@@ -11,7 +11,7 @@ const MARGIN: i16 = 1;
 const FINEST: i16 = 40;
 
 /// Beyond this a norm's sum of squares over 2^16 channels exceeds a 32-bit float, and the norm gives zeros.
-const MOST: f64 = 1e16;
+const MOST: f32 = 1e16;
 
 /// Most channels that are looked at together: their products take a megabyte.
 const MOST_TOGETHER: u32 = 512;
@@ -57,7 +57,7 @@ impl Magnitudes {
 
     /// A site at which activations, or sums of their products, are larger than floats can be squared and summed.
     pub(super) fn overflown(&self) -> Option<&str> {
-        let large = self.largest.iter().find(|(_, largest)| **largest > MOST).map(|(site, _)| site);
+        let large = self.largest.iter().find(|(_, largest)| **largest > f64::from(MOST)).map(|(site, _)| site);
         let products = || self.products.iter().find(|(_, values)| values.iter().any(|x| !x.is_finite()));
         large.or_else(|| products().map(|(site, _)| site)).map(String::as_str)
     }

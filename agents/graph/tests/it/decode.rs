@@ -11,10 +11,11 @@ use crate::transformer::{SIZE, TEXT, quantized, run};
 
 const OTHER: [u32; 7] = [14, 2, 33, 33, 5, 41, 20];
 
-fn decoders() -> [Architecture; 3] {
+fn decoders() -> [Architecture; 4] {
     [
         random::gpt2(SIZE),
         random::llama(SIZE),
+        random::gemma3(SIZE),
         Architecture { query_key_norm: true, family: Family::Qwen3, ..random::llama(SIZE) },
     ]
 }

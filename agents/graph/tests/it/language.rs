@@ -13,7 +13,7 @@ use tensorlink_graph::partition::{PartitionError, partition};
 use tensorlink_graph::step::StepGraph;
 use tensorlink_graph::step::float::{FloatData, FloatState, Values};
 use tensorlink_graph::step::language::{AdamW, Recipe};
-use tensorlink_graph::transformer::random::{Dimensions, gpt2, llama, weights};
+use tensorlink_graph::transformer::random::{Dimensions, gemma3, gpt2, llama, weights};
 use tensorlink_graph::transformer::{Activation, Architecture, Matrix, Output};
 use tensorlink_graph::{
     CheckedProgram, CompiledStage, Dataset, LanguageModel, LocalPipeline, Reference, Schedule, Stage, StageInfo,
@@ -63,6 +63,7 @@ fn gradients_match_finite_differences() {
     check_gradients(&Architecture { attention_bias: true, output: Output::Logits { tied: true }, ..llama(TINY) });
     // As Qwen 3 is.
     check_gradients(&Architecture { query_key_norm: true, ..llama(TINY) });
+    check_gradients(&gemma3(TINY));
     let positions = llama(TINY).positions;
     check_gradients(&Architecture { activation: Activation::Relu, output: untied, positions, ..gpt2(TINY) });
     check_gradients(&Architecture { activation: Activation::Gelu, gated: true, kv_heads: 2, ..gpt2(TINY) });

@@ -12,19 +12,25 @@ pub(crate) const SIZE: Dimensions =
     Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, kv_heads: 2, hidden: 40, context: 16 };
 pub(crate) const TEXT: [u32; 9] = [3, 49, 0, 7, 7, 12, 31, 8, 44];
 
-fn architectures() -> [Architecture; 5] {
+fn architectures() -> [Architecture; 6] {
     let first = Output::Embedding(Pooling::First);
     [
         random::gpt2(SIZE),
         random::llama(SIZE),
         random::bert(SIZE),
+        random::gemma3(SIZE),
         Architecture { query_key_norm: true, family: Family::Qwen3, ..random::llama(SIZE) },
         Architecture { output: first, ..random::bert(SIZE) },
     ]
 }
 
-/// Every site a program may ask for, at one magnitude; scores are sums of products.
+/// Every site a program may ask for, at one magnitude.
 fn magnitudes(architecture: &Architecture) -> Magnitudes {
+    magnitudes_of(architecture, 6.0)
+}
+
+/// The same, and scores at one of their own.
+fn magnitudes_of(architecture: &Architecture, scores: f32) -> Magnitudes {
     let mut sites: Vec<String> = ["embedding", "embedding.norm", "final.norm", "logits"].map(str::to_owned).to_vec();
     for layer in 0..architecture.layers {
         for part in [
@@ -39,18 +45,21 @@ fn magnitudes(architecture: &Architecture) -> Magnitudes {
             "output",
             "sum",
             "norm",
+            "output_norm",
             "scores",
         ] {
             sites.push(format!("layers.{layer}.attention.{part}"));
             sites.push(format!("layers.{layer}.attention.{part}.unbiased"));
         }
-        for part in ["up", "gate", "activated", "product", "down", "sum", "norm"] {
+        for part in ["up", "gate", "activated", "product", "down", "sum", "norm", "output_norm"] {
             sites.push(format!("layers.{layer}.mlp.{part}"));
             sites.push(format!("layers.{layer}.mlp.{part}.unbiased"));
         }
     }
     let mut magnitudes = Magnitudes::default();
-    sites.iter().for_each(|site| magnitudes.see(site, 6.0));
+    for site in &sites {
+        magnitudes.see(site, if site.ends_with(".scores") { scores } else { 6.0 });
+    }
     magnitudes
 }
 
@@ -104,12 +113,32 @@ fn cuts_do_not_change_bits() {
 /// What makes a cache of keys and values exact: later tokens do not change earlier ones.
 #[test]
 fn a_longer_text_begins_with_the_bits_of_a_shorter_one() {
-    for architecture in [random::gpt2(SIZE), random::llama(SIZE)] {
+    for architecture in [random::gpt2(SIZE), random::llama(SIZE), random::gemma3(SIZE)] {
         let model = quantized(architecture);
         let whole = run(&model, &[], &TEXT);
         for length in 1..TEXT.len() {
             let part = run(&model, &[], &TEXT[..length]).to_bytes();
             assert_eq!(whole.to_bytes()[..part.len()], part, "{length} tokens");
+        }
+    }
+}
+
+#[test]
+fn what_lies_beyond_the_window_changes_nothing() {
+    // One layer, whose tokens see four; scores from the smallest to the largest.
+    let architecture = Architecture { layers: 1, ..random::gemma3(SIZE) };
+    let weights = random::weights(&architecture, 5).unwrap();
+    let row = SIZE.vocabulary as usize;
+    for largest in [1e-12, 1e-3, 6.0, 1e5] {
+        let seen = magnitudes_of(&architecture, largest);
+        let model = Quantized::new(architecture.clone(), Setting::default(), &weights, &seen).unwrap();
+        let rows = |first: u32| {
+            let logits = run(&model, &[], &[&[first], &TEXT[1..]].concat()).mantissas().to_vec();
+            logits.chunks(row).map(<[i64]>::to_vec).collect::<Vec<_>>()
+        };
+        let (one, other) = (rows(3), rows(20));
+        for token in 0..TEXT.len() {
+            assert_eq!(one[token] == other[token], token >= 4, "{token}, scores of {largest}");
         }
     }
 }

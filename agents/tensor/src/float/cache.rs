@@ -4,7 +4,7 @@ use tch::{Device, Kind, TchError, Tensor};
 use tensorlink_graph::transformer::Architecture;
 
 use super::FloatError;
-use super::rotary::Rotation;
+use super::rotary::Rotations;
 
 /// Keys and values of one text, for [`FloatModel::decode`](super::FloatModel::decode); memory for all its tokens is
 /// taken at once.
@@ -12,7 +12,7 @@ use super::rotary::Rotation;
 pub struct FloatCache {
     /// Keys and values of each layer, `[kv_heads, capacity, head width]`.
     layers: Vec<[Tensor; 2]>,
-    rotation: Option<Rotation>,
+    rotations: Rotations,
     capacity: usize,
     len: usize,
 }
@@ -28,13 +28,13 @@ impl FloatCache {
     pub(super) fn new(
         architecture: &Architecture,
         capacity: usize,
-        rotation: Option<Rotation>,
+        rotations: Rotations,
         options: (Kind, Device),
     ) -> Result<Self, FloatError> {
         let size = Self::size(architecture, capacity);
         let layer = |_| Ok([Tensor::f_zeros(size, options)?, Tensor::f_zeros(size, options)?]);
         let layers = (0..architecture.layers).map(layer).collect::<Result<_, TchError>>()?;
-        Ok(Self { layers, rotation, capacity, len: 0 })
+        Ok(Self { layers, rotations, capacity, len: 0 })
     }
 
     fn size(architecture: &Architecture, capacity: usize) -> [i64; 3] {
@@ -74,9 +74,9 @@ impl FloatCache {
         self.len += tokens;
     }
 
-    /// Rotation of the next tokens.
-    pub(super) fn rotation(&self, tokens: usize) -> Result<Option<Rotation>, TchError> {
-        self.rotation.as_ref().map(|rotation| rotation.narrow(self.len, tokens)).transpose()
+    /// Rotations of the next tokens.
+    pub(super) fn rotations(&self, tokens: usize) -> Result<Rotations, TchError> {
+        self.rotations.narrow(self.len, tokens)
     }
 
     pub(super) fn layer(&self, number: usize, tokens: i64) -> Option<Places<'_>> {

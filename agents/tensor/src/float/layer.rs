@@ -5,7 +5,7 @@ use tensorlink_graph::transformer::{Activation, Placement};
 
 use super::cache::Places;
 use super::product::Linear;
-use super::rotary::Rotation;
+use super::rotary::Rotations;
 use super::watch::Watch;
 use super::weights::{Projection, RowNorm};
 
@@ -17,6 +17,8 @@ pub(super) struct Layer {
     pub(super) placement: Placement,
     pub(super) heads: Heads,
     pub(super) attention_norm: RowNorm,
+    /// Of what attention adds, and of what the MLP does.
+    pub(super) output_norms: Option<[RowNorm; 2]>,
     /// Query, key, value.
     pub(super) attention: Projection,
     pub(super) output: Projection,
@@ -35,6 +37,10 @@ pub(super) struct Heads {
     pub(super) kv_heads: i64,
     pub(super) width: i64,
     pub(super) causal: bool,
+    /// Tokens that each sees, itself included, if not all before it.
+    pub(super) window: Option<i64>,
+    /// What scores are divided by.
+    pub(super) divisor: f64,
     /// That of the query and key norms.
     pub(super) epsilon: f64,
     /// Gains of the query and key norms, `[heads + kv_heads, width]`.
@@ -51,38 +57,38 @@ impl Layer {
     pub(super) fn forward(
         &self,
         x: Tensor,
-        rotation: Option<&Rotation>,
+        rotations: &Rotations,
         places: Option<Places<'_>>,
         watch: &mut Watch<'_>,
     ) -> Result<Tensor, TchError> {
-        let x = self.around(x, ("attention", &self.attention_norm), watch, |x, watch| {
-            let mixed = self.attend(x, rotation, places, watch)?;
+        let (attended, mapped) = self.output_norms.as_ref().map(|[first, second]| (first, second)).unzip();
+        let x = self.around(x, ("attention", &self.attention_norm, attended), watch, |x, watch| {
+            let mixed = self.attend(x, rotations, places, watch)?;
             self.project(&self.output, "attention.output", &mixed, watch)
         })?;
-        self.around(x, ("mlp", &self.mlp_norm), watch, |x, watch| {
+        self.around(x, ("mlp", &self.mlp_norm, mapped), watch, |x, watch| {
             let inner = self.inner(x, watch)?;
             self.project(&self.down, "mlp.down", &inner, watch)
         })
     }
 
-    /// Adds what `block` makes of the stream to it, with the norm before or after.
+    /// Adds what `block` makes of the stream to it, with the norm before or after, and one of what is added if
+    /// there is.
     fn around(
         &self,
         x: Tensor,
-        (name, norm): (&str, &RowNorm),
+        (name, norm, output_norm): (&str, &RowNorm, Option<&RowNorm>),
         watch: &mut Watch<'_>,
         block: impl FnOnce(&Tensor, &mut Watch<'_>) -> Result<Tensor, TchError>,
     ) -> Result<Tensor, TchError> {
-        let mut y = match self.placement {
-            Placement::Before => block(&norm.forward(&x, watch)?, watch)?,
-            Placement::After => block(&x, watch)?,
-        };
+        let before = self.placement.before();
+        let mut y = if before { block(&norm.forward(&x, watch)?, watch)? } else { block(&x, watch)? };
+        if let Some(norm) = output_norm {
+            y = norm.forward(&y, watch)?;
+        }
         let sum = y.f_add_(&x)?;
         self.see(watch, &format_args!("{name}.sum"), &sum)?;
-        match self.placement {
-            Placement::Before => Ok(sum),
-            Placement::After => norm.forward(&sum, watch),
-        }
+        if before { Ok(sum) } else { norm.forward(&sum, watch) }
     }
 
     fn see(&self, watch: &mut Watch<'_>, site: &dyn std::fmt::Display, x: &Tensor) -> Result<(), TchError> {
@@ -109,7 +115,7 @@ impl Layer {
     fn attend(
         &self,
         x: &Tensor,
-        rotation: Option<&Rotation>,
+        rotations: &Rotations,
         places: Option<Places<'_>>,
         watch: &mut Watch<'_>,
     ) -> Result<Tensor, TchError> {
@@ -125,7 +131,7 @@ impl Layer {
             turned = turned.f_rms_norm(width, None::<&Tensor>, self.heads.epsilon)?.f_mul_(gain)?;
         }
         self.see_heads(watch, ("", ""), &turned)?;
-        if let Some(rotation) = rotation {
+        if let Some(rotation) = rotations.of(self.heads.window.is_some()) {
             turned = rotation.apply(&turned)?;
             self.see_heads(watch, ("rotated_", ""), &turned)?;
         }
@@ -187,11 +193,15 @@ impl Heads {
     /// Mean of the values that each query attends to; `query` is `[heads, tokens, width]`, `key` and `value` are
     /// `[kv_heads, places, width]`; gives `[tokens, heads · width]`.
     fn mix(&self, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<Tensor, TchError> {
-        let Self { heads, kv_heads, width, .. } = *self;
+        let Self { heads, kv_heads, width, divisor, .. } = *self;
         let (tokens, places) = (length(query), length(key));
-        let [key, value] = [key.f_unsqueeze(0)?, value.f_unsqueeze(0)?];
+        // A single token sees the last places.
+        let first = self.window.filter(|_| tokens == 1).map_or(0, |window| (places - window).max(0));
+        let seen = |x: &Tensor| x.f_narrow(1, first, places - first)?.f_unsqueeze(0);
+        let [key, value] = [seen(key)?, seen(value)?];
         let attend = |query: &Tensor, mask: Option<&Tensor>, causal, grouped| {
-            Tensor::f_scaled_dot_product_attention(query, &key, &value, mask, 0.0, causal, None, grouped)
+            let scale = Some(1.0 / divisor);
+            Tensor::f_scaled_dot_product_attention(query, &key, &value, mask, 0.0, causal, scale, grouped)
         };
         if tokens == 1 {
             // Heads that share keys and values are queries of one head: keys and values are read once, and not copied.
@@ -199,9 +209,10 @@ impl Heads {
             return attend(&query, None, false, false)?.f_reshape([1, heads * width]);
         }
         let past = places - tokens;
-        let mask = if self.causal && past > 0 {
+        let slides = self.window.is_some_and(|window| window < places);
+        let mask = if self.causal && (past > 0 || slides) {
             let all = Tensor::f_ones([tokens, places], (Kind::Bool, query.device()))?;
-            Some(all.f_tril(past)?)
+            Some(self.visible(&all, past)?)
         } else {
             None
         };
@@ -216,7 +227,16 @@ impl Heads {
         let (tokens, places) = (length(query), length(key));
         let grouped = query.f_reshape([kv_heads, heads / kv_heads * tokens, width])?;
         let scores = grouped.f_matmul(&key.f_transpose(1, 2)?)?.f_view([heads, tokens, places])?;
-        if self.causal { scores.f_tril(places - tokens) } else { Ok(scores) }
+        if self.causal { self.visible(&scores, places - tokens) } else { Ok(scores) }
+    }
+
+    /// What tokens after `past` others see of `[…, tokens, places]`, zero elsewhere.
+    fn visible(&self, x: &Tensor, past: i64) -> Result<Tensor, TchError> {
+        let before = x.f_tril(past)?;
+        match self.window {
+            Some(window) => before.f_triu(past - window + 1),
+            None => Ok(before),
+        }
     }
 }
 

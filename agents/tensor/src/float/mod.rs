@@ -41,7 +41,7 @@ pub use training::FloatTraining;
 pub use watch::{Observer, Seen};
 
 use crate::{Device, cuda};
-use rotary::Rotation;
+use rotary::Rotations;
 use watch::Watch;
 use weights::Tensors;
 
@@ -186,13 +186,14 @@ impl FloatModel {
     ///
     /// | site | what |
     /// |---|---|
-    /// | `embedding` | sum of the embeddings |
-    /// | `embedding.norm`, `final.norm` | norms of placement after, and before |
+    /// | `embedding` | sum of the embeddings, scaled where the architecture does |
+    /// | `embedding.norm`, `final.norm` | norms of placement after; of before and around |
     /// | `layers.i.attention.norm`, `layers.i.mlp.norm` | norms, after the residual addition in placement after |
+    /// | `layers.i.attention.output_norm`, `layers.i.mlp.output_norm` | norms of what is added, in placement around |
     /// | `layers.i.attention.{query,key,value}` | projections, normalised where the architecture does, not rotated |
     /// | `layers.i.attention.{query,key}.projected` | before that normalisation, where there is one |
     /// | `layers.i.attention.rotated_{query,key}` | rotated |
-    /// | `layers.i.attention.scores` | products of queries with keys that they see, not divided by √D |
+    /// | `layers.i.attention.scores` | products of queries with keys that they see, not divided |
     /// | `layers.i.attention.mixed`, `layers.i.attention.output` | the heads' means of values; their projection |
     /// | `layers.i.mlp.{up,gate,activated,product,down}` | gate and product where gated; activated is the gate, else up |
     /// | `layers.i.{attention,mlp}.sum` | after the residual addition |
@@ -206,8 +207,8 @@ impl FloatModel {
         let tokens = self.tokens(ids, 0, most)?;
         let _guard = no_grad_guard();
         let mut watch = Watch::new(observer);
-        let rotation = self.rotation(ids.len())?;
-        let x = self.layers(&tokens, rotation.as_ref(), None, &mut watch)?;
+        let rotations = self.rotations(ids.len())?;
+        let x = self.layers(&tokens, &rotations, None, &mut watch)?;
         Ok(FloatOutput(match self.architecture.output {
             Output::Embedding(pooling) => unit(&pool(&x, pooling)?)?,
             Output::Logits { .. } => self.logits(&x, &mut watch)?,
@@ -234,8 +235,8 @@ impl FloatModel {
             return Err(FloatError::Length { tokens: capacity, most });
         }
         let _guard = no_grad_guard();
-        let rotation = self.rotation(capacity)?;
-        FloatCache::new(a, capacity, rotation, (self.precision.kind(), self.device.into()))
+        let rotations = self.rotations(capacity)?;
+        FloatCache::new(a, capacity, rotations, (self.precision.kind(), self.device.into()))
     }
 
     /// Computes a text, or the next part of one, into the cache; gives the logits of its last token, `[1, vocabulary]`.
@@ -249,9 +250,9 @@ impl FloatModel {
         }
         let tokens = self.tokens(ids, cache.len(), cache.capacity())?;
         let _guard = no_grad_guard();
-        let rotation = cache.rotation(ids.len())?;
+        let rotations = cache.rotations(ids.len())?;
         let mut watch = Watch::new(None);
-        let x = self.layers(&tokens, rotation.as_ref(), Some(cache), &mut watch)?;
+        let x = self.layers(&tokens, &rotations, Some(cache), &mut watch)?;
         let logits = self.logits(&x.f_narrow(0, -1, 1)?, &mut watch)?;
         cache.advance(ids.len());
         Ok(FloatOutput(logits))
@@ -278,15 +279,15 @@ impl FloatModel {
         Ok(Tensor::f_from_slice(&ids)?.f_to_device(self.device.into())?)
     }
 
-    fn rotation(&self, tokens: usize) -> Result<Option<Rotation>, FloatError> {
-        Ok(Rotation::new(&self.architecture, tokens, (self.precision.kind(), self.device.into()))?)
+    fn rotations(&self, tokens: usize) -> Result<Rotations, FloatError> {
+        Ok(Rotations::new(&self.architecture, tokens, (self.precision.kind(), self.device.into()))?)
     }
 
     /// The residual stream after the last layer and its norm, `[tokens, width]`.
     fn layers(
         &self,
         tokens: &Tensor,
-        rotation: Option<&Rotation>,
+        rotations: &Rotations,
         cache: Option<&FloatCache>,
         watch: &mut Watch<'_>,
     ) -> Result<Tensor, TchError> {
@@ -295,7 +296,7 @@ impl FloatModel {
         let mut x = self.tensors.embed(tokens, past, watch)?;
         for (number, layer) in self.tensors.layers.iter().enumerate() {
             let places = cache.and_then(|cache| cache.layer(number, count));
-            x = layer.forward(x, rotation, places, watch)?;
+            x = layer.forward(x, rotations, places, watch)?;
         }
         match &self.tensors.final_norm {
             Some(norm) => norm.forward(&x, watch),

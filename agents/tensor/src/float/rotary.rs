@@ -1,7 +1,41 @@
 //! Rotary positions (Su et al. 2021), halves convention: element i of a head turns together with element i + width/2.
 
 use tch::{Device, Kind, TchError, Tensor};
-use tensorlink_graph::transformer::{Architecture, Positions};
+use tensorlink_graph::transformer::{Architecture, Positions, Rotary};
+
+/// How the layers of a model rotate consecutive places, if they do.
+#[derive(Debug)]
+pub(super) struct Rotations {
+    /// In layers whose tokens see all.
+    all: Option<Rotation>,
+    /// In the others.
+    local: Option<Rotation>,
+}
+
+impl Rotations {
+    /// Those of places 0 to `places`.
+    pub(super) fn new(architecture: &Architecture, places: usize, options: (Kind, Device)) -> Result<Self, TchError> {
+        let all = match &architecture.positions {
+            Positions::Rotary(rotary) => Some(Rotation::new(rotary, places, options)?),
+            Positions::Learned { .. } => None,
+        };
+        let local =
+            architecture.local.as_ref().map(|local| Rotation::new(&local.rotary, places, options)).transpose()?;
+        Ok(Self { all, local })
+    }
+
+    /// Those of some of the places, without a copy.
+    pub(super) fn narrow(&self, first: usize, places: usize) -> Result<Self, TchError> {
+        let part =
+            |rotation: &Option<Rotation>| rotation.as_ref().map(|rotation| rotation.narrow(first, places)).transpose();
+        Ok(Self { all: part(&self.all)?, local: part(&self.local)? })
+    }
+
+    /// That of a layer whose tokens do not see all, or of one whose do.
+    pub(super) const fn of(&self, local: bool) -> Option<&Rotation> {
+        if local { self.local.as_ref() } else { self.all.as_ref() }
+    }
+}
 
 /// Cosines and sines of consecutive places.
 #[derive(Debug)]
@@ -13,13 +47,7 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    /// Those of places 0 to `places`; none if the architecture does not rotate.
-    pub(super) fn new(
-        architecture: &Architecture,
-        places: usize,
-        (kind, device): (Kind, Device),
-    ) -> Result<Option<Self>, TchError> {
-        let Positions::Rotary(rotary) = &architecture.positions else { return Ok(None) };
+    fn new(rotary: &Rotary, places: usize, (kind, device): (Kind, Device)) -> Result<Self, TchError> {
         // Angles of late places need more than the 24 bits of a float.
         let frequencies = Tensor::f_from_slice(&rotary.frequencies())?.f_view([1, 1, -1])?;
         let places = Tensor::f_arange(places as i64, (Kind::Double, Device::Cpu))?.f_view([-1, 1, 1])?;
@@ -29,11 +57,10 @@ impl Rotation {
         let both = |first: &Tensor, second: &Tensor| {
             Tensor::f_cat(&[first, second], -1)?.f_to_kind(kind)?.f_to_device(device)?.f_contiguous()
         };
-        Ok(Some(Self { cosines: both(&cosines, &cosines)?, sines: both(&sines.f_neg()?, &sines)? }))
+        Ok(Self { cosines: both(&cosines, &cosines)?, sines: both(&sines.f_neg()?, &sines)? })
     }
 
-    /// Those of some of the places, without a copy.
-    pub(super) fn narrow(&self, first: usize, places: usize) -> Result<Self, TchError> {
+    fn narrow(&self, first: usize, places: usize) -> Result<Self, TchError> {
         let part = |x: &Tensor| x.f_narrow(0, first as i64, places as i64);
         Ok(Self { cosines: part(&self.cosines)?, sines: part(&self.sines)? })
     }

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use tch::{Kind, Reduction, TchError, Tensor, no_grad};
 use tensorlink_graph::step::float::FloatState;
 use tensorlink_graph::step::language::{AdamW, EPSILON, Recipe};
-use tensorlink_graph::transformer::{Architecture, Norm, Output, Positions, parameters};
+use tensorlink_graph::transformer::{Architecture, Norm, Output, Placement, Positions, parameters};
 
 use super::layer::activate;
-use super::rotary::Rotation;
+use super::rotary::Rotations;
 use super::{FloatError, Precision};
 use crate::Device;
 
@@ -24,7 +24,7 @@ pub struct FloatTraining {
     optimizer: AdamW,
     products: Kind,
     device: tch::Device,
-    rotation: Option<Rotation>,
+    rotations: Rotations,
     weights: BTreeMap<String, Weight>,
 }
 
@@ -62,7 +62,7 @@ impl FloatTraining {
             optimizer: recipe.optimizer.clone(),
             products: precision.kind(),
             device,
-            rotation: Rotation::new(architecture, recipe.tokens as usize, (Kind::Float, device))?,
+            rotations: Rotations::new(architecture, recipe.tokens as usize, (Kind::Float, device))?,
             weights,
         })
     }
@@ -98,6 +98,9 @@ impl FloatTraining {
 
     fn logits(&self, ids: &Tensor) -> Result<Tensor, TchError> {
         let mut x = Tensor::f_embedding(self.weight("embedding.tokens")?, ids, -1, false, false)?;
+        if let Some(scale) = self.architecture.embedding_scale {
+            x = x.f_mul_scalar(scale)?;
+        }
         if let Positions::Learned { first } = self.architecture.positions {
             let (_, tokens) = ids.size2()?;
             x = x.f_add(&self.weight("embedding.positions")?.f_narrow(0, first.into(), tokens)?)?;
@@ -118,8 +121,10 @@ impl FloatTraining {
             let y = self.linear(&name(part), &y)?;
             y.f_reshape([batch, tokens, heads.into(), a.head_width.into()])
         };
-        let turned = |x: Tensor| match &self.rotation {
-            Some(rotation) => rotation.narrow(0, tokens as usize)?.apply(&x),
+        let rotations = self.rotations.narrow(0, tokens as usize)?;
+        let local = a.local(layer);
+        let turned = |x: Tensor| match rotations.of(local.is_some()) {
+            Some(rotation) => rotation.apply(&x),
             None => Ok(x),
         };
         let looked_up = |part: &str, count: u32| {
@@ -134,18 +139,25 @@ impl FloatTraining {
         let value = heads("value", a.kv_heads)?;
         let first = |x: &Tensor| x.f_transpose(1, 2)?.f_to_kind(self.products);
         let shared = |x: &Tensor| first(x)?.f_repeat_interleave_self_int(i64::from(a.heads / a.kv_heads), 1, None);
+        let visible = match local {
+            Some(local) => {
+                let all = Tensor::f_ones([tokens, tokens], (Kind::Bool, self.device))?;
+                Some(all.f_tril(0)?.f_triu(1 - i64::from(local.window))?)
+            }
+            None => None,
+        };
         let mixed = Tensor::f_scaled_dot_product_attention::<Tensor>(
             &first(&query)?,
             &shared(&key)?,
             &shared(&value)?,
-            None,
+            visible,
             0.0,
-            true,
-            None,
+            local.is_none(),
+            Some(1.0 / a.score_divisor()),
             false,
         )?;
         let mixed = mixed.f_transpose(1, 2)?.f_reshape([batch, tokens, -1])?.f_to_kind(Kind::Float)?;
-        self.linear(&name("output"), &mixed)
+        self.output_norm(&name("output_norm"), self.linear(&name("output"), &mixed)?)
     }
 
     fn mlp(&self, layer: u32, x: &Tensor) -> Result<Tensor, TchError> {
@@ -157,7 +169,12 @@ impl FloatTraining {
         if gated {
             inner = inner.f_mul(&self.linear(&name("up"), &y)?)?;
         }
-        self.linear(&name("down"), &inner)
+        self.output_norm(&name("output_norm"), self.linear(&name("down"), &inner)?)
+    }
+
+    /// What attention or an MLP adds, normalised where the architecture does.
+    fn output_norm(&self, name: &str, x: Tensor) -> Result<Tensor, TchError> {
+        if self.architecture.placement == Placement::Around { self.norm(name, &x) } else { Ok(x) }
     }
 
     fn norm(&self, name: &str, x: &Tensor) -> Result<Tensor, TchError> {

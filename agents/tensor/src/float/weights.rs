@@ -14,6 +14,8 @@ use super::{FloatError, Products};
 #[derive(Debug)]
 pub(super) struct Tensors {
     tokens: Tensor,
+    /// What their rows are multiplied by.
+    scale: Option<f64>,
     /// With the row of the first token.
     positions: Option<(Tensor, i64)>,
     token_type: Option<Tensor>,
@@ -41,14 +43,15 @@ impl Tensors {
             Positions::Learned { first } => Some((loader.matrix("embedding.positions")?, first.into())),
             Positions::Rotary(_) => None,
         };
-        let norm = |name, placement| (a.placement == placement).then(|| loader.norm(name)).transpose();
+        let norm = |name, has: bool| has.then(|| loader.norm(name)).transpose();
         Ok(Self {
             tokens,
+            scale: a.embedding_scale,
             positions,
             token_type: a.token_types.then(|| loader.vector("embedding.type")).transpose()?,
-            embedding_norm: norm("embedding.norm", Placement::After)?,
+            embedding_norm: norm("embedding.norm", a.placement == Placement::After)?,
             layers: (0..a.layers).map(|number| loader.layer(number)).collect::<Result<_, _>>()?,
-            final_norm: norm("final.norm", Placement::Before)?,
+            final_norm: norm("final.norm", a.placement.before())?,
             pooler,
             head,
         })
@@ -62,6 +65,9 @@ impl Tensors {
     /// What the first layer takes, `[tokens, width]`, for token numbers `[tokens]` that follow `past` others.
     pub(super) fn embed(&self, ids: &Tensor, past: usize, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
         let mut x = self.tokens.f_index_select(0, ids)?;
+        if let Some(scale) = self.scale {
+            x = x.f_mul_scalar_(scale)?;
+        }
         if let Some((positions, first)) = &self.positions {
             x = x.f_add_(&positions.f_narrow(0, first + past as i64, ids.size1()?)?)?;
         }
@@ -189,6 +195,12 @@ impl Loader<'_> {
         let site = |part: &str| format!("layers.{number}.{part}");
         let attention = ["query", "key", "value"].map(|part| site(&format!("attention.{part}")));
         let up = site("mlp.up");
+        let output_norms = match a.placement {
+            Placement::Around => {
+                Some([self.norm(&site("attention.output_norm"))?, self.norm(&site("mlp.output_norm"))?])
+            }
+            Placement::Before | Placement::After => None,
+        };
         Ok(Layer {
             name: site(""),
             placement: a.placement,
@@ -197,10 +209,13 @@ impl Loader<'_> {
                 kv_heads: a.kv_heads.into(),
                 width: a.head_width.into(),
                 causal: a.causal,
+                window: a.local(number).map(|local| local.window.into()),
+                divisor: a.score_divisor(),
                 epsilon: a.epsilon,
                 gain: if a.query_key_norm { Some(self.head_gains(number)?) } else { None },
             },
             attention_norm: self.norm(&site("attention.norm"))?,
+            output_norms,
             attention: self.projection(attention, a.attention_bias)?,
             output: self.projection([site("attention.output")], a.output_bias)?,
             mlp_norm: self.norm(&site("mlp.norm"))?,

@@ -27,7 +27,7 @@ fn decoders() -> Vec<Quantized> {
         let seen = calibrate(&float, [known.as_slice()]).unwrap();
         Quantized::new(architecture, Setting::default(), &weights, &seen).unwrap()
     };
-    [random::gpt2(SIZE), random::llama(SIZE), qwen].map(quantized).into()
+    [random::gpt2(SIZE), random::llama(SIZE), random::gemma3(SIZE), qwen].map(quantized).into()
 }
 
 fn engines() -> [TorchEngine; 2] {
@@ -132,8 +132,14 @@ fn memory_that_is_read_is_not_written() {
             engine.write(&mut room, at, &engine.import(&rows).unwrap()).unwrap();
             Reference.write(&mut plain, at, &Reference.import(&rows).unwrap()).unwrap();
             let end = at + count as u32;
-            kept.push((engine.read(&room, end).unwrap(), Reference.read(&plain, end).unwrap()));
-            assert!(matches!(engine.read(&room, end + 1), Err(EngineError::Malformed(_))));
+            // All rows, and the last ones.
+            for begin in [0, end / 2, end - 1] {
+                kept.push((engine.read(&room, begin..end).unwrap(), Reference.read(&plain, begin..end).unwrap()));
+            }
+            for none in [0..end + 1, end..end, end..end + 1] {
+                assert!(matches!(engine.read(&room, none.clone()), Err(EngineError::Malformed(_))));
+                assert!(matches!(Reference.read(&plain, none), Err(EngineError::Malformed(_))));
+            }
         }
         for (got, due) in &kept {
             assert_eq!(engine.export(got).unwrap(), **due);

@@ -31,10 +31,12 @@ fn architectures() -> Vec<Architecture> {
         positions: rotary(10, Scaling::None),
         query_key_norm: true,
         output: Output::Logits { tied: true },
-        ..llama
+        ..llama.clone()
     };
     vec![
         random::gpt2(SIZE),
+        random::gemma3(SIZE),
+        Architecture { local: None, embedding_scale: None, ..random::gemma3(SIZE) },
         Architecture { positions: rotary(6, stretched), ..llama.clone() },
         Architecture { family: Family::Mistral, kv_heads: 1, activation: Activation::Gelu, ..llama.clone() },
         Architecture { family: Family::Qwen2, attention_bias: true, positions: rotary(6, yarn), ..llama.clone() },

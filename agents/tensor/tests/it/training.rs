@@ -10,7 +10,7 @@ use tensorlink_graph::calibrate::{CalibrateError, Calibration, LEAST_STEPS, floa
 use tensorlink_graph::data::text::Tokens;
 use tensorlink_graph::model::language::Origin;
 use tensorlink_graph::step::float::Values;
-use tensorlink_graph::transformer::random::{Dimensions, gpt2, llama, weights};
+use tensorlink_graph::transformer::random::{Dimensions, gemma3, gpt2, llama, weights};
 use tensorlink_graph::transformer::{Activation, Architecture, Output};
 use tensorlink_graph::{
     CheckedProgram, Engine, LanguageModel, LocalPipeline, Model, Reference, Schedule, Stage, Table, Training,
@@ -89,6 +89,7 @@ fn autograd_learns_what_the_step_graph_learns() {
     check(&Architecture { attention_bias: true, output: Output::Logits { tied: true }, ..llama(SIZE) });
     // As Qwen 3 is.
     check(&Architecture { query_key_norm: true, ..llama(SIZE) });
+    check(&gemma3(SIZE));
     let untied = Output::Logits { tied: false };
     check(&Architecture { activation: Activation::Relu, output: untied, ..gpt2(SIZE) });
     check(&Architecture { activation: Activation::Gelu, gated: true, kv_heads: 2, ..gpt2(SIZE) });
@@ -117,6 +118,7 @@ fn integers_are_those_of_the_reference() {
     for architecture in [
         llama(SIZE),
         gpt2(SIZE),
+        gemma3(SIZE),
         Architecture { query_key_norm: true, attention_bias: true, ..llama(SIZE) },
         Architecture { activation: Activation::Relu, ..gpt2(SIZE) },
         // Rows that are reduced in parts.
@@ -162,6 +164,7 @@ fn calibration_by_libtorch_sees_what_plain_floats_see() {
     for architecture in [
         llama(SIZE),
         gpt2(SIZE),
+        gemma3(SIZE),
         Architecture { query_key_norm: true, attention_bias: true, ..llama(SIZE) },
         Architecture { output: Output::Logits { tied: true }, ..llama(SIZE) },
         Architecture { activation: Activation::Relu, ..gpt2(SIZE) },

@@ -13,7 +13,7 @@ use tensorlink_types::TensorRoot;
 const SIZE: Dimensions =
     Dimensions { vocabulary: 200, width: 96, layers: 3, heads: 4, kv_heads: 2, hidden: 160, context: 32 };
 
-fn architectures() -> [Architecture; 6] {
+fn architectures() -> [Architecture; 7] {
     let first = Output::Embedding(Pooling::First);
     let scaling = Scaling::Yarn { factor: 4.0, fast: 4.0, slow: 0.5, original_context: 32, amplitude: 1.14 };
     let yarn = Positions::Rotary(Rotary { theta: 10_000.0, width: SIZE.width / SIZE.heads, scaling });
@@ -23,7 +23,14 @@ fn architectures() -> [Architecture; 6] {
         random::gpt2(SIZE),
         random::llama(SIZE),
         random::bert(SIZE),
-        Architecture { query_key_norm: true, family: Family::Qwen3, positions: yarn, ..random::llama(SIZE) },
+        random::gemma3(SIZE),
+        Architecture {
+            query_key_norm: true,
+            attention_bias: true,
+            family: Family::Qwen3,
+            positions: yarn,
+            ..random::llama(SIZE)
+        },
         Architecture { output: first, ..random::bert(SIZE) },
     ]
 }

@@ -113,6 +113,9 @@ pub(super) fn rows(shown: &Shown) -> Vec<(&'static str, String)> {
         ),
         ("in integers", mib(shown.integer_bytes)),
     ];
+    if let Some(local) = &a.local {
+        rows.push(("window", format!("{} tokens in all but every {}th layer", local.window, local.period)));
+    }
     if let Some(Integers { constants, root }) = &shown.quantised {
         rows.push(("quantised", format!("{constants} constants, root {root}")));
     }

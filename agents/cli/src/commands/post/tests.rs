@@ -33,7 +33,7 @@ fn drafted(dir: &TempDir) -> Result<Draft> {
 
 #[test]
 fn decoders_of_folders_are_trained_on_in_their_own_tokens() {
-    for family in [Family::Gpt2, Family::Llama, Family::Mistral, Family::Qwen2, Family::Qwen3] {
+    for family in [Family::Gpt2, Family::Llama, Family::Mistral, Family::Qwen2, Family::Qwen3, Family::Gemma3] {
         let draft = drafted(&tune(family, 4)).unwrap();
         let folder = written(&Folder::new(family));
         let weights = ModelFolder::open(folder.path()).unwrap().weights().unwrap();
@@ -50,7 +50,7 @@ fn decoders_of_folders_are_trained_on_in_their_own_tokens() {
 
 #[test]
 fn decoders_of_gguf_files_are_trained_on_in_their_own_tokens() {
-    for family in [Family::Gpt2, Family::Llama, Family::Qwen2, Family::Qwen3] {
+    for family in [Family::Gpt2, Family::Llama, Family::Qwen2, Family::Qwen3, Family::Gemma3] {
         let dir = tune(family, 4);
         fs::write(dir.path().join("tiny.gguf"), gguf::File::of(&Folder::new(family)).bytes()).unwrap();
         let job = fs::read_to_string(dir.path().join("tune.json")).unwrap();
@@ -70,6 +70,7 @@ fn adapters_are_trained_in_place_of_weights() {
         (Family::Gpt2, r#""targets": ["output", "up", "down"]"#),
         (Family::Llama, r#""targets": ["query", "key", "value", "output", "up", "gate", "down"]"#),
         (Family::Qwen3, r#""targets": ["query", "value"]"#),
+        (Family::Gemma3, r#""targets": ["query", "output", "down"]"#),
     ] {
         let dir = tune_by(family, 4, &format!(r#""lora": {{ "rank": 2, "alpha": 4, {targets} }}"#));
         let draft = drafted(&dir).unwrap();

@@ -37,6 +37,49 @@ const LLAMA3: &str = r#"{{- bos_token }}
 /// As Llama 2's and Mistral's: roles must alternate.
 const MISTRAL: &str = "{{ bos_token }}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + ' [/INST]' }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token }}{% else %}{{ raise_exception('Only user and assistant roles are supported!') }}{% endif %}{% endfor %}";
 
+/// As Gemma 3's: a system message begins the first user's, roles must alternate.
+const GEMMA3: &str = r#"{{ bos_token }}
+{%- if messages[0]['role'] == 'system' -%}
+    {%- if messages[0]['content'] is string -%}
+        {%- set first_user_prefix = messages[0]['content'] + '\n\n' -%}
+    {%- else -%}
+        {%- set first_user_prefix = messages[0]['content'][0]['text'] + '\n\n' -%}
+    {%- endif -%}
+    {%- set loop_messages = messages[1:] -%}
+{%- else -%}
+    {%- set first_user_prefix = "" -%}
+    {%- set loop_messages = messages -%}
+{%- endif -%}
+{%- for message in loop_messages -%}
+    {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) -%}
+        {{ raise_exception("Conversation roles must alternate user/assistant/user/assistant/...") }}
+    {%- endif -%}
+    {%- if (message['role'] == 'assistant') -%}
+        {%- set role = "model" -%}
+    {%- else -%}
+        {%- set role = message['role'] -%}
+    {%- endif -%}
+    {{ '<start_of_turn>' + role + '\n' + (first_user_prefix if loop.first else "") }}
+    {%- if message['content'] is string -%}
+        {{ message['content'] | trim }}
+    {%- elif message['content'] is iterable -%}
+        {%- for item in message['content'] -%}
+            {%- if item['type'] == 'image' -%}
+                {{ '<start_of_image>' }}
+            {%- elif item['type'] == 'text' -%}
+                {{ item['text'] | trim }}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- else -%}
+        {{ raise_exception("Invalid content type") }}
+    {%- endif -%}
+    {{ '<end_of_turn>\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+    {{'<start_of_turn>model\n'}}
+{%- endif -%}
+"#;
+
 fn config(template: impl Into<serde_json::Value>) -> Vec<u8> {
     let special = json!({"content": "</s>", "lstrip": false});
     json!({"bos_token": "<s>", "eos_token": special, "chat_template": template.into()}).to_string().into_bytes()
@@ -56,6 +99,10 @@ fn published_templates_render_as_their_publishers_say() {
     assert_eq!(template(LLAMA3).render([("system", " Be brief."), ("user", "Hi")]).unwrap(), llama);
     let mistral = "<s>[INST] Hi  [/INST]Hello</s>[INST] <b>'&\"</b> [/INST]";
     assert_eq!(template(MISTRAL).render(TALK).unwrap(), mistral);
+    let gemma = "<s><start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\nHello<end_of_turn>\n<start_of_turn>user\n<b>'&\"</b><end_of_turn>\n<start_of_turn>model\n";
+    assert_eq!(template(GEMMA3).render(TALK).unwrap(), gemma);
+    let gemma = "<s><start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\n";
+    assert_eq!(template(GEMMA3).render([("system", "Be brief."), ("user", "Hi")]).unwrap(), gemma);
 }
 
 #[test]

@@ -16,8 +16,8 @@ const TURNS: Precision = Precision::Fixed { bits: 16, exponent: 14 };
 /// What the backward pass needs of an attention.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttentionPass {
-    /// Before attention, and after its residual addition.
-    norms: [Option<NormPass>; 2],
+    /// Before attention, on what it adds, and after its residual addition.
+    norms: [Option<NormPass>; 3],
     input: Quantised,
     /// Of queries and keys, where they are normalised.
     head_norms: [Option<NormPass>; 2],
@@ -40,12 +40,14 @@ impl Builder<'_> {
         let [(query_norm, query), (key_norm, key)] = ["query", "key"].map(|part| self.looked_up(&name(part), input));
         let value = self.linear(&name("value"), input, narrow(Class::Activation));
         let rotated = [("query", query, heads), ("key", key, a.kv_heads)].map(|(part, x, heads)| {
-            self.rotate(&name(&format!("{part}.rotated")), x, heads, Turn::Forth, narrow(Class::Activation))
+            let site = name(&format!("{part}.rotated"));
+            self.rotate((layer, Turn::Forth), &site, x, heads, narrow(Class::Activation))
         });
 
         let dims = vec![heads, tokens, tokens];
         let scores = self.op(&name("scores"), Op::HeadScores { heads }, &rotated, dims, wide(Class::Activation));
-        let divisor = libm::sqrt(f64::from(a.head_width));
+        let divisor = a.score_divisor();
+        let scores = self.within_window(layer, &name("scores"), scores, divisor);
         let scores = self.without_padding(&name("scores"), scores, divisor);
         let max = self.by_row(&name("max"), Op::RowMax { causal }, scores, Precision::Like(scores));
         let powers = self.like(&name("exp"), Op::ExpNeg { divisor, causal }, &[scores, max], POWERS);
@@ -57,12 +59,13 @@ impl Builder<'_> {
         let mixed = self.op(&name("mixed"), Op::HeadMix { heads }, &[shares, values], dims, wide(Class::Activation));
         let mixed = self.quantise(&name("mixed"), mixed);
         let output = self.linear(&name("output"), mixed, wide(Class::Activation));
+        let (added, output) = self.norm_at(Placement::Around, &name("output_norm"), output);
         let output = self.dropped(Dropped::Attention(layer), &name("output"), output, wide(Class::Activation));
         let y = self.sum(&name("residual"), x, output, wide(Class::Activation));
         let (after, y) = self.norm_at(Placement::After, &name("norm"), y);
         (
             AttentionPass {
-                norms: [before, after],
+                norms: [before, added, after],
                 input,
                 head_norms: [query_norm, key_norm],
                 rotated,
@@ -79,9 +82,10 @@ impl Builder<'_> {
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let a = self.architecture;
         let (heads, gradient) = (a.heads, || wide(Class::Gradient));
-        let [before, after] = &pass.norms;
+        let [before, added, after] = &pass.norms;
         let dy = self.norm_at_gradient(&name("norm"), after.as_ref(), dy);
         let output = self.dropped(Dropped::Attention(layer), &name("output.grad"), dy, gradient());
+        let output = self.norm_at_gradient(&name("output_norm"), added.as_ref(), output);
         let mixed = self.linear_gradient(&name("output"), pass.mixed, output);
         let mixed = self.like(&name("mixed.grad"), Op::Cast, &[mixed], narrow(Class::Gradient));
 
@@ -91,7 +95,7 @@ impl Builder<'_> {
         let dp = self.dropped(Dropped::Probabilities(layer), &name("softmax.grad"), dp, gradient());
         let along = self.like(&name("softmax.grad.along"), Op::Mul, &[dp, pass.probabilities], gradient());
         let along = self.by_row(&name("softmax.grad.sum"), Op::RowSum, along, gradient());
-        let share = 1.0 / libm::sqrt(f64::from(a.head_width));
+        let share = 1.0 / a.score_divisor();
         let across = Op::RowCombine { fa: share, fb: -share };
         let across = self.like(&name("softmax.grad.across"), across, &[dp, along], gradient());
         let ds = self.like(&name("scores.grad"), Op::Mul, &[across, pass.probabilities], narrow(Class::Gradient));
@@ -109,8 +113,8 @@ impl Builder<'_> {
         let dv = self.mix(&name("value.grad.heads"), of_values, mixed, gradient());
         let dk = self.grouped(&name("key.rotated.grad"), dk, turned());
         let dv = self.grouped(&name("value.grad"), dv, gradient());
-        let dq = self.rotate(&name("query.grad"), dq, heads, Turn::Back, gradient());
-        let dk = self.rotate(&name("key.grad"), dk, a.kv_heads, Turn::Back, gradient());
+        let dq = self.rotate((layer, Turn::Back), &name("query.grad"), dq, heads, gradient());
+        let dk = self.rotate((layer, Turn::Back), &name("key.grad"), dk, a.kv_heads, gradient());
 
         let [query_norm, key_norm] = pass.head_norms;
         let [dq, dk] = [("query", query_norm, dq), ("key", key_norm, dk)].map(|(part, norm, dy)| match norm {
@@ -152,16 +156,31 @@ impl Builder<'_> {
         self.op(site, Op::GroupSum { heads: a.heads }, &[by_head], dims, precision)
     }
 
-    fn rotate(&mut self, site: &str, x: NodeId, heads: u32, turn: Turn, precision: Precision) -> NodeId {
-        let Positions::Rotary(rotary) = &self.architecture.positions else { return x };
+    fn rotate(
+        &mut self,
+        (layer, turn): (usize, Turn),
+        site: &str,
+        x: NodeId,
+        heads: u32,
+        precision: Precision,
+    ) -> NodeId {
+        let (a, layer) = (self.architecture, number(layer));
+        let Some(rotary) = a.rotary(layer) else { return x };
         let (tokens, width) = (self.recipe.tokens, rotary.width);
-        let name = match turn {
-            Turn::Forth => "rotary",
-            Turn::Back => "rotary.back",
+        let name = match (turn, a.local(layer)) {
+            (Turn::Forth, None) => "rotary",
+            (Turn::Back, None) => "rotary.back",
+            (Turn::Forth, Some(_)) => "rotary.local",
+            (Turn::Back, Some(_)) => "rotary.local.back",
         };
         let table = self.constant(name, &[tokens, width], TURNS, || turns(rotary, tokens, turn));
         self.like(site, Op::Rope { heads }, &[x, table], precision)
     }
+}
+
+/// A layer's number; a model has fewer than 2^32.
+pub(super) fn number(layer: usize) -> u32 {
+    u32::try_from(layer).unwrap_or(u32::MAX)
 }
 
 /// Which way a rotation goes.

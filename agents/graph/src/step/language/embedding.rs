@@ -11,10 +11,11 @@ const NORM: &str = "embedding.norm";
 const TYPE: &str = "embedding.type";
 
 impl Builder<'_> {
-    /// The residual stream: a row of the table for each token, one for its place where those are learned, and the
-    /// vector of first texts where there are second ones.
+    /// The residual stream: a row of the table for each token, times the architecture's factor; one for its place where
+    /// those are learned, and the vector of first texts where there are second ones.
     pub(super) fn embedding(&mut self, ids: NodeId) -> (Option<NormPass>, NodeId) {
         let x = self.rows("embedding.tokens", ids);
+        let x = self.scaled("embedding.scaled", x, wide(Class::Activation));
         let x = match self.places() {
             Some(places) => {
                 let at = self.rows("embedding.positions", places);
@@ -46,7 +47,8 @@ impl Builder<'_> {
         if self.is_trained(TYPE) {
             self.vector_gradient(TYPE, dx);
         }
-        let mut tokens = self.rows_gradient(name, ids, dx);
+        let by_tokens = self.scaled("embedding.scaled.grad", dx, wide(Class::Gradient));
+        let mut tokens = self.rows_gradient(name, ids, by_tokens);
         if let Some(tied) = tied {
             tokens = self.sum(&format!("{name}.grad.both"), tokens, tied, part_of_sum(name));
         }
@@ -55,6 +57,14 @@ impl Builder<'_> {
             let name = "embedding.positions";
             let rows = self.rows_gradient(name, places, dx);
             self.gradient(name, rows);
+        }
+    }
+
+    /// Tokens' vectors, or the gradient by them, times the architecture's factor.
+    fn scaled(&mut self, site: &str, x: NodeId, precision: Precision) -> NodeId {
+        match self.architecture.embedding_scale {
+            Some(factor) => self.like(site, Op::Combine { fa: factor, fb: 0.0 }, &[x, x], precision),
+            None => x,
         }
     }
 

@@ -12,8 +12,8 @@ const SLOPE: Precision = Precision::Fixed { bits: 16, exponent: 14 };
 /// What the backward pass needs of an MLP.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MlpPass {
-    /// Before the MLP, and after its residual addition.
-    norms: [Option<NormPass>; 2],
+    /// Before the MLP, on what it adds, and after its residual addition.
+    norms: [Option<NormPass>; 3],
     input: Quantised,
     /// What is activated.
     first: NodeId,
@@ -42,18 +42,20 @@ impl Builder<'_> {
         };
         let inner = self.quantise(&name("inner"), inner);
         let down = self.linear(&name("down"), inner, activation());
+        let (added, down) = self.norm_at(Placement::Around, &name("output_norm"), down);
         let down = self.dropped(Dropped::Mlp(layer), &name("down"), down, activation());
         let y = self.sum(&name("residual"), x, down, activation());
         let (after, y) = self.norm_at(Placement::After, &name("norm"), y);
-        (MlpPass { norms: [before, after], input, first, activated, up, inner }, y)
+        (MlpPass { norms: [before, added, after], input, first, activated, up, inner }, y)
     }
 
     pub(super) fn mlp_gradient(&mut self, layer: usize, pass: &MlpPass, dy: NodeId) -> NodeId {
         let name = |part: &str| format!("layers.{layer}.mlp.{part}");
         let gradient = || wide(Class::Gradient);
-        let [before, after] = &pass.norms;
+        let [before, added, after] = &pass.norms;
         let dy = self.norm_at_gradient(&name("norm"), after.as_ref(), dy);
         let down = self.dropped(Dropped::Mlp(layer), &name("down.grad"), dy, gradient());
+        let down = self.norm_at_gradient(&name("output_norm"), added.as_ref(), down);
         let inner = self.linear_gradient(&name("down"), pass.inner, down);
         let activated = match pass.up {
             Some(up) => self.like(&name("activated.grad"), Op::Mul, &[inner, up], gradient()),

@@ -16,9 +16,14 @@ pub(super) struct NormPass {
 }
 
 impl Builder<'_> {
-    /// A block's norm at one of the two places where it may stand; x itself where it stands at the other.
+    /// A block's norm at one of the places where it may stand, [`Placement::Around`] being that on what the block adds;
+    /// x itself where the architecture has none there.
     pub(super) fn norm_at(&mut self, place: Placement, name: &str, x: NodeId) -> (Option<NormPass>, NodeId) {
-        if self.architecture.placement != place {
+        let has = match place {
+            Placement::Before => self.architecture.placement.before(),
+            Placement::After | Placement::Around => self.architecture.placement == place,
+        };
+        if !has {
             return (None, x);
         }
         let (pass, y) = self.norm(name, self.architecture.norm, x);

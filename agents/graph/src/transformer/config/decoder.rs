@@ -35,6 +35,9 @@ pub(super) fn gpt2(fields: &Fields) -> Result<Architecture, ConfigError> {
         activation: activation(fields, "activation_function", Activation::GeluTanh)?,
         gated: false,
         positions,
+        local: None,
+        embedding_scale: None,
+        score_scale: None,
         token_types: false,
         attention_bias: true,
         output_bias: true,
@@ -81,6 +84,9 @@ pub(super) fn llama(fields: &Fields, family: Family) -> Result<(Architecture, Op
         activation: activation(fields, "hidden_act", Activation::Silu)?,
         gated: true,
         positions: Positions::Rotary(rotary(fields, head_width)?),
+        local: None,
+        embedding_scale: None,
+        score_scale: None,
         token_types: false,
         attention_bias,
         output_bias,
@@ -133,7 +139,7 @@ fn rotary(fields: &Fields, width: u32) -> Result<Rotary, ConfigError> {
 }
 
 /// These families rotate whole heads; a file that says otherwise is another model's.
-fn whole_heads(fields: &Fields) -> Result<(), ConfigError> {
+pub(super) fn whole_heads(fields: &Fields) -> Result<(), ConfigError> {
     match fields.number("partial_rotary_factor", 0.0, 1.0)? {
         Some(part) if part < 1.0 => Err(ConfigError::Unsupported {
             field: fields.name("partial_rotary_factor"),
@@ -144,7 +150,7 @@ fn whole_heads(fields: &Fields) -> Result<(), ConfigError> {
     }
 }
 
-fn read_scaling(fields: &Fields) -> Result<Scaling, ConfigError> {
+pub(super) fn read_scaling(fields: &Fields) -> Result<Scaling, ConfigError> {
     let kind = match fields.text("rope_type")? {
         Some(kind) => Some(kind),
         None => fields.text("type")?,

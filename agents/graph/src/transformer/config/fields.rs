@@ -109,6 +109,16 @@ impl Fields {
         Ok(Some(Self { file: self.file, path: format!("{}{field}.", self.path), values: values.clone() }))
     }
 
+    /// These fields, and of others those of these names that are absent here.
+    pub(super) fn or_else(mut self, others: &Self, names: &[&str]) -> Self {
+        for name in names {
+            if let (None, Some(value)) = (self.value(name), others.value(name)) {
+                self.values.insert((*name).to_owned(), value.clone());
+            }
+        }
+        self
+    }
+
     /// A token, or a list of tokens, each below `vocabulary`; empty when absent.
     pub(super) fn tokens(&self, field: &str, vocabulary: u32) -> Result<Vec<u32>, ConfigError> {
         let Some(value) = self.value(field) else { return Ok(Vec::new()) };

@@ -3,7 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | here | which family a file describes; what it says about tokens and context |
-//! | `encoder`, `decoder` | the fields of BERT and RoBERTa; of GPT-2 and of Llama and its kin |
+//! | `encoder`, `decoder`, `gemma` | the fields of BERT and RoBERTa; of GPT-2 and of Llama and its kin; of Gemma 3 |
 //! | `fields` | fields of a JSON object by name, type and bounds |
 //! | `error` | why a configuration is refused |
 
@@ -11,6 +11,7 @@ mod decoder;
 mod encoder;
 mod error;
 mod fields;
+mod gemma;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use self::fields::Fields;
 use super::architecture::{Activation, Architecture, Family, Positions};
 
 pub use error::ConfigError;
+pub(super) use gemma::LOCAL_THETA;
 
 /// Longest context: attention weighs all its tokens in one dot product (rule N-6).
 pub const MAX_CONTEXT: u32 = MAX_REDUCTION as u32;
@@ -36,11 +38,13 @@ pub const MAX_LAYERS: u32 = 256;
 pub const MAX_HEADS: u32 = 1024;
 /// Longest vector of a head.
 pub const MAX_HEAD_WIDTH: u32 = 1024;
+/// Largest number by whose root scores are divided.
+pub const MAX_SCORE_SCALE: f64 = 1_048_576.0;
 /// Longest context that a file may state, whatever is used of it.
 const MAX_STATED_CONTEXT: u32 = 1 << 30;
 
 /// The names in `model_type` and `architectures`, and the family whose files theirs are.
-const NAMES: [(Family, &str, &[&str]); 8] = [
+const NAMES: [(Family, &str, &[&str]); 10] = [
     (Family::Bert, "bert", &["BertModel", "BertForMaskedLM", "BertForPreTraining", "BertForSequenceClassification"]),
     (Family::Roberta, "roberta", &["RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification"]),
     // RoBERTa with the tokenizer of XLM (Conneau et al. 2019).
@@ -54,7 +58,13 @@ const NAMES: [(Family, &str, &[&str]); 8] = [
     (Family::Mistral, "mistral", &["MistralForCausalLM", "MistralModel"]),
     (Family::Qwen2, "qwen2", &["Qwen2ForCausalLM", "Qwen2Model"]),
     (Family::Qwen3, "qwen3", &["Qwen3ForCausalLM", "Qwen3Model"]),
+    (Family::Gemma3, "gemma3_text", &["Gemma3ForCausalLM", "Gemma3TextModel"]),
+    // One that takes images as well, of which the text is computed.
+    (Family::Gemma3, "gemma3", &["Gemma3ForConditionalGeneration", "Gemma3Model"]),
 ];
+
+/// Fields that name tokens; a model that takes images as well has them beside its text's.
+pub(super) const TOKENS: [&str; 3] = ["bos_token_id", "eos_token_id", "pad_token_id"];
 
 /// Why less context is used than a configuration states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -93,17 +103,19 @@ pub struct Description {
 pub fn describe(config: &[u8], pooling: Option<&[u8]>) -> Result<Description, ConfigError> {
     let fields = Fields::parse("config.json", config)?;
     let family = family(&fields)?;
+    let fields = if family == Family::Gemma3 { gemma::text(fields)? } else { fields };
     if fields.value("quantization_config").is_some() {
         return Err(ConfigError::Quantised);
     }
     let (mut architecture, window) = match family {
         Family::Bert | Family::Roberta => (encoder::read(&fields, family, pooling)?, None),
-        Family::Gpt2 | Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => {
+        Family::Gpt2 | Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 | Family::Gemma3 => {
             if pooling.is_some() {
                 return Err(ConfigError::Pooling("an embedding from a decoder".into()));
             }
             match family {
                 Family::Gpt2 => (decoder::gpt2(&fields)?, None),
+                Family::Gemma3 => (gemma::read(&fields)?, None),
                 _ => decoder::llama(&fields, family)?,
             }
         }

@@ -1,5 +1,7 @@
 use serde_json::{Value, json};
 
+mod gemma;
+
 use super::super::architecture::{Norm, Output, Placement, Pooling, Rotary, Scaling};
 use super::super::fixture::{FAMILIES, Folder};
 use super::*;
@@ -21,18 +23,21 @@ fn rotary(description: &Description) -> &Rotary {
 #[test]
 fn every_family_is_read() {
     for family in FAMILIES {
+        let gemma = family == Family::Gemma3;
         let Description { architecture: a, .. } = edited(family, json!({})).unwrap();
         assert_eq!((a.family, a.vocabulary, a.width, a.layers, a.hidden), (family, 16, 8, 2, 12));
         let encoder = matches!(family, Family::Bert | Family::Roberta);
         assert_eq!((a.context, a.causal), (10, !encoder), "{family:?}");
-        assert_eq!(a.placement, if encoder { Placement::After } else { Placement::Before });
+        let placement = if encoder { Placement::After } else { Placement::Before };
+        assert_eq!(a.placement, if gemma { Placement::Around } else { placement });
         let layer_norm = encoder || family == Family::Gpt2;
         assert_eq!(a.norm, if layer_norm { Norm::Layer } else { Norm::Rms });
         assert_eq!((a.gated, a.mlp_bias, a.kv_heads), (!layer_norm, layer_norm, if layer_norm { 2 } else { 1 }));
         assert_eq!(a.attention_bias, layer_norm || family == Family::Qwen2);
-        assert_eq!((a.output_bias, a.query_key_norm), (layer_norm, family == Family::Qwen3));
-        assert_eq!(a.head_width, if family == Family::Qwen3 { 6 } else { 4 });
-        let tied = matches!(family, Family::Gpt2 | Family::Qwen2);
+        assert_eq!((a.output_bias, a.query_key_norm), (layer_norm, gemma || family == Family::Qwen3));
+        assert_eq!(a.head_width, if a.query_key_norm { 6 } else { 4 });
+        let tied = matches!(family, Family::Gpt2 | Family::Qwen2 | Family::Gemma3);
+        assert_eq!((a.local.is_some(), a.embedding_scale.is_some(), a.score_scale), (gemma, gemma, None));
         let expected = if encoder { Output::Embedding(Pooling::Mean) } else { Output::Logits { tied } };
         assert_eq!(a.output, expected, "{family:?}");
     }
@@ -130,7 +135,10 @@ fn either_name_of_a_family_suffices_and_both_must_agree() {
     let head = named(json!("llama"), json!(["LlamaForSequenceClassification"])).unwrap_err();
     assert!(matches!(head, ConfigError::Head { .. }));
     let message = ConfigError::UnknownModel("t5".into()).to_string();
-    assert!(message.contains("bert, roberta, xlm-roberta, gpt2, llama, mistral, qwen2, qwen3"), "{message}");
+    assert!(
+        message.contains("bert, roberta, xlm-roberta, gpt2, llama, mistral, qwen2, qwen3, gemma3_text, gemma3"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub(super) struct Attention<'a, E: CacheEngine> {
     pub(super) cores: &'a Cores,
     /// Its number in the stage.
     pub(super) layer: usize,
+    /// Tokens that each sees, itself included, if not all before it.
+    pub(super) window: Option<u32>,
 }
 
 impl<E: CacheEngine> Attention<'_, E> {
@@ -59,11 +61,14 @@ impl<E: CacheEngine> Attention<'_, E> {
         engine.write(values, span.past, &own(value)?).map_err(moving)?;
         let together = span.together();
         for first in span.range().step_by(together.max(1) as usize) {
-            let seen = span.past.saturating_add(first - span.first).saturating_add(together);
-            let piece = self.cores.with_keys(self.layer, seen)?;
+            let end = span.past.saturating_add(first - span.first).saturating_add(together);
+            // A single row sees all keys that it is given: the last ones. Of several each has a window of its own.
+            let begin = self.window.filter(|_| together == 1).map_or(0, |window| end.saturating_sub(window));
+            let piece = self.cores.with_keys(self.layer, end.saturating_sub(begin))?;
             let mut frame = Frame::new(self.constants, None);
             let query = engine.part(query, first..first.saturating_add(together)).map_err(moving)?;
-            let seen = [query, engine.read(keys, seen).map_err(moving)?, engine.read(values, seen).map_err(moving)?];
+            let read = |room| engine.read(room, begin..end).map_err(moving);
+            let seen = [query, read(keys)?, read(values)?];
             frame.states.extend((0..).zip(seen));
             piece.run(engine, &mut frame, 0..piece.len())?;
             mixed.push(piece.output(&frame)?);

@@ -17,8 +17,9 @@ pub(super) struct Cores {
 impl Cores {
     pub(super) fn new(plan: &Plan, cores: &[Core], rows: u32) -> Result<Self, PlanError> {
         let a = plan.architecture();
-        let others = [a.query_width(), a.key_width(), a.heads, rows];
-        let mark = others.into_iter().fold(1, u32::saturating_add);
+        // More than each of them, and than the two numbers of a token's place.
+        let others = [a.query_width(), a.key_width(), a.heads, rows, a.context];
+        let mark = others.into_iter().fold(2, u32::saturating_add);
         let layers = cores.iter().map(|core| Piece::core(plan, core, rows, mark)).collect::<Result<_, _>>()?;
         Ok(Self { layers, mark })
     }

@@ -36,11 +36,11 @@ pub trait CacheEngine: Engine {
     /// [`EngineError::Device`] when memory runs out.
     fn write(&self, room: &mut Self::Room, at: u32, rows: &Self::Tensor) -> Result<(), EngineError>;
 
-    /// The first rows, as one tensor.
+    /// Rows that follow one another, as one tensor.
     ///
     /// # Errors
-    /// [`EngineError::Malformed`] for none, or more than were written; [`EngineError::Device`].
-    fn read(&self, room: &Self::Room, rows: u32) -> Result<Self::Tensor, EngineError>;
+    /// [`EngineError::Malformed`] for none, or rows that were not written; [`EngineError::Device`].
+    fn read(&self, room: &Self::Room, rows: Range<u32>) -> Result<Self::Tensor, EngineError>;
 
     /// Rows of a tensor, row being an index of its first dimension.
     ///
@@ -73,7 +73,7 @@ impl<E: CacheEngine> CacheEngine for &E {
         (**self).write(room, at, rows)
     }
 
-    fn read(&self, room: &Self::Room, rows: u32) -> Result<Self::Tensor, EngineError> {
+    fn read(&self, room: &Self::Room, rows: Range<u32>) -> Result<Self::Tensor, EngineError> {
         (**self).read(room, rows)
     }
 

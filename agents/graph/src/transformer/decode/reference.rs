@@ -48,16 +48,18 @@ impl CacheEngine for Reference {
         Ok(())
     }
 
-    fn read(&self, room: &Rows, rows: u32) -> Result<Self::Tensor, EngineError> {
-        let ty = with_rows(&room.layout.row, rows).map_err(malformed)?;
+    fn read(&self, room: &Rows, rows: Range<u32>) -> Result<Self::Tensor, EngineError> {
+        let count = rows.end.saturating_sub(rows.start);
+        let ty = with_rows(&room.layout.row, count).map_err(malformed)?;
         let (_, width) = shape(&ty);
-        let count = rows as usize;
-        let values = room.values.get(..count.saturating_mul(width)).ok_or_else(|| malformed("rows not written yet"))?;
+        let place = |row: u32| (row as usize).saturating_mul(width);
+        let values = room.values.get(place(rows.start)..place(rows.end));
+        let values = values.ok_or_else(|| malformed("rows not written yet"))?;
         if !room.layout.columns {
             return Ok(Arc::new(Tensor::from_wide(ty, values)?));
         }
         let columns = u32::try_from(width).map_err(malformed)?;
-        let ty = TensorType::new(ty.bits(), ty.exponent(), &[columns, rows]).map_err(malformed)?;
+        let ty = TensorType::new(ty.bits(), ty.exponent(), &[columns, count]).map_err(malformed)?;
         let column = |column: usize| values.iter().skip(column).step_by(width).copied();
         let turned: Vec<i64> = (0..width).flat_map(column).collect();
         Ok(Arc::new(Tensor::from_wide(ty, &turned)?))

@@ -14,7 +14,7 @@ use super::{DecodeError, MAX_ROWS};
 use crate::engine::EngineError;
 use crate::executor::ExecuteError;
 use crate::transformer::architecture::Output;
-use crate::transformer::emit::{Core, with_rows};
+use crate::transformer::emit::{Core, TABLES, with_rows};
 use crate::transformer::plan::{Plan, PlanError};
 use crate::transformer::runner::StageRunner;
 
@@ -158,9 +158,10 @@ impl<E: CacheEngine> CachedRunner<E> {
         spans: &[Span],
     ) -> Result<E::Tensor, DecodeError> {
         let mut frame = Frame::new(&self.constants, Some(input));
-        if let Some(table) = body.cut.positions.and_then(|place| self.constants.get(place as usize)) {
-            let positions: Vec<u32> = spans.iter().flat_map(Span::positions).collect();
-            frame.states.insert(0, self.engine.pick(table, &positions).map_err(moving)?);
+        let positions: Vec<u32> = spans.iter().flat_map(Span::positions).collect();
+        let tables = body.cut.positions.iter().map(|place| self.constants.get(*place as usize));
+        for (number, table) in (0..TABLES).zip(tables.flatten()) {
+            frame.states.insert(number, self.engine.pick(table, &positions).map_err(moving)?);
         }
         let mut start = 0;
         for (layer, core) in body.cut.cores.iter().enumerate() {
@@ -172,12 +173,13 @@ impl<E: CacheEngine> CachedRunner<E> {
             let mut mixed = Vec::with_capacity(spans.len());
             for ((turn, span), cores) in turns.iter_mut().zip(spans).zip(cores) {
                 let rooms = turn.session.layers.get_mut(layer).ok_or_else(missing)?;
-                let attention = Attention { engine: &self.engine, constants: &self.constants, cores, layer };
+                let window = self.plan.architecture().local(core.layer).map(|local| local.window);
+                let attention = Attention { engine: &self.engine, constants: &self.constants, cores, layer, window };
                 attention.run(rooms, &all, span, &mut mixed)?;
             }
-            frame.states.retain(|state, _| *state == 0);
+            frame.states.retain(|state, _| *state < TABLES);
             // SAFETY of the cast: a model has fewer than 2^32 layers.
-            frame.states.insert(layer as u32 + 1, stack(&self.engine, mixed)?);
+            frame.states.insert(TABLES.saturating_add(layer as u32), stack(&self.engine, mixed)?);
         }
         body.run(&self.engine, &mut frame, start..body.len())?;
         Ok(body.output(&frame)?)

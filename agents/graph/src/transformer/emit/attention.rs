@@ -4,8 +4,9 @@ use tensorlink_num::checked::{EXP_BITS, EXP_EXPONENT};
 use tensorlink_types::Opcode;
 
 use super::projection::Quantised;
+use super::window::WINDOW_EXPONENT;
 use super::{Emitter, STREAM_BITS, Value, WORD_BITS, exponents};
-use crate::transformer::architecture::{Norm, Positions};
+use crate::transformer::architecture::Norm;
 use crate::transformer::inputs::Input;
 use crate::transformer::plan::PlanError;
 
@@ -23,8 +24,8 @@ impl Emitter<'_> {
         let query = self.looked_up(&name("query"), &x)?;
         let key = self.looked_up(&name("key"), &x)?;
         let value = self.projection(&name("value"), &x, a.attention_bias, WORD_BITS)?;
-        let query = self.rotated(&name("rotated_query"), query, a.heads)?;
-        let key = self.rotated(&name("rotated_key"), key, a.kv_heads)?;
+        let query = self.rotated(layer, "query", query, a.heads)?;
+        let key = self.rotated(layer, "key", key, a.kv_heads)?;
 
         let mixed = if self.cuts() {
             self.leave(layer, query, key, value)?
@@ -43,9 +44,15 @@ impl Emitter<'_> {
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let heads = self.architecture.heads;
         let rows = |x: &Value| u32::try_from(x.ty.rows()).unwrap_or(u32::MAX);
-        let to = self.activation(&name("scores"), WORD_BITS, &[heads, rows(query), rows(key)])?;
+        let dims = [heads, rows(query), rows(key)];
+        let to = self.activation(&name("scores"), WORD_BITS, &dims)?;
+        let to = match self.architecture.local(layer) {
+            Some(_) => self.ty(&name("scores"), WORD_BITS, to.exponent().min(WINDOW_EXPONENT), &dims)?,
+            None => to,
+        };
         let shift = exponents(&[query, key]) - i64::from(to.exponent());
         let scores = self.push(&name("scores"), Opcode::HeadScores, &[query, key], vec![heads.into(), shift], to);
+        let scores = self.within_window(layer, scores)?;
         self.softmax(&name("softmax"), &scores, causal)
     }
 
@@ -64,31 +71,32 @@ impl Emitter<'_> {
         if !a.query_key_norm {
             return self.projection(name, x, a.attention_bias, WORD_BITS);
         }
-        let projected = format!("{name}.projected");
-        let y = self.product(&projected, &format!("{name}.weight"), x, STREAM_BITS)?;
+        let y = self.projection_to((name, &format!("{name}.projected")), x, a.attention_bias, STREAM_BITS)?;
         let to = self.activation(name, WORD_BITS, y.ty.dims())?;
         self.normalised(&format!("{name}_norm"), &y, (Norm::Rms, a.head_width), to)
     }
 
-    fn rotated(&mut self, site: &str, x: Value, heads: u32) -> Result<Value, PlanError> {
-        if !matches!(self.architecture.positions, Positions::Rotary(_)) {
+    fn rotated(&mut self, layer: u32, part: &str, x: Value, heads: u32) -> Result<Value, PlanError> {
+        let a = self.architecture;
+        if a.rotary(layer).is_none() {
             return Ok(x);
         }
-        let table = self.positions("embedding.rotary")?;
-        let to = self.activation(site, WORD_BITS, x.ty.dims())?;
+        let table = if a.local(layer).is_some() { "embedding.rotary.local" } else { "embedding.rotary" };
+        let table = self.positions(table)?;
+        let site = format!("layers.{layer}.attention.rotated_{part}");
+        let to = self.activation(&site, WORD_BITS, x.ty.dims())?;
         let shift = exponents(&[&x, &table]) - i64::from(to.exponent());
-        Ok(self.push(site, Opcode::Rope, &[&x, &table], vec![heads.into(), shift], to))
+        Ok(self.push(&site, Opcode::Rope, &[&x, &table], vec![heads.into(), shift], to))
     }
 
-    /// Softmax over rows, of scores that are `√head_width` too large.
+    /// Softmax over rows, of scores that are not divided yet.
     fn softmax(&mut self, name: &str, scores: &Value, causal: i64) -> Result<Value, PlanError> {
         let dims = scores.ty.dims().to_vec();
         let rows = dims.get(..dims.len().saturating_sub(1)).unwrap_or(&dims).to_vec();
         let part = |part: &str| format!("{name}.{part}");
         let to = self.ty(name, scores.ty.bits(), scores.ty.exponent(), &rows)?;
         let max = self.push(&part("max"), Opcode::RowMax, &[scores], vec![causal], to);
-        let powers =
-            self.powers(&part("exp"), scores, &max, (libm::sqrt(f64::from(self.architecture.head_width)), causal))?;
+        let powers = self.powers(&part("exp"), scores, &max, (self.architecture.score_divisor(), causal))?;
         let to = self.ty(name, SUM_BITS, SUM_EXPONENT, &rows)?;
         let shift = i64::from(EXP_EXPONENT - SUM_EXPONENT);
         let sum = self.push(&part("sum"), Opcode::RowSum, &[&powers], vec![shift], to);

@@ -2,19 +2,23 @@
 //!
 //! Everything but attention computes row by row, so that rows of several texts can be computed in one operator. A
 //! program emitted for a cache therefore stops where attention begins and goes on with what it gives. Two kinds of
-//! tensors come from outside then, as `Source::State`, which programs of transformers have none of otherwise: number 0
-//! is the table of positions at the positions of the rows, number `1 + i` what the attention of the i-th layer gives.
+//! tensors come from outside then, as `Source::State`, which programs of transformers have none of otherwise: the first
+//! [`TABLES`] numbers are tables of positions at the positions of the rows, number `TABLES + i` what the attention of
+//! the i-th layer gives.
 
 use tensorlink_types::{Operator, Source, TensorType};
 
 use super::{Emitter, STREAM_BITS, Value};
 use crate::transformer::plan::PlanError;
 
+/// Most tables of positions: that of layers whose tokens see all, and that of the others.
+pub(in crate::transformer) const TABLES: u32 = 2;
+
 /// What a program leaves to a cache.
 #[derive(Clone, Debug, Default)]
 pub(in crate::transformer) struct Cut {
-    /// The constant that has a row for each position, if positions are read at all.
-    pub(in crate::transformer) positions: Option<u32>,
+    /// The constants that have a row for each position and are read, in the order of their numbers.
+    pub(in crate::transformer) positions: Vec<u32>,
     /// Attention, layer by layer.
     pub(in crate::transformer) cores: Vec<Core>,
 }
@@ -53,12 +57,15 @@ impl Emitter<'_> {
     pub(super) fn positions(&mut self, name: &str) -> Result<Value, PlanError> {
         let table = self.constant(name)?;
         let Some(cut) = &mut self.cut else { return Ok(table) };
-        if let Source::Constant(place) = table.source {
-            cut.positions = Some(place);
-        }
+        let Source::Constant(place) = table.source else { return Ok(table) };
+        let number = cut.positions.iter().position(|known| *known == place).unwrap_or_else(|| {
+            cut.positions.push(place);
+            cut.positions.len().saturating_sub(1)
+        });
         let ty =
             with_rows(&table.ty, self.tokens).map_err(|source| PlanError::Type { name: name.to_owned(), source })?;
-        Ok(Value { source: Source::State(0), ty })
+        // SAFETY of the cast: below `TABLES`.
+        Ok(Value { source: Source::State(number as u32), ty })
     }
 
     /// Leaves the attention of a layer to the cache.
@@ -67,14 +74,15 @@ impl Emitter<'_> {
         let ty = self.activation(&site, STREAM_BITS, &[self.tokens, self.architecture.query_width()])?;
         let before = self.operators.len();
         let cores = &mut self.cut.get_or_insert_default().cores;
-        cores.push(Core { layer, before, query, key, value });
         // SAFETY of the cast: a model has fewer than 2^32 layers.
-        Ok(Value { source: Source::State(cores.len() as u32), ty })
+        let number = TABLES.saturating_add(cores.len() as u32);
+        cores.push(Core { layer, before, query, key, value });
+        Ok(Value { source: Source::State(number), ty })
     }
 
     /// The attention that was left: operators from `State(0)`, the queries of this emitter's tokens, `State(1)`, the
-    /// keys, and `State(2)`, the values, transposed. Of several tokens each sees as many keys as there are tokens up to
-    /// it; a single one sees all.
+    /// keys, and `State(2)`, the values, transposed. Of several tokens, which begin a text, each sees as many keys as
+    /// there are tokens up to it, as far as the layer's window reaches; a single one sees all keys.
     pub(in crate::transformer) fn core(&mut self, core: &Core, keys: u32) -> Result<(), PlanError> {
         let name = format!("layers.{}.attention", core.layer);
         let typed = |source| PlanError::Type { name: name.clone(), source };

@@ -7,11 +7,13 @@
 //! | [`projection`] | products with weights |
 //! | [`choice`] | the choice of the next token |
 //! | [`cut`] | what an emitted program leaves to a cache of keys and values |
+//! | [`window`] | layers whose tokens see only those shortly before them |
 
 mod attention;
 mod choice;
 mod cut;
 mod projection;
+mod window;
 
 use std::collections::BTreeMap;
 
@@ -20,7 +22,7 @@ use tensorlink_types::operator::Operand;
 use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{Opcode, Operator, Source, TensorType};
 
-pub(super) use self::cut::{Core, Cut, with_rows};
+pub(super) use self::cut::{Core, Cut, TABLES, with_rows};
 pub(super) use self::projection::{part_name, parts};
 use super::architecture::{Activation, Architecture, Norm, Placement, Pooling, Positions};
 use super::inputs::Input;
@@ -40,6 +42,8 @@ const LOGIT_BITS: u8 = WORD_BITS;
 const SHARE_EXPONENT: i16 = 22;
 /// Most bits of a Lookup's argument between two entries of its table (rule N-18).
 const MAX_TABLE_FRACTION: i64 = 16;
+/// Fraction bits of what tokens' vectors are multiplied by.
+const FACTOR_BITS: i16 = 24;
 /// Exponent of an embedding: elements of a unit vector.
 const EMBEDDING_EXPONENT: i16 = 15;
 
@@ -61,6 +65,8 @@ pub(super) struct Emitter<'a> {
     names: Vec<String>,
     /// Constants read so far, in the order of first use; operators refer to them by their place here.
     constants: Vec<String>,
+    /// How far each token lies beyond the window of each other, where layers have one and a program asked.
+    beyond: Option<Value>,
     /// Where the program is one for a cache: what it leaves to the cache.
     cut: Option<Cut>,
 }
@@ -81,6 +87,7 @@ impl<'a> Emitter<'a> {
             operators: Vec::new(),
             names: Vec::new(),
             constants: Vec::new(),
+            beyond: None,
             cut: None,
         }
     }
@@ -144,7 +151,10 @@ impl<'a> Emitter<'a> {
         let dims = [self.tokens, a.width];
         let (table, scale) = (self.constant("embedding.tokens")?, self.constant("embedding.tokens.scale")?);
         let to = self.activation("embedding", STREAM_BITS, &dims)?;
-        let mut x = self.gather("embedding.tokens", &table, &scale, ids, to.clone());
+        let mut x = match a.embedding_scale {
+            Some(factor) => self.scaled_rows((&table, &scale), ids, factor, to.clone())?,
+            None => self.gather("embedding.tokens", &table, &scale, ids, to.clone()),
+        };
         if matches!(a.positions, Positions::Learned { .. }) {
             let (table, scale) = (self.constant("embedding.positions")?, self.constant("embedding.positions.scale")?);
             let places = self.positions("embedding.places")?;
@@ -152,6 +162,24 @@ impl<'a> Emitter<'a> {
             x = self.add("embedding", &x, &at, to);
         }
         if a.placement == Placement::After { self.norm("embedding.norm", &x) } else { Ok(x) }
+    }
+
+    /// Rows of the embedding times a factor: so much finer before it that they have as many bits.
+    fn scaled_rows(
+        &mut self,
+        (table, scale): (&Value, &Value),
+        ids: &Value,
+        factor: f64,
+        to: TensorType,
+    ) -> Result<Value, PlanError> {
+        // SAFETY of the casts: they saturate, and the checker bounds attributes.
+        let finer = libm::floor(libm::log2(factor)) as i16;
+        let multiplier = libm::rint(factor * libm::exp2(FACTOR_BITS.into())) as i64;
+        let name = "embedding.tokens";
+        let plain = self.ty(name, to.bits(), to.exponent().saturating_add(finer), to.dims())?;
+        let x = self.gather(name, table, scale, ids, plain);
+        let shift = i64::from(FACTOR_BITS.saturating_add(finer));
+        Ok(self.push("embedding.scaled", Opcode::Scale, &[&x], vec![multiplier, shift], to))
     }
 
     fn gather(&mut self, name: &str, table: &Value, scale: &Value, ids: &Value, to: TensorType) -> Value {
@@ -162,9 +190,10 @@ impl<'a> Emitter<'a> {
     /// One block of attention and MLP.
     pub(super) fn layer(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
         let name = |part: &str| format!("layers.{layer}.{part}");
-        let before = self.architecture.placement == Placement::Before;
+        let before = self.architecture.placement.before();
         let input = if before { self.norm(&name("attention.norm"), x)? } else { x.clone() };
         let attended = self.attention(layer, &input)?;
+        let attended = self.output_norm(&name("attention.output_norm"), attended)?;
         let to = self.activation(&name("attention.sum"), STREAM_BITS, x.ty.dims())?;
         let sum = self.add(&name("attention.sum"), x, &attended, to);
         let (x, input) = if before {
@@ -175,6 +204,7 @@ impl<'a> Emitter<'a> {
             (x.clone(), x)
         };
         let output = self.mlp(layer, &input)?;
+        let output = self.output_norm(&name("mlp.output_norm"), output)?;
         let to = self.activation(&name("mlp.sum"), STREAM_BITS, x.ty.dims())?;
         let sum = self.add(&name("mlp.sum"), &x, &output, to);
         if before { Ok(sum) } else { self.norm(&name("mlp.norm"), &sum) }
@@ -258,7 +288,12 @@ impl<'a> Emitter<'a> {
     }
 
     fn last_norm(&mut self, x: &Value) -> Result<Value, PlanError> {
-        if self.architecture.placement == Placement::Before { self.norm("final.norm", x) } else { Ok(x.clone()) }
+        if self.architecture.placement.before() { self.norm("final.norm", x) } else { Ok(x.clone()) }
+    }
+
+    /// What attention or an MLP adds to the stream, normalised where the architecture does.
+    fn output_norm(&mut self, name: &str, x: Value) -> Result<Value, PlanError> {
+        if self.architecture.placement == Placement::Around { self.norm(name, &x) } else { Ok(x) }
     }
 
     fn norm(&mut self, name: &str, x: &Value) -> Result<Value, PlanError> {

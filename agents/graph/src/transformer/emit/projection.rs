@@ -45,15 +45,25 @@ impl Emitter<'_> {
 
     /// A projection to the site of its name.
     pub(super) fn projection(&mut self, name: &str, x: &Quantised, bias: bool, bits: u8) -> Result<Value, PlanError> {
+        self.projection_to((name, name), x, bias, bits)
+    }
+
+    /// A projection, by its name, to a site.
+    pub(super) fn projection_to(
+        &mut self,
+        (name, site): (&str, &str),
+        x: &Quantised,
+        bias: bool,
+        bits: u8,
+    ) -> Result<Value, PlanError> {
         let weight = format!("{name}.weight");
         if !bias {
-            return self.product(name, &weight, x, bits);
+            return self.product(site, &weight, x, bits);
         }
-        let site = format!("{name}.unbiased");
-        let y = self.product(&site, &weight, x, STREAM_BITS)?;
+        let y = self.product(&format!("{name}.unbiased"), &weight, x, STREAM_BITS)?;
         let bias = self.constant(&format!("{name}.bias"))?;
-        let to = self.activation(name, bits, y.ty.dims())?;
-        Ok(self.add(name, &y, &bias, to))
+        let to = self.activation(site, bits, y.ty.dims())?;
+        Ok(self.add(site, &y, &bias, to))
     }
 
     /// `x · weightᵀ` to a site; where rows are too long for one operator, as a sum of parts.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::architecture::{Activation, Architecture, Family, Output, Positions, Scaling};
-use super::super::config::{describe, stated};
+use super::super::config::{LOCAL_THETA, TOKENS, describe, stated};
 use super::ExportError;
 
 /// What [`describe`] reads an architecture from, and Hugging Face's own loaders; no token begins or ends a text.
@@ -16,6 +16,7 @@ pub fn config(architecture: &Architecture) -> Result<Vec<u8>, ExportError> {
     let fields = match architecture.family {
         Family::Gpt2 => gpt2(architecture),
         Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => llama(architecture),
+        Family::Gemma3 => gemma3(architecture),
         Family::Bert | Family::Roberta => return Err(unsaid()),
     };
     let (model_type, class) = stated(architecture.family).ok_or_else(unsaid)?;
@@ -66,6 +67,22 @@ pub fn classifier_config(a: &Architecture, classes: &[String]) -> Result<Vec<u8>
         Ok(read) if read.architecture == *a && read.classes == classes && read.padding == 0 => Ok(json),
         _ => Err(unsaid()),
     }
+}
+
+/// Makes the configuration of a model that takes images as well that of its text, which is what is computed of it; any
+/// other stays as it is.
+pub fn text_alone(config: &mut Map<String, Value>) {
+    let Some(Value::Object(mut text)) = config.remove("text_config") else { return };
+    for token in TOKENS {
+        if let (None, Some(value)) = (text.get(token), config.get(token)) {
+            text.insert(token.to_owned(), value.clone());
+        }
+    }
+    if let Some((model_type, class)) = stated(Family::Gemma3) {
+        text.insert("model_type".to_owned(), model_type.into());
+        text.insert("architectures".to_owned(), [class].into());
+    }
+    *config = text;
 }
 
 /// Fields of a configuration that name classes.
@@ -119,6 +136,32 @@ fn llama(a: &Architecture) -> Value {
         "use_sliding_window": false,
         "sliding_window": null,
     })
+}
+
+/// A number as Hugging Face's classes check it: without a point if it is whole.
+fn whole(number: f64) -> Value {
+    // SAFETY of the cast: it is compared with what it was.
+    let rounded = number as u32;
+    if f64::from(rounded) == number { rounded.into() } else { number.into() }
+}
+
+fn gemma3(a: &Architecture) -> Value {
+    let kind = |layer| if a.local(layer).is_some() { "sliding_attention" } else { "full_attention" };
+    let own = json!({
+        "hidden_activation": spelled(a.activation),
+        "query_pre_attn_scalar": a.score_scale.map_or_else(|| a.head_width.into(), whole),
+        "layer_types": (0..a.layers).map(kind).collect::<Vec<_>>(),
+        // Hugging Face's class asks for both, whether or not a layer has them.
+        "sliding_window": a.local.as_ref().map_or(a.context, |local| local.window),
+        "rope_local_base_freq": a.local.as_ref().map_or(LOCAL_THETA, |local| local.rotary.theta),
+        "attn_logit_softcapping": null,
+        "final_logit_softcapping": null,
+        "use_bidirectional_attention": false,
+    });
+    let mut fields = object(llama(a)).unwrap_or_default();
+    fields.retain(|name, _| !["hidden_act", "mlp_bias", "use_sliding_window"].contains(&name.as_str()));
+    fields.extend(object(own).unwrap_or_default());
+    fields.into()
 }
 
 const fn spelled(activation: Activation) -> &'static str {

@@ -21,7 +21,7 @@ use super::architecture::Architecture;
 use super::names;
 use super::parameters::{Weights, WeightsError, parameters};
 
-pub use config::{classes_of, classifier_config, config};
+pub use config::{classes_of, classifier_config, config, text_alone};
 
 /// Why a model cannot be written as Hugging Face has it.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -60,11 +60,12 @@ pub(super) struct Gathered {
 /// # Errors
 /// [`ExportError::Weights`] for those of another architecture, [`ExportError::Format`].
 pub fn safetensors(architecture: &Architecture, weights: &Weights) -> Result<Vec<u8>, ExportError> {
-    let [prefix, _] = names::prefixes(architecture.family);
+    let prefix = names::prefix(architecture.family);
     let mut tensors: BTreeMap<String, Gathered> = BTreeMap::new();
     for parameter in parameters(architecture) {
         let matrix = weights.get(&parameter.name)?;
         let source = names::source(architecture.family, &parameter);
+        let off = names::taken_off(architecture.family, &parameter.name);
         let (name, layout) = source
             .and_then(|source| Some((source.names.into_iter().next()?, source.layout)))
             .ok_or(WeightsError::Missing(parameter.name))?;
@@ -78,7 +79,7 @@ pub fn safetensors(architecture: &Architecture, weights: &Weights) -> Result<Vec
         for (index, value) in matrix.values().iter().enumerate() {
             // INVARIANT: a layout's window lies in its tensor.
             if let Some(place) = places.get_mut(window.flat(index)) {
-                *place = value.to_le_bytes();
+                *place = (value - off).to_le_bytes();
             }
         }
     }

@@ -2,7 +2,7 @@ use super::super::architecture::{Family, Norm, Output, Positions, Rotary, Scalin
 use super::super::config::describe;
 use super::super::fixture::{FAMILIES, Folder, Stored};
 use super::super::import::{File, import};
-use super::super::random::{Dimensions, bert, gpt2, llama, weights};
+use super::super::random::{Dimensions, bert, gemma3, gpt2, llama, weights};
 use super::*;
 
 const SIZE: Dimensions =
@@ -40,7 +40,8 @@ fn what_is_written_is_what_the_publishers_write() {
 
 #[test]
 fn weights_come_back_bit_for_bit() {
-    for architecture in [llama(SIZE), gpt2(SIZE)] {
+    let all_seen = Architecture { local: None, ..gemma3(SIZE) };
+    for architecture in [llama(SIZE), gpt2(SIZE), gemma3(SIZE), all_seen] {
         let weights = weights(&architecture, 5).unwrap();
         assert!(read(&architecture, &safetensors(&architecture, &weights).unwrap()) == weights);
         assert_eq!(describe(&config(&architecture).unwrap(), None).unwrap().architecture, architecture);

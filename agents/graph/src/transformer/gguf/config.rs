@@ -6,22 +6,21 @@
 use serde_json::{Map, Value, json};
 
 use super::super::architecture::{Family, Rotary, Scaling};
-use super::super::config::{MAX_HEAD_WIDTH, stated};
+use super::super::config::{LOCAL_THETA, MAX_HEAD_WIDTH, stated};
 use super::container::{Gguf, Stored};
 use super::error::GgufError;
 use super::names::{EMBEDDING, HEAD};
 use super::rotary::scaling;
 
 /// Architectures, and the family whose configuration says the same. Mistral's files say that they are Llama's.
-const NAMES: [(&str, Family); 5] = [
+const NAMES: [(&str, Family); 6] = [
     ("llama", Family::Llama),
     ("qwen2", Family::Qwen2),
     ("qwen3", Family::Qwen3),
+    ("gemma3", Family::Gemma3),
     ("gpt2", Family::Gpt2),
     ("bert", Family::Bert),
 ];
-/// Architectures that are not computed yet.
-const LATER: [&str; 1] = ["gemma3"];
 /// Keys of an architecture that are read here, or change nothing.
 const KNOWN: [&str; 29] = [
     "attention.causal",
@@ -55,6 +54,15 @@ const KNOWN: [&str; 29] = [
     "vocab_size",
 ];
 
+/// The same of Gemma 3 alone.
+const KNOWN_OF_GEMMA3: [&str; 4] =
+    ["attention.sliding_window_pattern", "attn_logit_softcapping", "final_logit_softcapping", "rope.freq_base_swa"];
+/// Every how many-th layer sees all, where a file of Gemma 3 does not say.
+const GEMMA3_PERIOD: u64 = 6;
+/// Layers of the one Gemma 3 whose scores are divided by the root of `width / heads`. Files do not say it; llama.cpp
+/// knows it by the same number.
+const GEMMA3_27B_LAYERS: u64 = 62;
+
 /// All architectures, for messages.
 pub(super) fn supported() -> String {
     NAMES.map(|(name, _)| name).join(", ")
@@ -70,6 +78,7 @@ pub fn config(file: &Gguf<'_>) -> Result<Map<String, Value>, GgufError> {
     let fields = match keys.family {
         Family::Gpt2 => keys.gpt2()?,
         Family::Bert => keys.bert()?,
+        Family::Gemma3 => keys.gemma3()?,
         _ => keys.llama()?,
     };
     let (model_type, class) = stated(keys.family).ok_or_else(|| GgufError::Architecture(keys.arch.to_owned()))?;
@@ -123,7 +132,6 @@ impl<'f, 'a> Keys<'f, 'a> {
         let arch = file.text(key)?.ok_or_else(|| GgufError::Missing(key.to_owned()))?;
         match NAMES.iter().find(|(name, _)| *name == arch) {
             Some((_, family)) => Ok(Self { file, arch, family: *family }),
-            None if LATER.contains(&arch) => Err(GgufError::NotYet(arch.to_owned())),
             None => Err(GgufError::Architecture(arch.to_owned())),
         }
     }
@@ -155,8 +163,9 @@ impl<'f, 'a> Keys<'f, 'a> {
     /// Refuses what would change the result and is not understood.
     fn check(&self) -> Result<(), GgufError> {
         let own = |key: &&&str| key.strip_prefix(self.arch).is_some_and(|rest| rest.starts_with('.'));
+        let more: &[&str] = if self.family == Family::Gemma3 { &KNOWN_OF_GEMMA3 } else { &[] };
         for key in self.file.metadata.keys().filter(own) {
-            if !KNOWN.iter().any(|known| self.name(known) == **key) {
+            if !KNOWN.iter().chain(more).any(|known| self.name(known) == **key) {
                 return Err(GgufError::Unknown((*key).to_owned()));
             }
         }
@@ -263,5 +272,29 @@ impl<'f, 'a> Keys<'f, 'a> {
         }
         self.begins_and_ends(&mut fields)?;
         Ok(fields)
+    }
+
+    /// As Llama's, with what only Gemma has.
+    fn gemma3(&self) -> Result<Value, GgufError> {
+        for key in ["attn_logit_softcapping", "final_logit_softcapping"] {
+            if let Some(value) = self.file.number(&self.name(key))?.filter(|value| *value != 0.0) {
+                return Err(unsupported(self.name(key), &value, "0"));
+            }
+        }
+        let (width, heads) = (self.needed("embedding_length")?, self.needed("attention.head_count")?);
+        let of_width = self.needed("block_count")? == GEMMA3_27B_LAYERS;
+        let stated = if of_width { None } else { self.whole("attention.key_length")? };
+        let slides = self.whole("attention.sliding_window")?.is_some_and(|window| window > 0);
+        let period = if slides { self.whole("attention.sliding_window_pattern")?.unwrap_or(GEMMA3_PERIOD) } else { 1 };
+        let own = json!({
+            "hidden_activation": "gelu_pytorch_tanh",
+            "query_pre_attn_scalar": stated.unwrap_or(width / heads.max(1)),
+            "rope_local_base_freq": self.file.number(&self.name("rope.freq_base_swa"))?.unwrap_or(LOCAL_THETA),
+            "sliding_window_pattern": period,
+        });
+        let mut fields = object(self.llama()?).unwrap_or_default();
+        fields.retain(|name, _| !["hidden_act", "mlp_bias", "layer_types"].contains(&name.as_str()));
+        fields.extend(object(own).unwrap_or_default());
+        Ok(fields.into())
     }
 }

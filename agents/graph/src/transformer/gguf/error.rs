@@ -121,9 +121,6 @@ pub enum GgufError {
     /// A model that is not computed.
     #[error("its architecture is `{0}`; supported are {supported}", supported = super::config::supported())]
     Architecture(String),
-    /// A model that is not computed yet.
-    #[error("its architecture `{0}` is not supported yet; supported are {supported}", supported = super::config::supported())]
-    NotYet(String),
     /// A value that may change what the model computes, and that nothing here knows.
     #[error("it says `{0}`, which this program does not know and which may change what the model computes")]
     Unknown(String),

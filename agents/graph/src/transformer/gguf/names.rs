@@ -53,11 +53,13 @@ fn within(a: &Architecture, part: &str) -> Option<&'static str> {
         "attention.key_norm" => "attn_k_norm",
         "attention.norm" if after => "attn_output_norm",
         "attention.norm" => "attn_norm",
+        "attention.output_norm" => "post_attention_norm",
         "mlp.up" => "ffn_up",
         "mlp.gate" => "ffn_gate",
         "mlp.down" => "ffn_down",
         "mlp.norm" if after => "layer_output_norm",
         "mlp.norm" => "ffn_norm",
+        "mlp.output_norm" => "post_ffw_norm",
         _ => return None,
     })
 }

@@ -43,6 +43,14 @@ impl Convention {
         }
     }
 
+    /// What the files take off a parameter; llama.cpp's converter has added it.
+    fn taken_off(self, architecture: &Architecture, parameter: &Parameter) -> f32 {
+        match self {
+            Self::HuggingFace => names::taken_off(architecture.family, &parameter.name),
+            Self::Gguf => 0.0,
+        }
+    }
+
     /// What all names begin with.
     fn prefix(
         self,
@@ -70,6 +78,8 @@ pub(super) struct Located<'a> {
     pub(super) parameter: Parameter,
     pub(super) tensor: Tensor<'a>,
     window: Window,
+    /// What is added to every value.
+    added: f32,
 }
 
 /// What was found of an architecture's parameters.
@@ -116,7 +126,10 @@ pub(super) fn locate<'a>(
             }
         };
         match window {
-            Ok((tensor, window)) => found.located.push(Located { parameter, tensor: tensor.clone(), window }),
+            Ok((tensor, window)) => {
+                let added = convention.taken_off(architecture, &parameter);
+                found.located.push(Located { parameter, tensor: tensor.clone(), window, added });
+            }
             // Several parameters may share a tensor.
             Err(problem) if found.problems.contains(&problem) => {}
             Err(problem) => found.problems.push(problem),
@@ -144,6 +157,7 @@ impl Located<'_> {
             let element = self.window.flat(index) as u64;
             return Err(ImportError::NotFinite { file: (*file).into(), tensor: name.clone(), element, value });
         }
+        let values = if self.added == 0.0 { values } else { values.into_iter().map(|x| x + self.added).collect() };
         let Parameter { name: ours, rows, columns } = &self.parameter;
         // INVARIANT: the window lies in the tensor, whose length its header fixes, so no value is missing.
         let matrix = Matrix::new(*rows, *columns, values).ok_or_else(|| ImportError::Syntax {
@@ -160,9 +174,12 @@ fn prefix(
     embedding: Option<&Source>,
     tensors: &BTreeMap<String, Tensor<'_>>,
 ) -> &'static str {
-    let [with, without] = names::prefixes(architecture.family);
-    let bare = embedding.is_some_and(|source| source.names.iter().any(|name| tensors.contains_key(name)));
-    if bare { without } else { with }
+    let found = |prefix: &&'static str| {
+        let has = |name: &String| tensors.contains_key(&names::full(prefix, name));
+        embedding.is_some_and(|source| source.names.iter().any(has))
+    };
+    let mut prefixes = names::prefixes(architecture.family).iter().copied();
+    prefixes.find(found).unwrap_or_else(|| names::prefix(architecture.family))
 }
 
 /// Where in its tensor a parameter lies, once type and shape are what they should be.

@@ -121,7 +121,9 @@ impl<'a> Checkpoint<'a> {
             check_index(index, files, &tensors)?;
         }
         let Found { located, idle, problems } = locate(architecture, files, convention, tensors);
-        let repeated = idle.get(convention.head()).filter(|_| architecture.causal).cloned();
+        let is_head = |name: &str| name.strip_suffix(convention.head()).is_some_and(|within| !within.ends_with('_'));
+        let mut heads = idle.iter().filter(|(name, _)| architecture.causal && is_head(name));
+        let repeated = heads.next().map(|(_, head)| head.clone());
         let idle = idle.into_keys().collect();
         Ok((Self { architecture: architecture.clone(), located, repeated, idle }, problems))
     }

@@ -54,9 +54,22 @@ fn values_arrive_where_they_belong() {
         (Family::Llama, "lm_head.weight", "head.weight"),
         (Family::Qwen2, "model.layers.0.self_attn.v_proj.bias", "layers.0.attention.value.bias"),
         (Family::Qwen3, "model.layers.1.self_attn.k_norm.weight", "layers.1.attention.key_norm.gain"),
+        (Family::Gemma3, "model.layers.1.mlp.gate_proj.weight", "layers.1.mlp.gate.weight"),
     ] {
         let (theirs, ours) = place(family, theirs, ours);
         assert_eq!(theirs.values, ours.values());
+    }
+    // Gains that count from 1.
+    for (theirs, ours) in [
+        ("input_layernorm", "attention.norm"),
+        ("post_attention_layernorm", "attention.output_norm"),
+        ("pre_feedforward_layernorm", "mlp.norm"),
+        ("post_feedforward_layernorm", "mlp.output_norm"),
+        ("self_attn.q_norm", "attention.query_norm"),
+    ] {
+        let (theirs, ours) =
+            place(Family::Gemma3, &format!("model.layers.1.{theirs}.weight"), &format!("layers.1.{ours}.gain"));
+        assert!(theirs.values.iter().map(|gain| gain + 1.0).eq(ours.values().iter().copied()));
     }
     // Conv1D: [inputs, outputs], the three projections side by side.
     for (part, name) in ["query", "key", "value"].into_iter().enumerate() {
@@ -85,6 +98,18 @@ fn names_are_read_with_and_without_prefix_and_in_their_oldest_form() {
             tensor.name = tensor.name.strip_prefix(prefix).unwrap_or(&tensor.name).to_owned();
         }
         assert_eq!(import_one(&folder, Stored::F32).unwrap(), with);
+    }
+    // The text of a model that takes images as well, whose other tensors play no part.
+    for (text, images) in [("language_model.model.", ""), ("model.language_model.", "model.")] {
+        let mut folder = Folder::new(Family::Gemma3);
+        let alone = import_one(&folder, Stored::F32).unwrap();
+        for tensor in &mut folder.tensors {
+            tensor.name = tensor.name.replacen("model.", text, 1);
+        }
+        for part in ["vision_tower.vision_model.embeddings.patch_embedding.weight", "multi_modal_projector.x"] {
+            folder.tensors.push(Given { name: format!("{images}{part}"), ..folder.tensors[0].clone() });
+        }
+        assert_eq!(import_one(&folder, Stored::F32).unwrap(), alone, "{text}");
     }
     let mut folder = Folder::new(Family::Bert);
     let now = import_one(&folder, Stored::F32).unwrap();
@@ -218,6 +243,14 @@ fn a_tied_output_must_be_the_embedding() {
     assert!(matches!(import_one(&folder, Stored::F16), Err(ImportError::Untied { .. })));
     folder.config.insert("tie_word_embeddings".into(), false.into());
     assert!(import_one(&folder, Stored::F16).unwrap().get("head.weight").is_ok());
+    // Within a model that takes images as well.
+    let mut folder = Folder::new(Family::Gemma3);
+    let mut head = folder.tensor("model.embed_tokens.weight").unwrap().clone();
+    head.name = "language_model.lm_head.weight".into();
+    folder.tensors.push(head);
+    assert!(import_one(&folder, Stored::F16).is_ok());
+    folder.tensor("language_model.lm_head.weight").unwrap().values[77] += 0.5;
+    assert!(matches!(import_one(&folder, Stored::F16), Err(ImportError::Untied { .. })));
 }
 
 #[test]

@@ -214,6 +214,6 @@ fn tensor(architecture: &Architecture, parameter: &str) -> Option<String> {
     let (projection, part) = parameter.strip_suffix(".weight")?.rsplit_once('.')?;
     let whole = Parameter { name: format!("{projection}.weight"), rows: 1, columns: 1 };
     let theirs = names::source(architecture.family, &whole)?.names.into_iter().next()?;
-    let [prefix, _] = names::prefixes(architecture.family);
+    let prefix = names::prefix(architecture.family);
     Some(format!("{PREFIX}{prefix}{}.{part}.weight", theirs.strip_suffix(".weight")?))
 }

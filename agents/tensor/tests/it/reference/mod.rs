@@ -24,7 +24,9 @@ impl<'a> Reference<'a> {
     /// Embedding, the logits of all tokens, or those of the text's classes.
     pub(crate) fn run(&mut self, ids: &[u32]) -> Vec<f64> {
         let mut x: Rows = ids.iter().map(|id| self.row("embedding.tokens", *id as usize)).collect();
+        let scale = self.a.embedding_scale.unwrap_or(1.0);
         for (t, x) in x.iter_mut().enumerate() {
+            x.iter_mut().for_each(|x| *x *= scale);
             if let Positions::Learned { first } = self.a.positions {
                 add(x, &self.row("embedding.positions", first as usize + t));
             }
@@ -39,9 +41,12 @@ impl<'a> Reference<'a> {
         for layer in 0..self.a.layers {
             for (part, norm) in [("attention", "attention.norm"), ("mlp", "mlp.norm")] {
                 let norm = format!("layers.{layer}.{norm}");
-                let before = self.a.placement == Placement::Before;
+                let before = self.a.placement != Placement::After;
                 let input = if before { self.norm(&norm, &x) } else { x.clone() };
-                let output = if part == "mlp" { self.mlp(layer, &input) } else { self.attention(layer, &input) };
+                let mut output = if part == "mlp" { self.mlp(layer, &input) } else { self.attention(layer, &input) };
+                if self.a.placement == Placement::Around {
+                    output = self.norm(&format!("layers.{layer}.{part}.output_norm"), &output);
+                }
                 x.iter_mut().zip(&output).for_each(|(x, y)| add(x, y));
                 self.see(&format!("layers.{layer}.{part}.sum"), &x);
                 if !before {
@@ -49,7 +54,7 @@ impl<'a> Reference<'a> {
                 }
             }
         }
-        if self.a.placement == Placement::Before {
+        if self.a.placement != Placement::After {
             x = self.norm("final.norm", &x);
         }
         match self.a.output {
@@ -130,7 +135,9 @@ impl<'a> Reference<'a> {
             self.see(&name, &y);
         }
         let mut rotated = y.clone();
+        let local = self.a.local.as_ref().filter(|local| !(layer + 1).is_multiple_of(local.period));
         if let Positions::Rotary(rotary) = &self.a.positions {
+            let rotary = local.map_or(rotary, |local| &local.rotary);
             for (t, y) in rotated.iter_mut().enumerate() {
                 y.chunks_mut(width).for_each(|head| rotate(head, t, rotary));
             }
@@ -146,17 +153,21 @@ impl<'a> Reference<'a> {
         let [_, query] = self.heads(layer, "query", x);
         let [_, key] = self.heads(layer, "key", x);
         let value = self.project(&name("value"), x, self.a.attention_bias);
+        let local = self.a.local.as_ref().filter(|local| !(layer + 1).is_multiple_of(local.period));
+        let divisor = self.a.score_scale.unwrap_or(width as f64).sqrt();
         let mut mixed = vec![vec![0.0; heads * width]; x.len()];
         let mut all_scores = Rows::new();
         for (t, mixed) in mixed.iter_mut().enumerate() {
-            let seen = if self.a.causal { t + 1 } else { x.len() };
+            let end = if self.a.causal { t + 1 } else { x.len() };
+            let begin = local.map_or(0, |local| end.saturating_sub(local.window as usize));
+            let seen = begin..end;
             for h in 0..heads {
                 let (own, shared) = (h * width..(h + 1) * width, h / each * width..(h / each + 1) * width);
                 let scores: Vec<f64> =
-                    key[..seen].iter().map(|k| dot(&query[t][own.clone()], &k[shared.clone()])).collect();
-                let powers: Vec<f64> = scores.iter().map(|s| (s / (width as f64).sqrt()).exp()).collect();
+                    key[seen.clone()].iter().map(|k| dot(&query[t][own.clone()], &k[shared.clone()])).collect();
+                let powers: Vec<f64> = scores.iter().map(|s| (s / divisor).exp()).collect();
                 let sum: f64 = powers.iter().sum();
-                for (power, value) in powers.iter().zip(&value) {
+                for (power, value) in powers.iter().zip(&value[seen.clone()]) {
                     let part: Vec<f64> = value[shared.clone()].iter().map(|v| power / sum * v).collect();
                     add(&mut mixed[own.clone()], &part);
                 }

@@ -210,7 +210,7 @@ impl CacheEngine for Frail {
         Reference.write(room, at, rows)
     }
 
-    fn read(&self, room: &Self::Room, rows: u32) -> Result<Self::Tensor, EngineError> {
+    fn read(&self, room: &Self::Room, rows: Range<u32>) -> Result<Self::Tensor, EngineError> {
         Reference.read(room, rows)
     }
 

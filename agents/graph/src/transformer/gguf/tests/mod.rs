@@ -1,3 +1,4 @@
 mod blocks;
 mod container;
+mod gemma;
 mod model;
