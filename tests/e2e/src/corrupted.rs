@@ -140,7 +140,7 @@ impl<E: CacheEngine> CacheEngine for Corrupted<E> {
         self.honest.write(room, at, rows)
     }
 
-    fn read(&self, room: &E::Room, rows: u32) -> Result<E::Tensor, EngineError> {
+    fn read(&self, room: &E::Room, rows: Range<u32>) -> Result<E::Tensor, EngineError> {
         self.honest.read(room, rows)
     }
 

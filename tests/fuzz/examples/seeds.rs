@@ -376,8 +376,8 @@ fn plan(architecture: Architecture) -> Option<Vec<u8>> {
         "up gate activated product down output_norm sum norm".split(' ').map(|part| format!("layers.0.mlp.{part}"));
     let ends = ["embedding", "embedding.norm", "final.norm", "logits"].map(str::to_owned);
     for site in attention.chain(mlp).chain(ends) {
-        seen.see(&site, &[6.0]);
-        seen.see(&format!("{site}.unbiased"), &[6.0]);
+        seen.see(&site, 6.0);
+        seen.see(&format!("{site}.unbiased"), 6.0);
     }
     let head = Head::served(architecture.output);
     let weights = random::weights(&architecture, 5).ok()?;
