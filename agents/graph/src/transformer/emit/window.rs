@@ -12,7 +12,7 @@ use super::{Emitter, Value, WORD_BITS};
 use crate::transformer::plan::PlanError;
 
 /// Finest exponent of scores in layers with a window. The least number of 32 bits then lies `2^16` below any score of
-/// 16 bits, which is thousands of times what scores are divided by ([`MAX_SCORE_SCALE`]): no power is left of it.
+/// 16 bits, and scores are divided by at most 1024 ([`MAX_SCORE_SCALE`]): powers of e^−64 have no digit (rule N-20).
 ///
 /// [`MAX_SCORE_SCALE`]: crate::transformer::config::MAX_SCORE_SCALE
 pub(super) const WINDOW_EXPONENT: i16 = 15;
