@@ -151,7 +151,7 @@ Examples:
   tensorlink bench                                     everything; some minutes
   tensorlink bench memory gas                          two rows
   tensorlink bench train --large                       a training step of 208 million weights in place of 15
-  LLAMACPP_PYTHON=venv/bin/python tensorlink bench     llama.cpp as well, by a Python with llama-cpp-python and gguf")]
+  tensorlink bench llamacpp                            against llama.cpp, once `script/setup --llamacpp` has fetched it")]
     Bench(crate::bench::BenchArgs),
 }
 

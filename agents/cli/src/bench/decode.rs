@@ -9,8 +9,8 @@ use tensorlink_num::Tensor;
 use tensorlink_tensor::TorchEngine;
 
 use super::figure::{Figure, Unit};
-use super::floats::contestants;
-use super::subject::text;
+use super::floats::{Contestants, contestants};
+use super::subject::{Which, text};
 use super::time::{millis, race};
 use super::{Measure, Row};
 
@@ -22,13 +22,17 @@ const TEXTS: usize = 8;
 const NEXT: u32 = 7;
 
 pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
+    let of = measure.decoders().into_iter().map(|which| of(measure, which)).collect::<Result<Vec<_>>>()?;
+    Ok(of.concat())
+}
+
+fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
-    let size = extent.size();
-    let (runner, floats) = contestants(measure)?;
+    let Contestants { name: weights, vocabulary, runner, floats } = contestants(measure, which)?;
     let mut runner = CachedRunner::sharing(runner)?;
     let (mut figures, rounds) = (Vec::new(), extent.rounds(15));
     for past in extent.lengths() {
-        let ids = text(past, size.vocabulary);
+        let ids = text(past, vocabulary);
         let mut sessions = texts(&mut runner, &ids)?;
         next(&mut runner, &mut sessions, past)?;
         for ((name, peer), goal) in floats.each().zip(GOALS) {
@@ -39,7 +43,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
                 peer.decode(NEXT, &mut cache)
             };
             let times = race(rounds, || next(&mut runner, &mut sessions[..1], past), theirs);
-            let what = format!("the token after {past}, times faster than {name}");
+            let what = format!("{weights}: the token after {past}, times faster than {name}");
             figures.push(Figure::faster(Row::Decode, what, times, goal));
         }
         let mut alone = texts(&mut runner, &ids)?;
@@ -50,7 +54,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
             || next(&mut shared.borrow_mut(), &mut alone[..1], past),
         );
         let (all, one) = (millis(all), millis(one));
-        let what = format!("the token after {past}, {TEXTS} texts at once: tokens in the same time");
+        let what = format!("{weights}: the token after {past}, {TEXTS} texts at once: tokens in the same time");
         let figure = Figure::new(Row::Decode, what, (TEXTS as f64 * one / all, Unit::Times), None);
         figures.push(figure.from(format!("{all:.2} ms against {one:.2} for one")));
     }

@@ -1,13 +1,13 @@
 //! libtorch's floats, in the ways in which it multiplies them, and what races against them.
 
 use anyhow::Result;
-use tensorlink_graph::transformer::StageRunner;
+use tensorlink_graph::transformer::{Setting, StageRunner};
 use tensorlink_tensor::float::{FloatModel, Precision, Products};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::TensorRoot;
 
 use super::Measure;
-use super::subject::Untrained;
+use super::subject::{Subject, Which};
 use crate::device;
 
 /// A decoder in floats. libtorch multiplies 32-bit floats by MKL, which is slow on AMD processors; oneDNN is what it
@@ -18,21 +18,31 @@ pub(super) struct Floats {
     bf16: FloatModel,
 }
 
-/// The decoder whose speed is measured, in integers and in floats.
-pub(super) fn contestants(measure: &Measure<'_>) -> Result<(StageRunner<TorchEngine>, Floats)> {
-    let size = measure.extent.size();
+/// A decoder whose speed is measured, in integers and in floats.
+pub(super) struct Contestants {
+    /// Which weights it has.
+    pub(super) name: String,
+    pub(super) vocabulary: u32,
+    pub(super) runner: StageRunner<TorchEngine>,
+    pub(super) floats: Floats,
+}
+
+/// Opens a decoder.
+pub(super) fn contestants(measure: &Measure<'_>, which: Which<'_>) -> Result<Contestants> {
     let engine = device::open(Some(measure.device))?;
-    let untrained = Untrained::llama(size, engine.device())?;
-    let model = untrained.quantized()?;
-    let floats = Floats::new(untrained, engine.device())?;
-    let (plan, constants) = model.stage(0..size.layers, |_| TensorRoot::default())?;
+    let subject = which.open(measure.extent, engine.device())?;
+    let model = subject.quantized(Setting::default())?;
+    let (name, vocabulary) = (subject.name.clone(), subject.architecture.vocabulary);
+    let floats = Floats::new(subject, engine.device())?;
+    let (plan, constants) = model.stage(0..model.architecture().layers, |_| TensorRoot::default())?;
     drop(model);
-    Ok((StageRunner::new(engine, plan, &constants)?, floats))
+    let runner = StageRunner::new(engine, plan, &constants)?;
+    Ok(Contestants { name, vocabulary, runner, floats })
 }
 
 impl Floats {
-    fn new(untrained: Untrained, device: Device) -> Result<Self> {
-        let Untrained { architecture, weights, float, .. } = untrained;
+    fn new(subject: Subject, device: Device) -> Result<Self> {
+        let Subject { architecture, weights, float, .. } = subject;
         let one_dnn = FloatModel::new(&architecture, &weights, device, Precision::F32)?;
         let bf16 = FloatModel::new(&architecture, &weights, device, Precision::Bf16)?;
         Ok(Self { mkl: float, one_dnn: one_dnn.with_products(Products::OneDnn), bf16 })

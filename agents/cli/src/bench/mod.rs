@@ -8,10 +8,11 @@
 //! |---|---|
 //! | [`figure`], `table` | a figure and its goal; its line |
 //! | `time` | racing two things on a busy machine |
-//! | `subject` | what is measured: decoders with made-up weights |
-//! | `model`, `logits` | accuracy: of a folder; of untrained decoders |
+//! | `subject` | what is measured: decoders with random weights, and a trained one |
+//! | `model`, `logits` | accuracy: of folders, over sentences; of decoders, over text that goes on |
+//! | `passages` | pieces of a long text |
 //! | `prefill`, `decode`, `floats` | a whole text, and one more token, against libtorch's floats |
-//! | `llamacpp` | the same against llama.cpp |
+//! | `llamacpp` | both, and accuracy, against llama.cpp |
 //! | `train`, `step` | a training step against libtorch's autograd; models in training |
 //! | `audit`, `archive` | what a validator computes to answer for an interval; what workers write down for it |
 //! | `serving` | a serving job on the loopback interface, for the rows below |
@@ -31,6 +32,7 @@ mod logits;
 mod memory;
 mod model;
 mod native;
+mod passages;
 mod pipeline;
 mod prefill;
 mod receipts;
@@ -47,23 +49,26 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::transformer::Quantized;
+use tensorlink_graph::transformer::{Quantized, Setting};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use self::figure::Figure;
-use self::subject::{Extent, Untrained};
+use self::subject::{Extent, Subject, Which};
 use crate::config::Config;
 use crate::{device, output};
+
+/// Where `script/setup` puts a decoder, seen from the project's root.
+const DECODER: &str = ".toolchain/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 
 /// What is measured together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Row {
-    /// A folder's model in integers against its floats.
+    /// A folder's model in integers against its floats, over sentences.
     Model,
-    /// The largest logit of untrained decoders, by integers and by floats.
+    /// What decoders expect to follow, by integers and by floats, in each setting; untrained ones as well.
     Logits,
     /// Reading a text, against libtorch's floats.
     Prefill,
@@ -91,8 +96,8 @@ pub struct BenchArgs {
     /// Only these rows [default: all].
     #[arg(value_enum, value_name = "ROW")]
     pub only: Vec<Row>,
-    /// Folder of a pretrained transformer, or a .gguf file, to compare it with its floats [default:
-    /// .toolchain/models/all-MiniLM-L6-v2, if it is there].
+    /// Folder of a pretrained transformer, or a .gguf file, in place of those that script/setup brings: a decoder for
+    /// all rows about trained ones, an encoder for row `model`.
     #[arg(long, value_name = "FOLDER")]
     pub model: Option<PathBuf>,
     /// Device: cpu, cuda or cuda:N.
@@ -179,10 +184,24 @@ fn own_command(device: &str) -> Result<Command> {
 }
 
 impl Measure<'_> {
-    /// The decoder whose speed is measured, in integers.
+    /// The decoder with random weights, in integers.
     fn quantized(&self) -> Result<Quantized> {
         let device = device::open(Some(self.device))?.device();
-        tokio::task::block_in_place(|| Untrained::llama(self.extent.size(), device)?.quantized())
+        let subject = || Subject::llama(self.extent.size(), device)?.quantized(Setting::default());
+        tokio::task::block_in_place(subject)
+    }
+
+    /// The trained decoder: the one named, else the one that script/setup brings, if it is there. None on a quick run,
+    /// which would take minutes by it.
+    fn trained(&self) -> Option<&Path> {
+        let default = Path::new(DECODER);
+        let path = self.model.or_else(|| default.exists().then_some(default));
+        path.filter(|_| !self.extent.quick)
+    }
+
+    /// The decoders whose speed is measured.
+    fn decoders(&self) -> Vec<Which<'_>> {
+        std::iter::once(Which::Random).chain(self.trained().map(Which::Trained)).collect()
     }
 
     /// Measures a row in a process of its own; prints each of its figures.

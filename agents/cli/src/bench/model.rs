@@ -1,56 +1,67 @@
-//! How far a folder's model in integers is from its floats.
+//! How far folders' models in integers are from their floats, over sentences.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use tensorlink_graph::transformer::{Output, Setting};
+use tensorlink_graph::transformer::Output;
 
 use super::figure::{Figure, Goal, Unit};
-use super::{Measure, Row};
+use super::subject::name;
+use super::{DECODER, Measure, Row};
 use crate::device;
 use crate::folder::ModelFolder;
+use crate::quantized::loss::Tolerance;
 use crate::quantized::{SENTENCES, distance, encode, known, prepare_on};
 
 /// Where `script/setup` puts a small encoder, seen from the project's root.
-const DEFAULT: &str = ".toolchain/models/all-MiniLM-L6-v2";
+const ENCODER: &str = ".toolchain/models/all-MiniLM-L6-v2";
 /// Cosines of an encoder's vectors: mean, least.
-const ENCODER: [f64; 2] = [0.995, 0.98];
-/// Share of tokens after which a decoder's largest logit is the same.
-const DECODER: f64 = 0.97;
+const COSINES: [f64; 2] = [0.995, 0.98];
 /// Texts of a quick run.
 const FEW: usize = 4;
 
 pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
-    let default = Path::new(DEFAULT);
-    let path = match measure.model {
-        Some(path) => path,
-        None if default.is_dir() => default,
-        None => return Ok(vec![Figure::absent(Row::Model, "accuracy of a trained model", "give --model FOLDER")]),
+    let paths: Vec<PathBuf> = match measure.model {
+        Some(path) => vec![path.to_owned()],
+        // A decoder takes its time.
+        None if measure.extent.quick => vec![ENCODER.into()],
+        None => vec![ENCODER.into(), DECODER.into()],
     };
-    let folder = ModelFolder::open(path)?;
-    let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let present: Vec<PathBuf> = paths.into_iter().filter(|path| measure.model.is_some() || path.exists()).collect();
+    if present.is_empty() {
+        let why = "run script/setup, or give --model FOLDER";
+        return Ok(vec![Figure::absent(Row::Model, "accuracy of a trained model", why)]);
+    }
+    let figures = present.iter().map(|path| of(measure, path)).collect::<Result<Vec<_>>>()?;
+    Ok(figures.concat())
+}
+
+fn of(measure: &Measure<'_>, path: &Path) -> Result<Vec<Figure>> {
+    let (folder, name) = (ModelFolder::open(path)?, name(path));
     let mut texts = encode(&folder, SENTENCES)?;
     if measure.extent.quick {
         texts.truncate(FEW);
     }
     let engine = device::open(Some(measure.device))?;
-    let prepared = prepare_on(&folder, &known(&folder, None)?, Setting::default(), engine.device())?;
+    let prepared = prepare_on(&folder, &known(&folder, None)?, Default::default(), engine.device())?;
     let d = distance(&prepared, engine, &texts)?;
-    let note = format!("{} texts, {} tokens", d.texts, d.tokens);
+    let note = format!("{} sentences, {} tokens", d.texts, d.tokens);
     let figure = |what: &str, value, goal| {
-        Figure::new(Row::Model, format!("{name}, exact against f32: {what}"), value, goal).from(note.clone())
+        Figure::new(Row::Model, format!("{name}, against f32: {what}"), value, goal).from(note.clone())
     };
     Ok(match folder.architecture().output {
         Output::Classes(_) => bail!("{name} tells classes of texts apart, which is not served: choose another model"),
         Output::Embedding(_) => vec![
-            figure("cosine, mean", (d.cosine_mean, Unit::Number), Some(Goal::AtLeast(ENCODER[0]))),
-            figure("cosine, least", (d.cosine_min, Unit::Number), Some(Goal::AtLeast(ENCODER[1]))),
+            figure("cosine, mean", (d.cosine_mean, Unit::Number), Some(Goal::AtLeast(COSINES[0]))),
+            figure("cosine, least", (d.cosine_min, Unit::Number), Some(Goal::AtLeast(COSINES[1]))),
         ],
         Output::Logits { .. } => {
+            let Tolerance { perplexity_rise, same_choice, .. } = Tolerance::DEFAULT;
             let [float, exact] = d.perplexity.unwrap_or([f64::NAN; 2]);
             vec![
-                figure("same largest logit", (d.same_choice, Unit::Share), Some(Goal::AtLeast(DECODER))),
-                figure("perplexity", (exact / float, Unit::Times), None),
+                figure("same largest logit", (d.same_choice, Unit::Share), Some(Goal::AtLeast(same_choice))),
+                figure("perplexity", (exact / float, Unit::Times), Some(Goal::AtMost(1.0 + perplexity_rise))),
+                figure("divergence, nats", (d.divergence.unwrap_or(f64::NAN), Unit::Number), None),
             ]
         }
     })

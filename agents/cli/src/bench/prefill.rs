@@ -4,8 +4,8 @@ use anyhow::Result;
 use tensorlink_graph::transformer::tokens;
 
 use super::figure::Figure;
-use super::floats::contestants;
-use super::subject::text;
+use super::floats::{Contestants, contestants};
+use super::subject::{Which, text};
 use super::time::race;
 use super::{Measure, Row};
 
@@ -13,12 +13,16 @@ use super::{Measure, Row};
 const GOALS: [f64; 3] = [2.5, 2.5, 1.0];
 
 pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
+    let of = measure.decoders().into_iter().map(|which| of(measure, which)).collect::<Result<Vec<_>>>()?;
+    Ok(of.concat())
+}
+
+fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
-    let size = extent.size();
-    let (runner, floats) = contestants(measure)?;
+    let Contestants { name: weights, vocabulary, runner, floats } = contestants(measure, which)?;
     let mut figures = Vec::new();
     for count in extent.lengths() {
-        let ids = text(count, size.vocabulary);
+        let ids = text(count, vocabulary);
         let input = tokens(&ids)?;
         // Whether they can be computed at all.
         runner.run(&input)?;
@@ -26,7 +30,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
         for ((name, peer), goal) in floats.each().zip(GOALS) {
             peer.forward(&ids, None)?;
             let times = race(rounds, || runner.run(&input), || peer.forward(&ids, None));
-            let what = format!("a text of {count} tokens, times faster than {name}");
+            let what = format!("{weights}: a text of {count} tokens, times faster than {name}");
             figures.push(Figure::faster(Row::Prefill, what, times, goal));
         }
     }

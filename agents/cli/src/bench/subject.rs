@@ -1,14 +1,19 @@
-//! What is measured: decoders of fixed sizes with made-up weights and texts, the same on every machine.
+//! What is measured: decoders of fixed sizes with random weights and made-up texts, the same on every machine; and a
+//! trained one.
 
-use anyhow::Result;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
 use tensorlink_graph::transformer::choice::{SamplingParams, controls};
 use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Magnitudes, Quantized, Setting, Weights};
+use tensorlink_graph::transformer::{Architecture, Magnitudes, Output, Quantized, Setting, Weights};
 use tensorlink_num::Tensor;
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, calibrate};
 
 use super::step::Shape;
+use crate::folder::ModelFolder;
+use crate::quantized::known;
 
 /// Llama-shaped, 207 million weights.
 const SIZE: Dimensions =
@@ -67,38 +72,75 @@ impl Extent {
     }
 }
 
-/// An untrained decoder in floats, and what calibration saw of it.
-pub(super) struct Untrained {
+/// Which decoder is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Which<'a> {
+    /// A Llama with random weights.
+    Random,
+    /// A trained one, in a folder or a .gguf file.
+    Trained(&'a Path),
+}
+
+impl Which<'_> {
+    /// Reads it, or makes it up.
+    pub(super) fn open(self, extent: Extent, device: Device) -> Result<Subject> {
+        match self {
+            Self::Random => Subject::llama(extent.size(), device),
+            Self::Trained(path) => Subject::trained(path, device),
+        }
+    }
+}
+
+/// A decoder in floats, and what calibration saw of it.
+pub(super) struct Subject {
+    /// Which weights it has, for figures.
+    pub(super) name: String,
     pub(super) architecture: Architecture,
     pub(super) weights: Weights,
     pub(super) float: FloatModel,
     seen: Magnitudes,
 }
 
-impl Untrained {
+impl Subject {
     /// A Llama of these sizes.
     pub(super) fn llama(size: Dimensions, device: Device) -> Result<Self> {
         let architecture = random::llama(size);
         let weights = random::weights(&architecture, 1)?;
-        Self::calibrated(architecture, weights, device, &[text(48, size.vocabulary)])
+        let name = format!("random {} M", weights.count() / 1_000_000);
+        Self::calibrated(name, (architecture, weights), device, &[text(48, size.vocabulary)])
+    }
+
+    /// The decoder of a folder or a .gguf file, calibrated as when it is served.
+    pub(super) fn trained(path: &Path, device: Device) -> Result<Self> {
+        let folder = ModelFolder::open(path)?;
+        let (architecture, name) = (folder.architecture().clone(), name(path));
+        ensure!(matches!(architecture.output, Output::Logits { .. }), "{name} is no decoder: choose another --model");
+        Self::calibrated(name, (architecture, folder.weights()?), device, &known(&folder, None)?)
     }
 
     /// A decoder with these weights, calibrated on some texts.
     pub(super) fn calibrated(
-        architecture: Architecture,
-        weights: Weights,
+        name: String,
+        (architecture, weights): (Architecture, Weights),
         device: Device,
         texts: &[Vec<u32>],
     ) -> Result<Self> {
         let float = FloatModel::new(&architecture, &weights, device, Precision::F32)?;
         let seen = calibrate(&float, texts.iter().map(Vec::as_slice))?;
-        Ok(Self { architecture, weights, float, seen })
+        Ok(Self { name, architecture, weights, float, seen })
     }
 
     /// The decoder in integers.
-    pub(super) fn quantized(&self) -> Result<Quantized> {
-        Ok(Quantized::new(self.architecture.clone(), Setting::default(), &self.weights, &self.seen)?)
+    pub(super) fn quantized(&self, setting: Setting) -> Result<Quantized> {
+        Ok(Quantized::new(self.architecture.clone(), setting, &self.weights, &self.seen)?)
     }
+}
+
+/// A model's name: its folder's, or its file's without the ending that says so.
+pub(super) fn name(path: &Path) -> String {
+    let gguf = path.extension().is_some_and(|ending| ending == "gguf");
+    let name = if gguf { path.file_stem() } else { path.file_name() };
+    name.map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Made-up tokens.

@@ -90,7 +90,7 @@ impl fmt::Display for Excess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Perplexity { rise, most } => {
-                write!(f, "perplexity rises by {:.1} %, more than {:.0} %", 100.0 * rise, 100.0 * most)
+                write!(f, "perplexity rises by {:.2} %, more than {:.0} %", 100.0 * rise, 100.0 * most)
             }
             Self::Token { same, least } => {
                 write!(
@@ -227,7 +227,7 @@ mod tests {
     fn a_warning_says_what_was_measured_and_what_to_do() {
         assert_eq!(warning(&decoder(20.0, 1.0), Setting::Fast), None);
         let told = warning(&decoder(30.0, 0.5), Setting::Fast).unwrap();
-        for said in ["setting fast", "rises by 50.0 %", "in 50.0 %", "100 tokens", "--setting reference"] {
+        for said in ["setting fast", "rises by 50.00 %", "in 50.0 %", "100 tokens", "--setting reference"] {
             assert!(told.contains(said), "{said}: {told}");
         }
         let told = warning(&encoder(0.9, 1.0), Setting::Reference).unwrap();

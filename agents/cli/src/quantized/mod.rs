@@ -220,7 +220,7 @@ pub(crate) mod tests {
             distance.perplexity.iter_mut().for_each(|[float, exact]| *exact = *float * 1.03);
         };
         let refused = strict.admit(measured(worse)).err().unwrap().to_string();
-        for said in ["perplexity rises by 3.0 %", "9 tokens", "--calibration", "--accept-loss"] {
+        for said in ["perplexity rises by 3.00 %", "9 tokens", "--calibration", "--accept-loss"] {
             assert!(refused.contains(said), "{said}: {refused}");
         }
         assert!(lenient.admit(measured(worse)).unwrap() == exact);

@@ -123,6 +123,19 @@ async fn one_flipped_element_of_attention_is_proven_by_its_receipt() {
     }
 }
 
+/// Its worker computes the prompt at once and then token by token, and all of the text once more for its receipt.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_flipped_element_of_a_continued_text_is_proven_by_its_receipt() {
+    let mut network = Network::start(2).await;
+    network.start_workers([0]).await;
+    network.start_villain_as(1, &[("OPERATOR", "head_mix")]).await;
+    let serving = Serving::start_decoder(&mut network, Shape::default()).await;
+    let (_, _, id) = serving.complete("the cat", 1).await.unwrap();
+    let audited = challenge(&network, &serving, &id).await;
+    assert!(audited.ok && audited.stdout.contains("convicted"), "{audited:?}");
+    assert!(audited.stdout.contains("attention.mixed"), "the operator is named: {audited:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn texts_are_continued_on_workers_by_seed_and_every_token_has_its_receipt() {
     let mut network = Network::start(2).await;
