@@ -1,5 +1,5 @@
-//! What a model is calibrated on where nothing is named: sentences of many kinds, longer texts, and conversations in the
-//! model's own form.
+//! What a model is calibrated on where nothing is named: sentences of many kinds, longer texts, and conversations in
+//! the model's own form.
 
 use anyhow::Result;
 

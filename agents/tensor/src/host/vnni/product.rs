@@ -1,15 +1,15 @@
 //! One product: many rows of `a` by packed tiles, a few by reading `b` in place.
 
 use std::arch::x86_64::{
-    __m512i, _mm512_add_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64,
-    _mm512_sub_epi32, _mm512_sub_epi64,
+    __m512i, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512,
+    _mm512_sll_epi64, _mm512_slli_epi64, _mm512_sub_epi32, _mm512_sub_epi64,
 };
 
 use super::super::block::{Accumulator, Element};
 use super::finish::{Finish, widen};
 use super::matrix::Matrix;
 use super::pack::{LANES, Lanes, VECTOR, WORD, pack, split, split_row, used as used_of};
-use super::tile::{Dot, Sums, dots, empty, sum_of, sums_of, tile};
+use super::tile::{Dot, Sums, dots, empty, sums_of, tile, wide_sums_of};
 
 /// From this many rows of `a` on, packing pays.
 pub(super) const PACKED_ROWS: usize = 12;
@@ -155,7 +155,7 @@ impl Product<'_> {
         }
     }
 
-    /// Reads `b` once, a few rows side by side, against every row of `a`.
+    /// Reads `b` once, a few rows side by side, against every row of `a`; slice `s` of it counts `256^s` times.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn stream<D: Dot, const S: usize, A: Accumulator, T: Element>(
         &self,
@@ -178,7 +178,7 @@ impl Product<'_> {
                 let a: [&[u8]; S] = std::array::from_fn(|s| split.get(row).map_or(self.a.row(row), |a| &a[s]));
                 let out = &mut out[row * stride + first..][..columns];
                 let place = (self.origin.0 + row, self.origin.1 + first);
-                let mut sums = [A::ZERO; LANES];
+                let mut sums = [_mm512_setzero_si512(); 2];
                 for start in (0..width).step_by(stretch) {
                     let range = start..width.min(start.saturating_add(stretch));
                     let a = a.map(|a| &a[range.clone()]);
@@ -197,10 +197,17 @@ impl Product<'_> {
                         finish_lanes::<1, A, T>(finish, place, sums, *bias, out);
                         continue 'rows;
                     }
-                    add::<S, A>(&lanes, &mut sums);
+                    for (s, lanes) in lanes.iter().enumerate() {
+                        let by = _mm_cvtsi64_si128(8 * s as i64);
+                        for (sums, part) in sums.iter_mut().zip(wide_sums_of(lanes)) {
+                            *sums = _mm512_add_epi64(*sums, _mm512_sll_epi64(part, by));
+                        }
+                    }
                 }
-                Self::unbias::<D, A>(&mut sums, *bias);
-                finish.finish(place, &mut sums, out);
+                let bias = _mm512_set1_epi64(*bias);
+                let sums = sums.map(|sums| _mm512_sub_epi64(sums, bias));
+                // SAFETY: AVX-512 is enabled for this function.
+                unsafe { finish.finish_wide(place, sums, out) };
             }
         }
     }
@@ -237,15 +244,4 @@ fn finish_lanes<const S: usize, A: Accumulator, T: Element>(
     }
     // SAFETY: as above.
     unsafe { finish.finish_wide(place, wide, out) };
-}
-
-/// Adds the lanes of each vector to its sum; slice `s` counts `256^s` times.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn add<const S: usize, A: Accumulator>(lanes: &[[__m512i; LANES]; S], sums: &mut [A; LANES]) {
-    for (s, lanes) in lanes.iter().enumerate() {
-        for (sum, vector) in sums.iter_mut().zip(lanes) {
-            *sum = *sum + A::narrow(sum_of(*vector) << (8 * s as u32));
-        }
-    }
 }

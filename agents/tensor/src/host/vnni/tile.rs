@@ -1,12 +1,13 @@
 //! The inner loops: tiles of packed panels, and rows read in place.
 
 use std::arch::x86_64::{
-    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi32, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_loadu_si512,
-    _mm512_maskz_loadu_epi8, _mm512_reduce_add_epi32, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setzero_si512,
-    _mm512_storeu_si512, _mm512_xor_si512,
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi32, _mm512_add_epi64, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32,
+    _mm512_loadu_si512, _mm512_maskz_loadu_epi8, _mm512_reduce_add_epi32, _mm512_set1_epi8, _mm512_set1_epi32,
+    _mm512_setzero_si512, _mm512_storeu_si512, _mm512_xor_si512,
 };
 
 use super::super::block::Accumulator;
+use super::finish::widen;
 use super::pack::{LANES, Lanes, VECTOR, first_bytes, transpose};
 
 /// One of VNNI's two dot products.
@@ -182,11 +183,17 @@ pub(super) fn sums_of(vectors: &[__m512i; LANES]) -> __m512i {
     rows[0]
 }
 
-/// The sum of the lanes of a vector.
+/// The same in 64 bits, which the sums may need.
 #[target_feature(enable = "avx512f")]
 #[inline]
-pub(super) fn sum_of(vector: __m512i) -> i64 {
-    store(vector).0.iter().map(|lane| i64::from(*lane)).sum()
+pub(super) fn wide_sums_of(vectors: &[__m512i; LANES]) -> [__m512i; 2] {
+    let (rows, mut sums) = (transpose(*vectors), [_mm512_setzero_si512(); 2]);
+    for row in &rows {
+        for (sum, row) in sums.iter_mut().zip(widen(*row)) {
+            *sum = _mm512_add_epi64(*sum, row);
+        }
+    }
+    sums
 }
 
 #[target_feature(enable = "avx512f")]
