@@ -58,7 +58,7 @@ fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
     let subject = which.open(measure.extent, engine.device())?;
     let mut file = NamedTempFile::with_suffix(".gguf")?;
     let mut out = BufWriter::new(file.as_file_mut());
-    gguf::write(&mut out, &subject.architecture, &subject.weights)?;
+    gguf::file(&subject.architecture, &subject.weights)?.write(&mut out)?;
     out.flush()?;
     drop(out);
     let mut peers: Vec<(&str, PathBuf)> = vec![(Q8_0, file.path().to_owned())];

@@ -8,6 +8,7 @@
 //! | `names` | what tensors are called, and how they are laid out |
 //! | `config` | the metadata in the words of `config.json` |
 //! | `rotary` | the stretching of rotary positions |
+//! | [`file`](mod@file) | a file to be written |
 //! | `error` | why a file is refused |
 //!
 //! Weights are imported as from any other file ([`import`](mod@super::import)); what is packed in blocks becomes 32-bit
@@ -17,6 +18,7 @@ mod blocks;
 mod config;
 mod container;
 mod error;
+pub mod file;
 mod metadata;
 pub(super) mod names;
 mod rotary;
