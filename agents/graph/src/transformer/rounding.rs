@@ -4,8 +4,8 @@
 //! Inputs that vary together let the error of one weight be undone by the weights after it. With `H` the inputs'
 //! products summed over calibration, and `H = (I + U)·D·(I + U)ᵀ`, U strictly upper triangular, weight k is rounded
 //! after adding `Σ_{j<k} e_j·U_jk`, `e_j` being what rounding weight j left. What is lost is then
-//! `Σ_k D_kk·(rounding error)²`, never more than without. `H` is taken in [`Blocks`] of channels, which bounds memory
-//! and work. It costs nothing when the weights are used.
+//! `Σ_k D_kk·(rounding error)²`, never more than without. `H` is taken in [`Blocks`] of channels, which bounds
+//! memory and work. It costs nothing when the weights are used.
 
 use super::sites::Blocks;
 

@@ -3,12 +3,13 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`block`] | the pass itself: widen, compute, rescale, narrow |
-//! | [`elementwise`], [`fused`], [`wide`] | Combine, Scale, Mul, Relu, ReluGrad; Combine, Mul and Lookup of words, and of more bits |
+//! | [`elementwise`] | Combine, Scale, Mul, Relu, ReluGrad |
+//! | [`fused`], [`wide`] | Combine, Mul and Lookup of words; of more bits, and ShiftRows |
 //! | [`table`], [`exp`], [`values`] | Lookup; ExpNeg; functions computed once for each argument |
 //! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
 //! | [`runs`] | RowCombine, RowMul |
 //! | [`run`] | those and Ratio, one after another, a block at a time |
-//! | [`divide`], [`shift`] | Normalize; RowShift and ShiftRows |
+//! | [`divide`], [`shift`] | Normalize; RowShift, and ShiftRows of what is not wide |
 //! | [`ratio`], [`quotient`] | Ratio, Shrink; exact quotients and roots of 64 bits |
 //! | [`random`], [`philox`] | Dropout, Dither; draws |
 //! | [`scatter`], [`groups`] | GatherGrad; GroupSum |

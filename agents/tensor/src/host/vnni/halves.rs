@@ -1,7 +1,7 @@
 //! Products of words by bytes, by the words' halves.
 //!
-//! With `a + 2^15 = 256·high + low`, both without sign, `Σa·b = 256·(Σhigh·b − 128·Σb) + Σlow·b`: two `vpdpbusd` for
-//! each vector of `b`, as it lies in memory, and the sums of `b`'s rows. No lane overflows: 4096 products of a byte
+//! With `a + 2^15 = 256·high + low`, both without sign, `Σa·b = 256·(Σhigh·b − 128·Σb) + Σlow·b`: two `vpdpbusd`
+//! for each vector of `b`, as it lies in memory, and the sums of `b`'s rows. No lane overflows: 4096 products of a byte
 //! without sign by one with a sign stay below 2^27.
 
 use std::arch::x86_64::{
@@ -31,11 +31,6 @@ impl Dot for Unsigned {
     #[target_feature(enable = "avx512f,avx512vnni")]
     unsafe fn dot(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
         _mm512_dpbusd_epi32(sum, a, b)
-    }
-
-    #[inline]
-    unsafe fn bias(_: &[u8]) -> i64 {
-        0
     }
 }
 

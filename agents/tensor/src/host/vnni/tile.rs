@@ -23,11 +23,14 @@ pub(super) trait Dot {
     /// The processor has AVX-512 VNNI.
     unsafe fn dot(sum: __m512i, a: __m512i, b: __m512i) -> __m512i;
 
-    /// What the flipped words of `b` add to every dot product with this row of `a`.
+    /// What the flipped words of `b` add to every dot product with this row of `a`: nothing, where none is flipped.
     ///
     /// # Safety
     /// The processor has AVX-512 VNNI.
-    unsafe fn bias(row: &[u8]) -> i64;
+    #[inline]
+    unsafe fn bias(_: &[u8]) -> i64 {
+        0
+    }
 }
 
 /// Signed bytes by bytes with a flipped top bit.
@@ -68,11 +71,6 @@ impl Dot for Words {
     #[target_feature(enable = "avx512f,avx512vnni")]
     unsafe fn dot(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
         _mm512_dpwssd_epi32(sum, a, b)
-    }
-
-    #[inline]
-    unsafe fn bias(_: &[u8]) -> i64 {
-        0
     }
 }
 
