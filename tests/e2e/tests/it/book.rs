@@ -1,5 +1,6 @@
 //! The documents, walked literally: every block of shell that follows a line `<!-- walk -->`, in the order of its page,
 //! each page from an empty folder and an empty home, with the checkout as `$TENSORLINK` and the programs in the path.
+//! Pages are walked side by side: each has a port of its own in the place of the gateway's.
 //! It takes minutes, and so is named to be among the first: tests start in the order of their names.
 
 use std::path::{Path, PathBuf};
@@ -7,9 +8,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::harness::{run, tensorlink};
-use crate::localnet::Home;
+use crate::localnet::{Home, free_port};
 
 const MARK: &str = "<!-- walk -->";
+/// Where the documents find the local network's gateway.
+const GATEWAY: &str = "127.0.0.1:8090";
 /// A block is done within.
 const BLOCK: Duration = Duration::from_secs(600);
 
@@ -80,6 +83,7 @@ async fn walk(page: &Path) -> Result<usize, String> {
         return Ok(0);
     }
     let home = Home::new();
+    let gateway = format!("127.0.0.1:{}", free_port());
     let programs = PathBuf::from(tensorlink().get_program()).parent().unwrap().to_owned();
     let path =
         std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())));
@@ -89,7 +93,7 @@ async fn walk(page: &Path) -> Result<usize, String> {
         let script = format!(
             "set -euo pipefail\n[[ ! -f {0} ]] || {{ set +u; . {0}; set -u; }}\n{1}\n{{ export -p; printf 'cd %q\\n' \"$PWD\"; }} >{0}\n",
             state.display(),
-            block.script
+            block.script.replace(GATEWAY, &gateway)
         );
         let mut command = Command::new("bash");
         command.arg("-c").arg(script);
@@ -97,7 +101,7 @@ async fn walk(page: &Path) -> Result<usize, String> {
             command.env_remove(name);
         }
         let mut command = home.at_home(command);
-        command.env("TENSORLINK", root()).env("PATH", path.as_ref().unwrap());
+        command.env("TENSORLINK", root()).env("PATH", path.as_ref().unwrap()).env("TENSORLINK_HTTP", &gateway);
         let output = run(command, BLOCK).await;
         if !output.ok {
             let end = |text: &str| {
@@ -128,14 +132,10 @@ fn only_marked_blocks_are_walked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_documents_can_be_walked() {
-    let (mut walked, mut failed) = (0, Vec::new());
-    // One after the other: pages name the same address for the gateway.
-    for page in pages() {
-        match walk(&page).await {
-            Ok(blocks) => walked += blocks,
-            Err(error) => failed.push(error),
-        }
-    }
+    let pages = pages();
+    let walks = futures::future::join_all(pages.iter().map(|page| walk(page))).await;
+    let (walked, failed): (Vec<_>, Vec<_>) = walks.into_iter().partition(Result::is_ok);
+    let failed: Vec<_> = failed.into_iter().filter_map(Result::err).collect();
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
-    assert!(walked > 0, "no block is marked to be walked");
+    assert!(walked.into_iter().flatten().sum::<usize>() > 0, "no block is marked to be walked");
 }

@@ -97,7 +97,7 @@ impl Drop for Home {
 }
 
 /// A port that is free now.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 

@@ -87,7 +87,7 @@ pub struct UpArgs {
     #[arg(long)]
     pub no_gateway: bool,
     /// Address of the gateway.
-    #[arg(long, default_value = "127.0.0.1:8090", value_name = "ADDR")]
+    #[arg(long, env = "TENSORLINK_HTTP", default_value = "127.0.0.1:8090", value_name = "ADDR")]
     pub http: SocketAddr,
     /// Seconds between two blocks.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=60), value_name = "S")]
