@@ -26,6 +26,10 @@ multiversion! {
     /// element's place to the lowest: done once for each bit of a row's number it exchanges rows and columns.
     pub(crate) fn transpose<T: Element>(a: &[T], shape: (usize, usize), out: &mut [T]) {
         let ((m, n), side) = (shape, side::<T>());
+        if m == 1 || n == 1 {
+            out.copy_from_slice(a);
+            return;
+        }
         let (mut square, mut other) = (vec![T::default(); side * side], vec![T::default(); side * side]);
         for row in (0..m).step_by(side) {
             for column in (0..n).step_by(side) {

@@ -1,8 +1,14 @@
 //! Products of words by bytes, by the words' halves.
 //!
-//! With `a + 2^15 = 256·high + low`, both without sign, `Σa·b = 256·(Σhigh·b − 128·Σb) + Σlow·b`: two `vpdpbusd`
-//! for each vector of `b`, as it lies in memory, and the sums of `b`'s rows. No lane overflows: 4096 products of a byte
-//! without sign by one with a sign stay below 2^27.
+//! `a = 256·high + low`, where only the high half has a sign, and each product is one `vpdpbusd` for a vector of `b`.
+//! That multiplies bytes without sign by bytes with one, so of the high half's product an operand is lifted by 128:
+//!
+//! - many rows of `a` are lifted when they are packed, `Σhigh·b = Σ(high + 128)·b − 128·Σb`: the sums of `b`'s rows are
+//!   few products among many;
+//! - a few rows read `b` once, and `b` is lifted on the way, `Σhigh·b = Σhigh·(b + 128) − 128·Σhigh`: the sums of `a`'s
+//!   rows are known beforehand.
+//!
+//! No lane overflows: 4096 products of a byte without sign by one with a sign stay below 2^27.
 
 use std::arch::x86_64::{
     __m512i, _mm512_and_si512, _mm512_dpbusd_epi32, _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi32,
@@ -15,7 +21,7 @@ use super::finish::Finish;
 use super::matrix::Matrix;
 use super::pack::{LANES, Lanes, WORD, pack};
 use super::product::{NR, PACKED_ROWS, STREAMS, ahead};
-use super::tile::{Dot, dots, load, save, sums_of, tile};
+use super::tile::{Bytes, Dot, Slices, dots, load, save, sums_of, tile};
 
 /// Rows of a tile, each with two sums.
 const MR: usize = 4;
@@ -32,6 +38,27 @@ impl Dot for Unsigned {
     unsafe fn dot(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
         _mm512_dpbusd_epi32(sum, a, b)
     }
+}
+
+/// A row's high halves by bytes that are lifted, and its low halves by bytes as they are.
+struct HighAndLow;
+
+impl Slices<2> for HighAndLow {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    unsafe fn add([highs, lows]: [__m512i; 2], [high, low]: [__m512i; 2], b: __m512i) -> [__m512i; 2] {
+        let lifted = _mm512_xor_si512(b, _mm512_set1_epi8(i8::MIN));
+        [_mm512_dpbusd_epi32(highs, lifted, high), _mm512_dpbusd_epi32(lows, low, b)]
+    }
+}
+
+/// A row of `a`.
+struct Row {
+    /// With a sign.
+    high: Vec<u8>,
+    low: Vec<u8>,
+    /// What lifting `b` adds to the sums of the high halves.
+    bias: i32,
 }
 
 /// A product of words by bytes to compute, or a part of one.
@@ -115,38 +142,22 @@ impl Halves<'_> {
     /// Reads `b` once, a few rows side by side, against every row of `a`.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn stream<T: Element>(&self, finish: &impl Finish, out: &mut [T], stride: usize) {
-        let halves: Vec<[Vec<u8>; 2]> = (0..self.a.rows).map(|row| halves_of(self.a.row(row))).collect();
-        let ones = vec![1u8; self.b.width];
-        let mut lanes = [[_mm512_setzero_si512(); LANES]; 3];
+        let rows: Vec<Row> = (0..self.a.rows).map(|row| Row::new(self.a.row(row))).collect();
+        let mut lanes = [[_mm512_setzero_si512(); LANES]; 2];
         for first in (0..self.b.rows).step_by(LANES) {
-            for (row, [high, low]) in halves.iter().enumerate() {
-                // What the first row finds out about `b`, the others know.
-                if row == 0 {
-                    self.dots([high, low, &ones], first, &mut lanes);
-                } else {
-                    self.dots([high, low], first, &mut lanes);
-                }
-                let [high, low, bias] = &mut lanes;
-                for (high, bias) in high.iter_mut().zip(bias) {
-                    *high = _mm512_sub_epi32(*high, _mm512_slli_epi32::<7>(*bias));
-                }
-                let out = &mut out[row * stride + first..][..LANES.min(self.b.rows - first)];
-                self.finish((row, first), [sums_of(high), sums_of(low)], finish, out);
-            }
-        }
-    }
-
-    /// Products of rows of bytes without sign with sixteen rows of `b`, in sixteen parts each.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    #[inline]
-    fn dots<const S: usize>(&self, a: [&[u8]; S], first: usize, lanes: &mut [[__m512i; LANES]; 3]) {
-        let columns = LANES.min(self.b.rows - first);
-        for stream in (0..columns).step_by(STREAMS) {
+            let columns = LANES.min(self.b.rows - first);
             // The last columns repeat one, so that there are as many as everywhere.
-            let row = |j: usize| self.b.row(first + (stream + j).min(columns - 1));
-            let parts = dots::<Unsigned, S, STREAMS>(a, std::array::from_fn(row), ahead(&self.b));
-            for (lanes, part) in lanes.iter_mut().zip(&parts) {
-                lanes[stream..stream + STREAMS].copy_from_slice(part);
+            let mut b = [self.b.row(first); LANES];
+            for (i, b) in b.iter_mut().enumerate() {
+                *b = self.b.row(first + i.min(columns - 1));
+            }
+            for (i, row) in rows.iter().enumerate() {
+                for (stream, b) in (0..columns).step_by(STREAMS).zip(b.as_chunks::<STREAMS>().0) {
+                    dots::<HighAndLow, 2, STREAMS>([&row.high, &row.low], b, ahead(&self.b), &mut lanes, stream);
+                }
+                let [high, low] = &lanes;
+                let high = _mm512_sub_epi32(sums_of(high), _mm512_set1_epi32(row.bias));
+                self.finish((i, first), [high, sums_of(low)], finish, &mut out[i * stride + first..][..columns]);
             }
         }
     }
@@ -164,6 +175,21 @@ impl Halves<'_> {
         let place = (self.origin.0 + row, self.origin.1 + column);
         // SAFETY: AVX-512 is enabled for this function.
         unsafe { finish.finish_halves(place, (self.narrow, halves), out) };
+    }
+}
+
+impl Row {
+    /// Of words.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+    fn new(row: &[u8]) -> Self {
+        let words = row.as_chunks::<2>().0;
+        let [mut high, mut low] = [vec![0; words.len()], vec![0; words.len()]];
+        for (word, (high, low)) in words.iter().zip(high.iter_mut().zip(&mut low)) {
+            [*low, *high] = *word;
+        }
+        // SAFETY: VNNI is enabled for this function.
+        let bias = unsafe { Bytes::bias(&high) } as i32;
+        Self { high, low, bias }
     }
 }
 
@@ -201,16 +227,4 @@ fn halve(panel: &mut [Lanes]) {
         save(_mm512_shuffle_epi8(high, order), first);
         save(_mm512_shuffle_epi8(low, order), second);
     }
-}
-
-/// The same of a row of words: high halves, low halves.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn halves_of(row: &[u8]) -> [Vec<u8>; 2] {
-    let words = row.as_chunks::<2>().0;
-    let [mut highs, mut lows] = [vec![0u8; words.len()], vec![0u8; words.len()]];
-    for (word, (high, low)) in words.iter().zip(highs.iter_mut().zip(&mut lows)) {
-        let word = u16::from_le_bytes(*word) ^ 0x8000;
-        (*high, *low) = ((word >> 8) as u8, word as u8);
-    }
-    [highs, lows]
 }

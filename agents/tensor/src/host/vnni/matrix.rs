@@ -42,6 +42,21 @@ impl Batch {
         Self { count: 1, a: (a, 0), b: (View::whole(n, k), 0), share: 1, out: (m * n, n) }
     }
 
+    /// The same products, where they are of one row each: those that have the same `b` are rows of one product.
+    pub(crate) const fn gathered(self) -> Self {
+        let (a, step) = self.a;
+        if a.rows != 1 {
+            return self;
+        }
+        Self {
+            count: self.count / self.share,
+            a: (View { rows: self.share, stride: step, ..a }, self.share * step),
+            b: self.b,
+            share: 1,
+            out: (self.share * self.out.0, self.out.0),
+        }
+    }
+
     /// Operands of one product.
     pub(in crate::host) const fn operands(&self, product: usize) -> (View, View) {
         let ((mut a, a_step), (mut b, b_step)) = (self.a, self.b);

@@ -2,10 +2,10 @@
 //! for 16 rows.
 
 use std::arch::x86_64::{
-    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi16, _mm512_loadu_si512, _mm512_maskz_loadu_epi8, _mm512_or_si512,
-    _mm512_set1_epi32, _mm512_setzero_si512, _mm512_shuffle_i32x4, _mm512_slli_epi16, _mm512_srai_epi16,
-    _mm512_srli_epi16, _mm512_storeu_si512, _mm512_test_epi32_mask, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
-    _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi16, _mm512_loadu_si512, _mm512_mask_storeu_epi8,
+    _mm512_maskz_loadu_epi8, _mm512_or_si512, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_shuffle_i32x4,
+    _mm512_slli_epi16, _mm512_srai_epi16, _mm512_srli_epi16, _mm512_storeu_si512, _mm512_test_epi32_mask,
+    _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
 use super::matrix::Matrix;
@@ -103,11 +103,19 @@ pub(super) fn split(panel: &mut [Lanes]) {
 }
 
 /// The same for a row of words: low bytes, then high bytes.
+#[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn split_row(row: &[u8]) -> [Vec<u8>; 2] {
-    let words = row.as_chunks::<2>().0.iter().map(|word| i16::from_le_bytes(*word));
-    let low = |word: i16| i16::from(word as i8);
-    let high = |word: i16| ((i32::from(word) - i32::from(low(word))) >> 8) as i16;
-    [words.clone().flat_map(|w| low(w).to_le_bytes()).collect(), words.flat_map(|w| high(w).to_le_bytes()).collect()]
+    let mut split = [vec![0; row.len()], vec![0; row.len()]];
+    for (at, words) in (0..).step_by(VECTOR).zip(row.chunks(VECTOR)) {
+        let mask = first_bytes(words.len());
+        // SAFETY: the mask admits the bytes of `words`.
+        let slices = slices(unsafe { _mm512_maskz_loadu_epi8(mask, words.as_ptr().cast()) });
+        for (split, slice) in split.iter_mut().zip(slices) {
+            // SAFETY: as many bytes, in a row as long.
+            unsafe { _mm512_mask_storeu_epi8(split.as_mut_ptr().add(at).cast(), mask, slice) };
+        }
+    }
+    split
 }
 
 /// Transposes 16 × 16 words.

@@ -187,19 +187,19 @@ impl Product<'_> {
                         // The last columns repeat one, so that there are as many as everywhere.
                         let b: [&[u8]; STREAMS] =
                             std::array::from_fn(|j| &self.b.row(first + (stream + j).min(columns - 1))[range.clone()]);
-                        let parts = dots::<D, S, STREAMS>(a, b, ahead);
-                        for (lanes, part) in lanes.iter_mut().zip(parts) {
-                            lanes[stream..stream + STREAMS].copy_from_slice(&part);
-                        }
+                        dots::<D, S, STREAMS>(a, &b, ahead, &mut lanes, stream);
                     }
                     if S == 1 && A::BITS == i32::BITS && width <= stretch {
                         let sums = [sums_of(&lanes[0])];
                         finish_lanes::<1, A, T>(finish, place, sums, *bias, out);
                         continue 'rows;
                     }
+                    // So few products as a lane holds, their sum is in a lane.
+                    let fit = range.len() / D::BYTES <= self.stretch;
                     for (s, lanes) in lanes.iter().enumerate() {
                         let by = _mm_cvtsi64_si128(8 * s as i64);
-                        for (sums, part) in sums.iter_mut().zip(wide_sums_of(lanes)) {
+                        let parts = if fit { widen(sums_of(lanes)) } else { wide_sums_of(lanes) };
+                        for (sums, part) in sums.iter_mut().zip(parts) {
                             *sums = _mm512_add_epi64(*sums, _mm512_sll_epi64(part, by));
                         }
                     }

@@ -3,7 +3,8 @@
 use std::arch::x86_64::{
     __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi32, _mm512_add_epi64, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32,
     _mm512_loadu_si512, _mm512_maskz_loadu_epi8, _mm512_reduce_add_epi32, _mm512_set1_epi8, _mm512_set1_epi32,
-    _mm512_setzero_si512, _mm512_storeu_si512, _mm512_xor_si512,
+    _mm512_setzero_si512, _mm512_shuffle_i32x4, _mm512_storeu_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
+    _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
 use super::super::block::Accumulator;
@@ -30,6 +31,28 @@ pub(super) trait Dot {
     #[inline]
     unsafe fn bias(_: &[u8]) -> i64 {
         0
+    }
+}
+
+/// The products of a vector of `b` as it lies in memory with a row's in each of `S` slices.
+pub(super) trait Slices<const S: usize> {
+    /// Adds the products of the elements of each word of `b` with those of each slice to that slice's lanes.
+    ///
+    /// # Safety
+    /// The processor has AVX-512 VNNI.
+    unsafe fn add(lanes: [__m512i; S], a: [__m512i; S], b: __m512i) -> [__m512i; S];
+}
+
+impl<D: Dot, const S: usize> Slices<S> for D {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    unsafe fn add(mut lanes: [__m512i; S], a: [__m512i; S], b: __m512i) -> [__m512i; S] {
+        let b = _mm512_xor_si512(b, _mm512_set1_epi32(D::FLIP));
+        for (lanes, a) in lanes.iter_mut().zip(a) {
+            // SAFETY: VNNI is enabled for this function.
+            *lanes = unsafe { D::dot(*lanes, a, b) };
+        }
+        lanes
     }
 }
 
@@ -127,58 +150,71 @@ pub(super) fn empty<const S: usize, const MR: usize, const NR: usize, A: Accumul
     }
 }
 
-/// Dot products of one row of `a` with `J` rows of `b`, all of one length: sixteen parts of each, for each slice of
-/// `a`. What lies `ahead` bytes after the rows is fetched meanwhile.
+/// Dot products of one row of `a` with `J` rows of `b`, all of one length: sixteen parts of each into `parts`, from
+/// place `at` on, for each slice of `a`. What lies `ahead` bytes after the rows is fetched meanwhile.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 #[inline]
-pub(super) fn dots<D: Dot, const S: usize, const J: usize>(
+pub(super) fn dots<D: Slices<S>, const S: usize, const J: usize>(
     a: [&[u8]; S],
-    b: [&[u8]; J],
+    b: &[&[u8]; J],
     ahead: usize,
-) -> [[__m512i; J]; S] {
+    parts: &mut [[__m512i; LANES]; S],
+    at: usize,
+) {
     let bytes = a[0].len();
     assert!(a.iter().all(|row| row.len() == bytes), "rows of one length");
     assert!(b.iter().all(|row| row.len() == bytes), "rows of one length");
-    let flip = _mm512_set1_epi32(D::FLIP);
     let zero = _mm512_setzero_si512();
-    let mut lanes = [[zero; J]; S];
+    let mut lanes = [[zero; S]; J];
     for start in (0..bytes).step_by(VECTOR) {
-        // Bytes past the end read as zeros; flipped, they meet the zeros of `a`.
+        // Bytes past the end read as zeros; where `b`'s are flipped, they meet the zeros of `a`.
         let mask = first_bytes(bytes - start);
         let mut words = [zero; S];
         for (word, a) in words.iter_mut().zip(&a) {
             // SAFETY: `start` is below the length of every row, and the mask admits no byte past it.
             *word = unsafe { _mm512_maskz_loadu_epi8(mask, a.as_ptr().add(start).cast()) };
         }
-        for (j, b) in b.iter().enumerate() {
+        for (lanes, b) in lanes.iter_mut().zip(b) {
             let address = b.as_ptr().wrapping_add(start);
             // Prefetching is no access: the address may lie beyond the matrix.
             _mm_prefetch::<_MM_HINT_T0>(address.wrapping_add(ahead).cast());
             // SAFETY: as above.
-            let column = _mm512_xor_si512(unsafe { _mm512_maskz_loadu_epi8(mask, address.cast()) }, flip);
-            for (lanes, word) in lanes.iter_mut().zip(words) {
-                // SAFETY: VNNI is enabled for this function.
-                lanes[j] = unsafe { D::dot(lanes[j], word, column) };
-            }
+            let column = unsafe { _mm512_maskz_loadu_epi8(mask, address.cast()) };
+            // SAFETY: VNNI is enabled for this function.
+            *lanes = unsafe { D::add(*lanes, words, column) };
         }
     }
-    lanes
+    for (j, lanes) in lanes.iter().enumerate() {
+        for (parts, lanes) in parts.iter_mut().zip(lanes) {
+            parts[at + j] = *lanes;
+        }
+    }
 }
 
 /// The sum of the lanes of each of sixteen vectors, none of which leaves 32 bits.
 #[target_feature(enable = "avx512f")]
 #[inline]
 pub(super) fn sums_of(vectors: &[__m512i; LANES]) -> __m512i {
-    // Row of the transpose i holds lane i of every vector.
-    let mut rows = transpose(*vectors);
-    let mut half = LANES / 2;
-    while half > 0 {
-        for i in 0..half {
-            rows[i] = _mm512_add_epi32(rows[i], rows[i + half]);
-        }
-        half /= 2;
+    // Each level adds halves of two vectors into one: half as many vectors, each with lanes of twice as many.
+    let zero = _mm512_setzero_si512();
+    let (mut pairs, mut fours, mut eights) = ([zero; LANES / 2], [zero; LANES / 4], [zero; LANES / 8]);
+    for (pair, [x, y]) in pairs.iter_mut().zip(vectors.as_chunks::<2>().0) {
+        *pair = _mm512_add_epi32(_mm512_unpacklo_epi32(*x, *y), _mm512_unpackhi_epi32(*x, *y));
     }
-    rows[0]
+    for (four, [x, y]) in fours.iter_mut().zip(pairs.as_chunks::<2>().0) {
+        *four = _mm512_add_epi32(_mm512_unpacklo_epi64(*x, *y), _mm512_unpackhi_epi64(*x, *y));
+    }
+    for (eight, [x, y]) in eights.iter_mut().zip(fours.as_chunks::<2>().0) {
+        *eight = quarters(*x, *y);
+    }
+    quarters(eights[0], eights[1])
+}
+
+/// The first quarter of `x` and its second, its third and its fourth; then of `y`: each pair's sum.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn quarters(x: __m512i, y: __m512i) -> __m512i {
+    _mm512_add_epi32(_mm512_shuffle_i32x4::<0x88>(x, y), _mm512_shuffle_i32x4::<0xdd>(x, y))
 }
 
 /// The same in 64 bits, which the sums may need.
