@@ -52,13 +52,12 @@ impl Slices<2> for HighAndLow {
     }
 }
 
-/// A row of `a`.
-struct Row {
-    /// With a sign.
-    high: Vec<u8>,
-    low: Vec<u8>,
-    /// What lifting `b` adds to the sums of the high halves.
-    bias: i32,
+/// Rows of `a`.
+struct Rows {
+    /// Of each row the high halves, which have a sign, then the low.
+    halves: Vec<u8>,
+    /// What lifting `b` adds to the sums of each row's high halves.
+    biases: Vec<i32>,
 }
 
 /// A product of words by bytes to compute, or a part of one.
@@ -142,7 +141,8 @@ impl Halves<'_> {
     /// Reads `b` once, a few rows side by side, against every row of `a`.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn stream<T: Element>(&self, finish: &impl Finish, out: &mut [T], stride: usize) {
-        let rows: Vec<Row> = (0..self.a.rows).map(|row| Row::new(self.a.row(row))).collect();
+        let Rows { halves, biases } = Rows::new(&self.a);
+        let width = self.b.width;
         let mut lanes = [[_mm512_setzero_si512(); LANES]; 2];
         for first in (0..self.b.rows).step_by(LANES) {
             let columns = LANES.min(self.b.rows - first);
@@ -151,12 +151,13 @@ impl Halves<'_> {
             for (i, b) in b.iter_mut().enumerate() {
                 *b = self.b.row(first + i.min(columns - 1));
             }
-            for (i, row) in rows.iter().enumerate() {
+            for (i, bias) in biases.iter().enumerate() {
+                let (high, low) = halves[2 * i * width..][..2 * width].split_at(width);
                 for (stream, b) in (0..columns).step_by(STREAMS).zip(b.as_chunks::<STREAMS>().0) {
-                    dots::<HighAndLow, 2, STREAMS>([&row.high, &row.low], b, ahead(&self.b), &mut lanes, stream);
+                    dots::<HighAndLow, 2, STREAMS>([high, low], b, ahead(&self.b), &mut lanes, stream);
                 }
                 let [high, low] = &lanes;
-                let high = _mm512_sub_epi32(sums_of(high), _mm512_set1_epi32(row.bias));
+                let high = _mm512_sub_epi32(sums_of(high), _mm512_set1_epi32(*bias));
                 self.finish((i, first), [high, sums_of(low)], finish, &mut out[i * stride + first..][..columns]);
             }
         }
@@ -178,18 +179,22 @@ impl Halves<'_> {
     }
 }
 
-impl Row {
+impl Rows {
     /// Of words.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-    fn new(row: &[u8]) -> Self {
-        let words = row.as_chunks::<2>().0;
-        let [mut high, mut low] = [vec![0; words.len()], vec![0; words.len()]];
-        for (word, (high, low)) in words.iter().zip(high.iter_mut().zip(&mut low)) {
-            [*low, *high] = *word;
+    fn new(a: &Matrix<'_>) -> Self {
+        let mut halves = vec![0; a.rows * a.width];
+        let mut biases = vec![0; a.rows];
+        for (row, (halves, bias)) in halves.chunks_exact_mut(a.width.max(1)).zip(&mut biases).enumerate() {
+            let (high, low) = halves.split_at_mut(a.width / 2);
+            let words = a.row(row).as_chunks::<2>().0;
+            for (word, (high, low)) in words.iter().zip(high.iter_mut().zip(low)) {
+                [*low, *high] = *word;
+            }
+            // SAFETY: VNNI is enabled for this function.
+            *bias = unsafe { Bytes::bias(high) } as i32;
         }
-        // SAFETY: VNNI is enabled for this function.
-        let bias = unsafe { Bytes::bias(&high) } as i32;
-        Self { high, low, bias }
+        Self { halves, biases }
     }
 }
 

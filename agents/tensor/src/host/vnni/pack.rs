@@ -102,20 +102,20 @@ pub(super) fn split(panel: &mut [Lanes]) {
     }
 }
 
-/// The same for a row of words: low bytes, then high bytes.
+/// The same for a row of words, into its low bytes and its high bytes.
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(super) fn split_row(row: &[u8]) -> [Vec<u8>; 2] {
-    let mut split = [vec![0; row.len()], vec![0; row.len()]];
+pub(super) fn split_row(row: &[u8], split: [&mut [u8]; 2]) {
+    assert!(split.iter().all(|split| split.len() == row.len()), "as many bytes of each slice");
+    let [low, high] = split.map(<[u8]>::as_mut_ptr);
     for (at, words) in (0..).step_by(VECTOR).zip(row.chunks(VECTOR)) {
         let mask = first_bytes(words.len());
-        // SAFETY: the mask admits the bytes of `words`.
-        let slices = slices(unsafe { _mm512_maskz_loadu_epi8(mask, words.as_ptr().cast()) });
-        for (split, slice) in split.iter_mut().zip(slices) {
-            // SAFETY: as many bytes, in a row as long.
-            unsafe { _mm512_mask_storeu_epi8(split.as_mut_ptr().add(at).cast(), mask, slice) };
+        // SAFETY: the mask admits the bytes of `words`, and so many in rows as long.
+        unsafe {
+            let [l, h] = slices(_mm512_maskz_loadu_epi8(mask, words.as_ptr().cast()));
+            _mm512_mask_storeu_epi8(low.add(at).cast(), mask, l);
+            _mm512_mask_storeu_epi8(high.add(at).cast(), mask, h);
         }
     }
-    split
 }
 
 /// Transposes 16 × 16 words.

@@ -166,16 +166,20 @@ impl Product<'_> {
         let (n, width, ahead) = (self.b.rows, self.a.width, ahead(&self.b));
         // A lane gets a sixteenth of the products.
         let stretch = (self.stretch.saturating_mul(LANES) / (VECTOR / D::BYTES)).max(1).saturating_mul(VECTOR);
-        let split: Vec<[Vec<u8>; 2]> = match S {
-            2 => (0..self.a.rows).map(|row| split_row(self.a.row(row))).collect(),
-            _ => Vec::new(),
-        };
+        // Of each row its slices, in one piece of memory.
+        let mut split = vec![0; if S == 2 { 2 * self.a.rows * width } else { 0 }];
+        for (row, split) in split.chunks_exact_mut((2 * width).max(1)).enumerate() {
+            split_row(self.a.row(row), split.split_at_mut(width).into());
+        }
         // SAFETY: VNNI is enabled for this function.
         let bias: Vec<i64> = (0..self.a.rows).map(|row| unsafe { D::bias(self.a.row(row)) }).collect();
         for first in (0..n).step_by(LANES) {
             let columns = LANES.min(n - first);
             'rows: for (row, bias) in bias.iter().enumerate() {
-                let a: [&[u8]; S] = std::array::from_fn(|s| split.get(row).map_or(self.a.row(row), |a| &a[s]));
+                let mut a = [self.a.row(row); S];
+                if S == 2 {
+                    a.iter_mut().zip(split[2 * row * width..].chunks_exact(width.max(1))).for_each(|(a, s)| *a = s);
+                }
                 let out = &mut out[row * stride + first..][..columns];
                 let place = (self.origin.0 + row, self.origin.1 + first);
                 let mut sums = [_mm512_setzero_si512(); 2];
