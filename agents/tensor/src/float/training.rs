@@ -1,9 +1,9 @@
 //! The training step of a language model in libtorch's floats, by its own autograd: what exact training is
 //! measured against.
 //!
-//! The same weights, sequences, schedule, clipping and AdamW as `tensorlink_graph::step::language`, of adapters where the
-//! recipe has some: then the model's own weights stay as they are. With bfloat16 the products with weights and those of
-//! attention take and give bfloat16, as libtorch's autocast has it; everything else is in 32 bits.
+//! The same weights, sequences, schedule, clipping and AdamW as `tensorlink_graph::step::language`, of adapters where
+//! the recipe has some: then the model's own weights stay as they are. With bfloat16 the products with weights and
+//! those of attention take and give bfloat16, as libtorch's autocast has it; everything else is in 32 bits.
 
 use std::collections::BTreeMap;
 
