@@ -223,6 +223,11 @@ impl Training {
         partition::partition(&bytes, &(0..stages).map(least).collect::<Vec<_>>())
     }
 
+    /// Of a language model: its architecture, and how it is trained.
+    pub fn language(&self) -> Option<(&Architecture, &Recipe)> {
+        self.language.as_ref().map(|(architecture, recipe, _)| (architecture, recipe))
+    }
+
     /// How many times as many sequences a step has as one of [`Self::calibrate`].
     pub const fn growth(&self) -> f64 {
         self.growth

@@ -15,5 +15,6 @@ mod hostile;
 mod language;
 mod lora;
 mod networks;
+mod outliers;
 mod support;
 mod transformer;

@@ -1,16 +1,17 @@
 //! The training step of a language model in libtorch's floats, by its own autograd: what exact training is
 //! measured against.
 //!
-//! The same weights, sequences, schedule, clipping and AdamW as `tensorlink_graph::step::language`. With bfloat16 the
-//! products with weights and those of attention take and give bfloat16, as libtorch's autocast has it; everything else
-//! is in 32 bits.
+//! The same weights, sequences, schedule, clipping and AdamW as `tensorlink_graph::step::language`, of adapters where
+//! the recipe has some: then the model's own weights stay as they are. With bfloat16 the products with weights and
+//! those of attention take and give bfloat16, as libtorch's autocast has it; everything else is in 32 bits.
 
 use std::collections::BTreeMap;
 
 use tch::{Kind, Reduction, TchError, Tensor, no_grad};
 use tensorlink_graph::step::float::FloatState;
-use tensorlink_graph::step::language::{AdamW, EPSILON, Recipe};
-use tensorlink_graph::transformer::{Architecture, Norm, Output, Placement, Positions, parameters};
+use tensorlink_graph::step::language::{AdamW, Adapters, EPSILON, Recipe};
+use tensorlink_graph::transformer::lora::beside;
+use tensorlink_graph::transformer::{Architecture, Lora, Norm, Output, Parameter, Placement, Positions, parameters};
 
 use super::layer::activate;
 use super::rotary::Rotations;
@@ -25,14 +26,15 @@ pub struct FloatTraining {
     products: Kind,
     device: tch::Device,
     rotations: Rotations,
+    lora: Option<Lora>,
     weights: BTreeMap<String, Weight>,
 }
 
 #[derive(Debug)]
 struct Weight {
     value: Tensor,
-    first: Tensor,
-    second: Tensor,
+    /// First and second moment of one that is trained.
+    moments: Option<[Tensor; 2]>,
 }
 
 impl FloatTraining {
@@ -46,16 +48,25 @@ impl FloatTraining {
         state: &FloatState,
         (device, precision): (Device, Precision),
     ) -> Result<Self, FloatError> {
-        let device = device.into();
+        let device: tch::Device = device.into();
+        let tensor = |parameter: &Parameter, values: Tensor| {
+            let dims: Vec<i64> = parameter.dims().into_iter().map(i64::from).collect();
+            values.f_reshape(&dims)?.f_to_kind(Kind::Float)?.f_to_device(device)
+        };
         let mut weights = BTreeMap::new();
-        for parameter in parameters(architecture) {
+        if let Some(Adapters { base, .. }) = &recipe.adapters {
+            for parameter in parameters(architecture) {
+                let value = tensor(&parameter, Tensor::f_from_slice(base.get(&parameter.name)?.values())?)?;
+                weights.insert(parameter.name, Weight { value, moments: None });
+            }
+        }
+        for parameter in recipe.parameters(architecture) {
             let missing = || FloatError::Device(format!("{} has no values", parameter.name));
             let values = state.get(&parameter.name).ok_or_else(missing)?;
-            let dims: Vec<i64> = parameter.dims().into_iter().map(i64::from).collect();
-            let value = Tensor::f_from_slice(values)?.f_reshape(&dims)?.f_to_kind(Kind::Float)?.f_to_device(device)?;
-            let (first, second) = (value.f_zeros_like()?, value.f_zeros_like()?);
+            let value = tensor(&parameter, Tensor::f_from_slice(values)?)?;
+            let moments = Some([value.f_zeros_like()?, value.f_zeros_like()?]);
             let value = value.f_set_requires_grad(true)?;
-            weights.insert(parameter.name.clone(), Weight { value, first, second });
+            weights.insert(parameter.name, Weight { value, moments });
         }
         Ok(Self {
             architecture: architecture.clone(),
@@ -63,6 +74,7 @@ impl FloatTraining {
             products: precision.kind(),
             device,
             rotations: Rotations::new(architecture, recipe.tokens as usize, (Kind::Float, device))?,
+            lora: recipe.adapters.as_ref().map(|adapters| adapters.lora.clone()),
             weights,
         })
     }
@@ -187,13 +199,22 @@ impl FloatTraining {
 
     fn linear(&self, name: &str, x: &Tensor) -> Result<Tensor, TchError> {
         let tied = name == "head" && self.architecture.output == Output::Logits { tied: true };
-        let weight = if tied { self.weight("embedding.tokens") } else { self.weight(&format!("{name}.weight")) }?;
-        let y = x.f_to_kind(self.products)?.f_linear::<Tensor>(&weight.f_to_kind(self.products)?, None)?;
-        let y = y.f_to_kind(Kind::Float)?;
+        let mut y =
+            if tied { self.product("embedding.tokens", x) } else { self.product(&format!("{name}.weight"), x) }?;
+        if let Some(lora) = self.lora.as_ref().filter(|lora| lora.adapts(name)) {
+            let [down, up] = beside(name).map(|part| format!("{part}.weight"));
+            let change = self.product(&up, &self.product(&down, x)?)?;
+            y = y.f_add(&change.f_mul_scalar(lora.scale())?)?;
+        }
         match self.bias(name) {
             Some(bias) => y.f_add(bias),
             None => Ok(y),
         }
+    }
+
+    fn product(&self, weight: &str, x: &Tensor) -> Result<Tensor, TchError> {
+        let weight = self.weight(weight)?.f_to_kind(self.products)?;
+        x.f_to_kind(self.products)?.f_linear::<Tensor>(&weight, None)?.f_to_kind(Kind::Float)
     }
 
     fn bias(&self, name: &str) -> Option<&Tensor> {
@@ -210,7 +231,7 @@ impl FloatTraining {
         let AdamW { rates, beta1, beta2, weight_decay, clip } = &self.optimizer;
         let rate = rates.get(step as usize).or(rates.last()).copied().unwrap_or_default();
         let mut squares = 0.0;
-        for weight in self.weights.values() {
+        for weight in self.weights.values().filter(|weight| weight.moments.is_some()) {
             let gradient = weight.value.f_grad()?;
             let sum = gradient.f_mul(&gradient)?.f_sum(Kind::Double)?;
             squares += f64::try_from(&sum)?;
@@ -220,12 +241,13 @@ impl FloatTraining {
         let time = f64::from(step) + 1.0;
         let corrected = rate * (1.0 - beta2.powf(time)).sqrt() / (1.0 - beta1.powf(time));
         for weight in self.weights.values_mut() {
+            let Some([first, second]) = &mut weight.moments else { continue };
             let mut gradient = weight.value.f_grad()?;
             let clipped = gradient.f_mul_scalar(share)?;
-            weight.first = weight.first.f_mul_scalar(*beta1)?.f_add(&clipped.f_mul_scalar(1.0 - beta1)?)?;
+            *first = first.f_mul_scalar(*beta1)?.f_add(&clipped.f_mul_scalar(1.0 - beta1)?)?;
             let square = clipped.f_mul(&clipped)?.f_mul_scalar(1.0 - beta2)?;
-            weight.second = weight.second.f_mul_scalar(*beta2)?.f_add(&square)?;
-            let direction = weight.first.f_div(&weight.second.f_sqrt()?.f_add_scalar(EPSILON)?)?;
+            *second = second.f_mul_scalar(*beta2)?.f_add(&square)?;
+            let direction = first.f_div(&second.f_sqrt()?.f_add_scalar(EPSILON)?)?;
             let decay = if weight.value.dim() > 1 { rate * weight_decay } else { 0.0 };
             let kept = weight.value.f_mul_scalar(1.0 - decay)?;
             let next = kept.f_sub(&direction.f_mul_scalar(corrected)?)?;

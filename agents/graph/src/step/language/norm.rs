@@ -1,6 +1,6 @@
 //! RMSNorm and LayerNorm, of rows or of runs as long as the gain: heads.
 
-use super::{Builder, narrow, wide};
+use super::{Builder, wide};
 use crate::step::{Class, NodeId, Op, Precision, Spread};
 use crate::transformer::{Norm, Placement};
 
@@ -38,18 +38,18 @@ impl Builder<'_> {
         }
     }
 
-    /// `normalised(x)·gain`, plus the bias where there is one.
+    /// `normalised(x)·gain`, plus the bias where there is one. It takes x and gives it in all its bits: in trained
+    /// decoders one channel of the first token is some thousands of times as large as all others, and fewer bits would
+    /// leave these nothing.
     pub(super) fn norm(&mut self, name: &str, kind: Norm, x: NodeId) -> (NormPass, NodeId) {
         let learned = self.vector_of(&format!("{name}.gain"));
         let width = self.row(learned.unwrap_or(x));
-        let input = self.like(&format!("{name}.input"), Op::Cast, &[x], narrow(Class::Activation));
         let gain = self.constant(&format!("even.{width}"), &[width], EVEN_GAIN, || {
             vec![libm::sqrt(f64::from(width)); width as usize]
         });
         let none = self.constant(&format!("none.{width}"), &[width], EVEN_GAIN, || vec![0.0; width as usize]);
         let spread = Op::Norm(self.spread(kind));
-        let normalised =
-            self.like(&format!("{name}.normalised"), spread, &[input, gain, none], narrow(Class::Activation));
+        let normalised = self.like(&format!("{name}.normalised"), spread, &[x, gain, none], wide(Class::Activation));
         let mut y = normalised;
         if let Some(gain) = learned {
             y = self.like(&format!("{name}.scaled"), Op::Mul, &[y, gain], wide(Class::Activation));
@@ -57,7 +57,7 @@ impl Builder<'_> {
         if let Some(bias) = self.vector_of(&format!("{name}.bias")) {
             y = self.sum(name, y, bias, wide(Class::Activation));
         }
-        (NormPass { kind, input, normalised }, y)
+        (NormPass { kind, input: x, normalised }, y)
     }
 
     /// With `n` the normalised run of length K and `u = dy·gain`: `dx = √K·ρ·(u − mean(u) − n·mean(u·n))`, ρ being the
